@@ -1,0 +1,3 @@
+module cairn
+
+go 1.26
