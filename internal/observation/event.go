@@ -1,0 +1,110 @@
+package observation
+
+import "time"
+
+// EventKind says what a harness reported.
+type EventKind uint8
+
+// The kinds of event.
+const (
+	Ignored      EventKind = iota // nothing of ours: the store is not even opened
+	Touch                         // the session is alive; no row
+	SessionStart                  // Text is the source word: startup, resume, clear, compact, fork
+	SessionEnd                    // Text is the reason
+	Prompt                        // Text is what the user typed, machine text already cut out; blank makes no row
+	Message                       // Text is what the agent said; blank makes no row
+	Tool                          // Calls are finished tool calls
+)
+
+// Event is one report of a harness in cairn's own words: what `cairn record`
+// gets from a hook and `cairn import` from transcript lines. Texts are as the
+// harness sent them, redacted and cut only when they are recorded; very long
+// ones (over 2 MiB) come as their first and last MiB.
+type Event struct {
+	Kind     EventKind
+	Source   string    // the hook event (PostToolUse …), also for imported events; becomes source_event
+	Harness  string    // claude, codex, gemini, cursor
+	Session  string    // the harness's session id; never blank
+	Cwd      string    // as reported; never blank
+	At       time.Time // zero: the time of recording
+	PromptID string    // the harness's prompt id, "" if it gives none
+	AgentID  string    // the subagent, "" for the main agent
+	LineID   string    // uuid of the transcript line, "" when live
+	Imported bool      // from a transcript
+	Model    string    // of a SessionStart, "" if not told
+
+	Text     string
+	Role     string // of a Message: turn, subagent or compact_summary
+	TurnEnds bool   // the main agent has finished its turn (Stop)
+
+	Calls []Call // of a Tool event: one, or one per file of a patch
+}
+
+// Action is what a tool call does, whatever its harness calls it.
+type Action uint8
+
+// The actions (observations §5).
+const (
+	Other     Action = iota // any tool not named here
+	Shell                   // Command, Description
+	Read                    // Path
+	Write                   // Path, Created
+	Edit                    // Path, ReplaceAll, Deleted
+	Search                  // Pattern, Path, Mode, NumFiles
+	Spawn                   // Description, Prompt, SubagentType, SpawnedID
+	Fetch                   // URL
+	WebSearch               // Query
+	MCP                     // Server, Method, Args
+	Ask                     // Question
+	Skill                   // SkillName
+)
+
+// Call is one finished tool call.
+type Call struct {
+	ID         string // tool_use_id, "" if the harness gives none
+	Part       int    // 0, 1 … when one call makes several rows
+	Tool       string // the tool's name as reported
+	Action     Action
+	Failed     bool   // by the event, an exit code, or the response's text
+	Error      string // what it said when it failed
+	ExitCode   *int   // of a failed shell call, nil if not told
+	DurationMS int64  // 0 if not told
+
+	Command     string
+	Description string
+	Interrupted bool
+	Background  bool
+	Note        string // the host's reading of an exit code
+	Stdout      string // of shell calls only, for the facts of commits
+	Stderr      string // likewise, of pushes
+
+	Path       string // as given: file_path, notebook_path, path
+	Created    bool
+	ReplaceAll bool
+	Deleted    bool
+
+	Pattern  string
+	Mode     string
+	NumFiles *int
+
+	Prompt       string
+	SubagentType string
+	SpawnedID    string
+
+	URL   string
+	Query string
+
+	Server string
+	Method string
+	Args   []Arg
+
+	Question  string
+	SkillName string
+}
+
+// Arg is one argument of an MCP call: a string as it is, anything else as
+// compact JSON.
+type Arg struct {
+	Name  string
+	Value string
+}

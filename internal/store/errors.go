@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"cairn/internal/fault"
+)
+
+// Codes of the errors that this room makes.
+const (
+	CodeCorrupt  = "store_corrupt"   // the file is damaged or no SQLite file
+	CodeNewer    = "store_newer"     // written by a newer cairn
+	CodeBusy     = "store_busy"      // no write lock within the busy timeout
+	CodeFull     = "disk_full"       // no room left on the volume
+	CodeReadOnly = "store_read_only" // file or folder cannot be written
+	CodeMissing  = "store_missing"   // there is no store yet
+	CodeClosed   = "stopping"        // the store is closing
+	CodeIO       = "store_io"        // the volume failed
+)
+
+// SQLite's primary result codes that mean something to a user.
+const (
+	resPerm     = 3
+	resBusy     = 5
+	resLocked   = 6
+	resReadOnly = 8
+	resIOErr    = 10
+	resCorrupt  = 11
+	resFull     = 13
+	resCantOpen = 14
+	resNotADB   = 26
+
+	resIOErrWrite = resIOErr | 3<<8
+)
+
+// classify turns what SQLite or the file system said into a fault. Errors that
+// are faults already, cancelled contexts and errors of callers pass unchanged.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if code, message := resultCode(err); code != 0 {
+		return classifyResult(err, code, message)
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return diskFull(err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return notWritable(err)
+	}
+	return err
+}
+
+func classifyResult(err error, code int, message string) error {
+	switch code & 0xff {
+	case resBusy, resLocked:
+		return fault.Wrap(err, fault.Unavailable, CodeBusy, "database is locked").
+			WithHint("another process is writing; try again")
+	case resReadOnly, resPerm, resCantOpen:
+		return notWritable(err)
+	case resFull:
+		return diskFull(err)
+	case resCorrupt, resNotADB:
+		return fault.Wrap(err, fault.Internal, CodeCorrupt, "the store is damaged: "+message).
+			WithHint("run `cairn doctor --salvage`")
+	case resIOErr:
+		if code == resIOErrWrite && errors.Is(err, syscall.ENOSPC) {
+			return diskFull(err)
+		}
+		return fault.Wrap(err, fault.Unavailable, CodeIO, message)
+	}
+	return fault.Wrap(err, fault.Internal, "database_error", message)
+}
+
+func diskFull(err error) error {
+	return fault.Wrap(err, fault.Unavailable, CodeFull, "disk full").
+		WithHint("free some space on the volume of the data directory")
+}
+
+func notWritable(err error) error {
+	return fault.Wrap(err, fault.Unavailable, CodeReadOnly, "cannot write").
+		WithHint("check the rights of the data directory and its files")
+}
+
+func stopping() error {
+	return fault.New(fault.Unavailable, CodeClosed, "cairn is stopping")
+}

@@ -1,0 +1,269 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Ops of a change. Parts may use further words (memories §10.1).
+const (
+	OpPut    = "put"    // the document is the whole entity as it now stands
+	OpDelete = "delete" // the entity is gone
+	OpPurge  = "purge"  // it is gone and its earlier documents are to be blanked
+)
+
+// Change is one entry of the change log (design §1).
+type Change struct {
+	Seq       int64           // position in this store's log; set by Append
+	Device    string          // where it was made; "" in Append means this store
+	DeviceSeq int64           // 1, 2, 3 … per device; set by Append for the own device
+	Project   string          // project id, "" if it belongs to none
+	Stream    string          // the ordering key: session, memory, mailbox, record project
+	Kind      string          // what changed: observation, session, project …
+	ID        string          // its id, unique within the kind
+	Op        string          // OpPut, OpDelete …
+	Doc       json.RawMessage // the whole entity, or nil where the row is its own document
+	Session   string          // who caused it, "" if unknown or told by the row itself
+	Agent     string          // likewise
+	At        int64           // Unix nanoseconds; 0 in Append means the transaction's time
+	DocHash   []byte          // SHA-256 of Doc, kept when a purge blanks it; nil without a document
+	PrevHash  []byte          // hash of the same device's previous change; 32 zero bytes for the first
+}
+
+// Hash is what the device's next change keeps as PrevHash: SHA-256 over a
+// version byte, PrevHash, DocHash and every other field but Seq and Doc, texts
+// and byte strings preceded by their length as an unsigned varint, numbers as
+// signed varints. A blanked document therefore leaves the chain intact.
+func (c *Change) Hash() []byte {
+	b := make([]byte, 0, 256)
+	text := func(parts ...string) {
+		for _, p := range parts {
+			b = append(binary.AppendUvarint(b, uint64(len(p))), p...)
+		}
+	}
+	b = append(b, 1)
+	text(string(c.PrevHash), c.Device)
+	b = binary.AppendVarint(b, c.DeviceSeq)
+	text(c.Project, c.Stream, c.Kind, c.ID, c.Op, string(c.DocHash), c.Session, c.Agent)
+	b = binary.AppendVarint(b, c.At)
+	sum := sha256.Sum256(b)
+	return sum[:]
+}
+
+// logHead is the newest change of the own device within one batch of writes.
+type logHead struct {
+	known bool
+	seq   int64 // its device_seq
+	hash  []byte
+}
+
+const (
+	selectDevice = `SELECT value FROM store_meta WHERE name = 'device'`
+
+	insertChange = `INSERT INTO changes
+(device, device_seq, project, stream, kind, id, op, doc, doc_hash, session, agent, at, prev_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+	changeColumns = `SELECT c.seq, d.text, c.device_seq, ifnull(p.text, ''), st.text, k.text, c.id, o.text,
+c.doc, c.doc_hash, ifnull(s.text, ''), ifnull(a.text, ''), c.at, c.prev_hash
+FROM changes c
+JOIN symbols d ON d.id = c.device
+JOIN symbols st ON st.id = c.stream
+JOIN symbols k ON k.id = c.kind
+JOIN symbols o ON o.id = c.op
+LEFT JOIN symbols p ON p.id = c.project
+LEFT JOIN symbols s ON s.id = c.session
+LEFT JOIN symbols a ON a.id = c.agent `
+
+	selectChangesAfter = changeColumns + `WHERE c.seq > ? ORDER BY c.seq LIMIT ?`
+	selectChange       = changeColumns + `WHERE c.seq = ?`
+	selectNewestOwn    = changeColumns + `WHERE c.device = ? ORDER BY c.device_seq DESC LIMIT 1`
+	selectHead         = `SELECT ifnull(max(seq), 0) FROM changes`
+)
+
+// Append adds one change of this store to the log, in the transaction of the
+// rows that it describes, and returns its seq.
+func (t *Tx) Append(ctx context.Context, c Change) (int64, error) {
+	if t.log == nil {
+		return 0, errors.New("a change was appended outside a write")
+	}
+	if err := t.complete(ctx, &c); err != nil {
+		return 0, err
+	}
+	nums := make([]any, 0, 7)
+	for _, word := range []string{c.Device, c.Project, c.Stream, c.Kind, c.Op, c.Session, c.Agent} {
+		id, err := t.symbol(ctx, word)
+		if err != nil {
+			return 0, err
+		}
+		nums = append(nums, id)
+	}
+	var doc any
+	if c.Doc != nil {
+		doc = string(c.Doc)
+	}
+	res, err := t.Exec(ctx, insertChange, nums[0], c.DeviceSeq, nums[1], nums[2], nums[3], c.ID, nums[4],
+		doc, c.DocHash, nums[5], nums[6], c.At, c.PrevHash)
+	if err != nil {
+		return 0, err
+	}
+	t.log.seq, t.log.hash, t.wrote = c.DeviceSeq, c.Hash(), true
+	return res.LastInsertId()
+}
+
+// complete fills in what Append decides: device, number, time and hashes.
+func (t *Tx) complete(ctx context.Context, c *Change) error {
+	device, err := t.device(ctx)
+	if err != nil {
+		return err
+	}
+	if !t.log.known {
+		if err := t.readHead(ctx, device); err != nil {
+			return err
+		}
+	}
+	if c.At == 0 {
+		c.At = t.now.UnixNano()
+	}
+	if c.Doc != nil {
+		sum := sha256.Sum256(c.Doc)
+		c.DocHash = sum[:]
+	}
+	c.Device, c.DeviceSeq, c.PrevHash = device, t.log.seq+1, t.log.hash
+	return nil
+}
+
+func (t *Tx) readHead(ctx context.Context, device string) error {
+	id, err := t.symbol(ctx, device)
+	if err != nil {
+		return err
+	}
+	last := Change{}
+	err = t.Each(ctx, func(r *sql.Rows) error { return scanChange(r, &last) }, selectNewestOwn, id)
+	if err != nil {
+		return err
+	}
+	*t.log = logHead{known: true, seq: last.DeviceSeq, hash: make([]byte, sha256.Size)}
+	if last.DeviceSeq > 0 {
+		t.log.hash = last.Hash()
+	}
+	return nil
+}
+
+func (t *Tx) device(ctx context.Context) (string, error) {
+	if d := t.store.symbols.device(); d != "" {
+		return d, nil
+	}
+	var d string
+	if err := t.Get(ctx, []any{&d}, selectDevice); err != nil {
+		return "", err
+	}
+	t.store.symbols.setDevice(d)
+	return d, nil
+}
+
+// Changes returns up to limit changes after a position, oldest first; none if
+// there are none.
+func (t *Tx) Changes(ctx context.Context, after int64, limit int) ([]Change, error) {
+	var out []Change
+	err := t.Each(ctx, func(r *sql.Rows) error {
+		var c Change
+		err := scanChange(r, &c)
+		out = append(out, c)
+		return err
+	}, selectChangesAfter, after, limit)
+	return out, err
+}
+
+// Head is the seq of the newest change, 0 in an empty log.
+func (t *Tx) Head(ctx context.Context) (int64, error) {
+	var seq int64
+	err := t.Get(ctx, []any{&seq}, selectHead)
+	return seq, err
+}
+
+func scanChange(r *sql.Rows, c *Change) error {
+	var doc sql.NullString
+	err := r.Scan(&c.Seq, &c.Device, &c.DeviceSeq, &c.Project, &c.Stream, &c.Kind, &c.ID, &c.Op,
+		&doc, &c.DocHash, &c.Session, &c.Agent, &c.At, &c.PrevHash)
+	if doc.Valid {
+		c.Doc = json.RawMessage(doc.String)
+	}
+	return err
+}
+
+// symbols remembers the numbers of committed words; they never change.
+type symbols struct {
+	mu  sync.RWMutex
+	ids map[string]int64
+	own string // this store's device
+}
+
+func (s *symbols) get(word string) (int64, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	id, ok := s.ids[word]
+	return id, ok
+}
+
+// add keeps newly committed words. The map is bounded by starting afresh: what
+// is lost is looked up again.
+func (s *symbols) add(fresh map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ids) > 100_000 {
+		clear(s.ids)
+	}
+	for word, id := range fresh {
+		s.ids[word] = id
+	}
+}
+
+func (s *symbols) device() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.own
+}
+
+func (s *symbols) setDevice(d string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own = d
+}
+
+const (
+	selectSymbol = `SELECT id FROM symbols WHERE text = ?`
+	insertSymbol = `INSERT INTO symbols (text) VALUES (?)`
+)
+
+// symbol is the number of a word, made at its first use; nil for "".
+func (t *Tx) symbol(ctx context.Context, word string) (any, error) {
+	if word == "" {
+		return nil, nil
+	}
+	if id, ok := t.store.symbols.get(word); ok {
+		return id, nil
+	}
+	if id, ok := t.fresh[word]; ok {
+		return id, nil
+	}
+	var id int64
+	err := t.Get(ctx, []any{&id}, selectSymbol, word)
+	if errors.Is(err, sql.ErrNoRows) {
+		var res sql.Result
+		if res, err = t.Exec(ctx, insertSymbol, word); err == nil {
+			id, err = res.LastInsertId()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("symbol: %w", err)
+	}
+	t.fresh[word] = id
+	return id, nil
+}

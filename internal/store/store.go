@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// Role says what kind of process opens the store; it decides how patient the
+// connection is and who tidies the write-ahead log (design §2 and §7).
+type Role uint8
+
+// The roles.
+const (
+	Command Role = iota // a short command: waits 5 s for the write lock
+	Hook                // one hook call: as Command, and never starts a checkpoint
+	Server              // a long process: waits 60 s
+)
+
+// Config says which store to open and how. The zero value of every field but
+// Path is usable.
+type Config struct {
+	Path    string           // the database file; its folder is made (0700) when the store is created
+	Role    Role             // default Command
+	Wait    time.Duration    // how long to wait for a lock; default by Role
+	Clock   func() time.Time // default time.Now
+	Readers int              // most concurrent readers; default 4
+	Reading bool             // only read: a missing store is an error, nothing is created or migrated
+}
+
+// Store is an open database file. Its methods may be called from any number of
+// goroutines.
+type Store struct {
+	path    string
+	clock   func() time.Time
+	db      *sql.DB // the writer's connection
+	readDB  *sql.DB // the readers' connections, query-only
+	readers chan *session
+	limit   chan struct{}
+	writer  writer
+	symbols symbols
+	wake    wakeups
+	reading bool
+
+	closing sync.Once
+	quit    chan struct{} // closed by Close
+}
+
+// Open opens the store at c.Path, creating or migrating it when necessary; any
+// number of processes may do so at the same moment. With c.Reading it does
+// neither.
+//
+// Errors: CodeMissing (NotFound) for a missing store when reading, CodeNewer
+// (Unavailable) for one written by a newer cairn, CodeCorrupt (Internal) for a
+// damaged one, CodeReadOnly, CodeFull and CodeBusy (Unavailable). The file is
+// left as it is in each of these cases.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	s := newStore(c)
+	version, err := s.version(ctx)
+	switch {
+	case err != nil:
+	case version > newest():
+		err = fault.Newf(fault.Unavailable, CodeNewer,
+			"the store has schema %d, this cairn knows %d", version, newest()).WithHint("upgrade cairn")
+	case version < newest() && c.Reading:
+		err = s.outdated(version)
+	case version < newest():
+		err = s.prepare(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(classify(err), s.closeDBs())
+	}
+	return s, nil
+}
+
+func newStore(c Config) *Store {
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Readers == 0 {
+		c.Readers = 4
+	}
+	if c.Wait == 0 {
+		c.Wait = 5 * time.Second
+		if c.Role == Server {
+			c.Wait = 60 * time.Second
+		}
+	}
+	checkpoint := 1000
+	if c.Role == Hook {
+		checkpoint = 0
+	}
+	writing := []string{
+		pragmaBusy(c.Wait),
+		"PRAGMA synchronous=FULL",
+		"PRAGMA foreign_keys=ON",
+		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", checkpoint),
+		"PRAGMA journal_size_limit=67108864",
+	}
+	reading := []string{
+		pragmaBusy(c.Wait),
+		"PRAGMA query_only=ON",
+		"PRAGMA wal_autocheckpoint=0",
+	}
+	return &Store{
+		path:    c.Path,
+		clock:   c.Clock,
+		reading: c.Reading,
+		quit:    make(chan struct{}),
+		db:      sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: writing}),
+		readDB:  sql.OpenDB(connector{uri: readingURI(c), pragmas: reading}),
+		readers: make(chan *session, c.Readers),
+		limit:   make(chan struct{}, c.Readers),
+		writer:  newWriter(),
+		symbols: symbols{ids: map[string]int64{}},
+	}
+}
+
+// readingURI opens a store that is only read, whose folder cannot be written and
+// which no process holds open, as the immutable file that it then is; SQLite
+// would otherwise need to create its shared memory file.
+func readingURI(c Config) string {
+	if _, err := os.Stat(c.Path + "-wal"); c.Reading && errors.Is(err, fs.ErrNotExist) && !folderWritable(filepath.Dir(c.Path)) {
+		return fileURI(c.Path, "mode=ro&immutable=1")
+	}
+	return fileURI(c.Path, "mode=rw")
+}
+
+// Path is the database file.
+func (s *Store) Path() string { return s.path }
+
+// Now is the time of the store's clock.
+func (s *Store) Now() time.Time { return s.clock() }
+
+// Close waits for the reads and writes in progress, refuses later ones with
+// CodeClosed and closes the file. Closing twice is harmless.
+func (s *Store) Close() error {
+	var err error
+	s.closing.Do(func() {
+		close(s.quit)
+		err = s.writer.stop()
+		for range cap(s.limit) { // taken for good: every reader has been given back
+			s.limit <- struct{}{}
+		}
+		for len(s.readers) > 0 {
+			err = errors.Join(err, (<-s.readers).close())
+		}
+		err = errors.Join(err, s.closeDBs())
+	})
+	return err
+}
+
+func (s *Store) closeDBs() error {
+	return errors.Join(s.readDB.Close(), s.db.Close())
+}
+
+func (s *Store) outdated(version int) error {
+	if version == 0 {
+		return fault.New(fault.NotFound, CodeMissing, "there is no store yet").
+			WithHint("it is made by the first recorded event, or by `cairn import`")
+	}
+	return fault.Newf(fault.Unavailable, "store_older",
+		"the store has schema %d, this cairn needs %d", version, newest()).
+		WithHint("run any writing command once, for instance `cairn import`")
+}
+
+// version is the schema number of the file, 0 if it is missing or empty.
+func (s *Store) version(ctx context.Context) (int, error) {
+	info, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if info.IsDir() {
+		return 0, fault.New(fault.Unavailable, CodeReadOnly, "the store's path is a folder").
+			WithHint("name a file with --db or CAIRN_DB")
+	}
+	if info.Size() == 0 {
+		return 0, nil
+	}
+	db := s.db
+	if s.reading {
+		db = s.readDB
+	}
+	var v int
+	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
+	return v, err
+}
