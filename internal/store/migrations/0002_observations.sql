@@ -11,6 +11,7 @@ CREATE TABLE prompts (
     source_uuid       TEXT
 );
 CREATE INDEX prompts_by_session ON prompts (session_id, timestamp);
+CREATE INDEX prompts_by_line ON prompts (source_uuid) WHERE source_uuid IS NOT NULL;
 
 -- The rows themselves, compact: session and project by key. Read them through
 -- the view `observations`.
@@ -33,7 +34,7 @@ CREATE TABLE observation_rows (
     agent_id          TEXT,
     harness_prompt_id TEXT
 );
-CREATE UNIQUE INDEX observation_rows_by_call ON observation_rows (session_key, tool_use_id, part)
+CREATE UNIQUE INDEX observation_rows_by_call ON observation_rows (tool_use_id, session_key, part)
     WHERE tool_use_id IS NOT NULL;
 CREATE INDEX observation_rows_by_session ON observation_rows (session_key, timestamp);
 CREATE INDEX observation_rows_by_type ON observation_rows (project_key, obs_type, timestamp);

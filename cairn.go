@@ -1,0 +1,177 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Config says where cairn keeps its data and how this process uses it.
+type Config struct {
+	Home string // the user's home directory, "" if unknown
+	Dir  string // the data directory; see DataDir
+	DB   string // the database file; "" for cairn.db in Dir
+	Cwd  string // the working directory that "here" means, "" if there is none to speak of
+
+	Role  store.Role
+	Wait  time.Duration    // for a lock; 0 for the role's
+	Clock func() time.Time // nil for the system's
+}
+
+// DataDir is the data directory that CAIRN_HOME (value) asks for: absolute, or
+// beginning with ~; empty means ~/.cairn. home "" is looked up in the user
+// database; without one the error says to set CAIRN_HOME (observations §1, §13).
+func DataDir(value, home string) (dir string, err error) {
+	if home == "" && (value == "" || strings.HasPrefix(value, "~")) {
+		if home, err = homeOfUser(); err != nil {
+			return "", err
+		}
+	}
+	switch {
+	case value == "":
+		return filepath.Join(home, ".cairn"), nil
+	case value == "~" || strings.HasPrefix(value, "~/") || strings.HasPrefix(value, `~\`):
+		return filepath.Join(home, value[1:]), nil
+	case !filepath.IsAbs(value):
+		return "", fault.New(fault.Invalid, CodeSettings, "CAIRN_HOME must be an absolute path")
+	}
+	return filepath.Clean(value), nil
+}
+
+func homeOfUser() (string, error) {
+	u, err := user.Current()
+	if err != nil || u.HomeDir == "" {
+		return "", fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set CAIRN_HOME")
+	}
+	return u.HomeDir, nil
+}
+
+// Cairn is an open cairn. Its methods may be called from any number of
+// goroutines.
+type Cairn struct {
+	config   Config
+	settings settings
+	journal  observation.Config
+	place    project.Place // of Config.Cwd
+
+	mu    sync.Mutex
+	store *store.Store // nil until it is needed and there
+}
+
+// Open reads the settings; the store itself is opened when it is first needed,
+// and made only by something that writes. Settings that cannot be used are
+// CodeSettings (Invalid).
+func Open(c Config) (*Cairn, error) {
+	if c.DB == "" {
+		c.DB = filepath.Join(c.Dir, "cairn.db")
+	}
+	k := &Cairn{config: c}
+	var err error
+	if c.Cwd != "" {
+		if k.place, err = project.Locate(c.Cwd, c.Home); err != nil {
+			return nil, err
+		}
+	}
+	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
+		return nil, err
+	}
+	k.journal, err = k.settings.journalConfig(c.Home)
+	return k, err
+}
+
+// Close closes the store. Closing twice is harmless.
+func (c *Cairn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Close()
+}
+
+// Store opens the store for writing, making it if it is missing.
+func (c *Cairn) Store(ctx context.Context) (*store.Store, error) {
+	return c.opened(ctx, true)
+}
+
+// opened returns the store, nil if there is none and make is false.
+func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store != nil {
+		return c.store, nil
+	}
+	config := store.Config{Path: c.config.DB, Role: c.config.Role, Wait: c.config.Wait, Clock: c.config.Clock}
+	if info, err := os.Stat(c.config.DB); !make && (err != nil || info.Size() == 0) {
+		if errors.Is(err, os.ErrNotExist) || err == nil {
+			return nil, nil
+		}
+		return nil, err
+	}
+	s, err := store.Open(ctx, config)
+	if fault.HasCode(err, store.CodeReadOnly) && !make {
+		config.Reading = true
+		s, err = store.Open(ctx, config)
+	}
+	c.store = s
+	return s, err
+}
+
+// Journal is the observations part over the store, or over nothing while there
+// is no store.
+func (c *Cairn) Journal(ctx context.Context) (*observation.Journal, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return observation.New(s, c.journal), nil
+}
+
+// writing is the observations part over a store that is made if it is missing.
+func (c *Cairn) writing(ctx context.Context) (*observation.Journal, error) {
+	s, err := c.opened(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return observation.New(s, c.journal), nil
+}
+
+// Check reports what is wrong with the store, nothing if it is sound or missing.
+func (c *Cairn) Check(ctx context.Context) ([]string, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	found, err := s.Check(ctx)
+	if err != nil {
+		return found, err
+	}
+	more, err := observation.New(s, c.journal).Check(ctx)
+	return append(found, more...), err
+}
+
+// Path is the database file.
+func (c *Cairn) Path() string { return c.config.DB }
+
+// SetAside lists the changes that followers could not handle; none without a
+// store.
+func (c *Cairn) SetAside(ctx context.Context) ([]store.Aside, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	return s.SetAside(ctx)
+}
+
+// Cwd is the working directory that "here" means, "" if there is none.
+func (c *Cairn) Cwd() string { return c.config.Cwd }

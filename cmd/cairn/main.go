@@ -1,0 +1,19 @@
+// Command cairn gives coding agents a memory that outlives a session.
+package main
+
+import (
+	"os"
+
+	"cairn/internal/cli"
+)
+
+// version is set by the build: -ldflags "-X main.version=…".
+var version = "dev"
+
+func main() {
+	os.Exit(cli.Run(cli.Process{
+		Args: os.Args[1:], Version: version,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Getenv: os.Getenv,
+	}))
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	_ "modernc.org/sqlite"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"cairn": main})
+}
+
+// Scripts run the whole program from outside, each in an empty home.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, "home")
+			e.Setenv("HOME", home)
+			e.Setenv("USERPROFILE", home)
+			e.Setenv("DB", filepath.Join(home, ".cairn", "cairn.db"))
+			e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"hook":    hook,
+			"sql":     query,
+			"payload": payload,
+		},
+	})
+}
+
+// hook sends one payload to cairn record: hook EVENT key=value... Values are
+// JSON, or text where they are not. The default session is s1, the default cwd
+// $WORK/repo. exit=N wants that exit code instead of 0; - drops a field.
+func hook(ts *testscript.TestScript, _ bool, args []string) {
+	fields := map[string]string{
+		"hook_event_name": quote(args[0]), "session_id": `"s1"`, "cwd": quote(ts.MkAbs("repo")),
+	}
+	want := "0"
+	for _, a := range args[1:] {
+		k, v, ok := strings.Cut(a, "=")
+		switch {
+		case !ok:
+			ts.Fatalf("hook: %q is not key=value", a)
+		case k == "exit":
+			want = v
+		case v == "-":
+			delete(fields, k)
+		case looksLikeJSON(v):
+			fields[k] = v
+		default:
+			fields[k] = quote(v)
+		}
+	}
+	var parts []string
+	for k, v := range fields {
+		parts = append(parts, quote(k)+":"+v)
+	}
+	send(ts, "{"+strings.Join(parts, ",")+"}", want)
+}
+
+// payload sends the bytes of a file to cairn record: payload FILE [exit].
+func payload(ts *testscript.TestScript, _ bool, args []string) {
+	want := "0"
+	if len(args) > 1 {
+		want = args[1]
+	}
+	send(ts, ts.ReadFile(args[0]), want)
+}
+
+func send(ts *testscript.TestScript, payload, want string) {
+	cmd := exec.Command(program(ts, "cairn"), "record")
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE"} {
+		if v := ts.Getenv(name); v != "" {
+			cmd.Env = append(cmd.Env, name+"="+v)
+		}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(payload), ts.Stdout(), ts.Stderr()
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		ts.Fatalf("hook: %v", err)
+	}
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != want {
+		ts.Fatalf("hook: exit %s, want %s", got, want)
+	}
+}
+
+// program finds a program on the script's own PATH.
+func program(ts *testscript.TestScript, name string) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		for _, suffix := range []string{"", ".exe"} {
+			if p := filepath.Join(dir, name+suffix); fileExists(p) {
+				return p
+			}
+		}
+	}
+	ts.Fatalf("%s is not on the PATH", name)
+	return ""
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", s) }
+
+func looksLikeJSON(v string) bool {
+	return v != "" && strings.ContainsRune(`{["0123456789-`, rune(v[0])) || v == "true" || v == "false" || v == "null"
+}
+
+// query prints the rows of an SQL query over the store, columns separated by |.
+func query(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro")
+	ts.Check(err)
+	defer db.Close()
+	rows, err := db.Query(strings.Join(args, " "))
+	ts.Check(err)
+	defer rows.Close()
+	cols, err := rows.Columns()
+	ts.Check(err)
+	for rows.Next() {
+		vals := make([]any, len(cols))
+		for i := range vals {
+			vals[i] = new(sql.NullString)
+		}
+		ts.Check(rows.Scan(vals...))
+		var out []string
+		for _, v := range vals {
+			out = append(out, v.(*sql.NullString).String)
+		}
+		fmt.Fprintln(ts.Stdout(), strings.Join(out, "|"))
+	}
+	ts.Check(rows.Err())
+}

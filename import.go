@@ -1,0 +1,265 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/harness"
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+// ImportArgs say what to import.
+type ImportArgs struct {
+	Paths   []string  // files and folders
+	Since   time.Time // only events from then on; zero for all
+	Project string    // only this project's events; "" for all
+	DryRun  bool      // count in a copy of the store, change nothing
+
+	// Progress, if set, is told after each file how many of all are done.
+	Progress func(done, files int)
+}
+
+// ImportReport is what an import did.
+type ImportReport struct {
+	Files      int              `json:"files"`     // read
+	Unchanged  int              `json:"unchanged"` // not read again
+	Lines      int              `json:"lines"`
+	Bytes      int64            `json:"bytes"`
+	Added      int              `json:"added"` // rows
+	Known      int              `json:"known"` // calls and prompts that were stored before
+	Deduped    int              `json:"deduped"`
+	Outside    int              `json:"outside"` // events left out by since or project
+	ByType     map[string]int   `json:"by_type"`
+	Skipped    map[string]int   `json:"skipped"` // lines and calls, by reason
+	Unreadable []UnreadableFile `json:"unreadable"`
+	Seconds    float64          `json:"seconds"`
+}
+
+// UnreadableFile is a file that could not be imported.
+type UnreadableFile struct {
+	Path  string `json:"path"`
+	Error string `json:"error"`
+}
+
+// Import reads transcripts into the store, oldest first. It adds nothing that is
+// stored already, so that repeating it is safe, also after a kill: what was
+// committed stays, the rest is read again. A file that cannot be read is
+// reported and the others are imported all the same (observations §12).
+func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
+	began := time.Now()
+	r := ImportReport{ByType: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
+	files, err := r.files(a.Paths)
+	if err != nil {
+		return r, err
+	}
+	j, done, err := c.importJournal(ctx, a.DryRun)
+	if err != nil {
+		return r, err
+	}
+	err = r.importAll(ctx, j, files, a)
+	r.Seconds = time.Since(began).Seconds()
+	return r, errors.Join(err, done())
+}
+
+// importJournal is the journal to import into: for a dry run that of a copy of
+// the store, which done deletes.
+func (c *Cairn) importJournal(ctx context.Context, dryRun bool) (j *observation.Journal, done func() error, err error) {
+	if !dryRun {
+		j, err = c.writing(ctx)
+		return j, func() error { return nil }, err
+	}
+	dir, err := os.MkdirTemp("", "cairn-dry-run-")
+	if err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(dir, "cairn.db")
+	s, err := c.opened(ctx, false)
+	if err == nil && s != nil {
+		err = s.CopyTo(ctx, path)
+	}
+	if err == nil {
+		s, err = store.Open(ctx, store.Config{Path: path, Clock: c.config.Clock})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return observation.New(s, c.journal), func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
+}
+
+// files are the transcripts below the paths, of each path those of the oldest
+// session first. A path that does not exist is an unreadable file.
+func (r *ImportReport) files(paths []string) ([]string, error) {
+	var out []string
+	for _, p := range paths {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return nil, err
+		}
+		found, err := harness.TranscriptFiles(abs)
+		if err != nil {
+			r.unreadable(abs, err)
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+func (r *ImportReport) unreadable(path string, err error) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	r.Unreadable = append(r.Unreadable, UnreadableFile{path, err.Error()})
+}
+
+// readAhead is how many transcripts are decoded and redacted ahead of the one
+// that is being stored.
+const readAhead = 4
+
+// importAll decodes several files at once and stores them one after the other,
+// so that the first source of a row is the same at every import.
+func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, files []string, a ImportArgs) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	readings := make(chan *reading, readAhead)
+	go func() {
+		defer close(readings)
+		for _, path := range files {
+			f := &reading{path: path, events: make(chan observation.Prepared, 256)}
+			select {
+			case readings <- f:
+				go f.run(ctx, j)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	options := observation.ImportOptions{Since: a.Since, Project: a.Project}
+	importer := j.Importer(options)
+	done := r.Unchanged + len(r.Unreadable)
+	for f := range readings {
+		if err := r.store(ctx, importer, f); err != nil {
+			return err
+		}
+		if done++; a.Progress != nil {
+			a.Progress(done, len(files))
+		}
+	}
+	return ctx.Err()
+}
+
+// reading is one transcript on its way from the file to the store.
+type reading struct {
+	path   string
+	events chan observation.Prepared
+
+	// Set before events is closed.
+	file      observation.ImportedFile
+	report    harness.TranscriptReport
+	unchanged bool
+	err       error
+}
+
+func (f *reading) run(ctx context.Context, j *observation.Journal) {
+	defer close(f.events)
+	f.err = f.read(ctx, j)
+}
+
+func (f *reading) read(ctx context.Context, j *observation.Journal) error {
+	file, err := os.Open(f.path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	last, known, err := j.ImportedFile(ctx, f.path)
+	if err != nil {
+		return err
+	}
+	f.file = observation.ImportedFile{Path: f.path, Size: info.Size(), MTime: info.ModTime().UnixNano()}
+	switch {
+	case known && last.Size == f.file.Size && last.MTime == f.file.MTime:
+		f.unchanged = true
+		return nil
+	case known && last.Size <= f.file.Size:
+		f.file.Offset = last.Offset
+	}
+	if _, err := file.Seek(f.file.Offset, 0); err != nil {
+		return err
+	}
+	f.report, err = harness.ReadTranscript(ctx, file, harness.TranscriptOptions{Path: f.path}, func(e observation.Event) error {
+		p, err := j.Prepare(e)
+		if err != nil {
+			return err
+		}
+		select {
+		case f.events <- p:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	f.file.Offset += f.report.Resume
+	return err
+}
+
+// store takes one transcript's events into the store.
+func (r *ImportReport) store(ctx context.Context, importer *observation.Importer, f *reading) error {
+	for p := range f.events {
+		if err := importer.Add(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(f.path), err)
+		}
+	}
+	if f.unchanged {
+		r.Unchanged++
+		return nil
+	}
+	if f.err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if fault.KindOf(f.err) == fault.Unavailable {
+			return f.err
+		}
+		r.unreadable(f.path, f.err)
+	}
+	counts, err := importer.EndFile(ctx, f.file, f.err == nil)
+	if err != nil {
+		return err
+	}
+	r.Files++
+	r.Lines += f.report.Lines
+	r.Bytes += f.report.Bytes
+	r.Added += counts.Added
+	r.Known += counts.Known
+	r.Deduped += counts.Deduped
+	r.Outside += counts.Outside
+	for t, n := range counts.ByType {
+		r.ByType[t] += n
+	}
+	for why, n := range f.report.Skipped {
+		r.Skipped[why] += n
+	}
+	return nil
+}
+
+// Types are the row types that an import added, most frequent first.
+func (r *ImportReport) Types() []string {
+	return slices.SortedFunc(maps.Keys(r.ByType), func(a, b string) int {
+		if n := r.ByType[b] - r.ByType[a]; n != 0 {
+			return n
+		}
+		return slices.Compare([]byte(a), []byte(b))
+	})
+}

@@ -1,0 +1,149 @@
+package cairn_test
+
+import (
+	"go/build"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// room is what a room may import besides the standard library: rooms of ours,
+// and modules of others. It is the import table of ARCHITECTURE.md.
+type room struct{ ours, others []string }
+
+func importTable() map[string]room {
+	return map[string]room{
+		"internal/fault":   {},
+		"internal/store":   {ours: []string{"internal/fault"}, others: []string{"github.com/mattn/go-sqlite3", "modernc.org/sqlite", "github.com/gofrs/flock", "github.com/oklog/ulid/v2"}},
+		"internal/project": {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
+		"internal/redact":  {ours: []string{"internal/fault"}},
+		"internal/observation": {
+			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"},
+		},
+		"internal/harness": {
+			ours:   []string{"internal/fault", "internal/observation"},
+			others: []string{"github.com/go-json-experiment/json"},
+		},
+		".": {
+			ours:   []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/harness"},
+			others: []string{"github.com/pelletier/go-toml/v2", "github.com/bmatcuk/doublestar/v4"},
+		},
+		"internal/mcp": {
+			ours:   []string{".", "internal/fault", "internal/observation"},
+			others: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
+		},
+		"internal/cli": {
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/harness", "internal/mcp"},
+			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
+		},
+		"cmd/cairn": {ours: []string{"internal/cli"}},
+	}
+}
+
+// Programs and rooms that are no part of the product: they may import anything.
+func isTool(dir string) bool {
+	return strings.HasPrefix(dir, "cmd/cairn-") || strings.HasSuffix(dir, "test") || strings.HasPrefix(dir, "internal/redact/oracle") ||
+		strings.HasPrefix(dir, "internal/mcp/conformance")
+}
+
+func TestEveryImportIsInTheTable(t *testing.T) {
+	t.Parallel()
+	table := importTable()
+	owner := map[string]string{} // module of others -> the room that imports it
+	eachFile(t, func(dir string, imports []string) {
+		if isTool(dir) {
+			return
+		}
+		r, ok := table[dir]
+		if !ok {
+			t.Errorf("%s is not in the import table", dir)
+			return
+		}
+		for _, path := range imports {
+			if ours, ok := strings.CutPrefix(path+"/", "cairn/"); ok {
+				name := strings.TrimSuffix(ours, "/")
+				if name == "" {
+					name = "."
+				}
+				if !slices.Contains(r.ours, name) {
+					t.Errorf("%s imports %s, which the table does not allow", dir, path)
+				}
+				continue
+			}
+			module := moduleOf(r.others, path)
+			if module == "" {
+				t.Errorf("%s imports %s, which the table does not allow", dir, path)
+			} else if first := owner[module]; first != "" && first != dir {
+				t.Errorf("%s is imported by %s and %s; it belongs to one room", module, first, dir)
+			}
+			owner[module] = dir
+		}
+	})
+	for _, dir := range slices.Sorted(maps.Keys(table)) {
+		for _, module := range table[dir].others {
+			if owner[module] == "" {
+				t.Errorf("the table gives %s to %s, which does not import it", module, dir)
+			}
+		}
+	}
+}
+
+func moduleOf(modules []string, path string) string {
+	for _, m := range modules {
+		if path == m || strings.HasPrefix(path, m+"/") {
+			return m
+		}
+	}
+	return ""
+}
+
+// eachFile calls seen with the third-party and own imports of every file outside
+// tests, on whatever system it builds.
+func eachFile(t *testing.T, seen func(dir string, imports []string)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "dist") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		var imports []string
+		for _, i := range f.Imports {
+			p, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			if !isStandard(p) {
+				imports = append(imports, p)
+			}
+		}
+		seen(filepath.ToSlash(filepath.Dir(path)), imports)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isStandard(path string) bool {
+	if path == "cairn" || strings.HasPrefix(path, "cairn/") {
+		return false
+	}
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".") || build.IsLocalImport(path)
+}

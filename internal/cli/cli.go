@@ -1,0 +1,168 @@
+// Package cli is the command line: it reads arguments and the environment, calls
+// the façade and turns results and faults into text and exit codes.
+//
+// Exit codes are 0 for done, 1 when the answer is no or only a part was done, 2
+// for wrong usage and failures; those of record are its own (contract
+// observations §1 and §4.1).
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Process is what the command line gets from its process.
+type Process struct {
+	Args    []string
+	Version string
+	In      io.ReadCloser
+	Out     io.WriteCloser
+	Err     io.Writer
+	Getenv  func(string) string
+}
+
+// exitError carries an exit code past cobra; the message was printed already.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+// Run runs one command and returns its exit code.
+func Run(p Process) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot(&p)
+	root.SetArgs(p.Args)
+	root.SetIn(p.In)
+	root.SetOut(p.Out)
+	root.SetErr(p.Err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	if code, ok := errors.AsType[exitError](err); ok {
+		return int(code)
+	}
+	report(p.Err, cmd.Name(), err)
+	return exitCode(err)
+}
+
+// exitCode maps a fault to an exit code: 1 where the answer is no, else 2.
+func exitCode(err error) int {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return 2
+	}
+	switch {
+	case f.Code == store.CodeMissing:
+		return 2
+	case f.Kind == fault.NotFound, f.Kind == fault.Conflict, f.Kind == fault.Denied:
+		return 1
+	}
+	return 2
+}
+
+// maxErrorLine is how many characters an error line may have.
+const maxErrorLine = 300
+
+// report prints one line: what failed, why, and what to do about it.
+func report(w io.Writer, what string, err error) {
+	line := "cairn: " + what + ": " + err.Error()
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Hint != "" {
+		line += " (" + f.Hint + ")"
+	}
+	line = strings.Join(strings.Fields(line), " ")
+	if runes := []rune(line); len(runes) > maxErrorLine {
+		line = string(runes[:maxErrorLine-1]) + "…"
+	}
+	fmt.Fprintln(w, line)
+}
+
+func newRoot(p *Process) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cairn",
+		Short: "A memory for coding agents that outlives their sessions",
+		Long: `cairn remembers what coding agents do: hooks record it, an MCP server answers
+questions about it, and the next session starts with what matters.
+
+It keeps everything in one file, ~/.cairn/cairn.db, needs no service and talks to
+nobody. Try it on your own history:
+
+    cairn import                  read the transcripts that Claude Code kept
+    cairn search "failing test"   find what happened
+    cairn context                 see what the next session would be told`,
+		Version:       p.Version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("cairn {{.Version}} (" + store.Driver + ")\n")
+	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
+	root.AddCommand(
+		recordCommand(p), serveCommand(p),
+		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
+		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+	)
+	return root
+}
+
+// open opens cairn for a command in the current working directory.
+func (p *Process) open(cmd *cobra.Command, role store.Role) (*cairn.Cairn, error) {
+	c, err := p.config(cmd)
+	if err != nil {
+		return nil, err
+	}
+	c.Role = role
+	if c.Cwd, err = os.Getwd(); err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
+	}
+	return cairn.Open(c)
+}
+
+// config reads the environment: the only place that does.
+func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
+	home := p.home()
+	dir, err := cairn.DataDir(p.Getenv("CAIRN_HOME"), home)
+	if err != nil {
+		return cairn.Config{}, err
+	}
+	db, err := cmd.Flags().GetString("db")
+	if err != nil {
+		return cairn.Config{}, err
+	}
+	if db == "" {
+		db = p.Getenv("CAIRN_DB")
+	}
+	return cairn.Config{Home: home, Dir: dir, DB: db}, nil
+}
+
+func (p *Process) home() string {
+	if h := p.Getenv("USERPROFILE"); h != "" && os.PathSeparator == '\\' {
+		return h
+	}
+	return p.Getenv("HOME")
+}
+
+// printJSON writes a result as indented JSON.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// closing closes c after a command and keeps the first error.
+func closing(c *cairn.Cairn, err *error) { *err = errors.Join(*err, c.Close()) }

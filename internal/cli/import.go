@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+func importCommand(p *Process) *cobra.Command {
+	var a cairn.ImportArgs
+	var since string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "import [PATH...]",
+		Short: "Read old sessions from transcripts",
+		Long: `import reads transcripts of past sessions into the store: files, or folders with
+everything below them. Without a path it looks where Claude Code keeps them
+(~/.claude/projects, or CLAUDE_CONFIG_DIR).
+
+Importing again adds nothing, also when hooks recorded the same session live.
+Secrets are redacted before anything is stored.`,
+		Example: `  cairn import
+  cairn import --since 2026-01-01 --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if a.Since, err = parseDate(since); err != nil {
+				return err
+			}
+			if a.Paths = args; len(args) == 0 {
+				a.Paths = []string{p.claudeFolder()}
+			}
+			c, err := p.open(cmd, store.Command)
+			if err != nil {
+				return err
+			}
+			defer closing(c, &err)
+			a.Progress = p.progress()
+			r, err := c.Import(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			return p.printImport(r, a.DryRun, asJSON)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "only events from this day on (YYYY-MM-DD, local) or Unix second")
+	cmd.Flags().StringVar(&a.Project, "project", "", "only events of this project (id or alias)")
+	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "count, and store nothing")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return cmd
+}
+
+// claudeFolder is where Claude Code keeps its transcripts.
+func (p *Process) claudeFolder() string {
+	if dir := p.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		return filepath.Join(dir, "projects")
+	}
+	return filepath.Join(p.home(), ".claude", "projects")
+}
+
+// parseDate reads YYYY-MM-DD as local midnight, or Unix seconds; "" is no date.
+func parseDate(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return time.Unix(n, 0), nil
+	}
+	t, err := time.ParseInLocation(time.DateOnly, s, time.Local)
+	if err != nil {
+		return t, fault.Newf(fault.Invalid, "usage", "%q is neither YYYY-MM-DD nor a Unix second", s)
+	}
+	return t, nil
+}
+
+// progress tells on standard error how far an import is, at most twice a second
+// and only after the first second.
+func (p *Process) progress() func(done, files int) {
+	last := time.Now().Add(time.Second / 2)
+	return func(done, files int) {
+		if time.Since(last) < time.Second/2 {
+			return
+		}
+		last = time.Now()
+		fmt.Fprintf(p.Err, "cairn: %d of %d files\n", done, files)
+	}
+}
+
+func (p *Process) printImport(r cairn.ImportReport, dryRun, asJSON bool) error {
+	if asJSON {
+		if err := printJSON(p.Out, r); err != nil {
+			return err
+		}
+	} else {
+		p.printReport(r, dryRun)
+	}
+	if len(r.Unreadable) > 0 {
+		return exitError(1)
+	}
+	return nil
+}
+
+func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
+	verb := "imported"
+	if dryRun {
+		verb = "would import"
+	}
+	w := p.Out
+	fmt.Fprintf(w, "%s %d observations from %d files (%d lines, %.1f MB) in %.1f s\n",
+		verb, r.Added, r.Files, r.Lines, float64(r.Bytes)/1e6, r.Seconds)
+	if r.Unchanged > 0 {
+		fmt.Fprintf(w, "%d files have not changed since they were imported\n", r.Unchanged)
+	}
+	fmt.Fprintf(w, "already known %d, repeated reads %d", r.Known, r.Deduped)
+	if r.Outside > 0 {
+		fmt.Fprintf(w, ", left out by --since or --project %d", r.Outside)
+	}
+	fmt.Fprintln(w)
+	for _, t := range r.Types() {
+		fmt.Fprintf(w, "  %7d  %s\n", r.ByType[t], t)
+	}
+	if len(r.Skipped) > 0 {
+		fmt.Fprintln(w, "skipped:")
+		for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
+			fmt.Fprintf(w, "  %7d  %s\n", r.Skipped[why], why)
+		}
+	}
+	for _, u := range r.Unreadable {
+		fmt.Fprintf(p.Err, "cairn: import: %s: %s\n", u.Path, u.Error)
+	}
+}

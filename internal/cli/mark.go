@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+func markCommand(p *Process) *cobra.Command {
+	var a observation.MarkArgs
+	cmd := &cobra.Command{
+		Use:   "mark TEXT",
+		Short: "Leave a note in the current session",
+		Long: `mark stores a note with the project's newest session of the last 24 hours, or in
+a session of its own, and prints its id. Marks weigh most in what the next
+session is told.`,
+		Example: `  cairn mark "the flaky test is TestLogin; do not retry it, it needs the new fixture" --pin`,
+		Args:    exactArgs(1, "one text; put quotes around it"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			c, err := p.open(cmd, store.Command)
+			if err != nil {
+				return err
+			}
+			defer closing(c, &err)
+			a.Text = args[0]
+			id, err := c.Mark(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(p.Out, id)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&a.Project, "project", "", "the project (id or alias) instead of the one here")
+	cmd.Flags().StringVar(&a.Session, "session", "", "the session instead of the project's newest")
+	cmd.Flags().BoolVar(&a.Pin, "pin", false, "also pin it, so that every session is told")
+	return cmd
+}
+
+func pinCommand(p *Process, unpin bool) *cobra.Command {
+	a := observation.PinArgs{Unpin: unpin}
+	use, short := "pin", "Keep rows for good and tell them to every session"
+	if unpin {
+		use, short = "unpin", "Undo pin"
+	}
+	cmd := &cobra.Command{
+		Use:     use + " [ID...]",
+		Short:   short,
+		Example: "  cairn " + use + " 42 43\n  cairn " + use + " --file src/auth.go",
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if a.IDs, err = pinIDs(args, a); err != nil {
+				return err
+			}
+			c, err := p.open(cmd, store.Command)
+			if err != nil {
+				return err
+			}
+			defer closing(c, &err)
+			n, err := c.Pin(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(p.Err, "cairn: %sned %d observations\n", use, n)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&a.Session, "session", "", "every row of a session")
+	cmd.Flags().StringVar(&a.File, "file", "", "every row about a file")
+	return cmd
+}
+
+func pinIDs(args []string, a observation.PinArgs) ([]int64, error) {
+	given := 0
+	for _, is := range []bool{len(args) > 0, a.Session != "", a.File != ""} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, fault.New(fault.Invalid, "usage", "takes either ids, or --session, or --file")
+	}
+	var ids []int64
+	for _, arg := range args {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, fault.Newf(fault.Invalid, "usage", "%q is no id", arg)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/harness"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+func recordCommand(p *Process) *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use:   "record",
+		Short: "Hook entry: record one event from standard input",
+		Long: `record reads one hook payload, a JSON object, from standard input and stores what
+it tells. Agents call it through their hooks; at the start of a session it prints
+what the session should know. It never starts a process, uses the network or
+writes into your project.
+
+CAIRN_DISABLE=1 makes it do nothing.`,
+		Example: `  echo '{"session_id":"s1","cwd":"/tmp","hook_event_name":"UserPromptSubmit","prompt":"hello"}' | cairn record`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fault.New(fault.Invalid, "usage", "takes no argument; to work with records, use `cairn records`")
+			}
+			if p.Getenv("CAIRN_DISABLE") == "1" {
+				return nil
+			}
+			return p.record(cmd, from)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: claude or auto")
+	return cmd
+}
+
+// record stores one event and turns failures into the exit codes of a hook.
+func (p *Process) record(cmd *cobra.Command, from string) error {
+	payload, err := harness.ReadPayload(p.In)
+	if err != nil {
+		return p.hookFailed(observation.Event{}, err)
+	}
+	e, err := harness.Hook(payload, from)
+	if err != nil {
+		return p.hookFailed(e, err)
+	}
+	done, err := p.recordEvent(cmd, e)
+	if err != nil {
+		return p.hookFailed(e, err)
+	}
+	if done.Warning != nil {
+		report(p.Err, "record", fmt.Errorf("the event is stored, but its context is not available: %w", done.Warning))
+	}
+	_, err = fmt.Fprint(p.Out, done.Context)
+	return err
+}
+
+func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event) (done cairn.Recorded, err error) {
+	if e.Kind == observation.Ignored {
+		return done, nil
+	}
+	config, err := p.config(cmd)
+	if err != nil {
+		return done, err
+	}
+	config.Cwd, config.Role = e.Cwd, store.Hook
+	if e.Kind == observation.SessionEnd {
+		config.Wait = 500 * time.Millisecond // its host allows 1.5 s in all
+	}
+	c, err := cairn.Open(config)
+	if err != nil {
+		return done, err
+	}
+	defer closing(c, &err)
+	return c.Record(cmd.Context(), e, project.HarnessProcess())
+}
+
+// hookFailed reports why an event was not stored. A hook's exit code 2 is shown
+// to the user only on events where it is no veto (contract observations §4.1);
+// everything else is 1.
+func (p *Process) hookFailed(e observation.Event, err error) error {
+	report(p.Err, "record", err)
+	if fault.HasCode(err, store.CodeCorrupt) && e.Harness == "claude" {
+		switch e.Source {
+		case "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Notification":
+			return exitError(2)
+		}
+	}
+	return exitError(1)
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+// status is what cairn holds and where.
+type status struct {
+	Version string            `json:"version"`
+	Driver  string            `json:"driver"`
+	Store   string            `json:"store"`
+	Exists  bool              `json:"exists"`
+	Bytes   int64             `json:"bytes"` // of the file and its write-ahead log
+	Project string            `json:"project"`
+	Counts  observation.Stats `json:"counts"`
+	Aside   []store.Aside     `json:"set_aside"` // changes that a follower could not handle
+}
+
+func statusCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show version, store, counts and the last event",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			c, err := p.open(cmd, store.Command)
+			if err != nil {
+				return err
+			}
+			defer closing(c, &err)
+			s, err := p.status(cmd, c)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(p.Out, s)
+			}
+			return p.printStatus(s)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
+	ctx := cmd.Context()
+	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Aside: []store.Aside{}}
+	var err error
+	if s.Project, err = c.Here(ctx, ""); err != nil {
+		return s, err
+	}
+	j, err := c.Journal(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.Exists = j.Exists()
+	if s.Counts, err = j.Stats(ctx); err != nil {
+		return s, err
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(s.Store + suffix); err == nil {
+			s.Bytes += info.Size()
+		}
+	}
+	aside, err := c.SetAside(ctx)
+	s.Aside = append(s.Aside, aside...)
+	return s, err
+}
+
+func (p *Process) printStatus(s status) error {
+	w := p.Out
+	fmt.Fprintf(w, "cairn %s (%s)\n", s.Version, s.Driver)
+	if !s.Exists {
+		_, err := fmt.Fprintf(w, "store    %s (not there yet: `cairn import` fills it)\n", s.Store)
+		return err
+	}
+	n := s.Counts
+	fmt.Fprintf(w, "store    %s, %.1f MB\n", s.Store, float64(s.Bytes)/1e6)
+	fmt.Fprintf(w, "holds    %d observations, %d prompts, %d sessions, %d projects\n", n.Observations, n.Prompts, n.Sessions, n.Projects)
+	fmt.Fprintf(w, "project  %s\n", s.Project)
+	if l := n.LastEvent; l != nil {
+		fmt.Fprintf(w, "last     #%d %s in %s, %s\n", l.ID, l.ObsType, l.Project, time.Unix(l.Timestamp, 0).UTC().Format(time.RFC3339))
+	}
+	for _, a := range s.Aside {
+		fmt.Fprintf(w, "aside    change %d of %s, tried %d times: %s\n", a.Seq, a.Follower, a.Attempts, a.Error)
+	}
+	return nil
+}

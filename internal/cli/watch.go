@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+func watchCommand(p *Process) *cobra.Command {
+	var name string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show what agents do as it happens, until interrupted",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			c, err := p.open(cmd, store.Command)
+			if err != nil {
+				return err
+			}
+			defer closing(c, &err)
+			return c.Watch(cmd.Context(), name, func(o observation.Observation) error {
+				if asJSON {
+					return json.NewEncoder(p.Out).Encode(o)
+				}
+				first, _, _ := strings.Cut(o.Content, "\n")
+				_, err := fmt.Fprintf(p.Out, "%s  %-16s %-14s %s\n",
+					time.Unix(o.Timestamp, 0).Format(time.TimeOnly), o.Project, o.ObsType, printable(first))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "project", "", "only this project")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+// printable removes control characters, which could steer a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}

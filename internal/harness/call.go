@@ -1,0 +1,186 @@
+package harness
+
+import (
+	"strings"
+
+	"cairn/internal/observation"
+)
+
+// What is kept of the arguments of an MCP call: enough for the 1,000 characters
+// that are stored and the look-ahead of redaction (observations §5, §7).
+const (
+	maxArgs     = 256
+	maxArgBytes = 4 * (200 + 65_536)
+)
+
+// newCall describes a tool call by its input alone. What the input does not
+// tell, or tells in a wrong type, stays empty.
+func newCall(id, tool string, input []byte) observation.Call {
+	c := observation.Call{ID: id, Tool: tool, Action: actionOf(tool)}
+	f := pick(input, "file_path", "notebook_path")
+	c.Path = firstNonBlank(text(f[0]), text(f[1]))
+	switch c.Action {
+	case observation.Shell:
+		f := pick(input, "command", "description", "run_in_background")
+		c.Command, c.Description, c.Background = text(f[0]), text(f[1]), isTrue(f[2])
+	case observation.Edit:
+		c.ReplaceAll = replacesAll(input)
+	case observation.Search:
+		f := pick(input, "pattern", "path", "output_mode")
+		c.Pattern, c.Path, c.Mode = text(f[0]), firstNonBlank(c.Path, text(f[1])), text(f[2])
+	case observation.Spawn:
+		f := pick(input, "description", "prompt", "subagent_type")
+		c.Description, c.Prompt, c.SubagentType = text(f[0]), text(f[1]), text(f[2])
+	case observation.Fetch:
+		c.URL = text(get(input, "url"))
+	case observation.WebSearch:
+		c.Query = text(get(input, "query"))
+	case observation.MCP:
+		c.Server, c.Method = splitTool(tool)
+		c.Args = arguments(input)
+	case observation.Ask:
+		c.Question = firstQuestion(input)
+	case observation.Skill:
+		f := pick(input, "skill", "command", "name")
+		c.SkillName = firstNonBlank(text(f[0]), text(f[1]), text(f[2]))
+	}
+	return c
+}
+
+// actionOf is what a tool of Claude Code does (observations §5).
+func actionOf(tool string) observation.Action {
+	switch tool {
+	case "Bash", "PowerShell":
+		return observation.Shell
+	case "Read":
+		return observation.Read
+	case "Write":
+		return observation.Write
+	case "Edit", "MultiEdit", "NotebookEdit":
+		return observation.Edit
+	case "Grep", "Glob":
+		return observation.Search
+	case "Task", "Agent":
+		return observation.Spawn
+	case "WebFetch":
+		return observation.Fetch
+	case "WebSearch":
+		return observation.WebSearch
+	case "AskUserQuestion":
+		return observation.Ask
+	case "Skill":
+		return observation.Skill
+	}
+	if strings.Contains(tool, "__") {
+		return observation.MCP
+	}
+	return observation.Other
+}
+
+// splitTool parts mcp__SERVER__METHOD, or SERVER__METHOD.
+func splitTool(tool string) (server, method string) {
+	server, method, _ = strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
+	return server, method
+}
+
+// isOwn tells whether a tool belongs to cairn's own MCP server, wired by itself
+// or as a plugin. Such calls make no row (observations §5).
+func isOwn(tool string) bool {
+	name, ok := strings.CutPrefix(tool, "mcp__")
+	if !ok {
+		return false
+	}
+	server, _, ok := strings.Cut(name, "__")
+	return ok && (server == "cairn" || strings.HasPrefix(server, "plugin_") && strings.HasSuffix(server, "_cairn"))
+}
+
+func replacesAll(input []byte) bool {
+	f := pick(input, "replace_all", "edits")
+	if isTrue(f[0]) {
+		return true
+	}
+	for edit := range elements(f[1]) {
+		if isTrue(get(edit, "replace_all")) {
+			return true
+		}
+	}
+	return false
+}
+
+func firstQuestion(input []byte) string {
+	f := pick(input, "questions", "question")
+	for q := range elements(f[0]) {
+		return plain(firstOf(get(q, "question"), q))
+	}
+	return text(f[1])
+}
+
+// firstOf is the first value that is there.
+func firstOf(values ...[]byte) []byte {
+	for _, v := range values {
+		if v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+func arguments(input []byte) []observation.Arg {
+	var args []observation.Arg
+	for name, value := range members(input) {
+		if len(args) == maxArgs {
+			break
+		}
+		args = append(args, observation.Arg{Name: bounded(name), Value: argument(value)})
+	}
+	return args
+}
+
+func argument(value []byte) string {
+	if kindOf(value) != '"' {
+		return validText(compact(nil, value, maxArgBytes))
+	}
+	return bounded(value[1 : len(value)-1])
+}
+
+// bounded is the start of the inside of a JSON string.
+func bounded(in []byte) string {
+	out, _ := decode(in, maxArgBytes)
+	return string(out)
+}
+
+// readResponse adds what a tool's response tells of a call. shapes vary: an
+// object with fields of its own, a text, blocks of text, nothing.
+func readResponse(c *observation.Call, response []byte) {
+	switch c.Action {
+	case observation.Shell:
+		readShellResponse(c, response)
+	case observation.Read, observation.Write, observation.Edit:
+		f := pick(response, "filePath", "file", "type")
+		c.Path = firstNonBlank(c.Path, text(f[0]), text(get(f[1], "filePath")))
+		c.Created = c.Action == observation.Write && text(f[2]) == "create"
+	case observation.Search:
+		f := pick(response, "numFiles", "mode")
+		if n, ok := integer(f[0]); ok {
+			files := int(n)
+			c.NumFiles = &files
+		}
+		c.Mode = firstNonBlank(c.Mode, text(f[1]))
+	case observation.Spawn:
+		f := pick(response, "agentId", "agent_id")
+		c.SpawnedID = firstNonBlank(text(f[0]), text(f[1]))
+	}
+}
+
+func readShellResponse(c *observation.Call, response []byte) {
+	if kindOf(response) != '{' {
+		// One text holds both streams, and facts are looked for in either.
+		c.Stdout = plain(response)
+		c.Stderr = c.Stdout
+		return
+	}
+	f := pick(response, "stdout", "stderr", "interrupted", "returnCodeInterpretation", "backgroundTaskId")
+	c.Stdout, c.Stderr, c.Note = text(f[0]), text(f[1]), text(f[3])
+	c.Interrupted = c.Interrupted || isTrue(f[2])
+	c.Background = c.Background || text(f[4]) != ""
+}

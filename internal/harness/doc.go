@@ -1,0 +1,12 @@
+// Package harness knows the coding agents: what their hooks send, how their
+// transcripts are laid out and where they keep them. It turns both into
+// observation.Event values, so that the rest of cairn speaks one language.
+//
+// Everything read here comes from outside and changes without notice. Whatever
+// is known is used, whatever is not is left out, and no field of a wrong type
+// is an error. Every text of an event is valid UTF-8 without NUL: broken bytes,
+// lone surrogates and NUL become U+FFFD. A text over 2 MiB comes as its first
+// and last MiB.
+//
+// Claude Code is the one harness so far (contract observations §4.2, §12).
+package harness

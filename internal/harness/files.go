@@ -1,0 +1,133 @@
+package harness
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// ClaudeProjects is the folder below which Claude Code keeps its transcripts.
+// configDir is the value of $CLAUDE_CONFIG_DIR, or empty; home is the user's
+// home directory. Nothing is looked up on disk.
+func ClaudeProjects(configDir, home string) string {
+	if configDir == "" {
+		configDir = filepath.Join(home, ".claude")
+	}
+	return filepath.Join(configDir, "projects")
+}
+
+// TranscriptFiles finds the transcripts below a folder, sessions' and
+// subagents', at any depth: all *.jsonl files but those which Claude Code writes
+// for purposes of its own. root may also be a file, which is then taken as one
+// whatever its name.
+//
+// They come in the order in which they are best imported: by the time of their
+// first dated line, so that what was copied stands before its copies; then those
+// marked as a fork last, then by path. Files that tell no time, because they
+// cannot be read or have none, come at the end.
+//
+// A root that does not exist is NotFound, code no_transcripts. Folders that
+// cannot be read do not stop the search: they are in the error, Unavailable, code
+// unreadable_folder, which comes beside the files that were found.
+func TranscriptFiles(root string) ([]string, error) {
+	// The walk does not follow links, but the root may well be one.
+	resolved, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fault.Wrap(err, fault.NotFound, "no_transcripts", root+": no such file or folder")
+		}
+		return nil, fault.Wrap(err, fault.Unavailable, "unreadable_folder", root+": cannot be read")
+	}
+	var files []transcriptFile
+	var unreadable []string
+	err = filepath.WalkDir(resolved, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			unreadable = append(unreadable, path)
+			return fs.SkipDir
+		case entry.IsDir() && entry.Name() == "tool-results":
+			return fs.SkipDir
+		case entry.IsDir() || path != resolved && !isTranscript(entry.Name()):
+			return nil
+		}
+		files = append(files, firstDate(path))
+		return nil
+	})
+	if err != nil {
+		unreadable = append(unreadable, resolved)
+	}
+	slices.SortFunc(files, transcriptFile.compare)
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.path
+	}
+	if len(unreadable) > 0 {
+		return paths, fault.New(fault.Unavailable, "unreadable_folder", "cannot read "+strings.Join(unreadable, ", "))
+	}
+	return paths, nil
+}
+
+func isTranscript(name string) bool {
+	return strings.HasSuffix(name, ".jsonl") && name != "journal.jsonl" && !isHostAgent(agentOfFile(name))
+}
+
+// transcriptFile is a transcript with what its place in the order depends on.
+type transcriptFile struct {
+	path   string
+	first  time.Time // zero if not told
+	forked bool
+}
+
+func (f transcriptFile) compare(g transcriptFile) int {
+	switch {
+	case f.first.IsZero() != g.first.IsZero():
+		if f.first.IsZero() {
+			return 1
+		}
+		return -1
+	case !f.first.Equal(g.first):
+		return f.first.Compare(g.first)
+	case f.forked != g.forked:
+		if f.forked {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(f.path, g.path)
+}
+
+// firstDate reads the beginning of a transcript for its first dated line.
+func firstDate(path string) transcriptFile {
+	const enough = 1 << 20
+	found := transcriptFile{path: path}
+	f, err := os.Open(path)
+	if err != nil {
+		return found // whoever reads it will tell
+	}
+	defer f.Close()
+	lines := newLineReader(io.LimitReader(f, enough), 0)
+	dec := lenient(nil)
+	for {
+		l, err := lines.next()
+		if err != nil {
+			return found
+		}
+		raw := trimSpace(bytes.TrimPrefix(l.text, []byte(byteOrderMark)))
+		if !isObject(dec, raw) {
+			continue
+		}
+		v := pick(raw, "timestamp", "forkedFrom")
+		if at, err := time.Parse(time.RFC3339Nano, text(v[0])); err == nil {
+			found.first, found.forked = at, kindOf(v[1]) == '{'
+			return found
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package harness
+
+import (
+	"bytes"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+)
+
+// claude is the name of Claude Code in --from and in stored sessions.
+const claude = "claude"
+
+// Message roles and the hook events they come from.
+const (
+	roleTurn     = "turn"
+	roleSubagent = "subagent"
+	roleSummary  = "compact_summary"
+
+	onSessionStart = "SessionStart"
+	onPrompt       = "UserPromptSubmit"
+	onToolUse      = "PostToolUse"
+	onToolFailure  = "PostToolUseFailure"
+	onStop         = "Stop"
+	onSubagentStop = "SubagentStop"
+	onPostCompact  = "PostCompact"
+)
+
+const byteOrderMark = "\uFEFF"
+
+// Hook reads one hook payload, the whole of standard input (observations §4). It
+// uses payload as its own and may change it; the event holds copies only.
+//
+// from names the harness that sent it: "claude", or "auto" to find out. An event
+// of a kind that cairn does not know, and a tool event that names no tool, come
+// back as Ignored; a call of one of cairn's own tools as Touch.
+//
+// Every error is of kind Invalid: unknown_harness; invalid_json, json_too_deep
+// and not_an_object, in this order (§13); then missing_field, naming the first
+// of session_id, cwd and hook_event_name that is no text or a blank one.
+func Hook(payload []byte, from string) (observation.Event, error) {
+	if from != claude && from != "auto" {
+		return observation.Event{}, fault.Newf(fault.Invalid, "unknown_harness", "unknown --from value %.40q", from).
+			WithHint("this version knows: auto, claude")
+	}
+	body := bytes.TrimPrefix(payload, []byte(byteOrderMark))
+	maskNUL(body)
+	if err := checkPayload(body, len(payload)-len(body)); err != nil {
+		return observation.Event{}, err
+	}
+	body = trimSpace(body)
+	names := [...]string{"session_id", "cwd", "hook_event_name", "prompt_id", "agent_id"}
+	f := pick(body, names[:]...)
+	for i, name := range names[:3] {
+		if strings.TrimSpace(text(f[i])) == "" {
+			return observation.Event{}, fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", name)
+		}
+	}
+	event := observation.Event{
+		Harness: claude, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
+		PromptID: text(f[3]), AgentID: text(f[4]),
+	}
+	fill(&event, body)
+	return event, nil
+}
+
+// fill adds what the event of a payload brings of its own (observations §4.2).
+func fill(e *observation.Event, body []byte) {
+	switch e.Source {
+	case onSessionStart:
+		f := pick(body, "source", "model")
+		e.Kind, e.Text, e.Model = observation.SessionStart, text(f[0]), text(f[1])
+	case "SessionEnd":
+		e.Kind, e.Text = observation.SessionEnd, text(get(body, "reason"))
+	case onPrompt:
+		e.Kind, e.Text = observation.Prompt, typed(plain(get(body, "prompt")))
+	case onToolUse, onToolFailure:
+		fillTool(e, body)
+	case onStop:
+		e.Kind, e.Role, e.Text = observation.Message, roleTurn, plain(get(body, "last_assistant_message"))
+		e.TurnEnds = e.AgentID == ""
+	case onSubagentStop:
+		e.Kind, e.Role, e.Text = observation.Message, roleSubagent, plain(get(body, "last_assistant_message"))
+	case onPostCompact:
+		e.Kind, e.Role, e.Text = observation.Message, roleSummary, plain(get(body, "compact_summary"))
+	case "PreToolUse", "PreCompact", "Notification":
+		e.Kind = observation.Touch
+	}
+}
+
+func fillTool(e *observation.Event, body []byte) {
+	f := pick(body, "tool_name", "tool_use_id", "tool_input", "tool_response", "duration_ms", "error", "is_interrupt")
+	tool := text(f[0])
+	if strings.TrimSpace(tool) == "" {
+		return
+	}
+	if isOwn(tool) {
+		e.Kind = observation.Touch
+		return
+	}
+	c := newCall(text(f[1]), tool, f[2])
+	if ms, ok := integer(f[4]); ok {
+		c.DurationMS = ms
+	}
+	readResponse(&c, f[3])
+	c.Interrupted = c.Interrupted || isTrue(f[6])
+	if e.Source == onToolFailure {
+		fail(&c, plain(f[5]), f[3])
+	} else {
+		judge(&c, f[3], body)
+	}
+	e.Kind, e.Calls = observation.Tool, []observation.Call{c}
+}

@@ -1,0 +1,261 @@
+package harness
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cairn/internal/fault"
+)
+
+// maxDepth is how deep arrays and objects of a hook payload may nest.
+const maxDepth = 1000
+
+// maskNUL replaces NUL bytes, which no JSON text may hold, by a byte that no
+// UTF-8 text may hold: inside a string it is read as U+FFFD, anywhere else it is
+// an error at the same place. It changes b.
+func maskNUL(b []byte) {
+	for {
+		i := bytes.IndexByte(b, 0)
+		if i < 0 {
+			return
+		}
+		b[i] = 0xFF
+		b = b[i+1:]
+	}
+}
+
+func lenient(b []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+}
+
+// checkPayload tells whether b is one JSON object, nested at most maxDepth deep,
+// with nothing but white space around it. Offsets in messages count from the
+// start of the payload, of which b begins at byte base.
+func checkPayload(b []byte, base int) error {
+	invalid := func(at int) error {
+		return fault.Newf(fault.Invalid, "invalid_json", "invalid JSON at byte %d", base+at)
+	}
+	dec := lenient(b)
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			var syntax *jsontext.SyntacticError
+			if errors.As(err, &syntax) {
+				return invalid(int(syntax.ByteOffset))
+			}
+			return invalid(len(b)) // nothing but white space
+		}
+		depth := dec.StackDepth()
+		if depth > maxDepth {
+			return fault.New(fault.Invalid, "json_too_deep", "JSON nested too deeply")
+		}
+		if depth == 0 {
+			break
+		}
+	}
+	if rest := trimSpace(b[dec.InputOffset():]); len(rest) > 0 {
+		return invalid(len(b) - len(rest))
+	}
+	if kindOf(trimSpace(b)) != '{' {
+		return fault.New(fault.Invalid, "not_an_object", "payload must be a JSON object")
+	}
+	return nil
+}
+
+// isObject tells whether b is one JSON object and nothing else.
+func isObject(dec *jsontext.Decoder, b []byte) bool {
+	if kindOf(b) != '{' {
+		return false
+	}
+	dec.Reset(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return dec.SkipValue() == nil && len(trimSpace(b[dec.InputOffset():])) == 0
+}
+
+func trimSpace(b []byte) []byte { return bytes.Trim(b, " \t\r\n") }
+
+// kindOf is the first byte of a JSON value: { [ " t f n, a digit or a minus; 0
+// if there is none.
+func kindOf(v []byte) byte {
+	if len(v) == 0 {
+		return 0
+	}
+	return v[0]
+}
+
+// The functions below walk JSON that has been checked. They are lazy: what
+// nobody asks for is passed over, not decoded.
+
+// members yields the names, without quotes, and the values of an object in
+// their order; of anything else, nothing.
+func members(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		if kindOf(object) != '{' {
+			return
+		}
+		for i := next(object, 1); i < len(object) && object[i] == '"'; {
+			end := skip(object, i)
+			name := object[i+1 : max(i+1, end-1)]
+			if bytes.IndexByte(name, '\\') >= 0 {
+				name, _ = decode(name, len(name))
+			}
+			i = next(object, end)
+			end = skip(object, i)
+			if end <= i || !yield(name, object[i:end]) {
+				return
+			}
+			i = next(object, end)
+		}
+	}
+}
+
+// elements yields the values of an array in their order; of anything else,
+// nothing.
+func elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if kindOf(array) != '[' {
+			return
+		}
+		for i := next(array, 1); i < len(array) && array[i] != ']'; {
+			end := skip(array, i)
+			if end <= i || !yield(array[i:end]) {
+				return
+			}
+			i = next(array, end)
+		}
+	}
+}
+
+// pick returns the values of the named members of an object, nil for those that
+// are not there; of equal names the last counts.
+func pick(object []byte, names ...string) [][]byte {
+	found := make([][]byte, len(names))
+	for name, value := range members(object) {
+		for i, want := range names {
+			if want == string(name) {
+				found[i] = value
+				break
+			}
+		}
+	}
+	return found
+}
+
+// get is pick for one name.
+func get(object []byte, name string) []byte { return pick(object, name)[0] }
+
+// next is the first place at or after i that is neither white space nor a comma
+// or colon.
+func next(b []byte, i int) int {
+	for i < len(b) {
+		switch b[i] {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			i++
+		default:
+			return i
+		}
+	}
+	return i
+}
+
+// skip is the end of the value that starts at i.
+func skip(b []byte, i int) int {
+	if i >= len(b) {
+		return i
+	}
+	switch b[i] {
+	case '"':
+		return skipString(b, i)
+	case '{', '[':
+		return skipNested(b, i)
+	}
+	for i < len(b) {
+		switch b[i] {
+		case ',', ']', '}', ' ', '\t', '\r', '\n':
+			return i
+		}
+		i++
+	}
+	return i
+}
+
+func skipString(b []byte, i int) int {
+	start := i + 1
+	for i = start; ; i++ {
+		quote := bytes.IndexByte(b[i:], '"')
+		if quote < 0 {
+			return len(b)
+		}
+		i += quote
+		slashes := 0
+		for i-slashes > start && b[i-slashes-1] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+func skipNested(b []byte, i int) int {
+	for depth := 0; i < len(b); i++ {
+		switch b[i] {
+		case '"':
+			i = skipString(b, i) - 1
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return i
+}
+
+// compact appends a JSON value to dst without the white space between its
+// tokens, at most limit bytes of it.
+func compact(dst, value []byte, limit int) []byte {
+	limit += len(dst)
+	for i := 0; i < len(value) && len(dst) < limit; {
+		switch value[i] {
+		case ' ', '\t', '\r', '\n':
+			i++
+		case '"':
+			end := min(skipString(value, i), i+limit-len(dst))
+			dst = append(dst, value[i:end]...)
+			i = end
+		default:
+			dst = append(dst, value[i])
+			i++
+		}
+	}
+	return dst
+}
+
+// isTrue tells whether a value is the literal true.
+func isTrue(value []byte) bool { return string(value) == "true" }
+
+// integer reads a whole number of at most 2^53 in size.
+func integer(value []byte) (int64, bool) {
+	if k := kindOf(value); k != '-' && (k < '0' || k > '9') {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(string(value), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// validText is b as a string in which every byte that is not UTF-8 is U+FFFD.
+func validText(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return string([]rune(string(b)))
+}

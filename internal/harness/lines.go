@@ -1,0 +1,70 @@
+package harness
+
+import (
+	"bufio"
+	"errors"
+	"io"
+)
+
+// maxLine is how long a transcript line may be; longer ones are passed over
+// without being held in memory (observations §13).
+const maxLine = 64 << 20
+
+// lineReader reads lines and knows where they begin.
+type lineReader struct {
+	r      *bufio.Reader
+	offset int64  // of the next line
+	long   []byte // a line that outgrew the buffer of r
+}
+
+// line is one line of a file.
+type line struct {
+	text  []byte // without the newline, valid until the next call; nil if over maxLine
+	start int64
+	huge  bool // over maxLine
+	torn  bool // the file ends before the line does
+}
+
+func newLineReader(r io.Reader, offset int64) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 256<<10), offset: offset}
+}
+
+// next returns io.EOF after the last line, or the error of the reader.
+func (l *lineReader) next() (line, error) {
+	got := line{start: l.offset}
+	if cap(l.long) > 8<<20 {
+		l.long = nil
+	}
+	l.long = l.long[:0]
+	for {
+		piece, err := l.r.ReadSlice('\n')
+		l.offset += int64(len(piece))
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && !errors.Is(err, io.EOF) {
+			return line{}, err
+		}
+		if len(l.long)+len(piece) > maxLine+1 {
+			got.huge, l.long = true, nil
+		}
+		switch {
+		case got.huge:
+		case err == nil && len(l.long) == 0:
+			got.text = piece[:len(piece)-1]
+			return got, nil
+		default:
+			l.long = append(l.long, piece...)
+		}
+		switch {
+		case err == nil:
+			if !got.huge {
+				got.text = l.long[:len(l.long)-1]
+			}
+			return got, nil
+		case errors.Is(err, io.EOF):
+			if l.offset == got.start {
+				return line{}, io.EOF
+			}
+			got.text, got.torn = l.long, true
+			return got, nil
+		}
+	}
+}

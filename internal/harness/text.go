@@ -1,0 +1,242 @@
+package harness
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	longText = 2 << 20      // bytes a text may have before its middle is left out
+	textEnd  = longText / 2 // bytes that stay at either end
+)
+
+// text is what a JSON string stands for, "" for any other value. Over longText
+// bytes, it is the first and the last textEnd bytes, cut between characters;
+// of a very long string only the ends are decoded.
+func text(value []byte) string {
+	if kindOf(value) != '"' || len(value) < 2 {
+		return ""
+	}
+	in := value[1 : len(value)-1]
+	if len(in) > 2*longText {
+		return ends(in)
+	}
+	if bytes.IndexByte(in, '\\') < 0 && utf8.Valid(in) {
+		if len(in) <= longText {
+			return string(in)
+		}
+		return string(firstBytes(in)) + string(lastBytes(in))
+	}
+	out, _ := decode(in, 3*len(in))
+	if len(out) <= longText {
+		return string(out)
+	}
+	return string(firstBytes(out)) + string(lastBytes(out))
+}
+
+// ends decodes the two ends of the inside of a very long string.
+func ends(in []byte) string {
+	head, read := decode(in, textEnd)
+	in = in[read:]
+	for window := textEnd + utf8.UTFMax; ; window *= 2 {
+		from := 0
+		if window < len(in) {
+			from = boundary(in, len(in)-window)
+		}
+		tail, _ := decode(in[from:], 3*len(in))
+		if from == 0 && len(head)+len(tail) <= longText {
+			return string(head) + string(tail)
+		}
+		if from == 0 || len(tail) >= textEnd+utf8.UTFMax {
+			return string(firstBytes(head)) + string(lastBytes(tail))
+		}
+	}
+}
+
+// boundary is the first place at or after i at which no escape is cut in two.
+func boundary(in []byte, i int) int {
+	at := 0
+	for at < i {
+		n := bytes.IndexByte(in[at:], '\\')
+		if n < 0 || at+n >= i {
+			return i
+		}
+		at += n
+		_, size := unescape(in[at:])
+		at += size
+	}
+	return at
+}
+
+func firstBytes(b []byte) []byte {
+	end := min(textEnd, len(b))
+	for end > 0 && end < len(b) && !utf8.RuneStart(b[end]) {
+		end--
+	}
+	return b[:end]
+}
+
+func lastBytes(b []byte) []byte {
+	start := max(0, len(b)-textEnd)
+	for start < len(b) && !utf8.RuneStart(b[start]) {
+		start++
+	}
+	return b[start:]
+}
+
+// decode turns the inside of a JSON string into UTF-8 until the output has limit
+// bytes, or up to three more to finish a character. It returns the output and
+// the number of bytes read.
+func decode(in []byte, limit int) (out []byte, read int) {
+	out = make([]byte, 0, min(len(in), limit)+utf8.UTFMax)
+	for read < len(in) && len(out) < limit {
+		switch c := in[read]; {
+		case c == '\\':
+			r, size := unescape(in[read:])
+			out = utf8.AppendRune(out, r)
+			read += size
+		case c < utf8.RuneSelf:
+			end := min(len(in), read+limit-len(out))
+			i := read + 1
+			for i < end && in[i] < utf8.RuneSelf && in[i] != '\\' {
+				i++
+			}
+			out = append(out, in[read:i]...)
+			read = i
+		default:
+			r, size := utf8.DecodeRune(in[read:])
+			out = utf8.AppendRune(out, r)
+			read += size
+		}
+	}
+	return out, read
+}
+
+// unescape reads the escape at the start of in: its character, U+FFFD for a lone
+// surrogate and for NUL, and the bytes it takes.
+func unescape(in []byte) (rune, int) {
+	if len(in) < 2 {
+		return utf8.RuneError, len(in)
+	}
+	switch c := in[1]; c {
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		return unescapeUnit(in)
+	default: // " \ /
+		return rune(c), 2
+	}
+}
+
+func unescapeUnit(in []byte) (rune, int) {
+	r, ok := unit(in)
+	switch {
+	case !ok:
+		return utf8.RuneError, min(len(in), 6)
+	case r == 0:
+		return utf8.RuneError, 6
+	case !utf16.IsSurrogate(r):
+		return r, 6
+	}
+	if low, ok := unit(in[6:]); ok {
+		if full := utf16.DecodeRune(r, low); full != utf8.RuneError {
+			return full, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+// unit reads the UTF-16 unit of a \uXXXX escape at the start of in.
+func unit(in []byte) (rune, bool) {
+	if len(in) < 6 || in[0] != '\\' || in[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range in[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// plain is the text of a value in any of the shapes in which harnesses send one:
+// a string, an array of strings and {"type":"text","text":…} blocks joined by
+// newlines, or an object with such a value in content or text.
+func plain(value []byte) string {
+	switch kindOf(value) {
+	case '"':
+		return text(value)
+	case '{':
+		f := pick(value, "text", "content", "message")
+		return firstNonBlank(text(f[0]), text(f[1]), blockTexts(f[1]), text(f[2]))
+	default:
+		return blockTexts(value)
+	}
+}
+
+func blockTexts(array []byte) string {
+	var said paragraphs
+	for block := range elements(array) {
+		part := text(block)
+		if kindOf(block) == '{' {
+			part = text(get(block, "text"))
+		}
+		if part != "" {
+			said.add(part)
+		}
+	}
+	return said.text()
+}
+
+// paragraphs joins texts by newlines; the whole is as long as a text may be.
+type paragraphs struct{ joined []byte }
+
+func (p *paragraphs) add(part string) {
+	if len(p.joined) > 0 {
+		p.joined = append(p.joined, '\n')
+	}
+	p.joined = append(p.joined, part...)
+	if len(p.joined) > 2*longText {
+		p.cut()
+	}
+}
+
+func (p *paragraphs) cut() {
+	head := firstBytes(p.joined)
+	p.joined = append(head, lastBytes(p.joined)...)
+}
+
+func (p *paragraphs) text() string {
+	if len(p.joined) > longText {
+		p.cut()
+	}
+	return string(p.joined)
+}
+
+func firstNonBlank(texts ...string) string {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			return t
+		}
+	}
+	return ""
+}

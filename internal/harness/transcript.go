@@ -1,0 +1,289 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+)
+
+// TranscriptOptions says which part of which file is read.
+type TranscriptOptions struct {
+	// Path of the file, used only for the agent id in the name of a subagent's
+	// transcript, should its lines not tell it. May be empty.
+	Path string
+	// Offset is the place in the file of the reader's first byte, the start of a
+	// line: 0, or the Resume of an earlier report.
+	Offset int64
+}
+
+// TranscriptReport tells what was read and what was left out.
+type TranscriptReport struct {
+	Lines int   // blank ones included
+	Bytes int64 // from the offset on
+	// Resume is the place in the file where the next import begins once the
+	// file has grown: the start of the last turn, so that its calls without
+	// result and its unfinished message are seen again.
+	Resume int64
+	// Skipped counts by reason what made no event though it looked like one:
+	// lines, calls or prompts. Never nil.
+	Skipped map[string]int
+}
+
+// Reasons for which a line makes no event, besides those of refusal.
+const (
+	badLine       = "invalid JSON"
+	tornLine      = "torn last line"
+	hugeLine      = "line over 64 MiB"
+	repeatedLine  = "repeated line"
+	unknownLine   = "unknown type"
+	unusedLine    = "type without use"
+	homelessLine  = "no session, directory or time"
+	metaLine      = "context from the harness"
+	machinePrompt = "prompt without words of the user"
+	ownMessage    = "message of the harness"
+	ownAgent      = "agent of the harness"
+	ownTool       = "call of cairn"
+	turnStopped   = "message of a stopped turn"
+	noCall        = "result without call"
+	noResult      = "call without result"
+)
+
+// ReadTranscript reads a transcript of Claude Code (observations §12) and yields
+// its events in the order of the file, ready to be recorded as imported: prompts
+// before what they caused, a call once its result is there, a turn's message
+// when the turn is over or the file ends. No starts and ends of sessions are
+// made up; only compactions are told. Subagents' calls and messages belong to
+// the parent session and carry the agent's id.
+//
+// Lines that cannot be used are counted and left out, whatever is wrong with
+// them. Reading the same bytes again yields the same events.
+//
+// An error of yield or ctx ends the reading and is returned as it is; if r
+// fails, the error is Unavailable, code unreadable_transcript. The report covers
+// what was read until then, but its Resume is where this reading began.
+func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
+	t := &transcript{
+		yield:   yield,
+		agent:   agentOfFile(o.Path),
+		resume:  o.Offset,
+		skipped: map[string]int{},
+		seen:    map[string]struct{}{},
+		pending: map[string]pendingCall{},
+		main:    &thread{},
+		decoder: jsontext.NewDecoder(bytes.NewReader(nil)),
+	}
+	lines := newLineReader(r, o.Offset)
+	report := TranscriptReport{Resume: o.Offset, Skipped: t.skipped}
+	for {
+		if err := ctx.Err(); err != nil {
+			return report, err
+		}
+		l, err := lines.next()
+		report.Bytes = lines.offset - o.Offset
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return report, fault.Wrap(err, fault.Unavailable, "unreadable_transcript", "cannot read the transcript")
+		}
+		report.Lines++
+		if err := t.line(l); err != nil {
+			return report, err
+		}
+	}
+	if err := t.end(); err != nil {
+		return report, err
+	}
+	report.Resume = t.resume
+	return report, nil
+}
+
+// transcript is the state of one reading.
+type transcript struct {
+	yield   func(observation.Event) error
+	agent   string // of the file, "" for a main session
+	resume  int64
+	skipped map[string]int
+	decoder *jsontext.Decoder
+	seen    map[string]struct{}    // ids of lines
+	pending map[string]pendingCall // by tool use id
+	main    *thread
+	agents  []*thread // subagents, in order of appearance
+	last    envelope  // what the latest line told, for lines that tell less
+}
+
+// pendingCall is a call whose result has not come yet.
+type pendingCall struct {
+	call observation.Call
+	own  bool // of cairn itself
+}
+
+// thread is the conversation with one agent.
+type thread struct {
+	agent   string // "" for the main agent
+	prompt  string // the harness's id of the turn's prompt
+	told    bool   // the prompt of that id has been yielded
+	stopped bool   // by the user
+	acted   bool   // called a tool after its latest text
+	text    string // the latest, "" if none
+	at      envelope
+}
+
+// envelope is what all lines of a conversation have.
+type envelope struct {
+	id        string
+	session   string
+	cwd       string
+	agent     string
+	prompt    string
+	at        time.Time
+	sidechain bool
+	meta      bool
+}
+
+func (t *transcript) skip(reason string) { t.skipped[reason]++ }
+
+func (t *transcript) line(l line) error {
+	if l.huge {
+		t.skip(hugeLine)
+		return nil
+	}
+	raw := l.text
+	if l.start == 0 {
+		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+	}
+	if raw = trimSpace(raw); len(raw) == 0 {
+		return nil
+	}
+	maskNUL(raw)
+	if !isObject(t.decoder, raw) {
+		if l.torn {
+			t.skip(tornLine)
+		} else {
+			t.skip(badLine)
+		}
+		return nil
+	}
+	switch kind := string(get(raw, "type")); kind {
+	case `"user"`, `"assistant"`, `"system"`, `"attachment"`:
+		e, ok := t.envelope(raw)
+		if !ok {
+			return nil
+		}
+		return t.conversation(kind, raw, e, l.start)
+	case `"progress"`, `"summary"`, `"file-history-snapshot"`, `"file-history-delta"`, `"queue-operation"`,
+		`"mode"`, `"permission-mode"`, `"ai-title"`, `"custom-title"`, `"agent-name"`, `"last-prompt"`:
+		t.skip(unusedLine)
+	default:
+		t.skip(unknownLine)
+	}
+	return nil
+}
+
+func (t *transcript) conversation(kind string, raw []byte, e envelope, start int64) error {
+	switch kind {
+	case `"user"`:
+		return t.user(raw, e, start)
+	case `"assistant"`:
+		return t.assistant(raw, e)
+	case `"system"`:
+		return t.system(raw, e)
+	default:
+		return t.attachment(raw, e)
+	}
+}
+
+// envelope reads what all lines have in common, and reports whether the line is
+// to be used.
+func (t *transcript) envelope(raw []byte) (envelope, bool) {
+	f := pick(raw, "uuid", "sessionId", "cwd", "timestamp", "isSidechain", "agentId", "promptId", "isMeta")
+	e := envelope{
+		id: text(f[0]), session: text(f[1]), cwd: text(f[2]),
+		agent: text(f[5]), prompt: text(f[6]), meta: isTrue(f[7]),
+	}
+	e.sidechain = isTrue(f[4]) || e.agent != "" || t.agent != ""
+	if e.id != "" {
+		if _, repeated := t.seen[e.id]; repeated {
+			t.skip(repeatedLine)
+			return e, false
+		}
+		t.seen[e.id] = struct{}{}
+	}
+	e.session = firstNonBlank(e.session, t.last.session)
+	e.cwd = firstNonBlank(e.cwd, t.last.cwd)
+	var err error
+	if e.at, err = time.Parse(time.RFC3339Nano, text(f[3])); err != nil {
+		e.at = t.last.at
+	}
+	if e.session == "" || e.cwd == "" || e.at.IsZero() {
+		t.skip(homelessLine)
+		return e, false
+	}
+	t.last = e
+	if !e.sidechain {
+		return e, true
+	}
+	e.agent = firstNonBlank(e.agent, t.agent, unnamedAgent)
+	if isHostAgent(e.agent) {
+		t.skip(ownAgent)
+		return e, false
+	}
+	return e, true
+}
+
+// unnamedAgent stands for the subagents of old transcripts, whose lines are
+// marked as theirs without saying whose.
+const unnamedAgent = "sidechain"
+
+// isHostAgent tells whether an agent is one by which Claude Code summarises the
+// conversation or guesses the next prompt. Their transcripts repeat the
+// session's.
+func isHostAgent(id string) bool {
+	for _, label := range [...]string{"acompact-", "aprompt_suggestion-", "aside_question-"} {
+		if strings.HasPrefix(id, label) {
+			return true
+		}
+	}
+	return false
+}
+
+// agentOfFile is the agent whose own transcript a file is, by its name; "" for
+// the transcript of a session.
+func agentOfFile(path string) string {
+	id, ok := strings.CutPrefix(filepath.Base(path), "agent-")
+	if !ok {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSuffix(id, ".jsonl"), "\uFFFD")
+}
+
+// thread is the conversation that a line belongs to.
+func (t *transcript) thread(e envelope) *thread {
+	if !e.sidechain {
+		return t.main
+	}
+	for _, th := range t.agents {
+		if th.agent == e.agent {
+			return th
+		}
+	}
+	th := &thread{agent: e.agent}
+	t.agents = append(t.agents, th)
+	return th
+}
+
+func (e envelope) event(kind observation.EventKind, source string) observation.Event {
+	return observation.Event{
+		Kind: kind, Source: source, Harness: claude, Session: e.session, Cwd: e.cwd, At: e.at,
+		PromptID: e.prompt, AgentID: e.agent, LineID: e.id, Imported: true,
+	}
+}

@@ -1,0 +1,262 @@
+package harness
+
+import (
+	"strings"
+
+	"cairn/internal/observation"
+)
+
+// user handles what reaches an agent: prompts, results of tools, summaries and
+// context from the harness.
+func (t *transcript) user(raw []byte, e envelope, start int64) error {
+	f := pick(raw, "message", "isCompactSummary", "toolUseResult", "toolDenialKind")
+	content := get(f[0], "content")
+	th := t.thread(e)
+	results := 0
+	for block := range elements(content) {
+		if string(get(block, "type")) != `"tool_result"` {
+			continue
+		}
+		if results++; results > 1 {
+			f[2] = nil // it stands for one of them, nobody says which
+		}
+	}
+	if results > 0 {
+		for block := range elements(content) {
+			if string(get(block, "type")) == `"tool_result"` {
+				if err := t.result(th, e, block, f[2], text(f[3])); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	said := words(content)
+	switch {
+	case e.meta:
+		t.skip(metaLine)
+		return nil
+	case isTrue(f[1]):
+		m := e.event(observation.Message, onPostCompact)
+		m.Role, m.Text = roleSummary, said
+		return t.yield(m)
+	case said == "" && results > 0:
+		return nil
+	case strings.HasPrefix(strings.TrimSpace(said), interrupted):
+		th.stopped = true
+		t.skip(machinePrompt)
+		return nil
+	}
+	if results == 0 { // else sent while the turn was going on
+		if err := t.newTurn(th, e, start); err != nil {
+			return err
+		}
+	}
+	return t.prompt(th, e, said, results > 0)
+}
+
+// newTurn ends the turn of a thread, and a main turn those of its subagents.
+func (t *transcript) newTurn(th *thread, e envelope, start int64) error {
+	if th.agent == t.agent {
+		t.resume = start
+	}
+	if th == t.main {
+		for _, agent := range t.agents {
+			if err := t.endTurn(agent, false); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.endTurn(th, false); err != nil {
+		return err
+	}
+	if e.prompt != th.prompt {
+		th.prompt, th.told = e.prompt, false
+	}
+	return nil
+}
+
+// prompt yields what a user wrote. A prompt sent while the turn was going on
+// shares that turn's prompt id, which thus says nothing about it.
+func (t *transcript) prompt(th *thread, e envelope, said string, midTurn bool) error {
+	if th != t.main {
+		return nil // what an agent tells its subagent is no prompt
+	}
+	said = typed(said)
+	if strings.TrimSpace(said) == "" {
+		t.skip(machinePrompt)
+		return nil
+	}
+	if midTurn || th.told {
+		e.prompt = ""
+	} else {
+		th.told = true
+	}
+	p := e.event(observation.Prompt, onPrompt)
+	p.Text = said
+	return t.yield(p)
+}
+
+// words is the text of a message: a string, or its text blocks joined by
+// newlines.
+func words(content []byte) string {
+	if kindOf(content) == '"' {
+		return text(content)
+	}
+	var said paragraphs
+	for block := range elements(content) {
+		f := pick(block, "type", "text")
+		if string(f[0]) == `"text"` {
+			said.add(text(f[1]))
+		}
+	}
+	return said.text()
+}
+
+// assistant handles what an agent says and the calls it makes.
+func (t *transcript) assistant(raw []byte, e envelope) error {
+	f := pick(raw, "message", "isApiErrorMessage")
+	m := pick(f[0], "content", "model")
+	if isTrue(f[1]) || string(m[1]) == `"<synthetic>"` {
+		t.skip(ownMessage)
+		return nil
+	}
+	th := t.thread(e)
+	if kindOf(m[0]) == '"' {
+		th.says(e, text(m[0]))
+	}
+	for block := range elements(m[0]) {
+		b := pick(block, "type", "text", "id", "name", "input")
+		switch string(b[0]) {
+		case `"text"`:
+			th.says(e, text(b[1]))
+		case `"tool_use"`:
+			id, tool := text(b[2]), text(b[3])
+			th.acted = true
+			if id != "" && strings.TrimSpace(tool) != "" {
+				t.pending[id] = pendingCall{call: newCall(id, tool, b[4]), own: isOwn(tool)}
+			}
+		}
+	}
+	return nil
+}
+
+// says notes the latest text of an agent; texts of one line belong together.
+func (th *thread) says(e envelope, said string) {
+	if strings.TrimSpace(said) == "" {
+		return
+	}
+	if th.text != "" && !th.acted && e.id != "" && e.id == th.at.id {
+		both := paragraphs{[]byte(th.text)}
+		both.add(said)
+		said = both.text()
+	}
+	th.text, th.at, th.acted, th.stopped = said, e, false, false
+}
+
+// endTurn yields the message with which a thread ended its turn. A turn that the
+// user stopped has none, and at the end of the file a text that a call followed
+// was not the last.
+func (t *transcript) endTurn(th *thread, atEnd bool) error {
+	said, stopped := th.text, th.stopped
+	open := atEnd && th.acted
+	th.text, th.stopped, th.acted = "", false, false
+	switch {
+	case said == "" || open:
+		return nil
+	case stopped:
+		t.skip(turnStopped)
+		return nil
+	}
+	e := t.promptOf(th, th.at)
+	m := e.event(observation.Message, onStop)
+	m.Role, m.Text, m.TurnEnds = roleTurn, said, true
+	if th != t.main {
+		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
+	}
+	return t.yield(m)
+}
+
+// end handles the end of the file.
+func (t *transcript) end() error {
+	for _, agent := range t.agents {
+		if err := t.endTurn(agent, true); err != nil {
+			return err
+		}
+	}
+	if len(t.pending) > 0 {
+		t.skipped[noResult] += len(t.pending)
+	}
+	return t.endTurn(t.main, true)
+}
+
+// result pairs a tool's result with its call. response is the line's
+// toolUseResult, which is the hook's tool_response or the text of an error.
+func (t *transcript) result(th *thread, e envelope, block, response []byte, denial string) error {
+	f := pick(block, "tool_use_id", "content", "is_error")
+	id := text(f[0])
+	p, ok := t.pending[id]
+	if !ok {
+		t.skip(noCall)
+		return nil
+	}
+	delete(t.pending, id)
+	if p.own {
+		t.skip(ownTool)
+		return nil
+	}
+	failed := isTrue(f[2])
+	if response == nil || string(response) == "null" {
+		response = f[1]
+	}
+	if failed || denial != "" && kindOf(response) != '{' {
+		if why := refusal(denial, plain(f[1]), text(response)); why != neverRefused {
+			t.skip(why)
+			return nil
+		}
+	}
+	c := p.call
+	readResponse(&c, response)
+	d := pick(response, "durationMs", "totalDurationMs")
+	if ms, ok := integer(firstOf(d...)); ok {
+		c.DurationMS = ms
+	}
+	source := onToolUse
+	if failed {
+		source = onToolFailure
+		fail(&c, "", response)
+	} else {
+		judge(&c, response)
+	}
+	done := t.promptOf(th, e).event(observation.Tool, source)
+	done.Calls = []observation.Call{c}
+	return t.yield(done)
+}
+
+// promptOf is e with the id of the prompt that the thread is working on, if the
+// line does not tell it.
+func (t *transcript) promptOf(th *thread, e envelope) envelope {
+	e.prompt = firstNonBlank(e.prompt, th.prompt, t.main.prompt)
+	return e
+}
+
+// system tells of compactions.
+func (t *transcript) system(raw []byte, e envelope) error {
+	if string(get(raw, "subtype")) != `"compact_boundary"` || e.sidechain {
+		t.skip(unusedLine)
+		return nil
+	}
+	s := e.event(observation.SessionStart, onSessionStart)
+	s.Text = "compact"
+	return t.yield(s)
+}
+
+// attachment finds prompts that the user sent while a turn was going on.
+func (t *transcript) attachment(raw []byte, e envelope) error {
+	f := pick(get(raw, "attachment"), "type", "prompt", "commandMode")
+	mode := text(f[2])
+	if string(f[0]) != `"queued_command"` || mode != "" && mode != "prompt" {
+		t.skip(unusedLine)
+		return nil
+	}
+	return t.prompt(t.thread(e), e, plain(f[1]), true)
+}

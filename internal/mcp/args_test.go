@@ -1,0 +1,161 @@
+package mcp
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"cairn/internal/fault"
+)
+
+func everyKind() []Param {
+	return []Param{
+		{Name: "text"}, {Name: "count", Kind: Integer}, {Name: "flag", Kind: Boolean},
+		{Name: "ids", Kind: Integers}, {Name: "project", Kind: Project},
+	}
+}
+
+func TestProjectTellsOmittedNullAndNamedApart(t *testing.T) {
+	t.Parallel()
+	fallback := Scope{Name: "from-url"}
+	for name, c := range map[string]struct {
+		args string
+		want Scope
+	}{
+		"omitted":     {`{}`, fallback},
+		"no object":   {``, fallback},
+		"null object": {`null`, fallback},
+		"empty":       {`{"project":""}`, fallback},
+		"null":        {`{"project":null}`, Scope{All: true}},
+		"star":        {`{"project":"*"}`, Scope{All: true}},
+		"named":       {`{"project":"billing"}`, Scope{Name: "billing"}},
+		"other case":  {`{"Project":"billing"}`, fallback},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args, err := decodeArgs(everyKind(), json.RawMessage(c.args), fallback)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := args.Scope("project"); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestIntegersMayBeWrittenInAnyWay(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"3": 3, "-4": -4, "3.0": 3, "1e2": 100, "120e-1": 12, "-0": 0,
+		"9223372036854775807": math.MaxInt64, "9223372036854775808": math.MaxInt64,
+		"-1e30": math.MinInt64, "1e400": math.MaxInt64, "-1e999999999": math.MinInt64,
+	} {
+		args, err := decodeArgs(everyKind(), json.RawMessage(`{"count": `+text+` ,"ids":[`+text+`]}`), Scope{})
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := args.Int64("count"); got == nil || *got != want {
+			t.Errorf("%s: got %v, want %d", text, got, want)
+		}
+		if got := args.Integers("ids"); !reflect.DeepEqual(got, []int64{want}) {
+			t.Errorf("list of %s: got %v", text, got)
+		}
+		if got := args.Int("count"); got == nil || int64(*got) != max(math.MinInt, min(math.MaxInt, want)) {
+			t.Errorf("%s as int: got %v", text, got)
+		}
+	}
+}
+
+func TestWrongTypesAreInvalidAndNamed(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		`[]`:                      `arguments must be an object, not an array`,
+		`"x"`:                     `arguments must be an object, not a string`,
+		`{"text":7}`:              `argument "text" must be a string, not a number`,
+		`{"text":["secret"]}`:     `argument "text" must be a string, not an array`,
+		`{"text":{}}`:             `argument "text" must be a string, not an object`,
+		`{"text":true}`:           `argument "text" must be a string, not a boolean`,
+		`{"count":2.5}`:           `argument "count" must be an integer, not a fraction`,
+		`{"count":1e-1}`:          `argument "count" must be an integer, not a fraction`,
+		`{"count":"3"}`:           `argument "count" must be an integer, not a string`,
+		`{"count":[1]}`:           `argument "count" must be an integer, not an array`,
+		`{"count":false}`:         `argument "count" must be an integer, not a boolean`,
+		`{"flag":1}`:              `argument "flag" must be true or false, not a number`,
+		`{"flag":"true"}`:         `argument "flag" must be true or false, not a string`,
+		`{"ids":5}`:               `argument "ids" must be an array of integers, not a number`,
+		`{"ids":[1,"2"]}`:         `argument "ids" must be an array of integers; element 2 is a string`,
+		`{"ids":[null]}`:          `argument "ids" must be an array of integers; element 1 is null`,
+		`{"ids":[[1]]}`:           `argument "ids" must be an array of integers; element 1 is an array`,
+		`{"project":3}`:           `argument "project" must be a string or null, not a number`,
+		`{"project":["billing"]}`: `argument "project" must be a string or null, not an array`,
+	} {
+		_, err := decodeArgs(everyKind(), json.RawMessage(args), Scope{})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: got %v, want %s", args, err, want)
+		}
+		if fault.KindOf(err) != fault.Invalid || !fault.HasCode(err, CodeInvalidArgument) {
+			t.Errorf("%s: not an invalid argument: %#v", args, err)
+		}
+	}
+}
+
+func TestNullAndUnknownArgumentsCountAsOmitted(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{
+		`{}`, `{"text":null,"count":null,"flag":null,"ids":null}`, `{"other":1,"COUNT":"x","":{}}`,
+	} {
+		a, err := decodeArgs(everyKind(), json.RawMessage(args), Scope{})
+		if err != nil {
+			t.Fatalf("%s: %v", args, err)
+		}
+		if a.String("text") != "" || a.Int("count") != nil || a.Int64("count") != nil || a.Bool("flag") ||
+			a.Integers("ids") != nil {
+			t.Errorf("%s: something was set: %+v", args, a)
+		}
+	}
+}
+
+func TestRequiredArgumentsMustBePresent(t *testing.T) {
+	t.Parallel()
+	params := []Param{{Name: "query", Required: true}, {Name: "ids", Kind: Integers, Required: true}}
+	for args, want := range map[string]string{
+		``:                       `missing required argument "query"`,
+		`{"query":null}`:         `missing required argument "query"`,
+		`{"query":""}`:           `missing required argument "ids"`,
+		`{"query":"","ids":[]}`:  ``,
+		`{"ids":[],"query":"é"}`: ``,
+	} {
+		_, err := decodeArgs(params, json.RawMessage(args), Scope{})
+		if (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%q: got %v, want %q", args, err, want)
+		}
+	}
+}
+
+func FuzzArgumentErrorsAreInvalidAndShowNoValue(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `{"text":"a","count":3.0,"flag":true,"ids":[1,2],"project":null}`, `{"count":1e400}`,
+		`{"ids":[1,{"a":"zqxjk"}]}`, `{"text":"\ud800"}`, `{"project":{"zqxjk":1}}`, `{"count":"zqxjk"}`, `[1`, "\x00",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		args, err := decodeArgs(everyKind(), data, Scope{})
+		if err == nil {
+			if s := args.Scope("project"); s.All && s.Name != "" {
+				t.Errorf("scope is both all and %q", s.Name)
+			}
+			return
+		}
+		if fault.KindOf(err) != fault.Invalid {
+			t.Errorf("kind %v", fault.KindOf(err))
+		}
+		if strings.Contains(err.Error(), "zqxjk") || len(err.Error()) > 200 {
+			t.Errorf("the message shows what was sent: %s", err)
+		}
+	})
+}

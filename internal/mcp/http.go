@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// statelessRevision is the first protocol revision without sessions.
+	statelessRevision = "2026-07-28"
+
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+
+	// scopeHeader carries ?project= from the URL to the call inside this
+	// process; what a client sends under that name is dropped.
+	scopeHeader = "Cairn-Scope"
+)
+
+// HTTPOptions tunes [Server.Handler]. The zero value is ready for use.
+type HTTPOptions struct {
+	// SessionIdle ends a session that sent nothing for so long; 24 hours when
+	// zero.
+	SessionIdle time.Duration
+
+	// Heartbeat is the pause after which an open stream gets an SSE comment, so
+	// that proxies keep it; 30 seconds when zero (contract memories §3).
+	Heartbeat time.Duration
+
+	// HostChecked says that the listener has checked Host itself. Otherwise a
+	// request to a loopback address must name a loopback host, which stops DNS
+	// rebinding. Tokens and Origin are always the listener's business.
+	HostChecked bool
+}
+
+// Handler serves MCP's streamable HTTP at whatever URL it is mounted on: with
+// sessions for revisions up to 2025-11-25, without for 2026-07-28. ?project= in
+// the URL is the project of calls that name none, else all projects are
+// (contract observations §8). A body may have 16 MiB; a longer one is answered
+// with 413. [Server.Close] ends its streams.
+func (s *Server) Handler(o HTTPOptions) http.Handler {
+	if o.SessionIdle == 0 {
+		o.SessionIdle = 24 * time.Hour
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 30 * time.Second
+	}
+	server := func(*http.Request) *sdk.Server { return s.sdk }
+	common := sdk.StreamableHTTPOptions{
+		Logger: s.log, DisableLocalhostProtection: o.HostChecked, MaxRequestBodyBytes: maxMessage,
+	}
+	withSessions, without := common, common
+	withSessions.SessionTimeout = o.SessionIdle
+	without.Stateless, without.PropagateRequestCancellation = true, true
+	return &endpoint{
+		stateful:  sdk.NewStreamableHTTPHandler(server, &withSessions),
+		stateless: sdk.NewStreamableHTTPHandler(server, &without),
+		heartbeat: o.Heartbeat,
+	}
+}
+
+// endpoint is the one URL with the two handlers behind it.
+type endpoint struct {
+	stateful, stateless http.Handler
+	heartbeat           time.Duration
+}
+
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = r.Clone(r.Context())
+	r.Header.Del(scopeHeader)
+	if project := r.URL.Query().Get("project"); project != "" {
+		r.Header.Set(scopeHeader, project)
+	}
+	handler := e.stateful
+	switch stateless, err := isStateless(w, r); {
+	case err != nil:
+		status := http.StatusBadRequest
+		if _, long := errors.AsType[*http.MaxBytesError](err); long {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, http.StatusText(status), status)
+		return
+	case stateless:
+		handler = e.stateless
+	}
+	out := newHeartbeatWriter(w, e.heartbeat)
+	defer out.stop()
+	handler.ServeHTTP(out, r)
+}
+
+// isStateless tells whether a request belongs to a revision without sessions:
+// by its version header, or for a message outside any session by the revision
+// that the message itself names. Then a client that sends one without the other
+// gets the error that its revision prescribes. It leaves the body readable.
+func isStateless(w http.ResponseWriter, r *http.Request) (bool, error) {
+	if r.Header.Get(versionHeader) >= statelessRevision {
+		return true, nil
+	}
+	if r.Method != http.MethodPost || r.Header.Get(sessionHeader) != "" {
+		return false, nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	if err != nil {
+		return false, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var message struct {
+		Params struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &message) != nil {
+		return false, nil // the handler says what is wrong with it
+	}
+	var revision string
+	if json.Unmarshal(message.Params.Meta[sdk.MetaKeyProtocolVersion], &revision) != nil {
+		return false, nil
+	}
+	return revision >= statelessRevision, nil
+}
+
+// scopeOf is what an omitted project means for a request: over HTTP the URL's
+// project or all of them, elsewhere the current one.
+func scopeOf(extra *sdk.RequestExtra) Scope {
+	if extra == nil || extra.Header == nil {
+		return Scope{}
+	}
+	switch project := extra.Header.Get(scopeHeader); project {
+	case "", "*":
+		return Scope{All: true}
+	default:
+		return Scope{Name: project}
+	}
+}

@@ -1,0 +1,74 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+
+	"cairn/internal/fault"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// success presents the value that a tool returned.
+func success(v any) (*sdk.CallToolResult, error) {
+	if text, ok := v.(Text); ok {
+		return &sdk.CallToolResult{Content: textContent(string(text))}, nil
+	}
+	data, err := encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the result: %w", err)
+	}
+	if string(data) == "null" && v != nil && reflect.TypeOf(v).Kind() == reflect.Slice {
+		data = []byte("[]")
+	}
+	result := &sdk.CallToolResult{Content: textContent(string(data))}
+	if data[0] == '{' {
+		result.StructuredContent = json.RawMessage(data)
+	}
+	return result, nil
+}
+
+// failure presents an error: what the model can act on as a tool result, with
+// the product's envelope as structured content, anything else as a JSON-RPC
+// error. An error that nobody classified is logged and its text withheld, since
+// it may name a path.
+func failure(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
+	f, known := errors.AsType[*fault.Error](err)
+	switch {
+	case !known && ctx.Err() != nil:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the call was cancelled"}
+	case !known:
+		log.ErrorContext(ctx, "a tool failed", "tool", tool, "error", err)
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+	case f.Kind == fault.Internal || f.Kind == fault.Unavailable:
+		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
+		data, err := encode(map[string]string{"code": f.Code, "recovery_hint": f.Hint})
+		if err != nil {
+			return nil, err
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: f.Message, Data: data}
+	}
+	envelope, err := encode(fault.EnvelopeOf(f))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the error: %w", err)
+	}
+	texts := []string{f.Message}
+	if f.Hint != "" {
+		texts = append(texts, f.Hint)
+	}
+	return &sdk.CallToolResult{
+		IsError: true, Content: textContent(texts...), StructuredContent: json.RawMessage(envelope),
+	}, nil
+}
+
+func textContent(texts ...string) []sdk.Content {
+	content := make([]sdk.Content, len(texts))
+	for i, text := range texts {
+		content[i] = &sdk.TextContent{Text: text}
+	}
+	return content
+}

@@ -1,0 +1,167 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// ContextURI is the resource that holds what a new session would be told.
+const ContextURI = "cairn://context"
+
+// maxMessage is the longest message accepted from a client, in bytes.
+const maxMessage = 16 << 20
+
+// Config is what a server is made of.
+type Config struct {
+	Version      string // of the program, told to clients
+	Instructions string // how to use the tools together; told to clients, may be empty
+	Tools        []Tool
+
+	// Context returns the Markdown behind [ContextURI]. Without it there is no
+	// such resource and nothing to subscribe to.
+	Context func(ctx context.Context, project Scope) (string, error)
+
+	// Log receives what happened to calls and sessions, never their content.
+	// Nil discards it.
+	Log *slog.Logger
+}
+
+// Server answers clients, each in its own session. It is safe for concurrent
+// use and holds nothing open until it serves.
+type Server struct {
+	sdk     *sdk.Server
+	log     *slog.Logger
+	context func(context.Context, Scope) (string, error)
+}
+
+// NewServer returns a server with c's tools. It fails when two tools share a
+// name, or when a parameter's default cannot be written as JSON.
+func NewServer(c Config) (*Server, error) { return newServer(c, func(*sdk.ServerOptions) {}) }
+
+func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
+	s := &Server{log: c.Log, context: c.Context}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	options := &sdk.ServerOptions{
+		Instructions: c.Instructions,
+		Logger:       s.log,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		// What we answer belongs to one user: no shared cache may keep it.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+	}
+	if s.context != nil {
+		options.Capabilities.Resources = &sdk.ResourceCapabilities{Subscribe: true}
+		options.SubscribeHandler = func(_ context.Context, r *sdk.SubscribeRequest) error { return known(r.Params.URI) }
+		options.UnsubscribeHandler = func(_ context.Context, r *sdk.UnsubscribeRequest) error { return known(r.Params.URI) }
+	}
+	adjust(options)
+	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "cairn", Version: c.Version}, options)
+	s.sdk.AddReceivingMiddleware(s.surviving)
+	if s.context != nil {
+		s.sdk.AddResource(&sdk.Resource{
+			URI: ContextURI, Name: "context", Title: "cairn context", MIMEType: "text/markdown",
+			Description: "What a new session would be told about earlier work.",
+		}, s.readContext)
+	}
+	names := make(map[string]bool, len(c.Tools))
+	for _, t := range c.Tools {
+		d, err := t.definition()
+		if err != nil {
+			return nil, err
+		}
+		if names[t.Name] {
+			return nil, fmt.Errorf("two tools are named %q", t.Name)
+		}
+		names[t.Name] = true
+		s.sdk.AddTool(d, s.calling(t))
+	}
+	return s, nil
+}
+
+// ContextChanged tells every session that subscribed to [ContextURI] that its
+// text is a new one. It returns once the notices are written, at the latest
+// after the 10 seconds that a stuck HTTP client is given, and reports nothing
+// about clients that have gone.
+func (s *Server) ContextChanged(ctx context.Context) error {
+	return s.sdk.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: ContextURI})
+}
+
+// Close ends every session after its running calls have returned, among them
+// the streams that HTTP clients keep open; give it to
+// [net/http.Server.RegisterOnShutdown]. Repeating it is safe.
+func (s *Server) Close() error {
+	var failed []error
+	for session := range s.sdk.Sessions() {
+		failed = append(failed, session.Close())
+	}
+	return errors.Join(failed...)
+}
+
+// calling is the SDK's handler for t: our own reading of arguments, our own
+// errors.
+func (s *Server) calling(t Tool) sdk.ToolHandler {
+	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
+		if err != nil {
+			return failure(ctx, s.log, t.Name, err)
+		}
+		v, err := t.Call(ctx, args)
+		if err != nil {
+			return failure(ctx, s.log, t.Name, err)
+		}
+		result, err := success(v)
+		if err != nil {
+			return failure(ctx, s.log, t.Name, err)
+		}
+		return result, nil
+	}
+}
+
+func (s *Server) readContext(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	text, err := s.context(ctx, scopeOf(r.Extra))
+	if err != nil {
+		result, err := failure(ctx, s.log, ContextURI, err)
+		if err == nil { // no result can say it: reading knows only protocol errors
+			err = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: result.Content[0].(*sdk.TextContent).Text}
+		}
+		return nil, err
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{
+		URI: ContextURI, MIMEType: "text/markdown", Text: text,
+	}}}, nil
+}
+
+func known(uri string) error {
+	if uri != ContextURI {
+		return sdk.ResourceNotFoundError(uri)
+	}
+	return nil
+}
+
+// surviving answers a panic with an internal error. Its text may hold a user's
+// data, so only a runtime error's is logged, with the stack, and none is sent.
+func (s *Server) surviving(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			what := fmt.Sprintf("%T", p)
+			if e, ok := p.(runtime.Error); ok {
+				what = e.Error()
+			}
+			s.log.ErrorContext(ctx, "panic while answering", "method", method, "panic", what, "stack", string(debug.Stack()))
+			result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+		}()
+		return next(ctx, method, r)
+	}
+}

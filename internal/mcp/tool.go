@@ -1,0 +1,149 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Tool is one operation that a client can call.
+type Tool struct {
+	Name        string
+	Title       string // for people
+	Description string // for the model; every byte of it is paid in each session
+	Params      []Param
+	ReadOnly    bool // changes nothing; told to clients as an annotation
+
+	// Call does the work. Args holds only values of the declared kinds, with
+	// every required one present. The result is sent as JSON text, and as
+	// structured content too when it is an object; a [Text] is sent bare. ctx
+	// ends when the client cancels the call or goes away.
+	Call func(ctx context.Context, args Args) (any, error)
+}
+
+// Text is a result that is not JSON but text for the model, sent as it is.
+type Text string
+
+// Kind is the type of an argument.
+type Kind uint8
+
+// The kinds of arguments and what reads them: [Args.String], [Args.Int] or
+// [Args.Int64], [Args.Bool], [Args.Integers], [Args.Scope].
+const (
+	String Kind = iota
+	Integer
+	Boolean
+	Integers
+	Project // a project's name; omitted, null and "*" each have a meaning
+)
+
+// Param declares one argument. Default, Minimum, Maximum and Enum inform the
+// client; the part that is called applies them, so that a limit out of range is
+// clamped and not refused (contract observations §8).
+type Param struct {
+	Name        string
+	Kind        Kind
+	Required    bool
+	Description string
+	Enum        []string
+	Default     any
+	Minimum     *int
+	Maximum     *int
+}
+
+// property is a Param in JSON Schema.
+type property struct {
+	Type        string         `json:"type"`
+	Items       map[string]any `json:"items,omitempty"`
+	Description string         `json:"description,omitempty"`
+	Enum        []string       `json:"enum,omitempty"`
+	Default     any            `json:"default,omitempty"`
+	Minimum     *int           `json:"minimum,omitempty"`
+	Maximum     *int           `json:"maximum,omitempty"`
+}
+
+func (p Param) property() property {
+	out := property{
+		Description: p.Description, Enum: p.Enum, Default: p.Default, Minimum: p.Minimum, Maximum: p.Maximum,
+	}
+	switch p.Kind {
+	case Integer:
+		out.Type = "integer"
+	case Boolean:
+		out.Type = "boolean"
+	case Integers:
+		out.Type, out.Items = "array", map[string]any{"type": "integer"}
+	default: // null for a project too, but some clients refuse a union of types
+		out.Type = "string"
+	}
+	return out
+}
+
+// inputSchema is the JSON Schema of params, in their order.
+func inputSchema(params []Param) (json.RawMessage, error) {
+	properties := []byte{'{'}
+	var required []string
+	for i, p := range params {
+		if i > 0 {
+			properties = append(properties, ',')
+		}
+		schema, err := encode(p.property())
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", p.Name, err)
+		}
+		properties = fmt.Appendf(properties, "%q:%s", p.Name, schema)
+		if p.Required {
+			required = append(required, p.Name)
+		}
+	}
+	return encode(struct {
+		Type       string          `json:"type"`
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required,omitempty"`
+	}{"object", append(properties, '}'), required})
+}
+
+// definition is what tools/list says about t.
+func (t Tool) definition() (*sdk.Tool, error) {
+	schema, err := inputSchema(t.Params)
+	if err != nil {
+		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	d := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema}
+	if t.ReadOnly {
+		d.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
+	}
+	return d, nil
+}
+
+// Tokens estimates what the definitions of tools cost a model's context: a
+// quarter of their bytes in tools/list, rounded up (design §7).
+func Tokens(tools []Tool) (int, error) {
+	bytes := 0
+	for _, t := range tools {
+		d, err := t.definition()
+		if err != nil {
+			return 0, err
+		}
+		data, err := encode(d)
+		if err != nil {
+			return 0, err
+		}
+		bytes += len(data)
+	}
+	return (bytes + 3) / 4, nil
+}
+
+// encode is v in JSON, with <, > and & left readable.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,66 @@
+package observation
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// joinLines puts a text on one line.
+func joinLines(s string) string { return strings.Join(strings.Fields(cutRunes(s, 4000)), " ") }
+
+// cell makes stored text safe to stand in a line of the context: its first line,
+// at most n characters, without control and formatting characters, and without
+// what could be taken for the structure around it.
+func cell(s string, n int) string {
+	s = strings.TrimLeftFunc(s, unicode.IsSpace)
+	if i := strings.IndexAny(s, "\n\r\u2028\u2029"); i >= 0 {
+		s = s[:i]
+	}
+	var b strings.Builder
+	left, space := n, false
+	for i, r := range s {
+		if unicode.IsSpace(r) {
+			space = b.Len() > 0
+			continue
+		}
+		next, _ := utf8.DecodeRuneInString(s[min(i+utf8.RuneLen(r), len(s)):])
+		if r = harmless(r, next, b.Len() == 0); r < 0 {
+			continue
+		}
+		if space && left > 0 {
+			b.WriteByte(' ')
+			left, space = left-1, false
+		}
+		if left == 0 {
+			return shorten(b.String())
+		}
+		b.WriteRune(r)
+		left--
+	}
+	return b.String()
+}
+
+// shorten ends a text that was cut with a sign of it.
+func shorten(s string) string {
+	runes := []rune(s)
+	return strings.TrimRight(string(runes[:len(runes)-1]), " ") + "…"
+}
+
+// harmless replaces a character that could forge table cells, code spans,
+// headings or tags by one that looks alike, and drops (-1) what cannot be seen.
+func harmless(r, next rune, first bool) rune {
+	switch {
+	case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
+		return -1
+	case r == '|':
+		return '¦'
+	case r == '`':
+		return '\''
+	case r == '#' && first:
+		return '♯'
+	case r == '<' && (next == '/' || next == '!' || unicode.IsLetter(next)):
+		return '‹'
+	}
+	return r
+}

@@ -1,0 +1,44 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"cairn/internal/store"
+)
+
+// The part's own invariants: each query gives the rows that break one.
+func invariants() [][2]string {
+	return [][2]string{
+		{"has no searchable words", `SELECT o.id FROM observation_rows o
+			LEFT JOIN observations_fts_docsize d ON d.id = o.id WHERE d.id IS NULL LIMIT 20`},
+		{"is searchable, yet gone", `SELECT d.id FROM observations_fts_docsize d
+			LEFT JOIN observation_rows o ON o.id = d.id WHERE o.id IS NULL LIMIT 20`},
+		{"has no change in the log", `SELECT id FROM observation_rows EXCEPT
+			SELECT CAST(c.id AS INTEGER) FROM changes c JOIN symbols k ON k.id = c.kind
+			WHERE k.text = 'observation' LIMIT 20`},
+		{"is a prompt or message without its text", `SELECT id FROM observation_rows
+			WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NULL LIMIT 20`},
+	}
+}
+
+// Check reports rows that break an invariant of this part; none in a sound
+// store. It changes nothing.
+func (j *Journal) Check(ctx context.Context) (findings []string, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, rule := range invariants() {
+			err := tx.Each(ctx, func(r *sql.Rows) error {
+				var id int64
+				err := r.Scan(&id)
+				findings = append(findings, fmt.Sprintf("observation %d %s", id, rule[0]))
+				return err
+			}, rule[1])
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return findings, err
+}

@@ -1,0 +1,233 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Digest is what a session comes to, made by rules (observations §10).
+type Digest struct {
+	Intent      string   `json:"intent"`       // ≤ 200 characters
+	FilesEdited []string `json:"files_edited"` // relative, newest first, ≤ 20
+	Commits     []Commit `json:"commits"`      // newest first, ≤ 20
+	Fixed       []string `json:"fixed"`        // commands that failed and later passed, ≤ 10
+	Failing     []string `json:"failing"`      // commands whose last run failed, ≤ 10
+	NextSteps   string   `json:"next_steps"`   // the end of the last main-agent message, ≤ 400 characters
+	Prompts     int      `json:"prompts"`      // of the user
+	Actions     int      `json:"actions"`
+	Source      string   `json:"source"` // rules
+}
+
+// Commit is one commit made in a session.
+type Commit struct {
+	Hash    string `json:"hash"`
+	Message string `json:"message"`
+}
+
+const (
+	maxDigestFiles    = 20
+	maxDigestCommands = 10
+	maxIntent         = 200
+	maxNextSteps      = 400
+)
+
+const (
+	selectDigestRows = `SELECT obs_type, ifnull(path_key, ''), content,
+metadata ->> '$.failed', metadata ->> '$.command', metadata ->> '$.commit_hash', metadata ->> '$.commit_message'
+FROM observation_rows WHERE session_key = ? ORDER BY timestamp, id`
+
+	selectDigestPrompts = `SELECT content FROM prompts WHERE session_id = ? AND source = 'user' ORDER BY timestamp, id`
+
+	selectLastMessage = `SELECT content FROM prompts
+WHERE session_id = ? AND source = 'agent' AND agent_id IS NULL ORDER BY timestamp DESC, id DESC LIMIT 1`
+)
+
+// writeDigest recomputes a session's digest as a whole and stores it.
+func writeDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
+	d, err := digest(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, updateSummary, string(text), s.Key)
+	return err
+}
+
+func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error) {
+	d := Digest{FilesEdited: []string{}, Commits: []Commit{}, Source: "rules"}
+	if err := d.readPrompts(ctx, tx, s.ID); err != nil {
+		return d, err
+	}
+	runs := commandRuns{last: map[string]int{}}
+	n := 0
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var obsType, path, content string
+		var failed sql.NullBool
+		var command, hash, message sql.NullString
+		if err := r.Scan(&obsType, &path, &content, &failed, &command, &hash, &message); err != nil {
+			return err
+		}
+		n++
+		if isAction(obsType) {
+			d.Actions++
+		}
+		switch obsType {
+		case typeEdit, typeWrite:
+			if !failed.Bool && path != "" {
+				d.FilesEdited = append(d.FilesEdited, path)
+			}
+		case typeGitCommit:
+			d.Commits = append(d.Commits, Commit{hash.String, message.String})
+			runs.add(content, false, n)
+		case typeCommand, typeGitPush, typeGitHub:
+			runs.add(content, false, n)
+		case typeCommandError:
+			runs.add(command.String, true, n)
+		}
+		return nil
+	}, selectDigestRows, s.Key)
+	d.FilesEdited = newestOnce(d.FilesEdited, maxDigestFiles)
+	slices.Reverse(d.Commits)
+	d.Commits = d.Commits[:min(len(d.Commits), maxDigestFiles)]
+	d.Fixed, d.Failing = runs.split()
+	return d, err
+}
+
+func (d *Digest) readPrompts(ctx context.Context, tx *store.Tx, session string) error {
+	var first, intent string
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var text string
+		err := r.Scan(&text)
+		if d.Prompts++; d.Prompts == 1 {
+			first = text
+		}
+		if intent == "" && !strings.HasPrefix(text, "/") && len(strings.Fields(text)) >= 4 {
+			intent = text
+		}
+		return err
+	}, selectDigestPrompts, session)
+	if err != nil {
+		return err
+	}
+	if intent == "" {
+		intent = first
+	}
+	d.Intent = cutRunes(intent, maxIntent)
+	var last string
+	err = tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&last) }, selectLastMessage, session)
+	d.NextSteps = lastSentences(last, maxNextSteps)
+	return err
+}
+
+// newestOnce keeps the last occurrence of each text, newest first, at most n.
+func newestOnce(texts []string, n int) []string {
+	seen := map[string]bool{}
+	out := []string{}
+	for _, t := range slices.Backward(texts) {
+		if !seen[t] && len(out) < n {
+			seen[t] = true
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// commandRuns remembers, per command in its normal form, whether it ever failed
+// and how its last run ended.
+type commandRuns struct {
+	last map[string]int // index into runs
+	runs []commandRun
+}
+
+type commandRun struct {
+	text         string
+	everFailed   bool
+	failed       bool
+	lastRunOrder int
+}
+
+func (c *commandRuns) add(command string, failed bool, order int) {
+	key := normalCommand(command)
+	if key == "" {
+		return
+	}
+	i, ok := c.last[key]
+	if !ok {
+		i = len(c.runs)
+		c.last[key] = i
+		c.runs = append(c.runs, commandRun{text: key})
+	}
+	r := &c.runs[i]
+	r.failed, r.lastRunOrder, r.everFailed = failed, order, r.everFailed || failed
+}
+
+// split lists what failed and later passed, and what failed last; newest first.
+func (c *commandRuns) split() (fixed, failing []string) {
+	fixed, failing = []string{}, []string{}
+	slices.SortFunc(c.runs, func(a, b commandRun) int { return b.lastRunOrder - a.lastRunOrder })
+	for _, r := range c.runs {
+		switch {
+		case r.failed && len(failing) < maxDigestCommands:
+			failing = append(failing, cutRunes(r.text, maxIntent))
+		case r.everFailed && !r.failed && len(fixed) < maxDigestCommands:
+			fixed = append(fixed, cutRunes(r.text, maxIntent))
+		}
+	}
+	return fixed, failing
+}
+
+// cutRunes is the first n characters of s.
+func cutRunes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}
+
+// lastSentences is the end of a text, at most n characters, beginning at a
+// sentence where one begins in that range, else at a word.
+func lastSentences(s string, n int) string {
+	s = strings.TrimSpace(s)
+	over := utf8.RuneCountInString(s) - n
+	if over <= 0 {
+		return s
+	}
+	tail := s[len(cutRunes(s, over)):]
+	if i := sentenceStart(tail); i > 0 {
+		return tail[i:]
+	}
+	if i := strings.IndexFunc(tail, unicode.IsSpace); i >= 0 {
+		return strings.TrimSpace(tail[i:])
+	}
+	return tail
+}
+
+// sentenceStart is where the first sentence that begins inside s begins, 0 if
+// none does.
+func sentenceStart(s string) int {
+	for i, r := range s {
+		if r == '\n' || (r == '.' || r == '!' || r == '?') && strings.HasPrefix(s[i+1:], " ") {
+			if rest := strings.TrimLeftFunc(s[i+1:], unicode.IsSpace); rest != "" {
+				return len(s) - len(rest)
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,480 @@
+package observation
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/redact"
+)
+
+// Limits of what a row keeps, in characters (observations §5). Where the
+// contract is silent they keep a row below 16 KiB.
+const (
+	maxCommand     = 500
+	maxErrorText   = 500 // in the content
+	errorHead      = 1000
+	errorTail      = 1000
+	maxPrompt      = 2000
+	messageHead    = 1200
+	messageTail    = 800
+	maxTask        = 200
+	maxWeb         = 500
+	maxMCP         = 300
+	maxParam       = 200
+	maxParams      = 1000
+	maxQuestion    = 200
+	maxPattern     = 500
+	maxPath        = 1000
+	maxFact        = 200  // a name, word or line in the metadata
+	maxNewFileText = 2000 // all paths of new files together
+)
+
+// redactMargin is how far behind its limit a field is still read, so that a
+// secret that begins before the limit is seen whole (observations §7).
+const redactMargin = 64 << 10
+
+// draft is one row to be, redacted and cut.
+type draft struct {
+	Type    string // obs_type
+	Tool    string // tool_name, "" for none
+	CallID  string
+	Part    int
+	Content string
+	Path    string // as the call gave it, redacted; "" for none
+	Meta    metadata
+	Failed  bool
+}
+
+// searchable is the text by which the row is found (observations §8.1): its
+// content and what else it holds that the content does not say already.
+func (d *draft) searchable() string {
+	var b strings.Builder
+	b.WriteString(d.Content)
+	more := func(s string) {
+		if s != "" && !holdsWords(d.Content, s) {
+			b.WriteByte('\n')
+			b.WriteString(s)
+		}
+	}
+	more(d.Path)
+	for _, key := range []string{"error", "description", "commit_message", "branch", "server", "method"} {
+		s, _ := d.Meta[key].(string)
+		more(s)
+	}
+	if params, ok := d.Meta["params"].(map[string]string); ok {
+		for _, name := range slices.Sorted(maps.Keys(params)) {
+			more(name)
+			more(params[name])
+		}
+	}
+	return b.String()
+}
+
+// holdsWords tells whether s stands in text and is no part of a longer word there.
+func holdsWords(text, s string) bool {
+	i := strings.Index(text, s)
+	if i < 0 {
+		return false
+	}
+	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	before, _ := utf8.DecodeLastRuneInString(text[:i])
+	after, _ := utf8.DecodeRuneInString(text[i+len(s):])
+	return !inWord(before) && !inWord(after)
+}
+
+// metadata is a row's metadata: strings, integers, true, lists and params. What
+// is empty or unknown is not in it.
+type metadata map[string]any
+
+// text is the metadata as compact JSON with sorted keys, "" if there is none.
+func (m metadata) text() (string, error) {
+	if len(m) == 0 {
+		return "", nil
+	}
+	return compactJSON(m)
+}
+
+func compactJSON(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// drafts returns the rows of an event (observations §5): one, for a patch one per
+// file, none for what is Ignored or only a Touch, for blank prompts and messages
+// and for cairn's own tools and commands. Every text in them went through f
+// before it was cut, and all are valid UTF-8.
+func drafts(e *Event, f *redact.Filter) []draft {
+	switch e.Kind {
+	case SessionStart, SessionEnd:
+		return []draft{sessionDraft(e, f)}
+	case Prompt, Message:
+		if strings.TrimSpace(e.Text) != "" {
+			return []draft{textDraft(e, f)}
+		}
+	case Tool:
+		rows := make([]draft, 0, len(e.Calls))
+		for i := range e.Calls {
+			if d, ok := callDraft(e, &e.Calls[i], f); ok {
+				rows = append(rows, d)
+			}
+		}
+		return rows
+	}
+	return nil
+}
+
+func sessionDraft(e *Event, f *redact.Filter) draft {
+	d := drafter{filter: f}
+	d.Content = d.head(e.Text, maxFact)
+	switch {
+	case e.Kind == SessionEnd:
+		d.Type = typeSessionEnd
+		return d.finish(e)
+	case e.Text == "compact":
+		d.Type = typeCompact
+	default:
+		d.Type = typeSessionStart
+	}
+	d.set("model", e.Model, maxFact)
+	return d.finish(e)
+}
+
+func textDraft(e *Event, f *redact.Filter) draft {
+	d := drafter{filter: f}
+	if e.Kind == Prompt {
+		d.Type, d.Content = typePrompt, d.head(e.Text, maxPrompt)
+		return d.finish(e)
+	}
+	d.Type, d.Content = typeMessage, d.headTail(e.Text, messageHead, messageTail)
+	d.set("kind", e.Role, maxFact)
+	return d.finish(e)
+}
+
+// callDraft is the row of one tool call; false for cairn's own.
+func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
+	d := drafter{filter: f, draft: draft{CallID: c.ID, Part: c.Part, Failed: c.Failed}}
+	d.Tool = d.head(c.Tool, maxFact)
+	d.Path = d.head(c.Path, maxPath)
+	if c.DurationMS > 0 {
+		d.put("duration_ms", c.DurationMS)
+	}
+	d.flag("failed", c.Failed)
+	errorText := ""
+	if c.Failed {
+		errorText = stripEscapes(failureText(c))
+		if text := d.headTail(errorText, errorHead, errorTail); strings.TrimSpace(text) != "" {
+			d.put("error", text)
+		}
+	}
+	if c.Action == Shell {
+		use := readShell(c.Command, c.Tool)
+		if use.onlyCairn {
+			return draft{}, false
+		}
+		d.shell(c, use, errorText)
+	} else {
+		if ownTool(c) {
+			return draft{}, false
+		}
+		d.tool(c)
+	}
+	if strings.TrimSpace(d.Content) == "" {
+		d.Content = d.Tool
+	}
+	return d.finish(e), true
+}
+
+// ownTool tells cairn's own MCP tools, also when a plugin brings them.
+func ownTool(c *Call) bool {
+	if c.Action != MCP {
+		return false
+	}
+	rest, plugin := strings.CutPrefix(c.Server, "plugin_")
+	return c.Server == "cairn" || plugin && strings.HasSuffix(rest, "_cairn")
+}
+
+// failureText is what a failed call said. A shell that reports nothing but its
+// exit code has said it in its output.
+func failureText(c *Call) string {
+	for _, s := range []string{c.Error, c.Stderr, c.Stdout} {
+		if strings.TrimSpace(s) != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// shell fills in the row of a command line.
+func (d *drafter) shell(c *Call, use shellUse, errorText string) {
+	command := d.head(c.Command, maxCommand)
+	d.Content = command
+	d.set("description", c.Description, maxFact)
+	d.flag("interrupted", c.Interrupted)
+	d.flag("background", c.Background)
+	d.set("note", c.Note, maxFact)
+	switch {
+	case c.Failed:
+		d.Type = typeCommandError
+		d.count("exit_code", c.ExitCode)
+		if strings.TrimSpace(command) == "" {
+			d.Content = d.Tool
+		} else {
+			d.put("command", command)
+		}
+		if text := d.head(errorText, maxErrorText); strings.TrimSpace(text) != "" {
+			d.Content += "\n" + text
+		}
+		return
+	case use.push:
+		d.Type = typeGitPush
+	case use.commit:
+		d.Type = typeGitCommit
+	case use.github:
+		d.Type = typeGitHub
+	default:
+		d.Type = typeCommand
+	}
+	if use.commit {
+		d.commit(readCommit(stripEscapes(c.Stdout)))
+	}
+	if use.push { // 2>&1, and hosts that join the two streams, put it on standard output
+		d.push(readPush(stripEscapes(c.Stderr + "\n" + c.Stdout)))
+	}
+}
+
+func (d *drafter) commit(facts commitFacts) {
+	d.set("branch", facts.branch, maxFact)
+	d.set("commit_hash", facts.hash, maxFact)
+	d.set("commit_message", facts.message, maxCommand)
+	d.count("files_changed", facts.files)
+	d.count("insertions", facts.insertions)
+	d.count("deletions", facts.deletions)
+	room := maxNewFileText
+	var created []string
+	for _, path := range facts.created {
+		path = d.head(path, min(maxFact, room))
+		if path == "" {
+			break
+		}
+		created = append(created, path)
+		room -= utf8.RuneCountInString(path)
+	}
+	if len(created) > 0 {
+		d.put("new_files", created)
+	}
+}
+
+func (d *drafter) push(facts pushFacts) {
+	d.set("remote_url", facts.remote, maxWeb)
+	d.set("hash_range", facts.hashRange, maxFact)
+	d.set("branch", facts.branch, maxFact)
+}
+
+// tool fills in the row of any other call. Content that is blank becomes the
+// tool's name.
+func (d *drafter) tool(c *Call) {
+	d.Type = typeOther
+	switch c.Action {
+	case Read:
+		d.Type, d.Content = typeRead, d.Path
+	case Write:
+		d.Type, d.Content = typeWrite, d.Path
+		d.flag("created", c.Created)
+	case Edit:
+		d.Type, d.Content = typeEdit, d.Path
+		d.flag("replace_all", c.ReplaceAll)
+		d.flag("deleted", c.Deleted)
+	case Search:
+		d.search(c)
+	case Spawn:
+		d.Type, d.Content = typeSpawn, d.head(firstText(c.Description, c.Prompt), maxTask)
+		d.set("subagent_type", c.SubagentType, maxFact)
+		d.set("agent_id", c.SpawnedID, maxFact)
+	case Fetch:
+		d.Type, d.Content = typeFetch, d.head(c.URL, maxWeb)
+	case WebSearch:
+		d.Type, d.Content = typeWebSearch, d.head(c.Query, maxWeb)
+	case MCP:
+		d.mcp(c)
+	case Ask:
+		d.Content = d.head(c.Question, maxQuestion)
+	case Skill:
+		if strings.TrimSpace(c.SkillName) != "" {
+			d.Content = "Skill " + d.head(c.SkillName, maxFact)
+		}
+	}
+}
+
+func firstText(a, b string) string {
+	if strings.TrimSpace(a) != "" {
+		return a
+	}
+	return b
+}
+
+func (d *drafter) search(c *Call) {
+	d.Type, d.Content = typeSearch, d.head(c.Pattern, maxPattern)
+	switch {
+	case d.Path == "":
+	case d.Content == "":
+		d.Content = d.Path
+	default:
+		d.Content += " in " + d.Path
+	}
+	d.set("mode", c.Mode, maxFact)
+	d.count("num_files", c.NumFiles)
+}
+
+// mcp fills in the row of an MCP call.
+func (d *drafter) mcp(c *Call) {
+	d.Type = typeMCP
+	d.set("server", c.Server, maxFact)
+	d.set("method", c.Method, maxFact)
+	server, _ := d.Meta["server"].(string)
+	method, _ := d.Meta["method"].(string)
+	d.Content = strings.Trim(server+"."+method, ".")
+	args := d.arguments(c.Args)
+	if len(args) == 0 {
+		return
+	}
+	params := make(map[string]string, len(args))
+	room := maxParams
+	for _, a := range args {
+		if room -= utf8.RuneCountInString(a.Name); room <= 0 {
+			break
+		}
+		value := cutRunes(a.Value, min(maxParam, room))
+		room -= utf8.RuneCountInString(value)
+		params[a.Name] = value
+	}
+	d.put("params", params)
+	d.Content = d.head(d.Content+" "+objectText(args), maxMCP)
+}
+
+// arguments returns as many of an MCP call's arguments as a row can show,
+// redacted, each value cut to what the content can show. An argument is redacted
+// under its own name, which may be what makes its value a secret.
+func (d *drafter) arguments(args []Arg) []Arg {
+	var out []Arg
+	for size := 0; len(out) < len(args) && size < maxParams; {
+		a := args[len(out)]
+		name := cutRunes(a.Name, maxFact)
+		value := clean(cutRunes(a.Value, maxMCP+redactMargin))
+		v, changed := d.filter.Value(map[string]any{clean(name): value})
+		d.changed = d.changed || changed
+		named, _ := v.(map[string]any)
+		for n, v := range named {
+			text, _ := v.(string)
+			a = Arg{Name: n, Value: cutRunes(text, maxMCP)}
+		}
+		out = append(out, a)
+		size += 1 + utf8.RuneCountInString(a.Name) + utf8.RuneCountInString(a.Value)
+	}
+	return out
+}
+
+// objectText writes arguments as one compact JSON object, in their order, for
+// people to read: what looks like JSON already is not quoted again.
+func objectText(args []Arg) string {
+	b := []byte{'{'}
+	for i, a := range args {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendQuoted(b, a.Name), ':')
+		if isJSONLike(a.Value) {
+			b = append(b, a.Value...)
+		} else {
+			b = appendQuoted(b, a.Value)
+		}
+	}
+	return string(append(b, '}'))
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	text, err := compactJSON(s)
+	if err != nil {
+		text = s
+	}
+	return append(b, text...)
+}
+
+// isJSONLike tells what an adapter wrote as JSON, cut or not, from most strings.
+func isJSONLike(s string) bool {
+	switch {
+	case s == "":
+		return false
+	case s[0] == '{':
+		return true
+	case s[0] == '[':
+		return len(s) > 1 && strings.IndexByte(`{["]-0123456789`, s[1]) >= 0
+	}
+	return s[0] != '"' && len(s) <= 32 && json.Valid([]byte(s))
+}
+
+// drafter fills in a draft and notes whether anything was redacted on the way.
+type drafter struct {
+	draft
+	filter  *redact.Filter
+	changed bool
+}
+
+// head is the redacted first part of a text.
+func (d *drafter) head(s string, limit int) string {
+	s, changed := d.filter.Head(clean(s), limit)
+	d.changed = d.changed || changed
+	return s
+}
+
+// headTail is the redacted text, or its first and last part.
+func (d *drafter) headTail(s string, head, tail int) string {
+	s, changed := d.filter.HeadTail(clean(s), head, tail)
+	d.changed = d.changed || changed
+	return s
+}
+
+func (d *drafter) put(key string, v any) {
+	if d.Meta == nil {
+		d.Meta = metadata{}
+	}
+	d.Meta[key] = v
+}
+
+// set puts a text into the metadata unless it is blank.
+func (d *drafter) set(key, s string, limit int) {
+	if s = d.head(s, limit); strings.TrimSpace(s) != "" {
+		d.put(key, s)
+	}
+}
+
+func (d *drafter) flag(key string, on bool) {
+	if on {
+		d.put(key, true)
+	}
+}
+
+func (d *drafter) count(key string, n *int) {
+	if n != nil {
+		d.put(key, *n)
+	}
+}
+
+// finish completes the row with what holds for every one.
+func (d *drafter) finish(e *Event) draft {
+	d.flag("imported", e.Imported)
+	d.flag("redacted", d.changed)
+	return d.draft
+}
+
+// clean makes a text storable: valid UTF-8 without NUL (observations §13).
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

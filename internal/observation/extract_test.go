@@ -1,0 +1,480 @@
+package observation
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"cairn/internal/redact"
+)
+
+func testFilter(tb testing.TB) *redact.Filter {
+	tb.Helper()
+	f, err := redact.New(redact.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return f
+}
+
+// plantedKey has the shape of an AWS key id; no scanner finds it in this source.
+func plantedKey() string { return "AKIA" + strings.Repeat("Q3ZT", 4) }
+
+func metaText(t *testing.T, m metadata) string {
+	t.Helper()
+	text, err := m.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestDraftsOfSessionsAndTexts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("some words ", 400)
+	for _, c := range []struct {
+		name                   string
+		event                  Event
+		obsType, content, meta string
+	}{
+		{"start", Event{Kind: SessionStart, Text: "startup", Model: "opus"}, "session_start", "startup", `{"model":"opus"}`},
+		{"start without a model", Event{Kind: SessionStart, Text: "resume"}, "session_start", "resume", ""},
+		{"start without a source", Event{Kind: SessionStart}, "session_start", "", ""},
+		{"compaction", Event{Kind: SessionStart, Text: "compact"}, "session_compact", "compact", ""},
+		{"end", Event{Kind: SessionEnd, Text: "logout"}, "session_end", "logout", ""},
+		{"prompt", Event{Kind: Prompt, Text: "fix <it> & \"go\"\n", PromptID: "p", AgentID: "a"}, "user_prompt", "fix <it> & \"go\"\n", ""},
+		{"long prompt", Event{Kind: Prompt, Text: long}, "user_prompt", long[:2000], ""},
+		{"message", Event{Kind: Message, Text: "done", Role: "turn", TurnEnds: true}, "agent_message", "done", `{"kind":"turn"}`},
+		{"subagent's message", Event{Kind: Message, Text: "done", Role: "subagent"}, "agent_message", "done", `{"kind":"subagent"}`},
+		{"summary", Event{Kind: Message, Text: "so far", Role: "compact_summary"}, "agent_message", "so far", `{"kind":"compact_summary"}`},
+		{"imported", Event{Kind: Prompt, Text: "go", Imported: true}, "user_prompt", "go", `{"imported":true}`},
+		{"secret", Event{Kind: Prompt, Text: "use " + plantedKey() + " now"}, "user_prompt", "use [REDACTED] now", `{"redacted":true}`},
+		{"bad bytes", Event{Kind: Prompt, Text: "a\xff\x00b"}, "user_prompt", "a\uFFFD\uFFFDb", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			rows := drafts(&c.event, testFilter(t))
+			if len(rows) != 1 {
+				t.Fatalf("%d rows", len(rows))
+			}
+			d := rows[0]
+			if d.Type != c.obsType || d.Content != c.content || d.Tool != "" || d.Failed {
+				t.Errorf("got %s %q, tool %q, want %s %q", d.Type, d.Content, d.Tool, c.obsType, c.content)
+			}
+			if got := metaText(t, d.Meta); got != c.meta {
+				t.Errorf("metadata %s, want %s", got, c.meta)
+			}
+		})
+	}
+}
+
+func TestLongMessageKeepsBothEnds(t *testing.T) {
+	t.Parallel()
+	text := "first words " + strings.Repeat("middle part ", 300) + "last words"
+	d := drafts(&Event{Kind: Message, Role: "turn", Text: text}, testFilter(t))[0]
+	if !strings.HasPrefix(d.Content, text[:1200]) || !strings.HasSuffix(d.Content, text[len(text)-800:]) || len(d.Content) != 2000 {
+		t.Errorf("%d characters: %.40q … %q", len(d.Content), d.Content, d.Content[len(d.Content)-20:])
+	}
+}
+
+func TestNoRow(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]Event{
+		"ignored":              {Kind: Ignored, Text: "x"},
+		"touch":                {Kind: Touch, Text: "x"},
+		"blank prompt":         {Kind: Prompt, Text: " \n\t"},
+		"blank message":        {Kind: Message},
+		"no call":              {Kind: Tool},
+		"own tool":             {Kind: Tool, Calls: []Call{{Action: MCP, Tool: "mcp__cairn__search", Server: "cairn", Method: "search"}}},
+		"own tool of a plugin": {Kind: Tool, Calls: []Call{{Action: MCP, Server: "plugin_cairn_cairn", Method: "search"}}},
+		"own tool that failed": {Kind: Tool, Calls: []Call{{Action: MCP, Server: "cairn", Method: "search", Failed: true}}},
+		"own command":          {Kind: Tool, Calls: []Call{{Action: Shell, Tool: "Bash", Command: "cairn search x"}}},
+		"own failed command":   {Kind: Tool, Calls: []Call{{Action: Shell, Tool: "Bash", Command: "cairn search x", Failed: true}}},
+	} {
+		if rows := drafts(&e, testFilter(t)); len(rows) != 0 {
+			t.Errorf("%s: %+v", name, rows)
+		}
+	}
+	for _, server := range []string{"cairns", "plugin_cairn", "cairn_plugin_x", "plugin_x_cairn_y", "x_cairn"} {
+		if rows := drafts(&Event{Kind: Tool, Calls: []Call{{Action: MCP, Server: server, Method: "m"}}}, testFilter(t)); len(rows) != 1 {
+			t.Errorf("server %s: %d rows", server, len(rows))
+		}
+	}
+}
+
+type callCase struct {
+	name                   string
+	call                   Call
+	obsType, content, meta string
+}
+
+func checkCalls(t *testing.T, cases []callCase) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.call.ID, c.call.Part = "toolu_1", 2
+			rows := drafts(&Event{Kind: Tool, Calls: []Call{c.call}}, testFilter(t))
+			if len(rows) != 1 {
+				t.Fatalf("%d rows", len(rows))
+			}
+			d := rows[0]
+			if d.Type != c.obsType || d.Content != c.content {
+				t.Errorf("got %s %q, want %s %q", d.Type, d.Content, c.obsType, c.content)
+			}
+			if d.Tool != c.call.Tool || d.CallID != "toolu_1" || d.Part != 2 || d.Failed != c.call.Failed {
+				t.Errorf("the call's own facts are not kept: %+v", d)
+			}
+			if got := metaText(t, d.Meta); got != c.meta {
+				t.Errorf("metadata\n%s, want\n%s", got, c.meta)
+			}
+		})
+	}
+}
+
+func TestDraftsOfCalls(t *testing.T) {
+	t.Parallel()
+	words := strings.Repeat("word ", 500)
+	checkCalls(t, []callCase{
+		{"read", Call{Tool: "Read", Action: Read, Path: "a/b.go", DurationMS: 12}, "file_read", "a/b.go", `{"duration_ms":12}`},
+		{"read without a path", Call{Tool: "Read", Action: Read}, "file_read", "Read", ""},
+		{"write", Call{Tool: "Write", Action: Write, Path: "/r/a.go", Created: true}, "file_write", "/r/a.go", `{"created":true}`},
+		{"overwrite", Call{Tool: "Write", Action: Write, Path: "/r/a.go"}, "file_write", "/r/a.go", ""},
+		{"edit", Call{Tool: "Edit", Action: Edit, Path: "a.go", ReplaceAll: true}, "file_edit", "a.go", `{"replace_all":true}`},
+		{"patch that deletes", Call{Tool: "apply_patch", Action: Edit, Path: "a.go", Deleted: true}, "file_edit", "a.go", `{"deleted":true}`},
+		{"failed edit", Call{Tool: "Edit", Action: Edit, Path: "a.go", Failed: true, Error: "\x1b[31mnot found\x1b[0m"},
+			"file_edit", "a.go", `{"error":"not found","failed":true}`},
+		{"failed read that says nothing", Call{Tool: "Read", Action: Read, Path: "a.go", Failed: true, Error: " "},
+			"file_read", "a.go", `{"failed":true}`},
+		{"search", Call{Tool: "Grep", Action: Search, Pattern: "func .*", Path: "src", Mode: "content", NumFiles: number(0)},
+			"search", "func .* in src", `{"mode":"content","num_files":0}`},
+		{"search everywhere", Call{Tool: "Glob", Action: Search, Pattern: "**/*.go"}, "search", "**/*.go", ""},
+		{"search without a pattern", Call{Tool: "Glob", Action: Search, Path: "src"}, "search", "src", ""},
+		{"task", Call{Tool: "Agent", Action: Spawn, Description: "find it", Prompt: "long story", SubagentType: "Explore", SpawnedID: "a1"},
+			"task_spawn", "find it", `{"agent_id":"a1","subagent_type":"Explore"}`},
+		{"task without a description", Call{Tool: "Task", Action: Spawn, Description: " ", Prompt: words}, "task_spawn", words[:200], ""},
+		{"fetch", Call{Tool: "WebFetch", Action: Fetch, URL: "https://go.dev/?a=b&c=<d>"}, "web_fetch", "https://go.dev/?a=b&c=<d>", ""},
+		{"fetch with a password", Call{Tool: "WebFetch", Action: Fetch, URL: "https://me:" + plantedKey() + "@x.org/"},
+			"web_fetch", "https://me:[REDACTED]@x.org/", `{"redacted":true}`},
+		{"web search", Call{Tool: "WebSearch", Action: WebSearch, Query: words}, "web_search", words[:500], ""},
+		{"question", Call{Tool: "AskUserQuestion", Action: Ask, Question: words}, "tool_other", words[:200], ""},
+		{"empty question", Call{Tool: "AskUserQuestion", Action: Ask}, "tool_other", "AskUserQuestion", ""},
+		{"skill", Call{Tool: "Skill", Action: Skill, SkillName: "pdf"}, "tool_other", "Skill pdf", ""},
+		{"skill without a name", Call{Tool: "Skill", Action: Skill}, "tool_other", "Skill", ""},
+		{"any other tool", Call{Tool: "TodoWrite", Action: Other, Failed: true, Error: "no"}, "tool_other", "TodoWrite", `{"error":"no","failed":true}`},
+	})
+}
+
+func TestDraftsOfMCPCalls(t *testing.T) {
+	t.Parallel()
+	mcp := func(args ...Arg) Call {
+		return Call{Tool: "mcp__git__log", Action: MCP, Server: "git", Method: "log", Args: args}
+	}
+	checkCalls(t, []callCase{
+		{"no arguments", mcp(), "mcp_call", "git.log", `{"method":"log","server":"git"}`},
+		{"no server", Call{Tool: "log", Action: MCP, Method: "log"}, "mcp_call", "log", `{"method":"log"}`},
+		{"neither", Call{Tool: "x__", Action: MCP}, "mcp_call", "x__", ""},
+		{"arguments", mcp(Arg{"q", `say "hi" <b>`}, Arg{"n", "5"}, Arg{"deep", `{"a":[1,null]}`}, Arg{"list", `["a"]`}, Arg{"link", "[a](b)"}, Arg{"empty", ""}),
+			"mcp_call", `git.log {"q":"say \"hi\" <b>","n":5,"deep":{"a":[1,null]},"list":["a"],"link":"[a](b)","empty":""}`,
+			`{"method":"log","params":{"deep":"{\"a\":[1,null]}","empty":"","link":"[a](b)","list":"[\"a\"]","n":"5","q":"say \"hi\" <b>"},"server":"git"}`},
+		{"secret by its name", mcp(Arg{"password", "open sesame"}), "mcp_call", `git.log {"password":"[REDACTED]"}`,
+			`{"method":"log","params":{"password":"[REDACTED]"},"redacted":true,"server":"git"}`},
+		{"secret by its shape", mcp(Arg{"text", "it is " + plantedKey()}), "mcp_call", `git.log {"text":"it is [REDACTED]"}`,
+			`{"method":"log","params":{"text":"it is [REDACTED]"},"redacted":true,"server":"git"}`},
+	})
+}
+
+func TestMCPArgumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := Call{Tool: "mcp__a__b", Action: MCP, Server: "a", Method: "b"}
+	for i := range 5000 {
+		c.Args = append(c.Args, Arg{fmt.Sprintf("name%d", i), strings.Repeat("wörd ", 100)})
+	}
+	d := drafts(&Event{Kind: Tool, Calls: []Call{c}}, testFilter(t))[0]
+	if n := utf8.RuneCountInString(d.Content); n != maxMCP {
+		t.Errorf("content has %d characters", n)
+	}
+	total := 0
+	for name, value := range d.Meta["params"].(map[string]string) {
+		if n := utf8.RuneCountInString(value); n > maxParam {
+			t.Errorf("%s has %d characters", name, n)
+		}
+		total += utf8.RuneCountInString(name + value)
+	}
+	if total < maxParams-maxParam || total > maxParams {
+		t.Errorf("params have %d characters", total)
+	}
+}
+
+func TestDraftsOfCommands(t *testing.T) {
+	t.Parallel()
+	bash := func(command string) Call { return Call{Tool: "Bash", Action: Shell, Command: command} }
+	with := func(c Call, change func(*Call)) Call { change(&c); return c }
+	fail := func(command, text string) Call {
+		return with(bash(command), func(c *Call) { c.Failed, c.Error, c.ExitCode = true, text, number(1) })
+	}
+	words := strings.Repeat("word ", 500)
+	commit := "[main c0dd4af] fix: <x>\n 2 files changed, 3 insertions(+)\n create mode 100644 a b.go\n"
+	push := "To github.com:o/r.git\n   c0dd4af..d1ccd8b  main -> main\n"
+	checkCalls(t, []callCase{
+		{"command", with(bash("go test ./... > x && echo <ok>"), func(c *Call) { c.Description, c.DurationMS = "Run tests", 1500 }),
+			"command", "go test ./... > x && echo <ok>", `{"description":"Run tests","duration_ms":1500}`},
+		{"flags", with(bash("make"), func(c *Call) {
+			c.Interrupted, c.Background, c.Note, c.Description = true, true, "no match", words
+		}), "command", "make", `{"background":true,"description":"` + words[:200] + `","interrupted":true,"note":"no match"}`},
+		{"success has no exit code", with(bash("make"), func(c *Call) { c.ExitCode = number(0) }), "command", "make", ""},
+		{"long", bash(words), "command", words[:500], ""},
+		{"blank", bash(" "), "command", "Bash", ""},
+		{"secret", bash("deploy " + plantedKey()), "command", "deploy [REDACTED]", `{"redacted":true}`},
+		{"quoted push", bash(`echo "git push"`), "command", `echo "git push"`, ""},
+		{"dry run", bash("git push --dry-run"), "command", "git push --dry-run", ""},
+
+		{"commit", with(bash("git commit -am x"), func(c *Call) { c.Stdout = commit }), "git_commit", "git commit -am x",
+			`{"branch":"main","commit_hash":"c0dd4af","commit_message":"fix: <x>","files_changed":2,"insertions":3,"new_files":["a b.go"]}`},
+		{"coloured commit", with(bash("git commit"), func(c *Call) { c.Stdout = "[\x1b[32mmain\x1b[m c0dd4af] s" }), "git_commit", "git commit",
+			`{"branch":"main","commit_hash":"c0dd4af","commit_message":"s"}`},
+		{"quiet commit", bash("git commit -qam x"), "git_commit", "git commit -qam x", ""},
+		{"secret in a commit", with(bash("git commit"), func(c *Call) { c.Stdout = "[main c0dd4af] add " + plantedKey() }), "git_commit", "git commit",
+			`{"branch":"main","commit_hash":"c0dd4af","commit_message":"add [REDACTED]","redacted":true}`},
+		{"push", with(bash("git push"), func(c *Call) { c.Stderr = push }), "git_push", "git push",
+			`{"branch":"main","hash_range":"c0dd4af..d1ccd8b","remote_url":"github.com:o/r.git"}`},
+		{"push with joined streams", with(bash("git push 2>&1"), func(c *Call) { c.Stdout = push }), "git_push", "git push 2>&1",
+			`{"branch":"main","hash_range":"c0dd4af..d1ccd8b","remote_url":"github.com:o/r.git"}`},
+		{"push to a URL with a password", with(bash("git push"), func(c *Call) {
+			c.Stderr = "To https://me:" + plantedKey() + "@x.org/r.git\n * [new branch] a -> a"
+		}), "git_push", "git push", `{"branch":"a","redacted":true,"remote_url":"https://me:[REDACTED]@x.org/r.git"}`},
+		{"push before commit before gh", with(bash("gh pr list; git commit; git push"), func(c *Call) { c.Stdout, c.Stderr = commit, push }),
+			"git_push", "gh pr list; git commit; git push",
+			`{"branch":"main","commit_hash":"c0dd4af","commit_message":"fix: <x>","files_changed":2,"hash_range":"c0dd4af..d1ccd8b",` +
+				`"insertions":3,"new_files":["a b.go"],"remote_url":"github.com:o/r.git"}`},
+		{"commit before gh", bash("gh pr list; git commit"), "git_commit", "gh pr list; git commit", ""},
+		{"gh", bash("gh pr view 3"), "github", "gh pr view 3", ""},
+		{"no facts of a plain command", with(bash("git log"), func(c *Call) { c.Stdout, c.Stderr = commit, push }), "command", "git log", ""},
+		{"PowerShell", Call{Tool: "PowerShell", Action: Shell, Command: "cd \"C:\\x\\\"; git push"}, "git_push", "cd \"C:\\x\\\"; git push", ""},
+
+		{"failed", fail("go test", "Exit code 1\n\x1b[31mFAIL\x1b[0m"), "command_error", "go test\nExit code 1\nFAIL",
+			`{"command":"go test","error":"Exit code 1\nFAIL","exit_code":1,"failed":true}`},
+		{"failed push", with(fail("git push", "Exit code 1"), func(c *Call) { c.Stderr = push }), "command_error", "git push\nExit code 1",
+			`{"command":"git push","error":"Exit code 1","exit_code":1,"failed":true}`},
+		{"failed, no code, no text", with(bash("make"), func(c *Call) { c.Failed = true }), "command_error", "make", `{"command":"make","failed":true}`},
+		{"failed, only output", with(bash("make"), func(c *Call) { c.Failed, c.Stdout = true, "oops" }), "command_error", "make\noops",
+			`{"command":"make","error":"oops","failed":true}`},
+		{"failed, error stream first", with(bash("make"), func(c *Call) { c.Failed, c.Stdout, c.Stderr = true, "out", "err" }),
+			"command_error", "make\nerr", `{"command":"make","error":"err","failed":true}`},
+		{"failed without a command", with(bash(""), func(c *Call) { c.Failed, c.Error = true, "no" }), "command_error", "Bash\nno",
+			`{"error":"no","failed":true}`},
+		{"failed at length", fail(words, words), "command_error", words[:500] + "\n" + words[:500],
+			`{"command":"` + words[:500] + `","error":"` + words[:1000] + words[len(words)-1000:] + `","exit_code":1,"failed":true}`},
+	})
+}
+
+func TestEveryCallOfAPatchMakesARow(t *testing.T) {
+	t.Parallel()
+	e := Event{Kind: Tool, Imported: true, Calls: []Call{
+		{ID: "c", Part: 0, Tool: "apply_patch", Action: Write, Path: "a", Created: true},
+		{ID: "c", Part: 1, Tool: "apply_patch", Action: Edit, Path: "b"},
+		{ID: "d", Tool: "mcp__cairn__search", Action: MCP, Server: "cairn"},
+	}}
+	rows := drafts(&e, testFilter(t))
+	if len(rows) != 2 || rows[0].Part != 0 || rows[1].Part != 1 || rows[0].Path != "a" || rows[1].Path != "b" {
+		t.Fatalf("%+v", rows)
+	}
+	if got := metaText(t, rows[0].Meta) + metaText(t, rows[1].Meta); got != `{"created":true,"imported":true}{"imported":true}` {
+		t.Error(got)
+	}
+}
+
+func TestPathsAreRedacted(t *testing.T) {
+	t.Parallel()
+	for _, action := range []Action{Read, Write, Edit, Search} {
+		d := drafts(&Event{Kind: Tool, Calls: []Call{{Tool: "x", Action: action, Pattern: "p", Path: "/tmp/" + plantedKey() + "/f"}}}, testFilter(t))[0]
+		if strings.Contains(d.Path+d.Content, plantedKey()) || !strings.Contains(d.Path, "[REDACTED]") || d.Meta["redacted"] != true {
+			t.Errorf("action %d: %+v", action, d)
+		}
+	}
+}
+
+func TestSecretAcrossALimitIsRemovedWhole(t *testing.T) {
+	t.Parallel()
+	half := plantedKey()[:8]
+	mcp := Event{Kind: Tool, Calls: []Call{{Tool: "mcp__s__m", Action: MCP, Server: "s", Method: "m"}}}
+	for _, c := range []struct {
+		limit int
+		event Event
+	}{
+		{maxPrompt, Event{Kind: Prompt}},
+		{messageHead, Event{Kind: Message}},
+		{maxCommand, Event{Kind: Tool, Calls: []Call{{Tool: "Bash", Action: Shell}}}},
+		{maxErrorText, Event{Kind: Tool, Calls: []Call{{Tool: "Bash", Action: Shell, Failed: true}}}},
+		{errorHead, Event{Kind: Tool, Calls: []Call{{Tool: "Read", Action: Read, Failed: true}}}},
+		{maxMCP - 9, mcp},
+		{maxMCP, mcp},
+		{maxParam, mcp},
+		{maxTask, Event{Kind: Tool, Calls: []Call{{Tool: "Task", Action: Spawn}}}},
+	} {
+		for before := c.limit - 25; before <= c.limit; before++ {
+			text := strings.Repeat("ab ", before/3+1)[:before-1] + " " + plantedKey()
+			e := c.event
+			e.Text = text + strings.Repeat(" ab", 1000)
+			for i := range e.Calls {
+				call := &e.Calls[i]
+				call.Prompt, call.Command, call.Error, call.Args = text, text, e.Text, []Arg{{"x", text}}
+			}
+			d := drafts(&e, testFilter(t))[0]
+			if all := d.Content + metaText(t, d.Meta); strings.Contains(all, half) || d.Meta["redacted"] != true {
+				t.Fatalf("limit %d, secret at %d: %s", c.limit, before, all)
+			}
+		}
+	}
+}
+
+func TestSearchableTextSaysEverythingOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		d    draft
+		want string
+	}{
+		{draft{Content: "x"}, "x"},
+		{draft{Content: "src/a.go", Path: "src/a.go"}, "src/a.go"},
+		{draft{Content: "func in src", Path: "src"}, "func in src"},
+		{draft{Content: "go\nboom", Meta: metadata{"error": "boom", "command": "go", "commit_hash": "c0dd4af", "failed": true}}, "go\nboom"},
+		{draft{Content: "mainframe", Meta: metadata{"branch": "main", "commit_message": "fix", "description": "the thing"}},
+			"mainframe\nthe thing\nfix\nmain"},
+		{draft{Content: "s.m {…}", Meta: metadata{"server": "s", "method": "m", "params": map[string]string{"b": "two", "a": ""}}},
+			"s.m {…}\na\nb\ntwo"},
+	} {
+		if got := c.d.searchable(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// contentLimits are the most characters a row of each type may hold.
+func contentLimits() map[string]int {
+	return map[string]int{
+		typePrompt: 2000, typeMessage: 2000, typeSessionStart: 200, typeSessionEnd: 200, typeCompact: 200,
+		typeRead: 1000, typeWrite: 1000, typeEdit: 1000, typeSearch: 500 + len(" in ") + 1000,
+		typeCommand: 500, typeGitCommit: 500, typeGitPush: 500, typeGitHub: 500, typeCommandError: 500 + 1 + 500,
+		typeMCP: 300, typeSpawn: 200, typeFetch: 500, typeWebSearch: 500, typeOther: 206,
+	}
+}
+
+func checkText(t *testing.T, what, s string, limit int) {
+	t.Helper()
+	if n := utf8.RuneCountInString(s); n > limit || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		t.Fatalf("%s: %d of %d characters, valid %v: %q", what, n, limit, utf8.ValidString(s), s)
+	}
+	if strings.Contains(s, plantedKey()) {
+		t.Fatalf("%s holds the secret: %q", what, s)
+	}
+}
+
+func checkDraft(t *testing.T, d draft) {
+	t.Helper()
+	limit, ok := contentLimits()[d.Type]
+	if !ok {
+		t.Fatalf("unknown type %q", d.Type)
+	}
+	checkText(t, d.Type, d.Content, limit)
+	checkText(t, "path", d.Path, maxPath)
+	checkText(t, "tool", d.Tool, maxFact)
+	text := metaText(t, d.Meta)
+	if (text == "") != (len(d.Meta) == 0) || text != "" && !json.Valid([]byte(text)) {
+		t.Fatalf("metadata is no JSON: %q", text)
+	}
+	params, newFiles := 0, 0
+	var check func(key string, v any)
+	check = func(key string, v any) {
+		switch v := v.(type) {
+		case string:
+			limit := maxFact
+			switch key {
+			case "error":
+				limit = errorHead + errorTail
+			case "command", "commit_message", "remote_url":
+				limit = maxCommand
+			}
+			checkText(t, key, v, limit)
+			if v == "" {
+				t.Fatalf("%s is empty", key)
+			}
+		case []string:
+			for _, s := range v {
+				checkText(t, key, s, maxFact)
+				newFiles += utf8.RuneCountInString(s)
+			}
+		case map[string]string:
+			for name, s := range v {
+				checkText(t, "a parameter's name", name, maxFact)
+				checkText(t, name, s, maxParam)
+				params += utf8.RuneCountInString(name + s)
+			}
+		}
+	}
+	for key, v := range d.Meta {
+		check(key, v)
+	}
+	if params > maxParams || newFiles > maxNewFileText {
+		t.Fatalf("%d characters of parameters, %d of new files", params, newFiles)
+	}
+}
+
+func FuzzDrafts(f *testing.F) {
+	f.Add(uint8(5), uint8(1), "git commit -m x; git push", "[main c0dd4af] s\n create mode 100644 f\n", "To x\n * [new branch] a -> a\n", 600, true)
+	f.Add(uint8(3), uint8(0), "<private>", "\x1b]0;x", "", 2000, false)
+	f.Add(uint8(5), uint8(9), "{\"a\":", "password", "\xff\x00", 200, true)
+	f.Add(uint8(5), uint8(5), "-----BEGIN", "token=", "\u009b3", 1000, false)
+	f.Fuzz(func(t *testing.T, kind, action uint8, a, b, c string, long int, failed bool) {
+		secret := " " + plantedKey() + " "
+		padding := strings.Repeat("wörd ", max(0, min(long, 4000)))
+		plant := func(s, u string) string { return s + secret + u + "\n" + padding + secret + s }
+		seven := 7
+		e := Event{
+			Kind: EventKind(kind % 6), Text: plant(a, b), Role: plant(b, c), Model: plant(c, a), Imported: failed,
+			Calls: []Call{{
+				ID: a, Tool: plant(b, a), Action: Action(action % 12), Failed: failed, Error: plant(c, b), ExitCode: &seven, DurationMS: 1,
+				Command: plant(a, c), Description: plant(b, c), Note: plant(c, c), Interrupted: failed,
+				Stdout: "[main c0dd4af] " + b + secret + "\n create mode 100644 " + plant(c, a) + b, Stderr: "To " + b + secret + "\n" + c,
+				Path: plant(b, b), Pattern: plant(a, a), Mode: plant(a, b), NumFiles: &seven,
+				Prompt: plant(c, a), SubagentType: plant(a, b), SpawnedID: plant(b, a), URL: plant(b, c), Query: plant(c, a),
+				Server: plant(a, b), Method: plant(c, b), Question: plant(a, a), SkillName: plant(b, b),
+				Args: []Arg{{plant(a, b), c}, {b, plant(c, a)}, {"password", a}, {"n", padding}, {"", ""}},
+			}},
+		}
+		for _, d := range drafts(&e, testFilter(t)) {
+			checkDraft(t, d)
+			checkText(t, "searchable", d.searchable(), 16000)
+		}
+		e.Calls[0].Command, e.Calls[0].Server, e.Calls[0].Method = a, b, c
+		for _, d := range drafts(&e, testFilter(t)) {
+			checkDraft(t, d)
+		}
+	})
+}
+
+func benchmarkDrafts(b *testing.B, e Event) {
+	f := testFilter(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if rows := drafts(&e, f); len(rows) != 1 {
+			b.Fatal(rows)
+		}
+	}
+}
+
+func BenchmarkDraftsBash(b *testing.B) {
+	benchmarkDrafts(b, Event{Kind: Tool, Calls: []Call{{ID: "toolu_01", Tool: "Bash", Action: Shell,
+		Command: "cd /src/app && git add -A && git commit -m \"fix: handle the empty list\" 2>&1 | tail -3", Description: "Commit the fix",
+		Stdout: "[main c0dd4af] fix: handle the empty list\n 2 files changed, 31 insertions(+), 15 deletions(-)\n"}}})
+}
+
+func BenchmarkDraftsEdit(b *testing.B) {
+	benchmarkDrafts(b, Event{Kind: Tool, Calls: []Call{{ID: "toolu_01", Tool: "Edit", Action: Edit, Path: "/home/me/src/app/internal/list/list.go"}}})
+}
+
+func BenchmarkDraftsPrompt2K(b *testing.B) {
+	text := "The refund test fails since yesterday. Look at internal/billing/refund.go, find out why and fix it; run `go test ./...` then.\n"
+	benchmarkDrafts(b, Event{Kind: Prompt, Text: strings.Repeat(text, 17)[:2048]})
+}

@@ -1,0 +1,268 @@
+package observation
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// maxNewFiles is how many created files of a commit are kept.
+const maxNewFiles = 50
+
+// gitWrites tells whether git with these arguments pushes or commits. A dry run
+// does neither.
+func gitWrites(args []word) (push, commit bool) {
+	sub, rest := gitSubcommand(args)
+	switch sub {
+	case "push":
+		return !isDryRun(rest, "n", "o", " --push-option --repo --receive-pack --exec "), false
+	case "commit":
+		return false, !isDryRun(rest, "", "mFCct", " --message --file --author --date --template --trailer"+
+			" --reuse-message --reedit-message --fixup --squash --cleanup --pathspec-from-file ")
+	}
+	return false, false
+}
+
+// gitSubcommand passes over git's global options. There is no subcommand behind
+// one that only prints something.
+func gitSubcommand(args []word) (string, []word) {
+	for len(args) > 0 {
+		a := args[0].text
+		args = args[1:]
+		switch a {
+		case "-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--super-prefix", "--attr-source":
+			args = args[min(1, len(args)):]
+		case "-h", "--help", "-v", "--version", "--exec-path", "--html-path", "--man-path", "--info-path":
+			return "", nil
+		default:
+			if !strings.HasPrefix(a, "-") {
+				return a, args
+			}
+		}
+	}
+	return "", nil
+}
+
+// isDryRun looks for --dry-run, also shortened, and for its short form, among a
+// subcommand's options. valued and long list the options with an argument, which
+// is no option whatever it looks like.
+func isDryRun(args []word, short, valued, long string) bool {
+	for i := 0; i < len(args); i++ {
+		a := args[i].text
+		switch {
+		case a == "--":
+			return false
+		case len(a) >= len("--dr") && strings.HasPrefix("--dry-run", a):
+			return true
+		case strings.HasPrefix(a, "--"):
+			if strings.Contains(long, " "+a+" ") {
+				i++
+			}
+		case len(a) > 1 && a[0] == '-':
+			flags := a[1:]
+			if v := strings.IndexAny(flags, valued); v >= 0 {
+				if v == len(flags)-1 {
+					i++
+				}
+				flags = flags[:v]
+			}
+			if short != "" && strings.Contains(flags, short) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// commitFacts is what git commit printed; what it did not print is zero.
+type commitFacts struct {
+	branch, hash, message        string
+	files, insertions, deletions *int
+	created                      []string // at most maxNewFiles
+}
+
+// readCommit reads the standard output of a command that ran git commit. Of
+// several commits the last one counts, as it is where the branch then stands.
+func readCommit(stdout string) commitFacts {
+	var facts commitFacts
+	for line := range outputLines(stdout) {
+		if head, ok := readCommitHead(line); ok {
+			facts = head
+			continue
+		}
+		line = strings.TrimLeft(line, " ")
+		if path, ok := readCreated(line); ok {
+			if len(facts.created) < maxNewFiles {
+				facts.created = append(facts.created, path)
+			}
+		} else if facts.files == nil && facts.insertions == nil && facts.deletions == nil {
+			facts.readStat(line)
+		}
+	}
+	return facts
+}
+
+// readCommitHead reads `[branch hash] subject`, where root commits carry a note
+// and a detached HEAD stands in for the branch.
+func readCommitHead(line string) (commitFacts, bool) {
+	if !strings.HasPrefix(line, "[") {
+		return commitFacts{}, false
+	}
+	inside, subject, ok := strings.Cut(line[1:], "] ")
+	if !ok {
+		inside, ok = strings.CutSuffix(line[1:], "]")
+	}
+	space := strings.LastIndexByte(inside, ' ')
+	if !ok || space < 0 || !isHash(inside[space+1:]) {
+		return commitFacts{}, false
+	}
+	facts := commitFacts{hash: inside[space+1:], message: strings.TrimSpace(subject)}
+	branch := strings.TrimSuffix(inside[:space], " (root-commit)")
+	if branch == "detached HEAD" {
+		return facts, true
+	}
+	facts.branch = branch
+	return facts, branch != "" && !strings.Contains(branch, " ")
+}
+
+// readCreated reads `create mode 100644 path`; git quotes unusual paths as C does.
+func readCreated(line string) (string, bool) {
+	rest, ok := strings.CutPrefix(line, "create mode ")
+	if !ok {
+		return "", false
+	}
+	mode, path, ok := strings.Cut(rest, " ")
+	if !ok || path == "" || len(mode) != 6 || strings.Trim(mode, "01234567") != "" {
+		return "", false
+	}
+	if plain, err := strconv.Unquote(path); err == nil && path[0] == '"' {
+		path = plain
+	}
+	return path, true
+}
+
+// readStat reads the line of files, insertions and deletions, each of which may
+// be missing. Any other line changes nothing.
+func (f *commitFacts) readStat(line string) {
+	var files, insertions, deletions *int
+	if line == "" || line[0] < '0' || line[0] > '9' {
+		return
+	}
+	for part := range strings.SplitSeq(line, ", ") {
+		number, what, _ := strings.Cut(part, " ")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 {
+			return
+		}
+		switch what {
+		case "file changed", "files changed":
+			files = &n
+		case "insertion(+)", "insertions(+)":
+			insertions = &n
+		case "deletion(-)", "deletions(-)":
+			deletions = &n
+		default:
+			return
+		}
+	}
+	f.files, f.insertions, f.deletions = files, insertions, deletions
+}
+
+// pushFacts is what git push printed; what it did not print is "".
+type pushFacts struct {
+	remote    string // as printed
+	hashRange string // old..new, old...new if forced
+	branch    string // the remote's
+}
+
+// readPush reads the output of a command that ran git push: where to, and the
+// first ref that the remote took.
+func readPush(output string) pushFacts {
+	var facts pushFacts
+	url := ""
+	for line := range outputLines(output) {
+		if to, ok := strings.CutPrefix(line, "To "); ok {
+			url = to
+			continue
+		}
+		if strings.HasPrefix(line, "From ") { // a fetch lists refs in the same way
+			url = ""
+		}
+		if url == "" {
+			continue
+		}
+		hashRange, branch, taken, ok := readRef(line)
+		if !ok {
+			continue
+		}
+		if facts.remote == "" || taken {
+			facts.remote = url
+		}
+		if taken {
+			facts.hashRange, facts.branch = hashRange, branch
+			return facts
+		}
+	}
+	return facts
+}
+
+// readRef reads one line of a push's report: a flag, what happened, and the refs
+// `from -> to`, or the one ref of a deletion. taken is false for what the remote
+// turned down or had already.
+func readRef(line string) (hashRange, branch string, taken, ok bool) {
+	if !strings.HasPrefix(line, " ") {
+		return "", "", false, false
+	}
+	line = strings.TrimLeft(line, " ")
+	taken = true
+	if len(line) > 2 && line[1] == ' ' && strings.IndexByte("+*-=!", line[0]) >= 0 {
+		taken = line[0] != '!' && line[0] != '='
+		line = strings.TrimLeft(line[2:], " ")
+	}
+	var refs string
+	if strings.HasPrefix(line, "[") {
+		_, refs, ok = strings.Cut(line, "]")
+	} else {
+		hashRange, refs, ok = strings.Cut(line, " ")
+		ok = ok && isHashRange(hashRange)
+	}
+	if i := strings.Index(refs, " ("); i >= 0 { // the reason
+		refs = refs[:i]
+	}
+	if _, to, two := strings.Cut(refs, " -> "); two {
+		refs = to
+	}
+	branch = strings.TrimPrefix(strings.TrimSpace(refs), "refs/heads/")
+	if !ok || branch == "" || strings.Contains(branch, " ") {
+		return "", "", false, false
+	}
+	return hashRange, branch, taken, true
+}
+
+func isHashRange(s string) bool {
+	from, to, ok := strings.Cut(s, "..")
+	return ok && isHash(from) && isHash(strings.TrimPrefix(to, "."))
+}
+
+// isHash tells an object name as git prints it, short or in full.
+func isHash(s string) bool {
+	return len(s) >= 7 && len(s) <= 64 && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// outputLines yields the lines of a program's output. A carriage return ends a
+// line too, as progress is printed over and over on the same one.
+func outputLines(output string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for output != "" {
+			end := strings.IndexAny(output, "\r\n")
+			if end < 0 {
+				yield(output)
+				return
+			}
+			if end > 0 && !yield(output[:end]) {
+				return
+			}
+			output = output[end+1:]
+		}
+	}
+}

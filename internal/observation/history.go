@@ -1,0 +1,139 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// History is what sessions did to a file (seed, file_history).
+type History struct {
+	FilePath string           `json:"file_path"`
+	Sessions []HistorySession `json:"sessions"` // by their latest touch, newest first
+}
+
+// HistorySession is one session that touched the file.
+type HistorySession struct {
+	SessionID     string      `json:"session_id"`
+	Project       string      `json:"project"`
+	StartedAt     int64       `json:"started_at"`
+	SummaryIntent *string     `json:"summary_intent"`
+	Touches       []FileTouch `json:"touches"` // chronological
+}
+
+// FileTouch is one row that concerns the file.
+type FileTouch struct {
+	ObservationID  int64   `json:"observation_id"`
+	Timestamp      int64   `json:"timestamp"`
+	ObsType        string  `json:"obs_type"`
+	ContentPreview string  `json:"content_preview"`
+	PromptContent  *string `json:"prompt_content"` // of a user's prompt only
+	IsPinned       bool    `json:"is_pinned"`
+}
+
+// HistoryArgs is a question for History.
+type HistoryArgs struct {
+	File      string // absolute, or relative to Cwd or its repository's root
+	Cwd       string
+	Before    *int64 // Unix seconds, exclusive; nil for no bound
+	After     *int64
+	Limit     int  // touches, the newest; kept within 1 to 50
+	EditsOnly bool // the last write or edit of each session
+}
+
+const selectTouches = `SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.is_pinned,
+s.id, p.id, s.started_at, s.summary ->> '$.intent', pr.content
+FROM observation_rows o
+JOIN sessions s ON s.key = o.session_key
+JOIN projects p ON p.key = o.project_key
+LEFT JOIN prompts pr ON pr.id = o.prompt_id AND pr.source = 'user'
+WHERE o.project_key = ?1 AND o.path_key = ?2
+  AND (?3 IS NULL OR o.timestamp < ?3) AND (?4 IS NULL OR o.timestamp > ?4)
+  AND (NOT ?5 OR o.obs_type IN ('file_write', 'file_edit') AND NOT EXISTS (
+      SELECT 1 FROM observation_rows l
+      WHERE l.project_key = o.project_key AND l.path_key = o.path_key AND l.session_key = o.session_key
+        AND l.obs_type IN ('file_write', 'file_edit') AND (l.timestamp, l.id) > (o.timestamp, o.id)
+        AND (?3 IS NULL OR l.timestamp < ?3)))
+ORDER BY o.timestamp DESC, o.id DESC LIMIT ?6`
+
+// History returns the newest touches of a file, grouped by session. The file is
+// compared by its key, so that every spelling and worktree finds it; an unknown
+// one has no sessions (observations §8.6).
+func (j *Journal) History(ctx context.Context, a HistoryArgs) (History, error) {
+	h := History{FilePath: a.File, Sessions: []HistorySession{}}
+	place, err := project.Locate(a.Cwd, j.config.Home)
+	if err != nil {
+		return h, err
+	}
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		files, err := fileKeys(ctx, tx, place, a.File, j.config.Home)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := h.read(ctx, tx, f, a); err != nil {
+				return err
+			}
+			if len(h.Sessions) > 0 {
+				break
+			}
+		}
+		return nil
+	})
+	for i := range h.Sessions {
+		slices.Reverse(h.Sessions[i].Touches)
+	}
+	return h, err
+}
+
+// read adds a file's touches, newest first.
+func (h *History) read(ctx context.Context, tx *store.Tx, f fileKey, a HistoryArgs) error {
+	return tx.Each(ctx, func(r *sql.Rows) error {
+		var t FileTouch
+		var s HistorySession
+		err := r.Scan(&t.ObservationID, &t.Timestamp, &t.ObsType, &t.ContentPreview, &t.IsPinned,
+			&s.SessionID, &s.Project, &s.StartedAt, &s.SummaryIntent, &t.PromptContent)
+		i := slices.IndexFunc(h.Sessions, func(o HistorySession) bool { return o.SessionID == s.SessionID })
+		if i < 0 {
+			i = len(h.Sessions)
+			h.Sessions = append(h.Sessions, s)
+		}
+		h.Sessions[i].Touches = append(h.Sessions[i].Touches, t)
+		return err
+	}, selectTouches, f.project, f.path, a.Before, a.After, a.EditsOnly, clamp(a.Limit, 1, 50))
+}
+
+// fileKey is a file of a project.
+type fileKey struct {
+	project int64
+	path    string
+}
+
+// fileKeys are the files that a path may mean, likeliest first: seen from the
+// working directory, from its repository's root, and, if absolute, from the
+// repository that the file itself lies in.
+func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home string) ([]fileKey, error) {
+	var out []fileKey
+	add := func(p project.Place, key func(project.Place) string) error {
+		pr, ok, err := project.Current(ctx, tx, p)
+		if ok && err == nil {
+			out = append(out, fileKey{pr.Key, key(p.Within(pr))})
+		}
+		return err
+	}
+	err := add(place, func(p project.Place) string { return p.PathKey(file) })
+	if !filepath.IsAbs(file) {
+		err = errors.Join(err, add(place, func(p project.Place) string { return p.PathKey(filepath.Join(p.Root, file)) }))
+	}
+	abs := place.Absolute(file)
+	own, lerr := project.Locate(filepath.Dir(abs), home)
+	if lerr == nil {
+		err = errors.Join(err, add(own, func(p project.Place) string { return p.PathKey(abs) }))
+	}
+	return out, err
+}

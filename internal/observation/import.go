@@ -1,0 +1,208 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// An import's transactions end after so many rows or so much time, so that a
+// live hook never waits on it (observations §12).
+const (
+	maxImportRows = 500
+	maxImportTime = 50 * time.Millisecond
+)
+
+// Prepared is an imported event with the work done that needs no transaction.
+type Prepared struct{ prepared }
+
+// Imported counts what an import did.
+type Imported struct {
+	Added   int            // rows
+	Known   int            // calls and prompts that were stored before
+	Deduped int            // reads and searches equal to a recent one
+	Outside int            // events before Since or of other projects
+	ByType  map[string]int // rows added, by type
+}
+
+// Importer stores the events of transcripts. It is used by one goroutine; only
+// Prepare may be called from others.
+type Importer struct {
+	journal *Journal
+	options ImportOptions
+	queue   []prepared
+	touched map[string]project.Session // sessions whose digest is due
+	counts  Imported
+}
+
+// ImportOptions narrow an import.
+type ImportOptions struct {
+	Since   time.Time // events before it are left out; zero for all
+	Project string    // id or alias; events of other projects are left out; "" for all
+}
+
+// Importer returns an importer.
+func (j *Journal) Importer(o ImportOptions) *Importer {
+	return &Importer{
+		journal: j, options: o, touched: map[string]project.Session{},
+		counts: Imported{ByType: map[string]int{}},
+	}
+}
+
+// Prepare redacts, cuts and places an event, the costly part of storing it. It
+// may be called from any goroutine.
+func (j *Journal) Prepare(e Event) (Prepared, error) {
+	p, err := j.prepare(e)
+	return Prepared{p}, err
+}
+
+// Add queues an event and stores what is queued when it is enough for a
+// transaction.
+func (i *Importer) Add(ctx context.Context, p Prepared) error {
+	if p.event.At.Before(i.options.Since) {
+		i.counts.Outside++
+		return nil
+	}
+	i.queue = append(i.queue, p.prepared)
+	if len(i.queue) < maxImportRows {
+		return nil
+	}
+	return i.flush(ctx)
+}
+
+// flush stores the queue, in as many transactions as its limits make.
+func (i *Importer) flush(ctx context.Context) error {
+	for len(i.queue) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var batch importBatch
+		err := i.journal.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+			batch = importBatch{Importer: i}
+			return batch.store(ctx, tx)
+		})
+		if err != nil {
+			return err
+		}
+		i.queue = i.queue[batch.taken:]
+		i.counts.add(batch.counts)
+		for _, s := range batch.sessions {
+			i.touched[s.ID] = s
+		}
+	}
+	return nil
+}
+
+func (c *Imported) add(d Imported) {
+	c.Added += d.Added
+	c.Known += d.Known
+	c.Deduped += d.Deduped
+	c.Outside += d.Outside
+	for t, n := range d.ByType {
+		c.ByType[t] += n
+	}
+}
+
+// importBatch is what one transaction did; it counts only if it is committed.
+type importBatch struct {
+	*Importer
+	taken    int
+	counts   Imported
+	sessions []project.Session
+}
+
+func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
+	b.counts.ByType = map[string]int{}
+	began := time.Now()
+	for b.taken < len(b.queue) && b.counts.Added < maxImportRows && time.Since(began) < maxImportTime {
+		p := b.queue[b.taken]
+		b.taken++
+		wanted, err := b.wanted(ctx, tx, p)
+		if err != nil {
+			return err
+		}
+		if !wanted {
+			b.counts.Outside++
+			continue
+		}
+		w := &writing{event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds())}
+		if err := w.record(ctx, tx, p.drafts, project.Process{}); err != nil {
+			return err
+		}
+		b.counts.Added += len(w.done.IDs)
+		b.counts.Known += w.done.Known
+		b.counts.Deduped += w.done.Deduped
+		for _, t := range w.done.types {
+			b.counts.ByType[t]++
+		}
+		if len(w.done.IDs) > 0 {
+			b.sessions = append(b.sessions, w.session)
+		}
+	}
+	return nil
+}
+
+// wanted reports whether an event belongs to the project that was asked for.
+func (b *importBatch) wanted(ctx context.Context, tx *store.Tx, p prepared) (bool, error) {
+	name := b.options.Project
+	if name == "" || p.place.Slug == name {
+		return true, nil
+	}
+	asked, ok, err := project.Find(ctx, tx, name)
+	if err != nil || !ok {
+		return false, err
+	}
+	own, ok, err := project.Current(ctx, tx, p.place)
+	return ok && own.Key == asked.Key, err
+}
+
+// ImportedFile is how far a transcript has been read.
+type ImportedFile struct {
+	Path   string
+	Size   int64
+	MTime  int64 // Unix nanoseconds
+	Offset int64 // where reading goes on when the file has grown
+}
+
+// EndFile stores what is queued and the digests of the sessions that gained
+// rows, and returns the counts since the last call. If the whole file was wanted
+// and read, it also keeps how far that was, so that it is not read again.
+func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imported, error) {
+	if err := i.flush(ctx); err != nil {
+		return Imported{}, err
+	}
+	err := i.journal.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		for _, s := range i.touched {
+			if err := writeDigest(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+		if !whole || i.options != (ImportOptions{}) {
+			return nil
+		}
+		_, err := tx.Exec(ctx, upsertImport, f.Path, f.Size, f.MTime, f.Offset)
+		return err
+	})
+	done := i.counts
+	clear(i.touched)
+	i.counts = Imported{ByType: map[string]int{}}
+	return done, err
+}
+
+// ImportedFile is how far a transcript was read before; ok is false if never.
+func (j *Journal) ImportedFile(ctx context.Context, path string) (f ImportedFile, ok bool, err error) {
+	f.Path = path
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		err := tx.Get(ctx, []any{&f.Size, &f.MTime, &f.Offset}, selectImport, path)
+		ok = err == nil
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return f, ok, err
+}

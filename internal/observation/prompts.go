@@ -1,0 +1,111 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"cairn/internal/store"
+)
+
+// promptTwin is how far apart, in seconds, a hook and a transcript may date the
+// same prompt (observations §12).
+const promptTwin = 10
+
+// recordPrompt stores what a user or an agent said: a prompt and, beside it, the
+// row that makes it searchable (observations §6).
+func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error {
+	e := &w.event
+	source := "agent"
+	if e.Kind == Prompt {
+		source = "user"
+	}
+	if id, err := w.knownPrompt(ctx, tx, source, d.Content); err != nil || id != 0 {
+		if err == nil {
+			w.done.Known++
+			_, err = tx.Exec(ctx, fillPrompt, nullText(e.PromptID), nullText(e.AgentID), nullText(e.LineID), id)
+		}
+		return err
+	}
+	res, err := tx.Exec(ctx, insertPrompt, e.Session, w.at, source, d.Content,
+		nullText(e.PromptID), nullText(e.AgentID), nullText(e.LineID))
+	if err != nil {
+		return err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if source == "user" && e.PromptID != "" {
+		if _, err := tx.Exec(ctx, claimRows, id, w.session.Key, e.PromptID); err != nil {
+			return err
+		}
+	}
+	w.prompt = sql.NullInt64{Int64: id, Valid: true}
+	_, err = w.insert(ctx, tx, d)
+	return err
+}
+
+// knownPrompt finds the prompt that this event tells again: by the harness's
+// prompt id, the transcript line, or the same words at nearly the same time. Two
+// live events are never the same one, unless they carry the same id.
+func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, source, content string) (int64, error) {
+	e := &w.event
+	look := func(query string, args ...any) (id int64, err error) {
+		err = tx.Get(ctx, []any{&id}, query, args...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
+		}
+		return id, err
+	}
+	if source == "user" && e.PromptID != "" {
+		if id, err := look(selectPromptByHarness, e.Session, e.PromptID); err != nil || id != 0 {
+			return id, err
+		}
+	}
+	if e.LineID != "" {
+		if id, err := look(selectPromptByLine, e.LineID); err != nil || id != 0 {
+			return id, err
+		}
+	}
+	return look(selectPromptByText, e.Session, w.at-promptTwin, w.at+promptTwin, source, content, e.Imported)
+}
+
+// findParent sets the prompt that caused the rows of this event: the one with
+// the payload's prompt id; if none has it, the newest without an id takes it;
+// without an id in the payload, the newest.
+func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
+	e := &w.event
+	if e.PromptID == "" {
+		id, err := newestPrompt(ctx, tx, e.Session, w.horizon())
+		w.prompt = id
+		return err
+	}
+	var id int64
+	err := tx.Get(ctx, []any{&id}, selectPromptByHarness, e.Session, e.PromptID)
+	if err == nil {
+		w.prompt = sql.NullInt64{Int64: id, Valid: true}
+		return nil
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	err = tx.Get(ctx, []any{&id}, selectNewestUnnamed, e.Session, w.horizon())
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	w.prompt = sql.NullInt64{Int64: id, Valid: true}
+	_, err = tx.Exec(ctx, adoptPrompt, e.PromptID, id)
+	return err
+}
+
+func newestPrompt(ctx context.Context, tx *store.Tx, session string, until int64) (id sql.NullInt64, err error) {
+	err = tx.Get(ctx, []any{&id}, selectNewestPrompt, session, until)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return id, err
+}

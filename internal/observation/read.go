@@ -1,0 +1,192 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+
+	"cairn/internal/fault"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+const (
+	observationColumns = `SELECT o.id, o.timestamp, s.id, p.id, o.obs_type, o.source_event, o.tool_name,
+o.content, o.file_path, o.metadata, o.prompt_id, o.is_pinned, o.agent_id
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key `
+
+	selectObservation = observationColumns + `WHERE o.id = ?`
+
+	selectBefore = observationColumns + `WHERE o.session_key = (SELECT session_key FROM observation_rows WHERE id = ?)
+AND (o.timestamp, o.id) < (?, ?) ORDER BY o.timestamp DESC, o.id DESC LIMIT ?`
+
+	selectAfter = observationColumns + `WHERE o.session_key = (SELECT session_key FROM observation_rows WHERE id = ?)
+AND (o.timestamp, o.id) > (?, ?) ORDER BY o.timestamp, o.id LIMIT ?`
+
+	selectHasRows = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ?)`
+)
+
+func scanObservation(r *sql.Rows) (Observation, error) {
+	var o Observation
+	var meta sql.NullString
+	err := r.Scan(&o.ID, &o.Timestamp, &o.SessionID, &o.Project, &o.ObsType, &o.SourceEvent, &o.ToolName,
+		&o.Content, &o.FilePath, &meta, &o.PromptID, &o.IsPinned, &o.AgentID)
+	if meta.Valid {
+		o.Metadata = json.RawMessage(meta.String)
+	} else {
+		o.Metadata = json.RawMessage("null")
+	}
+	return o, err
+}
+
+func observations(ctx context.Context, tx *store.Tx, query string, args ...any) ([]Observation, error) {
+	out := []Observation{}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		o, err := scanObservation(r)
+		out = append(out, o)
+		return err
+	}, query, args...)
+	return out, err
+}
+
+// maxIDs is how many rows one call of Get may ask for.
+const maxIDs = 50
+
+// Get returns rows in full, in the order of ids, repeated ids once, missing ones
+// left out. No ids and more than 50 are Invalid (observations §8.2).
+func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
+	switch {
+	case len(ids) == 0:
+		return nil, fault.New(fault.Invalid, "invalid_argument", "ids array must not be empty")
+	case len(ids) > maxIDs:
+		return nil, fault.New(fault.Invalid, "invalid_argument", "ids array must not exceed 50 elements")
+	}
+	out := []Observation{}
+	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for i, id := range ids {
+			if slices.Contains(ids[:i], id) {
+				continue
+			}
+			rows, err := observations(ctx, tx, selectObservation, id)
+			if err != nil {
+				return err
+			}
+			out = append(out, rows...)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Timeline is what happened around a row in its session.
+type Timeline struct {
+	Anchor Observation   `json:"anchor"`
+	Before []Observation `json:"before"` // chronological
+	After  []Observation `json:"after"`  // chronological
+}
+
+// Timeline returns the rows of the anchor's session around it, in the order of
+// time and id; before and after are kept within 0 to 50. A missing anchor is
+// NotFound (observations §8.3).
+func (j *Journal) Timeline(ctx context.Context, anchor int64, before, after int) (t Timeline, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, err := observations(ctx, tx, selectObservation, anchor)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		t.Anchor = found[0]
+		at := t.Anchor.Timestamp
+		if t.Before, err = observations(ctx, tx, selectBefore, anchor, at, anchor, clamp(before, 0, 50)); err != nil {
+			return err
+		}
+		slices.Reverse(t.Before)
+		t.After, err = observations(ctx, tx, selectAfter, anchor, at, anchor, clamp(after, 0, 50))
+		return err
+	})
+	if err == nil && t.Anchor.ID == 0 {
+		err = fault.New(fault.NotFound, "not_found", "anchor observation not found")
+	}
+	return t, err
+}
+
+func clamp(n, low, high int) int { return min(max(n, low), high) }
+
+// Scope says which project a question is about.
+type Scope struct {
+	Project string // id or alias; "" means all projects
+}
+
+// Scored is a row with its place in an order.
+type Scored struct {
+	Observation
+	Score float64 `json:"score"`
+}
+
+// Recent returns the rows that matter most now, highest score first, one per
+// project and file; limit is kept within 1 to 100. A project boosts and does not
+// filter, but one without a single row, or unknown, gives none (observations §8.4).
+func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored, err error) {
+	out = []Scored{}
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		key, ok, err := scopeKey(ctx, tx, s)
+		if err != nil || !ok {
+			return err
+		}
+		all, err := json.Marshal(types())
+		if err != nil {
+			return err
+		}
+		now := tx.Now().Unix()
+		r, err := newRanking(ctx, tx, scope{mode: laneAll}, string(all), recentScore(now, key))
+		if err != nil {
+			return err
+		}
+		best, err := r.take(ctx, tx, clamp(limit, 1, 100))
+		if err != nil {
+			return err
+		}
+		for _, b := range best {
+			rows, err := observations(ctx, tx, selectObservation, b.id)
+			if err != nil {
+				return err
+			}
+			out = append(out, Scored{rows[0], b.score})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// recentScore is the composite of the seed: with a project 0.5 recency, 0.3 type
+// and 0.2 for the own project, without one 0.6 and 0.4.
+func recentScore(now, own int64) func(int64, string, int64) float64 {
+	return func(project int64, obsType string, at int64) float64 {
+		r, t := recency(now, at), toolWeight(obsType)
+		switch {
+		case own == 0:
+			return 0.6*r + 0.4*t
+		case own == project:
+			return 0.5*r + 0.3*t + 0.2
+		default:
+			return 0.5*r + 0.3*t + 0.2*0.3
+		}
+	}
+}
+
+// scopeKey is the key of a scope's project, 0 for all; ok is false when the
+// project is unknown or has no rows.
+func scopeKey(ctx context.Context, tx *store.Tx, s Scope) (key int64, ok bool, err error) {
+	if s.Project == "" {
+		return 0, true, nil
+	}
+	p, ok, err := project.Find(ctx, tx, s.Project)
+	if err != nil || !ok {
+		return 0, false, err
+	}
+	err = tx.Get(ctx, []any{&ok}, selectHasRows, p.Key)
+	return p.Key, ok, err
+}

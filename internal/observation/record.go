@@ -1,0 +1,248 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strconv"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Recorded is what became of one event.
+type Recorded struct {
+	IDs     []int64 // of the rows that were added
+	Known   int     // deliveries and prompts that were stored before
+	Deduped int     // reads and searches dropped because of an equal recent one
+	Project project.Project
+
+	types []string // of the rows that were added
+}
+
+// Record stores one live event in a transaction of its own. process is the
+// harness that sent it, for the rule of the current session; zero if unknown.
+//
+// Nothing is added for events that make no row, for a delivery that is stored
+// already and for an equal read or search within the window; the session is
+// touched all the same. Repeating an event that carries a tool use id adds
+// nothing; one without is never taken for a repeat (observations §5).
+//
+// Errors are those of store.Write; then nothing of the event is stored.
+func (j *Journal) Record(ctx context.Context, e Event, process project.Process) (Recorded, error) {
+	p, err := j.prepare(e)
+	if err != nil {
+		return Recorded{}, err
+	}
+	var done Recorded
+	err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		w := &writing{event: p.event, place: p.place, window: int64(j.config.DedupWindow.Seconds()), at: tx.Now().Unix()}
+		if err := w.record(ctx, tx, p.drafts, process); err != nil {
+			return err
+		}
+		done = w.done
+		if !e.TurnEnds && e.Kind != SessionEnd {
+			return nil
+		}
+		return writeDigest(ctx, tx, w.session)
+	})
+	return done, err
+}
+
+// prepared is an event with everything that needs no transaction done.
+type prepared struct {
+	event  Event
+	place  project.Place
+	drafts []draft
+}
+
+func (j *Journal) prepare(e Event) (prepared, error) {
+	place, err := project.Locate(e.Cwd, j.config.Home)
+	if err != nil {
+		return prepared{}, err
+	}
+	return prepared{event: e, place: place, drafts: drafts(&e, j.config.Filter)}, nil
+}
+
+// writing is one event on its way into the tables.
+type writing struct {
+	event   Event
+	place   project.Place
+	at      int64 // Unix seconds
+	window  int64 // of deduplication, seconds
+	session project.Session
+	project project.Project // of this event's working directory
+	prompt  sql.NullInt64   // the rows' parent
+	done    Recorded
+}
+
+func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
+	e := &w.event
+	if !e.At.IsZero() {
+		w.at = e.At.Unix()
+	}
+	var err error
+	w.session, w.project, err = project.See(ctx, tx, project.Seen{
+		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
+		PID: process.PID, PIDStart: process.Start,
+		Ends: e.Kind == SessionEnd || e.TurnEnds, Imported: e.Imported,
+	})
+	w.done.Project = w.project
+	w.place = w.place.Within(w.project)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	switch e.Kind {
+	case Prompt, Message:
+		return w.recordPrompt(ctx, tx, rows[0])
+	case Tool:
+		return w.recordCalls(ctx, tx, rows)
+	default:
+		return w.recordMark(ctx, tx, rows[0])
+	}
+}
+
+// markTwin is how far apart, in seconds, a hook and a transcript may date the
+// same compaction.
+const markTwin = 60
+
+// recordMark stores a session's own row: start, compaction, end. An imported
+// one is known if an equal row of the session stands at nearly the same time.
+func (w *writing) recordMark(ctx context.Context, tx *store.Tx, d draft) error {
+	if w.event.Imported {
+		var id int64
+		err := tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-markTwin, w.at+markTwin, d.Type, nil, d.Content)
+		if err == nil {
+			w.done.Known++
+			return nil
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	_, err := w.insert(ctx, tx, d)
+	return err
+}
+
+func (w *writing) recordCalls(ctx context.Context, tx *store.Tx, rows []draft) error {
+	if err := w.findParent(ctx, tx); err != nil {
+		return err
+	}
+	for _, d := range rows {
+		known, err := w.known(ctx, tx, d)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		if _, err := w.insert(ctx, tx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// known looks for an earlier delivery of the same call, for the copy of an
+// imported call in another session, and for an equal recent read or search.
+func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error) {
+	var id int64
+	if d.CallID != "" {
+		err := tx.Get(ctx, []any{&id}, selectCall, d.CallID, w.session.Key, d.Part)
+		if err == nil {
+			w.done.Known++
+			return true, w.fill(ctx, tx, id)
+		}
+		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {
+			err = tx.Get(ctx, []any{&id}, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-60, w.at+60)
+			if err == nil {
+				w.done.Known++
+				return true, nil
+			}
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return false, err
+		}
+	}
+	if w.window == 0 || d.Failed || d.Type != typeRead && d.Type != typeSearch {
+		return false, nil
+	}
+	err := tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at, d.Type, w.pathKey(d), d.Content)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil {
+		w.done.Deduped++
+	}
+	return true, err
+}
+
+func (w *writing) fill(ctx context.Context, tx *store.Tx, id int64) error {
+	agent, prompt := nullText(w.event.AgentID), nullText(w.event.PromptID)
+	_, err := tx.Exec(ctx, fillRow, w.prompt, agent, prompt, id, w.prompt, agent, prompt)
+	return err
+}
+
+// pathKey is the key under which the file of a row is known, nil without one.
+func (w *writing) pathKey(d draft) any {
+	if d.Path == "" {
+		return nil
+	}
+	return w.place.PathKey(d.Path)
+}
+
+// insert stores one row, its searchable words and its change.
+func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
+	var path any
+	if d.Path != "" {
+		path = w.place.Absolute(d.Path)
+	}
+	meta, err := d.Meta.text()
+	if err != nil {
+		return 0, err
+	}
+	res, err := tx.Exec(ctx, insertRow, w.at, w.session.Key, w.project.Key, w.prompt, d.Type, w.event.Source,
+		nullText(d.Tool), d.Content, path, w.pathKey(d), nullText(meta), nullText(d.CallID), d.Part,
+		nullText(w.event.AgentID), nullText(w.event.PromptID))
+	if err != nil {
+		return 0, err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return 0, err
+	}
+	parts, wholes := indexText(d.searchable())
+	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+		return 0, err
+	}
+	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)
+	_, err = tx.Append(ctx, store.Change{
+		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation",
+		ID: strconv.FormatInt(id, 10), Op: store.OpPut,
+	})
+	return id, err
+}
+
+func nullText(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// horizon is the latest second a parent may have: an imported row belongs to
+// the prompts before it, a live one to the newest, however clocks stand.
+func (w *writing) horizon() int64 {
+	if w.event.Imported {
+		return w.at
+	}
+	return math.MaxInt64
+}
+
+// MoveRows gives every row of one project to another; it is this part's share of
+// merging projects. Repeating it is harmless.
+func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
+	_, err := tx.Exec(ctx, moveRows, into.Key, from.Key)
+	return err
+}

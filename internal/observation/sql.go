@@ -1,0 +1,74 @@
+package observation
+
+// Statements that change rows.
+const (
+	insertRow = `INSERT INTO observation_rows
+(timestamp, session_key, project_key, prompt_id, obs_type, source_event, tool_name, content,
+ file_path, path_key, metadata, tool_use_id, part, agent_id, harness_prompt_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+	insertWords = `INSERT INTO observations_fts (rowid, parts, wholes) VALUES (?, ?, ?)`
+
+	insertPrompt = `INSERT INTO prompts
+(session_id, timestamp, source, content, harness_prompt_id, agent_id, source_uuid)
+VALUES (?, ?, ?, ?, ?, ?, ?)`
+
+	// The first source of a call wins; the other one fills what was left open.
+	fillRow = `UPDATE observation_rows
+SET prompt_id = ifnull(prompt_id, ?), agent_id = ifnull(agent_id, ?), harness_prompt_id = ifnull(harness_prompt_id, ?)
+WHERE id = ? AND (prompt_id IS NULL AND ? IS NOT NULL OR agent_id IS NULL AND ? IS NOT NULL
+    OR harness_prompt_id IS NULL AND ? IS NOT NULL)`
+
+	fillPrompt = `UPDATE prompts
+SET harness_prompt_id = ifnull(harness_prompt_id, ?), agent_id = ifnull(agent_id, ?), source_uuid = ifnull(source_uuid, ?)
+WHERE id = ?`
+
+	adoptPrompt = `UPDATE prompts SET harness_prompt_id = ? WHERE id = ?`
+
+	claimRows = `UPDATE observation_rows SET prompt_id = ?
+WHERE session_key = ? AND harness_prompt_id = ? AND prompt_id IS NULL AND obs_type NOT LIKE 'session_%'`
+
+	moveRows      = `UPDATE observation_rows SET project_key = ? WHERE project_key = ?`
+	updatePinned  = `UPDATE observation_rows SET is_pinned = ? WHERE id = ?`
+	updateSummary = `UPDATE sessions SET summary = ? WHERE key = ?`
+
+	upsertImport = `INSERT INTO imports (path, size, mtime, offset) VALUES (?, ?, ?, ?)
+ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime, offset = excluded.offset`
+)
+
+// Statements that look for what is already there.
+const (
+	selectCall = `SELECT id FROM observation_rows WHERE tool_use_id = ? AND session_key = ? AND part = ?`
+
+	// The copy of a call that a resumed or forked session makes (observations §12).
+	selectCopiedCall = `SELECT id FROM observation_rows
+WHERE tool_use_id = ? AND part = ? AND content = ? AND timestamp BETWEEN ? AND ? LIMIT 1`
+
+	selectRecentTwin = `SELECT id FROM observation_rows
+WHERE session_key = ? AND timestamp > ? AND timestamp <= ? AND obs_type = ? AND path_key IS ? AND content = ?
+  AND metadata ->> '$.failed' IS NULL LIMIT 1`
+
+	selectPromptByHarness = `SELECT id FROM prompts
+WHERE session_id = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY timestamp, id LIMIT 1`
+
+	selectPromptByLine = `SELECT id FROM prompts WHERE source_uuid = ? LIMIT 1`
+
+	selectPromptByText = `SELECT id FROM prompts
+WHERE session_id = ? AND timestamp BETWEEN ? AND ? AND source = ? AND content = ?
+  AND (source_uuid IS NOT NULL OR ?) ORDER BY id LIMIT 1`
+
+	selectNewestPrompt = `SELECT id FROM prompts
+WHERE session_id = ? AND source = 'user' AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1`
+
+	selectNewestUnnamed = `SELECT id FROM prompts
+WHERE session_id = ? AND source = 'user' AND timestamp <= ? AND harness_prompt_id IS NULL
+ORDER BY timestamp DESC, id DESC LIMIT 1`
+
+	selectActiveSession = `SELECT id FROM sessions
+WHERE project_id = ? AND last_seen >= ? ORDER BY last_seen DESC LIMIT 1`
+
+	selectID         = `SELECT id FROM observation_rows WHERE id = ?`
+	selectSessionIDs = `SELECT o.id FROM observation_rows o JOIN sessions s ON s.key = o.session_key WHERE s.id = ?`
+	selectFileIDs    = `SELECT id FROM observation_rows WHERE project_key = ? AND path_key = ?`
+	selectImport     = `SELECT size, mtime, offset FROM imports WHERE path = ?`
+)

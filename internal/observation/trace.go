@@ -1,0 +1,118 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Trace is a session's structure: its prompts, each with what was done because
+// of it (seed, session_trace).
+type Trace struct {
+	SessionID string          `json:"session_id"`
+	Project   string          `json:"project"`
+	StartedAt int64           `json:"started_at"`
+	EndedAt   *int64          `json:"ended_at"`
+	Summary   json.RawMessage `json:"summary"` // the digest, or null
+	Prompts   []TracePrompt   `json:"prompts"`
+}
+
+// TracePrompt is one prompt of a trace. Rows without a prompt form one with
+// neither id nor content, of source system.
+type TracePrompt struct {
+	PromptID         *int64     `json:"prompt_id"`
+	Timestamp        int64      `json:"timestamp"`
+	Source           string     `json:"source"`
+	Content          *string    `json:"content"`
+	ObservationCount int        `json:"observation_count"`
+	Observations     []TraceRow `json:"observations"`
+}
+
+// TraceRow is one row of a trace.
+type TraceRow struct {
+	ID             int64   `json:"id"`
+	Timestamp      int64   `json:"timestamp"`
+	ObsType        string  `json:"obs_type"`
+	FilePath       *string `json:"file_path"`
+	ContentPreview string  `json:"content_preview"`
+	IsPinned       bool    `json:"is_pinned"`
+}
+
+const (
+	selectTracePrompts = `SELECT id, timestamp, source, content FROM prompts
+WHERE session_id = ?1 AND (?2 IS NULL OR timestamp < ?2) AND (?3 IS NULL OR timestamp > ?3)
+ORDER BY timestamp, id`
+
+	selectTraceRows = `SELECT id, timestamp, obs_type, file_path, substr(content, 1, 120), is_pinned, prompt_id
+FROM observation_rows
+WHERE session_key = ?1 AND (?2 IS NULL OR timestamp < ?2) AND (?3 IS NULL OR timestamp > ?3)
+  AND obs_type NOT IN ('user_prompt', 'agent_message')
+ORDER BY timestamp, id`
+)
+
+// Trace returns a session's prompts in the order of time, each with its rows.
+// The bounds are exclusive, Unix seconds or nil, and hold for prompts and rows
+// alike. An unknown session is NotFound; nothing in the window gives no prompts
+// (observations §8.5).
+func (j *Journal) Trace(ctx context.Context, session string, before, after *int64) (t Trace, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, ok, err := project.FindSession(ctx, tx, session)
+		if err != nil || !ok {
+			return err
+		}
+		t = Trace{SessionID: s.ID, Project: s.ProjectID, StartedAt: s.StartedAt, Summary: json.RawMessage("null")}
+		if s.EndedAt != 0 {
+			t.EndedAt = &s.EndedAt
+		}
+		if s.Summary != "" {
+			t.Summary = json.RawMessage(s.Summary)
+		}
+		t.Prompts, err = tracePrompts(ctx, tx, s, before, after)
+		return err
+	})
+	if err == nil && t.SessionID == "" {
+		err = sessionNotFound(session)
+	}
+	return t, err
+}
+
+func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, after *int64) ([]TracePrompt, error) {
+	prompts := []TracePrompt{}
+	at := map[int64]int{}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var id int64
+		p := TracePrompt{Observations: []TraceRow{}}
+		err := r.Scan(&id, &p.Timestamp, &p.Source, &p.Content)
+		p.PromptID = &id
+		at[id] = len(prompts)
+		prompts = append(prompts, p)
+		return err
+	}, selectTracePrompts, s.ID, before, after)
+	if err != nil {
+		return nil, err
+	}
+	var system []TraceRow
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var row TraceRow
+		var parent sql.NullInt64
+		err := r.Scan(&row.ID, &row.Timestamp, &row.ObsType, &row.FilePath, &row.ContentPreview, &row.IsPinned, &parent)
+		if !parent.Valid {
+			system = append(system, row)
+		} else if i, ok := at[parent.Int64]; ok { // else its prompt lies outside the window
+			prompts[i].Observations = append(prompts[i].Observations, row)
+			prompts[i].ObservationCount++
+		}
+		return err
+	}, selectTraceRows, s.Key, before, after)
+	if len(system) > 0 {
+		prompts = append(prompts, TracePrompt{
+			Timestamp: system[0].Timestamp, Source: "system", ObservationCount: len(system), Observations: system,
+		})
+		slices.SortStableFunc(prompts, func(a, b TracePrompt) int { return int(a.Timestamp - b.Timestamp) })
+	}
+	return prompts, err
+}

@@ -1,0 +1,164 @@
+package project
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Summary is a project as lists show it.
+type Summary struct {
+	Project
+	Aliases   []string // in order, never nil; the ids merged into it are among them
+	CreatedAt int64    // Unix seconds
+	Sessions  int64    // whose own project it is
+	LastSeen  int64    // of those, Unix seconds; 0 without one
+}
+
+// List returns every project, those seen last first. Projects that were merged
+// away are aliases of others. It reads the whole table.
+func List(ctx context.Context, tx *store.Tx) ([]Summary, error) {
+	list := []Summary{}
+	at := map[string]int{}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		s := Summary{Aliases: []string{}}
+		err := r.Scan(append(scanProject(&s.Project), &s.CreatedAt, &s.Sessions, &s.LastSeen)...)
+		at[s.ID] = len(list)
+		list = append(list, s)
+		return err
+	}, selectProjects)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var alias, id string
+		err := r.Scan(&alias, &id)
+		if i, ok := at[id]; ok {
+			list[i].Aliases = append(list[i].Aliases, alias)
+		}
+		return err
+	}, selectAllAliases)
+	return list, err
+}
+
+// AddAlias makes alias another name of the project that id names, itself an id
+// or an alias; an alias that exists is pointed there (observations §2). From
+// then on new repositories and folders that would ask for alias as their id
+// meet it as taken. Repeating it changes nothing.
+//
+// Errors: NotFound for an unknown id, Invalid for an alias that is blank, over
+// 200 bytes, "*" or holds control characters, Conflict if it is a project's own
+// id.
+func AddAlias(ctx context.Context, tx *store.Tx, alias, id string) error {
+	if err := checkAlias(alias); err != nil {
+		return err
+	}
+	q, err := mustFind(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	var isProject bool
+	if err := tx.Get(ctx, []any{&isProject}, selectIsProject, alias); err != nil {
+		return err
+	}
+	old, taken, err := Find(ctx, tx, alias)
+	switch {
+	case err != nil:
+		return err
+	case taken && old.Key == q.Key && alias != q.ID:
+		return nil
+	case isProject:
+		return fault.Newf(fault.Conflict, CodeTaken, "%q is the id of a project", alias).
+			WithHint("`cairn project merge` moves one project into another")
+	case taken:
+		_, err = tx.Exec(ctx, updateAlias, q.ID, alias)
+	default:
+		_, err = tx.Exec(ctx, insertAlias, alias, q.ID)
+	}
+	if err == nil && taken {
+		_, err = logProject(ctx, tx, old.Key)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = logProject(ctx, tx, q.Key)
+	return err
+}
+
+func checkAlias(alias string) error {
+	if strings.TrimSpace(alias) == "" || len(alias) > maxAlias || alias == "*" || !utf8.ValidString(alias) ||
+		strings.ContainsFunc(alias, unicode.IsControl) {
+		return fault.New(fault.Invalid, "invalid_argument", "an alias is one line of 1 to 200 bytes, and not *")
+	}
+	return nil
+}
+
+// Merge moves everything of the project that from names into the one that into
+// names: its sessions here, the rows of other parts by move, which may be nil.
+// From then on from's id, its aliases and its repository lead to into; its row
+// stays, so that the repository is recognised. Both names may be aliases.
+// Merging again what was merged changes nothing. The change of kind project with
+// merged_into stands for the moved sessions too, which are not logged one by
+// one.
+//
+// Errors: NotFound for an unknown name, Invalid for a project and itself, and
+// those of move; then the transaction must not be committed.
+func Merge(ctx context.Context, tx *store.Tx, from, into string, move func(ctx context.Context, tx *store.Tx, from, into Project) error) error {
+	f, err := mustFind(ctx, tx, from)
+	if err != nil {
+		return err
+	}
+	t, err := mustFind(ctx, tx, into)
+	switch {
+	case err != nil:
+		return err
+	case f.Key == t.Key && from == f.ID:
+		return fault.New(fault.Invalid, "invalid_argument", "a project cannot be merged into itself")
+	case f.Key == t.Key:
+		return nil
+	}
+	if move != nil {
+		if err := move(ctx, tx, f, t); err != nil {
+			return err
+		}
+	}
+	for _, s := range [...]struct{ statement, a, b string }{
+		{moveSessions, t.ID, f.ID},
+		{redirectAliases, t.ID, f.ID},
+		{insertAlias, f.ID, t.ID},
+	} {
+		if _, err := tx.Exec(ctx, s.statement, s.a, s.b); err != nil {
+			return err
+		}
+	}
+	if _, err := logProject(ctx, tx, f.Key); err != nil {
+		return err
+	}
+	_, err = logProject(ctx, tx, t.Key)
+	return err
+}
+
+func mustFind(ctx context.Context, tx *store.Tx, name string) (Project, error) {
+	q, ok, err := Find(ctx, tx, name)
+	if err == nil && !ok {
+		err = fault.Newf(fault.NotFound, CodeNotFound, "no project is called %q", name).
+			WithHint("`cairn project list` shows them")
+	}
+	return q, err
+}
+
+func aliasesOf(ctx context.Context, tx *store.Tx, id string) ([]string, error) {
+	list := []string{}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var alias string
+		err := r.Scan(&alias)
+		list = append(list, alias)
+		return err
+	}, selectAliases, id)
+	return list, err
+}

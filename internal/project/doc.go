@@ -1,0 +1,23 @@
+// Package project knows which project a working directory belongs to, which
+// session an event belongs to, and under which key a file is known in both.
+//
+// Its words: a place is what the files around a folder say; a project is a row
+// of the store, in most cases one repository with all its worktrees; a session
+// is one conversation of a harness, shared by all parts of cairn.
+//
+// The promises, each held by a test that tries to break it:
+//
+//   - Looking at a place starts no process, writes nothing and reads a bounded
+//     amount; whatever is broken there is passed over (observations §1, §2).
+//   - One repository is one project, from whichever worktree, subdirectory or
+//     spelling it is seen; a submodule or a copy is another one.
+//   - An id, once issued, stays valid: moved repositories keep it, merged
+//     projects and aliases lead on to the project that took them over.
+//   - A session's own project is decided by its first event; a later event
+//     elsewhere has a project of its own (observations §2, rule 6).
+//   - A process is recognised by its number and its start, so that a reused
+//     number never matches (records §1, current session).
+//
+// What is written here is appended to the change log in the same transaction,
+// save a session's last_seen and process, which no other device needs.
+package project

@@ -1,0 +1,176 @@
+package project
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+)
+
+// maxOrigin bounds a remote's address, in bytes; a longer one counts as none.
+const maxOrigin = 2000
+
+// originOf is the address of the remote "origin" in the config of a git
+// directory, without credentials; "" if there is none or it cannot be read.
+// Included files are not followed.
+func originOf(common string) string {
+	data, err := readHead(filepath.Join(common, "config"), maxConfig)
+	if err != nil || !bytes.Contains(data, []byte("origin")) {
+		return ""
+	}
+	return withoutCredentials(firstOriginURL(string(data)))
+}
+
+// firstOriginURL reads Git's configuration syntax just far enough to find
+// remote.origin.url.
+func firstOriginURL(text string) string {
+	text = strings.TrimPrefix(text, "\uFEFF")
+	inOrigin := false
+	for text != "" {
+		text = strings.TrimLeft(text, " \t\r\n")
+		switch {
+		case text == "":
+		case text[0] == '#' || text[0] == ';':
+			_, text, _ = strings.Cut(text, "\n")
+		case text[0] == '[':
+			var header string
+			header, text = sectionHeader(text)
+			inOrigin = isOriginHeader(header)
+		default:
+			var value string
+			name := text[:len(text)-len(strings.TrimLeftFunc(text, isNameChar))]
+			rest := strings.TrimLeft(text[len(name):], " \t")
+			value, text = configValue(rest)
+			if inOrigin && strings.EqualFold(name, "url") && value != "" {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+func isNameChar(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
+}
+
+// sectionHeader takes a header off the text; it ends at its bracket outside
+// quotes, at the latest with the line.
+func sectionHeader(text string) (header, rest string) {
+	quoted := false
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			return text[1:i], text[i:]
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ']' && !quoted:
+			return text[1:i], text[i+1:]
+		}
+	}
+	return "", ""
+}
+
+func isOriginHeader(header string) bool {
+	section, name, quoted := strings.Cut(header, `"`)
+	if !quoted { // the old form, which has no case
+		return strings.EqualFold(strings.TrimSpace(header), "remote.origin")
+	}
+	return strings.EqualFold(strings.TrimSpace(section), "remote") && strings.TrimRight(name, " \t") == `origin"`
+}
+
+// configValue takes the rest of an entry off the text: "= value" with quotes,
+// escapes, comments and continued lines; "" where there is no equals sign.
+func configValue(text string) (value, rest string) {
+	body, ok := strings.CutPrefix(text, "=")
+	if !ok {
+		_, rest, _ = strings.Cut(text, "\n")
+		return "", rest
+	}
+	var b strings.Builder
+	quoted, kept := false, 0 // kept: the length without trailing space outside quotes
+	for i := 0; i < len(body); i++ {
+		c := body[i]
+		switch {
+		case c == '\n':
+			return strings.TrimLeft(b.String()[:kept], " \t"), body[i+1:]
+		case c == '"':
+			quoted = !quoted
+			kept = b.Len()
+			continue
+		case !quoted && (c == '#' || c == ';'):
+			_, rest, _ = strings.Cut(body[i:], "\n")
+			return strings.TrimLeft(b.String()[:kept], " \t"), rest
+		case c == '\\' && i+1 < len(body):
+			i++
+			b.WriteString(unescaped(body, &i))
+			kept = b.Len()
+			continue
+		}
+		b.WriteByte(c)
+		if quoted || c != ' ' && c != '\t' && c != '\r' {
+			kept = b.Len()
+		}
+	}
+	return strings.TrimLeft(b.String()[:kept], " \t"), ""
+}
+
+// unescaped is what the character at i after a backslash stands for; i moves on
+// over the two characters of a continued line that ends in CR LF.
+func unescaped(body string, i *int) string {
+	switch c := body[*i]; c {
+	case '\n':
+		return ""
+	case '\r':
+		if strings.HasPrefix(body[*i+1:], "\n") {
+			*i++
+			return ""
+		}
+		return "\r"
+	case 't':
+		return "\t"
+	case 'n':
+		return "\n"
+	case 'b':
+		return ""
+	default:
+		return string(c)
+	}
+}
+
+// withoutCredentials cuts user names, passwords and query strings out of a
+// remote's address: it is stored, and tokens are often kept there. The user of
+// an SSH address stays, for it is part of the name.
+func withoutCredentials(url string) string {
+	if len(url) > maxOrigin || strings.ContainsAny(url, "\x00\n") {
+		return ""
+	}
+	scheme, rest, isURL := strings.Cut(url, "://")
+	if !isURL {
+		if before, after, ok := cutLast(url, "@"); ok && strings.Contains(before, ":") && !strings.ContainsAny(before, `/\`) {
+			return after
+		}
+		return url
+	}
+	if cut := strings.IndexAny(rest, "?#"); cut >= 0 {
+		rest = rest[:cut]
+	}
+	authority, path, hasPath := strings.Cut(rest, "/")
+	if user, host, ok := cutLast(authority, "@"); ok {
+		authority = host
+		if name, _, _ := strings.Cut(user, ":"); strings.HasSuffix(strings.ToLower(scheme), "ssh") && name != "" {
+			authority = name + "@" + host
+		}
+	}
+	if hasPath {
+		path = "/" + path
+	}
+	return scheme + "://" + authority + path
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return "", s, false
+}

@@ -1,0 +1,206 @@
+package project
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// PathKey is the one key of a file, whatever worktree, spelling or separator it
+// comes in (observations §2): its path relative to the root of the nearest
+// worktree of the place's repository that holds it, in slashes and Unicode NFC;
+// for a file outside that repository its absolute path in the same form; "" for
+// "". The root itself is ".". A file in a repository nested inside the worktree,
+// such as a submodule, is relative to the worktree all the same.
+//
+// Nothing is read but which folders hold a .git. Where those are gone,
+// .worktrees/NAME and .claude/worktrees/NAME count as worktrees. Call Within
+// first if the row belongs to another project than the place's own.
+func (p Place) PathKey(file string) string {
+	if file == "" {
+		return ""
+	}
+	if !isForeign(file) {
+		file = slashed(file)
+	}
+	abs := p.Absolute(file)
+	if p.Identity != "" && len(abs) <= maxPath {
+		if rel, ok := p.relative(abs); ok {
+			return nfc(rel)
+		}
+	}
+	return nfc(withoutLostWorktree(slashed(abs)))
+}
+
+// Within is the place as seen from the project to which its rows belong: where
+// it lies in no repository of its own, because it is gone or because the session
+// stepped outside, the project's repository is the one that paths are relative
+// to. Otherwise it is p itself.
+func (p Place) Within(q Project) Place {
+	if q.Identity == "" || q.Identity == p.Identity {
+		return p
+	}
+	deeper := false
+	if p.Gone {
+		_, deeper = below(q.Root, p.Cwd)
+		deeper = deeper && len(q.Root) > len(p.Root)
+	}
+	if p.Identity == "" || deeper {
+		p.Identity, p.Root = q.Identity, q.Root
+	}
+	return p
+}
+
+// relative is the path of a file inside the place's repository.
+func (p Place) relative(abs string) (rel string, ok bool) {
+	for _, root := range [...]string{p.Root, p.mainRoot()} {
+		if rel, ok := below(root, abs); ok {
+			return p.inside(root, abs, rel), true
+		}
+	}
+	if root, ok := p.worktreeAbove(abs, ""); ok {
+		return below(root, abs)
+	}
+	real := ""
+	if rel, ok := below(p.Cwd, abs); ok && p.real != p.Cwd {
+		real = filepath.Join(p.real, filepath.FromSlash(rel))
+	} else if dir, _ := physical(filepath.Dir(abs)); dir != filepath.Dir(abs) {
+		real = filepath.Join(dir, filepath.Base(abs))
+	}
+	if root, ok := p.worktreeAbove(real, ""); ok {
+		return below(root, real)
+	}
+	return "", false
+}
+
+// inside corrects a path relative to root if the file lies in another worktree
+// of the repository, itself below root.
+func (p Place) inside(root, abs, rel string) string {
+	if nested, ok := p.worktreeAbove(abs, root); ok {
+		if r, ok := below(nested, abs); ok {
+			return r
+		}
+	}
+	if lost := lostWorktree(root, abs); lost != root {
+		if r, ok := below(lost, abs); ok {
+			return r
+		}
+	}
+	return rel
+}
+
+// worktreeAbove climbs from a path to the nearest root of a worktree of the
+// place's repository, up to but excluding the folder stop.
+func (p Place) worktreeAbove(path, stop string) (root string, ok bool) {
+	if len(path) > maxPath || !filepath.IsAbs(path) {
+		return "", false
+	}
+	for range maxLevels {
+		if path == stop || len(path) < len(stop) {
+			return "", false
+		}
+		if _, err := os.Lstat(filepath.Join(path, ".git")); err == nil {
+			if r, ok := repositoryAt(path); ok && r.identity == p.Identity {
+				return path, true
+			}
+		}
+		parent := filepath.Dir(path)
+		if parent == path {
+			return "", false
+		}
+		path = parent
+	}
+	return "", false
+}
+
+// lostWorktree is the root of the worktree folder that held path below root and
+// is gone; root itself if there is none.
+func lostWorktree(root, path string) string {
+	rel, ok := below(root, path)
+	if !ok {
+		return root
+	}
+	if _, worktree, ok := splitWorktree("/" + rel); ok {
+		lost := filepath.Join(root, filepath.FromSlash(worktree))
+		if pathIsGone(lost) {
+			return lost
+		}
+	}
+	return root
+}
+
+// withoutLostWorktree drops the worktree folders that are gone from an absolute
+// path in slashes.
+func withoutLostWorktree(path string) string {
+	main, worktree, ok := splitWorktree(path)
+	if !ok || len(path) > maxPath || !pathIsGone(worktree) {
+		return path
+	}
+	return strings.TrimSuffix(main, "/") + path[len(worktree):]
+}
+
+// splitWorktree finds the customary worktree folders in a path: main is the part
+// before the first, worktree ends with the last one's name. Both are slash
+// paths.
+func splitWorktree(path string) (main, worktree string, ok bool) {
+	path = slashed(path)
+	for rest := 0; ; {
+		i := strings.Index(path[rest:], "worktrees/")
+		if i < 0 {
+			return main, worktree, ok
+		}
+		start := rest + i
+		rest = start + len("worktrees/")
+		head, found := strings.CutSuffix(path[:start], "/.claude/")
+		if !found {
+			head, found = strings.CutSuffix(path[:start], "/.")
+		}
+		name, _, _ := strings.Cut(path[rest:], "/")
+		if !found || name == "" {
+			continue
+		}
+		if rest += len(name); !ok {
+			main = head
+			if main == "" {
+				main = "/"
+			}
+		}
+		worktree, ok = path[:rest], true
+	}
+}
+
+// below is path relative to root, in slashes; "." for root itself. It does not
+// look at the disk.
+func below(root, path string) (rel string, ok bool) {
+	if root == "" {
+		return "", false
+	}
+	root, path = strings.TrimSuffix(nfc(slashed(root)), "/"), nfc(slashed(path))
+	if len(path) < len(root) {
+		return "", false
+	}
+	head, rest := path[:len(root)], path[len(root):]
+	if head != root && (runtime.GOOS != "windows" || !strings.EqualFold(head, root)) {
+		return "", false
+	}
+	if rest == "" || rest == "/" {
+		return ".", true
+	}
+	return rest[1:], rest[0] == '/'
+}
+
+func slashed(path string) string { return strings.ReplaceAll(path, `\`, "/") }
+
+// nfc is norm.NFC with a way past it for what needs none.
+func nfc(s string) string {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return norm.NFC.String(s)
+		}
+	}
+	return s
+}

@@ -1,0 +1,190 @@
+package project
+
+import (
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"cairn/internal/fault"
+)
+
+// Place is what the files around a working directory say about it. It is a
+// plain value; use Locate to make one.
+type Place struct {
+	Cwd       string // absolute and clean, as it was given otherwise
+	Home      string // the user's home directory, "" if unknown
+	Gone      bool   // Cwd does not exist (any more)
+	Identity  string // the repository's canonical common git directory, "" outside one
+	Root      string // root of the worktree that holds Cwd, links resolved; "" outside one and inside a bare repository
+	Slug      string // the id that it asks for, before any suffix (observations §2, rules 3 and 5)
+	Name      string // display name, ≤ 200 characters
+	OriginURL string // of the repository, without credentials, "" if there is none
+
+	real    string // Cwd with its symbolic links resolved
+	subject string // outside a repository: the folder that gives the project its name
+	kind    placeKind
+}
+
+// placeKind says which rule of observations §2 names the project.
+type placeKind uint8
+
+const (
+	inRepository placeKind = iota // rule 3
+	inFolder                      // rule 5: the folder's name
+	inHome                        // rule 5: home
+	atTop                         // rule 5: unknown
+)
+
+// Locate looks at a working directory (observations §2). A relative one counts
+// from the process's own. home may be "". It reads files only, climbs at most 64
+// folders, and takes whatever is broken for absent.
+//
+// Errors: Invalid for a blank cwd, and for a relative one where the process has
+// no working directory.
+func Locate(cwd, home string) (Place, error) {
+	if strings.TrimSpace(cwd) == "" {
+		return Place{}, fault.New(fault.Invalid, "cwd_blank", "the working directory must not be blank")
+	}
+	if home != "" {
+		home = filepath.Clean(home)
+	}
+	p := Place{Home: home}
+	if isForeign(cwd) {
+		p.Cwd, p.Gone = cleanForeign(cwd), true
+		p.real = p.Cwd
+		p.nameFolder()
+		return p, nil
+	}
+	var err error
+	if p.Cwd, err = filepath.Abs(cwd); err != nil {
+		return Place{}, fault.Wrap(err, fault.Invalid, "cwd_relative", "a relative working directory leads nowhere here")
+	}
+	p.real, p.Gone = physical(p.Cwd)
+	r, ok := enclosing(p.real, home)
+	if !ok && p.real != p.Cwd {
+		r, ok = enclosing(p.Cwd, home)
+	}
+	if !ok {
+		p.nameFolder()
+		return p, nil
+	}
+	p.Identity, p.Root = r.identity, r.root
+	p.Slug, p.Name = nameRepository(r.identity)
+	p.OriginURL = originOf(r.identity)
+	if p.Gone && p.Root != "" {
+		p.Root = lostWorktree(p.Root, p.real)
+	}
+	return p, nil
+}
+
+// nameRepository applies rule 3: the name of the folder that holds the common
+// .git, or of a bare repository without its extension. A hidden git directory
+// under another name counts as .git.
+func nameRepository(identity string) (slug, name string) {
+	base := filepath.Base(identity)
+	if strings.HasPrefix(base, ".") {
+		base = filepath.Base(filepath.Dir(identity))
+	} else {
+		base = strings.TrimSuffix(base, ".git")
+	}
+	return named(base)
+}
+
+// nameFolder applies rule 5. A folder that is gone and was a worktree takes the
+// name of what held it (observations §12).
+func (p *Place) nameFolder() {
+	p.subject = p.Cwd
+	if main, _, ok := splitWorktree(p.Cwd); ok && p.Gone {
+		p.subject = filepath.FromSlash(main)
+	}
+	switch {
+	case sameFolder(p.subject, p.Home):
+		p.kind, p.Slug, p.Name = inHome, homeID, homeID
+	case isTop(p.subject):
+		p.kind, p.Slug, p.Name = atTop, unknownID, unknownID
+	default:
+		p.kind = inFolder
+		p.Slug, p.Name = named(filepath.Base(p.subject))
+	}
+}
+
+func named(base string) (slug, name string) {
+	slug, name = slugOf(base), displayName(base)
+	if strings.Trim(name, ` /\.`) == "" {
+		name = slug
+	}
+	return slug, name
+}
+
+// isTop reports whether a path is the root of a file system.
+func isTop(p string) bool {
+	if isForeign(p) {
+		return len(p) <= len("C:/")
+	}
+	return filepath.Dir(p) == p
+}
+
+// mainRoot is the root of the repository's main worktree, or what comes nearest
+// to it; "" outside a repository.
+func (p Place) mainRoot() string {
+	switch {
+	case p.Identity == "":
+		return ""
+	case filepath.Base(p.Identity) == ".git":
+		return filepath.Dir(p.Identity)
+	case p.Root != "":
+		return p.Root
+	}
+	return p.Identity
+}
+
+// recordedRoot is the folder that is kept with the project's row, "" if it is
+// too long to exist.
+func (p Place) recordedRoot() string {
+	root := p.mainRoot()
+	if root == "" {
+		root = p.subject
+	}
+	if len(root) > maxPath {
+		return ""
+	}
+	return root
+}
+
+// Absolute is a file's path joined to Cwd and cleaned, in the separators of this
+// system; "" for "". It does not look at the disk (observations §2).
+func (p Place) Absolute(file string) string {
+	switch {
+	case file == "":
+		return ""
+	case isForeign(file):
+		return cleanForeign(file)
+	case filepath.IsAbs(file):
+		return filepath.Clean(file)
+	case isForeign(p.Cwd):
+		return cleanForeign(p.Cwd + "/" + file)
+	case runtime.GOOS == "windows" && (file[0] == '/' || file[0] == '\\'):
+		return filepath.Clean(filepath.VolumeName(p.Cwd) + file)
+	}
+	return filepath.Join(p.Cwd, file)
+}
+
+// isForeign recognises a Windows path on another system: transcripts may come
+// from there.
+func isForeign(p string) bool {
+	if runtime.GOOS == "windows" || len(p) < 2 {
+		return false
+	}
+	letter := p[0] >= 'a' && p[0] <= 'z' || p[0] >= 'A' && p[0] <= 'Z'
+	return letter && p[1] == ':' && (len(p) == 2 || p[2] == '\\' || p[2] == '/') || strings.HasPrefix(p, `\\`)
+}
+
+func cleanForeign(p string) string {
+	p = slashed(p)
+	clean := path.Clean(p)
+	if strings.HasPrefix(p, "//") {
+		clean = "/" + clean
+	}
+	return clean
+}

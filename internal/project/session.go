@@ -1,0 +1,242 @@
+package project
+
+import (
+	"context"
+	"encoding/json"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Session is one conversation of a harness. Times are Unix seconds.
+type Session struct {
+	Key        int64
+	ID         string // the harness's own, or one that cairn made
+	ProjectID  string // the session's own project; its rows may have others
+	ProjectKey int64
+	Harness    string // "" until its first event
+	Model      string // "" if never told
+	StartedAt  int64  // its earliest event
+	EndedAt    int64  // its latest end of a turn or of the whole, 0 before any; later events leave it
+	LastSeen   int64
+	Summary    string  // the digest as JSON, "" if there is none; only FindSession and CurrentSession read it
+	Process    Process // the harness, zero if unknown
+}
+
+// Seen is one event of a session.
+type Seen struct {
+	ID       string // the session's; never blank
+	Place    Place
+	Project  *Project // decides instead of Place; nil for the usual rules
+	Harness  string
+	Model    string // "" if not told
+	At       int64  // Unix seconds; 0 is the time of the transaction
+	PID      int    // of the harness, 0 if unknown
+	PIDStart int64
+	Ends     bool // the turn, or the session, ends with it
+	Imported bool // from a transcript: it fills what is unknown and says nothing about processes
+}
+
+// selectSeen is selectSession without the digest, which can be long.
+const selectSeen = `SELECT ` + sessionColumns + `, '' FROM sessions s
+JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
+
+// See makes or refreshes the row of a session for one of its events and returns
+// it with the project of that event (observations §2). The first event decides
+// the session's own project, also when another part made the row before;
+// last_seen only grows, started_at only falls, ended_at only grows. Seeing an
+// event again changes nothing.
+//
+// What other devices are to know is appended to the change log, as kind session:
+// new sessions, and any change but of last_seen and the process. The digest is
+// no part of it, for it is made from the rows.
+//
+// Errors: Invalid for a blank ID, and those of the store.
+func See(ctx context.Context, tx *store.Tx, e Seen) (Session, Project, error) {
+	if e.ID == "" {
+		return Session{}, Project{}, fault.New(fault.Invalid, "session_blank", "the session id must not be blank")
+	}
+	if e.At == 0 {
+		e.At = tx.Now().Unix()
+	}
+	var old Session
+	var own Project
+	err := tx.Get(ctx, scanSession(&old, &own), selectSeen, e.ID)
+	known := err == nil
+	if err := ignoreNone(err); err != nil {
+		return Session{}, Project{}, err
+	}
+	var inherited *Project
+	if known {
+		inherited = &own
+	}
+	q, err := e.project(ctx, tx, inherited)
+	if err != nil {
+		return Session{}, Project{}, err
+	}
+	if !known {
+		s, err := insertNew(ctx, tx, e.first(q))
+		return s, q, err
+	}
+	s := e.next(old, q)
+	return s, q, s.save(ctx, tx, old)
+}
+
+func (e *Seen) project(ctx context.Context, tx *store.Tx, inherited *Project) (Project, error) {
+	if e.Project != nil {
+		return *e.Project, nil
+	}
+	return resolve(ctx, tx, e.Place, inherited)
+}
+
+// first is the session that begins with an event.
+func (e *Seen) first(q Project) Session {
+	s := Session{
+		ID: e.ID, ProjectID: q.ID, ProjectKey: q.Key, Harness: e.Harness, Model: e.Model,
+		StartedAt: e.At, LastSeen: e.At,
+	}
+	if e.Ends {
+		s.EndedAt = e.At
+	}
+	if !e.Imported {
+		s.Process = Process{PID: e.PID, Start: e.PIDStart}
+	}
+	return s
+}
+
+// next is the session after one more event.
+func (e *Seen) next(s Session, q Project) Session {
+	if s.Harness == "" && e.Harness != "" { // made by another part: this is the first event
+		s.Harness, s.ProjectID, s.ProjectKey = e.Harness, q.ID, q.Key
+	}
+	if e.Model != "" && (s.Model == "" || !e.Imported) {
+		s.Model = e.Model
+	}
+	s.StartedAt, s.LastSeen = min(s.StartedAt, e.At), max(s.LastSeen, e.At)
+	if e.Ends {
+		s.EndedAt = max(s.EndedAt, e.At)
+	}
+	if e.PID != 0 && !e.Imported {
+		s.Process = Process{PID: e.PID, Start: e.PIDStart}
+	}
+	return s
+}
+
+// save writes what differs from old.
+func (s *Session) save(ctx context.Context, tx *store.Tx, old Session) error {
+	if *s == old {
+		return nil
+	}
+	rest := old
+	rest.LastSeen = s.LastSeen
+	if *s == rest {
+		_, err := tx.Exec(ctx, updateLastSeen, s.LastSeen, s.Key)
+		return err
+	}
+	_, err := tx.Exec(ctx, updateSession, append(s.columns(), s.Key)...)
+	rest.Process = s.Process
+	if err != nil || *s == rest {
+		return err
+	}
+	return s.log(ctx, tx)
+}
+
+// columns are the values of the row in the order of insertSession after the id,
+// and of updateSession.
+func (s *Session) columns() []any {
+	return []any{
+		s.ProjectID, null(s.Harness), null(s.Model), s.StartedAt, nullNumber(s.EndedAt), s.LastSeen,
+		nullNumber(int64(s.Process.PID)), nullNumber(s.Process.Start),
+	}
+}
+
+func insertNew(ctx context.Context, tx *store.Tx, s Session) (Session, error) {
+	res, err := tx.Exec(ctx, insertSession, append([]any{s.ID}, s.columns()...)...)
+	if err != nil {
+		return Session{}, err
+	}
+	if s.Key, err = res.LastInsertId(); err != nil {
+		return Session{}, err
+	}
+	return s, s.log(ctx, tx)
+}
+
+// log appends the session to the change log.
+func (s *Session) log(ctx context.Context, tx *store.Tx) error {
+	doc, err := json.Marshal(struct {
+		ID        string `json:"id"`
+		ProjectID string `json:"project_id"`
+		Harness   string `json:"harness,omitempty"`
+		Model     string `json:"model,omitempty"`
+		StartedAt int64  `json:"started_at"`
+		EndedAt   int64  `json:"ended_at,omitempty"`
+	}{s.ID, s.ProjectID, s.Harness, s.Model, s.StartedAt, s.EndedAt})
+	if err != nil {
+		return err
+	}
+	_, err = tx.Append(ctx, store.Change{
+		Project: s.ProjectID, Stream: "session/" + s.ID, Kind: "session", ID: s.ID, Op: store.OpPut, Doc: doc,
+	})
+	return err
+}
+
+// NewSession makes a session that no harness reported, in a given project, as
+// of the transaction's time; if the id exists it returns that session as it is.
+// Its harness stays "" until an event of it is seen. A blank id is Invalid.
+func NewSession(ctx context.Context, tx *store.Tx, id string, q Project) (Session, error) {
+	if id == "" {
+		return Session{}, fault.New(fault.Invalid, "session_blank", "the session id must not be blank")
+	}
+	s, ok, err := FindSession(ctx, tx, id)
+	if err != nil || ok {
+		return s, err
+	}
+	now := tx.Now().Unix()
+	return insertNew(ctx, tx, Session{ID: id, ProjectID: q.ID, ProjectKey: q.Key, StartedAt: now, LastSeen: now})
+}
+
+// FindSession returns the session of an id; ok is false if there is none.
+func FindSession(ctx context.Context, tx *store.Tx, id string) (s Session, ok bool, err error) {
+	s, _, ok, err = findSession(ctx, tx, id)
+	return s, ok, err
+}
+
+func findSession(ctx context.Context, tx *store.Tx, id string) (s Session, own Project, ok bool, err error) {
+	err = tx.Get(ctx, scanSession(&s, &own), selectSession, id)
+	return s, own, err == nil, ignoreNone(err)
+}
+
+// CurrentSession returns the session whose harness is one of the given
+// processes, by number and start (records §1). The earliest in the list that has
+// a session wins, so give the nearest ancestor first; of several sessions of one
+// process the one seen last. ok is false if there is none.
+func CurrentSession(ctx context.Context, tx *store.Tx, ancestors []Process) (s Session, ok bool, err error) {
+	pairs := [][2]int64{}
+	for _, p := range ancestors {
+		if p.PID != 0 {
+			pairs = append(pairs, [2]int64{int64(p.PID), p.Start})
+		}
+	}
+	list, err := json.Marshal(pairs)
+	if err != nil || len(pairs) == 0 {
+		return s, false, err
+	}
+	var own Project
+	err = tx.Get(ctx, scanSession(&s, &own), selectByProcess, string(list))
+	return s, err == nil, ignoreNone(err)
+}
+
+// scanSession gives the destinations of sessionColumns and a digest.
+func scanSession(s *Session, own *Project) []any {
+	return append(append([]any{
+		&s.Key, &s.ID, &s.ProjectID, &s.ProjectKey, &s.Harness, &s.Model, &s.StartedAt, &s.EndedAt, &s.LastSeen,
+		&s.Process.PID, &s.Process.Start,
+	}, scanProject(own)...), &s.Summary)
+}
+
+func nullNumber(n int64) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}

@@ -1,0 +1,72 @@
+package project
+
+// projectColumns are what scanProject reads, of the row r.
+const projectColumns = `r.key, r.id, r.name, ifnull(r.identity, ''), ifnull(r.root, ''), ifnull(r.origin_url, '')`
+
+// leadsTo joins a row p with the row r that took it over, or with itself.
+const leadsTo = ` FROM projects p
+LEFT JOIN project_aliases a ON a.alias = p.id
+JOIN projects r ON r.id = ifnull(a.project_id, p.id) `
+
+// Statements about projects. An alias wins over an id: a project that was
+// merged away keeps its row and has an alias of its own name.
+const (
+	selectByName = `SELECT ` + projectColumns + ` FROM projects r
+WHERE r.id = ifnull((SELECT project_id FROM project_aliases WHERE alias = ?1), ?1)`
+
+	selectByIdentity = `SELECT ` + projectColumns + `, p.key, ifnull(p.origin_url, '')` + leadsTo + `WHERE p.identity = ?`
+
+	// Whole table, but only when a repository is seen for the first time.
+	selectByOrigin = `SELECT ` + projectColumns + `, p.key, p.identity` + leadsTo + `
+WHERE p.origin_url = ?1 AND p.identity IS NOT NULL ORDER BY p.id = ?2 DESC, p.created_at DESC, p.key DESC`
+
+	selectByRoot = `SELECT ` + projectColumns + `, p.root, p.identity IS NOT NULL` + leadsTo + `
+WHERE p.root IN (SELECT value FROM json_each(?)) ORDER BY length(p.root) DESC, p.key DESC`
+
+	selectOwnRow = `SELECT ` + projectColumns + `, r.created_at,
+ifnull((SELECT project_id FROM project_aliases WHERE alias = r.id), '') FROM projects r WHERE r.key = ?`
+
+	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at) VALUES (?, ?, ?, ?, ?, ?)`
+	updatePlace   = `UPDATE projects SET name = ?, identity = ?, root = ?, origin_url = ? WHERE key = ?`
+	updateOrigin  = `UPDATE projects SET origin_url = ? WHERE key = ?`
+
+	selectAliases   = `SELECT alias FROM project_aliases WHERE project_id = ? ORDER BY alias`
+	insertAlias     = `INSERT INTO project_aliases (alias, project_id) VALUES (?, ?)`
+	updateAlias     = `UPDATE project_aliases SET project_id = ? WHERE alias = ?`
+	redirectAliases = `UPDATE project_aliases SET project_id = ? WHERE project_id = ?`
+	selectIsProject = `SELECT EXISTS (SELECT 1 FROM projects WHERE id = ?)`
+
+	selectProjects = `SELECT ` + projectColumns + `, r.created_at,
+(SELECT count(*) FROM sessions s WHERE s.project_id = r.id),
+ifnull((SELECT max(last_seen) FROM sessions s WHERE s.project_id = r.id), 0) AS seen
+FROM projects r WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id)
+ORDER BY seen DESC, r.created_at DESC, r.id`
+
+	selectAllAliases = `SELECT alias, project_id FROM project_aliases ORDER BY alias`
+)
+
+// sessionColumns are what scanSession reads, of the session s and its project r.
+const sessionColumns = `s.key, s.id, r.id, r.key, ifnull(s.harness, ''), ifnull(s.model, ''), s.started_at,
+ifnull(s.ended_at, 0), s.last_seen, ifnull(s.harness_pid, 0), ifnull(s.harness_pid_start, 0), ` + projectColumns
+
+// Statements about sessions.
+const (
+	selectSession = `SELECT ` + sessionColumns + `, ifnull(s.summary, '') FROM sessions s
+JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
+
+	// The nearest ancestor wins: a harness may run inside another one's tool call.
+	selectByProcess = `SELECT ` + sessionColumns + `, ifnull(s.summary, '') FROM json_each(?) p
+JOIN sessions s ON s.harness_pid = p.value ->> 0 AND s.harness_pid_start = p.value ->> 1
+JOIN projects r ON r.id = s.project_id
+ORDER BY p.key, s.last_seen DESC, s.ended_at IS NOT NULL, s.key DESC LIMIT 1`
+
+	insertSession = `INSERT INTO sessions
+(id, project_id, harness, model, started_at, ended_at, last_seen, harness_pid, harness_pid_start)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+	updateSession = `UPDATE sessions SET project_id = ?, harness = ?, model = ?, started_at = ?, ended_at = ?,
+last_seen = ?, harness_pid = ?, harness_pid_start = ? WHERE key = ?`
+
+	updateLastSeen = `UPDATE sessions SET last_seen = ? WHERE key = ?`
+	moveSessions   = `UPDATE sessions SET project_id = ? WHERE project_id = ?`
+)

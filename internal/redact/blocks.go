@@ -1,0 +1,169 @@
+package redact
+
+import "strings"
+
+// Rule names of the blocks.
+const (
+	rulePrivate  = "private"
+	ruleKeyBlock = "key_block"
+)
+
+// blocks takes out private sections and key blocks.
+func (s *scan) blocks() {
+	f := blockFinder{text: s.text}
+	for {
+		b, ok := f.next()
+		if !ok {
+			return
+		}
+		s.add(b.rule, b.start, b.end)
+	}
+}
+
+// openBlock returns the mark of the block that text[at] lies inside, and where
+// that block ends; "" and at if there is none. It reads the whole text, but only
+// for the few literals that open and close blocks.
+func (f *Filter) openBlock(text string, at int) (mark string, end int) {
+	s := scan{f: f, text: text}
+	s.blocks()
+	for _, b := range s.spans {
+		if b.start < at && at < b.end {
+			return b.mark(), b.end
+		}
+	}
+	return "", at
+}
+
+// blockFinder walks over the blocks of a text, first to last; a block inside
+// another is part of it.
+type blockFinder struct {
+	text         string
+	pos          int // everything before is done
+	private, key int // next opening, once known to lie at or after pos
+	started      bool
+}
+
+func (f *blockFinder) next() (span, bool) {
+	if f.private < f.pos || !f.started {
+		f.private = indexTag(f.text, f.pos, privateOpen)
+	}
+	if f.key < f.pos || !f.started {
+		f.key = indexKeyLine(f.text, f.pos, "begin")
+	}
+	f.started = true
+	var b span
+	switch {
+	case f.private >= len(f.text) && f.key >= len(f.text):
+		return b, false
+	case f.private < f.key:
+		b = span{f.private, privateEnd(f.text, f.private), rulePrivate}
+	default:
+		b = span{f.key, keyEnd(f.text, f.key), ruleKeyBlock}
+	}
+	f.pos = b.end
+	return b, true
+}
+
+const (
+	privateOpen  = "<private>"
+	privateClose = "</private>"
+)
+
+// indexTag returns where tag next stands at or after from, in any case, or the
+// length of text.
+func indexTag(text string, from int, tag string) int {
+	for i := from; i < len(text); i++ {
+		j := strings.IndexByte(text[i:], '<')
+		if j < 0 {
+			break
+		}
+		i += j
+		if hasFold(text[i:], tag) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// privateEnd returns where the section that opens at start is closed. Sections
+// may be nested; one that is not closed goes to the end.
+func privateEnd(text string, start int) int {
+	depth := 0
+	for i := start; i < len(text); i++ {
+		j := strings.IndexByte(text[i:], '<')
+		if j < 0 {
+			break
+		}
+		i += j
+		if hasFold(text[i:], privateOpen) {
+			depth++
+		} else if hasFold(text[i:], privateClose) {
+			if depth--; depth == 0 {
+				return i + len(privateClose)
+			}
+		}
+	}
+	return len(text)
+}
+
+// keyEnd returns where the key block that begins at start ends: after its END
+// line, or with the text if there is none.
+func keyEnd(text string, start int) int {
+	i := indexKeyLine(text, start+1, "end")
+	if i == len(text) {
+		return i
+	}
+	n, _ := keyLine(text[i:], "end")
+	return i + n
+}
+
+// indexKeyLine returns where a line like "-----BEGIN RSA PRIVATE KEY-----"
+// (word: begin or end) next starts at or after from, or the length of text.
+func indexKeyLine(text string, from int, word string) int {
+	const dashes = "----"
+	for i := from; i < len(text); {
+		j := strings.Index(text[i:], dashes)
+		if j < 0 {
+			break
+		}
+		i += j
+		if _, ok := keyLine(text[i:], word); ok {
+			return i
+		}
+		i = skip(text, i, len(text), func(c byte) bool { return c == '-' })
+	}
+	return len(text)
+}
+
+// keyLine reports whether s begins with the dashes, the word and the words of a
+// private key's first or last line, and how long that line is. Dashes after it
+// may be missing where the line is cut.
+func keyLine(s, word string) (int, bool) {
+	isDash := func(c byte) bool { return c == '-' }
+	i := skip(s, 0, len(s), isDash)
+	i = skip(s, i, 1, isBlank)
+	if !hasFold(s[i:], word) {
+		return 0, false
+	}
+	const (
+		longest = 120 // bytes between the word and the key words
+		words   = "private key"
+		block   = " block"
+	)
+	for end := min(len(s), i+longest); i < end; i++ {
+		c := s[i]
+		if hasFold(s[i:], words) {
+			i += len(words)
+			if hasFold(s[i:], block) {
+				i += len(block)
+			}
+			i = skip(s, i, 1, isBlank)
+			end := skip(s, i, len(s), isDash)
+			return end, end >= i+4 || word == "end"
+		}
+		if !isWord(c) && c != ' ' && c != '-' {
+			break
+		}
+	}
+	return 0, false
+}

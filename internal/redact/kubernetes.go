@@ -1,0 +1,125 @@
+package redact
+
+import "strings"
+
+const ruleKubernetes = "kubernetes_secret"
+
+// kubernetesSecret looks at the word text[start:end]: if it is the kind of a
+// Kubernetes object, the values under data and stringData of that object are
+// taken out. It reports whether it was.
+func (s *scan) kubernetesSecret(start, end int) bool {
+	t := s.text
+	if t[start:end] != "Secret" {
+		return false
+	}
+	before := strings.TrimRight(t[max(0, start-16):start], " \t\"'\\")
+	if !strings.HasSuffix(before, ":") || !strings.HasSuffix(strings.TrimRight(before[:len(before)-1], "\"'\\ "), "kind") {
+		return false
+	}
+	if start < s.secretsEnd {
+		return true
+	}
+	const reach = 32_768 // bytes of one object before and after its kind
+	from := max(s.secretsEnd, start-reach)
+	if i := strings.LastIndex(t[from:start], "\n---"); i >= 0 {
+		from += i + 1
+	}
+	to := min(len(t), end+reach)
+	if i := strings.Index(t[end:to], "\n---"); i >= 0 {
+		to = end + i
+	}
+	s.secretsEnd = to
+	for i := from; i < to; {
+		j := strings.Index(t[i:to], "ata")
+		if j < 0 {
+			break
+		}
+		i += j + len("ata")
+		if wordEndsData(t[:i]) {
+			s.secretData(i, to)
+		}
+	}
+	return true
+}
+
+func wordEndsData(t string) bool {
+	return strings.HasSuffix(t, "stringData") || strings.HasSuffix(t, "data") && wordStart(t, len(t)-len("data"))
+}
+
+// secretData takes out the values of the mapping whose key ends at i: JSON in
+// braces, or the deeper lines of YAML.
+func (s *scan) secretData(i, limit int) {
+	t := s.text
+	line := back(t, i, 256, func(c byte) bool { return c != '\n' })
+	indent := skip(t, line, 256, isBlank) - line
+	i = skip(t, i, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	if i >= limit || t[i] != ':' {
+		return
+	}
+	i = skip(t, i+1, 16, isBlank)
+	if i < limit && t[i] == '{' {
+		s.secretObject(i+1, limit)
+		return
+	}
+	for i < limit {
+		line := i + strings.IndexByte(t[i:limit], '\n') + 1
+		if line == i {
+			return
+		}
+		key := skip(t, line, 256, isBlank)
+		if key >= limit || key-line <= indent && t[key] != '\n' {
+			return
+		}
+		end := limit
+		if n := strings.IndexByte(t[key:limit], '\n'); n >= 0 {
+			end = key + n
+		}
+		s.secretLine(key, end)
+		i = end
+	}
+}
+
+// secretLine takes the value of "key: value", or the whole of a line without a
+// key, which continues a value.
+func (s *scan) secretLine(start, end int) {
+	const shortest = 4
+	t := s.text
+	value := start
+	if i := strings.Index(t[start:end], ":"); i >= 0 {
+		value = skip(t, start+i+1, 64, isBlank)
+	}
+	if value < end && t[end-1] == '\r' {
+		end--
+	}
+	if value >= end {
+		return
+	}
+	value, end = unquote(t, value, end)
+	if v := t[min(value, end):end]; len(v) >= shortest && !onlyMarks(v) && (len(v) > longestReference || !isPlaceholder(v)) {
+		s.add(ruleKubernetes, value, end)
+	}
+}
+
+// secretObject takes the strings behind colons in a JSON object without objects
+// inside.
+func (s *scan) secretObject(i, limit int) {
+	t := s.text
+	for i < limit && t[i] != '}' {
+		colon := strings.IndexByte(t[i:limit], ':')
+		if colon < 0 || strings.IndexByte(t[i:i+colon], '}') >= 0 {
+			return
+		}
+		open := skip(t, i+colon+1, 16, func(c byte) bool { return isSpace(c) || c == '\\' })
+		if open >= limit || t[open] != '"' {
+			return
+		}
+		end := quotedEnd(t, open+1, `"`)
+		if end < 0 || end > limit {
+			return
+		}
+		if v := t[open+1 : end]; v != "" && !onlyMarks(v) && (len(v) > longestReference || !isPlaceholder(v)) {
+			s.add(ruleKubernetes, open+1, end)
+		}
+		i = skip(t, end+1, 16, func(c byte) bool { return isSpace(c) || c == ',' })
+	}
+}

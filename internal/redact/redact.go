@@ -1,0 +1,157 @@
+package redact
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"cairn/internal/fault"
+)
+
+// What stands in a text where something was taken out.
+const (
+	Mark        = "[REDACTED]" // a secret
+	PrivateMark = "[PRIVATE]"  // a section the user fenced off with <private>
+)
+
+// Level says how eagerly words without a known shape or name are judged by
+// their entropy. The empty level is Standard.
+type Level string
+
+// The levels, from eager to reluctant. Every other rule is the same in all three.
+const (
+	Strict   Level = "strict"   // words of 16 bytes and more with 3.5 bits per byte
+	Standard Level = "standard" // words of 20 bytes and more with 4.0 bits per byte
+	Relaxed  Level = "relaxed"  // no judgement by entropy
+)
+
+// Options are the settings under [observations.filter].
+type Options struct {
+	Level         Level    // "" means Standard
+	ExtraPatterns []string // RE2 expressions; what they match is a secret too
+	Allow         []string // exact strings that are never redacted
+}
+
+// Filter finds and replaces secrets. It is immutable and safe for concurrent
+// use; New makes it.
+type Filter struct {
+	index   *literalIndex
+	entropy entropyLimits
+	extra   []*regexp.Regexp
+	allow   []string
+}
+
+// New makes a Filter. It fails with a fault of kind Invalid and the code
+// "invalid_pattern" if an extra pattern does not compile (the message gives its
+// number, counted from 1, never its text), or "invalid_level" for an unknown
+// level; a caller must then store nothing. Built-in rules are not compiled, so
+// New is cheap without extra patterns.
+func New(o Options) (*Filter, error) {
+	f := &Filter{index: newLiteralIndex()}
+	switch o.Level {
+	case "", Standard:
+		f.entropy = entropyLimits{length: 20, bits: 4.0}
+	case Strict:
+		f.entropy = entropyLimits{length: 16, bits: 3.5}
+	case Relaxed:
+		f.entropy = entropyLimits{off: true}
+	default:
+		return nil, fault.New(fault.Invalid, "invalid_level", "the filter level is not one of standard, strict, relaxed")
+	}
+	for i, p := range o.ExtraPatterns {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return nil, fault.New(fault.Invalid, "invalid_pattern", fmt.Sprintf("extra pattern %d is not a valid RE2 expression", i+1))
+		}
+		f.extra = append(f.extra, re)
+	}
+	for _, a := range o.Allow {
+		if a != "" {
+			f.allow = append(f.allow, a)
+		}
+	}
+	return f, nil
+}
+
+// Stricter combines the user's settings a with a project's settings b: the more
+// eager of the two levels, the patterns of both, and what a alone allows, for a
+// cloned repository may tighten a filter but never loosen it. An unknown level
+// on either side survives, so that New refuses it.
+func Stricter(a, b Options) Options {
+	patterns := slices.Clone(a.ExtraPatterns)
+	for _, p := range b.ExtraPatterns {
+		if !slices.Contains(patterns, p) {
+			patterns = append(patterns, p)
+		}
+	}
+	level := a.Level
+	if eagerness(b.Level) > eagerness(a.Level) {
+		level = b.Level
+	}
+	return Options{Level: level, ExtraPatterns: patterns, Allow: slices.Clone(a.Allow)}
+}
+
+func eagerness(l Level) int {
+	switch l {
+	case Relaxed:
+		return 0
+	case "", Standard:
+		return 1
+	case Strict:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// maxPasses bounds how often a text is gone over again because a replacement
+// changed what stands around it; two passes are the rule.
+const maxPasses = 8
+
+// Text returns s without its secrets and whether anything was replaced. A text
+// without secrets comes back as it is, without a copy; one that was redacted
+// before comes back unchanged: Text(Text(s)) is Text(s). Invalid UTF-8 is kept
+// as it is where no secret covers it; valid UTF-8 stays valid.
+func (f *Filter) Text(s string) (string, bool) {
+	return f.text(s, nil)
+}
+
+// Counts returns how many replacements Text makes in s by rule name, for the
+// report of a rescan; it is empty, not nil, for a text without secrets. Rules of
+// the configuration are named "extra_pattern_N". Where two rules cover the same
+// bytes the one that begins first counts.
+func (f *Filter) Counts(s string) map[string]int {
+	counts := map[string]int{}
+	f.text(s, counts)
+	return counts
+}
+
+func (f *Filter) text(s string, counts map[string]int) (string, bool) {
+	for pass := range maxPasses {
+		spans := f.find(s)
+		if len(spans) == 0 {
+			return s, pass > 0
+		}
+		for _, sp := range spans {
+			if counts != nil {
+				counts[sp.rule]++
+			}
+		}
+		s = replace(s, spans)
+	}
+	return Mark, true // cannot settle: keep nothing
+}
+
+func replace(s string, spans []span) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	end := 0
+	for _, sp := range spans {
+		b.WriteString(s[end:sp.start])
+		b.WriteString(sp.mark())
+		end = sp.end
+	}
+	b.WriteString(s[end:])
+	return b.String()
+}

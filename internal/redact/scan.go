@@ -1,0 +1,122 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// span is a stretch of text to be replaced and the rule that asked for it.
+type span struct {
+	start, end int // bytes
+	rule       string
+}
+
+func (sp span) mark() string {
+	if sp.rule == rulePrivate {
+		return PrivateMark
+	}
+	return Mark
+}
+
+// scan is one pass over one text. The fields after spans remember how far a
+// scanner has already looked, so that repeated anchors cost nothing.
+type scan struct {
+	f     *Filter
+	text  string
+	spans []span
+
+	runs       runCache
+	namedEnd   int // named values up to here are already taken
+	notJWTEnd  int // no further web token begins before this
+	cookieEnd  int // cookies up to here have been read
+	secretsEnd int // Kubernetes secrets up to here have been read
+	urlEnd     int // passwords in URLs up to here are already taken
+	run        urlRun
+	commandEnd [len(programs)]int // shell commands up to here have been read, by program
+}
+
+// find returns the stretches of text to replace, in order, apart from one
+// another, none of them inside a mark of an earlier redaction.
+func (f *Filter) find(text string) []span {
+	s := scan{f: f, text: text}
+	s.blocks()
+	s.literals()
+	s.words()
+	for i, re := range f.extra {
+		for _, m := range re.FindAllStringIndex(text, -1) {
+			s.add("extra_pattern_"+strconv.Itoa(i+1), m[0], m[1])
+		}
+	}
+	if len(s.spans) == 0 {
+		return nil
+	}
+	return settle(text, s.spans)
+}
+
+// add notes that text[start:end] is a secret, unless the user allows it.
+func (s *scan) add(rule string, start, end int) {
+	if start < end && !s.allowed(start, end) {
+		s.spans = append(s.spans, span{start, end, rule})
+	}
+}
+
+// allowed reports whether text[start:end] is, or lies inside, an allowed string.
+func (s *scan) allowed(start, end int) bool {
+	for _, a := range s.f.allow {
+		from, to := max(0, end-len(a)), min(len(s.text), start+len(a))
+		if from < to && strings.Contains(s.text[from:to], a) {
+			return true
+		}
+		const punctuation = `.,;:!?'"()[]{}<>=/\`
+		if strings.Trim(s.text[start:end], punctuation) == strings.Trim(a, punctuation) {
+			return true
+		}
+	}
+	return false
+}
+
+// settle sorts spans, joins those that overlap, widens each over the marks it
+// touches from inside, and drops those that hold nothing but marks.
+func settle(text string, spans []span) []span {
+	slices.SortStableFunc(spans, func(a, b span) int {
+		return cmp.Or(a.start-b.start, b.end-a.end)
+	})
+	kept := spans[:0]
+	for _, sp := range spans {
+		sp.start, sp.end = widen(text, sp.start, sp.end)
+		if n := len(kept); n > 0 && sp.start < kept[n-1].end {
+			kept[n-1].end = max(kept[n-1].end, sp.end)
+			continue
+		}
+		kept = append(kept, sp)
+	}
+	return slices.DeleteFunc(kept, func(sp span) bool { return onlyMarks(text[sp.start:sp.end]) })
+}
+
+// widen moves both ends of a span out of a mark they would cut in two.
+func widen(text string, start, end int) (int, int) {
+	for _, mark := range [...]string{Mark, PrivateMark} {
+		from := max(0, start-len(mark)+1)
+		if i := strings.Index(text[from:min(len(text), start+len(mark)-1)], mark); i >= 0 && from+i < start {
+			start = from + i
+		}
+		from = max(0, end-len(mark)+1)
+		if i := strings.Index(text[from:min(len(text), end+len(mark)-1)], mark); i >= 0 && from+i < end {
+			end = max(end, from+i+len(mark))
+		}
+	}
+	return start, end
+}
+
+func onlyMarks(s string) bool {
+	for s != "" {
+		rest := strings.TrimPrefix(strings.TrimPrefix(s, Mark), PrivateMark)
+		if rest == s {
+			return false
+		}
+		s = rest
+	}
+	return true
+}

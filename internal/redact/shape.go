@@ -1,0 +1,297 @@
+package redact
+
+import "strings"
+
+// shape is a secret that is known by how it begins and by its alphabet and
+// length.
+type shape struct {
+	name    string
+	literal string // how it begins
+	parts   string // what follows, see match
+	flags   flags
+}
+
+type flags uint8
+
+const (
+	anyCase  flags = 1 << iota // the literal is in lower case and stands for any case
+	inside                     // may begin inside a word
+	needs0to9                  // has a digit early on, so that words with hyphens are not meant
+	keepName                   // the literal is a name that stays
+)
+
+// earlyDigit is how far a needs0to9 shape is looked through for a digit.
+const earlyDigit = 64
+
+func (s *scan) shape(r *shape, start, end int) {
+	if r.flags&inside == 0 && !wordStart(s.text, start) {
+		return
+	}
+	last, ok := s.runs.match(s.text, end, r.parts)
+	if !ok {
+		return
+	}
+	if r.flags&needs0to9 != 0 && !strings.ContainsAny(s.text[end:min(last, end+earlyDigit)], "0123456789") {
+		return
+	}
+	if r.flags&keepName != 0 {
+		start = end
+	}
+	s.add(r.name, start, last)
+}
+
+// middle is a secret that is known by a literal within it.
+type middle struct {
+	name    string
+	before  string // what stands before the literal, read backwards: parts of fixed length
+	literal string
+	parts   string // what follows
+}
+
+func (s *scan) middle(r *middle, start, end int) {
+	first, ok := matchBack(s.text, start, r.before)
+	if !ok {
+		return
+	}
+	if last, ok := s.runs.match(s.text, end, r.parts); ok {
+		s.add(r.name, first, last)
+	}
+}
+
+// match reports whether text from i on has the given parts and where they end.
+// A part is a literal in quotes ('-us') or a class of bytes (see inClass) and a
+// number of them: "x40" forty, "d8-10" eight to ten, "w20+" twenty and more.
+// Parts are read greedily without going back. A last part without "+" must not
+// be followed by more of its class or of a word.
+func match(text string, i int, parts string) (int, bool) {
+	return (*runCache)(nil).match(text, i, parts)
+}
+
+func (r *runCache) match(text string, i int, parts string) (int, bool) {
+	for parts != "" {
+		if parts[0] == '\'' {
+			n := strings.IndexByte(parts[1:], '\'')
+			if !strings.HasPrefix(text[i:], parts[1:n+1]) {
+				return 0, false
+			}
+			i, parts = i+n, parts[n+2:]
+			continue
+		}
+		class, low, high, rest := part(parts)
+		n := r.count(text, i, high, class)
+		if n < low {
+			return 0, false
+		}
+		i, parts = i+n, rest
+		if rest == "" && high < unbounded && i < len(text) && (isWord(text[i]) || inClass(class, text[i])) {
+			return 0, false
+		}
+	}
+	return i, true
+}
+
+// runCache remembers per class the run that was counted last, so that a run that
+// holds many beginnings is counted once. A nil cache remembers nothing.
+type runCache [len(classes)]struct{ start, end int }
+
+func (r *runCache) count(text string, i, limit int, class byte) int {
+	if r == nil || limit < unbounded {
+		return countClass(text, i, limit, class)
+	}
+	run := &r[strings.IndexByte(classes, class)]
+	if i < run.start || i >= run.end {
+		run.start, run.end = i, i+countClass(text, i, limit, class)
+	}
+	return run.end - i
+}
+
+// matchBack is match for parts of fixed length that end before i, the last one
+// given first; they begin with a word.
+func matchBack(text string, i int, parts string) (int, bool) {
+	for parts != "" {
+		if parts[0] == '\'' {
+			n := strings.IndexByte(parts[1:], '\'')
+			if !strings.HasSuffix(text[:i], parts[1:n+1]) {
+				return 0, false
+			}
+			i, parts = i-n, parts[n+2:]
+			continue
+		}
+		class, low, _, rest := part(parts)
+		if i < low || countClass(text, i-low, low, class) < low {
+			return 0, false
+		}
+		i, parts = i-low, rest
+	}
+	return i, true
+}
+
+const unbounded = 1 << 30
+
+// part reads the first class and its numbers from parts.
+func part(parts string) (class byte, low, high int, rest string) {
+	class, rest = parts[0], parts[1:]
+	low, rest = number(rest)
+	high = low
+	if rest != "" && rest[0] == '-' {
+		high, rest = number(rest[1:])
+	} else if rest != "" && rest[0] == '+' {
+		high, rest = unbounded, rest[1:]
+	}
+	return class, low, high, rest
+}
+
+func number(s string) (int, string) {
+	n := 0
+	for s != "" && isDigit(s[0]) {
+		n, s = 10*n+int(s[0]-'0'), s[1:]
+	}
+	return n, s
+}
+
+// countClass returns how many bytes of the class stand at i, at most limit.
+func countClass(text string, i, limit int, class byte) int {
+	n := 0
+	for i+n < len(text) && n < limit && inClass(class, text[i+n]) {
+		n++
+	}
+	return n
+}
+
+const classes = "dxXuzawsbeGBFJ%"
+
+// inClass reports whether c belongs to a class of bytes:
+//
+//	d digits                 x, X hexadecimal, lower or any case
+//	u capitals and digits    z letters              a letters and digits
+//	w a and _                s a and -              b w and -
+//	e b and =                G e and .              B a, + and /
+//	F B, =, - and _          J F, \ and line ends   % a and %
+func inClass(class, c byte) bool {
+	switch class {
+	case 'd':
+		return isDigit(c)
+	case 'x':
+		return isDigit(c) || 'a' <= c && c <= 'f'
+	case 'X':
+		return isHex(c)
+	case 'u':
+		return isDigit(c) || isUpper(c)
+	case 'z':
+		return isLetter(c)
+	}
+	if isAlnum(c) {
+		return true
+	}
+	switch class {
+	case 'w':
+		return c == '_'
+	case 's':
+		return c == '-'
+	case 'b':
+		return c == '_' || c == '-'
+	case 'e':
+		return c == '_' || c == '-' || c == '='
+	case 'G':
+		return c == '_' || c == '-' || c == '=' || c == '.'
+	case 'B':
+		return c == '+' || c == '/'
+	case 'F':
+		return c == '+' || c == '/' || c == '=' || c == '-' || c == '_'
+	case 'J':
+		return c == '+' || c == '/' || c == '=' || c == '-' || c == '_' || c == '\\' || c == '\r' || c == '\n'
+	case '%':
+		return c == '%'
+	}
+	return false
+}
+
+// apiKey looks at "sk-", by which the keys of several model vendors begin, and
+// so do names of things: a key has a long stretch that is not made of words.
+func (s *scan) apiKey(start, end int) {
+	if !wordStart(s.text, start) {
+		return
+	}
+	last := end + s.runs.count(s.text, end, unbounded, 'b')
+	body := s.text[end:min(last, end+longestJudged)]
+	const shortest = 20
+	if len(body) < shortest {
+		return
+	}
+	plain := countClass(body, 0, len(body), 'a')
+	digits := strings.ContainsAny(body, "0123456789")
+	bits := strangest(body).halfBits
+	vendor := false
+	for _, v := range [...]string{"ant-", "proj-", "svcacct-", "admin-", "or-v1-", "None-"} {
+		vendor = vendor || strings.HasPrefix(body, v)
+	}
+	if vendor && (bits >= 12 || digits && hasLongRun(body, 16)) ||
+		plain >= shortest && (digits || bits >= 12) ||
+		bits >= 24 && digits {
+		s.add("sk_api_key", start, last)
+	}
+}
+
+// hasLongRun reports whether n letters and digits follow one another in s.
+func hasLongRun(s string, n int) bool {
+	for i := 0; i < len(s); i++ {
+		run := countClass(s, i, n, 'a')
+		if run == n {
+			return true
+		}
+		i += run
+	}
+	return false
+}
+
+// jwt looks at "eyJ", the first letters of a JSON object in base64, by which
+// every part of a JSON web token but the signature begins.
+func (s *scan) jwt(start, end int) {
+	if s.text[start:end] != "eyJ" || start < s.notJWTEnd || !wordStart(s.text, start) {
+		return
+	}
+	header := end + s.runs.count(s.text, end, unbounded, 'b')
+	if header-start < 12 || header == len(s.text) || s.text[header] != '.' {
+		s.notJWTEnd = header
+		return
+	}
+	last, dots := header, 0
+	for last < len(s.text) && s.text[last] == '.' {
+		n := countClass(s.text, last+1, unbounded, 'F')
+		if n == 0 && dots > 0 {
+			break
+		}
+		dots, last = dots+1, last+1+n
+	}
+	if last-header > 8 {
+		s.add("jwt", start, last)
+		s.notJWTEnd = last
+	}
+}
+
+// jwtMiddle looks at ".ey" between the header and the payload of a token whose
+// header does not begin in the usual way.
+func (s *scan) jwtMiddle(dot int) {
+	if dot < s.notJWTEnd {
+		return
+	}
+	first := back(s.text, dot, 4096, func(c byte) bool { return inClass('b', c) })
+	header := s.text[first:dot]
+	if i := strings.Index(header, "ey"); i < 0 || len(header)-i < 17 || !wordStart(header, i) {
+		return
+	} else {
+		first += i
+	}
+	last := dot
+	for last < len(s.text) && s.text[last] == '.' {
+		n := countClass(s.text, last+1, unbounded, 'J')
+		if n < 3 {
+			break
+		}
+		last += 1 + n
+	}
+	if last-dot > 17 {
+		s.add("jwt", first, last)
+		s.notJWTEnd = last
+	}
+}

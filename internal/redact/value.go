@@ -1,0 +1,192 @@
+package redact
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
+
+// deepest is how many levels of a value are gone into. JSON that the product
+// accepts has at most 1,000 (contract observations §13); what lies deeper is
+// replaced as a whole.
+const deepest = 1_024
+
+// Value redacts a JSON-like value: strings, and in map[string]any and []any keys
+// and values at any depth. A value whose key names a secret is replaced as a
+// whole, whatever it is, unless it is null, a truth value, empty, too short to be
+// one, or a reference. Numbers, truth values and types that JSON does not have
+// come back as they are. What it returns is a new value where something was
+// replaced and v itself where not; v is never changed. The bool tells whether
+// anything was replaced.
+func (f *Filter) Value(v any) (any, bool) {
+	return f.value(v, 0)
+}
+
+func (f *Filter) value(v any, depth int) (any, bool) {
+	if depth > deepest {
+		return Mark, true
+	}
+	switch v := v.(type) {
+	case string:
+		return f.Text(v)
+	case []any:
+		var out []any
+		for i, e := range v {
+			r, changed := f.value(e, depth+1)
+			if changed && out == nil {
+				out = slices.Clone(v)
+			}
+			if changed {
+				out[i] = r
+			}
+		}
+		if out != nil {
+			return out, true
+		}
+	case map[string]any:
+		return f.object(v, depth)
+	}
+	return v, false
+}
+
+// object redacts the keys and values of a map. Keys that become equal are kept
+// apart by a number.
+func (f *Filter) object(m map[string]any, depth int) (any, bool) {
+	var out map[string]any
+	var renamed []string
+	for k, e := range m {
+		r, changed := f.member(m, k, e, depth)
+		_, keyChanged := f.Text(k)
+		if (changed || keyChanged) && out == nil {
+			out = maps.Clone(m)
+		}
+		if changed {
+			out[k] = r
+		}
+		if keyChanged {
+			renamed = append(renamed, k)
+		}
+	}
+	if out == nil {
+		return m, false
+	}
+	slices.Sort(renamed)
+	for _, k := range renamed {
+		name, _ := f.Text(k)
+		e := out[k]
+		delete(out, k)
+		free := name
+		for n := 2; ; n++ {
+			if _, taken := out[free]; !taken {
+				break
+			}
+			free = fmt.Sprintf("%s %d", name, n)
+		}
+		out[free] = e
+	}
+	return out, true
+}
+
+// member redacts the value e of m's key k.
+func (f *Filter) member(m map[string]any, k string, e any, depth int) (any, bool) {
+	shortest := secretKey(k)
+	if shortest == 0 && k == "value" {
+		for _, sibling := range [...]string{"name", "key", "Name", "Key"} { // {"name": "API_KEY", "value": v}
+			if n, ok := m[sibling].(string); ok && shortest == 0 {
+				shortest = secretKey(n)
+			}
+		}
+	}
+	if (k == "data" || k == "stringData") && m["kind"] == "Secret" {
+		shortest = shortestPassword
+	}
+	if shortest == 0 {
+		if text, ok := e.(string); ok && f.index.hasLiteral(k) {
+			return f.underKey(k, text)
+		}
+		return f.value(e, depth+1)
+	}
+	switch e := e.(type) {
+	case nil, bool:
+		return e, false
+	case string:
+		return f.secretText(e, shortest)
+	case json.Number:
+		return f.secretNumber(e, string(e), shortest)
+	case float64:
+		return f.secretNumber(e, strconv.FormatFloat(e, 'f', -1, 64), shortest)
+	case int:
+		return f.secretNumber(e, strconv.Itoa(e), shortest)
+	case int64:
+		return f.secretNumber(e, strconv.FormatInt(e, 10), shortest)
+	case []any:
+		if len(e) == 0 {
+			return e, false
+		}
+	case map[string]any:
+		if len(e) == 0 {
+			return e, false
+		}
+	}
+	return Mark, true
+}
+
+// secretText replaces a string under a secret's name unless it only stands for
+// one.
+func (f *Filter) secretText(v string, shortest int) (any, bool) {
+	n := naming{text: v, sign: signAssign, shortest: shortest}
+	s := scan{f: f, text: v}
+	if n.isSecret(0, len(v), true) && !s.allowed(0, len(v)) {
+		return Mark, true
+	}
+	return f.Text(v)
+}
+
+func (f *Filter) secretNumber(v any, digits string, shortest int) (any, bool) {
+	s := scan{f: f, text: digits}
+	if len(digits) < shortest || s.allowed(0, len(digits)) {
+		return v, false
+	}
+	return Mark, true
+}
+
+// underKey redacts a string as it would be read behind its key, so that headers
+// and vendors' names in keys count.
+func (f *Filter) underKey(k, v string) (any, bool) {
+	prefix := k + ": "
+	spans := f.find(prefix + v)
+	changed := false
+	out := v
+	for i := len(spans) - 1; i >= 0; i-- {
+		if start := max(spans[i].start, len(prefix)) - len(prefix); spans[i].end > len(prefix) {
+			out = out[:start] + spans[i].mark() + out[spans[i].end-len(prefix):]
+			changed = true
+		}
+	}
+	text, again := f.Text(out)
+	return text, changed || again
+}
+
+// secretKey returns the least length of a secret under the key k, 0 if k does
+// not name one.
+func secretKey(k string) int {
+	const longest = 256
+	if len(k) > longest {
+		return 0
+	}
+	for _, word := range [...]string{"password", "passwd", "passphrase", "pwd", "secret", "token", "key", "_PASS"} {
+		end := len(k)
+		for end > 0 && isDigit(k[end-1]) && end > len(k)-2 {
+			end--
+		}
+		if start := end - len(word); start >= 0 && (hasFold(k[start:], word) || k[start:end] == word) {
+			n := naming{text: k + "="}
+			if n.findName(start, end) {
+				return n.shortest
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,92 @@
+package redact
+
+import "strings"
+
+// vendor is a secret that only its vendor's name tells from other text.
+type vendor struct {
+	name    string
+	keyword string // in lower case; found in any case, also inside a name
+	parts   string // the value, see match
+}
+
+// vendor looks for a value of the vendor's shape behind its name, which ends at
+// i. A bare run of letters that reads like a word is not one.
+func (s *scan) vendor(r *vendor, i int) {
+	const reach = 36 // bytes of name between the keyword and the sign
+	value, ok := valueAfter(s.text, i, reach)
+	if !ok {
+		return
+	}
+	// The alphabet of some values holds "=", which valueAfter takes for a sign.
+	for back := 0; back <= 2; back++ {
+		start := value - back
+		if back > 0 && s.text[start] != '=' {
+			return
+		}
+		if end, ok := match(s.text, start, r.parts); ok {
+			if v := s.text[start:end]; !isName(v) {
+				s.add(r.name, start, end)
+			}
+			return
+		}
+	}
+}
+
+// isName reports whether v is a name made of words rather than a key: no digit
+// between its letters and nothing strange about them.
+func isName(v string) bool {
+	return !strings.ContainsAny(v, "0123456789") && strangest(v).halfBits < 12
+}
+
+// valueAfter returns where the value begins that is assigned to a name whose
+// keyword ends at i: up to reach bytes of name and blanks, quotes, a sign (= := : => == ||
+// ?= > or a comma), blanks and quotes.
+func valueAfter(t string, i, reach int) (int, bool) {
+	i = skip(t, i, reach, func(c byte) bool { return isWord(c) || c == '.' || c == '-' || isBlank(c) })
+	i = skip(t, i, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '\\' })
+	sign := skip(t, i, 3, func(c byte) bool { return strings.IndexByte("=:>|?,", c) >= 0 })
+	if sign == i || t[i:sign] == "|" || t[i:sign] == "?" {
+		return 0, false
+	}
+	return skip(t, sign, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '=' || c == '\\' }), true
+}
+
+// randomNamed looks for a value that looks random behind a name with a word such
+// as "auth" or "key" in it.
+func (s *scan) randomNamed(_, end int) {
+	const (
+		reach    = 20
+		shortest = 10
+		longest  = 200
+		bits     = 3.5
+	)
+	start, ok := valueAfter(s.text, end, reach)
+	if !ok {
+		return
+	}
+	last := skip(s.text, start, longest, func(c byte) bool {
+		return isWord(c) || c == '.' || c == '-' || c == '=' || c == '+' || c == '/'
+	})
+	v := strings.TrimRight(s.text[start:last], ".")
+	if len(v) < shortest || isDigest(v) {
+		return
+	}
+	needed := 6 // half bits
+	if strings.Contains(v, "/") && strings.ContainsAny(v, "._-") || strings.Contains(s.text[end:start], "\n") {
+		needed = 24 // a path, or the beginning of the next line
+	}
+	hex32 := len(v) == 32 && allHex(v)
+	if hex32 || shannon(v) > bits && strings.ContainsAny(v, "0123456789+/=") && strangest(v).halfBits >= needed {
+		s.add("random_named_value", start, start+len(v))
+	}
+}
+
+// isDigest reports whether v is a UUID or as long as a Git or SHA-256 hash in
+// hexadecimal: more often a key of a map than a key to a door.
+func isDigest(v string) bool {
+	return isUUID(v) || (len(v) == 40 || len(v) == 64) && allHex(v)
+}
+
+func allHex(v string) bool {
+	return countClass(v, 0, len(v), 'X') == len(v)
+}

@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds of the work on a field that is stored cut (contract observations §7).
+const (
+	// beyond is how many characters past the limit are read, so that a secret
+	// that begins before the limit is seen whole.
+	beyond = 65_536
+	// blurred is how many characters at the far end of what was read are never
+	// kept: a secret cut there cannot be told.
+	blurred = 16_384
+)
+
+// Gap stands between the two ends of a field that HeadTail has shortened. It
+// adds three characters to the sum of head and tail.
+const Gap = " … "
+
+// Head redacts s and then cuts it to its first limit characters (Unicode code
+// points; a byte that is not UTF-8 counts as one). It works on at most
+// limit+65,536 characters of s. A secret, private section or key block that
+// begins before the limit leaves no fragment, and the cut never leaves a part of
+// a mark: it then falls before the mark. The bool tells whether anything was
+// redacted in what was read, cutting aside. A limit of 0 or less gives "".
+func (f *Filter) Head(s string, limit int) (string, bool) {
+	limit = max(limit, 0)
+	end := headEnd(s, limit+beyond)
+	out, changed := f.Text(s[:end])
+	if end == len(s) {
+		return cutHead(out, limit), changed
+	}
+	return cutHead(cutTailOff(out, blurred), limit), changed
+}
+
+// HeadTail redacts s and, if more than head+tail characters are left, keeps the
+// first head and the last tail of them with Gap in between; the result has at
+// most head+tail+3 characters. Like Head it reads at most 65,536 characters
+// beyond what is kept, from either end, and gives the same promise for both: a
+// private section or key block that begins anywhere before the tail is known
+// even if nothing of its beginning is near. Negative lengths count as 0.
+func (f *Filter) HeadTail(s string, head, tail int) (string, bool) {
+	head, tail = max(head, 0), max(tail, 0)
+	if headEnd(s, head+tail+2*beyond) == len(s) {
+		out, changed := f.Text(s)
+		if headEnd(out, head+tail) == len(out) {
+			return out, changed
+		}
+		return join(cutHead(out, head), cutTail(out, tail)), changed
+	}
+	first, changedFirst := f.Head(s, head)
+	last, changedLast := f.lastPart(s, tail)
+	return join(first, last), changedFirst || changedLast
+}
+
+// lastPart redacts the end of s and returns its last tail characters.
+func (f *Filter) lastPart(s string, tail int) (string, bool) {
+	start := tailStart(s, tail+beyond)
+	mark, from := f.openBlock(s, start)
+	out, changed := f.Text(s[from:])
+	if mark != "" {
+		return cutTail(mark+out, tail), true
+	}
+	return cutTail(cutHeadOff(out, blurred), tail), changed
+}
+
+func join(head, tail string) string {
+	return head + Gap + tail
+}
+
+// headEnd returns where the first n characters of s end.
+func headEnd(s string, n int) int {
+	if n >= len(s) {
+		return len(s)
+	}
+	i := 0
+	for ; n > 0 && i < len(s); n-- {
+		if s[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+	}
+	return i
+}
+
+// tailStart returns where the last n characters of s begin.
+func tailStart(s string, n int) int {
+	if n >= len(s) {
+		return 0
+	}
+	i := len(s)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return i
+}
+
+// cutHead returns the first n characters of s, less if a mark would be cut.
+func cutHead(s string, n int) string {
+	end := headEnd(s, n)
+	if start := splitMark(s, end); start >= 0 {
+		end = start
+	}
+	return s[:end]
+}
+
+// cutTail returns the last n characters of s, less if a mark would be cut.
+func cutTail(s string, n int) string {
+	start := tailStart(s, n)
+	if at := splitMark(s, start); at >= 0 {
+		start = at + strings.IndexByte(s[at:], ']') + 1
+	}
+	return s[start:]
+}
+
+// cutTailOff and cutHeadOff return s without n characters at one end.
+func cutTailOff(s string, n int) string { return cutHead(s, utf8.RuneCountInString(s)-n) }
+func cutHeadOff(s string, n int) string { return cutTail(s, utf8.RuneCountInString(s)-n) }
+
+// splitMark returns where the mark begins that s[i] is inside of, -1 if it is
+// not.
+func splitMark(s string, i int) int {
+	for _, mark := range [...]string{Mark, PrivateMark} {
+		from := max(0, i-len(mark)+1)
+		to := min(len(s), i+len(mark)-1)
+		if from < to {
+			if j := strings.Index(s[from:to], mark); j >= 0 && from+j < i {
+				return from + j
+			}
+		}
+	}
+	return -1
+}

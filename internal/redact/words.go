@@ -1,0 +1,137 @@
+package redact
+
+import (
+	"math"
+	"math/bits"
+	"strings"
+)
+
+// entropyLimits say from which length and entropy per byte on a word may be a
+// secret for that alone.
+type entropyLimits struct {
+	length int
+	bits   float64
+	off    bool
+}
+
+// isBreak reports whether c ends a word: white space, quotes, brackets, comma
+// and semicolon.
+func isBreak(c byte) bool {
+	switch c {
+	case '"', '\'', '`', '(', ')', '[', ']', '{', '}', '<', '>', ',', ';':
+		return true
+	}
+	return isSpace(c)
+}
+
+// words looks at every long word of the text.
+func (s *scan) words() {
+	const shortest = 16
+	t := s.text
+	start := 0
+	for i := 0; i <= len(t); i++ {
+		if i < len(t) && !isBreak(t[i]) {
+			continue
+		}
+		if i-start >= shortest {
+			s.longWord(start, i)
+		}
+		start = i + 1
+	}
+}
+
+func (s *scan) longWord(start, end int) {
+	s.rareShapes(start, end)
+	word := strings.TrimRight(s.text[start:end], ".:!?")
+	l := s.f.entropy
+	if l.off || len(word) < l.length || !spread(word, l.bits) || shannon(word) < l.bits {
+		return
+	}
+	r := strangest(word)
+	if l.bits < 4 && !r.strange(12, 20) || l.bits >= 4 && !r.strange(16, 24) {
+		return
+	}
+	from, to := r.whole(word)
+	s.add("entropy", start+from, start+to)
+}
+
+// spread reports whether s holds enough different bytes to reach an entropy of
+// b bits per byte; a quick no for most words.
+func spread(s string, b float64) bool {
+	var seen [4]uint64
+	for i := range len(s) {
+		seen[s[i]>>6] |= 1 << (s[i] & 63)
+	}
+	n := 0
+	for _, w := range seen {
+		n += bits.OnesCount64(w)
+	}
+	return float64(n) >= math.Exp2(b)
+}
+
+// shannon returns the entropy of s in bits per byte.
+func shannon(s string) float64 {
+	var count [256]int
+	for i := range len(s) {
+		count[s[i]]++
+	}
+	total, sum := float64(len(s)), 0.0
+	for _, n := range count {
+		if n > 0 {
+			sum -= float64(n) / total * math.Log2(float64(n)/total)
+		}
+	}
+	return sum
+}
+
+// rareShapes looks into a long word for the secrets whose shape has no literal
+// of three bytes to begin with.
+func (s *scan) rareShapes(start, end int) {
+	word := s.text[start:end]
+	for i := 0; i+1 < len(word); i++ {
+		at, c := start+i, word[i]
+		switch {
+		case c == 's' && word[i+1] == '.' && wordStart(s.text, at):
+			if last, ok := match(s.text, at+2, "a24"); ok && strings.ContainsAny(s.text[at+2:last], "0123456789") {
+				s.add("vault_token", at, last)
+			}
+		case c == 'S' && word[i+1] == 'K':
+			if last, ok := match(s.text, at+2, "X32+"); ok {
+				s.add("twilio_api_key", at, last)
+			}
+		case c == 'Q' && word[i+1] == '~' && i >= 4 && isDigit(word[i-1]):
+			last := skip(s.text, at+2, 40, func(c byte) bool { return isWord(c) || c == '.' || c == '~' || c == '-' })
+			if last-at-2 >= 31 {
+				s.add("azure_client_secret", at-4, last)
+			}
+		case c == ':' && i >= 8 && isDigit(word[i-1]):
+			s.telegram(at)
+		case (c == '|' || c == '%') && i >= 15 && isDigit(word[i-1]):
+			s.facebook(at)
+		}
+	}
+}
+
+// telegram looks at a colon within digits and a bot's 35 letters.
+func (s *scan) telegram(colon int) {
+	first := back(s.text, colon, 17, isDigit)
+	n := colon - first
+	last, ok := match(s.text, colon+1, "b35")
+	if !ok || n < 8 || n > 16 || first > 0 && isWord(s.text[first-1]) && !strings.HasSuffix(s.text[:first], "/bot") {
+		return
+	}
+	if body := s.text[colon+1 : last]; body[0] == 'A' || !isName(body) && strangest(body).halfBits >= 16 {
+		s.add("telegram_token", first, last)
+	}
+}
+
+// facebook looks at the bar between an application's number and its secret.
+func (s *scan) facebook(bar int) {
+	first, ok := matchBack(s.text, bar, "d15")
+	if !ok {
+		return
+	}
+	if last, ok := match(s.text, bar+1, "b27-40"); ok && !isName(s.text[bar+1:last]) {
+		s.add("facebook_token", back(s.text, first, 1, isDigit), last)
+	}
+}

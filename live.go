@@ -1,0 +1,108 @@
+package cairn
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+// livePoll is how soon a live view sees what other processes wrote.
+const livePoll = 250 * time.Millisecond
+
+// Live calls seen with the changes of this and all other processes, from now on
+// and in order, until ctx ends; then it returns nil. It waits for a store that
+// is not there yet. An error of seen ends it.
+func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error {
+	s, err := c.awaitStore(ctx)
+	if err != nil || s == nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var failed error
+	err = s.Follow(ctx, store.Follower{
+		Poll: livePoll,
+		Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+			if failed = seen(changes); failed != nil {
+				cancel(failed)
+			}
+			return nil, nil
+		},
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// awaitStore waits until there is a store; nil if ctx ends first.
+func (c *Cairn) awaitStore(ctx context.Context) (*store.Store, error) {
+	for {
+		s, err := c.opened(ctx, false)
+		if s != nil || err != nil {
+			return s, err
+		}
+		t := time.NewTimer(time.Second)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, nil
+		case <-t.C:
+		}
+	}
+}
+
+// Watch calls seen with every observation that is added from now on, of one
+// project or of all (""), until ctx ends; then it returns nil.
+func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation.Observation) error) error {
+	return c.Live(ctx, func(changes []store.Change) error {
+		j, err := c.Journal(ctx)
+		if err != nil {
+			return err
+		}
+		for _, change := range changes {
+			id, err := strconv.ParseInt(change.ID, 10, 64)
+			if err != nil || change.Kind != "observation" || project != "" && change.Project != project {
+				continue
+			}
+			rows, err := j.Get(ctx, []int64{id})
+			if err != nil {
+				return err
+			}
+			for _, o := range rows {
+				if err := seen(o); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// tendEvery is how often a server looks after the store's files.
+const tendEvery = 30 * time.Second
+
+// Tend keeps the write-ahead log short, which hooks never do, until ctx ends;
+// then it returns nil. A failed attempt is repeated at the next turn.
+func (c *Cairn) Tend(ctx context.Context) error {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		s, err := c.opened(ctx, false)
+		if err == nil && s != nil {
+			err = s.Checkpoint(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.Warn("the write-ahead log could not be shortened", "error", err)
+		}
+	}
+}

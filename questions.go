@@ -1,0 +1,130 @@
+package cairn
+
+import (
+	"context"
+	"path/filepath"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Here is the id of the project that the working directory, or name if given,
+// means. "" means no project: a filesystem root, or no working directory. A
+// project that has no row yet keeps the id that it would get.
+func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
+	if name != "" {
+		return name, nil
+	}
+	if c.config.Cwd == "" || filepath.Dir(c.place.Cwd) == c.place.Cwd {
+		return "", nil
+	}
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return c.place.Slug, err
+	}
+	id := c.place.Slug
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		p, ok, err := project.Current(ctx, tx, c.place)
+		if ok {
+			id = p.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+// Context is what a session of a project would be told now: of the named one,
+// or of the working directory's. An unknown name is NotFound.
+func (c *Cairn) Context(ctx context.Context, name, source string) (observation.Context, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return observation.Context{}, err
+	}
+	var p project.Project
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		var ok bool
+		if name == "" {
+			p, ok, err = project.Current(ctx, tx, c.place)
+		} else {
+			p, ok, err = project.Find(ctx, tx, name)
+		}
+		if err == nil && !ok && name != "" {
+			err = noProject(name)
+		}
+		return err
+	})
+	if err != nil {
+		return observation.Context{}, err
+	}
+	if p.ID == "" {
+		p.ID = c.place.Slug // other projects' rows may still have something to say
+	}
+	return observation.New(s, c.journal).Context(ctx, p, source)
+}
+
+func noProject(name string) error {
+	return fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
+		WithHint("`cairn project list` shows them")
+}
+
+// Mark stores a person's note; see observation.Journal.Mark.
+func (c *Cairn) Mark(ctx context.Context, a observation.MarkArgs) (int64, error) {
+	j, err := c.writing(ctx)
+	if err != nil {
+		return 0, err
+	}
+	a.Cwd = c.config.Cwd
+	return j.Mark(ctx, a)
+}
+
+// Pin pins or unpins rows; see observation.Journal.Pin. Without a store every
+// target is unknown.
+func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	if s == nil {
+		return 0, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+	}
+	a.Cwd = c.config.Cwd
+	return observation.New(s, c.journal).Pin(ctx, a)
+}
+
+// Projects lists the projects, the one seen last first; none without a store.
+func (c *Cairn) Projects(ctx context.Context) (list []project.Summary, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = project.List(ctx, tx)
+		return err
+	})
+	return list, err
+}
+
+// AddAlias makes alias mean the project id (observations §2).
+func (c *Cairn) AddAlias(ctx context.Context, alias, id string) error {
+	s, err := c.Store(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		return project.AddAlias(ctx, tx, alias, id)
+	})
+}
+
+// Merge moves everything of one project to another, which also answers to its
+// name and receives its repository's events from then on (observations §2).
+func (c *Cairn) Merge(ctx context.Context, from, into string) error {
+	s, err := c.Store(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		return project.Merge(ctx, tx, from, into, observation.MoveRows)
+	})
+}

@@ -1,0 +1,172 @@
+package cairn
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/pelletier/go-toml/v2"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/redact"
+)
+
+// CodeSettings marks a settings file that cannot be used. Everything then
+// refuses to record, since the file may hold patterns or exclusions.
+const CodeSettings = "invalid_settings"
+
+// settings are the keys of config.toml that concern observations; of a
+// repository's .cairn.toml only what tightens them counts.
+type settings struct {
+	Filter struct {
+		Level         string   `toml:"level"`
+		ExtraPatterns []string `toml:"extra_patterns"`
+		Allow         []string `toml:"allow"`
+	} `toml:"filter"`
+	Dedup struct {
+		WindowSeconds *int `toml:"window_seconds"`
+	} `toml:"dedup"`
+	Capture struct {
+		Exclude []string `toml:"exclude"`
+		Off     bool     `toml:"off"`
+	} `toml:"capture"`
+	Context contextSettings `toml:"context"`
+}
+
+type contextSettings struct {
+	LocalLimit           *int `toml:"local_limit"`
+	CrossLimit           *int `toml:"cross_limit"`
+	MaxTokens            int  `toml:"max_tokens"`
+	SuppressCrossProject bool `toml:"suppress_cross_project"`
+	Off                  bool `toml:"off"`
+}
+
+// userFile is config.toml: this part's keys stand under observations.
+type userFile struct {
+	Observations settings `toml:"observations"`
+}
+
+// readSettings reads the user's config.toml and tightens it by the .cairn.toml
+// at a repository's root, "" for none. Missing files mean defaults.
+func readSettings(dataDir, root string) (settings, error) {
+	var user userFile
+	if err := readTOML(filepath.Join(dataDir, "config.toml"), &user); err != nil {
+		return settings{}, err
+	}
+	s := user.Observations
+	if root == "" {
+		return s, s.validate(filepath.Join(dataDir, "config.toml"))
+	}
+	var repo settings
+	path := filepath.Join(root, ".cairn.toml")
+	if err := readTOML(path, &repo); err != nil {
+		return settings{}, err
+	}
+	s.tighten(repo)
+	return s, s.validate(path)
+}
+
+func readTOML(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return settingsFault(err, path, "cannot be read")
+	}
+	err = toml.Unmarshal(text, into)
+	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, _ := at.Position()
+		return settingsFault(err, path, fmt.Sprintf("line %d: %s", line, at.Error()))
+	}
+	if err != nil {
+		return settingsFault(err, path, err.Error())
+	}
+	return nil
+}
+
+func settingsFault(err error, path, why string) error {
+	return fault.Wrap(err, fault.Invalid, CodeSettings, filepath.Base(path)+": "+why).
+		WithHint("correct or remove " + path)
+}
+
+// tighten takes over what a repository may ask for: more patterns, more
+// exclusions, a smaller context. Nothing in it loosens anything.
+func (s *settings) tighten(repo settings) {
+	s.Filter.ExtraPatterns = append(s.Filter.ExtraPatterns, repo.Filter.ExtraPatterns...)
+	s.Capture.Exclude = append(s.Capture.Exclude, repo.Capture.Exclude...)
+	s.Capture.Off = s.Capture.Off || repo.Capture.Off
+	c, r := &s.Context, repo.Context
+	c.LocalLimit, c.CrossLimit = smaller(c.LocalLimit, r.LocalLimit), smaller(c.CrossLimit, r.CrossLimit)
+	if r.MaxTokens > 0 && (c.MaxTokens == 0 || r.MaxTokens < c.MaxTokens) {
+		c.MaxTokens = r.MaxTokens
+	}
+	c.SuppressCrossProject = c.SuppressCrossProject || r.SuppressCrossProject
+	c.Off = c.Off || r.Off
+}
+
+func smaller(user, repo *int) *int {
+	if user == nil || repo != nil && *repo < *user {
+		return repo
+	}
+	return user
+}
+
+func (s *settings) validate(path string) error {
+	for _, glob := range s.Capture.Exclude {
+		if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
+			return settingsFault(doublestar.ErrBadPattern, path, fmt.Sprintf("capture.exclude: %q is no glob", glob))
+		}
+	}
+	if w := s.Dedup.WindowSeconds; w != nil && *w < 0 {
+		return settingsFault(nil, path, "dedup.window_seconds must not be negative")
+	}
+	if s.Context.MaxTokens < 0 {
+		return settingsFault(nil, path, "context.max_tokens must not be negative")
+	}
+	return nil
+}
+
+// excludes reports whether nothing may be recorded in a working directory. The
+// globs match the folder itself and everything below it.
+func (s *settings) excludes(cwd string) bool {
+	if s.Capture.Off {
+		return true
+	}
+	dir := filepath.ToSlash(cwd)
+	for _, glob := range s.Capture.Exclude {
+		glob = filepath.ToSlash(glob)
+		for _, g := range []string{glob, glob + "/**"} {
+			if ok, err := doublestar.Match(g, dir); ok && err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// journalConfig is what the observations part needs of the settings.
+func (s *settings) journalConfig(home string) (observation.Config, error) {
+	filter, err := redact.New(redact.Options{
+		Level: redact.Level(s.Filter.Level), ExtraPatterns: s.Filter.ExtraPatterns, Allow: s.Filter.Allow,
+	})
+	if err != nil {
+		return observation.Config{}, err
+	}
+	window := observation.DefaultDedupWindow
+	if w := s.Dedup.WindowSeconds; w != nil {
+		window = time.Duration(*w) * time.Second
+	}
+	return observation.Config{
+		Filter: filter, Home: home, DedupWindow: window,
+		Limits: observation.Limits{
+			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
+			SuppressCross: s.Context.SuppressCrossProject, Off: s.Context.Off,
+		},
+	}, nil
+}
