@@ -149,7 +149,7 @@ func bounded(in []byte) string {
 	return string(out)
 }
 
-// readResponse adds what a tool's response tells of a call. shapes vary: an
+// readResponse adds what a tool's response tells of a call. Its shapes vary: an
 // object with fields of its own, a text, blocks of text, nothing.
 func readResponse(c *observation.Call, response []byte) {
 	switch c.Action {
@@ -174,9 +174,10 @@ func readResponse(c *observation.Call, response []byte) {
 
 func readShellResponse(c *observation.Call, response []byte) {
 	if kindOf(response) != '{' {
-		// One text holds both streams, and facts are looked for in either.
-		c.Stdout = plain(response)
-		c.Stderr = c.Stdout
+		said := plain(response)
+		if _, failed := exitCode(said); !failed && !strings.HasPrefix(said, errorPrefix) {
+			c.Stdout, c.Stderr = said, said // one text holds both streams
+		}
 		return
 	}
 	f := pick(response, "stdout", "stderr", "interrupted", "returnCodeInterpretation", "backgroundTaskId")

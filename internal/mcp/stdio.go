@@ -58,7 +58,8 @@ type lineConn struct {
 	once   sync.Once
 	failed error // of closing
 
-	queue []jsonrpc.Message // rest of a batch; only Read uses it
+	queue []jsonrpc.Message // read and not yet returned; only Read uses it
+	ended error             // how the input ended; only Read uses it
 
 	writing sync.Mutex // held while writing to out
 
@@ -149,16 +150,15 @@ func readLine(r *bufio.Reader) line {
 // Read returns the next message; io.EOF after the input has ended and the
 // calls in progress are answered.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	var ended error
 	for {
 		if len(c.queue) > 0 {
 			next := c.queue[0]
 			c.queue = c.queue[1:]
 			return next, nil
 		}
-		if ended != nil {
+		if c.ended != nil {
 			c.drain(ctx)
-			return nil, ended
+			return nil, c.ended
 		}
 		select {
 		case <-ctx.Done():
@@ -169,7 +169,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if err := c.accept(l); err != nil {
 				return nil, err
 			}
-			ended = l.err
+			c.ended = l.err
 		}
 	}
 }

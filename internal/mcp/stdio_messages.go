@@ -55,16 +55,17 @@ func (c *lineConn) acceptBatch(data []byte) error {
 	return nil
 }
 
-// decode reads one message, or says why it is none.
+// decode reads one message, or says why it is none. The SDK's decoder does not
+// look at what follows the message, so validity is checked first.
 func decode(data []byte) (jsonrpc.Message, *jsonrpc.Error) {
-	msg, err := jsonrpc.DecodeMessage(data)
-	switch {
-	case err == nil:
-		return msg, nil
-	case !json.Valid(data):
+	if !json.Valid(data) {
 		return nil, parseError()
 	}
-	return nil, invalidRequest("not a JSON-RPC 2.0 message")
+	msg, err := jsonrpc.DecodeMessage(data)
+	if err != nil {
+		return nil, invalidRequest("not a JSON-RPC 2.0 message")
+	}
+	return msg, nil
 }
 
 // admit enters a call among those to be answered.

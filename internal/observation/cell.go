@@ -41,6 +41,21 @@ func cell(s string, n int) string {
 	return b.String()
 }
 
+// pathCell is cell for a path: what is too long loses its beginning, since the end
+// tells more.
+func pathCell(s string, n int) string {
+	s = cell(s, 4096)
+	over := utf8.RuneCountInString(s) - n
+	if over <= 0 {
+		return s
+	}
+	tail := s[len(cutRunes(s, over+1)):]
+	if i := strings.IndexByte(tail, '/'); i >= 0 && i < len(tail)-1 {
+		tail = tail[i:]
+	}
+	return "…" + tail
+}
+
 // shorten ends a text that was cut with a sign of it.
 func shorten(s string) string {
 	runes := []rune(s)

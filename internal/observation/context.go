@@ -211,7 +211,7 @@ func (b *contextBuilder) rows(ctx context.Context, tx *store.Tx, ids []int64) ([
 // first line of the content with paths relative to the repository.
 func summary(obsType, content, path, root string) string {
 	if path != "" && obsType != typeSearch {
-		return cell(strings.TrimPrefix(path, root+"/"), 60)
+		return pathCell(strings.TrimPrefix(path, root+"/"), 60)
 	}
 	if root != "" {
 		content = strings.ReplaceAll(content, root+"/", "")
@@ -246,6 +246,9 @@ func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return err
 	}
+	for i, file := range d.FilesEdited {
+		d.FilesEdited[i] = pathCell(strings.TrimPrefix(file, b.project.Root+"/"), 60)
+	}
 	b.digest = digestLines(d)
 	return nil
 }
@@ -257,7 +260,7 @@ func digestLines(d Digest) []string {
 	}
 	work := []string{}
 	if len(d.FilesEdited) > 0 {
-		work = append(work, "edited "+cell(strings.Join(firstFew(d.FilesEdited, 3), ", "), 120))
+		work = append(work, "edited "+strings.Join(firstFew(d.FilesEdited, 3), ", "))
 	}
 	if len(d.Commits) > 0 {
 		work = append(work, "committed "+cell(d.Commits[0].Hash+" "+d.Commits[0].Message, 80))
@@ -272,7 +275,7 @@ func digestLines(d Digest) []string {
 		out = append(out, "- Done: "+strings.Join(work, "; "))
 	}
 	if d.NextSteps != "" {
-		out = append(out, "- Ended with: "+cell(joinLines(d.NextSteps), 160))
+		out = append(out, "- Ended with: "+cell(joinLines(lastSentences(d.NextSteps, 160)), 160))
 	}
 	return out
 }

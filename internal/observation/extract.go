@@ -333,93 +333,6 @@ func (d *drafter) search(c *Call) {
 	d.count("num_files", c.NumFiles)
 }
 
-// mcp fills in the row of an MCP call.
-func (d *drafter) mcp(c *Call) {
-	d.Type = typeMCP
-	d.set("server", c.Server, maxFact)
-	d.set("method", c.Method, maxFact)
-	server, _ := d.Meta["server"].(string)
-	method, _ := d.Meta["method"].(string)
-	d.Content = strings.Trim(server+"."+method, ".")
-	args := d.arguments(c.Args)
-	if len(args) == 0 {
-		return
-	}
-	params := make(map[string]string, len(args))
-	room := maxParams
-	for _, a := range args {
-		if room -= utf8.RuneCountInString(a.Name); room <= 0 {
-			break
-		}
-		value := cutRunes(a.Value, min(maxParam, room))
-		room -= utf8.RuneCountInString(value)
-		params[a.Name] = value
-	}
-	d.put("params", params)
-	d.Content = d.head(d.Content+" "+objectText(args), maxMCP)
-}
-
-// arguments returns as many of an MCP call's arguments as a row can show,
-// redacted, each value cut to what the content can show. An argument is redacted
-// under its own name, which may be what makes its value a secret.
-func (d *drafter) arguments(args []Arg) []Arg {
-	var out []Arg
-	for size := 0; len(out) < len(args) && size < maxParams; {
-		a := args[len(out)]
-		name := cutRunes(a.Name, maxFact)
-		value := clean(cutRunes(a.Value, maxMCP+redactMargin))
-		v, changed := d.filter.Value(map[string]any{clean(name): value})
-		d.changed = d.changed || changed
-		named, _ := v.(map[string]any)
-		for n, v := range named {
-			text, _ := v.(string)
-			a = Arg{Name: n, Value: cutRunes(text, maxMCP)}
-		}
-		out = append(out, a)
-		size += 1 + utf8.RuneCountInString(a.Name) + utf8.RuneCountInString(a.Value)
-	}
-	return out
-}
-
-// objectText writes arguments as one compact JSON object, in their order, for
-// people to read: what looks like JSON already is not quoted again.
-func objectText(args []Arg) string {
-	b := []byte{'{'}
-	for i, a := range args {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(appendQuoted(b, a.Name), ':')
-		if isJSONLike(a.Value) {
-			b = append(b, a.Value...)
-		} else {
-			b = appendQuoted(b, a.Value)
-		}
-	}
-	return string(append(b, '}'))
-}
-
-func appendQuoted(b []byte, s string) []byte {
-	text, err := compactJSON(s)
-	if err != nil {
-		text = s
-	}
-	return append(b, text...)
-}
-
-// isJSONLike tells what an adapter wrote as JSON, cut or not, from most strings.
-func isJSONLike(s string) bool {
-	switch {
-	case s == "":
-		return false
-	case s[0] == '{':
-		return true
-	case s[0] == '[':
-		return len(s) > 1 && strings.IndexByte(`{["]-0123456789`, s[1]) >= 0
-	}
-	return s[0] != '"' && len(s) <= 32 && json.Valid([]byte(s))
-}
-
 // drafter fills in a draft and notes whether anything was redacted on the way.
 type drafter struct {
 	draft
@@ -434,11 +347,18 @@ func (d *drafter) head(s string, limit int) string {
 	return s
 }
 
-// headTail is the redacted text, or its first and last part.
+// headTail is the redacted text, or its first and last part without a gap: the
+// limits leave no room for one.
 func (d *drafter) headTail(s string, head, tail int) string {
-	s, changed := d.filter.HeadTail(clean(s), head, tail)
+	s = clean(s)
+	text, changed := d.filter.HeadTail(s, head, tail)
 	d.changed = d.changed || changed
-	return s
+	if utf8.RuneCountInString(text) <= head+tail {
+		return text
+	}
+	first, _ := d.filter.Head(s, head)
+	last, _ := d.filter.HeadTail(s, 0, tail)
+	return first + strings.TrimPrefix(last, redact.Gap)
 }
 
 func (d *drafter) put(key string, v any) {

@@ -51,7 +51,7 @@ s.id, p.id, s.started_at, s.summary ->> '$.intent', pr.content
 FROM observation_rows o
 JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key
-LEFT JOIN prompts pr ON pr.id = o.prompt_id AND pr.source = 'user'
+LEFT JOIN observation_rows pr ON pr.prompt_id = o.prompt_id AND pr.obs_type = 'user_prompt'
 WHERE o.project_key = ?1 AND o.path_key = ?2
   AND (?3 IS NULL OR o.timestamp < ?3) AND (?4 IS NULL OR o.timestamp > ?4)
   AND (NOT ?5 OR o.obs_type IN ('file_write', 'file_edit') AND NOT EXISTS (

@@ -20,14 +20,14 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 	if e.Kind == Prompt {
 		source = "user"
 	}
-	if id, err := w.knownPrompt(ctx, tx, source, d.Content); err != nil || id != 0 {
+	if id, err := w.knownPrompt(ctx, tx, d); err != nil || id != 0 {
 		if err == nil {
 			w.done.Known++
 			_, err = tx.Exec(ctx, fillPrompt, nullText(e.PromptID), nullText(e.AgentID), nullText(e.LineID), id)
 		}
 		return err
 	}
-	res, err := tx.Exec(ctx, insertPrompt, e.Session, w.at, source, d.Content,
+	res, err := tx.Exec(ctx, insertPrompt, w.session.Key, w.at, source,
 		nullText(e.PromptID), nullText(e.AgentID), nullText(e.LineID))
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 // knownPrompt finds the prompt that this event tells again: by the harness's
 // prompt id, the transcript line, or the same words at nearly the same time. Two
 // live events are never the same one, unless they carry the same id.
-func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, source, content string) (int64, error) {
+func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	e := &w.event
 	look := func(query string, args ...any) (id int64, err error) {
 		err = tx.Get(ctx, []any{&id}, query, args...)
@@ -58,8 +58,8 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, source, content
 		}
 		return id, err
 	}
-	if source == "user" && e.PromptID != "" {
-		if id, err := look(selectPromptByHarness, e.Session, e.PromptID); err != nil || id != 0 {
+	if e.Kind == Prompt && e.PromptID != "" {
+		if id, err := look(selectPromptByHarness, w.session.Key, e.PromptID); err != nil || id != 0 {
 			return id, err
 		}
 	}
@@ -68,7 +68,7 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, source, content
 			return id, err
 		}
 	}
-	return look(selectPromptByText, e.Session, w.at-promptTwin, w.at+promptTwin, source, content, e.Imported)
+	return look(selectPromptByText, w.session.Key, w.at-promptTwin, w.at+promptTwin, d.Type, d.Content, e.Imported)
 }
 
 // findParent sets the prompt that caused the rows of this event: the one with
@@ -77,12 +77,12 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, source, content
 func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
 	if e.PromptID == "" {
-		id, err := newestPrompt(ctx, tx, e.Session, w.horizon())
+		id, err := newestPrompt(ctx, tx, w.session.Key, w.horizon())
 		w.prompt = id
 		return err
 	}
 	var id int64
-	err := tx.Get(ctx, []any{&id}, selectPromptByHarness, e.Session, e.PromptID)
+	err := tx.Get(ctx, []any{&id}, selectPromptByHarness, w.session.Key, e.PromptID)
 	if err == nil {
 		w.prompt = sql.NullInt64{Int64: id, Valid: true}
 		return nil
@@ -90,7 +90,7 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	err = tx.Get(ctx, []any{&id}, selectNewestUnnamed, e.Session, w.horizon())
+	err = tx.Get(ctx, []any{&id}, selectNewestUnnamed, w.session.Key, w.horizon())
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-func newestPrompt(ctx context.Context, tx *store.Tx, session string, until int64) (id sql.NullInt64, err error) {
+func newestPrompt(ctx context.Context, tx *store.Tx, session, until int64) (id sql.NullInt64, err error) {
 	err = tx.Get(ctx, []any{&id}, selectNewestPrompt, session, until)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil

@@ -9,9 +9,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	insertWords = `INSERT INTO observations_fts (rowid, parts, wholes) VALUES (?, ?, ?)`
 
-	insertPrompt = `INSERT INTO prompts
-(session_id, timestamp, source, content, harness_prompt_id, agent_id, source_uuid)
-VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertPrompt = `INSERT INTO prompt_rows
+(session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
+VALUES (?, ?, ?, ?, ?, ?)`
 
 	// The first source of a call wins; the other one fills what was left open.
 	fillRow = `UPDATE observation_rows
@@ -19,11 +19,11 @@ SET prompt_id = ifnull(prompt_id, ?), agent_id = ifnull(agent_id, ?), harness_pr
 WHERE id = ? AND (prompt_id IS NULL AND ? IS NOT NULL OR agent_id IS NULL AND ? IS NOT NULL
     OR harness_prompt_id IS NULL AND ? IS NOT NULL)`
 
-	fillPrompt = `UPDATE prompts
+	fillPrompt = `UPDATE prompt_rows
 SET harness_prompt_id = ifnull(harness_prompt_id, ?), agent_id = ifnull(agent_id, ?), source_uuid = ifnull(source_uuid, ?)
 WHERE id = ?`
 
-	adoptPrompt = `UPDATE prompts SET harness_prompt_id = ? WHERE id = ?`
+	adoptPrompt = `UPDATE prompt_rows SET harness_prompt_id = ? WHERE id = ?`
 
 	claimRows = `UPDATE observation_rows SET prompt_id = ?
 WHERE session_key = ? AND harness_prompt_id = ? AND prompt_id IS NULL AND obs_type NOT LIKE 'session_%'`
@@ -48,20 +48,20 @@ WHERE tool_use_id = ? AND part = ? AND content = ? AND timestamp BETWEEN ? AND ?
 WHERE session_key = ? AND timestamp > ? AND timestamp <= ? AND obs_type = ? AND path_key IS ? AND content = ?
   AND metadata ->> '$.failed' IS NULL LIMIT 1`
 
-	selectPromptByHarness = `SELECT id FROM prompts
-WHERE session_id = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY timestamp, id LIMIT 1`
+	selectPromptByHarness = `SELECT id FROM prompt_rows
+WHERE session_key = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY timestamp, id LIMIT 1`
 
-	selectPromptByLine = `SELECT id FROM prompts WHERE source_uuid = ? LIMIT 1`
+	selectPromptByLine = `SELECT id FROM prompt_rows WHERE source_uuid = ? LIMIT 1`
 
-	selectPromptByText = `SELECT id FROM prompts
-WHERE session_id = ? AND timestamp BETWEEN ? AND ? AND source = ? AND content = ?
-  AND (source_uuid IS NOT NULL OR ?) ORDER BY id LIMIT 1`
+	selectPromptByText = `SELECT o.prompt_id FROM observation_rows o JOIN prompt_rows p ON p.id = o.prompt_id
+WHERE o.session_key = ? AND o.timestamp BETWEEN ? AND ? AND o.obs_type = ? AND o.content = ?
+  AND (p.source_uuid IS NOT NULL OR ?) ORDER BY o.id LIMIT 1`
 
-	selectNewestPrompt = `SELECT id FROM prompts
-WHERE session_id = ? AND source = 'user' AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1`
+	selectNewestPrompt = `SELECT id FROM prompt_rows
+WHERE session_key = ? AND source = 'user' AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1`
 
-	selectNewestUnnamed = `SELECT id FROM prompts
-WHERE session_id = ? AND source = 'user' AND timestamp <= ? AND harness_prompt_id IS NULL
+	selectNewestUnnamed = `SELECT id FROM prompt_rows
+WHERE session_key = ? AND source = 'user' AND timestamp <= ? AND harness_prompt_id IS NULL
 ORDER BY timestamp DESC, id DESC LIMIT 1`
 
 	selectActiveSession = `SELECT id FROM sessions

@@ -27,7 +27,7 @@ type LastEvent struct {
 }
 
 const (
-	selectCounts = `SELECT (SELECT count(*) FROM prompts), (SELECT count(*) FROM sessions), (SELECT count(*) FROM projects)`
+	selectCounts = `SELECT (SELECT count(*) FROM prompt_rows), (SELECT count(*) FROM sessions), (SELECT count(*) FROM projects)`
 	selectTypes  = `SELECT obs_type, count(*) FROM observation_rows GROUP BY obs_type`
 	selectLast   = `SELECT o.id, o.timestamp, p.id, o.obs_type
 FROM observation_rows o JOIN projects p ON p.key = o.project_key ORDER BY o.id DESC LIMIT 1`

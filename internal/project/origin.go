@@ -1,7 +1,6 @@
 package project
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 )
@@ -14,7 +13,7 @@ const maxOrigin = 2000
 // Included files are not followed.
 func originOf(common string) string {
 	data, err := readHead(filepath.Join(common, "config"), maxConfig)
-	if err != nil || !bytes.Contains(data, []byte("origin")) {
+	if err != nil {
 		return ""
 	}
 	return withoutCredentials(firstOriginURL(string(data)))
@@ -53,13 +52,13 @@ func isNameChar(r rune) bool {
 }
 
 // sectionHeader takes a header off the text; it ends at its bracket outside
-// quotes, at the latest with the line.
+// quotes. One that is not closed on its line is "".
 func sectionHeader(text string) (header, rest string) {
 	quoted := false
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\n':
-			return text[1:i], text[i:]
+			return "", text[i:]
 		case c == '\\' && quoted:
 			i++
 		case c == '"':

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"iter"
 	"os"
 	"strings"
 )
@@ -27,7 +28,7 @@ type processInfo struct {
 // told, among others for an orphan, and never the system's own first process or
 // a container's. No process is started to find out.
 func HarnessProcess() Process {
-	for _, p := range parents() {
+	for p := range parents() {
 		switch {
 		case isInit(p.name):
 			return Process{}
@@ -42,25 +43,30 @@ func HarnessProcess() Process {
 // it ends early where one cannot be told.
 func Ancestors() []Process {
 	list := []Process{}
-	for _, p := range parents() {
+	for p := range parents() {
 		list = append(list, p.Process)
 	}
 	return list
 }
 
-func parents() []processInfo {
-	var list []processInfo
-	table := openProcesses()
-	p, ok := table.inspect(os.Getpid())
-	for ok && p.parent > 0 && len(list) < maxAncestors {
-		child := p.Process
-		p, ok = table.inspect(p.parent)
-		if !ok || p.PID == child.PID || p.Start > child.Start { // the parent is dead and its number taken
-			break
+// parents yields the processes above this one, the parent first.
+func parents() iter.Seq[processInfo] {
+	return func(yield func(processInfo) bool) {
+		table := openProcesses()
+		p, ok := table.inspect(os.Getpid())
+		for range maxAncestors {
+			if !ok || p.parent <= 0 {
+				return
+			}
+			child := p.Process
+			p, ok = table.inspect(p.parent)
+			// A parent younger than its child is another process under the number of
+			// one that has ended.
+			if !ok || p.PID == child.PID || p.Start > child.Start || !yield(p) {
+				return
+			}
 		}
-		list = append(list, p)
 	}
-	return list
 }
 
 func programName(path string) string {

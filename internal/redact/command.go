@@ -39,7 +39,8 @@ func (s *scan) command(row, start, end int) {
 	}
 	end = skip(t, end, 16, func(c byte) bool { return isLetter(c) || c == '_' }) // mysqldump, …
 	end = max(end, s.commandEnd[row])
-	last := commandEnd(t, end)
+	last := commandEnd(t, end, p.style == userPass)
+	sure := true // that this is still the same command
 	for i := end; i < last; {
 		arg := skip(t, i, last-i, func(c byte) bool { return isSpace(c) || c == '\\' })
 		argEnd := argumentEnd(t, arg, last)
@@ -48,7 +49,8 @@ func (s *scan) command(row, start, end int) {
 		}
 		switch p.style {
 		case userPass:
-			s.curlArgument(arg, argEnd, last)
+			sure = sure && (arg == i || strings.IndexByte(t[i:arg], '\n') < 0 || continued(t, i+strings.IndexByte(t[i:arg], '\n')))
+			s.curlArgument(arg, argEnd, last, sure)
 		case attached:
 			if v := arg + len(p.flag); argEnd > v+2 && strings.HasPrefix(t[arg:], p.flag) {
 				s.password(v, argEnd)
@@ -67,14 +69,15 @@ func (s *scan) command(row, start, end int) {
 }
 
 // commandEnd returns where the command with its arguments from i on ends: at the
-// line's end unless it is continued, or at the next command.
-func commandEnd(t string, i int) int {
-	const lines = 6
+// line's end unless it is continued there (or anyway, if it is read on), or at
+// the next command.
+func commandEnd(t string, i int, readOn bool) int {
+	const lines = 12
 	seen := 0
 	for ; i < len(t); i++ {
 		switch t[i] {
 		case '\n':
-			if seen++; seen == lines || i == 0 || t[i-1] != '\\' && !(i > 1 && t[i-1] == '\r' && t[i-2] == '\\') {
+			if seen++; seen == lines || !readOn && !continued(t, i) {
 				return i
 			}
 		case '|', '&':
@@ -84,6 +87,11 @@ func commandEnd(t string, i int) int {
 		}
 	}
 	return i
+}
+
+// continued reports whether a backslash stands before the line end t[i].
+func continued(t string, i int) bool {
+	return strings.HasSuffix(strings.TrimSuffix(t[:i], "\r"), "\\")
 }
 
 // argumentEnd returns where the argument at i ends: at white space outside
@@ -128,7 +136,9 @@ func unquote(t string, start, end int) (int, int) {
 }
 
 // curlArgument looks at one argument of curl: -u user:password and -H "X-Key: v".
-func (s *scan) curlArgument(arg, argEnd, last int) {
+// If it is not sure to be one of curl's, user:password must not be two words, as
+// user:group is.
+func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
 	t := s.text
 	value, valueEnd := argEnd, argEnd
 	flag := t[arg:argEnd]
@@ -149,7 +159,7 @@ func (s *scan) curlArgument(arg, argEnd, last int) {
 		}
 		if name == "-H" || name == "--header" {
 			s.curlHeader(value, valueEnd)
-		} else {
+		} else if v := t[value:valueEnd]; sure || len(v) > longestReference || !isName(v) && strangest(v).halfBits >= 6 {
 			s.curlUser(value, valueEnd)
 		}
 		return

@@ -22,7 +22,11 @@ func (s *scan) authorization(start, end int) {
 		return
 	}
 	i = skip(t, i, 2, func(c byte) bool { return strings.IndexByte(":=>,", c) >= 0 })
+	list := t[i-1] == ','
 	i = skip(t, i, 8, isBlank)
+	if list && (i == len(t) || !isQuote(t[i])) {
+		return
+	}
 	i = skip(t, i, 4, func(c byte) bool { return isQuote(c) || c == '\\' || c == 'f' || c == 'b' })
 	word := skip(t, i, 32, func(c byte) bool { return isAlnum(c) || c == '-' })
 	blank := skip(t, word, 4, isBlank)

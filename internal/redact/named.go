@@ -151,6 +151,11 @@ func (n *naming) findSign() bool {
 		n.sign, width = signEqual, skip(t, j, 3, func(c byte) bool { return c == '=' || c == '!' })-j
 	case hasFold(rest, "=>") || hasFold(rest, ":=") || hasFold(rest, "?="):
 		n.sign, width = signAssign, 2
+	case hasFold(rest, "||") || hasFold(rest, "??"): // the default of a variable
+		if v := skip(t, j+2, 4, isBlank); v == len(t) || !isQuote(t[v]) {
+			return false
+		}
+		n.sign, width = signAssign, 2
 	case hasFold(rest, ":-") && n.start >= 2 && t[n.start-2:n.start] == "${":
 		n.sign, width = signAssign, 2
 	case hasFold(rest, "::"):
@@ -159,8 +164,8 @@ func (n *naming) findSign() bool {
 		n.sign = signAssign
 	case rest[0] == ':':
 		n.sign = signColon
-		if n.start > 0 && t[n.start-1] == '/' { // the end of a path
-			return false
+		if n.start > 0 && (t[n.start-1] == '/' || t[n.start-1] == ':' && j+1 < len(t) && !isSpace(t[j+1])) {
+			return false // the end of a path, or a:password:b
 		}
 	case rest[0] == '>' && j == n.end && n.start > 0 && t[n.start-1] == '<':
 		n.sign = signTag
@@ -262,8 +267,9 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 		start += 2
 	}
 	end = quotedEnd(t, start, t[i:open+1])
-	if end < 0 { // the quote is never closed
-		return start, unquotedEnd(t, start), false
+	if end < 0 { // the quote is never closed, or by another one
+		end = skip(t, start, len(t), func(c byte) bool { return !isSpace(c) })
+		return start, start + len(strings.TrimRight(t[start:end], "\"'`.,;:)")), false
 	}
 	return start, end, true
 }

@@ -103,8 +103,9 @@ func isMasked(v string) bool {
 // isVariable reports whether v is a variable of a shell or a configuration file:
 // $VAR, ${VAR}, $(command), %VAR%, $env:VAR, $object->field.
 func isVariable(v string) bool {
-	if v[0] == '%' {
-		return len(v) <= 3 || strings.HasPrefix(v, "%(") || v[len(v)-1] == '%' && isIdentifierText(v[1:len(v)-1])
+	if v[0] == '%' && len(v) > 1 {
+		verb := strings.IndexByte("svqdxTw", v[1]) >= 0 && (len(v) == 2 || !isAlnum(v[2]))
+		return verb || v[1] == '(' || v[len(v)-1] == '%' && isIdentifierText(v[1:len(v)-1])
 	}
 	if v[0] != '$' || len(v) == 1 {
 		return false

@@ -6,18 +6,25 @@ import "strings"
 type stretch struct {
 	start, end int // bytes in the word
 	halfBits   int // evidence that it is random, in half bits; 0 for none
-	word       int // bytes of the word
 }
 
 // longestJudged bounds how much of a word is read where only a verdict counts.
 const longestJudged = 512
 
-// strange reports whether the stretch is a secret: most of the word with some
-// evidence, or a long part of it with much.
-func (r stretch) strange(some, much int) bool {
+// strange reports whether the stretch of word is a secret: most of the word with
+// some evidence, or a long part of it with much. The longer it is, the more
+// evidence a random one has; names with many joints or without a digit need more.
+func (r stretch) strange(word string, some, much int) bool {
 	const long = 18
 	n := r.end - r.start
-	return r.halfBits >= some && 4*n >= 3*r.word || r.halfBits >= much && n >= long
+	part := word[r.start:r.end]
+	if !strings.ContainsAny(part, "0123456789") {
+		some += 8
+	}
+	joints := strings.Count(part, "-") + strings.Count(part, ".") + strings.Count(part, "_")
+	margin := 5 * max(0, joints-1-n/16)
+	return 4*n >= 3*len(word) && r.halfBits >= max(some, n-4)+margin ||
+		n >= long && r.halfBits >= max(much, n)+margin
 }
 
 // Evidence in half bits, beside that of bigrams: what random text has more often
@@ -26,6 +33,7 @@ const (
 	evidenceDigit     = 3  // a digit after a letter
 	evidenceAfter     = 4  // a letter after a digit
 	evidenceHump      = 4  // a capital after a small letter
+	evidenceNext      = -3 // a letter after its neighbour in the alphabet
 	evidencePath      = -5 // a slash
 	evidenceSeparator = -4 // a dot, a hyphen, …
 )
@@ -36,7 +44,7 @@ const (
 // random but public is passed over: UUIDs, runs of hexadecimal digits and what
 // public lists.
 func strangest(word string) stretch {
-	best := stretch{word: len(word)}
+	var best stretch
 	start, sum, run := 0, 0, 0
 	neutral := false
 	for i := 0; i < len(word); i++ {
@@ -80,6 +88,8 @@ func evidence(p, c byte) int {
 		return evidenceAfter
 	case isUpper(c) && !isUpper(p):
 		return evidenceHump
+	case c-p == 1 || p-c == 1:
+		return evidenceNext
 	}
 	return int(bigrams[26*int(p|0x20-'a')+int(c|0x20-'a')]) - 'K'
 }

@@ -44,8 +44,9 @@ func isName(v string) bool {
 func valueAfter(t string, i, reach int) (int, bool) {
 	i = skip(t, i, reach, func(c byte) bool { return isWord(c) || c == '.' || c == '-' || isBlank(c) })
 	i = skip(t, i, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '\\' })
-	sign := skip(t, i, 3, func(c byte) bool { return strings.IndexByte("=:>|?,", c) >= 0 })
-	if sign == i || t[i:sign] == "|" || t[i:sign] == "?" {
+	sign := skip(t, i, 4, func(c byte) bool { return strings.IndexByte("=:>|?,", c) >= 0 })
+	switch t[i:sign] {
+	case "", "|", "?", "::", ":::":
 		return 0, false
 	}
 	return skip(t, sign, 6, func(c byte) bool { return isSpace(c) || isQuote(c) || c == '=' || c == '\\' }), true
@@ -68,10 +69,13 @@ func (s *scan) randomNamed(_, end int) {
 		return isWord(c) || c == '.' || c == '-' || c == '=' || c == '+' || c == '/'
 	})
 	v := strings.TrimRight(s.text[start:last], ".")
-	if len(v) < shortest || isDigest(v) {
+	if len(v) < shortest || isDigest(v) || last < len(s.text) && strings.IndexByte("([{", s.text[last]) >= 0 {
 		return
 	}
-	needed := 6 // half bits
+	needed := min(max(len(v)-6, 6), 24) // half bits
+	if !strings.ContainsAny(v, "0123456789") {
+		needed = max(needed, 16)
+	}
 	if strings.Contains(v, "/") && strings.ContainsAny(v, "._-") || strings.Contains(s.text[end:start], "\n") {
 		needed = 24 // a path, or the beginning of the next line
 	}
@@ -84,7 +88,7 @@ func (s *scan) randomNamed(_, end int) {
 // isDigest reports whether v is a UUID or as long as a Git or SHA-256 hash in
 // hexadecimal: more often a key of a map than a key to a door.
 func isDigest(v string) bool {
-	return isUUID(v) || (len(v) == 40 || len(v) == 64) && allHex(v)
+	return isUUID(v) || (len(v) == 40 || len(v) == 64) && allHex(v) && (v == strings.ToLower(v) || v == strings.ToUpper(v))
 }
 
 func allHex(v string) bool {

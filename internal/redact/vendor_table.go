@@ -68,7 +68,7 @@ var vendors = [...]vendor{
 	{"linkedin_client_secret", "linked-in", "a16"},
 	{"looker_client_id", "looker", "a20"},
 	{"looker_client_secret", "looker", "a24"},
-	{"mailchimp_api_key", "mailchimp", "X32'-us'd2"},
+	{"mailchimp_api_key", "mailchimp", "X32'-'a4"},
 	{"mailgun_key", "mailgun", "'key-'X32"},
 	{"mailgun_key", "mailgun", "'pubkey-'X32"},
 	{"mailgun_signing_key", "mailgun", "a32'-'a8'-'a8"},

@@ -48,7 +48,7 @@ func (s *scan) longWord(start, end int) {
 		return
 	}
 	r := strangest(word)
-	if l.bits < 4 && !r.strange(12, 20) || l.bits >= 4 && !r.strange(16, 24) {
+	if l.bits < 4 && !r.strange(word, 12, 20) || l.bits >= 4 && !r.strange(word, 16, 28) {
 		return
 	}
 	from, to := r.whole(word)

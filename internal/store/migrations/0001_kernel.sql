@@ -68,6 +68,7 @@ CREATE TABLE projects (
     origin_url TEXT,
     created_at INTEGER NOT NULL
 );
+CREATE INDEX projects_by_root ON projects (root) WHERE root IS NOT NULL;
 
 CREATE TABLE project_aliases (
     alias      TEXT PRIMARY KEY,

@@ -1,17 +1,18 @@
 -- Observations: what happened, captured by hooks.
 
-CREATE TABLE prompts (
+-- What users typed and agents answered. Its words stand in the row beside it; read
+-- prompts with them through the view `prompts`.
+CREATE TABLE prompt_rows (
     id                INTEGER PRIMARY KEY AUTOINCREMENT,
-    session_id        TEXT NOT NULL REFERENCES sessions (id),
+    session_key       INTEGER NOT NULL REFERENCES sessions (key),
     timestamp         INTEGER NOT NULL,
     source            TEXT NOT NULL CHECK (source IN ('user', 'agent')),
-    content           TEXT NOT NULL,
     harness_prompt_id TEXT,
     agent_id          TEXT,
     source_uuid       TEXT
 );
-CREATE INDEX prompts_by_session ON prompts (session_id, timestamp);
-CREATE INDEX prompts_by_line ON prompts (source_uuid) WHERE source_uuid IS NOT NULL;
+CREATE INDEX prompt_rows_by_session ON prompt_rows (session_key, timestamp);
+CREATE INDEX prompt_rows_by_line ON prompt_rows (source_uuid) WHERE source_uuid IS NOT NULL;
 
 -- The rows themselves, compact: session and project by key. Read them through
 -- the view `observations`.
@@ -20,7 +21,7 @@ CREATE TABLE observation_rows (
     timestamp         INTEGER NOT NULL,
     session_key       INTEGER NOT NULL REFERENCES sessions (key),
     project_key       INTEGER NOT NULL REFERENCES projects (key),
-    prompt_id         INTEGER REFERENCES prompts (id) ON DELETE SET NULL,
+    prompt_id         INTEGER REFERENCES prompt_rows (id) ON DELETE SET NULL,
     obs_type          TEXT NOT NULL,
     source_event      TEXT NOT NULL,
     tool_name         TEXT,
@@ -41,6 +42,8 @@ CREATE INDEX observation_rows_by_type ON observation_rows (project_key, obs_type
 CREATE INDEX observation_rows_by_path ON observation_rows (project_key, path_key, timestamp)
     WHERE path_key IS NOT NULL;
 CREATE INDEX observation_rows_by_prompt ON observation_rows (prompt_id) WHERE prompt_id IS NOT NULL;
+CREATE UNIQUE INDEX observation_rows_of_prompt ON observation_rows (prompt_id)
+    WHERE obs_type IN ('user_prompt', 'agent_message');
 CREATE INDEX observation_rows_pinned ON observation_rows (timestamp) WHERE is_pinned = 1;
 
 CREATE VIEW observations AS
@@ -50,6 +53,13 @@ SELECT o.id, o.timestamp, s.id AS session_id, p.id AS project_id, o.prompt_id, o
 FROM observation_rows o
 JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key;
+
+CREATE VIEW prompts AS
+SELECT p.id, s.id AS session_id, p.timestamp, p.source, o.content,
+       p.harness_prompt_id, p.agent_id, p.source_uuid
+FROM prompt_rows p
+JOIN sessions s ON s.key = p.session_key
+JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type IN ('user_prompt', 'agent_message');
 
 -- Searchable words of a row (contract observations §8.1): parts holds its text
 -- with identifiers split, wholes the identifiers that were torn apart.

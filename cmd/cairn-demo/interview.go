@@ -1,0 +1,268 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// plan is where the six questions begin; each later one follows from the answers
+// before it.
+type plan struct {
+	problem string           // what the first question is about, in words
+	queries []map[string]any // arguments of search, tried in turn until one finds something
+	serve   []string         // arguments of cairn serve
+}
+
+// interview is one run through the six questions.
+type interview struct {
+	*demo
+	agent  *agent
+	failed row    // what the search found
+	file   string // that was changed next
+}
+
+// interview asks a cairn server in dir the six questions of its MCP tools.
+func (d *demo) interview(ctx context.Context, dir string, p plan) (err error) {
+	d.heading("The agent asks over MCP: six tools, each question from the answer before")
+	if err := d.flush(); err != nil {
+		return err
+	}
+	a, err := d.home.newAgent(ctx, dir, p.serve...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := a.close(); err == nil && cerr != nil {
+			err = fmt.Errorf("cairn serve ended badly: %w", cerr)
+		}
+	}()
+	i := &interview{demo: d, agent: a}
+	for _, question := range []func(context.Context) error{
+		func(ctx context.Context) error { return i.search(ctx, p) },
+		i.observation, i.timeline, i.trace, i.history, i.recent,
+	} {
+		if err := errors.Join(question(ctx), d.flush()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask puts a question in words, calls the tool and says what it cost.
+func (i *interview) ask(ctx context.Context, question, tool string, args map[string]any, into any) error {
+	took, err := i.agent.ask(ctx, tool, args, into)
+	if err != nil {
+		return err
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		list = append(list, fmt.Sprintf("%s=%v", name, args[name]))
+	}
+	i.line("%s", i.bold(question))
+	i.line("  %s", i.dim(oneLine(i.home.short(tool+"("+strings.Join(list, ", ")+")  "+milliseconds(took)), columns-2)))
+	return nil
+}
+
+func (i *interview) search(ctx context.Context, p plan) error {
+	var hits []row
+	for _, q := range p.queries {
+		hits = nil
+		if err := i.ask(ctx, "Has "+p.problem+" been seen before?", "search", q, &hits); err != nil {
+			return err
+		}
+		if len(hits) > 0 {
+			break
+		}
+		i.line("  nothing\n")
+	}
+	if len(hits) == 0 {
+		return errors.New("search found nothing to go on with")
+	}
+	for _, h := range hits {
+		i.row("  ", h)
+	}
+	i.blank()
+	i.failed = slices.MinFunc(hits, func(a, b row) int { return int(a.ID - b.ID) })
+	return nil
+}
+
+func (i *interview) observation(ctx context.Context) error {
+	var rows []row
+	question := fmt.Sprintf("What exactly happened the first time, in #%d?", i.failed.ID)
+	if err := i.ask(ctx, question, "get_observations", map[string]any{"ids": []int64{i.failed.ID}}, &rows); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		i.failed = r
+		i.line("  session %s of %s, %s%s", firstPart(r.SessionID), r.Project, r.ObsType, facts(r.Metadata))
+		i.block("  │ ", i.home.short(r.Content), 9)
+	}
+	i.blank()
+	return nil
+}
+
+func (i *interview) timeline(ctx context.Context) error {
+	var t timeline
+	args := map[string]any{"anchor": i.failed.ID, "before": 3, "after": 5}
+	if err := i.ask(ctx, "What led to it, and what was done then?", "timeline", args, &t); err != nil {
+		return err
+	}
+	for _, r := range t.Before {
+		i.row("  ", r)
+	}
+	i.row("▸ ", t.Anchor)
+	for _, r := range t.After {
+		i.row("  ", r)
+		if i.file == "" && (r.ObsType == "file_edit" || r.ObsType == "file_write") {
+			i.file = r.FilePath
+		}
+	}
+	i.blank()
+	return nil
+}
+
+// maxPrompts is how much of a long session is shown.
+const maxPrompts = 8
+
+func (i *interview) trace(ctx context.Context) error {
+	var t trace
+	args := map[string]any{"session_id": i.failed.SessionID}
+	if err := i.ask(ctx, "How did that session go on the whole?", "session_trace", args, &t); err != nil {
+		return err
+	}
+	for n, p := range t.Prompts {
+		for _, r := range p.Observations {
+			if i.file == "" && r.FilePath != "" {
+				i.file = r.FilePath
+			}
+		}
+		switch {
+		case n == maxPrompts:
+			i.line("  … %d more", len(t.Prompts)-n)
+		case n > maxPrompts:
+		default:
+			i.prompt(p.Source, p.Content, p.Observations)
+		}
+	}
+	var came []string
+	if f := t.Summary.Fixed; len(f) > 0 {
+		came = append(came, "fixed "+f[0])
+	}
+	if c := t.Summary.Commits; len(c) > 0 {
+		came = append(came, "committed "+c[0].Hash+" "+c[0].Message)
+	}
+	if f := t.Summary.Failing; len(f) > 0 {
+		came = append(came, "left failing "+f[0])
+	}
+	if len(came) > 0 {
+		i.block("  ", "digest: "+i.home.short(strings.Join(came, "; ")), 3)
+	}
+	i.blank()
+	return nil
+}
+
+// prompt shows what was said and what was done because of it.
+func (i *interview) prompt(source, text string, rows []row) {
+	var kinds []string
+	count := map[string]int{}
+	for _, r := range rows {
+		if count[r.ObsType]++; count[r.ObsType] == 1 {
+			kinds = append(kinds, r.ObsType)
+		}
+	}
+	for n, k := range kinds {
+		if count[k] > 1 {
+			kinds[n] = fmt.Sprintf("%s ×%d", k, count[k])
+		}
+	}
+	if text == "" {
+		i.line("  %-7s%s", source, oneLine(strings.Join(kinds, ", "), columns-9))
+		return
+	}
+	i.line("  %-7s%s", source, quote(i.home.short(text), columns-9))
+	if len(kinds) > 0 {
+		i.line("         → %s", oneLine(strings.Join(kinds, ", "), columns-11))
+	}
+}
+
+func (i *interview) history(ctx context.Context) error {
+	if i.file == "" {
+		i.line("%s\n  no file was touched around it\n", i.bold("Who touched the file?"))
+		return nil
+	}
+	var h history
+	name := i.file[strings.LastIndexAny(i.file, `/\`)+1:]
+	args := map[string]any{"file_path": i.file}
+	if err := i.ask(ctx, "Who touched "+name+", and why?", "file_history", args, &h); err != nil {
+		return err
+	}
+	if len(h.Sessions) == 0 {
+		i.line("  no session")
+	}
+	for _, s := range h.Sessions {
+		var touches []string
+		for _, t := range s.Touches {
+			touches = append(touches, fmt.Sprintf("#%d %s", t.ID, t.ObsType))
+		}
+		i.line("  %s  %s", firstPart(s.SessionID), quote(i.home.short(s.Intent), columns-12))
+		i.line("            %s", oneLine(strings.Join(touches, ", "), columns-12))
+	}
+	i.blank()
+	return nil
+}
+
+func (i *interview) recent(ctx context.Context) error {
+	var rows []row
+	if err := i.ask(ctx, "And where do things stand now?", "recent_context", map[string]any{"limit": 8}, &rows); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		i.row(fmt.Sprintf("  %.2f ", r.Score), r)
+	}
+	return nil
+}
+
+// row shows an observation on one line: what it is about and when it was.
+func (d *demo) row(lead string, r row) {
+	text := r.Content
+	if text == "" {
+		text = r.Preview
+	}
+	label := fmt.Sprintf("%s%-6s %s  %-13s ", lead, fmt.Sprintf("#%d", r.ID), clock(r.Timestamp), r.ObsType)
+	text = oneLine(d.home.short(text), columns-len([]rune(label)))
+	if strings.HasPrefix(lead, "▸") {
+		text = d.bold(text)
+	}
+	d.line("%s%s", label, text)
+}
+
+// clock is the time of day, or the date of what is older.
+func clock(at int64) string {
+	t := time.Unix(at, 0)
+	if time.Since(t) < 12*time.Hour {
+		return t.Format("15:04")
+	}
+	return t.Format("Jan 02")
+}
+
+// facts are those parts of an observation's metadata that say something short.
+func facts(metadata map[string]any) string {
+	var b strings.Builder
+	for _, name := range []string{"exit_code", "duration_ms", "description"} {
+		if v, ok := metadata[name]; ok {
+			fmt.Fprintf(&b, ", %s %s", strings.ReplaceAll(name, "_", " "), oneLine(fmt.Sprint(v), 60))
+		}
+	}
+	return b.String()
+}
+
+// firstPart of a session id is enough to tell sessions apart here.
+func firstPart(id string) string {
+	first, _, _ := strings.Cut(id, "-")
+	return oneLine(first, 12)
+}

@@ -1,0 +1,104 @@
+package harness
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"cairn/internal/fault"
+)
+
+func TestReadPayloadReadsEverything(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, firstPiece - 1, firstPiece, firstPiece + 1, 3*firstPiece - 1, 3 * firstPiece, 2*maxPiece + 7} {
+		want := bytes.Repeat([]byte("0123456"), size/7+1)[:size]
+		for name, r := range map[string]io.Reader{
+			"at once": bytes.NewReader(want), "by halves": iotest.HalfReader(bytes.NewReader(want)),
+			"with the end": iotest.DataErrReader(bytes.NewReader(want)),
+		} {
+			got, err := ReadPayload(r)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes %s: %d bytes, %v", size, name, len(got), err)
+			}
+		}
+	}
+}
+
+func TestReadPayloadReportsABrokenReader(t *testing.T) {
+	t.Parallel()
+	broken := io.MultiReader(strings.NewReader("{"), iotest.ErrReader(iotest.ErrTimeout))
+	if _, err := ReadPayload(broken); !fault.HasCode(err, "unreadable_payload") || !errors.Is(err, iotest.ErrTimeout) {
+		t.Errorf("got %v", err)
+	}
+}
+
+const hookChild = "CAIRN_TEST_HOOK_CHILD"
+
+// TestHookChild is the process that the next test measures. It tells the most
+// memory it had, in the words of Linux.
+func TestHookChild(t *testing.T) {
+	if os.Getenv(hookChild) == "" {
+		t.Skip("only as a child")
+	}
+	payload, err := ReadPayload(os.Stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Hook(payload, "auto"); err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("this system does not tell the memory of a process")
+	}
+	if _, err := os.Stdout.Write(status); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func peakMemory(status []byte) (int64, bool) {
+	_, rest, found := bytes.Cut(status, []byte("VmHWM:"))
+	number, _, _ := bytes.Cut(rest, []byte("kB"))
+	kib, err := strconv.ParseInt(string(bytes.TrimSpace(number)), 10, 64)
+	return kib << 10, found && err == nil
+}
+
+// A payload of 50 MB takes at most twice its size and 64 MiB (observations §13).
+func TestHookHoldsItsMemoryBound(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("feeds 50 MB to child processes")
+	}
+	const size = 50_000_000
+	head := `{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":`
+	fill := func(part string, share int) string { return strings.Repeat(part, size/share/len(part)) }
+	for name, body := range map[string]string{
+		"file":      `"Write","tool_input":{"file_path":"/k/a","content":"` + fill("x", 1) + `"}}`,
+		"output":    `"Bash","tool_input":{"command":"` + fill(`\u00e9`, 4) + `","description":"` + fill("é", 4) + `"},"tool_response":{"stdout":"` + fill(`a\n`, 4) + `","stderr":"` + fill("\xff", 4) + `"}}`,
+		"arguments": `"mcp__a__b","tool_input":{"x":0` + fill(`,"k":[1,{}]`, 1) + `}}`,
+		"values":    `"mcp__a__b","tool_input":{"k":[0` + fill(`,[]`, 1) + `]}}`,
+	} {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHookChild$")
+		child.Env = append(os.Environ(), hookChild+"=1")
+		child.Stdin = strings.NewReader(head + body)
+		out, err := child.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		peak, ok := peakMemory(out)
+		if !ok {
+			t.Skip("this system does not tell the memory of a child")
+		}
+		bytes := int64(len(head) + len(body))
+		t.Logf("%s: %d MB for %d MB", name, peak/1e6, bytes/1e6)
+		if limit := 2*bytes + 64<<20; peak > limit {
+			t.Errorf("%s: %d bytes, over %d", name, peak, limit)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cairn/internal/fault"
+	"cairn/internal/mcp"
+)
+
+// update is set by go test -update; flags have to be registered before TestMain.
+var update = flag.Bool("update", false, "write the golden files of testdata")
+
+// TestWireStaysAsItIs compares what goes over standard input and output, byte
+// by byte, with testdata/*.jsonl: lines "> " are sent one after the other, lines
+// "< " are the answers.
+func TestWireStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, script := range scripts {
+		t.Run(filepath.Base(script), func(t *testing.T) {
+			t.Parallel()
+			want, err := os.ReadFile(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := play(t, want)
+			if *update {
+				if err := os.WriteFile(script, got, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("the wire changed (go test -update accepts it)\ngot:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// play sends the lines of a script and returns it with the answers given now.
+func play(t *testing.T, script []byte) []byte {
+	t.Helper()
+	o := echoing()
+	o.Search = func(context.Context, mcp.SearchArgs) (any, error) {
+		return []map[string]any{{
+			"id": 42, "timestamp": 1707400000, "obs_type": "command_error", "content_preview": "cargo test: a < b && c",
+			"file_path": nil, "session_id": "s-1", "project": "app", "is_pinned": false,
+		}}, nil
+	}
+	o.Timeline = func(context.Context, mcp.TimelineArgs) (any, error) {
+		return nil, fault.New(fault.NotFound, "observation_not_found", "anchor observation not found")
+	}
+	o.SessionTrace = func(context.Context, mcp.TraceArgs) (any, error) {
+		return nil, fault.New(fault.Unavailable, "locked", "database is locked")
+	}
+	r := connectRaw(t.Context(), t, newServer(t, mcp.Config{
+		Instructions: "Search before you ask.",
+		Tools:        mcp.ObservationTools(o),
+		Context:      func(context.Context, mcp.Scope) (string, error) { return "# cairn context\n", nil },
+	}))
+	var out bytes.Buffer
+	for line := range strings.Lines(string(script)) {
+		if strings.HasPrefix(line, "<") {
+			continue
+		}
+		out.WriteString(line)
+		message, sent := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "> ")
+		if !sent {
+			continue
+		}
+		r.send(message)
+		if !strings.HasPrefix(message, `{"jsonrpc":"2.0","method":`) { // a notification has no answer
+			out.WriteString("< " + r.read() + "\n")
+		}
+	}
+	if rest, err := r.end(); err != nil || len(rest) != 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+	return out.Bytes()
+}
+
+func TestGoldenAnswersAreJSON(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		data, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers := 0
+		for line := range strings.Lines(string(data)) {
+			if answer, ok := strings.CutPrefix(line, "< "); ok {
+				answers++
+				if !json.Valid([]byte(answer)) {
+					t.Errorf("%s: %s", script, answer)
+				}
+			}
+		}
+		if answers == 0 {
+			t.Errorf("%s holds no answers: run go test -update", script)
+		}
+	}
+}

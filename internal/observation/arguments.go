@@ -1,0 +1,130 @@
+package observation
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"cairn/internal/redact"
+)
+
+// mcp fills in the row of an MCP call.
+func (d *drafter) mcp(c *Call) {
+	d.Type = typeMCP
+	d.set("server", c.Server, maxFact)
+	d.set("method", c.Method, maxFact)
+	server, _ := d.Meta["server"].(string)
+	method, _ := d.Meta["method"].(string)
+	d.Content = strings.Trim(server+"."+method, ".")
+	args := d.arguments(c.Args)
+	if len(args) == 0 {
+		return
+	}
+	params := make(map[string]string, len(args))
+	room := maxParams
+	for _, a := range args {
+		if room -= utf8.RuneCountInString(a.Name); room <= 0 {
+			break
+		}
+		value := cutRunes(a.Value, min(maxParam, room))
+		room -= utf8.RuneCountInString(value)
+		params[a.Name] = value
+	}
+	d.put("params", params)
+	d.Content = d.head(d.Content+" "+objectText(args), maxMCP)
+}
+
+// arguments returns as many of an MCP call's arguments as a row can show, each
+// value cut to what the content can show. They are redacted together and with
+// their structure, for a name, or another argument, may be what tells a secret.
+func (d *drafter) arguments(args []Arg) []Arg {
+	var out []Arg
+	named := map[string]any{}
+	for size := 0; len(out) < len(args) && size < maxParams; {
+		a := args[len(out)]
+		a.Name, a.Value = clean(cutRunes(a.Name, maxFact)), clean(cutRunes(a.Value, maxMCP+redactMargin))
+		out = append(out, a)
+		named[a.Name] = structure(a.Value)
+		size += 1 + utf8.RuneCountInString(a.Name) + min(utf8.RuneCountInString(a.Value), maxMCP)
+	}
+	redacted, changed := d.filter.Value(named)
+	d.changed = d.changed || changed
+	for i, a := range out {
+		if changed {
+			a = d.redactedArgument(a, redacted)
+		}
+		out[i] = Arg{a.Name, cutRunes(a.Value, maxMCP)}
+	}
+	return out
+}
+
+// redactedArgument reads an argument back from the redacted ones. One whose name
+// was redacted itself is no longer among them under that name.
+func (d *drafter) redactedArgument(a Arg, redacted any) Arg {
+	values, _ := redacted.(map[string]any)
+	v, ok := values[a.Name]
+	if !ok {
+		return Arg{d.head(a.Name, maxFact), d.head(a.Value, maxMCP)}
+	}
+	text, ok := v.(string)
+	if !ok {
+		var err error
+		if text, err = compactJSON(v); err != nil {
+			text = redact.Mark
+		}
+	}
+	return Arg{a.Name, text}
+}
+
+// structure is the JSON object or array that a text holds, else the text.
+func structure(s string) any {
+	if s == "" || s[0] != '{' && s[0] != '[' {
+		return s
+	}
+	var v any
+	dec := json.NewDecoder(strings.NewReader(s))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil || dec.More() {
+		return s
+	}
+	return v
+}
+
+// objectText writes arguments as one compact JSON object, in their order, for
+// people to read: what looks like JSON already is not quoted again.
+func objectText(args []Arg) string {
+	b := []byte{'{'}
+	for i, a := range args {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendQuoted(b, a.Name), ':')
+		if isJSONLike(a.Value) {
+			b = append(b, a.Value...)
+		} else {
+			b = appendQuoted(b, a.Value)
+		}
+	}
+	return string(append(b, '}'))
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	text, err := compactJSON(s)
+	if err != nil {
+		text = s
+	}
+	return append(b, text...)
+}
+
+// isJSONLike tells what an adapter wrote as JSON, cut or not, from most strings.
+func isJSONLike(s string) bool {
+	switch {
+	case s == "":
+		return false
+	case s[0] == '{':
+		return true
+	case s[0] == '[':
+		return len(s) > 1 && strings.IndexByte(`{["]-0123456789`, s[1]) >= 0
+	}
+	return s[0] != '"' && len(s) <= 32 && json.Valid([]byte(s))
+}
