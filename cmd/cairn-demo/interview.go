@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,14 +9,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // plan is where the six questions begin; each later one follows from the answers
 // before it.
 type plan struct {
-	problem string           // what the first question is about, in words
-	queries []map[string]any // arguments of search, tried in turn until one finds something
-	serve   []string         // arguments of cairn serve
+	question string           // the first one, in words
+	queries  []map[string]any // arguments of search, tried in turn until one finds something
+	oldest   bool             // go on with the oldest hit, not with the newest
+	serve    []string         // arguments of cairn serve
+
+	lastQuestion string         // one more, about all projects; "" for none
+	lastQuery    map[string]any // its arguments of search
 }
 
 // interview is one run through the six questions.
@@ -23,6 +29,7 @@ type interview struct {
 	*demo
 	agent  *agent
 	failed row    // what the search found
+	first  string // the question about it
 	file   string // that was changed next
 }
 
@@ -45,6 +52,7 @@ func (d *demo) interview(ctx context.Context, dir string, p plan) (err error) {
 	for _, question := range []func(context.Context) error{
 		func(ctx context.Context) error { return i.search(ctx, p) },
 		i.observation, i.timeline, i.trace, i.history, i.recent,
+		func(ctx context.Context) error { return i.elsewhere(ctx, p) },
 	} {
 		if err := errors.Join(question(ctx), d.flush()); err != nil {
 			return err
@@ -72,7 +80,7 @@ func (i *interview) search(ctx context.Context, p plan) error {
 	var hits []row
 	for _, q := range p.queries {
 		hits = nil
-		if err := i.ask(ctx, "Has "+p.problem+" been seen before?", "search", q, &hits); err != nil {
+		if err := i.ask(ctx, p.question, "search", q, &hits); err != nil {
 			return err
 		}
 		if len(hits) > 0 {
@@ -87,19 +95,22 @@ func (i *interview) search(ctx context.Context, p plan) error {
 		i.row("  ", h)
 	}
 	i.blank()
-	i.failed = slices.MinFunc(hits, func(a, b row) int { return int(a.ID - b.ID) })
+	slices.SortFunc(hits, func(a, b row) int { return cmp.Or(cmp.Compare(a.Timestamp, b.Timestamp), cmp.Compare(a.ID, b.ID)) })
+	i.failed, i.first = hits[len(hits)-1], "What exactly happened in #%d?"
+	if p.oldest {
+		i.failed, i.first = hits[0], "What exactly happened the first time, in #%d?"
+	}
 	return nil
 }
 
 func (i *interview) observation(ctx context.Context) error {
 	var rows []row
-	question := fmt.Sprintf("What exactly happened the first time, in #%d?", i.failed.ID)
-	if err := i.ask(ctx, question, "get_observations", map[string]any{"ids": []int64{i.failed.ID}}, &rows); err != nil {
+	if err := i.ask(ctx, fmt.Sprintf(i.first, i.failed.ID), "get_observations", map[string]any{"ids": []int64{i.failed.ID}}, &rows); err != nil {
 		return err
 	}
 	for _, r := range rows {
 		i.failed = r
-		i.line("  session %s of %s, %s%s", firstPart(r.SessionID), r.Project, r.ObsType, facts(r.Metadata))
+		i.line("  %s", oneLine(fmt.Sprintf("session %s of %s, %s%s", firstPart(r.SessionID), r.Project, r.ObsType, facts(r.Metadata)), columns-2))
 		i.block("  │ ", i.home.short(r.Content), 9)
 	}
 	i.blank()
@@ -227,13 +238,39 @@ func (i *interview) recent(ctx context.Context) error {
 	return nil
 }
 
+// previewLength is how many characters of a content search gives.
+const previewLength = 120
+
+// elsewhere asks about all projects, if there is something to ask.
+func (i *interview) elsewhere(ctx context.Context, p plan) error {
+	if p.lastQuestion == "" {
+		return nil
+	}
+	i.blank()
+	var hits []row
+	if err := i.ask(ctx, p.lastQuestion, "search", p.lastQuery, &hits); err != nil {
+		return err
+	}
+	for _, h := range hits {
+		i.line("  #%d in %s, session %s, %s", h.ID, h.Project, firstPart(h.SessionID), h.ObsType)
+		if utf8.RuneCountInString(h.Preview) == previewLength {
+			h.Preview += "…"
+		}
+		i.block("  │ ", i.home.short(h.Preview), 0)
+	}
+	return nil
+}
+
 // row shows an observation on one line: what it is about and when it was.
 func (d *demo) row(lead string, r row) {
 	text := r.Content
 	if text == "" {
 		text = r.Preview
 	}
-	label := fmt.Sprintf("%s%-6s %s  %-13s ", lead, fmt.Sprintf("#%d", r.ID), clock(r.Timestamp), r.ObsType)
+	if r.FilePath != "" && strings.HasSuffix(text, r.FilePath) && r.ObsType != "search" {
+		text = cutLeft(d.home.short(r.FilePath), columns-len([]rune(lead))-30)
+	}
+	label := fmt.Sprintf("%s%-6s %s  %-15s ", lead, fmt.Sprintf("#%d", r.ID), clock(r.Timestamp), r.ObsType)
 	text = oneLine(d.home.short(text), columns-len([]rune(label)))
 	if strings.HasPrefix(lead, "▸") {
 		text = d.bold(text)
@@ -253,9 +290,9 @@ func clock(at int64) string {
 // facts are those parts of an observation's metadata that say something short.
 func facts(metadata map[string]any) string {
 	var b strings.Builder
-	for _, name := range []string{"exit_code", "duration_ms", "description"} {
+	for _, name := range []string{"exit_code", "description"} {
 		if v, ok := metadata[name]; ok {
-			fmt.Fprintf(&b, ", %s %s", strings.ReplaceAll(name, "_", " "), oneLine(fmt.Sprint(v), 60))
+			fmt.Fprintf(&b, ", %s: %v", strings.ReplaceAll(name, "_", " "), v)
 		}
 	}
 	return b.String()

@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 	defer func() {
 		switch {
 		case o.keep:
-			s.say("The temporary folder stays: %s", h.dir)
+			s.line("\nThe temporary folder stays: %s", h.dir)
 			err = errors.Join(err, s.flush())
 		default:
 			err = errors.Join(err, os.RemoveAll(h.dir))
@@ -120,12 +120,13 @@ func findProgram(path string) (string, error) {
 // demo is one showing.
 type demo struct {
 	*screen
-	home *home
+	home    *home
+	keySent int // how often the invented key went through the hook
 }
 
 func (d *demo) show(ctx context.Context, o options, getenv func(string) string) error {
-	d.say("cairn remembers what coding agents did and tells the next session. Everything below happens in a " +
-		"temporary home and is done by the real program, one process per hook event.")
+	d.say("cairn remembers what coding agents did and tells the next session. All of this is the real program at " +
+		"work, in a temporary home that is removed at the end.")
 	if o.mine {
 		found, err := d.showMine(ctx, getenv)
 		if err != nil {
@@ -151,8 +152,11 @@ func (d *demo) showInvented(ctx context.Context) error {
 		return err
 	}
 	err := d.interview(ctx, d.home.repos["shop"], plan{
-		problem: "the test that is red",
-		queries: []map[string]any{{"query": "TestRefundWindow", "obs_type": "command_error"}},
+		question:     "Has TestRefundWindow failed before?",
+		queries:      []map[string]any{{"query": "TestRefundWindow", "obs_type": "command_error"}},
+		oldest:       true,
+		lastQuestion: "One more: what was decided about amounts, in whatever project?",
+		lastQuery:    map[string]any{"query": "decision amounts", "obs_type": "user_prompt", "project": "*"},
 	})
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (d *demo) showMine(ctx context.Context, getenv func(string) string) (bool, 
 		return true, err
 	}
 	return true, d.interview(ctx, p.folder(d.home.dir), plan{
-		problem: "a failing test or build",
+		question: "Which test or build failed lately?",
 		queries: []map[string]any{
 			{"query": "test* OR build* OR error*", "obs_type": "command_error", "limit": 5, "orderBy": "blended"},
 			{"query": "test* OR build* OR fix*", "limit": 5, "orderBy": "blended"},

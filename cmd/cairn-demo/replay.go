@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -36,7 +38,7 @@ func (d *demo) replay(ctx context.Context, key string) error {
 	}
 	slices.Sort(took)
 	d.blank()
-	d.say("%d hook calls took %s each in the median and %s at worst, from process start to exit. The store now holds %s.",
+	d.say("%d hook calls, a process each, took %s in the median and %s at worst, from process start to exit. The store now holds %s.",
 		len(took), milliseconds(took[len(took)/2]), milliseconds(took[len(took)-1]), held)
 	return nil
 }
@@ -44,7 +46,7 @@ func (d *demo) replay(ctx context.Context, key string) error {
 func (d *demo) replaySession(ctx context.Context, r recording, values map[string]string) ([]time.Duration, error) {
 	var took []time.Duration
 	var asked string
-	told := 0
+	var told []string // tokens, at the start and after each compaction
 	for i, line := range r.payloads {
 		body, err := fill(line, values)
 		if err != nil {
@@ -55,14 +57,15 @@ func (d *demo) replaySession(ctx context.Context, r recording, values map[string
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
 		took = append(took, t)
+		d.keySent += bytes.Count(body, []byte(values["stripe_key"]))
 		if asked == "" {
 			asked = p.Prompt
 		}
 		if p.Event == "SessionStart" {
-			told += tokens(out)
+			told = append(told, strconv.Itoa(tokens(out)))
 		}
 	}
-	d.line("  %-8s%3d events, told %4d tokens   %s", r.repo, len(r.payloads), told, d.dim(quote(asked, 58)))
+	d.line("  %-8s%3d events, told %7s tokens  %s", r.repo, len(r.payloads), strings.Join(told, "+"), d.dim(quote(asked, 56)))
 	return took, d.flush()
 }
 
@@ -88,14 +91,14 @@ func (d *demo) held(ctx context.Context) (string, error) {
 	}
 	var s struct {
 		Bytes  int64
-		Counts struct{ Observations, Prompts, Sessions, Projects int }
+		Counts struct{ Observations, Sessions, Projects int }
 	}
 	if err := json.Unmarshal(out, &s); err != nil {
 		return "", fmt.Errorf("cairn status: %w", err)
 	}
 	n := s.Counts
-	return fmt.Sprintf("%d observations and %d prompts of %d sessions in %d projects (%.1f MB)",
-		n.Observations, n.Prompts, n.Sessions, n.Projects, float64(s.Bytes)/1e6), nil
+	return fmt.Sprintf("%d observations of %d sessions in %d projects (%.1f MB)",
+		n.Observations, n.Sessions, n.Projects, float64(s.Bytes)/1e6), nil
 }
 
 // newSession starts one more session and shows what it is told.

@@ -80,20 +80,22 @@ func (s *screen) verbatim(text string) {
 }
 
 // wrap breaks a text into lines of at most width characters, between words
-// where that is possible.
+// where that is possible. Its own line ends and indents stay.
 func wrap(text string, width int) []string {
 	var out []string
-	for _, l := range strings.Split(text, "\n") {
-		line := []rune{}
-		for _, word := range strings.Fields(printable(l)) {
+	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
+		l = printable(l)
+		line := []rune(l[:min(len(l)-len(strings.TrimLeft(l, " ")), width/2)])
+		started := false
+		for _, word := range strings.Fields(l) {
 			w := []rune(word)
-			if len(line) > 0 && len(line)+1+len(w) > width {
-				out, line = append(out, string(line)), line[:0]
+			if started && len(line)+1+len(w) > width {
+				out, line, started = append(out, string(line)), line[:0], false
 			}
-			if len(line) > 0 {
+			if started {
 				line = append(line, ' ')
 			}
-			line = append(line, w...)
+			line, started = append(line, w...), true
 			for len(line) > width {
 				out, line = append(out, string(line[:width])), line[width:]
 			}
@@ -110,6 +112,15 @@ func oneLine(text string, n int) string {
 		return string(r[:n-1]) + "…"
 	}
 	return string(r)
+}
+
+// cutLeft is the end of the text, at most n characters; of a path that is the
+// part that tells.
+func cutLeft(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return "…" + string(r[len(r)-n+1:])
+	}
+	return text
 }
 
 func quote(text string, n int) string { return "“" + oneLine(text, n-2) + "”" }

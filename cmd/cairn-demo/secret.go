@@ -20,8 +20,8 @@ func (d *demo) findKey(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	d.say("It was in a prompt, in two commands and in an error message. Searched every byte of %s (%s, %d kB): neither "+
-		"the key nor any %d characters of it are there. Stored instead:", d.home.short(d.home.data), strings.Join(files, ", "), size/1000, keyPart)
+	d.say("It went through the hook %d times: in a prompt, in commands and in an error message. Searched every byte of %s "+
+		"(%s, %d kB): neither the key nor any %d characters of it are there. Stored instead:", d.keySent, d.home.short(d.home.data), strings.Join(files, ", "), size/1000, keyPart)
 	out, err := d.home.output(ctx, d.home.dir, "search", "redacted", "--full")
 	if err != nil {
 		return err
@@ -36,11 +36,9 @@ func (d *demo) findKey(ctx context.Context, key string) error {
 	d.blank()
 	for _, r := range rows {
 		d.line("  %s %s", fmt.Sprintf("#%-4d", r.ID), r.ObsType)
-		var marked strings.Builder
 		for _, l := range wrap(d.home.short(r.Content), columns-4) {
-			fmt.Fprintf(&marked, "    %s\n", strings.ReplaceAll(l, "[REDACTED]", d.red("[REDACTED]")))
+			d.line("    %s", strings.ReplaceAll(l, "[REDACTED]", d.red("[REDACTED]")))
 		}
-		d.line("%s", strings.TrimSuffix(marked.String(), "\n"))
 	}
 	return nil
 }

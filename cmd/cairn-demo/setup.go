@@ -21,13 +21,13 @@ func (d *demo) howToUse(ctx context.Context) error {
 	program := shellWord(d.home.program)
 	d.heading("On your own sessions")
 	d.say("Read what Claude Code still keeps (it deletes transcripts after 30 days), then look around. This writes to ~/.cairn only:")
-	d.blank()
+	d.line("\n  alias cairn=%s", program)
 	for _, c := range []struct{ command, what string }{
-		{program + " import", "old transcripts into the store; importing again adds nothing"},
-		{program + " search 'refund test'", "what happened, in all projects"},
-		{program + " context", "what the next session in this folder would be told"},
+		{"import", "reads old transcripts; importing again adds nothing"},
+		{"search 'failing test'", "finds what happened, in all projects"},
+		{"context", "prints what the next session in this folder would be told"},
 	} {
-		d.line("  %-*s  %s", len(program)+21, c.command, d.dim(c.what))
+		d.line("  cairn %-22s  %s", c.command, d.dim(c.what))
 	}
 	d.blank()
 	d.say("To record from now on, merge this into ~/.claude/settings.json:")

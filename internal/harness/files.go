@@ -27,7 +27,7 @@ func ClaudeProjects(configDir, home string) string {
 // TranscriptFiles finds the transcripts below a folder, sessions' and
 // subagents', at any depth: all *.jsonl files but those which Claude Code writes
 // for purposes of its own. root may also be a file, which is then taken as one
-// whatever its name.
+// whatever its name. The paths begin with root, links in it resolved.
 //
 // They come in the order in which they are best imported: by the time of their
 // first dated line, so that what was copied stands before its copies; then those

@@ -42,7 +42,7 @@ func FuzzHook(f *testing.F) {
 		``, `[]`, `{`, `{"a":"\ud800"}`, byteOrderMark + `{}`, strings.Repeat(`{"a":[`, 600),
 		`{"session_id":"s","cwd":"/k","hook_event_name":"UserPromptSubmit","prompt":"<bash-x>\u0000</bash-x> [Request interrupted by user] y"}`,
 		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"x"},"tool_response":{"stdout":"\udfff","exit_code":1e3}}`,
-		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"a__b","tool_input":{"q":{"z":[1 , "\xff"]},"\u0061":"\u0000"}}`,
+		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"a__b","tool_input":{"q":{"z":[1 , "` + "\xff" + `"]},"\u0061":"\u0000"}}`,
 		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUseFailure","tool_name":"Edit","tool_input":{"edits":[{}]},"error":{"message":"m"}}`,
 		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"AskUserQuestion","tool_input":{"questions":[["a"]]},"tool_response":"Error: Exit code -4"}`,
 		`{"session_id":"s","cwd":"/k","hook_event_name":"Stop","last_assistant_message":["a",{"text":"b"}]}`,

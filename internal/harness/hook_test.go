@@ -258,9 +258,9 @@ func TestHookBoundsMCPArguments(t *testing.T) {
 		t.Errorf("%d arguments", n)
 	}
 	raw := `{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"mcp__a__b","tool_input":` +
-		`{"s":"é\n","o": { "a" : [ 1, "b c" ] } ,"long":"` + strings.Repeat("x", 3*maxArgBytes) + `","list":[` + strings.Repeat("10, ", maxArgBytes) + `0]}}`
+		`{"s":"é\n","o": { "a" : [ 1, "b c` + "\xff\xfe" + `" ] } ,"long":"` + strings.Repeat("x", 3*maxArgBytes) + `","list":[` + strings.Repeat("10, ", maxArgBytes) + `0]}}`
 	args := mustHook(t, []byte(raw)).Calls[0].Args
-	if args[0].Value != "é\n" || args[1].Value != `{"a":[1,"b c"]}` {
+	if args[0].Value != "é\n" || args[1].Value != `{"a":[1,"b c��"]}` {
 		t.Errorf("got %q and %q", args[0].Value, args[1].Value)
 	}
 	for _, a := range args[2:] {

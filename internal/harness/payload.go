@@ -3,6 +3,7 @@ package harness
 import (
 	"errors"
 	"io"
+	"runtime"
 
 	"cairn/internal/fault"
 )
@@ -41,6 +42,9 @@ func ReadPayload(r io.Reader) ([]byte, error) {
 	for i, piece := range pieces {
 		whole = append(whole, piece...)
 		pieces[i] = nil
+	}
+	if total > 2*maxPiece {
+		runtime.GC() // or the pieces would stay, beside what the caller needs, until the heap has doubled
 	}
 	return whole, nil
 }

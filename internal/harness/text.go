@@ -27,13 +27,13 @@ func text(value []byte) string {
 		if len(in) <= longText {
 			return string(in)
 		}
-		return string(firstBytes(in)) + string(lastBytes(in))
+		return joined(firstBytes(in), lastBytes(in))
 	}
 	out, _ := decode(in, 3*len(in))
 	if len(out) <= longText {
 		return string(out)
 	}
-	return string(firstBytes(out)) + string(lastBytes(out))
+	return joined(firstBytes(out), lastBytes(out))
 }
 
 // ends decodes the two ends of the inside of a very long string.
@@ -47,12 +47,20 @@ func ends(in []byte) string {
 		}
 		tail, _ := decode(in[from:], 3*len(in))
 		if from == 0 && len(head)+len(tail) <= longText {
-			return string(head) + string(tail)
+			return joined(head, tail)
 		}
 		if from == 0 || len(tail) >= textEnd+utf8.UTFMax {
-			return string(firstBytes(head)) + string(lastBytes(tail))
+			return joined(firstBytes(head), lastBytes(tail))
 		}
 	}
+}
+
+func joined(head, tail []byte) string {
+	var b strings.Builder
+	b.Grow(len(head) + len(tail))
+	b.Write(head)
+	b.Write(tail)
+	return b.String()
 }
 
 // boundary is the first place at or after i at which no escape is cut in two.
@@ -208,28 +216,28 @@ func blockTexts(array []byte) string {
 }
 
 // paragraphs joins texts by newlines; the whole is as long as a text may be.
-type paragraphs struct{ joined []byte }
+type paragraphs struct{ all []byte }
 
 func (p *paragraphs) add(part string) {
-	if len(p.joined) > 0 {
-		p.joined = append(p.joined, '\n')
+	if len(p.all) > 0 {
+		p.all = append(p.all, '\n')
 	}
-	p.joined = append(p.joined, part...)
-	if len(p.joined) > 2*longText {
+	p.all = append(p.all, part...)
+	if len(p.all) > 2*longText {
 		p.cut()
 	}
 }
 
 func (p *paragraphs) cut() {
-	head := firstBytes(p.joined)
-	p.joined = append(head, lastBytes(p.joined)...)
+	head := firstBytes(p.all)
+	p.all = append(head, lastBytes(p.all)...)
 }
 
 func (p *paragraphs) text() string {
-	if len(p.joined) > longText {
+	if len(p.all) > longText {
 		p.cut()
 	}
-	return string(p.joined)
+	return string(p.all)
 }
 
 func firstNonBlank(texts ...string) string {

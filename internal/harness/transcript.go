@@ -79,6 +79,7 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 		seen:    map[string]struct{}{},
 		pending: map[string]pendingCall{},
 		main:    &thread{},
+		byAgent: map[string]*thread{},
 		decoder: jsontext.NewDecoder(bytes.NewReader(nil)),
 	}
 	lines := newLineReader(r, o.Offset)
@@ -117,8 +118,9 @@ type transcript struct {
 	seen    map[string]struct{}    // ids of lines
 	pending map[string]pendingCall // by tool use id
 	main    *thread
-	agents  []*thread // subagents, in order of appearance
-	last    envelope  // what the latest line told, for lines that tell less
+	agents  []*thread // of the subagents of this turn, in order of appearance
+	byAgent map[string]*thread
+	last    envelope // what the latest line told, for lines that tell less
 }
 
 // pendingCall is a call whose result has not come yet.
@@ -133,7 +135,7 @@ type thread struct {
 	prompt  string // the harness's id of the turn's prompt
 	told    bool   // the prompt of that id has been yielded
 	stopped bool   // by the user
-	acted   bool   // called a tool after its latest text
+	acted   bool   // called a tool after its latest text, or is about to
 	text    string // the latest, "" if none
 	at      envelope
 }
@@ -271,13 +273,12 @@ func (t *transcript) thread(e envelope) *thread {
 	if !e.sidechain {
 		return t.main
 	}
-	for _, th := range t.agents {
-		if th.agent == e.agent {
-			return th
-		}
+	th := t.byAgent[e.agent]
+	if th == nil {
+		th = &thread{agent: e.agent}
+		t.byAgent[e.agent] = th
+		t.agents = append(t.agents, th)
 	}
-	th := &thread{agent: e.agent}
-	t.agents = append(t.agents, th)
 	return th
 }
 

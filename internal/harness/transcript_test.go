@@ -205,6 +205,8 @@ func TestReadTranscriptEndsTurns(t *testing.T) {
 			[]string{"UserPromptSubmit: a", "UserPromptSubmit: b", "Stop: two"}, map[string]int{machinePrompt: 1, turnStopped: 1}},
 		"by what the machine says": {new(talk).user("a").says("one").user("<task-notification>x</task-notification>").says("two"),
 			[]string{"UserPromptSubmit: a", "Stop: one", "Stop: two"}, map[string]int{machinePrompt: 1}},
+		"not yet, a call is coming": {new(talk).user("a").line("assistant", `"message":{"stop_reason":"tool_use","content":[{"type":"text","text":"one"}]}`),
+			[]string{"UserPromptSubmit: a"}, nil},
 		"without a word": {new(talk).user("a").says(" ").user("b"),
 			[]string{"UserPromptSubmit: a", "UserPromptSubmit: b"}, nil},
 	} {
@@ -293,6 +295,48 @@ func TestReadTranscriptTellsRefusalsFromFailures(t *testing.T) {
 	}
 }
 
+// What was captured live and is imported later must be the same call.
+func TestTranscriptAndHookDescribeACallAlike(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tool, input string
+		response    string // of the hook, and toolUseResult
+		failure     string // of the hook, instead
+	}{
+		"shell":       {"Bash", `{"command":"git push"}`, `{"stdout":"","stderr":"To git.example:pots","interrupted":false}`, ""},
+		"exit code":   {"Bash", `{"command":"x","description":"d"}`, ``, "Exit code 3\nbroken"},
+		"write":       {"Write", `{"file_path":"/k/a","content":"x"}`, `{"type":"create","filePath":"/k/a"}`, ""},
+		"failed edit": {"Edit", `{"file_path":"/k/a"}`, ``, "EISDIR: not a file"},
+		"search":      {"Grep", `{"pattern":"x"}`, `{"mode":"content","numFiles":2}`, ""},
+		"agent":       {"Agent", `{"description":"d","prompt":"p"}`, `{"status":"completed","agentId":"a1"}`, ""},
+		"mcp":         {"mcp__a__b", `{"q":[1]}`, `[{"type":"text","text":"y"}]`, ""},
+		"failed mcp":  {"mcp__a__b", `{"q":[1]}`, ``, "not found"},
+		"text":        {"Bash", `{"command":"x"}`, `"all in one"`, ""},
+		"nothing":     {"Read", `{"file_path":"/k/a"}`, `null`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			event, rest := "PostToolUse", object{"tool_response": json.RawMessage(c.response)}
+			result, line := `,"content":"y"`, `,"toolUseResult":`+c.response
+			if c.failure != "" {
+				event, rest = "PostToolUseFailure", object{"error": c.failure}
+				result, line = fmt.Sprintf(`,"content":%q,"is_error":true`, c.failure), fmt.Sprintf(`,"toolUseResult":%q`, "Error: "+c.failure)
+			}
+			if c.response == "null" {
+				result = ""
+			}
+			maps.Copy(rest, object{"tool_name": c.tool, "tool_use_id": "t", "tool_input": json.RawMessage(c.input)})
+			live := mustHook(t, payload(t, event, rest))
+			w := new(talk).line("assistant", fmt.Sprintf(`"message":{"content":[{"type":"tool_use","id":"t","name":%q,"input":%s}]}`, c.tool, c.input))
+			w.line("user", `"message":{"content":[{"type":"tool_result","tool_use_id":"t"`+result+`}]}`+line)
+			events, _ := readAll(t, strings.NewReader(w.String()), TranscriptOptions{})
+			if len(events) != 1 || events[0].Source != live.Source || !reflect.DeepEqual(events[0].Calls, live.Calls) {
+				t.Errorf("imported %+v\nlive     %+v", events, live)
+			}
+		})
+	}
+}
+
 func TestReadTranscriptFillsWhatLinesLeaveOut(t *testing.T) {
 	t.Parallel()
 	in := `{"type":"user","message":{"content":"too early"}}
@@ -318,13 +362,13 @@ func TestReadTranscriptFillsWhatLinesLeaveOut(t *testing.T) {
 func TestReadTranscriptPassesOverHugeLines(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("reads 200 MB")
+		t.Skip("reads 200 MB of filling")
 	}
 	filler := func(n int64) io.Reader { return io.LimitReader(endless('x'), n) }
 	head := `{"type":"user","uuid":"h","message":{"content":"`
 	in := io.MultiReader(
 		strings.NewReader(new(talk).user("before").String()),
-		strings.NewReader(head), filler(130<<20), strings.NewReader("\"}}\n"),
+		strings.NewReader(head), filler(66<<20), strings.NewReader("\"}}\n"),
 		filler(maxLine), strings.NewReader("\n"), // just short enough, but no JSON
 		filler(maxLine+1), strings.NewReader("\n"),
 		strings.NewReader(new(talk).says("after").String()),
@@ -386,7 +430,10 @@ func TestReadTranscriptStops(t *testing.T) {
 
 func TestTranscriptFilesPutsOriginalsFirst(t *testing.T) {
 	t.Parallel()
-	root := t.TempDir()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	write := func(name, content string) {
 		path := filepath.Join(root, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

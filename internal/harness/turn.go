@@ -12,24 +12,16 @@ func (t *transcript) user(raw []byte, e envelope, start int64) error {
 	f := pick(raw, "message", "isCompactSummary", "toolUseResult", "toolDenialKind")
 	content := get(f[0], "content")
 	th := t.thread(e)
-	results := 0
-	for block := range elements(content) {
-		if string(get(block, "type")) != `"tool_result"` {
-			continue
-		}
-		if results++; results > 1 {
-			f[2] = nil // it stands for one of them, nobody says which
+	results := toolResults(content)
+	if len(results) > 1 {
+		f[2] = nil // it stands for one of them, nobody says which
+	}
+	for _, block := range results {
+		if err := t.result(th, e, block, f[2], text(f[3])); err != nil {
+			return err
 		}
 	}
-	if results > 0 {
-		for block := range elements(content) {
-			if string(get(block, "type")) == `"tool_result"` {
-				if err := t.result(th, e, block, f[2], text(f[3])); err != nil {
-					return err
-				}
-			}
-		}
-	}
+	midTurn := len(results) > 0
 	said := words(content)
 	switch {
 	case e.meta:
@@ -39,19 +31,28 @@ func (t *transcript) user(raw []byte, e envelope, start int64) error {
 		m := e.event(observation.Message, onPostCompact)
 		m.Role, m.Text = roleSummary, said
 		return t.yield(m)
-	case said == "" && results > 0:
+	case said == "" && midTurn:
 		return nil
 	case strings.HasPrefix(strings.TrimSpace(said), interrupted):
 		th.stopped = true
 		t.skip(machinePrompt)
 		return nil
 	}
-	if results == 0 { // else sent while the turn was going on
+	if !midTurn {
 		if err := t.newTurn(th, e, start); err != nil {
 			return err
 		}
 	}
-	return t.prompt(th, e, said, results > 0)
+	return t.prompt(th, e, said, midTurn)
+}
+
+func toolResults(content []byte) (results [][]byte) {
+	for block := range elements(content) {
+		if string(get(block, "type")) == `"tool_result"` {
+			results = append(results, block)
+		}
+	}
+	return results
 }
 
 // newTurn ends the turn of a thread, and a main turn those of its subagents.
@@ -65,6 +66,8 @@ func (t *transcript) newTurn(th *thread, e envelope, start int64) error {
 				return err
 			}
 		}
+		t.agents = nil
+		clear(t.byAgent)
 	}
 	if err := t.endTurn(th, false); err != nil {
 		return err
@@ -115,7 +118,7 @@ func words(content []byte) string {
 // assistant handles what an agent says and the calls it makes.
 func (t *transcript) assistant(raw []byte, e envelope) error {
 	f := pick(raw, "message", "isApiErrorMessage")
-	m := pick(f[0], "content", "model")
+	m := pick(f[0], "content", "model", "stop_reason")
 	if isTrue(f[1]) || string(m[1]) == `"<synthetic>"` {
 		t.skip(ownMessage)
 		return nil
@@ -136,6 +139,9 @@ func (t *transcript) assistant(raw []byte, e envelope) error {
 				t.pending[id] = pendingCall{call: newCall(id, tool, b[4]), own: isOwn(tool)}
 			}
 		}
+	}
+	if string(m[2]) == `"tool_use"` {
+		th.acted = true // a call follows, on a line to come
 	}
 	return nil
 }

@@ -87,9 +87,9 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 }
 
 // ContextChanged tells every session that subscribed to [ContextURI] that its
-// text is a new one. It returns once the notices are written, at the latest
-// after the 10 seconds that a stuck HTTP client is given, and reports nothing
-// about clients that have gone.
+// text is a new one. It returns once the notices are written, 10 seconds later at
+// the latest for clients that do not read, and reports nothing about clients
+// that are stuck or gone.
 func (s *Server) ContextChanged(ctx context.Context) error {
 	return s.sdk.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: ContextURI})
 }

@@ -46,22 +46,24 @@ type lineTransport struct{ conn *lineConn }
 
 func (t lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	go t.conn.scan()
+	go t.conn.print()
 	return t.conn, nil
 }
 
-// lineConn is a connection that carries one JSON-RPC message a line.
+// lineConn is a connection that carries one JSON-RPC message a line. Reading and
+// writing block in goroutines of their own, so that whoever waits for them can
+// give up.
 type lineConn struct {
 	in     io.ReadCloser
 	out    io.WriteCloser
 	lines  chan line
+	prints chan printing
 	closed chan struct{}
 	once   sync.Once
 	failed error // of closing
 
 	queue []jsonrpc.Message // read and not yet returned; only Read uses it
 	ended error             // how the input ended; only Read uses it
-
-	writing sync.Mutex // held while writing to out
 
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]call // received and not yet answered
@@ -74,6 +76,12 @@ type line struct {
 	data    []byte
 	tooLong bool
 	err     error // the input has ended
+}
+
+// printing is a line of output on its way.
+type printing struct {
+	data   []byte
+	result chan error // buffered: the one who asked may be gone
 }
 
 // call is a request that a client waits for.
@@ -92,7 +100,7 @@ type batch struct {
 func newLineConn(in io.ReadCloser, out io.WriteCloser) *lineConn {
 	return &lineConn{
 		in: in, out: out,
-		lines: make(chan line), closed: make(chan struct{}),
+		lines: make(chan line), prints: make(chan printing), closed: make(chan struct{}),
 		calls: map[jsonrpc.ID]call{}, answered: make(chan struct{}, 1),
 	}
 }
@@ -166,7 +174,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		case <-c.closed:
 			return nil, io.EOF
 		case l := <-c.lines:
-			if err := c.accept(l); err != nil {
+			if err := c.accept(ctx, l); err != nil {
 				return nil, err
 			}
 			c.ended = l.err
@@ -188,14 +196,14 @@ func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
 	if !isResponse {
-		return c.send(data)
+		return c.send(ctx, data)
 	}
 	entry := c.take(response.ID)
 	defer c.done(entry)
 	if data = c.collect(entry.batch, data); data == nil {
 		return nil
 	}
-	return c.send(data)
+	return c.send(ctx, data)
 }
 
 // drain waits until the calls in progress are answered, for a limited time.
@@ -221,10 +229,35 @@ func (c *lineConn) busy() bool {
 	return c.awaited > 0
 }
 
-// send writes one line.
-func (c *lineConn) send(data []byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
-	_, err := c.out.Write(append(data, '\n'))
-	return err
+// send writes one line. When ctx ends first the line may still be written.
+func (c *lineConn) send(ctx context.Context, data []byte) error {
+	p := printing{data: append(data, '\n'), result: make(chan error, 1)}
+	select {
+	case c.prints <- p:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+	select {
+	case err := <-p.result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// print writes lines until the connection is closed.
+func (c *lineConn) print() {
+	for {
+		select {
+		case p := <-c.prints:
+			_, err := c.out.Write(p.data)
+			p.result <- err
+		case <-c.closed:
+			return
+		}
+	}
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -9,48 +10,48 @@ import (
 )
 
 // accept queues the messages of a line and answers what is none.
-func (c *lineConn) accept(l line) error {
+func (c *lineConn) accept(ctx context.Context, l line) error {
 	if l.tooLong {
-		return c.refuse(nil, invalidRequest("message longer than 16 MiB"))
+		return c.refuse(ctx, nil, invalidRequest("message longer than 16 MiB"))
 	}
 	data := bytes.TrimSpace(bytes.TrimPrefix(l.data, []byte("\ufeff")))
 	if len(data) == 0 {
 		return nil
 	}
 	if data[0] == '[' {
-		return c.acceptBatch(data)
+		return c.acceptBatch(ctx, data)
 	}
-	return c.acceptOne(data, nil)
+	return c.acceptOne(ctx, data, nil)
 }
 
-func (c *lineConn) acceptOne(data []byte, b *batch) error {
+func (c *lineConn) acceptOne(ctx context.Context, data []byte, b *batch) error {
 	msg, refusal := decode(data)
 	if refusal == nil {
 		refusal = c.admit(msg, b)
 	}
 	if refusal != nil {
-		return c.refuse(b, refusal)
+		return c.refuse(ctx, b, refusal)
 	}
 	c.queue = append(c.queue, msg)
 	return nil
 }
 
-func (c *lineConn) acceptBatch(data []byte) error {
+func (c *lineConn) acceptBatch(ctx context.Context, data []byte) error {
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
-		return c.refuse(nil, parseError())
+		return c.refuse(ctx, nil, parseError())
 	}
 	if len(items) == 0 {
-		return c.refuse(nil, invalidRequest("empty batch"))
+		return c.refuse(ctx, nil, invalidRequest("empty batch"))
 	}
 	b := &batch{}
 	for _, item := range items {
-		if err := c.acceptOne(item, b); err != nil {
+		if err := c.acceptOne(ctx, item, b); err != nil {
 			return err
 		}
 	}
 	if b.waiting == 0 && len(b.replies) > 0 { // nothing but refusals
-		return c.send(join(b.replies))
+		return c.send(ctx, join(b.replies))
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (c *lineConn) done(entry call) {
 
 // refuse answers a message that has no usable id. In a batch the answer joins
 // the others.
-func (c *lineConn) refuse(b *batch, e *jsonrpc.Error) error {
+func (c *lineConn) refuse(ctx context.Context, b *batch, e *jsonrpc.Error) error {
 	data, err := encode(struct {
 		Version string         `json:"jsonrpc"`
 		ID      any            `json:"id"`
@@ -143,7 +144,7 @@ func (c *lineConn) refuse(b *batch, e *jsonrpc.Error) error {
 		b.replies = append(b.replies, data)
 		return nil
 	}
-	return c.send(data)
+	return c.send(ctx, data)
 }
 
 // withCode gives a code to the errors that the SDK sends without one: what it

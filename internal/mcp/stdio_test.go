@@ -209,8 +209,9 @@ func TestBatchIsAnsweredTogether(t *testing.T) {
 	r := connectRaw(t.Context(), t, talkative(t, release))
 	r.send(strings.Replace(initialize, "2025-11-25", "2025-03-26", 1))
 	r.read()
-	r.send("["+initialized+","+callLine("1", "slow", "{}")+","+ping+",5,"+callLine("1", "quick", "{}")+"]", ping)
-	if got := r.read(); got != pong { // not held up by the batch
+	r.send("["+initialized+","+callLine("1", "slow", "{}")+","+ping+",5,"+callLine("1", "quick", "{}")+"]",
+		`{"jsonrpc":"2.0","id":"q","method":"ping"}`)
+	if got := r.read(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":"q",`) { // not held up by the batch
 		t.Errorf("got %s", got)
 	}
 	close(release)
@@ -241,6 +242,62 @@ func TestBatchIsAnsweredTogether(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, mcp.Config{
+			Tools:   []mcp.Tool{tool("quick", func(context.Context, mcp.Args) (any, error) { return mcp.Text("done"), nil })},
+			Context: func(context.Context, mcp.Scope) (string, error) { return "", nil },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		in, toServer := io.Pipe()
+		out := &stuck{after: 2, forever: make(chan struct{})}
+		served := make(chan error, 1)
+		go func() { served <- s.ServeStdio(ctx, in, out) }()
+		for _, line := range []string{
+			initialize, initialized,
+			`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"cairn://context"}}`,
+		} {
+			if _, err := io.WriteString(toServer, line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait() // both answers are written, from here on every write is stuck
+		begun := time.Now()
+		for range 2 {
+			if err := s.ContextChanged(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		if waited := time.Since(begun); waited < 10*time.Second || waited > 20*time.Second {
+			t.Errorf("two notices took %v", waited)
+		}
+		if _, err := io.WriteString(toServer, callLine("2", "quick", "{}")+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-served; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		close(out.forever)
+	})
+}
+
+// stuck takes some writes and then blocks even when it is closed, like a
+// terminal that was stopped.
+type stuck struct {
+	after   int
+	forever chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	if s.after--; s.after < 0 {
+		<-s.forever
+	}
+	return len(p), nil
+}
+func (s *stuck) Close() error { return nil }
 
 func TestBrokenOutputEndsTheSessionWithItsError(t *testing.T) {
 	t.Parallel()

@@ -61,19 +61,15 @@ func sequenceEnd(s string, i int) int {
 	return i
 }
 
-// stringEnd is where a control string ends: behind BEL or ESC \, or before the
-// line's end or any other escape.
+// stringEnd is where a control string ends: behind BEL, or before the line's end
+// or the next escape, which ESC \ is too.
 func stringEnd(s string, i int) int {
 	n := strings.IndexAny(s[i:], "\a\n\x1b")
 	if n < 0 {
 		return len(s)
 	}
-	i += n
-	switch {
-	case s[i] == '\a':
-		return i + 1
-	case strings.HasPrefix(s[i:], "\x1b\\"):
-		return i + 2
+	if i += n; s[i] == '\a' {
+		i++
 	}
 	return i
 }

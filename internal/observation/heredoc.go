@@ -22,9 +22,6 @@ func (s *shellScanner) scanRedirection() {
 	case s.at("<(") || s.at(">("):
 		s.addQuoted("$")
 		s.openList(')', 2)
-	case s.at("<<<"):
-		f.target = true
-		s.pos += 3
 	case s.at("<<") && !s.powerShell:
 		s.pos += 2
 		s.announceHeredoc()
@@ -37,7 +34,8 @@ func (s *shellScanner) scanRedirection() {
 	}
 }
 
-// announceHeredoc reads the word that ends a here-document.
+// announceHeredoc reads the word that ends a here-document. Before the third < of
+// a here-string there is none, and what remains is an ordinary redirection.
 func (s *shellScanner) announceHeredoc() {
 	h := heredoc{tabs: s.at("-")}
 	if h.tabs {

@@ -46,9 +46,13 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 	return err
 }
 
+// roleSummary is the role of a message that sums up what a compaction dropped.
+const roleSummary = "compact_summary"
+
 // knownPrompt finds the prompt that this event tells again: by the harness's
 // prompt id, the transcript line, or the same words at nearly the same time. Two
-// live events are never the same one, unless they carry the same id.
+// live events are never the same one, unless they carry the same id. Of a
+// compaction's summary hook and transcript may tell different words.
 func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	e := &w.event
 	look := func(query string, args ...any) (id int64, err error) {
@@ -67,6 +71,9 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64
 		if id, err := look(selectPromptByLine, e.LineID); err != nil || id != 0 {
 			return id, err
 		}
+	}
+	if e.Role == roleSummary {
+		return look(selectSummaryNear, w.session.Key, w.at-markTwin, w.at+markTwin)
 	}
 	return look(selectPromptByText, w.session.Key, w.at-promptTwin, w.at+promptTwin, d.Type, d.Content, e.Imported)
 }

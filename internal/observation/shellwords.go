@@ -400,7 +400,7 @@ func (s *shellScanner) scanOperator() {
 	}
 	s.endCommand(s.at("&&"))
 	s.pos++
-	if s.pos < len(s.src) && strings.IndexByte("&|;", s.src[s.pos]) >= 0 && !s.at("&>") {
+	if s.pos < len(s.src) && strings.IndexByte("&|;", s.src[s.pos]) >= 0 {
 		s.pos++
 	}
 }

@@ -57,6 +57,10 @@ WHERE session_key = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY tim
 WHERE o.session_key = ? AND o.timestamp BETWEEN ? AND ? AND o.obs_type = ? AND o.content = ?
   AND (p.source_uuid IS NOT NULL OR ?) ORDER BY o.id LIMIT 1`
 
+	selectSummaryNear = `SELECT prompt_id FROM observation_rows
+WHERE session_key = ? AND timestamp BETWEEN ? AND ? AND obs_type = 'agent_message'
+  AND metadata ->> '$.kind' = 'compact_summary' LIMIT 1`
+
 	selectNewestPrompt = `SELECT id FROM prompt_rows
 WHERE session_key = ? AND source = 'user' AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1`
 

@@ -135,6 +135,7 @@ func TestSymbolicLinksLeadToTheSameIdentity(t *testing.T) {
 	w.symlink(filepath.Join(repo, "sub"), w.path("sublink"))
 	w.symlink(w.mkdir(w.path("elsewhere")), filepath.Join(repo, "out"))
 	w.symlink(w.repo(w.path("other")), filepath.Join(repo, "vendor"))
+	w.symlink(filepath.Join(repo, ".git"), filepath.Join(w.mkdir(w.path("second")), ".git"))
 	for cwd, want := range map[string]string{
 		w.path("link"):              repo,
 		w.path("link", "sub"):       repo,
@@ -142,6 +143,7 @@ func TestSymbolicLinksLeadToTheSameIdentity(t *testing.T) {
 		filepath.Join(repo, "out"):  repo, // leads out of it, but stands in it
 		filepath.Join(repo, "out/"): repo,
 		w.path("app", "vendor"):     w.path("other"), // as Git sees it
+		w.path("second"):            repo,
 	} {
 		w.want(cwd, w.locate(cwd).Identity, filepath.Join(want, ".git"))
 	}

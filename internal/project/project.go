@@ -85,9 +85,6 @@ func Ensure(ctx context.Context, tx *store.Tx, id string) (Project, error) {
 	if err != nil || ok {
 		return q, err
 	}
-	if err := checkID(id); err != nil {
-		return Project{}, err
-	}
 	return insert(ctx, tx, Project{ID: id, Name: id})
 }
 
@@ -185,12 +182,13 @@ func (p Place) foldersAbove() []string {
 	if len(p.Cwd) > maxPath {
 		return dirs
 	}
+	realHome := canonical(p.Home)
 	for _, dir := range [...]string{p.Cwd, p.real} {
 		for range maxLevels {
 			if isTop(dir) || dir == "." {
 				break
 			}
-			if dir != p.Home || dir == p.Cwd {
+			if dir != p.Home && dir != realHome || dir == p.Cwd {
 				dirs = append(dirs, dir)
 			}
 			dir = filepath.Dir(dir)
@@ -280,6 +278,9 @@ func freeID(ctx context.Context, tx *store.Tx, p Place) (string, error) {
 }
 
 func insert(ctx context.Context, tx *store.Tx, q Project) (Project, error) {
+	if err := checkID(q.ID); err != nil { // of Ensure, or of a Place that Locate did not make
+		return Project{}, err
+	}
 	res, err := tx.Exec(ctx, insertProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), tx.Now().Unix())
 	if err != nil {
 		return Project{}, err

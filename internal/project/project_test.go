@@ -437,6 +437,18 @@ func TestChangeLogTellsTheWholeProject(t *testing.T) {
 	}
 }
 
+func TestPlaceThatWasNeverLocatedMakesNoProject(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	err := w.try(func(ctx context.Context, tx *store.Tx) error {
+		_, err := project.Resolve(ctx, tx, project.Place{})
+		return err
+	})
+	if err == nil || fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestEnsureChecksIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

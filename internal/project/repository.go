@@ -62,7 +62,8 @@ func repositoryAt(dir string) (repository, bool) {
 	return repository{}, false
 }
 
-// gitDirectory is what dir's .git is or names.
+// gitDirectory is what dir's .git is or names. Any folder of that name counts,
+// whatever it holds.
 func gitDirectory(dir string) (string, bool) {
 	entry := filepath.Join(dir, ".git")
 	info, err := os.Stat(entry)
@@ -206,7 +207,7 @@ func physical(path string) (real string, gone bool) {
 		}
 		dir = parent
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return real + strings.TrimSuffix(path[len(dir):], string(filepath.Separator)), gone
+			return real + path[len(dir):], gone
 		}
 	}
 	return path, gone

@@ -57,8 +57,9 @@ func (s *scan) command(row, start, end int) {
 			}
 		case apart:
 			if t[arg:argEnd] == p.flag {
-				v := skip(t, argEnd, last-argEnd, isBlank)
-				s.password(v, argumentEnd(t, v, last))
+				if v := skip(t, argEnd, last-argEnd, isBlank); v < last && t[v] != '-' {
+					s.password(v, argumentEnd(t, v, last))
+				}
 			} else if len(p.name) == len("sshpass") && strings.HasPrefix(t[arg:argEnd], p.flag) {
 				s.password(arg+len(p.flag), argEnd)
 			}
@@ -120,7 +121,7 @@ func argumentEnd(t string, i, last int) int {
 // a password.
 func (s *scan) password(start, end int) {
 	start, end = unquote(s.text, start, end)
-	if start >= end || s.text[start] == '-' {
+	if start >= end {
 		return
 	}
 	if v := s.text[start:end]; len(v) > longestReference || !onlyMarks(v) && !isPlaceholder(v) {
@@ -152,18 +153,25 @@ func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
 			valueEnd = argumentEnd(t, value, last)
 		case rest[0] == '=':
 			value = arg + len(name) + 1
-		case name[1] != '-':
+		case name[1] != '-' || isQuote(rest[0]):
 			value = arg + len(name)
 		default:
 			continue
 		}
 		if name == "-H" || name == "--header" {
 			s.curlHeader(value, valueEnd)
-		} else if v := t[value:valueEnd]; sure || len(v) > longestReference || !isName(v) && strangest(v).halfBits >= 6 {
+		} else if sure || !areNames(t[value:valueEnd]) {
 			s.curlUser(value, valueEnd)
 		}
 		return
 	}
+}
+
+// areNames reports whether v is nothing but names and numbers, joined by a colon.
+func areNames(v string) bool {
+	v = strings.Trim(v, `"'`)
+	plain := skip(v, 0, longestReference, func(c byte) bool { return isWord(c) || c == ':' || c == '.' || c == '-' })
+	return plain == len(v) && strangest(v).halfBits < 6
 }
 
 // curlUser takes the password from user:password, or the user from "user:".

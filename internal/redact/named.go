@@ -138,7 +138,7 @@ func (n *naming) findSign() bool {
 	if n.findPair(i) {
 		return true
 	}
-	j := skip(t, i, 8, isBlank)
+	j := skip(t, i, 40, isBlank)
 	if j+1 < len(t) && (t[j] == '?' || t[j] == '!') && t[j+1] == ':' {
 		j++
 	}
@@ -172,7 +172,7 @@ func (n *naming) findSign() bool {
 	default:
 		return n.findBlank(i, j)
 	}
-	n.value = skip(t, j+width, 16, isBlank)
+	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
 	n.spaced = j > i || n.value > j+width
 	if n.sign == signColon && hasFold(t[n.value:], "**") { // **Password:** v
 		n.value = skip(t, n.value+2, 16, isBlank)
@@ -244,6 +244,9 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 	if i+1 < len(t) && strings.IndexByte("fbruFBRU@$", t[i]) >= 0 && isQuote(t[i+1]) {
 		i++
 	}
+	for i+2 < len(t) && isQuote(t[i]) && t[i+1] == t[i] && (isQuote(t[i+2]) || isWord(t[i+2])) {
+		i++ // quotes piled up, as in """v"""
+	}
 	open := skip(t, i, 4, func(c byte) bool { return c == '\\' })
 	if open == len(t) {
 		return 0, 0, false
@@ -258,13 +261,9 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 		}
 		return i, unquotedEnd(t, i), false
 	}
-	q := t[open]
 	start = open + 1
 	if !n.quotedName && n.sign != signBlank && n.endsString(start) {
 		return 0, 0, false
-	}
-	if strings.HasPrefix(t[start:], string([]byte{q, q})) {
-		start += 2
 	}
 	end = quotedEnd(t, start, t[i:open+1])
 	if end < 0 { // the quote is never closed, or by another one

@@ -28,15 +28,17 @@ var exempt = map[string]func(report.Finding) (reason string, ok bool){
 		return "bare 40 hexadecimal digits", len(f.Secret) == 40 && strings.Trim(strings.ToLower(f.Secret), "0123456789abcdef") == ""
 	},
 	// The rule takes any short quoted text behind a name with "password" in it,
-	// password_policy too; the contract counts names that end with the word.
+	// password_policy too, and behind a comma or a ">"; the contract counts
+	// names that end with the word, and what is assigned to them.
 	"hashicorp-tf-password": func(f report.Finding) (string, bool) {
 		_, after, _ := strings.Cut(strings.ToLower(f.Match), "password")
-		return "a name that goes on behind the word", after != "" && strings.ContainsAny(after[:1], "abcdefghijklmnopqrstuvwxyz_-.")
+		after = strings.TrimLeft(after, "'\" ")
+		return "no value of a name that ends with the word", after != "" && strings.ContainsAny(after[:1], "abcdefghijklmnopqrstuvwxyz0123456789_-.>,")
 	},
 }
 
 // samplesPerRule secrets are made from every rule, each put into every context.
-const samplesPerRule = 4
+const samplesPerRule = 8
 
 // contexts are the texts a secret is put into: %[1]s is a word of the rule's
 // vendor, %[2]s the secret.
@@ -178,7 +180,7 @@ func generate(b *strings.Builder, re *syntax.Regexp, random *rand.Rand) {
 	case syntax.OpCharClass:
 		b.WriteRune(pick(re.Rune, random))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		b.WriteByte(".......abcdefg 0123456789"[random.IntN(25)])
+		b.WriteByte('.')
 	case syntax.OpCapture, syntax.OpConcat:
 		for _, sub := range re.Sub {
 			generate(b, sub, random)
@@ -195,7 +197,11 @@ func generate(b *strings.Builder, re *syntax.Regexp, random *rand.Rand) {
 			n += 12
 		}
 		for range n {
-			generate(b, re.Sub[0], random)
+			if op := re.Sub[0].Op; op == syntax.OpAnyChar || op == syntax.OpAnyCharNotNL {
+				b.WriteByte("abcdefghij 0123456789"[random.IntN(21)])
+			} else {
+				generate(b, re.Sub[0], random)
+			}
 		}
 	}
 }
