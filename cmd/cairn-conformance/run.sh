@@ -31,7 +31,10 @@ trap cleanup EXIT
 mkfifo "$work/url"
 "$work/server" >"$work/url" 2>"$work/log" &
 server=$!
-read -r url <"$work/url"
+read -r url <"$work/url" || {
+	cat "$work/log"
+	exit 1
+}
 
 # other prints the checks that neither passed nor failed a requirement.
 other='

@@ -125,6 +125,17 @@ func TestTroubleOfTheStoreIsAnInternalError(t *testing.T) {
 	}
 }
 
+func TestResultThatIsNoJSONIsAnInternalError(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, mcp.Config{Tools: []mcp.Tool{
+		tool("give", func(context.Context, mcp.Args) (any, error) { return make(chan int), nil }),
+	}})
+	_, err := call(t, connect(t, s, "2025-11-25", nil), "give", nil)
+	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInternalError || e.Message != "internal error" {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestWrongArgumentsNeverReachTheTool(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, mcp.Config{Tools: []mcp.Tool{

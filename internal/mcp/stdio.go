@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,13 +19,14 @@ import (
 const drainLimit = 5 * time.Second
 
 // ServeStdio serves one client, one message a line, until in ends or ctx does,
-// and closes both in and out. It returns nil at a clean end of input, ctx's
-// cause when ctx ended first, and otherwise the error of reading or writing.
+// and closes both in and out. It returns nil at a clean end of input or when
+// nobody reads out any more, ctx's cause when ctx ended first, and otherwise the
+// error of reading or writing.
 //
 // A line that is no message is answered with a JSON-RPC error and the session
-// goes on. At the end of input, calls already received are still answered,
-// for up to five seconds; when ctx ends they are cancelled. Either way it returns only
-// after they have.
+// goes on. At the end of input, calls already received are still answered, for
+// up to five seconds; when ctx ends they are cancelled. Either way it returns
+// only after they have.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	conn := newLineConn(in, out)
 	session, err := s.sdk.Connect(ctx, lineTransport{conn}, nil)
@@ -33,8 +35,12 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteC
 	}
 	stop := context.AfterFunc(ctx, conn.shut)
 	defer stop()
-	if err = session.Wait(); ctx.Err() != nil {
+	err = session.Wait()
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe): // the client is gone
+		return nil
 	}
 	return err
 }

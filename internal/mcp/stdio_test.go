@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,6 +299,21 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 func (s *stuck) Close() error { return nil }
+
+func TestClientThatIsGoneIsACleanEnd(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []error{io.ErrClosedPipe, fmt.Errorf("write: %w", syscall.EPIPE)} {
+		in, toServer := io.Pipe() // stays open: only the output tells
+		served := make(chan error, 1)
+		go func() { served <- talkative(t, nil).ServeStdio(t.Context(), in, failing{gone}) }()
+		if _, err := io.WriteString(toServer, ping+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("%v: got %v", gone, err)
+		}
+	}
+}
 
 func TestBrokenOutputEndsTheSessionWithItsError(t *testing.T) {
 	t.Parallel()

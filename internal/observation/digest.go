@@ -87,10 +87,10 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 			if !failed.Bool && path != "" {
 				d.FilesEdited = append(d.FilesEdited, path)
 			}
-		case typeGitCommit:
-			d.Commits = append(d.Commits, Commit{hash.String, message.String})
-			runs.add(content, false, n)
-		case typeCommand, typeGitPush, typeGitHub:
+		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
+			if hash.String != "" {
+				d.Commits = append(d.Commits, Commit{hash.String, message.String})
+			}
 			runs.add(content, false, n)
 		case typeCommandError:
 			runs.add(command.String, true, n)

@@ -75,8 +75,8 @@ type Call struct {
 	Interrupted bool
 	Background  bool
 	Note        string // the host's reading of an exit code
-	Stdout      string // of shell calls only, for the facts of commits
-	Stderr      string // likewise, of pushes
+	Stdout      string // of shell calls only: the facts of commits and pushes, and what a failure without Error said
+	Stderr      string // likewise
 
 	Path       string // as given: file_path, notebook_path, path
 	Created    bool

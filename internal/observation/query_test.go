@@ -23,6 +23,8 @@ func TestQueryLanguage(t *testing.T) {
 		{"case", "CONFIG", []string{"config", "Config"}, nil},
 		{"accents", "resume", []string{"résumé", "re\u0301sume\u0301", "RÉSUMÉ"}, nil},
 		{"accents in the query", "Zürich", []string{"zurich", "Zu\u0308rich"}, []string{"zrich"}},
+		{"accents of other scripts", "λόγος ёлка", []string{"λογος елка", "ΛΟΓΟΣ ЁЛКА", "λο\u0301γος е\u0308лка"}, nil},
+		{"voice marks are no accents", "か", []string{"かな"}, []string{"がな"}},
 		{"English stems", "running tests", []string{"run the test"}, []string{"runtime test"}},
 
 		{"identifier by itself", "getUserById", []string{"getUserById", "x.getUserById()", "get_user_by_id", "getuserbyid", "GETUSERBYID"}, []string{"getUserByName", "id by user get"}},

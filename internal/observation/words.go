@@ -12,7 +12,7 @@ import (
 
 // indexText returns what the two columns of observations_fts hold for a text
 // (contract observations §8.1), as tokens one space apart in the text's own order
-// and case. parts is its letters and digits with identifiers split at
+// and case, without accents. parts is its letters and digits with identifiers split at
 // punctuation, digits and camelCase humps, and every Han, Kana or Hangul
 // character by itself. wholes is the identifiers that humps or digits tore apart,
 // in one piece, each with up to three neighbours on either side, so that short
@@ -76,12 +76,8 @@ func appendToken(b *strings.Builder, token string) {
 // eachIdentifier calls do for every longest run of letters and digits in text,
 // in order, with the parts it splits into; a Han, Kana or Hangul character is a
 // run by itself. The slice is reused by the next call.
-//
-// The text is composed first and then loses its combining marks, so that a word
-// is one run however its accents are spelt and whatever marks FTS5 takes for
-// separators.
 func eachIdentifier(text string, do func(whole string, parts []string)) {
-	text = strings.Map(dropMark, norm.NFC.String(text))
+	text = withoutAccents(text)
 	var parts []string
 	run, part := 0, 0 // where the current run and its current part begin
 	last := separator
@@ -185,13 +181,21 @@ func isIdeograph(r rune) bool {
 	}
 }
 
-// dropMark is a mapping for strings.Map that takes combining marks away.
-func dropMark(r rune) rune {
-	const firstMark = 0x300
-	if r >= firstMark && unicode.IsMark(r) {
-		return -1
+// withoutAccents takes the combining marks off all letters but the voice marks of
+// Kana, so that a word is the same however its accents are spelt, in all scripts:
+// FTS5 by itself folds those of Latin only and takes many marks for separators.
+func withoutAccents(text string) string {
+	const firstMark, voiced, halfVoiced = 0x300, '\u3099', '\u309A'
+	if !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return text
 	}
-	return r
+	bare := strings.Map(func(r rune) rune {
+		if r >= firstMark && unicode.IsMark(r) && r != voiced && r != halfVoiced {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(text))
+	return norm.NFC.String(bare)
 }
 
 // identifier is a run of letters and digits, see eachIdentifier.

@@ -47,6 +47,7 @@ type literalIndex struct {
 const indexBits = 12
 
 type entry struct {
+	key     uint32 // the first three bytes
 	literal string
 	act     action
 	fold    bool // literal is in lower case and stands for any case
@@ -79,19 +80,28 @@ func newLiteralIndex() *literalIndex {
 }
 
 func (x *literalIndex) insert(e entry) {
-	h := hash3(e.literal[0], e.literal[1], e.literal[2])
+	e.key = key3(e.literal[0], e.literal[1], e.literal[2])
+	h := hash(e.key)
 	e.next = x.heads[h]
 	x.entries = append(x.entries, e)
 	x.heads[h] = uint16(len(x.entries))
 }
 
-// hash3 is the same for upper and lower case letters.
-func hash3(a, b, c byte) uint32 {
-	v := uint32(a|0x20) | uint32(b|0x20)<<8 | uint32(c|0x20)<<16
-	return v * 0x9E3779B1 >> (32 - indexBits)
+// key3 is the same for upper and lower case letters.
+func key3(a, b, c byte) uint32 {
+	return uint32(a|0x20) | uint32(b|0x20)<<8 | uint32(c|0x20)<<16
 }
 
-func (e *entry) matches(s string) bool {
+func hash(key uint32) uint32 {
+	return key * 0x9E3779B1 >> (32 - indexBits)
+}
+
+// matches reports whether s begins with the literal; its first three bytes have
+// the key.
+func (e *entry) matches(key uint32, s string) bool {
+	if e.key != key {
+		return false
+	}
 	if e.fold {
 		return hasFold(s, e.literal)
 	}
@@ -101,10 +111,15 @@ func (e *entry) matches(s string) bool {
 // literals walks over the text once and hands every literal to its scanner.
 func (s *scan) literals() {
 	t, x := s.text, s.f.index
+	if len(t) < 3 {
+		return
+	}
+	key := key3(0, t[0], t[1])
 	for i := 0; i+2 < len(t); i++ {
-		for e := x.heads[hash3(t[i], t[i+1], t[i+2])]; e != 0; {
+		key = key>>8 | uint32(t[i+2]|0x20)<<16
+		for e := x.heads[hash(key)]; e != 0; {
 			entry := &x.entries[e-1]
-			if entry.matches(t[i:]) {
+			if entry.matches(key, t[i:]) {
 				s.look(entry, i, i+len(entry.literal))
 			}
 			e = entry.next
@@ -115,8 +130,9 @@ func (s *scan) literals() {
 // hasLiteral reports whether any literal stands in s.
 func (x *literalIndex) hasLiteral(s string) bool {
 	for i := 0; i+2 < len(s); i++ {
-		for e := x.heads[hash3(s[i], s[i+1], s[i+2])]; e != 0; e = x.entries[e-1].next {
-			if x.entries[e-1].matches(s[i:]) {
+		key := key3(s[i], s[i+1], s[i+2])
+		for e := x.heads[hash(key)]; e != 0; e = x.entries[e-1].next {
+			if x.entries[e-1].matches(key, s[i:]) {
 				return true
 			}
 		}

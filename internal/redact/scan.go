@@ -30,9 +30,10 @@ type scan struct {
 	runs       runCache
 	namedEnd   int // named values up to here are already taken
 	notJWTEnd  int // no further web token begins before this
+	apiKeyEnd  int // no further key with "sk-" begins before this
 	cookieEnd  int // cookies up to here have been read
 	secretsEnd int // Kubernetes secrets up to here have been read
-	urlEnd     int // passwords in URLs up to here are already taken
+	urlEnd     int // URLs up to here are already taken
 	run        urlRun
 	commandEnd [len(programs)]int // shell commands up to here have been read, by program
 }

@@ -14,10 +14,10 @@ type shape struct {
 type flags uint8
 
 const (
-	anyCase  flags = 1 << iota // the literal is in lower case and stands for any case
-	inside                     // may begin inside a word
-	needs0to9                  // has a digit early on, so that words with hyphens are not meant
-	keepName                   // the literal is a name that stays
+	anyCase   flags = 1 << iota // the literal is in lower case and stands for any case
+	inside                      // may begin inside a word
+	needs0to9                   // has a digit early on, so that words with hyphens are not meant
+	keepName                    // the literal is a name that stays
 )
 
 // earlyDigit is how far a needs0to9 shape is looked through for a digit.
@@ -209,11 +209,12 @@ func inClass(class, c byte) bool {
 // apiKey looks at "sk-", by which the keys of several model vendors begin, and
 // so do names of things: a key has a long stretch that is not made of words.
 func (s *scan) apiKey(start, end int) {
-	if !wordStart(s.text, start) {
+	if start < s.apiKeyEnd || !wordStart(s.text, start) {
 		return
 	}
 	last := end + s.runs.count(s.text, end, unbounded, 'b')
-	body := s.text[end:min(last, end+longestJudged)]
+	s.apiKeyEnd = min(last, end+longestJudged)
+	body := s.text[end:s.apiKeyEnd]
 	const shortest = 20
 	if len(body) < shortest {
 		return

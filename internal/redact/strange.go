@@ -149,31 +149,45 @@ func (r stretch) whole(word string) (int, int) {
 // begins, are random by nature and no secret; 0 for none.
 func public(word string, i int) int {
 	w := word[i:]
-	if len(w) >= 36 && isUUID(w[:36]) {
+	if len(w) >= 36 && w[8] == '-' && isUUID(w[:36]) {
 		return 36
 	}
-	if i > 0 && strings.HasPrefix(word[i-1:], "/var/folders/") {
-		return macTemporary(w)
-	}
-	if n := digest(w); n > 0 {
-		return n
-	}
-	for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} { // SSH public keys
-		if strings.HasPrefix(w, p) {
-			return countClass(w, 0, len(w), 'F')
+	switch w[0] {
+	case 'v':
+		if i > 0 && strings.HasPrefix(word[i-1:], "/var/folders/") {
+			return macTemporary(w)
+		}
+	case '0':
+		if n := countClass(w, 0, 27, 'a'); n == 26 && isULID(w[:n]) {
+			return n
+		}
+	case 'h', 'S', 's':
+		if n := digest(w); n > 0 {
+			return n
+		}
+	case 'A':
+		for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} { // SSH public keys
+			if strings.HasPrefix(w, p) {
+				return countClass(w, 0, len(w), 'F')
+			}
 		}
 	}
-	for _, p := range [...]string{"toolu_", "srvtoolu_", "req_", "msg_", "call_", "resp_", "chatcmpl-"} { // model vendors' ids
-		if strings.HasPrefix(w, p) {
-			n := len(p)
-			return n + countClass(w, n, 64, 'a')
+	if isUpper(w[0]) {
+		return nodeID(w)
+	}
+	return vendorID(w)
+}
+
+// vendorID returns the length of an id that a model vendor gives to a request, a
+// message or a call, at the start of w; 0 if it does not begin with one.
+func vendorID(w string) int {
+	switch w[0] {
+	case 't', 's', 'r', 'm', 'c':
+		for _, p := range [...]string{"toolu_", "srvtoolu_", "req_", "msg_", "call_", "resp_", "chatcmpl-"} {
+			if strings.HasPrefix(w, p) {
+				return len(p) + countClass(w, len(p), 64, 'a')
+			}
 		}
-	}
-	if n := nodeID(w); n > 0 {
-		return n
-	}
-	if n := countClass(w, 0, 27, 'a'); n == 26 && isULID(w[:n]) {
-		return n
 	}
 	return 0
 }

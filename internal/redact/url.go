@@ -23,9 +23,13 @@ var webhooks = [...]string{
 
 func (s *scan) webhook(_, end int) {
 	const shortest = 8
+	if end < s.urlEnd {
+		return
+	}
 	last := urlEnd(s.text, end)
 	if last-end >= shortest && !isPlaceholder(s.text[end:min(last, end+longestJudged)]) {
 		s.add(ruleWebhook, end, last)
+		s.urlEnd = last
 	}
 }
 
@@ -115,7 +119,9 @@ func (s *scan) passwordEnd(i int) int {
 		if t[at] != '@' {
 			continue
 		}
-		host := skip(t, at+1, 255, func(c byte) bool { return isWord(c) || c == '.' || c == '-' || c == ':' || c == '[' || c == ']' || c == '$' || c == '{' || c == '}' || c == '*' })
+		host := skip(t, at+1, 255, func(c byte) bool {
+			return isWord(c) || c == '.' || c == '-' || c == ':' || c == '[' || c == ']' || c == '$' || c == '{' || c == '}' || c == '*'
+		})
 		ends := host >= s.run.end || strings.IndexByte("/?#,;)\\", t[host]) >= 0
 		inside := authority < 0 || at < i+authority
 		if ends && (at == s.run.lastAt || inside && looksLikeHost(t[at+1:host])) {

@@ -44,11 +44,11 @@ func (s *scan) longWord(start, end int) {
 	s.rareShapes(start, end)
 	word := strings.TrimRight(s.text[start:end], ".:!?")
 	l := s.f.entropy
-	if l.off || len(word) < l.length || !spread(word, l.bits) || shannon(word) < l.bits {
+	if l.off || len(word) < l.length || !spread(word, l.bits) {
 		return
 	}
 	r := strangest(word)
-	if l.bits < 4 && !r.strange(word, 12, 20) || l.bits >= 4 && !r.strange(word, 16, 28) {
+	if l.bits < 4 && !r.strange(word, 12, 20) || l.bits >= 4 && !r.strange(word, 16, 28) || shannon(word) < l.bits {
 		return
 	}
 	from, to := r.whole(word)
