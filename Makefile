@@ -8,7 +8,7 @@ RELEASE := $(TAGS),sqlite_omit_load_extension,netgo,osusergo
 
 export CGO_ENABLED ?= 1
 
-.PHONY: build demo test bench soak lint clean
+.PHONY: build demo test bench soak conformance lint clean
 
 build: ## one static binary with the fast driver: bin/cairn
 	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/cairn ./cmd/cairn
@@ -26,6 +26,9 @@ bench: build ## the figures of the contract, beside limits measured in the same 
 
 soak: build ## longer: kills, load, fuzzing
 	./cmd/cairn-bench/soak.sh
+
+conformance: ## the official MCP suite against a test build (needs npm)
+	./cmd/cairn-conformance/run.sh
 
 lint: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }

@@ -14,7 +14,8 @@ import (
 )
 
 // room is what a room may import besides the standard library: rooms of ours,
-// and modules of others. It is the import table of ARCHITECTURE.md.
+// and modules of others. It is the import table of ARCHITECTURE.md. A module of
+// others belongs to one room, those of the Go project itself (golang.org/x) aside.
 type room struct{ ours, others []string }
 
 func importTable() map[string]room {
@@ -24,7 +25,8 @@ func importTable() map[string]room {
 		"internal/project": {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
 		"internal/redact":  {ours: []string{"internal/fault"}},
 		"internal/observation": {
-			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"},
+			ours:   []string{"internal/fault", "internal/store", "internal/project", "internal/redact"},
+			others: []string{"golang.org/x/text"},
 		},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
@@ -36,7 +38,7 @@ func importTable() map[string]room {
 		},
 		"internal/mcp": {
 			ours:   []string{".", "internal/fault", "internal/observation"},
-			others: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
+			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/cli": {
 			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/harness", "internal/mcp"},
@@ -79,7 +81,7 @@ func TestEveryImportIsInTheTable(t *testing.T) {
 			module := moduleOf(r.others, path)
 			if module == "" {
 				t.Errorf("%s imports %s, which the table does not allow", dir, path)
-			} else if first := owner[module]; first != "" && first != dir {
+			} else if first := owner[module]; first != "" && first != dir && !strings.HasPrefix(module, "golang.org/x/") {
 				t.Errorf("%s is imported by %s and %s; it belongs to one room", module, first, dir)
 			}
 			owner[module] = dir

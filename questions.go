@@ -35,6 +35,23 @@ func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
 	return id, err
 }
 
+// CurrentSession is the session whose agent started this process, directly or
+// through others; "" if there is none (records §1).
+func (c *Cairn) CurrentSession(ctx context.Context) (id string, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return "", err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, ok, err := project.CurrentSession(ctx, tx, project.Ancestors())
+		if ok {
+			id = found.ID
+		}
+		return err
+	})
+	return id, err
+}
+
 // Context is what a session of a project would be told now: of the named one,
 // or of the working directory's. An unknown name is NotFound.
 func (c *Cairn) Context(ctx context.Context, name, source string) (observation.Context, error) {

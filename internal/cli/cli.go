@@ -74,12 +74,14 @@ func exitCode(err error) int {
 	return 2
 }
 
-// maxErrorLine is how many characters an error line may have.
-const maxErrorLine = 300
+// maxErrorLine is how many characters an error line may have, "cairn: " aside.
+const maxErrorLine = 293
 
 // report prints one line: what failed, why, and what to do about it.
-func report(w io.Writer, what string, err error) {
-	line := "cairn: " + what + ": " + err.Error()
+func report(w io.Writer, what string, err error) { fmt.Fprintln(w, "cairn: "+errorLine(what, err)) }
+
+func errorLine(what string, err error) string {
+	line := what + ": " + err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok && f.Hint != "" {
 		line += " (" + f.Hint + ")"
 	}
@@ -87,7 +89,7 @@ func report(w io.Writer, what string, err error) {
 	if runes := []rune(line); len(runes) > maxErrorLine {
 		line = string(runes[:maxErrorLine-1]) + "…"
 	}
-	fmt.Fprintln(w, line)
+	return line
 }
 
 func newRoot(p *Process) *cobra.Command {

@@ -44,15 +44,15 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 func (p *Process) record(cmd *cobra.Command, from string) error {
 	payload, err := harness.ReadPayload(p.In)
 	if err != nil {
-		return p.hookFailed(observation.Event{}, err)
+		return p.hookFailed(cmd, observation.Event{}, err)
 	}
 	e, err := harness.Hook(payload, from)
 	if err != nil {
-		return p.hookFailed(e, err)
+		return p.hookFailed(cmd, e, err)
 	}
 	done, err := p.recordEvent(cmd, e)
 	if err != nil {
-		return p.hookFailed(e, err)
+		return p.hookFailed(cmd, e, err)
 	}
 	if done.Warning != nil {
 		report(p.Err, "record", fmt.Errorf("the event is stored, but its context is not available: %w", done.Warning))
@@ -81,11 +81,14 @@ func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event) (done cai
 	return c.Record(cmd.Context(), e, project.HarnessProcess())
 }
 
-// hookFailed reports why an event was not stored. A hook's exit code 2 is shown
+// hookFailed reports and logs why an event was not stored. A hook's exit code 2 is shown
 // to the user only on events where it is no veto (contract observations §4.1);
 // everything else is 1.
-func (p *Process) hookFailed(e observation.Event, err error) error {
+func (p *Process) hookFailed(cmd *cobra.Command, e observation.Event, err error) error {
 	report(p.Err, "record", err)
+	if config, cerr := p.config(cmd); cerr == nil {
+		logError(config.Dir, "record", err)
+	}
 	if fault.HasCode(err, store.CodeCorrupt) && e.Harness == "claude" {
 		switch e.Source {
 		case "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Notification":

@@ -20,6 +20,7 @@ type status struct {
 	Exists  bool              `json:"exists"`
 	Bytes   int64             `json:"bytes"` // of the file and its write-ahead log
 	Project string            `json:"project"`
+	Session string            `json:"session"` // whose agent runs this command, "" if none does
 	Counts  observation.Stats `json:"counts"`
 	Aside   []store.Aside     `json:"set_aside"` // changes that a follower could not handle
 }
@@ -57,6 +58,9 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	if s.Project, err = c.Here(ctx, ""); err != nil {
 		return s, err
 	}
+	if s.Session, err = c.CurrentSession(ctx); err != nil {
+		return s, err
+	}
 	j, err := c.Journal(ctx)
 	if err != nil {
 		return s, err
@@ -86,6 +90,9 @@ func (p *Process) printStatus(s status) error {
 	fmt.Fprintf(w, "store    %s, %.1f MB\n", s.Store, float64(s.Bytes)/1e6)
 	fmt.Fprintf(w, "holds    %d observations, %d prompts, %d sessions, %d projects\n", n.Observations, n.Prompts, n.Sessions, n.Projects)
 	fmt.Fprintf(w, "project  %s\n", s.Project)
+	if s.Session != "" {
+		fmt.Fprintf(w, "session  %s\n", s.Session)
+	}
 	if l := n.LastEvent; l != nil {
 		fmt.Fprintf(w, "last     #%d %s in %s, %s\n", l.ID, l.ObsType, l.Project, time.Unix(l.Timestamp, 0).UTC().Format(time.RFC3339))
 	}

@@ -31,6 +31,8 @@ const (
 //     that (main() OR f(x)) is one group of two words. AND(, OR( and NOT( are
 //     operators before a group if something stands before them.
 //   - The arguments of NEAR are words and phrases; its distance defaults to 10.
+//   - A phrase finds its words in a row with the identifiers split, or all in one
+//     piece in any case; the latter for sure up to four identifiers.
 //   - Adjacent terms bind tightest, then NOT, AND, OR; the expression states its
 //     grouping with parentheses.
 //

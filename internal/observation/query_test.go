@@ -110,6 +110,7 @@ func TestQueryLanguage(t *testing.T) {
 		{"prefix with more stars", "log**", []string{"login"}, nil},
 		{"prefix of a phrase", `"fix the log"*`, []string{"fix the login"}, []string{"fix login"}},
 		{"prefix of a phrase, star apart", `"fix the log" * now`, []string{"now fix the login"}, []string{"fix the login"}},
+		{"prefix of a phrase, star apart in a group", `("fix the log" *) now`, []string{"now fix the login"}, nil},
 		{"prefix of a phrase, then a word", `"fix the log"*now`, []string{"now fix the login"}, []string{"fix the login"}},
 		{"prefix that ends in a mark", "re\u0301*", []string{"résumé"}, nil},
 		{"unknown byte last", "log\xff", []string{"log"}, []string{"login"}},

@@ -39,8 +39,10 @@ func (s *scan) authorization(start, end int) {
 	if start > 0 && isWord(t[start-1]) { // authorization of something, not the header
 		return
 	}
-	if blank == word || blank < len(t) && isQuote(t[blank]) || blank == len(t) {
-		s.credential(i)
+	if last := unquotedEnd(t, i); blank == len(t) || blank == word || isQuote(t[blank]) {
+		if v := t[i:min(last, i+longestJudged)]; !isName(v) {
+			s.credential(i)
+		}
 	}
 }
 

@@ -24,7 +24,10 @@ func (s *scan) kubernetesSecret(start, end int) bool {
 	if i := strings.LastIndex(t[from:start], "\n---"); i >= 0 {
 		from += i + 1
 	}
-	to := min(len(t), end+reach)
+	to := len(t)
+	if i := strings.IndexByte(t[min(end+reach, to):], '\n'); i >= 0 {
+		to = end + reach + i
+	}
 	if i := strings.Index(t[end:to], "\n---"); i >= 0 {
 		to = end + i
 	}

@@ -13,7 +13,7 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if len(v) > longestReference {
 		return true
 	}
-	if isPlaceholder(v) || !quoted && isReference(v) {
+	if isPlaceholder(v) || isLocation(v) || !quoted && isReference(v) || n.isPlace(v) {
 		return false
 	}
 	bare := allLetters(v)
@@ -40,6 +40,12 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 // as it does in code.
 func (n *naming) endsArgument(i int) bool {
 	return i < len(n.text) && strings.IndexByte(",;)}", n.text[i]) >= 0
+}
+
+// isPlace reports whether v is the version of an image or the place in a file of
+// a compiler's message: vault-secret:1.14.2, secret:12:5.
+func (n *naming) isPlace(v string) bool {
+	return n.sign == signColon && !n.spaced && isDigit(v[0]) && strings.ContainsAny(v, ".:") && strings.Trim(v, "0123456789.:") == ""
 }
 
 // goesOn reports whether a sentence goes on behind text[:i], that is whether a
@@ -186,8 +192,7 @@ func isEmptyWord(v string) bool {
 	return false
 }
 
-// isReference reports whether v, unquoted, is code that leads to a value, or a
-// path to a file that holds it.
+// isReference reports whether v, unquoted, is code that leads to a value.
 func isReference(v string) bool {
 	switch v[0] {
 	case '[', '{', '<':
@@ -195,21 +200,22 @@ func isReference(v string) bool {
 	case '&', '*', '!', '@', '(':
 		rest := strings.TrimLeft(v, "&*!@(")
 		return isIdentifierText(strings.TrimRight(rest, ")")) || isExpression(rest)
-	case '/', '~', '.':
-		return isPath(v)
 	case '-':
 		return v[1] == '-'
 	}
-	if v[1] == ':' && v[2] == '\\' || strings.HasPrefix(v, "../") {
-		return isPath(v)
-	}
-	return isExpression(v) || hasFold(v, "https://") || hasFold(v, "http://")
+	return isExpression(v)
 }
 
-// isPath reports whether v is the path of a file whose folders are named by
-// words.
-func isPath(v string) bool {
-	return strings.ContainsAny(v[1:], `/\`) && strangest(v).halfBits < 20
+// isLocation reports whether v is a URL, or the path of a file whose folders are
+// named by words.
+func isLocation(v string) bool {
+	switch {
+	case hasFold(v, "https://") || hasFold(v, "http://"):
+		return true
+	case v[0] == '/', v[0] == '~', v[0] == '.', v[1] == ':' && v[2] == '\\':
+		return strings.ContainsAny(v[1:], `/\`) && strangest(v).halfBits < 20
+	}
+	return false
 }
 
 // isExpression reports whether v is a call, an index, a generic type, a composite

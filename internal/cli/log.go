@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// maxLog is the size at which cairn.log makes way for a new one; the one before
+// is kept as cairn.log.1 (contract observations §1).
+const maxLog = 1 << 20
+
+// logError appends one line to cairn.log in the data directory. A log that cannot
+// be written is nothing that a hook could do anything about.
+func logError(dir, what string, err error) {
+	path := filepath.Join(dir, "cairn.log")
+	if info, serr := os.Stat(path); serr == nil && info.Size() >= maxLog {
+		if os.Rename(path, path+".1") != nil {
+			return // another process has it open or is renaming it; next time
+		}
+	}
+	f, oerr := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if oerr != nil {
+		return
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "%s %s\n", time.Now().UTC().Format(time.RFC3339), errorLine(what, err))
+}
