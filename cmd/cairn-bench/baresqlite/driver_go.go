@@ -1,0 +1,7 @@
+//go:build !(cgo && sqlite_fts5 && sqlite_math_functions)
+
+package baresqlite
+
+import _ "modernc.org/sqlite" // the driver that cairn has without the tags of the other one
+
+const driverName = "sqlite"
