@@ -26,7 +26,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	if err != nil {
 		return Recorded{}, err
 	}
-	done, err := j.Record(ctx, e, process)
+	done, err := j.Record(ctx, e, c.place, process)
 	if err != nil || e.Kind != observation.SessionStart || e.AgentID != "" {
 		return Recorded{Recorded: done}, err
 	}

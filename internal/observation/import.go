@@ -18,7 +18,11 @@ const (
 )
 
 // Prepared is an imported event with the work done that needs no transaction.
-type Prepared struct{ prepared }
+type Prepared struct {
+	event  Event
+	place  project.Place
+	drafts []draft
+}
 
 // Imported counts what an import did.
 type Imported struct {
@@ -34,7 +38,7 @@ type Imported struct {
 type Importer struct {
 	journal *Journal
 	options ImportOptions
-	queue   []prepared
+	queue   []Prepared
 	touched map[string]project.Session // sessions whose digest is due
 	counts  Imported
 }
@@ -56,8 +60,11 @@ func (j *Journal) Importer(o ImportOptions) *Importer {
 // Prepare redacts, cuts and places an event, the costly part of storing it. It
 // may be called from any goroutine.
 func (j *Journal) Prepare(e Event) (Prepared, error) {
-	p, err := j.prepare(e)
-	return Prepared{p}, err
+	place, err := project.Locate(e.Cwd, j.config.Home)
+	if err != nil {
+		return Prepared{}, err
+	}
+	return Prepared{event: e, place: place, drafts: drafts(&e, j.config.Filter)}, nil
 }
 
 // Add queues an event and stores what is queued when it is enough for a
@@ -67,7 +74,7 @@ func (i *Importer) Add(ctx context.Context, p Prepared) error {
 		i.counts.Outside++
 		return nil
 	}
-	i.queue = append(i.queue, p.prepared)
+	i.queue = append(i.queue, p)
 	if len(i.queue) < maxImportRows {
 		return nil
 	}
@@ -147,7 +154,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 }
 
 // wanted reports whether an event belongs to the project that was asked for.
-func (b *importBatch) wanted(ctx context.Context, tx *store.Tx, p prepared) (bool, error) {
+func (b *importBatch) wanted(ctx context.Context, tx *store.Tx, p Prepared) (bool, error) {
 	name := b.options.Project
 	if name == "" || p.place.Slug == name {
 		return true, nil

@@ -82,7 +82,11 @@ func (b bench) record(e Event) Recorded {
 	}
 	e.Harness = "claude"
 	b.now.Add(1)
-	done, err := b.Record(b.t.Context(), e, project.Process{})
+	place, err := project.Locate(e.Cwd, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	done, err := b.Record(b.t.Context(), e, place, project.Process{})
 	if err != nil {
 		b.t.Fatalf("record: %v", err)
 	}

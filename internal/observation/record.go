@@ -21,8 +21,9 @@ type Recorded struct {
 	types []string // of the rows that were added
 }
 
-// Record stores one live event in a transaction of its own. process is the
-// harness that sent it, for the rule of the current session; zero if unknown.
+// Record stores one live event in a transaction of its own. place is where its
+// Cwd lies; process is the harness that sent it, for the rule of the current
+// session, zero if unknown.
 //
 // Nothing is added for events that make no row, for a delivery that is stored
 // already and for an equal read or search within the window; the session is
@@ -30,15 +31,11 @@ type Recorded struct {
 // nothing; one without is never taken for a repeat (observations §5).
 //
 // Errors are those of store.Write; then nothing of the event is stored.
-func (j *Journal) Record(ctx context.Context, e Event, process project.Process) (Recorded, error) {
-	p, err := j.prepare(e)
-	if err != nil {
-		return Recorded{}, err
-	}
-	var done Recorded
+func (j *Journal) Record(ctx context.Context, e Event, place project.Place, process project.Process) (done Recorded, err error) {
+	rows := drafts(&e, j.config.Filter)
 	err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		w := &writing{event: p.event, place: p.place, window: int64(j.config.DedupWindow.Seconds()), at: tx.Now().Unix()}
-		if err := w.record(ctx, tx, p.drafts, process); err != nil {
+		w := &writing{event: e, place: place, window: int64(j.config.DedupWindow.Seconds()), at: tx.Now().Unix()}
+		if err := w.record(ctx, tx, rows, process); err != nil {
 			return err
 		}
 		done = w.done
@@ -48,21 +45,6 @@ func (j *Journal) Record(ctx context.Context, e Event, process project.Process) 
 		return writeDigest(ctx, tx, w.session)
 	})
 	return done, err
-}
-
-// prepared is an event with everything that needs no transaction done.
-type prepared struct {
-	event  Event
-	place  project.Place
-	drafts []draft
-}
-
-func (j *Journal) prepare(e Event) (prepared, error) {
-	place, err := project.Locate(e.Cwd, j.config.Home)
-	if err != nil {
-		return prepared{}, err
-	}
-	return prepared{event: e, place: place, drafts: drafts(&e, j.config.Filter)}, nil
 }
 
 // writing is one event on its way into the tables.
