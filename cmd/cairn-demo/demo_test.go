@@ -13,23 +13,56 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"cairn/internal/cli"
 )
 
-// TestMain lets the test's own program be cairn and cairn-demo too, depending on
-// the name under which it is started: both are then built the way the test is.
+// TestMain lets the test's own program be cairn-demo too, when it is started
+// under that name.
 func TestMain(m *testing.M) {
-	switch strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") {
-	case "cairn":
-		os.Exit(cli.Run(cli.Process{
-			Args: os.Args[1:], Version: "test", In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
-		}))
-	case "cairn-demo":
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "cairn-demo" {
 		main()
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// TestDemo runs the demo as a process, on a cairn that is built for it.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	cairn := buildCairn(t)
+	for name, test := range map[string]func(*testing.T, stage){
+		"shows the whole story":                   showsTheWholeStory,
+		"interrupted leaves nothing":              interruptedLeavesNothing,
+		"whose reader leaves leaves nothing":      readerLeavesLeavesNothing,
+		"on own transcripts asks about them":      asksAboutOwnTranscripts,
+		"without transcripts says so, and --keep": withoutTranscriptsSaysSo,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newStage(t, cairn))
+		})
+	}
+}
+
+// buildCairn builds the program plainly: the race detector would make each of
+// its many short processes ten times as slow.
+func buildCairn(t *testing.T) string {
+	t.Helper()
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("there is no go to build cairn with")
+	}
+	path := filepath.Join(t.TempDir(), "cairn"+exe())
+	if out, err := exec.CommandContext(t.Context(), tool, "build", "-o", path, "cairn/cmd/cairn").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+func exe() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
 }
 
 // stage is a place in which to run the demo as a process.
@@ -39,11 +72,11 @@ type stage struct {
 	temp        string // TMPDIR
 }
 
-func newStage(t *testing.T) stage {
+func newStage(t *testing.T, cairn string) stage {
 	t.Helper()
 	dir := t.TempDir()
 	s := stage{
-		cairn: program(t, dir, "cairn"), demo: program(t, dir, "cairn-demo"),
+		cairn: cairn, demo: filepath.Join(dir, "cairn-demo"+exe()),
 		user: filepath.Join(dir, "user"), temp: filepath.Join(dir, "temp"),
 	}
 	for _, d := range []string{s.user, s.temp} {
@@ -51,31 +84,26 @@ func newStage(t *testing.T) stage {
 			t.Fatal(err)
 		}
 	}
+	self, err := os.Executable()
+	if err == nil {
+		err = copyFile(self, s.demo)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
-// program makes this test's program available under a name.
-func program(t *testing.T, dir, name string) string {
-	t.Helper()
-	self, err := os.Executable()
+// copyFile links a program, or copies it where links need rights.
+func copyFile(from, to string) error {
+	if os.Symlink(from, to) == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	path := filepath.Join(dir, name)
-	if os.Symlink(self, path) == nil {
-		return path
-	}
-	data, err := os.ReadFile(self)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o700)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return os.WriteFile(to, data, 0o700)
 }
 
 func (s stage) command(t *testing.T, args ...string) *exec.Cmd {
@@ -130,9 +158,8 @@ func wantAll(t *testing.T, out string, wants ...string) {
 	}
 }
 
-func TestDemoShowsTheWholeStory(t *testing.T) {
-	t.Parallel()
-	out := newStage(t).run(t)
+func showsTheWholeStory(t *testing.T, s stage) {
+	out := s.run(t)
 	wantAll(t, out,
 		"== 1. Five invented sessions", "hook calls, a process each",
 		"== 2. A new session starts in shop", "# cairn context", "TestRefundWindow", "| ID |", "tokens",
@@ -152,28 +179,10 @@ func TestDemoShowsTheWholeStory(t *testing.T) {
 	}
 }
 
-func TestDemoKeepsTheFolderWhenAsked(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	out, err := s.command(t, "--keep").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, path, ok := strings.Cut(string(out), "The temporary folder stays: ")
-	if !ok {
-		t.Fatal("its path is not printed")
-	}
-	if _, err := os.Stat(filepath.Join(strings.TrimSpace(path), ".cairn", "cairn.db")); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestDemoInterruptedLeavesNothing(t *testing.T) {
-	t.Parallel()
+func interruptedLeavesNothing(t *testing.T, s stage) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a process cannot be interrupted from outside there")
 	}
-	s := newStage(t)
 	cmd := s.command(t)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -202,9 +211,7 @@ func TestDemoInterruptedLeavesNothing(t *testing.T) {
 	s.mustBeClean(t)
 }
 
-func TestDemoWhoseReaderLeavesLeavesNothing(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func readerLeavesLeavesNothing(t *testing.T, s stage) {
 	cmd := s.command(t)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -225,15 +232,22 @@ func TestDemoWhoseReaderLeavesLeavesNothing(t *testing.T) {
 	s.mustBeClean(t)
 }
 
-func TestMineWithoutTranscriptsSaysSo(t *testing.T) {
-	t.Parallel()
-	wantAll(t, newStage(t).run(t, "--mine"),
-		"There are no transcripts in", "== 1. Five invented sessions", "== 5. On your own sessions")
+func withoutTranscriptsSaysSo(t *testing.T, s stage) {
+	out, err := s.command(t, "--mine", "--keep").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, string(out), "There are no transcripts in", "== 1. Five invented sessions", "== 5. On your own sessions")
+	_, path, ok := strings.Cut(string(out), "The temporary folder stays: ")
+	if !ok {
+		t.Fatal("the path of what was kept is not printed")
+	}
+	if _, err := os.Stat(filepath.Join(strings.TrimSpace(path), ".cairn", "cairn.db")); err != nil {
+		t.Error(err)
+	}
 }
 
-func TestMineAsksAboutTheUsersOwnTranscripts(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
+func asksAboutOwnTranscripts(t *testing.T, s stage) {
 	writeTranscript(t, filepath.Join(s.user, ".claude", "projects", "-work-kiln"), filepath.Join(s.user, "kiln"))
 	out := s.run(t, "--mine")
 	wantAll(t, out,
