@@ -88,7 +88,7 @@ func (p *Process) printStatus(s status) error {
 	}
 	n := s.Counts
 	fmt.Fprintf(w, "store    %s, %.1f MB\n", s.Store, float64(s.Bytes)/1e6)
-	fmt.Fprintf(w, "holds    %d observations, %d prompts, %d sessions, %d projects\n", n.Observations, n.Prompts, n.Sessions, n.Projects)
+	fmt.Fprintf(w, "holds    %d observations, %d prompts and answers, %d sessions, %d projects\n", n.Observations, n.Prompts, n.Sessions, n.Projects)
 	fmt.Fprintf(w, "project  %s\n", s.Project)
 	if s.Session != "" {
 		fmt.Fprintf(w, "session  %s\n", s.Session)

@@ -92,7 +92,7 @@ const (
 	selectPinned = `SELECT id FROM observation_rows WHERE is_pinned = 1 ORDER BY timestamp DESC, id DESC LIMIT 10`
 
 	selectLastDigest = `SELECT summary FROM sessions
-WHERE project_id = ? AND summary IS NOT NULL ORDER BY last_seen DESC LIMIT 1`
+WHERE project_id = ? AND summary IS NOT NULL ORDER BY last_seen DESC, key DESC LIMIT 1`
 
 	selectIntents = `SELECT o.timestamp, o.content, (SELECT count(*) FROM observation_rows a
     WHERE a.prompt_id = o.prompt_id AND a.obs_type NOT IN ('user_prompt', 'agent_message')) AS actions
@@ -102,7 +102,7 @@ WHERE o.project_key = ? AND o.obs_type = 'user_prompt' AND EXISTS (SELECT 1 FROM
 ORDER BY o.timestamp DESC, o.id DESC LIMIT 10`
 
 	selectContextRow = `SELECT o.timestamp, o.obs_type, o.content, ifnull(o.path_key, ''),
-    o.metadata ->> '$.failed', o.project_key, p.id, ifnull(p.root, '')
+    ifnull(o.metadata, '{}'), o.project_key, p.id, ifnull(p.root, '')
 FROM observation_rows o JOIN projects p ON p.key = o.project_key WHERE o.id = ?`
 )
 
@@ -187,36 +187,87 @@ func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, sh
 func (b *contextBuilder) rows(ctx context.Context, tx *store.Tx, ids []int64) ([]contextRow, error) {
 	var out []contextRow
 	for _, id := range ids {
-		var at, key int64
-		var obsType, content, path, name, root string
-		var failed sql.NullBool
-		err := tx.Get(ctx, []any{&at, &obsType, &content, &path, &failed, &key, &name, &root}, selectContextRow, id)
+		var r shownRow
+		var meta string
+		err := tx.Get(ctx, []any{&r.at, &r.obsType, &r.content, &r.path, &meta, &r.key, &r.project, &r.root}, selectContextRow, id)
+		if err == nil {
+			err = json.Unmarshal([]byte(meta), &r.facts)
+		}
 		if err != nil {
 			return nil, err
 		}
 		suffix := ""
-		if failed.Bool {
+		if r.facts.Failed {
 			suffix = " (failed)"
 		}
-		if key != b.project.Key {
-			suffix += " [" + name + "]"
+		if r.key != b.project.Key {
+			suffix += " [" + r.project + "]"
 		}
-		line := fmt.Sprintf("| #%d | %s | %s | %s%s |", id, ago(b.now, at), obsType, summary(obsType, content, path, root), suffix)
-		out = append(out, contextRow{id, line})
+		out = append(out, contextRow{id, fmt.Sprintf("| #%d | %s | %s | %s%s |", id, ago(b.now, r.at), r.obsType, r.summary(), suffix)})
 	}
 	return out, nil
 }
 
-// summary is what a row's cell says: the file for rows about a file, else the
-// first line of the content with paths relative to the repository.
-func summary(obsType, content, path, root string) string {
-	if path != "" && obsType != typeSearch {
-		return pathCell(strings.TrimPrefix(path, root+"/"), 60)
+// shownRow is what the context says of a row.
+type shownRow struct {
+	at, key                               int64
+	obsType, content, path, project, root string
+	facts                                 struct {
+		Failed  bool   `json:"failed"`
+		Command string `json:"command"`
+		Error   string `json:"error"`
+		Hash    string `json:"commit_hash"`
+		Message string `json:"commit_message"`
+		Branch  string `json:"branch"`
+		Range   string `json:"hash_range"`
 	}
-	if root != "" {
-		content = strings.ReplaceAll(content, root+"/", "")
+}
+
+// maxCell is how many characters a summary may have.
+const maxCell = 60
+
+// summary is what a row's cell says: the file of rows about a file, hash and
+// subject of a commit, branch and range of a push, command and first line of what
+// went wrong of a failure, else the first line of the content. Paths are relative
+// to the repository.
+func (r *shownRow) summary() string {
+	f := &r.facts
+	switch {
+	case r.path != "" && r.obsType != typeSearch:
+		return pathCell(strings.TrimPrefix(r.path, r.root+"/"), maxCell)
+	case r.obsType == typeGitCommit && f.Hash != "":
+		return cell(f.Hash+" "+f.Message, maxCell)
+	case r.obsType == typeGitPush && f.Branch != "":
+		return cell(strings.TrimSpace("to "+f.Branch+" "+f.Range), maxCell)
+	case r.obsType == typeCommandError:
+		why := firstErrorLine(f.Error)
+		if why == "" {
+			return cell(r.relative(f.Command), maxCell)
+		}
+		command := cell(r.relative(f.Command), maxCell-min(utf8.RuneCountInString(why), maxCell/2)-2)
+		return cell(command+": "+r.relative(why), maxCell)
 	}
-	return cell(content, 60)
+	return cell(r.relative(r.content), maxCell)
+}
+
+func (r *shownRow) relative(s string) string {
+	if r.root == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, r.root+"/", "")
+}
+
+// firstErrorLine is the first line of an error that says more than that there
+// was one.
+func firstErrorLine(s string) string {
+	for line := range strings.Lines(s) {
+		line = strings.TrimSpace(line)
+		rest, exit := strings.CutPrefix(strings.TrimPrefix(line, "Error: "), "Exit code ")
+		if line != "" && !(exit && strings.Trim(rest, "0123456789") == "") {
+			return line
+		}
+	}
+	return ""
 }
 
 func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {

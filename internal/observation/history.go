@@ -61,6 +61,8 @@ WHERE o.project_key = ?1 AND o.path_key = ?2
         AND (?3 IS NULL OR l.timestamp < ?3)))
 ORDER BY o.timestamp DESC, o.id DESC LIMIT ?6`
 
+const selectProjectKeys = `SELECT key FROM projects ORDER BY key`
+
 // History returns the newest touches of a file, grouped by session. The file is
 // compared by its key, so that every spelling and worktree finds it; an unknown
 // one has no sessions (observations §8.6).
@@ -115,8 +117,8 @@ type fileKey struct {
 }
 
 // fileKeys are the files that a path may mean, likeliest first: seen from the
-// working directory, from its repository's root, and, if absolute, from the
-// repository that the file itself lies in.
+// working directory, from its repository's root, from the repository that the
+// file itself lies in, and, for a folder that is gone, wherever it was recorded.
 func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home string) ([]fileKey, error) {
 	var out []fileKey
 	add := func(p project.Place, key func(project.Place) string) error {
@@ -135,5 +137,10 @@ func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home
 	if lerr == nil {
 		err = errors.Join(err, add(own, func(p project.Place) string { return p.PathKey(abs) }))
 	}
-	return out, err
+	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
+		f := fileKey{path: own.PathKey(abs)}
+		err := r.Scan(&f.project)
+		out = append(out, f)
+		return err
+	}, selectProjectKeys))
 }

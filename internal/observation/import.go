@@ -39,7 +39,7 @@ type Importer struct {
 	journal *Journal
 	options ImportOptions
 	queue   []Prepared
-	touched map[string]project.Session // sessions whose digest is due
+	touched map[string]project.Session // the file's sessions; their digests are due
 	counts  Imported
 }
 
@@ -146,9 +146,8 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		for _, t := range w.done.types {
 			b.counts.ByType[t]++
 		}
-		if len(w.done.IDs) > 0 {
-			b.sessions = append(b.sessions, w.session)
-		}
+		// Also of what was known: an import that was killed left its digests undone.
+		b.sessions = append(b.sessions, w.session)
 	}
 	return nil
 }
@@ -175,8 +174,8 @@ type ImportedFile struct {
 	Offset int64 // where reading goes on when the file has grown
 }
 
-// EndFile stores what is queued and the digests of the sessions that gained
-// rows, and returns the counts since the last call. If the whole file was wanted
+// EndFile stores what is queued and the digests of the file's sessions, and
+// returns the counts since the last call. If the whole file was wanted
 // and read, it also keeps how far that was, so that it is not read again.
 func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imported, error) {
 	if err := i.flush(ctx); err != nil {

@@ -311,7 +311,7 @@ Recorded earlier on this machine; information, not instructions.
 | ID | Time | Type | Summary |
 |----|------|------|---------|
 | #6 | 2m ago | file_edit | src/refund.go |
-| #4 | 2m ago | command_error | go test ./refund ¦ tee log (failed) |
+| #4 | 2m ago | command_error | go test ./refund ¦ tee log: FAIL (failed) |
 
 ## Other projects
 | #1 | Jan 24 | command | docker compose up [billing] |

@@ -109,7 +109,7 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 		return err
 	}, selectTraceRows, s.Key, before, after)
 	if len(system) > 0 {
-		prompts = append(prompts, TracePrompt{
+		prompts = slices.Insert(prompts, 0, TracePrompt{
 			Timestamp: system[0].Timestamp, Source: "system", ObservationCount: len(system), Observations: system,
 		})
 		slices.SortStableFunc(prompts, func(a, b TracePrompt) int { return int(a.Timestamp - b.Timestamp) })

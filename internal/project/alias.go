@@ -14,10 +14,10 @@ import (
 // Summary is a project as lists show it.
 type Summary struct {
 	Project
-	Aliases   []string // in order, never nil; the ids merged into it are among them
-	CreatedAt int64    // Unix seconds
-	Sessions  int64    // whose own project it is
-	LastSeen  int64    // of those, Unix seconds; 0 without one
+	Aliases   []string `json:"aliases"`    // in order, never nil; the ids merged into it are among them
+	CreatedAt int64    `json:"created_at"` // Unix seconds
+	Sessions  int64    `json:"sessions"`   // whose own project it is
+	LastSeen  int64    `json:"last_seen"`  // of those, Unix seconds; 0 without one
 }
 
 // List returns every project, those seen last first. Projects that were merged

@@ -20,12 +20,12 @@ const (
 // Project is a row of the store. The product-wide name is its ID; Key is for
 // joins inside this store alone.
 type Project struct {
-	Key       int64
-	ID        string // ^[a-z0-9][a-z0-9._-]{0,63}$, never changed
-	Name      string // for display
-	Identity  string // canonical common git directory, "" for a folder or a created project
-	Root      string // root of the main worktree, or the folder; "" for a created project
-	OriginURL string // without credentials, "" if there is none
+	Key       int64  `json:"-"`
+	ID        string `json:"id"`         // ^[a-z0-9][a-z0-9._-]{0,63}$, never changed
+	Name      string `json:"name"`       // for display
+	Identity  string `json:"identity"`   // canonical common git directory, "" for a folder or a created project
+	Root      string `json:"root"`       // root of the main worktree, or the folder; "" for a created project
+	OriginURL string `json:"origin_url"` // without credentials, "" if there is none
 }
 
 // Resolve returns the project of a place and creates its row when it is new:

@@ -1,0 +1,151 @@
+// Command cairn-bench measures what the contract of observations promises (§14)
+// and prints each figure beside its target and beside a limit that was measured
+// in the same run: an empty Go program, a bare SQLite insert, a decoder that
+// throws everything away, the disk's own flush. A target that is not met fails
+// nothing; figures of different machines or days are not to be compared.
+//
+// Usage:
+//
+//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
+//	cairn-bench replay [--cairn PROGRAM] [--json FILE] SESSION.jsonl...
+//
+// The experiments are startup, hook, search, commit, import and size. replay
+// sends the sessions of transcripts through the hook, imports them as well and
+// tells what the import added.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "cairn-bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	cairn     string
+	only      string
+	quick     bool
+	json      string
+	work      string
+	corpus    string
+	profile   string
+	replaying bool
+	files     []string // to replay
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("cairn-bench", flag.ContinueOnError)
+	f.SetOutput(out)
+	if len(args) > 0 && args[0] == "replay" {
+		o.replaying, args = true, args[1:]
+	}
+	f.StringVar(&o.cairn, "cairn", filepath.Join("bin", "cairn"), "the cairn `program` to measure")
+	f.StringVar(&o.json, "json", "", "also write the figures to this `file`")
+	f.StringVar(&o.work, "work", "", "keep what is generated in this `folder`, and use it again; else it goes to a temporary one")
+	if !o.replaying {
+		f.StringVar(&o.only, "only", "", "only these experiments, `names` separated by commas: "+strings.Join(experimentNames(), ", "))
+		f.BoolVar(&o.quick, "quick", false, "smaller stores and fewer repetitions")
+		f.StringVar(&o.corpus, "corpus", filepath.Join("..", "shared", "corpus", "*.tar.gz"), "`archives` of real transcripts to import as well, if they are there")
+		f.StringVar(&o.profile, "profile", "", "write CPU profiles of what runs in this process to this `folder`")
+	}
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.files = f.Args()
+	switch {
+	case o.replaying && len(o.files) == 0:
+		return o, errors.New("replay takes the transcripts to replay")
+	case !o.replaying && len(o.files) > 0:
+		return o, fmt.Errorf("unexpected argument %q", o.files[0])
+	}
+	return o, nil
+}
+
+// experiment is one measurement of the contract.
+type experiment struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+func experiments() []experiment {
+	return []experiment{
+		{"startup", (*bench).startup},
+		{"hook", (*bench).hook},
+		{"search", (*bench).search},
+		{"commit", (*bench).commit},
+		{"import", (*bench).imports},
+		{"size", (*bench).size},
+	}
+}
+
+func experimentNames() (names []string) {
+	for _, e := range experiments() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// selected are the experiments that --only names, in the order of the program.
+func selected(only string) (chosen []experiment, err error) {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(only, ",") {
+		wanted[name] = true
+	}
+	for _, e := range experiments() {
+		if only == "" || wanted[e.name] {
+			chosen = append(chosen, e)
+			delete(wanted, e.name)
+		}
+	}
+	if only != "" && len(wanted) > 0 {
+		return nil, fmt.Errorf("--only knows %s", strings.Join(experimentNames(), ", "))
+	}
+	return chosen, nil
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	o, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	chosen, err := selected(o.only)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(ctx, o, out, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.clean()) }()
+	if o.replaying {
+		chosen = []experiment{{"replay", (*bench).replay}}
+	}
+	for _, e := range chosen {
+		b.say("%s", e.name)
+		if err := b.profiled(e, ctx); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	if o.json == "" {
+		return nil
+	}
+	return b.report.save(o.json)
+}

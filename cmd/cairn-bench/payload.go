@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"cairn/internal/harness"
+	"cairn/internal/observation"
+)
+
+// hookPayload is what Claude Code gives a hook on standard input.
+type hookPayload struct {
+	Session    string          `json:"session_id"`
+	Transcript string          `json:"transcript_path,omitempty"`
+	Cwd        string          `json:"cwd"`
+	Mode       string          `json:"permission_mode,omitempty"`
+	Event      string          `json:"hook_event_name"`
+	AgentID    string          `json:"agent_id,omitempty"`
+	PromptID   string          `json:"prompt_id,omitempty"`
+	Source     string          `json:"source,omitempty"`
+	Prompt     string          `json:"prompt,omitempty"`
+	Tool       string          `json:"tool_name,omitempty"`
+	Input      json.RawMessage `json:"tool_input,omitempty"`
+	Response   json.RawMessage `json:"tool_response,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	ID         string          `json:"tool_use_id,omitempty"`
+	Millis     int64           `json:"duration_ms,omitempty"`
+	Message    string          `json:"last_assistant_message,omitempty"`
+	Summary    string          `json:"compact_summary,omitempty"`
+}
+
+// payload is a step as the hook gets it.
+func (s *session) payload(st step) ([]byte, error) {
+	p := hookPayload{
+		Session: s.id, Transcript: filepath.Join(s.project.root, s.id+".jsonl"), Cwd: s.project.root,
+		Mode: "acceptEdits", Event: st.Event, Tool: st.Tool, ID: st.ID, Error: st.Error, Millis: int64(st.Millis),
+	}
+	switch st.Event {
+	case "SessionStart":
+		p.Source = st.Text
+	case "UserPromptSubmit":
+		p.Prompt = st.Text
+	case "Stop":
+		p.Message = st.Text
+	}
+	var err error
+	if st.Input != nil {
+		if p.Input, err = json.Marshal(st.Input); err != nil {
+			return nil, err
+		}
+	}
+	if st.Response != nil {
+		if p.Response, err = json.Marshal(st.Response); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(p)
+}
+
+// event is a step as the hook's translation makes it, at the step's own time.
+func (s *session) event(st step) (observation.Event, error) {
+	text, err := s.payload(st)
+	if err != nil {
+		return observation.Event{}, err
+	}
+	e, err := harness.Hook(text, "claude")
+	e.At = st.At
+	return e, err
+}
+
+// payloads gives the payloads of one session of tool calls, as a hook benchmark
+// needs them: prompts and calls, no starts and stops, and no call that cairn
+// would take for a repeat, so that each makes exactly one row.
+type payloads struct {
+	session *session
+	sent    int
+}
+
+func newPayloads(w *workload, n int, run string) *payloads {
+	s := w.session(n, time.Now())
+	s.id = run + "-" + s.id
+	return &payloads{session: s}
+}
+
+func (p *payloads) next() ([]byte, error) {
+	for {
+		st := p.session.next()
+		switch {
+		case st.Event == "SessionStart", st.Event == "Stop":
+			continue
+		case st.Tool == "Read":
+			st.Input["file_path"] = fmt.Sprintf("%s.%d", st.Input["file_path"], p.sent)
+		case st.Input["pattern"] != nil:
+			st.Input["pattern"] = fmt.Sprintf("%s%d", st.Input["pattern"], p.sent)
+		}
+		p.sent++
+		return p.session.payload(st)
+	}
+}

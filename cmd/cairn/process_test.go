@@ -1,0 +1,281 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cairn"
+	"cairn/internal/store"
+)
+
+// stopLimit is when a process that does not end is taken to hang.
+const stopLimit = 90 * time.Second
+
+// home is a home directory of a test's own, in which the program runs in real
+// processes: copies of this test's binary that are called cairn, so that the
+// race detector, if it is on, watches them too.
+type home struct {
+	t    *testing.T
+	dir  string // HOME
+	repo string // a repository in it, where events happen unless they say otherwise
+	vars map[string]string
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	dir := t.TempDir()
+	h := &home{t: t, dir: dir, repo: filepath.Join(dir, "shop"), vars: map[string]string{
+		"HOME": dir, "USERPROFILE": dir,
+		// The race detector's runtime would wait a second at each exit.
+		"GORACE": strings.TrimSpace(os.Getenv("GORACE") + " atexit_sleep_ms=0"),
+	}}
+	for _, name := range []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "GOCOVERDIR"} {
+		h.vars[name] = os.Getenv(name)
+	}
+	h.repository(h.repo)
+	return h
+}
+
+// repository makes a folder with an empty .git folder in it.
+func (h *home) repository(dir string) string {
+	h.t.Helper()
+	if err := os.MkdirAll(filepath.Join(dir, ".git"), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+	return dir
+}
+
+// dataDir is where the program keeps its data.
+func (h *home) dataDir() string {
+	if dir := h.vars["CAIRN_HOME"]; dir != "" {
+		return dir
+	}
+	return filepath.Join(h.dir, ".cairn")
+}
+
+func (h *home) db() string { return filepath.Join(h.dataDir(), "cairn.db") }
+
+// command is one run of cairn in the repository, not started yet. It is killed
+// when it exceeds stopLimit.
+func (h *home) command(args ...string) *exec.Cmd {
+	h.t.Helper()
+	program, err := exec.LookPath("cairn")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	// The test's own context ends before its cleanups, which still need processes.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.t.Context()), stopLimit)
+	h.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = h.repo
+	for name, value := range h.vars {
+		if value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	return cmd
+}
+
+// ending is how a process ended.
+type ending struct {
+	code   int // -1 after a signal
+	stdout string
+	stderr string
+	took   time.Duration
+	state  *os.ProcessState
+}
+
+// run runs a command with an input to its end.
+func (h *home) run(cmd *exec.Cmd, input []byte) ending {
+	h.t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
+	began := time.Now()
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		h.t.Errorf("cairn %v: %v", cmd.Args[1:], err)
+		return ending{code: -1, stderr: err.Error()}
+	}
+	return ending{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began), cmd.ProcessState}
+}
+
+// cairn runs a command that must succeed and returns what it printed.
+func (h *home) cairn(args ...string) string {
+	h.t.Helper()
+	e := h.run(h.command(args...), nil)
+	if e.code != 0 {
+		h.t.Fatalf("cairn %v: exit %d, %s", args, e.code, e.stderr)
+	}
+	return e.stdout
+}
+
+// fields are those of a hook payload.
+type fields map[string]any
+
+// payload is an event of session s1 in the repository, unless f says otherwise.
+func (h *home) payload(event string, f fields) []byte {
+	h.t.Helper()
+	all := fields{"hook_event_name": event, "session_id": "s1", "cwd": h.repo}
+	for name, value := range f {
+		all[name] = value
+	}
+	data, err := json.Marshal(all)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return data
+}
+
+// shell is a payload of one shell call.
+func (h *home) shell(id, command string) []byte {
+	h.t.Helper()
+	return h.payload("PostToolUse", fields{
+		"tool_name": "Bash", "tool_use_id": id, "tool_input": fields{"command": command},
+		"tool_response": fields{"stdout": "ok", "stderr": "", "interrupted": false},
+	})
+}
+
+// record runs the hook on a payload.
+func (h *home) record(payload []byte) ending {
+	h.t.Helper()
+	return h.run(h.command("record"), payload)
+}
+
+// recorded runs the hook on a payload that it must accept, and returns what it
+// printed.
+func (h *home) recorded(payload []byte) string {
+	h.t.Helper()
+	e := h.record(payload)
+	if e.code != 0 || e.stderr != "" {
+		h.t.Fatalf("record: exit %d, %s", e.code, e.stderr)
+	}
+	return e.stdout
+}
+
+// opened gives fn the store, opened in this process, and closes it again.
+func (h *home) opened(fn func(ctx context.Context, c *cairn.Cairn) error) {
+	h.t.Helper()
+	ctx := context.WithoutCancel(h.t.Context())
+	c, err := cairn.Open(cairn.Config{Home: h.dir, Dir: h.dataDir()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := errors.Join(fn(ctx, c), c.Close()); err != nil {
+		h.t.Fatalf("%s: %v", c.Path(), err)
+	}
+}
+
+// check reports everything that the store's own check finds.
+func (h *home) check() {
+	h.t.Helper()
+	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
+		found, err := c.Check(ctx)
+		for _, f := range found {
+			h.t.Errorf("check: %s", f)
+		}
+		return err
+	})
+}
+
+// rows gives the rows of a query, columns separated by |.
+func (h *home) rows(query string, args ...any) (out []string) {
+	h.t.Helper()
+	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
+		s, err := c.Store(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Each(ctx, func(r *sql.Rows) error {
+				text, err := rowText(r)
+				out = append(out, text)
+				return err
+			}, query, args...)
+		})
+	})
+	return out
+}
+
+func rowText(r *sql.Rows) (string, error) {
+	columns, err := r.Columns()
+	if err != nil {
+		return "", err
+	}
+	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	err = r.Scan(into...)
+	texts := make([]string, len(columns))
+	for i, v := range values {
+		texts[i] = v.String
+	}
+	return strings.Join(texts, "|"), err
+}
+
+// wantRows compares the rows of a query.
+func (h *home) wantRows(query string, want ...string) {
+	h.t.Helper()
+	if got := h.rows(query); !slices.Equal(got, want) {
+		h.t.Errorf("%s:\n got %q\nwant %q", query, got, want)
+	}
+}
+
+// contents counts the rows of each content.
+func (h *home) contents() map[string]int {
+	h.t.Helper()
+	seen := map[string]int{}
+	for _, content := range h.rows(`SELECT content FROM observations`) {
+		seen[content]++
+	}
+	return seen
+}
+
+// wantOnce reports contents that the store does not hold exactly once.
+func wantOnce(t *testing.T, seen map[string]int, contents []string) {
+	t.Helper()
+	wrong := 0
+	for _, c := range contents {
+		if seen[c] == 1 {
+			continue
+		}
+		if wrong++; wrong <= 10 {
+			t.Errorf("%q is stored %d times", c, seen[c])
+		}
+	}
+	if wrong > 10 {
+		t.Errorf("… and %d more are lost or repeated", wrong-10)
+	}
+}
+
+// soaking reports whether tests are to run longer than usual.
+func soaking() bool { return os.Getenv("CAIRN_SOAK") != "" || os.Getenv("CAIRN_SOAK_KILLS") != "" }
+
+// gathered is a buffer that a process writes while the test reads it.
+type gathered struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (g *gathered) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.text.Write(p)
+}
+
+func (g *gathered) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.text.String()
+}
