@@ -66,7 +66,9 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 	}
 	r := t.add(fmt.Sprintf("SessionStart with context, %s rows", grouped(rows)),
 		s.wall.median(), s.wall.at(0.95), s.wall.at(1), s.cpu.median(), len(s.wall), told)
-	r.target("≤ 50 ms at 1,000,000 rows", s.wall.median() <= 50*time.Millisecond)
+	if rows >= 1_000_000 {
+		r.target("≤ 50 ms", s.wall.median() <= 50*time.Millisecond)
+	}
 	return stop()
 }
 

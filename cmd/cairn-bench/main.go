@@ -7,11 +7,11 @@
 // Usage:
 //
 //	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
-//	cairn-bench replay [--cairn PROGRAM] [--json FILE] SESSION.jsonl...
+//	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //
 // The experiments are startup, hook, search, commit, import and size. replay
-// sends the sessions of transcripts through the hook, imports them as well and
-// tells what the import added.
+// sends the sessions of transcripts, files or folders of them, through the hook,
+// imports them as well and tells what the import added.
 package main
 
 import (

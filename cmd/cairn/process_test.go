@@ -279,3 +279,25 @@ func (g *gathered) String() string {
 	defer g.mu.Unlock()
 	return g.text.String()
 }
+
+// files are the data directory and the files in it, by their relative path.
+func (h *home) files() map[string]os.FileMode {
+	h.t.Helper()
+	modes := map[string]os.FileMode{}
+	err := filepath.WalkDir(h.dataDir(), func(path string, _ os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(h.dataDir(), path)
+		modes[name] = info.Mode()
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return modes
+}

@@ -16,25 +16,24 @@ type call struct{ session, id, command string }
 // story is a folder of invented transcripts with what an import makes of it.
 type story struct {
 	dir      string
-	sessions []string
-	turns    int      // of each session
+	digests  []string // of each session: id, prompts and actions, separated by |
 	contents []string // of the rows that an import adds, each its own
 	calls    []call   // the shell calls, which hooks may tell as well
 }
 
-// newStory writes transcripts: each has a session of its own in cwd, and each
-// turn makes four rows. All words in them contain name.
-func newStory(t *testing.T, dir, name, cwd string, sessions, turns int) *story {
+// newStory writes a transcript for each number of turns: of a session of its own
+// in cwd, with four rows a turn. What they tell contains name.
+func newStory(t *testing.T, dir, name, cwd string, turns ...int) *story {
 	t.Helper()
-	s := &story{dir: dir, turns: turns}
+	s := &story{dir: dir}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for i := range sessions {
+	for i, n := range turns {
 		id := fmt.Sprintf("%s-%d", name, i)
-		s.sessions = append(s.sessions, id)
+		s.digests = append(s.digests, fmt.Sprintf("%s|%d|%d", id, n, 2*n))
 		w := &teller{story: s, session: id, cwd: cwd, at: time.Date(2026, 1, 2, i%24, 0, 0, 0, time.UTC)}
-		for turn := range turns {
+		for turn := range n {
 			w.turn(turn)
 		}
 		if w.err != nil {

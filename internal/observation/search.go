@@ -35,17 +35,22 @@ type SearchArgs struct {
 }
 
 const (
-	// Rows of equal relevance come newest first. The filters that are not asked
-	// for (NULL) cost a comparison per match.
-	selectHits = `SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.file_path, s.id, p.id, o.is_pinned, f.rank
-FROM observations_fts f
-JOIN observation_rows o ON o.id = f.rowid
+	// Ranked first, read then: only the rows of the page are fetched whole. Rows of
+	// equal relevance come newest first. A filter that is not asked for (NULL)
+	// costs a comparison per match.
+	selectHits = `WITH best AS MATERIALIZED (
+    SELECT o.id, o.timestamp, f.rank AS relevance
+    FROM observations_fts f CROSS JOIN observation_rows o ON o.id = f.rowid
+    WHERE observations_fts MATCH ?1
+      AND (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
+      AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
+    ORDER BY f.rank, o.timestamp DESC, o.id DESC LIMIT ?6 OFFSET ?7)
+SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.file_path, s.id, p.id, o.is_pinned, b.relevance
+FROM best b
+CROSS JOIN observation_rows o ON o.id = b.id
 JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key
-WHERE observations_fts MATCH ?
-  AND (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
-  AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
-ORDER BY f.rank, o.timestamp DESC, o.id DESC LIMIT ?6 OFFSET ?7`
+ORDER BY b.relevance, o.timestamp DESC, o.id DESC`
 
 	// blendDepth is how many of the most relevant rows are blended with recency.
 	blendDepth = 1000

@@ -27,7 +27,10 @@ func (s *scan) authorization(start, end int) {
 	if list && (i == len(t) || !isQuote(t[i])) {
 		return
 	}
-	i = skip(t, i, 4, func(c byte) bool { return isQuote(c) || c == '\\' || c == 'f' || c == 'b' })
+	if i+1 < len(t) && isLetter(t[i]) && isQuote(t[i+1]) { // f"…"
+		i++
+	}
+	i = skip(t, i, 4, func(c byte) bool { return isQuote(c) || c == '\\' })
 	word := skip(t, i, 32, func(c byte) bool { return isAlnum(c) || c == '-' })
 	blank := skip(t, word, 4, isBlank)
 	if isScheme(t[i:word]) {
@@ -39,8 +42,9 @@ func (s *scan) authorization(start, end int) {
 	if start > 0 && isWord(t[start-1]) { // authorization of something, not the header
 		return
 	}
-	if last := unquotedEnd(t, i); blank == len(t) || blank == word || isQuote(t[blank]) {
-		if v := t[i:min(last, i+longestJudged)]; !isName(v) {
+	if blank == len(t) || blank == word || isQuote(t[blank]) {
+		last := skip(t, i, longestJudged, func(c byte) bool { return !isBreak(c) })
+		if last-i == longestJudged || !isName(t[i:last]) {
 			s.credential(i)
 		}
 	}
@@ -68,7 +72,7 @@ func (s *scan) credential(i int) {
 	if isSchemeWord(v) || allLetters(v) && len(v) < 16 && n.goesOn(end) {
 		return
 	}
-	if n.isSecret(i, end, false) {
+	if n.isSecret(i, end, true) {
 		s.add(ruleAuthorization, i, end)
 		s.namedEnd = max(s.namedEnd, end)
 	}

@@ -9,7 +9,7 @@ const ruleKubernetes = "kubernetes_secret"
 // taken out. It reports whether it was.
 func (s *scan) kubernetesSecret(start, end int) bool {
 	t := s.text
-	if t[start:end] != "Secret" {
+	if t[start:end] != "Secret" || end < len(t) && isWord(t[end]) {
 		return false
 	}
 	before := strings.TrimRight(t[max(0, start-16):start], " \t\"'\\")

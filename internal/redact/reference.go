@@ -27,7 +27,9 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	case n.sign == signColon && bare && n.shortest == shortestToken && n.inSentence():
 		return false
 	case n.sign == signBlank:
-		return !(bare && (isFlagWord(v) || n.goesOnAsSentence(to)))
+		return !(bare && (isFlagWord(v) || n.goesOnAsSentence(to))) && !strings.HasPrefix(v, "id=")
+	case bare && n.endsArgument(to) && isVariableName(v):
+		return false
 	case isConstant(v) && strings.Contains(v, "_") && namesSecret(v):
 		return false
 	case n.spaced || n.endsArgument(to):
@@ -36,10 +38,22 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	return true
 }
 
+// isVariableName reports whether v is what a variable is called that holds a
+// secret for a line or two.
+func isVariableName(v string) bool {
+	switch v {
+	case "pass", "hash", "hashed", "plain", "text", "data", "body", "creds", "input", "field", "result":
+		return true
+	}
+	return false
+}
+
 // endsArgument reports whether a comma, a bracket or a semicolon follows text[:i]
 // as it does in code.
 func (n *naming) endsArgument(i int) bool {
-	return i < len(n.text) && strings.IndexByte(",;)}", n.text[i]) >= 0
+	t := n.text
+	j := skip(t, i, 1, isBlank)
+	return i < len(t) && strings.IndexByte(",;)}", t[i]) >= 0 || j < len(t) && t[j] == '}'
 }
 
 // isPlace reports whether v is the version of an image or the place in a file of
@@ -212,6 +226,8 @@ func isLocation(v string) bool {
 	switch {
 	case hasFold(v, "https://") || hasFold(v, "http://"):
 		return true
+	case v[0] == '/' && allLetters(v[1:]):
+		return true
 	case v[0] == '/', v[0] == '~', v[0] == '.', v[1] == ':' && v[2] == '\\':
 		return strings.ContainsAny(v[1:], `/\`) && strangest(v).halfBits < 20
 	}
@@ -229,7 +245,7 @@ func isExpression(v string) bool {
 		if i == start || isDigit(v[start]) {
 			return false
 		}
-		if strangest(v[start:i]).halfBits >= 16 {
+		if s := strangest(v[start:i]).halfBits; s >= 24 || s >= 16 && strings.ContainsAny(v[start:i], "0123456789") {
 			return false
 		}
 		rest := v[i:]
@@ -237,7 +253,8 @@ func isExpression(v string) bool {
 		case rest == "":
 			return joined && !endsInNumber(v)
 		case strings.IndexByte("([{<", rest[0]) >= 0, hasFold(rest, "!("), hasFold(rest, "!["):
-			return true
+			end := strings.LastIndexAny(rest, ")]}>")
+			return end < 0 || end == len(rest)-1 || !isAlnum(rest[end+1])
 		case rest == "!" || rest == "?":
 			return joined
 		}

@@ -73,9 +73,9 @@ func TestWebTokensOfEveryKind(t *testing.T) {
 	head, body, tail := "ey"+"J"+letters(1, base64u, 30), "ey"+"J"+letters(2, base64u, 300), letters(3, base64u, 86)
 	for name, token := range map[string]string{
 		"signed": head + "." + body + "." + tail, "unsigned": head + "." + body + ".", "no signature": head + "." + body,
-		"encrypted":       head + "." + letters(4, base64u, 40) + "." + letters(5, base64u, 16) + "." + body + "." + tail,
+		"encrypted":        head + "." + letters(4, base64u, 40) + "." + letters(5, base64u, 16) + "." + body + "." + tail,
 		"encrypted, empty": head + ".." + letters(5, base64u, 16) + "." + body + "." + tail,
-		"long":            head + "." + strings.Repeat(body, 30) + "." + tail,
+		"long":             head + "." + strings.Repeat(body, 30) + "." + tail,
 	} {
 		for _, c := range []string{"%", "x %.", "Bearer %", `"%"`, "?jwt=%&a=b"} {
 			if got, _ := f.Text(strings.Replace(c, "%", token, 1)); leaks(got, token) {

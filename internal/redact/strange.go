@@ -12,7 +12,7 @@ type stretch struct {
 const longestJudged = 512
 
 // strange reports whether the stretch of word is a secret: most of the word with
-// some evidence, or a long part of it with much. The longer it is, the more
+// some evidence, half of it with dense evidence, or a long part with much. The longer it is, the more
 // evidence a random one has; names with many joints or without a digit need more.
 func (r stretch) strange(word string, some, much int) bool {
 	const long = 18
@@ -22,9 +22,14 @@ func (r stretch) strange(word string, some, much int) bool {
 		some += 8
 	}
 	joints := strings.Count(part, "-") + strings.Count(part, ".") + strings.Count(part, "_")
-	margin := 5 * max(0, joints-1-n/16)
-	return 4*n >= 3*len(word) && r.halfBits >= max(some, n-4)+margin ||
-		n >= long && r.halfBits >= max(much, n)+margin
+	bits := r.halfBits - 5*max(0, joints-1-n/16)
+	switch {
+	case 4*n >= 3*len(word):
+		return bits >= max(some, n-4)
+	case 2*n >= len(word) && bits >= max(some+12, 2*n):
+		return true
+	}
+	return n >= long && bits >= max(much, n)
 }
 
 // Evidence in half bits, beside that of bigrams: what random text has more often
@@ -172,10 +177,26 @@ func public(word string, i int) int {
 			}
 		}
 	}
-	if isUpper(w[0]) {
+	switch {
+	case isUpper(w[0]):
 		return nodeID(w)
+	case isHex(w[0]):
+		if n := podSuffix(w); n > 0 {
+			return n
+		}
 	}
 	return vendorID(w)
+}
+
+// podSuffix returns the length of what Kubernetes hangs on a pod's name, such as
+// 6d4cf56db6-x7k2p, at the start of w; 0 if it does not begin with that.
+func podSuffix(w string) int {
+	hash := skip(w, 0, 10, func(c byte) bool { return strings.IndexByte("0123456789bcdf", c) >= 0 })
+	end := skip(w, hash+1, 6, func(c byte) bool { return strings.IndexByte("bcdfghjklmnpqrstvwxz2456789", c) >= 0 })
+	if hash < 8 || w[min(hash, len(w)-1)] != '-' || end != hash+6 || end < len(w) && isWord(w[end]) {
+		return 0
+	}
+	return end
 }
 
 // vendorID returns the length of an id that a model vendor gives to a request, a

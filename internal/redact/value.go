@@ -103,7 +103,7 @@ func (f *Filter) member(m map[string]any, k string, e any, depth int) (any, bool
 		shortest = shortestPassword
 	}
 	if shortest == 0 {
-		if text, ok := e.(string); ok && f.index.hasLiteral(k) {
+		if text, ok := e.(string); ok && isPlainName(k) && f.index.hasLiteral(k) {
 			return f.underKey(k, text)
 		}
 		return f.value(e, depth+1)
@@ -138,10 +138,13 @@ func (f *Filter) member(m map[string]any, k string, e any, depth int) (any, bool
 func (f *Filter) secretText(v string, shortest int) (any, bool) {
 	n := naming{text: v, sign: signAssign, shortest: shortest}
 	s := scan{f: f, text: v}
-	if n.isSecret(0, len(v), true) && !s.allowed(0, len(v)) {
+	if s.allowed(0, len(v)) {
+		return v, false
+	}
+	if _, changed := f.Text(v); changed || n.isSecret(0, len(v), true) {
 		return Mark, true
 	}
-	return f.Text(v)
+	return v, false
 }
 
 func (f *Filter) secretNumber(v any, digits string, shortest int) (any, bool) {
@@ -153,20 +156,28 @@ func (f *Filter) secretNumber(v any, digits string, shortest int) (any, bool) {
 }
 
 // underKey redacts a string as it would be read behind its key, so that headers
-// and vendors' names in keys count.
+// and vendors' names in keys count, and as it reads by itself.
 func (f *Filter) underKey(k, v string) (any, bool) {
 	prefix := k + ": "
-	spans := f.find(prefix + v)
-	changed := false
-	out := v
-	for i := len(spans) - 1; i >= 0; i-- {
-		if start := max(spans[i].start, len(prefix)) - len(prefix); spans[i].end > len(prefix) {
-			out = out[:start] + spans[i].mark() + out[spans[i].end-len(prefix):]
-			changed = true
+	for pass := range maxPasses {
+		text, changed := f.Text(v)
+		spans := slices.DeleteFunc(f.find(prefix+text), func(sp span) bool { return sp.end <= len(prefix) })
+		if len(spans) == 0 {
+			return text, changed || pass > 0
 		}
+		for i := range spans {
+			spans[i].start = max(spans[i].start-len(prefix), 0)
+			spans[i].end -= len(prefix)
+		}
+		v = replace(text, spans)
 	}
-	text, again := f.Text(out)
-	return text, changed || again
+	return Mark, true
+}
+
+// isPlainName reports whether k is a name without signs of its own.
+func isPlainName(k string) bool {
+	const longest = 64
+	return len(k) <= longest && skip(k, 0, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' }) == len(k)
 }
 
 // secretKey returns the least length of a secret under the key k, 0 if k does

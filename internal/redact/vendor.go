@@ -79,10 +79,28 @@ func (s *scan) randomNamed(_, end int) {
 	if strings.Contains(v, "/") && strings.ContainsAny(v, "._-") || strings.Contains(s.text[end:start], "\n") {
 		needed = 24 // a path, or the beginning of the next line
 	}
-	hex32 := len(v) == 32 && allHex(v)
-	if hex32 || shannon(v) > bits && strings.ContainsAny(v, "0123456789+/=") && strangest(v).halfBits >= needed {
+	if len(v) == 32 && allHex(v) {
+		if sameName(s.text[end:start]) {
+			s.add("random_named_value", start, start+len(v))
+		}
+		return
+	}
+	if shannon(v) > bits && strings.ContainsAny(v, "0123456789+/=") && strangest(v).halfBits >= needed {
 		s.add("random_named_value", start, start+len(v))
 	}
+}
+
+// sameName reports whether between, what stands between a keyword and the value,
+// holds no second name: "key = " and "_id: ", but not "service trace_id=".
+func sameName(between string) bool {
+	blank := false
+	for i := range len(between) {
+		if isWord(between[i]) && blank {
+			return false
+		}
+		blank = blank || isBlank(between[i])
+	}
+	return true
 }
 
 // isDigest reports whether v is a UUID or as long as a Git or SHA-256 hash in

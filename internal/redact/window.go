@@ -29,7 +29,7 @@ func (f *Filter) Head(s string, limit int) (string, bool) {
 	limit = max(limit, 0)
 	end := headEnd(s, limit+beyond)
 	out, changed := f.Text(s[:end])
-	if end == len(s) {
+	if end == len(s) || strings.HasSuffix(out, Mark) || strings.HasSuffix(out, PrivateMark) {
 		return cutHead(out, limit), changed
 	}
 	return cutHead(cutTailOff(out, blurred), limit), changed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -49,7 +50,10 @@ func closeAfter(conn driver.Conn, err error) error {
 // path escaped.
 func fileURI(path, query string) string {
 	p := filepath.ToSlash(path)
-	if len(p) > 1 && p[1] == ':' {
+	switch {
+	case strings.HasPrefix(p, "//"):
+		p = "//" + p // else the first folder were taken for a host
+	case filepath.VolumeName(path) != "":
 		p = "/" + p // a drive letter
 	}
 	esc := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(p)
@@ -81,6 +85,9 @@ func (s *session) prepared(ctx context.Context, query string) (*sql.Stmt, error)
 	if st, ok := s.stmts[query]; ok {
 		return st, nil
 	}
+	if controlsTransaction(query) {
+		return nil, fmt.Errorf("%.20q in a closure: transactions begin and end with closures", query)
+	}
 	st, err := s.conn.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -95,11 +102,40 @@ func (s *session) exec(ctx context.Context, query string) error {
 	return err
 }
 
-func (s *session) close() error {
-	for _, st := range s.stmts {
-		if err := st.Close(); err != nil {
-			return err
-		}
+// known refuses a schema that a newer cairn has made since the store was opened.
+func (s *session) known(ctx context.Context) error {
+	st, err := s.prepared(ctx, "PRAGMA user_version")
+	if err != nil {
+		return err
 	}
-	return s.conn.Close()
+	var version int
+	if err := st.QueryRowContext(ctx).Scan(&version); err != nil {
+		return err
+	}
+	return checkVersion(version)
+}
+
+// close gives the connection back to be used again.
+func (s *session) close() error {
+	return errors.Join(s.forget(), s.conn.Close())
+}
+
+// discard closes the connection for good, with the transaction that may be open
+// on it.
+func (s *session) discard() error {
+	err := s.forget() // first: a statement must not outlive its connection
+	bad := s.conn.Raw(func(any) error { return driver.ErrBadConn })
+	if !errors.Is(bad, driver.ErrBadConn) {
+		err = errors.Join(err, bad, s.conn.Close())
+	}
+	return err
+}
+
+// forget closes the prepared statements.
+func (s *session) forget() (err error) {
+	for _, st := range s.stmts {
+		err = errors.Join(err, st.Close())
+	}
+	clear(s.stmts)
+	return err
 }

@@ -19,22 +19,37 @@ const (
 	CodeMissing  = "store_missing"   // there is no store yet
 	CodeClosed   = "stopping"        // the store is closing
 	CodeIO       = "store_io"        // the volume failed
+
+	CodeForeign    = "store_foreign"    // another program's database
+	CodeOverloaded = "store_overloaded" // too many writes are waiting
 )
 
 // SQLite's primary result codes that mean something to a user.
 const (
-	resPerm     = 3
-	resBusy     = 5
-	resLocked   = 6
-	resReadOnly = 8
-	resIOErr    = 10
-	resCorrupt  = 11
-	resFull     = 13
-	resCantOpen = 14
-	resNotADB   = 26
+	resPerm      = 3
+	resBusy      = 5
+	resLocked    = 6
+	resNoMem     = 7
+	resReadOnly  = 8
+	resInterrupt = 9
+	resIOErr     = 10
+	resCorrupt   = 11
+	resFull      = 13
+	resCantOpen  = 14
+	resNotADB    = 26
 
-	resIOErrWrite = resIOErr | 3<<8
+	resIOErrShmSize = resIOErr | 19<<8
 )
+
+// endsTransaction reports whether SQLite may undo a whole transaction when a
+// statement in it fails with this code.
+func endsTransaction(code int) bool {
+	switch code & 0xff {
+	case resNoMem, resInterrupt, resIOErr, resCorrupt, resFull:
+		return true
+	}
+	return false
+}
 
 // classify turns what SQLite or the file system said into a fault. Errors that
 // are faults already, cancelled contexts and errors of callers pass unchanged.
@@ -54,7 +69,7 @@ func classify(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return diskFull(err)
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.ENOTDIR):
 		return notWritable(err)
 	}
 	return err
@@ -63,8 +78,7 @@ func classify(err error) error {
 func classifyResult(err error, code int, message string) error {
 	switch code & 0xff {
 	case resBusy, resLocked:
-		return fault.Wrap(err, fault.Unavailable, CodeBusy, "database is locked").
-			WithHint("another process is writing; try again")
+		return locked(err)
 	case resReadOnly, resPerm, resCantOpen:
 		return notWritable(err)
 	case resFull:
@@ -73,7 +87,7 @@ func classifyResult(err error, code int, message string) error {
 		return fault.Wrap(err, fault.Internal, CodeCorrupt, "the store is damaged: "+message).
 			WithHint("run `cairn doctor --salvage`")
 	case resIOErr:
-		if code == resIOErrWrite && errors.Is(err, syscall.ENOSPC) {
+		if code == resIOErrShmSize { // no room for the shared memory file
 			return diskFull(err)
 		}
 		return fault.Wrap(err, fault.Unavailable, CodeIO, message)
@@ -89,6 +103,11 @@ func diskFull(err error) error {
 func notWritable(err error) error {
 	return fault.Wrap(err, fault.Unavailable, CodeReadOnly, "cannot write").
 		WithHint("check the rights of the data directory and its files")
+}
+
+func locked(err error) error {
+	return fault.Wrap(err, fault.Unavailable, CodeBusy, "database is locked").
+		WithHint("another process is writing; try again")
 }
 
 func stopping() error {

@@ -4,12 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
+	"cairn/internal/fault"
 
+	"github.com/gofrs/flock"
 )
 
 // Follower reads the change log and does something with it: archive, replica,
@@ -24,7 +29,9 @@ type Follower struct {
 	// Batch handles changes, oldest first. It may be called again with changes
 	// that it has handled already: after a kill, or after an error, which is
 	// retried with back-off and moves nothing. A single change that cannot be
-	// handled is refused instead; it is set aside and those behind it go on.
+	// handled is refused instead; it is set aside and those behind it go on. Its
+	// later tries are batches of one, in which an error counts as a refusal. When
+	// the follower is to stop, a batch has 10 s to finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
 
 	Limit int           // most changes in a batch; default 500
@@ -54,16 +61,26 @@ const (
 	lastRetry  = time.Hour
 )
 
+// stopGrace is how long a batch may go on once its follower is to stop (contract
+// memories §8).
+const stopGrace = 10 * time.Second
+
 // Follow runs a follower until ctx ends, then lets its batch finish and returns
 // nil. It waits for the lease as long as another process holds it; the kernel
 // frees the lease of a process that dies. Errors of the store and of Batch are
 // retried for ever, with back-off: see Lag and SetAside for what is visible of
 // them. The store must stay open until Follow has returned.
-func (s *Store) Follow(ctx context.Context, f Follower) error {
-	if f.Limit == 0 {
+//
+// Errors: Invalid for a name that cannot be part of a file's name, and those of
+// making the lease's file.
+func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
+	if strings.ContainsAny(f.Name, `/\:`) {
+		return fault.Newf(fault.Invalid, "invalid", "%q cannot be a follower's name", f.Name)
+	}
+	if f.Limit < 1 {
 		f.Limit = 500
 	}
-	if f.Poll == 0 {
+	if f.Poll <= 0 {
 		f.Poll = time.Second
 	}
 	run := &following{Follower: f, store: s, wake: s.wake.join()}
@@ -71,12 +88,12 @@ func (s *Store) Follow(ctx context.Context, f Follower) error {
 	if f.Name != "" {
 		lease := flock.New(s.path+"-follower-"+f.Name, flock.SetPermissions(0o600))
 		if held, err := lease.TryLockContext(ctx, f.Poll); !held {
-			return ignoreEnd(ctx, err)
+			return classify(ignoreEnd(ctx, err))
 		}
-		defer func() { run.err = errors.Join(run.err, lease.Unlock()) }()
+		defer func() { err = errors.Join(err, lease.Unlock()) }()
 	}
 	run.loop(ctx)
-	return run.err
+	return nil
 }
 
 // ignoreEnd drops an error that says no more than that ctx has ended.
@@ -94,7 +111,6 @@ type following struct {
 	wake     chan struct{}
 	position int64
 	placed   bool // position has been read
-	err      error
 }
 
 func (f *following) loop(ctx context.Context) {
@@ -129,8 +145,8 @@ func (f *following) wait(ctx context.Context, d time.Duration, wake <-chan struc
 	}
 }
 
-// step handles one batch, or without one the changes whose time for another try
-// has come. more says that there may be further work at once.
+// step handles one batch and, having caught up, the changes whose time for
+// another try has come. more says that there is further work at once.
 func (f *following) step(ctx context.Context) (more bool, err error) {
 	if !f.placed {
 		if err := f.place(ctx); err != nil {
@@ -141,17 +157,39 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if len(batch) == 0 {
-		return false, f.retry(ctx)
+	if len(batch) > 0 {
+		refused, err := f.handle(ctx, batch)
+		if err != nil {
+			return false, err
+		}
+		if err := f.advance(ctx, batch[len(batch)-1].Seq, refused); err != nil {
+			return false, err
+		}
 	}
-	refused, err := f.Batch(ctx, batch)
-	if err != nil {
-		return false, err
+	if len(batch) == f.Limit {
+		return true, nil
 	}
-	if err := f.advance(ctx, batch[len(batch)-1].Seq, refused); err != nil {
-		return false, err
-	}
-	return true, nil
+	return false, f.retry(ctx)
+}
+
+// handle calls Batch with a context that outlives the end of ctx by stopGrace.
+// A panic is an error like any other.
+func (f *following) handle(ctx context.Context, changes []Change) (refused []Refusal, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(stopGrace):
+			cancel()
+		case <-longer.Done():
+		}
+	})()
+	return f.Batch(longer, changes)
 }
 
 const (
@@ -217,7 +255,7 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 
 func (f *following) setAside(ctx context.Context, tx *Tx, r Refusal, attempts int) error {
 	delay := min(firstRetry<<min(attempts-1, 10), lastRetry)
-	_, err := tx.Exec(ctx, upsertAside, f.Name, r.Seq, r.Err.Error(), attempts, tx.Now().Add(delay).UnixNano())
+	_, err := tx.Exec(ctx, upsertAside, f.Name, r.Seq, fmt.Sprint(r.Err), attempts, tx.Now().Add(delay).UnixNano())
 	return err
 }
 
@@ -242,6 +280,7 @@ func (f *following) retry(ctx context.Context) error {
 			seq := due[i].Seq
 			err = errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error { return scanChange(r, &due[i]) }, selectChange, seq))
 		}
+		due = slices.DeleteFunc(due, func(c Change) bool { return c.DeviceSeq == 0 }) // no longer in the log
 		return err
 	})
 	for i := 0; err == nil && i < len(due) && ctx.Err() == nil; i++ {
@@ -251,13 +290,16 @@ func (f *following) retry(ctx context.Context) error {
 }
 
 func (f *following) again(ctx context.Context, c Change, attempts int) error {
-	refused, err := f.Batch(ctx, []Change{c})
+	refused, err := f.handle(ctx, []Change{c})
 	if err != nil {
-		return err
+		if ctx.Err() != nil {
+			return err
+		}
+		refused = []Refusal{{c.Seq, err}}
 	}
 	return f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
 		if len(refused) > 0 {
-			return f.setAside(ctx, tx, refused[0], attempts+1)
+			return f.setAside(ctx, tx, Refusal{c.Seq, refused[0].Err}, attempts+1)
 		}
 		_, err := tx.Exec(ctx, deleteAside, f.Name, c.Seq)
 		return err
@@ -345,4 +387,3 @@ func (w *wakeups) signal() {
 		}
 	}
 }
-

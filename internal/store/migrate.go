@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"github.com/gofrs/flock"
+	"cairn/internal/fault"
+
 	"github.com/oklog/ulid/v2"
 )
 
@@ -32,19 +34,28 @@ func newest() int { return len(migrationFiles()) }
 // one process at a time do this, so that the change to write-ahead logging,
 // which SQLite does not queue for, meets nobody.
 func (s *Store) prepare(ctx context.Context) error {
-	dir := filepath.Dir(s.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if s.path == "" {
+		return fault.New(fault.Invalid, "invalid", "the store has no path")
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return err
 	}
-	lock := flock.New(s.path+"-lock", flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
+	line := &s.writer.line
+	switch err := line.enter(ctx, time.Now().Add(s.wait)); {
+	case errors.Is(err, errLine):
+		return locked(err)
+	case err != nil:
 		return err
 	}
-	return errors.Join(s.migrate(ctx), lock.Unlock())
+	defer line.leave()
+	return s.migrate(ctx)
 }
 
 func (s *Store) migrate(ctx context.Context) error {
-	if err := createFile(s.path); err != nil {
+	if err := createFile(s.path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := s.refuseRemains(); err != nil {
 		return err
 	}
 	w, err := newSession(ctx, s.db)
@@ -54,13 +65,24 @@ func (s *Store) migrate(ctx context.Context) error {
 	return errors.Join(migrateOn(ctx, w), w.close())
 }
 
-// createFile makes the database file before SQLite does, so that it and the
-// files that SQLite derives from it are readable by their owner alone.
-func createFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
+// refuseRemains protects a write-ahead log whose database file was lost or
+// emptied: SQLite would delete it, and with it all that can still be salvaged.
+func (s *Store) refuseRemains() error {
+	file, err := os.Stat(s.path)
+	if err != nil || file.Size() > 0 {
+		return err
+	}
+	if log, err := os.Stat(s.path + "-wal"); err != nil || log.Size() == 0 {
 		return nil
 	}
+	return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it is empty, but its write-ahead log is not").
+		WithHint("run `cairn doctor --salvage`")
+}
+
+// createFile makes a database file before SQLite does, so that it and the files
+// that SQLite derives from it are readable by their owner alone.
+func createFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -72,12 +94,18 @@ func migrateOn(ctx context.Context, w *session) error {
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
+	if err := checkVersion(version); err != nil {
+		return err
+	}
 	if version == 0 {
-		// Both must be set before the first table; repeating them is harmless.
-		for _, p := range []string{"PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL"} {
-			if err := w.exec(ctx, p); err != nil {
-				return err
-			}
+		if err := refuseForeign(ctx, w); err != nil {
+			return err
+		}
+	}
+	// The first works before there is a table; repeating both is harmless.
+	for _, p := range []string{"PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL"} {
+		if err := w.exec(ctx, p); err != nil {
+			return err
 		}
 	}
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
@@ -87,6 +115,17 @@ func migrateOn(ctx context.Context, w *session) error {
 		return errors.Join(err, w.exec(ctx, "ROLLBACK"))
 	}
 	return w.exec(ctx, "COMMIT")
+}
+
+// refuseForeign refuses a database that another program made.
+func refuseForeign(ctx context.Context, w *session) error {
+	var tables int
+	err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables)
+	if err != nil || tables == 0 {
+		return err
+	}
+	return fault.New(fault.Unavailable, CodeForeign, "the file is another program's database").
+		WithHint("name another file with --db or CAIRN_DB")
 }
 
 func applyMigrations(ctx context.Context, w *session, from int) error {
@@ -106,15 +145,6 @@ func applyMigrations(ctx context.Context, w *session, from int) error {
 		}
 	}
 	return w.exec(ctx, fmt.Sprintf("PRAGMA user_version=%d", newest()))
-}
-
-// folderWritable reports whether a file can be made in dir, by making one.
-func folderWritable(dir string) bool {
-	f, err := os.CreateTemp(dir, ".cairn-*")
-	if err != nil {
-		return false
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name())) == nil
 }
 
 // NewID returns a new ULID in lower case: 26 characters, unique without

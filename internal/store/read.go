@@ -7,28 +7,47 @@ import (
 
 // Read runs fn over one snapshot of the store, on a connection that cannot
 // write. Readers neither wait for writers nor hold them up. fn must not call
-// Write or Read itself. The end of ctx interrupts fn's queries.
+// Write or Read itself; with the ctx it was given, these refuse. The end of ctx
+// interrupts fn's queries.
 //
-// Errors besides fn's: CodeCorrupt, CodeIO, CodeBusy, CodeClosed.
-func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
-	select {
-	case s.limit <- struct{}{}:
-	case <-s.quit:
-		return stopping()
-	case <-ctx.Done():
-		return ctx.Err()
+// Errors besides fn's: CodeCorrupt, CodeIO, CodeBusy, CodeNewer, CodeClosed.
+func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) (err error) {
+	if err := s.nested(ctx); err != nil {
+		return err
 	}
-	defer func() { <-s.limit }()
+	release, err := s.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ses, err := s.reader(ctx)
 	if err != nil {
-		return classify(err)
+		return s.classify(err)
 	}
+	whole := false // the connection can be used again
+	defer func() {
+		if whole {
+			s.readers <- ses
+		} else {
+			err = errors.Join(err, ses.discard())
+		}
+		err = s.classify(err)
+	}()
 	err = s.snapshot(ctx, ses, fn)
+	rolledBack := ses.exec(context.WithoutCancel(ctx), "ROLLBACK")
+	whole = rolledBack == nil
+	return err
+}
+
+// reserve waits for a place among the readers, for which Close waits in turn.
+func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	select {
-	case s.readers <- ses:
-		return classify(err)
-	default:
-		return classify(errors.Join(err, ses.close()))
+	case s.limit <- struct{}{}:
+		return func() { <-s.limit }, nil
+	case <-s.quit:
+		return nil, stopping()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -42,10 +61,15 @@ func (s *Store) reader(ctx context.Context) (*session, error) {
 	return newSession(context.WithoutCancel(ctx), s.readDB)
 }
 
+// snapshot runs fn in a transaction that the caller ends.
 func (s *Store) snapshot(ctx context.Context, ses *session, fn func(context.Context, *Tx) error) error {
-	if err := ses.exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
+	plain := context.WithoutCancel(ctx)
+	if err := ses.exec(plain, "BEGIN"); err != nil {
 		return err
 	}
-	err := fn(ctx, &Tx{ses: ses, store: s, now: s.clock()})
-	return errors.Join(err, ses.exec(context.WithoutCancel(ctx), "ROLLBACK"))
+	if err := ses.known(plain); err != nil { // which also takes the snapshot
+		return err
+	}
+	tx := &Tx{ses: ses, store: s, now: s.clock()}
+	return tx.run(ctx, fn)
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/fault"
@@ -41,15 +41,17 @@ type Config struct {
 type Store struct {
 	path    string
 	clock   func() time.Time
+	wait    time.Duration
 	db      *sql.DB // the writer's connection
 	readDB  *sql.DB // the readers' connections, query-only
 	readers chan *session
 	limit   chan struct{}
-	writer  writer
+	writer  *writer
 	symbols symbols
 	wake    wakeups
 	reading bool
 
+	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was met
 	closing sync.Once
 	quit    chan struct{} // closed by Close
 }
@@ -64,15 +66,23 @@ type Store struct {
 // left as it is in each of these cases.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := newStore(c)
-	version, err := s.version(ctx)
+	found, err := s.inspect(ctx)
+	if c.Reading && fault.HasCode(classify(err), CodeReadOnly) && !exists(c.Path+"-wal") {
+		// SQLite cannot make its shared memory file here, and nobody needs it: no
+		// process holds the store open.
+		err = s.readDB.Close()
+		s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=ro&immutable=1"), pragmas: s.readPragmas()})
+		if err == nil {
+			found, err = s.inspect(ctx)
+		}
+	}
 	switch {
 	case err != nil:
-	case version > newest():
-		err = fault.Newf(fault.Unavailable, CodeNewer,
-			"the store has schema %d, this cairn knows %d", version, newest()).WithHint("upgrade cairn")
-	case version < newest() && c.Reading:
-		err = s.outdated(version)
-	case version < newest():
+	case found.version > newest():
+		err = checkVersion(found.version)
+	case found.version < newest() && c.Reading:
+		err = s.outdated(found.version)
+	case found.version < newest() || !found.wal && !c.Reading:
 		err = s.prepare(ctx)
 	}
 	if err != nil {
@@ -85,7 +95,7 @@ func newStore(c Config) *Store {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if c.Readers == 0 {
+	if c.Readers < 1 {
 		c.Readers = 4
 	}
 	if c.Wait == 0 {
@@ -105,33 +115,29 @@ func newStore(c Config) *Store {
 		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", checkpoint),
 		"PRAGMA journal_size_limit=67108864",
 	}
-	reading := []string{
-		pragmaBusy(c.Wait),
-		"PRAGMA query_only=ON",
-		"PRAGMA wal_autocheckpoint=0",
-	}
-	return &Store{
+	s := &Store{
 		path:    c.Path,
 		clock:   c.Clock,
+		wait:    c.Wait,
 		reading: c.Reading,
 		quit:    make(chan struct{}),
 		db:      sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: writing}),
-		readDB:  sql.OpenDB(connector{uri: readingURI(c), pragmas: reading}),
 		readers: make(chan *session, c.Readers),
 		limit:   make(chan struct{}, c.Readers),
-		writer:  newWriter(),
+		writer:  newWriter(c.Path),
 		symbols: symbols{ids: map[string]int64{}},
 	}
+	s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: s.readPragmas()})
+	return s
 }
 
-// readingURI opens a store that is only read, whose folder cannot be written and
-// which no process holds open, as the immutable file that it then is; SQLite
-// would otherwise need to create its shared memory file.
-func readingURI(c Config) string {
-	if _, err := os.Stat(c.Path + "-wal"); c.Reading && errors.Is(err, fs.ErrNotExist) && !folderWritable(filepath.Dir(c.Path)) {
-		return fileURI(c.Path, "mode=ro&immutable=1")
-	}
-	return fileURI(c.Path, "mode=rw")
+func (s *Store) readPragmas() []string {
+	return []string{pragmaBusy(s.wait), "PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0"}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Path is the database file.
@@ -162,6 +168,25 @@ func (s *Store) closeDBs() error {
 	return errors.Join(s.readDB.Close(), s.db.Close())
 }
 
+// checkVersion refuses a schema that only a newer cairn knows.
+func checkVersion(version int) error {
+	if version <= newest() {
+		return nil
+	}
+	return fault.Newf(fault.Unavailable, CodeNewer,
+		"the store has schema %d, this cairn knows %d", version, newest()).WithHint("upgrade cairn")
+}
+
+// classify is classify for what went wrong in this store. Damage is remembered:
+// from then on nothing is written (design §7).
+func (s *Store) classify(err error) error {
+	err = classify(err)
+	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == CodeCorrupt {
+		s.damage.CompareAndSwap(nil, f)
+	}
+	return err
+}
+
 func (s *Store) outdated(version int) error {
 	if version == 0 {
 		return fault.New(fault.NotFound, CodeMissing, "there is no store yet").
@@ -172,27 +197,36 @@ func (s *Store) outdated(version int) error {
 		WithHint("run any writing command once, for instance `cairn import`")
 }
 
-// version is the schema number of the file, 0 if it is missing or empty.
-func (s *Store) version(ctx context.Context) (int, error) {
+// state is what Open finds at its path.
+type state struct {
+	version int  // the schema number, 0 if the file is missing or empty
+	wal     bool // the file keeps a write-ahead log; a restored copy may not
+}
+
+func (s *Store) inspect(ctx context.Context) (found state, err error) {
 	info, err := os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return state{}, nil
 	}
 	if err != nil {
-		return 0, err
+		return state{}, err
 	}
-	if info.IsDir() {
-		return 0, fault.New(fault.Unavailable, CodeReadOnly, "the store's path is a folder").
+	if !info.Mode().IsRegular() {
+		return state{}, fault.New(fault.Unavailable, CodeReadOnly, "the store's path is a folder or no file").
 			WithHint("name a file with --db or CAIRN_DB")
 	}
 	if info.Size() == 0 {
-		return 0, nil
+		return state{}, nil
 	}
 	db := s.db
 	if s.reading {
 		db = s.readDB
 	}
-	var v int
-	err = db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
-	return v, err
+	var mode string
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&found.version); err != nil {
+		return state{}, err
+	}
+	err = db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	found.wal = mode == "wal"
+	return found, err
 }

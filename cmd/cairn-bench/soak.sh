@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# What `make soak` runs: processes killed again and again, processes that compete
+# for one store, and every fuzz target of the tree. It goes on after a failure,
+# prints a line for each step and exits 1 if one failed.
+#
+#   CAIRN_SOAK_KILLS  how often each kill test kills (default 1000; 0: not at all)
+#   FUZZTIME          how long each fuzz target runs (default 5m; 0: not at all)
+#   SOAK_LIMIT        the longest a step besides fuzzing may take (default 60m)
+#   SOAK_LOGS         folder for what the steps print (default: a temporary one)
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 2
+
+kills=${CAIRN_SOAK_KILLS:-1000}
+fuzztime=${FUZZTIME:-5m}
+limit=${SOAK_LIMIT:-60m}
+logs=${SOAK_LOGS:-$(mktemp -d)}
+tags=sqlite_fts5,sqlite_math_functions
+failed=0
+steps=0
+mkdir -p "$logs" || exit 2
+
+# step NAME COMMAND... runs a command and tells how it went; of one that failed
+# it shows the end of what it printed. A test that did not run at all has failed.
+step() {
+  local name=$1 log start=$SECONDS result
+  shift
+  steps=$((steps + 1))
+  log=$(printf '%s/%02d.log' "$logs" "$steps")
+  if "$@" >"$log" 2>&1 && ! grep -q 'no tests to run' "$log"; then
+    result=ok
+  else
+    result=FAILED
+    failed=$((failed + 1))
+  fi
+  printf '%-6s  %5d s  %s\n' "$result" $((SECONDS - start)) "$name"
+  if [ "$result" = FAILED ]; then
+    tail -n 40 "$log" | sed 's/^/        /'
+    printf '        all of it: %s\n' "$log"
+  else
+    summary "$log"
+  fi
+}
+
+# summary shows what the tests of a log had to tell: seeds, counts, times.
+summary() {
+  grep -E '^ +[A-Za-z0-9_]+_test\.go:[0-9]+: ' "$1" | sed -E 's/^ +[A-Za-z0-9_]+_test\.go:[0-9]+: /        /' | tail -n 6
+  grep -E '^fuzz: elapsed' "$1" | tail -n 1 | sed 's/^/        /'
+  return 0
+}
+
+tests() { go test -tags "$tags" -count=1 -v -timeout "$limit" "$@"; }
+
+# fuzz_targets prints "PACKAGE TARGET" for every fuzz target of the module.
+fuzz_targets() {
+  go test -tags "$tags" -list '^Fuzz' ./... | awk '
+    /^Fuzz/ { found[n++] = $1; next }
+    /^ok/   { for (i = 0; i < n; i++) print $2, found[i] }
+            { n = 0 }'
+}
+
+if [ "$kills" != 0 ]; then
+  export CAIRN_SOAK_KILLS=$kills
+  step "writers of a store killed $kills times" tests -run Kill ./internal/store
+  step "hooks, servers and imports killed $kills times" tests -run Killed ./cmd/cairn
+  unset CAIRN_SOAK_KILLS
+fi
+
+export CAIRN_SOAK=1
+step "eight processes write to one store for 10 s" tests -run EightProcesses ./internal/store
+step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|TwoImports' ./cmd/cairn
+unset CAIRN_SOAK
+
+if [ "$fuzztime" != 0 ]; then
+  targets=$(fuzz_targets)
+  if [ -z "$targets" ]; then
+    echo "FAILED  no fuzz target was found"
+    failed=$((failed + 1))
+  fi
+  while read -r package target; do
+    [ -n "$target" ] || continue
+    step "$target in ${package#cairn/} for $fuzztime" \
+      go test -tags "$tags" -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "$package"
+  done <<<"$targets"
+fi
+
+if [ "$failed" -gt 0 ]; then
+  echo "$failed of $steps steps failed; what they printed is in $logs"
+  exit 1
+fi
+echo "all $steps steps passed"

@@ -1,0 +1,117 @@
+package redact
+
+import "strings"
+
+// findValue returns the bounds of the value, without quotes.
+func (n *naming) findValue() (start, end int, quoted bool) {
+	t, i := n.text, n.value
+	if n.sign == signColon {
+		i = afterType(t, i)
+	}
+	if i+1 < len(t) && strings.IndexByte("fbruFBRU@$", t[i]) >= 0 && isQuote(t[i+1]) {
+		i++
+	}
+	for i+2 < len(t) && isQuote(t[i]) && t[i+1] == t[i] && (isQuote(t[i+2]) || isWord(t[i+2])) {
+		i++ // quotes piled up, as in """v"""
+	}
+	open := skip(t, i, 4, func(c byte) bool { return c == '\\' })
+	switch {
+	case open == len(t):
+		return 0, 0, false
+	case n.sign == signTag:
+		return i, tagEnd(t, i), false
+	case !isQuote(t[open]):
+		return i, unquotedEnd(t, i), false
+	}
+	start = open + 1
+	if !n.quotedName && n.sign != signBlank && n.endsString(start) {
+		return 0, 0, false
+	}
+	end = quotedEnd(t, start, t[i:open+1])
+	if end < 0 { // the quote is never closed, or by another one
+		end = skip(t, start, len(t), func(c byte) bool { return !isSpace(c) })
+		return start, start + len(strings.TrimRight(t[start:end], "\"'`.,;:)")), false
+	}
+	return start, end, true
+}
+
+// afterType skips a type between a colon and an assignment: str = "v".
+func afterType(t string, i int) int {
+	const longest = 48
+	j := skip(t, i, longest, func(c byte) bool { return isWord(c) || strings.IndexByte(" .<>[]|&'?", c) >= 0 })
+	if j == i || j+1 >= len(t) || t[j] != '=' || t[j-1] != ' ' {
+		return i
+	}
+	if v := skip(t, j+1, 4, isBlank); v < len(t) && isQuote(t[v]) {
+		return v
+	}
+	return i
+}
+
+// endsString reports whether the quote before i ends a string rather than
+// beginning one: "token: " + t.
+func (n *naming) endsString(i int) bool {
+	t := n.text
+	if i == len(t) || isSpace(t[i]) || strings.IndexByte("+,);", t[i]) >= 0 {
+		return true
+	}
+	return (n.sign == signColon || n.spaced) && strings.IndexByte(".&|}]", t[i]) >= 0
+}
+
+// quotedEnd returns where the value from start on is closed by the same quote it
+// was opened with (backslashes included), on the same line; -1 if it is not.
+func quotedEnd(t string, start int, quote string) int {
+	escaped := len(quote) > 1
+	q := quote[len(quote)-1]
+	for i := start; i < len(t) && t[i] != '\n'; i++ {
+		switch {
+		case t[i] == '\\' && !escaped:
+			i++
+		case t[i] == '\\' && strings.HasPrefix(t[i:], quote):
+			return i
+		case t[i] == q:
+			return i
+		}
+	}
+	return -1
+}
+
+// unquotedEnd returns where the value from start on ends: at white space, a
+// quote, or at punctuation that belongs to what is around it.
+func unquotedEnd(t string, start int) int {
+	depth, i := 0, start
+loop:
+	for ; i < len(t) && !isSpace(t[i]) && !isQuote(t[i]); i++ {
+		switch c := t[i]; c {
+		case '(', '[', '{':
+			depth++
+		case ')', ']', '}':
+			if depth--; depth < 0 && (i+1 == len(t) || !isWord(t[i+1])) {
+				break loop
+			}
+		case ',', ';', '&', '|':
+			if depth <= 0 && endsValue(t, i+1) {
+				break loop
+			}
+		case '<':
+			if strings.HasPrefix(t[i:], "</") {
+				break loop
+			}
+		}
+	}
+	for i > start && strings.IndexByte(`.,;:\`, t[i-1]) >= 0 {
+		i--
+	}
+	return i
+}
+
+// endsValue reports whether what follows a comma, semicolon, ampersand or bar is
+// something new: nothing, another sign, or another name with its value.
+func endsValue(t string, i int) bool {
+	if i == len(t) || isSpace(t[i]) || isBreak(t[i]) || t[i] == '&' || t[i] == '|' {
+		return true
+	}
+	const longest = 40
+	j := skip(t, i, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' || c == ' ' })
+	return j > i && j < len(t) && (t[j] == '=' || t[j] == ':')
+}

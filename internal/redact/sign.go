@@ -1,0 +1,146 @@
+package redact
+
+import "strings"
+
+// sign is what stands between a name and its value.
+type sign uint8
+
+const (
+	signNone    sign = iota
+	signAssign       // = := => ?= and the like
+	signColon        // :
+	signEqual        // == or !=, a comparison
+	signBlank        // --flag value
+	signTag          // <name>value</name>
+	signDefault      // ${name:-value}
+	signElse         // name || value, the default of a variable
+	signOther        // no sign after all
+)
+
+// signs are the signs and how they are written; longer ones come first.
+var signs = [...]struct {
+	text string
+	sign sign
+}{
+	{"===", signEqual}, {"!==", signEqual}, {"==", signEqual}, {"!=", signEqual},
+	{"=>", signAssign}, {":=", signAssign}, {"?=", signAssign}, {":-", signDefault}, {"::", signOther},
+	{"||", signElse}, {"??", signElse}, {"?:", signColon}, {"!:", signColon},
+	{"=", signAssign}, {":", signColon}, {">", signTag},
+}
+
+// readSign returns the sign at the start of s and its length.
+func readSign(s string) (sign, int) {
+	for i := range signs {
+		if strings.HasPrefix(s, signs[i].text) {
+			return signs[i].sign, len(signs[i].text)
+		}
+	}
+	return signNone, 0
+}
+
+// findSign reads the sign behind the name and finds where the value begins.
+func (n *naming) findSign() bool {
+	t := n.text
+	i := skip(t, n.end, 4, func(c byte) bool { return isQuote(c) || c == '\\' || c == '*' || c == ']' })
+	n.quotedName = i > n.end && (isQuote(t[i-1]) || t[i-1] == ']')
+	if n.findPair(i) {
+		return true
+	}
+	j := skip(t, i, 40, isBlank)
+	if j == len(t) {
+		return false
+	}
+	sign, width := readSign(t[j:])
+	if sign == signNone {
+		return n.findBlank(i, j)
+	}
+	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
+	n.spaced = j > i || n.value > j+width
+	n.sign = sign
+	switch sign {
+	case signColon:
+		if hasFold(t[n.value:], "**") { // **Password:** v
+			n.value = skip(t, n.value+2, 16, isBlank)
+		}
+		return !n.endsPath(j + width)
+	case signDefault:
+		n.sign = signAssign
+		return strings.HasSuffix(t[:n.start], "${")
+	case signElse:
+		n.sign = signAssign
+		return n.value < len(t) && isQuote(t[n.value])
+	case signTag:
+		return j == n.end && strings.HasSuffix(t[:n.start], "<")
+	}
+	return sign != signOther
+}
+
+// endsPath reports whether the name, with a colon before text[:i], is the end of
+// a path, or a field between two colons.
+func (n *naming) endsPath(i int) bool {
+	before := n.text[:n.start]
+	return strings.HasSuffix(before, "/") || strings.HasSuffix(before, ":") && i < len(n.text) && !isSpace(n.text[i])
+}
+
+// findBlank accepts a value that only a blank parts from its name: that of a
+// flag (or of a flag in an argument list: "--password", "v"), of a line in a
+// netrc file, of an SQL clause. The name's quotes end at i, the blanks at j.
+func (n *naming) findBlank(i, j int) bool {
+	t := n.text
+	name := t[n.start:n.end]
+	switch {
+	case name[0] == '-' && n.quotedName:
+		if j = skip(t, j, 1, func(c byte) bool { return c == ',' }); !strings.HasSuffix(t[:j], ",") {
+			return false
+		}
+		j = skip(t, j, 16, isSpace)
+		if j == len(t) || !isQuote(t[j]) {
+			return false
+		}
+	case j == i, n.quotedName:
+		return false
+	case name[0] == '-':
+		if n.start > 0 && !isBreak(t[n.start-1]) {
+			return false
+		}
+	case name == "PASSWORD":
+		if t[j] != '\'' {
+			return false
+		}
+	case name != "password" || !followsLogin(t[:n.start]):
+		return false
+	}
+	n.sign, n.spaced, n.value = signBlank, true, j
+	return true
+}
+
+// followsLogin reports whether the last two words of t are "login" and a name.
+func followsLogin(t string) bool {
+	const longest = 100
+	i := back(t, len(t), 8, isSpace)
+	j := back(t, i, longest, func(c byte) bool { return !isSpace(c) })
+	return i < len(t) && j < i && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
+}
+
+// findPair accepts a name that is itself a value, with the secret beside it:
+// "name: DB_PASSWORD" and "value: v" on the next line, or as JSON or XML.
+func (n *naming) findPair(i int) bool {
+	t := n.text
+	i = skip(t, i, 1, func(c byte) bool { return c == ',' })
+	j := skip(t, i, 40, isSpace)
+	if j == i && !n.quotedName {
+		return false
+	}
+	j = skip(t, j, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	if !hasFold(t[j:], "value") {
+		return false
+	}
+	j = skip(t, j+len("value"), 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	j = skip(t, j, 8, isBlank)
+	if j == len(t) || t[j] != ':' && t[j] != '=' {
+		return false
+	}
+	n.sign, n.value = signAssign, skip(t, j+1, 16, isBlank)
+	n.quotedName = true
+	return true
+}

@@ -1,0 +1,144 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+func durabilities() map[string]store.Sync {
+	return map[string]store.Sync{"full": store.Full, "normal": store.Normal}
+}
+
+const (
+	plainTable  = "CREATE TABLE plain (id INTEGER PRIMARY KEY, word TEXT NOT NULL)"
+	plainInsert = "INSERT INTO plain (word) VALUES ('word')"
+)
+
+// BenchmarkPlainInsert is the limit: one row in a transaction of its own,
+// through the same driver and past the store.
+func BenchmarkPlainInsert(b *testing.B) {
+	for name, sync := range map[string]string{"full": "FULL", "normal": "NORMAL"} {
+		b.Run(name, func(b *testing.B) {
+			db := raw(b, filepath.Join(b.TempDir(), "plain.db"))
+			rawExec(b, db, "PRAGMA journal_mode=WAL", "PRAGMA synchronous="+sync, plainTable)
+			st, err := db.PrepareContext(b.Context(), plainInsert)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := st.ExecContext(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := st.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
+
+// BenchmarkWrite is the same row through Write, by one caller and by several at
+// once that share commits.
+func BenchmarkWrite(b *testing.B) {
+	for name, sync := range durabilities() {
+		for _, callers := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("%s/%d", name, callers), func(b *testing.B) {
+				s := storetest.Open(b, store.Config{})
+				ddl(b, s, plainTable)
+				b.SetParallelism(callers)
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					for pb.Next() {
+						err := s.Write(b.Context(), sync, func(ctx context.Context, tx *store.Tx) error {
+							_, err := tx.Exec(ctx, plainInsert)
+							return err
+						})
+						if err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkAppend is one change more in a transaction that is under way.
+func BenchmarkAppend(b *testing.B) {
+	s := storetest.Open(b, store.Config{})
+	err := s.Write(b.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		for b.Loop() {
+			if err := storetest.Note(ctx, tx, "id"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkWriteOneChange is a change in a transaction of its own.
+func BenchmarkWriteOneChange(b *testing.B) {
+	for name, sync := range durabilities() {
+		b.Run(name, func(b *testing.B) {
+			s := storetest.Open(b, store.Config{})
+			var n atomic.Int64
+			for b.Loop() {
+				if err := write(b.Context(), s, sync, fmt.Sprint(n.Add(1))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkOpenClose is what every hook pays, as the only process and beside
+// another one that holds the store open; and with one small write between.
+func BenchmarkOpenClose(b *testing.B) {
+	for _, beside := range []bool{false, true} {
+		for _, writing := range []bool{false, true} {
+			b.Run(fmt.Sprintf("beside=%v/writing=%v", beside, writing), func(b *testing.B) {
+				s := storetest.Open(b, store.Config{})
+				mustWrite(b, s, "a")
+				if !beside {
+					closed(b, s)
+				}
+				for b.Loop() {
+					h, err := store.Open(b.Context(), store.Config{Path: s.Path(), Role: store.Hook})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if writing {
+						err = write(b.Context(), h, store.Normal, "b")
+					}
+					if err := errors.Join(err, h.Close()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkReadOneRow(b *testing.B) {
+	s := storetest.Open(b, store.Config{})
+	mustWrite(b, s, "a")
+	var id string
+	for b.Loop() {
+		err := s.Read(b.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.Get(ctx, []any{&id}, "SELECT id FROM changes WHERE seq = 1")
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

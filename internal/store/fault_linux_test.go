@@ -1,0 +1,297 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// runLinuxChild runs the children that only Linux has.
+func runLinuxChild(name string, o order) error {
+	switch name {
+	case "modes":
+		return modes(o)
+	case "without rights":
+		return withoutRights(o)
+	}
+	return errors.New("no such child")
+}
+
+// tmpfs mounts a small file system for the test, or skips it.
+func tmpfs(t *testing.T, size string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := syscall.Mount("cairn", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("a file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fill uses up the space of a folder's volume but for some bytes.
+func fill(t testing.TB, dir string, leave int64) (free func()) {
+	t.Helper()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "filler")
+	if err := os.WriteFile(path, make([]byte, int64(st.Bavail)*st.Bsize-leave), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFullVolumeStoresNothingHalfAndPasses(t *testing.T) {
+	t.Parallel()
+	dir := tmpfs(t, "4m")
+	path := filepath.Join(dir, "data", "cairn.db")
+	s, err := store.Open(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, s, "before")
+	free := fill(t, dir, 256<<10)
+	stored := []string{"before"}
+	for n := 0; ; n++ {
+		id := fmt.Sprintf("%d-%s", n, strings.Repeat("x", 9000))
+		err := write(t.Context(), s, store.Sync(n%2), id, id+"+")
+		if err == nil {
+			stored = append(stored, id, id+"+")
+			continue
+		}
+		expectCode(t, err, store.CodeFull)
+		break
+	}
+	expectIDs(t, s, stored...)
+	for range 3 {
+		expectCode(t, s.Write(t.Context(), store.Full, big), store.CodeFull)
+	}
+	expectIDs(t, s, stored...)
+	free()
+	mustWrite(t, s, "after")
+	expectIDs(t, s, append(stored, "after")...)
+	closed(t, s)
+	storetest.Check(t, path)
+}
+
+func TestStoreOnAFullVolumeIsMadeOnceThereIsSpace(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []int64{0, 4 << 10, 8 << 10, 24 << 10, 64 << 10, 100 << 10} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			dir := tmpfs(t, "1m")
+			path := filepath.Join(dir, "data", "cairn.db")
+			free := fill(t, dir, leave)
+			s, err := store.Open(t.Context(), store.Config{Path: path})
+			if err == nil {
+				closed(t, s)
+				t.Fatal("it was made in no space")
+			}
+			expectCode(t, err, store.CodeFull)
+			free()
+			mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
+		})
+	}
+}
+
+func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
+	t.Parallel()
+	dir := tmpfs(t, "2m")
+	path := filepath.Join(dir, "data", "cairn.db")
+	s, err := store.Open(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, s, "a")
+	closed(t, s)
+	free := fill(t, dir, 0)
+	s, err = store.Open(t.Context(), store.Config{Path: path})
+	if err == nil {
+		expectIDs(t, s, "a")
+		expectCode(t, write(t.Context(), s, store.Full, "b"), store.CodeFull)
+		closed(t, s)
+	} else { // not even room for SQLite's shared memory
+		expectCode(t, err, store.CodeFull)
+	}
+	free()
+	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
+}
+
+// modes makes a store under a umask and tells the modes of everything there.
+func modes(o order) error {
+	syscall.Umask(o.Mask)
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: o.Path})
+	if err != nil {
+		return err
+	}
+	if err := write(ctx, s, store.Full, "a"); err != nil {
+		return err
+	}
+	following, stop := context.WithCancel(ctx)
+	err = s.Follow(following, store.Follower{Name: "f", Batch: func(context.Context, []store.Change) ([]store.Refusal, error) {
+		stop()
+		return nil, filepath.WalkDir(filepath.Dir(o.Path), func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			storetest.Tell(fmt.Sprintf("%v %s", info.Mode(), strings.TrimPrefix(path, filepath.Dir(o.Path))))
+			return err
+		})
+	}})
+	return errors.Join(err, s.Close())
+}
+
+func TestFilesAreTheirOwnersAloneUnderAnyUmask(t *testing.T) {
+	t.Parallel()
+	for _, mask := range []int{0, 0o022, 0o077} {
+		p := child(t, "modes", order{Path: storetest.Path(t), Mask: mask})
+		lines, err := p.Wait(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "drwx------ \n-rw------- /cairn.db\n-rw------- /cairn.db-follower-f\n-rw------- /cairn.db-lock\n" +
+			"-rw------- /cairn.db-shm\n-rw------- /cairn.db-wal"
+		if got := strings.Join(lines, "\n"); got != want {
+			t.Errorf("under umask %03o:\n%s\nwant:\n%s", mask, got, want)
+		}
+	}
+}
+
+// nobody is a user without rights; as root, modes would mean nothing.
+const nobody = 65534
+
+func TestWithoutRightsReadingWorksAndWritingIsRefused(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	o := order{Path: base}
+	if os.Getuid() != 0 {
+		if err := withoutRights(o); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	// The test's own program and folder are out of that user's reach.
+	program := filepath.Join(base, "test")
+	if err := errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o777), copyProgram(program)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := storetest.Command("", childEnv(t, "without rights", o)...)
+	cmd.Path, cmd.Args[0], cmd.Dir = program, program, base
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	if _, err := storetest.StartProcess(t, cmd).Wait(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyProgram(to string) error {
+	text, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o755)
+}
+
+func withoutRights(o order) (err error) {
+	ctx := context.Background()
+	make := func(name string) (path string, err error) {
+		path = filepath.Join(o.Path, name, "cairn.db")
+		s, err := store.Open(ctx, store.Config{Path: path})
+		if err != nil {
+			return path, err
+		}
+		return path, errors.Join(write(ctx, s, store.Full, "a"), s.Close())
+	}
+	expect := func(what string, err error, code string) error {
+		if codeOf(err) == code {
+			return nil
+		}
+		return fmt.Errorf("%s: %w (code %q), want code %q", what, err, codeOf(err), code)
+	}
+	read := func(s *store.Store) error {
+		return s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			head, err := tx.Head(ctx)
+			if err == nil && head == 0 {
+				err = errors.New("the store is empty")
+			}
+			return err
+		})
+	}
+	for name, c := range map[string]struct {
+		folder, file fs.FileMode
+		held         bool // another process has the store open
+	}{
+		"folder": {0o500, 0o600, false},
+		"file":   {0o700, 0o400, false},
+		"both":   {0o500, 0o400, false},
+		"held":   {0o500, 0o400, true},
+	} {
+		path, err := make(name)
+		if err != nil {
+			return err
+		}
+		var holder *store.Store
+		if c.held {
+			if holder, err = store.Open(ctx, store.Config{Path: path}); err != nil {
+				return err
+			}
+			if err := write(ctx, holder, store.Full, "b"); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(os.Chmod(path, c.file), os.Chmod(filepath.Dir(path), c.folder)); err != nil {
+			return err
+		}
+		s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
+		if err != nil {
+			return fmt.Errorf("%s: open for reading: %w", name, err)
+		}
+		if err := errors.Join(read(s), s.Close()); err != nil {
+			return fmt.Errorf("%s: read: %w", name, err)
+		}
+		s, err = store.Open(ctx, store.Config{Path: path})
+		if err == nil {
+			err = errors.Join(write(ctx, s, store.Full, "c"), s.Close())
+		}
+		if err := expect(name+": write", err, store.CodeReadOnly); err != nil {
+			return err
+		}
+		if fault.As(err).Message != "cannot write" {
+			return fmt.Errorf("%s: message %q", name, fault.As(err).Message)
+		}
+		if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if holder != nil {
+			if err := holder.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	locked := filepath.Join(o.Path, "locked")
+	if err := os.Mkdir(locked, 0o500); err != nil {
+		return err
+	}
+	_, err = store.Open(ctx, store.Config{Path: filepath.Join(locked, "data", "cairn.db")})
+	return expect("create", err, store.CodeReadOnly)
+}

@@ -1,0 +1,335 @@
+package store_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+
+	"github.com/gofrs/flock"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/schema.golden")
+
+func TestSchemaIsTheGoldenOne(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	db := raw(t, s.Path())
+	var b strings.Builder
+	for _, p := range []string{"user_version", "auto_vacuum", "journal_mode", "encoding", "page_size"} {
+		var v string
+		if err := db.QueryRowContext(t.Context(), "PRAGMA "+p).Scan(&v); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "-- %s = %s\n", p, v)
+	}
+	rows, err := db.QueryContext(t.Context(), `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY tbl_name, type DESC, name`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n%s;\n", text)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "schema.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("the schema has changed; if that is meant, run go test -update. It is now:\n%s", &b)
+	}
+}
+
+func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
+	t.Parallel()
+	path := storetest.Path(t)
+	s, err := store.Open(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, s, "a")
+	db := raw(t, path)
+	var known int
+	if err := db.QueryRowContext(t.Context(), "PRAGMA user_version").Scan(&known); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		f := fault.As(err)
+		if f == nil || f.Code != store.CodeNewer || f.Kind != fault.Unavailable || f.Hint != "upgrade cairn" ||
+			!strings.Contains(f.Message, "99") || !strings.Contains(f.Message, fmt.Sprint(known)) {
+			t.Errorf("%s: %v, want a refusal naming schemas 99 and %d", what, err, known)
+		}
+	}
+	rawExec(t, db, "PRAGMA user_version=99") // a newer cairn migrates while this one runs
+	refused("writing", write(t.Context(), s, store.Normal, "b"))
+	refused("reading", s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }))
+	closed(t, s)
+	for _, reading := range []bool{false, true} {
+		s, err := store.Open(t.Context(), store.Config{Path: path, Reading: reading})
+		if refused("opening", err); err == nil {
+			closed(t, s)
+		}
+	}
+	rawExec(t, db, fmt.Sprintf("PRAGMA user_version=%d", known))
+	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
+}
+
+func TestMissingStoreIsNotMadeByReading(t *testing.T) {
+	t.Parallel()
+	path := storetest.Path(t)
+	_, err := store.Open(t.Context(), store.Config{Path: path, Reading: true})
+	expectCode(t, err, store.CodeMissing)
+	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("reading has made the folder: %v", err)
+	}
+	_, err = store.Open(t.Context(), store.Config{})
+	expectCode(t, err, "invalid")
+}
+
+// What a process that is killed while it creates a store can leave behind.
+func TestUnfinishedCreationIsCompleted(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(t *testing.T, path string){
+		"empty file": func(t *testing.T, path string) {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"header alone": func(t *testing.T, path string) {
+			rawExec(t, raw(t, path), "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
+		},
+		"not yet write-ahead": func(t *testing.T, path string) {
+			rawExec(t, raw(t, path), "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA user_version=0", "VACUUM")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := storetest.Path(t)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			leave(t, path)
+			_, err := store.Open(t.Context(), store.Config{Path: path, Reading: true})
+			expectCode(t, err, store.CodeMissing)
+			s := storetest.Open(t, store.Config{Path: path})
+			mustWrite(t, s, "a")
+			expectPragmas(t, path)
+		})
+	}
+}
+
+// expectPragmas fails the test unless the file is set up as cairn wants it.
+func expectPragmas(t testing.TB, path string) {
+	t.Helper()
+	db := raw(t, path)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2"} {
+		var got string
+		if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, %v; want %q", pragma, got, err, want)
+		}
+	}
+}
+
+func create(o order) error {
+	ctx := context.Background()
+	storetest.Tell("begin")
+	s, err := store.Open(ctx, store.Config{Path: o.Path})
+	if err != nil {
+		return err
+	}
+	storetest.Tell("made")
+	if err := write(ctx, s, store.Full, o.Prefix); err != nil {
+		return err
+	}
+	storetest.Tell("written")
+	return s.Close()
+}
+
+func TestCreationKilledAtAnyInstantIsCompletedByTheNext(t *testing.T) {
+	t.Parallel()
+	for range rounds(8) {
+		path := storetest.Path(t)
+		want := 0
+		for n := range 3 {
+			p := child(t, "create", order{Path: path, Prefix: fmt.Sprint("n", n)})
+			p.Expect(t, "begin")
+			instant := time.NewTimer(rand.N(8 * time.Millisecond))
+			<-instant.C
+			if err := p.Signal(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				t.Fatal(err)
+			}
+			if lines, _ := p.Wait(t); slices.Contains(lines, "written") {
+				want++
+			}
+		}
+		s := storetest.Open(t, store.Config{Path: path})
+		if got := len(ids(t, s)); got < want {
+			t.Errorf("%d of %d acknowledged writes are there", got, want)
+		}
+		mustWrite(t, s, "last")
+		expectPragmas(t, path)
+	}
+}
+
+func firstWriter(o order, in *bufio.Reader) error {
+	ctx := context.Background()
+	storetest.Tell("ready")
+	storetest.Hear(in)
+	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: store.Hook})
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(ctx, s, store.Normal, o.Prefix), s.Close())
+}
+
+func TestThirtyTwoFirstProcessesLoseNothing(t *testing.T) {
+	t.Parallel()
+	path := storetest.Path(t)
+	var all []*storetest.Process
+	var want []string
+	for n := range 32 {
+		want = append(want, fmt.Sprintf("n%02d", n))
+		all = append(all, child(t, "first writer", order{Path: path, Prefix: want[n]}))
+	}
+	for _, p := range all {
+		p.Expect(t, "ready")
+	}
+	for _, p := range all {
+		p.Send("go")
+	}
+	for n, p := range all {
+		if _, err := p.Wait(t); err != nil {
+			t.Errorf("writer %d: %v", n, err)
+		}
+	}
+	got := ids(t, storetest.Open(t, store.Config{Path: path}))
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the log holds %q", got)
+	}
+}
+
+func TestThirtyTwoFirstStoresOfOneProcessLoseNothing(t *testing.T) {
+	t.Parallel()
+	path := storetest.Path(t)
+	var wg sync.WaitGroup
+	for n := range 32 {
+		wg.Go(func() {
+			s, err := store.Open(t.Context(), store.Config{Path: path})
+			if err == nil {
+				err = errors.Join(write(t.Context(), s, store.Full, fmt.Sprint("n", n)), s.Close())
+			}
+			if err != nil {
+				t.Errorf("writer %d: %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := ids(t, storetest.Open(t, store.Config{Path: path})); len(got) != 32 {
+		t.Errorf("the log holds %q", got)
+	}
+}
+
+func TestCreationWaitsForAnotherNoLongerThanItIsTold(t *testing.T) {
+	t.Parallel()
+	path := storetest.Path(t)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other := flock.New(path + "-lock")
+	if err := other.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := store.Open(t.Context(), store.Config{Path: path, Wait: 30 * time.Millisecond})
+	expectCode(t, err, store.CodeBusy)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err = store.Open(ctx, store.Config{Path: path}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := other.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, storetest.Open(t, store.Config{Path: path}), "a")
+}
+
+func TestAnotherProgramsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "places.sqlite")
+	rawExec(t, raw(t, path), "CREATE TABLE moz_places (id INTEGER PRIMARY KEY)")
+	before := content(t, path)
+	_, err := store.Open(t.Context(), store.Config{Path: path})
+	expectCode(t, err, store.CodeForeign)
+	expectUnchanged(t, path, before)
+}
+
+// A write-ahead log is all that is left of a store whose file was emptied or
+// lost; SQLite would delete it.
+func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		path := storetest.Path(t)
+		s, err := store.Open(t.Context(), store.Config{Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, s, "a")
+		log := content(t, path+"-wal")
+		closed(t, s)
+		if err := errors.Join(os.WriteFile(path+"-wal", log, 0o600), os.Truncate(path, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if lost {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err = store.Open(t.Context(), store.Config{Path: path})
+		expectCode(t, err, store.CodeCorrupt)
+		expectUnchanged(t, path+"-wal", log)
+	}
+}
+
+func TestCopyIsAStoreOfTheSameContent(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	mustWrite(t, s, "a", "b")
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := s.CopyTo(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CopyTo(t.Context(), path); err == nil {
+		t.Error("an existing file was overwritten")
+	}
+	reading := storetest.Open(t, store.Config{Path: path, Reading: true})
+	expectIDs(t, reading, "a", "b")
+	c := storetest.Open(t, store.Config{Path: path})
+	mustWrite(t, c, "c")
+	expectIDs(t, c, "a", "b", "c")
+	expectPragmas(t, path) // SQLite writes copies without a write-ahead log
+}

@@ -1,0 +1,188 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+func TestReadSeesOneSnapshotAndCannotWrite(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	mustWrite(t, s, "a")
+	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		before, err := tx.Head(ctx)
+		if err != nil {
+			return err
+		}
+		mustWrite(t, s, "b") // with the test's context, as another caller would
+		after, err := tx.Head(ctx)
+		if before != after {
+			t.Errorf("the head moved from %d to %d", before, after)
+		}
+		if _, err := tx.Exec(ctx, "DELETE FROM changes"); err == nil {
+			t.Error("a reader has deleted")
+		}
+		if storetest.Note(ctx, tx, "c") == nil {
+			t.Error("a reader has appended")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectIDs(t, s, "a", "b")
+}
+
+func TestStoreOpenedForReadingCannotWrite(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	mustWrite(t, s, "a")
+	reading := storetest.Open(t, store.Config{Path: s.Path(), Reading: true})
+	expectCode(t, write(t.Context(), reading, store.Full, "b"), store.CodeReadOnly)
+	mustWrite(t, s, "c")
+	expectIDs(t, reading, "a", "c")
+}
+
+const endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
+
+func TestEndOfContextInterruptsAQueryAndSparesTheConnection(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{Readers: 1})
+	mustWrite(t, s, "a")
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			var n int
+			return tx.Get(ctx, []any{&n}, endless)
+		})
+		cancel()
+		if err == nil || ctx.Err() == nil {
+			t.Fatalf("an endless query ended with %v", err)
+		}
+		expectIDs(t, s, "a")
+	}
+}
+
+func TestReadersThatLeaveAtAnyInstantHarmNobody(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{Readers: 2})
+	mustWrite(t, s, "a", "b", "c")
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for n := range 60 {
+				ctx, cancel := context.WithCancel(t.Context())
+				gone := make(chan struct{})
+				go func() { cancel(); close(gone) }()
+				if g%2 == 0 {
+					if err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+						_, err := tx.Changes(ctx, 0, 10)
+						return err
+					}); err != nil && ctx.Err() == nil {
+						t.Errorf("a read that nobody left: %v", err)
+					}
+				} else if err := write(ctx, s, store.Normal, fmt.Sprintf("%d-%d", g, n)); err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("a write: %v", err)
+				}
+				<-gone
+				if err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+					got, err := tx.Changes(ctx, 0, 3)
+					if len(got) != 3 {
+						t.Errorf("%d changes", len(got))
+					}
+					return err
+				}); err != nil {
+					t.Errorf("the next read: %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestPanickingReaderLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{Readers: 1})
+	mustWrite(t, s, "a")
+	for range 3 {
+		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Head(ctx); err != nil {
+				return err
+			}
+			panic("defect")
+		})
+		if codeOf(err) != "internal" {
+			t.Errorf("got %v", err)
+		}
+		expectIDs(t, s, "a")
+	}
+}
+
+func TestReaderWaitsForAFreeConnectionOrLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.Open(t, store.Config{Readers: 1})
+		mustWrite(t, s, "a")
+		entered, opened, done := make(chan struct{}), make(chan struct{}), make(chan error)
+		go func() {
+			done <- s.Read(t.Context(), func(context.Context, *store.Tx) error {
+				close(entered)
+				<-opened
+				return nil
+			})
+		}()
+		<-entered
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := s.Read(ctx, func(context.Context, *store.Tx) error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting for ever: %v", err)
+		}
+		go func() { done <- s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }) }()
+		synctest.Wait()
+		close(opened)
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCloseReleasesReadersThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := store.Open(t.Context(), store.Config{Path: storetest.Path(t), Readers: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		entered, opened, first, second := make(chan struct{}), make(chan struct{}), make(chan error), make(chan error)
+		go func() {
+			first <- s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				close(entered)
+				<-opened
+				_, err := tx.Head(ctx)
+				return err
+			})
+		}()
+		<-entered
+		go func() { second <- s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }) }()
+		synctest.Wait()
+		closing := make(chan error)
+		go func() { closing <- s.Close() }()
+		synctest.Wait()
+		if err := <-second; !fault.HasCode(err, store.CodeClosed) {
+			t.Errorf("the waiting reader got %v", err)
+		}
+		close(opened)
+		if err := errors.Join(<-first, <-closing); err != nil {
+			t.Errorf("the running reader and Close: %v", err)
+		}
+	})
+}

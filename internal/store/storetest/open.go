@@ -1,0 +1,87 @@
+package storetest
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// Path is where a store of the test's own may be made; there is nothing yet.
+func Path(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "data", "cairn.db")
+}
+
+// Open opens a store, in a folder of the test's own if c has no path. At the end
+// of the test it is closed, unless the test has done so, and checked.
+func Open(t testing.TB, c store.Config) *store.Store {
+	t.Helper()
+	if c.Path == "" {
+		c.Path = Path(t)
+	}
+	s, err := store.Open(t.Context(), c)
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+		Check(t, c.Path)
+	})
+	return s
+}
+
+// Check fails the test if anything is wrong with the store at path.
+func Check(t testing.TB, path string) {
+	t.Helper()
+	ctx := context.Background() // the test's own has ended when cleaning up
+	s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
+	if err != nil {
+		t.Errorf("open the store to check it: %v", err)
+		return
+	}
+	if found, err := s.Check(ctx); err != nil || len(found) > 0 {
+		t.Errorf("the store is not sound: %v %q", err, found)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("close the checked store: %v", err)
+	}
+}
+
+// Note appends a change as a part would, without a row of its own: the n-th of
+// some independent ones.
+func Note(ctx context.Context, tx *store.Tx, id string) error {
+	_, err := tx.Append(ctx, store.Change{
+		Project: "p", Stream: "notes/" + id, Kind: "note", ID: id, Op: store.OpPut, Doc: []byte(`{"id":"` + id + `"}`),
+	})
+	return err
+}
+
+// Changes is the whole change log.
+func Changes(t testing.TB, s *store.Store) []store.Change {
+	t.Helper()
+	var out []store.Change
+	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		out, err = tx.Changes(ctx, 0, 1<<30)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("read the change log: %v", err)
+	}
+	return out
+}
+
+// Clock is a time that only the test moves. Its zero value stands at the Unix
+// epoch.
+type Clock struct{ ns atomic.Int64 }
+
+// Now is the clock's time; pass it as store.Config.Clock.
+func (c *Clock) Now() time.Time { return time.Unix(0, c.ns.Load()) }
+
+// Move moves the clock, backwards if d is negative.
+func (c *Clock) Move(d time.Duration) { c.ns.Add(int64(d)) }

@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// Limits of one shared commit and of the callers that may wait for one
+// (contract mail §11).
+const (
+	maxBatch = 512
+	maxQueue = 4096
+)
+
+// How long to wait before trying for SQLite's lock again. Only whoever is first
+// in line does.
+const (
+	shortestPause = 200 * time.Microsecond
+	longestPause  = 2 * time.Millisecond
+)
+
+// pending is one caller's write on its way to a commit.
+type pending struct {
+	ctx   context.Context
+	sync  Sync
+	fn    func(context.Context, *Tx) error
+	until time.Time // when to stop waiting for another process
+	done  chan struct{}
+	err   error // once done is closed
+}
+
+func (p *pending) finish(err error) {
+	p.err = err
+	close(p.done)
+}
+
+// writer is the queue in front of the one writing connection. Whoever holds the
+// turn commits for everybody who waits.
+type writer struct {
+	turn chan struct{}
+
+	mu     sync.Mutex
+	queue  []*pending
+	closed bool
+
+	ses  *session // used under turn only, as is what follows
+	sync Sync     // what ses is set to
+	line line
+}
+
+func newWriter(path string) *writer {
+	return &writer{turn: make(chan struct{}, 1), line: newLine(path)}
+}
+
+func (w *writer) enqueue(op *pending) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return stopping()
+	case len(w.queue) >= maxQueue:
+		return fault.New(fault.Unavailable, CodeOverloaded, "too many writes are waiting").
+			WithHint("try again in a moment")
+	}
+	w.queue = append(w.queue, op)
+	return nil
+}
+
+// withdraw takes a write off the queue; false if it has been taken off already.
+func (w *writer) withdraw(op *pending) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.queue, op)
+	if i >= 0 {
+		w.queue = slices.Delete(w.queue, i, i+1)
+	}
+	return i >= 0
+}
+
+// wanted is the durability that the waiting writes need; false if none waits.
+func (w *writer) wanted() (Sync, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.ContainsFunc(w.queue, func(op *pending) bool { return op.sync == Full }) {
+		return Full, true
+	}
+	return Normal, len(w.queue) > 0
+}
+
+// next takes up to maxBatch writes off the queue, none that needs more than the
+// given durability. Those whose callers have left do not run.
+func (w *writer) next(sync Sync) []*pending {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var batch []*pending
+	n := 0
+	for ; n < len(w.queue) && len(batch) < maxBatch; n++ {
+		op := w.queue[n]
+		if op.sync < sync {
+			break
+		}
+		if err := op.ctx.Err(); err != nil {
+			op.finish(err)
+			continue
+		}
+		batch = append(batch, op)
+	}
+	w.queue = slices.Delete(w.queue, 0, n)
+	return batch
+}
+
+// stop refuses new writes, lets those that wait finish, closes the connection
+// and keeps the turn for good.
+func (w *writer) stop() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	for {
+		w.turn <- struct{}{}
+		if _, waiting := w.wanted(); !waiting {
+			break
+		}
+		<-w.turn
+	}
+	if w.ses == nil {
+		return nil
+	}
+	return w.ses.close()
+}
+
+// begin starts the transaction of a batch that op leads. It waits for other
+// processes until op's time has passed or its caller has left, and tries at
+// least once.
+func (s *Store) begin(op *pending, sync Sync) (err error) {
+	line := &s.writer.line
+	defer func() {
+		if err != nil {
+			line.leave()
+		}
+	}()
+	if err := line.enter(op.ctx, op.until); err != nil && op.ctx.Err() != nil {
+		return op.ctx.Err()
+	} // whoever merely could not queue tries nevertheless
+	for {
+		if ended := op.ctx.Err(); ended != nil {
+			return ended
+		}
+		err := s.tryBegin(sync)
+		if code, _ := resultCode(err); code&0xff != resBusy {
+			return err
+		}
+		if !pause(op.ctx, op.until) && op.ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// tryBegin opens the writing connection if need be and tries to start a
+// transaction. It does not wait: SQLite's own way of waiting cannot be ended.
+func (s *Store) tryBegin(sync Sync) error {
+	ctx := context.Background()
+	w := s.writer
+	if w.ses == nil {
+		ses, err := newSession(ctx, s.db)
+		if err != nil {
+			return err
+		}
+		w.ses, w.sync = ses, Full
+		if err := ses.exec(ctx, pragmaBusy(0)); err != nil {
+			return err
+		}
+	}
+	if w.sync != sync {
+		pragma := "PRAGMA synchronous=FULL"
+		if sync == Normal {
+			pragma = "PRAGMA synchronous=NORMAL"
+		}
+		if err := w.ses.exec(ctx, pragma); err != nil {
+			return err
+		}
+		w.sync = sync
+	}
+	if err := w.ses.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	if err := w.ses.known(ctx); err != nil {
+		return errors.Join(err, s.rollback())
+	}
+	return nil
+}
+
+// rollback ends a transaction that failed. SQLite may have ended it already; a
+// connection of which that is not certain is replaced.
+func (s *Store) rollback() error {
+	w := s.writer
+	if w.ses == nil || w.ses.exec(context.Background(), "ROLLBACK") == nil {
+		return nil
+	}
+	ses := w.ses
+	w.ses = nil
+	return ses.discard()
+}
+
+// pause waits a moment before another try; false if there is no time for one.
+func pause(ctx context.Context, until time.Time) bool {
+	if !time.Now().Before(until) {
+		return false
+	}
+	t := time.NewTimer(shortestPause + rand.N(longestPause-shortestPause))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
