@@ -18,13 +18,16 @@ const livePoll = 250 * time.Millisecond
 // is not there yet. An error of seen ends it.
 func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error {
 	s, err := c.awaitStore(ctx)
-	if err != nil || s == nil {
+	if ctx.Err() != nil { // whatever its end has made fail
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	following, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var failed error
-	err = s.Follow(ctx, store.Follower{
+	err = s.Follow(following, store.Follower{
 		Poll: livePoll,
 		Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 			if failed = seen(changes); failed != nil {
@@ -33,7 +36,10 @@ func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error
 			return nil, nil
 		},
 	})
-	if failed != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case failed != nil:
 		return failed
 	}
 	return err

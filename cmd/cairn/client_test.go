@@ -1,13 +1,33 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// update is set by go test -update; flags have to be registered before TestMain.
+var update = flag.Bool("update", false, "write the golden files of testdata/client")
+
+const contextURI = "cairn://context"
+
+// revisions are the two that differ in everything: with and without sessions.
+func revisions() []string { return []string{"2025-11-25", "2026-07-28"} }
 
 // client is an official MCP client of a server process.
 type client struct {
@@ -50,7 +70,8 @@ func (c *client) leave() {
 	}
 }
 
-// answer is the text of a tool's result.
+// answer is the first text of a tool's result. An object must be there as
+// structured content too.
 func (c *client) answer(tool string, args any) (text string, isError bool, err error) {
 	c.t.Helper()
 	r, err := c.CallTool(c.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
@@ -63,6 +84,12 @@ func (c *client) answer(tool string, args any) (text string, isError bool, err e
 	first, ok := r.Content[0].(*sdk.TextContent)
 	if !ok {
 		return "", r.IsError, errors.New("the result is no text")
+	}
+	if strings.HasPrefix(first.Text, "{") && !r.IsError {
+		var object any
+		if err := json.Unmarshal([]byte(first.Text), &object); err != nil || !reflect.DeepEqual(object, r.StructuredContent) {
+			c.t.Errorf("%s: the structured content is not the text (%v)", tool, err)
+		}
 	}
 	return first.Text, r.IsError, nil
 }
@@ -78,4 +105,403 @@ func (c *client) rows(tool string, args any) (rows []map[string]any) {
 		c.t.Errorf("%s: %s, %v", tool, text, err)
 	}
 	return rows
+}
+
+// refuses expects a tool error with a message that is want or begins with it.
+func (c *client) refuses(tool string, args any, want string) {
+	c.t.Helper()
+	text, isError, err := c.answer(tool, args)
+	if err != nil || !isError || !strings.HasPrefix(text, want) {
+		c.t.Errorf("%s %v: %q (error: %v), %v; want %q", tool, args, text, isError, err, want)
+	}
+}
+
+// says expects a tool's answer, byte for byte.
+func (c *client) says(tool string, args any, want string) {
+	c.t.Helper()
+	text, isError, err := c.answer(tool, args)
+	if err != nil || isError || text != want {
+		c.t.Errorf("%s %v: %s (error: %v), %v; want %s", tool, args, text, isError, err, want)
+	}
+}
+
+// told is the text of the context resource.
+func (c *client) told() string {
+	c.t.Helper()
+	r, err := c.ReadResource(c.t.Context(), &sdk.ReadResourceParams{URI: contextURI})
+	if err != nil || len(r.Contents) != 1 || r.Contents[0].MIMEType != "text/markdown" {
+		c.t.Fatalf("reading the context: %+v, %v", r, err)
+	}
+	return r.Contents[0].Text
+}
+
+// worked records two sessions, the second in another repository. Their rows have
+// the ids 1 to 10, the last is the second's.
+func (h *home) worked() {
+	h.t.Helper()
+	file := filepath.Join(h.repo, "src", "refund.go")
+	tool := func(name, id string, f fields) fields {
+		f["tool_name"], f["tool_use_id"], f["prompt_id"] = name, id, "p1"
+		return f
+	}
+	test := fields{"command": "go test ./refund"}
+	other := h.repository(filepath.Join(h.dir, "mail"))
+	for _, payload := range [][]byte{
+		h.payload("SessionStart", fields{"source": "startup", "model": "m1"}),
+		h.payload("UserPromptSubmit", fields{"prompt": "make the refund test pass", "prompt_id": "p1"}),
+		h.payload("PostToolUse", tool("Read", "t1", fields{"tool_input": fields{"file_path": file}})),
+		h.payload("PostToolUse", tool("Edit", "t2", fields{"tool_input": fields{"file_path": file, "replace_all": true}})),
+		h.payload("PostToolUseFailure", tool("Bash", "t3", fields{"tool_input": test, "error": "Exit code 1\nFAIL refund"})),
+		h.payload("PostToolUse", tool("Bash", "t4", fields{"tool_input": test, "tool_response": fields{"stdout": "ok"}})),
+		h.payload("PostToolUse", tool("mcp__tracker__close", "t5", fields{"tool_input": fields{"issue": 7}})),
+		h.payload("Stop", fields{"last_assistant_message": "The refund test passes. Next: the docs.", "prompt_id": "p1"}),
+		h.payload("SessionEnd", fields{"reason": "exit"}),
+		h.payload("PostToolUse", fields{
+			"session_id": "s2", "cwd": other, "agent_id": "a1", "tool_name": "Edit", "tool_use_id": "t6",
+			"tool_input": fields{"file_path": filepath.Join(other, "send.go")},
+		}),
+	} {
+		h.recorded(payload)
+	}
+}
+
+// TestToolsAnswerAClientInTheShapesOfTheContract compares the answers of all six
+// tools with testdata/client/answers.golden (go test -update writes it). Times,
+// scores and folders are made the same everywhere.
+func TestToolsAnswerAClientInTheShapesOfTheContract(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	golden := filepath.Join("testdata", "client", "answers.golden")
+	questions := []struct {
+		tool string
+		args fields
+	}{
+		{"search", fields{"query": "refund"}},
+		{"search", fields{"query": "send OR tracker", "project": nil, "orderBy": "blended"}},
+		{"search", fields{"query": "refund", "obs_type": "command_error", "limit": 1, "project": "*"}},
+		{"get_observations", fields{"ids": []int{5, 7, 5, 999, 1, 10}}},
+		{"timeline", fields{"anchor": 4, "before": 1, "after": 2}},
+		{"recent_context", fields{}},
+		{"recent_context", fields{"project": nil, "limit": 3}},
+		{"session_trace", fields{"session_id": "s1"}},
+		{"file_history", fields{"file_path": "src/refund.go"}},
+	}
+	for _, revision := range revisions() {
+		c := h.connect(revision, nil)
+		var got bytes.Buffer
+		for _, q := range questions {
+			text, isError, err := c.answer(q.tool, q.args)
+			if err != nil || isError {
+				t.Fatalf("%s %v: %s, %v", q.tool, q.args, text, err)
+			}
+			args, err := json.Marshal(q.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&got, "> %s %s\n%s\n", q.tool, args, h.timeless(text))
+		}
+		if *update {
+			if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, golden+" in "+revision, got.String(), string(want))
+	}
+}
+
+// wantLines reports the first line in which a text differs from a golden one.
+func wantLines(t *testing.T, what, got, want string) {
+	t.Helper()
+	old := strings.Split(want, "\n")
+	for i, line := range strings.Split(got, "\n") {
+		if i >= len(old) || line != old[i] {
+			t.Errorf("%s changed in line %d (go test -update accepts it): %s; want: %s", what, i+1, line, append(old, "")[min(i, len(old))])
+			return
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%s: the end is missing", what)
+	}
+}
+
+// timeless is a JSON answer, indented, with what differs from run to run made
+// the same.
+func (h *home) timeless(text string) []byte {
+	h.t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		h.t.Fatalf("%v in %s", err, text)
+	}
+	out, err := json.MarshalIndent(h.evened("", v), "", "  ")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+func (h *home) evened(name string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			v[name] = h.evened(name, v[name])
+		}
+	case []any:
+		for i := range v {
+			v[i] = h.evened("", v[i])
+		}
+	case float64:
+		switch name {
+		case "timestamp", "started_at", "ended_at":
+			if age := time.Since(time.Unix(int64(v), 0)); v != math.Trunc(v) || age < -time.Minute || age > time.Hour {
+				h.t.Errorf("%s is %v", name, v)
+			}
+			return "now"
+		case "score":
+			return math.Round(100*v) / 100
+		}
+	case string:
+		if rest, ok := strings.CutPrefix(v, h.dir); ok {
+			return "HOME" + filepath.ToSlash(rest)
+		}
+	}
+	return v
+}
+
+// TestToolsAreListedWithTheParametersOfTheContract looks at what the model is
+// offered.
+func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	for _, revision := range revisions() {
+		listed, err := h.connect(revision, nil).ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, tool := range listed.Tools {
+			var schema struct {
+				Type       string
+				Properties map[string]struct{ Type string }
+				Required   []string
+			}
+			data, err := json.Marshal(tool.InputSchema)
+			if err == nil {
+				err = json.Unmarshal(data, &schema)
+			}
+			if err != nil || schema.Type != "object" || tool.Description == "" {
+				t.Errorf("%s: %s, %v", tool.Name, data, err)
+			}
+			var params []string
+			for name, p := range schema.Properties {
+				if slices.Contains(schema.Required, name) {
+					name += "!"
+				}
+				params = append(params, name+":"+p.Type)
+			}
+			slices.Sort(params)
+			got[tool.Name] = strings.Join(params, " ")
+			if tool.Annotations == nil || !tool.Annotations.ReadOnlyHint {
+				t.Errorf("%s is not marked as only reading", tool.Name)
+			}
+		}
+		for name, want := range map[string]string{
+			"search": "after:integer before:integer limit:integer obs_type:string offset:integer orderBy:string " +
+				"project:string query!:string",
+			"get_observations": "ids!:array",
+			"timeline":         "after:integer anchor!:integer before:integer",
+			"recent_context":   "limit:integer project:string",
+			"session_trace":    "after:integer before:integer session_id!:string",
+			"file_history":     "after:integer before:integer edits_only:boolean file_path!:string limit:integer",
+		} {
+			if got[name] != want {
+				t.Errorf("%s: %s takes %q, want %q", revision, name, got[name], want)
+			}
+		}
+	}
+}
+
+// TestToolsRefuseInTheWordsOfTheContract goes through the error tables of the
+// seed and of observations §8.
+func TestToolsRefuseInTheWordsOfTheContract(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	many := make([]int, 51)
+	words := strings.TrimSpace(strings.Repeat("word ", 65))
+	for _, revision := range revisions() {
+		c := h.connect(revision, nil)
+		c.refuses("search", fields{"query": " \n"}, "query must not be empty")
+		c.refuses("search", fields{"query": "!? --"}, "query has no searchable term")
+		c.refuses("search", fields{"query": `open "quote`}, "")
+		c.refuses("search", fields{"query": "(open"}, "")
+		c.refuses("search", fields{"query": strings.Repeat("x", 1001)}, "")
+		c.refuses("search", fields{"query": words}, "")
+		c.refuses("search", fields{"query": "x", "orderBy": "newest"}, "")
+		c.refuses("search", fields{"query": 7}, `argument "query" must be a string, not a number`)
+		c.refuses("search", fields{}, `missing required argument "query"`)
+		c.refuses("get_observations", fields{"ids": []int{}}, "ids array must not be empty")
+		c.refuses("get_observations", fields{"ids": many}, "ids array must not exceed 50 elements")
+		c.refuses("get_observations", fields{"ids": []any{1, "2"}}, `argument "ids" must be an array of integers; element 2 is a string`)
+		c.refuses("timeline", fields{"anchor": 999}, "anchor observation not found")
+		c.refuses("timeline", fields{"anchor": "1"}, `argument "anchor" must be an integer, not a string`)
+		c.refuses("session_trace", fields{"session_id": "nobody"}, "session not found: nobody")
+
+		c.says("search", fields{"query": "nothinglikethis"}, "[]")
+		c.says("search", fields{"query": "refund", "project": "nowhere"}, "[]")
+		c.says("search", fields{"query": "refund", "obs_type": "dream"}, "[]")
+		c.says("search", fields{"query": "refund", "offset": 100}, "[]")
+		c.says("get_observations", fields{"ids": []int{997, 998}}, "[]")
+		c.says("recent_context", fields{"project": "nowhere"}, "[]")
+		c.says("file_history", fields{"file_path": "no/such.go"}, `{"file_path":"no/such.go","sessions":[]}`)
+		if n := len(c.rows("search", fields{"query": "refund", "limit": -3})); n != 1 {
+			t.Errorf("a limit below 1 gives %d rows", n)
+		}
+		var alone struct{ Before, After []any }
+		c.object("timeline", fields{"anchor": 10, "before": -1, "after": 900}, &alone)
+		if alone.Before == nil || alone.After == nil || len(alone.Before)+len(alone.After) > 0 {
+			t.Errorf("around a row that is alone: %+v", alone)
+		}
+		var trace struct{ Prompts []any }
+		c.object("session_trace", fields{"session_id": "s1", "before": 1000}, &trace)
+		if trace.Prompts == nil || len(trace.Prompts) > 0 {
+			t.Errorf("outside the window: %+v", trace)
+		}
+
+		_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "no_such_tool"})
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("an unknown tool: %v", err)
+		}
+	}
+}
+
+// object reads the object that a tool answers.
+func (c *client) object(tool string, args, into any) {
+	c.t.Helper()
+	text, isError, err := c.answer(tool, args)
+	if err == nil && !isError {
+		err = json.Unmarshal([]byte(text), into)
+	}
+	if err != nil || isError {
+		c.t.Errorf("%s: %s, %v", tool, text, err)
+	}
+}
+
+// TestMalformedQueriesAreExplained wants the reason named, not only the failure.
+func TestMalformedQueriesAreExplained(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.recorded(h.shell("t1", "make"))
+	c := h.connect("", nil)
+	for query, want := range map[string]string{
+		`open "quote`:                        "quot",
+		"(open":                              "parenthes",
+		strings.Repeat("x", 1001):            "1,000 characters",
+		strings.Repeat("word ", 64) + "more": "64 terms",
+	} {
+		text, isError, err := c.answer("search", fields{"query": query})
+		if err != nil || !isError || !strings.Contains(strings.ReplaceAll(text, "1000", "1,000"), want) {
+			t.Errorf("%.20s: %q, %v; want it to name %q", query, text, err, want)
+		}
+	}
+}
+
+// TestServerStartsWithoutADatabaseAndSeesItAppear asks before and after the first
+// hook of another process.
+func TestServerStartsWithoutADatabaseAndSeesItAppear(t *testing.T) {
+	t.Parallel()
+	for _, revision := range revisions() {
+		h := newHome(t)
+		c := h.connect(revision, nil)
+		c.says("search", fields{"query": "refund"}, "[]")
+		c.says("get_observations", fields{"ids": []int{1}}, "[]")
+		c.says("recent_context", nil, "[]")
+		c.says("file_history", fields{"file_path": "a.go"}, `{"file_path":"a.go","sessions":[]}`)
+		c.refuses("timeline", fields{"anchor": 1}, "anchor observation not found")
+		c.refuses("session_trace", fields{"session_id": "s1"}, "session not found: s1")
+		c.refuses("get_observations", fields{"ids": []int{}}, "ids array must not be empty")
+		if told := c.told(); told != "" {
+			t.Errorf("told without a database: %q", told)
+		}
+		if _, err := os.Stat(h.dataDir()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("asking made the data directory: %v", err)
+		}
+
+		h.worked()
+		if n := len(c.rows("search", fields{"query": "refund"})); n != 6 {
+			t.Errorf("%d rows found after the database appeared", n)
+		}
+		if told := c.told(); !strings.HasPrefix(told, "# cairn context\n") || !strings.Contains(told, "src/refund.go") {
+			t.Errorf("told: %q", told)
+		}
+	}
+}
+
+// TestSubscriberIsToldWhatAnotherProcessRecorded waits for notices about hooks.
+func TestSubscriberIsToldWhatAnotherProcessRecorded(t *testing.T) {
+	t.Parallel()
+	for _, revision := range revisions() {
+		for _, there := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s store %v", revision, there), func(t *testing.T) {
+				t.Parallel()
+				h := newHome(t)
+				if there {
+					h.recorded(h.shell("t0", "make first"))
+				}
+				notices := make(chan string, 1000)
+				c := h.connect(revision, &sdk.ClientOptions{
+					ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) {
+						notices <- r.Params.URI
+					},
+				})
+				if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: contextURI}); err != nil {
+					t.Fatal(err)
+				}
+				// The server begins to follow a moment after it begins to serve, so
+				// that it may miss the first hooks.
+				limit := time.Now().Add(stopLimit)
+				for i, told := 0, false; !told; i++ {
+					h.recorded(h.shell(fmt.Sprint("n", i), fmt.Sprint("make early", i)))
+					select {
+					case <-notices:
+						told = true
+					default:
+						if time.Now().After(limit) {
+							t.Fatal("no notice arrived")
+						}
+					}
+				}
+				for i := range 3 {
+					command := fmt.Sprintf("make part%d", i)
+					h.recorded(h.shell(fmt.Sprint("u", i), command))
+					c.hears(notices, command)
+				}
+			})
+		}
+	}
+}
+
+// hears expects that a client which reads the context again at each notice comes
+// to see a text in it.
+func (c *client) hears(notices <-chan string, text string) {
+	c.t.Helper()
+	limit := time.After(stopLimit)
+	for {
+		select {
+		case uri := <-notices:
+			if uri != contextURI {
+				c.t.Errorf("a notice about %s", uri)
+			}
+			if strings.Contains(c.told(), text) {
+				return
+			}
+		case <-limit:
+			c.t.Fatalf("no notice about %q", text)
+		}
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +32,7 @@ type home struct {
 	dir  string // HOME
 	repo string // a repository in it, where events happen unless they say otherwise
 	vars map[string]string
+	as   uint32 // the user whose processes they are, 0 for the test's own
 }
 
 func newHome(t *testing.T) *home {
@@ -79,6 +82,9 @@ func (h *home) command(args ...string) *exec.Cmd {
 	h.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = h.repo
+	if h.as != 0 {
+		actAs(cmd, h.as)
+	}
 	for name, value := range h.vars {
 		if value != "" {
 			cmd.Env = append(cmd.Env, name+"="+value)
@@ -300,4 +306,22 @@ func (h *home) files() map[string]os.FileMode {
 		h.t.Fatal(err)
 	}
 	return modes
+}
+
+// racing reports whether the race detector watches this binary.
+func racing() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
+}
+
+// measured is a program of its own: it runs a command and prints the most memory
+// that it used, in bytes.
+func measured() {
+	cmd := exec.Command(os.Args[1], os.Args[2:]...)
+	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(peakMemory(cmd.ProcessState))
 }

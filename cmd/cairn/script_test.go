@@ -16,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"cairn": main})
+	testscript.Main(m, map[string]func(){"cairn": main, "measured": measured})
 }
 
 // Scripts run the whole program from outside, each in an empty home.

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -41,8 +42,12 @@ func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // Run runs one command and returns its exit code.
 func Run(p Process) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx := context.Background()
+	if !slices.Contains(p.Args[:min(1, len(p.Args))], "record") { // which needs no end, and not the thread either
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+	}
 	root := newRoot(&p)
 	root.SetArgs(p.Args)
 	root.SetIn(p.In)

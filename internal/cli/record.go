@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +34,8 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 			if p.Getenv("CAIRN_DISABLE") == "1" {
 				return nil
 			}
+			// One thing after the other: more processors would only wake threads for it.
+			runtime.GOMAXPROCS(1)
 			return p.record(cmd, from)
 		},
 	}

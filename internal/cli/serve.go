@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os/signal"
 	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -57,6 +59,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string) error 
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // a client that is gone is the end of the session, not a sudden death
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var group errgroup.Group

@@ -16,6 +16,7 @@ type flagStyle uint8
 const (
 	attached flagStyle = iota // -psecret
 	apart                     // -p secret
+	either                    // -p secret or -psecret
 	userPass                  // -u user:secret, and headers
 )
 
@@ -23,7 +24,7 @@ var programs = [...]program{
 	{"curl", "-u", userPass},
 	{"mysql", "-p", attached},
 	{"mariadb", "-p", attached},
-	{"sshpass", "-p", apart},
+	{"sshpass", "-p", either},
 	{"redis-cli", "-a", apart},
 	{"docker login", "-p", apart},
 	{"podman login", "-p", apart},
@@ -47,26 +48,32 @@ func (s *scan) command(row, start, end int) {
 		if arg == argEnd {
 			break
 		}
-		switch p.style {
-		case userPass:
-			sure = sure && (arg == i || strings.IndexByte(t[i:arg], '\n') < 0 || continued(t, i+strings.IndexByte(t[i:arg], '\n')))
+		line := i + strings.IndexByte(t[i:arg], '\n')
+		sure = sure && (line < i || continued(t, line))
+		if p.style == userPass {
 			s.curlArgument(arg, argEnd, last, sure)
-		case attached:
-			if v := arg + len(p.flag); argEnd > v+2 && strings.HasPrefix(t[arg:], p.flag) {
-				s.password(v, argEnd)
-			}
-		case apart:
-			if t[arg:argEnd] == p.flag {
-				if v := skip(t, argEnd, last-argEnd, isBlank); v < last && t[v] != '-' {
-					s.password(v, argumentEnd(t, v, last))
-				}
-			} else if len(p.name) == len("sshpass") && strings.HasPrefix(t[arg:argEnd], p.flag) {
-				s.password(arg+len(p.flag), argEnd)
-			}
+		} else {
+			s.argument(p, arg, argEnd, last)
 		}
 		i = argEnd
 	}
 	s.commandEnd[row] = last
+}
+
+// argument takes the password from the argument text[arg:argEnd], or from the next
+// one, if it is the program's flag.
+func (s *scan) argument(p *program, arg, argEnd, last int) {
+	t := s.text
+	value := arg + len(p.flag)
+	switch {
+	case !strings.HasPrefix(t[arg:argEnd], p.flag):
+	case value == argEnd && p.style != attached:
+		if v := skip(t, argEnd, last-argEnd, isBlank); v < last && t[v] != '-' {
+			s.password(v, argumentEnd(t, v, last))
+		}
+	case p.style != apart && argEnd > value+2:
+		s.password(value, argEnd)
+	}
 }
 
 // commandEnd returns where the command with its arguments from i on ends: at the

@@ -11,9 +11,7 @@ func (n *naming) findValue() (start, end int, quoted bool) {
 	if i+1 < len(t) && strings.IndexByte("fbruFBRU@$", t[i]) >= 0 && isQuote(t[i+1]) {
 		i++
 	}
-	for i+2 < len(t) && isQuote(t[i]) && t[i+1] == t[i] && (isQuote(t[i+2]) || isWord(t[i+2])) {
-		i++ // quotes piled up, as in """v"""
-	}
+	i = lastOfQuotes(t, i)
 	open := skip(t, i, 4, func(c byte) bool { return c == '\\' })
 	switch {
 	case open == len(t):
@@ -76,33 +74,52 @@ func quotedEnd(t string, start int, quote string) int {
 	return -1
 }
 
+// lastOfQuotes skips all but the last of quotes piled up, as in """v""".
+func lastOfQuotes(t string, i int) int {
+	for i+2 < len(t) && isQuote(t[i]) && t[i+1] == t[i] && (isQuote(t[i+2]) || isWord(t[i+2])) {
+		i++
+	}
+	return i
+}
+
+// tagEnd returns where the text of an XML element ends that begins at i, i itself
+// if it is not closed on the line.
+func tagEnd(t string, i int) int {
+	const longest = 1024
+	end := skip(t, i, longest, func(c byte) bool { return c != '<' && c != '\n' })
+	if !strings.HasPrefix(t[end:], "</") {
+		return i
+	}
+	return end
+}
+
 // unquotedEnd returns where the value from start on ends: at white space, a
 // quote, or at punctuation that belongs to what is around it.
 func unquotedEnd(t string, start int) int {
 	depth, i := 0, start
-loop:
 	for ; i < len(t) && !isSpace(t[i]) && !isQuote(t[i]); i++ {
-		switch c := t[i]; c {
+		ends := false
+		switch t[i] {
 		case '(', '[', '{':
 			depth++
 		case ')', ']', '}':
-			if depth--; depth < 0 && (i+1 == len(t) || !isWord(t[i+1])) {
-				break loop
-			}
+			depth--
+			ends = depth < 0 && (i+1 == len(t) || !isWord(t[i+1]))
 		case ',', ';', '&', '|':
-			if depth <= 0 && endsValue(t, i+1) {
-				break loop
-			}
+			ends = depth <= 0 && endsValue(t, i+1)
 		case '<':
-			if strings.HasPrefix(t[i:], "</") {
-				break loop
-			}
+			ends = strings.HasPrefix(t[i:], "</")
+		}
+		if ends {
+			return trimmed(t, start, i)
 		}
 	}
-	for i > start && strings.IndexByte(`.,;:\`, t[i-1]) >= 0 {
-		i--
-	}
-	return i
+	return trimmed(t, start, i)
+}
+
+// trimmed returns the end of t[start:end] less the punctuation of a sentence.
+func trimmed(t string, start, end int) int {
+	return start + len(strings.TrimRight(t[start:end], `.,;:\`))
 }
 
 // endsValue reports whether what follows a comma, semicolon, ampersand or bar is

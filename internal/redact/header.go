@@ -11,43 +11,42 @@ const (
 // authorization looks at "Authorization" at text[start:end], as a header, in
 // JSON, in code or with "=".
 func (s *scan) authorization(start, end int) {
-	if start < s.namedEnd {
-		return
-	}
 	t := s.text
-	i := skip(t, end, 3, func(c byte) bool { return isQuote(c) || c == '\\' || c == ']' })
-	quotedName := i > end
-	i = skip(t, i, 4, isBlank)
-	if i == len(t) || t[i] != ':' && t[i] != '=' && t[i] != ',' || t[i] == ',' && !quotedName {
+	i := headerValue(t, end)
+	if i < 0 || start < s.namedEnd {
 		return
 	}
-	i = skip(t, i, 2, func(c byte) bool { return strings.IndexByte(":=>,", c) >= 0 })
-	list := t[i-1] == ','
-	i = skip(t, i, 8, isBlank)
-	if list && (i == len(t) || !isQuote(t[i])) {
-		return
-	}
-	if i+1 < len(t) && isLetter(t[i]) && isQuote(t[i+1]) { // f"…"
-		i++
-	}
-	i = skip(t, i, 4, func(c byte) bool { return isQuote(c) || c == '\\' })
 	word := skip(t, i, 32, func(c byte) bool { return isAlnum(c) || c == '-' })
 	blank := skip(t, word, 4, isBlank)
-	if isScheme(t[i:word]) {
+	switch {
+	case isScheme(t[i:word]):
 		if blank > word {
 			s.credential(blank)
 		}
-		return
-	}
-	if start > 0 && isWord(t[start-1]) { // authorization of something, not the header
-		return
-	}
-	if blank == len(t) || blank == word || isQuote(t[blank]) {
+	case wordStart(t, start) && (blank == word || blank == len(t) || isQuote(t[blank])): // no scheme
 		last := skip(t, i, longestJudged, func(c byte) bool { return !isBreak(c) })
 		if last-i == longestJudged || !isName(t[i:last]) {
 			s.credential(i)
 		}
 	}
+}
+
+// headerValue returns where the value begins of a header whose name ends at i: in
+// "Name: v", {"Name": "v"} or Set("Name", "v"); -1 if this is no such thing.
+func headerValue(t string, i int) int {
+	isClosing := func(c byte) bool { return isQuote(c) || c == '\\' || c == ']' }
+	sign := skip(t, skip(t, i, 3, isClosing), 4, isBlank)
+	if sign == len(t) || strings.IndexByte(":=,", t[sign]) < 0 {
+		return -1
+	}
+	v := skip(t, skip(t, sign, 2, func(c byte) bool { return strings.IndexByte(":=>,", c) >= 0 }), 8, isBlank)
+	if t[sign] == ',' && (sign == i || v == len(t) || !isQuote(t[v])) {
+		return -1
+	}
+	if v+1 < len(t) && isLetter(t[v]) && isQuote(t[v+1]) { // f"…"
+		v++
+	}
+	return skip(t, v, 4, func(c byte) bool { return isQuote(c) || c == '\\' })
 }
 
 // isScheme reports whether w is the scheme of an Authorization header.
@@ -82,7 +81,7 @@ func (s *scan) credential(i int) {
 // scheme.
 func isSchemeWord(v string) bool {
 	switch strings.ToLower(strings.TrimRight(v, ".,:;")) {
-	case "auth", "authentication", "authorization", "tokens", "scheme", "header", "headers", "credentials", "credential", "prefix", "format", "string":
+	case "token", "secret", "key", "auth", "authentication", "authorization", "tokens", "scheme", "header", "headers", "credentials", "credential", "prefix", "format", "string":
 		return true
 	}
 	return false
@@ -113,43 +112,41 @@ func (s *scan) bearer(start, end int) {
 // cookie looks at "Cookie:" and "Set-Cookie:" and takes the values, of the latter
 // only the first, for what follows are attributes.
 func (s *scan) cookie(start, end int) {
-	if start < s.cookieEnd {
-		return
-	}
 	t := s.text
+	i := -1
 	name := back(t, start, 16, func(c byte) bool { return isLetter(c) || c == '-' })
-	set := false
+	only := hasFold(t[name:], "set-")
 	switch {
-	case name == start, endsFold(t[name:start], "--"):
-	case endsFold(t[name:start], "set-"):
-		set = true
-	default:
+	case start < s.cookieEnd:
 		return
+	case name == start || only:
+		i = headerValue(t, end)
+	case t[name:start] == "--": // curl --cookie a=b
+		i = skip(t, skip(t, end, 4, func(c byte) bool { return isBlank(c) || c == '=' }), 2, isQuote)
 	}
-	i := skip(t, end, 3, func(c byte) bool { return isQuote(c) || c == '\\' })
-	j := skip(t, i, 2, isBlank)
-	flag := strings.HasPrefix(t[name:], "--") && j > i
-	if !flag {
-		if j == len(t) || t[j] != ':' && t[j] != '=' && (t[j] != ',' || i == end) {
+	for i >= 0 && i < len(t) {
+		i = s.cookiePair(i)
+		if only || i < 0 || i == len(t) || t[i] != ';' {
 			return
 		}
-		j = skip(t, j+1, 4, isBlank)
+		i = skip(t, i+1, 2, isBlank)
 	}
-	j = skip(t, j, 4, func(c byte) bool { return isQuote(c) || c == '\\' })
-	for j < len(t) {
-		eq := skip(t, j, 256, func(c byte) bool { return !isSpace(c) && c != '=' && c != ';' && !isQuote(c) && c != ':' })
-		if eq == len(t) || t[eq] != '=' || eq == j {
-			return
-		}
-		last := skip(t, eq+1, len(t), func(c byte) bool { return !isSpace(c) && c != ';' && !isQuote(c) })
-		if v := strings.TrimRight(t[eq+1:last], `\`); v != "" && (len(v) > longestReference || !isPlaceholder(v)) {
-			s.add(ruleCookie, eq+1, eq+1+len(v))
-			s.namedEnd = max(s.namedEnd, eq+1+len(v))
-		}
-		s.cookieEnd = last
-		if set || last == len(t) || t[last] != ';' {
-			return
-		}
-		j = skip(t, last+1, 2, isBlank)
+}
+
+// cookiePair takes the value of name=value at i and returns where it ends, -1 if
+// there is no such pair.
+func (s *scan) cookiePair(i int) int {
+	const longest = 256 // bytes of name
+	t := s.text
+	eq := skip(t, i, longest, func(c byte) bool { return !isSpace(c) && !isQuote(c) && strings.IndexByte("=;:", c) < 0 })
+	if eq == len(t) || t[eq] != '=' || eq == i {
+		return -1
 	}
+	last := skip(t, eq+1, len(t), func(c byte) bool { return !isSpace(c) && !isQuote(c) && c != ';' })
+	if v := strings.TrimRight(t[eq+1:last], `\`); v != "" && (len(v) > longestReference || !isPlaceholder(v)) {
+		s.add(ruleCookie, eq+1, eq+1+len(v))
+		s.namedEnd = max(s.namedEnd, eq+1+len(v))
+	}
+	s.cookieEnd = last
+	return last
 }

@@ -10,8 +10,7 @@ const (
 	actNamed                       // password, token, …: a named value
 	actKeyWord                     // access, auth, …: a named value if it looks random
 	actAPIKey                      // sk-
-	actJWT                         // eyJ
-	actJWTMiddle                   // .ey
+	actJWT                         // eyJ, .ey
 	actURL                         // ://
 	actQuery                       // sig=, key=
 	actWebhook                     // row of webhooks
@@ -32,7 +31,7 @@ var anchors = [...]anchor{
 	{"secret", actNamed}, {"token", actNamed}, {"key", actNamed}, {"_pass", actNamed},
 	{"access", actKeyWord}, {"auth", actKeyWord}, {"api", actKeyWord},
 	{"credential", actKeyWord}, {"creds", actKeyWord},
-	{"sk-", actAPIKey}, {"eyj", actJWT}, {".ey", actJWTMiddle},
+	{"sk-", actAPIKey}, {"eyj", actJWT}, {".ey", actJWT},
 	{"://", actURL}, {"sig=", actQuery}, {"signature=", actQuery}, {"key=", actQuery},
 	{"token=", actQuery}, {"authorization", actAuthorization}, {"bearer", actBearer}, {"cookie", actCookie},
 }
@@ -157,8 +156,6 @@ func (s *scan) look(e *entry, start, end int) {
 		s.apiKey(start, end)
 	case actJWT:
 		s.jwt(start, end)
-	case actJWTMiddle:
-		s.jwtMiddle(start)
 	case actURL:
 		s.urlPassword(start, end)
 	case actQuery:

@@ -1,7 +1,5 @@
 package redact
 
-import "strings"
-
 // ruleNamed is the rule of values that stand behind a secret's name.
 const ruleNamed = "named_value"
 

@@ -13,36 +13,73 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if len(v) > longestReference {
 		return true
 	}
-	if isPlaceholder(v) || isLocation(v) || !quoted && isReference(v) || n.isPlace(v) {
+	if isPlaceholder(v) || isLocation(v) || n.isPlace(v) {
 		return false
 	}
+	if n.sign == signEqual {
+		return !allLetters(v) && strings.ContainsAny(v, "0123456789")
+	}
+	return quoted || !isReference(v) && n.standsAlone(v, to)
+}
+
+// standsAlone decides whether v, unquoted up to text[:to], is a value: not a word
+// of a sentence, a type, a state or a variable in code.
+func (n *naming) standsAlone(v string, to int) bool {
+	other := false
+	switch n.sign {
+	case signColon:
+		other = isTypeWord(v) || isStateWord(v) || n.isProse(v, to)
+	case signAssign:
+		other = n.spaced && isStateWord(v)
+	case signBlank:
+		other = isFlagWord(v) || isConstant(v) && namesSecret(v) || allLetters(v) && n.goesOnAsSentence(to) || strings.HasPrefix(v, "id=")
+	}
+	return !other && !n.isVariableInCode(v, to)
+}
+
+// isProse reports whether v, behind a colon, is a word of a sentence that goes on,
+// or of one that speaks of a token: "unexpected token: identifier".
+func (n *naming) isProse(v string, to int) bool {
 	bare := allLetters(v)
-	switch {
-	case n.sign == signEqual:
-		return !bare && strings.ContainsAny(v, "0123456789")
-	case quoted:
+	return (bare || isCompound(v)) && n.goesOn(to) || bare && n.shortest == shortestToken && n.inSentence()
+}
+
+// isVariableInCode reports whether v, up to text[:to], is what code calls a
+// variable that holds a secret: the text around it must be code.
+func (n *naming) isVariableInCode(v string, to int) bool {
+	if isConstant(v) && strings.Contains(v, "_") && namesSecret(v) {
 		return true
-	case n.sign == signColon && (bare || isCompound(v)) && n.goesOn(to):
-		return false
-	case n.sign == signColon && bare && n.shortest == shortestToken && n.inSentence():
-		return false
-	case n.sign == signBlank:
-		return !(bare && (isFlagWord(v) || n.goesOnAsSentence(to))) && !strings.HasPrefix(v, "id=")
-	case bare && n.endsArgument(to) && isVariableName(v):
-		return false
-	case isConstant(v) && strings.Contains(v, "_") && namesSecret(v):
-		return false
-	case n.spaced || n.endsArgument(to):
-		return !isIdentifier(v) || n.sign == signColon && !(namesSecret(v) && n.endsArgument(to))
 	}
-	return true
+	argument := n.endsArgument(to)
+	if !argument && !n.declares() {
+		return false
+	}
+	return isVariableName(v) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
+}
+
+// declares reports whether the value is assigned as only code does it: with ":=",
+// behind a keyword such as const, or to a field of this or self.
+func (n *naming) declares() bool {
+	if n.sign != signAssign {
+		return false
+	}
+	before := strings.TrimRight(n.text[max(0, n.start-12):n.start], " ")
+	word := before[back(before, len(before), len(before), isLetter):]
+	switch word {
+	case "const", "let", "var", "val", "final", "auto", "String", "string":
+		return true
+	}
+	name := n.text[n.start:n.end]
+	return strings.HasPrefix(name, "self.") || strings.HasPrefix(name, "this.") ||
+		strings.HasSuffix(strings.TrimRight(n.text[n.end:n.value], " \t"), ":=")
 }
 
 // isVariableName reports whether v is what a variable is called that holds a
 // secret for a line or two.
 func isVariableName(v string) bool {
 	switch v {
-	case "pass", "hash", "hashed", "plain", "text", "data", "body", "creds", "input", "field", "result":
+	case "pass", "password", "passwd", "passphrase", "pwd", "secret", "token", "key", "apikey", "apiKey", "api_key",
+		"hash", "hashed", "plain", "text", "data", "body", "creds", "input", "field", "result", "value", "self", "this":
 		return true
 	}
 	return false
@@ -106,106 +143,6 @@ func isCompound(v string) bool {
 	return i > 0 && allLetters(v[:i]) && allLetters(v[i+1:])
 }
 
-// isPlaceholder reports whether v, quoted or not, only stands for a secret.
-func isPlaceholder(v string) bool {
-	return isMasked(v) || isVariable(v) || isTemplate(v) || isEmptyWord(v)
-}
-
-// isMasked reports whether v is one sign over and over: ****, xxxx, ....
-func isMasked(v string) bool {
-	if len(v) > 2 && strings.TrimLeft(v, v[:1]) == "" {
-		return !isAlnum(v[0]) || v[0]|0x20 == 'x' || v[0] == '0'
-	}
-	r := strings.TrimLeft(v, "•●…·")
-	return r == ""
-}
-
-// isVariable reports whether v is a variable of a shell or a configuration file:
-// $VAR, ${VAR}, $(command), %VAR%, $env:VAR, $object->field.
-func isVariable(v string) bool {
-	if v[0] == '%' && len(v) > 1 {
-		verb := strings.IndexByte("svqdxTw", v[1]) >= 0 && (len(v) == 2 || !isAlnum(v[2]))
-		return verb || v[1] == '(' || v[len(v)-1] == '%' && isIdentifierText(v[1:len(v)-1])
-	}
-	if v[0] != '$' || len(v) == 1 {
-		return false
-	}
-	name := v[1:]
-	switch c := name[0]; {
-	case c == '{' || c == '(' || c == '$' || c == '@' || isDigit(c) && len(name) == 1:
-		return true
-	case hasFold(name, "env:"):
-		return true
-	}
-	end := countClass(name, 0, len(name), 'w')
-	if end == 0 {
-		return false
-	}
-	whole := end == len(name) || strings.IndexByte(`-[.:/?+,;)}`, name[end]) >= 0 && !strings.ContainsAny(name[:end], "0123456789")
-	return whole && (isConstant(name[:end]) || !strings.ContainsAny(name[:end], "0123456789"))
-}
-
-// isConstant reports whether v is written like the name of an environment
-// variable.
-func isConstant(v string) bool {
-	for i := range len(v) {
-		if !isUpper(v[i]) && !isDigit(v[i]) && v[i] != '_' {
-			return false
-		}
-	}
-	return v != ""
-}
-
-// isTemplate reports whether v is to be filled in: <token>, {token}, {{ .Token }},
-// #{token}, [token], @token@, or a link to a secret store.
-func isTemplate(v string) bool {
-	last := v[len(v)-1]
-	switch v[0] {
-	case '<':
-		return last == '>'
-	case '{':
-		return last == '}' || strings.HasPrefix(v, "{{")
-	case '[':
-		return last == ']'
-	case '#', '@':
-		return len(v) > 1 && v[1] == '{' || v[0] == '@' && last == '@'
-	}
-	for _, scheme := range [...]string{"op://", "arn:aws:", "vault:", "ssm:", "env:", "file:", "sm://", "keyring:", "secretref:"} {
-		if hasFold(v, scheme) {
-			return true
-		}
-	}
-	return namesReader(v) || endsFold(v, "-here") || endsFold(v, "_here") || endsFold(v, "placeholder") ||
-		hasFold(v, "replace-") || hasFold(v, "replace_") || hasFold(v, "replaceme")
-}
-
-// namesReader reports whether "your" is a word of v: phc_YOUR_KEY.
-func namesReader(v string) bool {
-	const your = "your"
-	for i := 0; i+len(your) < len(v); i++ {
-		if hasFold(v[i:], your) && (i == 0 || !isLetter(v[i-1])) && !isAlnum(v[i+len(your)]) {
-			return true
-		}
-	}
-	return false
-}
-
-// isEmptyWord reports whether v is a word that says that there is no secret
-// here: a null, a truth value, a type, the secret's own name, a state.
-func isEmptyWord(v string) bool {
-	switch strings.ToLower(v) {
-	case "null", "none", "undefined", "true", "false", "default", "empty", "redacted", "hidden", "unset", "private",
-		"disabled", "enabled", "absent", "present", "todo",
-		"string", "str", "bool", "boolean", "int", "integer", "number", "float", "bytes", "byte", "char", "object",
-		"unknown", "void", "text", "varchar", "buffer", "secretstr", "optional", "any", "never", "uint8array",
-		"password", "passwd", "passphrase", "secret", "token", "apikey", "api_key", "api-key", "access_token", "key",
-		"required", "missing", "invalid", "expired", "incorrect", "wrong", "mismatch", "rejected", "unauthorized",
-		"async", "await", "function", "lambda", "return", "self", "this", "input", "value", "values", "args":
-		return true
-	}
-	return false
-}
-
 // isReference reports whether v, unquoted, is code that leads to a value.
 func isReference(v string) bool {
 	switch v[0] {
@@ -238,32 +175,46 @@ func isLocation(v string) bool {
 // or names joined by dots: getToken(), argv[1], Option<String>, cfg.auth.token,
 // secrets::TOKEN.
 func isExpression(v string) bool {
-	i, joined := 0, false
-	for {
+	for i, joined := 0, false; ; joined = true {
 		start := i
 		i = skip(v, i, len(v), func(c byte) bool { return isWord(c) || c == '$' })
-		if i == start || isDigit(v[start]) {
-			return false
-		}
-		if s := strangest(v[start:i]).halfBits; s >= 24 || s >= 16 && strings.ContainsAny(v[start:i], "0123456789") {
+		if !isNameInCode(v[start:i]) {
 			return false
 		}
 		rest := v[i:]
 		switch {
 		case rest == "":
 			return joined && !endsInNumber(v)
-		case strings.IndexByte("([{<", rest[0]) >= 0, hasFold(rest, "!("), hasFold(rest, "!["):
-			end := strings.LastIndexAny(rest, ")]}>")
-			return end < 0 || end == len(rest)-1 || !isAlnum(rest[end+1])
 		case rest == "!" || rest == "?":
 			return joined
+		case opensBracket(rest):
+			end := strings.LastIndexAny(rest, ")]}>")
+			return end < 0 || end == len(rest)-1 || !isAlnum(rest[end+1])
 		}
 		n := joinWidth(rest)
 		if n == 0 {
 			return false
 		}
-		i, joined = i+n, true
+		i += n
 	}
+}
+
+// isNameInCode reports whether v can be a name in code and is made of words.
+func isNameInCode(v string) bool {
+	if v == "" || isDigit(v[0]) {
+		return false
+	}
+	limit := 24
+	if strings.ContainsAny(v, "0123456789") {
+		limit = 16
+	}
+	return strangest(v).halfBits < limit
+}
+
+// opensBracket reports whether s begins with what follows a name in a call, an
+// index, a generic type or a composite, a macro included.
+func opensBracket(s string) bool {
+	return strings.IndexByte("([{<", s[0]) >= 0 || strings.HasPrefix(s, "!(") || strings.HasPrefix(s, "![")
 }
 
 // joinWidth returns the length of the sign that joins two names at the start of
@@ -317,27 +268,6 @@ func isIdentifier(v string) bool {
 		if v[i] == '_' && i < len(v)-1 || isUpper(v[i]) && isLower(v[i-1]) {
 			return strangest(v).halfBits < 24
 		}
-	}
-	return false
-}
-
-// isFlagWord reports whether v, behind "--token", only speaks about the flag.
-func isFlagWord(v string) bool {
-	switch strings.ToLower(v) {
-	case "flag", "flags", "option", "options", "argument", "arguments", "parameter", "switch", "name", "file", "path", "instead":
-		return true
-	}
-	return isSmallWord(v)
-}
-
-// isSmallWord reports whether v is one of the words that hold English sentences
-// together.
-func isSmallWord(v string) bool {
-	switch strings.ToLower(v) {
-	case "is", "are", "was", "were", "be", "to", "for", "and", "or", "the", "a", "an", "in", "of", "on", "with", "from", "that",
-		"this", "which", "will", "would", "can", "does", "has", "have", "should", "must", "may", "not", "when", "if", "by", "as",
-		"so", "but", "it", "we", "you", "via", "only", "here", "needs", "because", "before", "after", "then", "than", "into":
-		return true
 	}
 	return false
 }

@@ -158,7 +158,7 @@ func countClass(text string, i, limit int, class byte) int {
 	return n
 }
 
-const classes = "dxXuzawsbeGBFJ%"
+const classes = "dxXuzawsbeGBFVJ%"
 
 // inClass reports whether c belongs to a class of bytes:
 //
@@ -166,7 +166,8 @@ const classes = "dxXuzawsbeGBFJ%"
 //	u capitals and digits    z letters              a letters and digits
 //	w a and _                s a and -              b w and -
 //	e b and =                G e and .              B a, + and /
-//	F B, =, - and _          J F, \ and line ends   % a and %
+//	F B, =, - and _          V F and .              J F, \ and line ends
+//	% a and %
 func inClass(class, c byte) bool {
 	switch class {
 	case 'd':
@@ -180,30 +181,34 @@ func inClass(class, c byte) bool {
 	case 'z':
 		return isLetter(c)
 	}
-	if isAlnum(c) {
-		return true
-	}
+	return isAlnum(c) || strings.IndexByte(classSigns(class), c) >= 0
+}
+
+// classSigns returns what a class holds beside letters and digits.
+func classSigns(class byte) string {
 	switch class {
 	case 'w':
-		return c == '_'
+		return "_"
 	case 's':
-		return c == '-'
+		return "-"
 	case 'b':
-		return c == '_' || c == '-'
+		return "_-"
 	case 'e':
-		return c == '_' || c == '-' || c == '='
+		return "_-="
 	case 'G':
-		return c == '_' || c == '-' || c == '=' || c == '.'
+		return "_-=."
 	case 'B':
-		return c == '+' || c == '/'
+		return "+/"
 	case 'F':
-		return c == '+' || c == '/' || c == '=' || c == '-' || c == '_'
+		return "+/=-_"
+	case 'V':
+		return "+/=-_."
 	case 'J':
-		return c == '+' || c == '/' || c == '=' || c == '-' || c == '_' || c == '\\' || c == '\r' || c == '\n'
+		return "+/=-_\\\r\n"
 	case '%':
-		return c == '%'
+		return "%"
 	}
-	return false
+	return ""
 }
 
 // apiKey looks at "sk-", by which the keys of several model vendors begin, and
@@ -215,22 +220,32 @@ func (s *scan) apiKey(start, end int) {
 	last := end + s.runs.count(s.text, end, unbounded, 'b')
 	s.apiKeyEnd = min(last, end+longestJudged)
 	body := s.text[end:s.apiKeyEnd]
-	const shortest = 20
+	const (
+		shortest    = 20
+		longestWord = 24
+	)
 	if len(body) < shortest {
 		return
 	}
 	plain := countClass(body, 0, len(body), 'a')
 	digits := strings.ContainsAny(body, "0123456789")
 	bits := strangest(body).halfBits
-	vendor := false
-	for _, v := range [...]string{"ant-", "proj-", "svcacct-", "admin-", "or-v1-", "None-"} {
-		vendor = vendor || strings.HasPrefix(body, v)
-	}
-	if vendor && (bits >= 12 || digits && hasLongRun(body, 16)) ||
-		plain >= shortest && (digits || bits >= 12) ||
-		bits >= 24 && digits {
+	switch {
+	case isKeyKind(body) && (bits >= 12 || digits && hasLongRun(body, 16)),
+		plain >= shortest && (digits || bits >= 12 || plain >= longestWord),
+		bits >= 24 && digits:
 		s.add("sk_api_key", start, last)
 	}
+}
+
+// isKeyKind reports whether body goes on behind "sk-" with a vendor's kind of key.
+func isKeyKind(body string) bool {
+	for _, kind := range [...]string{"ant-", "proj-", "svcacct-", "admin-", "or-v1-", "None-"} {
+		if strings.HasPrefix(body, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasLongRun reports whether n letters and digits follow one another in s.
@@ -246,8 +261,13 @@ func hasLongRun(s string, n int) bool {
 }
 
 // jwt looks at "eyJ", the first letters of a JSON object in base64, by which
-// every part of a JSON web token but the signature begins.
+// every part of a JSON web token but the signature begins, and at ".ey" in the
+// middle of one.
 func (s *scan) jwt(start, end int) {
+	if s.text[start] == '.' {
+		s.jwtMiddle(start)
+		return
+	}
 	if s.text[start:end] != "eyJ" || start < s.notJWTEnd || !wordStart(s.text, start) {
 		return
 	}

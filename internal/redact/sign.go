@@ -54,25 +54,32 @@ func (n *naming) findSign() bool {
 	if sign == signNone {
 		return n.findBlank(i, j)
 	}
+	n.sign = sign
 	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
 	n.spaced = j > i || n.value > j+width
-	n.sign = sign
-	switch sign {
+	return n.accepts(j, j+width)
+}
+
+// accepts reports whether the sign at text[from:to] assigns something to the name,
+// and makes a plain sign of a special one.
+func (n *naming) accepts(from, to int) bool {
+	t, before := n.text, n.text[:n.start]
+	switch n.sign {
 	case signColon:
 		if hasFold(t[n.value:], "**") { // **Password:** v
 			n.value = skip(t, n.value+2, 16, isBlank)
 		}
-		return !n.endsPath(j + width)
+		return !n.endsPath(to)
 	case signDefault:
 		n.sign = signAssign
-		return strings.HasSuffix(t[:n.start], "${")
+		return strings.HasSuffix(before, "${")
 	case signElse:
 		n.sign = signAssign
 		return n.value < len(t) && isQuote(t[n.value])
 	case signTag:
-		return j == n.end && strings.HasSuffix(t[:n.start], "<")
+		return from == n.end && strings.HasSuffix(before, "<")
 	}
-	return sign != signOther
+	return n.sign != signOther
 }
 
 // endsPath reports whether the name, with a colon before text[:i], is the end of

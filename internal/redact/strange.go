@@ -55,7 +55,7 @@ func strangest(word string) stretch {
 	for i := 0; i < len(word); i++ {
 		c := word[i]
 		if i >= run && (i == 0 || !isAlnum(word[i-1])) {
-			if n := public(word, i); n > 0 {
+			if n := public(word[i:]); n > 0 {
 				i += n - 1
 				start, sum, run = i+1, 0, i+1
 				continue
@@ -150,42 +150,34 @@ func (r stretch) whole(word string) (int, int) {
 	return start, end
 }
 
-// public returns how many bytes at word[i:], where a run of letters and digits
-// begins, are random by nature and no secret; 0 for none.
-func public(word string, i int) int {
-	w := word[i:]
+// public returns how many bytes at the start of w, where a run of letters and
+// digits begins, are random by nature and no secret; 0 for none.
+func public(w string) int {
+	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary} {
+		if n := length(w); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// uuidLength returns 36 if w begins with a UUID, else 0.
+func uuidLength(w string) int {
 	if len(w) >= 36 && w[8] == '-' && isUUID(w[:36]) {
 		return 36
 	}
-	switch w[0] {
-	case 'v':
-		if i > 0 && strings.HasPrefix(word[i-1:], "/var/folders/") {
-			return macTemporary(w)
-		}
-	case '0':
-		if n := countClass(w, 0, 27, 'a'); n == 26 && isULID(w[:n]) {
-			return n
-		}
-	case 'h', 'S', 's':
-		if n := digest(w); n > 0 {
-			return n
-		}
-	case 'A':
-		for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} { // SSH public keys
-			if strings.HasPrefix(w, p) {
-				return countClass(w, 0, len(w), 'F')
-			}
+	return 0
+}
+
+// sshPublicKey returns the length of an SSH public key at the start of w, 0 if it
+// does not begin with one.
+func sshPublicKey(w string) int {
+	for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} {
+		if strings.HasPrefix(w, p) {
+			return countClass(w, 0, len(w), 'F')
 		}
 	}
-	switch {
-	case isUpper(w[0]):
-		return nodeID(w)
-	case isHex(w[0]):
-		if n := podSuffix(w); n > 0 {
-			return n
-		}
-	}
-	return vendorID(w)
+	return 0
 }
 
 // podSuffix returns the length of what Kubernetes hangs on a pod's name, such as
@@ -223,9 +215,14 @@ func nodeID(w string) int {
 	return i + countClass(w, i, 64, 'b')
 }
 
-// macTemporary returns the length of "var/folders/xx/long name" at the start of w.
+// macTemporary returns the length of "var/folders/xx/long name" at the start of w,
+// 0 if it does not begin with that.
 func macTemporary(w string) int {
-	n := len("var/folders/")
+	const folders = "var/folders/"
+	if !strings.HasPrefix(w, folders) {
+		return 0
+	}
+	n := len(folders)
 	for range 2 {
 		if j := strings.IndexByte(w[n:], '/'); j >= 0 {
 			n += j + 1
@@ -239,6 +236,9 @@ func macTemporary(w string) int {
 // digest returns the length of a digest with its algorithm's name in front, as
 // lock files have it; 0 if w does not begin with one.
 func digest(w string) int {
+	if c := w[0]; c != 's' && c != 'h' && c != 'S' {
+		return 0
+	}
 	for _, d := range [...]struct {
 		prefix string
 		length int // of the digest in base64
@@ -252,16 +252,17 @@ func digest(w string) int {
 	return 0
 }
 
-// isULID reports whether s, 26 letters and digits, is a ULID of our time.
-func isULID(s string) bool {
-	if s[0] != '0' || s[1] != '1' {
-		return false
+// ulid returns the length of a ULID of our time at the start of w, 0 if it does not
+// begin with one.
+func ulid(w string) int {
+	const length = 26
+	if !strings.HasPrefix(w, "01") || countClass(w, 0, length+1, 'a') != length {
+		return 0
 	}
-	for i := range len(s) {
-		c := lower(s[i])
-		if c == 'i' || c == 'l' || c == 'o' || c == 'u' {
-			return false
+	for i := range length {
+		if strings.IndexByte("iloILOuU", w[i]) >= 0 {
+			return 0
 		}
 	}
-	return true
+	return length
 }

@@ -55,41 +55,39 @@ type urlRun struct {
 
 // urlPassword looks at the "://" at text[start:end] for user:password@.
 func (s *scan) urlPassword(start, end int) {
-	t := s.text
-	if start == 0 || !isAlnum(t[start-1]) || start < s.urlEnd {
+	if start == 0 || !isAlnum(s.text[start-1]) || start < s.urlEnd || s.lastAtFrom(end) < 0 {
 		return
 	}
-	if end > s.run.end || s.run.end == 0 {
-		last := skip(t, end, len(t), func(c byte) bool { return !isSpace(c) && !isQuote(c) && c != '<' && c != '>' })
-		s.run = urlRun{end: last, lastAt: strings.LastIndexByte(t[end:last], '@') + end}
-		if s.run.lastAt < end {
-			s.run.lastAt = -1
-		}
-	}
-	if s.run.lastAt < end {
-		return
-	}
-	user := skip(t, end, 256, func(c byte) bool { return !isSpace(c) && c != ':' && c != '/' && c != '@' && c != '?' && c != '#' })
-	if user == len(t) {
-		return
-	}
-	switch t[user] {
+	const longest = 256 // bytes of user name
+	user := skip(s.text, end, longest, func(c byte) bool { return !isSpace(c) && strings.IndexByte(":/@?#", c) < 0 })
+	switch s.text[user] {
 	case '@':
 		s.urlToken(end, user)
-		return
 	case ':':
-	default:
-		return
+		if at := s.passwordEnd(user + 1); at > user+1 && isURLPassword(s.text[user+1:at]) {
+			s.add(ruleURLPassword, user+1, at)
+			s.urlEnd, s.namedEnd = at, max(s.namedEnd, at)
+		}
 	}
-	at := s.passwordEnd(user + 1)
-	if at <= user+1 {
-		return
+}
+
+// lastAtFrom returns where the last '@' stands in the run without white space and
+// quotes that text[i] is in, -1 if there is none from i on.
+func (s *scan) lastAtFrom(i int) int {
+	if s.run.end == 0 || i > s.run.end {
+		end := skip(s.text, i, len(s.text), func(c byte) bool { return !isSpace(c) && !isQuote(c) && c != '<' && c != '>' })
+		s.run = urlRun{end: end, lastAt: i + strings.LastIndexByte(s.text[i:end], '@')}
 	}
-	v := t[user+1 : at]
-	if len(v) > longestReference || !onlyMarks(v) && !isMasked(v) && !isVariable(v) && !isURLTemplate(v) {
-		s.add(ruleURLPassword, user+1, at)
-		s.urlEnd, s.namedEnd = at, max(s.namedEnd, at)
+	if s.run.lastAt < i {
+		return -1
 	}
+	return s.run.lastAt
+}
+
+// isURLPassword reports whether v, between a colon and an '@', does not only stand
+// for a password.
+func isURLPassword(v string) bool {
+	return len(v) > longestReference || !onlyMarks(v) && !isMasked(v) && !isVariable(v) && !isURLTemplate(v)
 }
 
 func isURLTemplate(v string) bool {
@@ -109,26 +107,31 @@ func (s *scan) urlToken(start, end int) {
 // a host follows, as passwords may hold '@' and '/' although they should not. It
 // returns -1 if this is a port and a path instead.
 func (s *scan) passwordEnd(i int) int {
-	t := s.text
+	t, lastAt := s.text, s.lastAtFrom(i)
 	port := skip(t, i, 6, isDigit)
-	if port > i && (port == s.run.end || strings.IndexByte("/?#", t[port]) >= 0) || s.run.lastAt < i {
+	if lastAt < 0 || port > i && (port == s.run.end || strings.IndexByte("/?#", t[port]) >= 0) {
 		return -1
 	}
-	authority := strings.IndexAny(t[i:s.run.lastAt+1], "/?#,;)")
-	for at := i; at <= s.run.lastAt; at++ {
-		if t[at] != '@' {
-			continue
-		}
-		host := skip(t, at+1, 255, func(c byte) bool {
-			return isWord(c) || c == '.' || c == '-' || c == ':' || c == '[' || c == ']' || c == '$' || c == '{' || c == '}' || c == '*'
-		})
-		ends := host >= s.run.end || strings.IndexByte("/?#,;)\\", t[host]) >= 0
-		inside := authority < 0 || at < i+authority
-		if ends && (at == s.run.lastAt || inside && looksLikeHost(t[at+1:host])) {
-			return at
+	authority := lastAt + 1 // where the path begins, unless that is part of the password
+	if n := strings.IndexAny(t[i:lastAt+1], "/?#,;)"); n >= 0 {
+		authority = i + n
+	}
+	for at := i; at < authority; at++ {
+		if t[at] == '@' {
+			host := skip(t, at+1, 255, isHostByte)
+			ends := host >= s.run.end || strings.IndexByte("/?#,;)\\", t[host]) >= 0
+			if ends && (at == lastAt || looksLikeHost(t[at+1:host])) {
+				return at
+			}
 		}
 	}
-	return s.run.lastAt
+	return lastAt
+}
+
+// isHostByte reports whether c may stand in a host with its port, or in a
+// variable for one.
+func isHostByte(c byte) bool {
+	return isWord(c) || strings.IndexByte(".-:[]${}*", c) >= 0
 }
 
 // looksLikeHost reports whether h can be told to be a host: with a dot or a port,
@@ -142,25 +145,29 @@ func looksLikeHost(h string) bool {
 func (s *scan) query(start, end int) {
 	const shortest = 4
 	t := s.text
-	name := back(t, start, 24, func(c byte) bool { return isWord(c) || c == '-' })
-	switch {
-	case name == 0:
-		return
-	case t[name-1] == '?' || t[name-1] == '&' || t[name-1] == '#':
-	case strings.HasSuffix(t[:name], "&amp;"):
-	case start >= 5 && strings.HasSuffix(t[:start], "u0026"):
-		name = start
-	default:
+	if !isParameter(t[:start], t[start:end]) {
 		return
 	}
-	if hasFold(t[start:end], "key=") && name != start && !keyOpens(t[:start]) {
-		return
-	}
-	last := skip(t, end, len(t), func(c byte) bool { return !isBreak(c) && c != '&' && c != '#' && c != '\\' && c != '|' })
+	last := skip(t, end, len(t), func(c byte) bool { return !isBreak(c) && strings.IndexByte("&#\\|", c) < 0 })
 	v := t[end:last]
 	if len(v) < shortest || len(v) <= longestReference && isPlaceholder(v) {
 		return
 	}
 	s.add(ruleURLQuery, end, last)
 	s.namedEnd = max(s.namedEnd, last)
+}
+
+// isParameter reports whether a parameter of a URL begins in before and ends with
+// the given sign and name; one that ends with "key" must be no other key.
+func isParameter(before, name string) bool {
+	const longest = 24
+	if strings.HasSuffix(before, "u0026") {
+		return true
+	}
+	i := back(before, len(before), longest, func(c byte) bool { return isWord(c) || c == '-' })
+	if hasFold(name, "key") && i < len(before) && !keyOpens(before) {
+		return false
+	}
+	opening := before[:i]
+	return opening != "" && strings.IndexByte("?&#", opening[i-1]) >= 0 || strings.HasSuffix(opening, "&amp;")
 }

@@ -91,23 +91,36 @@ func (f *Filter) object(m map[string]any, depth int) (any, bool) {
 
 // member redacts the value e of m's key k.
 func (f *Filter) member(m map[string]any, k string, e any, depth int) (any, bool) {
-	shortest := secretKey(k)
-	if shortest == 0 && k == "value" {
-		for _, sibling := range [...]string{"name", "key", "Name", "Key"} { // {"name": "API_KEY", "value": v}
-			if n, ok := m[sibling].(string); ok && shortest == 0 {
-				shortest = secretKey(n)
+	if shortest := shortestUnder(m, k); shortest > 0 {
+		return f.secretMember(e, shortest)
+	}
+	if text, ok := e.(string); ok && isPlainName(k) && f.index.hasLiteral(k) {
+		return f.underKey(k, text)
+	}
+	return f.value(e, depth+1)
+}
+
+// shortestUnder returns the least length of a secret under m's key k, 0 if there
+// is none: the key names it, or its sibling does ({"name": "API_KEY", "value": v}),
+// or m is a Kubernetes secret.
+func shortestUnder(m map[string]any, k string) int {
+	switch k {
+	case "value":
+		for _, sibling := range [...]string{"name", "key", "Name", "Key"} {
+			if name, ok := m[sibling].(string); ok && secretKey(name) > 0 {
+				return secretKey(name)
 			}
 		}
-	}
-	if (k == "data" || k == "stringData") && m["kind"] == "Secret" {
-		shortest = shortestPassword
-	}
-	if shortest == 0 {
-		if text, ok := e.(string); ok && isPlainName(k) && f.index.hasLiteral(k) {
-			return f.underKey(k, text)
+	case "data", "stringData":
+		if m["kind"] == "Secret" {
+			return shortestPassword
 		}
-		return f.value(e, depth+1)
 	}
+	return secretKey(k)
+}
+
+// secretMember replaces a value under a secret's name as a whole.
+func (f *Filter) secretMember(e any, shortest int) (any, bool) {
 	switch e := e.(type) {
 	case nil, bool:
 		return e, false
@@ -122,13 +135,17 @@ func (f *Filter) member(m map[string]any, k string, e any, depth int) (any, bool
 	case int64:
 		return f.secretNumber(e, strconv.FormatInt(e, 10), shortest)
 	case []any:
-		if len(e) == 0 {
-			return e, false
-		}
+		return secretWhole(e, len(e))
 	case map[string]any:
-		if len(e) == 0 {
-			return e, false
-		}
+		return secretWhole(e, len(e))
+	}
+	return Mark, true
+}
+
+// secretWhole replaces a list or an object of n members unless it is empty.
+func secretWhole(e any, n int) (any, bool) {
+	if n == 0 {
+		return e, false
 	}
 	return Mark, true
 }

@@ -59,35 +59,45 @@ func (s *scan) randomNamed(_, end int) {
 		reach    = 20
 		shortest = 10
 		longest  = 200
-		bits     = 3.5
 	)
 	start, ok := valueAfter(s.text, end, reach)
 	if !ok {
 		return
 	}
-	last := skip(s.text, start, longest, func(c byte) bool {
-		return isWord(c) || c == '.' || c == '-' || c == '=' || c == '+' || c == '/'
-	})
-	v := strings.TrimRight(s.text[start:last], ".")
-	if len(v) < shortest || isDigest(v) || last < len(s.text) && strings.IndexByte("([{", s.text[last]) >= 0 {
+	last := start + countClass(s.text, start, longest, 'V')
+	if last < len(s.text) && strings.IndexByte("([{", s.text[last]) >= 0 { // a call
 		return
+	}
+	v := strings.TrimRight(s.text[start:last], ".")
+	if len(v) >= shortest && looksRandom(v, s.text[end:start]) {
+		s.add("random_named_value", start, start+len(v))
+	}
+}
+
+// looksRandom reports whether v, with between standing between a keyword and it,
+// is more than a name, a path, a version or a date. 32 hexadecimal digits count,
+// 40 and 64, which are hashes, do not.
+func looksRandom(v, between string) bool {
+	const bits = 3.5
+	switch {
+	case isDigest(v):
+		return false
+	case len(v) == 32 && allHex(v):
+		return sameName(between)
+	case shannon(v) <= bits:
+		return false
 	}
 	needed := min(max(len(v)-6, 6), 24) // half bits
 	if !strings.ContainsAny(v, "0123456789") {
+		if !strings.ContainsAny(v, "+/=") {
+			return false
+		}
 		needed = max(needed, 16)
 	}
-	if strings.Contains(v, "/") && strings.ContainsAny(v, "._-") || strings.Contains(s.text[end:start], "\n") {
+	if strings.Contains(v, "/") && strings.ContainsAny(v, "._-") || strings.Contains(between, "\n") {
 		needed = 24 // a path, or the beginning of the next line
 	}
-	if len(v) == 32 && allHex(v) {
-		if sameName(s.text[end:start]) {
-			s.add("random_named_value", start, start+len(v))
-		}
-		return
-	}
-	if shannon(v) > bits && strings.ContainsAny(v, "0123456789+/=") && strangest(v).halfBits >= needed {
-		s.add("random_named_value", start, start+len(v))
-	}
+	return strangest(v).halfBits >= needed
 }
 
 // sameName reports whether between, what stands between a keyword and the value,

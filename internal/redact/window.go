@@ -26,7 +26,7 @@ const Gap = " … "
 // a mark: it then falls before the mark. The bool tells whether anything was
 // redacted in what was read, cutting aside. A limit of 0 or less gives "".
 func (f *Filter) Head(s string, limit int) (string, bool) {
-	limit = max(limit, 0)
+	limit = min(max(limit, 0), len(s))
 	end := headEnd(s, limit+beyond)
 	out, changed := f.Text(s[:end])
 	if end == len(s) || strings.HasSuffix(out, Mark) || strings.HasSuffix(out, PrivateMark) {
@@ -42,7 +42,7 @@ func (f *Filter) Head(s string, limit int) (string, bool) {
 // private section or key block that begins anywhere before the tail is known
 // even if nothing of its beginning is near. Negative lengths count as 0.
 func (f *Filter) HeadTail(s string, head, tail int) (string, bool) {
-	head, tail = max(head, 0), max(tail, 0)
+	head, tail = min(max(head, 0), len(s)), min(max(tail, 0), len(s))
 	if headEnd(s, head+tail+2*beyond) == len(s) {
 		out, changed := f.Text(s)
 		if headEnd(out, head+tail) == len(out) {

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -101,8 +102,13 @@ func TestHeadFillsUpToTheLimitAfterRedaction(t *testing.T) {
 	if want := Mark + " " + strings.Repeat("word ", 100)[:29]; got != want || !changed {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, _ := f.Head("short", 100); got != "short" {
-		t.Errorf("got %q", got)
+	for _, limit := range []int{100, math.MaxInt} {
+		if got, _ := f.Head("short", limit); got != "short" {
+			t.Errorf("limit %d: %q", limit, got)
+		}
+		if got, _ := f.HeadTail("short", limit, limit); got != "short" {
+			t.Errorf("limits %d: %q", limit, got)
+		}
 	}
 	for _, limit := range []int{0, -1} {
 		if got, _ := f.Head("text", limit); got != "" {

@@ -87,28 +87,53 @@ func shannon(s string) float64 {
 // rareShapes looks into a long word for the secrets whose shape has no literal
 // of three bytes to begin with.
 func (s *scan) rareShapes(start, end int) {
-	word := s.text[start:end]
-	for i := 0; i+1 < len(word); i++ {
-		at, c := start+i, word[i]
-		switch {
-		case c == 's' && word[i+1] == '.' && wordStart(s.text, at):
-			if last, ok := match(s.text, at+2, "a24"); ok && strings.ContainsAny(s.text[at+2:last], "0123456789") {
-				s.add("vault_token", at, last)
-			}
-		case c == 'S' && word[i+1] == 'K':
-			if last, ok := match(s.text, at+2, "X32+"); ok {
-				s.add("twilio_api_key", at, last)
-			}
-		case c == 'Q' && word[i+1] == '~' && i >= 4 && isDigit(word[i-1]):
-			last := skip(s.text, at+2, 40, func(c byte) bool { return isWord(c) || c == '.' || c == '~' || c == '-' })
-			if last-at-2 >= 31 {
-				s.add("azure_client_secret", at-4, last)
-			}
-		case c == ':' && i >= 8 && isDigit(word[i-1]):
-			s.telegram(at)
-		case (c == '|' || c == '%') && i >= 15 && isDigit(word[i-1]):
-			s.facebook(at)
+	t := s.text
+	for i := start; i+1 < end; i++ {
+		switch t[i] {
+		case 's':
+			s.vaultToken(i)
+		case 'S':
+			s.twilioKey(i)
+		case 'Q':
+			s.azureSecret(start, i)
+		case ':':
+			s.telegram(i)
+		case '|', '%':
+			s.facebook(i)
 		}
+	}
+}
+
+// vaultToken looks at "s." before 24 letters and digits.
+func (s *scan) vaultToken(i int) {
+	if s.text[i+1] != '.' || !wordStart(s.text, i) {
+		return
+	}
+	if last, ok := match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") {
+		s.add("vault_token", i, last)
+	}
+}
+
+// twilioKey looks at "SK" before 32 hexadecimal digits.
+func (s *scan) twilioKey(i int) {
+	if s.text[i+1] != 'K' {
+		return
+	}
+	if last, ok := match(s.text, i+2, "X32+"); ok {
+		s.add("twilio_api_key", i, last)
+	}
+}
+
+// azureSecret looks at "Q~" behind three letters and a digit in the word that
+// begins at start.
+func (s *scan) azureSecret(start, i int) {
+	const shortest, longest = 31, 40
+	if s.text[i+1] != '~' || i < start+4 || !isDigit(s.text[i-1]) {
+		return
+	}
+	last := skip(s.text, i+2, longest, func(c byte) bool { return isWord(c) || c == '.' || c == '~' || c == '-' })
+	if last-i-2 >= shortest {
+		s.add("azure_client_secret", i-4, last)
 	}
 }
 
@@ -117,7 +142,7 @@ func (s *scan) telegram(colon int) {
 	first := back(s.text, colon, 17, isDigit)
 	n := colon - first
 	last, ok := match(s.text, colon+1, "b35")
-	if !ok || n < 8 || n > 16 || first > 0 && isWord(s.text[first-1]) && !strings.HasSuffix(s.text[:first], "/bot") {
+	if !ok || n < 8 || n > 16 || !wordStart(s.text, first) && !strings.HasSuffix(s.text[:first], "/bot") {
 		return
 	}
 	if body := s.text[colon+1 : last]; body[0] == 'A' || !isName(body) && strangest(body).halfBits >= 16 {

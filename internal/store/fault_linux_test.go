@@ -204,11 +204,15 @@ func TestWithoutRightsReadingWorksAndWritingIsRefused(t *testing.T) {
 	}
 }
 
+// copyProgram keeps children from being started meanwhile: they would inherit
+// the open file, which then could not be executed.
 func copyProgram(to string) error {
 	text, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		return err
 	}
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	return os.WriteFile(to, text, 0o755)
 }
 

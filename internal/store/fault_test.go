@@ -16,6 +16,8 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
+
+	"github.com/gofrs/flock"
 )
 
 func content(t testing.TB, path string) []byte {
@@ -195,6 +197,7 @@ func TestStoreLockedPastTheWaitIsBusyAndThenWorks(t *testing.T) {
 		t.Errorf("a caller that left got %v, its write ran: %v", err, ran)
 	}
 	rawExec(t, db, "ROLLBACK")
+	expectFreeLine(t, s)
 	mustWrite(t, s, "b")
 
 	holder := child(t, "hold the lock", order{Path: s.Path()}) // another cairn
@@ -229,6 +232,22 @@ func holdLock(o order, in *bufio.Reader) error {
 	return errors.Join(err, s.Close())
 }
 
+// expectFreeLine fails the test unless another process gets the lock at which
+// writers queue.
+func expectFreeLine(t *testing.T, s *store.Store) {
+	t.Helper()
+	other, got := flock.New(s.Path()+"-lock"), make(chan error, 1)
+	go func() { got <- errors.Join(other.Lock(), other.Unlock()) }()
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the line is blocked by a process that does not write")
+	}
+}
+
 // Callers that time out again and again while another process writes must not
 // pile up.
 func TestImpatientCallersDoNotPileUp(t *testing.T) {
@@ -253,6 +272,19 @@ func TestImpatientCallersDoNotPileUp(t *testing.T) {
 		t.Errorf("the patient caller got %v", err)
 	}
 	expectIDs(t, s, "held", "patient")
+
+	holder = child(t, "hold the lock", order{Path: s.Path()})
+	holder.Expect(t, "held")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := write(ctx, s, store.Normal, "never"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	holder.Send("go")
+	if _, err := holder.Wait(t); err != nil {
+		t.Fatal(err)
+	}
+	expectFreeLine(t, s) // though nobody here wanted it when it came
 }
 
 func TestPathMayHoldAnyCharacter(t *testing.T) {

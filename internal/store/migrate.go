@@ -108,6 +108,9 @@ func migrateOn(ctx context.Context, w *session) error {
 			return err
 		}
 	}
+	if version == newest() {
+		return nil // another process was faster
+	}
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}

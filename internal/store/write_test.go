@@ -149,6 +149,13 @@ func TestEachOfASharedCommitGetsItsOwnResult(t *testing.T) {
 			t.Errorf("after a first that failed: %v", got)
 		}
 		expectIDs(t, s, "a", "d", "e", "g")
+
+		mustWrite(t, s, "x", "b", "c", "f") // the words of what was undone are not taken for stored
+		for _, c := range storetest.Changes(t, s) {
+			if c.Stream != "notes/"+c.ID {
+				t.Errorf("%s is in stream %s", c.ID, c.Stream)
+			}
+		}
 	})
 }
 
@@ -523,6 +530,26 @@ func TestDurabilityIsWhatTheWriteAsksFor(t *testing.T) {
 	expectCode(t, s.Write(t.Context(), store.Normal, big), store.CodeFull)
 	expect(store.Full, 2)
 	expect(store.Normal, 1)
+
+	synctest.Test(t, func(t *testing.T) { // one that comes while a lesser commit waits for the lock
+		s := storetest.Open(t, store.Config{})
+		db := raw(t, s.Path())
+		rawExec(t, db, "BEGIN IMMEDIATE")
+		first, second := make(chan error), make(chan error)
+		go func() { first <- write(t.Context(), s, store.Normal, "a") }()
+		synctest.Wait()
+		var got int
+		go func() {
+			second <- s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+				return tx.Get(ctx, []any{&got}, "PRAGMA synchronous")
+			})
+		}()
+		synctest.Wait()
+		rawExec(t, db, "ROLLBACK")
+		if err := errors.Join(<-first, <-second); err != nil || got != 2 {
+			t.Errorf("synchronous is %d, %v", got, err)
+		}
+	})
 
 	synctest.Test(t, func(t *testing.T) { // one that needs Full makes its neighbours Full
 		s := storetest.Open(t, store.Config{})

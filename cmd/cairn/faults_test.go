@@ -1,0 +1,368 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// fails expects an exit code, nothing on standard output and one line on
+// standard error that contains all of the words.
+func (h *home) fails(what string, e ending, code int, words ...string) {
+	h.t.Helper()
+	if e.code != code || e.stdout != "" || strings.Count(e.stderr, "\n") != 1 || len([]rune(e.stderr)) > 301 ||
+		!strings.HasPrefix(e.stderr, "cairn: ") {
+		h.t.Errorf("%s: exit %d, want %d; stdout %q, stderr %q", what, e.code, code, e.stdout, e.stderr)
+	}
+	for _, w := range words {
+		if !strings.Contains(e.stderr, w) {
+			h.t.Errorf("%s: %q does not say %q", what, e.stderr, w)
+		}
+	}
+}
+
+// untouched runs something that must leave the database as it is, byte for
+// byte, and put nothing beside it but what SQLite and the writers' queue need,
+// and the log of errors.
+func (h *home) untouched(run func()) {
+	h.t.Helper()
+	before, err := os.ReadFile(h.db())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	run()
+	after, err := os.ReadFile(h.db())
+	if err != nil || !bytes.Equal(before, after) {
+		h.t.Errorf("the file was changed (%v)", err)
+	}
+	for name := range h.files() {
+		switch name {
+		case ".", "cairn.db", "cairn.db-lock", "cairn.db-shm", "cairn.db-wal", "cairn.log":
+		default:
+			h.t.Errorf("%s was put beside it", name)
+		}
+	}
+}
+
+// everyEvent are payloads of the events that open the store, with the exit code
+// that damage gives them: 2 only where it is no veto.
+func (h *home) everyEvent() map[string]int {
+	return map[string]int{
+		"PostToolUse": 2, "PostToolUseFailure": 2, "SessionStart": 2, "SessionEnd": 2, "Notification": 2,
+		"UserPromptSubmit": 1, "Stop": 1, "SubagentStop": 1, "PreToolUse": 1, "PreCompact": 1, "PostCompact": 1,
+	}
+}
+
+// anyEvent has what each of the events needs.
+func (h *home) anyEvent(event string) []byte {
+	return h.payload(event, fields{
+		"source": "startup", "prompt": "hello again", "tool_name": "Bash", "tool_use_id": "toolu_" + event,
+		"tool_input": fields{"command": "make"}, "error": "Exit code 1", "reason": "exit",
+		"last_assistant_message": "done", "compact_summary": "all of it",
+	})
+}
+
+// TestDamagedStoreIsRefusedAndLeftAsItIs holds the exit codes of observations
+// §4.1 for damage of several kinds.
+func TestDamagedStoreIsRefusedAndLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(file []byte) []byte{
+		"no database":              func([]byte) []byte { return bytes.Repeat([]byte("once upon a time "), 3000) },
+		"random bytes in the file": func(f []byte) []byte { return noise(f, 4096, len(f)) },
+		"random bytes in its head": func(f []byte) []byte { return noise(f, 0, 4096) },
+		"random bytes in schema":   func(f []byte) []byte { return noise(f, 100, 4096) },
+		"cut":                      func(f []byte) []byte { return f[:4096+1000] },
+		"zeros":                    func(f []byte) []byte { return make([]byte, len(f)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			h.worked()
+			file, err := os.ReadFile(h.db())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(h.db(), damage(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h.untouched(func() {
+				for event, code := range h.everyEvent() {
+					h.fails(event, h.record(h.anyEvent(event)), code, "cairn: record: ", "cairn doctor --salvage")
+				}
+				h.recorded(h.payload("SubagentStart", nil)) // does not open the store
+				h.recorded(h.payload("CwdChanged", nil))
+				h.fails("search", h.run(h.command("search", "refund"), nil), 2, "cairn doctor --salvage")
+				h.fails("import", h.run(h.command("import", h.repo), nil), 2, "cairn doctor --salvage")
+				h.fails("mark", h.run(h.command("mark", "remember this"), nil), 2, "cairn doctor --salvage")
+				h.refusesQuestions("damaged")
+			})
+		})
+	}
+}
+
+// noise is a copy of a file with random bytes in a part of it.
+func noise(file []byte, from, to int) []byte {
+	out := bytes.Clone(file)
+	rand.Read(out[from:to]) // never fails
+	return out
+}
+
+// refusesQuestions expects a server to answer questions with a protocol error
+// that says what is wrong and names no path.
+func (h *home) refusesQuestions(want string) {
+	h.t.Helper()
+	c := h.connectTroubled()
+	defer c.Close() // what it exits with is not laid down
+	for tool, args := range map[string]fields{
+		"search": {"query": "refund"}, "recent_context": {}, "get_observations": {"ids": []int{1}},
+		"timeline": {"anchor": 1}, "session_trace": {"session_id": "s1"}, "file_history": {"file_path": "a.go"},
+	} {
+		_, err := c.CallTool(h.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+		e, ok := errors.AsType[*jsonrpc.Error](err)
+		if !ok || e.Code != jsonrpc.CodeInternalError || !strings.Contains(e.Message, want) || strings.Contains(e.Message, h.dir) {
+			h.t.Errorf("%s: %v, want an internal error that says %q", tool, err, want)
+		}
+	}
+}
+
+// connectTroubled is connect for a server whose end is not looked at.
+func (h *home) connectTroubled() *sdk.ClientSession {
+	h.t.Helper()
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(h.t.Context(),
+		&sdk.CommandTransport{Command: h.command("serve"), TerminateDuration: stopLimit}, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return session
+}
+
+// sqlite runs statements on the store past the program.
+func (h *home) sqlite(db *sql.DB, statements ...string) {
+	h.t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(h.t.Context(), s); err != nil {
+			h.t.Fatalf("%s: %v", s, err)
+		}
+	}
+}
+
+// raw opens the store past the program, with one connection.
+func (h *home) raw() *sql.DB {
+	h.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(h.db()))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	return db
+}
+
+// TestStoreOfANewerCairnIsRefusedWithBothNumbers for writers and readers.
+func TestStoreOfANewerCairnIsRefusedWithBothNumbers(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	known := h.rows(`PRAGMA user_version`)[0]
+	db := h.raw()
+	h.sqlite(db, "PRAGMA user_version=4711")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"schema 4711", "knows " + known, "upgrade cairn"}
+	h.untouched(func() {
+		for event := range h.everyEvent() {
+			h.fails(event, h.record(h.anyEvent(event)), 1, words...)
+		}
+		h.fails("search", h.run(h.command("search", "refund"), nil), 2, words...)
+		h.fails("context", h.run(h.command("context"), nil), 2, words...)
+		h.fails("import", h.run(h.command("import", h.repo), nil), 2, words...)
+		h.refusesQuestions("4711")
+	})
+}
+
+// TestLockedStoreIsGivenUpAfterTheWait while another program holds its lock.
+func TestLockedStoreIsGivenUpAfterTheWait(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.recorded(h.shell("t1", "make first"))
+	db := h.raw()
+	h.sqlite(db, "BEGIN EXCLUSIVE")
+	const locked = "database is locked"
+
+	end := h.record(h.payload("SessionEnd", fields{"reason": "exit"}))
+	h.fails("SessionEnd", end, 1, locked)
+	other := h.record(h.shell("t2", "make second"))
+	h.fails("PostToolUse", other, 1, locked)
+	t.Logf("given up after %v at a session's end, else after %v", end.took, other.took)
+	if end.took >= other.took || other.took < 4*time.Second || other.took > hookBudget {
+		t.Error("the waits are 0.5 s and 5 s")
+	}
+	if out := h.cairn("search", "first", "--ids"); out != "1\n" {
+		t.Errorf("a reader finds %q", out)
+	}
+
+	h.sqlite(db, "ROLLBACK")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.recorded(h.shell("t2", "make second"))
+	h.check()
+	wantOnce(t, h.contents(), []string{"make first", "make second"})
+	h.wantRows(`SELECT count(*) FROM observations`, "2")
+}
+
+// TestDataDirectoryIsFoundOrTheErrorSaysHow without home, and with settings of
+// each kind.
+func TestDataDirectoryIsFoundOrTheErrorSaysHow(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	payload := h.shell("t1", "make first")
+
+	h.vars["CAIRN_HOME"] = filepath.Join("some", "folder")
+	h.fails("relative", h.record(payload), 1, "CAIRN_HOME")
+	h.fails("relative", h.run(h.command("search", "x"), nil), 2, "CAIRN_HOME")
+	if left, err := os.ReadDir(h.repo); err != nil || len(left) != 1 {
+		t.Errorf("left in the working directory: %v, %v", left, err)
+	}
+
+	h.vars["CAIRN_HOME"] = "~/notes"
+	h.recorded(payload)
+	if _, err := os.Stat(filepath.Join(h.dir, "notes", "cairn.db")); err != nil {
+		t.Error(err)
+	}
+
+	h.vars["CAIRN_HOME"], h.vars["HOME"], h.vars["USERPROFILE"] = filepath.Join(h.dir, "more"), "", ""
+	h.recorded(payload)
+	h.wantRows(`SELECT content FROM observations`, "make first")
+	h.wantModes()
+
+	h.vars["CAIRN_HOME"], h.vars["CAIRN_DB"] = filepath.Join(h.dir, "data"), filepath.Join(h.dir, "deep", "er", "my.db")
+	h.recorded(payload)
+	for path, mode := range map[string]string{h.vars["CAIRN_DB"]: "-rw-------", filepath.Dir(h.vars["CAIRN_DB"]): "drwx------"} {
+		info, err := os.Stat(path)
+		if err != nil || runtime.GOOS != "windows" && info.Mode().String() != mode {
+			t.Errorf("%s: %v, %v, want %s", path, info, err, mode)
+		}
+	}
+}
+
+// TestHookSurvivesItsPipes: nobody reads what it prints, or nobody writes what
+// it reads.
+func TestHookSurvivesItsPipes(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+
+	for event, want := range map[string]string{"SessionStart": "startup", "UserPromptSubmit": "hello again"} {
+		cmd := h.command("record")
+		cmd.Stdin = bytes.NewReader(h.payload(event, fields{"session_id": "s9", "source": "startup", "prompt": want}))
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdout = writer
+		if err := reader.Close(); err != nil { // whatever is printed breaks the pipe
+			t.Fatal(err)
+		}
+		err = cmd.Run()
+		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+			t.Fatal(err)
+		}
+		if code := cmd.ProcessState.ExitCode(); code == 2 {
+			t.Errorf("%s: exit 2 would be a veto", event)
+		}
+		if err := writer.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(h.rows(`SELECT id FROM observations WHERE session_id = 's9' AND content = ?`, want)); n != 1 {
+			t.Errorf("%s is stored %d times", event, n)
+		}
+	}
+
+	h.fails("no input", h.record(nil), 1, "invalid JSON at byte 0")
+	cmd := h.command("record")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := h.shell("t1", "make half")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write(payload[:len(payload)/2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "invalid JSON at byte") {
+		t.Errorf("half a payload: %v, %s", err, &said)
+	}
+	h.check()
+}
+
+// TestServerEndsWithItsClient in each way in which clients leave.
+func TestServerEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	for name, input := range map[string]string{
+		"without a word": "",
+		"in a message":   `{"jsonrpc":"2.0","id":1,"meth`,
+		"after a question": `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+			`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" +
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search","arguments":{"query":"refund"}}}`,
+	} {
+		e := h.run(h.command("serve"), []byte(input))
+		if e.code != 0 || e.stderr != "" {
+			t.Errorf("left %s: exit %d, %s", name, e.code, e.stderr)
+		}
+		if name == "after a question" && !strings.Contains(e.stdout, `"id":1,"result"`) {
+			t.Errorf("the last question was not answered: %s", e.stdout)
+		}
+	}
+
+	// A client that has died closes both ends, in any order.
+	for _, closed := range []bool{true, false} {
+		cmd := h.command("serve")
+		var said gathered
+		cmd.Stderr = &said
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = errors.Join(cmd.Start(), out.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n"); err != nil && !closed {
+			t.Error(err)
+		}
+		if closed {
+			if err := in.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := cmd.Wait(); err != nil || said.String() != "" {
+			t.Errorf("with nobody to answer (input closed: %v): %v, %s", closed, err, &said)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// nobody is a user id that has a home in no test.
+const nobody = 65534
+
+// asNobody makes all processes of the home belong to a user whom file modes
+// bind, if the test runs as root. It says whether that is possible here.
+func (h *home) asNobody() bool {
+	h.t.Helper()
+	if os.Getuid() != 0 {
+		return true
+	}
+	program, err := exec.LookPath("cairn")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	// The folders of the test's own binary and of its files are root's alone.
+	bin := filepath.Dir(program)
+	for _, dir := range []string{filepath.Dir(bin), bin, filepath.Dir(h.dir), h.dir} {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	err = filepath.WalkDir(h.dir, func(path string, _ os.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, nobody, nobody))
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.as = nobody
+	cmd := h.command("--version")
+	return cmd.Run() == nil
+}
+
+// TestReadOnlyStoreCanBeReadAndIsNotWritten as folder and as file, with and
+// without a process that holds it open.
+func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
+	t.Parallel()
+	for name, modes := range map[string]struct{ dir, file os.FileMode }{
+		"folder":          {0o500, 0o600},
+		"file":            {0o700, 0o400},
+		"folder and file": {0o500, 0o400},
+	} {
+		for _, held := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s held %v", name, held), func(t *testing.T) {
+				t.Parallel()
+				h := newHome(t)
+				if !h.asNobody() {
+					t.Skip("this user's programs cannot be run by another one")
+				}
+				h.worked()
+				if held {
+					c := h.connect("", nil)
+					c.rows("search", fields{"query": "refund"})
+				}
+				for path, mode := range map[string]os.FileMode{h.db(): modes.file, h.dataDir(): modes.dir} {
+					if err := os.Chmod(path, mode); err != nil {
+						t.Fatal(err)
+					}
+				}
+				t.Cleanup(func() {
+					if err := os.Chmod(h.dataDir(), 0o700); err != nil {
+						t.Error(err)
+					}
+				})
+				e := h.record(h.shell("t9", "make more"))
+				switch {
+				case e.code == 0 && held && modes.file == 0o600:
+					// The write-ahead log is there and may be written.
+				default:
+					h.fails("record", e, 1, "cannot write")
+				}
+				if out := h.cairn("search", "refund", "--ids"); strings.Count(out, "\n") != 6 {
+					t.Errorf("a reader finds %q", out)
+				}
+			})
+		}
+	}
+}
+
+// TestMissingStoreInAReadOnlyFolderIsNoStore for writers and readers.
+func TestMissingStoreInAReadOnlyFolderIsNoStore(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	if !h.asNobody() {
+		t.Skip("this user's programs cannot be run by another one")
+	}
+	if err := os.Chmod(h.dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chmod(h.dir, 0o755); err != nil {
+			t.Error(err)
+		}
+	})
+	h.fails("record", h.record(h.shell("t1", "make")), 1, "cannot write")
+	h.fails("search", h.run(h.command("search", "make"), nil), 2, "there is no store yet")
+}
+
+// TestUserDatabaseIsAskedWhereHomeIsNotSet: of somebody who stands in it, and of
+// somebody who does not.
+func TestUserDatabaseIsAskedWhereHomeIsNotSet(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.vars["HOME"] = ""
+	me, err := user.Current()
+	if err != nil || me.HomeDir == "" {
+		t.Skipf("this user has no home in the user database: %v", err)
+	}
+	h.vars["CAIRN_HOME"] = "~/no-such-folder-of-cairn" // asking for a status makes nothing
+	if out := h.cairn("status"); !strings.Contains(out, filepath.Join(me.HomeDir, "no-such-folder-of-cairn", "cairn.db")) {
+		t.Errorf("status: %s", out)
+	}
+	h.vars["CAIRN_HOME"] = ""
+	if os.Getuid() != 0 || !h.asNobody() {
+		return
+	}
+	h.as = 54321
+	if _, err := user.LookupId("54321"); err == nil {
+		t.Skip("there is a user 54321")
+	}
+	h.fails("record", h.record(h.shell("t1", "make")), 1, "set CAIRN_HOME")
+	h.fails("search", h.run(h.command("search", "make"), nil), 2, "set CAIRN_HOME")
+}
+
+// TestServerEndsOnTheSignalToEnd while its client waits.
+func TestServerEndsOnTheSignalToEnd(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		c := h.connect("", nil)
+		c.rows("search", fields{"query": "refund"})
+		began := time.Now()
+		if err := c.server.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(); err != nil && c.server.ProcessState == nil {
+			t.Logf("the client: %v", err)
+		}
+		c.leave()
+		t.Logf("%v: ended after %v", signal, time.Since(began))
+	}
+}
+
+// TestFiftyMegabytesAreRecordedInLittleMemory measures the program itself, which
+// the race detector would make several times as large.
+func TestFiftyMegabytesAreRecordedInLittleMemory(t *testing.T) {
+	t.Parallel()
+	const size = 50_000_000
+	h := newHome(t)
+	path := filepath.Join(h.dir, "payload.json")
+	shell := h.payload("PostToolUse", fields{
+		"tool_name": "Bash", "tool_use_id": "huge", "tool_input": fields{"command": "cat big.log"},
+		"tool_response": fields{"stdout": "@", "stderr": ""},
+	})
+	write := h.payload("PostToolUse", fields{
+		"tool_name": "Write", "tool_use_id": "hugefile", "tool_input": fields{"file_path": "big.txt", "content": "@"},
+	})
+	prompt := h.payload("UserPromptSubmit", fields{"prompt": "look: @"})
+	for name, payload := range map[string][]byte{"output": shell, "file": write, "prompt": prompt} {
+		if err := writeInflated(path, payload, size); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := h.measured("record")
+		var said gathered
+		cmd.Stdin, cmd.Stderr = file, &said
+		began := time.Now()
+		out, err := cmd.Output()
+		took := time.Since(began)
+		if err := errors.Join(err, file.Close()); err != nil {
+			t.Fatalf("%s: %v, %s", name, err, &said)
+		}
+		var peak int64
+		if _, err := fmt.Sscan(string(out), &peak); err != nil {
+			t.Fatalf("%s: %v in %q", name, err, out)
+		}
+		t.Logf("%s of %d MB: %v, peak %d MB", name, size/1_000_000, took, peak/1_000_000)
+		if took > hookBudget {
+			t.Errorf("%s took %v", name, took)
+		}
+		if limit := int64(2*size + 64<<20); peak > limit && !racing() {
+			t.Errorf("%s: peak %d, want at most %d", name, peak, limit)
+		}
+	}
+	h.check()
+	h.wantRows(`SELECT count(*), max(length(CAST(content AS BLOB)) + length(CAST(ifnull(metadata, '') AS BLOB))) <= 16384
+		FROM observations`, "3|1")
+	info, err := os.Stat(h.db())
+	if err != nil || info.Size() > 1<<20 {
+		t.Errorf("the store: %v, %v", info, err)
+	}
+}
+
+// writeInflated writes a payload with its @ replaced by so many bytes of lines,
+// without holding them in memory: a process inherits its parent's peak.
+func writeInflated(path string, payload []byte, size int) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	head, tail, _ := strings.Cut(string(payload), "@")
+	line := `All work and no play \"makes\" Jack <b>dull</b>.\n`
+	_, err = f.WriteString(head)
+	for n := 0; n < size && err == nil; n += len(line) {
+		_, err = f.WriteString(line)
+	}
+	_, werr := f.WriteString(tail)
+	return errors.Join(err, werr, f.Close())
+}
+
+// measured is a command that runs cairn and prints the most memory that it used,
+// in bytes. It stands between so that this process's own memory, which a child
+// inherits, does not count.
+func (h *home) measured(args ...string) *exec.Cmd {
+	h.t.Helper()
+	program, err := exec.LookPath("measured")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	cmd := h.command(args...)
+	cmd.Args = append([]string{"measured", cmd.Path}, args...)
+	cmd.Path = program
+	return cmd
+}
+
+// peakMemory is the most memory that a process used, in bytes.
+func peakMemory(state *os.ProcessState) int64 {
+	usage, ok := state.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	if runtime.GOOS == "darwin" {
+		return int64(usage.Maxrss)
+	}
+	return int64(usage.Maxrss) * 1024
+}
+
+// actAs makes a command run as another user.
+func actAs(cmd *exec.Cmd, uid uint32) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+}

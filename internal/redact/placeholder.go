@@ -1,0 +1,150 @@
+package redact
+
+import "strings"
+
+// isPlaceholder reports whether v, quoted or not, only stands for a secret.
+func isPlaceholder(v string) bool {
+	return isMasked(v) || isVariable(v) || isTemplate(v) || isNull(v)
+}
+
+// isMasked reports whether v is one sign over and over: ****, xxxx, ....
+func isMasked(v string) bool {
+	if len(v) > 2 && strings.TrimLeft(v, v[:1]) == "" {
+		return !isAlnum(v[0]) || v[0]|0x20 == 'x'
+	}
+	r := strings.TrimLeft(v, "•●…·")
+	return r == ""
+}
+
+// isVariable reports whether v is a variable of a shell or a configuration file:
+// $VAR, ${VAR}, $(command), %VAR%, $env:VAR, $object->field, or a verb of a format
+// string.
+func isVariable(v string) bool {
+	if len(v) < 2 {
+		return false
+	}
+	switch v[0] {
+	case '%':
+		verb := strings.IndexByte("svqdxTw", v[1]) >= 0 && (len(v) == 2 || !isAlnum(v[2]))
+		return verb || v[1] == '(' || v[len(v)-1] == '%' && isIdentifierText(v[1:len(v)-1])
+	case '$':
+		return isShellVariable(v[1:])
+	}
+	return false
+}
+
+// isShellVariable reports whether v, behind a dollar sign, is a variable's name
+// or an expansion, and not the rest of a password with a dollar sign in it.
+func isShellVariable(v string) bool {
+	if strings.IndexByte("{($@", v[0]) >= 0 || hasFold(v, "env:") || isDigit(v[0]) && len(v) == 1 {
+		return true
+	}
+	end := countClass(v, 0, len(v), 'w')
+	name := v[:end]
+	if strings.ContainsAny(name, "0123456789") {
+		return end == len(v) && isConstant(name)
+	}
+	return end > 0 && (end == len(v) || strings.IndexByte(`-[.:/?+,;)}`, v[end]) >= 0)
+}
+
+// isConstant reports whether v is written like the name of an environment
+// variable.
+func isConstant(v string) bool {
+	for i := range len(v) {
+		if !isUpper(v[i]) && !isDigit(v[i]) && v[i] != '_' {
+			return false
+		}
+	}
+	return v != ""
+}
+
+// isTemplate reports whether v is to be filled in: <token>, {token}, {{ .Token }},
+// #{token}, [token], @token@, or a link to a secret store.
+func isTemplate(v string) bool {
+	last := v[len(v)-1]
+	switch v[0] {
+	case '<':
+		return last == '>'
+	case '{':
+		return last == '}' || strings.HasPrefix(v, "{{")
+	case '[':
+		return last == ']'
+	case '#':
+		return strings.HasPrefix(v, "#{")
+	case '@':
+		return strings.HasPrefix(v, "@{") || last == '@'
+	}
+	return namesReader(v) || startsWithAny(v, "op://", "arn:aws:", "vault:", "ssm:", "env:", "file:", "sm://", "keyring:", "secretref:",
+		"replace-", "replace_", "replaceme") || endsFold(v, "-here") || endsFold(v, "_here") || endsFold(v, "placeholder")
+}
+
+// startsWithAny reports whether v begins with one of the prefixes, in any case.
+func startsWithAny(v string, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if hasFold(v, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesReader reports whether "your" is a word of v: my_YOUR_KEY.
+func namesReader(v string) bool {
+	const your = "your"
+	for i := 0; i+len(your) < len(v); i++ {
+		if hasFold(v[i:], your) && (i == 0 || !isLetter(v[i-1])) && !isAlnum(v[i+len(your)]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNull reports whether v is a word that says that there is no secret here.
+func isNull(v string) bool {
+	switch strings.ToLower(v) {
+	case "null", "none", "undefined", "true", "false", "string", "redacted", "unset":
+		return true
+	}
+	return false
+}
+
+// isTypeWord reports whether v is the name of a type, or begins an expression.
+func isTypeWord(v string) bool {
+	switch strings.ToLower(v) {
+	case "bool", "boolean", "bytes", "byte", "char", "integer", "number", "float", "object", "void", "text", "varchar", "buffer",
+		"secretstr", "optional", "never", "uint8array", "unknown", "async", "await", "function", "lambda", "return":
+		return true
+	}
+	return false
+}
+
+// isStateWord reports whether v, behind a colon, tells the state of a secret.
+func isStateWord(v string) bool {
+	switch strings.ToLower(v) {
+	case "required", "missing", "invalid", "expired", "incorrect", "wrong", "mismatch", "rejected", "unauthorized",
+		"disabled", "enabled", "absent", "present", "empty", "hidden", "default", "private", "todo", "inherit":
+		return true
+	}
+	return false
+}
+
+// isFlagWord reports whether v, behind "--token", only speaks about the flag.
+func isFlagWord(v string) bool {
+	switch strings.ToLower(v) {
+	case "flag", "flags", "option", "options", "argument", "arguments", "parameter", "switch", "name", "file", "path", "value", "instead":
+		return true
+	}
+	return isSmallWord(v)
+}
+
+// isSmallWord reports whether v is one of the words that hold English sentences
+// together.
+func isSmallWord(v string) bool {
+	switch strings.ToLower(v) {
+	case "is", "are", "was", "were", "be", "to", "for", "and", "or", "the", "a", "an", "in", "of", "on", "with", "from", "that",
+		"this", "which", "will", "would", "can", "does", "has", "have", "should", "must", "may", "not", "when", "if", "by", "as",
+		"so", "but", "it", "we", "you", "via", "only", "here", "needs", "because", "before", "after", "then", "than", "into":
+		return true
+	}
+	return false
+}
