@@ -99,11 +99,13 @@ func connectRaw(ctx context.Context, t *testing.T, s *mcp.Server) *raw {
 	return r
 }
 
+// send writes lines; it may be called from any goroutine.
 func (r *raw) send(lines ...string) {
 	r.t.Helper()
 	for _, line := range lines {
 		if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-			r.t.Fatal(err)
+			r.t.Errorf("sending: %v", err)
+			return
 		}
 	}
 }

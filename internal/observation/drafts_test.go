@@ -41,8 +41,7 @@ func checkDraft(t *testing.T, d draft) {
 		t.Fatalf("metadata is no JSON: %q", text)
 	}
 	params, newFiles := 0, 0
-	var check func(key string, v any)
-	check = func(key string, v any) {
+	check := func(key string, v any) {
 		switch v := v.(type) {
 		case string:
 			limit := maxFact
