@@ -38,11 +38,11 @@ type client struct {
 	left   bool
 }
 
-// connect starts cairn serve in the repository and connects to it in a revision
-// of the protocol, "" for the newest. The client leaves when the test ends.
-func (h *home) connect(revision string, o *sdk.ClientOptions, args ...string) *client {
+// dial starts cairn serve in the repository and connects to it in a revision of
+// the protocol, "" for the newest.
+func (h *home) dial(revision string, o *sdk.ClientOptions) *client {
 	h.t.Helper()
-	c := &client{t: h.t, server: h.command(append([]string{"serve"}, args...)...), stderr: &gathered{}}
+	c := &client{t: h.t, server: h.command("serve"), stderr: &gathered{}}
 	c.server.Stderr = c.stderr
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(h.t.Context(),
 		&sdk.CommandTransport{Command: c.server, TerminateDuration: stopLimit},
@@ -51,6 +51,13 @@ func (h *home) connect(revision string, o *sdk.ClientOptions, args ...string) *c
 		h.t.Fatalf("connecting: %v, %s", err, c.stderr)
 	}
 	c.ClientSession = session
+	return c
+}
+
+// connect is dial for a client that leaves when the test ends.
+func (h *home) connect(revision string, o *sdk.ClientOptions) *client {
+	h.t.Helper()
+	c := h.dial(revision, o)
 	h.t.Cleanup(c.leave)
 	return c
 }

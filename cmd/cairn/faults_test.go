@@ -55,6 +55,10 @@ func (h *home) untouched(run func()) {
 			h.t.Errorf("%s was put beside it", name)
 		}
 	}
+	log, err := os.ReadFile(filepath.Join(h.dataDir(), "cairn.log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) || bytes.Contains(log, []byte("hello again")) {
+		h.t.Errorf("the log of errors: %v, %s", err, log)
+	}
 }
 
 // everyEvent are payloads of the events that open the store, with the exit code
@@ -124,8 +128,8 @@ func noise(file []byte, from, to int) []byte {
 // that says what is wrong and names no path.
 func (h *home) refusesQuestions(want string) {
 	h.t.Helper()
-	c := h.connectTroubled()
-	defer c.Close() // what it exits with is not laid down
+	c := h.dial("", nil)
+	defer c.Close() // what such a server exits with is not laid down
 	for tool, args := range map[string]fields{
 		"search": {"query": "refund"}, "recent_context": {}, "get_observations": {"ids": []int{1}},
 		"timeline": {"anchor": 1}, "session_trace": {"session_id": "s1"}, "file_history": {"file_path": "a.go"},
@@ -136,17 +140,6 @@ func (h *home) refusesQuestions(want string) {
 			h.t.Errorf("%s: %v, want an internal error that says %q", tool, err, want)
 		}
 	}
-}
-
-// connectTroubled is connect for a server whose end is not looked at.
-func (h *home) connectTroubled() *sdk.ClientSession {
-	h.t.Helper()
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(h.t.Context(),
-		&sdk.CommandTransport{Command: h.command("serve"), TerminateDuration: stopLimit}, nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return session
 }
 
 // sqlite runs statements on the store past the program.

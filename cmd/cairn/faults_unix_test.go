@@ -48,8 +48,8 @@ func (h *home) asNobody() bool {
 	return cmd.Run() == nil
 }
 
-// TestReadOnlyStoreCanBeReadAndIsNotWritten as folder and as file, with and
-// without a process that holds it open.
+// TestReadOnlyStoreCanBeReadAndIsNotWritten as folder and as file: closed, held
+// open by a server, or left by a server that was killed, with its log beside it.
 func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string]struct{ dir, file os.FileMode }{
@@ -57,41 +57,60 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 		"file":            {0o700, 0o400},
 		"folder and file": {0o500, 0o400},
 	} {
-		for _, held := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s held %v", name, held), func(t *testing.T) {
+		for _, state := range []string{"closed", "held", "left"} {
+			t.Run(name+" "+state, func(t *testing.T) {
 				t.Parallel()
 				h := newHome(t)
 				if !h.asNobody() {
 					t.Skip("this user's programs cannot be run by another one")
 				}
 				h.worked()
-				if held {
-					c := h.connect("", nil)
+				found := 6
+				if state != "closed" {
+					c := h.dial("", nil)
+					t.Cleanup(func() {
+						if err := c.Close(); err != nil && state == "held" {
+							t.Errorf("closing the client: %v", err)
+						}
+					})
 					c.rows("search", fields{"query": "refund"})
-				}
-				for path, mode := range map[string]os.FileMode{h.db(): modes.file, h.dataDir(): modes.dir} {
-					if err := os.Chmod(path, mode); err != nil {
-						t.Fatal(err)
+					h.recorded(h.shell("log", "make refund")) // goes to the log and stays there
+					found = 7
+					if state == "left" {
+						if err := c.server.Process.Kill(); err != nil {
+							t.Fatal(err)
+						}
+						if err := c.Wait(); err == nil && c.server.ProcessState == nil {
+							t.Fatal("the server was not killed")
+						}
 					}
 				}
-				t.Cleanup(func() {
-					if err := os.Chmod(h.dataDir(), 0o700); err != nil {
-						t.Error(err)
-					}
-				})
+				h.protect(modes.dir, modes.file)
 				e := h.record(h.shell("t9", "make more"))
-				switch {
-				case e.code == 0 && held && modes.file == 0o600:
-					// The write-ahead log is there and may be written.
-				default:
+				if e.code != 0 || state == "closed" || modes.file == 0o400 {
 					h.fails("record", e, 1, "cannot write")
 				}
-				if out := h.cairn("search", "refund", "--ids"); strings.Count(out, "\n") != 6 {
+				if out := h.cairn("search", "refund", "--ids"); strings.Count(out, "\n") != found {
 					t.Errorf("a reader finds %q", out)
 				}
 			})
 		}
 	}
+}
+
+// protect takes rights from the data directory and the database until the test
+// ends.
+func (h *home) protect(dir, file os.FileMode) {
+	h.t.Helper()
+	err := errors.Join(os.Chmod(h.db(), file), os.Chmod(h.dataDir(), dir))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := os.Chmod(h.dataDir(), 0o700); err != nil {
+			h.t.Error(err)
+		}
+	})
 }
 
 // TestMissingStoreInAReadOnlyFolderIsNoStore for writers and readers.

@@ -58,3 +58,18 @@ func BenchmarkNew(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkHeadTail16MB measures a field of which little is kept: only the search
+// for open blocks goes over all of it.
+func BenchmarkHeadTail16MB(b *testing.B) {
+	f := mustFilter(b, Options{})
+	for name, piece := range map[string]string{"prose": prose, "markup": "<p class=x><b>word</b> -- </p>\n"} {
+		text := repeatTo(piece, 16<<20)
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				f.HeadTail(text, 1200, 800)
+			}
+		})
+	}
+}

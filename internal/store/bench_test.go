@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -47,24 +48,28 @@ func BenchmarkPlainInsert(b *testing.B) {
 // BenchmarkWrite is the same row through Write, by one caller and by several at
 // once that share commits.
 func BenchmarkWrite(b *testing.B) {
-	for name, sync := range durabilities() {
+	for name, durability := range durabilities() {
 		for _, callers := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("%s/%d", name, callers), func(b *testing.B) {
 				s := storetest.Open(b, store.Config{})
 				ddl(b, s, plainTable)
-				b.SetParallelism(callers)
+				var n atomic.Int64
+				var wg sync.WaitGroup
 				b.ResetTimer()
-				b.RunParallel(func(pb *testing.PB) {
-					for pb.Next() {
-						err := s.Write(b.Context(), sync, func(ctx context.Context, tx *store.Tx) error {
-							_, err := tx.Exec(ctx, plainInsert)
-							return err
-						})
-						if err != nil {
-							b.Error(err)
+				for range callers {
+					wg.Go(func() {
+						for n.Add(1) <= int64(b.N) {
+							err := s.Write(b.Context(), durability, func(ctx context.Context, tx *store.Tx) error {
+								_, err := tx.Exec(ctx, plainInsert)
+								return err
+							})
+							if err != nil {
+								b.Error(err)
+							}
 						}
-					}
-				})
+					})
+				}
+				wg.Wait()
 			})
 		}
 	}

@@ -240,7 +240,8 @@ func TestThirtyTwoFirstStoresOfOneProcessLoseNothing(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range 32 {
 		wg.Go(func() {
-			s, err := store.Open(t.Context(), store.Config{Path: path})
+			// Each commit waits for the disk, which may be slow: hence the patience.
+			s, err := store.Open(t.Context(), store.Config{Path: path, Role: store.Server})
 			if err == nil {
 				err = errors.Join(write(t.Context(), s, store.Full, fmt.Sprint("n", n)), s.Close())
 			}

@@ -214,7 +214,14 @@ func TestCallerThatLeavesWhileQueuedDoesNotWrite(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller that left got %v", err)
 		}
+		unaware := &leaving{Context: t.Context()} // has left, but has not taken its write back yet
+		unaware.looks.Store(1)
+		go func() { left <- write(unaware, s, store.Full, "unaware") }()
+		synctest.Wait()
 		open()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the caller that left unaware got %v", err)
+		}
 		if err := <-stays; err != nil {
 			t.Errorf("the caller that stayed got %v", err)
 		}
