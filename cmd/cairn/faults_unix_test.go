@@ -26,18 +26,14 @@ func (h *home) asNobody() bool {
 	if os.Getuid() != 0 {
 		return true
 	}
-	program, err := exec.LookPath("cairn")
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	// The folders of the test's own binary and of its files are root's alone.
-	bin := filepath.Dir(program)
+	bin := filepath.Dir(h.program)
 	for _, dir := range []string{filepath.Dir(bin), bin, filepath.Dir(h.dir), h.dir} {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			h.t.Fatal(err)
 		}
 	}
-	err = filepath.WalkDir(h.dir, func(path string, _ os.DirEntry, err error) error {
+	err := filepath.WalkDir(h.dir, func(path string, _ os.DirEntry, err error) error {
 		return errors.Join(err, os.Chown(path, nobody, nobody))
 	})
 	if err != nil {

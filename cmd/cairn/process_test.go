@@ -28,17 +28,22 @@ const stopLimit = 90 * time.Second
 // processes: copies of this test's binary that are called cairn, so that the
 // race detector, if it is on, watches them too.
 type home struct {
-	t    *testing.T
-	dir  string // HOME
-	repo string // a repository in it, where events happen unless they say otherwise
-	vars map[string]string
-	as   uint32 // the user whose processes they are, 0 for the test's own
+	t       *testing.T
+	program string
+	dir     string // HOME
+	repo    string // a repository in it, where events happen unless they say otherwise
+	vars    map[string]string
+	as      uint32 // the user whose processes they are, 0 for the test's own
 }
 
 func newHome(t *testing.T) *home {
 	t.Helper()
+	program, err := exec.LookPath("cairn")
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
-	h := &home{t: t, dir: dir, repo: filepath.Join(dir, "shop"), vars: map[string]string{
+	h := &home{t: t, program: program, dir: dir, repo: filepath.Join(dir, "shop"), vars: map[string]string{
 		"HOME": dir, "USERPROFILE": dir,
 		// The race detector's runtime would wait a second at each exit.
 		"GORACE": strings.TrimSpace(os.Getenv("GORACE") + " atexit_sleep_ms=0"),
@@ -73,14 +78,10 @@ func (h *home) db() string { return filepath.Join(h.dataDir(), "cairn.db") }
 // when it exceeds stopLimit.
 func (h *home) command(args ...string) *exec.Cmd {
 	h.t.Helper()
-	program, err := exec.LookPath("cairn")
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	// The test's own context ends before its cleanups, which still need processes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.t.Context()), stopLimit)
 	h.t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, h.program, args...)
 	cmd.Dir = h.repo
 	if h.as != 0 {
 		actAs(cmd, h.as)
@@ -138,7 +139,7 @@ func (h *home) payload(event string, f fields) []byte {
 	}
 	data, err := json.Marshal(all)
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Error(err)
 	}
 	return data
 }
