@@ -41,7 +41,7 @@ func sizesFor(quick bool) sizes {
 }
 
 // newBench makes the folder and the invented world. Whoever calls it calls clean.
-func newBench(ctx context.Context, o options, out, progress io.Writer) (b *bench, err error) {
+func newBench(o options, out, progress io.Writer) (b *bench, err error) {
 	b = &bench{options: o, sizes: sizesFor(o.quick), out: out, progress: progress, began: time.Now(), kept: o.work != ""}
 	if b.cairn, err = filepath.Abs(o.cairn); err != nil {
 		return nil, err
@@ -57,13 +57,13 @@ func newBench(ctx context.Context, o options, out, progress io.Writer) (b *bench
 	if err != nil {
 		return nil, err
 	}
-	if err := b.prepare(ctx); err != nil {
+	if err := b.prepare(); err != nil {
 		return nil, errors.Join(err, b.clean())
 	}
 	return b, nil
 }
 
-func (b *bench) prepare(context.Context) (err error) {
+func (b *bench) prepare() (err error) {
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (b *bench) cairnProgram(db string, args ...string) program {
 }
 
 // profiled runs an experiment, with a CPU profile if one was asked for.
-func (b *bench) profiled(e experiment, ctx context.Context) (err error) {
+func (b *bench) profiled(ctx context.Context, e experiment) (err error) {
 	if b.profile == "" {
 		return e.run(b, ctx)
 	}

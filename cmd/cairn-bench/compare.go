@@ -139,6 +139,7 @@ func (t *table) differences(live, imported map[string]callRow) {
 			examples = append(examples, fmt.Sprintf("only imported: %s %s %.80q", key, imported[key][0], imported[key][1]))
 		}
 	}
+	t.add("calls with a row of both", len(live)-onlyLive)
 	t.add("calls with a row of the hook alone", onlyLive)
 	t.add("calls with a row of the import alone", onlyImported)
 	for _, name := range callFields() {

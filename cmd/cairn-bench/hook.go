@@ -24,7 +24,7 @@ func (b *bench) hook(ctx context.Context) error {
 		return err
 	}
 	h := &hookBench{bench: b}
-	if h.empty, err = b.comparison(ctx, "empty"); err != nil {
+	if h.empty, err = b.plainComparison(ctx, "empty"); err != nil {
 		return err
 	}
 	if h.insert, err = b.comparison(ctx, "bareinsert"); err != nil {

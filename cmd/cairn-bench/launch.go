@@ -113,8 +113,7 @@ func buildLike(ctx context.Context, like, pkg, output string) error {
 	if err != nil {
 		return err
 	}
-	args := []string{"build", "-o", output, "-ldflags", linkerFlags(like)}
-	env := os.Environ()
+	args, env := []string{"-ldflags", linkerFlags(like)}, []string{}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "-tags":
@@ -125,8 +124,12 @@ func buildLike(ctx context.Context, like, pkg, output string) error {
 			env = append(env, "CGO_ENABLED="+s.Value)
 		}
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
-	cmd.Env = env
+	return build(ctx, args, env, pkg, output)
+}
+
+func build(ctx context.Context, args, env []string, pkg, output string) error {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-o", output}, args...), pkg)...)
+	cmd.Env = append(os.Environ(), env...)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w: %s", pkg, err, bytes.TrimSpace(said))
 	}

@@ -130,7 +130,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	b, err := newBench(ctx, o, out, progress)
+	b, err := newBench(o, out, progress)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	for _, e := range chosen {
 		b.say("%s", e.name)
-		if err := b.profiled(e, ctx); err != nil {
+		if err := b.profiled(ctx, e); err != nil {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 	}

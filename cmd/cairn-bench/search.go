@@ -29,9 +29,6 @@ func (b *bench) search(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if path, err = b.copyStore(path, "search"); err != nil {
-			return err
-		}
 		err = withJournal(ctx, path, func(j journal) error { return b.searchOver(ctx, j, rows) })
 		if err != nil {
 			return err

@@ -19,9 +19,6 @@ func (b *bench) size(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if live, err = b.copyStore(live, "size"); err != nil {
-		return err
-	}
 	if err := b.sizeOf(ctx, "generated live sessions", live); err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func openJournal(ctx context.Context, path string) (journal, error) {
 const storeSpan = 80 * 24 * time.Hour
 
 // filledStore is the path of a store of about so many rows, which is made at its
-// first use. Nobody may change it; see copyStore.
+// first use. It is for reading; copyStore makes one to write to.
 func (b *bench) filledStore(ctx context.Context, rows int) (string, error) {
 	path := filepath.Join(b.dir, fmt.Sprintf("store-%d", rows), "cairn.db")
 	done := path + ".complete"

@@ -20,7 +20,7 @@ unknown invalid duplicate stale flaky slow fast memory leak race panic overflow 
 currency locale timezone parse encode decode compress escape quote split join sort filter map reduce
 group count sum mean limit offset page cursor scroll render layout button form input label modal
 sidebar theme style color font icon image upload download import export backup restore sync replica
-leader election quorum heartbeat lease election shard partition bucket hash digest signature
+leader election quorum heartbeat lease ballot shard partition bucket hash digest signature
 certificate cipher secret rotate expire refresh revoke grant role permission policy audit`
 
 // vocabulary lists words, the most frequent first: known ones, then invented

@@ -26,7 +26,7 @@ const Gap = " … "
 // a mark: it then falls before the mark. The bool tells whether anything was
 // redacted in what was read, cutting aside. A limit of 0 or less gives "".
 func (f *Filter) Head(s string, limit int) (string, bool) {
-	limit = min(max(limit, 0), len(s))
+	limit = bounded(limit)
 	end := headEnd(s, limit+beyond)
 	out, changed := f.Text(s[:end])
 	if end == len(s) || strings.HasSuffix(out, Mark) || strings.HasSuffix(out, PrivateMark) {
@@ -42,7 +42,7 @@ func (f *Filter) Head(s string, limit int) (string, bool) {
 // private section or key block that begins anywhere before the tail is known
 // even if nothing of its beginning is near. Negative lengths count as 0.
 func (f *Filter) HeadTail(s string, head, tail int) (string, bool) {
-	head, tail = min(max(head, 0), len(s)), min(max(tail, 0), len(s))
+	head, tail = bounded(head), bounded(tail)
 	if headEnd(s, head+tail+2*beyond) == len(s) {
 		out, changed := f.Text(s)
 		if headEnd(out, head+tail) == len(out) {
@@ -65,6 +65,10 @@ func (f *Filter) lastPart(s string, tail int) (string, bool) {
 	}
 	return cutTail(cutHeadOff(out, blurred), tail), changed
 }
+
+// bounded keeps a length within what sums of it can hold. It is no matter of the
+// text's own length: redacting may lengthen it.
+func bounded(n int) int { return min(max(n, 0), 1<<29) }
 
 func join(head, tail string) string {
 	return head + Gap + tail

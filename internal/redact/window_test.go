@@ -170,3 +170,21 @@ func TestBlockFromHeadThroughTail(t *testing.T) {
 		}
 	}
 }
+
+func TestATextThatRedactingLengthensIsNotCutToItsOwnLength(t *testing.T) {
+	t.Parallel()
+	f, err := New(Options{ExtraPatterns: []string{`ACME-\d+`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text, want = "see ACME-1 and ACME-2 about the release", "see [REDACTED] and [REDACTED] about the release"
+	if got, _ := f.Head(text, 2000); got != want {
+		t.Errorf("Head: %q", got)
+	}
+	if got, _ := f.HeadTail(text, 1200, 800); got != want {
+		t.Errorf("HeadTail: %q", got)
+	}
+	if got, _ := f.HeadTail(text, 1<<62, 1<<62); got != want {
+		t.Errorf("HeadTail without a limit: %q", got)
+	}
+}
