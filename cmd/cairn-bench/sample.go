@@ -24,13 +24,6 @@ func (s sample) at(q float64) time.Duration {
 
 func (s sample) median() time.Duration { return s.at(0.5) }
 
-func (s sample) sum() (total time.Duration) {
-	for _, t := range s {
-		total += t
-	}
-	return total
-}
-
 // ratio is how many times a is b, 0 where b is nothing.
 func ratio(a, b time.Duration) float64 {
 	if b == 0 {

@@ -12,6 +12,8 @@
 //     neighbours untouched (design §2).
 //   - A store that is damaged or was written by a newer cairn is refused and
 //     never altered, renamed or replaced (design §7).
+//   - Processes that write at once queue in turn for as long as they are patient,
+//     and none of them is starved.
 //   - A follower that is killed at any instruction resumes at its stored
 //     position; a change it cannot process is set aside and stops nothing else.
 package store

@@ -61,9 +61,10 @@ type Store struct {
 // neither.
 //
 // Errors: CodeMissing (NotFound) for a missing store when reading, CodeNewer
-// (Unavailable) for one written by a newer cairn, CodeCorrupt (Internal) for a
-// damaged one, CodeReadOnly, CodeFull and CodeBusy (Unavailable). The file is
-// left as it is in each of these cases.
+// (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for
+// another program's database, CodeCorrupt (Internal) for a damaged one,
+// CodeReadOnly, CodeFull and CodeBusy (Unavailable), Invalid without a path. The
+// file is left as it is in each of these cases.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := newStore(c)
 	found, err := s.inspect(ctx)
