@@ -216,86 +216,75 @@ func copyProgram(to string) error {
 	return os.WriteFile(to, text, 0o755)
 }
 
-func withoutRights(o order) (err error) {
-	ctx := context.Background()
-	make := func(name string) (path string, err error) {
-		path = filepath.Join(o.Path, name, "cairn.db")
-		s, err := store.Open(ctx, store.Config{Path: path})
-		if err != nil {
-			return path, err
-		}
-		return path, errors.Join(write(ctx, s, store.Full, "a"), s.Close())
-	}
-	expect := func(what string, err error, code string) error {
-		if codeOf(err) == code {
-			return nil
-		}
-		return fmt.Errorf("%s: %w (code %q), want code %q", what, err, codeOf(err), code)
-	}
-	read := func(s *store.Store) error {
-		return s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-			head, err := tx.Head(ctx)
-			if err == nil && head == 0 {
-				err = errors.New("the store is empty")
-			}
-			return err
-		})
-	}
-	for name, c := range map[string]struct {
-		folder, file fs.FileMode
-		held         bool // another process has the store open
-	}{
-		"folder": {0o500, 0o600, false},
-		"file":   {0o700, 0o400, false},
-		"both":   {0o500, 0o400, false},
-		"held":   {0o500, 0o400, true},
+// rights is what a user without them may find.
+type rights struct {
+	name         string
+	folder, file fs.FileMode
+	held         bool // another process has the store open
+}
+
+func withoutRights(o order) error {
+	for _, r := range []rights{
+		{"folder", 0o500, 0o600, false},
+		{"file", 0o700, 0o400, false},
+		{"both", 0o500, 0o400, false},
+		{"held", 0o500, 0o400, true},
 	} {
-		path, err := make(name)
-		if err != nil {
-			return err
-		}
-		var holder *store.Store
-		if c.held {
-			if holder, err = store.Open(ctx, store.Config{Path: path}); err != nil {
-				return err
-			}
-			if err := write(ctx, holder, store.Full, "b"); err != nil {
-				return err
-			}
-		}
-		if err := errors.Join(os.Chmod(path, c.file), os.Chmod(filepath.Dir(path), c.folder)); err != nil {
-			return err
-		}
-		s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
-		if err != nil {
-			return fmt.Errorf("%s: open for reading: %w", name, err)
-		}
-		if err := errors.Join(read(s), s.Close()); err != nil {
-			return fmt.Errorf("%s: read: %w", name, err)
-		}
-		s, err = store.Open(ctx, store.Config{Path: path})
-		if err == nil {
-			err = errors.Join(write(ctx, s, store.Full, "c"), s.Close())
-		}
-		if err := expect(name+": write", err, store.CodeReadOnly); err != nil {
-			return err
-		}
-		if fault.As(err).Message != "cannot write" {
-			return fmt.Errorf("%s: message %q", name, fault.As(err).Message)
-		}
-		if err := os.Chmod(filepath.Dir(path), 0o700); err != nil {
-			return err
-		}
-		if holder != nil {
-			if err := holder.Close(); err != nil {
-				return err
-			}
+		if err := r.try(filepath.Join(o.Path, r.name, "cairn.db")); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
 	locked := filepath.Join(o.Path, "locked")
 	if err := os.Mkdir(locked, 0o500); err != nil {
 		return err
 	}
-	_, err = store.Open(ctx, store.Config{Path: filepath.Join(locked, "data", "cairn.db")})
-	return expect("create", err, store.CodeReadOnly)
+	_, err := store.Open(context.Background(), store.Config{Path: filepath.Join(locked, "data", "cairn.db")})
+	return expectCannotWrite(err)
+}
+
+// try makes a store, takes the rights away, and reads and writes.
+func (r rights) try(path string) error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: path})
+	if err != nil {
+		return err
+	}
+	if err := write(ctx, s, store.Full, "a"); err != nil {
+		return err
+	}
+	if !r.held {
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.Chmod(path, r.file), os.Chmod(filepath.Dir(path), r.folder), readOne(ctx, path)); err != nil {
+		return err
+	}
+	other, err := store.Open(ctx, store.Config{Path: path})
+	if err == nil {
+		err = errors.Join(write(ctx, other, store.Full, "c"), other.Close())
+	}
+	return errors.Join(expectCannotWrite(err), os.Chmod(filepath.Dir(path), 0o700), s.Close())
+}
+
+func readOne(ctx context.Context, path string) error {
+	s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
+	if err != nil {
+		return fmt.Errorf("open for reading: %w", err)
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		head, err := tx.Head(ctx)
+		if err == nil && head == 0 {
+			err = errors.New("the store is empty")
+		}
+		return err
+	})
+	return errors.Join(err, s.Close())
+}
+
+func expectCannotWrite(err error) error {
+	if f := fault.As(err); f == nil || f.Code != store.CodeReadOnly || f.Message != "cannot write" {
+		return fmt.Errorf("writing: %w (code %q), want cannot write", err, codeOf(err))
+	}
+	return nil
 }

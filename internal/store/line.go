@@ -92,8 +92,8 @@ func (l *line) leave() {
 	}
 }
 
-// unlock never fails for a lock that is held; if it did, closing the file would
-// still have freed it.
+// unlock never fails for a lock that is held. If it did, the file would be
+// closed, and the lock freed, once the collector finds it forgotten.
 func (l *line) unlock() {
 	l.held = false
 	if l.lock.Unlock() != nil {
