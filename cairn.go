@@ -119,7 +119,7 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		return nil, err
 	}
 	s, err := store.Open(ctx, config)
-	if fault.HasCode(err, store.CodeReadOnly) && !make {
+	if !make && (fault.HasCode(err, store.CodeReadOnly) || fault.HasCode(err, store.CodeFull)) {
 		config.Reading = true
 		s, err = store.Open(ctx, config)
 	}

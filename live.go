@@ -15,9 +15,10 @@ const livePoll = 250 * time.Millisecond
 
 // Live calls seen with the changes of this and all other processes, from now on
 // and in order, until ctx ends; then it returns nil. It waits for a store that
-// is not there yet. An error of seen ends it.
+// is not there yet and then begins with its first change. An error of seen ends
+// it.
 func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error {
-	s, err := c.awaitStore(ctx)
+	s, waited, err := c.awaitStore(ctx)
 	if ctx.Err() != nil { // whatever its end has made fail
 		return nil
 	}
@@ -28,7 +29,7 @@ func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error
 	defer cancel(nil)
 	var failed error
 	err = s.Follow(following, store.Follower{
-		Poll: livePoll,
+		Poll: livePoll, FromStart: waited,
 		Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 			if failed = seen(changes); failed != nil {
 				cancel(failed)
@@ -45,18 +46,19 @@ func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error
 	return err
 }
 
-// awaitStore waits until there is a store; nil if ctx ends first.
-func (c *Cairn) awaitStore(ctx context.Context) (*store.Store, error) {
-	for {
-		s, err := c.opened(ctx, false)
+// awaitStore waits until there is a store and tells whether it had to; the store
+// is nil if ctx ends first.
+func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, err error) {
+	for ; ; waited = true {
+		s, err = c.opened(ctx, false)
 		if s != nil || err != nil {
-			return s, err
+			return s, waited, err
 		}
 		t := time.NewTimer(time.Second)
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return nil, nil
+			return nil, waited, nil
 		case <-t.C:
 		}
 	}

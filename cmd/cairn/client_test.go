@@ -270,8 +270,16 @@ func TestSubscriberIsToldWhatAnotherProcessRecorded(t *testing.T) {
 				if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: contextURI}); err != nil {
 					t.Fatal(err)
 				}
-				// The server begins to follow a moment after it begins to serve, so
-				// that it may miss the first hooks.
+				if !there { // the very first event of a store is announced
+					h.recorded(h.shell("first", "make the store"))
+					select {
+					case <-notices:
+					case <-time.After(stopLimit):
+						t.Fatal("the first event was not announced")
+					}
+				}
+				// Otherwise the server begins to follow a moment after it begins to
+				// serve, so that it may miss the first hooks.
 				limit := time.Now().Add(stopLimit)
 				for i, told := 0, false; !told; i++ {
 					h.recorded(h.shell(fmt.Sprint("n", i), fmt.Sprint("make early", i)))

@@ -101,6 +101,9 @@ func TestNotASingleFreeByteIsAFullDisk(t *testing.T) {
 	h.recorded(h.shell("t1", "make first"))
 	free = h.fill(0)
 	h.fails("one more", h.record(h.shell("t2", "make second")), 1, "disk full")
+	if out := h.cairn("search", "first", "--ids"); out != "1\n" {
+		t.Errorf("a reader finds %q", out)
+	}
 	free()
 	h.recorded(h.shell("t2", "make second"))
 	h.check()

@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("USERPROFILE", home)
 			e.Setenv("DB", filepath.Join(home, ".cairn", "cairn.db"))
 			e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // else every raced process ends a second late
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -82,7 +83,7 @@ func payload(ts *testscript.TestScript, _ bool, args []string) {
 func send(ts *testscript.TestScript, payload, want string) {
 	cmd := exec.Command(program(ts, "cairn"), "record")
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE"} {
+	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "GORACE"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}

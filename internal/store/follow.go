@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +32,10 @@ type Follower struct {
 	// later tries are batches of one, in which an error counts as a refusal. When
 	// the follower is to stop, a batch has 10 s to finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
+
+	// FromStart lets a live follower begin at the log's first change, for one that
+	// waited for the store itself to come into being.
+	FromStart bool
 
 	Limit int           // most changes in a batch; default 500
 	Poll  time.Duration // how soon writes of other processes are seen; default 1 s
@@ -177,7 +180,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 func (f *following) handle(ctx context.Context, changes []Change) (refused []Refusal, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -212,7 +215,9 @@ SET error = excluded.error, attempts = excluded.attempts, next_try = excluded.ne
 func (f *following) place(ctx context.Context) error {
 	err := f.store.Read(ctx, func(ctx context.Context, tx *Tx) (err error) {
 		if f.Name == "" {
-			f.position, err = tx.Head(ctx)
+			if !f.FromStart {
+				f.position, err = tx.Head(ctx)
+			}
 			return err
 		}
 		err = tx.Get(ctx, []any{&f.position}, selectPosition, f.Name)

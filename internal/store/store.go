@@ -68,7 +68,7 @@ type Store struct {
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := newStore(c)
 	found, err := s.inspect(ctx)
-	if c.Reading && fault.HasCode(classify(err), CodeReadOnly) && !exists(c.Path+"-wal") {
+	if c.Reading && cannotShare(err) && isEmpty(c.Path+"-wal") {
 		// SQLite cannot make its shared memory file here, and nobody needs it: no
 		// process holds the store open.
 		err = s.readDB.Close()
@@ -136,9 +136,17 @@ func (s *Store) readPragmas() []string {
 	return []string{pragmaBusy(s.wait), "PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0"}
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
+// cannotShare reports whether a store could not be opened because nothing can be
+// written beside it, for want of rights or of room.
+func cannotShare(err error) bool {
+	err = classify(err)
+	return fault.HasCode(err, CodeReadOnly) || fault.HasCode(err, CodeFull)
+}
+
+// isEmpty reports whether a file is missing or holds nothing.
+func isEmpty(path string) bool {
+	info, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
 }
 
 // Path is the database file.
