@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"runtime/pprof"
 	"time"
+
+	"cairn/cmd/cairn-bench/workload"
 )
 
 // bench is one run of the program.
@@ -17,7 +19,7 @@ type bench struct {
 	sizes
 	dir      string // for everything that is generated
 	kept     bool   // dir outlives the run
-	load     *workload
+	load     *workload.Workload
 	report   report
 	out      io.Writer
 	progress io.Writer
@@ -70,8 +72,8 @@ func (b *bench) prepare() (err error) {
 	if b.dir, err = filepath.EvalSymlinks(b.dir); err != nil {
 		return err
 	}
-	b.load = newWorkload(filepath.Join(b.dir, "projects"), 1)
-	if err := b.load.makeRepositories(); err != nil {
+	b.load = workload.New(filepath.Join(b.dir, "projects"), 1)
+	if err := b.load.MakeRepositories(); err != nil {
 		return err
 	}
 	if b.report.Machine, err = readMachine(program{path: b.cairn, env: b.environment("")}); err != nil {
@@ -112,7 +114,7 @@ func (b *bench) environment(db string) []string {
 
 // cairnProgram is cairn with arguments on the store at db.
 func (b *bench) cairnProgram(db string, args ...string) program {
-	return program{path: b.cairn, args: args, env: b.environment(db), dir: b.load.projects[0].root}
+	return program{path: b.cairn, args: args, env: b.environment(db), dir: b.load.Projects[0].Root}
 }
 
 // profiled runs an experiment, with a CPU profile if one was asked for.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/cmd/cairn-bench/workload"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -50,8 +51,8 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 	s := &subject{program: b.cairnProgram(db, "record", "--from", "claude")}
 	told := 0
 	for i := range b.runs {
-		session := b.load.session(2_000_000+i, time.Now())
-		text, err := session.payload(session.next())
+		session := b.load.Session(2_000_000+i, time.Now())
+		text, err := session.Payload(session.Next())
 		if err != nil {
 			return errors.Join(err, stop())
 		}
@@ -76,11 +77,11 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 const longSession = 2000
 
 func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
-	session := b.load.session(3_000_000, time.Now().Add(-storeSpan/2))
+	session := b.load.Session(3_000_000, time.Now().Add(-storeSpan/2))
 	err := withJournal(ctx, db, func(j journal) error {
 		importer := j.Importer(observation.ImportOptions{})
 		for rows := 0; rows < longSession; {
-			e, err := session.event(session.next())
+			e, err := session.Event(session.Next())
 			if err != nil {
 				return err
 			}
@@ -108,7 +109,7 @@ func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
 	}
 	s := &subject{program: b.cairnProgram(db, "record", "--from", "claude")}
 	for range b.runs {
-		text, err := session.payload(step{Event: "Stop", Text: session.message()})
+		text, err := session.Payload(workload.Step{Event: "Stop", Text: session.Message()})
 		if err != nil {
 			return errors.Join(err, stop())
 		}
@@ -127,7 +128,7 @@ func (b *bench) phases(ctx context.Context, db string) error {
 	if err != nil {
 		return err
 	}
-	next := newPayloads(b.load, 4_000_000, "phases").next
+	next := workload.NewPayloads(b.load, 4_000_000, "phases").Next
 	names := []string{"payload", "harness process", "settings and repository", "open the store", "write", "close"}
 	took := make([]sample, len(names))
 	for range b.runs * b.rounds {

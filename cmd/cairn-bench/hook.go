@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/cmd/cairn-bench/baresqlite"
+	"cairn/cmd/cairn-bench/workload"
 )
 
 // The load of observations §14.
@@ -141,7 +142,7 @@ func (h *hookBench) subjects() []*subject {
 // feed is a new session's payloads.
 func (h *hookBench) feed() source {
 	h.feeds++
-	return newPayloads(h.load, 1_000_000+h.feeds, fmt.Sprintf("bench%d", h.feeds)).next
+	return workload.NewPayloads(h.load, 1_000_000+h.feeds, fmt.Sprintf("bench%d", h.feeds)).Next
 }
 
 // hold opens both stores in a process other than the hook's until release.

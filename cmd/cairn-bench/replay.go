@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/cmd/cairn-bench/workload"
 	"cairn/internal/harness"
 )
 
@@ -140,7 +141,7 @@ func (r *replaying) line(t *translator, text []byte) []byte {
 	return bytes.ReplaceAll(text, []byte(`"`+l.Timestamp+`"`), []byte(`"`+dated+`"`))
 }
 
-func (r *replaying) send(payloads []hookPayload) error {
+func (r *replaying) send(payloads []workload.HookPayload) error {
 	for _, p := range payloads {
 		text, err := json.Marshal(p)
 		if err != nil {

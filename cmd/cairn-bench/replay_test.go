@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cairn/cmd/cairn-bench/workload"
 )
 
 // oddSession holds what a simple session does not: a slash command, a failed, a
@@ -40,7 +42,7 @@ func TestTranslationTellsWhatTheHarnessReported(t *testing.T) {
 	t.Parallel()
 	tr := newTranslator("")
 	var told []string
-	note := func(payloads []hookPayload) {
+	note := func(payloads []workload.HookPayload) {
 		for _, p := range payloads {
 			if p.Session != "S" || p.Cwd != "/work/shop" {
 				t.Errorf("%s of session %q in %q", p.Event, p.Session, p.Cwd)
@@ -75,8 +77,8 @@ func TestImportingWhatWasRecordedLiveAddsNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(sources, "S.jsonl"), []byte(oddSession), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorkload(filepath.Join(dir, "projects"), 1)
-	if _, err := writeTranscript(sources, w.session(5, time.Now().Add(-72*time.Hour)), 80); err != nil {
+	w := workload.New(filepath.Join(dir, "projects"), 1)
+	if _, err := workload.WriteTranscript(sources, w.Session(5, time.Now().Add(-72*time.Hour)), 80); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(sources, "*"))

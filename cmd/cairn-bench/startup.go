@@ -72,7 +72,7 @@ func (b *bench) plainComparison(ctx context.Context, name string) (program, erro
 
 func (b *bench) programFor(name string) (program, error) {
 	dir := filepath.Join(b.dir, "programs")
-	p := program{path: filepath.Join(dir, name), env: b.environment(""), dir: b.load.projects[0].root}
+	p := program{path: filepath.Join(dir, name), env: b.environment(""), dir: b.load.Projects[0].Root}
 	return p, os.MkdirAll(dir, 0o700)
 }
 

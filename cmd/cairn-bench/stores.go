@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cairn/cmd/cairn-bench/workload"
 	"cairn/internal/observation"
 	"cairn/internal/redact"
 	"cairn/internal/store"
@@ -68,8 +69,7 @@ func (b *bench) fill(ctx context.Context, path string, rows int) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	const rowsPerSession = 110
-	load := *b.load
-	load.lean = true
+	load := b.load.Lean()
 	sessions := rows/rowsPerSession + 1
 	prepared := make(chan chan preparedSession, 2)
 	go func() {
@@ -82,7 +82,7 @@ func (b *bench) fill(ctx context.Context, path string, rows int) (err error) {
 				return
 			}
 			begin := time.Now().Add(-storeSpan + storeSpan*time.Duration(n)/time.Duration(sessions*21/20))
-			go func() { one <- prepareSession(j, load.session(n, begin), rowsPerSession) }()
+			go func() { one <- prepareSession(j, load.Session(n, begin), rowsPerSession) }()
 		}
 	}()
 	importer := j.Importer(observation.ImportOptions{})
@@ -113,9 +113,9 @@ type preparedSession struct {
 	err    error
 }
 
-func prepareSession(j journal, s *session, steps int) (p preparedSession) {
+func prepareSession(j journal, s *workload.Session, steps int) (p preparedSession) {
 	for range steps/2 + s.IntN(steps) {
-		e, err := s.event(s.next())
+		e, err := s.Event(s.Next())
 		if err != nil {
 			return preparedSession{err: err}
 		}

@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
+
+	"cairn/cmd/cairn-bench/workload"
 )
 
 // transcriptLine is what a replay needs of a line of Claude Code.
@@ -71,19 +74,9 @@ func newTranslator(agent string) *translator {
 }
 
 // line returns the payloads that belong before a line and at it.
-func (t *translator) line(l transcriptLine) (payloads []hookPayload) {
-	if l.Session == "" {
-		l.Session = t.session
-	}
-	if l.Cwd == "" {
-		l.Cwd = t.cwd
-	}
-	t.session, t.cwd = l.Session, l.Cwd
-	if t.session == "" || t.cwd == "" {
+func (t *translator) line(l transcriptLine) (payloads []workload.HookPayload) {
+	if !t.locate(&l) {
 		return nil
-	}
-	if l.Agent == "" {
-		l.Agent = t.agent
 	}
 	switch l.Type {
 	case "user":
@@ -92,7 +85,7 @@ func (t *translator) line(l transcriptLine) (payloads []hookPayload) {
 		t.assistant(l)
 	case "system":
 		if l.Subtype == "compact_boundary" && l.Agent == "" {
-			payloads = append(payloads, hookPayload{Event: "SessionStart", Source: "compact"})
+			payloads = append(payloads, workload.HookPayload{Event: "SessionStart", Source: "compact"})
 		}
 	case "attachment":
 		if l.Attachment.Type == "queued_command" && (l.Attachment.Mode == "" || l.Attachment.Mode == "prompt") {
@@ -103,24 +96,36 @@ func (t *translator) line(l transcriptLine) (payloads []hookPayload) {
 	}
 	if !t.begun && l.Agent == "" {
 		t.begun = true
-		payloads = append([]hookPayload{{Event: "SessionStart", Source: "startup"}}, payloads...)
+		payloads = append([]workload.HookPayload{{Event: "SessionStart", Source: "startup"}}, payloads...)
 	}
 	return complete(payloads, l)
+}
+
+// locate fills in what a line leaves to those before it; false if nobody told
+// the session or its folder yet.
+func (t *translator) locate(l *transcriptLine) bool {
+	l.Session, l.Cwd = cmp.Or(l.Session, t.session), cmp.Or(l.Cwd, t.cwd)
+	l.Agent = cmp.Or(l.Agent, t.agent)
+	t.session, t.cwd = l.Session, l.Cwd
+	return l.Session != "" && l.Cwd != ""
 }
 
 // repeat takes note of a line that stands in an earlier transcript already: its
 // calls may have results here.
 func (t *translator) repeat(l transcriptLine) {
-	t.session, t.cwd = l.Session, l.Cwd
-	if l.Type == "assistant" {
+	if !t.locate(&l) {
+		return
+	}
+	switch l.Type {
+	case "assistant":
 		t.assistant(l)
-	} else if l.Type == "user" {
+	case "user":
 		t.user(l)
 	}
 }
 
 // complete fills in what all payloads of a line have in common.
-func complete(payloads []hookPayload, l transcriptLine) []hookPayload {
+func complete(payloads []workload.HookPayload, l transcriptLine) []workload.HookPayload {
 	for i := range payloads {
 		p := &payloads[i]
 		p.Session, p.Cwd = l.Session, l.Cwd
@@ -132,7 +137,7 @@ func complete(payloads []hookPayload, l transcriptLine) []hookPayload {
 }
 
 // end returns the payloads after the last line: of turns that were over then.
-func (t *translator) end() (payloads []hookPayload) {
+func (t *translator) end() (payloads []workload.HookPayload) {
 	for _, agent := range append(t.order, "") {
 		th := t.threads[agent]
 		if th == nil || th.acting {
@@ -157,19 +162,19 @@ func (t *translator) thread(agent string) *spoken {
 }
 
 // stop is the call at the end of an agent's turn, if the turn had an end.
-func (t *translator) stop(agent string) []hookPayload {
+func (t *translator) stop(agent string) []workload.HookPayload {
 	th := t.thread(agent)
 	said := th.text
 	if said == "" || th.stopped {
 		*th = spoken{}
 		return nil
 	}
-	p := hookPayload{Event: "Stop", Message: said, PromptID: th.line.PromptID}
+	p := workload.HookPayload{Event: "Stop", Message: said, PromptID: th.line.PromptID}
 	if agent != "" {
 		p.Event, p.AgentID = "SubagentStop", agent
 	}
 	*th = spoken{}
-	return []hookPayload{p}
+	return []workload.HookPayload{p}
 }
 
 func (t *translator) assistant(l transcriptLine) {
@@ -190,7 +195,7 @@ func (t *translator) assistant(l transcriptLine) {
 	}
 }
 
-func (t *translator) user(l transcriptLine) (payloads []hookPayload) {
+func (t *translator) user(l transcriptLine) (payloads []workload.HookPayload) {
 	var results []contentBlock
 	var said []string
 	for _, b := range blocks(l.Message.Content) {
@@ -212,7 +217,7 @@ func (t *translator) user(l transcriptLine) (payloads []hookPayload) {
 	case l.Meta, text == "" && len(results) > 0:
 		return payloads
 	case l.Summary:
-		return append(payloads, hookPayload{Event: "PostCompact", Summary: text})
+		return append(payloads, workload.HookPayload{Event: "PostCompact", Summary: text})
 	case strings.HasPrefix(strings.TrimSpace(text), "[Request interrupted"):
 		t.thread(l.Agent).stopped = true
 		return payloads
@@ -225,7 +230,7 @@ func (t *translator) user(l transcriptLine) (payloads []hookPayload) {
 
 // prompt is the call for what a person typed; a slash command is put together
 // again from the form in which the transcript keeps it.
-func (t *translator) prompt(l transcriptLine, text string) []hookPayload {
+func (t *translator) prompt(l transcriptLine, text string) []workload.HookPayload {
 	if name, ok := inside(text, "command-name"); ok {
 		arguments, _ := inside(text, "command-args")
 		text = strings.TrimSpace("/" + strings.TrimPrefix(strings.TrimSpace(name), "/") + " " + strings.TrimSpace(arguments))
@@ -239,7 +244,7 @@ func (t *translator) prompt(l transcriptLine, text string) []hookPayload {
 	if begins == "" || l.Agent != "" || l.Sidechain {
 		return nil
 	}
-	return []hookPayload{{Event: "UserPromptSubmit", Prompt: text}}
+	return []workload.HookPayload{{Event: "UserPromptSubmit", Prompt: text}}
 }
 
 func inside(text, tag string) (string, bool) {
@@ -252,14 +257,14 @@ func inside(text, tag string) (string, bool) {
 }
 
 // result is the call after a tool has run; none for a call that never did.
-func (t *translator) result(l transcriptLine, r contentBlock) []hookPayload {
+func (t *translator) result(l transcriptLine, r contentBlock) []workload.HookPayload {
 	use, ok := t.calls[r.UseID]
 	if !ok {
 		return nil
 	}
 	delete(t.calls, r.UseID)
 	told := plainText(r.Content)
-	p := hookPayload{Event: "PostToolUse", AgentID: l.Agent, Tool: use.Name, Input: use.Input, ID: r.UseID, Response: l.Result}
+	p := workload.HookPayload{Event: "PostToolUse", AgentID: l.Agent, Tool: use.Name, Input: use.Input, ID: r.UseID, Response: l.Result}
 	if len(p.Response) == 0 || string(p.Response) == "null" {
 		p.Response = r.Content
 	}
@@ -269,7 +274,7 @@ func (t *translator) result(l transcriptLine, r contentBlock) []hookPayload {
 		}
 		p.Event, p.Error, p.Response = "PostToolUseFailure", told, nil
 	}
-	return []hookPayload{p}
+	return []workload.HookPayload{p}
 }
 
 // neverRan tells that a call was refused by a person or a rule, or was not valid:

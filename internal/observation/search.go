@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"slices"
 
 	"cairn/internal/fault"
@@ -34,24 +35,38 @@ type SearchArgs struct {
 	After   *int64
 }
 
+// A filter that is not asked for (NULL) costs a comparison per match.
 const (
-	// Ranked first, read then: only the rows of the page are fetched whole. Rows of
-	// equal relevance come newest first. A filter that is not asked for (NULL)
-	// costs a comparison per match.
-	selectHits = `WITH best AS MATERIALIZED (
-    SELECT o.id, o.timestamp, f.rank AS relevance
-    FROM observations_fts f CROSS JOIN observation_rows o ON o.id = f.rowid
-    WHERE observations_fts MATCH ?1
-      AND (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
-      AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
-    ORDER BY f.rank, o.timestamp DESC, o.id DESC LIMIT ?6 OFFSET ?7)
-SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.file_path, s.id, p.id, o.is_pinned, b.relevance
-FROM best b
-CROSS JOIN observation_rows o ON o.id = b.id
+	// The best of all matches are ranked by full text alone and filtered then,
+	// which spares most matches the way to their row. edge tells whether that was
+	// enough: how many were ranked, and how good the worst of them is.
+	selectTop = `WITH top AS MATERIALIZED (
+    SELECT rowid AS id, rank AS relevance FROM observations_fts
+    WHERE observations_fts MATCH ?1 ORDER BY rank LIMIT ?7),
+edge AS MATERIALIZED (SELECT count(*) AS matches, max(relevance) AS worst FROM top)
+SELECT o.id, o.timestamp, t.relevance, e.matches, e.worst
+FROM edge e CROSS JOIN top t CROSS JOIN observation_rows o ON o.id = t.id
+WHERE (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
+  AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
+ORDER BY t.relevance, o.timestamp DESC, o.id DESC LIMIT ?6`
+
+	selectBest = `SELECT o.id, o.timestamp, f.rank, 0, 0
+FROM observations_fts f CROSS JOIN observation_rows o ON o.id = f.rowid
+WHERE observations_fts MATCH ?1
+  AND (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
+  AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
+ORDER BY f.rank, o.timestamp DESC, o.id DESC LIMIT ?6`
+
+	selectHit = `SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.file_path, s.id, p.id, o.is_pinned
+FROM observation_rows o
 JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key
-ORDER BY b.relevance, o.timestamp DESC, o.id DESC`
+WHERE o.id = ?`
+)
 
+const (
+	// topBeyond is how many matches more than the page needs are ranked first.
+	topBeyond = 500
 	// blendDepth is how many of the most relevant rows are blended with recency.
 	blendDepth = 1000
 )
@@ -61,7 +76,7 @@ ORDER BY b.relevance, o.timestamp DESC, o.id DESC`
 // none. A bad query or order is Invalid with a message that says why
 // (observations §8.1).
 func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err error) {
-	match, err := parseQuery(a.Query)
+	query, err := parseQuery(a.Query)
 	if err != nil {
 		return nil, err
 	}
@@ -74,67 +89,96 @@ func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err err
 		if err != nil || !ok {
 			return err
 		}
-		hits, err = search(ctx, tx, match, key, a)
+		hits, err = search(ctx, tx, query, key, a)
 		return err
 	})
 	return hits, err
 }
 
-func search(ctx context.Context, tx *store.Tx, match string, key int64, a SearchArgs) ([]Hit, error) {
-	limit, offset := clamp(a.Limit, 1, 100), max(a.Offset, 0)
-	filter := []any{match, nil, nil, a.Before, a.After, limit, offset}
+// match is a row that matches.
+type match struct {
+	id, timestamp int64
+	relevance     float64 // BM25 as SQLite has it: below 0, the lower the better
+}
+
+// search ranks first and reads then: only the rows of the page are fetched.
+func search(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs) ([]Hit, error) {
+	limit, offset := clamp(a.Limit, 1, 100), clamp(a.Offset, 0, math.MaxInt32)
+	filter := []any{query, nil, nil, a.Before, a.After}
 	if key != 0 {
 		filter[1] = key
 	}
 	if a.ObsType != "" {
 		filter[2] = a.ObsType
 	}
-	blended := a.OrderBy == "blended"
-	if blended {
-		filter[5], filter[6] = blendDepth, 0
+	need := offset + limit
+	if a.OrderBy == "blended" {
+		need = blendDepth
 	}
-	hits, ranks := []Hit{}, []float64{}
-	err := tx.Each(ctx, func(r *sql.Rows) error {
-		var h Hit
-		var rank float64
-		err := r.Scan(&h.ID, &h.Timestamp, &h.ObsType, &h.ContentPreview, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned, &rank)
-		hits, ranks = append(hits, h), append(ranks, rank)
-		return err
-	}, selectHits, filter...)
-	if err != nil || !blended {
-		return hits, err
+	best, err := bestMatches(ctx, tx, filter, need)
+	if err != nil {
+		return nil, err
 	}
-	hits = blend(hits, ranks, tx.Now().Unix())
-	return hits[min(offset, len(hits)):min(offset+limit, len(hits))], nil
+	if a.OrderBy == "blended" {
+		blend(best, tx.Now().Unix())
+	}
+	hits := []Hit{}
+	for _, m := range best[min(offset, len(best)):min(offset+limit, len(best))] {
+		err := tx.Each(ctx, func(r *sql.Rows) error {
+			var h Hit
+			err := r.Scan(&h.ID, &h.Timestamp, &h.ObsType, &h.ContentPreview, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned)
+			hits = append(hits, h)
+			return err
+		}, selectHit, m.id)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return hits, nil
 }
 
-// blend orders hits by 0.7 relevance, scaled so that the best is 1, and 0.3
+// bestMatches returns the n most relevant matches that pass the filter, ties
+// newest first. Usually they are among the best of all matches; only if so many
+// of those are filtered out, or tie at the end, that a further one might belong
+// to them, every match is looked at.
+func bestMatches(ctx context.Context, tx *store.Tx, filter []any, n int) ([]match, error) {
+	var matches int
+	var worst float64
+	read := func(query string, args ...any) (best []match, err error) {
+		err = tx.Each(ctx, func(r *sql.Rows) error {
+			var m match
+			err := r.Scan(&m.id, &m.timestamp, &m.relevance, &matches, &worst)
+			best = append(best, m)
+			return err
+		}, query, args...)
+		return best, err
+	}
+	best, err := read(selectTop, append(slices.Clone(filter), n, n+topBeyond)...)
+	if err != nil {
+		return nil, err
+	}
+	all := len(best) > 0 && matches < n+topBeyond
+	if all || len(best) == n && best[n-1].relevance < worst {
+		return best, nil
+	}
+	return read(selectBest, append(slices.Clone(filter), n)...)
+}
+
+// blend orders matches by 0.7 relevance, scaled so that the best is 1, and 0.3
 // recency; ties newest first.
-func blend(hits []Hit, ranks []float64, now int64) []Hit {
-	type scored struct {
-		Hit
-		score float64
+func blend(best []match, now int64) {
+	if len(best) == 0 {
+		return
 	}
-	all := make([]scored, len(hits))
-	for i, h := range hits {
+	top := best[0].relevance
+	score := func(m match) float64 {
 		relevance := 1.0
-		if ranks[0] != 0 {
-			relevance = ranks[i] / ranks[0]
+		if top != 0 {
+			relevance = m.relevance / top
 		}
-		all[i] = scored{h, 0.7*relevance + 0.3*recency(now, h.Timestamp)}
+		return 0.7*relevance + 0.3*recency(now, m.timestamp)
 	}
-	slices.SortStableFunc(all, func(a, b scored) int {
-		switch {
-		case a.score != b.score:
-			return cmp.Compare(b.score, a.score)
-		case a.Timestamp != b.Timestamp:
-			return cmp.Compare(b.Timestamp, a.Timestamp)
-		default:
-			return cmp.Compare(b.ID, a.ID)
-		}
+	slices.SortStableFunc(best, func(a, b match) int {
+		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(b.timestamp, a.timestamp), cmp.Compare(b.id, a.id))
 	})
-	for i, s := range all {
-		hits[i] = s.Hit
-	}
-	return hits
 }

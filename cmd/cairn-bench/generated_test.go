@@ -3,73 +3,24 @@ package main
 import (
 	"bytes"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"cairn"
+	"cairn/cmd/cairn-bench/workload"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 )
 
-func TestTheSameSeedTellsTheSameSession(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1_770_000_000, 0)
-	tell := func(seed uint64, n int) string {
-		var b bytes.Buffer
-		s := newWorkload("/work", seed).session(n, at)
-		for range 40 {
-			text, err := s.payload(s.next())
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Write(text)
-		}
-		return b.String()
-	}
-	first := tell(1, 3)
-	if first != tell(1, 3) {
-		t.Error("two runs differ")
-	}
-	if first == tell(1, 4) || first == tell(2, 3) {
-		t.Error("another session or seed tells the same")
-	}
-}
-
-func TestEveryStepIsAnEventThatCairnKnows(t *testing.T) {
-	t.Parallel()
-	s := newWorkload("/work", 1).session(1, time.Now())
-	kinds := map[observation.EventKind]int{}
-	tools := map[observation.Action]int{}
-	for range 2000 {
-		e, err := s.event(s.next())
-		if err != nil {
-			t.Fatal(err)
-		}
-		kinds[e.Kind]++
-		for _, c := range e.Calls {
-			tools[c.Action]++
-		}
-	}
-	if kinds[observation.Ignored] > 0 || kinds[observation.Prompt] < 100 || kinds[observation.Message] < 100 || kinds[observation.Tool] < 1200 {
-		t.Errorf("kinds: %v", kinds)
-	}
-	for _, a := range []observation.Action{observation.Shell, observation.Read, observation.Edit, observation.Search} {
-		if tools[a] < 150 {
-			t.Errorf("tools: %v", tools)
-		}
-	}
-}
-
 func TestEveryPayloadOfAHookBenchmarkMakesOneRow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := newWorkload(filepath.Join(dir, "projects"), 1)
-	p := newPayloads(w, 1, "test")
+	w := workload.New(filepath.Join(dir, "projects"), 1)
+	p := workload.NewPayloads(w, 1, "test")
 	const calls = 300
 	for range calls {
-		text, err := p.next()
+		text, err := p.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,10 +34,10 @@ func TestEveryPayloadOfAHookBenchmarkMakesOneRow(t *testing.T) {
 func TestAWrittenTranscriptImportsAsTheSessionWouldLive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w := newWorkload(filepath.Join(dir, "projects"), 1)
+	w := workload.New(filepath.Join(dir, "projects"), 1)
 	const steps = 150
 	at := time.Now().Add(-time.Hour)
-	if _, err := writeTranscript(filepath.Join(dir, "transcripts"), w.session(7, at), steps); err != nil {
+	if _, err := workload.WriteTranscript(filepath.Join(dir, "transcripts"), w.Session(7, at), steps); err != nil {
 		t.Fatal(err)
 	}
 	r, err := importFolder(t.Context(), filepath.Join(dir, "imported"), filepath.Join(dir, "transcripts"))
@@ -94,9 +45,9 @@ func TestAWrittenTranscriptImportsAsTheSessionWouldLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[observation.EventKind]int{}
-	s := w.session(7, at)
+	s := w.Session(7, at)
 	for range steps {
-		e, err := s.event(s.next())
+		e, err := s.Event(s.Next())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,20 +82,5 @@ func recordIn(t *testing.T, db string, payload []byte) {
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestVocabularyHasNoRepeats(t *testing.T) {
-	t.Parallel()
-	words := vocabulary()
-	seen := map[string]bool{}
-	for _, w := range words {
-		if seen[w] || w == "" || strings.ToLower(w) != w {
-			t.Fatalf("%q", w)
-		}
-		seen[w] = true
-	}
-	if len(words) != vocabularySize {
-		t.Errorf("%d words", len(words))
 	}
 }

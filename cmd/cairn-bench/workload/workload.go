@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"errors"
@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// workload invents what agents do. The same seed and folder give the same
-// sessions; the shares of tools, the lengths of texts and the sizes of responses
-// are near those of real transcripts of Claude Code.
-type workload struct {
-	seed     uint64
-	words    []string
-	projects []repository
-	source   string // text like source code, of which responses are pieces
-	lean     bool   // short responses, where only the rows matter
+// Workload is an invented world. The same seed and folder give the same one; it
+// may be used by any number of goroutines.
+type Workload struct {
+	Projects []Repository // the first has most sessions
+
+	seed   uint64
+	words  []string
+	source string // text like source code, of which responses are pieces
+	lean   bool   // see Lean
 }
 
-// repository is a project with its files; the first are touched most.
-type repository struct {
-	root  string
-	files []string // absolute
+// Repository is a project with its files; the first are touched most.
+type Repository struct {
+	Root  string   // absolute, if the workload's folder is
+	Files []string // absolute
 }
 
 // The size of the invented world.
@@ -34,16 +34,17 @@ const (
 	sourceSize      = 1 << 20
 )
 
-// newWorkload invents the projects as folders below dir.
-func newWorkload(dir string, seed uint64) *workload {
-	w := &workload{seed: seed, words: vocabulary()}
+// New invents projects as folders below dir, which it does not make; see
+// MakeRepositories.
+func New(dir string, seed uint64) *Workload {
+	w := &Workload{seed: seed, words: vocabulary()}
 	s := newSpeaker(rand.New(rand.NewPCG(seed, 0)), w.words)
 	for i := range projectCount {
-		r := repository{root: filepath.Join(dir, fmt.Sprintf("%s-%d", s.noun(), i))}
+		r := Repository{Root: filepath.Join(dir, fmt.Sprintf("%s-%d", s.noun(), i))}
 		for range filesPerProject {
-			r.files = append(r.files, filepath.Join(r.root, s.file()))
+			r.Files = append(r.Files, filepath.Join(r.Root, s.file()))
 		}
-		w.projects = append(w.projects, r)
+		w.Projects = append(w.Projects, r)
 	}
 	var b strings.Builder
 	for b.Len() < sourceSize {
@@ -59,17 +60,29 @@ func (s *speaker) file() string {
 	return filepath.FromSlash(one(s, dirs) + "/" + s.noun() + "/" + s.noun() + "_" + s.noun() + one(s, endings))
 }
 
-// makeRepositories makes the projects' folders, each with an empty repository,
+// Lean is the same world with short responses, for where only the rows that they
+// leave matter.
+func (w *Workload) Lean() *Workload {
+	lean := *w
+	lean.lean = true
+	return &lean
+}
+
+// Words are all that its people know, the most frequent first. They must not be
+// changed.
+func (w *Workload) Words() []string { return w.words }
+
+// MakeRepositories makes the projects' folders, each with an empty repository,
 // since a hook looks at the files around its working directory.
-func (w *workload) makeRepositories() error {
-	for _, r := range w.projects {
-		git := filepath.Join(r.root, ".git")
+func (w *Workload) MakeRepositories() error {
+	for _, r := range w.Projects {
+		git := filepath.Join(r.Root, ".git")
 		err := errors.Join(
 			os.MkdirAll(filepath.Join(git, "objects"), 0o700),
 			os.MkdirAll(filepath.Join(git, "refs"), 0o700),
 			os.WriteFile(filepath.Join(git, "HEAD"), []byte("ref: refs/heads/main\n"), 0o600),
 			os.WriteFile(filepath.Join(git, "config"), []byte("[remote \"origin\"]\n\turl = https://git.example/team/"+
-				filepath.Base(r.root)+".git\n"), 0o600),
+				filepath.Base(r.Root)+".git\n"), 0o600),
 		)
 		if err != nil {
 			return err
@@ -78,13 +91,15 @@ func (w *workload) makeRepositories() error {
 	return nil
 }
 
-// session is one invented conversation, step after step without end.
-type session struct {
+// Session is one invented conversation, step after step without end. It is used
+// by one goroutine.
+type Session struct {
 	*speaker
-	load    *workload
-	id      string
+	ID string // as the harness gives it
+
+	load    *Workload
 	tag     string // of its calls' ids
-	project repository
+	project Repository
 	near    []string // the files that it works on
 	at      time.Time
 	left    int // calls of this turn
@@ -92,21 +107,21 @@ type session struct {
 	begun   bool
 }
 
-// session is the n-th conversation; it starts at the given time.
-func (w *workload) session(n int, at time.Time) *session {
+// Session is the n-th conversation; it starts at the given time.
+func (w *Workload) Session(n int, at time.Time) *Session {
 	r := rand.New(rand.NewPCG(w.seed, uint64(n)+1))
-	s := &session{speaker: newSpeaker(r, w.words), load: w, at: at, tag: fmt.Sprintf("%016x", r.Uint64())}
-	s.id = fmt.Sprintf("%08x-%04x-4000-8000-%012x", r.Uint32(), n&0xffff, r.Uint64()&0xffffffffffff)
-	s.project = w.projects[int(rand.NewZipf(r, 1.3, 2, projectCount-1).Uint64())]
+	s := &Session{speaker: newSpeaker(r, w.words), load: w, at: at, tag: fmt.Sprintf("%016x", r.Uint64())}
+	s.ID = fmt.Sprintf("%08x-%04x-4000-8000-%012x", r.Uint32(), n&0xffff, r.Uint64()&0xffffffffffff)
+	s.project = w.Projects[int(rand.NewZipf(r, 1.3, 2, projectCount-1).Uint64())]
 	popular := rand.NewZipf(r, 1.1, 8, filesPerProject-1)
 	for range 5 + r.IntN(30) {
-		s.near = append(s.near, s.project.files[popular.Uint64()])
+		s.near = append(s.near, s.project.Files[popular.Uint64()])
 	}
 	return s
 }
 
-// step is one thing that happens in a session, as its harness would report it.
-type step struct {
+// Step is one thing that happens in a session, as its harness would report it.
+type Step struct {
 	Event    string // the hook event
 	At       time.Time
 	Text     string // prompt, message, or source of a session's start
@@ -118,26 +133,26 @@ type step struct {
 	Millis   int
 }
 
-// next is what happens next: the session's start, then turns of a prompt, calls
+// Next is what happens next: the session's start, then turns of a prompt, calls
 // and a message.
-func (s *session) next() step {
+func (s *Session) Next() Step {
 	s.at = s.at.Add(time.Duration(2+s.IntN(50)) * time.Second)
 	switch {
 	case !s.begun:
 		s.begun, s.left = true, -1
-		return step{Event: "SessionStart", At: s.at, Text: "startup"}
+		return Step{Event: "SessionStart", At: s.at, Text: "startup"}
 	case s.left < 0:
 		s.left = 2 + s.IntN(14)
-		return step{Event: "UserPromptSubmit", At: s.at, Text: s.prompt()}
+		return Step{Event: "UserPromptSubmit", At: s.at, Text: s.prompt()}
 	case s.left == 0:
 		s.left = -1
-		return step{Event: "Stop", At: s.at, Text: s.message()}
+		return Step{Event: "Stop", At: s.at, Text: s.Message()}
 	}
 	s.left--
 	return s.call()
 }
 
-func (s *session) prompt() string {
+func (s *Session) prompt() string {
 	file := filepath.Base(one(s.speaker, s.near))
 	opening := one(s.speaker, []string{
 		"fix the failing test in " + file, "why does " + s.camel(2) + " return " + s.word() + "?",
@@ -150,7 +165,8 @@ func (s *session) prompt() string {
 	return opening + " " + s.sentence(3, 40)
 }
 
-func (s *session) message() string {
+// Message is what an agent says at the end of a turn.
+func (s *Session) Message() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "I changed `%s` in %s. ", s.camel(2), filepath.Base(one(s.speaker, s.near)))
 	for range 3 + s.IntN(14) {
@@ -159,9 +175,12 @@ func (s *session) message() string {
 	return b.String()
 }
 
+// Identifier is a name as code has them, of n words.
+func (s *Session) Identifier(n int) string { return s.camel(n) }
+
 // text is a piece of something like source code, of about n bytes, often less
 // and sometimes much more.
-func (s *session) text(n int) string {
+func (s *Session) text(n int) string {
 	n = min(int(float64(n)*s.ExpFloat64())+20, 60_000)
 	if s.load.lean {
 		n = min(n, 80)

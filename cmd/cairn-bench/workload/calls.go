@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 // call is the next tool call of a session, with the shares that tools have in
 // real transcripts: a quarter each of commands, reads and edits, then searches
 // and the rest.
-func (s *session) call() step {
-	c := step{Event: "PostToolUse", At: s.at, ID: fmt.Sprintf("toolu_%s%05d", s.tag, s.calls), Millis: 5 + s.IntN(3000)}
+func (s *Session) call() Step {
+	c := Step{Event: "PostToolUse", At: s.at, ID: fmt.Sprintf("toolu_%s%05d", s.tag, s.calls), Millis: 5 + s.IntN(3000)}
 	s.calls++
 	switch n := s.IntN(100); {
 	case n < 29:
@@ -26,7 +26,7 @@ func (s *session) call() step {
 	return c
 }
 
-func (s *session) bash(c *step) {
+func (s *Session) bash(c *Step) {
 	file := one(s.speaker, s.near)
 	dir := filepath.Dir(file)
 	command := one(s.speaker, []string{
@@ -46,7 +46,7 @@ func (s *session) bash(c *step) {
 	c.Response = map[string]any{"stdout": s.text(1500), "stderr": "", "interrupted": false, "isImage": false}
 }
 
-func (s *session) read(c *step) {
+func (s *Session) read(c *Step) {
 	file := one(s.speaker, s.near)
 	c.Tool, c.Input = "Read", map[string]any{"file_path": file}
 	content := s.text(9000)
@@ -55,7 +55,7 @@ func (s *session) read(c *step) {
 	}}
 }
 
-func (s *session) edit(c *step) {
+func (s *Session) edit(c *Step) {
 	file := one(s.speaker, s.near)
 	c.Tool = "Edit"
 	if s.IntN(20) == 0 {
@@ -73,7 +73,7 @@ func (s *session) edit(c *step) {
 	}
 }
 
-func (s *session) search(c *step) {
+func (s *Session) search(c *Step) {
 	c.Tool = "Grep"
 	if s.IntN(10) == 0 {
 		c.Tool = "Glob"
@@ -84,7 +84,7 @@ func (s *session) search(c *step) {
 	c.Response = map[string]any{"mode": "content", "numFiles": s.IntN(30), "filenames": []string{}, "content": s.text(2500)}
 }
 
-func (s *session) other(c *step) {
+func (s *Session) other(c *Step) {
 	switch s.IntN(8) {
 	case 0:
 		c.Tool = "Task"

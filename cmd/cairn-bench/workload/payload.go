@@ -1,4 +1,4 @@
-package main
+package workload
 
 import (
 	"encoding/json"
@@ -10,8 +10,8 @@ import (
 	"cairn/internal/observation"
 )
 
-// hookPayload is what Claude Code gives a hook on standard input.
-type hookPayload struct {
+// HookPayload is what Claude Code gives a hook on standard input.
+type HookPayload struct {
 	Session    string          `json:"session_id"`
 	Transcript string          `json:"transcript_path,omitempty"`
 	Cwd        string          `json:"cwd"`
@@ -31,10 +31,10 @@ type hookPayload struct {
 	Summary    string          `json:"compact_summary,omitempty"`
 }
 
-// payload is a step as the hook gets it.
-func (s *session) payload(st step) ([]byte, error) {
-	p := hookPayload{
-		Session: s.id, Transcript: filepath.Join(s.project.root, s.id+".jsonl"), Cwd: s.project.root,
+// Payload is a step as the hook gets it.
+func (s *Session) Payload(st Step) ([]byte, error) {
+	p := HookPayload{
+		Session: s.ID, Transcript: filepath.Join(s.project.Root, s.ID+".jsonl"), Cwd: s.project.Root,
 		Mode: "acceptEdits", Event: st.Event, Tool: st.Tool, ID: st.ID, Error: st.Error, Millis: int64(st.Millis),
 	}
 	switch st.Event {
@@ -59,9 +59,9 @@ func (s *session) payload(st step) ([]byte, error) {
 	return json.Marshal(p)
 }
 
-// event is a step as the hook's translation makes it, at the step's own time.
-func (s *session) event(st step) (observation.Event, error) {
-	text, err := s.payload(st)
+// Event is a step as the hook's translation makes it, at the step's own time.
+func (s *Session) Event(st Step) (observation.Event, error) {
+	text, err := s.Payload(st)
 	if err != nil {
 		return observation.Event{}, err
 	}
@@ -70,23 +70,26 @@ func (s *session) event(st step) (observation.Event, error) {
 	return e, err
 }
 
-// payloads gives the payloads of one session of tool calls, as a hook benchmark
+// Payloads gives the payloads of one session of tool calls, as a hook benchmark
 // needs them: prompts and calls, no starts and stops, and no call that cairn
 // would take for a repeat, so that each makes exactly one row.
-type payloads struct {
-	session *session
+type Payloads struct {
+	session *Session
 	sent    int
 }
 
-func newPayloads(w *workload, n int, run string) *payloads {
-	s := w.session(n, time.Now())
-	s.id = run + "-" + s.id
-	return &payloads{session: s}
+// NewPayloads gives those of the n-th session; run is part of its id, so that the
+// same session can be sent to one store several times.
+func NewPayloads(w *Workload, n int, run string) *Payloads {
+	s := w.Session(n, time.Now())
+	s.ID = run + "-" + s.ID
+	return &Payloads{session: s}
 }
 
-func (p *payloads) next() ([]byte, error) {
+// Next is the next payload.
+func (p *Payloads) Next() ([]byte, error) {
 	for {
-		st := p.session.next()
+		st := p.session.Next()
 		switch {
 		case st.Event == "SessionStart", st.Event == "Stop":
 			continue
@@ -96,6 +99,6 @@ func (p *payloads) next() ([]byte, error) {
 			st.Input["pattern"] = fmt.Sprintf("%s%d", st.Input["pattern"], p.sent)
 		}
 		p.sent++
-		return p.session.payload(st)
+		return p.session.Payload(st)
 	}
 }
