@@ -126,17 +126,24 @@ nobody. Try it on your own history:
 	return root
 }
 
-// open opens cairn for a command in the current working directory.
-func (p *Process) open(cmd *cobra.Command, role store.Role) (*cairn.Cairn, error) {
-	c, err := p.config(cmd)
-	if err != nil {
-		return nil, err
+// using makes a command's function of one that needs an open cairn in the current
+// working directory.
+func (p *Process) using(role store.Role, run func(*cobra.Command, *cairn.Cairn, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		config, err := p.config(cmd)
+		if err != nil {
+			return err
+		}
+		config.Role = role
+		if config.Cwd, err = os.Getwd(); err != nil {
+			return fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
+		}
+		c, err := cairn.Open(config)
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(cmd, c, args), c.Close())
 	}
-	c.Role = role
-	if c.Cwd, err = os.Getwd(); err != nil {
-		return nil, fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
-	}
-	return cairn.Open(c)
 }
 
 // config reads the environment: the only place that does.
@@ -170,6 +177,3 @@ func printJSON(w io.Writer, v any) error {
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
-
-// closing closes c after a command and keeps the first error.
-func closing(c *cairn.Cairn, err *error) { *err = errors.Join(*err, c.Close()) }

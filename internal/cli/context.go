@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/store"
 )
 
@@ -17,12 +18,7 @@ func contextCommand(p *Process) *cobra.Command {
 		Long: `context prints the same text that a session starting here would be given. Some
 agents drop injected text without a word; this shows what was meant to arrive.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			told, err := c.Context(cmd.Context(), name, source)
 			if err != nil {
 				return err
@@ -40,7 +36,7 @@ agents drop injected text without a word; this shows what was meant to arrive.`,
 			}
 			_, err = fmt.Fprint(p.Out, told.Text)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "of this project (id or alias) instead of the one here")
 	cmd.Flags().StringVar(&source, "source", "startup", "why the session starts: startup, resume, fork, clear or compact")

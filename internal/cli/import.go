@@ -30,25 +30,20 @@ Importing again adds nothing, also when hooks recorded the same session live.
 Secrets are redacted before anything is stored.`,
 		Example: `  cairn import
   cairn import --since 2026-01-01 --dry-run`,
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
 			if a.Since, err = parseDate(since); err != nil {
 				return err
 			}
 			if a.Paths = args; len(args) == 0 {
 				a.Paths = []string{p.claudeFolder()}
 			}
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
 			a.Progress = p.progress()
 			r, err := c.Import(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
 			return p.printImport(r, a.DryRun, asJSON)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only events from this day on (YYYY-MM-DD, local) or Unix second")
 	cmd.Flags().StringVar(&a.Project, "project", "", "only events of this project (id or alias)")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/store"
@@ -21,12 +22,7 @@ a session of its own, and prints its id. Marks weigh most in what the next
 session is told.`,
 		Example: `  cairn mark "the flaky test is TestLogin; do not retry it, it needs the new fixture" --pin`,
 		Args:    exactArgs(1, "one text; put quotes around it"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			a.Text = args[0]
 			id, err := c.Mark(cmd.Context(), a)
 			if err != nil {
@@ -34,7 +30,7 @@ session is told.`,
 			}
 			_, err = fmt.Fprintln(p.Out, id)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&a.Project, "project", "", "the project (id or alias) instead of the one here")
 	cmd.Flags().StringVar(&a.Session, "session", "", "the session instead of the project's newest")
@@ -52,22 +48,17 @@ func pinCommand(p *Process, unpin bool) *cobra.Command {
 		Use:     use + " [ID...]",
 		Short:   short,
 		Example: "  cairn " + use + " 42 43\n  cairn " + use + " --file src/auth.go",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
 			if a.IDs, err = pinIDs(args, a); err != nil {
 				return err
 			}
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
 			n, err := c.Pin(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(p.Err, "cairn: %sned %d observations\n", use, n)
 			return err
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&a.Session, "session", "", "every row of a session")
 	cmd.Flags().StringVar(&a.File, "file", "", "every row about a file")

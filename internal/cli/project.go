@@ -35,12 +35,7 @@ func projectListCommand(p *Process) *cobra.Command {
 		Use:   "list",
 		Short: "List the projects, the one seen last first",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			list, err := c.Projects(cmd.Context())
 			if err != nil {
 				return err
@@ -56,7 +51,7 @@ func projectListCommand(p *Process) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%d sessions\t%s\t%s\n", s.ID, s.Sessions, strings.Join(s.Aliases, ", "), s.Root)
 			}
 			return w.Flush()
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -67,13 +62,8 @@ func projectChange(p *Process, use, short string, change func(c *cairn.Cairn, ct
 		Use:   use,
 		Short: short,
 		Args:  exactArgs(2, "two names"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			return change(c, cmd.Context(), args[0], args[1])
-		},
+		}),
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -80,8 +81,8 @@ func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event) (done cai
 	if err != nil {
 		return done, err
 	}
-	defer closing(c, &err)
-	return c.Record(cmd.Context(), e, project.HarnessProcess())
+	done, err = c.Record(cmd.Context(), e, project.HarnessProcess())
+	return done, errors.Join(err, c.Close())
 }
 
 // hookFailed reports and logs why an event was not stored. A hook's exit code 2 is shown

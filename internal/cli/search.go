@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/store"
@@ -25,12 +26,7 @@ The result is a JSON array, best match first.`,
   cairn search '"connection refused" OR timeout' --type command_error
   cairn search stale --ids | xargs cairn pin`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			j, err := c.Journal(cmd.Context())
 			if err != nil {
 				return err
@@ -49,7 +45,7 @@ The result is a JSON array, best match first.`,
 			}
 			_, err = fmt.Fprintf(p.Err, "cairn: %d results for %q\n", len(hits), a.Query)
 			return err
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.Scope.Project, "project", "", "only this project (id or alias)")

@@ -31,17 +31,12 @@ func serveCommand(p *Process) *cobra.Command {
 input and output and ends with its client. Its tools only read. Register it with
 the command "cairn" and the argument "serve".`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		RunE: p.using(store.Server, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if name == "" {
 				name = p.Getenv("CAIRN_PROJECT")
 			}
-			c, err := p.open(cmd, store.Server)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
 			return p.serve(cmd.Context(), c, name)
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "answer for this project (id or alias) instead of the one here (CAIRN_PROJECT)")
 	return cmd

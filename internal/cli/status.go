@@ -31,12 +31,7 @@ func statusCommand(p *Process) *cobra.Command {
 		Use:   "status",
 		Short: "Show version, store, counts and the last event",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			s, err := p.status(cmd, c)
 			if err != nil {
 				return err
@@ -45,7 +40,7 @@ func statusCommand(p *Process) *cobra.Command {
 				return printJSON(p.Out, s)
 			}
 			return p.printStatus(s)
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

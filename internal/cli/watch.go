@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
@@ -19,12 +20,7 @@ func watchCommand(p *Process) *cobra.Command {
 		Use:   "watch",
 		Short: "Show what agents do as it happens, until interrupted",
 		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			c, err := p.open(cmd, store.Command)
-			if err != nil {
-				return err
-			}
-			defer closing(c, &err)
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			return c.Watch(cmd.Context(), name, func(o observation.Observation) error {
 				if asJSON {
 					return json.NewEncoder(p.Out).Encode(o)
@@ -34,7 +30,7 @@ func watchCommand(p *Process) *cobra.Command {
 					time.Unix(o.Timestamp, 0).Format(time.TimeOnly), o.Project, o.ObsType, printable(first))
 				return err
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "only this project")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
