@@ -101,7 +101,7 @@ func members(object []byte) iter.Seq2[[]byte, []byte] {
 			end := skip(object, i)
 			name := object[i+1 : max(i+1, end-1)]
 			if bytes.IndexByte(name, '\\') >= 0 {
-				name, _ = decode(name, len(name))
+				name, _ = decode(name, 3*len(name))
 			}
 			i = next(object, end)
 			end = skip(object, i)

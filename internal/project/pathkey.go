@@ -140,7 +140,10 @@ func withoutLostWorktree(path string) string {
 	if !ok || len(path) > maxPath || !pathIsGone(worktree) {
 		return path
 	}
-	return strings.TrimSuffix(main, "/") + path[len(worktree):]
+	if rest := strings.TrimSuffix(main, "/") + path[len(worktree):]; rest != "" {
+		return rest
+	}
+	return "/"
 }
 
 // splitWorktree finds the customary worktree folders in a path: main is the part
