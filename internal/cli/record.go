@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 			return p.record(cmd, from)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: claude or auto")
+	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: auto or "+strings.Join(harness.Names(), ", "))
 	return cmd
 }
 
@@ -61,7 +62,10 @@ func (p *Process) record(cmd *cobra.Command, from string) error {
 	if done.Warning != nil {
 		report(p.Err, "record", fmt.Errorf("the event is stored, but its context is not available: %w", done.Warning))
 	}
-	_, err = fmt.Fprint(p.Out, done.Context)
+	said, err := harness.Injection(e, done.Context)
+	if err == nil {
+		_, err = fmt.Fprint(p.Out, said)
+	}
 	return err
 }
 

@@ -2,14 +2,20 @@ package harness
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 )
 
-// claude is the name of Claude Code in --from and in stored sessions.
-const claude = "claude"
+// The harnesses, as --from and stored sessions name them.
+const (
+	claude = "claude"
+	codex  = "codex"
+	gemini = "gemini"
+	cursor = "cursor"
+)
 
 // Message roles and the hook events they come from.
 const (
@@ -19,6 +25,7 @@ const (
 
 	onSessionStart = "SessionStart"
 	onPrompt       = "UserPromptSubmit"
+	onBeforeTool   = "PreToolUse"
 	onToolUse      = "PostToolUse"
 	onToolFailure  = "PostToolUseFailure"
 	onStop         = "Stop"
@@ -39,9 +46,9 @@ const byteOrderMark = "\uFEFF"
 // and not_an_object, in this order (§13); then missing_field, naming the first
 // of session_id, cwd and hook_event_name that is no text or a blank one.
 func Hook(payload []byte, from string) (observation.Event, error) {
-	if from != claude && from != "auto" {
+	if from != "auto" && !slices.Contains(Names(), from) {
 		return observation.Event{}, fault.Newf(fault.Invalid, "unknown_harness", "unknown --from value %.40q", from).
-			WithHint("this version knows: auto, claude")
+			WithHint("this version knows: auto, " + strings.Join(Names(), ", "))
 	}
 	body := bytes.TrimPrefix(payload, []byte(byteOrderMark))
 	maskNUL(body)
@@ -49,6 +56,20 @@ func Hook(payload []byte, from string) (observation.Event, error) {
 		return observation.Event{}, err
 	}
 	body = trimSpace(body)
+	if from == "auto" {
+		from = sender(body)
+	}
+	return claudeEvent(body)
+}
+
+// Names are the harnesses that cairn knows.
+func Names() []string { return []string{claude} }
+
+// sender tells by its fields which harness sent a payload.
+func sender([]byte) string { return claude }
+
+// claudeEvent reads a payload of Claude Code (observations §4.2).
+func claudeEvent(body []byte) (observation.Event, error) {
 	names := [...]string{"session_id", "cwd", "hook_event_name", "prompt_id", "agent_id"}
 	f := pick(body, names[:]...)
 	for i, name := range names[:3] {
@@ -83,7 +104,13 @@ func fill(e *observation.Event, body []byte) {
 		e.Kind, e.Role, e.Text = observation.Message, roleSubagent, plain(get(body, "last_assistant_message"))
 	case onPostCompact:
 		e.Kind, e.Role, e.Text = observation.Message, roleSummary, plain(get(body, "compact_summary"))
-	case "PreToolUse", "PreCompact", "Notification":
+	case onBeforeTool:
+		e.Kind = observation.Touch
+		f := pick(body, "tool_name", "tool_use_id", "tool_input")
+		if tool := text(f[0]); strings.TrimSpace(tool) != "" {
+			e.Calls = []observation.Call{newCall(text(f[1]), tool, f[2])}
+		}
+	case "PreCompact", "Notification":
 		e.Kind = observation.Touch
 	}
 }
@@ -94,11 +121,11 @@ func fillTool(e *observation.Event, body []byte) {
 	if strings.TrimSpace(tool) == "" {
 		return
 	}
+	c := newCall(text(f[1]), tool, f[2])
 	if isOwn(tool) {
-		e.Kind = observation.Touch
+		e.Kind, e.Calls = observation.Touch, []observation.Call{c}
 		return
 	}
-	c := newCall(text(f[1]), tool, f[2])
 	if ms, ok := integer(f[4]); ok {
 		c.DurationMS = ms
 	}

@@ -90,15 +90,25 @@ func TestHookTranslatesEveryEvent(t *testing.T) {
 		"compaction": {"PostCompact", object{"compact_summary": "we made pots", "trigger": "auto"}, func(e *observation.Event) {
 			e.Kind, e.Role, e.Text = observation.Message, "compact_summary", "we made pots"
 		}},
-		"before a tool":        {"PreToolUse", object{"tool_name": "Read"}, func(e *observation.Event) { e.Kind = observation.Touch }},
+		"before a tool": {"PreToolUse", object{"tool_name": "Read", "tool_input": object{"file_path": "/k/a.go"}}, func(e *observation.Event) {
+			e.Kind, e.Calls = observation.Touch, []observation.Call{{Tool: "Read", Action: observation.Read, Path: "/k/a.go"}}
+		}},
 		"before compaction":    {"PreCompact", nil, func(e *observation.Event) { e.Kind = observation.Touch }},
 		"notification":         {"Notification", object{"message": "hi"}, func(e *observation.Event) { e.Kind = observation.Touch }},
 		"start of a subagent":  {"SubagentStart", nil, func(*observation.Event) {}},
 		"an event of tomorrow": {"KilnOpened", nil, func(*observation.Event) {}},
 		"tool without a name":  {"PostToolUse", object{"tool_input": object{}}, func(*observation.Event) {}},
 		"tool with a number":   {"PostToolUse", object{"tool_name": 5}, func(*observation.Event) {}},
-		"own tool":             {"PostToolUse", object{"tool_name": "mcp__cairn__search"}, func(e *observation.Event) { e.Kind = observation.Touch }},
-		"own tool in a plugin": {"PostToolUse", object{"tool_name": "mcp__plugin_kit_cairn__search"}, func(e *observation.Event) { e.Kind = observation.Touch }},
+		"own tool": {"PostToolUse", object{"tool_name": "mcp__cairn__search", "tool_input": object{"ids": []int{4}}}, func(e *observation.Event) {
+			e.Kind, e.Calls = observation.Touch, []observation.Call{{
+				Tool: "mcp__cairn__search", Action: observation.MCP, Server: "cairn", Method: "search", Args: []observation.Arg{{Name: "ids", Value: "[4]"}},
+			}}
+		}},
+		"own tool in a plugin": {"PostToolUse", object{"tool_name": "mcp__plugin_kit_cairn__search", "tool_input": object{"ids": []int{4}}}, func(e *observation.Event) {
+			e.Kind, e.Calls = observation.Touch, []observation.Call{{
+				Tool: "mcp__plugin_kit_cairn__search", Action: observation.MCP, Server: "plugin_kit_cairn", Method: "search", Args: []observation.Arg{{Name: "ids", Value: "[4]"}},
+			}}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

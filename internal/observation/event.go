@@ -8,7 +8,7 @@ type EventKind uint8
 // The kinds of event.
 const (
 	Ignored      EventKind = iota // nothing of ours: the store is not even opened
-	Touch                         // the session is alive; no row
+	Touch                         // the session is alive; no row. Calls are those to come (PreToolUse), or to cairn's own tools
 	SessionStart                  // Text is the source word: startup, resume, clear, compact, fork
 	SessionEnd                    // Text is the reason
 	Prompt                        // Text is what the user typed, machine text already cut out; blank makes no row
@@ -37,7 +37,7 @@ type Event struct {
 	Role     string // of a Message: turn, subagent or compact_summary
 	TurnEnds bool   // the main agent has finished its turn (Stop)
 
-	Calls []Call // of a Tool event: one, or one per file of a patch
+	Calls []Call // of a Tool event, and of a Touch by a tool: one, or one per file of a patch
 }
 
 // Action is what a tool call does, whatever its harness calls it.

@@ -25,6 +25,7 @@ func migrationFiles() []string {
 	return []string{
 		"migrations/0001_kernel.sql",
 		"migrations/0002_observations.sql",
+		"migrations/0003_forgetting.sql",
 	}
 }
 
