@@ -147,6 +147,7 @@ type envelope struct {
 	cwd       string
 	agent     string
 	prompt    string
+	branch    string
 	at        time.Time
 	sidechain bool
 	meta      bool
@@ -207,10 +208,10 @@ func (t *transcript) conversation(kind string, raw []byte, e envelope, start int
 // envelope reads what all lines have in common, and reports whether the line is
 // to be used.
 func (t *transcript) envelope(raw []byte) (envelope, bool) {
-	f := pick(raw, "uuid", "sessionId", "cwd", "timestamp", "isSidechain", "agentId", "promptId", "isMeta")
+	f := pick(raw, "uuid", "sessionId", "cwd", "timestamp", "isSidechain", "agentId", "promptId", "isMeta", "gitBranch")
 	e := envelope{
 		id: text(f[0]), session: text(f[1]), cwd: text(f[2]),
-		agent: text(f[5]), prompt: text(f[6]), meta: isTrue(f[7]),
+		agent: text(f[5]), prompt: text(f[6]), meta: isTrue(f[7]), branch: text(f[8]),
 	}
 	e.sidechain = isTrue(f[4]) || e.agent != "" || t.agent != ""
 	if e.id != "" {
@@ -285,6 +286,6 @@ func (t *transcript) thread(e envelope) *thread {
 func (e envelope) event(kind observation.EventKind, source string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: claude, Session: e.session, Cwd: e.cwd, At: e.at,
-		PromptID: e.prompt, AgentID: e.agent, LineID: e.id, Imported: true,
+		PromptID: e.prompt, AgentID: e.agent, LineID: e.id, Branch: e.branch, Imported: true,
 	}
 }

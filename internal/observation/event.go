@@ -32,6 +32,7 @@ type Event struct {
 	LineID   string    // uuid of the transcript line, "" when live
 	Imported bool      // from a transcript
 	Model    string    // of a SessionStart, "" if not told
+	Branch   string    // checked out in Cwd, "" if unknown; kept of starts, prompts and messages
 
 	Text     string
 	Role     string // of a Message: turn, subagent or compact_summary

@@ -64,7 +64,9 @@ func (j *Journal) Prepare(e Event) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, err
 	}
-	return Prepared{event: e, place: place, drafts: drafts(&e, j.config.Filter)}, nil
+	rows := drafts(&e, j.config.Filter)
+	e.Branch, _ = j.config.Filter.Head(e.Branch, maxFact)
+	return Prepared{event: e, place: place, drafts: rows}, nil
 }
 
 // Add queues an event and stores what is queued when it is enough for a

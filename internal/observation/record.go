@@ -33,6 +33,7 @@ type Recorded struct {
 // Errors are those of store.Write; then nothing of the event is stored.
 func (j *Journal) Record(ctx context.Context, e Event, place project.Place, process project.Process) (done Recorded, err error) {
 	rows := drafts(&e, j.config.Filter)
+	e.Branch, _ = j.config.Filter.Head(e.Branch, maxFact)
 	err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		w := &writing{event: e, place: place, window: int64(j.config.DedupWindow.Seconds()), at: tx.Now().Unix()}
 		if err := w.record(ctx, tx, rows, process); err != nil {
@@ -72,6 +73,9 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 	})
 	w.done.Project = w.project
 	w.place = w.place.Within(w.project)
+	if err == nil {
+		err = w.seeBranch(ctx, tx)
+	}
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -83,6 +87,16 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 	default:
 		return w.recordMark(ctx, tx, rows[0])
 	}
+}
+
+// seeBranch notes the branch of an event that begins or ends a turn.
+func (w *writing) seeBranch(ctx context.Context, tx *store.Tx) error {
+	e := &w.event
+	if e.Branch == "" || e.Kind != SessionStart && e.Kind != Prompt && e.Kind != Message {
+		return nil
+	}
+	_, err := tx.Exec(ctx, insertBranch, e.Branch, w.session.Key)
+	return err
 }
 
 // markTwin is how far apart, in seconds, a hook and a transcript may date the

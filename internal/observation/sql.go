@@ -23,6 +23,8 @@ WHERE id = ? AND (prompt_id IS NULL AND ? IS NOT NULL OR agent_id IS NULL AND ? 
 SET harness_prompt_id = ifnull(harness_prompt_id, ?), agent_id = ifnull(agent_id, ?), source_uuid = ifnull(source_uuid, ?)
 WHERE id = ?`
 
+	insertBranch = `INSERT OR IGNORE INTO session_branches (branch, session_key) VALUES (?, ?)`
+
 	adoptPrompt = `UPDATE prompt_rows SET harness_prompt_id = ? WHERE id = ?`
 
 	claimRows = `UPDATE observation_rows SET prompt_id = ?

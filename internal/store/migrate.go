@@ -26,6 +26,7 @@ func migrationFiles() []string {
 		"migrations/0001_kernel.sql",
 		"migrations/0002_observations.sql",
 		"migrations/0003_forgetting.sql",
+		"migrations/0004_branches.sql",
 	}
 }
 

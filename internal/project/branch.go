@@ -1,0 +1,28 @@
+package project
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// Branch is the name of the Git branch that is checked out in the place's
+// worktree, "" outside a repository, with a detached HEAD, and where it cannot
+// be read. It reads one small file or two.
+func (p Place) Branch() string {
+	if p.Root == "" || p.Gone {
+		return ""
+	}
+	git, ok := gitDirectory(p.Root)
+	if !ok {
+		return ""
+	}
+	head, ok := readPointer(filepath.Join(git, "HEAD"))
+	if !ok {
+		return ""
+	}
+	branch, ok := strings.CutPrefix(head, "ref: refs/heads/")
+	if !ok {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(branch), "\uFFFD")
+}
