@@ -123,7 +123,7 @@ func selected(only string) (chosen []experiment, err error) {
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	if len(args) > 0 && args[0] == "continuity" {
-		return measureContinuity(ctx, args[1:], progress)
+		return measureContinuity(ctx, args[1:], out, progress)
 	}
 	o, err := parse(args, progress)
 	if err != nil {
