@@ -30,6 +30,7 @@ func measureContinuity(ctx context.Context, args []string, out, progress io.Writ
 	f.StringVar(&file, "json", "", "also write figures and sessions to this `file`")
 	f.Func("from", "ask only sessions that start on this `day` (YYYY-MM-DD, UTC) or later; those before are stored all the same", dayInto(&o.From))
 	f.Func("until", "ask only sessions that start before this `day`", dayInto(&o.Until))
+	f.BoolVar(&o.Machines, "machines", false, "give every home folder of the transcripts a store of its own, as on its owner's machine; else all share one")
 	f.StringVar(&o.Dump, "dump", "", "write the events, reduced and redacted, to this `file` as JSON lines and measure nothing")
 	if err := f.Parse(args); err != nil {
 		return err

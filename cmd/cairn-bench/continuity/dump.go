@@ -27,6 +27,7 @@ type dumped struct {
 	Branch   string    `json:"branch,omitempty"`
 	Failed   bool      `json:"failed,omitempty"`
 	Created  bool      `json:"created,omitempty"`
+	Tool     string    `json:"tool,omitempty"`
 	Role     string    `json:"role,omitempty"`
 }
 
@@ -81,7 +82,7 @@ func (e *event) dumped(filter *redact.Filter) (lines []dumped) {
 	for i := range e.Calls {
 		c := &e.Calls[i]
 		line := all
-		line.Failed, line.Created = c.Failed, c.Created
+		line.Tool, line.Failed, line.Created = c.Tool, c.Failed, c.Created
 		line.Path, _ = e.relative(c.Path)
 		switch c.Action {
 		case observation.Edit, observation.Write:

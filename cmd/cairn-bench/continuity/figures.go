@@ -113,11 +113,12 @@ func figures(sessions []Session, spans []period) (out []Figure) {
 		var in []Session
 		first := 0
 		for _, s := range sessions {
-			if p.holds(s.Start) {
-				in = append(in, s)
-				if s.First {
-					first++
-				}
+			if !p.holds(s.Start) {
+				continue
+			}
+			in = append(in, s)
+			if s.First && len(s.Moments[0].Touched.Files) > 0 {
+				first++
 			}
 		}
 		for _, when := range []string{atStart, atPrompt} {
