@@ -78,7 +78,7 @@ func printFigures(out io.Writer, figures []continuity.Figure) error {
 		}
 		row := t.add(f.Namer)
 		for _, s := range []continuity.Score{f.Edited, f.Touched} {
-			row.Cells = append(row.Cells, percent(s.Hit), percent(s.Recall), percent(s.Precision))
+			row.Cells = append(row.Cells, percent(s.Hit), percent(s.Recall), precision(f, s))
 		}
 		if f.TokensMax > 0 {
 			row.Cells = append(row.Cells, int(f.TokensMean+0.5), f.TokensMax)
@@ -94,6 +94,14 @@ func printFigures(out io.Writer, figures []continuity.Figure) error {
 		}
 	}
 	return nil
+}
+
+// precision is nothing to show of the ceiling, which names only what it hits.
+func precision(f continuity.Figure, s continuity.Score) any {
+	if f.Namer == continuity.Ceiling {
+		return nil
+	}
+	return percent(s.Precision)
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f", 100*share) }

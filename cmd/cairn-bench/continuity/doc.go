@@ -21,8 +21,12 @@
 //     least half of the files known of one are known of the other by the same
 //     relative path: worktrees beside each other and checkouts of several people.
 //     They are replayed as one real repository, so that cairn's own rules make the
-//     paths relative.
+//     paths relative. People who share a repository share the store too, unless
+//     Options.Machines gives everyone a store of their own.
 //   - A namer's first 20 distinct files count. Sessions with an empty truth are
 //     left out of the figures of that truth. A truth file that no event before the
 //     moment names is cold: nobody can know it.
+//   - The first session of a project finds nothing and counts as a recall of 0. The
+//     figures are given once more without the sessions before which no file of
+//     their project was known.
 package continuity

@@ -56,17 +56,11 @@ func dump(file string, events []event, filter *redact.Filter) (err error) {
 
 func (e *event) dumped(filter *redact.Filter) (lines []dumped) {
 	text := func(s string) string {
-		if e.repo != nil {
-			s = strings.ReplaceAll(s, e.repo.root+"/", "")
-		}
-		s, _ = filter.Head(s, maxDumped)
+		s, _ = filter.Head(strings.ReplaceAll(s, e.repo.root+"/", ""), maxDumped)
 		return s
 	}
 	all := dumped{
-		Session: e.Session, Folder: e.folder, At: e.At, PromptID: e.PromptID, Agent: e.AgentID, Branch: e.branch, Role: e.Role,
-	}
-	if e.repo != nil {
-		all.Project = e.repo.name
+		Session: e.Session, Project: e.repo.name, Folder: e.folder, At: e.At, PromptID: e.PromptID, Agent: e.AgentID, Branch: e.branch, Role: e.Role,
 	}
 	switch e.Kind {
 	case observation.Prompt:
@@ -120,5 +114,5 @@ func (e *event) relative(file string) (key string, inside bool) {
 		return "", false
 	}
 	key = place.PathKey(file)
-	return key, e.repo != nil && place.Root == e.repo.root && !strings.HasPrefix(key, "/") && key != "."
+	return key, place.Root == e.repo.root && !strings.HasPrefix(key, "/") && key != "."
 }

@@ -38,8 +38,9 @@ type Score struct {
 	MicroPrecision float64 `json:"micro_precision"` // of all named files
 }
 
-// everything is the namer that names what can be known, for comparison.
-const everything = "ceiling: all that is known"
+// Ceiling stands for a namer that names nothing but what comes, as far as it can
+// be known.
+const Ceiling = "ceiling: all that is known"
 
 // tally adds up a score.
 type tally struct {
@@ -131,40 +132,50 @@ func figures(sessions []Session, spans []period) (out []Figure) {
 	return out
 }
 
-// figuresOf are the results at one moment of one period.
+// figuresOf are the results at one moment of one period, the ceiling last.
 func figuresOf(sessions []Session, period, when string, withoutFirst bool) (out []Figure) {
-	var ceiling Figure
-	for _, n := range namers() {
-		if n.prompts && when != atPrompt {
-			continue
+	var moments []*Moment
+	for i := range sessions {
+		if m := sessions[i].moment(when); m != nil && !(withoutFirst && sessions[i].First) {
+			moments = append(moments, m)
 		}
-		var edited, touched, knownEdited, knownTouched tally
-		f := Figure{Period: period, When: when, WithoutFirst: withoutFirst, Namer: n.name}
-		asked, tokens := 0, 0
-		for i := range sessions {
-			m := sessions[i].moment(when)
-			if m == nil || withoutFirst && sessions[i].First {
-				continue
-			}
-			a := m.answer(n.name)
-			edited.add(len(m.Edited.Files), len(a.Named), len(a.Edited))
-			touched.add(len(m.Touched.Files), len(a.Named), len(a.Touched))
-			m.Edited.ceiling(&knownEdited)
-			m.Touched.ceiling(&knownTouched)
-			asked, tokens, f.TokensMax = asked+1, tokens+a.Tokens, max(f.TokensMax, a.Tokens)
-		}
-		f.Edited, f.Touched, f.TokensMean = edited.score(), touched.score(), share(float64(tokens), asked)
-		out = append(out, f)
-		ceiling = f
-		ceiling.Namer, ceiling.TokensMean, ceiling.TokensMax = everything, 0, 0
-		ceiling.Edited, ceiling.Touched = knownEdited.score(), knownTouched.score()
 	}
-	return append(out, ceiling)
+	figure := func(namer string) {
+		f := Figure{Period: period, When: when, WithoutFirst: withoutFirst, Namer: namer}
+		f.sum(moments)
+		out = append(out, f)
+	}
+	for _, n := range namers() {
+		if !n.prompts || when == atPrompt {
+			figure(n.name)
+		}
+	}
+	figure(Ceiling)
+	return out
 }
 
-// ceiling counts a session as a namer would that named nothing but what comes.
+// sum fills in what a figure's namer achieved at the moments.
+func (f *Figure) sum(moments []*Moment) {
+	var edited, touched tally
+	tokens := 0
+	for _, m := range moments {
+		if f.Namer == Ceiling {
+			m.Edited.ceiling(&edited)
+			m.Touched.ceiling(&touched)
+			continue
+		}
+		a := m.answer(f.Namer)
+		edited.add(len(m.Edited.Files), len(a.Named), len(a.Edited))
+		touched.add(len(m.Touched.Files), len(a.Named), len(a.Touched))
+		tokens += a.Tokens
+		f.TokensMax = max(f.TokensMax, a.Tokens)
+	}
+	f.Edited, f.Touched, f.TokensMean = edited.score(), touched.score(), share(float64(tokens), len(moments))
+}
+
+// ceiling counts a moment as Ceiling would.
 func (t *Truth) ceiling(into *tally) {
-	hits := min(len(t.Files)-t.Cold, Top)
+	hits := min(len(t.Files)-len(t.Cold), Top)
 	into.add(len(t.Files), hits, hits)
 }
 

@@ -76,9 +76,7 @@ func (f *folders) of(file string) *checkout {
 
 // count notes the files of an event with the checkouts that hold them.
 func (f *folders) count(e *event) {
-	if c := f.of(path.Clean(e.Cwd)); c != nil {
-		c.events++
-	}
+	f.of(path.Clean(e.Cwd)).events++
 	for _, call := range e.Calls {
 		if !isFile(&call) {
 			continue
@@ -142,7 +140,9 @@ func (f *folders) unite(dir string) error {
 	return nil
 }
 
-// related tells that two checkouts are of one repository.
+// related tells that two checkouts are of one repository: one lies in the other,
+// or at least half of one's files are in both. Between folders of different names
+// it takes three such files, since every repository has a README.
 func related(a, b *checkout) bool {
 	if strings.HasPrefix(a.folder, b.folder+"/") {
 		return true
@@ -153,15 +153,18 @@ func related(a, b *checkout) bool {
 			both++
 		}
 	}
-	return both > 0 && 2*both >= min(len(a.files), len(b.files))
+	enough := 3
+	if path.Base(a.folder) == path.Base(b.folder) {
+		enough = 1
+	}
+	return both >= enough && 2*both >= min(len(a.files), len(b.files))
 }
 
 // move rewrites an event as if all checkouts were the one folder of their
 // repository.
 func (f *folders) move(e *event) {
-	if c := f.of(path.Clean(e.Cwd)); c != nil {
-		e.repo, e.folder = c.repo, c.folder
-	}
+	c := f.of(path.Clean(e.Cwd))
+	e.repo, e.folder = c.repo, c.folder
 	e.Cwd, e.Text = f.moved(e.Cwd), f.moved(e.Text)
 	for i := range e.Calls {
 		c := &e.Calls[i]

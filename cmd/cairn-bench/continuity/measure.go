@@ -41,7 +41,7 @@ type Moment struct {
 // Truth is what a session goes on to touch, in its order.
 type Truth struct {
 	Files []string `json:"files"`
-	Cold  int      `json:"cold"` // those that nothing stored names
+	Cold  []string `json:"cold"` // those that nothing stored names
 }
 
 // Answer is what one namer said.
@@ -53,72 +53,76 @@ type Answer struct {
 	Touched []string `json:"hits_touched"`
 }
 
-// measure asks every session of the span between from and until; a zero time is
-// no bound. Sessions before it are only stored.
-func (r *replay) measure(ctx context.Context, sessions []*session, from, until time.Time) ([]Session, error) {
-	type ask struct {
-		*session
-		event *event
-		when  string
-		out   *Session
-	}
-	var asks []ask
-	var out []*Session
-	for _, s := range sessions {
-		if s.start.Before(from) || !until.IsZero() && !s.start.Before(until) {
-			continue
-		}
-		m := &Session{ID: s.id, Start: s.start}
-		if s.events[0].repo != nil {
-			m.Project = s.events[0].repo.name
-		}
-		out = append(out, m)
-		asks = append(asks, ask{s, s.events[0], atStart, m})
-		if p := s.firstPrompt(); p != nil {
-			m.Prompt = beginning(p.Text, r.filter)
-			asks = append(asks, ask{s, p, atPrompt, m})
-		}
-	}
-	slices.SortStableFunc(asks, func(a, b ask) int { return a.event.At.Compare(b.event.At) })
-	told := map[*Session]answer{}
-	for _, a := range asks {
-		q, err := r.ask(ctx, a.event)
-		if err != nil {
-			return nil, err
-		}
-		if a.when == atPrompt {
-			q.prompt, q.told = a.event.Text, told[a.out]
-		} else {
-			a.out.First = len(r.known[q.repo]) == 0
-		}
-		m := Moment{When: a.when, At: a.event.At}
-		m.Edited, m.Touched = a.truth(q)
-		if err := m.answers(ctx, q, told, a.out); err != nil {
-			return nil, err
-		}
-		a.out.Moments = append(a.out.Moments, m)
-	}
-	list := make([]Session, 0, len(out))
-	for _, s := range out {
-		list = append(list, *s)
-	}
-	return list, nil
+// asking is a session on its way through its moments.
+type asking struct {
+	*session
+	out  Session
+	told answer // what was injected at the start
 }
 
-func (m *Moment) answers(ctx context.Context, q *question, told map[*Session]answer, s *Session) error {
+// measure asks every session that starts between from and until; a zero time is
+// no bound. All others are only stored.
+func (r *replay) measure(ctx context.Context, sessions []*session, from, until time.Time) ([]Session, error) {
+	type moment struct {
+		*asking
+		event *event
+		when  string
+	}
+	span := period{from: from, until: until}
+	var moments []moment
+	var asked []*asking
+	for _, s := range sessions {
+		if !span.holds(s.start) {
+			continue
+		}
+		a := &asking{session: s, out: Session{ID: s.id, Start: s.start, Project: s.events[0].repo.name}}
+		asked = append(asked, a)
+		moments = append(moments, moment{a, s.events[0], atStart})
+		if p := s.firstPrompt(); p != nil {
+			a.out.Prompt = beginning(p.Text, r.filter)
+			moments = append(moments, moment{a, p, atPrompt})
+		}
+	}
+	slices.SortStableFunc(moments, func(a, b moment) int { return a.event.At.Compare(b.event.At) })
+	for _, m := range moments {
+		if err := r.moment(ctx, m.asking, m.event, m.when); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Session, len(asked))
+	for i, a := range asked {
+		out[i] = a.out
+	}
+	return out, nil
+}
+
+// moment asks all namers at one moment of a session.
+func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) error {
+	q, err := r.ask(ctx, e)
+	if err != nil {
+		return err
+	}
+	if when == atPrompt {
+		q.prompt, q.told = e.Text, s.told
+	} else {
+		s.out.First = len(r.known[q.repo]) == 0
+	}
+	m := Moment{When: when, At: e.At}
+	m.Edited, m.Touched = s.truth(q, e.At)
 	for _, n := range namers() {
-		if n.prompts && m.When != atPrompt {
+		if n.prompts && when != atPrompt {
 			continue
 		}
 		a, err := n.ask(ctx, q)
 		if err != nil {
 			return err
 		}
-		if n.name == "injected" {
-			told[s] = a
+		if n.name == injectedAtStart {
+			s.told = a
 		}
 		m.add(n.name, a)
 	}
+	s.out.Moments = append(s.out.Moments, m)
 	return nil
 }
 
@@ -144,12 +148,11 @@ func (t *Truth) hits(named []string) []string {
 	return hits
 }
 
-// truth is what the session touches from the question's moment on.
-func (s *session) truth(q *question) (edited, touched Truth) {
-	edited.Files, touched.Files = []string{}, []string{}
-	now := time.Unix(0, q.clock.Load())
+// truth is what the session touches from a moment on.
+func (s *session) truth(q *question, from time.Time) (edited, touched Truth) {
+	edited, touched = newTruth(), newTruth()
 	for _, e := range s.events {
-		if e.At.Before(now) || e.repo != q.repo {
+		if e.At.Before(from) || e.repo != q.repo {
 			continue
 		}
 		for i := range e.Calls {
@@ -167,13 +170,15 @@ func (s *session) truth(q *question) (edited, touched Truth) {
 	return edited, touched
 }
 
+func newTruth() Truth { return Truth{Files: []string{}, Cold: []string{}} }
+
 func (t *Truth) add(file string, q *question) {
 	if slices.Contains(t.Files, file) {
 		return
 	}
 	t.Files = append(t.Files, file)
 	if !q.known[q.repo][file] {
-		t.Cold++
+		t.Cold = append(t.Cold, file)
 	}
 }
 

@@ -25,9 +25,12 @@ type namer struct {
 	ask     func(context.Context, *question) (answer, error)
 }
 
+// injectedAtStart is the namer whose answer others find in question.told.
+const injectedAtStart = "injected at start"
+
 func namers() []namer {
 	return []namer{
-		{name: "injected", ask: injected},
+		{name: injectedAtStart, ask: injected},
 		{name: "composite top 20", ask: composite},
 		{name: "composite, files only", ask: ranked(rankComposite)},
 		{name: "recent edits", ask: ranked(rankEdits)},
