@@ -1,0 +1,198 @@
+package continuity
+
+import (
+	"time"
+)
+
+// Figure is one namer's result in one period, at one moment.
+type Figure struct {
+	Period       string  `json:"period"`
+	When         string  `json:"when"`
+	WithoutFirst bool    `json:"without_first"` // sessions of which no file of the project was known
+	Namer        string  `json:"namer"`
+	Edited       Score   `json:"edited"`
+	Touched      Score   `json:"touched"`
+	TokensMean   float64 `json:"tokens_mean"` // over all sessions asked
+	TokensMax    int     `json:"tokens_max"`
+}
+
+// SameTable tells whether two figures differ in the namer only.
+func (f Figure) SameTable(g Figure) bool {
+	return f.Period == g.Period && f.When == g.When && f.WithoutFirst == g.WithoutFirst
+}
+
+// Baseline tells whether the contract of observations gives a figure for this
+// period and moment: starts of sessions from the 8th on.
+func (f Figure) Baseline() bool {
+	return f.Period == fromThe8th && f.When == atStart && !f.WithoutFirst
+}
+
+// Score holds shares between 0 and 1, averaged over the sessions that have a
+// truth, and those of all their files together.
+type Score struct {
+	Sessions       int     `json:"sessions"`
+	Hit            float64 `json:"hit"`             // sessions with at least one hit
+	Recall         float64 `json:"recall"`          // hits of the truth's files
+	Precision      float64 `json:"precision"`       // hits of the named files, 0 if none is named
+	MicroRecall    float64 `json:"micro_recall"`    // of all files
+	MicroPrecision float64 `json:"micro_precision"` // of all named files
+}
+
+// Ceiling stands for a namer that names nothing but what comes, as far as it can
+// be known.
+const Ceiling = "ceiling: all that is known"
+
+// tally adds up a score.
+type tally struct {
+	sessions, truth, named, hits int
+	hit, recall, precision       float64
+}
+
+// add counts one session: so many hits of truth and named files.
+func (t *tally) add(truth, named, hits int) {
+	if truth == 0 {
+		return
+	}
+	t.sessions++
+	t.truth, t.named, t.hits = t.truth+truth, t.named+named, t.hits+hits
+	t.recall += share(float64(hits), truth)
+	t.precision += share(float64(hits), named)
+	if hits > 0 {
+		t.hit++
+	}
+}
+
+func (t *tally) score() Score {
+	return Score{
+		Sessions: t.sessions, Hit: share(t.hit, t.sessions), Recall: share(t.recall, t.sessions),
+		Precision:   share(t.precision, t.sessions),
+		MicroRecall: share(float64(t.hits), t.truth), MicroPrecision: share(float64(t.hits), t.named),
+	}
+}
+
+func share(part float64, of int) float64 {
+	if of == 0 {
+		return 0
+	}
+	return part / float64(of)
+}
+
+// period is a span of starts of sessions; a zero time is no bound.
+type period struct {
+	name        string
+	from, until time.Time
+}
+
+func (p period) holds(at time.Time) bool {
+	return !at.Before(p.from) && (p.until.IsZero() || at.Before(p.until))
+}
+
+// fromThe8th is the period of the contract's baseline.
+const fromThe8th = "from the 8th on (the contract's baseline)"
+
+// periods are the whole of a span that was asked for, else the first half of the
+// first session's month, for tuning, what comes after it, for reporting, and
+// everything from the 8th of that month on, as the contract's baseline.
+func periods(sessions []Session, from, until time.Time) []period {
+	if !from.IsZero() || !until.IsZero() || len(sessions) == 0 {
+		return []period{{"as asked", from, until}}
+	}
+	day := func(n int) time.Time {
+		return time.Date(sessions[0].Start.Year(), sessions[0].Start.Month(), n, 0, 0, 0, 0, time.UTC)
+	}
+	return []period{
+		{"first half of " + day(1).Format("January") + " (tuning)", time.Time{}, day(16)},
+		{"from " + day(16).Format("2 January") + " (reporting)", day(16), time.Time{}},
+		{fromThe8th, day(8), time.Time{}},
+	}
+}
+
+// figures are the results of all namers in all periods, in the order of the
+// table.
+func figures(sessions []Session, spans []period) (out []Figure) {
+	for _, p := range spans {
+		var in []Session
+		first := 0
+		for _, s := range sessions {
+			if !p.holds(s.Start) {
+				continue
+			}
+			in = append(in, s)
+			if s.First && len(s.Moments[0].Touched.Files) > 0 {
+				first++
+			}
+		}
+		for _, when := range []string{atStart, atPrompt} {
+			out = append(out, figuresOf(in, p.name, when, false)...)
+			if first > 0 {
+				out = append(out, figuresOf(in, p.name, when, true)...)
+			}
+		}
+	}
+	return out
+}
+
+// figuresOf are the results at one moment of one period, the ceiling last.
+func figuresOf(sessions []Session, period, when string, withoutFirst bool) (out []Figure) {
+	var moments []*Moment
+	for i := range sessions {
+		if m := sessions[i].moment(when); m != nil && !(withoutFirst && sessions[i].First) {
+			moments = append(moments, m)
+		}
+	}
+	figure := func(namer string) {
+		f := Figure{Period: period, When: when, WithoutFirst: withoutFirst, Namer: namer}
+		f.sum(moments)
+		out = append(out, f)
+	}
+	for _, n := range namers() {
+		if !n.prompts || when == atPrompt {
+			figure(n.name)
+		}
+	}
+	figure(Ceiling)
+	return out
+}
+
+// sum fills in what a figure's namer achieved at the moments.
+func (f *Figure) sum(moments []*Moment) {
+	var edited, touched tally
+	tokens := 0
+	for _, m := range moments {
+		if f.Namer == Ceiling {
+			m.Edited.ceiling(&edited)
+			m.Touched.ceiling(&touched)
+			continue
+		}
+		a := m.answer(f.Namer)
+		edited.add(len(m.Edited.Files), len(a.Named), len(a.Edited))
+		touched.add(len(m.Touched.Files), len(a.Named), len(a.Touched))
+		tokens += a.Tokens
+		f.TokensMax = max(f.TokensMax, a.Tokens)
+	}
+	f.Edited, f.Touched, f.TokensMean = edited.score(), touched.score(), share(float64(tokens), len(moments))
+}
+
+// ceiling counts a moment as Ceiling would.
+func (t *Truth) ceiling(into *tally) {
+	hits := min(len(t.Files)-len(t.Cold), Top)
+	into.add(len(t.Files), hits, hits)
+}
+
+func (s *Session) moment(when string) *Moment {
+	for i := range s.Moments {
+		if s.Moments[i].When == when {
+			return &s.Moments[i]
+		}
+	}
+	return nil
+}
+
+func (m *Moment) answer(namer string) Answer {
+	for _, a := range m.Answers {
+		if a.Namer == namer {
+			return a
+		}
+	}
+	return Answer{}
+}

@@ -1,0 +1,189 @@
+package continuity
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/observation"
+	"cairn/internal/redact"
+)
+
+// Top is how many named files count.
+const Top = 20
+
+// The moments at which a session is asked.
+const (
+	atStart  = "start"
+	atPrompt = "first prompt"
+)
+
+// Session is what was asked of one session and what came of it.
+type Session struct {
+	ID      string    `json:"session"`
+	Start   time.Time `json:"start"`
+	Project string    `json:"project"`
+	First   bool      `json:"first,omitempty"` // no file of the project was known before
+	Prompt  string    `json:"prompt"`          // the beginning of the first one, redacted
+	Moments []Moment  `json:"moments"`
+}
+
+// Moment is one comparison of a session.
+type Moment struct {
+	When    string    `json:"when"` // start or first prompt
+	At      time.Time `json:"at"`
+	Edited  Truth     `json:"edited"`
+	Touched Truth     `json:"touched"`
+	Answers []Answer  `json:"answers"`
+}
+
+// Truth is what a session goes on to touch, in its order.
+type Truth struct {
+	Files []string `json:"files"`
+	Cold  []string `json:"cold"` // those that nothing stored names
+}
+
+// Answer is what one namer said.
+type Answer struct {
+	Namer   string   `json:"namer"`
+	Named   []string `json:"named"` // distinct, at most 20
+	Tokens  int      `json:"tokens"`
+	Edited  []string `json:"hits_edited"`
+	Touched []string `json:"hits_touched"`
+}
+
+// asking is a session on its way through its moments.
+type asking struct {
+	*session
+	out  Session
+	told answer // what was injected at the start
+}
+
+// measure asks every session that starts between from and until; a zero time is
+// no bound. All others are only stored.
+func (r *replay) measure(ctx context.Context, sessions []*session, from, until time.Time) ([]Session, error) {
+	type moment struct {
+		*asking
+		event *event
+		when  string
+	}
+	span := period{from: from, until: until}
+	var moments []moment
+	var asked []*asking
+	for _, s := range sessions {
+		if !span.holds(s.start) {
+			continue
+		}
+		a := &asking{session: s, out: Session{ID: s.id, Start: s.start, Project: s.events[0].repo.name}}
+		asked = append(asked, a)
+		moments = append(moments, moment{a, s.events[0], atStart})
+		if p := s.firstPrompt(); p != nil {
+			a.out.Prompt = beginning(p.Text, r.filter)
+			moments = append(moments, moment{a, p, atPrompt})
+		}
+	}
+	slices.SortStableFunc(moments, func(a, b moment) int { return a.event.At.Compare(b.event.At) })
+	for _, m := range moments {
+		if err := r.moment(ctx, m.asking, m.event, m.when); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]Session, len(asked))
+	for i, a := range asked {
+		out[i] = a.out
+	}
+	return out, nil
+}
+
+// moment asks all namers at one moment of a session.
+func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) error {
+	q, err := r.ask(ctx, e)
+	if err != nil {
+		return err
+	}
+	if when == atPrompt {
+		q.prompt, q.told = e.Text, s.told
+	} else {
+		s.out.First = len(r.known[q.repo]) == 0
+	}
+	m := Moment{When: when, At: e.At}
+	m.Edited, m.Touched = s.truth(q, e.At)
+	for _, n := range namers() {
+		if n.prompts && when != atPrompt {
+			continue
+		}
+		a, err := n.ask(ctx, q)
+		if err != nil {
+			return err
+		}
+		if n.name == injectedAtStart {
+			s.told = a
+		}
+		m.add(n.name, a)
+	}
+	s.out.Moments = append(s.out.Moments, m)
+	return nil
+}
+
+// add keeps the first distinct files of an answer and what they hit.
+func (m *Moment) add(name string, a answer) {
+	out := Answer{Namer: name, Named: []string{}, Tokens: a.tokens, Edited: []string{}, Touched: []string{}}
+	for _, file := range a.files {
+		if len(out.Named) < Top && !slices.Contains(out.Named, file) {
+			out.Named = append(out.Named, file)
+		}
+	}
+	out.Edited, out.Touched = m.Edited.hits(out.Named), m.Touched.hits(out.Named)
+	m.Answers = append(m.Answers, out)
+}
+
+func (t *Truth) hits(named []string) []string {
+	hits := []string{}
+	for _, file := range named {
+		if slices.Contains(t.Files, file) {
+			hits = append(hits, file)
+		}
+	}
+	return hits
+}
+
+// truth is what the session touches from a moment on.
+func (s *session) truth(q *question, from time.Time) (edited, touched Truth) {
+	edited, touched = newTruth(), newTruth()
+	for _, e := range s.events {
+		if e.At.Before(from) || e.repo != q.repo {
+			continue
+		}
+		for i := range e.Calls {
+			c := &e.Calls[i]
+			file, inside := e.relative(c.Path)
+			if !isFile(c) || !inside {
+				continue
+			}
+			touched.add(file, q)
+			if c.Action != observation.Read {
+				edited.add(file, q)
+			}
+		}
+	}
+	return edited, touched
+}
+
+func newTruth() Truth { return Truth{Files: []string{}, Cold: []string{}} }
+
+func (t *Truth) add(file string, q *question) {
+	if slices.Contains(t.Files, file) {
+		return
+	}
+	t.Files = append(t.Files, file)
+	if !q.known[q.repo][file] {
+		t.Cold = append(t.Cold, file)
+	}
+}
+
+// beginning is the start of a prompt on one line, redacted.
+func beginning(text string, filter *redact.Filter) string {
+	text, _ = filter.Head(strings.Join(strings.Fields(text), " "), 80)
+	return text
+}
