@@ -8,11 +8,13 @@
 //
 //	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
+//	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
 //
 // The experiments are startup, hook, search, commit, import and size. replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
-// imports them as well and tells what the import added. continuity replays a
+// imports them as well and tells what the import added. redaction counts and lists
+// the strings of transcripts that the current rules change. continuity replays a
 // folder of transcripts in the order of time and compares, at every start of a
 // session, the files that cairn would name with those the session goes on to
 // touch; see the package of that name for what counts.
@@ -126,6 +128,9 @@ func selected(only string) (chosen []experiment, err error) {
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	if len(args) > 0 && args[0] == "redaction" {
+		return measureRedaction(ctx, args[1:], out, progress)
+	}
 	if len(args) > 0 && args[0] == "continuity" {
 		return measureContinuity(ctx, args[1:], out, progress)
 	}

@@ -36,6 +36,7 @@ func namers() []namer {
 		{name: "recent edits", ask: ranked(rankEdits)},
 		{name: "recent touches", ask: ranked(rankTouches)},
 		{name: "frequency", ask: ranked(rankFrequency)},
+		{name: "likely files", ask: likely},
 		{name: "search of the prompt", ask: searched, prompts: true},
 	}
 }
@@ -190,6 +191,17 @@ func ranked(query string) func(context.Context, *question) (answer, error) {
 		})
 		return a, err
 	}
+}
+
+// likely is the order in which cairn ranks files for a session.
+func likely(ctx context.Context, q *question) (a answer, err error) {
+	files, err := q.journal.Likely(ctx, observation.LikelyArgs{
+		Project: q.project, Session: q.session, Branch: q.branch, Prompt: q.prompt, Limit: Top,
+	})
+	for _, f := range files {
+		a.files = append(a.files, f.Path)
+	}
+	return a, err
 }
 
 // searched are the files of the 100 rows of the project that fit the words of the

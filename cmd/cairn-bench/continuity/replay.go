@@ -83,6 +83,8 @@ type question struct {
 	repo    *repository
 	project project.Project // without a key while nothing of it is stored
 	place   project.Place
+	session string
+	branch  string // checked out, "" if the transcript does not tell
 	prompt  string // "" at the start
 	told    answer // at the prompt: what was injected at the start
 }
@@ -93,7 +95,7 @@ func (r *replay) ask(ctx context.Context, e *event) (*question, error) {
 	if err := r.until(ctx, e.At); err != nil {
 		return nil, err
 	}
-	q := &question{replay: r, repo: e.repo}
+	q := &question{replay: r, repo: e.repo, session: e.Session, branch: e.Branch}
 	var err error
 	if q.place, err = project.Locate(e.Cwd, ""); err != nil {
 		return nil, err
