@@ -124,11 +124,14 @@ func (a *assistant) newestFailure(ctx context.Context, tx *store.Tx, form string
 	return found, rows.Err()
 }
 
-// isForm tells whether a command has the given normal form, most often without
-// taking it apart.
+// mayHaveForm tells, without taking a command apart, whether it may have the given
+// normal form.
+func mayHaveForm(command, form string) bool {
+	return strings.Contains(command, form[strings.LastIndexByte(form, ' ')+1:])
+}
+
 func isForm(command, form string) bool {
-	last := form[strings.LastIndexByte(form, ' ')+1:]
-	return strings.Contains(command, last) && normalCommand(command) == form
+	return mayHaveForm(command, form) && normalCommand(command) == form
 }
 
 // passedSince tells whether a command passed in the project, in the same form, at
@@ -179,13 +182,9 @@ func commandWords(form string) (words []string) {
 	return words
 }
 
-// alike tells whether two commands do nearly the same: at least half of the words
-// of the first stand in the second, and either it begins alike or they share two
-// words or more.
+// alike tells whether two commands do nearly the same: they share at least half of
+// the words of the first, and two words unless it is a single one.
 func alike(words, other []string) bool {
-	if len(words) == 0 || len(other) == 0 {
-		return false
-	}
 	has := map[string]bool{}
 	for _, w := range other {
 		has[w] = true
@@ -196,5 +195,5 @@ func alike(words, other []string) bool {
 			shared++
 		}
 	}
-	return 2*shared >= len(words) && (words[0] == other[0] || shared >= 2)
+	return shared > 0 && 2*shared >= len(words) && shared >= min(len(words), 2)
 }

@@ -191,8 +191,16 @@ func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
 		var id, at int64
 		var command string
 		err := r.Scan(&id, &at, &command)
+		form := "" // until an item may have the same
 		for i := range open {
-			if c := &open[i]; at >= c.at && id > c.row && c.skip >= 0 && isForm(command, c.form) {
+			c := &open[i]
+			if c.skip < 0 || at < c.at || id <= c.row || !mayHaveForm(command, c.form) {
+				continue
+			}
+			if form == "" {
+				form = normalCommand(command)
+			}
+			if form == c.form {
 				c.skip--
 				c.used = at
 			}
