@@ -2,8 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -86,18 +86,22 @@ func (p *Process) printLedger(l observation.Ledger) error {
 			"sessions are told when their agent's hooks run `cairn record`, and `cairn context` shows what\n", l.Days)
 		return err
 	}
-	w := tabwriter.NewWriter(p.Out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "when\tsection\titems\ttokens\tused\tuse rate\ttokens per used item\t\n")
-	line := func(when, section string, t observation.Told) {
+	w := p.Out
+	const row = "%-13s  %-8s  %6s  %7s  %6s  %8s  %20s\n"
+	fmt.Fprintf(w, row, "when", "section", "items", "tokens", "used", "use rate", "tokens per used item")
+	line := func(when, section string, t observation.Told) error {
 		each := "-"
 		if t.TokensPerUsed != nil {
 			each = fmt.Sprintf("%.0f", *t.TokensPerUsed)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f %%\t%s\t\n", when, section, t.Items, t.Tokens, t.Used, 100*t.UseRate, each)
+		_, err := fmt.Fprintf(w, row, when, section, strconv.Itoa(t.Items), strconv.Itoa(t.Tokens), strconv.Itoa(t.Used),
+			fmt.Sprintf("%.0f %%", 100*t.UseRate), each)
+		return err
 	}
 	for _, s := range l.Sections {
-		line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.Told)
+		if err := line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.Told); err != nil {
+			return err
+		}
 	}
-	line("all", "", l.Total)
-	return w.Flush()
+	return line("all", "", l.Total)
 }

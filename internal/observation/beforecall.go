@@ -172,7 +172,7 @@ func (a *assistant) workedAfter(ctx context.Context, tx *store.Tx, f failure, fo
 	return worked, id, err
 }
 
-// commandWords are the words of a command, its first first.
+// commandWords are the words of a command, identifiers split.
 func commandWords(form string) (words []string) {
 	eachIdentifier(form, func(_ string, parts []string) {
 		for _, p := range parts {
