@@ -81,6 +81,16 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	return observation.New(s, c.journal).Context(ctx, p, source)
 }
 
+// Ledger sums up what the sessions of the named project, or of all (""), were told
+// in the last days and used; see observation.Journal.Ledger.
+func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.Ledger, error) {
+	j, err := c.Journal(ctx)
+	if err != nil {
+		return observation.Ledger{}, err
+	}
+	return j.Ledger(ctx, observation.Scope{Project: name}, days)
+}
+
 func noProject(name string) error {
 	return fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
 		WithHint("`cairn project list` shows them")

@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"fmt"
 
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -10,15 +11,17 @@ import (
 // Recorded is what became of a hook's event.
 type Recorded struct {
 	observation.Recorded
-	Context string // what the session is to be told, "" if nothing
-	Warning error  // why there is no context, though there should be; the event is stored
+	Told    string // what the session is to be told, "" if nothing
+	Warning error  // why something that goes with the event failed; the event is stored
 }
 
-// Record stores one event of a harness and, when a session of the main agent
-// starts, builds its context from what is then stored. An event in an excluded
-// folder is dropped without opening the store. c must have been opened with the
-// event's working directory.
-func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process) (Recorded, error) {
+// Record stores one event of a harness and finds what the session is to be told
+// then: at the start of a session of the main agent its context, and with assist
+// what helps with a prompt or with a call that is about to be made. What is told is
+// entered in the ledger; a failure of that, like one of the help, is a Warning.
+// An event in an excluded folder is dropped without opening the store. c must have
+// been opened with the event's working directory.
+func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (Recorded, error) {
 	if e.Kind == observation.Ignored || c.settings.excludes(e.Cwd) {
 		return Recorded{}, nil
 	}
@@ -27,9 +30,27 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 		return Recorded{}, err
 	}
 	done, err := j.Record(ctx, e, c.place, process)
-	if err != nil || e.Kind != observation.SessionStart || e.AgentID != "" {
+	if err != nil {
 		return Recorded{Recorded: done}, err
 	}
-	told, err := j.Context(ctx, done.Project, e.Text)
-	return Recorded{Recorded: done, Context: told.Text, Warning: err}, nil
+	r := Recorded{Recorded: done}
+	if err := j.NoteUse(ctx, e, done); err != nil {
+		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", err)
+	}
+	var told observation.Context
+	switch {
+	case e.Kind == observation.SessionStart && e.AgentID == "":
+		told, err = j.Context(ctx, done.Project, e.Text)
+	case assist:
+		told, err = j.Assist(ctx, e, c.place, done)
+	}
+	if err != nil {
+		r.Warning = fmt.Errorf("what to tell is not available: %w", err)
+		return r, nil
+	}
+	r.Told = told.Text
+	if err := j.Inject(ctx, e, done, told.Items); err != nil {
+		r.Warning = fmt.Errorf("what was told is not in the ledger: %w", err)
+	}
+	return r, nil
 }

@@ -36,6 +36,10 @@ type settings struct {
 		Off     bool     `toml:"off"`
 	} `toml:"capture"`
 	Context contextSettings `toml:"context"`
+	Assist  struct {
+		Off   bool `toml:"off"`
+		MaxMS *int `toml:"max_ms"` // of work upon one event; the user's file only
+	} `toml:"assist"`
 }
 
 type contextSettings struct {
@@ -108,6 +112,7 @@ func (s *settings) tighten(repo settings) {
 	}
 	c.SuppressCrossProject = c.SuppressCrossProject || r.SuppressCrossProject
 	c.Off = c.Off || r.Off
+	s.Assist.Off = s.Assist.Off || repo.Assist.Off
 }
 
 func smaller(user, repo *int) *int {
@@ -125,6 +130,9 @@ func (s *settings) validate(path string) error {
 	}
 	if w := s.Dedup.WindowSeconds; w != nil && *w < 0 {
 		return settingsFault(nil, path, "dedup.window_seconds must not be negative")
+	}
+	if ms := s.Assist.MaxMS; ms != nil && *ms < 0 {
+		return settingsFault(nil, path, "assist.max_ms must not be negative")
 	}
 	if s.Context.MaxTokens < 0 {
 		return settingsFault(nil, path, "context.max_tokens must not be negative")
@@ -162,8 +170,15 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	if w := s.Dedup.WindowSeconds; w != nil {
 		window = time.Duration(*w) * time.Second
 	}
+	help := observation.DefaultAssistTime
+	if ms := s.Assist.MaxMS; ms != nil {
+		help = time.Duration(*ms) * time.Millisecond
+	}
+	if s.Assist.Off {
+		help = 0
+	}
 	return observation.Config{
-		Filter: filter, Home: home, DedupWindow: window,
+		Filter: filter, Home: home, DedupWindow: window, AssistTime: help,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
 			SuppressCross: s.Context.SuppressCrossProject, Off: s.Context.Off,

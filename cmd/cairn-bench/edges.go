@@ -174,7 +174,7 @@ func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]t
 		return parts, errors.Join(err, c.Close())
 	}
 	lap(3)
-	if _, err = c.Record(ctx, e, process); err != nil {
+	if _, err = c.Record(ctx, e, process, false); err != nil {
 		return parts, errors.Join(err, c.Close())
 	}
 	lap(4)

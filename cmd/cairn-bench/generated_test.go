@@ -77,7 +77,7 @@ func recordIn(t *testing.T, db string, payload []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Record(t.Context(), e, project.Process{}); err != nil {
+	if _, err := c.Record(t.Context(), e, project.Process{}, false); err != nil {
 		t.Errorf("%s: %v", payload, err)
 	}
 	if err := c.Close(); err != nil {

@@ -37,21 +37,27 @@ func TestScripts(t *testing.T) {
 			"hook":    hook,
 			"sql":     query,
 			"payload": payload,
+			"change":  change,
+			"filler":  filler,
 		},
 	})
 }
 
 // hook sends one payload to cairn record: hook EVENT key=value... Values are
 // JSON, or text where they are not. The default session is s1, the default cwd
-// $WORK/repo. exit=N wants that exit code instead of 0; - drops a field.
+// $WORK/repo. exit=N wants that exit code instead of 0; - drops a field; --assist
+// goes to cairn record.
 func hook(ts *testscript.TestScript, _ bool, args []string) {
 	fields := map[string]string{
 		"hook_event_name": quote(args[0]), "session_id": `"s1"`, "cwd": quote(ts.MkAbs("repo")),
 	}
 	want := "0"
+	var options []string
 	for _, a := range args[1:] {
 		k, v, ok := strings.Cut(a, "=")
 		switch {
+		case strings.HasPrefix(a, "--"):
+			options = append(options, a)
 		case !ok:
 			ts.Fatalf("hook: %q is not key=value", a)
 		case k == "exit":
@@ -68,7 +74,7 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 	for k, v := range fields {
 		parts = append(parts, quote(k)+":"+v)
 	}
-	send(ts, "{"+strings.Join(parts, ",")+"}", want)
+	send(ts, "{"+strings.Join(parts, ",")+"}", want, options...)
 }
 
 // payload sends the bytes of a file to cairn record: payload FILE [exit].
@@ -80,8 +86,8 @@ func payload(ts *testscript.TestScript, _ bool, args []string) {
 	send(ts, ts.ReadFile(args[0]), want)
 }
 
-func send(ts *testscript.TestScript, payload, want string) {
-	cmd := exec.Command(program(ts, "cairn"), "record")
+func send(ts *testscript.TestScript, payload, want string, options ...string) {
+	cmd := exec.Command(program(ts, "cairn"), append([]string{"record"}, options...)...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "GORACE"} {
 		if v := ts.Getenv(name); v != "" {
@@ -120,6 +126,28 @@ func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 func looksLikeJSON(v string) bool {
 	return v != "" && strings.ContainsRune(`{["0123456789-`, rune(v[0])) || v == "true" || v == "false" || v == "null"
+}
+
+// change runs a statement on the store that cairn would not: change STATEMENT.
+func change(ts *testscript.TestScript, _ bool, args []string) {
+	db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB"))
+	ts.Check(err)
+	_, err = db.Exec(strings.Join(args, " "))
+	ts.Check(errors.Join(err, db.Close()))
+}
+
+// filler writes a transcript of so many prompts in $WORK/repo that have no rare word
+// in common with anything: filler FILE PROMPTS.
+func filler(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `{"type":"user","uuid":"filler-%d","sessionId":"filler","timestamp":"2026-01-02T03:%02d:%02dZ","cwd":%s,`+
+			`"message":{"role":"user","content":"tidy the ledger, page %d"}}`+"\n", i, i/60, i%60, quote(ts.MkAbs("repo")), i)
+	}
+	ts.Check(os.MkdirAll(filepath.Dir(ts.MkAbs(args[0])), 0o755))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text.String()), 0o600))
 }
 
 // query prints the rows of an SQL query over the store, columns separated by |.

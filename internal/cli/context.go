@@ -2,44 +2,106 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/observation"
 	"cairn/internal/store"
 )
 
 func contextCommand(p *Process) *cobra.Command {
 	var name, source string
-	var asJSON bool
+	var asJSON, report bool
+	var days int
 	cmd := &cobra.Command{
 		Use:   "context",
 		Short: "Print what the next session would be told",
 		Long: `context prints the same text that a session starting here would be given. Some
-agents drop injected text without a word; this shows what was meant to arrive.`,
+agents drop injected text without a word; this shows what was meant to arrive.
+
+--report shows what sessions of all projects, or of --project, were told and how
+much of it was of use: an item counts as used when its session later fetched it by
+its id, read or changed its file, or ran its command again.`,
+		Example: `  cairn context --source compact    what follows after a compaction
+  cairn context --report --days 7   what it cost this week, and whether it helped`,
 		Args: cobra.NoArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			told, err := c.Context(cmd.Context(), name, source)
+			if !report {
+				if cmd.Flags().Changed("days") {
+					return fault.New(fault.Invalid, "usage", "--days goes with --report")
+				}
+				return p.printContext(cmd, c, name, source, asJSON)
+			}
+			if cmd.Flags().Changed("source") {
+				return fault.New(fault.Invalid, "usage", "--source does not go with --report")
+			}
+			if days < 1 || days > observation.LedgerDays {
+				return fault.Newf(fault.Invalid, "usage", "--days must be from 1 to %d, as long as it is kept", observation.LedgerDays)
+			}
+			l, err := c.Ledger(cmd.Context(), name, days)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(p.Out, struct {
-					Text   string `json:"text"`
-					Tokens int    `json:"tokens"`
-					Rows   int    `json:"rows"`
-				}{told.Text, told.Tokens, len(told.Items)})
+				return printJSON(p.Out, l)
 			}
-			if told.Text == "" {
-				_, err = fmt.Fprintln(p.Err, "cairn: nothing to tell yet; `cairn import` reads your old sessions")
-				return err
-			}
-			_, err = fmt.Fprint(p.Out, told.Text)
-			return err
+			return p.printLedger(l)
 		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "of this project (id or alias) instead of the one here")
 	cmd.Flags().StringVar(&source, "source", "startup", "why the session starts: startup, resume, fork, clear or compact")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON with the text and its size in tokens")
+	cmd.Flags().BoolVar(&report, "report", false, "print what sessions were told, what it cost and how much was of use")
+	cmd.Flags().IntVar(&days, "days", 30, "of --report: how many days back")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: the text and its size in tokens, or the report's figures")
 	return cmd
+}
+
+func (p *Process) printContext(cmd *cobra.Command, c *cairn.Cairn, name, source string, asJSON bool) error {
+	told, err := c.Context(cmd.Context(), name, source)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(p.Out, struct {
+			Text   string `json:"text"`
+			Tokens int    `json:"tokens"`
+			Rows   int    `json:"rows"`
+		}{told.Text, told.Tokens, told.Rows()})
+	}
+	if told.Text == "" {
+		_, err = fmt.Fprintln(p.Err, "cairn: nothing to tell yet; `cairn import` reads your old sessions")
+		return err
+	}
+	_, err = fmt.Fprint(p.Out, told.Text)
+	return err
+}
+
+func (p *Process) printLedger(l observation.Ledger) error {
+	if l.Total.Items == 0 {
+		_, err := fmt.Fprintf(p.Err, "cairn: no session was told anything in the last %d days; "+
+			"sessions are told when their agent's hooks run `cairn record`, and `cairn context` shows what\n", l.Days)
+		return err
+	}
+	w := p.Out
+	const row = "%-13s  %-8s  %6s  %7s  %6s  %8s  %20s\n"
+	fmt.Fprintf(w, row, "when", "section", "items", "tokens", "used", "use rate", "tokens per used item")
+	line := func(when, section string, t observation.Told) error {
+		each := "-"
+		if t.TokensPerUsed != nil {
+			each = fmt.Sprintf("%.0f", *t.TokensPerUsed)
+		}
+		_, err := fmt.Fprintf(w, row, when, section, strconv.Itoa(t.Items), strconv.Itoa(t.Tokens), strconv.Itoa(t.Used),
+			fmt.Sprintf("%.0f %%", 100*t.UseRate), each)
+		return err
+	}
+	for _, s := range l.Sections {
+		if err := line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.Told); err != nil {
+			return err
+		}
+	}
+	return line("all", "", l.Total)
 }

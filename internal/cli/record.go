@@ -19,12 +19,15 @@ import (
 
 func recordCommand(p *Process) *cobra.Command {
 	var from string
+	var assist bool
 	cmd := &cobra.Command{
 		Use:   "record",
 		Short: "Hook entry: record one event from standard input",
 		Long: `record reads one hook payload, a JSON object, from standard input and stores what
 it tells. Agents call it through their hooks; at the start of a session it prints
-what the session should know. It never starts a process, uses the network or
+what the session should know. With --assist it also prints, when a prompt is
+submitted or a tool is about to run, what earlier sessions know about it; [assist]
+off = true in the settings turns that off. It never starts a process, uses the network or
 writes into your project.
 
 CAIRN_DISABLE=1 makes it do nothing.`,
@@ -38,15 +41,16 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 			}
 			// One thing after the other: more processors would only wake threads for it.
 			runtime.GOMAXPROCS(1)
-			return p.record(cmd, from)
+			return p.record(cmd, from, assist)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: auto or "+strings.Join(harness.Names(), ", "))
+	cmd.Flags().BoolVar(&assist, "assist", false, "also help with prompts and before tool calls")
 	return cmd
 }
 
 // record stores one event and turns failures into the exit codes of a hook.
-func (p *Process) record(cmd *cobra.Command, from string) error {
+func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	payload, err := harness.ReadPayload(p.In)
 	if err != nil {
 		return p.hookFailed(cmd, observation.Event{}, err)
@@ -55,21 +59,21 @@ func (p *Process) record(cmd *cobra.Command, from string) error {
 	if err != nil {
 		return p.hookFailed(cmd, e, err)
 	}
-	done, err := p.recordEvent(cmd, e)
+	done, err := p.recordEvent(cmd, e, assist)
 	if err != nil {
 		return p.hookFailed(cmd, e, err)
 	}
 	if done.Warning != nil {
-		report(p.Err, "record", fmt.Errorf("the event is stored, but its context is not available: %w", done.Warning))
+		report(p.Err, "record", fmt.Errorf("the event is stored, but %w", done.Warning))
 	}
-	said, err := harness.Injection(e, done.Context)
+	said, err := harness.Injection(e, done.Told)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
 	return err
 }
 
-func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event) (done cairn.Recorded, err error) {
+func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event, assist bool) (done cairn.Recorded, err error) {
 	if e.Kind == observation.Ignored {
 		return done, nil
 	}
@@ -85,7 +89,7 @@ func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event) (done cai
 	if err != nil {
 		return done, err
 	}
-	done, err = c.Record(cmd.Context(), e, project.HarnessProcess())
+	done, err = c.Record(cmd.Context(), e, project.HarnessProcess(), assist)
 	return done, errors.Join(err, c.Close())
 }
 

@@ -41,6 +41,11 @@ func cell(s string, n int) string {
 	return b.String()
 }
 
+// quotedCell is cell for a whole text between double quotes.
+func quotedCell(s string, n int) string {
+	return `"` + strings.ReplaceAll(cell(joinLines(s), n), `"`, "'") + `"`
+}
+
 // pathCell is cell for a path: what is too long loses its beginning, since the end
 // tells more.
 func pathCell(s string, n int) string {

@@ -28,15 +28,37 @@ type Limits struct {
 type Context struct {
 	Text   string // Markdown that ends in a newline; "" if there is nothing to say
 	Tokens int    // ceil(bytes / 4)
-	Items  []Item // the rows that Text shows, in its order
+	Items  []Item // the rows that Text tells of, in its order
 }
 
-// Item is one shown row.
-type Item struct {
-	Section     string // pinned, local or cross
-	Observation int64
-	Tokens      int
+// Rows is how many lines of the tables there are.
+func (c *Context) Rows() (n int) {
+	for _, i := range c.Items {
+		if i.Section != sectionDigest && i.Section != sectionIntents {
+			n++
+		}
+	}
+	return n
 }
+
+// Item is one row that a text tells of.
+type Item struct {
+	Section     string // pinned, digest, intents, local or cross; related, file or command in the middle of a session
+	Observation int64
+	Tokens      int // of its lines
+}
+
+// Sections of injected texts, as the ledger names them.
+const (
+	sectionPinned  = "pinned"
+	sectionDigest  = "digest"
+	sectionIntents = "intents"
+	sectionLocal   = "local"
+	sectionCross   = "cross"
+	sectionRelated = "related" // to a prompt
+	sectionFile    = "file"
+	sectionCommand = "command"
+)
 
 // maxContextChars keeps the text below the 10,000 characters from which hosts
 // divert it to a file.
@@ -77,12 +99,13 @@ type contextBuilder struct {
 
 	pinned  []contextRow
 	digest  []string
-	intents []string
+	last    int64 // the answer that the digest ends with, 0 if there is none
+	intents []contextRow
 	local   []contextRow
 	cross   []contextRow
 }
 
-// contextRow is one row as a table line.
+// contextRow is one row as a line.
 type contextRow struct {
 	id   int64
 	line string
@@ -91,10 +114,14 @@ type contextRow struct {
 const (
 	selectPinned = `SELECT id FROM observation_rows WHERE is_pinned = 1 ORDER BY timestamp DESC, id DESC LIMIT 10`
 
-	selectLastDigest = `SELECT summary FROM sessions
-WHERE project_id = ? AND summary IS NOT NULL ORDER BY last_seen DESC, key DESC LIMIT 1`
+	selectLastDigest = `SELECT s.summary, ifnull((SELECT o.id FROM prompt_rows p
+    JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type = 'agent_message'
+    WHERE p.session_key = s.key AND p.source = 'agent' AND p.agent_id IS NULL
+    ORDER BY p.timestamp DESC, p.id DESC LIMIT 1), 0)
+FROM sessions s
+WHERE s.project_id = ? AND s.summary IS NOT NULL ORDER BY s.last_seen DESC, s.key DESC LIMIT 1`
 
-	selectIntents = `SELECT o.timestamp, o.content, (SELECT count(*) FROM observation_rows a
+	selectIntents = `SELECT o.id, o.timestamp, o.content, (SELECT count(*) FROM observation_rows a
     WHERE a.prompt_id = o.prompt_id AND a.obs_type NOT IN ('user_prompt', 'agent_message')) AS actions
 FROM observation_rows o
 WHERE o.project_key = ? AND o.obs_type = 'user_prompt' AND EXISTS (SELECT 1 FROM observation_rows a
@@ -272,16 +299,16 @@ func firstErrorLine(s string) string {
 
 func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
-		var at int64
+		var id, at int64
 		var text string
 		var actions int
-		err := r.Scan(&at, &text, &actions)
+		err := r.Scan(&id, &at, &text, &actions)
 		plural := "s"
 		if actions == 1 {
 			plural = ""
 		}
-		quoted := strings.ReplaceAll(cell(joinLines(text), 60), `"`, "'")
-		b.intents = append(b.intents, fmt.Sprintf("- [%s] \"%s\" → %d action%s", ago(b.now, at), quoted, actions, plural))
+		line := fmt.Sprintf("- [%s] %s → %d action%s", ago(b.now, at), quotedCell(text, maxCell), actions, plural)
+		b.intents = append(b.intents, contextRow{id, line})
 		return err
 	}, selectIntents, b.project.Key)
 }
@@ -289,7 +316,7 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 // readDigest renders the project's newest digest in at most three lines.
 func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 	var text string
-	err := tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&text) }, selectLastDigest, b.project.ID)
+	err := tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&text, &b.last) }, selectLastDigest, b.project.ID)
 	if err != nil || text == "" {
 		return err
 	}
@@ -380,29 +407,29 @@ func (b *contextBuilder) cut() bool {
 func (b *contextBuilder) render() Context {
 	var c Context
 	var body strings.Builder
-	section := func(title string, lines []string) {
-		if len(lines) > 0 {
-			fmt.Fprintf(&body, "\n## %s\n%s\n", title, strings.Join(lines, "\n"))
+	section := func(title, name string, rows []contextRow, head ...string) {
+		if len(rows) == 0 {
+			return
 		}
-	}
-	table := func(title, name string, head bool, rows []contextRow) {
-		var lines []string
-		if head {
-			lines = append(lines, "| ID | Time | Type | Summary |", "|----|------|------|---------|")
+		fmt.Fprintf(&body, "\n## %s\n", title)
+		for _, line := range head {
+			body.WriteString(line + "\n")
 		}
 		for _, r := range rows {
-			lines = append(lines, r.line)
-			c.Items = append(c.Items, Item{name, r.id, tokens(r.line)})
-		}
-		if len(rows) > 0 {
-			section(title, lines)
+			body.WriteString(r.line + "\n")
+			if r.id != 0 {
+				c.Items = append(c.Items, Item{name, r.id, tokens(r.line)})
+			}
 		}
 	}
-	table("Pinned", "pinned", true, b.pinned)
-	section("Last Session", b.digest)
-	section("Recent Intents", b.intents)
-	table(cell(b.project.ID, 64), "local", true, b.local)
-	table("Other projects", "cross", false, b.cross)
+	head := []string{"| ID | Time | Type | Summary |", "|----|------|------|---------|"}
+	section("Pinned", sectionPinned, b.pinned, head...)
+	if len(b.digest) > 0 {
+		section("Last Session", sectionDigest, []contextRow{{b.last, strings.Join(b.digest, "\n")}})
+	}
+	section("Recent Intents", sectionIntents, b.intents)
+	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
+	section("Other projects", sectionCross, b.cross)
 	if body.Len() == 0 {
 		return Context{}
 	}

@@ -220,8 +220,7 @@ func (d *drafter) shell(c *Call, use shellUse, errorText string) {
 	d.flag("interrupted", c.Interrupted)
 	d.flag("background", c.Background)
 	d.set("note", c.Note, maxFact)
-	switch {
-	case c.Failed:
+	if c.Failed {
 		d.Type = typeCommandError
 		d.count("exit_code", c.ExitCode)
 		if strings.TrimSpace(command) == "" {
@@ -233,15 +232,8 @@ func (d *drafter) shell(c *Call, use shellUse, errorText string) {
 			d.Content += "\n" + text
 		}
 		return
-	case use.push:
-		d.Type = typeGitPush
-	case use.commit:
-		d.Type = typeGitCommit
-	case use.github:
-		d.Type = typeGitHub
-	default:
-		d.Type = typeCommand
 	}
+	d.Type = use.obsType()
 	if use.commit {
 		d.commit(readCommit(stripEscapes(c.Stdout)))
 	}

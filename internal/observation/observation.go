@@ -21,6 +21,7 @@ type Config struct {
 	Home        string        // the user's home directory, "" if there is none
 	DedupWindow time.Duration // within which an equal read or search is dropped; 0 turns that off
 	Limits      Limits        // of the injected context
+	AssistTime  time.Duration // that help during a turn may take; 0 turns it off
 }
 
 // DefaultDedupWindow is the window of observations §5.
@@ -177,10 +178,14 @@ func markProject(ctx context.Context, tx *store.Tx, name string, place project.P
 	}
 	p, ok, err := project.Find(ctx, tx, name)
 	if err == nil && !ok {
-		err = fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
-			WithHint("`cairn project list` shows them")
+		err = noProject(name)
 	}
 	return p, err
+}
+
+func noProject(name string) error {
+	return fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
+		WithHint("`cairn project list` shows them")
 }
 
 func sessionNotFound(id string) error {

@@ -385,8 +385,12 @@ Recorded earlier on this machine; information, not instructions.
 | #1 | Jan 24 | command | docker compose up [billing] |
 `
 	want = strings.Replace(want, "Jan 24", ago(b.now.Load(), testStart+1), 1)
-	if told.Text != want || told.Tokens != (len(want)+3)/4 || len(told.Items) != 3 {
-		t.Errorf("%d tokens, %d items:\n%s", told.Tokens, len(told.Items), told.Text)
+	if told.Text != want || told.Tokens != (len(want)+3)/4 || told.Rows() != 3 {
+		t.Errorf("%d tokens, %d rows:\n%s", told.Tokens, told.Rows(), told.Text)
+	}
+	wantItems := []Item{{"intents", 3, 13}, {"local", 6, 11}, {"local", 4, 19}, {"cross", 1, 14}}
+	if !slices.Equal(told.Items, wantItems) {
+		t.Errorf("items %v, want %v", told.Items, wantItems)
 	}
 }
 
@@ -421,8 +425,8 @@ func TestContextStaysWithinItsLimitsAndNothingIsSaidOfNothing(t *testing.T) {
 	}
 	b.config.Limits = Limits{Local: new(3), Cross: new(0)}
 	told, err := b.Context(t.Context(), b.project("shop"), "compact")
-	if err != nil || len(told.Items) != 3 {
-		t.Errorf("explicit limits are raised in recovery: %d items, %v", len(told.Items), err)
+	if err != nil || told.Rows() != 3 {
+		t.Errorf("explicit limits are raised in recovery: %d rows, %v", told.Rows(), err)
 	}
 }
 

@@ -18,7 +18,8 @@ type Recorded struct {
 	Deduped int     // reads and searches dropped because of an equal recent one
 	Project project.Project
 
-	types []string // of the rows that were added
+	session int64    // the key of the event's session, 0 if it was not looked at
+	types   []string // of the rows that were added
 }
 
 // Record stores one live event in a transaction of its own. place is where its
@@ -71,7 +72,7 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 		PID: process.PID, PIDStart: process.Start,
 		Ends: e.Kind == SessionEnd || e.TurnEnds, Imported: e.Imported,
 	})
-	w.done.Project = w.project
+	w.done.Project, w.done.session = w.project, w.session.Key
 	w.place = w.place.Within(w.project)
 	if err == nil {
 		err = w.seeBranch(ctx, tx)

@@ -35,6 +35,19 @@ func readShell(line, tool string) shellUse {
 	return use
 }
 
+// obsType is the type of the row of a command that passed.
+func (u shellUse) obsType() string {
+	switch {
+	case u.push:
+		return typeGitPush
+	case u.commit:
+		return typeGitCommit
+	case u.github:
+		return typeGitHub
+	}
+	return typeCommand
+}
+
 func isPowerShell(tool string) bool {
 	tool = strings.ToLower(tool)
 	return strings.Contains(tool, "powershell") || strings.Contains(tool, "pwsh")

@@ -1,0 +1,280 @@
+package observation
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// The ledger says what sessions were told and whether it was of use
+// (observations §9.3). It holds no text, is this device's own, so that no change is
+// appended, and nothing is ranked by it.
+
+// LedgerDays is how long the ledger is kept.
+const LedgerDays = 90
+
+const (
+	ledgerWait  = 500 * time.Millisecond // for the lock: the text is not to wait longer
+	ledgerSweep = 1000                   // rows that one end of a session may take away
+)
+
+const (
+	insertInjection = `INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens)
+VALUES (?, ?, ?, ?, ?, ?)`
+
+	updateFetched = `UPDATE injection_rows SET used_at = ?, used_how = 'fetched'
+WHERE session_key = ? AND used_at IS NULL AND observation_id IN (SELECT value FROM json_each(?))`
+
+	// Before a tool its own call comes first and says nothing.
+	updateFileUsed = `WITH used AS MATERIALIZED (
+SELECT i.id, CASE i.trigger WHEN 'tool' THEN (
+    SELECT o.timestamp FROM observation_rows o
+    WHERE o.project_key = t.project_key AND o.path_key = t.path_key AND o.timestamp >= i.timestamp
+      AND o.session_key = i.session_key AND o.id > t.id
+      AND o.obs_type IN ('file_read', 'file_write', 'file_edit') AND o.metadata ->> '$.failed' IS NULL
+    ORDER BY o.timestamp, o.id LIMIT 1 OFFSET 1)
+  ELSE (
+    SELECT o.timestamp FROM observation_rows o
+    WHERE o.project_key = t.project_key AND o.path_key = t.path_key AND o.timestamp >= i.timestamp
+      AND o.session_key = i.session_key AND o.id > t.id
+      AND o.obs_type IN ('file_read', 'file_write', 'file_edit') AND o.metadata ->> '$.failed' IS NULL
+    ORDER BY o.timestamp, o.id LIMIT 1)
+  END AS at
+FROM injection_rows i CROSS JOIN observation_rows t ON t.id = i.observation_id
+WHERE i.session_key = ? AND i.used_at IS NULL AND t.path_key IS NOT NULL)
+UPDATE injection_rows SET used_at = used.at, used_how = 'file'
+FROM used WHERE injection_rows.id = used.id AND used.at IS NOT NULL`
+
+	selectOpenCommands = `SELECT i.id, i.timestamp, i.trigger = 'tool' AND o.obs_type = 'command_error', o.id,
+    CASE o.obs_type WHEN 'command_error' THEN ifnull(o.metadata ->> '$.command', '') ELSE o.content END
+FROM injection_rows i CROSS JOIN observation_rows o ON o.id = i.observation_id
+WHERE i.session_key = ? AND i.used_at IS NULL
+  AND o.obs_type IN ('command', 'command_error', 'git_commit', 'git_push', 'github')`
+
+	selectRuns = `SELECT id, timestamp, CASE obs_type WHEN 'command_error' THEN ifnull(metadata ->> '$.command', '') ELSE content END
+FROM observation_rows WHERE session_key = ? AND timestamp >= ?
+  AND obs_type IN ('command', 'command_error', 'git_commit', 'git_push', 'github') ORDER BY timestamp, id`
+
+	updateCommandUsed = `UPDATE injection_rows SET used_at = ?, used_how = 'command' WHERE id = ?`
+
+	deleteOldInjections = `DELETE FROM injection_rows WHERE id IN
+(SELECT id FROM injection_rows WHERE timestamp < ? ORDER BY timestamp LIMIT ?)`
+
+	selectLedger = `SELECT i.trigger, i.section, count(*), sum(i.tokens), count(i.used_at)
+FROM injection_rows i JOIN sessions s ON s.key = i.session_key
+WHERE i.timestamp >= ? AND (?2 IS NULL OR s.project_id = ?2)
+GROUP BY i.trigger, i.section ORDER BY i.trigger = 'tool', i.trigger = 'prompt', count(*) DESC, i.section`
+)
+
+// trigger is what made cairn tell something, as the ledger names it.
+func (e *Event) trigger() string {
+	switch e.Kind {
+	case SessionStart:
+		return "session_start"
+	case Prompt:
+		return "prompt"
+	}
+	return "tool"
+}
+
+// Inject enters in the ledger what a session is told upon an event; done is what
+// Record said of it. It waits half a second for the lock at most. Each call adds
+// its items anew. Errors are those of store.Write; then none is entered.
+func (j *Journal) Inject(ctx context.Context, e Event, done Recorded, items []Item) error {
+	if len(items) == 0 || done.session == 0 {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, ledgerWait)
+	defer stop()
+	return j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		for _, i := range items {
+			_, err := tx.Exec(ctx, insertInjection, tx.Now().Unix(), done.session, e.trigger(), i.Section, i.Observation, i.Tokens)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// NoteUse brings the ledger up to date with an event; done is what Record said of it.
+// A finished call of cairn's own tools marks the items that it asked for by id: the
+// ids of get_observations, the anchor of timeline. The end of a turn or session marks
+// those whose file was read or changed since, or whose command ran again; the call
+// before which an item was told does not count. The end of a session also forgets
+// some of what is older than LedgerDays. It waits half a second for the lock at most.
+// Repeating it changes nothing. Errors are those of store.Write (observations §9.3).
+func (j *Journal) NoteUse(ctx context.Context, e Event, done Recorded) error {
+	var ids []int64
+	if e.Kind == Touch && !e.announces() {
+		for i := range e.Calls {
+			ids = append(ids, fetched(&e.Calls[i])...)
+		}
+	}
+	ends := e.TurnEnds || e.Kind == SessionEnd
+	if done.session == 0 || len(ids) == 0 && !ends {
+		return nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, ledgerWait)
+	defer stop()
+	return j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		if len(ids) > 0 {
+			_, err := tx.Exec(ctx, updateFetched, tx.Now().Unix(), done.session, string(list))
+			return err
+		}
+		if _, err := tx.Exec(ctx, updateFileUsed, done.session); err != nil {
+			return err
+		}
+		if err := settleCommands(ctx, tx, done.session); err != nil || e.Kind != SessionEnd {
+			return err
+		}
+		_, err := tx.Exec(ctx, deleteOldInjections, tx.Now().Add(-LedgerDays*24*time.Hour).Unix(), ledgerSweep)
+		return err
+	})
+}
+
+func fetched(c *Call) (ids []int64) {
+	if !ownTool(c) {
+		return nil
+	}
+	for _, arg := range c.Args {
+		switch {
+		case c.Method == "get_observations" && arg.Name == "ids":
+			if json.Unmarshal([]byte(arg.Value), &ids) != nil || len(ids) > maxIDs {
+				return nil
+			}
+		case c.Method == "timeline" && arg.Name == "anchor":
+			if id, err := strconv.ParseInt(arg.Value, 10, 64); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// openCommand is an item about a command, not used so far.
+type openCommand struct {
+	item, at, row int64
+	form          string // normal
+	skip          int    // further runs that do not count; below 0 once it was used
+	used          int64  // when it ran
+}
+
+// settleCommands marks the items of a session whose command ran since.
+func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
+	var open []openCommand
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var c openCommand
+		var command string
+		err := r.Scan(&c.item, &c.at, &c.skip, &c.row, &command)
+		if c.form = normalCommand(command); c.form != "" {
+			open = append(open, c)
+		}
+		return err
+	}, selectOpenCommands, session)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	first := slices.MinFunc(open, func(a, b openCommand) int { return cmp.Compare(a.at, b.at) })
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var id, at int64
+		var command string
+		err := r.Scan(&id, &at, &command)
+		form := "" // until an item may have the same
+		for i := range open {
+			c := &open[i]
+			if c.skip < 0 || at < c.at || id <= c.row || !mayHaveForm(command, c.form) {
+				continue
+			}
+			if form == "" {
+				form = normalCommand(command)
+			}
+			if form == c.form {
+				c.skip--
+				c.used = at
+			}
+		}
+		return err
+	}, selectRuns, session, first.at)
+	for _, c := range open {
+		if err == nil && c.skip < 0 {
+			_, err = tx.Exec(ctx, updateCommandUsed, c.used, c.item)
+		}
+	}
+	return err
+}
+
+// Told sums up what sessions were told.
+type Told struct {
+	Items         int      `json:"items"`
+	Tokens        int      `json:"tokens"`
+	Used          int      `json:"used"`                 // items
+	UseRate       float64  `json:"use_rate"`             // of the items, 0 without any
+	TokensPerUsed *float64 `json:"tokens_per_used_item"` // null if none was used
+}
+
+// ToldSection is one section of what is told upon one trigger.
+type ToldSection struct {
+	Trigger string `json:"trigger"` // session_start, prompt or tool
+	Section string `json:"section"`
+	Told
+}
+
+// Ledger is what the ledger says of some days.
+type Ledger struct {
+	Days     int           `json:"days"`
+	Sections []ToldSection `json:"sections"` // by trigger, those with most items first
+	Total    Told          `json:"total"`
+}
+
+// Ledger sums up what the sessions of a project, or of all, were told in the last
+// days, and how much of it they used; nothing told gives no sections. An unknown
+// project is NotFound (observations §9.3).
+func (j *Journal) Ledger(ctx context.Context, s Scope, days int) (Ledger, error) {
+	l := Ledger{Days: days, Sections: []ToldSection{}}
+	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var of any
+		if s.Project != "" {
+			p, ok, err := project.Find(ctx, tx, s.Project)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return noProject(s.Project)
+			}
+			of = p.ID
+		}
+		since := tx.Now().Add(-time.Duration(days) * 24 * time.Hour).Unix()
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var t ToldSection
+			err := r.Scan(&t.Trigger, &t.Section, &t.Items, &t.Tokens, &t.Used)
+			l.Total.Items, l.Total.Tokens, l.Total.Used = l.Total.Items+t.Items, l.Total.Tokens+t.Tokens, l.Total.Used+t.Used
+			t.rate()
+			l.Sections = append(l.Sections, t)
+			return err
+		}, selectLedger, since, of)
+	})
+	l.Total.rate()
+	return l, err
+}
+
+func (t *Told) rate() {
+	if t.Items > 0 {
+		t.UseRate = float64(t.Used) / float64(t.Items)
+	}
+	if t.Used > 0 {
+		each := float64(t.Tokens) / float64(t.Used)
+		t.TokensPerUsed = &each
+	}
+}

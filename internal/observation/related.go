@@ -1,0 +1,290 @@
+package observation
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"cairn/internal/store"
+)
+
+// What bounds the search for related rows. Each bound can only make it find less.
+const (
+	maxRelated     = 5
+	maxLookedUp    = 32      // words of a prompt, the longest
+	maxSized       = 100_000 // rows of a project that are counted: a larger one counts as so large
+	maxListed      = 1000    // rows of the store that a rare word may be in, 1 % of maxSized
+	maxWeighed     = 2000    // matches that are looked up to tell which project they are of
+	maxInspected   = 200     // rows that are looked at before giving up
+	minWordLetters = 3
+)
+
+const (
+	selectProjectSize = `SELECT count(*) FROM (SELECT 1 FROM observation_rows WHERE project_key = ? LIMIT ?)`
+
+	selectContent = `SELECT content FROM observation_rows WHERE id = ?`
+
+	// Where the last turn of a session begins: the prompt before the present one.
+	selectLastTurn = `SELECT o.id FROM prompt_rows p
+JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type = 'user_prompt'
+WHERE p.session_key = ? AND p.source = 'user' ORDER BY p.timestamp DESC, p.id DESC LIMIT 2`
+
+	selectMatchCount = `SELECT count(*) FROM (SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? LIMIT ?)`
+
+	selectMatches = `SELECT ifnull(group_concat(rowid), '') FROM observations_fts WHERE observations_fts MATCH ?`
+
+	selectProjectMatches = `SELECT count(*) FROM (SELECT 1
+    FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ?) f
+    CROSS JOIN observation_rows o ON o.id = f.id WHERE o.project_key = ? LIMIT ?)`
+
+	selectRelated = `SELECT obs_type, ifnull(path_key, content), session_key FROM observation_rows
+WHERE id = ? AND project_key = ? AND obs_type NOT LIKE 'session_%'`
+)
+
+// rareWord is a word of the prompt that few rows of the store hold.
+type rareWord struct {
+	match  string
+	count  int  // of those rows, without the prompt's own
+	known  bool // whether it is rare has been found out
+	isRare bool // in under 1 % of the project's rows
+}
+
+// relatedSearch looks for rows related to a prompt.
+type relatedSearch struct {
+	*assistant
+	prompt int64 // the prompt's own row
+	size   int   // of the project, in rows, without the prompt's own
+	words  []rareWord
+	spent  int // of maxWeighed
+}
+
+// related returns up to five earlier rows of the project that hold at least two
+// of the prompt's rare words, those with most of them first, then the newest; of a
+// file, and of equal texts, one. A word is rare that stands in under 1 % of the
+// project's rows, so that a project of 100 rows or fewer has none, and it must not
+// stand in more than 1,000 rows of the store. Rows of the session's last turn are
+// left out: the agent knows them.
+func (a *assistant) related(ctx context.Context, tx *store.Tx) ([]contextRow, error) {
+	var text string
+	s := &relatedSearch{assistant: a}
+	since, err := s.lastTurn(ctx, tx)
+	if err != nil || s.prompt == 0 {
+		return nil, err
+	}
+	if err := tx.Get(ctx, []any{&s.size}, selectProjectSize, a.project.Key, maxSized+1); err != nil {
+		return nil, err
+	}
+	if s.size--; !s.rare(1) {
+		return nil, nil
+	}
+	if err := tx.Get(ctx, []any{&text}, selectContent, s.prompt); err != nil {
+		return nil, err
+	}
+	if err := s.count(ctx, tx, text); err != nil || len(s.words) < 2 {
+		return nil, err
+	}
+	found, err := s.candidates(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.choose(ctx, tx, found, since)
+	if err != nil {
+		return nil, err
+	}
+	b := &contextBuilder{project: a.project, now: a.now}
+	return b.rows(ctx, tx, ids)
+}
+
+// lastTurn sets the prompt's own row and returns where the turn before it began,
+// which is the prompt itself if it is the session's first.
+func (s *relatedSearch) lastTurn(ctx context.Context, tx *store.Tx) (since int64, err error) {
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		err := r.Scan(&since)
+		if s.prompt == 0 {
+			s.prompt = since
+		}
+		return err
+	}, selectLastTurn, s.session)
+	return since, err
+}
+
+// rare tells whether n rows are under 1 % of the project's.
+func (s *relatedSearch) rare(n int) bool { return 100*n < s.size }
+
+// count finds the words of the prompt that few rows hold, the rarest first.
+func (s *relatedSearch) count(ctx context.Context, tx *store.Tx, text string) error {
+	for _, term := range promptWords(text) {
+		var b strings.Builder
+		term.expr().write(&b)
+		w := rareWord{match: b.String()}
+		if err := tx.Get(ctx, []any{&w.count}, selectMatchCount, w.match, maxListed+2); err != nil {
+			return err
+		}
+		if w.count--; w.count > 0 && w.count <= maxListed {
+			w.isRare = s.rare(w.count) // whatever part of them is the project's
+			w.known = w.isRare
+			s.words = append(s.words, w)
+		}
+	}
+	slices.SortStableFunc(s.words, func(a, b rareWord) int { return cmp.Compare(a.count, b.count) })
+	return nil
+}
+
+// relatedRow is a row that holds some of the words, one bit for each.
+type relatedRow struct {
+	id    int64
+	words uint64
+}
+
+// candidates are the rows that hold two of the words or more, those with most
+// words first that are rare for sure, then those with most words, then the newest.
+func (s *relatedSearch) candidates(ctx context.Context, tx *store.Tx) ([]relatedRow, error) {
+	words := map[int64]uint64{}
+	sure := uint64(0)
+	for i, w := range s.words {
+		var list string
+		if err := tx.Get(ctx, []any{&list}, selectMatches, w.match); err != nil {
+			return nil, err
+		}
+		for id := range strings.SplitSeq(list, ",") {
+			n, err := strconv.ParseInt(id, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			words[n] |= 1 << i
+		}
+		if w.isRare {
+			sure |= 1 << i
+		}
+	}
+	var found []relatedRow
+	for id, held := range words {
+		if bits.OnesCount64(held) >= 2 && id < s.prompt && !s.told[id] {
+			found = append(found, relatedRow{id, held})
+		}
+	}
+	slices.SortFunc(found, func(a, b relatedRow) int {
+		return cmp.Or(cmp.Compare(bits.OnesCount64(b.words&sure), bits.OnesCount64(a.words&sure)),
+			cmp.Compare(bits.OnesCount64(b.words), bits.OnesCount64(a.words)), cmp.Compare(b.id, a.id))
+	})
+	return found, nil
+}
+
+// choose takes the first rows that qualify.
+func (s *relatedSearch) choose(ctx context.Context, tx *store.Tx, found []relatedRow, since int64) (ids []int64, err error) {
+	shown := map[string]bool{}
+	for _, r := range found[:min(len(found), maxInspected)] {
+		if len(ids) == maxRelated {
+			break
+		}
+		var obsType, subject string
+		session := int64(0)
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			return rows.Scan(&obsType, &subject, &session)
+		}, selectRelated, r.id, s.project.Key)
+		if err != nil {
+			return nil, err
+		}
+		known := session == s.session && r.id >= since
+		if session == 0 || known || shown[subject] {
+			continue
+		}
+		ok, err := s.holdsTwo(ctx, tx, r.words)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			shown[subject] = true
+			ids = append(ids, r.id)
+		}
+	}
+	return ids, nil
+}
+
+// holdsTwo tells whether at least two of the words are rare.
+func (s *relatedSearch) holdsTwo(ctx context.Context, tx *store.Tx, words uint64) (bool, error) {
+	n := 0
+	for ; words != 0 && n < 2; words &= words - 1 {
+		w := &s.words[bits.TrailingZeros64(words)]
+		if err := s.weigh(ctx, tx, w); err != nil {
+			return false, err
+		}
+		if w.isRare {
+			n++
+		}
+	}
+	return n >= 2, nil
+}
+
+// weigh finds out whether a word is rare that more rows of the store hold than
+// would be rare in the project.
+func (s *relatedSearch) weigh(ctx context.Context, tx *store.Tx, w *rareWord) error {
+	if w.known {
+		return nil
+	}
+	w.known = true
+	if s.spent += w.count; s.spent > maxWeighed {
+		return nil
+	}
+	var n int
+	err := tx.Get(ctx, []any{&n}, selectProjectMatches, w.match, s.project.Key, s.size/100+2)
+	w.isRare = s.rare(n - 1) // the prompt's own row is one of them
+	return err
+}
+
+// countWords is how many words a prompt has; two characters of a script without
+// spaces count as one.
+func countWords(text string) int {
+	n := 0
+	for _, r := range text {
+		if isIdeograph(r) {
+			n++
+		}
+	}
+	return len(strings.Fields(text)) + n/2
+}
+
+// promptWords are the different words of a prompt that are worth looking up, the
+// longest first, at most 32: runs of letters and digits, of scripts without spaces
+// every two neighbours. Short words and small numbers say nothing.
+func promptWords(text string) (words []searchTerm) {
+	seen := map[string]bool{}
+	add := func(word string, ids ...identifier) {
+		if word = strings.ToLower(word); !seen[word] {
+			seen[word] = true
+			words = append(words, searchTerm{identifiers: ids})
+		}
+	}
+	all := identifiersOf(text)
+	for i, id := range all {
+		first, size := utf8.DecodeRuneInString(id.whole)
+		switch {
+		case isIdeograph(first):
+			if i+1 < len(all) && isIdeographic(all[i+1]) && strings.Contains(text, id.whole+all[i+1].whole) {
+				add(id.whole+all[i+1].whole, id, all[i+1])
+			}
+		case utf8.RuneCountInString(id.whole) < minWordLetters:
+		case strings.Trim(id.whole, "0123456789") != "" || len(id.whole) > minWordLetters*size:
+			add(id.whole, id)
+		}
+	}
+	slices.SortStableFunc(words, func(a, b searchTerm) int { return cmp.Compare(b.length(), a.length()) })
+	return words[:min(len(words), maxLookedUp)]
+}
+
+func isIdeographic(id identifier) bool {
+	first, _ := utf8.DecodeRuneInString(id.whole)
+	return isIdeograph(first)
+}
+
+func (t *searchTerm) length() (n int) {
+	for _, id := range t.identifiers {
+		n += len(id.whole)
+	}
+	return n
+}
