@@ -124,8 +124,10 @@ func TestTheStoreHoldsWhatHappenedBeforeTheStartAndItsClockStandsThere(t *testin
 	t.Parallel()
 	long := newAuthor(t, "long", "/home/ann/app", noon(1)).prompt("the long one").edit("/home/ann/app/before.go").
 		wait(4 * time.Hour).edit("/home/ann/app/after.go")
-	short := newAuthor(t, "short", "/home/ann/app", noon(1).Add(2*time.Hour+30*time.Second)).prompt("the short one").edit("/home/ann/app/after.go")
-	r := runOn(t, Options{}, long, short)
+	start := noon(1).Add(2*time.Hour + 30*time.Second)
+	short := newAuthor(t, "short", "/home/ann/app", start).prompt("the short one").edit("/home/ann/app/after.go")
+	same := newAuthor(t, "same", "/home/ann/app", start.Add(-time.Second)).edit("/home/ann/app/same.go") // its result comes at the start
+	r := runOn(t, Options{}, long, short, same)
 	m := r.at(t, "short", atStart)
 	for _, namer := range []string{injectedAtStart, "composite top 20", "composite, files only", "recent edits", "recent touches", "frequency"} {
 		equal(t, namer, m.answer(namer).Named, "before.go")
