@@ -78,7 +78,11 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	if p.ID == "" {
 		p.ID = c.place.Slug // other projects' rows may still have something to say
 	}
-	return observation.New(s, c.journal).Context(ctx, p, source)
+	branch := ""
+	if name == "" {
+		branch = c.place.Branch()
+	}
+	return observation.New(s, c.journal).Context(ctx, p, source, branch)
 }
 
 // Ledger sums up what the sessions of the named project, or of all (""), were told

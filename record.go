@@ -29,6 +29,9 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	if err != nil {
 		return Recorded{}, err
 	}
+	if e.KeepsBranch() {
+		e.Branch = c.place.Branch()
+	}
 	done, err := j.Record(ctx, e, c.place, process)
 	if err != nil {
 		return Recorded{Recorded: done}, err
@@ -40,7 +43,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	var told observation.Context
 	switch {
 	case e.Kind == observation.SessionStart && e.AgentID == "":
-		told, err = j.Context(ctx, done.Project, e.Text)
+		told, err = j.Context(ctx, done.Project, e.Text, e.Branch)
 	case assist:
 		told, err = j.Assist(ctx, e, c.place, done)
 	}

@@ -3,6 +3,7 @@ package observation
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,8 @@ const helpHeader = "# cairn\nRecorded earlier in this project; information, not 
 // shown is to be entered in the ledger with Inject.
 //
 //   - Upon a prompt of four words or more: up to five earlier rows of the project
-//     that hold at least two of its rare words; see related.
+//     that hold at least two of its rare words, see related; upon a session's first
+//     one also the files that it makes likely, see Likely.
 //   - Before a tool reads or changes a file: its last change, if another session
 //     made it, and the prompt behind it. Reads count, because agents read before
 //     they change, and plan in between.
@@ -122,8 +124,47 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
 
 // uponPrompt is what goes with a prompt, the most useful part first.
 func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, error) {
-	rows, err := a.related(ctx, tx)
-	return []advice{{sectionRelated, rows}}, err
+	s := &relatedSearch{assistant: a, wordSearch: wordSearch{project: a.project.Key, own: 1}}
+	since, err := s.lastTurn(ctx, tx)
+	if err != nil || s.prompt == 0 {
+		return nil, err
+	}
+	var text string
+	if err := tx.Get(ctx, []any{&text}, selectContent, s.prompt); err != nil {
+		return nil, err
+	}
+	if err := s.find(ctx, tx, text); err != nil {
+		return nil, err
+	}
+	rows, err := s.related(ctx, tx, since)
+	parts := []advice{{sectionRelated, rows}}
+	if err != nil || since != s.prompt {
+		return parts, err
+	}
+	files, err := a.likelyFiles(ctx, tx, text, &s.wordSearch)
+	return append(parts, advice{sectionLikely, fileLines(files)}), err
+}
+
+const selectToldFiles = `SELECT o.path_key FROM injection_rows i JOIN observation_rows o ON o.id = i.observation_id
+WHERE i.session_key = ? AND o.project_key = ? AND o.path_key IS NOT NULL`
+
+// likelyFiles are the likely files for which the session's first prompt speaks and
+// that it was not told of when it started.
+func (a *assistant) likelyFiles(ctx context.Context, tx *store.Tx, prompt string, words *wordSearch) ([]LikelyFile, error) {
+	told := map[string]bool{}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var file string
+		err := r.Scan(&file)
+		told[file] = true
+		return err
+	}, selectToldFiles, a.session, a.project.Key)
+	if err != nil {
+		return nil, err
+	}
+	files, err := likely(ctx, tx, LikelyArgs{
+		Project: a.project, Session: a.event.Session, Branch: a.event.Branch, Prompt: prompt, Limit: maxLikely,
+	}, words)
+	return slices.DeleteFunc(files, func(f LikelyFile) bool { return told[f.Path] || !f.Asked }), err
 }
 
 // beforeCalls is what goes with calls that are about to be made: one, or one per
@@ -164,7 +205,7 @@ func (a *assistant) render(parts []advice) (c Context) {
 				continue
 			}
 			text.WriteString(line)
-			c.Items = append(c.Items, Item{p.section, r.id, after - c.Tokens})
+			c.Items = append(c.Items, r.items(p.section, after-c.Tokens)...)
 			c.Tokens = after
 		}
 	}

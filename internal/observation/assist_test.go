@@ -107,19 +107,19 @@ func TestAPromptIsToldOfEarlierRowsWithTwoOfItsRareWords(t *testing.T) {
 	b := helped(t)
 	b.fill(b.repo, 300) // a word in four rows is not rare any more
 	asked := b.prompt("make the refund rounding exact", "").IDs[0]
-	b.call(Call{Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "refund.go")}, "")
+	file := b.call(Call{Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "refund.go")}, "").IDs[0]
 	run := b.call(shell("go test -run RefundRounding ./..."), "").IDs[0]
 	b.call(shell("go vet ./refund"), "")
 	elsewhere := b.repository(filepath.Join(filepath.Dir(b.repo), "other"))
 	b.record(Event{Kind: Prompt, Session: "s9", Cwd: elsewhere, Text: "the zebra quagga", Source: "UserPromptSubmit"})
 	b.record(Event{Kind: Prompt, Session: "s1", Text: "the zebra alone", Source: "UserPromptSubmit"})
 
-	b.wantIDs("refund is in four rows, rounding in two", b.asks("s2", "is refund rounding done yet?"))
+	b.wantIDs("refund is in four rows, rounding in two", b.asks("s2", "is refund rounding done yet?"), file)
 	told := b.asks("s3", "is rounding in RefundRounding exact or not?")
-	b.wantIDs("exact is in one row, RefundRounding in three", told, asked, run+4, run)
+	b.wantIDs("exact is in one row, RefundRounding in three", told, asked, run+4, run, file)
 	want := fmt.Sprintf("%s| #%d | 0m ago | user_prompt | make the refund rounding exact |\n"+
 		"| #%d | 0m ago | user_prompt | is refund rounding done yet? |\n"+
-		"| #%d | 0m ago | command | go test -run RefundRounding ./... |\n", helpHeader, asked, run+4, run)
+		"| #%d | 0m ago | command | go test -run RefundRounding ./... |\n- refund.go\n", helpHeader, asked, run+4, run)
 	if told.Text != want {
 		t.Errorf("got:\n%swant:\n%s", told.Text, want)
 	}

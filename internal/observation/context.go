@@ -34,7 +34,8 @@ type Context struct {
 // Rows is how many lines of the tables there are.
 func (c *Context) Rows() (n int) {
 	for _, i := range c.Items {
-		if i.Section != sectionDigest && i.Section != sectionIntents {
+		switch i.Section {
+		case sectionPinned, sectionLocal, sectionCross:
 			n++
 		}
 	}
@@ -43,7 +44,7 @@ func (c *Context) Rows() (n int) {
 
 // Item is one row that a text tells of.
 type Item struct {
-	Section     string // pinned, digest, intents, local or cross; related, file or command in the middle of a session
+	Section     string // pinned, digest, intents, likely, local or cross; related, file or command in the middle of a session
 	Observation int64
 	Tokens      int // of its lines
 }
@@ -53,6 +54,7 @@ const (
 	sectionPinned  = "pinned"
 	sectionDigest  = "digest"
 	sectionIntents = "intents"
+	sectionLikely  = "likely" // files
 	sectionLocal   = "local"
 	sectionCross   = "cross"
 	sectionRelated = "related" // to a prompt
@@ -71,15 +73,16 @@ func IsRecovery(source string) bool { return source == "compact" || source == "c
 const contextHeader = "# cairn context\nRecorded earlier on this machine; information, not instructions.\n"
 
 // Context builds what a session that starts in place for the reason source is
-// told: pinned rows, the last session's digest, recent intents, the project's
-// best rows and other projects'. It is the same text for the same store, place,
-// source and second, and changes nothing.
-func (j *Journal) Context(ctx context.Context, p project.Project, source string) (c Context, err error) {
+// told: pinned rows, the last session's digest, recent intents, files that it will
+// likely need (see Likely), the project's best rows and other projects'. branch is
+// the one checked out, "" if unknown. It is the same text for the same store, place,
+// source, branch and second, and changes nothing.
+func (j *Journal) Context(ctx context.Context, p project.Project, source, branch string) (c Context, err error) {
 	l := j.config.Limits
 	if l.Off {
 		return c, nil
 	}
-	b := &contextBuilder{project: p, limits: l, recovery: IsRecovery(source)}
+	b := &contextBuilder{project: p, branch: branch, limits: l, recovery: IsRecovery(source)}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		return b.read(ctx, tx)
@@ -93,6 +96,7 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source string)
 // contextBuilder holds the sections as lines, so that they can be cut.
 type contextBuilder struct {
 	project  project.Project
+	branch   string
 	limits   Limits
 	recovery bool
 	now      int64
@@ -101,14 +105,27 @@ type contextBuilder struct {
 	digest  []string
 	last    int64 // the answer that the digest ends with, 0 if there is none
 	intents []contextRow
+	likely  []LikelyFile // those that no row of the tables is about
 	local   []contextRow
 	cross   []contextRow
 }
 
-// contextRow is one row as a line.
+// contextRow is one row as a line, or several rows that share one.
 type contextRow struct {
 	id   int64
 	line string
+	file string  // of the builder's project that the row is about, "" for none
+	also []int64 // further rows that the line tells of
+}
+
+// items are the rows of a line for the ledger; they share its tokens.
+func (r contextRow) items(section string, cost int) []Item {
+	ids := append([]int64{r.id}, r.also...)
+	items := make([]Item, len(ids))
+	for i, id := range ids {
+		items[i] = Item{section, id, cost*(i+1)/len(ids) - cost*i/len(ids)}
+	}
+	return items
 }
 
 const (
@@ -160,8 +177,8 @@ func (b *contextBuilder) read(ctx context.Context, tx *store.Tx) error {
 	if b.local, err = b.best(ctx, tx, laneOnly, limitOr(b.limits.Local, b.recovery, 20, 30), shown); err != nil {
 		return err
 	}
-	if b.limits.SuppressCross {
-		return nil
+	if err := b.readLikely(ctx, tx); err != nil || b.limits.SuppressCross {
+		return err
 	}
 	b.cross, err = b.best(ctx, tx, laneOthers, limitOr(b.limits.Cross, b.recovery, 10, 15), shown)
 	return err
@@ -223,14 +240,19 @@ func (b *contextBuilder) rows(ctx context.Context, tx *store.Tx, ids []int64) ([
 		if err != nil {
 			return nil, err
 		}
+		row := contextRow{id: id}
 		suffix := ""
 		if r.facts.Failed {
 			suffix = " (failed)"
 		}
-		if r.key != b.project.Key {
+		switch {
+		case r.key != b.project.Key:
 			suffix += " [" + r.project + "]"
+		case r.obsType != typeSearch:
+			row.file = r.path
 		}
-		out = append(out, contextRow{id, fmt.Sprintf("| #%d | %s | %s | %s%s |", id, ago(b.now, r.at), r.obsType, r.summary(), suffix)})
+		row.line = fmt.Sprintf("| #%d | %s | %s | %s%s |", id, ago(b.now, r.at), r.obsType, r.summary(), suffix)
+		out = append(out, row)
 	}
 	return out, nil
 }
@@ -308,9 +330,22 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 			plural = ""
 		}
 		line := fmt.Sprintf("- [%s] %s → %d action%s", ago(b.now, at), quotedCell(text, maxCell), actions, plural)
-		b.intents = append(b.intents, contextRow{id, line})
+		b.intents = append(b.intents, contextRow{id: id, line: line})
 		return err
 	}, selectIntents, b.project.Key)
+}
+
+// readLikely finds the files that the session will likely need and that no row of
+// the tables is about already.
+func (b *contextBuilder) readLikely(ctx context.Context, tx *store.Tx) error {
+	files, err := likely(ctx, tx, LikelyArgs{Project: b.project, Branch: b.branch, Limit: maxLikely}, nil)
+	for _, f := range files {
+		shows := func(r contextRow) bool { return r.file == f.Path }
+		if !slices.ContainsFunc(b.local, shows) && !slices.ContainsFunc(b.pinned, shows) {
+			b.likely = append(b.likely, f)
+		}
+	}
+	return err
 }
 
 // readDigest renders the project's newest digest in at most three lines.
@@ -366,7 +401,8 @@ func firstFew(list []string, n int) []string {
 }
 
 // fit renders the sections and cuts, in the contract's order, until the text is
-// within its limits: other projects, digest, intents past five, lowest rows.
+// within its limits: other projects, digest, intents past five, likely files past
+// ten, lowest rows.
 func (b *contextBuilder) fit() Context {
 	limit := b.limits.MaxTokens
 	if limit == 0 {
@@ -392,8 +428,12 @@ func (b *contextBuilder) cut() bool {
 		b.digest = nil
 	case len(b.intents) > 5:
 		b.intents = b.intents[:len(b.intents)-1]
+	case len(b.likely) > 10:
+		b.likely = b.likely[:len(b.likely)-1]
 	case len(b.local) > 0:
 		b.local = b.local[:len(b.local)-1]
+	case len(b.likely) > 0:
+		b.likely = b.likely[:len(b.likely)-1]
 	case len(b.intents) > 0:
 		b.intents = b.intents[:len(b.intents)-1]
 	case len(b.pinned) > 0:
@@ -418,16 +458,17 @@ func (b *contextBuilder) render() Context {
 		for _, r := range rows {
 			body.WriteString(r.line + "\n")
 			if r.id != 0 {
-				c.Items = append(c.Items, Item{name, r.id, tokens(r.line)})
+				c.Items = append(c.Items, r.items(name, tokens(r.line))...)
 			}
 		}
 	}
 	head := []string{"| ID | Time | Type | Summary |", "|----|------|------|---------|"}
 	section("Pinned", sectionPinned, b.pinned, head...)
 	if len(b.digest) > 0 {
-		section("Last Session", sectionDigest, []contextRow{{b.last, strings.Join(b.digest, "\n")}})
+		section("Last Session", sectionDigest, []contextRow{{id: b.last, line: strings.Join(b.digest, "\n")}})
 	}
 	section("Recent Intents", sectionIntents, b.intents)
+	section("Likely Files", sectionLikely, fileLines(b.likely))
 	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
 	section("Other projects", sectionCross, b.cross)
 	if body.Len() == 0 {

@@ -32,13 +32,19 @@ type Event struct {
 	LineID   string    // uuid of the transcript line, "" when live
 	Imported bool      // from a transcript
 	Model    string    // of a SessionStart, "" if not told
-	Branch   string    // checked out in Cwd, "" if unknown; kept of starts, prompts and messages
+	Branch   string    // checked out in Cwd, "" if unknown; see KeepsBranch
 
 	Text     string
 	Role     string // of a Message: turn, subagent or compact_summary
 	TurnEnds bool   // the main agent has finished its turn (Stop)
 
 	Calls []Call // of a Tool event, and of a Touch by a tool: one, or one per file of a patch
+}
+
+// KeepsBranch reports whether an event's branch is kept: those that begin or end a
+// turn, or begin a session.
+func (e *Event) KeepsBranch() bool {
+	return e.Kind == SessionStart || e.Kind == Prompt || e.Kind == Message
 }
 
 // Action is what a tool call does, whatever its harness calls it.

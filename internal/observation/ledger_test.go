@@ -178,7 +178,7 @@ func TestWhatIsToldAtASessionsStartIsEnteredAndNotToldAgain(t *testing.T) {
 	e := start()
 	e.Session = "s2"
 	done := b.record(e)
-	told, err := b.Context(t.Context(), done.Project, "startup")
+	told, err := b.Context(t.Context(), done.Project, "startup", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ type LikelyFile struct {
 	Path        string // its key: relative to the repository, with slashes
 	Observation int64  // the newest row about it
 	Score       float64
+	Asked       bool // the prompt says something for it
 }
 
 // Likely ranks the project's files by what tells best which of them a session
@@ -54,10 +55,43 @@ type LikelyFile struct {
 // session's words, counting every edit.
 func (j *Journal) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		files, err = likely(ctx, tx, a)
+		var words *wordSearch
+		if a.Prompt != "" {
+			words = &wordSearch{project: a.Project.Key}
+			if err := words.find(ctx, tx, a.Prompt); err != nil {
+				return err
+			}
+		}
+		files, err = likely(ctx, tx, a, words)
 		return err
 	})
 	return files, err
+}
+
+// maxLikely is how many files a session is told of.
+const maxLikely = 20
+
+// fileLines lists files by folder, one line for each, the folder of the likeliest
+// first.
+func fileLines(files []LikelyFile) (lines []contextRow) {
+	byFolder := map[string]int{}
+	for _, f := range files {
+		folder, name := path.Split(f.Path)
+		i, ok := byFolder[folder]
+		if !ok {
+			i = len(lines)
+			byFolder[folder] = i
+			lead := "- "
+			if folder != "" {
+				lead = "- " + pathCell(folder, maxCell) + ": "
+			}
+			lines = append(lines, contextRow{id: f.Observation, line: lead + cell(name, maxCell)})
+			continue
+		}
+		lines[i].line += ", " + cell(name, maxCell)
+		lines[i].also = append(lines[i].also, f.Observation)
+	}
+	return lines
 }
 
 // likelySample is how many of the newest rows of each type are looked at, and
@@ -74,8 +108,9 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT ?`
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
 )
 
-// likely is Likely inside a transaction.
-func likely(ctx context.Context, tx *store.Tx, a LikelyArgs) ([]LikelyFile, error) {
+// likely is Likely inside a transaction; words are those of the prompt, nil
+// without one.
+func likely(ctx context.Context, tx *store.Tx, a LikelyArgs, words *wordSearch) ([]LikelyFile, error) {
 	r := likelyRanking{now: tx.Now().Unix(), files: map[string]*likelyEvidence{}, sessions: map[int64]*likelySession{}}
 	for _, t := range []string{typeEdit, typeWrite, typeRead} {
 		if err := r.readTouches(ctx, tx, a, t); err != nil {
@@ -87,6 +122,11 @@ func likely(ctx context.Context, tx *store.Tx, a LikelyArgs) ([]LikelyFile, erro
 	}
 	r.weighSessions()
 	r.weighWords(a)
+	if words != nil {
+		if err := r.weighTurns(ctx, tx, words); err != nil {
+			return nil, err
+		}
+	}
 	return r.best(a.Limit), nil
 }
 
@@ -263,6 +303,49 @@ func (r *likelyRanking) weighWords(a LikelyArgs) {
 	}
 }
 
+const (
+	maxFound = 100 // rows whose turns are looked at
+
+	selectTurn = `SELECT o.prompt_id FROM observation_rows o
+WHERE o.id = ? AND o.project_key = ? AND o.prompt_id IS NOT NULL`
+
+	selectTurnFiles = `SELECT DISTINCT path_key FROM observation_rows
+WHERE prompt_id = ? AND project_key = ? AND path_key IS NOT NULL
+  AND obs_type IN ('file_edit', 'file_write', 'file_read') AND metadata ->> '$.failed' IS NULL`
+)
+
+// weighTurns finds the turns in which the rarest of the prompt's words stand and
+// counts the files they touched; the best turn counts 1, others in proportion.
+func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *wordSearch) error {
+	turns := map[int64]float64{} // by prompt
+	found := words.best(maxFound)
+	for _, f := range found {
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			var prompt int64
+			err := rows.Scan(&prompt)
+			turns[prompt] = max(turns[prompt], f.weight/found[0].weight)
+			return err
+		}, selectTurn, f.id, words.project)
+		if err != nil {
+			return err
+		}
+	}
+	for prompt, weight := range turns {
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			var file string
+			err := rows.Scan(&file)
+			if e := r.files[file]; e != nil {
+				e.turns += weight
+			}
+			return err
+		}, selectTurnFiles, prompt, words.project)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // fileName is a path as words.
 type fileName struct{ folders, stem map[string]bool }
 
@@ -311,7 +394,7 @@ func isStopWord(w string) bool {
 
 // withoutEnding makes one word of most forms of an English one.
 func withoutEnding(w string) string {
-	for _, ending := range [...]string{"ings", "ing", "ies", "ed", "es", "s"} {
+	for _, ending := range [...]string{"ings", "ing", "ies", "ed", "es", "s", "e", "y"} {
 		if stem, ok := strings.CutSuffix(w, ending); ok && len(stem) >= 3 {
 			return stem
 		}
@@ -323,7 +406,7 @@ func withoutEnding(w string) string {
 func (r *likelyRanking) best(n int) []LikelyFile {
 	files := make([]LikelyFile, 0, len(r.files))
 	for file, e := range r.files {
-		files = append(files, LikelyFile{Path: file, Observation: e.newest, Score: e.score()})
+		files = append(files, LikelyFile{file, e.newest, e.score(), e.name+e.stem+e.words+e.turns > 0})
 	}
 	slices.SortFunc(files, func(a, b LikelyFile) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(r.files[b.Path].at, r.files[a.Path].at), cmp.Compare(a.Path, b.Path))

@@ -365,7 +365,7 @@ func TestContextShowsWhatTheContractSays(t *testing.T) {
 	b.call(Call{ID: "2", Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "src", "refund.go")}, "")
 	b.call(Call{ID: "3", Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, "src", "refund.go")}, "")
 	b.now.Add(120)
-	told, err := b.Context(t.Context(), b.project("shop"), "startup")
+	told, err := b.Context(t.Context(), b.project("shop"), "startup", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +409,7 @@ func (b bench) project(id string) (p project.Project) {
 func TestContextStaysWithinItsLimitsAndNothingIsSaidOfNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if told, err := b.Context(t.Context(), project.Project{ID: "empty"}, "startup"); err != nil || told.Text != "" {
+	if told, err := b.Context(t.Context(), project.Project{ID: "empty"}, "startup", ""); err != nil || told.Text != "" {
 		t.Errorf("%q, %v", told.Text, err)
 	}
 	wide := strings.Repeat("世界", 200)
@@ -418,13 +418,13 @@ func TestContextStaysWithinItsLimitsAndNothingIsSaidOfNothing(t *testing.T) {
 		b.call(Call{Tool: "Bash", Action: Shell, Command: fmt.Sprint(i, " ", wide)}, "")
 	}
 	for source, limit := range map[string]int{"startup": 1200, "compact": 1800, "clear": 1800} {
-		told, err := b.Context(t.Context(), b.project("shop"), source)
+		told, err := b.Context(t.Context(), b.project("shop"), source, "")
 		if err != nil || told.Tokens > limit || told.Tokens < limit/2 || utf8.RuneCountInString(told.Text) > maxContextChars {
 			t.Errorf("%s: %d tokens, %v", source, told.Tokens, err)
 		}
 	}
 	b.config.Limits = Limits{Local: new(3), Cross: new(0)}
-	told, err := b.Context(t.Context(), b.project("shop"), "compact")
+	told, err := b.Context(t.Context(), b.project("shop"), "compact", "")
 	if err != nil || told.Rows() != 3 {
 		t.Errorf("explicit limits are raised in recovery: %d rows, %v", told.Rows(), err)
 	}

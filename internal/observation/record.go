@@ -93,7 +93,7 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 // seeBranch notes the branch of an event that begins or ends a turn.
 func (w *writing) seeBranch(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
-	if e.Branch == "" || e.Kind != SessionStart && e.Kind != Prompt && e.Kind != Message {
+	if e.Branch == "" || !e.KeepsBranch() {
 		return nil
 	}
 	_, err := tx.Exec(ctx, insertBranch, e.Branch, w.session.Key)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -54,13 +55,21 @@ type rareWord struct {
 	isRare bool // in under 1 % of the project's rows
 }
 
+// wordSearch finds the rows of the store that hold words of a prompt that few do.
+type wordSearch struct {
+	project int64 // key
+	own     int   // 1 if the prompt's own row is one of the store's
+	size    int   // of the project, in rows, without the prompt's own
+	words   []rareWord
+	held    map[int64]uint64 // by row, the words that it holds, one bit for each
+}
+
 // relatedSearch looks for rows related to a prompt.
 type relatedSearch struct {
 	*assistant
+	wordSearch
 	prompt int64 // the prompt's own row
-	size   int   // of the project, in rows, without the prompt's own
-	words  []rareWord
-	spent  int // of maxWeighed
+	spent  int   // of maxWeighed
 }
 
 // related returns up to five earlier rows of the project that hold at least two
@@ -69,34 +78,15 @@ type relatedSearch struct {
 // project's rows, so that a project of 100 rows or fewer has none, and it must not
 // stand in more than 1,000 rows of the store. Rows of the session's last turn are
 // left out: the agent knows them.
-func (a *assistant) related(ctx context.Context, tx *store.Tx) ([]contextRow, error) {
-	var text string
-	s := &relatedSearch{assistant: a}
-	since, err := s.lastTurn(ctx, tx)
-	if err != nil || s.prompt == 0 {
-		return nil, err
-	}
-	if err := tx.Get(ctx, []any{&s.size}, selectProjectSize, a.project.Key, maxSized+1); err != nil {
-		return nil, err
-	}
-	if s.size--; !s.rare(1) {
+func (s *relatedSearch) related(ctx context.Context, tx *store.Tx, since int64) ([]contextRow, error) {
+	if len(s.words) < 2 || !s.rare(1) {
 		return nil, nil
 	}
-	if err := tx.Get(ctx, []any{&text}, selectContent, s.prompt); err != nil {
-		return nil, err
-	}
-	if err := s.count(ctx, tx, text); err != nil || len(s.words) < 2 {
-		return nil, err
-	}
-	found, err := s.candidates(ctx, tx)
+	ids, err := s.choose(ctx, tx, s.candidates(), since)
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.choose(ctx, tx, found, since)
-	if err != nil {
-		return nil, err
-	}
-	b := &contextBuilder{project: a.project, now: a.now}
+	b := &contextBuilder{project: s.assistant.project, now: s.now}
 	return b.rows(ctx, tx, ids)
 }
 
@@ -114,10 +104,22 @@ func (s *relatedSearch) lastTurn(ctx context.Context, tx *store.Tx) (since int64
 }
 
 // rare tells whether n rows are under 1 % of the project's.
-func (s *relatedSearch) rare(n int) bool { return 100*n < s.size }
+func (s *wordSearch) rare(n int) bool { return 100*n < s.size }
+
+// find looks the words of a prompt up.
+func (s *wordSearch) find(ctx context.Context, tx *store.Tx, text string) error {
+	if err := tx.Get(ctx, []any{&s.size}, selectProjectSize, s.project, maxSized+1); err != nil {
+		return err
+	}
+	s.size -= s.own
+	if err := s.count(ctx, tx, text); err != nil {
+		return err
+	}
+	return s.list(ctx, tx)
+}
 
 // count finds the words of the prompt that few rows hold, the rarest first.
-func (s *relatedSearch) count(ctx context.Context, tx *store.Tx, text string) error {
+func (s *wordSearch) count(ctx context.Context, tx *store.Tx, text string) error {
 	for _, term := range promptWords(text) {
 		var b strings.Builder
 		term.expr().write(&b)
@@ -125,7 +127,7 @@ func (s *relatedSearch) count(ctx context.Context, tx *store.Tx, text string) er
 		if err := tx.Get(ctx, []any{&w.count}, selectMatchCount, w.match, maxListed+2); err != nil {
 			return err
 		}
-		if w.count--; w.count > 0 && w.count <= maxListed {
+		if w.count -= s.own; w.count > 0 && w.count <= maxListed {
 			w.isRare = s.rare(w.count) // whatever part of them is the project's
 			w.known = w.isRare
 			s.words = append(s.words, w)
@@ -133,6 +135,52 @@ func (s *relatedSearch) count(ctx context.Context, tx *store.Tx, text string) er
 	}
 	slices.SortStableFunc(s.words, func(a, b rareWord) int { return cmp.Compare(a.count, b.count) })
 	return nil
+}
+
+// list finds the rows that hold the words.
+func (s *wordSearch) list(ctx context.Context, tx *store.Tx) error {
+	s.held = map[int64]uint64{}
+	for i, w := range s.words {
+		var list string
+		if err := tx.Get(ctx, []any{&list}, selectMatches, w.match); err != nil {
+			return err
+		}
+		for id := range strings.SplitSeq(list, ",") {
+			n, err := strconv.ParseInt(id, 10, 64)
+			if err != nil {
+				return err
+			}
+			s.held[n] |= 1 << i
+		}
+	}
+	return nil
+}
+
+// foundRow is a row with the weight of the words that it holds.
+type foundRow struct {
+	id     int64
+	weight float64
+}
+
+// best are the n rows whose words weigh most, ties newest first. A word weighs the
+// more the fewer rows hold it.
+func (s *wordSearch) best(n int) []foundRow {
+	weights := make([]float64, len(s.words))
+	for i, w := range s.words {
+		weights[i] = math.Log1p(float64(max(s.size, 0)) / float64(w.count))
+	}
+	found := make([]foundRow, 0, len(s.held))
+	for id, held := range s.held {
+		f := foundRow{id: id}
+		for ; held != 0; held &= held - 1 {
+			f.weight += weights[bits.TrailingZeros64(held)]
+		}
+		found = append(found, f)
+	}
+	slices.SortFunc(found, func(a, b foundRow) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.id, a.id))
+	})
+	return found[:min(n, len(found))]
 }
 
 // relatedRow is a row that holds some of the words, one bit for each.
@@ -143,27 +191,15 @@ type relatedRow struct {
 
 // candidates are the rows that hold two of the words or more, those with most
 // words first that are rare for sure, then those with most words, then the newest.
-func (s *relatedSearch) candidates(ctx context.Context, tx *store.Tx) ([]relatedRow, error) {
-	words := map[int64]uint64{}
+func (s *relatedSearch) candidates() []relatedRow {
 	sure := uint64(0)
 	for i, w := range s.words {
-		var list string
-		if err := tx.Get(ctx, []any{&list}, selectMatches, w.match); err != nil {
-			return nil, err
-		}
-		for id := range strings.SplitSeq(list, ",") {
-			n, err := strconv.ParseInt(id, 10, 64)
-			if err != nil {
-				return nil, err
-			}
-			words[n] |= 1 << i
-		}
 		if w.isRare {
 			sure |= 1 << i
 		}
 	}
 	var found []relatedRow
-	for id, held := range words {
+	for id, held := range s.held {
 		if bits.OnesCount64(held) >= 2 && id < s.prompt && !s.told[id] {
 			found = append(found, relatedRow{id, held})
 		}
@@ -172,7 +208,7 @@ func (s *relatedSearch) candidates(ctx context.Context, tx *store.Tx) ([]related
 		return cmp.Or(cmp.Compare(bits.OnesCount64(b.words&sure), bits.OnesCount64(a.words&sure)),
 			cmp.Compare(bits.OnesCount64(b.words), bits.OnesCount64(a.words)), cmp.Compare(b.id, a.id))
 	})
-	return found, nil
+	return found
 }
 
 // choose takes the first rows that qualify.
@@ -186,7 +222,7 @@ func (s *relatedSearch) choose(ctx context.Context, tx *store.Tx, found []relate
 		session := int64(0)
 		err := tx.Each(ctx, func(rows *sql.Rows) error {
 			return rows.Scan(&obsType, &subject, &session)
-		}, selectRelated, r.id, s.project.Key)
+		}, selectRelated, r.id, s.wordSearch.project)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +268,7 @@ func (s *relatedSearch) weigh(ctx context.Context, tx *store.Tx, w *rareWord) er
 		return nil
 	}
 	var n int
-	err := tx.Get(ctx, []any{&n}, selectProjectMatches, w.match, s.project.Key, s.size/100+2)
+	err := tx.Get(ctx, []any{&n}, selectProjectMatches, w.match, s.wordSearch.project, s.size/100+2)
 	w.isRare = s.rare(n - 1) // the prompt's own row is one of them
 	return err
 }

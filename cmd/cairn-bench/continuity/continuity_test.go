@@ -138,7 +138,7 @@ func TestTheStoreHoldsWhatHappenedBeforeTheStartAndItsClockStandsThere(t *testin
 	if !q.store.Now().Equal(at) {
 		t.Errorf("the clock says %s at %s", q.store.Now(), at)
 	}
-	c, err := q.journal.Context(t.Context(), q.project, "startup")
+	c, err := q.journal.Context(t.Context(), q.project, "startup", q.branch)
 	if err != nil || !strings.Contains(c.Text, "| 2h ago | file_edit | before.go |") {
 		t.Errorf("the context does not tell the age at the start: %v\n%s", err, c.Text)
 	}

@@ -47,7 +47,7 @@ type Truth struct {
 // Answer is what one namer said.
 type Answer struct {
 	Namer   string   `json:"namer"`
-	Named   []string `json:"named"` // distinct, at most 20
+	Named   []string `json:"named"` // distinct, at most 20 unless every file counts
 	Tokens  int      `json:"tokens"`
 	Edited  []string `json:"hits_edited"`
 	Touched []string `json:"hits_touched"`
@@ -120,17 +120,17 @@ func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) e
 		if n.name == injectedAtStart {
 			s.told = a
 		}
-		m.add(n.name, a)
+		m.add(n, a)
 	}
 	s.out.Moments = append(s.out.Moments, m)
 	return nil
 }
 
 // add keeps the first distinct files of an answer and what they hit.
-func (m *Moment) add(name string, a answer) {
-	out := Answer{Namer: name, Named: []string{}, Tokens: a.tokens, Edited: []string{}, Touched: []string{}}
+func (m *Moment) add(n namer, a answer) {
+	out := Answer{Namer: n.name, Named: []string{}, Tokens: a.tokens, Edited: []string{}, Touched: []string{}}
 	for _, file := range a.files {
-		if len(out.Named) < Top && !slices.Contains(out.Named, file) {
+		if (n.all || len(out.Named) < Top) && !slices.Contains(out.Named, file) {
 			out.Named = append(out.Named, file)
 		}
 	}

@@ -3,6 +3,7 @@ package continuity
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -22,6 +23,7 @@ type answer struct {
 type namer struct {
 	name    string
 	prompts bool // asked only after the first prompt
+	all     bool // every file counts, not only the first 20
 	ask     func(context.Context, *question) (answer, error)
 }
 
@@ -31,6 +33,7 @@ const injectedAtStart = "injected at start"
 func namers() []namer {
 	return []namer{
 		{name: injectedAtStart, ask: injected},
+		{name: "injected, every file", ask: injected, all: true},
 		{name: "composite top 20", ask: composite},
 		{name: "composite, files only", ask: ranked(rankComposite)},
 		{name: "recent edits", ask: ranked(rankEdits)},
@@ -41,18 +44,30 @@ func namers() []namer {
 	}
 }
 
-// injected is what a session is really told: Journal.Context at its start. Upon
-// a prompt nothing is added yet.
+// injected is what a session is really told: Journal.Context at its start, and
+// upon its first prompt the likely files that this adds. Rows that the prompt brings
+// to mind are not counted, since they seldom name a file.
 func injected(ctx context.Context, q *question) (answer, error) {
-	if q.prompt != "" {
-		return q.told, nil
+	if q.prompt == "" {
+		c, err := q.journal.Context(ctx, q.project, "startup", q.branch)
+		if err != nil {
+			return answer{}, err
+		}
+		paths, err := q.paths(ctx, c.Items)
+		return answer{named(c.Text, paths, q.known[q.repo]), c.Tokens}, err
 	}
-	c, err := q.journal.Context(ctx, q.project, "startup")
-	if err != nil {
-		return answer{}, err
+	files, err := q.journal.Likely(ctx, observation.LikelyArgs{
+		Project: q.project, Session: q.session, Branch: q.branch, Prompt: q.prompt, Limit: Top,
+	})
+	told := answer{tokens: q.told.tokens}
+	for _, f := range files {
+		if f.Asked && !slices.Contains(q.told.files, f.Path) {
+			told.files = append(told.files, f.Path)
+			told.tokens += (len(f.Path) + 3) / 4
+		}
 	}
-	paths, err := q.paths(ctx, c.Items)
-	return answer{named(c.Text, paths, q.known[q.repo]), c.Tokens}, err
+	told.files = append(told.files, q.told.files...)
+	return told, err
 }
 
 const selectPath = `SELECT ifnull(file_path, '') FROM observation_rows
@@ -82,15 +97,21 @@ func (q *question) paths(ctx context.Context, items []observation.Item) (map[int
 
 // named are the known files that an injected text names, in its order: rows by
 // their number, anything else by its words. A path that was cut at its beginning
-// counts if only one known file ends like it.
+// counts if only one known file ends like it. A line may name a folder and then its files.
 func named(text string, paths map[int64]string, known map[string]bool) (files []string) {
 	for line := range strings.Lines(text) {
 		if file, ok := paths[rowNumber(line)]; ok {
 			files = append(files, file)
 			continue
 		}
-		for _, word := range strings.FieldsFunc(line, notInPath) {
-			if file := knownFile(strings.Trim(word, "."), known); file != "" {
+		folder, rest, _ := strings.Cut(strings.TrimPrefix(line, "- "), "/: ")
+		if rest == "" {
+			folder, rest = "", line
+		} else {
+			folder += "/"
+		}
+		for _, word := range strings.FieldsFunc(rest, notInPath) {
+			if file := knownFile(folder+strings.Trim(word, "."), known); file != "" {
 				files = append(files, file)
 			}
 		}
