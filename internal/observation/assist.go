@@ -48,6 +48,7 @@ func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done
 	defer stop()
 	a := &assistant{
 		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter,
+		half: time.Now().Add(j.config.AssistTime / 2),
 	}
 	err = j.read(limited, func(ctx context.Context, tx *store.Tx) error {
 		a.now = tx.Now().Unix()
@@ -82,6 +83,7 @@ type assistant struct {
 	project project.Project
 	session int64 // key
 	filter  *redact.Filter
+	half    time.Time      // when half of the time is over
 	now     int64          // Unix seconds
 	told    map[int64]bool // rows that the session was told of
 	room    int            // tokens left
