@@ -37,6 +37,14 @@ func (b *bench) sessionEdges(ctx context.Context, small string) error {
 	if err := b.measureStarts(ctx, t, large, b.large); err != nil {
 		return err
 	}
+	for _, to := range []struct {
+		db   string
+		rows int
+	}{{db, b.small}, {large, b.large}} {
+		if err := b.measureHelp(ctx, t, to.db, to.rows); err != nil {
+			return err
+		}
+	}
 	if err := b.measureStops(ctx, t, db); err != nil {
 		return err
 	}
@@ -69,6 +77,42 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 		s.wall.median(), s.wall.at(0.95), s.wall.at(1), s.cpu.median(), len(s.wall), told)
 	if rows >= 1_000_000 {
 		r.target("≤ 50 ms", s.wall.median() <= 50*time.Millisecond)
+	}
+	return stop()
+}
+
+// measureHelp measures prompts with help and, in turn with them, without.
+func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int) error {
+	stop, err := b.serve(ctx, db)
+	if err != nil {
+		return err
+	}
+	subjects := []*subject{
+		{name: "UserPromptSubmit", program: b.cairnProgram(db, "record", "--from", "claude")},
+		{name: "UserPromptSubmit with --assist", program: b.cairnProgram(db, "record", "--from", "claude", "--assist")},
+	}
+	told := make([]int, len(subjects))
+	for i := range b.runs * len(subjects) {
+		session := b.load.Session(5_000_000+i, time.Now())
+		step := session.Next()
+		for step.Event != "UserPromptSubmit" {
+			step = session.Next()
+		}
+		n := i % len(subjects)
+		text, err := session.Payload(step)
+		if err != nil {
+			return errors.Join(err, stop())
+		}
+		l, err := subjects[n].program.run(text)
+		if err != nil {
+			return errors.Join(err, stop())
+		}
+		subjects[n].wall, subjects[n].cpu = append(subjects[n].wall, l.wall), append(subjects[n].cpu, l.cpu)
+		told[n] = max(told[n], len(l.out))
+	}
+	for n, s := range subjects {
+		t.add(fmt.Sprintf("%s, %s rows", s.name, grouped(rows)),
+			s.wall.median(), s.wall.at(0.95), s.wall.at(1), s.cpu.median(), len(s.wall), told[n])
 	}
 	return stop()
 }

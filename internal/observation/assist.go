@@ -50,6 +50,7 @@ func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done
 	defer stop()
 	a := &assistant{
 		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter,
+		half: time.Now().Add(j.config.AssistTime / 2),
 	}
 	err = j.read(limited, func(ctx context.Context, tx *store.Tx) error {
 		a.now = tx.Now().Unix()
@@ -84,6 +85,7 @@ type assistant struct {
 	project project.Project
 	session int64 // key
 	filter  *redact.Filter
+	half    time.Time      // when half of the time is over
 	now     int64          // Unix seconds
 	told    map[int64]bool // rows that the session was told of
 	room    int            // tokens left
@@ -124,7 +126,7 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
 
 // uponPrompt is what goes with a prompt, the most useful part first.
 func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, error) {
-	s := &relatedSearch{assistant: a, wordSearch: wordSearch{project: a.project.Key, own: 1}}
+	s := &relatedSearch{assistant: a, wordSearch: wordSearch{project: a.project.Key, own: 1, half: a.half}}
 	since, err := s.lastTurn(ctx, tx)
 	if err != nil || s.prompt == 0 {
 		return nil, err

@@ -358,3 +358,30 @@ func TestAlikeCommands(t *testing.T) {
 		}
 	}
 }
+
+func FuzzWordsOfAPromptCanBeLookedUp(f *testing.F) {
+	for _, s := range []string{
+		"make the refund test pass", "why does getUserById2 fail in src/a_b.go:12?", "退款金额为什么不对 ﾃﾞｰﾀ", "\"\xff* NEAR(a, 3)", "e\u0301te\u0301 1234 12 ab",
+		strings.Repeat("word", 500), strings.Repeat("aB1cD2 ", 99), "AND OR NOT \ue000\ue000\ue000",
+	} {
+		f.Add(s)
+	}
+	x := newWordIndex(f)
+	x.hold(f, "make the refund test pass 退款金额")
+	f.Fuzz(func(t *testing.T, prompt string) {
+		words := promptWords(prompt)
+		if len(words) > maxLookedUp {
+			t.Errorf("%d words", len(words))
+		}
+		for _, w := range words {
+			var b strings.Builder
+			w.expr().write(&b)
+			if _, err := x.count(b.String()); err != nil {
+				t.Errorf("%q became %s: %v", prompt, b.String(), err)
+			}
+		}
+		if c := commandCell(prompt, 50); strings.ContainsAny(c, "`\n\r") || strings.HasPrefix(c, "#") {
+			t.Errorf("%q became %q", prompt, c)
+		}
+	})
+}

@@ -71,8 +71,8 @@ type failure struct {
 // another session ran it, and of the form that worked after it.
 func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row contextRow, err error) {
 	command, _ := a.filter.Head(clean(c.Command), maxCommand)
-	form := normalCommand(command)
-	if form == "" {
+	form := newCommandForm(command)
+	if form.text == "" {
 		return row, nil
 	}
 	f, err := a.newestFailure(ctx, tx, form)
@@ -83,12 +83,12 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row
 	if err != nil || passed {
 		return row, err
 	}
-	worked, id, err := a.workedAfter(ctx, tx, f, form)
+	worked, id, err := a.workedAfter(ctx, tx, f, form.text)
 	if err != nil {
 		return row, err
 	}
 	row.id = f.id
-	row.line = fmt.Sprintf("- failed %s (#%d): %s", ago(a.now, f.at), f.id, commandCell(form, maxHelpIntent))
+	row.line = fmt.Sprintf("- failed %s (#%d): %s", ago(a.now, f.at), f.id, commandCell(form.text, maxHelpIntent))
 	if why := firstErrorLine(f.error); why != "" {
 		row.line += ": " + cell(why, maxHelpIntent)
 	}
@@ -104,7 +104,7 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row
 func commandCell(form string, n int) string { return strings.ReplaceAll(cell(form, n), "¦", "|") }
 
 // newestFailure is the newest failed run in the project of a command in its normal form.
-func (a *assistant) newestFailure(ctx context.Context, tx *store.Tx, form string) (found failure, err error) {
+func (a *assistant) newestFailure(ctx context.Context, tx *store.Tx, form commandForm) (found failure, err error) {
 	rows, err := tx.Query(ctx, selectFailures, a.project.Key, maxFailures)
 	if err != nil {
 		return found, err
@@ -116,7 +116,7 @@ func (a *assistant) newestFailure(ctx context.Context, tx *store.Tx, form string
 		if err := rows.Scan(&f.id, &f.at, &f.session, &command, &f.error); err != nil {
 			return found, err
 		}
-		if isForm(command.String, form) {
+		if form.is(command.String) {
 			f.command = command.String
 			return f, nil
 		}
@@ -124,20 +124,33 @@ func (a *assistant) newestFailure(ctx context.Context, tx *store.Tx, form string
 	return found, rows.Err()
 }
 
-// mayHaveForm tells, without taking a command apart, whether it may have the given
-// normal form.
-func mayHaveForm(command, form string) bool {
-	return strings.Contains(command, form[strings.LastIndexByte(form, ' ')+1:])
+// commandForm is the normal form of a command, to be compared with many.
+type commandForm struct {
+	text string
+	word string // its longest, which commands of another form most often lack
 }
 
-func isForm(command, form string) bool {
-	return mayHaveForm(command, form) && normalCommand(command) == form
+func newCommandForm(command string) (f commandForm) {
+	f.text = normalCommand(command)
+	for word := range strings.FieldsSeq(f.text) {
+		if len(word) > len(f.word) {
+			f.word = word
+		}
+	}
+	return f
+}
+
+// mayBe tells, without taking a command apart, whether it may have this form.
+func (f *commandForm) mayBe(command string) bool { return strings.Contains(command, f.word) }
+
+func (f *commandForm) is(command string) bool {
+	return f.mayBe(command) && normalCommand(command) == f.text
 }
 
 // passedSince tells whether a command passed in the project, in the same form, at
 // some time or later. What passes has the type that its words give it.
-func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, form, tool string, since int64) (bool, error) {
-	rows, err := tx.Query(ctx, selectPasses, a.project.Key, readShell(form, tool).obsType(), since, maxPasses)
+func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, form commandForm, tool string, since int64) (bool, error) {
+	rows, err := tx.Query(ctx, selectPasses, a.project.Key, readShell(form.text, tool).obsType(), since, maxPasses)
 	if err != nil {
 		return false, err
 	}
@@ -147,7 +160,7 @@ func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, form, tool st
 		if err := rows.Scan(&command); err != nil {
 			return false, err
 		}
-		if isForm(command, form) {
+		if form.is(command) {
 			return true, nil
 		}
 	}

@@ -166,9 +166,9 @@ func fetched(c *Call) (ids []int64) {
 // openCommand is an item about a command, not used so far.
 type openCommand struct {
 	item, at, row int64
-	form          string // normal
-	skip          int    // further runs that do not count; below 0 once it was used
-	used          int64  // when it ran
+	form          commandForm
+	skip          int   // further runs that do not count; below 0 once it was used
+	used          int64 // when it ran
 }
 
 // settleCommands marks the items of a session whose command ran since.
@@ -178,7 +178,7 @@ func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
 		var c openCommand
 		var command string
 		err := r.Scan(&c.item, &c.at, &c.skip, &c.row, &command)
-		if c.form = normalCommand(command); c.form != "" {
+		if c.form = newCommandForm(command); c.form.text != "" {
 			open = append(open, c)
 		}
 		return err
@@ -194,13 +194,13 @@ func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
 		form := "" // until an item may have the same
 		for i := range open {
 			c := &open[i]
-			if c.skip < 0 || at < c.at || id <= c.row || !mayHaveForm(command, c.form) {
+			if c.skip < 0 || at < c.at || id <= c.row || !c.form.mayBe(command) {
 				continue
 			}
 			if form == "" {
 				form = normalCommand(command)
 			}
-			if form == c.form {
+			if form == c.form.text {
 				c.skip--
 				c.used = at
 			}

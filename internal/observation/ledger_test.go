@@ -223,3 +223,29 @@ func TestTheLedgerWaitsForTheLockOnlyShortly(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The end of a turn in a long session that was told much.
+func BenchmarkNoteUse(b *testing.B) {
+	j := newBench(b)
+	var rows []int64
+	for i := range 30 {
+		rows = append(rows, j.call(Call{Tool: "Edit", Action: Edit, Path: fmt.Sprintf("old%d.go", i)}, "").IDs[0],
+			j.call(failing(fmt.Sprintf("go test -run Test%d ./...", i), "FAIL"), "").IDs[0])
+	}
+	j.tells(start(), rows...)
+	var events []Event
+	for i := range 1000 {
+		events = append(events,
+			Event{Kind: Tool, Session: "s2", At: time.Unix(testStart+1000, 0), Calls: []Call{{ID: fmt.Sprint("e", i), Tool: "Edit", Action: Edit, Path: fmt.Sprintf("new%d.go", i%50)}}},
+			Event{Kind: Tool, Session: "s2", At: time.Unix(testStart+1000, 0), Calls: []Call{{ID: fmt.Sprint("c", i), Tool: "Bash", Action: Shell, Command: fmt.Sprintf("go test -count %d ./...", i)}}})
+	}
+	j.imported(events...)
+	e := stop()
+	e.Session = "s2"
+	done := j.record(e)
+	for b.Loop() {
+		if err := j.NoteUse(b.Context(), e, done); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"math"
 	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"cairn/internal/store"
@@ -17,11 +19,11 @@ import (
 // What bounds the search for related rows. Each bound can only make it find less.
 const (
 	maxRelated     = 5
-	maxLookedUp    = 32      // words of a prompt, the longest
-	maxSized       = 100_000 // rows of a project that are counted: a larger one counts as so large
-	maxListed      = 1000    // rows of the store that a rare word may be in, 1 % of maxSized
-	maxWeighed     = 2000    // matches that are looked up to tell which project they are of
-	maxInspected   = 200     // rows that are looked at before giving up
+	maxLookedUp    = 24     // words of a prompt, the longest
+	maxListed      = 500    // rows of the store that a rare word may be in
+	maxSized       = 50_000 // rows of a project that are counted: 1 % of more makes no difference
+	maxWeighed     = 1000   // matches that are looked up to tell which project they are of
+	maxInspected   = 200    // rows that are looked at
 	minWordLetters = 3
 )
 
@@ -35,24 +37,25 @@ const (
 JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type = 'user_prompt'
 WHERE p.session_key = ? AND p.source = 'user' ORDER BY p.timestamp DESC, p.id DESC LIMIT 2`
 
-	selectMatchCount = `SELECT count(*) FROM (SELECT 1 FROM observations_fts WHERE observations_fts MATCH ? LIMIT ?)`
-
-	selectMatches = `SELECT ifnull(group_concat(rowid), '') FROM observations_fts WHERE observations_fts MATCH ?`
+	selectMatches = `SELECT count(*), ifnull(group_concat(id), '')
+FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LIMIT ?)`
 
 	selectProjectMatches = `SELECT count(*) FROM (SELECT 1
     FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ?) f
     CROSS JOIN observation_rows o ON o.id = f.id WHERE o.project_key = ? LIMIT ?)`
 
-	selectRelated = `SELECT obs_type, ifnull(path_key, content), session_key FROM observation_rows
-WHERE id = ? AND project_key = ? AND obs_type NOT LIKE 'session_%'`
+	selectRelated = `SELECT j.key, ifnull(o.path_key, o.content), o.session_key
+FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value
+WHERE o.project_key = ? AND o.obs_type NOT LIKE 'session_%' ORDER BY j.key`
 )
 
 // rareWord is a word of the prompt that few rows of the store hold.
 type rareWord struct {
 	match  string
-	count  int  // of those rows, without the prompt's own
-	known  bool // whether it is rare has been found out
-	isRare bool // in under 1 % of the project's rows
+	rows   string // their ids, separated by commas, the prompt's own among them
+	count  int    // of those rows, without the prompt's own
+	known  bool   // whether it is rare has been found out
+	isRare bool   // in under 1 % of the project's rows
 }
 
 // wordSearch finds the rows of the store that hold words of a prompt that few do.
@@ -61,6 +64,7 @@ type wordSearch struct {
 	own     int   // 1 if the prompt's own row is one of the store's
 	size    int   // of the project, in rows, without the prompt's own
 	words   []rareWord
+	half    time.Time        // when to stop looking words up, zero for never
 	held    map[int64]uint64 // by row, the words that it holds, one bit for each
 }
 
@@ -76,7 +80,7 @@ type relatedSearch struct {
 // of the prompt's rare words, those with most of them first, then the newest; of a
 // file, and of equal texts, one. A word is rare that stands in under 1 % of the
 // project's rows, so that a project of 100 rows or fewer has none, and it must not
-// stand in more than 1,000 rows of the store. Rows of the session's last turn are
+// stand in more than 500 rows of the store. Rows of the session's last turn are
 // left out: the agent knows them.
 func (s *relatedSearch) related(ctx context.Context, tx *store.Tx, since int64) ([]contextRow, error) {
 	if len(s.words) < 2 || !s.rare(1) {
@@ -115,16 +119,20 @@ func (s *wordSearch) find(ctx context.Context, tx *store.Tx, text string) error 
 	if err := s.count(ctx, tx, text); err != nil {
 		return err
 	}
-	return s.list(ctx, tx)
+	return s.list()
 }
 
-// count finds the words of the prompt that few rows hold, the rarest first.
+// count finds the words of the prompt that few rows hold, the rarest first. It takes
+// half of the time at most: on a slow day fewer words are better than silence.
 func (s *wordSearch) count(ctx context.Context, tx *store.Tx, text string) error {
 	for _, term := range promptWords(text) {
+		if !s.half.IsZero() && time.Now().After(s.half) {
+			break
+		}
 		var b strings.Builder
 		term.expr().write(&b)
 		w := rareWord{match: b.String()}
-		if err := tx.Get(ctx, []any{&w.count}, selectMatchCount, w.match, maxListed+2); err != nil {
+		if err := tx.Get(ctx, []any{&w.count, &w.rows}, selectMatches, w.match, maxListed+2); err != nil {
 			return err
 		}
 		if w.count -= s.own; w.count > 0 && w.count <= maxListed {
@@ -138,14 +146,10 @@ func (s *wordSearch) count(ctx context.Context, tx *store.Tx, text string) error
 }
 
 // list finds the rows that hold the words.
-func (s *wordSearch) list(ctx context.Context, tx *store.Tx) error {
+func (s *wordSearch) list() error {
 	s.held = map[int64]uint64{}
 	for i, w := range s.words {
-		var list string
-		if err := tx.Get(ctx, []any{&list}, selectMatches, w.match); err != nil {
-			return err
-		}
-		for id := range strings.SplitSeq(list, ",") {
+		for id := range strings.SplitSeq(w.rows, ",") {
 			n, err := strconv.ParseInt(id, 10, 64)
 			if err != nil {
 				return err
@@ -213,33 +217,35 @@ func (s *relatedSearch) candidates() []relatedRow {
 
 // choose takes the first rows that qualify.
 func (s *relatedSearch) choose(ctx context.Context, tx *store.Tx, found []relatedRow, since int64) (ids []int64, err error) {
+	found = found[:min(len(found), maxInspected)]
+	all := make([]int64, len(found))
+	for i, r := range found {
+		all[i] = r.id
+	}
+	list, err := json.Marshal(all)
+	if err != nil {
+		return nil, err
+	}
 	shown := map[string]bool{}
-	for _, r := range found[:min(len(found), maxInspected)] {
-		if len(ids) == maxRelated {
-			break
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var i int
+		var subject string
+		var session int64
+		if err := rows.Scan(&i, &subject, &session); err != nil {
+			return err
 		}
-		var obsType, subject string
-		session := int64(0)
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			return rows.Scan(&obsType, &subject, &session)
-		}, selectRelated, r.id, s.wordSearch.project)
-		if err != nil {
-			return nil, err
+		known := session == s.session && found[i].id >= since
+		if len(ids) == maxRelated || known || shown[subject] {
+			return nil
 		}
-		known := session == s.session && r.id >= since
-		if session == 0 || known || shown[subject] {
-			continue
-		}
-		ok, err := s.holdsTwo(ctx, tx, r.words)
-		if err != nil {
-			return nil, err
-		}
+		ok, err := s.holdsTwo(ctx, tx, found[i].words)
 		if ok {
 			shown[subject] = true
-			ids = append(ids, r.id)
+			ids = append(ids, found[i].id)
 		}
-	}
-	return ids, nil
+		return err
+	}, selectRelated, string(list), s.wordSearch.project)
+	return ids, err
 }
 
 // holdsTwo tells whether at least two of the words are rare.
@@ -286,7 +292,7 @@ func countWords(text string) int {
 }
 
 // promptWords are the different words of a prompt that are worth looking up, the
-// longest first, at most 32: runs of letters and digits, of scripts without spaces
+// longest first, at most 24: runs of letters and digits, of scripts without spaces
 // every two neighbours. Short words and small numbers say nothing.
 func promptWords(text string) (words []searchTerm) {
 	seen := map[string]bool{}
