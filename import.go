@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -198,7 +199,11 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 	if _, err := file.Seek(f.file.Offset, 0); err != nil {
 		return err
 	}
-	f.report, err = harness.ReadTranscript(ctx, file, harness.TranscriptOptions{Path: f.path}, func(e observation.Event) error {
+	options := harness.TranscriptOptions{Path: f.path, Offset: f.file.Offset, ModTime: info.ModTime()}
+	if options.Offset > 0 {
+		options.Head = io.NewSectionReader(file, 0, options.Offset)
+	}
+	f.report, err = harness.ReadTranscript(ctx, file, options, func(e observation.Event) error {
 		p, err := j.Prepare(e)
 		if err != nil {
 			return err
@@ -210,7 +215,7 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 			return ctx.Err()
 		}
 	})
-	f.file.Offset += f.report.Resume
+	f.file.Offset = f.report.Resume
 	return err
 }
 
