@@ -41,7 +41,7 @@ type ImportReport struct {
 	Outside    int              `json:"outside"` // events left out by since or project
 	ByType     map[string]int   `json:"by_type"`
 	ByHarness  map[string]int   `json:"by_harness"` // files read
-	Skipped    map[string]int   `json:"skipped"` // lines and calls, by reason
+	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
 	Unreadable []UnreadableFile `json:"unreadable"`
 	Seconds    float64          `json:"seconds"`
 }
