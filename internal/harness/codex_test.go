@@ -502,6 +502,31 @@ func TestCodexTranscriptAndHookDescribeACallAlike(t *testing.T) {
 	}
 }
 
+func TestCodexIsToldInPlainText(t *testing.T) {
+	t.Parallel()
+	for _, event := range []string{"SessionStart", "UserPromptSubmit"} {
+		if said, err := Injection(codexHook(t, event, nil), "# cairn context"); said != "# cairn context" || err != nil {
+			t.Errorf("%s: %q, %v", event, said, err)
+		}
+	}
+}
+
+func TestLongCodexInputIsReadInPart(t *testing.T) {
+	t.Parallel()
+	words := slices.Repeat([]string{"x"}, 3*maxWords)
+	if got := oneCall(t, "shell", object{"command": words}, "ok"); len(got.Command) != 2*maxWords-1 {
+		t.Errorf("%d bytes of words", len(got.Command))
+	}
+	long := []string{strings.Repeat("a", longText+9), strings.Repeat("b", longText+9), "c"}
+	if got := oneCall(t, "shell", object{"command": long}, "ok"); len(got.Command) > longText || !strings.HasPrefix(got.Command, "aaa") {
+		t.Errorf("%d bytes of long words", len(got.Command))
+	}
+	said := `{"output":"` + strings.Repeat("x", maxInside) + `"}`
+	if got := oneCall(t, "Bash", object{"command": "ls"}, said); !strings.HasPrefix(got.Stdout, `{"output":"xxx`) || len(got.Stdout) > longText {
+		t.Errorf("%d bytes of output", len(got.Stdout))
+	}
+}
+
 func TestRecogniseTellsHarnessesByTheirLines(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, want string }{

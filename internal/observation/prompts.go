@@ -12,6 +12,10 @@ import (
 // same prompt (observations §12).
 const promptTwin = 10
 
+// copyTwin is how far apart, in seconds, a resumed or forked session may date
+// what it copied (observations §12).
+const copyTwin = 60
+
 // recordPrompt stores what a user or an agent said: a prompt and, beside it, the
 // row that makes it searchable (observations §6).
 func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error {
@@ -50,8 +54,10 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 const roleSummary = "compact_summary"
 
 // knownPrompt finds the prompt that this event tells again: by the harness's
-// prompt id, the transcript line, or the same words at nearly the same time. Two
-// live events are never the same one, unless they carry the same id. Of a
+// prompt id, the transcript line, the same id and words in the session it was
+// copied from, or the same words at nearly the same time. Two live events are
+// never the same one, unless they carry the same id and the same words: what is
+// sent while a turn goes on shares the id of the turn's prompt. Of a
 // compaction's summary hook and transcript may tell different words.
 func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	e := &w.event
@@ -63,12 +69,26 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64
 		return id, err
 	}
 	if e.Kind == Prompt && e.PromptID != "" {
-		if id, err := look(selectPromptByHarness, w.session.Key, e.PromptID); err != nil || id != 0 {
+		id, err := look(selectPromptByHarness, w.session.Key, e.PromptID)
+		if err != nil {
+			return 0, err
+		}
+		later, err := look(selectOtherLivePrompt, id, d.Content)
+		if err != nil || id != 0 && (later == 0 || e.Imported) {
 			return id, err
+		}
+		if later != 0 {
+			e.PromptID = "" // sent while the turn went on, which the id is of
 		}
 	}
 	if e.LineID != "" {
 		if id, err := look(selectPromptByLine, e.LineID); err != nil || id != 0 {
+			return id, err
+		}
+	}
+	if e.Imported && e.PromptID != "" {
+		id, err := look(selectCopiedPrompt, w.project.Key, d.Type, w.at-copyTwin, w.at+copyTwin, d.Content, e.PromptID, w.session.Key)
+		if err != nil || id != 0 {
 			return id, err
 		}
 	}
