@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -39,7 +40,8 @@ type ImportReport struct {
 	Deduped    int              `json:"deduped"`
 	Outside    int              `json:"outside"` // events left out by since or project
 	ByType     map[string]int   `json:"by_type"`
-	Skipped    map[string]int   `json:"skipped"` // lines and calls, by reason
+	ByHarness  map[string]int   `json:"by_harness"` // files read
+	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
 	Unreadable []UnreadableFile `json:"unreadable"`
 	Seconds    float64          `json:"seconds"`
 }
@@ -56,7 +58,7 @@ type UnreadableFile struct {
 // reported and the others are imported all the same (observations §12).
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
-	r := ImportReport{ByType: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
+	r := ImportReport{ByType: map[string]int{}, ByHarness: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
 	files, err := r.files(a.Paths)
 	if err != nil {
 		return r, err
@@ -198,8 +200,13 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 	if _, err := file.Seek(f.file.Offset, 0); err != nil {
 		return err
 	}
-	f.report, err = harness.ReadTranscript(ctx, file, harness.TranscriptOptions{Path: f.path}, func(e observation.Event) error {
-		p, err := j.Prepare(e)
+	options := harness.TranscriptOptions{Path: f.path, Offset: f.file.Offset, ModTime: info.ModTime()}
+	if options.Offset > 0 {
+		options.Head = io.NewSectionReader(file, 0, options.Offset)
+	}
+	preparer := j.Preparer()
+	f.report, err = harness.ReadTranscript(ctx, file, options, func(e observation.Event) error {
+		p, err := preparer.Prepare(e)
 		if err != nil {
 			return err
 		}
@@ -210,7 +217,7 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 			return ctx.Err()
 		}
 	})
-	f.file.Offset += f.report.Resume
+	f.file.Offset = f.report.Resume
 	return err
 }
 
@@ -239,6 +246,9 @@ func (r *ImportReport) store(ctx context.Context, importer *observation.Importer
 		return err
 	}
 	r.Files++
+	if f.report.Harness != "" {
+		r.ByHarness[f.report.Harness]++
+	}
 	r.Lines += f.report.Lines
 	r.Bytes += f.report.Bytes
 	r.Added += counts.Added

@@ -38,7 +38,7 @@ const byteOrderMark = "\uFEFF"
 // Hook reads one hook payload, the whole of standard input (observations §4). It
 // uses payload as its own and may change it; the event holds copies only.
 //
-// from names the harness that sent it: "claude", or "auto" to find out. An event
+// from names the harness that sent it, one of Names, or "auto" to find out. An event
 // of a kind that cairn does not know, and a tool event that names no tool, come
 // back as Ignored; a call of one of cairn's own tools as Touch.
 //
@@ -59,30 +59,49 @@ func Hook(payload []byte, from string) (observation.Event, error) {
 	if from == "auto" {
 		from = sender(body)
 	}
-	return claudeEvent(body)
+	switch from {
+	case codex:
+		return codexEvent(body)
+	default:
+		return claudeEvent(body)
+	}
 }
 
 // Names are the harnesses that cairn knows.
-func Names() []string { return []string{claude} }
+func Names() []string { return []string{claude, codex} }
 
-// sender tells by its fields which harness sent a payload.
-func sender([]byte) string { return claude }
+// sender tells by its fields which harness sent a payload (observations §4.3).
+func sender(body []byte) string {
+	f := pick(body, "turn_id")
+	if f[0] != nil {
+		return codex
+	}
+	return claude
+}
 
 // claudeEvent reads a payload of Claude Code (observations §4.2).
 func claudeEvent(body []byte) (observation.Event, error) {
-	names := [...]string{"session_id", "cwd", "hook_event_name", "prompt_id", "agent_id"}
+	e, err := commonEvent(claude, "prompt_id", body)
+	if err == nil {
+		fill(&e, body)
+	}
+	return e, err
+}
+
+// commonEvent reads what all events of Claude Code, and of harnesses that send
+// the same, have in common. promptID is the member that names the prompt.
+func commonEvent(harness, promptID string, body []byte) (observation.Event, error) {
+	names := [...]string{"session_id", "cwd", "hook_event_name", promptID, "agent_id"}
 	f := pick(body, names[:]...)
 	for i, name := range names[:3] {
 		if strings.TrimSpace(text(f[i])) == "" {
 			return observation.Event{}, fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", name)
 		}
 	}
-	event := observation.Event{
-		Harness: claude, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
+	return observation.Event{
+		Harness: harness, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
 		PromptID: text(f[3]), AgentID: text(f[4]),
-	}
-	fill(&event, body)
-	return event, nil
+	}, nil
 }
 
 // fill adds what the event of a payload brings of its own (observations §4.2).

@@ -23,12 +23,19 @@ type TranscriptOptions struct {
 	// Offset is the place in the file of the reader's first byte, the start of a
 	// line: 0, or the Resume of an earlier report.
 	Offset int64
+	// Head reads the file from its beginning, where some harnesses tell once
+	// what holds for all lines. Only with an Offset over 0; nil if there is no
+	// way back, and then such lines make no event.
+	Head io.Reader
+	// ModTime of the file, for harnesses whose lines tell no time.
+	ModTime time.Time
 }
 
 // TranscriptReport tells what was read and what was left out.
 type TranscriptReport struct {
-	Lines int   // blank ones included
-	Bytes int64 // from the offset on
+	Harness string // that wrote it, "" if nothing tells
+	Lines   int    // blank ones included
+	Bytes   int64  // from the offset on
 	// Resume is the place in the file where the next import begins once the
 	// file has grown: the start of the last turn, so that its calls without
 	// result and its unfinished message are seen again.
@@ -57,12 +64,13 @@ const (
 	noResult      = "call without result"
 )
 
-// ReadTranscript reads a transcript of Claude Code (observations §12) and yields
-// its events in the order of the file, ready to be recorded as imported: prompts
-// before what they caused, a call once its result is there, a turn's message
-// when the turn is over or the file ends. No starts and ends of sessions are
-// made up; only compactions are told. Subagents' calls and messages belong to
-// the parent session and carry the agent's id.
+// ReadTranscript reads a transcript of any harness (observations §12), told by
+// what stands in it and not by its place, and yields its events in the order of
+// the file, ready to be recorded as imported: prompts before what they caused, a
+// call once its result is there, a turn's message when the turn is over or the
+// file ends. No starts and ends of sessions are made up; only compactions are
+// told. Subagents' calls and messages belong to the parent session and carry the
+// agent's id.
 //
 // Lines that cannot be used are counted and left out, whatever is wrong with
 // them. Reading the same bytes again yields the same events.
@@ -71,35 +79,122 @@ const (
 // fails, the error is Unavailable, code unreadable_transcript. The report covers
 // what was read until then, but its Resume is where this reading began.
 func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
-	t := &transcript{
-		yield:   yield,
-		agent:   agentOfFile(o.Path),
-		resume:  o.Offset,
-		skipped: map[string]int{},
-		seen:    map[string]struct{}{},
-		pending: map[string]pendingCall{},
-		main:    &thread{},
-		byAgent: map[string]*thread{},
-		decoder: jsontext.NewDecoder(bytes.NewReader(nil)),
+	if err := ctx.Err(); err != nil {
+		return newReport(o), err
 	}
+	head := o.Head
+	if head == nil {
+		head = r
+	}
+	writer, seen, err := recognise(head)
+	if err != nil {
+		return newReport(o), unreadable(err)
+	}
+	if o.Head == nil {
+		r = io.MultiReader(bytes.NewReader(seen), r)
+	} else {
+		o.Head = bytes.NewReader(seen)
+	}
+	read := readClaude // also where nothing tells
+	switch writer {
+	case codex:
+		read = readCodex
+	}
+	report, err := read(ctx, r, o, yield)
+	report.Harness = writer
+	return report, err
+}
+
+// recognise reads the beginning of a transcript up to the first line that tells
+// which harness wrote it, "" if none does, and returns what it has read.
+func recognise(r io.Reader) (writer string, read []byte, err error) {
+	const enough = 8 << 20
+	var seen bytes.Buffer
+	lines := newLineReader(io.TeeReader(io.LimitReader(r, enough), &seen), 0)
+	dec := lenient(nil)
+	for {
+		l, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			return "", seen.Bytes(), nil
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		raw := bytes.Clone(trimSpace(bytes.TrimPrefix(l.text, []byte(byteOrderMark))))
+		maskNUL(raw)
+		if !isObject(dec, raw) {
+			continue
+		}
+		if writer := writerOf(raw); writer != "" {
+			return writer, seen.Bytes(), nil
+		}
+	}
+}
+
+// writerOf tells which harness writes such lines, "" if that cannot be told by
+// this one.
+func writerOf(line []byte) string {
+	switch {
+	case isCodexLine(line):
+		return codex
+	case isClaudeLine(line):
+		return claude
+	}
+	return ""
+}
+
+func isClaudeLine(line []byte) bool {
+	f := pick(line, "type", "sessionId", "uuid", "leafUuid")
+	return f[0] != nil && firstOf(f[1:]...) != nil
+}
+
+func newReport(o TranscriptOptions) TranscriptReport {
+	return TranscriptReport{Resume: o.Offset, Skipped: map[string]int{}}
+}
+
+func unreadable(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "unreadable_transcript", "cannot read the transcript")
+}
+
+// eachLine hands every line of a transcript to use, and notes in the report how
+// much was read.
+func eachLine(ctx context.Context, r io.Reader, o TranscriptOptions, report *TranscriptReport, use func(line) error) error {
 	lines := newLineReader(r, o.Offset)
-	report := TranscriptReport{Resume: o.Offset, Skipped: t.skipped}
 	for {
 		if err := ctx.Err(); err != nil {
-			return report, err
+			return err
 		}
 		l, err := lines.next()
 		report.Bytes = lines.offset - o.Offset
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return report, fault.Wrap(err, fault.Unavailable, "unreadable_transcript", "cannot read the transcript")
+			return unreadable(err)
 		}
 		report.Lines++
-		if err := t.line(l); err != nil {
-			return report, err
+		if err := use(l); err != nil {
+			return err
 		}
+	}
+}
+
+// readClaude reads a transcript of Claude Code.
+func readClaude(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
+	report := newReport(o)
+	t := &transcript{
+		yield:   yield,
+		agent:   agentOfFile(o.Path),
+		resume:  o.Offset,
+		skipped: report.Skipped,
+		seen:    map[string]struct{}{},
+		pending: map[string]pendingCall{},
+		main:    &thread{},
+		byAgent: map[string]*thread{},
+		decoder: lenient(nil),
+	}
+	if err := eachLine(ctx, r, o, &report, t.line); err != nil {
+		return report, err
 	}
 	if err := t.end(); err != nil {
 		return report, err

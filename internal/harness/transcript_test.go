@@ -71,13 +71,34 @@ func withoutZeros(v any) any {
 	return v
 }
 
+// samples are invented transcripts of every harness, each beside what is to be
+// read from it (.golden).
+func samples(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	return files
+}
+
 func TestReadTranscriptGolden(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("testdata/session.jsonl")
+	for _, path := range samples(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			compareGolden(t, path)
+		})
+	}
+}
+
+func compareGolden(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, report := readAll(t, bytes.NewReader(file), TranscriptOptions{Path: "session.jsonl"})
+	events, report := readAll(t, bytes.NewReader(file), TranscriptOptions{Path: path})
 	var got strings.Builder
 	for _, e := range events {
 		fmt.Fprintln(&got, golden(t, e))
@@ -88,12 +109,13 @@ func TestReadTranscriptGolden(t *testing.T) {
 	}
 	rest, _, _ := bytes.Cut(file[report.Resume:], []byte("\n"))
 	fmt.Fprintf(&got, "resume at %s\n", rest)
+	goldenPath := strings.TrimSuffix(path, filepath.Ext(path)) + ".golden"
 	if *update {
-		if err := os.WriteFile("testdata/session.golden", []byte(got.String()), 0o644); err != nil {
+		if err := os.WriteFile(goldenPath, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile("testdata/session.golden")
+	want, err := os.ReadFile(goldenPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +128,20 @@ func TestReadTranscriptGolden(t *testing.T) {
 // is read then and what is read from Resume on make up the whole.
 func TestReadTranscriptResumesWithoutLoss(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("testdata/session.jsonl")
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range samples(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			file, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resumeEverywhere(t, file)
+		})
 	}
+}
+
+func resumeEverywhere(t *testing.T, file []byte) {
+	t.Helper()
 	key := func(e observation.Event) string {
 		id := ""
 		if e.Kind == observation.Tool {
@@ -126,7 +158,11 @@ func TestReadTranscriptResumesWithoutLoss(t *testing.T) {
 		if report.Resume > int64(cut) || report.Resume > 0 && file[report.Resume-1] != '\n' {
 			t.Fatalf("cut at %d: resume at %d", cut, report.Resume)
 		}
-		second, report := readAll(t, bytes.NewReader(file[report.Resume:]), TranscriptOptions{Offset: report.Resume})
+		o := TranscriptOptions{Offset: report.Resume}
+		if o.Offset > 0 {
+			o.Head = bytes.NewReader(file[:o.Offset])
+		}
+		second, report := readAll(t, bytes.NewReader(file[o.Offset:]), o)
 		if report.Resume != wholeReport.Resume {
 			t.Fatalf("cut at %d: resume at %d, at once at %d", cut, report.Resume, wholeReport.Resume)
 		}
@@ -425,102 +461,5 @@ func TestReadTranscriptStops(t *testing.T) {
 	_, err = ReadTranscript(t.Context(), broken, TranscriptOptions{}, nil)
 	if !fault.HasCode(err, "unreadable_transcript") || !errors.Is(err, iotest.ErrTimeout) {
 		t.Errorf("broken reader: %v", err)
-	}
-}
-
-func TestTranscriptFilesPutsOriginalsFirst(t *testing.T) {
-	t.Parallel()
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	write := func(name, content string) {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	dated := func(at, more string) string {
-		return `{"type":"summary"}` + "\nnot JSON\n" + `{"type":"user","timestamp":"` + at + `"` + more + "}\n"
-	}
-	write("p/late.jsonl", dated("2026-03-02T10:00:00Z", ""))
-	write("p/fork.jsonl", dated("2026-03-01T10:00:00Z", `,"forkedFrom":{"sessionId":"orig"}`))
-	write("p/orig.jsonl", dated("2026-03-01T11:00:00+01:00", ""))
-	write("p/copy.jsonl", byteOrderMark+dated("2026-03-01T10:00:00.000Z", ""))
-	write("p/orig/subagents/agent-a1.jsonl", dated("2026-03-01T10:05:00Z", ""))
-	write("p/orig/subagents/agent-acompact-2.jsonl", dated("2026-03-01T10:05:00Z", ""))
-	write("p/orig/subagents/journal.jsonl", dated("2026-03-01T10:05:00Z", ""))
-	write("p/orig/tool-results/x.jsonl", dated("2026-03-01T10:05:00Z", ""))
-	write("p/dateless.jsonl", "{}\n")
-	write("p/notes.txt", "x")
-	files, err := TranscriptFiles(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range files {
-		rel, err := filepath.Rel(root, files[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[i] = filepath.ToSlash(rel)
-	}
-	want := []string{"p/copy.jsonl", "p/orig.jsonl", "p/fork.jsonl", "p/orig/subagents/agent-a1.jsonl", "p/late.jsonl", "p/dateless.jsonl"}
-	if !slices.Equal(files, want) {
-		t.Errorf("got  %q\nwant %q", files, want)
-	}
-	one, err := TranscriptFiles(filepath.Join(root, "p", "notes.txt"))
-	if err != nil || len(one) != 1 {
-		t.Errorf("a file: %q, %v", one, err)
-	}
-	if _, err := TranscriptFiles(filepath.Join(root, "nowhere")); fault.KindOf(err) != fault.NotFound {
-		t.Errorf("nowhere: %v", err)
-	}
-}
-
-func TestTranscriptFilesFollowsALinkedRoot(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "a.jsonl"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "projects")
-	if err := os.Symlink(root, link); err != nil {
-		t.Skip("no symbolic links here")
-	}
-	if files, err := TranscriptFiles(link); err != nil || len(files) != 1 {
-		t.Errorf("got %q, %v", files, err)
-	}
-}
-
-func TestTranscriptFilesTellsUnreadableFolders(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	closed := filepath.Join(root, "closed")
-	if err := os.Mkdir(closed, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.ReadDir(closed); err == nil {
-		t.Skip("this user may read everything")
-	}
-	if err := os.WriteFile(filepath.Join(root, "a.jsonl"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	files, err := TranscriptFiles(root)
-	if len(files) != 1 || !fault.HasCode(err, "unreadable_folder") || !strings.Contains(err.Error(), closed) {
-		t.Errorf("got %q, %v", files, err)
-	}
-}
-
-func TestClaudeProjects(t *testing.T) {
-	t.Parallel()
-	home := filepath.FromSlash("/home/ada")
-	if got := ClaudeProjects("", home); got != filepath.Join(home, ".claude", "projects") {
-		t.Error(got)
-	}
-	if got := ClaudeProjects(filepath.FromSlash("/cfg"), home); got != filepath.FromSlash("/cfg/projects") {
-		t.Error(got)
 	}
 }

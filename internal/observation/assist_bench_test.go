@@ -66,7 +66,7 @@ func newHelpBench(b *testing.B, rows int) *helpBench {
 			if err != nil {
 				b.Fatal(err)
 			}
-			ready, err := j.Prepare(e)
+			ready, err := j.Preparer().Prepare(e)
 			if err == nil {
 				err = importer.Add(b.Context(), ready)
 			}

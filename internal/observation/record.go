@@ -62,25 +62,40 @@ type writing struct {
 }
 
 func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
+	if err := w.see(ctx, tx, process); err != nil {
+		return err
+	}
+	return w.store(ctx, tx, rows)
+}
+
+// see finds or makes the event's session and project.
+func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process) error {
 	e := &w.event
 	if !e.At.IsZero() {
 		w.at = e.At.Unix()
 	}
-	var err error
-	w.session, w.project, err = project.See(ctx, tx, project.Seen{
+	ses, q, err := project.See(ctx, tx, project.Seen{
 		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
 		PID: process.PID, PIDStart: process.Start,
 		Ends: e.Kind == SessionEnd || e.TurnEnds, Imported: e.Imported,
 	})
-	w.done.Project, w.done.session = w.project, w.session.Key
-	w.place = w.place.Within(w.project)
-	if err == nil {
-		err = w.seeBranch(ctx, tx)
-	}
-	if err != nil || len(rows) == 0 {
+	w.belongs(ses, q)
+	return err
+}
+
+// belongs sets the session and the project of the event.
+func (w *writing) belongs(s project.Session, q project.Project) {
+	w.session, w.project = s, q
+	w.done.Project, w.done.session = q, s.Key
+	w.place = w.place.Within(q)
+}
+
+// store adds the rows of the event.
+func (w *writing) store(ctx context.Context, tx *store.Tx, rows []draft) error {
+	if err := w.seeBranch(ctx, tx); err != nil || len(rows) == 0 {
 		return err
 	}
-	switch e.Kind {
+	switch w.event.Kind {
 	case Prompt, Message:
 		return w.recordPrompt(ctx, tx, rows[0])
 	case Tool:
@@ -152,7 +167,7 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			return true, w.fill(ctx, tx, id)
 		}
 		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {
-			err = tx.Get(ctx, []any{&id}, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-60, w.at+60)
+			err = tx.Get(ctx, []any{&id}, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-copyTwin, w.at+copyTwin)
 			if err == nil {
 				w.done.Known++
 				return true, nil

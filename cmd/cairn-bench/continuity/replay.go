@@ -48,7 +48,7 @@ func newReplay(ctx context.Context, dir string, filter *redact.Filter, events []
 func (r *replay) until(ctx context.Context, moment time.Time) error {
 	for ; r.stored < len(r.events) && r.events[r.stored].At.Before(moment); r.stored++ {
 		e := &r.events[r.stored]
-		p, err := r.journal.Prepare(e.Event)
+		p, err := r.journal.Preparer().Prepare(e.Event)
 		if err != nil {
 			return err
 		}
