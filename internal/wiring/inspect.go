@@ -1,5 +1,7 @@
 package wiring
 
+import "slices"
+
 // State says how an entry that should be there is.
 type State string
 
@@ -53,11 +55,53 @@ type Binary struct {
 // ways count as present (observations §15).
 func Inspect(p Place) []Report {
 	var out []Report
+	hooked := map[string]bool{}
 	for _, harness := range Harnesses() {
-		out = append(out, Report{
-			Harness: harness, Folder: p.Folder(harness), Found: p.Found(harness),
-			Files: []FileReport{}, Entries: []Entry{}, Double: []string{}, Binaries: []Binary{},
-		})
+		r, hooks := p.inspect(harness)
+		hooked[harness] = hooks
+		out = append(out, r)
+	}
+	for i := range out {
+		switch r := &out[i]; {
+		case r.Harness == Claude && r.Plugin && len(r.Binaries) > 0:
+			r.Double = append(r.Double, "the plugin and the settings both have entries, and Claude Code runs both sets; `cairn init --claude` takes those in the settings out")
+		case r.Harness == Cursor && hooked[Cursor] && hooked[Claude]:
+			r.Double = append(r.Double, "Cursor can also run Claude Code's hooks; with that setting on, what happens in Cursor arrives twice")
+		}
 	}
 	return out
+}
+
+// inspect reports on one harness and tells whether hooks of ours are there.
+func (p Place) inspect(harness string) (r Report, hooked bool) {
+	r = Report{
+		Harness: harness, Folder: p.Folder(harness), Found: p.Found(harness),
+		Files: []FileReport{}, Entries: []Entry{}, Double: []string{}, Binaries: []Binary{},
+	}
+	r.Plugin = harness == Claude && p.pluginPresent()
+	var calls []call
+	for _, s := range p.settingsOf(harness, true) {
+		c := s.read()
+		f := FileReport{Path: c.path, Exists: c.exists}
+		if c.err != nil {
+			f.Error = c.err.Error()
+		}
+		r.Files = append(r.Files, f)
+		calls = append(calls, c.calls()...)
+	}
+	assist := len(calls) == 0
+	seen := map[string]bool{}
+	for _, c := range calls {
+		assist = assist || slices.Contains(c.args, "--assist")
+		hooked = hooked || c.args[0] == "record"
+		if !seen[c.program] {
+			seen[c.program] = true
+			r.Binaries = append(r.Binaries, Binary{c.program, p.programExists(c.program)})
+		}
+	}
+	for _, s := range p.settingsOf(harness, assist) {
+		r.Entries = append(r.Entries, s.read().report()...)
+	}
+	r.Wired = r.Plugin || len(calls) > 0
+	return r, hooked || r.Plugin
 }
