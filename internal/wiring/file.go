@@ -56,12 +56,10 @@ func missingFolders(path string) []string {
 	return out
 }
 
-// removeEmpty removes folders that init made and that nobody uses.
+// removeEmpty removes folders that hold nothing, the last ones first.
 func removeEmpty(folders []string) {
 	for _, dir := range slices.Backward(folders) {
-		if os.Remove(dir) != nil { // it holds something, or is gone
-			return
-		}
+		_ = os.Remove(dir) // it holds something, or is gone
 	}
 }
 

@@ -52,6 +52,9 @@ func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q became %q, which is no JSON: %v", text, edited, err)
 		}
+		if d.root.IsStandard() != isStandard(text) {
+			t.Errorf("%q became %q: one has comments or trailing commas", text, edited)
+		}
 		for _, e := range (contents{settings: s, doc: d}).report() {
 			if e.State != Present {
 				t.Errorf("after the edit of %q: %+v", text, e)
@@ -70,6 +73,50 @@ func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 		}
 		if !s.nothingLeft(alone) && !reflect.DeepEqual(meaning(t, alone, true), meaning(t, text, true)) {
 			t.Errorf("%q means something else as %q", text, alone)
+		}
+	})
+}
+
+func isStandard(text []byte) bool {
+	d, err := parseDocument(text)
+	return err == nil && d.root.IsStandard()
+}
+
+// However people arranged our entries, stripping takes all of them out and leaves
+// a text that can be read, and strict JSON where it was.
+func FuzzStripLeavesNothingOfOurs(f *testing.F) {
+	for _, s := range []string{
+		`{"hooks":{"Stop":[{"hooks":[{"command":"cairn record"},{"command":"x"}]},{"hooks":[{"command":"/a/cairn record"}]}]}}`,
+		"{\"hooks\":{\"stop\":[{\"command\":\"cairn record\"} , // c\n {\"command\":\"x\"} ]}}",
+		"{\"hooks\": { \"Stop\" : [ {\"hooks\": [ /* a */ {\"command\":\"cairn\",\"args\":[\"record\"]} /* b */ , ] } , ] } , }",
+		"{\"mcpServers\":{\"cairn\":{\"command\":\"cairn\",\"args\":[\"serve\"]} , \"x\" : {}}}",
+		"{\"mcpServers\":{\"x\" : {} , \"cairn\":{\"command\":\"cairn\",\"args\":[\"serve\"]}}}",
+	} {
+		f.Add([]byte(s))
+	}
+	gemini, cursor := fileOf(jo, Gemini, "settings.json"), fileOf(jo, Cursor, "hooks.json")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, s := range []settings{gemini, cursor} {
+			if _, err := parseDocument(text); err != nil {
+				return
+			}
+			out, err := s.stripped(text, nil)
+			if err != nil {
+				t.Fatalf("%q: %v", text, err)
+			}
+			d, err := parseDocument(out)
+			if err != nil {
+				t.Fatalf("%q became %q: %v", text, out, err)
+			}
+			if calls := (contents{settings: s, doc: d}).calls(); len(calls) > 0 {
+				t.Errorf("%q became %q, which still has %v", text, out, calls)
+			}
+			if isStandard(text) && !d.root.IsStandard() {
+				t.Errorf("%q became %q, which is no strict JSON", text, out)
+			}
+			if again, err := s.stripped(out, nil); err != nil || !bytes.Equal(again, out) {
+				t.Errorf("%q becomes %q and then %q, %v", text, out, again, err)
+			}
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -134,14 +135,16 @@ func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 			c.Diff = diff(s.path, old, text)
 			return c, nil
 		}
-		folders, err := m.prepare(s, path, old, text)
-		if err != nil {
+		if err := m.prepare(s, path, old, text); err != nil {
 			return c, err
 		}
 		if now, err := readFile(path); err != nil || !bytes.Equal(now, old) {
 			continue // the agent wrote meanwhile
 		}
-		if err := writeNew(path, folders, text); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return fail(err)
+		}
+		if err := writeFile(path, text); err != nil {
 			return fail(err)
 		}
 		return c, nil
@@ -149,42 +152,29 @@ func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 	return fail(errBusy)
 }
 
-func writeNew(path string, folders []string, text []byte) error {
-	if len(folders) > 0 {
-		if err := os.MkdirAll(folders[len(folders)-1], 0o700); err != nil {
-			return err
-		}
-	}
-	return writeFile(path, text)
-}
-
 // prepare keeps what a file was without anything of ours, before it becomes
-// text, and gives the folders that are to be made. What is kept already stays
-// while the file is as it was left; after other people's changes it is their
-// text without ours.
-func (m *manifest) prepare(s settings, path string, old, text []byte) ([]string, error) {
-	folders := missingFolders(path)
-	r := record{Path: s.path, Harness: s.harness, Written: hash(text), Folders: folders, Made: old == nil}
-	known := m.find(s.path)
-	if known != nil && len(folders) == 0 {
-		r.Folders = known.Folders
-	}
+// text. What is kept already stays while the file is as it was left; after other
+// people's changes it is their text without ours.
+func (m *manifest) prepare(s settings, path string, old, text []byte) error {
+	m.Folders = append(m.Folders, missingFolders(path)...)
+	r := record{Path: s.path, Harness: s.harness, Written: hash(text), Made: old == nil}
 	if r.Made {
-		return folders, m.keep(r, nil)
+		return m.keep(r, nil)
 	}
+	known := m.find(s.path)
 	original, err := m.original(known)
 	if err != nil {
 		original = nil // lost: what is ours is taken out instead
 	}
 	if asLeft := known != nil && err == nil && hash(old) == known.Written; asLeft {
 		r.Made = known.Made
-		return folders, m.keep(r, original)
+		return m.keep(r, original)
 	}
 	if original, err = s.stripped(old, original); err != nil {
-		return nil, err
+		return err
 	}
 	r.Made = known != nil && known.Made && s.nothingLeft(original)
-	return folders, m.keep(r, original)
+	return m.keep(r, original)
 }
 
 // diff shows a change as `diff -u` does.

@@ -21,18 +21,18 @@ const CodeManifest = "invalid_manifest"
 // manifest says what was changed, so that it can be undone. It is written before
 // each change; the originals lie beside it, by their hash (observations §15).
 type manifest struct {
-	dir   string
-	Files []record `json:"files"`
+	dir     string
+	Files   []record `json:"files"`
+	Folders []string `json:"folders"` // that were made, the outer before the inner
 }
 
 // record is one file that init changed.
 type record struct {
-	Path     string   `json:"path"`
-	Harness  string   `json:"harness"`
-	Made     bool     `json:"made"`     // there was no file
-	Original string   `json:"original"` // hash of the text without anything of ours, "" if made
-	Written  string   `json:"written"`  // hash of what was written last
-	Folders  []string `json:"folders"`  // that were made for it, the outermost first
+	Path     string `json:"path"`
+	Harness  string `json:"harness"`
+	Made     bool   `json:"made"`     // there was no file
+	Original string `json:"original"` // hash of the text without anything of ours, "" if made
+	Written  string `json:"written"`  // hash of what was written last
 }
 
 func hash(text []byte) string {
@@ -135,12 +135,13 @@ func (m *manifest) sweep() error {
 	return err
 }
 
-// close deletes the list when it is empty, and the data directory if nothing
-// else was ever put there.
+// close deletes the list when it is empty, with the folders that were made and
+// hold nothing, and the data directory if nothing else was ever put there.
 func (m *manifest) close(dataDir string) error {
 	if len(m.Files) > 0 {
 		return nil
 	}
+	removeEmpty(m.Folders)
 	err := os.RemoveAll(m.dir)
 	removeEmpty([]string{dataDir})
 	return err

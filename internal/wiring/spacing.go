@@ -97,9 +97,9 @@ func (s style) gap(c items, outer string) gap {
 		if hasComment(closing) {
 			return gap{before: closing, indent: outer}
 		}
-		before := strings.TrimLeft(last, " \t")
-		if before != "" || n > 1 || last != "" {
-			before = " "
+		before := " "
+		if !s.lines && last == "" { // a text without any white space
+			before = ""
 		}
 		return gap{before: hujson.Extra(before), closing: closing, indent: outer}
 	}
@@ -136,7 +136,8 @@ func hasComment(e hujson.Extra) bool { return bytes.IndexByte(e, '/') >= 0 }
 // there: it gives back what stood before the closing bracket.
 func (s style) drop(c items, i int, was *items) {
 	n := c.len()
-	kept, _ := cutLastLine(*c.before(i))
+	before := *c.before(i)
+	kept, _ := cutLastLine(before)
 	if !hasComment(kept) {
 		kept = nil
 	}
@@ -148,7 +149,11 @@ func (s style) drop(c items, i int, was *items) {
 	}
 	switch {
 	case i < n-1:
-		*c.before(i) = s.joinComments(kept, *c.before(i))
+		next := c.before(i)
+		if bytes.IndexByte(*next, '\n') < 0 && bytes.IndexByte(before, '\n') >= 0 { // it takes over the line
+			kept, *next = before, bytes.TrimLeft(*next, " \t")
+		}
+		*next = s.joinComments(kept, *next)
 		return
 	case n == 1:
 		if *c.closing() = s.joinComments(kept, *c.closing()); !hasComment(*c.closing()) {

@@ -100,9 +100,6 @@ func (m *manifest) unwire(s settings) (Change, error) {
 		if err != nil {
 			return fail(err)
 		}
-		if r := m.find(s.path); r != nil && action == Deleted {
-			removeEmpty(r.Folders)
-		}
 		return c, m.forget(s.path)
 	}
 	return fail(errBusy)
