@@ -37,6 +37,7 @@ func TestScripts(t *testing.T) {
 			"hook":    hook,
 			"sql":     query,
 			"payload": payload,
+			"wired":   wired,
 		},
 	})
 }

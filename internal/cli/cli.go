@@ -106,9 +106,9 @@ func newRoot(p *Process) *cobra.Command {
 questions about it, and the next session starts with what matters.
 
 It keeps everything in one file, ~/.cairn/cairn.db, needs no service and talks to
-nobody. Try it on your own history:
+nobody. Connect your agents and see what your own history holds:
 
-    cairn import                  read the transcripts that Claude Code kept
+    cairn init                    hooks and MCP server; reads the old sessions
     cairn search "failing test"   find what happened
     cairn context                 see what the next session would be told`,
 		Version:       p.Version,

@@ -57,12 +57,12 @@ const (
     ORDER BY o.timestamp DESC LIMIT ?)
 GROUP BY session_key ORDER BY max(timestamp) DESC LIMIT ?`
 
-	selectShowRows = `SELECT o.id, o.timestamp, p.id, o.obs_type, o.content, ifnull(o.path_key, ''),
+	selectShowRows = `SELECT o.id, o.timestamp, p.id, o.obs_type, o.content, ifnull(o.path_key, ''), ifnull(p.root, ''),
 ifnull(o.metadata ->> '$.failed', 0), ifnull(o.metadata ->> '$.command', ''), ifnull(o.metadata ->> '$.error', '')
 FROM observation_rows o JOIN projects p ON p.key = o.project_key
 WHERE o.session_key = ? ORDER BY o.timestamp, o.id`
 
-	selectShowFile = `SELECT p.id, o.path_key, count(*), count(DISTINCT o.session_key), max(o.id)
+	selectShowFile = `SELECT p.id, ifnull(p.root, ''), o.path_key, count(*), count(DISTINCT o.session_key), max(o.id)
 FROM projects p JOIN observation_rows o ON o.project_key = p.key AND o.obs_type IN ('file_edit', 'file_write')
 WHERE o.path_key IS NOT NULL AND o.timestamp >= ? AND ifnull(o.metadata ->> '$.failed', 0) = 0
 GROUP BY p.key, o.path_key ORDER BY count(*) DESC, max(o.timestamp) DESC LIMIT 1`
@@ -124,7 +124,9 @@ func lastFix(ctx context.Context, tx *store.Tx) (best *fix, err error) {
 		var rows []showRow
 		err := tx.Each(ctx, func(r *sql.Rows) error {
 			var s showRow
-			err := r.Scan(&s.id, &s.at, &s.project, &s.obsType, &s.content, &s.path, &s.failed, &s.command, &s.errorMessage)
+			var root string
+			err := r.Scan(&s.id, &s.at, &s.project, &s.obsType, &s.content, &s.path, &root, &s.failed, &s.command, &s.errorMessage)
+			s.path = strings.TrimPrefix(s.path, root+"/")
 			rows = append(rows, s)
 			return err
 		}, selectShowRows, key)
@@ -217,13 +219,13 @@ func errorLine(message string) string {
 // busiestFile is the file that was changed most lately; nil if none was.
 func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*Showcase, error) {
 	const lately = 90 * 24 * 60 * 60
-	var project, file string
+	var project, root, file string
 	var edits, sessions int
 	var last int64
 	found := false
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		found = true
-		return r.Scan(&project, &file, &edits, &sessions, &last)
+		return r.Scan(&project, &root, &file, &edits, &sessions, &last)
 	}, selectShowFile, now-lately)
 	if err != nil || !found {
 		return nil, err
@@ -232,6 +234,7 @@ func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*Showcase, error
 	if err := tx.Get(ctx, []any{&obsType, &intent}, selectShowEdit, last); err != nil {
 		return nil, err
 	}
+	file = strings.TrimPrefix(file, root+"/")
 	query := searchable(path.Base(file))
 	if query == "" {
 		return nil, nil

@@ -195,6 +195,12 @@ func (p Place) notes(harness string, changed bool) (notes []string) {
 		if p.pluginPresent() {
 			return []string{"Claude Code has the cairn plugin, which brings hooks and MCP server; no second set was added"}
 		}
+		var s struct {
+			DisableAllHooks bool `json:"disableAllHooks"`
+		}
+		if readJSON(files[0].path, &s); s.DisableAllHooks {
+			notes = append(notes, "Claude Code's settings turn hooks off (disableAllHooks); nothing is recorded until that is gone")
+		}
 		if v, known := p.claudeVersion(); known && len(files[0].hooks.want) < len(Events(Claude)) {
 			notes = append(notes, fmt.Sprintf("Claude Code %d.%d.%d does not know all events yet; run cairn init again after its next update", v[0], v[1], v[2]))
 		}

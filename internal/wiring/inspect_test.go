@@ -215,12 +215,13 @@ func TestNotesSayWhenAHostDoesNotRunHooks(t *testing.T) {
 	d := newDesk(t)
 	d.write(".codex/config.toml", "[features]\nhooks = false\n")
 	d.write(".gemini/settings.json", `{"hooksConfig": {"enabled": false}}`)
+	d.write(".claude/settings.json", `{"disableAllHooks": true}`)
 	r, err := Init(d.Place, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := strings.Join(r.Notes, "\n")
-	for _, want := range []string{"trusted", "Codex's config.toml turns hooks off", "Gemini CLI's settings turn hooks off"} {
+	for _, want := range []string{"trusted", "Codex's config.toml turns hooks off", "Gemini CLI's settings turn hooks off", "Claude Code's settings turn hooks off"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no word of %q in %s", want, said)
 		}
