@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,6 +120,10 @@ func noAgent(place wiring.Place) error {
 // printWired prints a line per file, or the diffs of a dry run.
 func (p *Process) printWired(place wiring.Place, r wiring.Result, dryRun bool) {
 	title := ""
+	differs := func(c wiring.Change) bool { return c.Action != wiring.Unchanged }
+	if dryRun && len(r.Files) > 0 && !slices.ContainsFunc(r.Files, differs) {
+		fmt.Fprintln(p.Err, "cairn: nothing to change")
+	}
 	for _, c := range r.Files {
 		switch {
 		case c.Action == wiring.Failed:

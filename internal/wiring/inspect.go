@@ -19,9 +19,13 @@ type Report struct {
 	Found   bool         `json:"found"` // the folder is there
 	Wired   bool         `json:"wired"` // at least one entry of ours is there, or the plugin is
 	Plugin  bool         `json:"plugin"`
+	Assist  bool         `json:"assist"` // entries ask for help during the turn; see Options.NoAssist
 	Files   []FileReport `json:"files"`
 	Entries []Entry      `json:"entries"` // expected ones, in the order of writing; none with the plugin
-	Double  []string     `json:"double"`  // sentences, each on a way in which events arrive twice
+
+	// Double are sentences, each on a way in which events arrive twice. Cursor's is
+	// a possibility: whether it runs Claude Code's hooks is a setting of its own.
+	Double []string `json:"double"`
 
 	// Binaries are the programs that our entries call.
 	Binaries []Binary `json:"binaries"`
@@ -89,17 +93,16 @@ func (p Place) inspect(harness string) (r Report, hooked bool) {
 		r.Files = append(r.Files, f)
 		calls = append(calls, c.calls()...)
 	}
-	assist := len(calls) == 0
 	seen := map[string]bool{}
 	for _, c := range calls {
-		assist = assist || slices.Contains(c.args, "--assist")
+		r.Assist = r.Assist || slices.Contains(c.args, "--assist")
 		hooked = hooked || c.args[0] == "record"
 		if !seen[c.program] {
 			seen[c.program] = true
 			r.Binaries = append(r.Binaries, Binary{c.program, p.programExists(c.program)})
 		}
 	}
-	for _, s := range p.settingsOf(harness, assist) {
+	for _, s := range p.settingsOf(harness, r.Assist || len(calls) == 0) {
 		r.Entries = append(r.Entries, s.read().report()...)
 	}
 	r.Wired = r.Plugin || len(calls) > 0

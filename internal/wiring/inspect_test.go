@@ -35,6 +35,9 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 			if want := []Binary{{d.Program, true}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
 				t.Errorf("after init, no assist %v: %+v %v", noAssist, r, states(r))
 			}
+			if r.Assist != (!noAssist && (r.Harness == Claude || r.Harness == Codex)) {
+				t.Errorf("no assist %v: %+v", noAssist, r)
+			}
 			if (r.Harness == Cursor) != (len(r.Double) == 1) {
 				t.Errorf("double: %+v", r)
 			}
