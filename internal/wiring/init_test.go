@@ -111,6 +111,23 @@ func TestAnInitAfterOthersChangesKeepsTheirsAsTheOriginal(t *testing.T) {
 	}
 }
 
+func TestAFileThatInitMadeIsDeletedEvenIfItWasLaidOutAnew(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	before := d.snapshot()
+	d.init(Options{})
+	for _, path := range []string{".cursor/hooks.json", ".cursor/mcp.json", ".gemini/settings.json", ".codex/config.toml"} {
+		d.write(path, "\n"+d.read(path)+"\n\n")
+	}
+	moved := d
+	moved.Program = filepath.Join(d.Home, "elsewhere", "cairn")
+	moved.init(Options{Harnesses: []string{Cursor, Codex}})
+	d.want("uninstall", d.uninstall(), all(Deleted))
+	if after := d.snapshot(); !maps.Equal(before, after) {
+		t.Errorf("not as before:\n%q\n%q", before, after)
+	}
+}
+
 func TestEntriesWithoutARecordAreTakenOutToo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
