@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"change":  change,
 			"filler":  filler,
 			"fill":    fill,
+			"wired":   wired,
 		},
 	})
 }

@@ -28,6 +28,7 @@ import (
 // Process is what the command line gets from its process.
 type Process struct {
 	Args    []string
+	Program string // by which it was called
 	Version string
 	In      io.ReadCloser
 	Out     io.WriteCloser
@@ -105,9 +106,9 @@ func newRoot(p *Process) *cobra.Command {
 questions about it, and the next session starts with what matters.
 
 It keeps everything in one file, ~/.cairn/cairn.db, needs no service and talks to
-nobody. Try it on your own history:
+nobody. Connect your agents and see what your own history holds:
 
-    cairn import                  read the transcripts that your agents kept
+    cairn init                    hooks and MCP server; reads the old sessions
     cairn search "failing test"   find what happened
     cairn context                 see what the next session would be told`,
 		Version:       p.Version,
@@ -121,6 +122,7 @@ nobody. Try it on your own history:
 	root.AddCommand(
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
+		initCommand(p), uninstallCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 	)
 	return root

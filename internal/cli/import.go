@@ -45,8 +45,10 @@ Secrets are redacted before anything is stored.`,
 				return err
 			}
 			if a.Paths = args; len(args) == 0 {
-				if a.Paths, err = p.transcriptFolders(); err != nil {
-					return err
+				var looked []string
+				if a.Paths, looked = p.transcriptFolders(); len(a.Paths) == 0 {
+					return fault.New(fault.NotFound, "no_transcripts", "no agent keeps transcripts in "+strings.Join(looked, ", ")).
+						WithHint("name their files or folders: cairn import PATH")
 				}
 			}
 			a.Progress = p.progress()
@@ -65,9 +67,8 @@ Secrets are redacted before anything is stored.`,
 }
 
 // transcriptFolders are the folders in which the user's agents keep their
-// transcripts, of those that are there.
-func (p *Process) transcriptFolders() ([]string, error) {
-	var there, all []string
+// transcripts: those that are there, and the names of all.
+func (p *Process) transcriptFolders() (there, all []string) {
 	for _, f := range harness.TranscriptFolders(harness.Homes{
 		User: p.home(), Claude: p.Getenv("CLAUDE_CONFIG_DIR"), Codex: p.Getenv("CODEX_HOME"),
 	}) {
@@ -76,11 +77,7 @@ func (p *Process) transcriptFolders() ([]string, error) {
 			there = append(there, f.Path)
 		}
 	}
-	if len(there) == 0 {
-		return nil, fault.New(fault.NotFound, "no_transcripts", "no agent keeps transcripts in "+strings.Join(all, ", ")).
-			WithHint("name their files or folders: cairn import PATH")
-	}
-	return there, nil
+	return there, all
 }
 
 // short is a path as people write it, with ~ for their home directory.

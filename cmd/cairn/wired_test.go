@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// wired sends a payload to the command that a settings file names for an event,
+// as an agent would: wired FILE EVENT PAYLOAD. On Windows, where each agent has
+// a shell of its own, the program is called with the words of the line.
+func wired(ts *testscript.TestScript, _ bool, args []string) {
+	var file struct {
+		Hooks map[string][]struct {
+			Hooks []struct{ Command string }
+		}
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &file))
+	groups := file.Hooks[args[1]]
+	if len(groups) != 1 || len(groups[0].Hooks) != 1 {
+		ts.Fatalf("wired: %s has %v for %s", args[0], groups, args[1])
+	}
+	line := groups[0].Hooks[0].Command
+	cmd := exec.Command("sh", "-c", line)
+	if runtime.GOOS == "windows" {
+		words := strings.Fields(line)
+		cmd = exec.Command(words[0], words[1:]...)
+	}
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "GORACE"} {
+		if v := ts.Getenv(name); v != "" {
+			cmd.Env = append(cmd.Env, name+"="+v)
+		}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(args[2]), ts.Stdout(), ts.Stderr()
+	if err := cmd.Run(); err != nil {
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			ts.Fatalf("wired: %s: exit %d", line, exit.ExitCode())
+		}
+		ts.Fatalf("wired: %s: %v", line, err)
+	}
+}
