@@ -97,7 +97,8 @@ type advice struct {
 	rows    []contextRow
 }
 
-const selectTold = `SELECT observation_id, CASE trigger WHEN 'session_start' THEN 0 ELSE tokens END
+// A file that was named as likely has not been told of.
+const selectTold = `SELECT observation_id, CASE trigger WHEN 'session_start' THEN 0 ELSE tokens END, section = 'likely'
 FROM injection_rows WHERE session_key = ?`
 
 func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
@@ -105,8 +106,9 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
 		var spent int
-		err := r.Scan(&id, &spent)
-		a.told[id] = true
+		var named bool
+		err := r.Scan(&id, &spent, &named)
+		a.told[id] = a.told[id] || !named
 		a.room -= spent
 		return err
 	}, selectTold, a.session)
