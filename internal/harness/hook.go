@@ -24,6 +24,7 @@ const (
 	roleSummary  = "compact_summary"
 
 	onSessionStart = "SessionStart"
+	onSessionEnd   = "SessionEnd"
 	onPrompt       = "UserPromptSubmit"
 	onBeforeTool   = "PreToolUse"
 	onToolUse      = "PostToolUse"
@@ -38,14 +39,18 @@ const byteOrderMark = "\uFEFF"
 // Hook reads one hook payload, the whole of standard input (observations §4). It
 // uses payload as its own and may change it; the event holds copies only.
 //
-// from names the harness that sent it: "claude", or "auto" to find out. An event
-// of a kind that cairn does not know, and a tool event that names no tool, come
-// back as Ignored; a call of one of cairn's own tools as Touch.
+// from is one of Names, the harness that sent it, or "auto" to find out. home is
+// the user's home directory, where Cursor works that has no folder open; it may
+// be "". Whatever the harness calls its events, Source is one of Claude Code's
+// (§4.3). An event of a kind that cairn does not know, and a tool event that
+// names no tool, come back as Ignored; a call of one of cairn's own tools as
+// Touch.
 //
 // Every error is of kind Invalid: unknown_harness; invalid_json, json_too_deep
 // and not_an_object, in this order (§13); then missing_field, naming the first
-// of session_id, cwd and hook_event_name that is no text or a blank one.
-func Hook(payload []byte, from string) (observation.Event, error) {
+// of the session, the directory and the event, as the harness calls them, that
+// is no text or a blank one.
+func Hook(payload []byte, from, home string) (observation.Event, error) {
 	if from != "auto" && !slices.Contains(Names(), from) {
 		return observation.Event{}, fault.Newf(fault.Invalid, "unknown_harness", "unknown --from value %.40q", from).
 			WithHint("this version knows: auto, " + strings.Join(Names(), ", "))
@@ -59,27 +64,52 @@ func Hook(payload []byte, from string) (observation.Event, error) {
 	if from == "auto" {
 		from = sender(body)
 	}
+	switch from {
+	case gemini:
+		return geminiEvent(body)
+	case cursor:
+		return cursorEvent(body, home)
+	}
 	return claudeEvent(body)
 }
 
 // Names are the harnesses that cairn knows.
-func Names() []string { return []string{claude} }
+func Names() []string { return []string{claude, gemini, cursor} }
 
 // sender tells by its fields which harness sent a payload.
-func sender([]byte) string { return claude }
+func sender(body []byte) string {
+	f := pick(body, "conversation_id", "hook_event_name", "transcript_path")
+	switch {
+	case f[0] != nil:
+		return cursor
+	case isGeminiEvent(text(f[1]), text(f[2])):
+		return gemini
+	}
+	return claude
+}
+
+// requireFields judges what every event must have. The session and the directory
+// are named as the harness calls them.
+func requireFields(e observation.Event, session, cwd string) error {
+	for _, f := range [...]struct{ name, value string }{
+		{session, e.Session}, {cwd, e.Cwd}, {"hook_event_name", e.Source},
+	} {
+		if strings.TrimSpace(f.value) == "" {
+			return fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", f.name)
+		}
+	}
+	return nil
+}
 
 // claudeEvent reads a payload of Claude Code (observations §4.2).
 func claudeEvent(body []byte) (observation.Event, error) {
-	names := [...]string{"session_id", "cwd", "hook_event_name", "prompt_id", "agent_id"}
-	f := pick(body, names[:]...)
-	for i, name := range names[:3] {
-		if strings.TrimSpace(text(f[i])) == "" {
-			return observation.Event{}, fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", name)
-		}
-	}
+	f := pick(body, "session_id", "cwd", "hook_event_name", "prompt_id", "agent_id")
 	event := observation.Event{
 		Harness: claude, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
 		PromptID: text(f[3]), AgentID: text(f[4]),
+	}
+	if err := requireFields(event, "session_id", "cwd"); err != nil {
+		return observation.Event{}, err
 	}
 	fill(&event, body)
 	return event, nil
@@ -91,7 +121,7 @@ func fill(e *observation.Event, body []byte) {
 	case onSessionStart:
 		f := pick(body, "source", "model")
 		e.Kind, e.Text, e.Model = observation.SessionStart, text(f[0]), text(f[1])
-	case "SessionEnd":
+	case onSessionEnd:
 		e.Kind, e.Text = observation.SessionEnd, text(get(body, "reason"))
 	case onPrompt:
 		e.Kind, e.Text = observation.Prompt, typed(plain(get(body, "prompt")))

@@ -50,7 +50,7 @@ func TestHookChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Hook(payload, "auto"); err != nil {
+	if _, err := Hook(payload, "auto", ""); err != nil {
 		t.Fatal(err)
 	}
 	status, err := os.ReadFile("/proc/self/status")
