@@ -40,6 +40,7 @@ type ImportReport struct {
 	Deduped    int              `json:"deduped"`
 	Outside    int              `json:"outside"` // events left out by since or project
 	ByType     map[string]int   `json:"by_type"`
+	ByHarness  map[string]int   `json:"by_harness"` // files read
 	Skipped    map[string]int   `json:"skipped"` // lines and calls, by reason
 	Unreadable []UnreadableFile `json:"unreadable"`
 	Seconds    float64          `json:"seconds"`
@@ -57,7 +58,7 @@ type UnreadableFile struct {
 // reported and the others are imported all the same (observations §12).
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
-	r := ImportReport{ByType: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
+	r := ImportReport{ByType: map[string]int{}, ByHarness: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
 	files, err := r.files(a.Paths)
 	if err != nil {
 		return r, err
@@ -244,6 +245,9 @@ func (r *ImportReport) store(ctx context.Context, importer *observation.Importer
 		return err
 	}
 	r.Files++
+	if f.report.Harness != "" {
+		r.ByHarness[f.report.Harness]++
+	}
 	r.Lines += f.report.Lines
 	r.Bytes += f.report.Bytes
 	r.Added += counts.Added

@@ -1,17 +1,21 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"path/filepath"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/harness"
 	"cairn/internal/store"
 )
 
@@ -23,8 +27,13 @@ func importCommand(p *Process) *cobra.Command {
 		Use:   "import [PATH...]",
 		Short: "Read old sessions from transcripts",
 		Long: `import reads transcripts of past sessions into the store: files, or folders with
-everything below them. Without a path it looks where Claude Code keeps them
-(~/.claude/projects, or CLAUDE_CONFIG_DIR).
+everything below them, of any agent that cairn knows. Without a path it looks
+where the agents keep them:
+
+    Claude Code   ~/.claude/projects, or projects in CLAUDE_CONFIG_DIR
+    Codex CLI     ~/.codex/sessions, or sessions in CODEX_HOME
+    Gemini CLI    ~/.gemini/tmp
+    Cursor        ~/.cursor/projects
 
 Importing again adds nothing, also when hooks recorded the same session live.
 Secrets are redacted before anything is stored.`,
@@ -35,7 +44,9 @@ Secrets are redacted before anything is stored.`,
 				return err
 			}
 			if a.Paths = args; len(args) == 0 {
-				a.Paths = []string{p.claudeFolder()}
+				if a.Paths, err = p.transcriptFolders(); err != nil {
+					return err
+				}
 			}
 			a.Progress = p.progress()
 			r, err := c.Import(cmd.Context(), a)
@@ -52,12 +63,23 @@ Secrets are redacted before anything is stored.`,
 	return cmd
 }
 
-// claudeFolder is where Claude Code keeps its transcripts.
-func (p *Process) claudeFolder() string {
-	if dir := p.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
-		return filepath.Join(dir, "projects")
+// transcriptFolders are the folders in which the user's agents keep their
+// transcripts, of those that are there.
+func (p *Process) transcriptFolders() ([]string, error) {
+	var there, all []string
+	for _, f := range harness.TranscriptFolders(harness.Homes{
+		User: p.home(), Claude: p.Getenv("CLAUDE_CONFIG_DIR"), Codex: p.Getenv("CODEX_HOME"),
+	}) {
+		all = append(all, f.Path)
+		if _, err := os.Stat(f.Path); !errors.Is(err, fs.ErrNotExist) {
+			there = append(there, f.Path)
+		}
 	}
-	return filepath.Join(p.home(), ".claude", "projects")
+	if len(there) == 0 {
+		return nil, fault.New(fault.NotFound, "no_transcripts", "no agent keeps transcripts in "+strings.Join(all, ", ")).
+			WithHint("name their files or folders: cairn import PATH")
+	}
+	return there, nil
 }
 
 // parseDate reads YYYY-MM-DD as local midnight, or Unix seconds; "" is no date.
@@ -108,8 +130,8 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 		verb = "would import"
 	}
 	w := p.Out
-	fmt.Fprintf(w, "%s %d observations from %d files (%d lines, %.1f MB) in %.1f s\n",
-		verb, r.Added, r.Files, r.Lines, float64(r.Bytes)/1e6, r.Seconds)
+	fmt.Fprintf(w, "%s %d observations from %d files (%s%d lines, %.1f MB) in %.1f s\n",
+		verb, r.Added, r.Files, filesOf(r.ByHarness), r.Lines, float64(r.Bytes)/1e6, r.Seconds)
 	if r.Unchanged > 0 {
 		fmt.Fprintf(w, "%d files have not changed since they were imported\n", r.Unchanged)
 	}
@@ -130,4 +152,16 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 	for _, u := range r.Unreadable {
 		fmt.Fprintf(p.Err, "cairn: import: %s: %s\n", u.Path, u.Error)
 	}
+}
+
+// filesOf tells how many files each harness had, "claude 3, codex 2; ".
+func filesOf(byHarness map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(byHarness)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, byHarness[name]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + "; "
 }

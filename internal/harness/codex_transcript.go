@@ -1,25 +1,296 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"cairn/internal/observation"
 )
 
+// Further reasons for which a line of Codex makes no event.
+const (
+	copiedLine = "copy of another session's line"
+	typedInput = "input to a running command"
+)
+
+// copyTime is how long after its first line a forked session's file still holds
+// what was copied: Codex writes the history anew, dated with the fork.
+const copyTime = 2 * time.Second
+
 // isCodexLine tells whether a line is one of a transcript of Codex CLI: an
-// envelope with a payload, or the first line of the oldest form, which had none.
+// envelope with a payload, or one of the oldest form, which had none.
 func isCodexLine(line []byte) bool {
-	f := pick(line, "type", "payload", "record_type", "id", "timestamp", "instructions")
-	if kindOf(f[1]) == '{' {
+	f := pick(line, "type", "payload", "record_type", "id", "timestamp", "instructions", "call_id", "sessionId")
+	switch {
+	case f[7] != nil:
+		return false
+	case kindOf(f[1]) == '{':
 		return kindOf(f[0]) == '"'
 	}
-	return f[2] != nil || f[0] == nil && f[3] != nil && f[4] != nil && f[5] != nil
+	return f[2] != nil || f[0] == nil && f[3] != nil && f[4] != nil && f[5] != nil || f[0] != nil && f[6] != nil
+}
+
+// codexTranscript is the state of one reading of a transcript of Codex CLI
+// (observations §12). Its lines are envelopes {timestamp, type, payload}; those
+// of the oldest files are bare payloads.
+type codexTranscript struct {
+	yield   func(observation.Event) error
+	resume  int64
+	skipped map[string]int
+	decoder *jsontext.Decoder
+
+	session   string
+	described bool // by a session_meta line
+	agent     string
+	own       bool // the session is one of the harness's own
+	cwd       string
+	at        time.Time
+	copied    time.Time // lines up to then are copies
+
+	turn     string // the id of the turn that is going on, "" if not told
+	open     bool   // the turn was told to begin and not yet to end
+	prompted bool   // the turn's prompt was told by an event of its own
+	held     []heldPrompt
+	said     string // the turn's latest words of the agent, "" if none
+	saidAt   time.Time
+	acted    bool // called a tool since
+	pending  map[string]*codexCall
+	running  []*codexCall // commands whose process goes on
+}
+
+// heldPrompt is a prompt that waits for the id of its turn. Messages to the model
+// repeat prompts, but hold other things as well: one that no event confirms is
+// a prompt only if none comes.
+type heldPrompt struct {
+	event observation.Event
+	sure  bool
+}
+
+// codexCall is a call whose result has not come yet.
+type codexCall struct {
+	tool   string
+	calls  []observation.Call
+	own    bool         // of cairn itself
+	told   *codexResult // by an event, which says more than the output
+	number string       // of the running process; of input, the process it goes to
+	at     time.Time    // of the output that said so
+	turn   string
 }
 
 // readCodex reads a transcript of Codex CLI.
 func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
-	err := eachLine(ctx, r, o, &report, func(line) error { report.Skipped[unknownLine]++; return nil })
-	return report, err
+	t := &codexTranscript{
+		yield: yield, resume: o.Offset, skipped: report.Skipped, decoder: lenient(nil),
+		session: sessionOfRollout(o.Path), pending: map[string]*codexCall{},
+	}
+	if o.Head != nil {
+		if err := t.readHead(ctx, o.Head); err != nil {
+			return report, err
+		}
+	}
+	if err := eachLine(ctx, r, o, &report, t.line); err != nil {
+		return report, err
+	}
+	if err := t.end(); err != nil {
+		return report, err
+	}
+	report.Resume = t.resume
+	return report, nil
+}
+
+// readHead reads what the beginning of a file tells of all its lines.
+func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
+	var ignored TranscriptReport
+	return eachLine(ctx, r, TranscriptOptions{}, &ignored, func(l line) error {
+		raw, ok := t.object(l)
+		if !ok {
+			return nil
+		}
+		switch kind, payload, bare := t.parts(raw); {
+		case kind == "session_meta":
+			t.meta(payload)
+		case bare && t.cwd == "":
+			t.cwd = cwdOfContext(payload)
+		}
+		return nil
+	})
+}
+
+// sessionOfRollout is the session that the name of a file tells, "" if none.
+func sessionOfRollout(file string) string {
+	const uuid = 36
+	name, ok := strings.CutSuffix(filepath.Base(file), ".jsonl")
+	if !ok || !strings.HasPrefix(name, "rollout-") || len(name) < uuid {
+		return ""
+	}
+	if id := name[len(name)-uuid:]; strings.Count(id, "-") == 4 {
+		return strings.ToValidUTF8(id, "\uFFFD")
+	}
+	return ""
+}
+
+func (t *codexTranscript) skip(reason string) { t.skipped[reason]++ }
+
+// object is the JSON object of a line; ok is false if there is none.
+func (t *codexTranscript) object(l line) (raw []byte, ok bool) {
+	raw = l.text
+	if l.start == 0 {
+		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+	}
+	raw = trimSpace(raw)
+	maskNUL(raw)
+	return raw, isObject(t.decoder, raw)
+}
+
+// parts takes the envelope off a line and takes its time.
+func (t *codexTranscript) parts(raw []byte) (kind string, payload []byte, bare bool) {
+	f := pick(raw, "timestamp", "type", "payload", "id", "record_type")
+	if at, err := time.Parse(time.RFC3339Nano, text(f[0])); err == nil {
+		t.at = at
+	}
+	kind = text(f[1])
+	switch {
+	case kindOf(f[2]) == '{':
+		return kind, f[2], false
+	case f[4] != nil:
+		return "state", raw, true
+	case f[1] == nil && f[3] != nil:
+		return "session_meta", raw, true
+	}
+	return "response_item", raw, true
+}
+
+func (t *codexTranscript) line(l line) error {
+	if l.huge {
+		t.skip(hugeLine)
+		return nil
+	}
+	raw, ok := t.object(l)
+	if !ok {
+		switch {
+		case len(raw) == 0:
+		case l.torn:
+			t.skip(tornLine)
+		default:
+			t.skip(badLine)
+		}
+		return nil
+	}
+	kind, payload, bare := t.parts(raw)
+	if kind == "session_meta" {
+		t.meta(payload)
+		return nil
+	}
+	if kind == "turn_context" {
+		t.cwd = firstNonBlank(text(get(payload, "cwd")), t.cwd)
+	} else if bare && t.cwd == "" {
+		t.cwd = cwdOfContext(payload)
+	}
+	switch {
+	case t.own:
+		t.skip(ownAgent)
+	case t.session == "" || t.cwd == "" || t.at.IsZero():
+		t.skip(homelessLine)
+	case !t.at.After(t.copied):
+		t.skip(copiedLine)
+	default:
+		return t.use(kind, payload, bare, l.start)
+	}
+	return nil
+}
+
+func (t *codexTranscript) use(kind string, payload []byte, bare bool, start int64) error {
+	switch kind {
+	case "response_item":
+		return t.item(payload, bare, start)
+	case "event_msg":
+		return t.event(payload, start)
+	case "turn_context":
+		t.named(text(get(payload, "turn_id")))
+	case "compacted":
+		if t.agent != "" {
+			return nil
+		}
+		s := t.made(observation.SessionStart, onSessionStart)
+		s.Text = "compact"
+		return t.tell(s)
+	case "state", "world_state", "inter_agent_communication":
+		t.skip(unusedLine)
+	default:
+		t.skip(unknownLine)
+	}
+	return nil
+}
+
+// meta reads what a session says of itself. A fork's file repeats what its
+// origin said: only the first counts.
+func (t *codexTranscript) meta(payload []byte) {
+	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp")
+	id := text(f[0])
+	if t.described {
+		if t.copied.IsZero() && id != "" {
+			t.copied = t.at.Add(copyTime)
+		}
+		return
+	}
+	t.described = true
+	if text(f[4]) != "" {
+		t.copied = t.at.Add(copyTime)
+	}
+	if t.at.IsZero() {
+		t.at, _ = time.Parse(time.RFC3339Nano, text(f[6]))
+	}
+	t.cwd = firstNonBlank(text(f[2]), t.cwd)
+	t.session = firstNonBlank(id, t.session)
+	sub := get(f[3], "subagent")
+	if sub == nil {
+		return
+	}
+	parent := firstNonBlank(text(f[1]), text(f[5]), text(get(get(sub, "thread_spawn"), "parent_thread_id")))
+	switch name := text(sub); {
+	case name == "compact" || name == "memory_consolidation":
+		t.own = true
+	default:
+		t.agent = firstNonBlank(id, name, unnamedAgent)
+		t.session = firstNonBlank(parent, t.session)
+	}
+}
+
+// cwdOfContext is the working directory in the context that the oldest files
+// give to the model, the only place where they tell it; "" if this is not it.
+func cwdOfContext(item []byte) string {
+	said := plain(get(item, "content"))
+	if !strings.HasPrefix(strings.TrimSpace(said), "<environment_context>") {
+		return ""
+	}
+	if _, rest, ok := strings.Cut(said, "<cwd>"); ok {
+		cwd, _, _ := strings.Cut(rest, "</cwd>")
+		return strings.TrimSpace(cwd)
+	}
+	_, rest, _ := strings.Cut(said, "Current working directory:")
+	cwd, _, _ := strings.Cut(rest, "\n")
+	return strings.TrimSpace(cwd)
+}
+
+// made is an event of this moment.
+func (t *codexTranscript) made(kind observation.EventKind, source string) observation.Event {
+	return observation.Event{
+		Kind: kind, Source: source, Harness: codex, Session: t.session, Cwd: t.cwd, At: t.at,
+		PromptID: t.turn, AgentID: t.agent, Imported: true,
+	}
+}
+
+// tell yields an event, the prompts that came before it first.
+func (t *codexTranscript) tell(e observation.Event) error {
+	if err := t.release(true); err != nil {
+		return err
+	}
+	return t.yield(e)
 }

@@ -38,7 +38,7 @@ func cursorEvent(body []byte, home string) (observation.Event, error) {
 		e.Kind, e.Source = observation.Touch, onBeforeTool
 		f := pick(body, "tool_name", "tool_use_id", "tool_input")
 		if tool := text(f[0]); strings.TrimSpace(tool) != "" {
-			e.Calls = []observation.Call{cursorCall(text(f[1]), tool, jsonValue(f[2]))}
+			e.Calls = cursorCalls(text(f[1]), tool, firstOf(insideText(f[2]), f[2]))
 		}
 	case "beforeShellExecution", "beforeMCPExecution", "beforeReadFile":
 		e.Kind, e.Source = observation.Touch, onBeforeTool
@@ -50,68 +50,56 @@ func cursorEvent(body []byte, home string) (observation.Event, error) {
 
 // cursorAfter reads the events that tell of a finished call.
 func cursorAfter(e *observation.Event, body []byte) {
-	f := pick(body, "tool_name", "tool_use_id", "tool_input", "tool_output", "result_json", "duration", "error_message",
-		"is_interrupt", "failure_type", "mcp_server_name")
-	id, tool, input, response := text(f[1]), text(f[0]), jsonValue(f[2]), jsonValue(firstOf(f[3], f[4]))
 	event := e.Source
 	e.Source = onToolUse
-	var c observation.Call
+	f := pick(body, "tool_name", "tool_use_id", "tool_input", "tool_output", "result_json", "output", "mcp_server_name", "failure_type")
+	tool, id, input := text(f[0]), text(f[1]), firstOf(insideText(f[2]), f[2])
+	response := firstOf(f[3], f[4], f[5])
 	switch event {
 	case "afterShellExecution":
-		c = cursorCall(id, "Shell", body)
-		response = get(body, "output")
+		tool, input = "Shell", body
 	case "afterFileEdit":
-		c = cursorCall(id, "Edit", body)
-	default:
-		if strings.TrimSpace(tool) == "" {
-			return
-		}
-		c = cursorCall(id, tool, input)
+		tool, input = "Edit", body
 	}
-	if event == "afterMCPExecution" && c.Action != observation.MCP {
-		c = observation.Call{ID: id, Tool: tool, Action: observation.MCP, Method: tool, Args: arguments(input)}
+	if strings.TrimSpace(tool) == "" {
+		return
 	}
-	if c.Action == observation.MCP {
-		c.Server = firstNonBlank(cursorServer(text(f[9])), c.Server)
+	calls := cursorCalls(id, tool, input)
+	if event == "afterMCPExecution" && calls[0].Action != observation.MCP {
+		calls = []observation.Call{{ID: id, Tool: tool, Action: observation.MCP, Method: tool, Args: arguments(input)}}
 	}
-	e.Kind, e.Calls = observation.Tool, []observation.Call{c}
-	if isOwnServer(c) || text(f[8]) == "permission_denied" { // what was denied never ran
+	if calls[0].Action == observation.MCP {
+		calls[0].Server = firstNonBlank(cursorServer(text(f[6])), calls[0].Server)
+	}
+	e.Kind, e.Calls = observation.Tool, calls
+	if isOwnServer(calls[0]) || text(f[7]) == "permission_denied" { // what was denied never ran
 		e.Kind = observation.Touch
 		return
 	}
-	done := &e.Calls[0]
-	if ms, ok := integer(f[5]); ok {
-		done.DurationMS = ms
-	}
-	readResponse(done, response)
-	if done.Action == observation.Shell && done.Stdout == "" {
-		said := text(get(response, "output"))
-		done.Stdout, done.Stderr = said, firstNonBlank(done.Stderr, said)
-	}
-	done.Interrupted = done.Interrupted || isTrue(f[7])
 	if event == "postToolUseFailure" {
 		e.Source = onToolFailure
-		fail(done, plain(f[6]), response)
-		return
 	}
-	judge(done, response, body)
+	for i := range calls {
+		cursorResult(&calls[i], e.Source == onToolFailure, firstOf(insideText(response), response), body)
+	}
 }
 
-// jsonValue is a value, or what stands in it if it is a text that holds an object
-// or an array.
-func jsonValue(value []byte) []byte {
-	if kindOf(value) != '"' {
-		return value
+// cursorResult adds to a call what its response and the rest of the payload tell.
+func cursorResult(c *observation.Call, failed bool, response, body []byte) {
+	f := pick(body, "duration", "is_interrupt", "error_message")
+	if ms, ok := integer(f[0]); ok {
+		c.DurationMS = ms
 	}
-	inside := trimSpace([]byte(text(value)))
-	if k := kindOf(inside); k != '{' && k != '[' {
-		return value
+	readResponse(c, response)
+	if said := text(get(response, "output")); c.Action == observation.Shell && c.Stdout == "" {
+		c.Stdout, c.Stderr = said, firstNonBlank(c.Stderr, said)
 	}
-	dec := lenient(inside)
-	if dec.SkipValue() != nil || len(trimSpace(inside[dec.InputOffset():])) > 0 {
-		return value
+	c.Interrupted = c.Interrupted || isTrue(f[1])
+	if failed {
+		fail(c, plain(f[2]), response)
+		return
 	}
-	return inside
+	judge(c, response, body)
 }
 
 // cursorPath is a folder as the system knows it: on Windows, Cursor puts a slash
@@ -143,8 +131,18 @@ func cursorServer(name string) string {
 	return name
 }
 
-// cursorCall describes a call of one of Cursor's tools, under the names that they
-// have in hooks, in transcripts and in earlier versions, by its input.
+// cursorCalls describes a call of one of Cursor's tools, under the names that they
+// have in hooks, in transcripts and in earlier versions, by its input: one call,
+// or one per file of a patch.
+func cursorCalls(id, tool string, input []byte) []observation.Call {
+	if tool == "ApplyPatch" || tool == patchTool {
+		if calls := patchCalls(id, tool, patchText(input), ""); len(calls) > 0 {
+			return calls
+		}
+	}
+	return []observation.Call{cursorCall(id, tool, input)}
+}
+
 func cursorCall(id, tool string, input []byte) observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	f := pick(input, "file_path", "path", "target_file", "target_notebook", "notebook_path", "relative_workspace_path",
@@ -159,9 +157,8 @@ func cursorCall(id, tool string, input []byte) observation.Call {
 		c.Action = observation.Read
 	case "Write", "write", "create_file":
 		c.Action = observation.Write
-	case "Edit", "StrReplace", "MultiEdit", "EditNotebook", "search_replace", "edit_file", "edit_notebook", "ApplyPatch", "apply_patch":
+	case "Edit", "StrReplace", "MultiEdit", "EditNotebook", "search_replace", "edit_file", "edit_notebook", "ApplyPatch":
 		c.Action, c.ReplaceAll = observation.Edit, replacesAll(input)
-		c.Path = firstNonBlank(c.Path, patchedFile(input))
 	case "Delete", "delete_file":
 		c.Action, c.Deleted = observation.Edit, true
 	case "Grep", "Glob", "grep", "grep_search", "glob_file_search", "file_search", "SemanticSearch", "codebase_search", "LS", "list_dir":
@@ -215,20 +212,6 @@ func cursorMCP(c *observation.Call, input []byte) {
 		c.Action, c.Path, c.Args = observation.MCP, "", arguments(input)
 		c.Server, c.Method = splitTool(c.Tool)
 	}
-}
-
-// patchedFile is the first file that a patch names: the text that an ApplyPatch
-// gets as its input or in it.
-func patchedFile(input []byte) string {
-	f := pick(input, "patch", "input", "command")
-	patch := firstNonBlank(text(input), text(f[0]), text(f[1]), text(f[2]))
-	for _, header := range [...]string{"*** Update File: ", "*** Add File: ", "*** Delete File: "} {
-		if _, rest, ok := strings.Cut(patch, header); ok {
-			name, _, _ := strings.Cut(rest, "\n")
-			return strings.TrimSpace(name)
-		}
-	}
-	return ""
 }
 
 // cursorTyped is what a person wrote in a prompt of a transcript. It stands there

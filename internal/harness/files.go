@@ -14,14 +14,36 @@ import (
 	"cairn/internal/fault"
 )
 
-// ClaudeProjects is the folder below which Claude Code keeps its transcripts.
-// configDir is the value of $CLAUDE_CONFIG_DIR, or empty; home is the user's
-// home directory. Nothing is looked up on disk.
-func ClaudeProjects(configDir, home string) string {
-	if configDir == "" {
-		configDir = filepath.Join(home, ".claude")
+// Folder is where a harness keeps its transcripts.
+type Folder struct {
+	Harness string
+	Path    string
+}
+
+// Homes are the directories that the harnesses' files lie in. Claude and Codex
+// are the values of $CLAUDE_CONFIG_DIR and $CODEX_HOME, empty if unset.
+type Homes struct {
+	User   string // the user's home directory
+	Claude string
+	Codex  string
+}
+
+// TranscriptFolders are the folders below which the harnesses keep their
+// transcripts, one for each harness (observations §12). Nothing is looked up on
+// disk.
+func TranscriptFolders(h Homes) []Folder {
+	in := func(dir, usual string) string {
+		if dir == "" {
+			return filepath.Join(h.User, usual)
+		}
+		return dir
 	}
-	return filepath.Join(configDir, "projects")
+	return []Folder{
+		{claude, filepath.Join(in(h.Claude, ".claude"), "projects")},
+		{codex, filepath.Join(in(h.Codex, ".codex"), "sessions")},
+		{gemini, filepath.Join(h.User, ".gemini", "tmp")},
+		{cursor, filepath.Join(h.User, ".cursor", "projects")},
+	}
 }
 
 // TranscriptFiles finds the transcripts below a folder, sessions' and
@@ -124,9 +146,10 @@ func firstDate(path string) transcriptFile {
 		if !isObject(dec, raw) {
 			continue
 		}
-		v := pick(raw, "timestamp", "forkedFrom")
+		v := pick(raw, "timestamp", "forkedFrom", "payload")
 		if at, err := time.Parse(time.RFC3339Nano, text(v[0])); err == nil {
-			found.first, found.forked = at, kindOf(v[1]) == '{'
+			found.first = at
+			found.forked = kindOf(v[1]) == '{' || text(get(v[2], "forked_from_id")) != ""
 			return found
 		}
 	}

@@ -65,25 +65,30 @@ func Hook(payload []byte, from, home string) (observation.Event, error) {
 		from = sender(body)
 	}
 	switch from {
+	case codex:
+		return codexEvent(body)
 	case gemini:
 		return geminiEvent(body)
 	case cursor:
 		return cursorEvent(body, home)
+	default:
+		return claudeEvent(body)
 	}
-	return claudeEvent(body)
 }
 
 // Names are the harnesses that cairn knows.
-func Names() []string { return []string{claude, gemini, cursor} }
+func Names() []string { return []string{claude, codex, gemini, cursor} }
 
-// sender tells by its fields which harness sent a payload.
+// sender tells by its fields which harness sent a payload (observations §4.3).
 func sender(body []byte) string {
-	f := pick(body, "conversation_id", "hook_event_name", "transcript_path")
+	f := pick(body, "conversation_id", "hook_event_name", "transcript_path", "turn_id")
 	switch {
 	case f[0] != nil:
 		return cursor
 	case isGeminiEvent(text(f[1]), text(f[2])):
 		return gemini
+	case f[3] != nil:
+		return codex
 	}
 	return claude
 }
@@ -103,16 +108,25 @@ func requireFields(e observation.Event, session, cwd string) error {
 
 // claudeEvent reads a payload of Claude Code (observations §4.2).
 func claudeEvent(body []byte) (observation.Event, error) {
-	f := pick(body, "session_id", "cwd", "hook_event_name", "prompt_id", "agent_id")
-	event := observation.Event{
-		Harness: claude, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
+	e, err := commonEvent(claude, "prompt_id", body)
+	if err == nil {
+		fill(&e, body)
+	}
+	return e, err
+}
+
+// commonEvent reads what all events of Claude Code, and of harnesses that send
+// the same, have in common. promptID is the member that names the prompt.
+func commonEvent(harness, promptID string, body []byte) (observation.Event, error) {
+	f := pick(body, "session_id", "cwd", "hook_event_name", promptID, "agent_id")
+	e := observation.Event{
+		Harness: harness, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
 		PromptID: text(f[3]), AgentID: text(f[4]),
 	}
-	if err := requireFields(event, "session_id", "cwd"); err != nil {
+	if err := requireFields(e, "session_id", "cwd"); err != nil {
 		return observation.Event{}, err
 	}
-	fill(&event, body)
-	return event, nil
+	return e, nil
 }
 
 // fill adds what the event of a payload brings of its own (observations §4.2).

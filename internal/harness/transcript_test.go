@@ -514,13 +514,24 @@ func TestTranscriptFilesTellsUnreadableFolders(t *testing.T) {
 	}
 }
 
-func TestClaudeProjects(t *testing.T) {
+func TestTranscriptFoldersOfEveryHarness(t *testing.T) {
 	t.Parallel()
 	home := filepath.FromSlash("/home/ada")
-	if got := ClaudeProjects("", home); got != filepath.Join(home, ".claude", "projects") {
-		t.Error(got)
-	}
-	if got := ClaudeProjects(filepath.FromSlash("/cfg"), home); got != filepath.FromSlash("/cfg/projects") {
-		t.Error(got)
+	for _, c := range []struct {
+		homes Homes
+		want  []Folder
+	}{
+		{Homes{User: home}, []Folder{
+			{"claude", filepath.Join(home, ".claude", "projects")}, {"codex", filepath.Join(home, ".codex", "sessions")},
+			{"gemini", filepath.Join(home, ".gemini", "tmp")}, {"cursor", filepath.Join(home, ".cursor", "projects")},
+		}},
+		{Homes{User: home, Claude: filepath.FromSlash("/cfg"), Codex: filepath.FromSlash("/cx")}, []Folder{
+			{"claude", filepath.FromSlash("/cfg/projects")}, {"codex", filepath.FromSlash("/cx/sessions")},
+			{"gemini", filepath.Join(home, ".gemini", "tmp")}, {"cursor", filepath.Join(home, ".cursor", "projects")},
+		}},
+	} {
+		if got := TranscriptFolders(c.homes); !slices.Equal(got, c.want) {
+			t.Errorf("got  %v\nwant %v", got, c.want)
+		}
 	}
 }

@@ -1,0 +1,267 @@
+package harness
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"cairn/internal/observation"
+)
+
+// codexCalls describes a tool call of Codex CLI by its input: one call, or one
+// per file of a patch, also of one that a command line hands to apply_patch. The
+// input is an object or, of a tool with free input, a text.
+func codexCalls(id, tool string, input []byte) []observation.Call {
+	c := observation.Call{ID: id, Tool: tool}
+	switch tool {
+	case patchTool, "applypatch":
+		if calls := patchCalls(id, tool, patchText(input), ""); len(calls) > 0 {
+			return calls
+		}
+		c.Action = observation.Other
+	case "Bash", "shell", "local_shell", "shell_command", "exec_command", "unified_exec", "container.exec":
+		f := pick(input, "command", "cmd", "description")
+		if kindOf(input) == '"' {
+			f[0] = input
+		}
+		c.Action, c.Command, c.Description = observation.Shell, shellLine(firstOf(f[0], f[1])), text(f[2])
+		if patch, dir, ok := shellPatch(c.Command); ok {
+			if calls := patchCalls(id, tool, patch, dir); len(calls) > 0 {
+				return calls
+			}
+		}
+	case "view_image", "read_file":
+		f := pick(input, "path", "file_path")
+		c.Action, c.Path = observation.Read, firstNonBlank(text(f[0]), text(f[1]))
+	case "grep_files", "list_dir":
+		f := pick(input, "pattern", "path", "dir_path")
+		c.Action, c.Pattern, c.Path = observation.Search, text(f[0]), firstNonBlank(text(f[1]), text(f[2]))
+	case "web_search":
+		webCall(&c, input)
+	case "spawn_agent":
+		f := pick(input, "message", "agent_type")
+		c.Action, c.Prompt, c.SubagentType = observation.Spawn, text(f[0]), text(f[1])
+	case "request_user_input":
+		c.Action, c.Question = observation.Ask, firstQuestion(input)
+	default:
+		c = newCall(id, tool, input)
+	}
+	return []observation.Call{c}
+}
+
+// webCall describes a use of the web search: a query, or a page it opened.
+func webCall(c *observation.Call, input []byte) {
+	f := pick(input, "query", "url")
+	if c.URL = text(f[1]); c.URL != "" {
+		c.Action = observation.Fetch
+		return
+	}
+	c.Action, c.Query = observation.WebSearch, text(f[0])
+}
+
+// codexResult is what the response of a tool tells, in any of its shapes: a
+// text, one with a head of facts above the output, an object with output and
+// metadata, also as JSON in a text, blocks of text.
+type codexResult struct {
+	stdout, stderr string
+	code           *int   // the exit code, nil if not told
+	failed         bool   // said otherwise than by the code
+	running        string // the number of the process that is still running
+	durationMS     int64
+}
+
+func readCodexResult(response []byte) codexResult {
+	switch kindOf(response) {
+	case '{':
+		return readResultObject(response)
+	case '"':
+		if inner := insideText(response); inner != nil {
+			if f := pick(inner, "output", "metadata"); f[0] != nil || f[1] != nil {
+				return readResultObject(inner)
+			}
+		}
+	}
+	return readResultText(plain(response))
+}
+
+func readResultObject(object []byte) codexResult {
+	f := pick(object, "output", "content", "metadata", "stdout", "stderr", "aggregated_output", "formatted_output",
+		"exit_code", "exitCode", "success", "is_error", "isError", "duration", "duration_ms")
+	r := readResultText(firstNonBlank(plain(f[0]), plain(f[1])))
+	if r.stdout == "" {
+		r.stdout, r.stderr = text(f[3]), text(f[4])
+		if both := firstNonBlank(text(f[5]), text(f[6])); strings.TrimSpace(r.stdout+r.stderr) == "" && both != "" {
+			r.stdout, r.stderr = both, both
+		}
+	}
+	m := pick(f[2], "exit_code", "duration_seconds")
+	if n, ok := integer(firstOf(f[7], f[8], m[0])); ok {
+		code := int(n)
+		r.code = &code
+	}
+	r.failed = string(f[9]) == "false" || isTrue(f[10]) || isTrue(f[11])
+	d := pick(f[12], "secs", "nanos")
+	secs, _ := integer(d[0])
+	nanos, _ := integer(d[1])
+	ms, _ := integer(f[13])
+	r.durationMS = max(r.durationMS, ms, secs*1000+nanos/1e6, milliseconds(string(m[1])))
+	return r
+}
+
+// maxHeadLines is how many lines of facts may stand above an output.
+const maxHeadLines = 12
+
+// readResultText reads the head that Codex puts above the output of a command,
+// up to the line "Output:". Text without such a head is the output itself.
+func readResultText(said string) codexResult {
+	r := codexResult{stdout: said, stderr: said}
+	rest, known := said, false
+	var facts codexResult
+	for range maxHeadLines {
+		line, after, more := strings.Cut(rest, "\n")
+		line = strings.TrimSuffix(line, "\r")
+		if line == "Output:" && known {
+			facts.stdout, facts.stderr = after, after
+			return facts
+		}
+		if !facts.fact(line) && !known {
+			return r
+		}
+		known, rest = true, after
+		if !more {
+			break
+		}
+	}
+	r.code, r.running, r.durationMS = facts.code, facts.running, facts.durationMS
+	return r
+}
+
+// fact reads one line of a head and reports whether it is one.
+func (r *codexResult) fact(line string) bool {
+	number := func(s string) *int {
+		n, err := strconv.Atoi(strings.TrimSpace(s))
+		if err != nil {
+			return nil
+		}
+		return &n
+	}
+	name, value, _ := strings.Cut(line, ": ")
+	switch name {
+	case "Exit code":
+		r.code = number(value)
+		return r.code != nil
+	case "Wall time":
+		r.durationMS = milliseconds(strings.TrimSuffix(value, " seconds"))
+		return true
+	case "Chunk ID", "Total output lines", "Original token count":
+		return true
+	}
+	if s, ok := strings.CutPrefix(line, "Process exited with code "); ok {
+		r.code = number(s)
+		return r.code != nil
+	}
+	if s, ok := strings.CutPrefix(line, "Process running with session ID "); ok {
+		r.running = strings.TrimSpace(s)
+		return r.running != ""
+	}
+	return false
+}
+
+// milliseconds reads a number of seconds; 0 if it is none.
+func milliseconds(seconds string) int64 {
+	s, err := strconv.ParseFloat(seconds, 64)
+	if err != nil || !(s > 0) || s > 1e9 {
+		return 0
+	}
+	return int64(math.Round(s * 1000))
+}
+
+// apply adds the result of a call to what was known of it. also is a payload in
+// which further facts may stand beside the response.
+func (r codexResult) apply(calls []observation.Call, response, also []byte) {
+	for i := range calls {
+		c := &calls[i]
+		c.DurationMS = max(c.DurationMS, r.durationMS)
+		if c.Action != observation.Shell && !r.isOfPatch(c) {
+			response := firstOf(insideText(response), response)
+			readResponse(c, response)
+			judge(c, response, also)
+			continue
+		}
+		if c.Action == observation.Shell {
+			c.Stdout, c.Stderr, c.ExitCode = r.stdout, r.stderr, r.code
+			if said, ok := exitCode(r.stdout); ok && r.code == nil {
+				c.ExitCode = &said
+			}
+			judgeCode(c, also)
+		}
+		if r.failed || r.code != nil && *r.code != 0 || c.ExitCode != nil && *c.ExitCode != 0 {
+			c.Failed, c.Error = true, firstNonBlank(r.stderr, r.stdout)
+		}
+	}
+}
+
+// isOfPatch tells whether a call is one file of a patch.
+func (codexResult) isOfPatch(c *observation.Call) bool {
+	return c.Action == observation.Edit || c.Action == observation.Write || c.Tool == patchTool
+}
+
+// judgeCode looks for an exit code beside the response.
+func judgeCode(c *observation.Call, payload []byte) {
+	if n, ok := integer(firstOf(pick(payload, "exit_code", "exitCode")...)); ok && c.ExitCode == nil {
+		code := int(n)
+		c.ExitCode = &code
+	}
+}
+
+// codexRefusal tells why a call in a transcript never ran, neverRefused if it
+// did (observations §12).
+func codexRefusal(r codexResult) string {
+	if r.code != nil {
+		return neverRefused
+	}
+	said := strings.TrimSpace(firstNonBlank(r.stdout, r.stderr))
+	if said == "aborted" {
+		return stopped
+	}
+	for _, form := range [...]struct{ start, why string }{
+		{"exec command rejected by user", rejected},
+		{"patch rejected by user", rejected},
+		{"rejected by user", rejected},
+		{"user rejected MCP tool call", rejected},
+		{"user cancelled MCP tool call", stopped},
+		{"aborted by user", stopped},
+		{"This action was rejected", denied},
+		{"patch rejected: ", denied},
+		{"Command blocked by PreToolUse hook", blocked},
+		{"Tool call blocked by PreToolUse hook", blocked},
+		{"unsupported call: ", invalidCall},
+		{"unsupported custom tool call: ", invalidCall},
+		{"failed to parse function arguments", invalidCall},
+		{"failed to parse exec_command arguments", invalidCall},
+		{"apply_patch verification failed", invalidCall},
+		{"apply_patch handler received ", invalidCall},
+	} {
+		if strings.HasPrefix(said, form.start) {
+			return form.why
+		}
+	}
+	return neverRefused
+}
+
+// insideText is the JSON object that a JSON string holds as text, nil if it holds
+// none. Function calls send their arguments so.
+func insideText(value []byte) []byte {
+	if kindOf(value) != '"' || len(value) < 4 {
+		return nil
+	}
+	in := value[1 : len(value)-1]
+	if first := next(in, 0); first >= len(in) || in[first] != '{' && in[first] != '\\' {
+		return nil
+	}
+	out, _ := decode(in, 3*len(in))
+	if out = trimSpace(out); !isObject(lenient(nil), out) {
+		return nil
+	}
+	return out
+}

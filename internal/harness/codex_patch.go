@@ -1,0 +1,130 @@
+package harness
+
+import (
+	"iter"
+	"path"
+	"strings"
+
+	"cairn/internal/observation"
+)
+
+// maxPatchFiles is how many files of one patch are told: a call is stored in one
+// transaction.
+const maxPatchFiles = 1000
+
+const (
+	patchBegin = "*** Begin Patch"
+	patchEnd   = "*** End Patch"
+	patchTool  = "apply_patch"
+)
+
+// patchCalls are the calls that a patch in Codex's own form stands for, one per
+// file in the order of the patch; a file that it moves makes two, the old path
+// and the new one. dir is the directory that relative paths start from, "" for
+// the working directory. Text without a file gives none.
+func patchCalls(id, tool, patch, dir string) []observation.Call {
+	var calls []observation.Call
+	add := func(action observation.Action, file string) *observation.Call {
+		calls = append(calls, observation.Call{
+			ID: id, Part: len(calls), Tool: tool, Action: action, Path: inFolder(dir, file),
+		})
+		return &calls[len(calls)-1]
+	}
+	for verb, file := range patchHeaders(patch) {
+		if len(calls) == maxPatchFiles {
+			break
+		}
+		switch verb {
+		case "Add File":
+			add(observation.Write, file).Created = true
+		case "Update File":
+			add(observation.Edit, file)
+		case "Delete File":
+			add(observation.Edit, file).Deleted = true
+		case "Move to":
+			if n := len(calls); n > 0 && calls[n-1].Action == observation.Edit && !calls[n-1].Deleted {
+				calls[n-1].Deleted = true
+				add(observation.Write, file).Created = true
+			}
+		}
+	}
+	return calls
+}
+
+// patchHeaders yields the headers of a patch: what they say and the path. What a
+// patch puts into files begins with a sign, so that it never looks like one.
+func patchHeaders(patch string) iter.Seq2[string, string] {
+	return func(yield func(verb, file string) bool) {
+		if i := strings.Index(patch, patchBegin); i >= 0 {
+			patch = patch[i+len(patchBegin):]
+		}
+		for line := range strings.Lines(patch) {
+			if strings.HasPrefix(line, patchEnd) {
+				return
+			}
+			header, ok := strings.CutPrefix(line, "*** ")
+			if !ok {
+				continue
+			}
+			verb, file, ok := strings.Cut(header, ":")
+			if file = strings.TrimSpace(file); ok && file != "" && !yield(verb, file) {
+				return
+			}
+		}
+	}
+}
+
+// inFolder joins a path of a patch to the directory that a command changed to.
+func inFolder(dir, file string) string {
+	if dir == "" || path.IsAbs(file) || len(file) > 1 && file[1] == ':' {
+		return file
+	}
+	return path.Join(dir, file)
+}
+
+// patchText is the patch in the input of the apply_patch tool, "" if there is
+// none: the input itself, or its command, input or patch, also as an array of the
+// program's name and the patch.
+func patchText(input []byte) string {
+	if kindOf(input) == '"' {
+		return text(input)
+	}
+	for _, value := range pick(input, "command", "input", "patch") {
+		if kindOf(value) == '"' {
+			return text(value)
+		}
+		for word := range elements(value) {
+			if w := text(word); strings.Contains(w, patchBegin) {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
+// shellPatch is the patch that a command line hands to apply_patch, with the
+// directory that it changes to before; ok is false if it does anything else.
+func shellPatch(command string) (patch, dir string, ok bool) {
+	begin, end := strings.Index(command, patchBegin), strings.LastIndex(command, patchEnd)
+	if begin < 0 || end < begin {
+		return "", "", false
+	}
+	head, tail := strings.TrimSpace(command[:begin]), strings.TrimSpace(command[end+len(patchEnd):])
+	if rest, found := strings.CutPrefix(head, "cd "); found {
+		if dir, head, found = strings.Cut(rest, "&&"); !found {
+			return "", "", false
+		}
+		dir, head = strings.Trim(strings.TrimSpace(dir), `'"`), strings.TrimSpace(head)
+	}
+	head, found := strings.CutPrefix(head, patchTool)
+	if !found {
+		if head, found = strings.CutPrefix(head, "applypatch"); !found {
+			return "", "", false
+		}
+	}
+	head = strings.TrimSpace(head)
+	if word, found := strings.CutPrefix(head, "<<"); found {
+		head = strings.Trim(strings.TrimSpace(strings.TrimPrefix(word, "-")), `'"\`)
+	}
+	return command[begin : end+len(patchEnd)], dir, head == tail
+}

@@ -1,0 +1,136 @@
+package harness
+
+import (
+	"strings"
+)
+
+// shellLine is a command as one would type it. Codex sends a line or its words;
+// if they only hand a script to a shell, the script is what was meant.
+func shellLine(value []byte) string {
+	if kindOf(value) == '"' {
+		line := text(value)
+		if words, ok := splitWords(line); ok {
+			if script, ok := scriptOf(words); ok {
+				return script
+			}
+		}
+		return line
+	}
+	var words []string
+	for word := range elements(value) {
+		words = append(words, text(word))
+	}
+	if script, ok := scriptOf(words); ok {
+		return script
+	}
+	line := make([]byte, 0, 64)
+	for i, word := range words {
+		if i > 0 {
+			line = append(line, ' ')
+		}
+		line = append(line, quoted(word)...)
+	}
+	var whole paragraphs
+	whole.add(string(line))
+	return whole.text()
+}
+
+// scriptOf is the script that the words of a command give to a shell, such as
+// bash -lc SCRIPT or pwsh -NoProfile -Command SCRIPT.
+func scriptOf(words []string) (string, bool) {
+	n := len(words)
+	if n < 3 || !isShell(words[0]) {
+		return "", false
+	}
+	for _, word := range words[1 : n-1] {
+		if !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "/") {
+			return "", false
+		}
+	}
+	flag := strings.ToLower(words[n-2])
+	if flag != "-command" && flag != "/c" && (strings.HasPrefix(flag, "--") || !strings.HasSuffix(flag, "c")) {
+		return "", false
+	}
+	return words[n-1], true
+}
+
+func isShell(program string) bool {
+	name := strings.ToLower(program[strings.LastIndexAny(program, `/\`)+1:])
+	switch strings.TrimSuffix(name, ".exe") {
+	case "bash", "sh", "zsh", "dash", "ksh", "fish", "pwsh", "powershell", "cmd":
+		return true
+	}
+	return false
+}
+
+// quoted is a word as a POSIX shell reads it back.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r > 0x7F || strings.ContainsRune("_-./:=@%+,", r)
+	}
+	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// splitWords parts a line that calls a shell into its words; ok is false for any
+// other line, for one that does more than that, and for open quotes.
+func splitWords(line string) (words []string, ok bool) {
+	line = strings.TrimSpace(line)
+	program, _, _ := strings.Cut(line, " ")
+	if !isShell(program) {
+		return nil, false
+	}
+	for line != "" {
+		word, rest, ok := firstWord(line)
+		if !ok {
+			return nil, false
+		}
+		words, line = append(words, word), strings.TrimLeft(rest, " \t")
+	}
+	return words, true
+}
+
+// firstWord reads one word with its quotes.
+func firstWord(line string) (word, rest string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; c {
+		case ' ', '\t':
+			return b.String(), line[i:], true
+		case '\'', '"':
+			size := unquote(&b, line[i+1:], c)
+			if size < 0 {
+				return "", "", false
+			}
+			i += size
+		case '\\':
+			if i++; i < len(line) {
+				b.WriteByte(line[i])
+			}
+		case '\n', ';', '&', '|', '<', '>', '(', ')', '`', '$':
+			return "", "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), "", true
+}
+
+// unquote writes what stands in quotes before the closing one and returns the
+// bytes read, the closing quote included; -1 if it is missing.
+func unquote(b *strings.Builder, in string, quote byte) int {
+	for i := 0; i < len(in); i++ {
+		switch c := in[i]; {
+		case c == quote:
+			return i + 1
+		case c == '\\' && quote == '"' && i+1 < len(in) && strings.IndexByte("\\\"$`", in[i+1]) >= 0:
+			i++
+			b.WriteByte(in[i])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return -1
+}
