@@ -75,6 +75,9 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64
 	if e.Role == roleSummary {
 		return look(selectSummaryNear, w.session.Key, w.at-markTwin, w.at+markTwin)
 	}
+	if e.Match != MatchID && e.LineID != "" {
+		return w.sameWords(ctx, tx, d)
+	}
 	return look(selectPromptByText, w.session.Key, w.at-promptTwin, w.at+promptTwin, d.Type, d.Content, e.Imported)
 }
 

@@ -54,8 +54,9 @@ type writing struct {
 	at      int64 // Unix seconds
 	window  int64 // of deduplication, seconds
 	session project.Session
-	project project.Project // of this event's working directory
-	prompt  sql.NullInt64   // the rows' parent
+	project project.Project  // of this event's working directory
+	prompt  sql.NullInt64    // the rows' parent
+	tallies map[int64]*tally // by session, of the transcript that is imported; nil for a live event
 	done    Recorded
 }
 
@@ -146,6 +147,9 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 		if !errors.Is(err, sql.ErrNoRows) {
 			return false, err
 		}
+	}
+	if w.event.Match != MatchID {
+		return w.counted(ctx, tx, d)
 	}
 	if w.window == 0 || d.Failed || d.Type != typeRead && d.Type != typeSearch {
 		return false, nil

@@ -1,0 +1,116 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"cairn/internal/store"
+)
+
+// likeness is what makes two calls of a session the same where no id tells: what
+// kind of thing was done and to what. A write is like an edit of the file, and a
+// command like its failure, for hooks and transcripts differ in that.
+type likeness struct{ kind, what string }
+
+func likenessOf(obsType, pathKey, command, content string) likeness {
+	switch obsType {
+	case typeWrite, typeEdit:
+		return likeness{typeEdit, pathKey}
+	case typeRead:
+		return likeness{typeRead, pathKey}
+	case typeCommand, typeCommandError, typeGitCommit, typeGitPush, typeGitHub:
+		return likeness{typeCommand, command}
+	}
+	return likeness{obsType, content}
+}
+
+// tally counts the equal calls of one session: those that were stored when the
+// transcript came, and those that it has told so far.
+type tally struct{ stored, told map[likeness]int }
+
+func tallyOf(ctx context.Context, tx *store.Tx, session int64) (*tally, error) {
+	t := &tally{stored: map[likeness]int{}, told: map[likeness]int{}}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var obsType, path, command, content string
+		if err := r.Scan(&obsType, &path, &command, &content); err != nil {
+			return err
+		}
+		t.stored[likenessOf(obsType, path, command, content)]++
+		return nil
+	}, selectLikenesses, session)
+	return t, err
+}
+
+// alike tells whether a call that its transcript names by an id of its own is
+// stored under another, or under none (see Match). known is false for what is
+// the transcript's alone; deduped is true for a read or search that is dropped as
+// an equal of one near it.
+func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft) (known, deduped bool, err error) {
+	t := w.tallies[w.session.Key]
+	if t == nil {
+		if t, err = tallyOf(ctx, tx, w.session.Key); err != nil {
+			return false, false, err
+		}
+		w.tallies[w.session.Key] = t
+	}
+	path, _ := w.pathKey(d).(string)
+	command, failed := d.Meta["command"].(string)
+	if !failed {
+		command = d.Content
+	}
+	like := likenessOf(d.Type, path, command, d.Content)
+	t.told[like]++
+	stored, told := t.stored[like], t.told[like]
+	if d.Failed || d.Type != typeRead && d.Type != typeSearch || w.window == 0 {
+		return told <= stored, false, nil
+	}
+	if w.event.Match == MatchText { // when it was read nobody knows
+		return stored > 0, stored == 0 && told > 1, nil
+	}
+	var id int64
+	err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at+w.window, d.Type, w.pathKey(d), d.Content)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, false, nil
+	}
+	return told <= stored, told > stored, err
+}
+
+// counted is alike, with what it means for the report.
+func (w *writing) counted(ctx context.Context, tx *store.Tx, d draft) (bool, error) {
+	known, deduped, err := w.alike(ctx, tx, d)
+	switch {
+	case known:
+		w.done.Known++
+	case deduped:
+		w.done.Deduped++
+	}
+	return known || deduped, err
+}
+
+// messageEnd is how many characters of a long message tell it from others.
+const messageEnd = 600
+
+// sameWords finds the prompt or message that an event of a transcript repeats
+// whose harness tells neither hooks' ids nor, it may be, times: one that no line
+// of a transcript has claimed yet, with the same words, the nearest in time. Of a
+// message, hooks may tell the turn's earlier words as well.
+func (w *writing) sameWords(ctx context.Context, tx *store.Tx, d draft) (id int64, err error) {
+	from, to := w.at-promptTwin, w.at+promptTwin
+	if w.event.Match == MatchText {
+		from, to = 0, 1<<60
+	}
+	words, before := []rune(d.Content), "\n"
+	switch {
+	case w.event.Kind == Prompt:
+		before = ""
+	case len(words) > messageEnd:
+		words, before = words[len(words)-messageEnd:], ""
+	}
+	err = tx.Get(ctx, []any{&id}, selectSameWords, w.session.Key, d.Type, from, to, d.Content,
+		w.event.Kind == Message, before+string(words), before+string(words), w.at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return id, err
+}
