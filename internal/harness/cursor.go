@@ -90,7 +90,9 @@ func cursorResult(c *observation.Call, failed bool, response, body []byte) {
 	if ms, ok := integer(f[0]); ok {
 		c.DurationMS = ms
 	}
+	created := c.Created // by a patch, which tells more than its response
 	readResponse(c, response)
+	c.Created = c.Created || created
 	if said := text(get(response, "output")); c.Action == observation.Shell && c.Stdout == "" {
 		c.Stdout, c.Stderr = said, firstNonBlank(c.Stderr, said)
 	}

@@ -266,7 +266,10 @@ func shellReport(said string) (output string, code int, told bool) {
 
 // shellOutput is the output in what is left of a report.
 func shellOutput(said string) string {
-	said = strings.TrimSuffix(said, "\nError: (none)")
+	complaint := ""
+	if i := strings.LastIndex(said, "\nError: "); i >= 0 && strings.IndexByte(said[i+1:], '\n') < 0 {
+		said, complaint = said[:i], strings.TrimPrefix(said[i:], "\nError: ")
+	}
 	if strings.HasPrefix(said, "Command: ") {
 		for _, label := range [...]string{"\nOutput: ", "\nStdout: "} {
 			if _, rest, ok := strings.Cut(said, label); ok {
@@ -278,7 +281,11 @@ func shellOutput(said string) string {
 			said = strings.TrimSpace(emptied(out) + "\n" + emptied(err))
 		}
 	}
-	return emptied(strings.TrimPrefix(said, "Output: "))
+	said = emptied(strings.TrimPrefix(said, "Output: "))
+	if complaint == "" || complaint == "(none)" {
+		return said
+	}
+	return strings.TrimSpace(said + "\n" + complaint)
 }
 
 func emptied(output string) string {

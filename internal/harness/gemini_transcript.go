@@ -255,7 +255,7 @@ func (g *geminiChat) message(raw []byte) error {
 	}
 	switch text(f[1]) {
 	case "user":
-		if again {
+		if again || isResult(f[3]) {
 			return nil
 		}
 		return g.user(id, geminiText(f[3]), geminiText(f[4]))
@@ -271,13 +271,20 @@ func (g *geminiChat) message(raw []byte) error {
 	return nil
 }
 
-// user handles what goes to the model in the user's name: prompts, results of
-// tools, and the summary that takes the place of a compressed history. shown is
+// isResult tells what goes to the model as the result of calls.
+func isResult(content []byte) bool {
+	for part := range elements(content) {
+		if get(part, "functionResponse") != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// user handles what goes to the model in the user's name: prompts, and the
+// summary that takes the place of a compressed history. shown is
 // what the user saw of it, "" if that is all.
 func (g *geminiChat) user(id, said, shown string) error {
-	if strings.TrimSpace(said) == "" && shown == "" {
-		return nil // results
-	}
 	if strings.HasPrefix(strings.TrimSpace(said), "<state_snapshot>") {
 		m := g.made(observation.Message, onPostCompact, id)
 		m.Role, m.Text = roleSummary, said

@@ -327,12 +327,12 @@ func TestHookRefusesBadInput(t *testing.T) {
 
 func TestHookKnowsItsHarnesses(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{"auto", "claude"} {
+	for _, from := range []string{"auto", "claude", "codex", "gemini"} {
 		if _, err := Hook(payload(t, "Stop", nil), from, ""); err != nil {
 			t.Errorf("%s: %v", from, err)
 		}
 	}
-	for _, from := range []string{"", "Claude", "codex", "kiln"} {
+	for _, from := range []string{"", "Claude", "kiln"} {
 		_, err := Hook([]byte("not JSON"), from, "")
 		if !fault.HasCode(err, "unknown_harness") || !strings.HasPrefix(err.Error(), "unknown --from value ") {
 			t.Errorf("%q: %v", from, err)
