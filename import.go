@@ -209,8 +209,9 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 	if options.Offset > 0 {
 		options.Head = io.NewSectionReader(file, 0, options.Offset)
 	}
+	preparer := j.Preparer()
 	f.report, err = harness.ReadTranscript(ctx, file, options, func(e observation.Event) error {
-		p, err := j.Prepare(e)
+		p, err := preparer.Prepare(e)
 		if err != nil {
 			return err
 		}

@@ -79,13 +79,13 @@ const longSession = 2000
 func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
 	session := b.load.Session(3_000_000, time.Now().Add(-storeSpan/2))
 	err := withJournal(ctx, db, func(j journal) error {
-		importer := j.Importer(observation.ImportOptions{})
+		importer, preparer := j.Importer(observation.ImportOptions{}), j.Preparer()
 		for rows := 0; rows < longSession; {
 			e, err := session.Event(session.Next())
 			if err != nil {
 				return err
 			}
-			ready, err := j.Prepare(e)
+			ready, err := preparer.Prepare(e)
 			if err != nil {
 				return err
 			}

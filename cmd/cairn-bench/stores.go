@@ -114,12 +114,13 @@ type preparedSession struct {
 }
 
 func prepareSession(j journal, s *workload.Session, steps int) (p preparedSession) {
+	preparer := j.Preparer()
 	for range steps/2 + s.IntN(steps) {
 		e, err := s.Event(s.Next())
 		if err != nil {
 			return preparedSession{err: err}
 		}
-		ready, err := j.Prepare(e)
+		ready, err := preparer.Prepare(e)
 		if err != nil {
 			return preparedSession{err: err}
 		}

@@ -8,5 +8,6 @@
 // lone surrogates and NUL become U+FFFD. A text over 2 MiB comes as its first
 // and last MiB.
 //
-// Claude Code is the one harness so far (contract observations §4.2, §12).
+// Claude Code (contract observations §4.2) and Codex CLI (§4.3) are known; their
+// transcripts are those of §12.
 package harness

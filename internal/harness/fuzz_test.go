@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,6 +47,10 @@ func FuzzHook(f *testing.F) {
 		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUseFailure","tool_name":"Edit","tool_input":{"edits":[{}]},"error":{"message":"m"}}`,
 		`{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"AskUserQuestion","tool_input":{"questions":[["a"]]},"tool_response":"Error: Exit code -4"}`,
 		`{"session_id":"s","cwd":"/k","hook_event_name":"Stop","last_assistant_message":["a",{"text":"b"}]}`,
+		`{"turn_id":"t","session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"apply_patch","tool_input":{"command":["apply_patch","*** Begin Patch\n*** Update File: a\n*** Move to: b\n"]}}`,
+		`{"turn_id":"t","session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"bash -lc 'cd \"x\" && apply_patch <<EOF\n*** Begin Patch\n*** Add File: a\n*** End Patch\nEOF'"},"tool_response":"{\"output\":\"x\",\"metadata\":{\"exit_code\":-1}}"}`,
+		`{"turn_id":null,"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":"shell","tool_input":{"command":["sh","-c","\ud800"]},"tool_response":[{"text":"Exit code: 1\nWall time: NaN seconds\nOutput:\n"}]}`,
+		`{"turn_id":1,"session_id":"s","cwd":"/k","hook_event_name":"UserPromptSubmit","prompt":"<user_instructions>\n# AGENTS.md instructions"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -61,8 +66,13 @@ func FuzzHook(f *testing.F) {
 			}
 			return
 		}
-		if strings.TrimSpace(e.Session) == "" || strings.TrimSpace(e.Cwd) == "" || e.Kind == observation.Tool != (len(e.Calls) == 1) {
+		if strings.TrimSpace(e.Session) == "" || strings.TrimSpace(e.Cwd) == "" || e.Kind == observation.Tool && len(e.Calls) == 0 {
 			t.Errorf("%+v", e)
+		}
+		for i, c := range e.Calls {
+			if c.Part != i {
+				t.Errorf("part %d is %d", i, c.Part)
+			}
 		}
 		checkTexts(t, reflect.ValueOf(e))
 	})
@@ -79,20 +89,80 @@ func FuzzTranscript(f *testing.F) {
 	}
 	f.Add([]byte(new(talk).user("a").says("b").calls("t").result("t", `,"content":["x"],"is_error":true`).user("[Request interrupted").String()))
 	f.Fuzz(func(t *testing.T, file []byte) {
-		events, report := readAll(t, bytes.NewReader(file), TranscriptOptions{Path: "agent-\xff.txt"})
-		again, _ := readAll(t, bytes.NewReader(file), TranscriptOptions{Path: "agent-\xff.txt"})
-		if !reflect.DeepEqual(events, again) {
-			t.Error("a second reading differs")
-		}
-		if report.Bytes != int64(len(file)) || report.Resume < 0 || report.Resume > report.Bytes ||
-			report.Resume > 0 && file[report.Resume-1] != '\n' {
-			t.Errorf("%+v for %d bytes", report, len(file))
-		}
-		for _, e := range events {
-			if e.Session == "" || e.Cwd == "" || e.At.IsZero() || !e.Imported || e.AgentID == "" {
+		for _, e := range readTwice(t, file, TranscriptOptions{Path: "agent-\xff.txt"}) {
+			if e.Harness == claude && e.AgentID == "" {
 				t.Errorf("%+v", e)
 			}
-			checkTexts(t, reflect.ValueOf(e))
+		}
+	})
+}
+
+func FuzzCodexTranscript(f *testing.F) {
+	file, err := os.ReadFile("testdata/codex.jsonl")
+	if err != nil {
+		f.Fatal(err)
+	}
+	meta, _, _ := bytes.Cut(file, []byte("\n"))
+	for line := range bytes.Lines(file) {
+		f.Add(line)
+	}
+	f.Add([]byte(new(rollout).prompt("a").calls("t").output("t", "Process running with session ID 1\nOutput:\n").event("turn_aborted", nil).prompt("b").String()))
+	f.Add([]byte(`{"type":"message","role":"user","content":[{"text":"<environment_context><cwd>/k"}]}` + "\n" + `{"type":"local_shell_call","id":"x","action":{"command":["a"]}}`))
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		file := slices.Concat(meta, []byte("\n"), lines)
+		readTwice(t, file, TranscriptOptions{Path: "rollout-\xff.jsonl"})
+		readTwice(t, lines, TranscriptOptions{Path: "/x/rollout-2026-03-02T09-00-00-0a1b2c3d-0000-7000-8000-00000000c0de.jsonl"})
+	})
+}
+
+// readTwice reads a file, of whatever it consists, and checks what holds of all
+// events and reports.
+func readTwice(t *testing.T, file []byte, o TranscriptOptions) []observation.Event {
+	t.Helper()
+	events, report := readAll(t, bytes.NewReader(file), o)
+	again, _ := readAll(t, bytes.NewReader(file), o)
+	if !reflect.DeepEqual(events, again) {
+		t.Error("a second reading differs")
+	}
+	if report.Bytes != int64(len(file)) || report.Resume < 0 || report.Resume > report.Bytes ||
+		report.Resume > 0 && file[report.Resume-1] != '\n' {
+		t.Errorf("%+v for %d bytes", report, len(file))
+	}
+	for _, e := range events {
+		if e.Session == "" || e.Cwd == "" || e.At.IsZero() || !e.Imported || e.Harness != report.Harness ||
+			(e.Kind == observation.Tool) != (len(e.Calls) > 0) {
+			t.Errorf("%+v", e)
+		}
+		checkTexts(t, reflect.ValueOf(e))
+	}
+	return events
+}
+
+// FuzzPatch holds what the reading of patches promises: every file is named in
+// the patch, in its order.
+func FuzzPatch(f *testing.F) {
+	for _, seed := range []string{
+		"*** Begin Patch\n*** Add File: a\n+x\n*** Update File: b\n*** Move to: c\n@@\n-x\n*** Delete File: d\n*** End Patch",
+		"*** Begin Patch *** Add File: a", "*** Update File:\n*** Move to: x", "\r*** Delete File: C:\\x\r\n", "cd a && apply_patch <<'E'\n*** Begin Patch\n*** End PatchE",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, patch string) {
+		for i, c := range patchCalls("c", patchTool, patch, "") {
+			if c.Part != i || c.ID != "c" || strings.TrimSpace(c.Path) == "" || !strings.Contains(patch, c.Path) {
+				t.Errorf("%d: %+v", i, c)
+			}
+		}
+		if inner, _, ok := shellPatch(patch); ok && (!strings.HasPrefix(inner, patchBegin) || !strings.HasSuffix(inner, patchEnd)) {
+			t.Errorf("%q", inner)
+		}
+		line, err := json.Marshal(patch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shellLine(line)
+		if words, ok := splitWords("sh -c " + quoted(patch)); !ok || !slices.Equal(words, []string{"sh", "-c", patch}) {
+			t.Errorf("%q is read back as %q", patch, words)
 		}
 	})
 }

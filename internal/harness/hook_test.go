@@ -327,8 +327,8 @@ func TestHookRefusesBadInput(t *testing.T) {
 
 func TestHookKnowsItsHarnesses(t *testing.T) {
 	t.Parallel()
-	for _, from := range []string{"auto", "claude", "codex", "gemini"} {
-		if _, err := Hook(payload(t, "Stop", nil), from, ""); err != nil {
+	for _, from := range append(Names(), "auto") {
+		if _, err := Hook(payload(t, "Stop", nil), from, "/home/ada"); err != nil {
 			t.Errorf("%s: %v", from, err)
 		}
 	}

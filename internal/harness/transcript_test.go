@@ -71,13 +71,34 @@ func withoutZeros(v any) any {
 	return v
 }
 
+// samples are invented transcripts of every harness, each beside what is to be
+// read from it (.golden).
+func samples(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	return files
+}
+
 func TestReadTranscriptGolden(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("testdata/session.jsonl")
+	for _, path := range samples(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			compareGolden(t, path)
+		})
+	}
+}
+
+func compareGolden(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, report := readAll(t, bytes.NewReader(file), TranscriptOptions{Path: "session.jsonl"})
+	events, report := readAll(t, bytes.NewReader(file), TranscriptOptions{Path: path})
 	var got strings.Builder
 	for _, e := range events {
 		fmt.Fprintln(&got, golden(t, e))
@@ -88,12 +109,13 @@ func TestReadTranscriptGolden(t *testing.T) {
 	}
 	rest, _, _ := bytes.Cut(file[report.Resume:], []byte("\n"))
 	fmt.Fprintf(&got, "resume at %s\n", rest)
+	goldenPath := strings.TrimSuffix(path, filepath.Ext(path)) + ".golden"
 	if *update {
-		if err := os.WriteFile("testdata/session.golden", []byte(got.String()), 0o644); err != nil {
+		if err := os.WriteFile(goldenPath, []byte(got.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile("testdata/session.golden")
+	want, err := os.ReadFile(goldenPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +128,20 @@ func TestReadTranscriptGolden(t *testing.T) {
 // is read then and what is read from Resume on make up the whole.
 func TestReadTranscriptResumesWithoutLoss(t *testing.T) {
 	t.Parallel()
-	file, err := os.ReadFile("testdata/session.jsonl")
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range samples(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			file, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resumeEverywhere(t, file)
+		})
 	}
+}
+
+func resumeEverywhere(t *testing.T, file []byte) {
+	t.Helper()
 	key := func(e observation.Event) string {
 		id := ""
 		if e.Kind == observation.Tool {
@@ -126,7 +158,11 @@ func TestReadTranscriptResumesWithoutLoss(t *testing.T) {
 		if report.Resume > int64(cut) || report.Resume > 0 && file[report.Resume-1] != '\n' {
 			t.Fatalf("cut at %d: resume at %d", cut, report.Resume)
 		}
-		second, report := readAll(t, bytes.NewReader(file[report.Resume:]), TranscriptOptions{Offset: report.Resume})
+		o := TranscriptOptions{Offset: report.Resume}
+		if o.Offset > 0 {
+			o.Head = bytes.NewReader(file[:o.Offset])
+		}
+		second, report := readAll(t, bytes.NewReader(file[o.Offset:]), o)
 		if report.Resume != wholeReport.Resume {
 			t.Fatalf("cut at %d: resume at %d, at once at %d", cut, report.Resume, wholeReport.Resume)
 		}

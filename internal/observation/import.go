@@ -33,8 +33,8 @@ type Imported struct {
 	ByType  map[string]int // rows added, by type
 }
 
-// Importer stores the events of transcripts. It is used by one goroutine; only
-// Prepare may be called from others.
+// Importer stores the events of transcripts, which a Preparer has prepared. It is
+// used by one goroutine.
 type Importer struct {
 	journal *Journal
 	options ImportOptions
@@ -58,14 +58,27 @@ func (j *Journal) Importer(o ImportOptions) *Importer {
 	}
 }
 
-// Prepare redacts, cuts and places an event, the costly part of storing it. It
-// may be called from any goroutine.
-func (j *Journal) Prepare(e Event) (Prepared, error) {
-	place, err := project.Locate(e.Cwd, j.config.Home)
-	if err != nil {
-		return Prepared{}, err
+// Preparer does what storing a transcript's events takes but for the
+// transactions. It is used by one goroutine.
+type Preparer struct {
+	journal *Journal
+	place   project.Place // of the latest event
+	cwd     string        // which it is of
+}
+
+// Preparer returns what prepares the events of one transcript.
+func (j *Journal) Preparer() *Preparer { return &Preparer{journal: j} }
+
+// Prepare redacts, cuts and places an event, the costly part of storing it.
+func (p *Preparer) Prepare(e Event) (Prepared, error) {
+	if e.Cwd != p.cwd {
+		place, err := project.Locate(e.Cwd, p.journal.config.Home)
+		if err != nil {
+			return Prepared{}, err
+		}
+		p.place, p.cwd = place, e.Cwd
 	}
-	return Prepared{event: e, place: place, drafts: drafts(&e, j.config.Filter)}, nil
+	return Prepared{event: e, place: p.place, drafts: drafts(&e, p.journal.config.Filter)}, nil
 }
 
 // Add queues an event and stores what is queued when it is enough for a
@@ -121,10 +134,12 @@ type importBatch struct {
 	taken    int
 	counts   Imported
 	sessions []project.Session
+	seen     map[sightKey]*sighting
 }
 
 func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 	b.counts.ByType = map[string]int{}
+	b.seen = map[sightKey]*sighting{}
 	began := time.Now()
 	for b.taken < len(b.queue) && b.counts.Added < maxImportRows && time.Since(began) < maxImportTime {
 		p := b.queue[b.taken]
@@ -140,7 +155,10 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		w := &writing{
 			event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds()), tallies: b.tallies,
 		}
-		if err := w.record(ctx, tx, p.drafts, project.Process{}); err != nil {
+		if err := b.see(ctx, tx, w); err != nil {
+			return err
+		}
+		if err := w.store(ctx, tx, p.drafts); err != nil {
 			return err
 		}
 		b.counts.Added += len(w.done.IDs)
@@ -152,7 +170,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		// Also of what was known: an import that was killed left its digests undone.
 		b.sessions = append(b.sessions, w.session)
 	}
-	return nil
+	return b.touch(ctx, tx)
 }
 
 // wanted reports whether an event belongs to the project that was asked for.

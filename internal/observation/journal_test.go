@@ -105,6 +105,7 @@ func (b bench) call(c Call, prompt string) Recorded {
 func (b bench) imported(events ...Event) Imported {
 	b.t.Helper()
 	i := b.Importer(ImportOptions{})
+	preparer := b.Preparer()
 	for _, e := range events {
 		if e.Session == "" {
 			e.Session = "s1"
@@ -116,7 +117,7 @@ func (b bench) imported(events ...Event) Imported {
 			e.Source = "PostToolUse"
 		}
 		e.Imported, e.Harness = true, "claude"
-		p, err := b.Prepare(e)
+		p, err := preparer.Prepare(e)
 		if err != nil {
 			b.t.Fatal(err)
 		}

@@ -61,22 +61,40 @@ type writing struct {
 }
 
 func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
+	if err := w.see(ctx, tx, process); err != nil {
+		return err
+	}
+	return w.store(ctx, tx, rows)
+}
+
+// see finds or makes the event's session and project.
+func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process) error {
 	e := &w.event
 	if !e.At.IsZero() {
 		w.at = e.At.Unix()
 	}
-	var err error
-	w.session, w.project, err = project.See(ctx, tx, project.Seen{
+	ses, q, err := project.See(ctx, tx, project.Seen{
 		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
 		PID: process.PID, PIDStart: process.Start,
 		Ends: e.Kind == SessionEnd || e.TurnEnds, Imported: e.Imported,
 	})
-	w.done.Project = w.project
-	w.place = w.place.Within(w.project)
-	if err != nil || len(rows) == 0 {
-		return err
+	w.belongs(ses, q)
+	return err
+}
+
+// belongs sets the session and the project of the event.
+func (w *writing) belongs(s project.Session, q project.Project) {
+	w.session, w.project = s, q
+	w.done.Project = q
+	w.place = w.place.Within(q)
+}
+
+// store adds the rows of the event.
+func (w *writing) store(ctx context.Context, tx *store.Tx, rows []draft) error {
+	if len(rows) == 0 {
+		return nil
 	}
-	switch e.Kind {
+	switch w.event.Kind {
 	case Prompt, Message:
 		return w.recordPrompt(ctx, tx, rows[0])
 	case Tool:
