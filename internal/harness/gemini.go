@@ -345,19 +345,7 @@ func geminiTyped(prompt string) string {
 	if i := strings.Index(prompt, referenced); i >= 0 {
 		prompt = prompt[:i]
 	}
-	for {
-		start := strings.Index(prompt, hookStart)
-		if start < 0 {
-			break
-		}
-		end := strings.Index(prompt[start:], hookEnd)
-		if end < 0 {
-			prompt = prompt[:start]
-			break
-		}
-		prompt = prompt[:start] + prompt[start+end+len(hookEnd):]
-	}
-	prompt = strings.TrimSpace(prompt)
+	prompt = strings.TrimSpace(withoutHooks(prompt))
 	for _, machine := range [...]string{
 		"<session_context>", "This is the Gemini CLI. We are setting up the context for our chat.",
 		"I ran the following shell command:", "System: Please continue.",
@@ -367,6 +355,23 @@ func geminiTyped(prompt string) string {
 		}
 	}
 	return strings.TrimSpace(typed(prompt))
+}
+
+// withoutHooks is a prompt without what hooks added to it; a block without its
+// end goes to the end of the text.
+func withoutHooks(prompt string) string {
+	typed, rest, added := strings.Cut(prompt, hookStart)
+	if !added {
+		return prompt
+	}
+	var b strings.Builder
+	for added {
+		b.WriteString(typed)
+		_, rest, _ = strings.Cut(rest, hookEnd)
+		typed, rest, added = strings.Cut(rest, hookStart)
+	}
+	b.WriteString(typed)
+	return b.String()
 }
 
 // geminiSaid is a message of the agent, "" for what stands in for one.

@@ -88,7 +88,7 @@ func fuzzTranscript(t *testing.T, file []byte, path, writer string) {
 
 func FuzzGeminiTranscript(f *testing.F) {
 	for _, name := range []string{"gemini.jsonl", "gemini.json", "gemini-logs.json"} {
-		file, err := os.ReadFile("testdata/" + name)
+		file, err := os.ReadFile("testdata/placed/" + name)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func FuzzGeminiTranscript(f *testing.F) {
 }
 
 func FuzzCursorTranscript(f *testing.F) {
-	file, err := os.ReadFile("testdata/cursor.jsonl")
+	file, err := os.ReadFile("testdata/placed/cursor.jsonl")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func TestTranscriptsOfGeminiAndCursorGolden(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			in, err := os.ReadFile(filepath.Join("testdata", file))
+			in, err := os.ReadFile(filepath.Join("testdata/placed", file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestTranscriptsOfGeminiAndCursorGolden(t *testing.T) {
 			if report.Bytes != int64(len(in)) {
 				t.Errorf("%d bytes of %d", report.Bytes, len(in))
 			}
-			want := filepath.Join("testdata", file+".golden")
+			want := filepath.Join("testdata/placed", file+".golden")
 			if *update {
 				if err := os.WriteFile(want, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
@@ -75,7 +75,7 @@ func TestGrownTranscriptsTellTheSameAgain(t *testing.T) {
 		"gemini.jsonl": "/x/.gemini/tmp/kiln/chats/session-a.jsonl",
 		"cursor.jsonl": "/x/.cursor/projects/kiln/agent-transcripts/c-1.jsonl",
 	} {
-		in, err := os.ReadFile(filepath.Join("testdata", file))
+		in, err := os.ReadFile(filepath.Join("testdata/placed", file))
 		if err != nil {
 			t.Fatal(err)
 		}
