@@ -43,12 +43,13 @@ func TestScripts(t *testing.T) {
 
 // hook sends one payload to cairn record: hook EVENT key=value... Values are
 // JSON, or text where they are not. The default session is s1, the default cwd
-// $WORK/repo. exit=N wants that exit code instead of 0; - drops a field.
+// $WORK/repo. exit=N wants that exit code instead of 0, from=H passes --from H; -
+// drops a field.
 func hook(ts *testscript.TestScript, _ bool, args []string) {
 	fields := map[string]string{
 		"hook_event_name": quote(args[0]), "session_id": `"s1"`, "cwd": quote(ts.MkAbs("repo")),
 	}
-	want := "0"
+	want, from := "0", "auto"
 	for _, a := range args[1:] {
 		k, v, ok := strings.Cut(a, "=")
 		switch {
@@ -56,6 +57,8 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("hook: %q is not key=value", a)
 		case k == "exit":
 			want = v
+		case k == "from":
+			from = v
 		case v == "-":
 			delete(fields, k)
 		case looksLikeJSON(v):
@@ -68,7 +71,7 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 	for k, v := range fields {
 		parts = append(parts, quote(k)+":"+v)
 	}
-	send(ts, "{"+strings.Join(parts, ",")+"}", want)
+	send(ts, "{"+strings.Join(parts, ",")+"}", want, "--from", from)
 }
 
 // payload sends the bytes of a file to cairn record: payload FILE [exit].
@@ -80,8 +83,8 @@ func payload(ts *testscript.TestScript, _ bool, args []string) {
 	send(ts, ts.ReadFile(args[0]), want)
 }
 
-func send(ts *testscript.TestScript, payload, want string) {
-	cmd := exec.Command(program(ts, "cairn"), "record")
+func send(ts *testscript.TestScript, payload, want string, args ...string) {
+	cmd := exec.Command(program(ts, "cairn"), append([]string{"record"}, args...)...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "GORACE"} {
 		if v := ts.Getenv(name); v != "" {
