@@ -235,7 +235,7 @@ func (t *cursorTranscript) assistant(place string, content []byte) error {
 		}
 		n++
 		t.acted = true
-		id := firstNonBlank(text(b[1]), "line-"+place+"."+strconv.Itoa(n))
+		id := firstNonBlank(text(b[1]), firstNonBlank(t.agent, t.session)+"@"+place+"."+strconv.Itoa(n))
 		t.results[id] = len(t.pending)
 		t.pending = append(t.pending, cursorCalls(id, tool, firstOf(insideText(b[3]), b[3]))...)
 	}

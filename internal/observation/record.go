@@ -148,6 +148,10 @@ func (w *writing) recordCalls(ctx context.Context, tx *store.Tx, rows []draft) e
 // known looks for an earlier delivery of the same call, for the copy of an
 // imported call in another session, and for an equal recent read or search.
 func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error) {
+	n, err := w.count(ctx, tx, d)
+	if err != nil {
+		return false, err
+	}
 	var id int64
 	if d.CallID != "" {
 		err := tx.Get(ctx, []any{&id}, selectCall, d.CallID, w.session.Key, d.Part)
@@ -166,13 +170,13 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			return false, err
 		}
 	}
-	if w.event.Match != MatchID {
-		return w.counted(ctx, tx, d)
+	if n.told > 0 {
+		return w.alike(ctx, tx, d, n)
 	}
 	if w.window == 0 || d.Failed || d.Type != typeRead && d.Type != typeSearch {
 		return false, nil
 	}
-	err := tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at, d.Type, w.pathKey(d), d.Content)
+	err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at, d.Type, w.pathKey(d), d.Content)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

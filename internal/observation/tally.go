@@ -42,15 +42,19 @@ func tallyOf(ctx context.Context, tx *store.Tx, session int64) (*tally, error) {
 	return t, err
 }
 
-// alike tells whether a call that its transcript names by an id of its own is
-// stored under another, or under none (see Match). known is false for what is
-// the transcript's alone; deduped is true for a read or search that is dropped as
-// an equal of one near it.
-func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft) (known, deduped bool, err error) {
+// numbers says of a call how many equal ones were stored before its transcript
+// was read, and the how manieth it is in there; zero where ids decide.
+type numbers struct{ stored, told int }
+
+// count takes a call into the tally of its session.
+func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, err error) {
+	if w.event.Match == MatchID {
+		return n, nil
+	}
 	t := w.tallies[w.session.Key]
 	if t == nil {
 		if t, err = tallyOf(ctx, tx, w.session.Key); err != nil {
-			return false, false, err
+			return n, err
 		}
 		w.tallies[w.session.Key] = t
 	}
@@ -61,31 +65,35 @@ func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft) (known, dedu
 	}
 	like := likenessOf(d.Type, path, command, d.Content)
 	t.told[like]++
-	stored, told := t.stored[like], t.told[like]
-	if d.Failed || d.Type != typeRead && d.Type != typeSearch || w.window == 0 {
-		return told <= stored, false, nil
-	}
-	if w.event.Match == MatchText { // when it was read nobody knows
-		return stored > 0, stored == 0 && told > 1, nil
-	}
-	var id int64
-	err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at+w.window, d.Type, w.pathKey(d), d.Content)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, false, nil
-	}
-	return told <= stored, told > stored, err
+	return numbers{t.stored[like], t.told[like]}, nil
 }
 
-// counted is alike, with what it means for the report.
-func (w *writing) counted(ctx context.Context, tx *store.Tx, d draft) (bool, error) {
-	known, deduped, err := w.alike(ctx, tx, d)
+// alike tells whether a call whose id no row has is stored all the same (see
+// Match), or is a read or search to be dropped for an equal one near it.
+func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (found bool, err error) {
+	known := n.told <= n.stored
 	switch {
+	case d.Failed || d.Type != typeRead && d.Type != typeSearch || w.window == 0:
+		found = known
+	case w.event.Match == MatchText: // when it was read nobody knows: once is enough
+		known = n.stored > 0
+		found = known || n.told > 1
 	case known:
+		found = true
+	default:
+		var id int64
+		err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at+w.window, d.Type, w.pathKey(d), d.Content)
+		if found = err == nil; errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+	}
+	switch {
+	case found && known:
 		w.done.Known++
-	case deduped:
+	case found:
 		w.done.Deduped++
 	}
-	return known || deduped, err
+	return found, err
 }
 
 // messageEnd is how many characters of a long message tell it from others.
