@@ -7,9 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
@@ -37,6 +39,7 @@ func TestScripts(t *testing.T) {
 			"hook":    hook,
 			"sql":     query,
 			"payload": payload,
+			"fill":    fill,
 		},
 	})
 }
@@ -123,6 +126,30 @@ func quote(s string) string { return fmt.Sprintf("%q", s) }
 
 func looksLikeJSON(v string) bool {
 	return v != "" && strings.ContainsRune(`{["0123456789-`, rune(v[0])) || v == "true" || v == "false" || v == "null"
+}
+
+// fill puts into files what is only known when a script runs: fill FILE...
+// @WORK@ becomes the work folder as it stands in a JSON string, @N@ the time N
+// seconds after the newest observation, or now if there is none.
+func fill(ts *testscript.TestScript, _ bool, args []string) {
+	base := time.Now().Unix()
+	if db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro"); err == nil {
+		var newest sql.NullInt64
+		if db.QueryRow("SELECT max(timestamp) FROM observations").Scan(&newest) == nil && newest.Valid {
+			base = newest.Int64
+		}
+		ts.Check(db.Close())
+	}
+	dated := regexp.MustCompile(`@-?[0-9]+@`)
+	for _, name := range args {
+		text := strings.ReplaceAll(ts.ReadFile(name), "@WORK@", strings.Trim(quote(ts.MkAbs(".")), `"`))
+		text = dated.ReplaceAllStringFunc(text, func(m string) string {
+			seconds, err := strconv.ParseInt(strings.Trim(m, "@"), 10, 64)
+			ts.Check(err)
+			return time.Unix(base+seconds, 0).UTC().Format(time.RFC3339)
+		})
+		ts.Check(os.WriteFile(ts.MkAbs(name), []byte(text), 0o600))
+	}
 }
 
 // query prints the rows of an SQL query over the store, columns separated by |.

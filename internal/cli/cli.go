@@ -107,7 +107,7 @@ questions about it, and the next session starts with what matters.
 It keeps everything in one file, ~/.cairn/cairn.db, needs no service and talks to
 nobody. Try it on your own history:
 
-    cairn import                  read the transcripts that Claude Code kept
+    cairn import                  read the transcripts that your agents kept
     cairn search "failing test"   find what happened
     cairn context                 see what the next session would be told`,
 		Version:       p.Version,

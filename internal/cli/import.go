@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ func (p *Process) transcriptFolders() ([]string, error) {
 	for _, f := range harness.TranscriptFolders(harness.Homes{
 		User: p.home(), Claude: p.Getenv("CLAUDE_CONFIG_DIR"), Codex: p.Getenv("CODEX_HOME"),
 	}) {
-		all = append(all, f.Path)
+		all = append(all, p.short(f.Path))
 		if _, err := os.Stat(f.Path); !errors.Is(err, fs.ErrNotExist) {
 			there = append(there, f.Path)
 		}
@@ -80,6 +81,14 @@ func (p *Process) transcriptFolders() ([]string, error) {
 			WithHint("name their files or folders: cairn import PATH")
 	}
 	return there, nil
+}
+
+// short is a path as people write it, with ~ for their home directory.
+func (p *Process) short(path string) string {
+	if rest, ok := strings.CutPrefix(path, p.home()+string(filepath.Separator)); ok && p.home() != "" {
+		return filepath.Join("~", rest)
+	}
+	return path
 }
 
 // parseDate reads YYYY-MM-DD as local midnight, or Unix seconds; "" is no date.

@@ -54,6 +54,35 @@ func BenchmarkReadTranscript(b *testing.B) {
 	}
 }
 
+// BenchmarkReadCodexTranscript reads a session of 200 turns, most of whose bytes
+// are patches and what commands gave back.
+func BenchmarkReadCodexTranscript(b *testing.B) {
+	source := strings.Repeat("+if glaze := pot.Glaze(); glaze != nil {\n+\treturn \"fired\"\n+}\n", 60)
+	w := new(rollout).meta(nil)
+	for i := range 200 {
+		id := fmt.Sprint("t", i)
+		w.event("task_started", object{"turn_id": id}).prompt("Why does the kiln overshoot at cone 6?")
+		w.item("reasoning", object{"encrypted_content": source[:3000]}).event("token_count", object{"info": source[:500]})
+		w.item("custom_tool_call", object{"call_id": "p" + id, "name": "apply_patch", "input": "*** Begin Patch\n*** Add File: a.go\n" + source + "*** End Patch"})
+		w.item("custom_tool_call_output", object{"call_id": "p" + id, "output": "Success."})
+		w.calls(id).output(id, "Exit code: 0\nWall time: 1 seconds\nOutput:\n"+source)
+		w.says("assistant", strings.Repeat("The gain was too high. ", 40)).event("task_complete", object{"turn_id": id})
+	}
+	in := w.String()
+	b.SetBytes(int64(len(in)))
+	b.ReportAllocs()
+	for b.Loop() {
+		events := 0
+		_, err := ReadTranscript(b.Context(), strings.NewReader(in), TranscriptOptions{}, func(observation.Event) error {
+			events++
+			return nil
+		})
+		if err != nil || events != 800 {
+			b.Fatal(events, err)
+		}
+	}
+}
+
 // BenchmarkTyped cuts the machine's part out of a prompt of 4 KB.
 func BenchmarkTyped(b *testing.B) {
 	prompt := string(bytes.Repeat([]byte("glaze a < b [and] "), 200)) + "<system-reminder>" + strings.Repeat("x", 400) + "</system-reminder>"

@@ -249,10 +249,13 @@ func codexRefusal(r codexResult) string {
 	return neverRefused
 }
 
+// maxInside is how long an object in a text may be: it is decoded as a whole.
+const maxInside = 32 << 20
+
 // insideText is the JSON object that a JSON string holds as text, nil if it holds
-// none. Function calls send their arguments so.
+// none or a very long one. Function calls send their arguments so.
 func insideText(value []byte) []byte {
-	if kindOf(value) != '"' || len(value) < 4 {
+	if kindOf(value) != '"' || len(value) < 4 || len(value) > maxInside {
 		return nil
 	}
 	in := value[1 : len(value)-1]

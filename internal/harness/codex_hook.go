@@ -67,7 +67,7 @@ func codexTyped(prompt string) string {
 	for {
 		cut := rest
 		switch {
-		case strings.HasPrefix(rest, editorContext):
+		case strings.HasPrefix(rest, editorContext), strings.HasPrefix(rest, editorRequest):
 			if _, request, ok := strings.Cut(rest, editorRequest); ok {
 				cut = request
 			}

@@ -1,8 +1,9 @@
 package harness
 
-import (
-	"strings"
-)
+import "strings"
+
+// maxWords is how many words of a command are looked at.
+const maxWords = 4096
 
 // shellLine is a command as one would type it. Codex sends a line or its words;
 // if they only hand a script to a shell, the script is what was meant.
@@ -17,8 +18,13 @@ func shellLine(value []byte) string {
 		return line
 	}
 	var words []string
+	size := 0
 	for word := range elements(value) {
+		if len(words) == maxWords || size > longText {
+			break
+		}
 		words = append(words, text(word))
+		size += len(words[len(words)-1])
 	}
 	if script, ok := scriptOf(words); ok {
 		return script

@@ -46,7 +46,8 @@ type codexTranscript struct {
 	decoder *jsontext.Decoder
 
 	session   string
-	described bool // by a session_meta line
+	described bool   // by a session_meta line
+	id        string // as that line told it; a subagent's is not its session's
 	agent     string
 	own       bool // the session is one of the harness's own
 	cwd       string
@@ -235,12 +236,12 @@ func (t *codexTranscript) meta(payload []byte) {
 	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp")
 	id := text(f[0])
 	if t.described {
-		if t.copied.IsZero() && id != "" {
+		if t.copied.IsZero() && id != t.id {
 			t.copied = t.at.Add(copyTime)
 		}
 		return
 	}
-	t.described = true
+	t.described, t.id = true, id
 	if text(f[4]) != "" {
 		t.copied = t.at.Add(copyTime)
 	}
@@ -249,8 +250,9 @@ func (t *codexTranscript) meta(payload []byte) {
 	}
 	t.cwd = firstNonBlank(text(f[2]), t.cwd)
 	t.session = firstNonBlank(id, t.session)
-	sub := get(f[3], "subagent")
-	if sub == nil {
+	sources := pick(f[3], "subagent", "internal")
+	sub := sources[0]
+	if t.own = sources[1] != nil; sub == nil {
 		return
 	}
 	parent := firstNonBlank(text(f[1]), text(f[5]), text(get(get(sub, "thread_spawn"), "parent_thread_id")))

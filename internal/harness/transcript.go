@@ -36,7 +36,7 @@ type TranscriptOptions struct {
 
 // TranscriptReport tells what was read and what was left out.
 type TranscriptReport struct {
-	Harness string // that wrote it, "claude" if nothing tells
+	Harness string // that wrote it, "" if nothing tells
 	Lines   int    // blank ones included
 	Bytes   int64  // from the offset on
 	// Resume is the place in the file where the next import begins once the
@@ -98,7 +98,7 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 	} else {
 		o.Head = bytes.NewReader(seen)
 	}
-	read := readClaude
+	read := readClaude // also where nothing tells
 	switch writer {
 	case codex:
 		read = readCodex
@@ -106,8 +106,6 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 		read = readGemini
 	case cursor:
 		read = readCursor
-	default:
-		writer = claude
 	}
 	report, err := read(ctx, r, o, yield)
 	report.Harness = writer
@@ -117,7 +115,7 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 // recognise reads the beginning of a transcript up to the first line that tells
 // which harness wrote it, "" if none does, and returns what it has read.
 func recognise(r io.Reader) (writer string, read []byte, err error) {
-	const enough = 1 << 20
+	const enough = 8 << 20
 	var seen bytes.Buffer
 	lines := newLineReader(io.TeeReader(io.LimitReader(r, enough), &seen), 0)
 	dec := lenient(nil)

@@ -259,6 +259,46 @@ func TestCopiesOfAForkAddNothingButTheSameCallLaterDoes(t *testing.T) {
 	}
 }
 
+// Some harnesses name a turn and not its prompt.
+func TestPromptSentInMidTurnIsKeptThoughItSharesTheTurnsId(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	at := time.Unix(testStart, 0)
+	prompt := func(text string, after time.Duration) Event {
+		return Event{Kind: Prompt, Session: "s1", Text: text, PromptID: "turn-1", At: at.Add(after), Source: "UserPromptSubmit"}
+	}
+	b.record(prompt("make the pots", 0))
+	b.record(prompt("make the pots", 0)) // delivered twice
+	b.record(prompt("blue ones", time.Second))
+	later := prompt("blue ones", time.Second)
+	later.PromptID = "" // as transcripts tell it
+	if n := b.imported(prompt("make the pots", 0), later).Added; n != 0 {
+		t.Errorf("the transcript added %d rows", n)
+	}
+	b.want("prompts", b.query(`SELECT content || '|' || ifnull(harness_prompt_id, '') FROM prompts ORDER BY id`), []string{"make the pots|turn-1", "blue ones|"})
+}
+
+func TestCopiedPromptsAndMessagesAddNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	turn := func(session string, after int64) []Event {
+		at := time.Unix(testStart+after, 0)
+		return []Event{
+			{Kind: Prompt, Session: session, Text: "make the pots", PromptID: "turn-1", At: at, Source: "UserPromptSubmit"},
+			{Kind: Message, Session: session, Text: "Done.", Role: "turn", PromptID: "turn-1", At: at, Source: "Stop"},
+		}
+	}
+	for i, c := range []struct {
+		session string
+		after   int64
+		added   int
+	}{{"s1", 0, 2}, {"s2", 59, 0}, {"s3", 200, 2}} {
+		if n := b.imported(turn(c.session, c.after)...).Added; n != c.added {
+			t.Errorf("%d: added %d, want %d", i, n, c.added)
+		}
+	}
+}
+
 func TestDigestTellsIntentFilesCommandsAndNextSteps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -12,6 +12,10 @@ import (
 // same prompt (observations §12).
 const promptTwin = 10
 
+// copyTwin is how far apart, in seconds, a resumed or forked session may date
+// what it copied (observations §12).
+const copyTwin = 60
+
 // recordPrompt stores what a user or an agent said: a prompt and, beside it, the
 // row that makes it searchable (observations §6).
 func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error {
@@ -50,35 +54,62 @@ func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error
 const roleSummary = "compact_summary"
 
 // knownPrompt finds the prompt that this event tells again: by the harness's
-// prompt id, the transcript line, or the same words at nearly the same time. Two
-// live events are never the same one, unless they carry the same id. Of a
+// prompt id, the transcript line, the same id and words in the session it was
+// copied from, or the same words at nearly the same time. Two live events are
+// never the same one, unless they carry the same id and the same words: what is
+// sent while a turn goes on shares the id of the turn's prompt. Of a
 // compaction's summary hook and transcript may tell different words.
 func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	e := &w.event
-	look := func(query string, args ...any) (id int64, err error) {
-		err = tx.Get(ctx, []any{&id}, query, args...)
-		if errors.Is(err, sql.ErrNoRows) {
-			return 0, nil
-		}
-		return id, err
-	}
 	if e.Kind == Prompt && e.PromptID != "" {
-		if id, err := look(selectPromptByHarness, w.session.Key, e.PromptID); err != nil || id != 0 {
+		if id, err := w.promptOfTurn(ctx, tx, d); err != nil || id != 0 {
 			return id, err
 		}
 	}
 	if e.LineID != "" {
-		if id, err := look(selectPromptByLine, e.LineID); err != nil || id != 0 {
+		if id, err := lookUp(ctx, tx, selectPromptByLine, e.LineID); err != nil || id != 0 {
+			return id, err
+		}
+	}
+	if e.Imported && e.PromptID != "" {
+		id, err := lookUp(ctx, tx, selectCopiedPrompt, w.project.Key, d.Type, w.at-copyTwin, w.at+copyTwin,
+			d.Content, e.PromptID, w.session.Key)
+		if err != nil || id != 0 {
 			return id, err
 		}
 	}
 	if e.Role == roleSummary {
-		return look(selectSummaryNear, w.session.Key, w.at-markTwin, w.at+markTwin)
+		return lookUp(ctx, tx, selectSummaryNear, w.session.Key, w.at-markTwin, w.at+markTwin)
 	}
 	if e.Match != MatchID && e.LineID != "" {
 		return w.sameWords(ctx, tx, d)
 	}
-	return look(selectPromptByText, w.session.Key, w.at-promptTwin, w.at+promptTwin, d.Type, d.Content, e.Imported)
+	return lookUp(ctx, tx, selectPromptByText, w.session.Key, w.at-promptTwin, w.at+promptTwin, d.Type, d.Content, e.Imported)
+}
+
+// promptOfTurn finds the prompt that carries the event's prompt id. If that was
+// live and said something else, the event is a prompt sent while the turn went
+// on: it keeps no id.
+func (w *writing) promptOfTurn(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
+	id, err := lookUp(ctx, tx, selectPromptByHarness, w.session.Key, w.event.PromptID)
+	if err != nil || id == 0 || w.event.Imported {
+		return id, err
+	}
+	other, err := lookUp(ctx, tx, selectOtherLivePrompt, id, d.Content)
+	if err != nil || other == 0 {
+		return id, err
+	}
+	w.event.PromptID = ""
+	return 0, nil
+}
+
+// lookUp is the id that a query finds, 0 if it finds none.
+func lookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id int64, err error) {
+	err = tx.Get(ctx, []any{&id}, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return id, err
 }
 
 // findParent sets the prompt that caused the rows of this event: the one with

@@ -160,7 +160,7 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			return true, w.fill(ctx, tx, id)
 		}
 		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {
-			err = tx.Get(ctx, []any{&id}, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-60, w.at+60)
+			err = tx.Get(ctx, []any{&id}, selectCopiedCall, d.CallID, d.Part, d.Content, w.at-copyTwin, w.at+copyTwin)
 			if err == nil {
 				w.done.Known++
 				return true, nil

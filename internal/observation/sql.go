@@ -51,6 +51,15 @@ WHERE session_key = ? AND timestamp > ? AND timestamp <= ? AND obs_type = ? AND 
 	selectPromptByHarness = `SELECT id FROM prompt_rows
 WHERE session_key = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY timestamp, id LIMIT 1`
 
+	// A live prompt that says something else.
+	selectOtherLivePrompt = `SELECT prompt_id FROM observation_rows
+WHERE prompt_id = ? AND obs_type = 'user_prompt' AND content <> ? AND metadata ->> '$.imported' IS NULL`
+
+	// The copy of a prompt that a resumed or forked session makes.
+	selectCopiedPrompt = `SELECT prompt_id FROM observation_rows
+WHERE project_key = ? AND obs_type = ? AND timestamp BETWEEN ? AND ? AND content = ? AND harness_prompt_id = ?
+  AND session_key <> ? AND prompt_id IS NOT NULL LIMIT 1`
+
 	selectPromptByLine = `SELECT id FROM prompt_rows WHERE source_uuid = ? LIMIT 1`
 
 	selectPromptByText = `SELECT o.prompt_id FROM observation_rows o JOIN prompt_rows p ON p.id = o.prompt_id

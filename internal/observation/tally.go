@@ -3,7 +3,6 @@ package observation
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"cairn/internal/store"
 )
@@ -82,10 +81,8 @@ func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (
 		found = true
 	default:
 		var id int64
-		err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at+w.window, d.Type, w.pathKey(d), d.Content)
-		if found = err == nil; errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
+		id, err = lookUp(ctx, tx, selectRecentTwin, w.session.Key, w.at-w.window, w.at+w.window, d.Type, w.pathKey(d), d.Content)
+		found = id != 0
 	}
 	switch {
 	case found && known:
@@ -103,7 +100,7 @@ const messageEnd = 600
 // whose harness tells neither hooks' ids nor, it may be, times: one that no line
 // of a transcript has claimed yet, with the same words, the nearest in time. Of a
 // message, hooks may tell the turn's earlier words as well.
-func (w *writing) sameWords(ctx context.Context, tx *store.Tx, d draft) (id int64, err error) {
+func (w *writing) sameWords(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	from, to := w.at-promptTwin, w.at+promptTwin
 	if w.event.Match == MatchText {
 		from, to = 0, 1<<60
@@ -115,10 +112,6 @@ func (w *writing) sameWords(ctx context.Context, tx *store.Tx, d draft) (id int6
 	case len(words) > messageEnd:
 		words, before = words[len(words)-messageEnd:], ""
 	}
-	err = tx.Get(ctx, []any{&id}, selectSameWords, w.session.Key, d.Type, from, to, d.Content,
+	return lookUp(ctx, tx, selectSameWords, w.session.Key, d.Type, from, to, d.Content,
 		w.event.Kind == Message, before+string(words), before+string(words), w.at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return id, err
 }

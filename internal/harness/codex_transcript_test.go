@@ -1,0 +1,254 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"cairn/internal/observation"
+)
+
+// rollout makes lines of a Codex transcript from short notes.
+type rollout struct {
+	strings.Builder
+	n     int
+	still bool // the lines to come are written in the same second
+}
+
+func (w *rollout) atOnce(still bool) *rollout {
+	w.still = still
+	return w
+}
+
+func (w *rollout) line(kind string, payload object) *rollout {
+	if !w.still {
+		w.n++
+	}
+	b, err := json.Marshal(object{"timestamp": fmt.Sprintf("2026-03-02T09:%02d:%02dZ", w.n/60, w.n%60), "type": kind, "payload": payload})
+	if err != nil {
+		panic(err)
+	}
+	w.Write(append(b, '\n'))
+	return w
+}
+
+func (w *rollout) meta(more object) *rollout {
+	all := object{"id": "s", "cwd": "/k", "source": "cli"}
+	maps.Copy(all, more)
+	return w.line("session_meta", all)
+}
+
+func (w *rollout) event(kind string, more object) *rollout {
+	all := object{"type": kind}
+	maps.Copy(all, more)
+	return w.line("event_msg", all)
+}
+
+func (w *rollout) item(kind string, more object) *rollout {
+	all := object{"type": kind}
+	maps.Copy(all, more)
+	return w.line("response_item", all)
+}
+
+func (w *rollout) says(role, text string) *rollout {
+	return w.item("message", object{"role": role, "content": []object{{"type": "input_text", "text": text}}})
+}
+
+// prompt is a prompt as Codex writes it twice.
+func (w *rollout) prompt(text string) *rollout {
+	return w.says("user", text).event("user_message", object{"message": text})
+}
+
+func (w *rollout) calls(id string) *rollout {
+	return w.item("function_call", object{"name": "shell", "call_id": id, "arguments": `{"command":["make"]}`})
+}
+
+func (w *rollout) output(id, said string) *rollout {
+	return w.item("function_call_output", object{"call_id": id, "output": said})
+}
+
+func (w *rollout) read(t *testing.T, o TranscriptOptions) ([]string, TranscriptReport) {
+	t.Helper()
+	events, report := readAll(t, strings.NewReader(w.String()), o)
+	var short []string
+	for _, e := range events {
+		what := e.Text
+		if e.Kind == observation.Tool {
+			what = e.Calls[0].ID
+		}
+		short = append(short, strings.Join(strings.Fields(e.Source+" "+e.AgentID+" "+e.PromptID), " ")+": "+what)
+	}
+	return short, report
+}
+
+func TestCodexTranscriptTurns(t *testing.T) {
+	t.Parallel()
+	started := func(id string) object { return object{"turn_id": id} }
+	for name, c := range map[string]struct {
+		talk *rollout
+		want []string
+		lost map[string]int
+	}{
+		"a turn": {new(rollout).meta(nil).event("task_started", started("1")).prompt("a").says("assistant", "x").calls("c").output("c", "ok").
+			says("assistant", "y").event("task_complete", object{"turn_id": "1", "last_agent_message": "y"}),
+			[]string{"UserPromptSubmit 1: a", "PostToolUse 1: c", "Stop 1: y"}, nil},
+		"before turns were told": {new(rollout).meta(nil).prompt("a").says("assistant", "x").prompt("b").says("assistant", "y"),
+			[]string{"UserPromptSubmit: a", "Stop: x", "UserPromptSubmit: b", "Stop: y"}, nil},
+		"named after the prompt": {new(rollout).meta(nil).prompt("a").line("turn_context", object{"turn_id": "1"}).says("assistant", "x").prompt("b").line("turn_context", object{"turn_id": "2"}),
+			[]string{"UserPromptSubmit 1: a", "Stop 1: x", "UserPromptSubmit 2: b"}, nil},
+		"the same prompt again": {new(rollout).meta(nil).prompt("a").says("assistant", "x").prompt("a").says("assistant", "x"),
+			[]string{"UserPromptSubmit: a", "Stop: x", "UserPromptSubmit: a", "Stop: x"}, nil},
+		"without events": {new(rollout).meta(nil).says("user", "a").says("assistant", "x").says("user", "b").calls("c").output("c", "ok"),
+			[]string{"UserPromptSubmit: a", "Stop: x", "UserPromptSubmit: b", "PostToolUse: c"}, nil},
+		"text of the machine": {new(rollout).meta(nil).says("user", "<user_instructions>\nx\n</user_instructions>").says("user", "# AGENTS.md instructions for /k\n\n<INSTRUCTIONS>x</INSTRUCTIONS>").
+			says("user", "something new of the machine").prompt("a"),
+			[]string{"UserPromptSubmit: a"}, map[string]int{metaLine: 2}},
+		"still open": {new(rollout).meta(nil).event("task_started", started("1")).prompt("a").says("assistant", "x"),
+			[]string{"UserPromptSubmit 1: a"}, nil},
+		"a prompt in mid turn": {new(rollout).meta(nil).event("task_started", started("1")).prompt("a").calls("c").prompt("b").output("c", "ok").event("task_complete", started("1")),
+			[]string{"UserPromptSubmit 1: a", "UserPromptSubmit: b", "PostToolUse 1: c"}, nil},
+		"stopped": {new(rollout).meta(nil).event("task_started", started("1")).prompt("a").says("assistant", "x").event("turn_aborted", started("1")),
+			[]string{"UserPromptSubmit 1: a"}, map[string]int{turnStopped: 1}},
+		"last words told by the end": {new(rollout).meta(nil).event("task_started", started("1")).prompt("a").event("task_complete", object{"turn_id": "1", "last_agent_message": "z"}),
+			[]string{"UserPromptSubmit 1: a", "Stop 1: z"}, nil},
+		"of a subagent": {new(rollout).meta(object{"id": "child", "source": object{"subagent": object{"thread_spawn": object{"parent_thread_id": "s"}}}}).
+			event("task_started", started("1")).prompt("do it").calls("c").output("c", "ok").event("task_complete", object{"last_agent_message": "done"}),
+			[]string{"PostToolUse child 1: c", "SubagentStop child 1: done"}, nil},
+		"of the harness's own agent": {new(rollout).meta(object{"source": object{"subagent": "compact"}}).prompt("a").says("assistant", "x"),
+			nil, map[string]int{ownAgent: 3}},
+		"forked": {new(rollout).meta(object{"forked_from_id": "old"}).atOnce(true).line("session_meta", object{"id": "old", "cwd": "/elsewhere"}).
+			prompt("copied").calls("c").output("c", "ok").atOnce(false).event("token_count", nil).event("token_count", nil).prompt("new"),
+			[]string{"UserPromptSubmit: new"}, map[string]int{copiedLine: 6}},
+		"resumed, which repeats its own line": {new(rollout).meta(nil).prompt("a").atOnce(true).meta(nil).prompt("b"),
+			[]string{"UserPromptSubmit: a", "UserPromptSubmit: b"}, nil},
+		"of the harness itself": {new(rollout).meta(object{"source": object{"internal": "memory_consolidation"}}).prompt("a"),
+			nil, map[string]int{ownAgent: 2}},
+		"forked, as the second line tells": {new(rollout).meta(nil).atOnce(true).line("session_meta", object{"id": "old", "cwd": "/elsewhere"}).prompt("copied"),
+			nil, map[string]int{copiedLine: 2}},
+		"not placed": {new(rollout).prompt("a").meta(nil).prompt("b"), []string{"UserPromptSubmit: b"}, map[string]int{homelessLine: 2}},
+		"refused": {new(rollout).meta(nil).calls("a").output("a", "exec command rejected by user").calls("b").output("b", "aborted by user after 3.0s").
+			calls("c").output("c", "failed to parse function arguments: missing field").calls("d").output("d", "Exit code: 1\nOutput:\nexec command rejected by user").output("e", "x"),
+			[]string{"PostToolUse: d"}, map[string]int{rejected: 1, stopped: 1, invalidCall: 1, noCall: 1}},
+		"left running and ended by an event": {new(rollout).meta(nil).calls("a").output("a", "Process running with session ID 3\nOutput:\n").event("exec_command_end", object{"call_id": "a", "exit_code": 0}),
+			[]string{"PostToolUse: a"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, report := c.talk.read(t, TranscriptOptions{})
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if !maps.Equal(report.Skipped, c.lost) || report.Harness != "codex" {
+				t.Errorf("skipped %v, want %v; harness %s", report.Skipped, c.lost, report.Harness)
+			}
+		})
+	}
+}
+
+func TestOldestCodexTranscriptsHaveBareLines(t *testing.T) {
+	t.Parallel()
+	in := `{"id":"0a1b","timestamp":"2025-06-02T10:00:00Z","instructions":null,"git":{}}
+{"record_type":"state"}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\nCurrent working directory: /k\nApproval policy: never\n</environment_context>"}]}
+{"record_type":"state"}
+{"type":"message","role":"user","content":[{"type":"input_text","text":"glaze"}]}
+{"type":"reasoning","id":"rs","summary":[]}
+{"type":"local_shell_call","id":"lsc","call_id":"c1","status":"completed","action":{"type":"exec","command":["bash","-lc","make"]}}
+{"type":"function_call_output","call_id":"c1","output":"{\"output\":\"no\",\"metadata\":{\"exit_code\":2,\"duration_seconds\":0.1}}"}
+{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It fails."}]}
+`
+	events, report := readAll(t, strings.NewReader(in), TranscriptOptions{})
+	if len(events) != 3 || events[0].Text != "glaze" || events[2].Text != "It fails." || report.Harness != "codex" {
+		t.Fatalf("%+v, %+v", events, report)
+	}
+	c := events[1].Calls[0]
+	if c.Command != "make" || !c.Failed || c.Error != "no" || events[1].Session != "0a1b" || events[1].Cwd != "/k" {
+		t.Errorf("%+v", events[1])
+	}
+}
+
+// Without a way back to the beginning, the name of the file tells the session.
+func TestCodexTranscriptFindsItsSession(t *testing.T) {
+	t.Parallel()
+	const id = "0a1b2c3d-0000-7000-8000-00000000c0de"
+	head := new(rollout).meta(object{"id": id}).String()
+	rest := new(rollout).line("turn_context", object{"cwd": "/k"}).prompt("a").String()
+	o := TranscriptOptions{Offset: int64(len(head)), Path: "/x/rollout-2026-03-02T09-00-00-" + id + ".jsonl"}
+	events, _ := readAll(t, strings.NewReader(rest), o)
+	o.Path, o.Head = "copy.jsonl", strings.NewReader(head+rest)
+	again, _ := readAll(t, strings.NewReader(rest), o)
+	if len(events) != 1 || events[0].Session != id || !reflect.DeepEqual(events, again) {
+		t.Errorf("by name %+v\nby head %+v", events, again)
+	}
+}
+
+// What was captured live and is imported later must be the same call.
+func TestCodexTranscriptAndHookDescribeACallAlike(t *testing.T) {
+	t.Parallel()
+	patch := "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** Add File: c\n+z\n*** End Patch"
+	function := func(name string, args object) object {
+		b, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object{"type": "function_call", "name": name, "arguments": string(b)}
+	}
+	for name, c := range map[string]struct {
+		tool     string // of the hook
+		input    any
+		response any
+		item     object
+		output   any
+	}{
+		"shell": {"Bash", object{"command": "bash -lc 'git push'"}, "To git.example:pots", function("shell", object{"command": []string{"bash", "-lc", "git push"}}), "To git.example:pots"},
+		"exit code": {"Bash", object{"command": "make"}, "Exit code: 2\nWall time: 1.5 seconds\nOutput:\nno",
+			function("shell_command", object{"command": "make"}), "Exit code: 2\nWall time: 1.5 seconds\nOutput:\nno"},
+		"exec":   {"Bash", object{"command": "make"}, "ok", function("exec_command", object{"cmd": "make"}), "ok"},
+		"patch":  {"apply_patch", object{"command": patch}, "Success.", object{"type": "custom_tool_call", "name": "apply_patch", "input": patch}, "Success."},
+		"failed": {"apply_patch", object{"command": patch}, object{"output": "no", "metadata": object{"exit_code": 1}}, object{"type": "custom_tool_call", "name": "apply_patch", "input": patch}, `{"output":"no","metadata":{"exit_code":1}}`},
+		"mcp":    {"mcp__a__b", object{"q": []int{1}}, object{"content": []object{{"type": "text", "text": "y"}}}, object{"type": "function_call", "namespace": "mcp__a", "name": "b", "arguments": `{"q":[1]}`}, "y"},
+		"plan":   {"update_plan", object{"plan": []int{}}, "Plan updated", function("update_plan", object{"plan": []int{}}), "Plan updated"},
+		"agent":  {"spawn_agent", object{"message": "m"}, object{"agent_id": "a1"}, function("spawn_agent", object{"message": "m"}), `{"agent_id":"a1"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			live := codexHook(t, "PostToolUse", object{"tool_name": c.tool, "tool_use_id": "c", "tool_input": c.input, "tool_response": c.response})
+			c.item["call_id"] = "c"
+			w := new(rollout).meta(nil).line("response_item", c.item)
+			w.item(fmt.Sprintf("%s_output", c.item["type"]), object{"call_id": "c", "output": c.output})
+			events, _ := readAll(t, strings.NewReader(w.String()), TranscriptOptions{})
+			if len(events) != 1 || events[0].Source != live.Source {
+				t.Fatalf("imported %+v", events)
+			}
+			for i := range events[0].Calls {
+				events[0].Calls[i].Tool = c.tool // Codex calls its tools otherwise towards hooks
+			}
+			if !reflect.DeepEqual(events[0].Calls, live.Calls) {
+				t.Errorf("imported %+v\nlive     %+v", events[0].Calls, live.Calls)
+			}
+		})
+	}
+}
+
+func TestRecogniseTellsHarnessesByTheirLines(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ file, want string }{
+		"Claude":               {new(talk).user("a").String(), "claude"},
+		"Claude with a title":  {`{"type":"summary","summary":"x","leafUuid":"y"}` + "\n", "claude"},
+		"Codex":                {"\nnot JSON\n" + new(rollout).meta(nil).String(), "codex"},
+		"Codex, bare":          {`{"id":"s","timestamp":"2025-06-02T10:00:00Z","instructions":null}` + "\n", "codex"},
+		"Codex, torn at first": {`"rest of a line"}` + "\n" + new(rollout).prompt("x").String(), "codex"},
+		"nothing known":        {`{"a":1}` + "\n", ""},
+		"nothing":              {"", ""},
+	} {
+		got, read, err := recognise(strings.NewReader(c.file))
+		if got != c.want || err != nil || !bytes.HasPrefix([]byte(c.file), read) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
