@@ -40,7 +40,7 @@ type Importer struct {
 	options ImportOptions
 	queue   []Prepared
 	touched map[string]project.Session // the file's sessions; their digests are due
-	tallies map[int64]*tally           // of the file's sessions, by key
+	tallies tallies                    // of the file
 	counts  Imported
 }
 
@@ -53,7 +53,7 @@ type ImportOptions struct {
 // Importer returns an importer.
 func (j *Journal) Importer(o ImportOptions) *Importer {
 	return &Importer{
-		journal: j, options: o, touched: map[string]project.Session{}, tallies: map[int64]*tally{},
+		journal: j, options: o, touched: map[string]project.Session{}, tallies: tallies{max(0, o.Since.Unix()), map[int64]*tally{}},
 		counts: Imported{ByType: map[string]int{}},
 	}
 }
@@ -216,7 +216,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 	})
 	done := i.counts
 	clear(i.touched)
-	clear(i.tallies)
+	clear(i.tallies.of)
 	i.counts = Imported{ByType: map[string]int{}}
 	return done, err
 }

@@ -54,9 +54,9 @@ type writing struct {
 	at      int64 // Unix seconds
 	window  int64 // of deduplication, seconds
 	session project.Session
-	project project.Project  // of this event's working directory
-	prompt  sql.NullInt64    // the rows' parent
-	tallies map[int64]*tally // by session, of the transcript that is imported; nil for a live event
+	project project.Project // of this event's working directory
+	prompt  sql.NullInt64   // the rows' parent
+	tallies tallies         // of the transcript that is imported; zero for a live event
 	done    Recorded
 }
 

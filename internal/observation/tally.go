@@ -28,7 +28,14 @@ func likenessOf(obsType, pathKey, command, content string) likeness {
 // transcript came, and those that it has told so far.
 type tally struct{ stored, told map[likeness]int }
 
-func tallyOf(ctx context.Context, tx *store.Tx, session int64) (*tally, error) {
+// tallies are those of the sessions of one transcript, by key. Only rows from
+// since on are counted, for of the transcript's calls no earlier one is told.
+type tallies struct {
+	since int64
+	of    map[int64]*tally
+}
+
+func tallyOf(ctx context.Context, tx *store.Tx, session, since int64) (*tally, error) {
 	t := &tally{stored: map[likeness]int{}, told: map[likeness]int{}}
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var obsType, path, command, content string
@@ -37,7 +44,7 @@ func tallyOf(ctx context.Context, tx *store.Tx, session int64) (*tally, error) {
 		}
 		t.stored[likenessOf(obsType, path, command, content)]++
 		return nil
-	}, selectLikenesses, session)
+	}, selectLikenesses, session, since)
 	return t, err
 }
 
@@ -50,12 +57,12 @@ func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, 
 	if w.event.Match == MatchID {
 		return n, nil
 	}
-	t := w.tallies[w.session.Key]
+	t := w.tallies.of[w.session.Key]
 	if t == nil {
-		if t, err = tallyOf(ctx, tx, w.session.Key); err != nil {
+		if t, err = tallyOf(ctx, tx, w.session.Key, w.tallies.since); err != nil {
 			return n, err
 		}
-		w.tallies[w.session.Key] = t
+		w.tallies.of[w.session.Key] = t
 	}
 	path, _ := w.pathKey(d).(string)
 	command, failed := d.Meta["command"].(string)

@@ -72,6 +72,34 @@ func TestCallsThatHooksToldWithoutIDsAreImportedOnce(t *testing.T) {
 	}
 }
 
+// An import that leaves out what came before a day must not take a later call
+// for an earlier one that is stored.
+func TestCallsAreCountedFromTheDayThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	run := func(id string, at int64) Event {
+		e := tool(id, Call{Tool: "Shell", Action: Shell, Command: "make"})
+		e.At, e.Match, e.Imported, e.Session, e.Cwd, e.Source = time.Unix(testStart+at, 0), MatchCount, true, "s1", b.repo, "PostToolUse"
+		return e
+	}
+	b.matched(MatchCount, run("x1", 0))
+	i := b.Importer(ImportOptions{Since: time.Unix(testStart+50, 0)})
+	prepare := b.Preparer()
+	for _, e := range []Event{run("x1", 0), run("x2", 100)} {
+		p, err := prepare.Prepare(e)
+		if err == nil {
+			err = i.Add(t.Context(), p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := i.EndFile(t.Context(), ImportedFile{Path: "/t.jsonl"}, true)
+	if err != nil || n.Added != 1 || n.Outside != 1 {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
 func TestSessionsAreCountedApart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
