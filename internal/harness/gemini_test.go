@@ -66,6 +66,25 @@ func TestGeminiEventsAreMapped(t *testing.T) {
 	}
 }
 
+func TestAutoFindsOutWhoSent(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]string{
+		`"conversation_id":"c","hook_event_name":"BeforeAgent","turn_id":"t"`:                           "cursor",
+		`"conversation_id":null,"hook_event_name":"Stop"`:                                               "claude",
+		`"hook_event_name":"AfterTool","turn_id":"t"`:                                                   "gemini",
+		`"hook_event_name":"SessionStart","transcript_path":"/h/.gemini/tmp/k/chats/s.jsonl"`:           "gemini",
+		`"hook_event_name":"SessionStart","transcript_path":"/h/.codex/sessions/r.jsonl","turn_id":"t"`: "codex",
+		`"hook_event_name":"SessionStart","transcript_path":"/h/.claude/projects/p/s.jsonl"`:            "claude",
+		`"hook_event_name":"PostToolUse","transcript_path":"/h/.gemini/x"`:                              "claude",
+		`"hook_event_name":["AfterTool"]`:                                                               "",
+	} {
+		e, err := Hook([]byte(`{"session_id":"s","cwd":"/k",`+more+`}`), "auto", "")
+		if e.Harness != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", more, e.Harness, err)
+		}
+	}
+}
+
 func TestGeminiToolsAreMapped(t *testing.T) {
 	t.Parallel()
 	three, zero := 3, 0

@@ -83,7 +83,7 @@ func Names() []string { return []string{claude, codex, gemini, cursor} }
 func sender(body []byte) string {
 	f := pick(body, "conversation_id", "hook_event_name", "transcript_path", "turn_id")
 	switch {
-	case f[0] != nil:
+	case f[0] != nil && string(f[0]) != "null":
 		return cursor
 	case isGeminiEvent(text(f[1]), text(f[2])):
 		return gemini
