@@ -82,6 +82,8 @@ func TestHookHoldsItsMemoryBound(t *testing.T) {
 		"file":      `"Write","tool_input":{"file_path":"/k/a","content":"` + fill("x", 1) + `"}}`,
 		"output":    `"Bash","tool_input":{"command":"` + fill(`\u00e9`, 4) + `","description":"` + fill("é", 4) + `"},"tool_response":{"stdout":"` + fill(`a\n`, 4) + `","stderr":"` + fill("\xff", 4) + `"}}`,
 		"arguments": `"mcp__a__b","tool_input":{"x":0` + fill(`,"k":[1,{}]`, 1) + `}}`,
+		"patch":     `"apply_patch","tool_input":{"command":"*** Begin Patch` + fill(`\n*** Add File: a\n+x`, 1) + `"},"turn_id":"t"}`,
+		"words":     `"shell","tool_input":{"command":["x"` + fill(`,"y"`, 2) + `]},"tool_response":"{\"output\":\"` + fill("x", 2) + `\"}","turn_id":"t"}`,
 	} {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHookChild$")
 		child.Env = append(os.Environ(), hookChild+"=1")
