@@ -131,11 +131,15 @@ const readAhead = 4
 func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, files []string, a ImportArgs) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	roots, err := j.Roots(ctx)
+	if err != nil {
+		return err
+	}
 	readings := make(chan *reading, readAhead)
 	go func() {
 		defer close(readings)
 		for _, path := range files {
-			f := &reading{path: path, events: make(chan observation.Prepared, 256)}
+			f := &reading{path: path, roots: roots, events: make(chan observation.Prepared, 256)}
 			select {
 			case readings <- f:
 				go f.run(ctx, j)
@@ -161,6 +165,7 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, fi
 // reading is one transcript on its way from the file to the store.
 type reading struct {
 	path   string
+	roots  []string // of known projects
 	events chan observation.Prepared
 
 	// Set before events is closed.
@@ -200,7 +205,7 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 	if _, err := file.Seek(f.file.Offset, 0); err != nil {
 		return err
 	}
-	options := harness.TranscriptOptions{Path: f.path, Offset: f.file.Offset, ModTime: info.ModTime()}
+	options := harness.TranscriptOptions{Path: f.path, Offset: f.file.Offset, ModTime: info.ModTime(), Roots: f.roots}
 	if options.Offset > 0 {
 		options.Head = io.NewSectionReader(file, 0, options.Offset)
 	}

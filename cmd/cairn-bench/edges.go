@@ -202,7 +202,7 @@ func (b *bench) onePass(ctx context.Context, db string, text []byte) (parts [6]t
 		parts[i] = time.Since(began)
 		began = time.Now()
 	}
-	e, err := harness.Hook(text, "claude")
+	e, err := harness.Hook(text, "claude", "")
 	if err != nil {
 		return parts, err
 	}

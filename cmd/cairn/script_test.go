@@ -49,14 +49,13 @@ func TestScripts(t *testing.T) {
 
 // hook sends one payload to cairn record: hook EVENT key=value... Values are
 // JSON, or text where they are not. The default session is s1, the default cwd
-// $WORK/repo. exit=N wants that exit code instead of 0; - drops a field; --assist
-// goes to cairn record.
+// $WORK/repo. exit=N wants that exit code instead of 0, from=H passes --from H; -
+// drops a field; --assist goes to cairn record.
 func hook(ts *testscript.TestScript, _ bool, args []string) {
 	fields := map[string]string{
 		"hook_event_name": quote(args[0]), "session_id": `"s1"`, "cwd": quote(ts.MkAbs("repo")),
 	}
-	want := "0"
-	var options []string
+	want, options := "0", []string{"--from", "auto"}
 	for _, a := range args[1:] {
 		k, v, ok := strings.Cut(a, "=")
 		switch {
@@ -66,6 +65,8 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("hook: %q is not key=value", a)
 		case k == "exit":
 			want = v
+		case k == "from":
+			options[1] = v
 		case v == "-":
 			delete(fields, k)
 		case looksLikeJSON(v):

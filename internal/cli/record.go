@@ -55,7 +55,7 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err != nil {
 		return p.hookFailed(cmd, observation.Event{}, err)
 	}
-	e, err := harness.Hook(payload, from)
+	e, err := harness.Hook(payload, from, p.home())
 	if err != nil {
 		return p.hookFailed(cmd, e, err)
 	}

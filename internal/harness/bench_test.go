@@ -18,7 +18,7 @@ func BenchmarkHook(b *testing.B) {
 	b.SetBytes(int64(len(in)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Hook(in, "claude"); err != nil {
+		if _, err := Hook(in, "claude", ""); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -17,7 +17,7 @@ func codexHook(t *testing.T, event string, more object) observation.Event {
 	t.Helper()
 	all := object{"turn_id": "turn-1", "model": "m-9"}
 	maps.Copy(all, more)
-	e, err := Hook(payload(t, event, all), "auto")
+	e, err := Hook(payload(t, event, all), "auto", "")
 	if err != nil {
 		t.Fatalf("Hook: %v", err)
 	}
@@ -77,12 +77,12 @@ func TestCodexPayloadsAreJudgedByTheirFields(t *testing.T) {
 	t.Parallel()
 	for _, field := range []string{"session_id", "cwd", "hook_event_name"} {
 		body := payload(t, "Stop", object{"turn_id": "t", field: nil})
-		if _, err := Hook(body, "codex"); !fault.HasCode(err, "missing_field") || !strings.Contains(err.Error(), field) {
+		if _, err := Hook(body, "codex", ""); !fault.HasCode(err, "missing_field") || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	for from, want := range map[string]string{"claude": "claude", "codex": "codex", "auto": "claude"} {
-		e, err := Hook(payload(t, "Stop", nil), from)
+		e, err := Hook(payload(t, "Stop", nil), from, "")
 		if err != nil || e.Harness != want {
 			t.Errorf("--from %s: %q, %v", from, e.Harness, err)
 		}

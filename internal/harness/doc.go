@@ -8,6 +8,11 @@
 // lone surrogates and NUL become U+FFFD. A text over 2 MiB comes as its first
 // and last MiB.
 //
-// Claude Code (contract observations §4.2) and Codex CLI (§4.3) are known; their
-// transcripts are those of §12.
+// Claude Code (contract observations §4.2), Codex CLI, Gemini CLI and Cursor
+// (§4.3) are known; their transcripts are those of §12.
+//
+// What cannot be known: Gemini CLI's hooks tell no ids of calls, and Cursor's
+// transcripts tell neither ids nor results, and times to the minute only; there
+// the content decides what is the same (observation.Match). Whether a call in a
+// transcript of Cursor failed, nobody can tell from it.
 package harness

@@ -48,7 +48,7 @@ func TranscriptFolders(h Homes) []Folder {
 
 // TranscriptFiles finds the transcripts below a folder, sessions' and
 // subagents', at any depth: all *.jsonl files but those which Claude Code writes
-// for purposes of its own. root may also be a file, which is then taken as one
+// for purposes of its own, and Gemini CLI's session-*.json and logs.json. root may also be a file, which is then taken as one
 // whatever its name. The paths begin with root, links in it resolved.
 //
 // They come in the order in which they are best imported: by the time of their
@@ -98,6 +98,9 @@ func TranscriptFiles(root string) ([]string, error) {
 }
 
 func isTranscript(name string) bool {
+	if name == "logs.json" || strings.HasPrefix(name, "session-") && strings.HasSuffix(name, ".json") {
+		return true // of Gemini CLI
+	}
 	return strings.HasSuffix(name, ".jsonl") && name != "journal.jsonl" && !isHostAgent(agentOfFile(name))
 }
 

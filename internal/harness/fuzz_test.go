@@ -55,8 +55,8 @@ func FuzzHook(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		e, err := Hook(bytes.Clone(payload), "auto")
-		again, errAgain := Hook(bytes.Clone(payload), "auto")
+		e, err := Hook(bytes.Clone(payload), "auto", "")
+		again, errAgain := Hook(bytes.Clone(payload), "auto", "")
 		if !reflect.DeepEqual(e, again) || (err == nil) != (errAgain == nil) {
 			t.Errorf("once %+v, %v; then %+v, %v", e, err, again, errAgain)
 		}

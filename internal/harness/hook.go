@@ -24,6 +24,7 @@ const (
 	roleSummary  = "compact_summary"
 
 	onSessionStart = "SessionStart"
+	onSessionEnd   = "SessionEnd"
 	onPrompt       = "UserPromptSubmit"
 	onBeforeTool   = "PreToolUse"
 	onToolUse      = "PostToolUse"
@@ -38,14 +39,18 @@ const byteOrderMark = "\uFEFF"
 // Hook reads one hook payload, the whole of standard input (observations §4). It
 // uses payload as its own and may change it; the event holds copies only.
 //
-// from names the harness that sent it, one of Names, or "auto" to find out. An event
-// of a kind that cairn does not know, and a tool event that names no tool, come
-// back as Ignored; a call of one of cairn's own tools as Touch.
+// from is one of Names, the harness that sent it, or "auto" to find out. home is
+// the user's home directory, where Cursor works that has no folder open; it may
+// be "". Whatever the harness calls its events, Source is one of Claude Code's
+// (§4.3). An event of a kind that cairn does not know, and a tool event that
+// names no tool, come back as Ignored; a call of one of cairn's own tools as
+// Touch.
 //
 // Every error is of kind Invalid: unknown_harness; invalid_json, json_too_deep
 // and not_an_object, in this order (§13); then missing_field, naming the first
-// of session_id, cwd and hook_event_name that is no text or a blank one.
-func Hook(payload []byte, from string) (observation.Event, error) {
+// of the session, the directory and the event, as the harness calls them, that
+// is no text or a blank one.
+func Hook(payload []byte, from, home string) (observation.Event, error) {
 	if from != "auto" && !slices.Contains(Names(), from) {
 		return observation.Event{}, fault.Newf(fault.Invalid, "unknown_harness", "unknown --from value %.40q", from).
 			WithHint("this version knows: auto, " + strings.Join(Names(), ", "))
@@ -62,21 +67,43 @@ func Hook(payload []byte, from string) (observation.Event, error) {
 	switch from {
 	case codex:
 		return codexEvent(body)
+	case gemini:
+		return geminiEvent(body)
+	case cursor:
+		return cursorEvent(body, home)
 	default:
 		return claudeEvent(body)
 	}
 }
 
 // Names are the harnesses that cairn knows.
-func Names() []string { return []string{claude, codex} }
+func Names() []string { return []string{claude, codex, gemini, cursor} }
 
 // sender tells by its fields which harness sent a payload (observations §4.3).
 func sender(body []byte) string {
-	f := pick(body, "turn_id")
-	if f[0] != nil {
+	f := pick(body, "conversation_id", "hook_event_name", "transcript_path", "turn_id")
+	switch {
+	case f[0] != nil && string(f[0]) != "null":
+		return cursor
+	case isGeminiEvent(text(f[1]), text(f[2])):
+		return gemini
+	case f[3] != nil:
 		return codex
 	}
 	return claude
+}
+
+// requireFields judges what every event must have. The session and the directory
+// are named as the harness calls them.
+func requireFields(e observation.Event, session, cwd string) error {
+	for _, f := range [...]struct{ name, value string }{
+		{session, e.Session}, {cwd, e.Cwd}, {"hook_event_name", e.Source},
+	} {
+		if strings.TrimSpace(f.value) == "" {
+			return fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", f.name)
+		}
+	}
+	return nil
 }
 
 // claudeEvent reads a payload of Claude Code (observations §4.2).
@@ -91,17 +118,15 @@ func claudeEvent(body []byte) (observation.Event, error) {
 // commonEvent reads what all events of Claude Code, and of harnesses that send
 // the same, have in common. promptID is the member that names the prompt.
 func commonEvent(harness, promptID string, body []byte) (observation.Event, error) {
-	names := [...]string{"session_id", "cwd", "hook_event_name", promptID, "agent_id"}
-	f := pick(body, names[:]...)
-	for i, name := range names[:3] {
-		if strings.TrimSpace(text(f[i])) == "" {
-			return observation.Event{}, fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", name)
-		}
-	}
-	return observation.Event{
+	f := pick(body, "session_id", "cwd", "hook_event_name", promptID, "agent_id")
+	e := observation.Event{
 		Harness: harness, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
 		PromptID: text(f[3]), AgentID: text(f[4]),
-	}, nil
+	}
+	if err := requireFields(e, "session_id", "cwd"); err != nil {
+		return observation.Event{}, err
+	}
+	return e, nil
 }
 
 // fill adds what the event of a payload brings of its own (observations §4.2).
@@ -110,7 +135,7 @@ func fill(e *observation.Event, body []byte) {
 	case onSessionStart:
 		f := pick(body, "source", "model")
 		e.Kind, e.Text, e.Model = observation.SessionStart, text(f[0]), text(f[1])
-	case "SessionEnd":
+	case onSessionEnd:
 		e.Kind, e.Text = observation.SessionEnd, text(get(body, "reason"))
 	case onPrompt:
 		e.Kind, e.Text = observation.Prompt, typed(plain(get(body, "prompt")))

@@ -34,7 +34,7 @@ func payload(t testing.TB, event string, more map[string]any) []byte {
 
 func mustHook(t *testing.T, payload []byte) observation.Event {
 	t.Helper()
-	e, err := Hook(payload, "claude")
+	e, err := Hook(payload, "claude", "")
 	if err != nil {
 		t.Fatalf("Hook: %v", err)
 	}
@@ -314,13 +314,13 @@ func TestHookRefusesBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Hook([]byte(c.payload), "auto")
+			_, err := Hook([]byte(c.payload), "auto", "")
 			if fault.KindOf(err) != fault.Invalid || !fault.HasCode(err, c.code) || err.Error() != c.message {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
-	if _, err := Hook([]byte(deep(999)), "auto"); err != nil {
+	if _, err := Hook([]byte(deep(999)), "auto", ""); err != nil {
 		t.Errorf("1,000 levels: %v", err)
 	}
 }
@@ -328,12 +328,12 @@ func TestHookRefusesBadInput(t *testing.T) {
 func TestHookKnowsItsHarnesses(t *testing.T) {
 	t.Parallel()
 	for _, from := range append(Names(), "auto") {
-		if _, err := Hook(payload(t, "Stop", nil), from); err != nil {
+		if _, err := Hook(payload(t, "Stop", nil), from, "/home/ada"); err != nil {
 			t.Errorf("%s: %v", from, err)
 		}
 	}
 	for _, from := range []string{"", "Claude", "kiln"} {
-		_, err := Hook([]byte("not JSON"), from)
+		_, err := Hook([]byte("not JSON"), from, "")
 		if !fault.HasCode(err, "unknown_harness") || !strings.HasPrefix(err.Error(), "unknown --from value ") {
 			t.Errorf("%q: %v", from, err)
 		}

@@ -50,7 +50,7 @@ func TestHookChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Hook(payload, "auto"); err != nil {
+	if _, err := Hook(payload, "auto", ""); err != nil {
 		t.Fatal(err)
 	}
 	status, err := os.ReadFile("/proc/self/status")
@@ -79,11 +79,15 @@ func TestHookHoldsItsMemoryBound(t *testing.T) {
 	head := `{"session_id":"s","cwd":"/k","hook_event_name":"PostToolUse","tool_name":`
 	fill := func(part string, share int) string { return strings.Repeat(part, size/share/len(part)) }
 	for name, body := range map[string]string{
-		"file":      `"Write","tool_input":{"file_path":"/k/a","content":"` + fill("x", 1) + `"}}`,
-		"output":    `"Bash","tool_input":{"command":"` + fill(`\u00e9`, 4) + `","description":"` + fill("é", 4) + `"},"tool_response":{"stdout":"` + fill(`a\n`, 4) + `","stderr":"` + fill("\xff", 4) + `"}}`,
-		"arguments": `"mcp__a__b","tool_input":{"x":0` + fill(`,"k":[1,{}]`, 1) + `}}`,
-		"patch":     `"apply_patch","tool_input":{"command":"*** Begin Patch` + fill(`\n*** Add File: a\n+x`, 1) + `"},"turn_id":"t"}`,
-		"words":     `"shell","tool_input":{"command":["x"` + fill(`,"y"`, 2) + `]},"tool_response":"{\"output\":\"` + fill("x", 2) + `\"}","turn_id":"t"}`,
+		"file":        `"Write","tool_input":{"file_path":"/k/a","content":"` + fill("x", 1) + `"}}`,
+		"output":      `"Bash","tool_input":{"command":"` + fill(`\u00e9`, 4) + `","description":"` + fill("é", 4) + `"},"tool_response":{"stdout":"` + fill(`a\n`, 4) + `","stderr":"` + fill("\xff", 4) + `"}}`,
+		"arguments":   `"mcp__a__b","tool_input":{"x":0` + fill(`,"k":[1,{}]`, 1) + `}}`,
+		"patch":       `"apply_patch","tool_input":{"command":"*** Begin Patch` + fill(`\n*** Add File: a\n+x`, 1) + `"},"turn_id":"t"}`,
+		"words":       `"shell","tool_input":{"command":["x"` + fill(`,"y"`, 2) + `]},"tool_response":"{\"output\":\"` + fill("x", 2) + `\"}","turn_id":"t"}`,
+		"gemini":      `"run_shell_command","tool_response":{"llmContent":["x"` + fill(`,{"text":"a"}`, 2) + `],"returnDisplay":"` + fill("x", 2) + `"},"hook_event_name":"AfterTool"}`,
+		"gemini said": `"run_shell_command","tool_response":{"llmContent":"` + fill(`x\n`, 1) + `"},"hook_event_name":"AfterTool"}`,
+		"cursor":      `"Shell","tool_input":{"command":"x"},"tool_output":"{\"stdout\":\"` + fill("x", 1) + `\"}","conversation_id":"c","hook_event_name":"postToolUse"}`,
+		"cursor file": `"","file_path":"/k/a","edits":[{}` + fill(`,{"new_string":"x"}`, 1) + `],"conversation_id":"c","hook_event_name":"afterFileEdit"}`,
 	} {
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHookChild$")
 		child.Env = append(os.Environ(), hookChild+"=1")

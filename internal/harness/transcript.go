@@ -29,6 +29,9 @@ type TranscriptOptions struct {
 	Head io.Reader
 	// ModTime of the file, for harnesses whose lines tell no time.
 	ModTime time.Time
+	// Roots are the folders of projects that are known, for harnesses whose
+	// transcripts tell the folder by a hash or a name that lost its separators.
+	Roots []string
 }
 
 // TranscriptReport tells what was read and what was left out.
@@ -99,6 +102,10 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 	switch writer {
 	case codex:
 		read = readCodex
+	case gemini:
+		read = readGemini
+	case cursor:
+		read = readCursor
 	}
 	report, err := read(ctx, r, o, yield)
 	report.Harness = writer
@@ -115,7 +122,10 @@ func recognise(r io.Reader) (writer string, read []byte, err error) {
 	for {
 		l, err := lines.next()
 		if errors.Is(err, io.EOF) {
-			return "", seen.Bytes(), nil
+			if looksLikeGemini(seen.Bytes()) { // a document of many lines, or of a very long one
+				writer = gemini
+			}
+			return writer, seen.Bytes(), nil
 		}
 		if err != nil {
 			return "", nil, err
@@ -139,6 +149,10 @@ func writerOf(line []byte) string {
 		return codex
 	case isClaudeLine(line):
 		return claude
+	case looksLikeGemini(line):
+		return gemini
+	case looksLikeCursor(line):
+		return cursor
 	}
 	return ""
 }

@@ -31,6 +31,7 @@ type Event struct {
 	AgentID  string    // the subagent, "" for the main agent
 	LineID   string    // uuid of the transcript line, "" when live
 	Imported bool      // from a transcript
+	Match    Match     // of an imported event: how rows that a hook stored are recognised
 	Model    string    // of a SessionStart, "" if not told
 	Branch   string    // checked out in Cwd, "" if unknown; see KeepsBranch
 
@@ -46,6 +47,22 @@ type Event struct {
 func (e *Event) KeepsBranch() bool {
 	return e.Kind == SessionStart || e.Kind == Prompt || e.Kind == Message
 }
+
+// Match says how what an imported event tells is recognised in rows that hooks,
+// or an earlier import, stored.
+type Match uint8
+
+// The ways of recognising.
+const (
+	// By ids, and prompts without one by their words at nearly the same time.
+	MatchID Match = iota
+	// By ids first. Beyond that, hooks know no ids of calls, so that the nth equal
+	// call of a transcript, which is always read whole, is known if the session
+	// holds n equal rows; and they may tell more of a turn's words than its last.
+	MatchCount
+	// As MatchCount, and the time is an estimate that says nothing.
+	MatchText
+)
 
 // Action is what a tool call does, whatever its harness calls it.
 type Action uint8

@@ -40,6 +40,7 @@ type Importer struct {
 	options ImportOptions
 	queue   []Prepared
 	touched map[string]project.Session // the file's sessions; their digests are due
+	tallies tallies                    // of the file
 	counts  Imported
 }
 
@@ -52,7 +53,7 @@ type ImportOptions struct {
 // Importer returns an importer.
 func (j *Journal) Importer(o ImportOptions) *Importer {
 	return &Importer{
-		journal: j, options: o, touched: map[string]project.Session{},
+		journal: j, options: o, touched: map[string]project.Session{}, tallies: tallies{max(0, o.Since.Unix()), map[int64]*tally{}},
 		counts: Imported{ByType: map[string]int{}},
 	}
 }
@@ -153,7 +154,9 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 			b.counts.Outside++
 			continue
 		}
-		w := &writing{event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds())}
+		w := &writing{
+			event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds()), tallies: b.tallies,
+		}
 		if err := b.see(ctx, tx, w); err != nil {
 			return err
 		}
@@ -215,6 +218,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 	})
 	done := i.counts
 	clear(i.touched)
+	clear(i.tallies.of)
 	i.counts = Imported{ByType: map[string]int{}}
 	return done, err
 }
@@ -231,4 +235,19 @@ func (j *Journal) ImportedFile(ctx context.Context, path string) (f ImportedFile
 		return err
 	})
 	return f, ok, err
+}
+
+// Roots are the folders of the projects that are stored, for transcripts that
+// tell theirs in a form from which it cannot be read back.
+func (j *Journal) Roots(ctx context.Context) (roots []string, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		list, err := project.List(ctx, tx)
+		for _, p := range list {
+			if p.Root != "" {
+				roots = append(roots, p.Root)
+			}
+		}
+		return err
+	})
+	return roots, err
 }

@@ -81,6 +81,9 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64
 	if e.Role == roleSummary {
 		return lookUp(ctx, tx, selectSummaryNear, w.session.Key, w.at-markTwin, w.at+markTwin)
 	}
+	if e.Match != MatchID && e.LineID != "" {
+		return w.sameWords(ctx, tx, d)
+	}
 	return lookUp(ctx, tx, selectPromptByText, w.session.Key, w.at-promptTwin, w.at+promptTwin, d.Type, d.Content, e.Imported)
 }
 

@@ -58,6 +58,7 @@ type writing struct {
 	session project.Session
 	project project.Project // of this event's working directory
 	prompt  sql.NullInt64   // the rows' parent
+	tallies tallies         // of the transcript that is imported; zero for a live event
 	done    Recorded
 }
 
@@ -159,6 +160,10 @@ func (w *writing) recordCalls(ctx context.Context, tx *store.Tx, rows []draft) e
 // known looks for an earlier delivery of the same call, for the copy of an
 // imported call in another session, and for an equal recent read or search.
 func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error) {
+	n, err := w.count(ctx, tx, d)
+	if err != nil {
+		return false, err
+	}
 	var id int64
 	if d.CallID != "" {
 		err := tx.Get(ctx, []any{&id}, selectCall, d.CallID, w.session.Key, d.Part)
@@ -177,10 +182,13 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			return false, err
 		}
 	}
+	if n.told > 0 {
+		return w.alike(ctx, tx, d, n)
+	}
 	if w.window == 0 || d.Failed || d.Type != typeRead && d.Type != typeSearch {
 		return false, nil
 	}
-	err := tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at, d.Type, w.pathKey(d), d.Content)
+	err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at, d.Type, w.pathKey(d), d.Content)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

@@ -68,6 +68,14 @@ WHERE project_key = ? AND obs_type = ? AND timestamp BETWEEN ? AND ? AND content
 WHERE o.session_key = ? AND o.timestamp BETWEEN ? AND ? AND o.obs_type = ? AND o.content = ?
   AND (p.source_uuid IS NOT NULL OR ?) ORDER BY o.id LIMIT 1`
 
+	selectSameWords = `SELECT o.prompt_id FROM observation_rows o JOIN prompt_rows p ON p.id = o.prompt_id
+WHERE o.session_key = ? AND o.obs_type = ? AND o.timestamp BETWEEN ? AND ? AND p.source_uuid IS NULL
+  AND (o.content = ? OR ? AND substr(o.content, -length(?)) = ?)
+ORDER BY abs(o.timestamp - ?), o.id LIMIT 1`
+
+	selectLikenesses = `SELECT obs_type, ifnull(path_key, ''), ifnull(metadata ->> '$.command', content), content
+FROM observation_rows WHERE session_key = ? AND timestamp >= ? AND obs_type NOT IN ('user_prompt', 'agent_message')`
+
 	selectSummaryNear = `SELECT prompt_id FROM observation_rows
 WHERE session_key = ? AND timestamp BETWEEN ? AND ? AND obs_type = 'agent_message'
   AND metadata ->> '$.kind' = 'compact_summary' LIMIT 1`

@@ -1,0 +1,325 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cairn/internal/observation"
+)
+
+// looksLikeCursor tells the lines of Cursor's transcripts: a role beside a
+// message, or the end of a turn.
+func looksLikeCursor(line []byte) bool {
+	f := pick(line, "role", "message", "type", "sessionId", "uuid")
+	if f[3] != nil || f[4] != nil {
+		return false
+	}
+	return f[0] != nil && kindOf(f[1]) == '{' || string(f[2]) == `"turn_ended"`
+}
+
+// cursorTranscript is the state of one reading of a transcript of Cursor
+// (observations §12). Its lines are {role, message: {content}} and {type:
+// "turn_ended", status}; what the tools gave back is not in it.
+//
+// It tells no ids, and times only in prompts and to the minute. So a line is
+// known by the session, which is the name of its file or folder, and by its place
+// in the file, to which Cursor only appends; everything has the time of the
+// prompt before it, or of the file where no prompt tells one. Whether a call
+// worked out cannot be known: one that something follows is taken for done.
+type cursorTranscript struct {
+	yield   func(observation.Event) error
+	skipped map[string]int
+	decoder *jsontext.Decoder
+
+	session, agent, cwd string
+	at                  time.Time
+	pending             []observation.Call // of which nothing tells yet whether they ran
+	results             map[string]int     // places in pending, by id
+	said                string             // the turn's latest words of the agent, "" if none
+	spoke               observation.Event  // when it said them
+	acted               bool               // called a tool since
+}
+
+// readCursor reads a transcript of Cursor, always the whole of it (Resume is the
+// start): which of several equal calls a line means shows only when they are
+// counted from the first.
+func readCursor(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
+	report := newReport(o)
+	t := &cursorTranscript{
+		yield: yield, skipped: report.Skipped, decoder: lenient(nil), at: o.ModTime, results: map[string]int{},
+	}
+	t.session, t.agent = cursorSession(o.Path)
+	t.cwd = cursorFolder(o.Path, o.Roots)
+	if err := eachLine(ctx, r, o, &report, t.line); err != nil {
+		return report, err
+	}
+	if len(t.pending) > 0 {
+		t.skipped[noResult] += len(t.pending)
+	}
+	if t.acted {
+		return report, nil // the turn goes on
+	}
+	return report, t.endTurn()
+}
+
+// cursorSession is the session and the subagent that the place of a file tells:
+// SESSION.jsonl, also in a folder of that name, with its subagents in a folder
+// beside it.
+func cursorSession(file string) (session, agent string) {
+	if file == "" {
+		return "", ""
+	}
+	folder, name := filepath.Split(filepath.Clean(file))
+	name = strings.ToValidUTF8(strings.TrimSuffix(name, ".jsonl"), "\uFFFD")
+	folder = filepath.Clean(folder)
+	if filepath.Base(folder) == "subagents" {
+		return strings.ToValidUTF8(filepath.Base(filepath.Dir(folder)), "\uFFFD"), name
+	}
+	return name, ""
+}
+
+func (t *cursorTranscript) skip(reason string) { t.skipped[reason]++ }
+
+func (t *cursorTranscript) line(l line) error {
+	if l.huge {
+		t.skip(hugeLine)
+		return nil
+	}
+	raw := l.text
+	if l.start == 0 {
+		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+	}
+	if raw = trimSpace(raw); len(raw) == 0 {
+		return nil
+	}
+	maskNUL(raw)
+	if !isObject(t.decoder, raw) {
+		if l.torn {
+			t.skip(tornLine)
+		} else {
+			t.skip(badLine)
+		}
+		return nil
+	}
+	f := pick(raw, "role", "message", "type", "status", "timestamp")
+	if at, err := time.Parse(time.RFC3339Nano, text(f[4])); err == nil {
+		t.at = at
+	}
+	place := strconv.FormatInt(l.start, 10)
+	content := get(f[1], "content")
+	switch role := text(f[0]); {
+	case text(f[2]) == "turn_ended":
+		return t.turnEnded(text(f[3]))
+	case role != "user" && role != "assistant":
+		t.skip(unknownLine)
+		return nil
+	case role == "user":
+		return t.user(place, content)
+	default:
+		return t.assistant(place, content)
+	}
+}
+
+// homeless tells, and counts, that an event would lack what every one must have.
+func (t *cursorTranscript) homeless() bool {
+	if strings.TrimSpace(t.session) != "" && t.cwd != "" && !t.at.IsZero() {
+		return false
+	}
+	t.skip(homelessLine)
+	return true
+}
+
+// made is an event of this moment; place is that of its line.
+func (t *cursorTranscript) made(kind observation.EventKind, source, place string) observation.Event {
+	e := observation.Event{
+		Kind: kind, Source: source, Harness: cursor, Session: t.session, Cwd: t.cwd, At: t.at,
+		AgentID: t.agent, Imported: true, Match: observation.MatchText,
+	}
+	if place != "" {
+		e.LineID = firstNonBlank(t.agent, t.session) + "@" + place
+	}
+	return e
+}
+
+// user handles prompts and, in versions that tell them, results of tools.
+func (t *cursorTranscript) user(place string, content []byte) error {
+	for _, block := range toolResults(content) {
+		if err := t.result(block); err != nil {
+			return err
+		}
+	}
+	said := words(content)
+	if strings.TrimSpace(said) == "" {
+		return nil
+	}
+	if err := t.settle(); err != nil {
+		return err
+	}
+	if err := t.endTurn(); err != nil {
+		return err
+	}
+	if at, ok := cursorTime(said); ok {
+		t.at = at
+	}
+	if t.agent != "" || t.homeless() {
+		return nil // what an agent tells its subagent is no prompt
+	}
+	p := t.made(observation.Prompt, onPrompt, place)
+	if p.Text = cursorTyped(said); p.Text == "" {
+		t.skip(machinePrompt)
+		return nil
+	}
+	return t.yield(p)
+}
+
+// cursorTime reads the time that Cursor puts before a prompt:
+// <timestamp>Thursday, May 28, 2026, 8:37 PM (UTC+8)</timestamp>.
+func cursorTime(said string) (time.Time, bool) {
+	_, rest, ok := strings.Cut(said[:min(len(said), 64<<10)], "<timestamp>")
+	if !ok {
+		return time.Time{}, false
+	}
+	stamp, _, _ := strings.Cut(rest, "</timestamp>")
+	stamp = strings.TrimSpace(stamp)
+	if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
+		return at, true
+	}
+	date, zone, ok := strings.Cut(stamp, " (UTC")
+	if !ok {
+		return time.Time{}, false
+	}
+	at, err := time.Parse("Monday, Jan 2, 2006, 3:04 PM", date)
+	offset, ok := zoneOffset(strings.TrimSuffix(zone, ")"))
+	return at.Add(-offset), err == nil && ok
+}
+
+// zoneOffset reads how far a zone is ahead of UTC: nothing, +8, -7 or +5:30.
+func zoneOffset(zone string) (time.Duration, bool) {
+	if zone == "" {
+		return 0, true
+	}
+	hours, minutes, _ := strings.Cut(zone[1:], ":")
+	h, err := strconv.Atoi(hours)
+	m := 0
+	if err == nil && minutes != "" {
+		m, err = strconv.Atoi(minutes)
+	}
+	offset := time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
+	if zone[0] == '-' {
+		offset = -offset
+	}
+	return offset, err == nil && (zone[0] == '+' || zone[0] == '-') && h >= 0 && h <= 14 && m >= 0 && m < 60
+}
+
+// assistant handles what the agent says and the calls it makes.
+func (t *cursorTranscript) assistant(place string, content []byte) error {
+	if err := t.settle(); err != nil || t.homeless() {
+		return err
+	}
+	if said := cursorSaid(words(content)); strings.TrimSpace(said) != "" {
+		t.said, t.spoke, t.acted = said, t.made(observation.Message, onStop, place), false
+	}
+	n := 0
+	for block := range elements(content) {
+		b := pick(block, "type", "id", "name", "input")
+		tool := text(b[2])
+		if string(b[0]) != `"tool_use"` || strings.TrimSpace(tool) == "" {
+			continue
+		}
+		n++
+		t.acted = true
+		id := firstNonBlank(text(b[1]), firstNonBlank(t.agent, t.session)+"@"+place+"."+strconv.Itoa(n))
+		t.results[id] = len(t.pending)
+		t.pending = append(t.pending, cursorCalls(id, tool, firstOf(insideText(b[3]), b[3]))...)
+	}
+	return nil
+}
+
+// result takes what a tool gave back.
+func (t *cursorTranscript) result(block []byte) error {
+	f := pick(block, "tool_use_id", "content", "is_error")
+	i, ok := t.results[text(f[0])]
+	if !ok {
+		t.skip(noCall)
+		return nil
+	}
+	delete(t.results, text(f[0]))
+	response := firstOf(insideText(f[1]), f[1])
+	for ; i < len(t.pending) && t.pending[i].ID == text(f[0]); i++ {
+		c := &t.pending[i]
+		readResponse(c, response)
+		if isTrue(f[2]) {
+			fail(c, "", response)
+		} else {
+			judge(c, response)
+		}
+	}
+	return nil
+}
+
+// settle yields the calls of the line before: since something follows, they ran.
+func (t *cursorTranscript) settle() error {
+	calls := t.pending
+	t.pending = nil
+	clear(t.results)
+	for len(calls) > 0 {
+		n := 1
+		for n < len(calls) && calls[n].ID == calls[0].ID {
+			n++
+		}
+		e := t.made(observation.Tool, onToolUse, "")
+		if calls[0].Failed {
+			e.Source = onToolFailure
+		}
+		e.Calls, calls = calls[:n:n], calls[n:]
+		if isOwnServer(e.Calls[0]) {
+			t.skip(ownTool)
+			continue
+		}
+		if err := t.yield(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turnEnded handles the mark at the end of a turn. One that was broken off has no
+// message, and its latest calls may not have run.
+func (t *cursorTranscript) turnEnded(status string) error {
+	if status == "" || status == "success" || status == "completed" {
+		if err := t.settle(); err != nil {
+			return err
+		}
+		return t.endTurn()
+	}
+	if n := len(t.pending); n > 0 {
+		t.skipped[stopped] += n
+	}
+	if t.said != "" {
+		t.skip(turnStopped)
+	}
+	t.pending, t.said, t.acted = nil, "", false
+	clear(t.results)
+	return nil
+}
+
+// endTurn yields the message with which the agent ended its turn.
+func (t *cursorTranscript) endTurn() error {
+	m := t.spoke
+	m.Text, m.Role, m.TurnEnds = t.said, roleTurn, true
+	t.said, t.acted = "", false
+	if m.Text == "" {
+		return nil
+	}
+	if t.agent != "" {
+		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
+	}
+	return t.yield(m)
+}

@@ -1,0 +1,457 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"cairn/internal/observation"
+)
+
+// Further reasons for which something of Gemini CLI makes no event.
+const (
+	hugeDocument = "document over 64 MiB"
+	commandLine  = "command to the harness"
+)
+
+// looksLikeGemini tells by its beginning whether a file is one of Gemini CLI: a
+// session, as one JSON document or as lines, or the log of all prompts.
+func looksLikeGemini(first []byte) bool {
+	first = trimSpace(bytes.TrimPrefix(first, []byte(byteOrderMark)))
+	first = first[:min(len(first), 4096)]
+	has := func(name string) bool { return bytes.Contains(first, []byte(`"`+name+`"`)) }
+	switch kindOf(first) {
+	case '{':
+		return has("sessionId") && has("projectHash")
+	case '[':
+		return has("sessionId") && has("messageId")
+	}
+	return false
+}
+
+// geminiChat is the state of one reading of what Gemini CLI keeps of a session
+// (observations §12). Earlier versions write one document anew whenever a
+// message comes; later ones append lines: what holds for the session, messages,
+// a message again when it has grown, and under $set what has changed. A log
+// holds the prompts of many sessions.
+type geminiChat struct {
+	yield   func(observation.Event) error
+	options TranscriptOptions
+	skipped map[string]int
+	decoder *jsontext.Decoder
+
+	session string
+	agent   string // the subagent whose file this is, "" for the main agent
+	hash    string // of the project's folder
+	roots   []string
+	cwd     string // "" until it is needed
+	at      time.Time
+
+	seen  map[string]struct{} // messages, by id
+	told  map[string]struct{} // calls that are done with, by id
+	open  map[string]struct{} // calls without an outcome yet
+	said  string              // the turn's latest words of the agent, "" if none
+	spoke observation.Event   // when it said them
+	acted bool                // called a tool since
+}
+
+// readGemini reads what Gemini CLI keeps of a session. It is always read whole:
+// a grown file repeats what it told before, and its calls are recognised by
+// their ids (Resume is the start).
+func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
+	report := newReport(o)
+	g := &geminiChat{
+		yield: yield, options: o, skipped: report.Skipped, decoder: lenient(nil), at: o.ModTime,
+		seen: map[string]struct{}{}, told: map[string]struct{}{}, open: map[string]struct{}{},
+	}
+	g.session, g.agent = geminiAgent(o.Path)
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	read := g.readLines
+	if first, _ := buffered.Peek(4096); isDocument(first) {
+		read = g.readDocument
+	}
+	if err := read(ctx, buffered, &report); err != nil {
+		return report, err
+	}
+	if len(g.open) > 0 {
+		g.skipped[noResult] += len(g.open)
+	}
+	if g.acted {
+		return report, nil // the turn goes on
+	}
+	return report, g.endTurn()
+}
+
+// isDocument tells a document over several lines, or a log.
+func isDocument(first []byte) bool {
+	first = trimSpace(bytes.TrimPrefix(first, []byte(byteOrderMark)))
+	if kindOf(first) == '[' {
+		return true
+	}
+	line, _, _ := bytes.Cut(first, []byte("\n"))
+	return string(trimSpace(line)) == "{"
+}
+
+// geminiAgent is the session and the subagent that the place of a file tells:
+// subagents' files lie in a folder named after the session.
+func geminiAgent(file string) (session, agent string) {
+	folder, name := filepath.Split(filepath.Clean(file))
+	folder = filepath.Clean(folder)
+	if filepath.Base(filepath.Dir(folder)) != "chats" {
+		return "", ""
+	}
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".jsonl"), ".json")
+	return strings.ToValidUTF8(filepath.Base(folder), "\uFFFD"), strings.ToValidUTF8(name, "\uFFFD")
+}
+
+func (g *geminiChat) skip(reason string) { g.skipped[reason]++ }
+
+func (g *geminiChat) readLines(ctx context.Context, r *bufio.Reader, report *TranscriptReport) error {
+	return eachLine(ctx, r, g.options, report, func(l line) error {
+		if l.huge {
+			g.skip(hugeLine)
+			return nil
+		}
+		raw := l.text
+		if l.start == 0 {
+			raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+		}
+		if raw = trimSpace(raw); len(raw) == 0 {
+			return nil
+		}
+		maskNUL(raw)
+		switch {
+		case isObject(g.decoder, raw):
+			return g.record(raw)
+		case l.torn:
+			g.skip(tornLine)
+		default:
+			g.skip(badLine)
+		}
+		return nil
+	})
+}
+
+func (g *geminiChat) readDocument(ctx context.Context, r *bufio.Reader, report *TranscriptReport) error {
+	whole, err := io.ReadAll(io.LimitReader(r, maxLine+1))
+	report.Bytes = int64(len(whole))
+	report.Lines = bytes.Count(whole, []byte("\n")) + 1
+	if err != nil {
+		return unreadable(err)
+	}
+	if len(whole) > maxLine {
+		rest, err := io.Copy(io.Discard, r)
+		report.Bytes += rest
+		g.skip(hugeDocument)
+		if err != nil {
+			return unreadable(err)
+		}
+		return ctx.Err()
+	}
+	raw := trimSpace(bytes.TrimPrefix(whole, []byte(byteOrderMark)))
+	maskNUL(raw)
+	if kindOf(raw) == '{' && isObject(g.decoder, raw) {
+		return g.record(raw)
+	}
+	if kindOf(raw) == '[' && isValue(g.decoder, raw) {
+		return g.log(ctx, raw)
+	}
+	g.skip(badLine)
+	return nil
+}
+
+// isValue tells whether b is one JSON value and nothing else.
+func isValue(dec *jsontext.Decoder, b []byte) bool {
+	dec.Reset(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	return dec.SkipValue() == nil && len(trimSpace(b[dec.InputOffset():])) == 0
+}
+
+// record handles a line, or a document.
+func (g *geminiChat) record(raw []byte) error {
+	f := pick(raw, "$set", "$rewindTo", "sessionId", "type", "messages")
+	switch {
+	case kindOf(f[0]) == '{':
+		g.meta(f[0])
+		return g.messages(get(f[0], "messages"))
+	case f[1] != nil: // what was taken back has happened all the same
+		g.skip(unusedLine)
+		return nil
+	case f[3] != nil:
+		return g.message(raw)
+	case f[2] != nil || f[4] != nil:
+		g.meta(raw)
+		g.roots = append(g.roots, foldersIn(f[4])...)
+		return g.messages(f[4])
+	}
+	g.skip(unknownLine)
+	return nil
+}
+
+func (g *geminiChat) messages(all []byte) error {
+	for m := range elements(all) {
+		if err := g.message(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meta reads what holds for the whole session.
+func (g *geminiChat) meta(raw []byte) {
+	f := pick(raw, "sessionId", "projectHash", "startTime", "directories", "kind")
+	id := text(f[0])
+	if text(f[4]) == "subagent" && g.agent == "" {
+		g.agent = firstNonBlank(id, unnamedAgent)
+	}
+	if g.agent == "" || g.session == "" {
+		g.session = firstNonBlank(id, g.session)
+	}
+	g.hash = firstNonBlank(text(f[1]), g.hash)
+	for dir := range elements(f[3]) {
+		g.roots = append(g.roots, text(dir))
+	}
+	g.dated(f[2])
+}
+
+// dated takes a time, if it is one.
+func (g *geminiChat) dated(value []byte) {
+	if at, err := time.Parse(time.RFC3339Nano, text(value)); err == nil {
+		g.at = at
+	}
+}
+
+// made is an event of this moment.
+func (g *geminiChat) made(kind observation.EventKind, source, id string) observation.Event {
+	if id != "" {
+		id = g.session + "/" + id
+	}
+	return observation.Event{
+		Kind: kind, Source: source, Harness: gemini, Session: g.session, Cwd: g.cwd, At: g.at,
+		AgentID: g.agent, LineID: id, Imported: true, Match: observation.MatchCount,
+	}
+}
+
+func (g *geminiChat) message(raw []byte) error {
+	f := pick(raw, "id", "type", "timestamp", "content", "displayContent", "toolCalls")
+	if g.cwd == "" {
+		g.cwd = g.folder()
+	}
+	g.dated(f[2])
+	if strings.TrimSpace(g.session) == "" || g.cwd == "" || g.at.IsZero() {
+		g.skip(homelessLine)
+		return nil
+	}
+	id := text(f[0])
+	_, again := g.seen[id]
+	if id != "" {
+		g.seen[id] = struct{}{}
+	}
+	switch text(f[1]) {
+	case "user":
+		if again || isResult(f[3]) {
+			return nil
+		}
+		return g.user(id, geminiText(f[3]), geminiText(f[4]))
+	case "gemini":
+		return g.says(id, geminiText(f[3]), f[5])
+	case "info", "error", "warning":
+		if !again {
+			g.skip(unusedLine)
+		}
+		return nil
+	}
+	g.skip(unknownLine)
+	return nil
+}
+
+// isResult tells what goes to the model as the result of calls.
+func isResult(content []byte) bool {
+	for part := range elements(content) {
+		if get(part, "functionResponse") != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// user handles what goes to the model in the user's name: prompts, and the
+// summary that takes the place of a compressed history. shown is
+// what the user saw of it, "" if that is all.
+func (g *geminiChat) user(id, said, shown string) error {
+	if strings.HasPrefix(strings.TrimSpace(said), "<state_snapshot>") {
+		m := g.made(observation.Message, onPostCompact, id)
+		m.Role, m.Text = roleSummary, said
+		return g.yield(m)
+	}
+	if err := g.endTurn(); err != nil {
+		return err
+	}
+	if g.agent != "" {
+		return nil // what an agent tells its subagent is no prompt
+	}
+	p := g.made(observation.Prompt, onPrompt, id)
+	if p.Text = geminiTyped(firstNonBlank(shown, said)); p.Text == "" {
+		g.skip(machinePrompt)
+		return nil
+	}
+	return g.yield(p)
+}
+
+// says handles what the agent says and the calls it makes. A message is written
+// again whenever one of its calls is done.
+func (g *geminiChat) says(id, said string, calls []byte) error {
+	said = geminiSaid(said)
+	if _, old := g.told["said "+id]; !old && strings.TrimSpace(said) != "" {
+		g.said, g.spoke, g.acted = said, g.made(observation.Message, onStop, id), false
+		if id != "" {
+			g.told["said "+id] = struct{}{}
+		}
+	}
+	n := 0
+	for call := range elements(calls) {
+		n++
+		if err := g.call(id+"#"+strconv.Itoa(n), call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endTurn yields the message with which the agent ended its turn.
+func (g *geminiChat) endTurn() error {
+	m := g.spoke
+	m.Text, m.Role, m.TurnEnds = g.said, roleTurn, true
+	g.said, g.acted = "", false
+	if m.Text == "" {
+		return nil
+	}
+	if g.agent != "" {
+		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
+	}
+	return g.yield(m)
+}
+
+// call handles a call, which may not be done yet. place stands for its id if it
+// has none.
+func (g *geminiChat) call(place string, raw []byte) error {
+	f := pick(raw, "id", "name", "args", "result", "status", "timestamp", "resultDisplay")
+	id, tool := firstNonBlank(text(f[0]), place), text(f[1])
+	if _, done := g.told[id]; done || strings.TrimSpace(tool) == "" {
+		return nil
+	}
+	g.acted = true
+	status := text(f[4])
+	switch status {
+	case "success", "error", "cancelled":
+	case "":
+		if !isThere(f[3]) {
+			g.open[id] = struct{}{}
+			return nil
+		}
+	default:
+		g.open[id] = struct{}{}
+		return nil
+	}
+	delete(g.open, id)
+	g.told[id] = struct{}{}
+	c := geminiCall(id, tool, f[2], nil)
+	a := geminiAnswer{said: geminiText(f[3]), display: f[6], failed: status == "error" || hasError(f[3])}
+	switch why := geminiRefusal(status, a.said); {
+	case isOwnServer(c):
+		g.skip(ownTool)
+		return nil
+	case why != neverRefused:
+		g.skip(why)
+		return nil
+	}
+	source := onToolUse
+	if a.failed {
+		source, a.complaint = onToolFailure, a.said
+	}
+	a.judge(&c)
+	g.dated(f[5])
+	e := g.made(observation.Tool, source, "")
+	e.Calls = []observation.Call{c}
+	return g.yield(e)
+}
+
+// hasError tells whether the answer to a function call is an error.
+func hasError(result []byte) bool {
+	for part := range elements(result) {
+		if isThere(get(get(get(part, "functionResponse"), "response"), "error")) {
+			return true
+		}
+	}
+	return false
+}
+
+// geminiRefusal tells why a call never ran, neverRefused if it did.
+func geminiRefusal(status, said string) string {
+	if status == "cancelled" {
+		return stopped
+	}
+	if status != "error" {
+		return neverRefused
+	}
+	for _, form := range [...]struct{ start, within, why string }{
+		{"[Operation Cancelled]", "", stopped},
+		{"Tool ", "not found in registry", invalidCall},
+		{"Tool ", "denied by policy", denied},
+		{"Tool ", "blocked by hook", blocked},
+		{"Tool execution blocked: ", "", blocked},
+		{"Agent execution stopped by hook: ", "", blocked},
+		{"params", "must ", invalidCall},
+		{"Error: params", "must ", invalidCall},
+		{"Invalid parameters provided", "", invalidCall},
+	} {
+		if strings.HasPrefix(said, form.start) && strings.Contains(said[:min(len(said), 500)], form.within) {
+			return form.why
+		}
+	}
+	return neverRefused
+}
+
+// log handles the log of all prompts of a project. Commands to the harness are
+// in it, which hooks never see.
+func (g *geminiChat) log(ctx context.Context, entries []byte) error {
+	for entry := range elements(entries) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		f := pick(entry, "sessionId", "type", "message", "timestamp")
+		said := geminiTyped(text(f[2]))
+		switch {
+		case text(f[1]) != "user":
+			g.skip(unknownLine)
+			continue
+		case strings.HasPrefix(said, "/") || strings.HasPrefix(said, "!") || said == "?":
+			g.skip(commandLine)
+			continue
+		case said == "":
+			g.skip(machinePrompt)
+			continue
+		}
+		if g.cwd == "" {
+			g.cwd = g.folder()
+		}
+		g.session, g.at = text(f[0]), g.options.ModTime
+		g.dated(f[3])
+		p := g.made(observation.Prompt, onPrompt, "")
+		if strings.TrimSpace(p.Session) == "" || p.Cwd == "" || p.At.IsZero() {
+			g.skip(homelessLine)
+			continue
+		}
+		p.Text = said
+		if err := g.yield(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

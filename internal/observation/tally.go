@@ -1,0 +1,124 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+
+	"cairn/internal/store"
+)
+
+// likeness is what makes two calls of a session the same where no id tells: what
+// kind of thing was done and to what. A write is like an edit of the file, and a
+// command like its failure, for hooks and transcripts differ in that.
+type likeness struct{ kind, what string }
+
+func likenessOf(obsType, pathKey, command, content string) likeness {
+	switch obsType {
+	case typeWrite, typeEdit:
+		return likeness{typeEdit, pathKey}
+	case typeRead:
+		return likeness{typeRead, pathKey}
+	case typeCommand, typeCommandError, typeGitCommit, typeGitPush, typeGitHub:
+		return likeness{typeCommand, command}
+	}
+	return likeness{obsType, content}
+}
+
+// tally counts the equal calls of one session: those that were stored when the
+// transcript came, and those that it has told so far.
+type tally struct{ stored, told map[likeness]int }
+
+// tallies are those of the sessions of one transcript, by key. Only rows from
+// since on are counted, for of the transcript's calls no earlier one is told.
+type tallies struct {
+	since int64
+	of    map[int64]*tally
+}
+
+func tallyOf(ctx context.Context, tx *store.Tx, session, since int64) (*tally, error) {
+	t := &tally{stored: map[likeness]int{}, told: map[likeness]int{}}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var obsType, path, command, content string
+		if err := r.Scan(&obsType, &path, &command, &content); err != nil {
+			return err
+		}
+		t.stored[likenessOf(obsType, path, command, content)]++
+		return nil
+	}, selectLikenesses, session, since)
+	return t, err
+}
+
+// numbers says of a call how many equal ones were stored before its transcript
+// was read, and the how manieth it is in there; zero where ids decide.
+type numbers struct{ stored, told int }
+
+// count takes a call into the tally of its session.
+func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, err error) {
+	if w.event.Match == MatchID {
+		return n, nil
+	}
+	t := w.tallies.of[w.session.Key]
+	if t == nil {
+		if t, err = tallyOf(ctx, tx, w.session.Key, w.tallies.since); err != nil {
+			return n, err
+		}
+		w.tallies.of[w.session.Key] = t
+	}
+	path, _ := w.pathKey(d).(string)
+	command, failed := d.Meta["command"].(string)
+	if !failed {
+		command = d.Content
+	}
+	like := likenessOf(d.Type, path, command, d.Content)
+	t.told[like]++
+	return numbers{t.stored[like], t.told[like]}, nil
+}
+
+// alike tells whether a call whose id no row has is stored all the same (see
+// Match), or is a read or search to be dropped for an equal one near it.
+func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (found bool, err error) {
+	known := n.told <= n.stored
+	switch {
+	case d.Failed || d.Type != typeRead && d.Type != typeSearch || w.window == 0:
+		found = known
+	case w.event.Match == MatchText: // when it was read nobody knows: once is enough
+		known = n.stored > 0
+		found = known || n.told > 1
+	case known:
+		found = true
+	default:
+		var id int64
+		id, err = lookUp(ctx, tx, selectRecentTwin, w.session.Key, w.at-w.window, w.at+w.window, d.Type, w.pathKey(d), d.Content)
+		found = id != 0
+	}
+	switch {
+	case found && known:
+		w.done.Known++
+	case found:
+		w.done.Deduped++
+	}
+	return found, err
+}
+
+// messageEnd is how many characters of a long message tell it from others.
+const messageEnd = 600
+
+// sameWords finds the prompt or message that an event of a transcript repeats
+// whose harness tells neither hooks' ids nor, it may be, times: one that no line
+// of a transcript has claimed yet, with the same words, the nearest in time. Of a
+// message, hooks may tell the turn's earlier words as well.
+func (w *writing) sameWords(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
+	from, to := w.at-promptTwin, w.at+promptTwin
+	if w.event.Match == MatchText {
+		from, to = 0, 1<<60
+	}
+	words, before := []rune(d.Content), "\n"
+	switch {
+	case w.event.Kind == Prompt:
+		before = ""
+	case len(words) > messageEnd:
+		words, before = words[len(words)-messageEnd:], ""
+	}
+	return lookUp(ctx, tx, selectSameWords, w.session.Key, d.Type, from, to, d.Content,
+		w.event.Kind == Message, before+string(words), before+string(words), w.at)
+}
