@@ -96,7 +96,7 @@ func fileLines(files []LikelyFile) (lines []contextRow) {
 
 // likelySample is how many of the newest rows of each type are looked at, and
 // so the bound of the work.
-const likelySample = 1500
+const likelySample = 1000
 
 const (
 	selectTouched = `SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
