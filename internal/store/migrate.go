@@ -59,6 +59,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.refuseRemains(); err != nil {
 		return err
 	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return err
+	}
+	s.file = info
 	w, err := newSession(ctx, s.db)
 	if err != nil {
 		return err

@@ -1,0 +1,493 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+const pageSize = 4096
+
+// salvaged repairs the store at path and checks what must hold of every salvage:
+// the result is sound and the damaged files lie beside it, byte for byte.
+func salvaged(t testing.TB, path string) store.Salvaged {
+	t.Helper()
+	before := map[string][]byte{}
+	for _, suffix := range []string{"", "-wal"} {
+		if b, err := os.ReadFile(path + suffix); err == nil {
+			before[suffix] = b
+		}
+	}
+	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	if err != nil {
+		t.Fatalf("salvage: %v", err)
+	}
+	if len(r.Damage) == 0 || r.Kept == "" {
+		t.Fatalf("nothing was salvaged: %+v", r)
+	}
+	for suffix, b := range before {
+		expectUnchanged(t, r.Kept+suffix, b)
+	}
+	storetest.Check(t, path)
+	for _, e := range entries(t, filepath.Dir(path)) {
+		if strings.Contains(e, "-salvage-") {
+			t.Errorf("%s was left behind", e)
+		}
+	}
+	return r
+}
+
+func entries(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// changesOf is the change log without the changes that salvages added.
+func changesOf(t testing.TB, path string) (out []store.Change) {
+	t.Helper()
+	s := storetest.Open(t, store.Config{Path: path})
+	for _, c := range storetest.Changes(t, s) {
+		if c.Kind != "salvage" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// damages are ways in which a page goes bad.
+func damages() map[string]func(page []byte, r *rand.Rand) {
+	return map[string]func([]byte, *rand.Rand){
+		"noise": func(p []byte, r *rand.Rand) {
+			for i := range p {
+				p[i] = byte(r.Uint32())
+			}
+		},
+		"zeros": func(p []byte, _ *rand.Rand) { clear(p) },
+		"second half": func(p []byte, r *rand.Rand) {
+			for i := len(p) / 2; i < len(p); i++ {
+				p[i] = byte(r.Uint32())
+			}
+		},
+		"head": func(p []byte, r *rand.Rand) {
+			for i := range 16 {
+				p[i] = byte(r.Uint32())
+			}
+		},
+	}
+}
+
+// A row may be lost only if it stood on the damaged page.
+func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
+	t.Parallel()
+	origin := populated(t)
+	sound := content(t, origin)
+	want := changesOf(t, origin)
+	sound = content(t, origin)
+	pages := len(sound) / pageSize
+	rounds := 12
+	if os.Getenv("CAIRN_SOAK") != "" {
+		rounds = 400
+	}
+	for name, damage := range damages() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 1))
+			for round := range rounds {
+				n := r.IntN(pages)
+				if round < 4 {
+					n = round // header and schema, pointer map, first roots
+				}
+				broken := bytes.Clone(sound)
+				page := broken[n*pageSize : (n+1)*pageSize]
+				damage(page, r)
+				path := storetest.Path(t)
+				place(t, path, broken)
+				found, err := damageFound(t, path)
+				if err == nil && !found {
+					continue // a free page, say
+				}
+				salvaged(t, path)
+				expectLostOnly(t, fmt.Sprintf("page %d", n+1), want, changesOf(t, path), sound[n*pageSize:(n+1)*pageSize])
+			}
+		})
+	}
+}
+
+// damageFound reports whether anything is wrong with the store, so that it can be salvaged.
+func damageFound(t testing.TB, path string) (bool, error) {
+	t.Helper()
+	s, err := store.Examine(t.Context(), store.Config{Path: path})
+	if err != nil {
+		return true, nil
+	}
+	defer closed(t, s)
+	found, err := s.Check(t.Context())
+	return len(found) > 0, err
+}
+
+func place(t testing.TB, path string, file []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectLostOnly compares two logs: what is missing stood on the page, and what
+// is there is what it was, but for documents and words that stood on the page.
+func expectLostOnly(t testing.TB, what string, want, got []store.Change, page []byte) {
+	t.Helper()
+	there := map[int64]store.Change{}
+	for _, c := range got {
+		there[c.Seq] = c
+	}
+	lost := 0
+	for _, c := range want {
+		g, ok := there[c.Seq]
+		switch {
+		case !ok && !bytes.Contains(page, []byte(c.ID)):
+			t.Fatalf("%s: change %d is lost, which did not stand there", what, c.Seq)
+		case !ok:
+			lost++
+		case g.ID != c.ID && !bytes.Contains(page, []byte(c.ID)), g.DeviceSeq != c.DeviceSeq && !bytes.Contains(page, []byte(c.ID)):
+			t.Fatalf("%s: change %d was %s and is now %s", what, c.Seq, c.ID, g.ID)
+		}
+	}
+	t.Logf("%s: %d of %d changes lost", what, lost, len(want))
+}
+
+func TestSalvageOfATruncatedFileKeepsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	origin := populated(t)
+	want := changesOf(t, origin)
+	sound := content(t, origin)
+	for _, keep := range []int{len(sound) - 1, len(sound) / 2, len(sound)/2 + 1000, 20 * pageSize, pageSize, 500} {
+		path := storetest.Path(t)
+		place(t, path, sound[:keep])
+		salvaged(t, path)
+		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), sound[keep/pageSize*pageSize:])
+	}
+}
+
+func TestSalvageWorksWithoutTheHeader(t *testing.T) {
+	t.Parallel()
+	for name, upTo := range map[string]int{"header": 100, "first page": pageSize} {
+		path := populated(t)
+		want := changesOf(t, path)
+		broken := content(t, path)
+		clear(broken[:upTo])
+		place(t, path, broken)
+		r := salvaged(t, path)
+		if got := changesOf(t, path); len(got) != len(want) || r.Gaps > 0 {
+			t.Errorf("%s: %d of %d changes, %d gaps", name, len(got), len(want), r.Gaps)
+		}
+	}
+}
+
+// heldOpen is a store whose newest writes stand in its log alone, copied as a
+// killed process would have left it.
+func heldOpen(t testing.TB) (path string, want []store.Change) {
+	t.Helper()
+	origin := populated(t)
+	s, err := store.Open(t.Context(), store.Config{Path: origin, Role: store.Hook})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 60 {
+		mustWrite(t, s, fmt.Sprintf("late-%d-%s", n, strings.Repeat("y", 300)))
+	}
+	want = storetest.Changes(t, s)
+	path = storetest.Path(t)
+	place(t, path, content(t, origin))
+	place(t, path+"-wal", content(t, origin+"-wal"))
+	closed(t, s)
+	return path, want
+}
+
+func TestSalvageTakesTheLogIn(t *testing.T) {
+	t.Parallel()
+	path, want := heldOpen(t)
+	broken := content(t, path)
+	clear(broken[50*pageSize : 51*pageSize])
+	place(t, path, broken)
+	page := broken[:0]
+	if b, err := os.ReadFile(path); err == nil {
+		page = b
+	}
+	salvaged(t, path)
+	got := changesOf(t, path)
+	for _, c := range want {
+		if strings.HasPrefix(c.ID, "late-") && !slices.ContainsFunc(got, func(g store.Change) bool { return g.Seq == c.Seq && g.ID == c.ID }) {
+			t.Errorf("change %d of the log is lost", c.Seq)
+		}
+	}
+	_ = page
+}
+
+// What SQLite would not read of a damaged log is no part of the store; all before
+// it is.
+func TestSalvageReadsADamagedLogUpToTheDamage(t *testing.T) {
+	t.Parallel()
+	for _, share := range []int{1, 2, 3} {
+		path, want := heldOpen(t)
+		wal := content(t, path+"-wal")
+		cut := len(wal) * share / 4
+		for i := range 64 {
+			wal[cut+i] ^= 0x5a
+		}
+		place(t, path+"-wal", wal)
+		broken := content(t, path)
+		clear(broken[:pageSize]) // else it would be a store that was merely killed
+		place(t, path, broken)
+		salvaged(t, path)
+		got := changesOf(t, path)
+		if len(got) < 1000 || len(got) >= len(want) {
+			t.Errorf("damaged at %d of %d: %d changes of %d", cut, len(wal), len(got), len(want))
+		}
+		for i, c := range got {
+			if c.Seq != want[i].Seq || c.ID != want[i].ID {
+				t.Fatalf("change %d is %s, want %s", c.Seq, c.ID, want[i].ID)
+			}
+		}
+	}
+}
+
+func TestSalvageOfALogWithoutItsFile(t *testing.T) {
+	t.Parallel()
+	for _, there := range []bool{true, false} {
+		path, want := heldOpen(t)
+		wal := content(t, path+"-wal")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if there {
+			place(t, path, nil)
+		}
+		salvaged(t, path)
+		got := changesOf(t, path)
+		late := 0
+		for _, c := range want {
+			if bytes.Contains(wal, []byte(c.ID)) && slices.ContainsFunc(got, func(g store.Change) bool { return g.ID == c.ID }) {
+				late++
+			}
+		}
+		if late < 60 {
+			t.Errorf("with an empty file %v: %d changes of the log's", there, late)
+		}
+		s := storetest.Open(t, store.Config{Path: path})
+		mustWrite(t, s, "after")
+	}
+}
+
+func TestSalvageOfWhatIsNoStoreMakesAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"text": strings.Repeat("once upon a time ", 3000), "zeros": strings.Repeat("\x00", 40960), "short": "x"} {
+		path := storetest.Path(t)
+		place(t, path, []byte(text))
+		r := salvaged(t, path)
+		if got := changesOf(t, path); len(got) > 0 {
+			t.Errorf("%s: %d changes, %+v", name, len(got), r)
+		}
+		mustWrite(t, storetest.Open(t, store.Config{Path: path}), "first")
+	}
+}
+
+func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	before, names := content(t, path), entries(t, filepath.Dir(path))
+	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	if err != nil || len(r.Damage) > 0 || r.Kept != "" {
+		t.Errorf("a sound store: %+v, %v", r, err)
+	}
+	expectUnchanged(t, path, before)
+	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
+		t.Errorf("beside it: %q, was %q", now, names)
+	}
+	missing := storetest.Path(t)
+	if r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: missing}); err != nil || len(r.Damage) > 0 {
+		t.Errorf("no store: %+v, %v", r, err)
+	}
+	if _, err := os.Stat(filepath.Dir(missing)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("its folder was made")
+	}
+	newer := bytes.Clone(before)
+	binary.BigEndian.PutUint32(newer[60:], 4711)
+	clear(newer[30*pageSize : 31*pageSize])
+	path = storetest.Path(t)
+	place(t, path, newer)
+	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	expectCode(t, err, store.CodeNewer)
+	expectUnchanged(t, path, newer)
+
+	path = storetest.Path(t)
+	place(t, path, nil)
+	db := raw(t, path)
+	rawExec(t, db, "CREATE TABLE t (x)")
+	foreign := content(t, path)
+	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	expectCode(t, err, store.CodeForeign)
+	expectUnchanged(t, path, foreign)
+}
+
+// A number that others may have seen is not given out again, not even of rows
+// that are lost.
+func TestSalvageGivesNoNumberOutTwice(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	want := changesOf(t, path)
+	last := want[len(want)-1]
+	broken := content(t, path)
+	damaged := 0
+	for at := 0; at < len(broken); at += pageSize {
+		if page := broken[at : at+pageSize]; bytes.Contains(page, []byte(last.ID)) {
+			clear(page)
+			damaged++
+		}
+	}
+	place(t, path, broken)
+	r := salvaged(t, path)
+	s := storetest.Open(t, store.Config{Path: path})
+	mustWrite(t, s, "after")
+	all := storetest.Changes(t, s)
+	if got := all[len(all)-1]; got.Seq <= last.Seq || got.Device == last.Device {
+		t.Errorf("the next change is %d of %s after %d of %s (%d pages, %+v)", got.Seq, got.Device, last.Seq, last.Device, damaged, r)
+	}
+	if slices.ContainsFunc(all, func(c store.Change) bool { return c.ID == last.ID }) {
+		t.Error("the last change is not lost at all")
+	}
+}
+
+func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	holder := child(t, "hold the lock", order{Path: path})
+	holder.Expect(t, "held")
+	broken := content(t, path)
+	clear(broken[30*pageSize : 32*pageSize])
+	place(t, path, broken)
+	names := entries(t, filepath.Dir(path))
+	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Wait: 30 * time.Millisecond})
+	expectCode(t, err, store.CodeBusy)
+	expectUnchanged(t, path, broken)
+	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
+		t.Errorf("beside it: %q, was %q", now, names)
+	}
+	reader := child(t, "keep open", order{Path: path})
+	reader.Expect(t, "open")
+	holder.Kill()
+	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path, Wait: 30 * time.Millisecond})
+	expectCode(t, err, store.CodeBusy)
+	expectUnchanged(t, path, broken)
+	reader.Kill()
+	salvaged(t, path)
+}
+
+// keepOpen reads once and stays connected, as a server does.
+func keepOpen(o order, in *bufio.Reader) error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: store.Server})
+	if err != nil {
+		return err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Head(ctx)
+		return err
+	})
+	storetest.Tell("open")
+	storetest.Hear(in)
+	return errors.Join(err, s.Close())
+}
+
+// salvageChild salvages and tells when it is done.
+func salvageChild(o order) error {
+	storetest.Tell("begins")
+	r, err := store.Salvage(context.Background(), store.SalvageConfig{Path: o.Path, Progress: storetest.Tell})
+	if err == nil {
+		storetest.Tell("done " + r.Kept)
+	}
+	return err
+}
+
+// Killed anywhere, a salvage leaves the old store or the new one, whole, and the
+// next one succeeds.
+func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
+	t.Parallel()
+	rounds := 25
+	if os.Getenv("CAIRN_SOAK") != "" {
+		rounds = 400
+	}
+	for round := range rounds {
+		path, want := heldOpen(t)
+		broken := content(t, path)
+		clear(broken[:pageSize])
+		place(t, path, broken)
+		wal := content(t, path+"-wal")
+		p := child(t, "salvage", order{Path: path})
+		told := 0
+		for wait := rand.IntN(24); told < wait; told++ {
+			if _, ok := p.Line(t); !ok {
+				break
+			}
+		}
+		if round%2 == 0 {
+			time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+		}
+		p.Kill()
+		found, err := damageFound(t, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found { // still the old one, with or without its log beside it
+			r := salvaged(t, path)
+			if len(content(t, r.Kept)) == len(broken) && bytes.Equal(content(t, r.Kept), broken) {
+				expectUnchanged(t, r.Kept+"-wal", wal)
+			}
+		}
+		if got := changesOf(t, path); len(got) != len(want) {
+			t.Fatalf("killed after %d lines (damaged: %v): %d of %d changes", told, found, len(got), len(want))
+		}
+	}
+}
+
+// TestWriteToAReplacedStoreIsRefused holds for whoever opened the old file in the
+// last moment: what it wrote would be lost.
+func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	mustWrite(t, s, "a")
+	other := populated(t)
+	if err := os.Rename(other, s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(s.Path()+"-wal"), os.Remove(s.Path()+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	err := write(t.Context(), s, store.Full, "lost")
+	expectCode(t, err, store.CodeReplaced)
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("kind %v", fault.KindOf(err))
+	}
+}

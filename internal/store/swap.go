@@ -1,0 +1,121 @@
+package store
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"cairn/internal/sqlitefile"
+)
+
+// swap keeps the old files under another name and puts the new store in their
+// place. A write-ahead log belongs to one database file alone, so the two cannot
+// be replaced one after the other: first the old database takes its log in, which
+// changes nothing that it says, then the log goes, then the new store comes. Each
+// step is one rename; between any two the path holds the old store or the new.
+func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string) error {
+	names := []string{""}
+	if old.wal != nil {
+		names = append(names, "-wal")
+	}
+	if _, err := os.Stat(old.path + "-shm"); err == nil {
+		names = append(names, "-shm")
+	}
+	for _, suffix := range names {
+		if suffix == "" && old.db == nil {
+			continue
+		}
+		if err := link(old.path+suffix, kept+suffix); err != nil {
+			return err
+		}
+	}
+	dir := filepath.Dir(old.path)
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	if old.wal != nil {
+		if err := old.takeLogIn(image, fresh+"-merged"); err != nil {
+			return err
+		}
+	}
+	if err := removeAll([]string{old.path + "-shm"}); err != nil {
+		return err
+	}
+	return errors.Join(old.replace(fresh), syncDir(dir))
+}
+
+// takeLogIn replaces the old database by one that needs no log, and removes the
+// log.
+func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string) error {
+	info, err := o.wal.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() > 0 {
+		f, err := os.OpenFile(merged, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = image.WriteTo(f)
+		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+			return err
+		}
+		if err := o.replace(merged); err != nil {
+			return err
+		}
+	}
+	if err := releaseToReplace(o.wal); err != nil {
+		return err
+	}
+	return removeAll([]string{o.path + "-wal"})
+}
+
+// replace puts a file at the store's path, locked like the one before it, so that
+// nobody opens what does not stay.
+func (o *oldStore) replace(by string) error {
+	f, err := os.OpenFile(by, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	o.locked = append(o.locked, f)
+	if _, err := lockAlone(f); err != nil {
+		return err
+	}
+	for _, open := range append([]*os.File{o.db}, o.locked...) {
+		if open == nil {
+			continue
+		}
+		if err := releaseToReplace(open); err != nil && !errors.Is(err, os.ErrClosed) {
+			return err
+		}
+	}
+	return os.Rename(by, o.path)
+}
+
+// link gives a file a second name; where the file system cannot, a copy gets it.
+func link(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	return copyFile(from, to)
+}
+
+// copyFile copies a file to one that must not exist yet, readable by its owner
+// alone. After an error there is none.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	err = errors.Join(err, out.Sync(), out.Close(), in.Close())
+	if err != nil {
+		err = errors.Join(err, os.Remove(to))
+	}
+	return err
+}
