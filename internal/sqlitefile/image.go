@@ -40,10 +40,9 @@ type Image struct {
 	usable   int              // size without the bytes reserved at its end
 	pages    uint32           // in the database
 	frames   map[uint32]int64 // page → where the log holds its newest content
-	Header   bool             // page 1 begins as it should
-	Version  int              // user_version, 0 without a header
-	Damaged  int              // pages of trees that cannot be read
-	owner    []uint32         // page → root of its tree, 0 for none
+	Head     Head
+	Damaged  int      // pages of trees that cannot be read
+	owner    []uint32 // page → root of its tree, 0 for none
 	trees    map[uint32][]uint32
 	mapped   bool            // there is a pointer map
 	sound    map[uint32]bool // page of the pointer map → it looks like one
@@ -66,10 +65,16 @@ func Read(db, wal File) *Image {
 	return m
 }
 
-// Version is the user_version of a database and its log, 0 if it cannot be read.
-func Version(db, wal File) int {
+// Head is the part of the header that says what a file is.
+type Head struct {
+	Found   bool // the file begins as it should
+	Version int  // user_version, 0 without a header
+}
+
+// ReadHead reads the header alone, from the log if its newest state is there.
+func ReadHead(db, wal File) Head {
 	m, _ := begin(db, wal)
-	return m.Version
+	return m.Head
 }
 
 // begin reads the log and the header; pages is the size that the log tells, 0 if
@@ -101,8 +106,7 @@ func (m *Image) readHeader() {
 		at, from = frame, m.wal
 	}
 	if from.ReaderAt != nil && readFull(from, head, at) && bytes.HasPrefix(head, []byte(magic)) {
-		m.Header = true
-		m.Version = int(int32(binary.BigEndian.Uint32(head[atUserVersion:])))
+		m.Head = Head{true, int(int32(binary.BigEndian.Uint32(head[atUserVersion:])))}
 		if size := pageSize(uint32(binary.BigEndian.Uint16(head[atPageSize:]))); m.size == 0 {
 			m.size = size
 		}

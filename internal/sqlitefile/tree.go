@@ -98,7 +98,7 @@ func (m *Image) mapPage(n uint32) uint32 {
 // looksMapped decides whether the file has a pointer map. Where the header is
 // lost, the first page of the map tells.
 func (m *Image) looksMapped() bool {
-	if head := m.page(1); m.Header && head != nil {
+	if head := m.page(1); m.Head.Found && head != nil {
 		return binary.BigEndian.Uint32(head[atLargestRoot:]) > 0
 	}
 	return m.pages > 2 && m.soundMap(2)
@@ -139,7 +139,7 @@ func (m *Image) parent(n uint32) (kind byte, parent uint32) {
 // findFree follows the list of free pages, so that what was deleted stays so.
 func (m *Image) findFree() {
 	head := m.page(1)
-	if !m.Header || head == nil {
+	if !m.Head.Found || head == nil {
 		return
 	}
 	trunk := binary.BigEndian.Uint32(head[atFreeTrunk:])

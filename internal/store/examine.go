@@ -22,7 +22,7 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 	c.Reading = true
 	if isEmpty(c.Path) {
 		if !isEmpty(c.Path + "-wal") {
-			return nil, (&Store{path: c.Path}).refuseRemains()
+			return nil, remains()
 		}
 		return nil, (&Store{}).outdated(0)
 	}
@@ -32,8 +32,7 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 	}
 	found, err := s.inspect(ctx)
 	if err == nil && found.version == 0 {
-		err = fault.New(fault.Unavailable, CodeForeign, "the file is another program's database").
-			WithHint("name another file with --db or CAIRN_DB")
+		err = s.unnumbered(ctx)
 	}
 	if err == nil {
 		err = checkVersion(found.version)
@@ -42,6 +41,28 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(classify(err), s.closeDBs())
 	}
 	return s, nil
+}
+
+// unnumbered says what a file is that SQLite can open and that has no schema
+// number: the beginning of a store, another program's database, or something
+// that SQLite takes for an empty database.
+func (s *Store) unnumbered(ctx context.Context) error {
+	head, err := headOf(s.path)
+	if err != nil {
+		return err
+	}
+	if !head.Found {
+		return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it has no header").
+			WithHint("run `cairn doctor --salvage`")
+	}
+	var tables int
+	if err := s.readDB.QueryRowContext(ctx, countTables).Scan(&tables); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return foreign()
+	}
+	return s.outdated(0)
 }
 
 // examined is a store that is not opened yet, in the way that leaves it alone.
@@ -86,31 +107,23 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 // knows, read past SQLite: also of a damaged store. found is 0 where there is
 // none, or where it cannot be read.
 func Schema(path string) (found, known int, err error) {
-	db, err := os.Open(path)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			err = nil
+	head, err := headOf(path)
+	return head.Version, newest(), classify(err)
+}
+
+// headOf reads a database's header, from its log if it is there.
+func headOf(path string) (head sqlitefile.Head, err error) {
+	o := oldStore{path: path}
+	for suffix, into := range map[string]**os.File{"": &o.db, "-wal": &o.wal} {
+		f, ferr := os.Open(path + suffix)
+		if ferr == nil {
+			*into = f
+		} else if !errors.Is(ferr, os.ErrNotExist) {
+			err = errors.Join(err, ferr)
 		}
-		return 0, newest(), err
 	}
-	defer db.Close()
-	wal, err := os.Open(path + "-wal")
-	if errors.Is(err, os.ErrNotExist) {
-		wal, err = nil, nil
+	if err == nil {
+		head, err = o.head()
 	}
-	if err != nil {
-		return 0, newest(), err
-	}
-	if wal != nil {
-		defer wal.Close()
-	}
-	a, err := fileOf(db)
-	if err != nil {
-		return 0, newest(), err
-	}
-	b, err := fileOf(wal)
-	if err != nil {
-		return 0, newest(), err
-	}
-	return sqlitefile.Version(a, b), newest(), nil
+	return head, errors.Join(err, o.close())
 }

@@ -106,7 +106,9 @@ func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
 			return found, nil
 		}
 	}
-	if f := fault.As(err); f.Code == CodeCorrupt {
+	// Whatever else reading stumbles over that is nobody's fault outside is damage
+	// too: a length, say, that cannot be.
+	if f := fault.As(classify(err)); f.Kind == fault.Internal && ctx.Err() == nil {
 		return []string{f.Message}, nil
 	}
 	return nil, err
@@ -182,6 +184,16 @@ func (o *oldStore) read() (*sqlitefile.Image, error) {
 	return sqlitefile.Read(db, wal), nil
 }
 
+// head reads no more than the header.
+func (o *oldStore) head() (sqlitefile.Head, error) {
+	db, err := fileOf(o.db)
+	if err != nil {
+		return sqlitefile.Head{}, err
+	}
+	wal, err := fileOf(o.wal)
+	return sqlitefile.ReadHead(db, wal), err
+}
+
 // fileOf is a file as sqlitefile wants it; nil is a missing one.
 func fileOf(f *os.File) (sqlitefile.File, error) {
 	if f == nil {
@@ -201,7 +213,7 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	if err != nil {
 		return err
 	}
-	if err := checkVersion(image.Version); err != nil {
+	if err := checkVersion(image.Head.Version); err != nil {
 		return err
 	}
 	out.Unread = image.Damaged
