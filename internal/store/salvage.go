@@ -87,7 +87,25 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 		return out, classify(err)
 	}
 	defer func() { err = classify(errors.Join(err, old.close())) }()
+	if err := removeAbandoned(c.Path); err != nil {
+		return out, err
+	}
 	return out, salvageInto(ctx, c, old, &out)
+}
+
+// removeAbandoned removes what an interrupted salvage was making.
+func removeAbandoned(path string) error {
+	files, err := Files(path)
+	if err != nil {
+		return err
+	}
+	var abandoned []string
+	for _, f := range files {
+		if f.Role == Abandoned {
+			abandoned = append(abandoned, f.Path)
+		}
+	}
+	return removeAll(abandoned)
 }
 
 // damageOf reports what is wrong with a store; none for a sound one.
