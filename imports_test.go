@@ -33,16 +33,24 @@ func importTable() map[string]room {
 			ours:   []string{"internal/fault", "internal/observation"},
 			others: []string{"github.com/go-json-experiment/json"},
 		},
+		"internal/tomlfile": {ours: []string{"internal/fault"}, others: []string{"github.com/pelletier/go-toml/v2"}},
+		"internal/wiring": {
+			ours:   []string{"internal/fault", "internal/tomlfile"},
+			others: []string{"github.com/tailscale/hujson", "github.com/aymanbagabas/go-udiff", "github.com/google/renameio/v2"},
+		},
 		".": {
-			ours:   []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/harness"},
-			others: []string{"github.com/pelletier/go-toml/v2", "github.com/bmatcuk/doublestar/v4"},
+			ours: []string{
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/harness",
+				"internal/tomlfile", "internal/wiring",
+			},
+			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
 			ours:   []string{".", "internal/fault", "internal/observation"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/harness", "internal/mcp"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/harness", "internal/mcp", "internal/wiring"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

@@ -1,24 +1,20 @@
 package cairn
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"github.com/pelletier/go-toml/v2"
 
-	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/redact"
+	"cairn/internal/tomlfile"
 )
 
 // CodeSettings marks a settings file that cannot be used. Everything then
 // refuses to record, since the file may hold patterns or exclusions.
-const CodeSettings = "invalid_settings"
+const CodeSettings = tomlfile.Code
 
 // settings are the keys of config.toml that concern observations; of a
 // repository's .cairn.toml only what tightens them counts.
@@ -55,7 +51,7 @@ type userFile struct {
 // at a repository's root, "" for none. Missing files mean defaults.
 func readSettings(dataDir, root string) (settings, error) {
 	var user userFile
-	if err := readTOML(filepath.Join(dataDir, "config.toml"), &user); err != nil {
+	if err := tomlfile.Read(filepath.Join(dataDir, "config.toml"), &user); err != nil {
 		return settings{}, err
 	}
 	s := user.Observations
@@ -64,36 +60,14 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	var repo settings
 	path := filepath.Join(root, ".cairn.toml")
-	if err := readTOML(path, &repo); err != nil {
+	if err := tomlfile.Read(path, &repo); err != nil {
 		return settings{}, err
 	}
 	s.tighten(repo)
 	return s, s.validate(path)
 }
 
-func readTOML(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return settingsFault(err, path, "cannot be read")
-	}
-	err = toml.Unmarshal(text, into)
-	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
-		line, _ := at.Position()
-		return settingsFault(err, path, fmt.Sprintf("line %d: %s", line, at.Error()))
-	}
-	if err != nil {
-		return settingsFault(err, path, err.Error())
-	}
-	return nil
-}
-
-func settingsFault(err error, path, why string) error {
-	return fault.Wrap(err, fault.Invalid, CodeSettings, filepath.Base(path)+": "+why).
-		WithHint("correct or remove " + path)
-}
+func settingsFault(err error, path, why string) error { return tomlfile.Fault(err, path, why) }
 
 // tighten takes over what a repository may ask for: more patterns, more
 // exclusions, a smaller context. Nothing in it loosens anything.

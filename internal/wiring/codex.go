@@ -1,0 +1,188 @@
+package wiring
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+
+	"cairn/internal/tomlfile"
+)
+
+// editTOML makes the MCP server in Codex's config.toml what is wanted, as text:
+// our table is appended, its keys are replaced, or it is cut out with its
+// subtables. The result is parsed again and taken only if nothing but our server
+// differs. Errors of the file itself are tomlfile's.
+func editTOML(path string, old []byte, s *server, was []byte) ([]byte, error) {
+	body, hadBOM := bytes.CutPrefix(old, []byte(bom))
+	before := map[string]any{}
+	if err := tomlfile.Decode(path, body, &before); err != nil {
+		return nil, err
+	}
+	c, there := codexServer(before)
+	ours := there && (c.runsServer() || s.right(c))
+	var out []byte
+	var err error
+	switch {
+	case s.want && !there:
+		out = appendServer(body, s)
+	case s.want && !ours:
+		return nil, errForeign
+	case s.want && s.right(c), !s.want && !ours:
+		return old, nil
+	case s.want:
+		out, err = replaceServer(body, s, c)
+	default:
+		out, err = cutServer(body)
+		if w := bytes.TrimPrefix(was, []byte(bom)); was != nil && sameButEnd(out, w) {
+			out = w
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	after := map[string]any{}
+	if err := tomlfile.Decode(path, out, &after); err != nil {
+		return nil, errShape("mcp_servers", "a table that can be added to")
+	}
+	c, there = codexServer(after)
+	if there != s.want || there && !s.right(c) || !reflect.DeepEqual(withoutServer(before), withoutServer(after)) {
+		return nil, errors.New("mcp_servers.cairn cannot be changed without changing more")
+	}
+	if hadBOM {
+		out = append([]byte(bom), out...)
+	}
+	return out, nil
+}
+
+// codexServer is what Codex's server called cairn runs, false if there is none.
+func codexServer(config map[string]any) (call, bool) {
+	servers, _ := config["mcp_servers"].(map[string]any)
+	entry, there := servers[serverName]
+	table, _ := entry.(map[string]any)
+	c := call{apart: true}
+	c.program, _ = table["command"].(string)
+	list, _ := table["args"].([]any)
+	for _, a := range list {
+		word, _ := a.(string)
+		c.args = append(c.args, word)
+	}
+	return c, there
+}
+
+func withoutServer(config map[string]any) map[string]any {
+	if servers, ok := config["mcp_servers"].(map[string]any); ok {
+		delete(servers, serverName)
+		if len(servers) == 0 {
+			delete(config, "mcp_servers")
+		}
+	}
+	return config
+}
+
+func newlineOf(text []byte) string {
+	if bytes.Contains(text, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+func appendServer(text []byte, s *server) []byte {
+	nl := newlineOf(text)
+	out := bytes.Clone(text)
+	if len(out) > 0 {
+		if !bytes.HasSuffix(out, []byte("\n")) {
+			out = append(out, nl...)
+		}
+		out = append(out, nl...)
+	}
+	lines := []string{"[mcp_servers." + serverName + "]", "command = " + tomlString(s.program), `args = ["serve"]`}
+	return append(out, strings.Join(lines, nl)+nl...)
+}
+
+// isServerTable reports whether a table is our server's or, if below, one under it.
+func isServerTable(t tomlfile.Table, below bool) bool {
+	return len(t.Name) >= 2 && t.Name[0] == "mcp_servers" && t.Name[1] == serverName && (below || len(t.Name) == 2)
+}
+
+func replaceServer(text []byte, s *server, c call) ([]byte, error) {
+	tables, err := tomlfile.Tables(text)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(tables, func(t tomlfile.Table) bool { return isServerTable(t, false) })
+	if i < 0 {
+		return nil, errors.New("mcp_servers.cairn is not a table of its own")
+	}
+	assignments := map[string]string{"command": "command = " + tomlString(s.program)}
+	if len(c.args) == 0 || c.args[0] != "serve" {
+		assignments["args"] = `args = ["serve"]`
+	}
+	out := bytes.Clone(text)
+	for _, k := range slices.Backward(tables[i].Keys) {
+		if a, ok := assignments[k.Name[0]]; ok && len(k.Name) == 1 {
+			out = slices.Concat(out[:k.Start], []byte(a), out[k.End:])
+			delete(assignments, k.Name[0])
+		}
+	}
+	nl := newlineOf(text)
+	head := tables[i].HeaderEnd
+	for _, name := range []string{"args", "command"} {
+		a, ok := assignments[name]
+		if !ok {
+			continue
+		}
+		if head > 0 && out[head-1] != '\n' { // the header is the last line and has no end
+			a = nl + a
+		} else {
+			a += nl
+		}
+		out = slices.Concat(out[:head], []byte(a), out[head:])
+	}
+	return out, nil
+}
+
+// cutServer takes our server's table and those below it out: a table below that
+// stayed would be a server without a command.
+func cutServer(text []byte) ([]byte, error) {
+	tables, err := tomlfile.Tables(text)
+	if err != nil {
+		return nil, err
+	}
+	out := bytes.Clone(text)
+	cut := false
+	for _, t := range slices.Backward(tables) {
+		if !isServerTable(t, true) {
+			continue
+		}
+		cut = true
+		head, tail := out[:t.Start], out[t.End:]
+		atEnd := len(tail) == 0 || bytes.HasPrefix(tail, []byte("\n")) || bytes.HasPrefix(tail, []byte("\r\n"))
+		for _, blank := range []string{"\r\n\r\n", "\n\n"} {
+			if atEnd && bytes.HasSuffix(head, []byte(blank)) {
+				head = head[:len(head)-len(blank)/2]
+				break
+			}
+		}
+		out = slices.Concat(head, tail)
+	}
+	if !cut {
+		return nil, errors.New("mcp_servers.cairn is not a table of its own")
+	}
+	return out, nil
+}
+
+func sameButEnd(a, b []byte) bool {
+	return bytes.Equal(bytes.TrimRight(a, "\r\n"), bytes.TrimRight(b, "\r\n"))
+}
+
+// tomlString writes a path: backslashes stay as they are where that is possible.
+func tomlString(s string) string {
+	control := strings.ContainsFunc(s, unicode.IsControl)
+	if strings.Contains(s, `\`) && !strings.Contains(s, "'") && !control {
+		return "'" + s + "'"
+	}
+	return style{}.render(s, "") // JSON's strings are TOML's too
+}

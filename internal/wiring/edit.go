@@ -1,0 +1,95 @@
+package wiring
+
+import "bytes"
+
+// edited is a file's text with what is wanted in it. A text that is right
+// already comes back as it is.
+func (s settings) edited(old []byte) ([]byte, error) {
+	return s.apply(old, nil)
+}
+
+// stripped is a file's text without anything of ours. was is the text before
+// anything was added, nil if that is not known: it tells which empty lists were
+// the user's and how they were spaced, so that stripping what edited made of it
+// gives it back byte for byte.
+func (s settings) stripped(old, was []byte) ([]byte, error) {
+	if s.hooks != nil {
+		none := *s.hooks
+		none.want = nil
+		s.hooks = &none
+	}
+	if s.server != nil {
+		none := *s.server
+		none.want = false
+		s.server = &none
+	}
+	return s.apply(old, was)
+}
+
+func (s settings) apply(old, was []byte) ([]byte, error) {
+	if s.toml {
+		return editTOML(s.path, old, s.server, was)
+	}
+	d, err := parseDocument(old)
+	if err != nil {
+		return nil, err
+	}
+	var before *document
+	if was != nil {
+		if before, err = parseDocument(was); err != nil {
+			before = nil // what it was is not known then
+		}
+	}
+	if s.hooks != nil {
+		if err := d.editVersion(s.hooks, before); err != nil {
+			return nil, err
+		}
+		if err := d.editHooks(s.hooks, before); err != nil {
+			return nil, err
+		}
+	}
+	if s.server != nil {
+		if err := d.editServer(s.server, before); err != nil {
+			return nil, err
+		}
+	}
+	empty := len(d.object().Members) == 0
+	switch {
+	case empty && d.blank:
+		return old, nil
+	case empty && before != nil && before.blank:
+		return was, nil
+	}
+	return d.pack(), nil
+}
+
+// editVersion gives a file of Cursor's its version, or takes it out if it had
+// none.
+func (d *document) editVersion(h *hookSet, was *document) error {
+	root := items{object: d.object()}
+	has := member(root.object, "version") != nil
+	switch {
+	case h.version && len(h.want) > 0 && !has:
+		return d.style.add(root, "version", 1, "")
+	case h.version && len(h.want) == 0 && has && was != nil && member(was.object(), "version") == nil:
+		d.dropMember(root, "version", nil)
+	}
+	return nil
+}
+
+// nothingLeft reports whether a text that init made holds nothing any more.
+func (s settings) nothingLeft(content []byte) bool {
+	if s.toml {
+		return len(bytes.TrimSpace(content)) == 0
+	}
+	d, err := parseDocument(content)
+	if err != nil {
+		return false
+	}
+	for _, m := range d.object().Members {
+		if !(s.hooks != nil && s.hooks.version && text(m.Name) == "version") {
+			return false
+		}
+	}
+	return !hasComment(d.object().AfterExtra)
+}

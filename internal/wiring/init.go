@@ -1,0 +1,243 @@
+package wiring
+
+import (
+	"bytes"
+	"errors"
+	"os"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// Action is what was done with a file.
+type Action string
+
+// The actions. With DryRun they say what would be done.
+const (
+	Unchanged Action = "unchanged" // it was as it should be
+	Created   Action = "created"
+	Changed   Action = "changed"
+	Restored  Action = "restored" // byte for byte as before init
+	Deleted   Action = "deleted"  // init had made it
+	Cleaned   Action = "cleaned"  // changed by others since; only our entries were taken out
+	Failed    Action = "failed"   // left alone; see Error
+)
+
+// Change is what became of one file.
+type Change struct {
+	Harness string `json:"harness"`
+	Path    string `json:"path"`
+	Action  Action `json:"action"`
+	Error   string `json:"error,omitempty"`
+	Diff    string `json:"diff,omitempty"` // unified; only of a dry run
+}
+
+// Options say what Init does.
+type Options struct {
+	Harnesses []string // these, found or not; nil for all that are found
+	NoAssist  bool     // no help during the turn (observations §9.2)
+	DryRun    bool     // write nothing, not even the originals
+}
+
+// Result is what Init did.
+type Result struct {
+	Harnesses []string `json:"harnesses"` // that were wired, in the order of Harnesses
+	Files     []Change `json:"files"`
+	Notes     []string `json:"notes"` // sentences for the user
+}
+
+// Failed reports whether a file had to be left alone.
+func (r Result) Failed() bool { return failed(r.Files) }
+
+func failed(files []Change) bool {
+	for _, c := range files {
+		if c.Action == Failed {
+			return true
+		}
+	}
+	return false
+}
+
+// Init writes our hooks and the MCP server into the settings of the harnesses.
+// What is there already in the right form stays untouched, so that a second Init
+// changes no byte. Before a file is changed its original is kept in the data
+// directory; interrupted, Init can be repeated and Uninstall can undo it. A file
+// that cannot be read or written is reported as Failed and the others are done.
+// An error means that the originals cannot be kept, and nothing more was
+// changed. No harness found gives an empty Result (observations §15).
+func Init(p Place, o Options) (Result, error) {
+	r := Result{Harnesses: []string{}, Files: []Change{}, Notes: []string{}}
+	m, err := openManifest(p.DataDir)
+	if err != nil {
+		return r, err
+	}
+	for _, harness := range Harnesses() {
+		if !o.wants(p, harness) {
+			continue
+		}
+		r.Harnesses = append(r.Harnesses, harness)
+		for _, s := range p.settingsOf(harness, !o.NoAssist) {
+			c, err := m.wire(s, o.DryRun)
+			if err != nil {
+				return r, err
+			}
+			if c.Action != "" {
+				r.Files = append(r.Files, c)
+			}
+		}
+		r.Notes = append(r.Notes, p.notes(harness)...)
+	}
+	return r, nil
+}
+
+func (o Options) wants(p Place, harness string) bool {
+	if len(o.Harnesses) == 0 {
+		return p.Found(harness)
+	}
+	for _, h := range o.Harnesses {
+		if h == harness {
+			return true
+		}
+	}
+	return false
+}
+
+// attempts is how often an edit begins again because the file changed under it.
+const attempts = 5
+
+var errBusy = errors.New("keeps changing; close the agent and try again")
+
+// wire edits one file. A change without an action is none worth telling: a file
+// that is not there and needs nothing.
+func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
+	c := Change{Harness: s.harness, Path: s.path}
+	fail := func(err error) (Change, error) {
+		c.Action, c.Error = Failed, err.Error()
+		return c, nil
+	}
+	path, err := target(s.path)
+	if err != nil {
+		return fail(err)
+	}
+	for range attempts {
+		old, err := readFile(path)
+		if err != nil {
+			return fail(err)
+		}
+		text, err := s.edited(old)
+		if err != nil {
+			return fail(err)
+		}
+		switch {
+		case bytes.Equal(old, text):
+			if c.Action = Unchanged; old == nil {
+				c.Action = ""
+			}
+			return c, nil
+		case old == nil:
+			c.Action = Created
+		default:
+			c.Action = Changed
+		}
+		if dryRun {
+			c.Diff = diff(s.path, old, text)
+			return c, nil
+		}
+		folders, err := m.prepare(s, path, old, text)
+		if err != nil {
+			return c, err
+		}
+		if now, err := readFile(path); err != nil || !bytes.Equal(now, old) {
+			continue // the agent wrote meanwhile
+		}
+		if err := writeNew(path, folders, text); err != nil {
+			return fail(err)
+		}
+		return c, nil
+	}
+	return fail(errBusy)
+}
+
+func writeNew(path string, folders []string, text []byte) error {
+	if len(folders) > 0 {
+		if err := os.MkdirAll(folders[len(folders)-1], 0o700); err != nil {
+			return err
+		}
+	}
+	return writeFile(path, text)
+}
+
+// prepare keeps what a file was without anything of ours, before it becomes
+// text, and gives the folders that are to be made. What is kept already stays
+// while the file is as it was left; after other people's changes it is their
+// text without ours.
+func (m *manifest) prepare(s settings, path string, old, text []byte) ([]string, error) {
+	folders := missingFolders(path)
+	r := record{Path: s.path, Harness: s.harness, Written: hash(text), Folders: folders, Made: old == nil}
+	known := m.find(s.path)
+	if known != nil && len(folders) == 0 {
+		r.Folders = known.Folders
+	}
+	if r.Made {
+		return folders, m.keep(r, nil)
+	}
+	original, err := m.original(known)
+	if err != nil {
+		original = nil // lost: what is ours is taken out instead
+	}
+	if asLeft := known != nil && err == nil && hash(old) == known.Written; asLeft {
+		r.Made = known.Made
+		return folders, m.keep(r, original)
+	}
+	if original, err = s.stripped(old, original); err != nil {
+		return nil, err
+	}
+	r.Made = known != nil && known.Made && s.nothingLeft(original)
+	return folders, m.keep(r, original)
+}
+
+// diff shows a change as `diff -u` does.
+func diff(path string, old, text []byte) string {
+	before := path
+	if old == nil {
+		before = os.DevNull
+	}
+	return udiff.Unified(before, path, string(old), string(text))
+}
+
+// notes are what a user should know of a harness that was wired.
+func (p Place) notes(harness string) []string {
+	switch harness {
+	case Claude:
+		if p.pluginPresent() {
+			return []string{"Claude Code has the cairn plugin, which brings hooks and MCP server; no second set was added"}
+		}
+	case Codex:
+		notes := []string{"Codex runs new or changed hooks only after you trusted them: it asks at its next start, or open /hooks there"}
+		if c := p.settingsOf(Codex, true)[1].read(); hooksOff(c.config) {
+			notes = append(notes, "Codex's config.toml turns hooks off ([features] hooks = false); nothing is recorded until that is gone")
+		}
+		return notes
+	case Gemini:
+		var s struct {
+			HooksConfig struct {
+				Enabled *bool `json:"enabled"`
+			} `json:"hooksConfig"`
+		}
+		readJSON(p.settingsOf(Gemini, true)[0].path, &s)
+		if on := s.HooksConfig.Enabled; on != nil && !*on {
+			return []string{"Gemini CLI's settings turn hooks off (hooksConfig.enabled); nothing is recorded until that is gone"}
+		}
+	}
+	return nil
+}
+
+// hooksOff reports whether Codex's features turn hooks off, by either name.
+func hooksOff(config map[string]any) bool {
+	features, _ := config["features"].(map[string]any)
+	for _, name := range []string{"hooks", "codex_hooks"} {
+		if on, set := features[name]; set {
+			return on == false
+		}
+	}
+	return false
+}

@@ -1,0 +1,210 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"cairn/internal/tomlfile"
+)
+
+// contents is one settings file as far as it could be read.
+type contents struct {
+	settings
+	exists bool
+	err    error
+	doc    *document      // of JSON
+	config map[string]any // of TOML
+}
+
+func (s settings) read() contents {
+	c := contents{settings: s, config: map[string]any{}}
+	data, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = nil, nil
+	} else {
+		c.exists = true
+	}
+	switch {
+	case err != nil:
+		c.err = err
+	case s.toml:
+		c.err = tomlfile.Decode(s.path, []byte(strings.TrimPrefix(string(data), bom)), &c.config)
+	default:
+		c.doc, c.err = parseDocument(data)
+	}
+	return c
+}
+
+// calls are what our entries in a file run.
+func (c contents) calls() []call {
+	var out []call
+	if c.err != nil {
+		return nil
+	}
+	if c.toml {
+		if s, ok := codexServer(c.config); ok && (s.runsServer() || c.server.right(s)) {
+			return []call{s}
+		}
+		return nil
+	}
+	if hooks := c.doc.items("hooks"); c.hooks != nil && hooks != nil && hooks.object != nil {
+		for _, m := range hooks.object.Members {
+			for _, p := range c.entries(text(m.Name)) {
+				one, _ := ourCall(p.entry, c.hooks.windows)
+				out = append(out, one)
+			}
+		}
+	}
+	if entry := c.doc.items("mcpServers", serverName); c.server != nil && entry != nil && entry.object != nil {
+		if s, ok := ourServer(entry.object); ok || c.server.right(s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// entries are ours of an event.
+func (c contents) entries(event string) []place {
+	if list := c.doc.items("hooks", event); list != nil && list.array != nil {
+		return c.hooks.entriesOf(*list, "")
+	}
+	return nil
+}
+
+// report compares what is in a file with what is wanted there.
+func (c contents) report() []Entry {
+	var out []Entry
+	add := func(name string, state State, why string) *Entry {
+		out = append(out, Entry{File: c.path, Name: name, State: state, Why: why})
+		return &out[len(out)-1]
+	}
+	if c.hooks != nil && c.err == nil {
+		for _, w := range c.hooks.want {
+			name := "hooks." + w.event
+			ours := c.entries(w.event)
+			if len(ours) == 0 {
+				add(name, Missing, "")
+				continue
+			}
+			why, unit := c.hooks.problems(w, ours[0].entry)
+			if len(ours) > 1 {
+				why = append(why, fmt.Sprintf("is there %d times", len(ours)))
+			}
+			if len(why) == 0 {
+				add(name, Present, "")
+				continue
+			}
+			add(name, Outdated, strings.Join(why, "; ")).WrongUnit = unit
+		}
+	}
+	if c.server != nil && c.server.want && c.err == nil {
+		state, why := c.serverState()
+		add("mcpServers."+serverName, state, why)
+	}
+	return out
+}
+
+// problems say what is wrong with an entry, and whether its timeout was written
+// in another unit than the host's.
+func (h *hookSet) problems(w hook, entry *hujson.Object) (why []string, wrongUnit bool) {
+	got, _ := ourCall(entry, h.windows)
+	for _, f := range h.fieldsLike(w, entry) {
+		v := member(entry, f.name)
+		if v != nil && same(*v, f.value) {
+			continue
+		}
+		switch f.name {
+		case "timeout":
+			say, unit := h.timeoutProblem(w, v)
+			why, wrongUnit = append(why, say), unit
+		case "command":
+			switch {
+			case baseName(got.program) != baseName(h.program) || !samePath(got.program, h.program):
+				why = append(why, "calls "+got.program)
+			case slices.Equal(got.args, w.args):
+				why = append(why, "is written in an older form")
+			default:
+				why = append(why, "has other options: "+strings.Join(got.args, " "))
+			}
+		case "args":
+			if got.apart {
+				why = append(why, "has other options: "+strings.Join(got.args, " "))
+			}
+		default:
+			why = append(why, f.name+" is missing or wrong")
+		}
+	}
+	if w.timeout == 0 && member(entry, "timeout") != nil {
+		why = append(why, "has a timeout, which versions of this host read in different units")
+	}
+	return why, wrongUnit
+}
+
+func samePath(a, b string) bool {
+	return strings.ReplaceAll(a, `\`, "/") == strings.ReplaceAll(b, `\`, "/")
+}
+
+func (h *hookSet) timeoutProblem(w hook, v *hujson.Value) (string, bool) {
+	unit, wrong := "seconds", false
+	if h.millis {
+		unit = "milliseconds"
+	}
+	if v == nil {
+		return "has no timeout", false
+	}
+	l, _ := v.Value.(hujson.Literal)
+	n := l.Float()
+	if h.millis {
+		wrong = n < 1000
+	} else {
+		wrong = n >= 1000
+	}
+	return fmt.Sprintf("its timeout is %s, not %d %s", l, w.timeout, unit), wrong
+}
+
+func (c contents) serverState() (State, string) {
+	var got call
+	var there bool
+	if c.toml {
+		got, there = codexServer(c.config)
+	} else if entry := c.doc.items("mcpServers", serverName); entry != nil {
+		if there = true; entry.object != nil {
+			got, _ = ourServer(entry.object)
+		}
+	}
+	switch {
+	case !there:
+		return Missing, ""
+	case c.server.right(got):
+		return Present, ""
+	case got.runsServer():
+		return Outdated, "calls " + got.program
+	}
+	return Outdated, errForeign.Error()
+}
+
+// programExists reports whether a program that an entry calls is there: a path,
+// or a name on the PATH.
+func (p Place) programExists(program string) bool {
+	if strings.ContainsAny(program, `/\`) {
+		return isFile(program)
+	}
+	for _, dir := range filepath.SplitList(p.Path) {
+		if isFile(filepath.Join(dir, program)) || p.Windows && isFile(filepath.Join(dir, program+".exe")) {
+			return true
+		}
+	}
+	return false
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}

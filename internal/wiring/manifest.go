@@ -1,0 +1,144 @@
+package wiring
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/renameio/v2/maybe"
+
+	"cairn/internal/fault"
+)
+
+// CodeManifest marks a list of originals that cannot be read.
+const CodeManifest = "invalid_manifest"
+
+// manifest says what was changed, so that it can be undone. It is written before
+// each change; the originals lie beside it, by their hash (observations §15).
+type manifest struct {
+	dir   string
+	Files []record `json:"files"`
+}
+
+// record is one file that init changed.
+type record struct {
+	Path     string   `json:"path"`
+	Harness  string   `json:"harness"`
+	Made     bool     `json:"made"`     // there was no file
+	Original string   `json:"original"` // hash of the text without anything of ours, "" if made
+	Written  string   `json:"written"`  // hash of what was written last
+	Folders  []string `json:"folders"`  // that were made for it, the outermost first
+}
+
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// openManifest reads the list in the data directory; without one it is empty.
+func openManifest(dataDir string) (*manifest, error) {
+	m := &manifest{dir: filepath.Join(dataDir, "wiring")}
+	path := filepath.Join(m.dir, "manifest.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, m)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Internal, CodeManifest, "the list of original settings cannot be read").
+			WithHint("look at " + path + "; the originals lie beside it")
+	}
+	return m, nil
+}
+
+func (m *manifest) find(path string) *record {
+	i := slices.IndexFunc(m.Files, func(r record) bool { return r.Path == path })
+	if i < 0 {
+		return nil
+	}
+	return &m.Files[i]
+}
+
+// original is a record's original text; nil if there was no file.
+func (m *manifest) original(r *record) ([]byte, error) {
+	if r == nil || r.Made {
+		return nil, nil
+	}
+	text, err := os.ReadFile(m.originalPath(r.Original))
+	if err == nil && hash(text) != r.Original {
+		err = errors.New("the kept original of " + r.Path + " is damaged")
+	}
+	return text, err
+}
+
+func (m *manifest) originalPath(hash string) string { return filepath.Join(m.dir, hash+".original") }
+
+// keep notes what a file is about to become, and its original if it has one.
+func (m *manifest) keep(r record, original []byte) error {
+	if err := os.MkdirAll(m.dir, 0o700); err != nil {
+		return err
+	}
+	if !r.Made {
+		r.Original = hash(original)
+		if err := maybe.WriteFile(m.originalPath(r.Original), original, 0o600); err != nil {
+			return err
+		}
+	}
+	if old := m.find(r.Path); old != nil {
+		*old = r
+	} else {
+		m.Files = append(m.Files, r)
+	}
+	return m.save()
+}
+
+// forget drops a record: its file is as it was.
+func (m *manifest) forget(path string) error {
+	before := len(m.Files)
+	m.Files = slices.DeleteFunc(m.Files, func(r record) bool { return r.Path == path })
+	if len(m.Files) == before {
+		return nil
+	}
+	return m.save()
+}
+
+func (m *manifest) save() error {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := maybe.WriteFile(filepath.Join(m.dir, "manifest.json"), append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return m.sweep()
+}
+
+// sweep deletes originals that no record names.
+func (m *manifest) sweep() error {
+	kept, err := filepath.Glob(filepath.Join(m.dir, "*.original"))
+	if err != nil {
+		return err
+	}
+	for _, path := range kept {
+		named := slices.ContainsFunc(m.Files, func(r record) bool { return m.originalPath(r.Original) == path })
+		if !named {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+// close deletes the list when it is empty.
+func (m *manifest) close() error {
+	if len(m.Files) > 0 {
+		return nil
+	}
+	return os.RemoveAll(m.dir)
+}

@@ -1,0 +1,119 @@
+package wiring
+
+import (
+	"strings"
+	"unicode"
+)
+
+// shell is the program that a host gives a hook's command line to.
+type shell int
+
+const (
+	posix      shell = iota // sh, bash, zsh
+	gitBash                 // bash on Windows; cmd understands the same line
+	powershell              // Windows PowerShell, pwsh
+	cmd                     // cmd.exe
+)
+
+// line is a command line that calls a program by its path, whatever characters
+// that has. Arguments are words of ours that need no quotes.
+func (s shell) line(program string, args []string) string {
+	if s == gitBash {
+		program = strings.ReplaceAll(program, `\`, "/")
+	}
+	return s.quoted(program) + " " + strings.Join(args, " ")
+}
+
+func (s shell) quoted(program string) string {
+	if s.plain(program) {
+		return program
+	}
+	switch s {
+	case gitBash:
+		return `"` + strings.NewReplacer(`"`, `\"`, "$", `\$`, "`", "\\`").Replace(program) + `"`
+	case powershell: // a quoted text alone would be an expression
+		return "& '" + strings.ReplaceAll(program, "'", "''") + "'"
+	case cmd:
+		return `"` + program + `"`
+	default:
+		return "'" + strings.ReplaceAll(program, "'", `'\''`) + "'"
+	}
+}
+
+// plain reports whether a shell takes a path as it is.
+func (s shell) plain(path string) bool {
+	for _, r := range path {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+:@", r):
+		case r == '\\' && (s == powershell || s == cmd):
+		default:
+			return false
+		}
+	}
+	return path != ""
+}
+
+// splitLine takes a command line apart into words, whatever shell it was written
+// for. Backslashes quote only where a path would not have them: before quotes,
+// spaces and, outside Windows, backslashes in double quotes.
+func splitLine(line string, windows bool) []string {
+	line = strings.TrimPrefix(strings.TrimSpace(line), "& ")
+	var words []string
+	var word strings.Builder
+	var quote rune
+	inWord := false
+	end := func() {
+		if inWord {
+			words = append(words, word.String())
+			word.Reset()
+		}
+		inWord = false
+	}
+	runes := []rune(line)
+	for i := 0; i < len(runes); i++ {
+		r := runes[i]
+		next := rune(0)
+		if i+1 < len(runes) {
+			next = runes[i+1]
+		}
+		switch {
+		case quote == 0 && unicode.IsSpace(r):
+			end()
+			continue
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case quote == '\'' && r == '\'' && next == '\'' && windows: // PowerShell's way
+			word.WriteRune(r)
+			i++
+		case quote != 0 && r == quote:
+			quote = 0
+		case r == '\\' && escapes(quote, next, windows):
+			word.WriteRune(next)
+			i++
+		default:
+			word.WriteRune(r)
+		}
+		inWord = true
+	}
+	end()
+	return words
+}
+
+func escapes(quote, next rune, windows bool) bool {
+	switch quote {
+	case '\'':
+		return false
+	case '"':
+		return strings.ContainsRune("\"$`", next) && next != 0 || next == '\\' && !windows
+	}
+	return next == '\'' || next == '"' || next == ' '
+}
+
+// baseName is a program's name without its folder and without .exe.
+func baseName(path string) string {
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	if len(name) > 4 && strings.EqualFold(name[len(name)-4:], ".exe") {
+		name = name[:len(name)-4]
+	}
+	return name
+}

@@ -1,0 +1,184 @@
+package wiring
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// field is one member of an object that is written.
+type field struct {
+	name  string
+	value any // string, int, []string, []any or []field
+}
+
+// render writes a value whose first line begins behind indent.
+func (s style) render(v any, indent string) string {
+	var open, end string
+	var parts []string
+	inner := indent + s.unit
+	switch v := v.(type) {
+	case string:
+		return string(hujson.String(v))
+	case int:
+		return string(hujson.Int(int64(v)))
+	case []string: // on one line
+		for _, e := range v {
+			parts = append(parts, string(hujson.String(e)))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case []any:
+		open, end = "[", "]"
+		for _, e := range v {
+			parts = append(parts, s.render(e, inner))
+		}
+	case []field:
+		open, end = "{", "}"
+		for _, f := range v {
+			parts = append(parts, string(hujson.String(f.name))+": "+s.render(f.value, inner))
+		}
+	}
+	if !s.lines {
+		return open + strings.Join(parts, ", ") + end
+	}
+	nl := s.newline + inner
+	return open + nl + strings.Join(parts, ","+nl) + s.newline + indent + end
+}
+
+// add puts a value behind the last item of a container: under a name if it is
+// an object. outer is the indentation of the line on which the container opens.
+func (s style) add(c items, name string, v any, outer string) error {
+	g := s.gap(c, outer)
+	inner := s
+	inner.lines = g.lines
+	value, err := hujson.Parse([]byte(inner.render(v, g.indent)))
+	if err != nil {
+		return err
+	}
+	if n := c.len(); n > 0 && *c.after(n - 1) != nil {
+		value.AfterExtra = hujson.Extra{} // the comma behind the last item stays one behind the last
+	}
+	*c.closing() = g.closing
+	if c.array != nil {
+		value.BeforeExtra = g.before
+		c.array.Elements = append(c.array.Elements, value)
+		return nil
+	}
+	key := hujson.Value{BeforeExtra: g.before, Value: hujson.String(name)}
+	value.BeforeExtra = hujson.Extra(" ")
+	c.object.Members = append(c.object.Members, hujson.ObjectMember{Name: key, Value: value})
+	return nil
+}
+
+// gap is the spacing of a new last item.
+type gap struct {
+	before, closing hujson.Extra
+	indent          string // of the item's line
+	lines           bool
+}
+
+func (s style) gap(c items, outer string) gap {
+	n, closing := c.len(), *c.closing()
+	if n == 0 {
+		if !s.lines {
+			return gap{before: closing, indent: outer}
+		}
+		g := gap{indent: outer + s.unit, lines: true, closing: hujson.Extra(s.newline + outer)}
+		kept, _ := cutLastLine(closing)
+		if !hasComment(closing) {
+			kept = nil
+		}
+		g.before = join(kept, s.newline+g.indent)
+		return g
+	}
+	last := string(*c.before(n - 1))
+	if !strings.Contains(last, "\n") {
+		if hasComment(closing) {
+			return gap{before: closing, indent: outer}
+		}
+		before := strings.TrimLeft(last, " \t")
+		if before != "" || n > 1 || last != "" {
+			before = " "
+		}
+		return gap{before: hujson.Extra(before), closing: closing, indent: outer}
+	}
+	g := gap{indent: indentation(last), lines: true}
+	kept, end := cutLastLine(closing)
+	g.before, g.closing = join(kept, s.newline+g.indent), end
+	if hasComment(closing) && end == nil {
+		g.closing = hujson.Extra(s.newline + outer)
+	}
+	return g
+}
+
+// cutLastLine splits an extra before its last line break, if nothing but white
+// space follows that; else all of it is kept and the end is nil.
+func cutLastLine(e hujson.Extra) (kept, end hujson.Extra) {
+	i := bytes.LastIndexByte(e, '\n')
+	if i < 0 || len(bytes.TrimSpace(e[i:])) > 0 {
+		return e, nil
+	}
+	if i > 0 && e[i-1] == '\r' {
+		i--
+	}
+	return e[:i], e[i:]
+}
+
+func join(e hujson.Extra, tail string) hujson.Extra {
+	return append(bytes.Clone(e), tail...)
+}
+
+func hasComment(e hujson.Extra) bool { return bytes.IndexByte(e, '/') >= 0 }
+
+// drop takes the item i out of a container. Comments that stand before it stay.
+// was is the same container in the text before anything was added, if it was
+// there: it gives back what stood before the closing bracket.
+func (s style) drop(c items, i int, was *items) {
+	n := c.len()
+	kept, _ := cutLastLine(*c.before(i))
+	if !hasComment(kept) {
+		kept = nil
+	}
+	comma := *c.after(i) != nil
+	if c.object != nil {
+		c.object.Members = append(c.object.Members[:i:i], c.object.Members[i+1:]...)
+	} else {
+		c.array.Elements = append(c.array.Elements[:i:i], c.array.Elements[i+1:]...)
+	}
+	switch {
+	case i < n-1:
+		*c.before(i) = s.joinComments(kept, *c.before(i))
+		return
+	case n == 1:
+		if *c.closing() = s.joinComments(kept, *c.closing()); !hasComment(*c.closing()) {
+			*c.closing() = nil
+		}
+	default:
+		prev := c.after(n - 2)
+		if comma && *prev == nil {
+			*prev = hujson.Extra{}
+		} else if !comma && *prev != nil {
+			kept = join(*prev, string(kept))
+			*prev = nil
+		}
+		*c.closing() = s.joinComments(kept, *c.closing())
+	}
+	if was != nil && was.len() == c.len() && sameComments(*was.closing(), *c.closing()) {
+		*c.closing() = *was.closing()
+	}
+}
+
+// joinComments joins two extras, the first of which may end in a line comment
+// without its line break.
+func (s style) joinComments(a, b hujson.Extra) hujson.Extra {
+	if out := join(a, string(b)); len(a) == 0 || out.IsValid() {
+		return out
+	}
+	return join(join(a, s.newline), string(b))
+}
+
+// sameComments reports whether two extras differ in white space only.
+func sameComments(a, b hujson.Extra) bool {
+	return bytes.Equal(bytes.Join(bytes.Fields(a), nil), bytes.Join(bytes.Fields(b), nil))
+}
