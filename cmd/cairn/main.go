@@ -12,7 +12,7 @@ var version = "dev"
 
 func main() {
 	os.Exit(cli.Run(cli.Process{
-		Args: os.Args[1:], Version: version,
+		Args: os.Args[1:], Program: os.Args[0], Version: version,
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv: os.Getenv,
 	}))

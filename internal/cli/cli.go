@@ -28,6 +28,7 @@ import (
 // Process is what the command line gets from its process.
 type Process struct {
 	Args    []string
+	Program string // by which it was called
 	Version string
 	In      io.ReadCloser
 	Out     io.WriteCloser
@@ -121,6 +122,7 @@ nobody. Try it on your own history:
 	root.AddCommand(
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
+		initCommand(p), uninstallCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 	)
 	return root

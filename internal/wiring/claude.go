@@ -11,13 +11,15 @@ import (
 
 // execSince is the first version of Claude Code that runs a hook's program
 // itself when its arguments stand apart; older ones ignore such entries.
-var execSince = [3]int{2, 1, 139}
+var execSince = version{2, 1, 139}
 
-// claudeForm is how entries for the installed Claude Code are written.
-func (p Place) claudeForm() form {
-	v, ok := p.claudeVersion()
+// version is major, minor and patch.
+type version [3]int
+
+// formFor is how entries for a version of Claude Code are written.
+func formFor(v version, known bool) form {
 	switch {
-	case !ok:
+	case !known:
 		return either
 	case less(v, execSince):
 		return oneLine
@@ -25,7 +27,7 @@ func (p Place) claudeForm() form {
 	return apart
 }
 
-func less(a, b [3]int) bool {
+func less(a, b version) bool {
 	for i := range a {
 		if a[i] != b[i] {
 			return a[i] < b[i]
@@ -35,10 +37,10 @@ func less(a, b [3]int) bool {
 }
 
 // claudeVersion finds the version of the installed Claude Code without running
-// it: from where `claude` on the PATH leads (the native installer has a folder of
-// versions, npm a package.json), from the package below Claude's folder, and at
+// it: from where `claude` on the PATH leads (the native installer and Homebrew have
+// a folder per version, npm a package.json), from the package below Claude's folder, and at
 // last from what Claude Code itself noted as the version used last.
-func (p Place) claudeVersion() ([3]int, bool) {
+func (p Place) claudeVersion() (version, bool) {
 	for _, dir := range filepath.SplitList(p.Path) {
 		for _, name := range []string{"claude", "claude.exe", "claude.cmd"} {
 			path := filepath.Join(dir, name)
@@ -57,19 +59,20 @@ func (p Place) claudeVersion() ([3]int, bool) {
 		LastReleaseNotesSeen string `json:"lastReleaseNotesSeen"`
 	}
 	if !readJSON(p.claudeState(), &state) {
-		return [3]int{}, false
+		return version{}, false
 	}
 	return parseVersion(state.LastReleaseNotesSeen)
 }
 
 // versionAt is the version of the program that a path leads to.
-func versionAt(path string) ([3]int, bool) {
+func versionAt(path string) (version, bool) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return [3]int{}, false
+		return version{}, false
 	}
 	for dir := target; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
-		if filepath.Base(filepath.Dir(dir)) == "versions" {
+		switch filepath.Base(filepath.Dir(dir)) {
+		case "versions", "claude-code": // the native installer's folder, Homebrew's
 			if v, ok := parseVersion(filepath.Base(dir)); ok {
 				return v, true
 			}
@@ -82,15 +85,15 @@ func versionAt(path string) ([3]int, bool) {
 	return packageVersion(filepath.Join(filepath.Dir(target), "node_modules", "@anthropic-ai", "claude-code"))
 }
 
-func packageVersion(dir string) ([3]int, bool) {
+func packageVersion(dir string) (version, bool) {
 	var pkg struct{ Name, Version string }
 	if !readJSON(filepath.Join(dir, "package.json"), &pkg) || !strings.HasPrefix(pkg.Name, "@anthropic-ai/claude-code") {
-		return [3]int{}, false
+		return version{}, false
 	}
 	return parseVersion(pkg.Version)
 }
 
-func parseVersion(s string) (v [3]int, ok bool) {
+func parseVersion(s string) (v version, ok bool) {
 	m := regexp.MustCompile(`^v?(\d{1,6})\.(\d{1,6})\.(\d{1,6})(\D|$)`).FindStringSubmatch(strings.TrimSuffix(s, ".exe"))
 	if m == nil {
 		return v, false

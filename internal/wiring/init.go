@@ -3,7 +3,9 @@ package wiring
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 
 	"github.com/aymanbagabas/go-udiff"
 )
@@ -45,16 +47,9 @@ type Result struct {
 	Notes     []string `json:"notes"` // sentences for the user
 }
 
-// Failed reports whether a file had to be left alone.
-func (r Result) Failed() bool { return failed(r.Files) }
-
-func failed(files []Change) bool {
-	for _, c := range files {
-		if c.Action == Failed {
-			return true
-		}
-	}
-	return false
+// AnyFailed reports whether a file had to be left alone.
+func AnyFailed(files []Change) bool {
+	return slices.ContainsFunc(files, func(c Change) bool { return c.Action == Failed })
 }
 
 // Init writes our hooks and the MCP server into the settings of the harnesses.
@@ -75,6 +70,7 @@ func Init(p Place, o Options) (Result, error) {
 			continue
 		}
 		r.Harnesses = append(r.Harnesses, harness)
+		changed := false
 		for _, s := range p.settingsOf(harness, !o.NoAssist) {
 			c, err := m.wire(s, o.DryRun)
 			if err != nil {
@@ -83,8 +79,9 @@ func Init(p Place, o Options) (Result, error) {
 			if c.Action != "" {
 				r.Files = append(r.Files, c)
 			}
+			changed = changed || c.Action == Created || c.Action == Changed
 		}
-		r.Notes = append(r.Notes, p.notes(harness)...)
+		r.Notes = append(r.Notes, p.notes(harness, changed)...)
 	}
 	return r, nil
 }
@@ -93,12 +90,7 @@ func (o Options) wants(p Place, harness string) bool {
 	if len(o.Harnesses) == 0 {
 		return p.Found(harness)
 	}
-	for _, h := range o.Harnesses {
-		if h == harness {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.Harnesses, harness)
 }
 
 // attempts is how often an edit begins again because the file changed under it.
@@ -204,31 +196,37 @@ func diff(path string, old, text []byte) string {
 	return udiff.Unified(before, path, string(old), string(text))
 }
 
-// notes are what a user should know of a harness that was wired.
-func (p Place) notes(harness string) []string {
+// notes are what a user should know of a harness that was wired; changed says
+// whether anything in its files was.
+func (p Place) notes(harness string, changed bool) (notes []string) {
+	files := p.settingsOf(harness, true)
 	switch harness {
 	case Claude:
 		if p.pluginPresent() {
 			return []string{"Claude Code has the cairn plugin, which brings hooks and MCP server; no second set was added"}
 		}
-	case Codex:
-		notes := []string{"Codex runs new or changed hooks only after you trusted them: it asks at its next start, or open /hooks there"}
-		if c := p.settingsOf(Codex, true)[1].read(); hooksOff(c.config) {
-			notes = append(notes, "Codex's config.toml turns hooks off ([features] hooks = false); nothing is recorded until that is gone")
+		if v, known := p.claudeVersion(); known && len(files[0].hooks.want) < len(Events(Claude)) {
+			notes = append(notes, fmt.Sprintf("Claude Code %d.%d.%d does not know all events yet; run cairn init again after its next update", v[0], v[1], v[2]))
 		}
-		return notes
+	case Codex:
+		if changed {
+			notes = append(notes, "Codex runs new or changed hooks only after you trusted them: it asks at its next start, or open /hooks there")
+		}
+		if hooksOff(files[1].read().config) {
+			notes = append(notes, "Codex's config.toml turns hooks off (under [features]); nothing is recorded until that is gone")
+		}
 	case Gemini:
 		var s struct {
 			HooksConfig struct {
 				Enabled *bool `json:"enabled"`
 			} `json:"hooksConfig"`
 		}
-		readJSON(p.settingsOf(Gemini, true)[0].path, &s)
+		readJSON(files[0].path, &s)
 		if on := s.HooksConfig.Enabled; on != nil && !*on {
-			return []string{"Gemini CLI's settings turn hooks off (hooksConfig.enabled); nothing is recorded until that is gone"}
+			notes = append(notes, "Gemini CLI's settings turn hooks off (hooksConfig.enabled); nothing is recorded until that is gone")
 		}
 	}
-	return nil
+	return notes
 }
 
 // hooksOff reports whether Codex's features turn hooks off, by either name.

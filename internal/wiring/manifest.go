@@ -135,10 +135,13 @@ func (m *manifest) sweep() error {
 	return err
 }
 
-// close deletes the list when it is empty.
-func (m *manifest) close() error {
+// close deletes the list when it is empty, and the data directory if nothing
+// else was ever put there.
+func (m *manifest) close(dataDir string) error {
 	if len(m.Files) > 0 {
 		return nil
 	}
-	return os.RemoveAll(m.dir)
+	err := os.RemoveAll(m.dir)
+	removeEmpty([]string{dataDir})
+	return err
 }

@@ -2,9 +2,10 @@ package wiring
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
+
+	"cairn/internal/fault"
 )
 
 // Uninstall undoes Init in every harness: a file that is as Init left it gets its
@@ -50,7 +51,7 @@ func Uninstall(p Place) ([]Change, error) {
 			out = append(out, c)
 		}
 	}
-	return out, m.close()
+	return out, m.close(p.DataDir)
 }
 
 // settingsAt is what stands in a file that was wired at another place.
@@ -149,7 +150,8 @@ func mayHoldOurs(text []byte) bool {
 func Purge(p Place) error {
 	dir := p.DataDir
 	if isRoot(dir) || sameFile(dir, p.Home) || holds(dir, ".git") {
-		return errors.New(dir + " is more than cairn's data directory; delete what is cairn's yourself")
+		return fault.New(fault.Denied, "not_ours", dir+" is more than cairn's data directory").
+			WithHint("delete what is cairn's in it yourself")
 	}
 	return os.RemoveAll(dir)
 }

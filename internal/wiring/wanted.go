@@ -1,6 +1,9 @@
 package wiring
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+)
 
 // hook is one entry as init writes it.
 type hook struct {
@@ -8,6 +11,7 @@ type hook struct {
 	matcher string // "" for none: every occurrence
 	timeout int    // in the host's unit, 0 for none
 	args    []string
+	since   version // the host's first that knows the event; the zero version for all
 }
 
 // hookSet is what is wanted below "hooks" of a file.
@@ -70,10 +74,10 @@ func wantedHooks(harness string, assist bool) []hook {
 			{event: "UserPromptSubmit", timeout: 10, args: with},
 			{event: "PreToolUse", matcher: "*", timeout: 10, args: with},
 			{event: "PostToolUse", matcher: "*", timeout: 10},
-			{event: "PostToolUseFailure", matcher: "*", timeout: 10},
+			{event: "PostToolUseFailure", matcher: "*", timeout: 10, since: version{2, 1, 0}},
 			{event: "Stop", timeout: 10},
 			{event: "SubagentStop", timeout: 10},
-			{event: "PostCompact", timeout: 10},
+			{event: "PostCompact", timeout: 10, since: version{2, 1, 76}},
 			{event: "SessionEnd", timeout: 1}, // its host allows 1.5 s for all
 		}
 	case Codex: // which has no event for failures and allows SessionEnd 3 s
@@ -124,7 +128,11 @@ func (p Place) settingsOf(harness string, assist bool) []settings {
 	switch harness {
 	case Claude:
 		mcp.typed = true
-		hooks.exec = p.claudeForm()
+		v, known := p.claudeVersion()
+		hooks.exec = formFor(v, known)
+		if known {
+			hooks.want = knownTo(v, hooks.want)
+		}
 		if p.pluginPresent() {
 			hooks.want, mcp.want = nil, false
 		}
@@ -147,6 +155,12 @@ func (p Place) settingsOf(harness string, assist bool) []settings {
 			{harness: harness, path: in("mcp.json"), server: mcp},
 		}
 	}
+}
+
+// knownTo are the hooks for events that a version of Claude Code knows. One that
+// it does not know would make it skip the whole file.
+func knownTo(v version, hooks []hook) []hook {
+	return slices.DeleteFunc(hooks, func(h hook) bool { return less(v, h.since) })
 }
 
 // shellOf is the shell that a harness gives command lines to.

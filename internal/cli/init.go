@@ -1,0 +1,192 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/store"
+	"cairn/internal/wiring"
+)
+
+func initCommand(p *Process) *cobra.Command {
+	var o wiring.Options
+	var noImport, asJSON bool
+	named := map[string]*bool{}
+	cmd := &cobra.Command{
+		Use:   "init",
+		Short: "Connect your agents and read their old sessions",
+		Long: `init finds the agents on this machine by their folders, adds cairn's hooks and its
+MCP server to their settings for your user, and then reads the sessions they kept.
+Everything else in those files stays as it is, comments and layout included, and
+running it again changes nothing. Where entries of cairn are out of date it
+corrects them.
+
+The files as they were are kept in the data directory until ` + "`cairn uninstall`" + `
+gives them back. To see what would change first, use --dry-run.`,
+		Example: `  cairn init --dry-run
+  cairn init
+  cairn init --claude --no-assist`,
+		Args: cobra.NoArgs,
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+			for _, h := range wiring.Harnesses() {
+				if *named[h] {
+					o.Harnesses = append(o.Harnesses, h)
+				}
+			}
+			return p.init(cmd, c, o, noImport, asJSON)
+		}),
+	}
+	for _, h := range wiring.Harnesses() {
+		named[h] = cmd.Flags().Bool(h, false, "connect "+wiring.Title(h)+", found or not, and only what is named")
+	}
+	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would change as diffs, and write nothing")
+	cmd.Flags().BoolVar(&noImport, "no-import", false, "do not read old sessions")
+	cmd.Flags().BoolVar(&o.NoAssist, "no-assist", false, "no hints during the turn, only at a session's start")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a report as JSON")
+	return cmd
+}
+
+// place says where agents and cairn are.
+func (p *Process) place(cmd *cobra.Command) (wiring.Place, error) {
+	config, err := p.config(cmd)
+	if err != nil {
+		return wiring.Place{}, err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return wiring.Place{}, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not say where cairn's program is")
+	}
+	if config.Home == "" {
+		return wiring.Place{}, fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set HOME")
+	}
+	windows := os.PathSeparator == '\\'
+	return wiring.Place{
+		Home: config.Home, ClaudeDir: p.Getenv("CLAUDE_CONFIG_DIR"), CodexDir: p.Getenv("CODEX_HOME"),
+		DataDir: config.Dir, Path: p.Getenv("PATH"), Windows: windows,
+		Program: wiring.Program(p.Program, executable, p.Getenv("PATH"), windows),
+	}, nil
+}
+
+func (p *Process) init(cmd *cobra.Command, c *cairn.Cairn, o wiring.Options, noImport, asJSON bool) error {
+	place, err := p.place(cmd)
+	if err != nil {
+		return err
+	}
+	a := cairn.InitArgs{
+		Place: place, Options: o, NoImport: noImport,
+		Import: cairn.ImportArgs{Paths: []string{p.claudeFolder()}, Progress: p.progress()},
+	}
+	if !asJSON {
+		a.Wired = func(r wiring.Result) { p.printWired(place, r, o.DryRun) }
+	}
+	w, err := c.Init(cmd.Context(), a)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := printJSON(p.Out, w); err != nil {
+			return err
+		}
+	} else if len(w.Harnesses) > 0 && !o.DryRun && !noImport {
+		p.printWelcome(w)
+	}
+	if len(w.Harnesses) == 0 {
+		return noAgent(place)
+	}
+	if wiring.AnyFailed(w.Files) || w.Import != nil && len(w.Import.Unreadable) > 0 {
+		return exitError(1)
+	}
+	return nil
+}
+
+func noAgent(place wiring.Place) error {
+	var looked []string
+	for _, h := range wiring.Harnesses() {
+		looked = append(looked, tilde(place, place.Folder(h)))
+	}
+	return fault.New(fault.NotFound, "no_agent", "no agent found; there is no "+strings.Join(looked, ", ")).
+		WithHint("name one to connect it all the same, for instance --claude")
+}
+
+// printWired prints a line per file, or the diffs of a dry run.
+func (p *Process) printWired(place wiring.Place, r wiring.Result, dryRun bool) {
+	title := ""
+	for _, c := range r.Files {
+		switch {
+		case c.Action == wiring.Failed:
+			report(p.Err, "init", fmt.Errorf("%s is left alone: %s", tilde(place, c.Path), c.Error))
+			continue
+		case dryRun:
+			fmt.Fprint(p.Out, c.Diff)
+			continue
+		}
+		if t := wiring.Title(c.Harness); t != title {
+			title = t
+			fmt.Fprintln(p.Out, title)
+		}
+		fmt.Fprintf(p.Out, "  %-9s  %s\n", c.Action, tilde(place, c.Path))
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintln(p.Err, "cairn: note: "+note)
+	}
+}
+
+// tilde shortens a path in the home directory.
+func tilde(place wiring.Place, path string) string {
+	if rest, ok := strings.CutPrefix(path, place.Home+string(filepath.Separator)); ok {
+		return filepath.Join("~", rest)
+	}
+	return path
+}
+
+// printWelcome prints what the import brought and a question that it can answer.
+func (p *Process) printWelcome(w cairn.Welcome) {
+	if w.Import != nil {
+		for _, u := range w.Import.Unreadable {
+			fmt.Fprintf(p.Err, "cairn: import: %s: %s\n", u.Path, u.Error)
+		}
+	}
+	if n := w.Imported; n.Observations > 0 {
+		fmt.Fprintf(p.Out, "\nimported %s\n", haul(n))
+	} else if w.Held.Observations > 0 {
+		fmt.Fprintf(p.Out, "\nnothing new to import; there are %s\n", haul(w.Held))
+	} else {
+		fmt.Fprintf(p.Out, "\nno old sessions to import; what happens from now on is recorded\n")
+	}
+	if q := w.Question; q != nil {
+		fmt.Fprintf(p.Out, "\nA question from your own history:\n  %s\n  %s\n", q.Question, q.Answer)
+		fmt.Fprintf(p.Out, "  Look it up: %s\n", searchLine(q))
+	}
+}
+
+// searchLine is the command that finds what a showcase tells; its words need no
+// other quotes in any shell.
+func searchLine(q *observation.Showcase) string {
+	return fmt.Sprintf(`cairn search "%s" --type %s --project %s`, q.Query, q.Type, q.Project)
+}
+
+func haul(h observation.Haul) string {
+	days := int(time.Since(time.Unix(h.Oldest, 0)).Hours() / 24)
+	return fmt.Sprintf("%s, %s from %s, oldest %s", counted(h.Conversations, "conversation"),
+		counted(h.Observations, "observation"), counted(h.Projects, "project"), counted(days, "day"))
+}
+
+// counted is a number with its noun: 1 project, 5,900 observations.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits + " " + what
+}

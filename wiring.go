@@ -1,0 +1,111 @@
+package cairn
+
+import (
+	"context"
+	"os"
+
+	"cairn/internal/observation"
+	"cairn/internal/wiring"
+)
+
+// InitArgs say what Init does.
+type InitArgs struct {
+	Place    wiring.Place
+	Options  wiring.Options
+	Import   ImportArgs // paths that are not there are left out
+	NoImport bool       // wire only
+
+	// Wired, if set, is told what was done with the settings, before the import.
+	Wired func(wiring.Result)
+}
+
+// Welcome is what a first look at the history shows.
+type Welcome struct {
+	wiring.Result
+	Import   *ImportReport         `json:"import"`   // null if there was nothing to read
+	Imported observation.Haul      `json:"imported"` // what the import added
+	Held     observation.Haul      `json:"held"`     // what there is now
+	Question *observation.Showcase `json:"question"` // null if the history answers none
+}
+
+// Init wires the agents, imports their transcripts at once, since hosts delete
+// them, and asks the history a first question (observations §12, §15, §16). With
+// Options.DryRun it only tells what it would write. Without an agent it imports
+// nothing. Repeating it is safe and adds nothing.
+func (c *Cairn) Init(ctx context.Context, a InitArgs) (Welcome, error) {
+	var w Welcome
+	var err error
+	if w.Result, err = wiring.Init(a.Place, a.Options); err != nil {
+		return w, err
+	}
+	if a.Wired != nil {
+		a.Wired(w.Result)
+	}
+	if a.NoImport || a.Options.DryRun || len(w.Harnesses) == 0 {
+		return w, nil
+	}
+	a.Import.Paths = existing(a.Import.Paths)
+	err = c.welcome(ctx, a.Import, &w)
+	return w, err
+}
+
+func existing(paths []string) []string {
+	var out []string
+	for _, p := range paths {
+		if _, err := os.Stat(p); err == nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *Welcome) error {
+	j, err := c.Journal(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := j.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	if len(a.Paths) > 0 {
+		r, err := c.Import(ctx, a)
+		if err != nil {
+			return err
+		}
+		w.Import = &r
+	}
+	if j, err = c.Journal(ctx); err != nil {
+		return err
+	}
+	last := int64(0)
+	if before.LastEvent != nil {
+		last = before.LastEvent.ID
+	}
+	if w.Imported, err = j.Haul(ctx, last); err != nil {
+		return err
+	}
+	if w.Held, err = j.Haul(ctx, 0); err != nil {
+		return err
+	}
+	w.Question, err = j.Showcase(ctx)
+	return err
+}
+
+// Unwired is what Uninstall did.
+type Unwired struct {
+	Files  []wiring.Change `json:"files"`
+	Purged bool            `json:"purged"` // the data directory is gone
+}
+
+// Uninstall undoes Init's changes to the agents' settings. purge also deletes the
+// data directory, unless a file had to be left alone: its original would be lost
+// with it. Nothing else of the data is touched (observations §15).
+func Uninstall(p wiring.Place, purge bool) (u Unwired, err error) {
+	if u.Files, err = wiring.Uninstall(p); err != nil || !purge || wiring.AnyFailed(u.Files) {
+		return u, err
+	}
+	err = wiring.Purge(p)
+	u.Purged = err == nil
+	return u, err
+}
