@@ -36,7 +36,7 @@ type Check struct {
 	What  string     `json:"what"`            // what was found
 	Why   string     `json:"why,omitempty"`   // why it matters
 	Do    string     `json:"do,omitempty"`    // what to do about it
-	Fixed bool       `json:"fixed,omitempty"` // it was a problem and has been repaired
+	Fixed bool       `json:"fixed,omitempty"` // it was a problem, which What names, and has been repaired
 }
 
 // DoctorArgs say what to look at.
@@ -176,7 +176,7 @@ func (d *diagnosing) fixRights(wide []tooOpen) {
 		last.Do = "it could not be repaired: " + err.Error()
 		return
 	}
-	last.Fixed, last.Do = true, ""
+	last.Fixed, last.Why, last.Do = true, "", ""
 }
 
 // tooOpen lists what has other rights than observations §1 wants.

@@ -122,7 +122,7 @@ nobody. Try it on your own history:
 	root.AddCommand(
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
-		initCommand(p), uninstallCommand(p),
+		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 	)
 	return root
