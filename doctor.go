@@ -63,6 +63,7 @@ type diagnosing struct {
 	args    DoctorArgs
 	area    string
 	journal *observation.Journal // over no store if there is none or it cannot be read
+	older   bool                 // the store has an older schema
 	unread  bool                 // there is a store, and it cannot be read
 }
 
@@ -199,14 +200,16 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	for _, name := range []string{"cairn.log", "cairn.log.1", "key"} {
 		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
 	}
-	kept := filepath.Join(d.config.Dir, "wiring") // originals of settings files
-	err = errors.Join(err, look(kept, 0o700))
-	originals, rerr := os.ReadDir(kept)
-	if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
-		err = errors.Join(err, rerr)
-	}
-	for _, e := range originals {
-		err = errors.Join(err, look(filepath.Join(kept, e.Name()), 0o600))
+	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
+		dir := filepath.Join(d.config.Dir, name)
+		err = errors.Join(err, look(dir, 0o700))
+		files, rerr := os.ReadDir(dir)
+		if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+		for _, e := range files {
+			err = errors.Join(err, look(filepath.Join(dir, e.Name()), 0o600))
+		}
 	}
 	return wide, err
 }
@@ -252,6 +255,7 @@ func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 func (d *diagnosing) schema() {
 	found, known, err := store.Schema(d.config.DB)
+	d.older = found < known
 	switch {
 	case err != nil:
 		d.unknown("schema", err)
@@ -304,8 +308,8 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if err != nil {
 		return found, err
 	}
-	if have, known, err := store.Schema(d.config.DB); err != nil || have < known {
-		return found, err // tables of parts may be missing
+	if d.older {
+		return found, nil // tables of parts may be missing
 	}
 	more, err := d.journal.Check(ctx)
 	return append(found, more...), err

@@ -1,6 +1,9 @@
 package sqlitefile
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Kinds of b-tree pages, as their first byte tells.
 const (
@@ -250,4 +253,27 @@ func (m *Image) climb(n uint32) uint32 {
 		n = parent
 	}
 	return 0
+}
+
+// Roots lists the trees of the file besides the schema's, in the order of their
+// first pages.
+func (m *Image) Roots() (out []uint32) {
+	for root := range m.trees {
+		if root > 1 {
+			out = append(out, root)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// IsTable reports whether a tree's rows are stored by number. Those of an index
+// and of a table without such numbers are not.
+func (m *Image) IsTable(root uint32) bool {
+	for _, n := range m.trees[root] {
+		if t, ok := m.tree(n); ok {
+			return t.kind == tableLeaf || t.kind == tableInterior
+		}
+	}
+	return false
 }

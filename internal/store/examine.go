@@ -16,10 +16,13 @@ import (
 // a store is looked at in a temporary copy. One of an older schema can be
 // examined too; a part's tables may be missing then.
 //
-// Errors are those of Open with Reading, and CodeFull where there is no room for
-// the copy.
+// Errors are those of Open with Reading, CodeForeign, CodeEncrypted, and CodeFull
+// where there is no room for the copy.
 func Examine(ctx context.Context, c Config) (*Store, error) {
 	c.Reading = true
+	if err := refuseEncrypted(c.Path); err != nil {
+		return nil, err
+	}
 	if isEmpty(c.Path) {
 		if !isEmpty(c.Path + "-wal") {
 			return nil, remains()
@@ -41,6 +44,17 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(classify(err), s.closeDBs())
 	}
 	return s, nil
+}
+
+// refuseEncrypted keeps an encrypted store, beside which a key check lies, from
+// being taken for a damaged one.
+func refuseEncrypted(path string) error {
+	_, err := os.Stat(path + "-cipher")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeEncrypted, "the store is encrypted").
+		WithHint("look at it with the cairn and the key that wrote it")
 }
 
 // unnumbered says what a file is that SQLite can open and that has no schema

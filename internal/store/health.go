@@ -71,9 +71,9 @@ func roleOf(rest string) FileRole {
 		return Shared
 	case rest == "-lock", strings.HasPrefix(rest, "-follower-"):
 		return Lock
-	case strings.HasPrefix(rest, ".damaged-"):
+	case strings.HasPrefix(rest, damagedSuffix):
 		return Damaged
-	case strings.HasPrefix(rest, "-salvage-"):
+	case strings.HasPrefix(rest, buildingSuffix):
 		return Abandoned
 	}
 	return Other

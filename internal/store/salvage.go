@@ -28,6 +28,12 @@ type SalvageConfig struct {
 	Progress func(what string) // if set, is told what is being done
 }
 
+// What follows the database's name in the names of files that a salvage makes.
+const (
+	damagedSuffix  = ".bak-damaged-" // what it kept
+	buildingSuffix = "-salvage-"     // the new store, until it is complete
+)
+
 // Salvaged is what a salvage did.
 type Salvaged struct {
 	Damage   []string        `json:"damage"`   // what was wrong, none for a sound or missing store
@@ -49,7 +55,8 @@ type SalvagedTable struct {
 
 // Salvage replaces a damaged store by a new one with everything that can still
 // be read, under the same ids and numbers, and keeps the damaged files beside it
-// as PATH.damaged-TIME (with -wal and -shm), byte for byte. A sound or missing
+// as PATH.bak-damaged-TIME (with -wal and -shm), byte for byte: like every copy
+// that cairn makes by itself it is a backup, which a purge takes with it. A sound or missing
 // store is left as it is, without Damage in the result. Nothing is deleted. What
 // the change log has lost is noted in the store, so that its check knows, and a
 // change of kind "salvage" tells followers.
@@ -57,7 +64,7 @@ type SalvagedTable struct {
 // All other processes are kept out meanwhile. Whenever it is interrupted, the
 // path holds either what it held or the complete new store; repeating it is safe.
 //
-// Errors, upon which everything is as it was: CodeBusy if another process has
+// Errors, upon which everything is as it was: CodeEncrypted, CodeBusy if another process has
 // the store open, CodeNewer, CodeForeign, CodeFull, CodeReadOnly, CodeIO.
 // Contract: observations §13.
 func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
@@ -236,13 +243,13 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	}
 	out.Unread = image.Damaged
 	stamp := c.Clock().UTC().Format("20060102T150405.000000000Z")
-	fresh := c.Path + "-salvage-" + stamp
+	fresh := c.Path + buildingSuffix + stamp
 	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + "-merged"}
 	if err := build(ctx, c, image, fresh, out); err != nil {
 		return errors.Join(err, removeAll(made))
 	}
 	c.tell("putting the new store in place")
-	kept := c.Path + ".damaged-" + stamp
+	kept := c.Path + damagedSuffix + stamp
 	if err := swap(old, image, fresh, kept); err != nil {
 		return errors.Join(err, removeAll(made))
 	}

@@ -93,29 +93,17 @@ func (f *filling) run(ctx context.Context) error {
 }
 
 // plan learns the new store's tables and where the old store keeps theirs.
-// Roots that the old schema cannot tell any more are where they are in every
-// store: SQLite gives them out in the order of the migrations.
 func (f *filling) plan(ctx context.Context) error {
+	usual := map[string]uint32{} // where a store has them that was never rebuilt
 	err := f.each(ctx, func(r *sql.Rows) error {
 		var name string
 		var root uint32
 		err := r.Scan(&name, &root)
-		f.roots[name] = root
+		usual[name] = root
 		return err
-	}, `SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0`)
+	}, `SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`)
 	if err != nil {
 		return err
-	}
-	told := f.image.Schema()
-	for _, o := range told {
-		for name, root := range f.roots {
-			if root == o.Root {
-				delete(f.roots, name)
-			}
-		}
-	}
-	for _, o := range told {
-		f.roots[o.Name] = o.Root
 	}
 	err = f.each(ctx, func(r *sql.Rows) error {
 		t := &shape{alias: -1}
@@ -130,7 +118,50 @@ func (f *filling) plan(ctx context.Context) error {
 			err = f.describe(ctx, t)
 		}
 	}
+	f.locate(usual)
 	return err
+}
+
+// locate finds the trees of tables and indexes. What the old schema cannot tell
+// any more is looked for where stores have it usually, then among the trees that
+// nobody claims, by its rows. Indexes of which it tells nothing are left out.
+func (f *filling) locate(usual map[string]uint32) {
+	taken := map[uint32]bool{}
+	for _, o := range f.image.Schema() {
+		f.roots[o.Name] = o.Root
+		taken[o.Root] = true
+	}
+	numbers := &shape{name: "sqlite_sequence", rowid: true, alias: -1, stored: []int{0, 1},
+		columns: []column{{name: "name", kind: "TEXT", notNull: true}, {name: "seq", kind: "INTEGER", notNull: true}}}
+	for _, t := range append([]*shape{numbers}, f.shapes...) {
+		if _, told := f.roots[t.name]; told {
+			continue
+		}
+		for _, root := range append([]uint32{usual[t.name]}, f.image.Roots()...) {
+			if root > 0 && !taken[root] && f.looksLike(t, root) {
+				f.roots[t.name] = root
+				taken[root] = true
+				break
+			}
+		}
+	}
+}
+
+// looksLike reports whether the first rows of a tree can all be those of a table.
+// A tree without rows is no table's.
+func (f *filling) looksLike(t *shape, root uint32) bool {
+	if f.image.IsTable(root) != t.rowid {
+		return false
+	}
+	const enough = 200
+	rows, like := 0, true
+	f.image.Rows(root, func(r sqlitefile.Row) bool {
+		rows++
+		_, like = t.read(r)
+		like = like && len(r.Values) == len(t.columns)
+		return like && rows < enough
+	})
+	return like && rows > 0
 }
 
 // describe learns a table's columns and indexes.
@@ -235,27 +266,36 @@ func (f *filling) table(ctx context.Context, t *shape) error {
 
 // put inserts one row of the old store; false if it fits no row of this table.
 func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, error) {
-	if len(r.Values) > len(t.stored) || len(r.Values) == 0 || f.beyond(t, r.ID) {
+	row, ok := t.read(r)
+	if !ok || f.beyond(t, r.ID) {
 		return false, nil
-	}
-	row := map[int]any{}
-	for i, v := range r.Values {
-		c := t.stored[i]
-		if c == t.alias {
-			if v != nil {
-				return false, nil
-			}
-			v = r.ID
-		}
-		if !fits(v, t.columns[c]) {
-			return false, nil
-		}
-		row[c] = v
 	}
 	if t.rowid && t.alias < 0 {
 		return f.insert(ctx, t, row, r.ID)
 	}
 	return f.insert(ctx, t, row, nil)
+}
+
+// read gives a row's values by their columns; false if it is no row of this table.
+func (t *shape) read(r sqlitefile.Row) (row map[int]any, ok bool) {
+	if len(r.Values) > len(t.stored) || len(r.Values) == 0 {
+		return nil, false
+	}
+	row = make(map[int]any, len(r.Values))
+	for i, v := range r.Values {
+		c := t.stored[i]
+		if c == t.alias {
+			if v != nil {
+				return nil, false
+			}
+			v = r.ID
+		}
+		if !fits(v, t.columns[c]) {
+			return nil, false
+		}
+		row[c] = v
+	}
+	return row, true
 }
 
 // fits reports whether a value can stand in a column. A text with a NUL in it

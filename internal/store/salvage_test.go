@@ -205,6 +205,29 @@ func TestSalvageWorksWithoutTheHeader(t *testing.T) {
 	}
 }
 
+// A rebuilt file (a purge does that) has its tables elsewhere than a new one.
+func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	want := changesOf(t, path)
+	rawExec(t, raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
+	sound := content(t, path)
+	for n := range len(sound) / pageSize {
+		page := sound[n*pageSize : (n+1)*pageSize]
+		if !bytes.Contains(page, []byte("CREATE TABLE")) && n > 0 {
+			continue
+		}
+		broken := bytes.Clone(sound)
+		clear(broken[n*pageSize : (n+1)*pageSize])
+		path := storetest.Path(t)
+		place(t, path, broken)
+		salvaged(t, path)
+		if got := changesOf(t, path); len(got) != len(want) || got[999].ID != want[999].ID {
+			t.Errorf("without page %d: %d of %d changes", n+1, len(got), len(want))
+		}
+	}
+}
+
 // heldOpen is a store whose newest writes stand in its log alone, copied as a
 // killed process would have left it.
 func heldOpen(t testing.TB) (path string, want []store.Change) {
