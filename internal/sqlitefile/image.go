@@ -44,8 +44,8 @@ type Image struct {
 	Damaged  int      // pages of trees that cannot be read
 	owner    []uint32 // page → root of its tree, 0 for none
 	trees    map[uint32][]uint32
-	mapped   bool            // there is a pointer map
-	sound    map[uint32]bool // page of the pointer map → it looks like one
+	mapped   bool              // there is a pointer map
+	maps     map[uint32][]byte // its pages as they were read, nil for one that cannot be one
 	freePage map[uint32]bool
 }
 
@@ -54,10 +54,10 @@ type Image struct {
 // up to the last commit before the first frame that does not verify.
 func Read(db, wal File) *Image {
 	m, logPages := begin(db, wal)
-	if m.pages = logPages; m.pages == 0 {
-		m.pages = uint32(min(db.Size/int64(m.size), 1<<32-2))
+	inFile := uint32(min(db.Size/int64(m.size), 1<<32-2))
+	if m.pages = inFile; logPages > 0 { // what a log adds it holds
+		m.pages = uint32(min(uint64(logPages), uint64(inFile)+uint64(len(m.frames))))
 	}
-	m.pages = min(m.pages, m.reachable())
 	m.owner = make([]uint32, m.pages+1)
 	m.mapped = m.looksMapped()
 	m.findFree()
@@ -82,20 +82,11 @@ func ReadHead(db, wal File) Head {
 func begin(db, wal File) (m *Image, pages uint32) {
 	m = &Image{
 		db: db, wal: wal, frames: map[uint32]int64{},
-		trees: map[uint32][]uint32{}, sound: map[uint32]bool{}, freePage: map[uint32]bool{},
+		trees: map[uint32][]uint32{}, maps: map[uint32][]byte{}, freePage: map[uint32]bool{},
 	}
 	pages = m.readLog()
 	m.readHeader()
 	return m, pages
-}
-
-// reachable is the highest page that file or log can hold.
-func (m *Image) reachable() uint32 {
-	last := uint32(min(m.db.Size/int64(m.size), 1<<32-2))
-	for n := range m.frames {
-		last = max(last, n)
-	}
-	return last
 }
 
 // readHeader reads page 1's beginning, from the log if it is there.

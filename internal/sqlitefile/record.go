@@ -14,9 +14,9 @@ type Row struct {
 	Values []any
 }
 
-// Rows calls yield with every row of the tree that begins at a page, those of
-// sound pages in the order of their keys, until yield returns false. It returns
-// how many entries on readable pages could not be read.
+// Rows calls yield with every row of the tree that begins at a page until yield
+// returns false: of a sound table in the order of their numbers, else in none.
+// It returns how many entries on readable pages could not be read.
 func (m *Image) Rows(root uint32, yield func(Row) bool) (unreadable int) {
 	for _, n := range m.trees[root] {
 		t, ok := m.tree(n)

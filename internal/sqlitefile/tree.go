@@ -109,8 +109,8 @@ func (m *Image) looksMapped() bool {
 
 // soundMap reports whether a page can be one of the pointer map.
 func (m *Image) soundMap(page uint32) bool {
-	if sound, known := m.sound[page]; known {
-		return sound
+	if data, known := m.maps[page]; known {
+		return data != nil
 	}
 	data := m.page(page)
 	sound := data != nil
@@ -121,7 +121,10 @@ func (m *Image) soundMap(page uint32) bool {
 		kind, parent := data[i], binary.BigEndian.Uint32(data[i+1:])
 		sound = kind <= mapChild && (kind != 0 || parent == 0) && (kind != mapChild || parent > 0)
 	}
-	m.sound[page] = sound
+	if !sound {
+		data = nil
+	}
+	m.maps[page] = data
 	return sound
 }
 
@@ -131,9 +134,8 @@ func (m *Image) parent(n uint32) (kind byte, parent uint32) {
 	if !m.mapped || page == 0 || page >= n || !m.soundMap(page) {
 		return 0, 0
 	}
-	data := m.page(page)
-	at := int(n-page-1) * mapEntry
-	if data == nil || at+mapEntry > m.usable {
+	data, at := m.maps[page], int(n-page-1)*mapEntry
+	if at+mapEntry > m.usable {
 		return 0, 0
 	}
 	return data[at], binary.BigEndian.Uint32(data[at+1:])
