@@ -54,9 +54,12 @@ type Image struct {
 // up to the last commit before the first frame that does not verify.
 func Read(db, wal File) *Image {
 	m, logPages := begin(db, wal)
-	inFile := uint32(min(db.Size/int64(m.size), 1<<32-2))
-	if m.pages = inFile; logPages > 0 { // what a log adds it holds
-		m.pages = uint32(min(uint64(logPages), uint64(inFile)+uint64(len(m.frames))))
+	m.pages = uint32(min(db.Size/int64(m.size), 1<<32-2))
+	for n := range m.frames {
+		m.pages = max(m.pages, n)
+	}
+	if logPages > 0 {
+		m.pages = min(m.pages, logPages)
 	}
 	m.owner = make([]uint32, m.pages+1)
 	m.mapped = m.looksMapped()

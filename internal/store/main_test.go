@@ -79,7 +79,7 @@ func runChild(name string, o order) error {
 	case "keep open":
 		return keepOpen(o, in)
 	case "salvage":
-		return salvageChild(o)
+		return salvageChild(o, in)
 	}
 	return runLinuxChild(name, o)
 }

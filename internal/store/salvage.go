@@ -248,9 +248,8 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	if err := build(ctx, c, image, fresh, out); err != nil {
 		return errors.Join(err, removeAll(made))
 	}
-	c.tell("putting the new store in place")
 	kept := c.Path + damagedSuffix + stamp
-	if err := swap(old, image, fresh, kept); err != nil {
+	if err := swap(old, image, fresh, kept, c.tell); err != nil {
 		return errors.Join(err, removeAll(made))
 	}
 	out.Kept = kept

@@ -101,11 +101,10 @@ func damages() map[string]func(page []byte, r *rand.Rand) {
 func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	t.Parallel()
 	origin := populated(t)
-	sound := content(t, origin)
 	want := changesOf(t, origin)
-	sound = content(t, origin)
+	sound := content(t, origin)
 	pages := len(sound) / pageSize
-	rounds := 12
+	rounds := 8
 	if os.Getenv("CAIRN_SOAK") != "" {
 		rounds = 400
 	}
@@ -443,49 +442,61 @@ func keepOpen(o order, in *bufio.Reader) error {
 	return errors.Join(err, s.Close())
 }
 
-// salvageChild salvages and tells when it is done.
-func salvageChild(o order) error {
-	storetest.Tell("begins")
-	r, err := store.Salvage(context.Background(), store.SalvageConfig{Path: o.Path, Progress: storetest.Tell})
-	if err == nil {
-		storetest.Tell("done " + r.Kept)
-	}
+// salvageChild salvages and asks before each step whether to go on.
+func salvageChild(o order, in *bufio.Reader) error {
+	_, err := store.Salvage(context.Background(), store.SalvageConfig{Path: o.Path, Progress: func(what string) {
+		storetest.Tell(what)
+		storetest.Hear(in)
+	}})
 	return err
 }
 
-// Killed anywhere, a salvage leaves the old store or the new one, whole, and the
-// next one succeeds.
+// Killed at any step, a salvage leaves the old store or the new one, whole, and
+// the next one succeeds.
 func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
 	t.Parallel()
-	rounds := 25
-	if os.Getenv("CAIRN_SOAK") != "" {
-		rounds = 400
-	}
-	for round := range rounds {
-		path, want := heldOpen(t)
-		page := ruined(t, path)
-		broken := content(t, path)
-		wal := content(t, path+"-wal")
+	origin, want := heldOpen(t)
+	page := ruined(t, origin)
+	broken, wal := content(t, origin), content(t, origin+"-wal")
+	old, fresh := 0, 0
+	for step := 0; ; step++ {
+		path := storetest.Path(t)
+		place(t, path, broken)
+		place(t, path+"-wal", wal)
+		place(t, path+"-shm", make([]byte, 32768))
 		p := child(t, "salvage", order{Path: path})
-		told := 0
-		for wait := rand.IntN(24); told < wait; told++ {
-			if _, ok := p.Line(t); !ok {
+		at, more := "", true
+		for n := 0; n <= step && more; n++ {
+			if n > 0 {
+				p.Send("go")
+			}
+			if at, more = p.Line(t); !more {
 				break
 			}
 		}
-		if round%2 == 0 {
-			time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
-		}
 		p.Kill()
-		found := damageFound(t, path)
-		if found { // still the old one, with or without its log beside it
+		if !more { // it has ended before that step
+			if old == 0 || fresh == 0 {
+				t.Errorf("%d steps with the old store, %d with the new one", old, fresh)
+			}
+			return
+		}
+		if damageFound(t, path) {
+			old++
 			r := salvaged(t, path)
-			if len(content(t, r.Kept)) == len(broken) && bytes.Equal(content(t, r.Kept), broken) {
+			if b := content(t, r.Kept); bytes.Equal(b, broken) && exists(r.Kept+"-wal") {
 				expectUnchanged(t, r.Kept+"-wal", wal)
 			}
+		} else {
+			fresh++
 		}
-		expectLostOnly(t, fmt.Sprintf("killed after %d lines (damaged: %v)", told, found), want, changesOf(t, path), page)
+		expectLostOnly(t, "killed at: "+at, want, changesOf(t, path), page)
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // TestWriteToAReplacedStoreIsRefused holds for whoever opened the old file in the

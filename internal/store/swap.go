@@ -14,7 +14,7 @@ import (
 // be replaced one after the other: first the old database takes its log in, which
 // changes nothing that it says, then the log goes, then the new store comes. Each
 // step is one rename; between any two the path holds the old store or the new.
-func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string) error {
+func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(string)) error {
 	names := []string{""}
 	if old.wal != nil {
 		names = append(names, "-wal")
@@ -22,6 +22,7 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string) error {
 	if _, err := os.Stat(old.path + "-shm"); err == nil {
 		names = append(names, "-shm")
 	}
+	tell("keeping the damaged files as " + kept)
 	for _, suffix := range names {
 		if suffix == "" && old.db == nil {
 			continue
@@ -35,24 +36,30 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string) error {
 		return err
 	}
 	if old.wal != nil {
-		if err := old.takeLogIn(image, fresh+"-merged"); err != nil {
+		if err := old.takeLogIn(image, fresh+"-merged", tell); err != nil {
 			return err
 		}
 	}
 	if err := removeAll([]string{old.path + "-shm"}); err != nil {
 		return err
 	}
-	return errors.Join(old.replace(fresh), syncDir(dir))
+	tell("putting the new store in place")
+	if err := errors.Join(old.replace(fresh), syncDir(dir)); err != nil {
+		return err
+	}
+	tell("done")
+	return nil
 }
 
 // takeLogIn replaces the old database by one that needs no log, and removes the
 // log.
-func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string) error {
+func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, tell func(string)) error {
 	info, err := o.wal.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() > 0 {
+		tell("taking the old log in")
 		f, err := os.OpenFile(merged, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			return err
@@ -65,6 +72,7 @@ func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string) error {
 			return err
 		}
 	}
+	tell("removing the old log")
 	if err := releaseToReplace(o.wal); err != nil {
 		return err
 	}
