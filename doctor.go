@@ -81,7 +81,7 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	d := &diagnosing{config: c, args: a, Diagnosis: Diagnosis{Checks: []Check{}}}
+	d := &diagnosing{config: c, args: a, Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
 	err := d.run(ctx)
 	d.OK = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == CheckProblem && !c.Fixed })
 	return d.Diagnosis, err

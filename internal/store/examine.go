@@ -19,7 +19,7 @@ import (
 // Errors are those of Open with Reading, CodeForeign, CodeEncrypted, and CodeFull
 // where there is no room for the copy.
 func Examine(ctx context.Context, c Config) (*Store, error) {
-	c.Reading = true
+	c.Reading, c.Path = true, resolved(c.Path)
 	if err := refuseEncrypted(c.Path); err != nil {
 		return nil, err
 	}
@@ -44,6 +44,15 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(classify(err), s.closeDBs())
 	}
 	return s, nil
+}
+
+// resolved is the file that a path leads to: SQLite keeps the log beside it, not
+// beside a link to it.
+func resolved(path string) string {
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	return path
 }
 
 // refuseEncrypted keeps an encrypted store, beside which a key check lies, from

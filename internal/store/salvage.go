@@ -74,14 +74,14 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
 	}
-	if isEmpty(c.Path) && isEmpty(c.Path+"-wal") {
+	line := newLine(c.Path)
+	if c.Path = resolved(c.Path); isEmpty(c.Path) && isEmpty(c.Path+"-wal") {
 		return out, nil
 	}
 	if out.Damage, err = damageOf(ctx, c); err != nil || len(out.Damage) == 0 {
 		return out, classify(err)
 	}
 	until := time.Now().Add(c.Wait)
-	line := newLine(c.Path)
 	switch err := line.enter(ctx, until); {
 	case errors.Is(err, errLine):
 		return out, inUse(err)

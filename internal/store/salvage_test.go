@@ -420,6 +420,32 @@ func TestExamineChangesNoByte(t *testing.T) {
 	}
 }
 
+// The log of a store that is reached by a link lies beside the store.
+func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
+	t.Parallel()
+	path, want := heldOpen(t)
+	link := filepath.Join(t.TempDir(), "cairn.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	s, err := store.Examine(t.Context(), store.Config{Path: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := storetest.Changes(t, s); len(got) != len(want) {
+		t.Errorf("through the link %d of %d changes are seen", len(got), len(want))
+	}
+	closed(t, s)
+	page := ruined(t, path)
+	if r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: link}); err != nil || filepath.Dir(r.Kept) != filepath.Dir(path) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+	expectLostOnly(t, "through a link", want, changesOf(t, path), page)
+}
+
 // A number that others may have seen is not given out again, not even of rows
 // that are lost.
 func TestSalvageGivesNoNumberOutTwice(t *testing.T) {

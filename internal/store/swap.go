@@ -27,7 +27,7 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 		if suffix == "" && old.db == nil {
 			continue
 		}
-		if err := link(old.path+suffix, kept+suffix); err != nil {
+		if err := old.keep(suffix, kept); err != nil {
 			return err
 		}
 	}
@@ -101,28 +101,41 @@ func (o *oldStore) replace(by string) error {
 	return os.Rename(by, o.path)
 }
 
-// link gives a file a second name; where the file system cannot, a copy gets it.
-func link(from, to string) error {
-	if os.Link(from, to) == nil {
+// keep gives one of the old files a second name; where the file system cannot, a
+// copy gets it. The database is not opened again for that: closing it would give
+// up the lock.
+func (o *oldStore) keep(suffix, kept string) error {
+	if os.Link(o.path+suffix, kept+suffix) == nil {
 		return nil
 	}
-	return copyFile(from, to)
+	if suffix != "" {
+		return copyFile(o.path+suffix, kept+suffix)
+	}
+	db, err := fileOf(o.db)
+	if err != nil {
+		return err
+	}
+	return copyTo(io.NewSectionReader(o.db, 0, db.Size), kept)
 }
 
-// copyFile copies a file to one that must not exist yet, readable by its owner
-// alone. After an error there is none.
+// copyFile copies a file to one that must not exist yet.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
+	return errors.Join(copyTo(in, to), in.Close())
+}
+
+// copyTo writes a new file, readable by its owner alone. After an error there is
+// none.
+func copyTo(in io.Reader, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return errors.Join(err, in.Close())
+		return err
 	}
 	_, err = io.Copy(out, in)
-	err = errors.Join(err, out.Sync(), out.Close(), in.Close())
-	if err != nil {
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		err = errors.Join(err, os.Remove(to))
 	}
 	return err
