@@ -107,6 +107,11 @@ func TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage(t *testing.T) {
 			}
 		}
 		t.Logf("page %d of %d: %d rows lost, %d restored", n+1, pages, lost, r.Restored)
+		for _, table := range r.Tables {
+			if table.Name == "observation_rows" && (table.Lost != int64(lost) || table.Kept != int64(len(rows)-lost)) {
+				t.Errorf("page %d: the report says %+v, and %d of %d are lost", n+1, table, lost, len(rows))
+			}
+		}
 		h.recorded(h.shell("t2", "make more"))
 		if ids := h.cairn("search", "make more", "--ids"); strings.Count(ids, "\n") != 1 {
 			t.Errorf("page %d: the row after the salvage is not found: %q", n+1, ids)

@@ -373,6 +373,36 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 	expectUnchanged(t, path, foreign)
 }
 
+// A damaged store of an older schema becomes a sound one of the newest.
+func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	want := changesOf(t, path)
+	db := raw(t, path)
+	rawExec(t, db, "DROP VIEW injections", "DROP TABLE injection_rows", "DROP TABLE tombstones", "PRAGMA user_version=2", "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Examine(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("before the damage: %q, %v", found, err)
+	}
+	closed(t, s)
+	found, known, err := store.Schema(path)
+	if err != nil || found != 2 || known < 3 {
+		t.Errorf("schema %d of %d, %v", found, known, err)
+	}
+	page := ruined(t, path)
+	salvaged(t, path)
+	if found, _, err := store.Schema(path); err != nil || found != known {
+		t.Errorf("afterwards schema %d of %d, %v", found, known, err)
+	}
+	expectLostOnly(t, "an older schema", want, changesOf(t, path), page)
+}
+
 // An encrypted store looks like a damaged one to whoever has no key.
 func TestEncryptedStoreIsNotTakenForADamagedOne(t *testing.T) {
 	t.Parallel()
