@@ -40,11 +40,11 @@ func (h *home) imports(want int) {
 	h.t.Helper()
 	report := h.cairn("import", "--json")
 	if n := added(h.t, report); n != want {
-		h.t.Errorf("import added %d rows, want %d: %s\n%s", n, want, report, strings.Join(h.rows(everyRow), "\n"))
+		h.t.Errorf("import added %d rows, want %d: %s\n%s", n, want, report, strings.Join(h.rows(storyRows), "\n"))
 	}
 }
 
-const everyRow = `SELECT obs_type, project_id, ifnull(path_key, ''), content FROM observations ORDER BY timestamp, id`
+const storyRows = `SELECT obs_type, project_id, ifnull(path_key, ''), content FROM observations ORDER BY timestamp, id`
 
 // geminiTalk is what Gemini CLI keeps of a session that began and whose first
 // turn ended at given Unix seconds: its lines, those of a second turn, and the log
@@ -149,7 +149,7 @@ func TestGeminiSessionsAreImportedOnce(t *testing.T) {
 	}
 	h.put(".gemini/tmp/shop/chats/session-2026-01-01T00-00-g1.json", pretty)
 	h.imports(0)
-	wantLines(t, "rows", strings.Join(h.rows(everyRow), "\n")+"\n", `user_prompt|shop||a session whose file is gone
+	wantLines(t, "rows", strings.Join(h.rows(storyRows), "\n")+"\n", `user_prompt|shop||a session whose file is gone
 user_prompt|shop||make the refund test pass
 command_error|shop||go test
 FAIL
@@ -237,7 +237,7 @@ func TestCursorSessionsAreImportedOnceAlsoAfterTheirHooks(t *testing.T) {
 		place(h, append(append([]any{}, talk...), more...)...)
 		h.imports(7)
 		h.imports(0)
-		wantLines(t, "rows", strings.Join(h.rows(everyRow), "\n")+"\n", `user_prompt|shop||make the refund test pass
+		wantLines(t, "rows", strings.Join(h.rows(storyRows), "\n")+"\n", `user_prompt|shop||make the refund test pass
 command|shop||go test
 file_read|shop|a.go|a.go
 file_edit|shop|a.go|a.go

@@ -122,7 +122,7 @@ nobody. Connect your agents and see what your own history holds:
 	root.AddCommand(
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
-		initCommand(p), uninstallCommand(p),
+		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 	)
 	return root

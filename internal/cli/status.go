@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,7 @@ type status struct {
 	Project string            `json:"project"`
 	Session string            `json:"session"` // whose agent runs this command, "" if none does
 	Counts  observation.Stats `json:"counts"`
+	Wired   []string          `json:"harnesses"` // whose settings call cairn
 	Aside   []store.Aside     `json:"set_aside"` // changes that a follower could not handle
 }
 
@@ -29,7 +31,7 @@ func statusCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show version, store, counts and the last event",
+		Short: "Show version, store, counts, the last event and the wired agents",
 		Args:  cobra.NoArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			s, err := p.status(cmd, c)
@@ -48,7 +50,7 @@ func statusCommand(p *Process) *cobra.Command {
 
 func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	ctx := cmd.Context()
-	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Aside: []store.Aside{}}
+	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Aside: []store.Aside{}, Wired: p.wiredHarnesses(cmd)}
 	var err error
 	if s.Project, err = c.Here(ctx, ""); err != nil {
 		return s, err
@@ -77,6 +79,11 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 func (p *Process) printStatus(s status) error {
 	w := p.Out
 	fmt.Fprintf(w, "cairn %s (%s)\n", s.Version, s.Driver)
+	if wired := strings.Join(s.Wired, ", "); wired != "" {
+		fmt.Fprintf(w, "wired    %s\n", wired)
+	} else {
+		fmt.Fprintln(w, "wired    no agent (`cairn init` does that)")
+	}
 	if !s.Exists {
 		_, err := fmt.Fprintf(w, "store    %s (not there yet: `cairn import` fills it)\n", s.Store)
 		return err

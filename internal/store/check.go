@@ -56,8 +56,38 @@ func checkForeignKeys(ctx context.Context, tx *Tx) (found []string, err error) {
 }
 
 // checkLog follows every device's chain in the order of its numbers. A log
-// whose beginning was trimmed starts at its first change.
+// whose beginning was trimmed starts at its first change, and where a salvage
+// has noted a gap there may be one.
 func checkLog(ctx context.Context, tx *Tx) (found []string, err error) {
+	noted := map[string]bool{}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var name string
+		err := r.Scan(&name)
+		noted[name] = true
+		return err
+	}, `SELECT name FROM store_meta WHERE name LIKE 'gap/%'`)
+	if err != nil {
+		return nil, err
+	}
+	err = eachBreak(ctx, tx, func(b chainBreak) {
+		if b.document || !noted[gapName(b.device, b.deviceSeq)] {
+			found = append(found, b.message)
+		}
+	})
+	return found, err
+}
+
+// chainBreak is something wrong at one change of the log.
+type chainBreak struct {
+	seq       int64
+	device    string
+	deviceSeq int64
+	document  bool // its document was altered; else the chain is broken before it
+	message   string
+}
+
+// eachBreak calls found with everything that is wrong in the log.
+func eachBreak(ctx context.Context, tx *Tx, found func(chainBreak)) error {
 	type end struct {
 		seq  int64
 		hash []byte
@@ -67,21 +97,25 @@ func checkLog(ctx context.Context, tx *Tx) (found []string, err error) {
 	for {
 		changes, err := tx.Changes(ctx, after, 1000)
 		if err != nil || len(changes) == 0 {
-			return found, err
+			return err
 		}
 		for i := range changes {
 			c := &changes[i]
 			last, known := ends[c.Device]
+			why := ""
 			switch {
 			case known && c.DeviceSeq != last.seq+1:
-				found = append(found, fmt.Sprintf("change %d: number %d of its device follows %d", c.Seq, c.DeviceSeq, last.seq))
+				why = fmt.Sprintf("change %d: number %d of its device follows %d", c.Seq, c.DeviceSeq, last.seq)
 			case known && !bytes.Equal(c.PrevHash, last.hash):
-				found = append(found, fmt.Sprintf("change %d does not continue its device's hash chain", c.Seq))
+				why = fmt.Sprintf("change %d does not continue its device's hash chain", c.Seq)
 			case !known && c.DeviceSeq == 1 && !bytes.Equal(c.PrevHash, make([]byte, sha256.Size)):
-				found = append(found, fmt.Sprintf("change %d is a device's first, yet names one before it", c.Seq))
+				why = fmt.Sprintf("change %d is a device's first, yet names one before it", c.Seq)
+			}
+			if why != "" {
+				found(chainBreak{c.Seq, c.Device, c.DeviceSeq, false, why})
 			}
 			if sum := sha256.Sum256(c.Doc); c.Doc != nil && !bytes.Equal(c.DocHash, sum[:]) {
-				found = append(found, fmt.Sprintf("change %d: its document was altered", c.Seq))
+				found(chainBreak{c.Seq, c.Device, c.DeviceSeq, true, fmt.Sprintf("change %d: its document was altered", c.Seq)})
 			}
 			ends[c.Device] = end{c.DeviceSeq, c.Hash()}
 		}

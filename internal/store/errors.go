@@ -20,6 +20,8 @@ const (
 	CodeClosed   = "stopping"        // the store is closing
 	CodeIO       = "store_io"        // the volume failed
 
+	CodeEncrypted  = "store_encrypted"  // it can be read with its key alone
+	CodeReplaced   = "store_replaced"   // another file stands at its path now
 	CodeForeign    = "store_foreign"    // another program's database
 	CodeOverloaded = "store_overloaded" // too many writes are waiting
 )

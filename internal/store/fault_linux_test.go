@@ -1,12 +1,14 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,6 +138,33 @@ func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
+// A salvage that finds no room, or may not write, leaves everything as it is.
+func TestSalvageOnAFullVolumeLeavesEverything(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []int64{0, 16 << 10, 200 << 10, 900 << 10} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			dir := tmpfs(t, "8m")
+			path := filepath.Join(dir, "data", "cairn.db")
+			broken := content(t, populated(t))
+			clear(broken[:pageSize])
+			place(t, path, broken)
+			free := fill(t, dir, leave)
+			before := entries(t, filepath.Dir(path))
+			_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+			expectCode(t, err, store.CodeFull)
+			expectUnchanged(t, path, broken)
+			for _, name := range entries(t, filepath.Dir(path)) {
+				if !slices.Contains(before, name) && name != "cairn.db-lock" {
+					t.Errorf("%s was left behind", name)
+				}
+			}
+			free()
+			salvaged(t, path)
+		})
+	}
+}
+
 // modes makes a store under a umask and tells the modes of everything there.
 func modes(o order) error {
 	syscall.Umask(o.Mask)
@@ -234,12 +263,42 @@ func withoutRights(o order) error {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
+	if err := salvageWithoutRights(filepath.Join(o.Path, "salvage", "cairn.db")); err != nil {
+		return fmt.Errorf("salvage: %w", err)
+	}
 	locked := filepath.Join(o.Path, "locked")
 	if err := os.Mkdir(locked, 0o500); err != nil {
 		return err
 	}
 	_, err := store.Open(context.Background(), store.Config{Path: filepath.Join(locked, "data", "cairn.db")})
 	return expectCannotWrite(err)
+}
+
+// salvageWithoutRights damages a store in a folder that it then must not write.
+func salvageWithoutRights(path string) error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: path})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(write(ctx, s, store.Full, "a"), s.Close()); err != nil {
+		return err
+	}
+	broken, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	clear(broken[:4096])
+	if err := errors.Join(os.WriteFile(path, broken, 0o600), os.Chmod(filepath.Dir(path), 0o500)); err != nil {
+		return err
+	}
+	_, err = store.Salvage(ctx, store.SalvageConfig{Path: path})
+	now, rerr := os.ReadFile(path)
+	found, derr := os.ReadDir(filepath.Dir(path))
+	if rerr != nil || derr != nil || !bytes.Equal(now, broken) || len(found) != 2 { // and the line of writers
+		return fmt.Errorf("the folder was changed: %v %v %v", rerr, derr, found)
+	}
+	return errors.Join(expectCannotWrite(err), os.Chmod(filepath.Dir(path), 0o700))
 }
 
 // try makes a store, takes the rights away, and reads and writes.

@@ -76,6 +76,10 @@ func runChild(name string, o order) error {
 		return compete(o, in)
 	case "hold the lock":
 		return holdLock(o, in)
+	case "keep open":
+		return keepOpen(o, in)
+	case "salvage":
+		return salvageChild(o, in)
 	}
 	return runLinuxChild(name, o)
 }

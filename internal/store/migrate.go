@@ -60,6 +60,11 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.refuseRemains(); err != nil {
 		return err
 	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return err
+	}
+	s.file = info
 	w, err := newSession(ctx, s.db)
 	if err != nil {
 		return err
@@ -77,6 +82,10 @@ func (s *Store) refuseRemains() error {
 	if log, err := os.Stat(s.path + "-wal"); err != nil || log.Size() == 0 {
 		return nil
 	}
+	return remains()
+}
+
+func remains() error {
 	return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it is empty, but its write-ahead log is not").
 		WithHint("run `cairn doctor --salvage`")
 }
@@ -125,10 +134,16 @@ func migrateOn(ctx context.Context, w *session) error {
 // refuseForeign refuses a database that another program made.
 func refuseForeign(ctx context.Context, w *session) error {
 	var tables int
-	err := w.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables)
+	err := w.conn.QueryRowContext(ctx, countTables).Scan(&tables)
 	if err != nil || tables == 0 {
 		return err
 	}
+	return foreign()
+}
+
+const countTables = "SELECT count(*) FROM sqlite_schema"
+
+func foreign() error {
 	return fault.New(fault.Unavailable, CodeForeign, "the file is another program's database").
 		WithHint("name another file with --db or CAIRN_DB")
 }

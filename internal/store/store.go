@@ -40,6 +40,7 @@ type Config struct {
 // goroutines.
 type Store struct {
 	path    string
+	file    os.FileInfo // what stood at path before it was opened
 	clock   func() time.Time
 	wait    time.Duration
 	db      *sql.DB // the writer's connection
@@ -50,6 +51,8 @@ type Store struct {
 	symbols symbols
 	wake    wakeups
 	reading bool
+
+	temporary string // a folder with a copy that Close removes; see Examine
 
 	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was met
 	closing sync.Once
@@ -174,7 +177,11 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closeDBs() error {
-	return errors.Join(s.readDB.Close(), s.db.Close())
+	err := errors.Join(s.readDB.Close(), s.db.Close())
+	if s.temporary != "" {
+		err = errors.Join(err, os.RemoveAll(s.temporary))
+	}
+	return err
 }
 
 // checkVersion refuses a schema that only a newer cairn knows.
@@ -224,6 +231,7 @@ func (s *Store) inspect(ctx context.Context) (found state, err error) {
 		return state{}, fault.New(fault.Unavailable, CodeReadOnly, "the store's path is a folder or no file").
 			WithHint("name a file with --db or CAIRN_DB")
 	}
+	s.file = info
 	if info.Size() == 0 {
 		return state{}, nil
 	}

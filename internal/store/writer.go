@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -189,10 +190,25 @@ func (s *Store) tryBegin(sync Sync) error {
 	if err := w.ses.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := w.ses.known(ctx); err != nil {
+	err := s.inPlace()
+	if err == nil {
+		err = w.ses.known(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, s.rollback())
 	}
 	return nil
+}
+
+// inPlace refuses to write into a file that is no longer the store: a salvage
+// has put another one at its path.
+func (s *Store) inPlace() error {
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(s.file, now) {
+		return nil
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeReplaced, "the store was replaced by another file").
+		WithHint("try again; restart a server")
 }
 
 // rollback ends a transaction that failed. SQLite may have ended it already; a

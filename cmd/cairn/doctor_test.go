@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn"
+)
+
+// tree is everything below a folder: modes, times and contents.
+func (h *home) tree() map[string]string {
+	h.t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(h.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprint(info.Mode())
+		if e.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += fmt.Sprintf(" %v %x", info.ModTime(), sha256.Sum256(data))
+		}
+		out[path] = text
+		return nil
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+// diagnosed runs doctor, which must change nothing without --fix.
+func (h *home) diagnosed(args ...string) (d cairn.Diagnosis, code int) {
+	h.t.Helper()
+	before := h.tree()
+	e := h.run(h.command(append([]string{"doctor", "--json"}, args...)...), nil)
+	if err := json.Unmarshal([]byte(e.stdout), &d); err != nil {
+		h.t.Fatalf("doctor: exit %d, %v: %s%s", e.code, err, e.stdout, e.stderr)
+	}
+	if d.OK != (e.code == 0) || e.code > 1 {
+		h.t.Errorf("doctor: ok %v, exit %d", d.OK, e.code)
+	}
+	if len(args) > 0 && args[0] == "--fix" {
+		return d, e.code
+	}
+	after := h.tree()
+	for path, text := range after {
+		if before[path] != text {
+			h.t.Errorf("doctor has made or changed %s: %s, was %s", path, text, before[path])
+		}
+	}
+	if len(after) != len(before) {
+		h.t.Errorf("%d files and folders, %d before", len(after), len(before))
+	}
+	return d, e.code
+}
+
+// wants expects a state of a check and a word in what it says.
+func wants(t *testing.T, d cairn.Diagnosis, name string, state cairn.CheckState, words ...string) {
+	t.Helper()
+	for _, c := range d.Checks {
+		if c.Name != name {
+			continue
+		}
+		if c.State == cairn.CheckProblem && (c.Why == "" || c.Do == "") && !c.Fixed {
+			t.Errorf("%s does not say why it matters and what to do: %+v", name, c)
+		}
+		said := true
+		for _, w := range words {
+			said = said && strings.Contains(c.What+c.Why+c.Do, w)
+		}
+		if c.State == state && said {
+			return
+		}
+	}
+	t.Errorf("no check %s is %s and says %q: %+v", name, state, words, d.Checks)
+}
+
+// ownTemp keeps what other tests have left out of sight.
+func (h *home) ownTemp() {
+	h.t.Helper()
+	dir := h.t.TempDir()
+	h.vars["TMPDIR"], h.vars["TMP"], h.vars["TEMP"] = dir, dir, dir
+}
+
+func TestDoctorOfNothingChangesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.ownTemp()
+	d, code := h.diagnosed()
+	if code != 0 {
+		t.Errorf("without agents and store: exit %d, %+v", code, d.Checks)
+	}
+	wants(t, d, "content", cairn.CheckOK, "no store yet")
+	wants(t, d, "harnesses", cairn.CheckUnknown, "cairn init")
+	wants(t, d, "serve", cairn.CheckOK, "tools")
+}
+
+func TestDoctorIsAllGreenAfterInitAndAnEvent(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.ownTemp()
+	if err := os.MkdirAll(filepath.Join(h.dir, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, code := h.diagnosed()
+	wants(t, d, "harnesses", cairn.CheckProblem, "cairn init")
+	if code != 1 {
+		t.Errorf("an agent that is not wired: exit %d", code)
+	}
+	h.cairn("init")
+	d, _ = h.diagnosed()
+	wants(t, d, "claude.entries", cairn.CheckOK, "wired")
+	wants(t, d, "claude.events", cairn.CheckUnknown, "new session")
+	h.worked()
+	d, code = h.diagnosed("--deep")
+	for _, c := range d.Checks {
+		if c.State != cairn.CheckOK {
+			t.Errorf("not green: %+v", c)
+		}
+	}
+	wants(t, d, "claude.events", cairn.CheckOK, time.Now().UTC().Format("2006-01-02"))
+	if code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	out := h.cairn("status")
+	if !strings.Contains(out, "wired    claude") {
+		t.Errorf("status: %s", out)
+	}
+	var status struct{ Harnesses []string }
+	if err := json.Unmarshal([]byte(h.cairn("status", "--json")), &status); err != nil || len(status.Harnesses) != 1 || status.Harnesses[0] != "claude" {
+		t.Errorf("status --json: %v %v", status, err)
+	}
+}
+
+// TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft which every other
+// command would fold in.
+func TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.ownTemp()
+	h.worked()
+	c := h.dial("", nil)
+	c.rows("search", fields{"query": "refund"})
+	h.recorded(h.shell("log", "make refund"))
+	if err := c.server.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil && c.server.ProcessState == nil {
+		t.Fatal("the server was not killed")
+	}
+	info, err := os.Stat(h.db() + "-wal")
+	if err != nil || info.Size() == 0 {
+		t.Skipf("nothing was left: %v", err)
+	}
+	for _, args := range [][]string{nil, {"--deep"}} {
+		d, _ := h.diagnosed(args...)
+		wants(t, d, "content", cairn.CheckOK, "sound")
+	}
+	left, err := os.ReadDir(h.vars["TMPDIR"])
+	if err != nil || len(left) > 0 {
+		t.Errorf("left in the temporary folder: %v, %v", left, err)
+	}
+	h.check()
+}
+
+func TestDoctorRepairsRightsOnlyWithFix(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("rights are not looked at there")
+	}
+	h := newHome(t)
+	h.ownTemp()
+	h.worked()
+	log := filepath.Join(h.dataDir(), "cairn.log")
+	err := errors.Join(os.WriteFile(log, nil, 0o644), os.Chmod(log, 0o644), os.Chmod(h.db(), 0o640), os.Chmod(h.dataDir(), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, code := h.diagnosed()
+	wants(t, d, "rights", cairn.CheckProblem, "cairn.log is 644", "cairn.db is 640", ".cairn is 755", "--fix")
+	if code != 1 {
+		t.Errorf("exit %d", code)
+	}
+	d, code = h.diagnosed("--fix")
+	if code != 0 {
+		t.Errorf("after the repair: exit %d, %+v", code, d.Checks)
+	}
+	for name, mode := range h.files() {
+		if want := map[bool]string{true: "drwx------", false: "-rw-------"}[mode.IsDir()]; mode.String() != want {
+			t.Errorf("%s is %v", name, mode)
+		}
+	}
+	d, _ = h.diagnosed()
+	wants(t, d, "rights", cairn.CheckOK)
+}
+
+// TestDoctorNamesEachProblem with everything else as it should be.
+func TestDoctorNamesEachProblem(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.ownTemp()
+	h.worked()
+	file, err := os.ReadFile(h.db())
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name, text string) {
+		t.Helper()
+		path := filepath.Join(h.dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	put(".cairn/config.toml", "x = = 1")
+	d, _ := h.diagnosed()
+	wants(t, d, "settings", cairn.CheckProblem, "config.toml: line 1")
+	put(".cairn/config.toml", "")
+
+	put(".cairn/cairn.db-salvage-20260101T000000Z", "half")
+	d, _ = h.diagnosed()
+	wants(t, d, "leftovers", cairn.CheckProblem, "cairn.db-salvage-2026")
+	if err := os.Remove(h.db() + "-salvage-20260101T000000Z"); err != nil {
+		t.Fatal(err)
+	}
+
+	db := h.raw()
+	h.sqlite(db, `INSERT INTO set_aside (follower, seq, error, attempts, next_try) VALUES ('archive', 3, 'no such folder', 4, 0)`,
+		`INSERT INTO followers (name, position, updated_at) VALUES ('hub', 1, 0)`)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d, _ = h.diagnosed()
+	wants(t, d, "followers", cairn.CheckProblem, "hub is", "1 more")
+
+	h.putStore(file)
+	db = h.raw()
+	h.sqlite(db, `PRAGMA user_version=4711`)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d, _ = h.diagnosed()
+	wants(t, d, "schema", cairn.CheckProblem, "4711", "upgrade cairn")
+
+	h.putStore(file)
+	broken := bytes.Clone(file)
+	clear(broken[len(broken)/2 : len(broken)/2+3*pageSize])
+	h.putStore(broken)
+	d, _ = h.diagnosed("--deep")
+	wants(t, d, "content", cairn.CheckProblem, "cairn doctor --salvage")
+	h.putStore(file)
+
+	put(".claude/projects/-work/aaaa.jsonl", `{"type":"user","sessionId":"aaaa","timestamp":"2026-01-02T10:00:00.000Z"}`+"\n")
+	old := time.Now().Add(-5*24*time.Hour + time.Hour)
+	if err := os.Chtimes(filepath.Join(h.dir, ".claude", "projects", "-work", "aaaa.jsonl"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	d, _ = h.diagnosed()
+	wants(t, d, "transcripts", cairn.CheckProblem, "1 sessions", "in 26 days", "30 days", "cairn import")
+	put(".claude/settings.json", `{"cleanupPeriodDays": 7}`)
+	d, _ = h.diagnosed()
+	wants(t, d, "transcripts", cairn.CheckProblem, "in 3 days", "7 days")
+	h.cairn("import")
+	d, _ = h.diagnosed()
+	wants(t, d, "transcripts", cairn.CheckOK, "all 1")
+}
+
+// TestDoctorFindsWhatIsWrongWithWiring once init has done it and somebody undid a
+// part of it.
+func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.ownTemp()
+	settings := filepath.Join(h.dir, ".claude", "settings.json")
+	if err := os.MkdirAll(filepath.Dir(settings), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.cairn("init", "--no-import")
+	text, err := os.ReadFile(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strings.ReplaceAll(string(text), `"PostToolUse"`, `"PostToolUseX"`))
+	d, code := h.diagnosed()
+	wants(t, d, "claude.entries", cairn.CheckProblem, "PostToolUse", "cairn init --claude")
+	if code != 1 {
+		t.Errorf("exit %d", code)
+	}
+	write(strings.ReplaceAll(string(text), `"timeout": 10`, `"timeout": 10000`))
+	d, _ = h.diagnosed()
+	wants(t, d, "claude.timeouts", cairn.CheckProblem, "unit")
+	write(`{"hooks": `)
+	d, _ = h.diagnosed()
+	wants(t, d, "claude.entries", cairn.CheckProblem, "settings.json")
+
+	// A program that is gone, and one that is no server.
+	gone := filepath.Join(h.dir, "gone", "cairn")
+	write(strings.ReplaceAll(string(text), h.program, gone))
+	d, _ = h.diagnosed()
+	wants(t, d, "claude.program", cairn.CheckProblem, gone, "not there")
+	if runtime.GOOS != "windows" {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(gone), 0o700), os.WriteFile(gone, []byte("#!/bin/sh\necho no >&2\nexit 3\n"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		d, _ = h.diagnosed()
+		wants(t, d, "serve", cairn.CheckProblem, "exit status 3 no")
+	}
+}

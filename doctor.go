@@ -1,0 +1,424 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/store"
+	"cairn/internal/wiring"
+)
+
+// CheckState is how a check came out.
+type CheckState string
+
+// The states. What cannot be found out is no problem.
+const (
+	CheckOK      CheckState = "ok"
+	CheckProblem CheckState = "problem"
+	CheckUnknown CheckState = "unknown"
+)
+
+// Check is one thing that doctor looked at.
+type Check struct {
+	Area  string     `json:"area"` // store or host
+	Name  string     `json:"name"` // stable, for programs
+	State CheckState `json:"state"`
+	What  string     `json:"what"`            // what was found
+	Why   string     `json:"why,omitempty"`   // why it matters
+	Do    string     `json:"do,omitempty"`    // what to do about it
+	Fixed bool       `json:"fixed,omitempty"` // it was a problem, which What names, and has been repaired
+}
+
+// DoctorArgs say what to look at.
+type DoctorArgs struct {
+	Fix     bool         // repair what can be repaired without losing anything: rights
+	Deep    bool         // compare every index, hash and document, not only pages
+	Place   wiring.Place // where the harnesses are
+	Program string       // the running program, asked for its tools where no harness names one
+
+	Progress func(what string) // if set, is told what is being looked at
+}
+
+// Diagnosis is what doctor found. OK says that no check has found a problem.
+type Diagnosis struct {
+	OK      bool            `json:"ok"`
+	Checks  []Check         `json:"checks"`
+	Harness []wiring.Report `json:"harnesses"`
+}
+
+// diagnosing is one run of Diagnose.
+type diagnosing struct {
+	Diagnosis
+	config  Config
+	args    DoctorArgs
+	area    string
+	journal *observation.Journal // over no store if there is none or it cannot be read
+	older   bool                 // the store has an older schema
+	unread  bool                 // there is a store, and it cannot be read
+}
+
+// Diagnose looks at the store and at the harnesses. Without Fix it changes
+// nothing, not even by looking, and it works where the settings are broken or
+// the store is damaged, which are among the things it reports (observations §15).
+// It starts the wired program once, away from the store.
+func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
+	if c.DB == "" {
+		c.DB = filepath.Join(c.Dir, "cairn.db")
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if a.Progress == nil {
+		a.Progress = func(string) {}
+	}
+	d := &diagnosing{config: c, args: a, Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
+	err := d.run(ctx)
+	d.OK = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == CheckProblem && !c.Fixed })
+	return d.Diagnosis, err
+}
+
+func (d *diagnosing) run(ctx context.Context) (err error) {
+	d.area = "store"
+	d.settings()
+	d.rights()
+	d.volume()
+	d.schema()
+	s, err := store.Examine(ctx, store.Config{Path: d.config.DB, Wait: d.config.Wait, Clock: d.config.Clock})
+	if s != nil {
+		defer func() { err = errors.Join(err, s.Close()) }()
+	}
+	d.journal = observation.New(s, observation.Config{})
+	d.content(ctx, s, err)
+	// The check of the key of an encrypted store has its place here.
+	d.log()
+	d.leftovers()
+	if s != nil && !d.unread {
+		d.followers(ctx, s)
+	}
+	d.area = "host"
+	d.host(ctx)
+	return ctx.Err()
+}
+
+func (d *diagnosing) add(name string, state CheckState, what, why, do string) {
+	if state == CheckOK {
+		why, do = "", ""
+	}
+	d.Checks = append(d.Checks, Check{Area: d.area, Name: name, State: state, What: what, Why: why, Do: do})
+}
+
+// unknown notes that a check could not be made.
+func (d *diagnosing) unknown(name string, err error) {
+	d.add(name, CheckUnknown, errorText(err), "this could not be looked at", hintOf(err))
+}
+
+func errorText(err error) string { return fault.As(err).Message }
+
+func hintOf(err error) string { return fault.As(err).Hint }
+
+func (d *diagnosing) settings() {
+	if _, err := Open(d.config); err != nil {
+		d.add("settings", CheckProblem, errorText(err),
+			"nothing is recorded until it can be read: it may hold patterns or exclusions", hintOf(err))
+		return
+	}
+	d.add("settings", CheckOK, "settings can be used", "", "")
+}
+
+// tooOpen is a file or folder whose rights are wider than they should be.
+type tooOpen struct {
+	path string
+	mode fs.FileMode
+	want fs.FileMode
+}
+
+func (d *diagnosing) rights() {
+	if runtime.GOOS == "windows" {
+		d.add("rights", CheckUnknown, "rights are not looked at on Windows", "", "files in your profile are yours by default")
+		return
+	}
+	wide, err := d.tooOpen()
+	if err != nil {
+		d.unknown("rights", err)
+		return
+	}
+	if len(wide) == 0 {
+		d.add("rights", CheckOK, "data directory and files are their owner's alone", "", "")
+		return
+	}
+	var names []string
+	for _, w := range wide {
+		names = append(names, fmt.Sprintf("%s is %03o, not %03o", w.path, w.mode.Perm(), w.want))
+	}
+	d.add("rights", CheckProblem, strings.Join(names, "; "), "other users of this machine can read what you and your agents did",
+		"run `cairn doctor --fix`")
+	if d.args.Fix {
+		d.fixRights(wide)
+	}
+}
+
+func (d *diagnosing) fixRights(wide []tooOpen) {
+	var err error
+	for _, w := range wide {
+		err = errors.Join(err, os.Chmod(w.path, w.want))
+	}
+	last := &d.Checks[len(d.Checks)-1]
+	if err != nil {
+		last.Do = "it could not be repaired: " + err.Error()
+		return
+	}
+	last.Fixed, last.Why, last.Do = true, "", ""
+}
+
+// tooOpen lists what has other rights than observations §1 wants.
+func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
+	look := func(path string, want fs.FileMode) error {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && info.Mode().Perm()&^want != 0 {
+			wide = append(wide, tooOpen{path, info.Mode(), want})
+		}
+		return err
+	}
+	files, err := store.Files(d.config.DB)
+	for _, f := range files {
+		err = errors.Join(err, look(f.Path, 0o600))
+	}
+	err = errors.Join(err, look(d.config.Dir, 0o700))
+	for _, name := range []string{"cairn.log", "cairn.log.1", "key"} {
+		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
+	}
+	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
+		dir := filepath.Join(d.config.Dir, name)
+		err = errors.Join(err, look(dir, 0o700))
+		files, rerr := os.ReadDir(dir)
+		if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+		for _, e := range files {
+			err = errors.Join(err, look(filepath.Join(dir, e.Name()), 0o600))
+		}
+	}
+	return wide, err
+}
+
+// littleSpace is how few free bytes make a disk a problem.
+const littleSpace = 100 << 20
+
+func (d *diagnosing) volume() {
+	dir := filepath.Dir(d.config.DB)
+	for !exists(dir) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+	}
+	v, err := store.VolumeOf(dir)
+	if err != nil {
+		d.unknown("disk", err)
+		return
+	}
+	state := CheckOK
+	if v.Free < littleSpace {
+		state = CheckProblem
+	}
+	d.add("disk", state, megabytes(v.Free)+" free", "when the disk is full nothing more is recorded",
+		"free some space on the volume of "+dir)
+	switch {
+	case v.Network:
+		d.add("volume", CheckProblem, dir+" lies on a network file system ("+v.Kind+")",
+			"file locks cannot be relied on there, and writers of two machines can damage the store",
+			"set CAIRN_HOME to a folder on a local disk and move the files while no agent runs")
+	case v.Kind == "fuse":
+		d.add("volume", CheckUnknown, dir+" lies on a FUSE file system", "if it is another machine's, file locks cannot be relied on",
+			"make sure that it is local")
+	default:
+		d.add("volume", CheckOK, "the volume is local", "", "")
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+func (d *diagnosing) schema() {
+	found, known, err := store.Schema(d.config.DB)
+	d.older = found < known
+	switch {
+	case err != nil:
+		d.unknown("schema", err)
+	case found > known:
+		d.add("schema", CheckProblem, fmt.Sprintf("the store has schema %d, this cairn knows %d", found, known),
+			"it is refused, for reading too", "upgrade cairn")
+	case found > 0 && found < known:
+		d.add("schema", CheckOK, fmt.Sprintf("schema %d, which the next event brings to %d", found, known), "", "")
+	case found > 0:
+		d.add("schema", CheckOK, fmt.Sprintf("schema %d", found), "", "")
+	}
+}
+
+// content checks what the store holds; err is why it could not be opened.
+func (d *diagnosing) content(ctx context.Context, s *store.Store, err error) {
+	if fault.HasCode(err, store.CodeMissing) {
+		d.add("content", CheckOK, "there is no store yet; the first event makes it", "", "")
+		return
+	}
+	if fault.HasCode(err, store.CodeNewer) {
+		d.unread = true
+		return // said already
+	}
+	found := []string(nil)
+	if err == nil {
+		d.args.Progress("checking the store")
+		found, err = d.check(ctx, s)
+	}
+	d.unread = err != nil
+	const why, do = "what stands on a damaged page cannot be read, and nothing more is recorded", "run `cairn doctor --salvage`"
+	switch {
+	case err != nil && fault.KindOf(err) == fault.Internal:
+		d.add("content", CheckProblem, errorText(err), why, do)
+	case err != nil:
+		d.add("content", CheckProblem, "the store cannot be read: "+errorText(err), "its memory is not available", hintOf(err))
+	case len(found) > 0:
+		d.add("content", CheckProblem, summary(found), why, do)
+	case d.args.Deep:
+		d.add("content", CheckOK, "pages, indexes, references and the change log are sound", "", "")
+	default:
+		d.add("content", CheckOK, "pages are sound", "", "")
+	}
+}
+
+func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error) {
+	if !d.args.Deep {
+		return s.QuickCheck(ctx)
+	}
+	found, err := s.Check(ctx)
+	if err != nil {
+		return found, err
+	}
+	if d.older {
+		return found, nil // tables of parts may be missing
+	}
+	more, err := d.journal.Check(ctx)
+	return append(found, more...), err
+}
+
+// summary is the first of some findings and how many more there are.
+func summary(found []string) string {
+	first, _, _ := strings.Cut(found[0], "\n")
+	if n := len(found) - 1; n > 0 {
+		return fmt.Sprintf("%s, and %d more", first, n)
+	}
+	return first
+}
+
+// longLog is the size of a write-ahead log that no checkpoint shortens.
+const longLog = 128 << 20
+
+func (d *diagnosing) log() {
+	info, err := os.Stat(d.config.DB + "-wal")
+	switch {
+	case err != nil || info.Size() == 0:
+		d.add("log", CheckOK, "the write-ahead log is empty", "", "")
+	case info.Size() < longLog:
+		d.add("log", CheckOK, "the write-ahead log has "+megabytes(info.Size()), "", "")
+	default:
+		d.add("log", CheckProblem, "the write-ahead log has "+megabytes(info.Size()),
+			"some process reads an old state and keeps it from being folded in; reads get slower", "end agents' sessions that hang")
+	}
+}
+
+// leftovers are files that an interrupted operation has left.
+func (d *diagnosing) leftovers() {
+	files, err := store.Files(d.config.DB)
+	if err != nil {
+		d.unknown("leftovers", err)
+		return
+	}
+	var abandoned, damaged []string
+	for _, f := range files {
+		switch f.Role {
+		case store.Abandoned:
+			abandoned = append(abandoned, f.Path)
+		case store.Damaged:
+			damaged = append(damaged, f.Path)
+		}
+	}
+	const why = "they take space and hold copies of what was recorded"
+	for _, pattern := range []string{"cairn-dry-run-*", "cairn-examine-*"} {
+		dirs, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
+		for _, dir := range dirs {
+			info, serr := os.Stat(dir)
+			_, rerr := os.ReadDir(dir) // another user's is none of ours
+			if err == nil && serr == nil && rerr == nil && time.Since(info.ModTime()) > time.Hour {
+				abandoned = append(abandoned, dir)
+			}
+		}
+	}
+	switch {
+	case len(abandoned) > 0:
+		d.add("leftovers", CheckProblem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them")
+	case len(damaged) > 0:
+		d.add("leftovers", CheckOK, "kept by a salvage: "+strings.Join(damaged, ", "), "", "")
+	default:
+		d.add("leftovers", CheckOK, "no interrupted operation has left anything", "", "")
+	}
+}
+
+// stalled is how long a follower may be behind without a step.
+const stalled = 24 * time.Hour
+
+func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
+	all, err := s.Followers(ctx)
+	if err != nil {
+		d.unknown("followers", err)
+		return
+	}
+	aside, err := s.SetAside(ctx)
+	if err != nil {
+		d.unknown("followers", err)
+		return
+	}
+	var late []string
+	for _, f := range all {
+		if f.Behind > 0 && d.config.Clock().Sub(time.Unix(0, f.Updated)) > stalled {
+			late = append(late, fmt.Sprintf("%s is %d changes behind", f.Follower, f.Behind))
+		}
+	}
+	for _, a := range aside {
+		late = append(late, fmt.Sprintf("%s has set change %d aside: %s", a.Follower, a.Seq, a.Error))
+	}
+	if len(late) > 0 {
+		d.add("followers", CheckProblem, summary(late), "an archive or another device does not have what this store has", "keep `cairn serve` running; look at `cairn status`")
+		return
+	}
+	d.add("followers", CheckOK, fmt.Sprintf("%d followers, none stalled", len(all)), "", "")
+}
+
+// Salvage replaces a damaged store by what can still be read of it; see
+// store.Salvage, whose errors it returns. It works with broken settings too.
+func Salvage(ctx context.Context, c Config, progress func(what string)) (store.Salvaged, error) {
+	if c.DB == "" {
+		c.DB = filepath.Join(c.Dir, "cairn.db")
+	}
+	journal := func(s *store.Store) *observation.Journal { return observation.New(s, observation.Config{}) }
+	return store.Salvage(ctx, store.SalvageConfig{
+		Path: c.DB, Wait: c.Wait, Clock: c.Clock, Progress: progress,
+		Check: func(ctx context.Context, s *store.Store) ([]string, error) {
+			return journal(s).Check(ctx)
+		},
+		Mend: func(ctx context.Context, s *store.Store) error { return journal(s).Mend(ctx) },
+	})
+}

@@ -1,0 +1,250 @@
+package cairn
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/harness"
+	"cairn/internal/wiring"
+)
+
+// host looks at the harnesses: what is wired, whether it works, and what they
+// are about to delete.
+func (d *diagnosing) host(ctx context.Context) {
+	if d.args.Place.Home == "" {
+		d.add("harnesses", CheckUnknown, "no home directory is known", "agents' settings lie there", "set HOME")
+		return
+	}
+	d.Harness = wiring.Inspect(d.args.Place)
+	live := map[string]int64{}
+	var err error
+	if !d.unread {
+		live, err = d.journal.LastLive(ctx)
+	}
+	wired, found := 0, 0
+	for i := range d.Harness {
+		r := &d.Harness[i]
+		if !r.Found && !r.Wired {
+			continue
+		}
+		found++
+		d.entries(r)
+		if !r.Wired {
+			continue
+		}
+		wired++
+		if err != nil || d.unread {
+			d.add(r.Harness+".events", CheckUnknown, "the store cannot be read", "the last event is the proof that hooks were loaded", "")
+			continue
+		}
+		d.events(r.Harness, live[r.Harness])
+	}
+	if found == 0 {
+		d.add("harnesses", CheckUnknown, "no agent was found in "+d.args.Place.Home, "nothing is recorded", "install one, then run `cairn init`")
+	} else if wired == 0 {
+		d.add("harnesses", CheckProblem, "no agent is wired", "nothing is recorded", "run `cairn init`")
+	}
+	d.serving(ctx)
+	d.transcripts(ctx)
+}
+
+// entries reports on the settings of one harness.
+func (d *diagnosing) entries(r *wiring.Report) {
+	name := r.Harness + ".entries"
+	title := wiring.Title(r.Harness)
+	again := "run `cairn init --" + r.Harness + "`"
+	var broken, stale, units []string
+	for _, f := range r.Files {
+		if f.Error != "" {
+			broken = append(broken, f.Path+": "+f.Error)
+		}
+	}
+	for _, e := range r.Entries {
+		if e.State != wiring.Present {
+			stale = append(stale, strings.TrimSpace(fmt.Sprintf("%s is %s %s", e.Name, e.State, e.Why)))
+		}
+		if e.WrongUnit {
+			units = append(units, e.Name)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		d.add(name, CheckProblem, title+": "+summary(broken), "its hooks may not be loaded", "correct the file, then "+again)
+	case !r.Wired:
+		d.add(name, CheckUnknown, title+" is there and not wired", "nothing that happens in it is recorded", again)
+	case len(stale) > 0:
+		d.add(name, CheckProblem, title+": "+summary(stale), "some events are not recorded", again)
+	default:
+		d.add(name, CheckOK, title+" is wired", "", "")
+	}
+	if len(units) > 0 {
+		d.add(r.Harness+".timeouts", CheckProblem, title+": the timeout of "+strings.Join(units, ", ")+" is in another host's unit",
+			"the host ends hooks too early, or waits for them too long", again)
+	}
+	if len(r.Double) > 0 {
+		state := CheckProblem
+		if r.Harness == wiring.Cursor { // that depends on a switch of its own
+			state = CheckUnknown
+		}
+		d.add(r.Harness+".double", state, title+": "+strings.Join(r.Double, "; "), "each event arrives twice", "keep one of the two")
+	}
+	for _, b := range r.Binaries {
+		if !b.Exists {
+			d.add(r.Harness+".program", CheckProblem, title+" calls "+b.Path+", which is not there", "every hook fails", again)
+		}
+	}
+}
+
+// events says when a harness's hooks were last heard of.
+func (d *diagnosing) events(harness string, at int64) {
+	name, title := harness+".events", wiring.Title(harness)
+	if at == 0 {
+		d.add(name, CheckUnknown, "no event of "+title+" has come yet", "the host loads hooks when it starts, and may ask you to trust them",
+			"start a new session in it and look again")
+		return
+	}
+	d.add(name, CheckOK, fmt.Sprintf("last event of %s %s", title, time.Unix(at, 0).UTC().Format(time.RFC3339)), "", "")
+}
+
+// serving asks each wired program, or this one, for its tools.
+func (d *diagnosing) serving(ctx context.Context) {
+	programs := map[string]bool{}
+	for _, r := range d.Harness {
+		for _, b := range r.Binaries {
+			if b.Exists {
+				programs[b.Path] = true
+			}
+		}
+	}
+	if len(programs) == 0 && d.args.Program != "" {
+		programs[d.args.Program] = true
+	}
+	for program := range programs {
+		d.args.Progress("asking " + program + " for its tools")
+		n, err := askTools(ctx, program)
+		if err != nil {
+			d.add("serve", CheckProblem, program+" serve: "+err.Error(), "agents cannot ask cairn anything",
+				"run `"+program+" serve` and look at what it says; `cairn init` wires another program")
+			continue
+		}
+		d.add("serve", CheckOK, fmt.Sprintf("%s serve answers with %d tools", program, n), "", "")
+	}
+}
+
+// answerTime is how long a server may take to list its tools.
+const answerTime = 10 * time.Second
+
+// askTools starts a program as an MCP server, away from the user's data, and
+// counts the tools that it lists.
+func askTools(ctx context.Context, program string) (tools int, err error) {
+	dir, err := os.MkdirTemp("", "cairn-doctor-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "serve")
+	cmd.Dir = dir
+	cmd.Env = append(cmd.Environ(), "CAIRN_HOME="+dir, "CAIRN_DB=", "CAIRN_PROJECT=")
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"cairn doctor","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("no answer within %v", answerTime)
+	}
+	if err != nil {
+		first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		return 0, fmt.Errorf("%w %.200s", err, first)
+	}
+	for line := range bytes.Lines(out) {
+		var answer struct {
+			ID     int `json:"id"`
+			Result struct {
+				Tools []json.RawMessage `json:"tools"`
+			} `json:"result"`
+		}
+		if json.Unmarshal(line, &answer) == nil && answer.ID == 2 && len(answer.Result.Tools) > 0 {
+			return len(answer.Result.Tools), nil
+		}
+	}
+	return 0, errors.New("it listed no tools")
+}
+
+// keptDays is how long Claude Code keeps transcripts unless its settings say
+// otherwise.
+const keptDays = 30
+
+// transcripts looks for sessions that Claude Code will delete before cairn has
+// them.
+func (d *diagnosing) transcripts(ctx context.Context) {
+	folder := d.args.Place.Folder(wiring.Claude)
+	root := filepath.Join(folder, "projects")
+	files, err := harness.TranscriptFiles(root)
+	if fault.HasCode(err, "no_transcripts") {
+		return
+	}
+	if err != nil || d.unread {
+		if err == nil {
+			err = errors.New("the store cannot be read")
+		}
+		d.unknown("transcripts", err)
+		return
+	}
+	known, err := d.journal.Sessions(ctx)
+	if err != nil {
+		d.unknown("transcripts", err)
+		return
+	}
+	missing, oldest := 0, time.Time{}
+	for _, path := range files {
+		session := strings.TrimSuffix(filepath.Base(path), ".jsonl")
+		info, err := os.Stat(path)
+		if err != nil || known[session] || strings.HasPrefix(session, "agent-") {
+			continue
+		}
+		if f, ok, err := d.journal.ImportedFile(ctx, path); err == nil && ok && f.Size >= info.Size() {
+			continue
+		}
+		missing++
+		if oldest.IsZero() || info.ModTime().Before(oldest) {
+			oldest = info.ModTime()
+		}
+	}
+	if missing == 0 {
+		d.add("transcripts", CheckOK, fmt.Sprintf("all %d transcripts of Claude Code are known", len(files)), "", "")
+		return
+	}
+	kept := keptFor(folder)
+	days := math.Ceil(oldest.Add(kept).Sub(d.config.Clock()).Hours() / 24)
+	d.add("transcripts", CheckProblem, fmt.Sprintf("%d sessions of Claude Code are not imported; the oldest is deleted in %.0f days", missing, max(0, days)),
+		fmt.Sprintf("Claude Code deletes transcripts %.0f days after their last line", kept.Hours()/24), "run `cairn import`")
+}
+
+// keptFor is how long the settings in a folder let transcripts live.
+func keptFor(folder string) time.Duration {
+	days := float64(keptDays)
+	var settings struct {
+		Days *float64 `json:"cleanupPeriodDays"`
+	}
+	text, err := os.ReadFile(filepath.Join(folder, "settings.json"))
+	if err == nil && json.Unmarshal(text, &settings) == nil && settings.Days != nil && *settings.Days >= 0 {
+		days = *settings.Days
+	}
+	return time.Duration(days * 24 * float64(time.Hour))
+}

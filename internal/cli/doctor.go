@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/store"
+	"cairn/internal/wiring"
+)
+
+func doctorCommand(p *Process) *cobra.Command {
+	var a cairn.DoctorArgs
+	var salvage, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for problems of the store and of your agents' settings",
+		Long: `doctor looks at the store (rights, schema, damage, write-ahead log, disk) and at your
+agents (are cairn's entries there and current, does the server answer, did events
+arrive, are there old sessions that were never imported). For each problem it says
+why it matters and what to do. It exits 1 if there is one, and changes nothing.
+
+With --fix it repairs the rights of files. With --salvage it replaces a damaged
+store by a new one with everything that can still be read, under the same ids; the
+damaged files are kept beside it. A sound store is left as it is.`,
+		Example: `  cairn doctor
+  cairn doctor --deep
+  cairn doctor --salvage`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			if salvage {
+				return p.salvage(cmd, config, asJSON)
+			}
+			if place, err := p.place(cmd); err == nil {
+				a.Place, a.Program = place, place.Program
+			}
+			a.Progress = p.afterASecond()
+			d, err := cairn.Diagnose(cmd.Context(), config, a)
+			if err != nil {
+				return err
+			}
+			return p.printDiagnosis(d, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&a.Fix, "fix", false, "repair the rights of files")
+	cmd.Flags().BoolVar(&a.Deep, "deep", false, "also compare indexes, references, hashes and the change log")
+	cmd.Flags().BoolVar(&salvage, "salvage", false, "replace a damaged store by what can still be read of it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.MarkFlagsMutuallyExclusive("salvage", "fix")
+	cmd.MarkFlagsMutuallyExclusive("salvage", "deep")
+	return cmd
+}
+
+// afterASecond tells on standard error what is being done, once it takes longer
+// than a second.
+func (p *Process) afterASecond() func(what string) {
+	began := time.Now()
+	return func(what string) {
+		if time.Since(began) > time.Second {
+			fmt.Fprintln(p.Err, "cairn: "+what)
+		}
+	}
+}
+
+func (p *Process) printDiagnosis(d cairn.Diagnosis, asJSON bool) error {
+	if asJSON {
+		if err := printJSON(p.Out, d); err != nil {
+			return err
+		}
+	} else {
+		p.printChecks(d.Checks)
+	}
+	if !d.OK {
+		return exitError(1)
+	}
+	return nil
+}
+
+func (p *Process) printChecks(checks []cairn.Check) {
+	w, problems, unknown := p.Out, 0, 0
+	for _, c := range checks {
+		mark := string(c.State)
+		switch {
+		case c.Fixed:
+			mark = "fixed"
+		case c.State == cairn.CheckProblem:
+			problems++
+		case c.State == cairn.CheckUnknown:
+			unknown++
+		}
+		fmt.Fprintf(w, "%-8s %-18s %s\n", mark, c.Name, printable(c.What))
+		if c.Why != "" {
+			fmt.Fprintf(w, "%27s why: %s\n", "", printable(c.Why))
+		}
+		if c.Do != "" {
+			fmt.Fprintf(w, "%27s do:  %s\n", "", printable(c.Do))
+		}
+	}
+	switch {
+	case problems > 0:
+		fmt.Fprintf(w, "\n%s, %s\n", counted(problems, "problem"), counted(unknown, "open question"))
+	case unknown > 0:
+		fmt.Fprintf(w, "\nno problem, %s\n", counted(unknown, "open question"))
+	default:
+		fmt.Fprintln(w, "\nall is well")
+	}
+}
+
+func (p *Process) salvage(cmd *cobra.Command, config cairn.Config, asJSON bool) error {
+	r, err := cairn.Salvage(cmd.Context(), config, p.afterASecond())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if r.Tables == nil {
+			r.Tables = []store.SalvagedTable{}
+		}
+		if r.Damage == nil {
+			r.Damage = []string{}
+		}
+		return printJSON(p.Out, r)
+	}
+	p.printSalvage(r)
+	return nil
+}
+
+func (p *Process) printSalvage(r store.Salvaged) {
+	w := p.Out
+	if len(r.Damage) == 0 {
+		fmt.Fprintln(w, "there is nothing to salvage: the store is sound, or there is none")
+		return
+	}
+	for i, d := range r.Damage {
+		if i == 5 {
+			fmt.Fprintf(w, "… and %d more\n", len(r.Damage)-i)
+			break
+		}
+		fmt.Fprintf(w, "damage   %s\n", printable(d))
+	}
+	fmt.Fprintf(w, "\n%-20s %10s %10s %10s\n", "table", "kept", "restored", "lost")
+	for _, t := range r.Tables {
+		fmt.Fprintf(w, "%-20s %10d %10d %10d\n", t.Name, t.Kept, t.Restored, t.Lost)
+	}
+	fmt.Fprintf(w, "\n%s could not be read; the change log has %s\n", counted(r.Unread, "page"), counted(r.Gaps, "gap"))
+	fmt.Fprintf(w, "the store is sound again; the damaged one is kept as %s\n", r.Kept)
+	if r.Lost > 0 {
+		fmt.Fprintln(w, "`cairn import` may bring back what transcripts still tell")
+	}
+}
+
+// wiredHarnesses are the names of the harnesses that call cairn.
+func (p *Process) wiredHarnesses(cmd *cobra.Command) []string {
+	wired := []string{}
+	place, err := p.place(cmd)
+	if err != nil {
+		return wired
+	}
+	for _, r := range wiring.Inspect(place) {
+		if r.Wired {
+			wired = append(wired, r.Harness)
+		}
+	}
+	return wired
+}

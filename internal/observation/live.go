@@ -1,0 +1,50 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+
+	"cairn/internal/store"
+)
+
+// Imported rows say so in their metadata, whose keys are sorted and which has no
+// white space.
+const (
+	selectLive = `SELECT s.harness, max(o.timestamp)
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key
+WHERE s.harness IS NOT NULL AND instr(ifnull(o.metadata, ''), '"imported":true') = 0
+GROUP BY s.harness ORDER BY s.harness`
+
+	selectSessions = `SELECT id FROM sessions`
+)
+
+// LastLive tells for each harness when its hooks last reported something, in
+// Unix seconds; a harness whose hooks never did is not in it. It reads every
+// row: a second for a million.
+func (j *Journal) LastLive(ctx context.Context) (map[string]int64, error) {
+	out := map[string]int64{}
+	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var harness string
+			var at int64
+			err := r.Scan(&harness, &at)
+			out[harness] = at
+			return err
+		}, selectLive)
+	})
+	return out, err
+}
+
+// Sessions is the set of all sessions' ids.
+func (j *Journal) Sessions(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			out[id] = true
+			return err
+		}, selectSessions)
+	})
+	return out, err
+}

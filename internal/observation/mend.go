@@ -1,0 +1,101 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"strconv"
+
+	"cairn/internal/store"
+)
+
+// Statements that make rows whole which a salvage has kept.
+const (
+	// Of a lost prompt everything but its line stands in the row beside it.
+	remakePrompts = `INSERT OR IGNORE INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id)
+SELECT prompt_id, session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
+FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NOT NULL`
+
+	selectPromptless = `SELECT id FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NULL`
+
+	makePrompt = `INSERT INTO prompt_rows (session_key, timestamp, source, harness_prompt_id, agent_id)
+SELECT session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
+FROM observation_rows WHERE id = ?`
+	linkPrompt = `UPDATE observation_rows SET prompt_id = ? WHERE id = ?`
+
+	dropBadMetadata = `UPDATE observation_rows SET metadata = NULL WHERE metadata IS NOT NULL AND NOT json_valid(metadata)`
+	dropBadSummary  = `UPDATE sessions SET summary = NULL WHERE summary IS NOT NULL AND NOT json_valid(summary)`
+
+	// A session of which an index alone was left began with its first row.
+	dateSessions = `UPDATE sessions SET started_at = ifnull((SELECT min(timestamp) FROM observation_rows WHERE session_key = key), last_seen)
+WHERE started_at = 0`
+	touchSessions = `UPDATE sessions SET last_seen = ifnull((SELECT max(timestamp) FROM observation_rows WHERE session_key = key), 0)
+WHERE last_seen = 0`
+
+	selectUnlogged = `SELECT o.id, p.id, s.id FROM observation_rows o
+JOIN projects p ON p.key = o.project_key JOIN sessions s ON s.key = o.session_key
+WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
+    SELECT CAST(c.id AS INTEGER) FROM changes c JOIN symbols k ON k.id = c.kind WHERE k.text = 'observation')`
+)
+
+// Mend makes the rows that a salvage has kept whole again: prompts that were
+// lost beside their rows, changes of rows that the log has lost, and the
+// searchable words, which are built anew. It is this part's share of
+// store.Salvage; on a sound store it changes no row.
+func (j *Journal) Mend(ctx context.Context) error {
+	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		for _, query := range []string{remakePrompts, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
+			if _, err := tx.Exec(ctx, query); err != nil {
+				return err
+			}
+		}
+		if err := givePrompts(ctx, tx); err != nil {
+			return err
+		}
+		return relog(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+	return j.Reindex(ctx, nil)
+}
+
+// givePrompts makes a prompt for each text that has none.
+func givePrompts(ctx context.Context, tx *store.Tx) error {
+	var rows []int64
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var row int64
+		err := r.Scan(&row)
+		rows = append(rows, row)
+		return err
+	}, selectPromptless)
+	for _, row := range rows {
+		if err != nil {
+			return err
+		}
+		var made sql.Result
+		var id int64
+		if made, err = tx.Exec(ctx, makePrompt, row); err == nil {
+			id, err = made.LastInsertId()
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, linkPrompt, id, row)
+		}
+	}
+	return err
+}
+
+// relog appends a change for each row that the log does not know.
+func relog(ctx context.Context, tx *store.Tx) error {
+	return tx.Each(ctx, func(r *sql.Rows) error {
+		var id int64
+		var project, session string
+		if err := r.Scan(&id, &project, &session); err != nil {
+			return err
+		}
+		_, err := tx.Append(ctx, store.Change{
+			Project: project, Stream: "session/" + session, Kind: "observation",
+			ID: strconv.FormatInt(id, 10), Op: store.OpPut,
+		})
+		return err
+	}, selectUnlogged)
+}

@@ -1,0 +1,79 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"cairn/internal/store"
+)
+
+const (
+	deleteWords = `DELETE FROM observations_fts`
+
+	selectIndexed = `SELECT id, content, ifnull(file_path, ''), ifnull(metadata, '')
+FROM observation_rows WHERE id > ? ORDER BY id LIMIT ?`
+)
+
+// reindexBatch is how many rows are indexed in one transaction.
+const reindexBatch = 5000
+
+// Reindex builds the searchable words of all rows anew from the rows themselves
+// (observations §8.1). Until it has returned, rows may be missing from searches;
+// repeating it is safe. progress, if set, is told after each batch how many rows
+// are done.
+func (j *Journal) Reindex(ctx context.Context, progress func(rows int)) error {
+	err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, deleteWords)
+		return err
+	})
+	for last, done := int64(0), 0; err == nil; {
+		n := 0
+		err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+			last, n, err = indexAfter(ctx, tx, last)
+			return err
+		})
+		if n == 0 {
+			break
+		}
+		if done += n; progress != nil {
+			progress(done)
+		}
+	}
+	return err
+}
+
+// indexAfter indexes the next rows after one and returns the last of them.
+func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n int, err error) {
+	last = after
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var d draft
+		var meta string
+		if err := r.Scan(&last, &d.Content, &d.Path, &meta); err != nil {
+			return err
+		}
+		n++
+		d.Meta = storedMetadata(meta)
+		parts, wholes := indexText(d.searchable())
+		_, err := tx.Exec(ctx, insertWords, last, parts, wholes)
+		return err
+	}, selectIndexed, after, reindexBatch)
+	return last, n, err
+}
+
+// storedMetadata reads a row's metadata as it was before it was stored; what is
+// no JSON object is none.
+func storedMetadata(text string) metadata {
+	m := metadata{}
+	if text == "" || json.Unmarshal([]byte(text), &m) != nil {
+		return metadata{}
+	}
+	if params, ok := m["params"].(map[string]any); ok {
+		words := map[string]string{}
+		for name, v := range params {
+			words[name], _ = v.(string)
+		}
+		m["params"] = words
+	}
+	return m
+}

@@ -1,0 +1,41 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+const errSharing = syscall.Errno(32)
+
+// lockAlone tells whether this process alone has the database in f open. It
+// takes no lock: Windows does not let an open file be replaced.
+func lockAlone(f *os.File) (bool, error) {
+	other, err := held(f)
+	return !other, err
+}
+
+// held reports whether another handle to the database is open besides f.
+func held(f *os.File) (bool, error) {
+	name, err := syscall.UTF16PtrFromString(f.Name())
+	if err != nil {
+		return false, err
+	}
+	// Whoever is there already must have allowed reading and nothing else: f, which
+	// was opened for reading, does; a connection of SQLite also writes.
+	h, err := syscall.CreateFile(name, syscall.GENERIC_READ, syscall.FILE_SHARE_READ, nil,
+		syscall.OPEN_EXISTING, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if errors.Is(err, errSharing) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, syscall.CloseHandle(h)
+}
+
+// syncDir does nothing: Windows has no such call and needs none.
+func syncDir(string) error { return nil }
+
+// releaseToReplace closes the file: an open one cannot be replaced.
+func releaseToReplace(f *os.File) error { return f.Close() }

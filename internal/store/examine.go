@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"cairn/internal/fault"
+	"cairn/internal/sqlitefile"
+)
+
+// Examine opens a store to look at it and changes no byte of it, which Open with
+// Reading cannot promise: SQLite folds in a log that a killed process left. Such
+// a store is looked at in a temporary copy. One of an older schema can be
+// examined too; a part's tables may be missing then.
+//
+// Errors are those of Open with Reading, CodeForeign, CodeEncrypted, and CodeFull
+// where there is no room for the copy.
+func Examine(ctx context.Context, c Config) (*Store, error) {
+	c.Reading, c.Path = true, resolved(c.Path)
+	if err := refuseEncrypted(c.Path); err != nil {
+		return nil, err
+	}
+	if isEmpty(c.Path) {
+		if !isEmpty(c.Path + "-wal") {
+			return nil, remains()
+		}
+		return nil, (&Store{}).outdated(0)
+	}
+	s, err := examined(ctx, c)
+	if err != nil {
+		return nil, classify(err)
+	}
+	found, err := s.inspect(ctx)
+	if err == nil && found.version == 0 {
+		err = s.unnumbered(ctx)
+	}
+	if err == nil {
+		err = checkVersion(found.version)
+	}
+	if err != nil {
+		return nil, errors.Join(classify(err), s.closeDBs())
+	}
+	return s, nil
+}
+
+// resolved is the file that a path leads to: SQLite keeps the log beside it, not
+// beside a link to it.
+func resolved(path string) string {
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at
+	}
+	return path
+}
+
+// refuseEncrypted keeps an encrypted store, beside which a key check lies, from
+// being taken for a damaged one.
+func refuseEncrypted(path string) error {
+	_, err := os.Stat(path + "-cipher")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeEncrypted, "the store is encrypted").
+		WithHint("look at it with the cairn and the key that wrote it")
+}
+
+// unnumbered says what a file is that SQLite can open and that has no schema
+// number: the beginning of a store, another program's database, or something
+// that SQLite takes for an empty database.
+func (s *Store) unnumbered(ctx context.Context) error {
+	head, err := headOf(s.path)
+	if err != nil {
+		return err
+	}
+	if !head.Found {
+		return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it has no header").
+			WithHint("run `cairn doctor --salvage`")
+	}
+	var tables int
+	if err := s.readDB.QueryRowContext(ctx, countTables).Scan(&tables); err != nil {
+		return err
+	}
+	if tables > 0 {
+		return foreign()
+	}
+	return s.outdated(0)
+}
+
+// examined is a store that is not opened yet, in the way that leaves it alone.
+func examined(ctx context.Context, c Config) (*Store, error) {
+	_, err := os.Stat(c.Path + "-shm")
+	if isEmpty(c.Path+"-wal") && errors.Is(err, os.ErrNotExist) {
+		s := newStore(c)
+		err := s.readDB.Close()
+		s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=ro&immutable=1"), pragmas: s.readPragmas()})
+		return s, err
+	}
+	f, err := os.Open(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	busy, err := held(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if busy {
+		return newStore(c), nil
+	}
+	dir, err := os.MkdirTemp("", "cairn-examine-")
+	if err != nil {
+		return nil, err
+	}
+	copied := c
+	copied.Path = filepath.Join(dir, "cairn.db")
+	err = copyFile(c.Path, copied.Path)
+	if err == nil && !isEmpty(c.Path+"-wal") {
+		err = copyFile(c.Path+"-wal", copied.Path+"-wal")
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s := newStore(copied)
+	s.temporary = dir
+	return s, nil
+}
+
+// Schema is the number of the store's schema and the newest that this cairn
+// knows, read past SQLite: also of a damaged store. found is 0 where there is
+// none, or where it cannot be read.
+func Schema(path string) (found, known int, err error) {
+	head, err := headOf(path)
+	return head.Version, newest(), classify(err)
+}
+
+// headOf reads a database's header, from its log if it is there.
+func headOf(path string) (head sqlitefile.Head, err error) {
+	o := oldStore{path: path}
+	for suffix, into := range map[string]**os.File{"": &o.db, "-wal": &o.wal} {
+		f, ferr := os.Open(path + suffix)
+		if ferr == nil {
+			*into = f
+		} else if !errors.Is(ferr, os.ErrNotExist) {
+			err = errors.Join(err, ferr)
+		}
+	}
+	if err == nil {
+		head, err = o.head()
+	}
+	return head, errors.Join(err, o.close())
+}

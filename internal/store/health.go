@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// File is one file that belongs to a store.
+type File struct {
+	Path string
+	Mode fs.FileMode
+	Size int64
+	Role FileRole
+}
+
+// FileRole says what a file beside the database is for.
+type FileRole string
+
+// The roles of files.
+const (
+	Database  FileRole = "database"
+	Log       FileRole = "log"       // -wal
+	Shared    FileRole = "shared"    // -shm
+	Lock      FileRole = "lock"      // where writers queue, and the leases of followers
+	Damaged   FileRole = "damaged"   // what a salvage kept
+	Abandoned FileRole = "abandoned" // left by a salvage that was interrupted
+	Other     FileRole = "other"     // whatever else begins with the database's name
+)
+
+// Files lists the files of the store at path that are there, by name; none if
+// there is no store.
+func Files(path string) ([]File, error) {
+	found, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
+	}
+	var out []File
+	for _, e := range found {
+		rest, ours := strings.CutPrefix(e.Name(), filepath.Base(path))
+		if !ours || e.IsDir() {
+			continue
+		}
+		info, err := os.Stat(filepath.Join(filepath.Dir(path), e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // gone meanwhile
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, File{filepath.Join(filepath.Dir(path), e.Name()), info.Mode(), info.Size(), roleOf(rest)})
+	}
+	return out, nil
+}
+
+// roleOf tells a file's role by what follows the database's name in its own.
+func roleOf(rest string) FileRole {
+	switch {
+	case rest == "":
+		return Database
+	case rest == "-wal":
+		return Log
+	case rest == "-shm":
+		return Shared
+	case rest == "-lock", strings.HasPrefix(rest, "-follower-"):
+		return Lock
+	case strings.HasPrefix(rest, damagedSuffix):
+		return Damaged
+	case strings.HasPrefix(rest, buildingSuffix):
+		return Abandoned
+	}
+	return Other
+}
+
+// Volume is what a store lies on.
+type Volume struct {
+	Free    int64  // bytes that this user may still write
+	Network bool   // another machine's, where SQLite's locks cannot be trusted
+	Kind    string // the file system's name or number, "" if unknown
+}
+
+// VolumeOf describes the volume of a file or folder that exists. An
+// errors.ErrUnsupported says that this system does not tell.
+func VolumeOf(path string) (Volume, error) { return volumeOf(path) }
+
+// Progress of a follower.
+type Progress struct {
+	Follower string
+	Behind   int64 // positions up to the log's end
+	Updated  int64 // Unix nanoseconds of its last step
+}
+
+const selectProgress = `SELECT name, (SELECT ifnull(max(seq), 0) FROM changes) - position, updated_at FROM followers ORDER BY name`
+
+// Followers tells how far each follower that has ever run is, by name.
+func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var p Progress
+			err := r.Scan(&p.Follower, &p.Behind, &p.Updated)
+			out = append(out, p)
+			return err
+		}, selectProgress)
+	})
+	return out, err
+}
+
+// QuickCheck runs SQLite's quick check, which reads every page once and compares
+// no index with its table. A sound store gives no findings.
+func (s *Store) QuickCheck(ctx context.Context) (found []string, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var line string
+			err := r.Scan(&line)
+			if line != "ok" {
+				found = append(found, "sqlite: "+line)
+			}
+			return err
+		}, `PRAGMA quick_check(20)`)
+	})
+	return found, err
+}

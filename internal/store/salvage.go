@@ -1,0 +1,320 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/sqlitefile"
+)
+
+// SalvageConfig says what to salvage.
+type SalvageConfig struct {
+	Path  string           // the database file
+	Wait  time.Duration    // how long to wait for other processes; default 5 s
+	Clock func() time.Time // default time.Now
+
+	// Check and Mend are the parts' share, for what SQL alone cannot know; both may
+	// be nil. Check reports what is wrong with a store that opens, as Store.Check
+	// does. Mend makes the rows that were kept whole again: what stands nowhere but
+	// in other rows, and indexes that only a part can build.
+	Check func(ctx context.Context, s *Store) ([]string, error)
+	Mend  func(ctx context.Context, s *Store) error
+
+	Progress func(what string) // if set, is told what is being done
+}
+
+// What follows the database's name in the names of files that a salvage makes.
+const (
+	damagedSuffix  = ".bak-damaged-" // what it kept
+	buildingSuffix = "-salvage-"     // the new store, until it is complete
+)
+
+// Salvaged is what a salvage did.
+type Salvaged struct {
+	Damage   []string        `json:"damage"`   // what was wrong, none for a sound or missing store
+	Kept     string          `json:"kept"`     // where the damaged file lies now, "" if nothing was done
+	Unread   int             `json:"unread"`   // pages that could not be read
+	Gaps     int             `json:"gaps"`     // places at which the change log's chain is broken
+	Tables   []SalvagedTable `json:"tables"`   // by name
+	Restored int64           `json:"restored"` // rows rebuilt, of all tables
+	Lost     int64           `json:"lost"`     // rows lost, of all tables
+}
+
+// SalvagedTable is what became of one table's rows.
+type SalvagedTable struct {
+	Name     string `json:"name"`
+	Kept     int64  `json:"kept"`
+	Restored int64  `json:"restored"` // rebuilt from indexes and from rows that refer to them
+	Lost     int64  `json:"lost"`     // known to have been there; of tables without a second index, at least so many
+}
+
+// Salvage replaces a damaged store by a new one with everything that can still
+// be read, under the same ids and numbers, and keeps the damaged files beside it
+// as PATH.bak-damaged-TIME (with -wal and -shm), byte for byte: like every copy
+// that cairn makes by itself it is a backup, which a purge takes with it. A sound or missing
+// store is left as it is, without Damage in the result. Nothing is deleted. What
+// the change log has lost is noted in the store, so that its check knows, and a
+// change of kind "salvage" tells followers.
+//
+// All other processes are kept out meanwhile. Whenever it is interrupted, the
+// path holds either what it held or the complete new store; repeating it is safe.
+//
+// Errors, upon which everything is as it was: CodeEncrypted, CodeBusy if another process has
+// the store open, CodeNewer, CodeForeign, CodeFull, CodeReadOnly, CodeIO.
+// Contract: observations §13.
+func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Wait == 0 {
+		c.Wait = 5 * time.Second
+	}
+	line := newLine(c.Path)
+	if c.Path = resolved(c.Path); isEmpty(c.Path) && isEmpty(c.Path+"-wal") {
+		return out, nil
+	}
+	if out.Damage, err = damageOf(ctx, c); err != nil || len(out.Damage) == 0 {
+		return out, classify(err)
+	}
+	until := time.Now().Add(c.Wait)
+	switch err := line.enter(ctx, until); {
+	case errors.Is(err, errLine):
+		return out, inUse(err)
+	case err != nil:
+		return out, classify(err)
+	}
+	defer line.leave()
+	old, err := openOld(ctx, c.Path, until)
+	if err != nil {
+		return out, classify(err)
+	}
+	defer func() { err = classify(errors.Join(err, old.close())) }()
+	if err := removeAbandoned(c.Path); err != nil {
+		return out, err
+	}
+	return out, salvageInto(ctx, c, old, &out)
+}
+
+// removeAbandoned removes what an interrupted salvage was making.
+func removeAbandoned(path string) error {
+	files, err := Files(path)
+	if err != nil {
+		return err
+	}
+	var abandoned []string
+	for _, f := range files {
+		if f.Role == Abandoned {
+			abandoned = append(abandoned, f.Path)
+		}
+	}
+	return removeAll(abandoned)
+}
+
+// damageOf reports what is wrong with a store; none for a sound one.
+func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
+	s, err := Examine(ctx, Config{Path: c.Path, Wait: c.Wait, Clock: c.Clock})
+	if err == nil {
+		var found []string
+		found, err = s.Check(ctx)
+		if err == nil && len(found) == 0 && c.Check != nil {
+			found, err = c.Check(ctx, s)
+		}
+		if cerr := s.Close(); err == nil {
+			err = cerr
+		}
+		if err == nil {
+			return found, nil
+		}
+	}
+	// Whatever else reading stumbles over that is nobody's fault outside is damage
+	// too: a length, say, that cannot be.
+	if f := fault.As(classify(err)); f.Kind == fault.Internal && ctx.Err() == nil {
+		return []string{f.Message}, nil
+	}
+	return nil, err
+}
+
+func inUse(err error) error {
+	return fault.Wrap(err, fault.Unavailable, CodeBusy, "another process has the store open").
+		WithHint("end the agents' sessions and try again")
+}
+
+// oldStore is the damaged one, locked against everybody else.
+type oldStore struct {
+	path    string
+	db, wal *os.File // nil if missing
+	locked  []*os.File
+}
+
+// openOld opens the damaged files and waits until nobody else has them open.
+func openOld(ctx context.Context, path string, until time.Time) (o *oldStore, err error) {
+	o = &oldStore{path: path}
+	if o.db, err = openIfThere(path); err != nil {
+		return nil, err
+	}
+	if o.wal, err = openIfThere(path + "-wal"); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	for o.db != nil {
+		alone, err := lockAlone(o.db)
+		if alone {
+			return o, nil
+		}
+		if err == nil && !pause(ctx, until) {
+			err = inUse(nil)
+		}
+		if err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+	}
+	return o, nil
+}
+
+// openIfThere opens a file, for writing too because a lock wants that.
+func openIfThere(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return f, err
+}
+
+func (o *oldStore) close() (err error) {
+	for _, f := range append(o.locked, o.db, o.wal) {
+		if f == nil {
+			continue
+		}
+		if cerr := f.Close(); !errors.Is(cerr, os.ErrClosed) {
+			err = errors.Join(err, cerr)
+		}
+	}
+	return err
+}
+
+// read takes in what the files hold.
+func (o *oldStore) read() (*sqlitefile.Image, error) {
+	db, err := fileOf(o.db)
+	if err != nil {
+		return nil, err
+	}
+	wal, err := fileOf(o.wal)
+	if err != nil {
+		return nil, err
+	}
+	return sqlitefile.Read(db, wal), nil
+}
+
+// head reads no more than the header.
+func (o *oldStore) head() (sqlitefile.Head, error) {
+	db, err := fileOf(o.db)
+	if err != nil {
+		return sqlitefile.Head{}, err
+	}
+	wal, err := fileOf(o.wal)
+	return sqlitefile.ReadHead(db, wal), err
+}
+
+// fileOf is a file as sqlitefile wants it; nil is a missing one.
+func fileOf(f *os.File) (sqlitefile.File, error) {
+	if f == nil {
+		return sqlitefile.File{}, nil
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return sqlitefile.File{}, err
+	}
+	return sqlitefile.File{ReaderAt: f, Size: info.Size()}, nil
+}
+
+// salvageInto builds the new store beside the old one and swaps the two. After an
+// error what it made is gone again.
+func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salvaged) error {
+	image, err := old.read()
+	if err != nil {
+		return err
+	}
+	if err := checkVersion(image.Head.Version); err != nil {
+		return err
+	}
+	out.Unread = image.Damaged
+	stamp := c.Clock().UTC().Format("20060102T150405.000000000Z")
+	fresh := c.Path + buildingSuffix + stamp
+	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + "-merged"}
+	if err := build(ctx, c, image, fresh, out); err != nil {
+		return errors.Join(err, removeAll(made))
+	}
+	kept := c.Path + damagedSuffix + stamp
+	if err := swap(old, image, fresh, kept, c.tell); err != nil {
+		return errors.Join(err, removeAll(made))
+	}
+	out.Kept = kept
+	return removeAll(made)
+}
+
+func (c *SalvageConfig) tell(what string) {
+	if c.Progress != nil {
+		c.Progress(what)
+	}
+}
+
+// removeAll removes files of our own making; some may never have been made.
+func removeAll(paths []string) (err error) {
+	for _, p := range paths {
+		if rerr := os.Remove(p); !errors.Is(rerr, os.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}
+	return err
+}
+
+// build makes the new store, complete and on disk in one file.
+func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, path string, out *Salvaged) error {
+	s, err := Open(ctx, Config{Path: path, Clock: c.Clock})
+	if err != nil {
+		return err
+	}
+	err = fillFrom(ctx, c, s, image, out)
+	if err == nil && c.Mend != nil {
+		c.tell("mending")
+		err = c.Mend(ctx, s)
+	}
+	if err == nil {
+		err = s.noteSalvage(ctx, out)
+	}
+	if err == nil {
+		err = c.verify(ctx, s)
+	}
+	if err := errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	if !isEmpty(path + "-wal") {
+		return fmt.Errorf("%s: its log was not folded in", filepath.Base(path))
+	}
+	return syncFile(path)
+}
+
+// verify refuses a result that is not sound.
+func (c *SalvageConfig) verify(ctx context.Context, s *Store) error {
+	c.tell("checking the new store")
+	found, err := s.Check(ctx)
+	if err == nil && len(found) == 0 && c.Check != nil {
+		found, err = c.Check(ctx, s)
+	}
+	if err == nil && len(found) > 0 {
+		err = fault.Newf(fault.Internal, "internal", "a defect in cairn: the salvaged store is not sound: %s", found[0])
+	}
+	return err
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

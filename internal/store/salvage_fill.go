@@ -1,0 +1,448 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cairn/internal/sqlitefile"
+)
+
+// shape is a table of the new store.
+type shape struct {
+	name    string
+	columns []column
+	stored  []int // the columns in the order in which a row stores them
+	rowid   bool  // it is stored by number
+	alias   int   // the column that is this number, -1 for none
+	indexes []indexShape
+}
+
+type column struct {
+	name    string
+	kind    string // the declared type
+	notNull bool
+	given   bool // it has a default
+}
+
+// indexShape is an index of a table stored by number, over all of its rows or some.
+type indexShape struct {
+	name    string
+	columns []int // -1 for an expression; the row's number follows them
+}
+
+const (
+	listTables  = `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
+	listColumns = `SELECT name, type, "notnull", dflt_value IS NOT NULL, pk FROM pragma_table_info(?) ORDER BY cid`
+	listIndexes = `SELECT name FROM pragma_index_list(?) WHERE origin <> 'pk'`
+	listKeys    = `SELECT cid FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`
+)
+
+// filling is one salvage's writing into the new store, past Write: the rows
+// bring their changes with them.
+type filling struct {
+	ses    *session
+	image  *sqlitefile.Image
+	roots  map[string]uint32 // of the old store's tables and indexes
+	shapes []*shape
+	out    *Salvaged
+	tell   func(string)
+	newest map[string]int64 // table → the highest row number that is known to have been used
+	given  map[string]int64 // table → the highest one that the old store had given out, where it tells
+	since  int              // rows since the last commit
+}
+
+// fillFrom copies every readable row of the old store into the new one.
+func fillFrom(ctx context.Context, c SalvageConfig, s *Store, image *sqlitefile.Image, out *Salvaged) error {
+	ses, err := newSession(ctx, s.db)
+	if err != nil {
+		return err
+	}
+	f := &filling{ses: ses, image: image, out: out, tell: c.tell, roots: map[string]uint32{}, newest: map[string]int64{}, given: map[string]int64{}}
+	err = f.run(ctx)
+	return errors.Join(err, ses.discard())
+}
+
+func (f *filling) run(ctx context.Context) error {
+	for _, p := range []string{"PRAGMA foreign_keys=OFF", "PRAGMA synchronous=OFF", "PRAGMA cache_size=-65536"} {
+		if err := f.ses.exec(ctx, p); err != nil {
+			return err
+		}
+	}
+	if err := f.plan(ctx); err != nil {
+		return err
+	}
+	f.readNumbers()
+	if err := f.ses.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	for _, t := range f.shapes {
+		if err := f.table(ctx, t); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	for _, step := range []func(context.Context) error{f.mendKernel, f.numbers} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return f.ses.exec(ctx, "COMMIT")
+}
+
+// plan learns the new store's tables and where the old store keeps theirs.
+func (f *filling) plan(ctx context.Context) error {
+	usual := map[string]uint32{} // where a store has them that was never rebuilt
+	err := f.each(ctx, func(r *sql.Rows) error {
+		var name string
+		var root uint32
+		err := r.Scan(&name, &root)
+		usual[name] = root
+		return err
+	}, `SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`)
+	if err != nil {
+		return err
+	}
+	err = f.each(ctx, func(r *sql.Rows) error {
+		t := &shape{alias: -1}
+		var withoutRowid bool
+		err := r.Scan(&t.name, &withoutRowid)
+		t.rowid = !withoutRowid
+		f.shapes = append(f.shapes, t)
+		return err
+	}, listTables)
+	for _, t := range f.shapes {
+		if err == nil {
+			err = f.describe(ctx, t)
+		}
+	}
+	f.locate(usual)
+	return err
+}
+
+// locate finds the trees of tables and indexes. What the old schema cannot tell
+// any more is looked for where stores have it usually, then among the trees that
+// nobody claims, by its rows. Indexes of which it tells nothing are left out.
+func (f *filling) locate(usual map[string]uint32) {
+	taken := map[uint32]bool{}
+	for _, o := range f.image.Schema() {
+		f.roots[o.Name] = o.Root
+		taken[o.Root] = true
+	}
+	numbers := &shape{name: "sqlite_sequence", rowid: true, alias: -1, stored: []int{0, 1},
+		columns: []column{{name: "name", kind: "TEXT", notNull: true}, {name: "seq", kind: "INTEGER", notNull: true}}}
+	for _, t := range append([]*shape{numbers}, f.shapes...) {
+		if _, told := f.roots[t.name]; told {
+			continue
+		}
+		for _, root := range append([]uint32{usual[t.name]}, f.image.Roots()...) {
+			if root > 0 && !taken[root] && f.looksLike(t, root) {
+				f.roots[t.name] = root
+				taken[root] = true
+				break
+			}
+		}
+	}
+}
+
+// looksLike reports whether the first rows of a tree can all be those of a table.
+// A tree without rows is no table's.
+func (f *filling) looksLike(t *shape, root uint32) bool {
+	if f.image.IsTable(root) != t.rowid {
+		return false
+	}
+	const enough = 200
+	rows, like := 0, true
+	f.image.Rows(root, func(r sqlitefile.Row) bool {
+		rows++
+		_, like = t.read(r)
+		like = like && len(r.Values) == len(t.columns)
+		return like && rows < enough
+	})
+	return like && rows > 0
+}
+
+// describe learns a table's columns and indexes.
+func (f *filling) describe(ctx context.Context, t *shape) error {
+	var keys, rest []int
+	at := map[int]int{} // place in the primary key → column
+	err := f.each(ctx, func(r *sql.Rows) error {
+		var c column
+		var key int
+		err := r.Scan(&c.name, &c.kind, &c.notNull, &c.given, &key)
+		n := len(t.columns)
+		if key > 0 {
+			at[key] = n
+		} else {
+			rest = append(rest, n)
+		}
+		t.columns = append(t.columns, c)
+		return err
+	}, listColumns, t.name)
+	if err != nil {
+		return err
+	}
+	for key := range len(at) {
+		keys = append(keys, at[key+1])
+	}
+	t.stored = append(keys, rest...)
+	if t.rowid {
+		slices.Sort(t.stored)
+		if len(keys) == 1 && strings.EqualFold(t.columns[keys[0]].kind, "INTEGER") {
+			t.alias = keys[0]
+		}
+	}
+	err = f.each(ctx, func(r *sql.Rows) error {
+		var i indexShape
+		err := r.Scan(&i.name)
+		t.indexes = append(t.indexes, i)
+		return err
+	}, listIndexes, t.name)
+	for n := range t.indexes {
+		i := &t.indexes[n]
+		if err == nil {
+			err = f.each(ctx, func(r *sql.Rows) error {
+				var c int
+				err := r.Scan(&c)
+				i.columns = append(i.columns, max(c, -1))
+				return err
+			}, listKeys, i.name)
+		}
+	}
+	return err
+}
+
+// each runs a query on the filling's connection.
+func (f *filling) each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) (err error) {
+	rows, err := f.ses.conn.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close(), rows.Err()) }()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table copies one table's rows and then finds out, by its indexes, which it has
+// lost; what the indexes tell of those is enough for some.
+func (f *filling) table(ctx context.Context, t *shape) error {
+	f.tell("reading " + t.name)
+	done := SalvagedTable{Name: t.name}
+	seen := idSet{}
+	var err error
+	unreadable := f.image.Rows(f.roots[t.name], func(r sqlitefile.Row) bool {
+		var ok bool
+		if ok, err = f.put(ctx, t, r); err != nil {
+			return false
+		}
+		if !ok {
+			done.Lost++
+			return true
+		}
+		done.Kept++
+		seen.add(r.ID)
+		f.newest[t.name] = max(f.newest[t.name], r.ID)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if t.rowid && len(t.indexes) > 0 {
+		missing := f.missing(t, seen)
+		done.Lost = int64(len(missing))
+		err = f.restore(ctx, t, missing, &done)
+	} else {
+		done.Lost += int64(unreadable)
+	}
+	f.out.Tables = append(f.out.Tables, done)
+	return err
+}
+
+// put inserts one row of the old store; false if it fits no row of this table.
+func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, error) {
+	row, ok := t.read(r)
+	if !ok || f.beyond(t, r.ID) {
+		return false, nil
+	}
+	if t.rowid && t.alias < 0 {
+		return f.insert(ctx, t, row, r.ID)
+	}
+	return f.insert(ctx, t, row, nil)
+}
+
+// read gives a row's values by their columns; false if it is no row of this table.
+func (t *shape) read(r sqlitefile.Row) (row map[int]any, ok bool) {
+	if len(r.Values) > len(t.stored) || len(r.Values) == 0 {
+		return nil, false
+	}
+	row = make(map[int]any, len(r.Values))
+	for i, v := range r.Values {
+		c := t.stored[i]
+		if c == t.alias {
+			if v != nil {
+				return nil, false
+			}
+			v = r.ID
+		}
+		if !fits(v, t.columns[c]) {
+			return nil, false
+		}
+		row[c] = v
+	}
+	return row, true
+}
+
+// fits reports whether a value can stand in a column. A text with a NUL in it
+// came from a damaged page: nothing of ours stores one.
+func fits(v any, c column) bool {
+	switch v := v.(type) {
+	case nil:
+		return !c.notNull
+	case int64:
+		return strings.EqualFold(c.kind, "INTEGER") || strings.EqualFold(c.kind, "REAL")
+	case float64:
+		return strings.EqualFold(c.kind, "REAL")
+	case string:
+		return strings.EqualFold(c.kind, "TEXT") && !strings.Contains(v, "\x00")
+	case []byte:
+		return strings.EqualFold(c.kind, "BLOB")
+	}
+	return false
+}
+
+// commitEvery is how many rows share a transaction of the new store.
+const commitEvery = 20_000
+
+// insert stores a row; false if it breaks a rule of its table. Number names a row
+// of a table in which no column does, else it is nil.
+func (f *filling) insert(ctx context.Context, t *shape, row map[int]any, number any) (bool, error) {
+	var names []string
+	var values []any
+	for i, c := range t.columns {
+		if v, ok := row[i]; ok {
+			names, values = append(names, quoted(c.name)), append(values, v)
+		}
+	}
+	if number != nil {
+		names, values = append(names, "rowid"), append(values, number)
+	}
+	verb := "INSERT OR IGNORE"
+	if t.name == "store_meta" { // the new store has its own already
+		verb = "INSERT OR REPLACE"
+	}
+	query := fmt.Sprintf("%s INTO %s (%s) VALUES (?%s)", verb, quoted(t.name),
+		strings.Join(names, ", "), strings.Repeat(", ?", len(names)-1))
+	st, err := f.ses.prepared(ctx, query)
+	if err != nil {
+		return false, err
+	}
+	res, err := st.ExecContext(ctx, values...)
+	if err != nil {
+		return false, err
+	}
+	if f.since++; f.since >= commitEvery {
+		f.since = 0
+		if err := errors.Join(f.ses.exec(ctx, "COMMIT"), f.ses.exec(ctx, "BEGIN IMMEDIATE")); err != nil {
+			return false, err
+		}
+	}
+	n, err := res.RowsAffected()
+	return n == 1, err
+}
+
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// missing are the rows that some index tells of and the table does not have, with
+// the values that indexes hold.
+func (f *filling) missing(t *shape, seen idSet) map[int64]map[int]any {
+	lost := map[int64]map[int]any{}
+	for _, index := range t.indexes {
+		f.image.Rows(f.roots[index.name], func(r sqlitefile.Row) bool {
+			last := len(r.Values) - 1
+			id, ok := int64(0), last == len(index.columns)
+			if ok {
+				id, ok = r.Values[last].(int64)
+			}
+			for i, c := range index.columns {
+				ok = ok && (c < 0 || fits(r.Values[i], t.columns[c]))
+			}
+			if !ok || id < 1 || f.beyond(t, id) || seen.has(id) {
+				return true
+			}
+			f.newest[t.name] = max(f.newest[t.name], id)
+			if lost[id] == nil {
+				lost[id] = map[int]any{}
+			}
+			for i, c := range index.columns {
+				if c >= 0 {
+					lost[id][c] = r.Values[i]
+				}
+			}
+			return true
+		})
+	}
+	return lost
+}
+
+// restore rebuilds the lost rows of which indexes tell everything that must be
+// told. The rest of a row that others refer to is made up when it comes to that.
+func (f *filling) restore(ctx context.Context, t *shape, lost map[int64]map[int]any, done *SalvagedTable) error {
+	if t.alias < 0 {
+		return nil
+	}
+	for id, row := range lost {
+		row[t.alias] = id
+		if len(row) < len(t.columns) {
+			if !t.identifies() {
+				continue
+			}
+			t.complete(row, id)
+		}
+		ok, err := f.insert(ctx, t, row, nil)
+		if err != nil {
+			return err
+		}
+		if ok {
+			done.Restored++
+			done.Lost--
+		}
+	}
+	return nil
+}
+
+// identifies reports whether a row of this table is worth having though only its
+// name is known: rows of other tables hang on it.
+func (t *shape) identifies() bool { return t.name == "projects" || t.name == "sessions" }
+
+// complete gives the columns that must not be null and are unknown a value that
+// stands for what is lost. as is what the row is known by.
+func (t *shape) complete(row map[int]any, as any) {
+	for i, c := range t.columns {
+		if _, known := row[i]; known || !c.notNull || c.given {
+			continue
+		}
+		name, isText := as.(string)
+		switch {
+		case strings.EqualFold(c.kind, "INTEGER"):
+			row[i] = int64(0)
+		case strings.EqualFold(c.kind, "BLOB"):
+			row[i] = []byte{}
+		case isText:
+			row[i] = name
+		default:
+			row[i] = fmt.Sprintf("lost-%v", as)
+		}
+	}
+}
+
+// idSet is a set of row numbers, dense ones in little memory.
+type idSet map[int64]uint64
+
+func (s idSet) add(id int64)      { s[id>>6] |= 1 << (id & 63) }
+func (s idSet) has(id int64) bool { return s[id>>6]&(1<<(id&63)) != 0 }

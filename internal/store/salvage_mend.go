@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"cairn/internal/sqlitefile"
+)
+
+// readNumbers learns which row numbers the old store had given out.
+func (f *filling) readNumbers() {
+	f.image.Rows(f.roots["sqlite_sequence"], func(r sqlitefile.Row) bool {
+		if len(r.Values) == 2 {
+			name, ok := r.Values[0].(string)
+			n, isNumber := r.Values[1].(int64)
+			if ok && isNumber {
+				f.given[name] = max(f.given[name], n)
+			}
+		}
+		return true
+	})
+}
+
+// beyond reports whether a row number was never given out: it is damage, too.
+func (f *filling) beyond(t *shape, id int64) bool {
+	last, known := f.given[t.name]
+	return t.rowid && known && id > last
+}
+
+const (
+	selectNumbered = `SELECT name, seq FROM sqlite_sequence`
+	updateNumber   = `UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = ?2`
+	insertNumber   = `INSERT INTO sqlite_sequence (name, seq) SELECT ?2, ?1 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = ?2)`
+	clampFollowers = `UPDATE followers SET position = min(position, ?)`
+	selectReached  = `SELECT max(ifnull((SELECT max(position) FROM followers), 0), ifnull((SELECT max(seq) FROM set_aside), 0))`
+	updateDevice   = `UPDATE store_meta SET value = ? WHERE name = 'device'`
+)
+
+// numbers sees to it that no number is given out twice: not of a lost row, and
+// not of a lost change of this device, which others may have. So if the log's
+// end may be lost, the store goes on as a new device.
+func (f *filling) numbers(ctx context.Context) error {
+	last, known := f.given["changes"]
+	if known {
+		if _, err := f.ses.conn.ExecContext(ctx, clampFollowers, last); err != nil {
+			return err
+		}
+	}
+	var reached, head int64
+	if err := f.ses.conn.QueryRowContext(ctx, selectReached).Scan(&reached); err != nil {
+		return err
+	}
+	if err := f.ses.conn.QueryRowContext(ctx, selectHead).Scan(&head); err != nil {
+		return err
+	}
+	f.newest["changes"] = max(f.newest["changes"], reached)
+	if !known || last > head {
+		if _, err := f.ses.conn.ExecContext(ctx, updateDevice, NewID()); err != nil {
+			return err
+		}
+	}
+	has := map[string]bool{}
+	err := f.each(ctx, func(r *sql.Rows) error {
+		var name string
+		var seq int64
+		err := r.Scan(&name, &seq)
+		has[name] = true
+		return err
+	}, selectNumbered)
+	if err != nil {
+		return err
+	}
+	for _, t := range f.shapes {
+		if _, numbered := f.given[t.name]; !numbered && !has[t.name] {
+			continue
+		}
+		for _, query := range []string{updateNumber, insertNumber} {
+			if _, err := f.ses.conn.ExecContext(ctx, query, max(f.newest[t.name], f.given[t.name]), t.name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reference is a foreign key.
+type reference struct {
+	child, column, parent, key string
+}
+
+const listReferences = `SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)`
+
+// mendKernel makes up rows for those that others refer to and that are lost, so
+// that the others can stay. A made-up row may need one itself.
+func (f *filling) mendKernel(ctx context.Context) error {
+	var refs []reference
+	for _, t := range f.shapes {
+		err := f.each(ctx, func(r *sql.Rows) error {
+			ref := reference{child: t.name}
+			err := r.Scan(&ref.column, &ref.parent, &ref.key)
+			refs = append(refs, ref)
+			return err
+		}, listReferences, t.name)
+		if err != nil {
+			return err
+		}
+	}
+	for made := true; made; {
+		made = false
+		for _, ref := range refs {
+			n, err := f.makeParents(ctx, ref)
+			if err != nil {
+				return err
+			}
+			made = made || n > 0
+		}
+	}
+	return nil
+}
+
+// makeParents makes up the parents that a foreign key misses. A table that takes
+// no made-up rows gets none: its part knows better, or nobody does.
+func (f *filling) makeParents(ctx context.Context, ref reference) (made int, err error) {
+	var missing []any
+	err = f.each(ctx, func(r *sql.Rows) error {
+		var v any
+		err := r.Scan(&v)
+		missing = append(missing, v)
+		return err
+	}, fmt.Sprintf(`SELECT DISTINCT c.%[2]s FROM %[1]s c WHERE c.%[2]s IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM %[3]s p WHERE p.%[4]s = c.%[2]s)`,
+		quoted(ref.child), quoted(ref.column), quoted(ref.parent), quoted(ref.key)))
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range missing {
+		for _, t := range f.shapes {
+			if t.name != ref.parent {
+				continue
+			}
+			row := map[int]any{}
+			for i, c := range t.columns {
+				if c.name == ref.key {
+					row[i] = v
+				}
+			}
+			t.complete(row, v)
+			ok, err := f.insert(ctx, t, row, nil)
+			if err != nil {
+				return made, err
+			}
+			if ok {
+				made++
+				f.count(t.name)
+			}
+		}
+	}
+	return made, nil
+}
+
+func (f *filling) count(table string) {
+	for i := range f.out.Tables {
+		if t := &f.out.Tables[i]; t.Name == table {
+			t.Restored++
+			t.Lost = max(0, t.Lost-1)
+		}
+	}
+}
+
+const (
+	insertGap = `INSERT OR REPLACE INTO store_meta (name, value) VALUES (?, ?)`
+	blankDoc  = `UPDATE changes SET doc = NULL WHERE seq = ?`
+)
+
+// gapName is under which a place is noted at which the chain of a device's
+// changes may be broken: before the change with that number.
+func gapName(device string, deviceSeq int64) string {
+	return fmt.Sprintf("gap/%s/%d", device, deviceSeq)
+}
+
+// noteSalvage settles what is left and tells the log's readers.
+func (s *Store) noteSalvage(ctx context.Context, out *Salvaged) error {
+	return s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
+		if err := settleReferences(ctx, tx, out); err != nil {
+			return err
+		}
+		var breaks []chainBreak
+		err := eachBreak(ctx, tx, func(b chainBreak) { breaks = append(breaks, b) })
+		if err != nil {
+			return err
+		}
+		for _, b := range breaks {
+			if b.document {
+				_, err = tx.Exec(ctx, blankDoc, b.seq)
+			} else {
+				out.Gaps++
+				_, err = tx.Exec(ctx, insertGap, gapName(b.device, b.deviceSeq), b.message)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for _, t := range out.Tables {
+			out.Restored += t.Restored
+			out.Lost += t.Lost
+		}
+		doc, err := json.Marshal(map[string]any{"gaps": out.Gaps, "lost": out.Lost, "restored": out.Restored})
+		if err != nil {
+			return err
+		}
+		_, err = tx.Append(ctx, Change{Stream: "store", Kind: "salvage", ID: NewID(), Op: OpPut, Doc: doc})
+		return err
+	})
+}
+
+// settleReferences deals with rows whose parent stays lost: they forget it, or,
+// where that cannot be, are lost too.
+func settleReferences(ctx context.Context, tx *Tx, out *Salvaged) error {
+	type orphan struct {
+		table  string
+		row    int64
+		column string
+	}
+	var orphans []orphan
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var o orphan
+		err := r.Scan(&o.table, &o.row, &o.column)
+		orphans = append(orphans, o)
+		return err
+	}, `SELECT c."table", c.rowid, k."from" FROM pragma_foreign_key_check c
+JOIN pragma_foreign_key_list(c."table") k ON k.id = c.fkid WHERE c.rowid IS NOT NULL`)
+	if err != nil {
+		return err
+	}
+	for _, o := range orphans {
+		_, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE OR IGNORE %s SET %s = NULL WHERE rowid = ?`, quoted(o.table), quoted(o.column)), o.row)
+		if err != nil {
+			return err
+		}
+		var left bool
+		err = tx.Get(ctx, []any{&left}, fmt.Sprintf(`SELECT %s IS NOT NULL FROM %s WHERE rowid = ?`, quoted(o.column), quoted(o.table)), o.row)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && !left {
+			continue
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE rowid = ?`, quoted(o.table)), o.row)
+		}
+		if err != nil {
+			return err
+		}
+		for i := range out.Tables {
+			if t := &out.Tables[i]; strings.EqualFold(t.Name, o.table) {
+				t.Kept--
+				t.Lost++
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,623 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+const pageSize = 4096
+
+// salvaged repairs the store at path and checks what must hold of every salvage:
+// the result is sound and the damaged files lie beside it, byte for byte.
+func salvaged(t testing.TB, path string) store.Salvaged {
+	t.Helper()
+	before := map[string][]byte{}
+	for _, suffix := range []string{"", "-wal"} {
+		if b, err := os.ReadFile(path + suffix); err == nil {
+			before[suffix] = b
+		}
+	}
+	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	if err != nil {
+		t.Fatalf("salvage: %v", err)
+	}
+	if len(r.Damage) == 0 || r.Kept == "" {
+		t.Fatalf("nothing was salvaged: %+v", r)
+	}
+	for suffix, b := range before {
+		expectUnchanged(t, r.Kept+suffix, b)
+	}
+	storetest.Check(t, path)
+	for _, e := range entries(t, filepath.Dir(path)) {
+		if strings.Contains(e, "-salvage-") {
+			t.Errorf("%s was left behind", e)
+		}
+	}
+	return r
+}
+
+func entries(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range found {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// changesOf is the change log without the changes that salvages added.
+func changesOf(t testing.TB, path string) (out []store.Change) {
+	t.Helper()
+	s := storetest.Open(t, store.Config{Path: path})
+	for _, c := range storetest.Changes(t, s) {
+		if c.Kind != "salvage" {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// damages are ways in which a page goes bad.
+func damages() map[string]func(page []byte, r *rand.Rand) {
+	return map[string]func([]byte, *rand.Rand){
+		"noise": func(p []byte, r *rand.Rand) {
+			for i := range p {
+				p[i] = byte(r.Uint32())
+			}
+		},
+		"zeros": func(p []byte, _ *rand.Rand) { clear(p) },
+		"second half": func(p []byte, r *rand.Rand) {
+			for i := len(p) / 2; i < len(p); i++ {
+				p[i] = byte(r.Uint32())
+			}
+		},
+		"head": func(p []byte, r *rand.Rand) {
+			for i := range 16 {
+				p[i] = byte(r.Uint32())
+			}
+		},
+	}
+}
+
+// A row may be lost only if it stood on the damaged page.
+func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
+	t.Parallel()
+	origin := populated(t)
+	want := changesOf(t, origin)
+	sound := content(t, origin)
+	pages := len(sound) / pageSize
+	rounds := 8
+	if os.Getenv("CAIRN_SOAK") != "" {
+		rounds = 400
+	}
+	for name, damage := range damages() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			r := rand.New(rand.NewPCG(seed, 1))
+			for round := range rounds {
+				n := r.IntN(pages)
+				if round < 4 {
+					n = round // header and schema, pointer map, first roots
+				}
+				broken := bytes.Clone(sound)
+				page := broken[n*pageSize : (n+1)*pageSize]
+				damage(page, r)
+				path := storetest.Path(t)
+				place(t, path, broken)
+				if !damageFound(t, path) {
+					continue // a free page, say
+				}
+				salvaged(t, path)
+				expectLostOnly(t, fmt.Sprintf("page %d", n+1), want, changesOf(t, path), sound[n*pageSize:(n+1)*pageSize])
+			}
+		})
+	}
+}
+
+// damageFound reports whether anything is wrong with the store, so that it can be salvaged.
+func damageFound(t testing.TB, path string) bool {
+	t.Helper()
+	s, err := store.Examine(t.Context(), store.Config{Path: path})
+	if err != nil {
+		return true
+	}
+	defer closed(t, s)
+	found, err := s.Check(t.Context())
+	return err != nil || len(found) > 0
+}
+
+func place(t testing.TB, path string, file []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectLostOnly compares two logs: what is missing stood on the page, and what
+// is there is what it was, but for documents and words that stood on the page.
+func expectLostOnly(t testing.TB, what string, want, got []store.Change, page []byte) {
+	t.Helper()
+	there := map[int64]store.Change{}
+	for _, c := range got {
+		there[c.Seq] = c
+	}
+	lost := 0
+	for _, c := range want {
+		g, ok := there[c.Seq]
+		switch {
+		case !ok && !bytes.Contains(page, []byte(c.ID)):
+			t.Fatalf("%s: change %d is lost, which did not stand there", what, c.Seq)
+		case !ok:
+			lost++
+		case g.ID != c.ID && !bytes.Contains(page, []byte(c.ID)), g.DeviceSeq != c.DeviceSeq && !bytes.Contains(page, []byte(c.ID)):
+			t.Fatalf("%s: change %d was %s and is now %s", what, c.Seq, c.ID, g.ID)
+		}
+	}
+	t.Logf("%s: %d of %d changes lost", what, lost, len(want))
+}
+
+func TestSalvageOfATruncatedFileKeepsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	origin := populated(t)
+	want := changesOf(t, origin)
+	sound := content(t, origin)
+	for _, keep := range []int{len(sound) - 1, len(sound) / 2, len(sound)/2 + 1000, 20 * pageSize, pageSize, 500} {
+		path := storetest.Path(t)
+		place(t, path, sound[:keep])
+		salvaged(t, path)
+		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), sound[keep/pageSize*pageSize:])
+	}
+}
+
+func TestSalvageWorksWithoutTheHeader(t *testing.T) {
+	t.Parallel()
+	for name, upTo := range map[string]int{"header": 100, "first page": pageSize} {
+		path := populated(t)
+		want := changesOf(t, path)
+		broken := content(t, path)
+		clear(broken[:upTo])
+		place(t, path, broken)
+		r := salvaged(t, path)
+		if got := changesOf(t, path); len(got) != len(want) || r.Gaps > 0 {
+			t.Errorf("%s: %d of %d changes, %d gaps", name, len(got), len(want), r.Gaps)
+		}
+	}
+}
+
+// A rebuilt file (a purge does that) has its tables elsewhere than a new one.
+func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	want := changesOf(t, path)
+	rawExec(t, raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
+	sound := content(t, path)
+	for n := range len(sound) / pageSize {
+		page := sound[n*pageSize : (n+1)*pageSize]
+		if !bytes.Contains(page, []byte("CREATE TABLE")) && n > 0 {
+			continue
+		}
+		broken := bytes.Clone(sound)
+		clear(broken[n*pageSize : (n+1)*pageSize])
+		path := storetest.Path(t)
+		place(t, path, broken)
+		salvaged(t, path)
+		if got := changesOf(t, path); len(got) != len(want) || got[999].ID != want[999].ID {
+			t.Errorf("without page %d: %d of %d changes", n+1, len(got), len(want))
+		}
+	}
+}
+
+// heldOpen is a store whose newest writes stand in its log alone, copied as a
+// killed process would have left it.
+func heldOpen(t testing.TB) (path string, want []store.Change) {
+	t.Helper()
+	origin := populated(t)
+	s, err := store.Open(t.Context(), store.Config{Path: origin, Role: store.Hook})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 60 {
+		mustWrite(t, s, fmt.Sprintf("late-%d-%s", n, strings.Repeat("y", 300)))
+	}
+	want = storetest.Changes(t, s)
+	path = storetest.Path(t)
+	place(t, path, content(t, origin))
+	place(t, path+"-wal", content(t, origin+"-wal"))
+	closed(t, s)
+	return path, want
+}
+
+// ruined damages a page of the file that its log does not hold.
+func ruined(t testing.TB, path string) (page []byte) {
+	t.Helper()
+	broken := content(t, path)
+	page = bytes.Clone(broken[99*pageSize : 100*pageSize])
+	clear(broken[99*pageSize : 100*pageSize])
+	place(t, path, broken)
+	return page
+}
+
+func TestSalvageTakesTheLogIn(t *testing.T) {
+	t.Parallel()
+	path, want := heldOpen(t)
+	page := ruined(t, path)
+	salvaged(t, path)
+	expectLostOnly(t, "a page beside the log", want, changesOf(t, path), page)
+}
+
+// What SQLite would not read of a damaged log is no part of the store; all before
+// it is.
+func TestSalvageReadsADamagedLogUpToTheDamage(t *testing.T) {
+	t.Parallel()
+	last := 0
+	for _, share := range []int{1, 2, 3} {
+		path, want := heldOpen(t)
+		wal := content(t, path+"-wal")
+		cut := len(wal) * share / 4
+		for i := range 64 {
+			wal[cut+i] ^= 0x5a
+		}
+		place(t, path+"-wal", wal)
+		page := ruined(t, path)
+		salvaged(t, path)
+		got := changesOf(t, path)
+		late := 0
+		for _, c := range got {
+			if strings.HasPrefix(c.ID, "late-") {
+				late++
+			}
+		}
+		if late <= last || late >= 60 {
+			t.Errorf("damaged at %d of %d: %d of the log's changes, %d with more damage", cut, len(wal), late, last)
+		}
+		last = late
+		expectLostOnly(t, "a damaged log", want[:1000+late], got, page)
+	}
+}
+
+func TestSalvageOfALogWithoutItsFile(t *testing.T) {
+	t.Parallel()
+	for _, there := range []bool{true, false} {
+		path, want := heldOpen(t)
+		wal := content(t, path+"-wal")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if there {
+			place(t, path, nil)
+		}
+		salvaged(t, path)
+		got := changesOf(t, path)
+		late := 0
+		for _, c := range want {
+			if bytes.Contains(wal, []byte(c.ID)) && slices.ContainsFunc(got, func(g store.Change) bool { return g.ID == c.ID }) {
+				late++
+			}
+		}
+		if late < 60 {
+			t.Errorf("with an empty file %v: %d changes of the log's", there, late)
+		}
+		s := storetest.Open(t, store.Config{Path: path})
+		mustWrite(t, s, "after")
+	}
+}
+
+func TestSalvageOfWhatIsNoStoreMakesAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"text": strings.Repeat("once upon a time ", 3000), "zeros": strings.Repeat("\x00", 40960), "short": "x"} {
+		path := storetest.Path(t)
+		place(t, path, []byte(text))
+		r := salvaged(t, path)
+		if got := changesOf(t, path); len(got) > 0 {
+			t.Errorf("%s: %d changes, %+v", name, len(got), r)
+		}
+		mustWrite(t, storetest.Open(t, store.Config{Path: path}), "first")
+	}
+}
+
+func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	before, names := content(t, path), entries(t, filepath.Dir(path))
+	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	if err != nil || len(r.Damage) > 0 || r.Kept != "" {
+		t.Errorf("a sound store: %+v, %v", r, err)
+	}
+	expectUnchanged(t, path, before)
+	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
+		t.Errorf("beside it: %q, was %q", now, names)
+	}
+	missing := storetest.Path(t)
+	if r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: missing}); err != nil || len(r.Damage) > 0 {
+		t.Errorf("no store: %+v, %v", r, err)
+	}
+	if _, err := os.Stat(filepath.Dir(missing)); !errors.Is(err, os.ErrNotExist) {
+		t.Error("its folder was made")
+	}
+	newer := bytes.Clone(before)
+	binary.BigEndian.PutUint32(newer[60:], 4711)
+	clear(newer[30*pageSize : 31*pageSize])
+	path = storetest.Path(t)
+	place(t, path, newer)
+	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	expectCode(t, err, store.CodeNewer)
+	expectUnchanged(t, path, newer)
+
+	path = storetest.Path(t)
+	place(t, path, nil)
+	db := raw(t, path)
+	rawExec(t, db, "CREATE TABLE t (x)")
+	foreign := content(t, path)
+	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	expectCode(t, err, store.CodeForeign)
+	expectUnchanged(t, path, foreign)
+}
+
+// A damaged store of an older schema becomes a sound one of the newest.
+func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	want := changesOf(t, path)
+	db := raw(t, path)
+	rawExec(t, db, "DROP VIEW injections", "DROP TABLE injection_rows", "DROP TABLE tombstones", "PRAGMA user_version=2", "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Examine(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("before the damage: %q, %v", found, err)
+	}
+	closed(t, s)
+	found, known, err := store.Schema(path)
+	if err != nil || found != 2 || known < 3 {
+		t.Errorf("schema %d of %d, %v", found, known, err)
+	}
+	page := ruined(t, path)
+	salvaged(t, path)
+	if found, _, err := store.Schema(path); err != nil || found != known {
+		t.Errorf("afterwards schema %d of %d, %v", found, known, err)
+	}
+	expectLostOnly(t, "an older schema", want, changesOf(t, path), page)
+}
+
+// An encrypted store looks like a damaged one to whoever has no key.
+func TestEncryptedStoreIsNotTakenForADamagedOne(t *testing.T) {
+	t.Parallel()
+	path := storetest.Path(t)
+	text := []byte(strings.Repeat("no page of this can be read ", 1000))
+	place(t, path, text)
+	place(t, path+"-cipher", []byte("key check"))
+	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	expectCode(t, err, store.CodeEncrypted)
+	expectUnchanged(t, path, text)
+}
+
+// Looking at a store leaves its files as they are, whatever state it is in.
+func TestExamineChangesNoByte(t *testing.T) {
+	t.Parallel()
+	clean := populated(t)
+	left, _ := heldOpen(t)
+	held := populated(t)
+	child(t, "keep open", order{Path: held}).Expect(t, "open")
+	for name, path := range map[string]string{"closed": clean, "left by a killed process": left, "open elsewhere": held} {
+		before := map[string][]byte{}
+		for _, e := range entries(t, filepath.Dir(path)) {
+			if !strings.HasSuffix(e, "-shm") { // which holds readers' marks
+				before[e] = content(t, filepath.Join(filepath.Dir(path), e))
+			}
+		}
+		names := entries(t, filepath.Dir(path))
+		s, err := store.Examine(t.Context(), store.Config{Path: path})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, check := range []func(context.Context) ([]string, error){s.Check, s.QuickCheck} {
+			if found, err := check(t.Context()); err != nil || len(found) > 0 {
+				t.Errorf("%s: %q, %v", name, found, err)
+			}
+		}
+		expectCode(t, write(t.Context(), s, store.Full, "new"), store.CodeReadOnly)
+		closed(t, s)
+		for e, b := range before {
+			expectUnchanged(t, filepath.Join(filepath.Dir(path), e), b)
+		}
+		if now := entries(t, filepath.Dir(path)); !slices.Equal(now, names) {
+			t.Errorf("%s: %q, was %q", name, now, names)
+		}
+	}
+}
+
+// The log of a store that is reached by a link lies beside the store.
+func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
+	t.Parallel()
+	path, want := heldOpen(t)
+	link := filepath.Join(t.TempDir(), "cairn.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	s, err := store.Examine(t.Context(), store.Config{Path: link})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := storetest.Changes(t, s); len(got) != len(want) {
+		t.Errorf("through the link %d of %d changes are seen", len(got), len(want))
+	}
+	closed(t, s)
+	page := ruined(t, path)
+	if r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: link}); err != nil || filepath.Dir(r.Kept) != filepath.Dir(path) {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+	expectLostOnly(t, "through a link", want, changesOf(t, path), page)
+}
+
+// A number that others may have seen is not given out again, not even of rows
+// that are lost.
+func TestSalvageGivesNoNumberOutTwice(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	want := changesOf(t, path)
+	last := want[len(want)-1]
+	broken := content(t, path)
+	damaged := 0
+	for at := 0; at < len(broken); at += pageSize {
+		if page := broken[at : at+pageSize]; bytes.Contains(page, []byte(last.ID)) {
+			clear(page)
+			damaged++
+		}
+	}
+	place(t, path, broken)
+	r := salvaged(t, path)
+	s := storetest.Open(t, store.Config{Path: path})
+	mustWrite(t, s, "after")
+	all := storetest.Changes(t, s)
+	if got := all[len(all)-1]; got.Seq <= last.Seq || got.Device == last.Device {
+		t.Errorf("the next change is %d of %s after %d of %s (%d pages, %+v)", got.Seq, got.Device, last.Seq, last.Device, damaged, r)
+	}
+	if slices.ContainsFunc(all, func(c store.Change) bool { return c.ID == last.ID }) {
+		t.Error("the last change is not lost at all")
+	}
+}
+
+func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	holder := child(t, "hold the lock", order{Path: path})
+	holder.Expect(t, "held")
+	broken := content(t, path)
+	clear(broken[30*pageSize : 32*pageSize])
+	place(t, path, broken)
+	names := entries(t, filepath.Dir(path))
+	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Wait: 30 * time.Millisecond})
+	expectCode(t, err, store.CodeBusy)
+	expectUnchanged(t, path, broken)
+	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
+		t.Errorf("beside it: %q, was %q", now, names)
+	}
+	reader := child(t, "keep open", order{Path: path})
+	reader.Expect(t, "open")
+	holder.Kill()
+	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path, Wait: 30 * time.Millisecond})
+	expectCode(t, err, store.CodeBusy)
+	expectUnchanged(t, path, broken)
+	reader.Kill()
+	salvaged(t, path)
+}
+
+// keepOpen reads once and stays connected, as a server does.
+func keepOpen(o order, in *bufio.Reader) error {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: store.Server})
+	if err != nil {
+		return err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Head(ctx)
+		return err
+	})
+	storetest.Tell("open")
+	storetest.Hear(in)
+	return errors.Join(err, s.Close())
+}
+
+// salvageChild salvages and asks before each step whether to go on.
+func salvageChild(o order, in *bufio.Reader) error {
+	_, err := store.Salvage(context.Background(), store.SalvageConfig{Path: o.Path, Progress: func(what string) {
+		storetest.Tell(what)
+		storetest.Hear(in)
+	}})
+	return err
+}
+
+// Killed at any step, a salvage leaves the old store or the new one, whole, and
+// the next one succeeds.
+func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
+	t.Parallel()
+	origin, want := heldOpen(t)
+	page := ruined(t, origin)
+	broken, wal := content(t, origin), content(t, origin+"-wal")
+	old, fresh := 0, 0
+	for step := 0; ; step++ {
+		path := storetest.Path(t)
+		place(t, path, broken)
+		place(t, path+"-wal", wal)
+		place(t, path+"-shm", make([]byte, 32768))
+		p := child(t, "salvage", order{Path: path})
+		at, more := "", true
+		for n := 0; n <= step && more; n++ {
+			if n > 0 {
+				p.Send("go")
+			}
+			if at, more = p.Line(t); !more {
+				break
+			}
+		}
+		p.Kill()
+		if !more { // it has ended before that step
+			if old == 0 || fresh == 0 {
+				t.Errorf("%d steps with the old store, %d with the new one", old, fresh)
+			}
+			return
+		}
+		if damageFound(t, path) {
+			old++
+			r := salvaged(t, path)
+			if b := content(t, r.Kept); bytes.Equal(b, broken) && exists(r.Kept+"-wal") {
+				expectUnchanged(t, r.Kept+"-wal", wal)
+			}
+		} else {
+			fresh++
+		}
+		expectLostOnly(t, "killed at: "+at, want, changesOf(t, path), page)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestWriteToAReplacedStoreIsRefused holds for whoever opened the old file in the
+// last moment: what it wrote would be lost.
+func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	mustWrite(t, s, "a")
+	other := populated(t)
+	if err := os.Rename(other, s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(s.Path()+"-wal"), os.Remove(s.Path()+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	err := write(t.Context(), s, store.Full, "lost")
+	expectCode(t, err, store.CodeReplaced)
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("kind %v", fault.KindOf(err))
+	}
+}
