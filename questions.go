@@ -68,7 +68,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 			p, ok, err = project.Find(ctx, tx, name)
 		}
 		if err == nil && !ok && name != "" {
-			err = noProject(name)
+			err = project.NotFound(name)
 		}
 		return err
 	})
@@ -78,12 +78,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	if p.ID == "" {
 		p.ID = c.place.Slug // other projects' rows may still have something to say
 	}
-	return observation.New(s, c.journal).Context(ctx, p, source)
-}
-
-func noProject(name string) error {
-	return fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
-		WithHint("`cairn project list` shows them")
+	return c.over(s).Context(ctx, p, source)
 }
 
 // Mark stores a person's note; see observation.Journal.Mark.
@@ -107,7 +102,7 @@ func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
 		return 0, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
-	return observation.New(s, c.journal).Pin(ctx, a)
+	return c.over(s).Pin(ctx, a)
 }
 
 // Projects lists the projects, the one seen last first; none without a store.

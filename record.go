@@ -15,7 +15,7 @@ type Recorded struct {
 }
 
 // Record stores one event of a harness and, when a session of the main agent
-// starts, builds its context from what is then stored. An event in an excluded
+// starts, sweeps a little and builds its context from what is then stored. An event in an excluded
 // folder is dropped without opening the store. c must have been opened with the
 // event's working directory.
 func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process) (Recorded, error) {
@@ -30,6 +30,8 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	if err != nil || e.Kind != observation.SessionStart || e.AgentID != "" {
 		return Recorded{Recorded: done}, err
 	}
+	// What cannot be swept now is swept at another start.
+	_, _ = j.Sweep(ctx, observation.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
 	told, err := j.Context(ctx, done.Project, e.Text)
 	return Recorded{Recorded: done, Context: told.Text, Warning: err}, nil
 }

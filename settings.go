@@ -35,7 +35,9 @@ type settings struct {
 		Exclude []string `toml:"exclude"`
 		Off     bool     `toml:"off"`
 	} `toml:"capture"`
-	Context contextSettings `toml:"context"`
+	Context     contextSettings   `toml:"context"`
+	Retention   retentionSettings `toml:"retention"`
+	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 }
 
 type contextSettings struct {
@@ -59,8 +61,8 @@ func readSettings(dataDir, root string) (settings, error) {
 		return settings{}, err
 	}
 	s := user.Observations
-	if root == "" {
-		return s, s.validate(filepath.Join(dataDir, "config.toml"))
+	if err := s.validate(filepath.Join(dataDir, "config.toml")); err != nil || root == "" {
+		return s, err
 	}
 	var repo settings
 	path := filepath.Join(root, ".cairn.toml")
@@ -129,6 +131,12 @@ func (s *settings) validate(path string) error {
 	if s.Context.MaxTokens < 0 {
 		return settingsFault(nil, path, "context.max_tokens must not be negative")
 	}
+	if s.MaxDBSizeMB < 0 {
+		return settingsFault(nil, path, "max_db_size_mb must not be negative")
+	}
+	if _, err := s.Retention.retention(); err != nil {
+		return settingsFault(err, path, err.Error())
+	}
 	return nil
 }
 
@@ -158,12 +166,17 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	if err != nil {
 		return observation.Config{}, err
 	}
+	retention, err := s.Retention.retention()
+	if err != nil {
+		return observation.Config{}, err
+	}
 	window := observation.DefaultDedupWindow
 	if w := s.Dedup.WindowSeconds; w != nil {
 		window = time.Duration(*w) * time.Second
 	}
 	return observation.Config{
 		Filter: filter, Home: home, DedupWindow: window,
+		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
 			SuppressCross: s.Context.SuppressCrossProject, Off: s.Context.Off,

@@ -122,6 +122,7 @@ nobody. Try it on your own history:
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		purgeCommand(p), sweepCommand(p),
 	)
 	return root
 }

@@ -30,6 +30,7 @@ type Imported struct {
 	Known   int            // calls and prompts that were stored before
 	Deduped int            // reads and searches equal to a recent one
 	Outside int            // events before Since or of other projects
+	Purged  int            // rows that were purged before
 	ByType  map[string]int // rows added, by type
 }
 
@@ -40,6 +41,7 @@ type Importer struct {
 	options ImportOptions
 	queue   []Prepared
 	touched map[string]project.Session // the file's sessions; their digests are due
+	absent  map[string]string          // projects of sessions that were purged
 	counts  Imported
 }
 
@@ -47,12 +49,17 @@ type Importer struct {
 type ImportOptions struct {
 	Since   time.Time // events before it are left out; zero for all
 	Project string    // id or alias; events of other projects are left out; "" for all
+
+	IncludePurged bool // store also what was purged
 }
+
+// narrow reports whether events are left out.
+func (o ImportOptions) narrow() bool { return !o.Since.IsZero() || o.Project != "" }
 
 // Importer returns an importer.
 func (j *Journal) Importer(o ImportOptions) *Importer {
 	return &Importer{
-		journal: j, options: o, touched: map[string]project.Session{},
+		journal: j, options: o, touched: map[string]project.Session{}, absent: map[string]string{},
 		counts: Imported{ByType: map[string]int{}},
 	}
 }
@@ -109,6 +116,7 @@ func (c *Imported) add(d Imported) {
 	c.Known += d.Known
 	c.Deduped += d.Deduped
 	c.Outside += d.Outside
+	c.Purged += d.Purged
 	for t, n := range d.ByType {
 		c.ByType[t] += n
 	}
@@ -136,18 +144,24 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 			b.counts.Outside++
 			continue
 		}
-		w := &writing{event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds())}
+		w := &writing{
+			event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds()),
+			includePurged: b.options.IncludePurged, absent: b.absent,
+		}
 		if err := w.record(ctx, tx, p.drafts, project.Process{}); err != nil {
 			return err
 		}
 		b.counts.Added += len(w.done.IDs)
 		b.counts.Known += w.done.Known
 		b.counts.Deduped += w.done.Deduped
+		b.counts.Purged += w.done.Purged
 		for _, t := range w.done.types {
 			b.counts.ByType[t]++
 		}
 		// Also of what was known: an import that was killed left its digests undone.
-		b.sessions = append(b.sessions, w.session)
+		if w.session.Key != 0 {
+			b.sessions = append(b.sessions, w.session)
+		}
 	}
 	return nil
 }
@@ -187,7 +201,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 				return err
 			}
 		}
-		if !whole || i.options != (ImportOptions{}) {
+		if !whole || i.options.narrow() {
 			return nil
 		}
 		_, err := tx.Exec(ctx, upsertImport, f.Path, f.Size, f.MTime, f.Offset)

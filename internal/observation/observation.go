@@ -21,6 +21,8 @@ type Config struct {
 	Home        string        // the user's home directory, "" if there is none
 	DedupWindow time.Duration // within which an equal read or search is dropped; 0 turns that off
 	Limits      Limits        // of the injected context
+	Retention   Retention     // nil: nothing expires
+	MaxBytes    int64         // what the store may hold, 0 for any amount
 }
 
 // DefaultDedupWindow is the window of observations §5.
@@ -177,8 +179,7 @@ func markProject(ctx context.Context, tx *store.Tx, name string, place project.P
 	}
 	p, ok, err := project.Find(ctx, tx, name)
 	if err == nil && !ok {
-		err = fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
-			WithHint("`cairn project list` shows them")
+		err = project.NotFound(name)
 	}
 	return p, err
 }
