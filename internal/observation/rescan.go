@@ -87,22 +87,29 @@ type storedRow struct {
 	tool, path, key, meta     sql.NullString
 }
 
+// readStored reads the next rows after an id.
+func readStored(ctx context.Context, tx *store.Tx, after int64) (batch []storedRow, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var s storedRow
+		err := rows.Scan(&s.id, &s.project, &s.sessionKey, &s.session, &s.obsType, &s.tool, &s.content,
+			&s.path, &s.key, &s.meta)
+		batch = append(batch, s)
+		return err
+	}, selectToRescan, after, maxForgetRows)
+	return batch, err
+}
+
 func (r *rescanning) rows(ctx context.Context) error {
 	var last int64
 	var seen, total int
 	for {
 		var batch, changed []storedRow
-		err := r.journal.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		err := r.journal.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			if err := tx.Get(ctx, []any{&total}, countRows); err != nil {
 				return err
 			}
-			return tx.Each(ctx, func(rows *sql.Rows) error {
-				var s storedRow
-				err := rows.Scan(&s.id, &s.project, &s.sessionKey, &s.session, &s.obsType, &s.tool, &s.content,
-					&s.path, &s.key, &s.meta)
-				batch = append(batch, s)
-				return err
-			}, selectToRescan, last, maxForgetRows)
+			batch, err = readStored(ctx, tx, last)
+			return err
 		})
 		if err != nil || len(batch) == 0 {
 			return err
