@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,14 +43,17 @@ rows are gone then, and the next purge or sweep clears the bytes.`,
 				return fault.New(fault.Invalid, "usage", "--older-than takes a number of days from 1 on")
 			}
 			a.Progress = p.progress("observations")
+			defer p.patience()()
 			done, err := c.Purge(cmd.Context(), a)
 			if err != nil && done.Rows == 0 && !fault.HasCode(err, store.CodeHeld) {
 				return err
 			}
 			if asJSON {
-				return errors.Join(printJSON(p.Out, done), err)
+				err = errors.Join(err, printJSON(p.Out, done))
+			} else {
+				p.printPurged(done, a.Confirm)
 			}
-			return errors.Join(p.printPurged(done, a.Confirm), err)
+			return p.partly("purge", err)
 		}),
 	}
 	f := cmd.Flags()
@@ -66,7 +70,27 @@ rows are gone then, and the next purge or sweep clears the bytes.`,
 	return cmd
 }
 
-func (p *Process) printPurged(done observation.Purged, confirmed bool) error {
+// partly reports an error after which a part is done: exit code 1.
+func (p *Process) partly(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if !fault.HasCode(err, store.CodeHeld) {
+		err = fmt.Errorf("only a part is done, repeat it: %w", err)
+	}
+	report(p.Err, what, err)
+	return exitError(1)
+}
+
+// patience tells after two seconds that a command is still at work; what it
+// returns ends that.
+func (p *Process) patience() (stop func() bool) {
+	return time.AfterFunc(2*time.Second, func() {
+		fmt.Fprintln(p.Err, "cairn: still at it; a large store takes a while")
+	}).Stop
+}
+
+func (p *Process) printPurged(done observation.Purged, confirmed bool) {
 	w := p.Out
 	verb := "would purge"
 	if confirmed {
@@ -80,7 +104,7 @@ func (p *Process) printPurged(done observation.Purged, confirmed bool) error {
 		if done.Rows > 0 {
 			fmt.Fprintln(w, "nothing is changed yet: add --confirm to purge them for good")
 		}
-		return nil
+		return
 	}
 	for _, gone := range []struct {
 		n    int
@@ -96,5 +120,4 @@ func (p *Process) printPurged(done observation.Purged, confirmed bool) error {
 	for _, b := range done.Behind {
 		fmt.Fprintf(w, "%s does not know of it yet: %d changes behind\n", b.Follower, b.Changes)
 	}
-	return nil
 }

@@ -40,12 +40,17 @@ before, for instance after you have added extra_patterns.`,
 		Args: cobra.NoArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			a.Progress = p.progress("observations")
+			defer p.patience()()
 			done, err := c.Sweep(cmd.Context(), a)
-			if asJSON {
-				return errors.Join(printJSON(p.Out, done), err)
+			switch {
+			case err != nil && done.Rows == 0 && done.Rescan == nil:
+				return err
+			case asJSON:
+				err = errors.Join(err, printJSON(p.Out, done))
+			default:
+				p.printSwept(done, a.DryRun)
 			}
-			p.printSwept(done, a.DryRun)
-			return err
+			return p.partly("sweep", err)
 		}),
 	}
 	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "only count")
