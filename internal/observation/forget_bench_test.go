@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"cairn/internal/store"
 )
 
 // largeBench is a journal of n rows in ten projects, a second apart and ending
@@ -37,6 +39,14 @@ func largeBench(b *testing.B, n int) bench {
 // rows: with nothing expired, and with at least 500 rows that are.
 func BenchmarkSweepAtSessionStart(b *testing.B) {
 	j := largeBench(b, 100_000)
+	s, err := store.Open(b.Context(), store.Config{
+		Path: j.store.Path(), Role: store.Hook, Clock: func() time.Time { return time.Unix(j.now.Load(), 0) },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	j.Journal = New(s, j.config)
 	hook := SweepArgs{Limit: 500, Budget: 10 * time.Millisecond}
 	b.Run("nothing expired", func(b *testing.B) {
 		for b.Loop() {

@@ -71,7 +71,7 @@ const ledgerDays = 90
 
 const (
 	// One look into the index for each type and project.
-	selectExpiring = `SELECT p.key, t.key, t.value FROM projects p, json_each(?) t
+	selectExpiring = `SELECT p.key, t.key, t.value FROM json_each(?) t CROSS JOIN projects p
 WHERE EXISTS (SELECT 1 FROM observation_rows i
     WHERE i.project_key = p.key AND i.obs_type = t.key AND i.timestamp < t.value AND i.is_pinned = 0)`
 
@@ -133,9 +133,9 @@ func (j *Journal) Sweep(ctx context.Context, a SweepArgs) (Swept, error) {
 	done := Swept{ByType: map[string]int{}}
 	s := sweeping{SweepArgs: a, journal: j, done: &done}
 	if a.Budget > 0 {
-		s.until = time.Now().Add(a.Budget)
+		s.until = time.Now().Add(a.Budget / 2) // the commit, in which FTS5 merges, takes as long again
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, s.until)
+		ctx, cancel = context.WithTimeout(ctx, a.Budget)
 		defer cancel()
 	}
 	if j.store == nil {
@@ -193,8 +193,8 @@ func (s *sweeping) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range due {
-		if err := s.lane(ctx, e); err != nil {
+	if len(due) > 0 {
+		if err := s.batches(ctx, nextExpired(due)); err != nil {
 			return err
 		}
 	}
@@ -216,11 +216,17 @@ func (s *sweeping) run(ctx context.Context) error {
 	return nil
 }
 
-// lane forgets what has expired of one project and type.
-func (s *sweeping) lane(ctx context.Context, e expiring) error {
-	return s.batches(ctx, func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
-		return readIDs(ctx, tx, selectExpired, e.project, e.obsType, e.cutoff, n)
-	})
+// nextExpired gives the rows that have expired, up to n at a time.
+func nextExpired(due []expiring) func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
+	return func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
+		for ; len(due) > 0; due = due[1:] {
+			ids, err := readIDs(ctx, tx, selectExpired, due[0].project, due[0].obsType, due[0].cutoff, n)
+			if err != nil || len(ids) > 0 {
+				return ids, err
+			}
+		}
+		return nil, nil
+	}
 }
 
 // batches deletes the rows that next gives, at most n at a time, until there are
