@@ -95,7 +95,7 @@ func (j *Journal) Purge(ctx context.Context, a PurgeArgs) (Purged, error) {
 	}
 	err := j.read(ctx, p.find)
 	done.Rows = len(p.ids)
-	if err != nil || !a.Confirm {
+	if err != nil || !a.Confirm || j.store == nil {
 		return done, err
 	}
 	done.Rows = 0
