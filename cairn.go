@@ -127,6 +127,9 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	return s, err
 }
 
+// over is the observations part over a store, or over nothing (nil).
+func (c *Cairn) over(s *store.Store) *observation.Journal { return observation.New(s, c.journal) }
+
 // Journal is the observations part over the store, or over nothing while there
 // is no store.
 func (c *Cairn) Journal(ctx context.Context) (*observation.Journal, error) {
@@ -134,7 +137,7 @@ func (c *Cairn) Journal(ctx context.Context) (*observation.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return observation.New(s, c.journal), nil
+	return c.over(s), nil
 }
 
 // writing is the observations part over a store that is made if it is missing.
@@ -143,7 +146,7 @@ func (c *Cairn) writing(ctx context.Context) (*observation.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return observation.New(s, c.journal), nil
+	return c.over(s), nil
 }
 
 // Check reports what is wrong with the store, nothing if it is sound or missing.
@@ -156,7 +159,7 @@ func (c *Cairn) Check(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return found, err
 	}
-	more, err := observation.New(s, c.journal).Check(ctx)
+	more, err := c.over(s).Check(ctx)
 	return append(found, more...), err
 }
 

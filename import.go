@@ -25,6 +25,8 @@ type ImportArgs struct {
 	Project string    // only this project's events; "" for all
 	DryRun  bool      // count in a copy of the store, change nothing
 
+	IncludePurged bool // store also what was purged
+
 	// Progress, if set, is told after each file how many of all are done.
 	Progress func(done, files int)
 }
@@ -39,6 +41,7 @@ type ImportReport struct {
 	Known      int              `json:"known"` // calls and prompts that were stored before
 	Deduped    int              `json:"deduped"`
 	Outside    int              `json:"outside"` // events left out by since or project
+	Purged     int              `json:"purged"`  // rows that were purged and do not come back
 	ByType     map[string]int   `json:"by_type"`
 	ByHarness  map[string]int   `json:"by_harness"` // files read
 	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
@@ -94,7 +97,7 @@ func (c *Cairn) importJournal(ctx context.Context, dryRun bool) (j *observation.
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return observation.New(s, c.journal), func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
+	return c.over(s), func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
 // files are the transcripts below the paths, of each path those of the oldest
@@ -139,7 +142,7 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, fi
 	go func() {
 		defer close(readings)
 		for _, path := range files {
-			f := &reading{path: path, roots: roots, events: make(chan observation.Prepared, 256)}
+			f := &reading{path: path, roots: roots, whole: a.IncludePurged, events: make(chan observation.Prepared, 256)}
 			select {
 			case readings <- f:
 				go f.run(ctx, j)
@@ -148,7 +151,7 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, fi
 			}
 		}
 	}()
-	options := observation.ImportOptions{Since: a.Since, Project: a.Project}
+	options := observation.ImportOptions{Since: a.Since, Project: a.Project, IncludePurged: a.IncludePurged}
 	importer := j.Importer(options)
 	done := r.Unchanged + len(r.Unreadable)
 	for f := range readings {
@@ -166,6 +169,7 @@ func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, fi
 type reading struct {
 	path   string
 	roots  []string // of known projects
+	whole  bool     // also what an earlier import has read
 	events chan observation.Prepared
 
 	// Set before events is closed.
@@ -196,6 +200,7 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 	}
 	f.file = observation.ImportedFile{Path: f.path, Size: info.Size(), MTime: info.ModTime().UnixNano()}
 	switch {
+	case f.whole:
 	case known && last.Size == f.file.Size && last.MTime == f.file.MTime:
 		f.unchanged = true
 		return nil
@@ -260,6 +265,7 @@ func (r *ImportReport) store(ctx context.Context, importer *observation.Importer
 	r.Known += counts.Known
 	r.Deduped += counts.Deduped
 	r.Outside += counts.Outside
+	r.Purged += counts.Purged
 	for t, n := range counts.ByType {
 		r.ByType[t] += n
 	}

@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strconv"
 	"time"
@@ -94,7 +95,8 @@ func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation
 // tendEvery is how often a server looks after the store's files.
 const tendEvery = 30 * time.Second
 
-// Tend keeps the write-ahead log short, which hooks never do, until ctx ends;
+// Tend keeps the write-ahead log short and the store within its bound, which hooks
+// never do, until ctx ends;
 // then it returns nil. A failed attempt is repeated at the next turn.
 func (c *Cairn) Tend(ctx context.Context) error {
 	tick := time.NewTicker(tendEvery)
@@ -107,10 +109,10 @@ func (c *Cairn) Tend(ctx context.Context) error {
 		}
 		s, err := c.opened(ctx, false)
 		if err == nil && s != nil {
-			err = s.Checkpoint(ctx)
+			err = errors.Join(s.Checkpoint(ctx), c.makeRoom(ctx, s))
 		}
 		if err != nil && ctx.Err() == nil {
-			slog.Warn("the write-ahead log could not be shortened", "error", err)
+			slog.Warn("the store's files could not be tended", "error", err)
 		}
 	}
 }

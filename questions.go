@@ -68,7 +68,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 			p, ok, err = project.Find(ctx, tx, name)
 		}
 		if err == nil && !ok && name != "" {
-			err = noProject(name)
+			err = project.NotFound(name)
 		}
 		return err
 	})
@@ -82,7 +82,7 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	if name == "" {
 		branch = c.place.Branch()
 	}
-	return observation.New(s, c.journal).Context(ctx, p, source, branch)
+	return c.over(s).Context(ctx, p, source, branch)
 }
 
 // Ledger sums up what the sessions of the named project, or of all (""), were told
@@ -93,11 +93,6 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.
 		return observation.Ledger{}, err
 	}
 	return j.Ledger(ctx, observation.Scope{Project: name}, days)
-}
-
-func noProject(name string) error {
-	return fault.Newf(fault.NotFound, "not_found", "no project is called %q", name).
-		WithHint("`cairn project list` shows them")
 }
 
 // Mark stores a person's note; see observation.Journal.Mark.
@@ -121,7 +116,7 @@ func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
 		return 0, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
-	return observation.New(s, c.journal).Pin(ctx, a)
+	return c.over(s).Pin(ctx, a)
 }
 
 // Projects lists the projects, the one seen last first; none without a store.

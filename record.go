@@ -16,11 +16,11 @@ type Recorded struct {
 }
 
 // Record stores one event of a harness and finds what the session is to be told
-// then: at the start of a session of the main agent its context, and with assist
-// what helps with a prompt or with a call that is about to be made. What is told is
-// entered in the ledger; a failure of that, like one of the help, is a Warning.
-// An event in an excluded folder is dropped without opening the store. c must have
-// been opened with the event's working directory.
+// then: at the start of a session of the main agent, after sweeping a little, its
+// context, and with assist what helps with a prompt or with a call that is about to
+// be made. What is told is entered in the ledger; a failure of that, like one of the
+// help, is a Warning. An event in an excluded folder is dropped without opening the
+// store. c must have been opened with the event's working directory.
 func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (Recorded, error) {
 	if e.Kind == observation.Ignored || c.settings.excludes(e.Cwd) {
 		return Recorded{}, nil
@@ -43,6 +43,8 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	var told observation.Context
 	switch {
 	case e.Kind == observation.SessionStart && e.AgentID == "":
+		// What cannot be swept now is swept at another start.
+		_, _ = j.Sweep(ctx, observation.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
 		told, err = j.Context(ctx, done.Project, e.Text, e.Branch)
 	case assist:
 		told, err = j.Assist(ctx, e, c.place, done)

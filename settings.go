@@ -36,6 +36,8 @@ type settings struct {
 		Off   bool `toml:"off"`
 		MaxMS *int `toml:"max_ms"` // of work upon one event; the user's file only
 	} `toml:"assist"`
+	Retention   retentionSettings `toml:"retention"`
+	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 }
 
 type contextSettings struct {
@@ -59,8 +61,8 @@ func readSettings(dataDir, root string) (settings, error) {
 		return settings{}, err
 	}
 	s := user.Observations
-	if root == "" {
-		return s, s.validate(filepath.Join(dataDir, "config.toml"))
+	if err := s.validate(filepath.Join(dataDir, "config.toml")); err != nil || root == "" {
+		return s, err
 	}
 	var repo settings
 	path := filepath.Join(root, ".cairn.toml")
@@ -111,6 +113,12 @@ func (s *settings) validate(path string) error {
 	if s.Context.MaxTokens < 0 {
 		return settingsFault(nil, path, "context.max_tokens must not be negative")
 	}
+	if s.MaxDBSizeMB < 0 {
+		return settingsFault(nil, path, "max_db_size_mb must not be negative")
+	}
+	if _, err := s.Retention.retention(); err != nil {
+		return settingsFault(err, path, err.Error())
+	}
 	return nil
 }
 
@@ -140,6 +148,10 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	if err != nil {
 		return observation.Config{}, err
 	}
+	retention, err := s.Retention.retention()
+	if err != nil {
+		return observation.Config{}, err
+	}
 	window := observation.DefaultDedupWindow
 	if w := s.Dedup.WindowSeconds; w != nil {
 		window = time.Duration(*w) * time.Second
@@ -153,6 +165,7 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	}
 	return observation.Config{
 		Filter: filter, Home: home, DedupWindow: window, AssistTime: help,
+		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
 			SuppressCross: s.Context.SuppressCrossProject, Off: s.Context.Off,

@@ -29,10 +29,11 @@ func newStory(t *testing.T, dir, name, cwd string, turns ...int) *story {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	day := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -20) // recent enough not to expire
 	for i, n := range turns {
 		id := fmt.Sprintf("%s-%d", name, i)
 		s.digests = append(s.digests, fmt.Sprintf("%s|%d|%d", id, n, 2*n))
-		w := &teller{story: s, session: id, cwd: cwd, at: time.Date(2026, 1, 2, i%24, 0, 0, 0, time.UTC)}
+		w := &teller{story: s, session: id, cwd: cwd, at: day.Add(time.Duration(i%24) * time.Hour)}
 		for turn := range n {
 			w.turn(turn)
 		}

@@ -51,7 +51,7 @@ Secrets are redacted before anything is stored.`,
 						WithHint("name their files or folders: cairn import PATH")
 				}
 			}
-			a.Progress = p.progress()
+			a.Progress = p.progress("files")
 			r, err := c.Import(cmd.Context(), a)
 			if err != nil {
 				return err
@@ -62,6 +62,7 @@ Secrets are redacted before anything is stored.`,
 	cmd.Flags().StringVar(&since, "since", "", "only events from this day on (YYYY-MM-DD, local) or Unix second")
 	cmd.Flags().StringVar(&a.Project, "project", "", "only events of this project (id or alias)")
 	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "count, and store nothing")
+	cmd.Flags().BoolVar(&a.IncludePurged, "include-purged", false, "store also what was purged before")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
@@ -103,16 +104,20 @@ func parseDate(s string) (time.Time, error) {
 	return t, nil
 }
 
-// progress tells on standard error how far an import is, at most twice a second
-// and only after the first second.
-func (p *Process) progress() func(done, files int) {
+// progress tells on standard error how many of what are done, at most twice a
+// second and only after the first second. A total of 0 is not known.
+func (p *Process) progress(what string) func(done, total int) {
 	last := time.Now().Add(time.Second / 2)
-	return func(done, files int) {
+	return func(done, total int) {
 		if time.Since(last) < time.Second/2 {
 			return
 		}
 		last = time.Now()
-		fmt.Fprintf(p.Err, "cairn: %d of %d files\n", done, files)
+		if total == 0 {
+			fmt.Fprintf(p.Err, "cairn: %d %s\n", done, what)
+			return
+		}
+		fmt.Fprintf(p.Err, "cairn: %d of %d %s\n", done, total, what)
 	}
 }
 
@@ -144,6 +149,9 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 	fmt.Fprintf(w, "already known %d, repeated reads %d", r.Known, r.Deduped)
 	if r.Outside > 0 {
 		fmt.Fprintf(w, ", left out by --since or --project %d", r.Outside)
+	}
+	if r.Purged > 0 {
+		fmt.Fprintf(w, ", purged before %d", r.Purged)
 	}
 	fmt.Fprintln(w)
 	for _, t := range r.Types() {

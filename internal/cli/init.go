@@ -84,7 +84,7 @@ func (p *Process) init(cmd *cobra.Command, c *cairn.Cairn, o wiring.Options, noI
 	folders, _ := p.transcriptFolders()
 	a := cairn.InitArgs{
 		Place: place, Options: o, NoImport: noImport,
-		Import: cairn.ImportArgs{Paths: folders, Progress: p.progress()},
+		Import: cairn.ImportArgs{Paths: folders, Progress: p.progress("files")},
 	}
 	if !asJSON {
 		a.Wired = func(r wiring.Result) { p.printWired(place, r, o.DryRun) }

@@ -82,7 +82,7 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source, branch
 	if l.Off {
 		return c, nil
 	}
-	b := &contextBuilder{project: p, branch: branch, limits: l, recovery: IsRecovery(source)}
+	b := &contextBuilder{project: p, branch: branch, limits: l, keep: j.config.Retention, recovery: IsRecovery(source)}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		return b.read(ctx, tx)
@@ -98,6 +98,7 @@ type contextBuilder struct {
 	project  project.Project
 	branch   string
 	limits   Limits
+	keep     Retention
 	recovery bool
 	now      int64
 
@@ -202,6 +203,9 @@ func contextTypes() []string {
 	})
 }
 
+// expiredScore keeps rows that are only waiting to be swept behind all others.
+const expiredScore = -1
+
 // best returns the n best rows of the project or of the others.
 func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, shown map[int64]bool) ([]contextRow, error) {
 	list, err := json.Marshal(contextTypes())
@@ -209,6 +213,9 @@ func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, sh
 		return nil, err
 	}
 	r, err := newRanking(ctx, tx, scope{b.project.Key, mode}, string(list), func(_ int64, obsType string, at int64) float64 {
+		if b.keep.expired(obsType, at, b.now) {
+			return expiredScore
+		}
 		return 0.6*recency(b.now, at) + 0.4*contextWeight(obsType)
 	})
 	if err != nil {
@@ -220,7 +227,7 @@ func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, sh
 	}
 	var ids []int64
 	for _, t := range top {
-		if !shown[t.id] && len(ids) < n {
+		if !shown[t.id] && t.score > expiredScore && len(ids) < n {
 			ids = append(ids, t.id)
 		}
 	}

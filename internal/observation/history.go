@@ -120,7 +120,20 @@ type fileKey struct {
 // working directory, from its repository's root, from the repository that the
 // file itself lies in, and, for a folder that is gone, wherever it was recorded.
 func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home string) ([]fileKey, error) {
-	var out []fileKey
+	out, err := fileReadings(ctx, tx, place, file, home)
+	abs := place.Absolute(file)
+	own, _ := project.Locate(filepath.Dir(abs), home)
+	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
+		f := fileKey{path: own.PathKey(abs)}
+		err := r.Scan(&f.project)
+		out = append(out, f)
+		return err
+	}, selectProjectKeys))
+}
+
+// fileReadings are the files of known projects that a path may mean, likeliest
+// first.
+func fileReadings(ctx context.Context, tx *store.Tx, place project.Place, file, home string) (out []fileKey, err error) {
 	add := func(p project.Place, key func(project.Place) string) error {
 		pr, ok, err := project.Current(ctx, tx, p)
 		if ok && err == nil {
@@ -128,7 +141,7 @@ func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home
 		}
 		return err
 	}
-	err := add(place, func(p project.Place) string { return p.PathKey(file) })
+	err = add(place, func(p project.Place) string { return p.PathKey(file) })
 	if !filepath.IsAbs(file) {
 		err = errors.Join(err, add(place, func(p project.Place) string { return p.PathKey(filepath.Join(p.Root, file)) }))
 	}
@@ -137,10 +150,5 @@ func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home
 	if lerr == nil {
 		err = errors.Join(err, add(own, func(p project.Place) string { return p.PathKey(abs) }))
 	}
-	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
-		f := fileKey{path: own.PathKey(abs)}
-		err := r.Scan(&f.project)
-		out = append(out, f)
-		return err
-	}, selectProjectKeys))
+	return out, err
 }

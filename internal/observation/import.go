@@ -30,6 +30,7 @@ type Imported struct {
 	Known   int            // calls and prompts that were stored before
 	Deduped int            // reads and searches equal to a recent one
 	Outside int            // events before Since or of other projects
+	Purged  int            // rows that were purged before
 	ByType  map[string]int // rows added, by type
 }
 
@@ -41,6 +42,7 @@ type Importer struct {
 	queue   []Prepared
 	touched map[string]project.Session // the file's sessions; their digests are due
 	tallies tallies                    // of the file
+	absent  map[string]string          // projects of sessions that were purged
 	counts  Imported
 }
 
@@ -48,13 +50,19 @@ type Importer struct {
 type ImportOptions struct {
 	Since   time.Time // events before it are left out; zero for all
 	Project string    // id or alias; events of other projects are left out; "" for all
+
+	IncludePurged bool // store also what was purged
 }
+
+// narrow reports whether events are left out.
+func (o ImportOptions) narrow() bool { return !o.Since.IsZero() || o.Project != "" }
 
 // Importer returns an importer.
 func (j *Journal) Importer(o ImportOptions) *Importer {
 	return &Importer{
-		journal: j, options: o, touched: map[string]project.Session{}, tallies: tallies{max(0, o.Since.Unix()), map[int64]*tally{}},
-		counts: Imported{ByType: map[string]int{}},
+		journal: j, options: o, touched: map[string]project.Session{}, absent: map[string]string{},
+		tallies: tallies{max(0, o.Since.Unix()), map[int64]*tally{}},
+		counts:  Imported{ByType: map[string]int{}},
 	}
 }
 
@@ -125,6 +133,7 @@ func (c *Imported) add(d Imported) {
 	c.Known += d.Known
 	c.Deduped += d.Deduped
 	c.Outside += d.Outside
+	c.Purged += d.Purged
 	for t, n := range d.ByType {
 		c.ByType[t] += n
 	}
@@ -143,6 +152,13 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 	b.counts.ByType = map[string]int{}
 	b.seen = map[sightKey]*sighting{}
 	began := time.Now()
+	var dead graves
+	if !b.options.IncludePurged {
+		var err error
+		if dead, err = openGraves(ctx, tx); err != nil {
+			return err
+		}
+	}
 	for b.taken < len(b.queue) && b.counts.Added < maxImportRows && time.Since(began) < maxImportTime {
 		p := b.queue[b.taken]
 		b.taken++
@@ -155,22 +171,29 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 			continue
 		}
 		w := &writing{
-			event: p.event, place: p.place, window: int64(b.journal.config.DedupWindow.Seconds()), tallies: b.tallies,
+			event: p.event, place: p.place, at: p.event.At.Unix(), window: int64(b.journal.config.DedupWindow.Seconds()),
+			tallies: b.tallies, graves: dead, absent: b.absent,
 		}
-		if err := b.see(ctx, tx, w); err != nil {
-			return err
+		rows, gone, err := w.leaveOut(ctx, tx, p.drafts)
+		if err == nil && !gone {
+			if err = b.see(ctx, tx, w); err == nil {
+				err = w.store(ctx, tx, rows)
+			}
 		}
-		if err := w.store(ctx, tx, p.drafts); err != nil {
+		if err != nil {
 			return err
 		}
 		b.counts.Added += len(w.done.IDs)
 		b.counts.Known += w.done.Known
 		b.counts.Deduped += w.done.Deduped
+		b.counts.Purged += w.done.Purged
 		for _, t := range w.done.types {
 			b.counts.ByType[t]++
 		}
 		// Also of what was known: an import that was killed left its digests undone.
-		b.sessions = append(b.sessions, w.session)
+		if w.session.Key != 0 {
+			b.sessions = append(b.sessions, w.session)
+		}
 	}
 	return b.touch(ctx, tx)
 }
@@ -210,7 +233,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 				return err
 			}
 		}
-		if !whole || i.options != (ImportOptions{}) {
+		if !whole || i.options.narrow() {
 			return nil
 		}
 		_, err := tx.Exec(ctx, upsertImport, f.Path, f.Size, f.MTime, f.Offset)

@@ -22,6 +22,8 @@ type Config struct {
 	DedupWindow time.Duration // within which an equal read or search is dropped; 0 turns that off
 	Limits      Limits        // of the injected context
 	AssistTime  time.Duration // that help during a turn may take; 0 turns it off
+	Retention   Retention     // nil: nothing expires
+	MaxBytes    int64         // what the store may hold, 0 for any amount
 }
 
 // DefaultDedupWindow is the window of observations §5.
@@ -178,7 +180,7 @@ func markProject(ctx context.Context, tx *store.Tx, name string, place project.P
 	}
 	p, ok, err := project.Find(ctx, tx, name)
 	if err == nil && !ok {
-		err = noProject(name)
+		err = project.NotFound(name)
 	}
 	return p, err
 }

@@ -114,7 +114,7 @@ func lookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id in
 
 // findParent sets the prompt that caused the rows of this event: the one with
 // the payload's prompt id; if none has it, the newest without an id takes it;
-// without an id in the payload, the newest.
+// without an id in the payload, the newest. One that was purged is none.
 func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
 	if e.PromptID == "" {
@@ -129,6 +129,9 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if gone, err := w.graves.holds(ctx, tx, w.at, promptKey(e.Session, e.PromptID)); gone || err != nil {
 		return err
 	}
 	err = tx.Get(ctx, []any{&id}, selectNewestUnnamed, w.session.Key, w.horizon())

@@ -16,6 +16,7 @@ type Recorded struct {
 	IDs     []int64 // of the rows that were added
 	Known   int     // deliveries and prompts that were stored before
 	Deduped int     // reads and searches dropped because of an equal recent one
+	Purged  int     // rows that were purged before and do not come back
 	Project project.Project
 
 	session int64    // the key of the event's session, 0 if it was not looked at
@@ -28,7 +29,7 @@ type Recorded struct {
 //
 // Nothing is added for events that make no row, for a delivery that is stored
 // already and for an equal read or search within the window; the session is
-// touched all the same. Repeating an event that carries a tool use id adds
+// touched all the same. Of a delivery that was purged nothing at all is stored. Repeating an event that carries a tool use id adds
 // nothing; one without is never taken for a repeat (observations §5).
 //
 // Errors are those of store.Write; then nothing of the event is stored.
@@ -41,7 +42,7 @@ func (j *Journal) Record(ctx context.Context, e Event, place project.Place, proc
 			return err
 		}
 		done = w.done
-		if !e.TurnEnds && e.Kind != SessionEnd {
+		if w.session.Key == 0 || !e.TurnEnds && e.Kind != SessionEnd {
 			return nil
 		}
 		return writeDigest(ctx, tx, w.session)
@@ -60,9 +61,23 @@ type writing struct {
 	prompt  sql.NullInt64   // the rows' parent
 	tallies tallies         // of the transcript that is imported; zero for a live event
 	done    Recorded
+
+	graves graves            // zero if tombstones do not count
+	absent map[string]string // projects of the sessions of which an import has left out events; nil when live
 }
 
 func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
+	if !w.event.At.IsZero() {
+		w.at = w.event.At.Unix()
+	}
+	var err error
+	if w.graves, err = openGraves(ctx, tx); err != nil {
+		return err
+	}
+	rows, gone, err := w.leaveOut(ctx, tx, rows)
+	if gone || err != nil {
+		return err
+	}
 	if err := w.see(ctx, tx, process); err != nil {
 		return err
 	}
@@ -72,9 +87,6 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 // see finds or makes the event's session and project.
 func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process) error {
 	e := &w.event
-	if !e.At.IsZero() {
-		w.at = e.At.Unix()
-	}
 	ses, q, err := project.See(ctx, tx, project.Seen{
 		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
 		PID: process.PID, PIDStart: process.Start,
@@ -198,9 +210,15 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 	return true, err
 }
 
+// fill gives a known row what its first source left open; a parent only where
+// nothing was purged, for it may be the parent that is missing.
 func (w *writing) fill(ctx context.Context, tx *store.Tx, id int64) error {
+	parent := w.prompt
+	if w.graves.salt != nil {
+		parent = sql.NullInt64{}
+	}
 	agent, prompt := nullText(w.event.AgentID), nullText(w.event.PromptID)
-	_, err := tx.Exec(ctx, fillRow, w.prompt, agent, prompt, id, w.prompt, agent, prompt)
+	_, err := tx.Exec(ctx, fillRow, parent, agent, prompt, id, parent, agent, prompt)
 	return err
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	deleteWords = `DELETE FROM observations_fts`
+	deleteAllWords = `DELETE FROM observations_fts`
 
 	selectIndexed = `SELECT id, content, ifnull(file_path, ''), ifnull(metadata, '')
 FROM observation_rows WHERE id > ? ORDER BY id LIMIT ?`
@@ -24,7 +24,7 @@ const reindexBatch = 5000
 // are done.
 func (j *Journal) Reindex(ctx context.Context, progress func(rows int)) error {
 	err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, deleteWords)
+		_, err := tx.Exec(ctx, deleteAllWords)
 		return err
 	})
 	for last, done := int64(0), 0; err == nil; {

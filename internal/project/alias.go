@@ -146,10 +146,15 @@ func Merge(ctx context.Context, tx *store.Tx, from, into string, move func(ctx c
 func mustFind(ctx context.Context, tx *store.Tx, name string) (Project, error) {
 	q, ok, err := Find(ctx, tx, name)
 	if err == nil && !ok {
-		err = fault.Newf(fault.NotFound, CodeNotFound, "no project is called %q", name).
-			WithHint("`cairn project list` shows them")
+		err = NotFound(name)
 	}
 	return q, err
+}
+
+// NotFound is the error (NotFound, CodeNotFound) for a name that is no project's.
+func NotFound(name string) error {
+	return fault.Newf(fault.NotFound, CodeNotFound, "no project is called %q", name).
+		WithHint("`cairn project list` shows them")
 }
 
 func aliasesOf(ctx context.Context, tx *store.Tx, id string) ([]string, error) {

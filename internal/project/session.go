@@ -180,6 +180,23 @@ func (s *Session) log(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
+// SetModel changes what is known of a session's model and tells it anew; what the
+// log said of the session before is blanked. An unknown session changes nothing.
+func SetModel(ctx context.Context, tx *store.Tx, id, model string) error {
+	s, ok, err := FindSession(ctx, tx, id)
+	if err != nil || !ok {
+		return err
+	}
+	s.Model = model
+	if _, err := tx.Exec(ctx, updateSession, append(s.columns(), s.Key)...); err != nil {
+		return err
+	}
+	if _, err := tx.Blank(ctx, "session", id); err != nil {
+		return err
+	}
+	return s.log(ctx, tx)
+}
+
 // NewSession makes a session that no harness reported, in a given project, as
 // of the transaction's time; if the id exists it returns that session as it is.
 // Its harness stays "" until an event of it is seen. A blank id is Invalid.

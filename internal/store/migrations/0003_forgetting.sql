@@ -29,3 +29,6 @@ SELECT i.id, i.timestamp, s.id AS session_id, i.trigger, i.section, i.observatio
        i.used_at, i.used_how
 FROM injection_rows i
 JOIN sessions s ON s.key = i.session_key;
+
+-- The documents that a purge may have to blank; observations have none.
+CREATE INDEX changes_with_doc ON changes (kind, id) WHERE doc IS NOT NULL;

@@ -1,0 +1,128 @@
+package cairn
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/store"
+)
+
+// retentionSettings say how long what is kept.
+type retentionSettings struct {
+	Days map[string]any `toml:"days"` // type → days, or "never"
+}
+
+// retention merges the settings over the defaults. An unknown type and anything
+// but a whole number of days from 1 on or "never" is an error that names them.
+func (r retentionSettings) retention() (observation.Retention, error) {
+	out := observation.DefaultRetention()
+	for _, name := range slices.Sorted(maps.Keys(r.Days)) {
+		days, whole := r.Days[name].(int64)
+		switch {
+		case !observation.IsType(name):
+			return nil, fmt.Errorf("retention.days: no rows are of type %q", name)
+		case r.Days[name] == "never":
+			delete(out, name)
+		case !whole || days < 1 || days > maxRetentionDays:
+			return nil, fmt.Errorf(`retention.days.%s must be a number of days from 1 to %d, or "never"`, name, maxRetentionDays)
+		default:
+			out[name] = int(days)
+		}
+	}
+	return out, nil
+}
+
+// maxRetentionDays is a thousand years.
+const maxRetentionDays = 365_000
+
+// What a hook may sweep at the start of a session (observations §11.1).
+const (
+	hookSweepRows = 500
+	hookSweepTime = 10 * time.Millisecond
+)
+
+// Purge forgets rows for good; see observation.Journal.Purge. Without a store
+// there is nothing to purge: NotFound, store.CodeMissing.
+func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation.Purged, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return observation.Purged{}, err
+	}
+	if s == nil {
+		return observation.Purged{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+	}
+	a.Cwd = c.config.Cwd
+	return c.over(s).Purge(ctx, a)
+}
+
+// Swept is what a sweep did, or would do.
+type Swept struct {
+	observation.Swept
+	Rescan *observation.Rescanned `json:"rescan,omitempty"` // if it was asked for
+}
+
+// SweepArgs say how to sweep.
+type SweepArgs struct {
+	DryRun bool // only count
+	Rescan bool // also apply the present rules of redaction to what is stored
+
+	// Progress, if set, is told how many rows of how many were handled; total is 0
+	// where it is not known.
+	Progress func(done, total int)
+}
+
+// Sweep forgets what has expired and what is too much, and completes what an
+// earlier purge or rescan left on the disk. Without a store it does nothing.
+// Errors are those of observation.Journal.Sweep, MakeRoom, Rescan and
+// FinishForgetting; Swept tells what was done until then.
+func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) {
+	j, err := c.Journal(ctx)
+	if err != nil {
+		return done, err
+	}
+	args := observation.SweepArgs{DryRun: a.DryRun, Progress: func(rows int) {
+		if a.Progress != nil {
+			a.Progress(rows, 0)
+		}
+	}}
+	if done.Swept, err = j.Sweep(ctx, args); err != nil {
+		return done, err
+	}
+	room, err := j.MakeRoom(ctx, args)
+	done.Add(room)
+	if err != nil {
+		return done, err
+	}
+	if a.Rescan {
+		found, err := j.Rescan(ctx, observation.RescanArgs{DryRun: a.DryRun, Progress: a.Progress})
+		done.Rescan = &found
+		if err != nil {
+			return done, err
+		}
+	}
+	if !a.DryRun {
+		_, err = j.FinishForgetting(ctx)
+	}
+	return done, err
+}
+
+// Forgetting reports whether bytes of what was purged or rescanned may still be
+// in the files; Sweep completes that.
+func (c *Cairn) Forgetting(ctx context.Context) (bool, error) {
+	j, err := c.Journal(ctx)
+	if err != nil {
+		return false, err
+	}
+	return j.IsForgetting(ctx)
+}
+
+// makeRoom keeps a store that a server has open within its bound.
+func (c *Cairn) makeRoom(ctx context.Context, s *store.Store) error {
+	_, err := c.over(s).MakeRoom(ctx, observation.SweepArgs{})
+	return err
+}

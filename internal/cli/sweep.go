@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/store"
+)
+
+func sweepCommand(p *Process) *cobra.Command {
+	var a cairn.SweepArgs
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Forget what has expired",
+		Long: `sweep deletes observations that are older than their type is kept, pinned ones
+excepted: a bit of it happens at the start of every session anyway. If the store
+is larger than max_db_size_mb, the oldest go until it is down to 90 % of that. It
+also completes what an interrupted purge left on the disk.
+
+How long what is kept, in config.toml (the defaults):
+
+    [observations.retention.days]
+    git_commit = 730      # and git_push
+    file_edit = 365       # and file_write, session_start, session_end, session_compact
+    command = 180         # and command_error, github
+    file_read = 90        # and search, mcp_call, web_fetch, web_search, task_spawn, tool_other
+    user_prompt = "never" # and agent_message, marker
+
+--rescan applies the present rules of redaction to everything that was stored
+before, for instance after you have added extra_patterns.`,
+		Example: `  cairn sweep --dry-run
+  cairn sweep --rescan`,
+		Args: cobra.NoArgs,
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+			a.Progress = p.progress("observations")
+			defer p.patience()()
+			done, err := c.Sweep(cmd.Context(), a)
+			switch {
+			case err != nil && done.Rows == 0 && done.Rescan == nil:
+				return err
+			case asJSON:
+				err = errors.Join(err, printJSON(p.Out, done))
+			default:
+				p.printSwept(done, a.DryRun)
+			}
+			return p.partly("sweep", err)
+		}),
+	}
+	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "only count")
+	cmd.Flags().BoolVar(&a.Rescan, "rescan", false, "also redact what is stored by the present rules")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
+	w := p.Out
+	swept, rewrote := "swept", "redacted"
+	if dryRun {
+		swept, rewrote = "would sweep", "would redact"
+	}
+	fmt.Fprintf(w, "%s %d observations\n", swept, done.Rows)
+	printCounts(w, done.ByType)
+	if done.ForRoom > 0 {
+		fmt.Fprintf(w, "%d of them for want of room\n", done.ForRoom)
+	}
+	if done.Ledger > 0 {
+		fmt.Fprintf(w, "%s %d entries of what sessions were told\n", swept, done.Ledger)
+	}
+	if r := done.Rescan; r != nil {
+		fmt.Fprintf(w, "%s %d observations and %d sessions\n", rewrote, r.Rows, r.Sessions)
+		printCounts(w, r.ByType)
+		if len(r.Rules) > 0 {
+			fmt.Fprintln(w, "by rule:")
+			printCounts(w, r.Rules)
+		}
+	}
+}
+
+func printCounts(w io.Writer, counts map[string]int) {
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(w, "  %7d  %s\n", counts[name], name)
+	}
+}

@@ -1,0 +1,255 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Transactions that forget or rewrite end after so many rows or so much time,
+// so that a live hook hardly waits.
+const (
+	maxForgetRows = 500
+	maxForgetTime = 50 * time.Millisecond
+	forgetStep    = 25 // rows between two looks at the clock
+)
+
+// opRedact is the op of a change that says which rows a rescan has rewritten.
+const opRedact = "redact"
+
+const (
+	selectDoomed = `SELECT o.id, o.timestamp, o.session_key, s.id, p.id, o.obs_type, o.content,
+ifnull(o.metadata ->> '$.kind', ''), ifnull(o.tool_use_id, ''), o.part,
+CASE WHEN o.obs_type IN ('user_prompt', 'agent_message') THEN o.prompt_id END,
+ifnull(r.harness_prompt_id, ''), ifnull(r.source_uuid, '')
+FROM json_each(?) d
+JOIN observation_rows o ON o.id = d.value
+JOIN sessions s ON s.key = o.session_key
+JOIN projects p ON p.key = o.project_key
+LEFT JOIN prompt_rows r ON r.id = o.prompt_id AND o.obs_type IN ('user_prompt', 'agent_message')`
+
+	deleteRow    = `DELETE FROM observation_rows WHERE id = ?`
+	deleteWords  = `DELETE FROM observations_fts WHERE rowid = ?`
+	deletePrompt = `DELETE FROM prompt_rows WHERE id = ?`
+	deleteLedger = `DELETE FROM injection_rows WHERE observation_id IN (SELECT value FROM json_each(?))`
+
+	selectPending = `SELECT value FROM store_meta WHERE name = 'forgetting'`
+	upsertPending = `INSERT INTO store_meta (name, value) VALUES ('forgetting', ?)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	deletePending = `DELETE FROM store_meta WHERE name = 'forgetting' AND value = ?`
+
+	// FTS5 keeps the words of deleted rows, and beside them which rows those are:
+	// in pages whose numbers begin here (a segment's number plus 2^16, times 2^37).
+	selectStaleWords = `SELECT EXISTS (SELECT 1 FROM observations_fts_data WHERE id >= 1 << 53)`
+	mergeWords       = `INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', ?)`
+	optimizeWords    = `INSERT INTO observations_fts (observations_fts) VALUES ('optimize')`
+	selectWritten    = `SELECT total_changes()`
+)
+
+// doomed is a row that is to go, with what its tombstones need.
+type doomed struct {
+	id, at, sessionKey        int64
+	session, project, obsType string
+	content, role, call       string
+	part                      int
+	prompt                    sql.NullInt64 // the prompt it stands for
+	promptID, line            string        // that prompt's
+}
+
+// readDoomed returns what there is of the given rows.
+func readDoomed(ctx context.Context, tx *store.Tx, ids []int64) (rows []doomed, err error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var d doomed
+		err := r.Scan(&d.id, &d.at, &d.sessionKey, &d.session, &d.project, &d.obsType, &d.content,
+			&d.role, &d.call, &d.part, &d.prompt, &d.promptID, &d.line)
+		rows = append(rows, d)
+		return err
+	}, selectDoomed, string(list))
+	return rows, err
+}
+
+// remove deletes a row, its words and the prompt that it stands for; the
+// prompt's children stay without a parent.
+func (d *doomed) remove(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, deleteWords, d.id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, deleteRow, d.id); err != nil || !d.prompt.Valid {
+		return err
+	}
+	_, err := tx.Exec(ctx, deletePrompt, d.prompt.Int64)
+	return err
+}
+
+// keys are what the row is to be buried under.
+func (d *doomed) keys() (keys []tombKey) {
+	if d.call != "" {
+		return []tombKey{callKey(d.session, d.call, d.part), copyKey(d.call, d.part, d.content)}
+	}
+	if d.promptID != "" && d.obsType == typePrompt {
+		keys = append(keys, promptKey(d.session, d.promptID))
+	}
+	if d.line != "" {
+		keys = append(keys, lineKey(d.line))
+	}
+	if isAction(d.obsType) {
+		return keys // nothing tells it again
+	}
+	step := d.at / width(d.obsType, d.role)
+	return append(keys, textKey(d.session, d.obsType, d.content, d.role, step))
+}
+
+// idRanges are ids as ascending [first, last] pairs.
+func idRanges(ids []int64) [][2]int64 {
+	ids = slices.Sorted(slices.Values(ids))
+	out := [][2]int64{}
+	for _, id := range ids {
+		if n := len(out); n > 0 && out[n-1][1]+1 >= id {
+			out[n-1][1] = id
+			continue
+		}
+		out = append(out, [2]int64{id, id})
+	}
+	return out
+}
+
+// forgotten is the document of a change that tells copies of the log which rows
+// and sessions they have to blank or to read anew. It holds no text.
+type forgotten struct {
+	Observations [][2]int64 `json:"observations"`       // ids, [first, last]
+	Sessions     []string   `json:"sessions,omitempty"` // gone as a whole
+
+	ids []int64 // of the observations
+}
+
+// tell appends one change of a project's rows and returns its seq.
+func (f *forgotten) tell(ctx context.Context, tx *store.Tx, project, op string) (int64, error) {
+	f.Observations = idRanges(f.ids)
+	doc, err := json.Marshal(f)
+	if err != nil {
+		return 0, err
+	}
+	return tx.Append(ctx, store.Change{
+		Project: project, Stream: "forgetting", Kind: "observation", ID: store.NewID(), Op: op, Doc: doc,
+	})
+}
+
+// setPending notes that bytes of what is gone are still in the files. Each note
+// has its own value, so that nobody takes away a later one.
+func setPending(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, upsertPending, store.NewID())
+	return err
+}
+
+// IsForgetting reports whether a purge or a rescan was kept from clearing the
+// files: rows are gone, but bytes of theirs remain until FinishForgetting.
+func (j *Journal) IsForgetting(ctx context.Context) (bool, error) {
+	value, err := j.pending(ctx)
+	return value != "", err
+}
+
+func (j *Journal) pending(ctx context.Context) (value string, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		err := tx.Get(ctx, []any{&value}, selectPending)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return value, err
+}
+
+// FinishForgetting takes what purges and rescans have forgotten off the disk
+// (observations §11.3): words out of the search index, freed and outdated bytes
+// out of the file, the write-ahead log, and the automatic backups, of which it
+// returns the number. Without anything forgotten it does nothing. Repeating it is
+// safe, also after a kill.
+//
+// Errors are those of store.Rewrite; rows are gone whatever it returns.
+func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error) {
+	value, err := j.pending(ctx)
+	if err != nil || value == "" {
+		return 0, err
+	}
+	if err := j.dropStaleWords(ctx); err != nil {
+		return 0, err
+	}
+	if err := j.store.Rewrite(ctx); err != nil {
+		return 0, err
+	}
+	if backups, err = j.store.RemoveBackups(); err != nil {
+		return backups, err
+	}
+	return backups, j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, deletePending, value)
+		return err
+	})
+}
+
+// mergePages is how much of the search index one transaction rewrites: some 2 MB.
+const mergePages = 500
+
+// dropStaleWords rewrites the search index, a part in each transaction, until it
+// holds no word of a deleted row. Rows that are deleted meanwhile may make it
+// begin again; the third time it does the rest at once.
+func (j *Journal) dropStaleWords(ctx context.Context) error {
+	for round := 0; ; round++ {
+		stale, pages := false, -mergePages // a first negative number asks for all segments
+		for more := true; more; pages = mergePages {
+			err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+				if err := tx.Get(ctx, []any{&stale}, selectStaleWords); err != nil || !stale {
+					more = false
+					return err
+				}
+				if round == 2 {
+					more, stale = false, false
+					_, err = tx.Exec(ctx, optimizeWords)
+					return err
+				}
+				more, err = mergeSome(ctx, tx, pages)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if !stale {
+			return nil
+		}
+	}
+}
+
+// mergeSome merges segments of the search index; more says whether it had
+// anything to do.
+func mergeSome(ctx context.Context, tx *store.Tx, pages int) (more bool, err error) {
+	var before, after int64
+	if err := tx.Get(ctx, []any{&before}, selectWritten); err != nil {
+		return false, err
+	}
+	if _, err := tx.Exec(ctx, mergeWords, pages); err != nil {
+		return false, err
+	}
+	err = tx.Get(ctx, []any{&after}, selectWritten)
+	return after-before >= 2, err
+}
+
+// refreshDigest recomputes a session's digest if it has one.
+func refreshDigest(ctx context.Context, tx *store.Tx, key int64, id string) error {
+	var has bool
+	if err := tx.Get(ctx, []any{&has}, selectHasDigest, key); err != nil || !has {
+		return err
+	}
+	return writeDigest(ctx, tx, project.Session{Key: key, ID: id})
+}
+
+const selectHasDigest = `SELECT summary IS NOT NULL FROM sessions WHERE key = ?`

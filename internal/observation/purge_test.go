@@ -1,0 +1,339 @@
+package observation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+func (b bench) purge(a PurgeArgs) Purged {
+	b.t.Helper()
+	a.Cwd, a.Confirm = b.repo, true
+	done, err := b.Purge(b.t.Context(), a)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return done
+}
+
+func TestPurgeWithoutAUsableFilterChangesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.prompt("hello there", "")
+	for name, a := range map[string]PurgeArgs{
+		"no filter": {}, "unknown type": {Type: "file_edited"}, "bad query": {Search: `"`}, "future": {OlderThan: -1},
+		"unknown project": {Project: "nothing"},
+	} {
+		a.Confirm = true
+		_, err := b.Purge(t.Context(), a)
+		if want := map[bool]fault.Kind{true: fault.NotFound, false: fault.Invalid}[a.Project != ""]; fault.KindOf(err) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	done, err := b.Purge(t.Context(), PurgeArgs{IDs: []int64{1, 77}, Cwd: b.repo})
+	if err != nil || done.Rows != 1 || done.Counts[0] != (PurgeCount{"shop", typePrompt, 1}) {
+		t.Errorf("counting: %+v %v", done, err)
+	}
+	b.want("rows", b.query(`SELECT count(*) FROM observations`), []string{"1"})
+	b.want("no trace of a purge", b.query(`SELECT count(*) FROM store_meta WHERE name IN ('forgetting', 'tombstone_salt')`), []string{"0"})
+}
+
+func TestPurgeTakesThePromptLedgerAndEmptySessionAndTellsOthers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.prompt("a first question of four words", "p1")
+	b.call(Call{ID: "t1", Tool: "Bash", Action: Shell, Command: "make it"}, "p1")
+	b.record(Event{Kind: Message, Text: "made", Role: "turn", Source: "Stop", TurnEnds: true})
+	b.record(Event{Kind: Prompt, Session: "s2", Text: "another one", Source: "UserPromptSubmit"})
+	err := b.store.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		for _, q := range []string{
+			`INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens)
+				VALUES (1, 2, 'prompt', 'local', 1, 1), (1, 1, 'prompt', 'local', 4, 1)`,
+			`INSERT INTO followers (name, position, updated_at) VALUES ('archive', 1, 0)`,
+		} {
+			if _, err := tx.Exec(ctx, q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := b.purge(PurgeArgs{Type: typePrompt})
+	if done.Rows != 2 || done.Prompts != 2 || done.Sessions != 1 || done.Ledger != 2 || len(done.Behind) != 1 || done.Behind[0].Follower != "archive" {
+		t.Errorf("%+v", done)
+	}
+	b.want("children", b.query(`SELECT content, ifnull(prompt_id, 'none') FROM observations WHERE obs_type = 'command'`), []string{"make it|none"})
+	b.want("prompts", b.query(`SELECT content FROM prompts`), []string{"made"})
+	b.want("digest", b.query(`SELECT id, summary ->> '$.intent', summary ->> '$.prompts', summary ->> '$.actions' FROM sessions`), []string{"s1||0|1"})
+	b.want("ledger", b.query(`SELECT count(*) FROM injection_rows`), []string{"0"})
+	b.want("change", b.query(`SELECT kind, project, doc FROM change_log WHERE op = 'purge'`),
+		[]string{`observation|shop|{"observations":[[1,1],[4,4]],"sessions":["s2"]}`})
+	b.want("documents", b.query(`SELECT id, doc IS NULL FROM change_log WHERE kind = 'session' GROUP BY id`), []string{"s1|0", "s2|1"})
+	if pending, err := b.IsForgetting(t.Context()); pending || err != nil {
+		t.Errorf("still forgetting: %v %v", pending, err)
+	}
+}
+
+// TestWhatWasPurgedIsKnownByEveryKeyItMayComeBackUnder tells purged rows again as
+// transcripts, forks and late hooks would.
+func TestWhatWasPurgedIsKnownByEveryKeyItMayComeBackUnder(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(testStart, 0)
+	tool := func(id, command string) Event {
+		return Event{Kind: Tool, At: at, LineID: "l-" + id, Calls: []Call{{ID: id, Tool: "Bash", Action: Shell, Command: command}}}
+	}
+	prompt := Event{Kind: Prompt, At: at, Text: "an open question", Source: "UserPromptSubmit"}
+	message := Event{Kind: Message, At: at, Text: "an answer", Role: "turn", Source: "Stop"}
+	summary := Event{Kind: Message, At: at, Text: "it was long", Role: roleSummary, Source: "PostCompact"}
+	compact := Event{Kind: SessionStart, At: at, Text: "compact", Source: "SessionStart"}
+	change := func(e Event, f func(*Event)) Event {
+		e.Calls = append([]Call(nil), e.Calls...)
+		f(&e)
+		return e
+	}
+	named := change(prompt, func(e *Event) { e.PromptID = "p1" })
+	lined := change(message, func(e *Event) { e.LineID = "u1" })
+	for _, c := range []struct {
+		name   string
+		stored Event // live, unless it has a line
+		again  Event // imported
+		purged int
+	}{
+		{"call", tool("t1", "make"), tool("t1", "make"), 1},
+		{"call of another id", tool("t1", "make"), tool("t2", "make"), 0},
+		{"copy in a fork", tool("t1", "make"), change(tool("t1", "make"), func(e *Event) { e.Session = "fork" }), 1},
+		{"another call of a session that counts its ids", tool("1", "make"), change(tool("1", "ls"), func(e *Event) { e.Session = "fork" }), 0},
+		{"another part of a patch", tool("t1", "make"), change(tool("t1", "make"), func(e *Event) { e.Calls[0].Part = 1 }), 0},
+		{"prompt by its id", named, change(named, func(e *Event) { e.Text, e.At = "told otherwise", at.Add(time.Hour) }), 1},
+		{"prompt by its text", prompt, change(prompt, func(e *Event) { e.LineID, e.At = "u9", at.Add(9*time.Second) }), 1},
+		{"the same text a minute later", prompt, change(prompt, func(e *Event) { e.At = at.Add(time.Minute) }), 0},
+		{"the same text in another session", prompt, change(prompt, func(e *Event) { e.Session = "other" }), 0},
+		{"message by its line", lined, change(lined, func(e *Event) { e.Session, e.At = "fork", at.Add(time.Hour) }), 1},
+		{"message by its text", message, change(message, func(e *Event) { e.LineID = "u3" }), 1},
+		{"summary in other words", summary, change(summary, func(e *Event) { e.Text, e.At = "much was said", at.Add(50*time.Second) }), 1},
+		{"compaction", compact, change(compact, func(e *Event) { e.At = at.Add(-50 * time.Second) }), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.imported(Event{Kind: Prompt, At: at.Add(-time.Hour), Text: "what came before", LineID: "u0", Source: "UserPromptSubmit"})
+			if c.stored.LineID != "" {
+				b.imported(c.stored)
+			} else {
+				b.record(c.stored)
+			}
+			b.purge(PurgeArgs{IDs: []int64{2}})
+			done := b.imported(c.again)
+			if done.Purged != c.purged || done.Added != 1-c.purged {
+				t.Errorf("importing it again: %+v", done)
+			}
+			b.want("row 2", b.query(`SELECT count(*) FROM observations WHERE id = 2`), []string{"0"})
+		})
+	}
+}
+
+func TestALateHookOfAPurgedCallStoresNothingAndANewOneDoes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.call(Call{ID: "t1", Tool: "Bash", Action: Shell, Command: "make secret"}, "")
+	b.purge(PurgeArgs{Session: "s1"})
+	b.want("sessions", b.query(`SELECT count(*) FROM sessions`), []string{"0"})
+	if done := b.call(Call{ID: "t1", Tool: "Bash", Action: Shell, Command: "make secret"}, ""); done.Purged != 1 || len(done.IDs) != 0 {
+		t.Errorf("the late hook: %+v", done)
+	}
+	b.want("sessions after the late hook", b.query(`SELECT count(*) FROM sessions`), []string{"0"})
+	if done := b.call(Call{ID: "t2", Tool: "Bash", Action: Shell, Command: "make public"}, ""); len(done.IDs) != 1 {
+		t.Errorf("the session goes on: %+v", done)
+	}
+}
+
+// TestAPurgedSessionOrProjectStaysAwayUpToThePurge imports what was never stored.
+func TestAPurgedSessionOrProjectStaysAwayUpToThePurge(t *testing.T) {
+	t.Parallel()
+	early, late := time.Unix(testStart-500, 0), time.Unix(testStart+9999, 0)
+	at := func(session, cwd, text string, when time.Time) Event {
+		return Event{Kind: Prompt, Session: session, Cwd: cwd, Text: text, At: when, LineID: text, Source: "UserPromptSubmit"}
+	}
+	for _, c := range []struct {
+		name  string
+		purge PurgeArgs
+		want  []string // of the texts below, those that are stored
+	}{
+		{"session", PurgeArgs{Session: "s1"}, []string{"here later", "other session", "outside of other"}},
+		{"session before", PurgeArgs{Session: "s1", Before: early}, []string{"here early", "here later", "other session", "outside", "outside of other"}},
+		{"project", PurgeArgs{Project: "shop"}, []string{"here later"}},
+		{"both", PurgeArgs{Project: "shop", Session: "s1"}, []string{"here later", "other session", "outside of other"}},
+		{"both, another", PurgeArgs{Project: "shop", Session: "s9"}, []string{"here early", "here later", "other session", "outside", "outside of other"}},
+		{"session and type", PurgeArgs{Session: "s1", Type: typePrompt}, []string{"here early", "here later", "other session", "outside", "outside of other"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.prompt("what is stored", "")
+			plain := t.TempDir()
+			b.purge(c.purge)
+			done := b.imported(
+				at("s1", b.repo, "here early", early), at("s1", plain, "outside", early.Add(time.Second)),
+				at("s3", b.repo, "other session", early), at("s3", plain, "outside of other", early.Add(time.Second)),
+				at("s1", b.repo, "here later", late),
+			)
+			b.want("stored", b.query(`SELECT content FROM observations WHERE content != 'what is stored' ORDER BY content`), c.want)
+			if done.Purged != 5-len(c.want) {
+				t.Errorf("%+v", done)
+			}
+		})
+	}
+}
+
+func TestImportingAgainGivesOrphansNoOtherParent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	story := []Event{
+		{Kind: Prompt, At: time.Unix(100, 0), Text: "the first", LineID: "u1", Source: "UserPromptSubmit"},
+		{Kind: Prompt, At: time.Unix(200, 0), Text: "the second", LineID: "u2", PromptID: "p2", Source: "UserPromptSubmit"},
+		{Kind: Tool, At: time.Unix(201, 0), PromptID: "p2", Calls: []Call{{ID: "t1", Tool: "Bash", Action: Shell, Command: "one"}}},
+		{Kind: Tool, At: time.Unix(202, 0), Calls: []Call{{ID: "t2", Tool: "Bash", Action: Shell, Command: "two"}}},
+	}
+	b.imported(story...)
+	b.purge(PurgeArgs{IDs: []int64{2}})
+	b.imported(append(story, Event{Kind: Tool, At: time.Unix(203, 0), PromptID: "p2",
+		Calls: []Call{{ID: "t3", Tool: "Bash", Action: Shell, Command: "three"}}})...)
+	b.want("parents", b.query(`SELECT content, ifnull(prompt_id, 'none') FROM observations ORDER BY content`),
+		[]string{"one|none", "the first|1", "three|none", "two|none"})
+}
+
+func TestPurgeByFileFindsEverySpellingAndNoOtherProjectsFile(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.repository(filepath.Join(filepath.Dir(b.repo), "other"))
+	edit := func(cwd, path, id string) {
+		b.record(Event{Kind: Tool, Cwd: cwd, Calls: []Call{{ID: id, Tool: "Edit", Action: Edit, Path: path}}})
+	}
+	src := filepath.Join(b.repo, "src")
+	if err := os.Mkdir(src, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	edit(b.repo, "src/a.go", "t1")
+	edit(src, "a.go", "t2")
+	edit(other, "src/a.go", "t3")
+	edit(b.repo, "src/b.go", "t4")
+	gone := filepath.Join(filepath.Dir(b.repo), "gone")
+	b.repository(gone)
+	edit(gone, "lost.go", "t5")
+	if err := os.RemoveAll(gone); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file, cwd string
+		rows      int
+	}{
+		{"./src/../src/a.go", b.repo, 2}, {filepath.Join(src, "a.go"), other, 2}, {"a.go", src, 2}, {"src/a.go", src, 2},
+		{"src/a.go", other, 1}, {"src/nothing.go", b.repo, 0}, {filepath.Join(gone, "lost.go"), b.repo, 1}, {"lost.go", b.repo, 0},
+	} {
+		done, err := b.Purge(t.Context(), PurgeArgs{File: c.file, Cwd: c.cwd})
+		if err != nil || done.Rows != c.rows {
+			t.Errorf("%s in %s: %+v %v", c.file, c.cwd, done, err)
+		}
+	}
+}
+
+// TestRescanKeepsRowsWholeAndSearchable redacts by a rule that came later.
+func TestRescanKeepsRowsWholeAndSearchable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.record(Event{Kind: SessionStart, Text: "startup", Model: "model-ACME-1", Source: "SessionStart"})
+	b.prompt("ask ACME-22 about it now", "p1")
+	b.call(Call{ID: "t1", Tool: "mcp__crm__find", Action: MCP, Server: "crm", Method: "find", Args: []Arg{
+		{"who", "ACME-3"}, {"more", `{"list":[1.50,"ACME-4"],"deep":{"ACME-5":true}}`}, {"n", "7"},
+	}}, "p1")
+	b.call(Call{ID: "t2", Tool: "Edit", Action: Edit, Path: "docs/ACME-6/plan.md"}, "p1")
+	b.call(Call{ID: "t3", Tool: "Grep", Action: Search, Pattern: "ACME-7", Path: "docs"}, "p1")
+	b.call(Call{ID: "t4", Tool: "Bash", Action: Shell, Command: "ls"}, "p1")
+	b.record(Event{Kind: Message, Text: "ACME-8 knows", Role: "turn", Source: "Stop", TurnEnds: true})
+	filter, err := redact.New(redact.Options{ExtraPatterns: []string{`ACME-\d+`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = b.with(func(c *Config) { c.Filter = filter })
+	dry, err := b.Rescan(t.Context(), RescanArgs{DryRun: true})
+	if err != nil || dry.Rows != 6 || dry.Sessions != 1 {
+		t.Errorf("dry: %+v %v", dry, err)
+	}
+	done, err := b.Rescan(t.Context(), RescanArgs{})
+	if err != nil || done.Rows != 6 || done.Sessions != 1 || done.ByType[typeEdit] != 1 || done.Rules["extra_pattern_1"] < 8 {
+		t.Errorf("%+v %v", done, err)
+	}
+	if again, err := b.Rescan(t.Context(), RescanArgs{}); err != nil || again.Rows+again.Sessions+len(again.Rules) != 0 {
+		t.Errorf("again: %+v %v", again, err)
+	}
+	var params map[string]string
+	if err := json.Unmarshal([]byte(b.query(`SELECT metadata ->> '$.params' FROM observations WHERE obs_type = 'mcp_call'`)[0]), &params); err != nil {
+		t.Fatal(err)
+	}
+	if params["who"] != redact.Mark || params["n"] != "7" || params["more"] != `{"deep":{"[REDACTED]":true},"list":[1.50,"[REDACTED]"]}` {
+		t.Errorf("params %q", params)
+	}
+	b.want("file", b.query(`SELECT content, path_key, substr(file_path, -length(path_key)) = path_key FROM observations WHERE obs_type = 'file_edit'`),
+		[]string{"docs/[REDACTED]/plan.md|docs/[REDACTED]/plan.md|1"})
+	b.want("untouched", b.query(`SELECT content, ifnull(metadata, 'none') FROM observations WHERE obs_type = 'command'`), []string{"ls|none"})
+	b.want("session", b.query(`SELECT model, summary ->> '$.intent' FROM sessions`), []string{"model-[REDACTED]|ask [REDACTED] about it now"})
+	b.want("log", b.query(`SELECT count(*) FROM change_log WHERE doc LIKE '%ACME%'`), []string{"0"})
+	b.want("rows told", b.query(`SELECT doc FROM change_log WHERE op = 'redact'`), []string{`{"observations":[[1,5],[7,7]]}`})
+	for query, want := range map[string]int{"ACME": 0, "plan": 1, "knows": 1, "crm": 1, "find": 1, "deep": 1} {
+		if hits, err := b.Search(t.Context(), SearchArgs{Query: query, Limit: 10}); err != nil || len(hits) != want {
+			t.Errorf("%s finds %d rows, want %d (%v)", query, len(hits), want, err)
+		}
+	}
+}
+
+// TestStoredRowsAreIndexedAsTheyWereWhenNew makes the searchable text of every
+// row anew from what is stored.
+func TestStoredRowsAreIndexedAsTheyWereWhenNew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.oneOfEach()
+	calls := []Call{
+		{Tool: "mcp__crm__find", Action: MCP, Server: "crm", Method: "find", Args: []Arg{{"who", "Zo\u00eb"}, {"x", `{"a":1}`}}},
+		{Tool: "Grep", Action: Search, Pattern: "x in y", Path: "docs"},
+		{Tool: "Bash", Action: Shell, Command: "git commit -m 'a subject'", Stdout: "[main 1234567] a subject\n"},
+		{Tool: "Bash", Action: Shell, Command: "make", Failed: true, Error: "Exit code 2\nno rule", Description: "build it"},
+		{Tool: "Other", Path: filepath.Join(b.repo, "z.txt")},
+	}
+	for i := range calls {
+		calls[i].ID = fmt.Sprint("x", i)
+		b.call(calls[i], "p1")
+	}
+	before := b.query(`SELECT id, sz FROM observations_fts_docsize ORDER BY id`)
+	err := b.store.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		rows, err := readStored(ctx, tx, 0)
+		for i := range rows {
+			if err == nil {
+				err = rows[i].store(ctx, tx)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A document's size is the number of its words in each column.
+	sizes := func(list []string) (out []string) {
+		for _, s := range list {
+			id, size, _ := strings.Cut(s, "|")
+			out = append(out, fmt.Sprintf("%s %x", id, []byte(size)[:min(2, len(size))]))
+		}
+		return out
+	}
+	b.want("sizes", sizes(b.query(`SELECT id, sz FROM observations_fts_docsize ORDER BY id`)), sizes(before))
+}
