@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
 )
 
 // Codes of the errors that this room makes.
@@ -40,6 +41,14 @@ const (
 
 	resIOErrShmSize = resIOErr | 19<<8
 )
+
+// resultCode is SQLite's extended result code of err, 0 if err is not SQLite's.
+func resultCode(err error) (code int, message string) {
+	if code, message = plainCode(err); code == 0 {
+		code, message = cipher.Code(err)
+	}
+	return code, message
+}
 
 // endsTransaction reports whether SQLite may undo a whole transaction when a
 // statement in it fails with this code.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
 )
 
 // Role says what kind of process opens the store; it decides how patient the
@@ -34,12 +35,14 @@ type Config struct {
 	Clock   func() time.Time // default time.Now
 	Readers int              // most concurrent readers; default 4
 	Reading bool             // only read: a missing store is an error, nothing is created or migrated
+	Key     []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 }
 
 // Store is an open database file. Its methods may be called from any number of
 // goroutines.
 type Store struct {
 	path    string
+	key     []byte // nil for a plain store
 	clock   func() time.Time
 	wait    time.Duration
 	db      *sql.DB // the writer's connection
@@ -72,7 +75,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		// SQLite cannot make its shared memory file here, and nobody needs it: no
 		// process holds the store open.
 		err = s.readDB.Close()
-		s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=ro&immutable=1"), pragmas: s.readPragmas()})
+		s.readDB = sql.OpenDB(s.connector("mode=ro&immutable=1", s.readPragmas()))
 		if err == nil {
 			found, err = s.inspect(ctx)
 		}
@@ -122,14 +125,23 @@ func newStore(c Config) *Store {
 		wait:    c.Wait,
 		reading: c.Reading,
 		quit:    make(chan struct{}),
-		db:      sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: writing}),
+		key:     c.Key,
 		readers: make(chan *session, c.Readers),
 		limit:   make(chan struct{}, c.Readers),
 		writer:  newWriter(c.Path),
 		symbols: symbols{ids: map[string]int64{}},
 	}
-	s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: s.readPragmas()})
+	s.db = sql.OpenDB(s.connector("mode=rw", writing))
+	s.readDB = sql.OpenDB(s.connector("mode=rw", s.readPragmas()))
 	return s
+}
+
+// connector opens the store's file in a mode.
+func (s *Store) connector(mode string, pragmas []string) connector {
+	if s.key == nil {
+		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode), pragmas: pragmas}
+	}
+	return connector{driver: cipher.Driver{}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key)), pragmas: pragmas}
 }
 
 func (s *Store) readPragmas() []string {

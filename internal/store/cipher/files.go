@@ -1,0 +1,147 @@
+package cipher
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/ncruces/go-sqlite3/util/vfsutil"
+	"github.com/ncruces/go-sqlite3/vfs"
+	vfsadiantum "github.com/ncruces/go-sqlite3/vfs/adiantum"
+	"lukechampine.com/adiantum"
+	"lukechampine.com/adiantum/hbsh"
+)
+
+// KeySize is the length of a key in bytes.
+const KeySize = 32
+
+// URIQuery is what a file's URI says after the question mark to open it with a
+// key of KeySize bytes. The key itself is not in it: SQLite repeats names of files
+// in its errors. It stays in the process, in a file system made for it.
+func URIQuery(key []byte) string {
+	sum := sha256.Sum256(append([]byte("cairn file system "), key...))
+	name := "cairn-" + hex.EncodeToString(sum[:8])
+	if vfs.Find(name) == nil {
+		vfs.Register(name, vfsadiantum.Wrap(files{vfs.Find("")}, keyed{[KeySize]byte(key)}))
+	}
+	return "vfs=" + name + "&textkey=held"
+}
+
+// keyed gives files their cipher.
+type keyed struct{ key [KeySize]byte }
+
+// KDF is asked for the key of a file that has a name, and of one that has none.
+func (k keyed) KDF(name string) []byte {
+	if name != "" {
+		return k.key[:]
+	}
+	key := make([]byte, KeySize)
+	if _, err := rand.Read(key); err != nil {
+		return nil
+	}
+	return key
+}
+
+func (k keyed) HBSH(key []byte) *hbsh.HBSH {
+	if len(key) != KeySize {
+		return nil
+	}
+	return adiantum.New(key)
+}
+
+// files is the file system below the encryption: the operating system's, with
+// files that are their owner's alone and a write-ahead log whose blocks are
+// written and read whole.
+type files struct{ vfs.VFS }
+
+func (f files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
+	if name != nil && flags&vfs.OPEN_CREATE != 0 {
+		if err := makePrivate(name.String()); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, flags, err
+		}
+	}
+	file, flags, err := vfsutil.WrapOpenFilename(f.VFS, name, flags)
+	if err != nil {
+		return nil, flags, err
+	}
+	whole, ok := file.(systemFile)
+	switch {
+	case !ok:
+		return nil, flags, errors.Join(errors.New("a file of the operating system lacks a method"), file.Close())
+	case flags&vfs.OPEN_WAL != 0:
+		return &log{whole}, flags, nil
+	case flags&vfs.OPEN_MAIN_DB != 0:
+		return &mainFile{whole, name.String() + "-shm"}, flags, nil
+	}
+	return file, flags, nil
+}
+
+// systemFile is what a file of the operating system can do and SQLite makes use of.
+type systemFile interface {
+	vfs.FileLockState
+	vfs.FileHasMoved
+	vfs.FileSizeHint
+	vfs.FilePersistWAL
+	vfs.FileSharedMemory
+	Fd() uintptr
+}
+
+// mainFile is a database file. The shared memory beside it, which holds numbers
+// of pages only, is made before SQLite makes it with wider rights.
+type mainFile struct {
+	systemFile
+	shared string // "" once it is there, as it then stays while this file is open
+}
+
+func (m *mainFile) SharedMemory() vfs.SharedMemory {
+	shared := m.systemFile.SharedMemory()
+	if shared != nil && m.shared != "" && m.LockState() != vfs.LOCK_NONE {
+		_ = makePrivate(m.shared) // where that is not possible SQLite will say so
+		m.shared = ""
+	}
+	return shared
+}
+
+// makePrivate makes a missing file, for its owner alone.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// log is a write-ahead log. Its pages do not lie on the borders of blocks, so
+// that appending one rewrites the block in which the page before it ends, which
+// another process may be reading at this moment. Without encryption that harms
+// nobody, as the bytes it reads stay the same. Here a block read half old and half
+// new would decrypt to noise: so each is locked while it is read or written.
+type log struct{ systemFile }
+
+func (l *log) ReadAt(p []byte, off int64) (n int, err error) {
+	if err := lock(l.Fd(), false, off, len(p)); err != nil {
+		return 0, err
+	}
+	n, err = l.systemFile.ReadAt(p, off) // io.EOF must stay what it is
+	if failed := unlock(l.Fd(), off, len(p)); failed != nil {
+		err = failed
+	}
+	return n, err
+}
+
+func (l *log) WriteAt(p []byte, off int64) (n int, err error) {
+	if err := lock(l.Fd(), true, off, len(p)); err != nil {
+		return 0, err
+	}
+	n, err = l.systemFile.WriteAt(p, off)
+	if failed := unlock(l.Fd(), off, len(p)); failed != nil && err == nil {
+		err = failed
+	}
+	return n, err
+}

@@ -1,0 +1,21 @@
+package cipher
+
+import "golang.org/x/sys/windows"
+
+// lock waits for the bytes of a file, against other open files of this process or
+// another.
+func lock(fd uintptr, write bool, off int64, n int) error {
+	var flags uint32
+	if write {
+		flags = windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	return windows.LockFileEx(windows.Handle(fd), flags, 0, uint32(n), 0, at(off))
+}
+
+func unlock(fd uintptr, off int64, n int) error {
+	return windows.UnlockFileEx(windows.Handle(fd), 0, uint32(n), 0, at(off))
+}
+
+func at(off int64) *windows.Overlapped {
+	return &windows.Overlapped{Offset: uint32(off), OffsetHigh: uint32(off >> 32)}
+}
