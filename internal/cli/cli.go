@@ -122,6 +122,7 @@ nobody. Try it on your own history:
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		encryptCommand(p),
 	)
 	return root
 }
@@ -160,7 +161,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if db == "" {
 		db = p.Getenv("CAIRN_DB")
 	}
-	return cairn.Config{Home: home, Dir: dir, DB: db}, nil
+	return cairn.Config{Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY")}, nil
 }
 
 func (p *Process) home() string {

@@ -21,6 +21,10 @@ const (
 	CodeClosed   = "stopping"        // the store is closing
 	CodeIO       = "store_io"        // the volume failed
 
+	CodeKey        = "store_key"        // the key is missing, unusable or does not fit
+	CodeEncrypted  = "store_encrypted"  // encrypted while it was about to be opened as a plain one
+	CodeInUse      = "store_in_use"     // another process keeps the store open
+	CodeUnsound    = "store_unsound"    // what was checked before a change is not sound
 	CodeForeign    = "store_foreign"    // another program's database
 	CodeOverloaded = "store_overloaded" // too many writes are waiting
 )
@@ -85,6 +89,9 @@ func classify(err error) error {
 }
 
 func classifyResult(err error, code int, message string) error {
+	if errors.Is(err, syscall.ENOSPC) { // of which the encrypting driver says more than its code
+		return diskFull(err)
+	}
 	switch code & 0xff {
 	case resBusy, resLocked:
 		return locked(err)

@@ -66,10 +66,15 @@ type Store struct {
 // Errors: CodeMissing (NotFound) for a missing store when reading, CodeNewer
 // (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for
 // another program's database, CodeCorrupt (Internal) for a damaged one,
-// CodeReadOnly, CodeFull and CodeBusy (Unavailable), Invalid without a path. The
-// file is left as it is in each of these cases.
+// CodeReadOnly, CodeFull and CodeBusy (Unavailable), Invalid without a path;
+// CodeEncrypted (Unavailable) for an encrypted one without a key, CodeKey
+// (Unavailable) with a key that does not fit it and (Conflict) with one for a
+// plain store. The file is left as it is in each of these cases.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := newStore(c)
+	if err := s.admit(); err != nil {
+		return nil, errors.Join(s.classify(err), s.closeDBs())
+	}
 	found, err := s.inspect(ctx)
 	if c.Reading && cannotShare(err) && isEmpty(c.Path+"-wal") {
 		// SQLite cannot make its shared memory file here, and nobody needs it: no
@@ -90,7 +95,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		err = s.prepare(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(classify(err), s.closeDBs())
+		return nil, errors.Join(s.classify(err), s.closeDBs())
 	}
 	return s, nil
 }
@@ -136,7 +141,7 @@ func newStore(c Config) *Store {
 	return s
 }
 
-// connector opens the store's file in a mode.
+// connector opens the store's file in a mode, with the driver that its key asks for.
 func (s *Store) connector(mode string, pragmas []string) connector {
 	if s.key == nil {
 		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode), pragmas: pragmas}
@@ -199,12 +204,18 @@ func checkVersion(version int) error {
 }
 
 // classify is classify for what went wrong in this store. Damage is remembered:
-// from then on nothing is written (design §7).
+// from then on nothing is written (design §7). A plain store that was encrypted
+// since it was opened is not damaged, whatever SQLite makes of it.
 func (s *Store) classify(err error) error {
 	err = classify(err)
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == CodeCorrupt {
-		s.damage.CompareAndSwap(nil, f)
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != CodeCorrupt {
+		return err
 	}
+	if s.key == nil && exists(s.path+cipherSuffix) {
+		return becameEncrypted()
+	}
+	s.damage.CompareAndSwap(nil, f)
 	return err
 }
 

@@ -232,3 +232,15 @@ func (r *rows) Next(dest []driver.Value) error {
 	}
 	return nil
 }
+
+// KeepFiles makes a connection of this driver leave its write-ahead log as it is
+// when it closes: neither moved into the database nor removed. It is for
+// database/sql's Conn.Raw.
+func KeepFiles(driverConn any) error {
+	c, ok := driverConn.(*conn)
+	if !ok {
+		return fmt.Errorf("%T is no connection of this driver", driverConn)
+	}
+	_, err := c.lib.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	return err
+}

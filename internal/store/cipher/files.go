@@ -1,6 +1,7 @@
 package cipher
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -59,9 +60,7 @@ type files struct{ vfs.VFS }
 
 func (f files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if name != nil && flags&vfs.OPEN_CREATE != 0 {
-		if err := makePrivate(name.String()); err != nil && !errors.Is(err, fs.ErrPermission) {
-			return nil, flags, err
-		}
+		_ = makePrivate(name.String()) // where that is not possible SQLite will say so
 	}
 	file, flags, err := vfsutil.WrapOpenFilename(f.VFS, name, flags)
 	if err != nil {
@@ -99,7 +98,7 @@ type mainFile struct {
 func (m *mainFile) SharedMemory() vfs.SharedMemory {
 	shared := m.systemFile.SharedMemory()
 	if shared != nil && m.shared != "" && m.LockState() != vfs.LOCK_NONE {
-		_ = makePrivate(m.shared) // where that is not possible SQLite will say so
+		_ = makePrivate(m.shared) // likewise
 		m.shared = ""
 	}
 	return shared
@@ -145,3 +144,26 @@ func (l *log) WriteAt(p []byte, off int64) (n int, err error) {
 	}
 	return n, err
 }
+
+// header is how every SQLite file begins.
+const header = "SQLite format 3\x00"
+
+// The sizes of a block and of the number that makes blocks differ by their place.
+const (
+	blockSize = 4096
+	tweakSize = 8
+)
+
+// Opens reports whether the first block of a file is that of a database under a
+// key. Fewer bytes than a block are not.
+func Opens(block, key []byte) bool {
+	if len(block) < blockSize || len(key) != KeySize {
+		return false
+	}
+	plain := adiantum.New(key).Decrypt(append([]byte(nil), block[:blockSize]...), make([]byte, tweakSize))
+	return IsPlain(plain)
+}
+
+// IsPlain reports whether a file that begins with these bytes is a database that
+// is not encrypted.
+func IsPlain(start []byte) bool { return bytes.HasPrefix(start, []byte(header)) }
