@@ -118,7 +118,7 @@ func BenchmarkOpenClose(b *testing.B) {
 					closed(b, s)
 				}
 				for b.Loop() {
-					h, err := store.Open(b.Context(), store.Config{Path: s.Path(), Role: store.Hook})
+					h, err := open(b.Context(), store.Config{Path: s.Path(), Role: store.Hook})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"cairn/internal/fault"
@@ -108,19 +109,23 @@ func settle(path string) (plain bool, err error) {
 func exists(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 	}
 	return f.Close() == nil
 }
 
-// start reads the first bytes of a file, at most n; none if it is missing. A file
-// that mattn's SQLite has open in this process must not be read in this way: the
+// start reads the first bytes of a file, at most n; none if it is missing or no
+// file. One that mattn's SQLite has open in this process must not be read in this way: the
 // system would drop its locks.
 func start(path string, n int) (text []byte, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}

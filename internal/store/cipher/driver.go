@@ -32,7 +32,7 @@ func Code(err error) (code int, message string) {
 }
 
 func (Driver) Open(uri string) (driver.Conn, error) {
-	c, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	c, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err
 	}

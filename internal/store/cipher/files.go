@@ -8,7 +8,9 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/util/vfsutil"
 	"github.com/ncruces/go-sqlite3/vfs"
 	vfsadiantum "github.com/ncruces/go-sqlite3/vfs/adiantum"
@@ -62,20 +64,30 @@ func (f files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	if name != nil && flags&vfs.OPEN_CREATE != 0 {
 		_ = makePrivate(name.String()) // where that is not possible SQLite will say so
 	}
-	file, flags, err := vfsutil.WrapOpenFilename(f.VFS, name, flags)
+	file, opened, err := vfsutil.WrapOpenFilename(f.VFS, name, flags)
+	if name != nil && flags&vfs.OPEN_READWRITE != 0 && cannotWrite(err) {
+		// As SQLite's own file system does: what cannot be written may be read.
+		file, opened, err = vfsutil.WrapOpenFilename(f.VFS, name, flags&^(vfs.OPEN_READWRITE|vfs.OPEN_CREATE)|vfs.OPEN_READONLY)
+	}
 	if err != nil {
-		return nil, flags, err
+		return nil, opened, err
 	}
-	whole, ok := file.(systemFile)
+	system, ok := file.(systemFile)
+	if !ok {
+		return nil, opened, errors.Join(errors.New("a file of the operating system lacks a method"), file.Close())
+	}
+	plain := plainFile{system}
 	switch {
-	case !ok:
-		return nil, flags, errors.Join(errors.New("a file of the operating system lacks a method"), file.Close())
 	case flags&vfs.OPEN_WAL != 0:
-		return &log{whole}, flags, nil
+		return &log{plain}, opened, nil
 	case flags&vfs.OPEN_MAIN_DB != 0:
-		return &mainFile{whole, name.String() + "-shm"}, flags, nil
+		return &mainFile{plain, name.String() + "-shm"}, opened, nil
 	}
-	return file, flags, nil
+	return plain, opened, nil
+}
+
+func cannotWrite(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
 // systemFile is what a file of the operating system can do and SQLite makes use of.
@@ -88,15 +100,27 @@ type systemFile interface {
 	Fd() uintptr
 }
 
+// plainFile is what lies on the disk. It tells a full volume from a broken one,
+// which the library does not manage.
+type plainFile struct{ systemFile }
+
+func (f plainFile) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.systemFile.WriteAt(p, off)
+	if isFull(err) {
+		err = vfs.SystemError(err, sqlite3.FULL)
+	}
+	return n, err
+}
+
 // mainFile is a database file. The shared memory beside it, which holds numbers
 // of pages only, is made before SQLite makes it with wider rights.
 type mainFile struct {
-	systemFile
+	plainFile
 	shared string // "" once it is there, as it then stays while this file is open
 }
 
 func (m *mainFile) SharedMemory() vfs.SharedMemory {
-	shared := m.systemFile.SharedMemory()
+	shared := m.plainFile.SharedMemory()
 	if shared != nil && m.shared != "" && m.LockState() != vfs.LOCK_NONE {
 		_ = makePrivate(m.shared) // likewise
 		m.shared = ""
@@ -121,13 +145,13 @@ func makePrivate(path string) error {
 // another process may be reading at this moment. Without encryption that harms
 // nobody, as the bytes it reads stay the same. Here a block read half old and half
 // new would decrypt to noise: so each is locked while it is read or written.
-type log struct{ systemFile }
+type log struct{ plainFile }
 
 func (l *log) ReadAt(p []byte, off int64) (n int, err error) {
 	if err := lock(l.Fd(), false, off, len(p)); err != nil {
 		return 0, err
 	}
-	n, err = l.systemFile.ReadAt(p, off) // io.EOF must stay what it is
+	n, err = l.plainFile.ReadAt(p, off) // io.EOF must stay what it is
 	if failed := unlock(l.Fd(), off, len(p)); failed != nil {
 		err = failed
 	}
@@ -138,7 +162,7 @@ func (l *log) WriteAt(p []byte, off int64) (n int, err error) {
 	if err := lock(l.Fd(), true, off, len(p)); err != nil {
 		return 0, err
 	}
-	n, err = l.systemFile.WriteAt(p, off)
+	n, err = l.plainFile.WriteAt(p, off)
 	if failed := unlock(l.Fd(), off, len(p)); failed != nil && err == nil {
 		err = failed
 	}

@@ -5,6 +5,7 @@ package cipher
 import (
 	"errors"
 	"io"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,3 +29,6 @@ func setLock(fd uintptr, typ int16, off int64, n int) error {
 		}
 	}
 }
+
+// isFull reports whether an error says that the volume is full.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }

@@ -1,6 +1,10 @@
 package cipher
 
-import "golang.org/x/sys/windows"
+import (
+	"errors"
+
+	"golang.org/x/sys/windows"
+)
 
 // lock waits for the bytes of a file, against other open files of this process or
 // another.
@@ -18,4 +22,9 @@ func unlock(fd uintptr, off int64, n int) error {
 
 func at(off int64) *windows.Overlapped {
 	return &windows.Overlapped{Offset: uint32(off), OffsetHigh: uint32(off >> 32)}
+}
+
+// isFull reports whether an error says that the volume is full.
+func isFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }

@@ -23,7 +23,7 @@ func Open(t testing.TB, c store.Config) *store.Store {
 	if c.Path == "" {
 		c.Path = Path(t)
 	}
-	s, err := store.Open(t.Context(), c)
+	s, err := store.Open(t.Context(), Config(c))
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
@@ -40,7 +40,7 @@ func Open(t testing.TB, c store.Config) *store.Store {
 func Check(t testing.TB, path string) {
 	t.Helper()
 	ctx := context.Background() // the test's own has ended when cleaning up
-	s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
+	s, err := store.Open(ctx, Config(store.Config{Path: path, Reading: true}))
 	if err != nil {
 		t.Errorf("open the store to check it: %v", err)
 		return
