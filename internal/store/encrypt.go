@@ -148,38 +148,32 @@ func (e *exclusive) close() error { return errors.Join(e.conn.Close(), e.db.Clos
 // the other's would be lost as soon as the file is opened past SQLite. It leaves the
 // files alone when it closes.
 func (c EncryptConfig) exclusively(ctx context.Context, until time.Time) (e *exclusive, err error) {
-	db := sql.OpenDB(connector{
-		driver: cipher.Driver{}, uri: fileURI(c.Path, "mode=rw"),
-		pragmas: []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE"},
-	})
+	first := []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA synchronous=FULL", "BEGIN EXCLUSIVE", "COMMIT"}
+	db := sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw")})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, db.Close())
 		}
 	}()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e = &exclusive{db, conn}
-	if err := conn.Raw(cipher.KeepFiles); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
 	for {
-		_, err = conn.ExecContext(ctx, "BEGIN EXCLUSIVE; COMMIT")
-		if code, _ := cipher.Code(err); code&0xff != resBusy {
+		var conn *sql.Conn
+		conn, err = db.Conn(ctx)
+		if err == nil {
+			e = &exclusive{db, conn}
 			break
+		}
+		if code, _ := cipher.Code(err); code&0xff != resBusy {
+			return nil, err
 		}
 		if !pause(ctx, until) {
-			err = inUse(err)
-			break
+			return nil, inUse(err)
 		}
 	}
-	if err == nil {
+	if err = e.conn.Raw(cipher.KeepFiles); err == nil {
 		err = e.moveLog(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, e.conn.Close())
 	}
 	return e, nil
 }

@@ -146,7 +146,7 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 	if s.key == nil {
 		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode), pragmas: pragmas}
 	}
-	return connector{driver: cipher.Driver{}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key)), pragmas: pragmas}
+	return connector{driver: cipher.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key))}
 }
 
 func (s *Store) readPragmas() []string {

@@ -15,7 +15,11 @@ import (
 // otherwise. The driver that comes with this SQLite cannot be linked beside
 // mattn's, since both claim the same name; this one does what cairn needs and has
 // no name. Arguments are those of database/sql; named ones are refused.
-type Driver struct{}
+type Driver struct {
+	// First are statements for every new connection. They run before full-text
+	// search is registered, which reads the schema and may meet a lock.
+	First []string
+}
 
 // Code is SQLite's extended result code of err, 0 if err is not from here.
 func Code(err error) (code int, message string) {
@@ -31,12 +35,21 @@ func Code(err error) (code int, message string) {
 	return 0, ""
 }
 
-func (Driver) Open(uri string) (driver.Conn, error) {
+func (d Driver) Open(uri string) (driver.Conn, error) {
 	c, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(fts5.Register(c), c.Exec("PRAGMA temp_store=MEMORY")); err != nil {
+	err = c.Exec("PRAGMA temp_store=MEMORY")
+	for _, first := range d.First {
+		if err == nil {
+			err = c.Exec(first)
+		}
+	}
+	if err == nil {
+		err = fts5.Register(c)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return &conn{c}, nil

@@ -112,6 +112,12 @@ func (f plainFile) WriteAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// DeviceCharacteristics are without atomic batches, which the encryption offers
+// without passing on how they are made.
+func (f plainFile) DeviceCharacteristics() vfs.DeviceCharacteristic {
+	return f.systemFile.DeviceCharacteristics() &^ vfs.IOCAP_BATCH_ATOMIC
+}
+
 // mainFile is a database file. The shared memory beside it, which holds numbers
 // of pages only, is made before SQLite makes it with wider rights.
 type mainFile struct {
