@@ -235,6 +235,11 @@ type Encryption struct {
 // Errors: those of store.Encrypt, and store.CodeKey for a key that cannot be used.
 func (c *Cairn) Encrypt(ctx context.Context) (e Encryption, err error) {
 	e = Encryption{Store: c.config.DB, EncryptReport: store.EncryptReport{Destroyed: []string{}, Left: []string{}}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store != nil {
+		return e, fault.New(fault.Internal, "internal", "a defect in cairn: the store is open while it is to be encrypted")
+	}
 	encrypted, err := store.Encrypted(ctx, c.config.DB, c.config.Wait)
 	if err != nil {
 		return e, err

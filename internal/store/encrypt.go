@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -38,7 +39,8 @@ type EncryptReport struct {
 // encrypted copy, checks it, counts its rows; writes it over the plain file; and
 // overwrites and removes the write-ahead log and every plain copy that cairn made
 // beside the store. Killed at any instant it leaves one complete store, which the
-// next opener finds.
+// next opener finds. The calling process must not have the store open itself: its
+// own locks would not hold it off.
 //
 // Errors: CodeMissing without a store, CodeEncrypted (Conflict) for one that is
 // encrypted, CodeInUse (Conflict) if another process keeps it open, CodeUnsound
@@ -46,8 +48,8 @@ type EncryptReport struct {
 // Open. The store is then plain still and as it was, or, after CodeFull and CodeIO
 // in the last step, encrypted by whoever opens it next. Repeating is safe.
 func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err error) {
-	if len(c.Key) != KeySize {
-		return done, fault.Newf(fault.Invalid, CodeKey, "a key has %d bytes, not %d", KeySize, len(c.Key))
+	if err := checkKey(c.Key); c.Key == nil || err != nil {
+		return done, cmp.Or(err, error(fault.New(fault.Invalid, CodeKey, "no key was given")))
 	}
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
@@ -65,16 +67,35 @@ func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err erro
 	if err := bringUpToDate(ctx, c); err != nil {
 		return done, err
 	}
-	until := time.Now().Add(c.Wait)
 	line := newLine(c.Path)
 	defer line.leave()
-	if err := line.enter(ctx, until); errors.Is(err, errLine) {
-		return done, inUse(err)
-	} else if err != nil {
+	plain, err := c.alone(ctx, &line)
+	if err != nil {
 		return done, classify(err)
 	}
-	done, err = c.encrypt(ctx, until)
+	done, err = c.encrypt(ctx, plain)
 	return done, classify(err)
+}
+
+// alone stands first in line and is the only one connected. In between tries it
+// leaves the line: who has the store open may be waiting there.
+func (c EncryptConfig) alone(ctx context.Context, line *line) (*exclusive, error) {
+	until := time.Now().Add(c.Wait)
+	for {
+		if err := line.enter(ctx, until); errors.Is(err, errLine) {
+			return nil, inUse(err)
+		} else if err != nil {
+			return nil, err
+		}
+		plain, err := c.exclusively(ctx)
+		if code, _ := cipher.Code(err); code&0xff != resBusy {
+			return plain, err
+		}
+		line.leave()
+		if !pause(ctx, until) {
+			return nil, inUse(err)
+		}
+	}
 }
 
 // bringUpToDate migrates the store and refuses what could not be told from damage
@@ -103,15 +124,8 @@ func inUse(err error) error {
 		WithHint("end the agents' sessions and every running `cairn serve`, then try again")
 }
 
-// encrypt works under the line.
-func (c EncryptConfig) encrypt(ctx context.Context, until time.Time) (done EncryptReport, err error) {
-	if encrypted := exists(c.Path + cipherSuffix); encrypted {
-		return done, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
-	}
-	plain, err := c.exclusively(ctx, until)
-	if err != nil {
-		return done, err
-	}
+// encrypt works under the line, and closes the connection that keeps others out.
+func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done EncryptReport, err error) {
 	defer func() {
 		if plain != nil {
 			err = errors.Join(err, plain.close())
@@ -147,33 +161,20 @@ func (e *exclusive) close() error { return errors.Join(e.conn.Close(), e.db.Clos
 // write-ahead log into it. What holds the locks is the encrypting driver, since
 // the other's would be lost as soon as the file is opened past SQLite. It leaves the
 // files alone when it closes.
-func (c EncryptConfig) exclusively(ctx context.Context, until time.Time) (e *exclusive, err error) {
+func (c EncryptConfig) exclusively(ctx context.Context) (e *exclusive, err error) {
+	if exists(c.Path + cipherSuffix) {
+		return nil, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
+	}
 	first := []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA synchronous=FULL", "BEGIN EXCLUSIVE", "COMMIT"}
-	db := sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw")})
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, db.Close())
-		}
-	}()
-	for {
-		var conn *sql.Conn
-		conn, err = db.Conn(ctx)
-		if err == nil {
-			e = &exclusive{db, conn}
-			break
-		}
-		if code, _ := cipher.Code(err); code&0xff != resBusy {
-			return nil, err
-		}
-		if !pause(ctx, until) {
-			return nil, inUse(err)
-		}
+	e = &exclusive{db: sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw")})}
+	if e.conn, err = e.db.Conn(ctx); err != nil {
+		return nil, errors.Join(err, e.db.Close())
 	}
 	if err = e.conn.Raw(cipher.KeepFiles); err == nil {
 		err = e.moveLog(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, e.conn.Close())
+		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
 }

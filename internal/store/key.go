@@ -209,6 +209,13 @@ func writeWhole(path, text string) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
+func checkKey(key []byte) error {
+	if key == nil || len(key) == KeySize {
+		return nil
+	}
+	return fault.Newf(fault.Invalid, CodeKey, "a key has %d bytes, not %d", KeySize, len(key))
+}
+
 // admit says whether the store may be opened as it was asked for, before SQLite
 // touches a file of it: with a wrong key, or without any, SQLite would take the
 // write-ahead log for rubbish and delete it. A key check that is missing or not
@@ -216,9 +223,6 @@ func writeWhole(path, text string) (err error) {
 func (s *Store) admit() error {
 	if s.key == nil {
 		return s.admitPlain()
-	}
-	if len(s.key) != KeySize {
-		return fault.Newf(fault.Invalid, CodeKey, "a key has %d bytes, not %d", KeySize, len(s.key))
 	}
 	check, err := os.ReadFile(s.path + cipherSuffix)
 	if err == nil && fits(string(check), s.key) {

@@ -76,6 +76,10 @@ func runChild(name string, o order) error {
 		return openAndCloseUntilKilled(o)
 	case "compete":
 		return compete(o, in)
+	case "record until killed":
+		return recordUntilKilled(o)
+	case "encrypt until killed":
+		return encryptUntilKilled(o)
 	case "hold the lock":
 		return holdLock(o, in)
 	}

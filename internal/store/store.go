@@ -71,6 +71,9 @@ type Store struct {
 // (Unavailable) with a key that does not fit it and (Conflict) with one for a
 // plain store. The file is left as it is in each of these cases.
 func Open(ctx context.Context, c Config) (*Store, error) {
+	if err := checkKey(c.Key); err != nil {
+		return nil, err
+	}
 	s := newStore(c)
 	if err := s.admit(); err != nil {
 		return nil, errors.Join(s.classify(err), s.closeDBs())
