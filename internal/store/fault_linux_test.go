@@ -136,6 +136,42 @@ func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
+func TestEncryptingOnAFullVolumeLeavesThePlainStore(t *testing.T) {
+	plainOnly(t)
+	for _, leave := range []int64{0, 8 << 10, 64 << 10, 150 << 10, 300 << 10} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			dir := tmpfs(t, "2m")
+			path := filepath.Join(dir, "data", "cairn.db")
+			s, err := store.Open(t.Context(), store.Config{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustWrite(t, s, "a", "b")
+			closed(t, s)
+			free := fill(t, dir, leave)
+			_, err = store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: keyOf(1)})
+			if err == nil {
+				if leave < 150<<10 {
+					t.Error("it was encrypted in no space")
+				}
+			} else {
+				expectCode(t, err, store.CodeFull)
+			}
+			free()
+			if err != nil {
+				for _, name := range names(t, filepath.Dir(path)) {
+					if strings.Contains(name, "cipher") || strings.Contains(name, "encrypt") {
+						t.Errorf("%s is left", name)
+					}
+				}
+				encryptNow(t, path, keyOf(1))
+			}
+			expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), "a", "b")
+		})
+	}
+}
+
 // modes makes a store under a umask and tells the modes of everything there.
 func modes(o order) error {
 	syscall.Umask(o.Mask)
