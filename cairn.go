@@ -22,6 +22,7 @@ type Config struct {
 	Dir  string // the data directory; see DataDir
 	DB   string // the database file; "" for cairn.db in Dir
 	Cwd  string // the working directory that "here" means, "" if there is none to speak of
+	Key  string // the text of CAIRN_KEY, "" if it is not set
 
 	Role  store.Role
 	Wait  time.Duration    // for a lock; 0 for the role's
@@ -119,6 +120,9 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		return nil, err
 	}
 	s, err := store.Open(ctx, config)
+	if fault.HasCode(err, store.CodeEncrypted) || fault.HasCode(err, store.CodeCorrupt) {
+		s, err = c.openWithKey(ctx, &config, err)
+	}
 	if !make && (fault.HasCode(err, store.CodeReadOnly) || fault.HasCode(err, store.CodeFull)) {
 		config.Reading = true
 		s, err = store.Open(ctx, config)

@@ -20,11 +20,12 @@ type room struct{ ours, others []string }
 
 func importTable() map[string]room {
 	return map[string]room{
-		"internal/fault":      {},
-		"internal/sqlitefile": {},
-		"internal/store":      {ours: []string{"internal/fault", "internal/sqlitefile"}, others: []string{"github.com/mattn/go-sqlite3", "modernc.org/sqlite", "github.com/gofrs/flock", "github.com/oklog/ulid/v2"}},
-		"internal/project":    {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
-		"internal/redact":     {ours: []string{"internal/fault"}},
+		"internal/fault":        {},
+		"internal/sqlitefile":   {},
+		"internal/store":        {ours: []string{"internal/fault", "internal/sqlitefile", "internal/store/cipher"}, others: []string{"github.com/mattn/go-sqlite3", "modernc.org/sqlite", "github.com/gofrs/flock", "github.com/oklog/ulid/v2"}},
+		"internal/store/cipher": {others: []string{"github.com/ncruces/go-sqlite3", "lukechampine.com/adiantum", "golang.org/x/sys"}},
+		"internal/project":      {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
+		"internal/redact":       {ours: []string{"internal/fault"}},
 		"internal/observation": {
 			ours:   []string{"internal/fault", "internal/store", "internal/project", "internal/redact"},
 			others: []string{"golang.org/x/text"},

@@ -1,6 +1,7 @@
 package cairn
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -38,6 +39,8 @@ type settings struct {
 	} `toml:"assist"`
 	Retention   retentionSettings `toml:"retention"`
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
+
+	keyFile string // the user's store.key_file, as it is written
 }
 
 type contextSettings struct {
@@ -48,9 +51,14 @@ type contextSettings struct {
 	Off                  bool `toml:"off"`
 }
 
-// userFile is config.toml: this part's keys stand under observations.
+// userFile is config.toml: this part's keys stand under observations, those of all
+// parts under store. key_file may also stand at the top.
 type userFile struct {
 	Observations settings `toml:"observations"`
+	KeyFile      string   `toml:"key_file"`
+	Store        struct {
+		KeyFile string `toml:"key_file"`
+	} `toml:"store"`
 }
 
 // readSettings reads the user's config.toml and tightens it by the .cairn.toml
@@ -61,6 +69,7 @@ func readSettings(dataDir, root string) (settings, error) {
 		return settings{}, err
 	}
 	s := user.Observations
+	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	if err := s.validate(filepath.Join(dataDir, "config.toml")); err != nil || root == "" {
 		return s, err
 	}

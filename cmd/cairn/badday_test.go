@@ -175,7 +175,7 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 		h.worked()
 		before, newest := h.rows(everyRow), h.rows(`PRAGMA user_version`)[0]
 		db := h.raw()
-		h.sqlite(db, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `PRAGMA user_version=2`)
+		h.sqlite(db, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `DROP TABLE session_branches`, `DROP INDEX changes_with_doc`, `PRAGMA user_version=2`)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}

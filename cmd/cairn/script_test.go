@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/rand"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -43,6 +45,8 @@ func TestScripts(t *testing.T) {
 			"filler":  filler,
 			"fill":    fill,
 			"wired":   wired,
+			"newkey":  newKey,
+			"nowhere": nowhere,
 		},
 	})
 }
@@ -94,7 +98,7 @@ func payload(ts *testscript.TestScript, _ bool, args []string) {
 func send(ts *testscript.TestScript, payload, want string, options ...string) {
 	cmd := exec.Command(program(ts, "cairn"), append([]string{"record"}, options...)...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "GORACE"} {
+	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "CAIRN_KEY", "GORACE"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}
@@ -202,4 +206,31 @@ func query(ts *testscript.TestScript, _ bool, args []string) {
 		fmt.Fprintln(ts.Stdout(), strings.Join(out, "|"))
 	}
 	ts.Check(rows.Err())
+}
+
+// newKey sets variables to new keys, as hex digits: newkey NAME...
+func newKey(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		key := make([]byte, 32)
+		_, err := rand.Read(key)
+		ts.Check(err)
+		ts.Setenv(name, hex.EncodeToString(key))
+	}
+}
+
+// nowhere fails if a file of a folder contains a text: nowhere FOLDER TEXT.
+func nowhere(ts *testscript.TestScript, neg bool, args []string) {
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	found := ""
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(ts.MkAbs(args[0]), e.Name()))
+		ts.Check(err)
+		if strings.Contains(string(text), args[1]) {
+			found = e.Name()
+		}
+	}
+	if neg == (found == "") {
+		ts.Fatalf("nowhere: %q in %q", args[1], found)
+	}
 }

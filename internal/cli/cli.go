@@ -124,7 +124,7 @@ nobody. Connect your agents and see what your own history holds:
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
-		purgeCommand(p), sweepCommand(p),
+		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)
 	return root
 }
@@ -163,7 +163,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if db == "" {
 		db = p.Getenv("CAIRN_DB")
 	}
-	return cairn.Config{Home: home, Dir: dir, DB: db}, nil
+	return cairn.Config{Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY")}, nil
 }
 
 func (p *Process) home() string {

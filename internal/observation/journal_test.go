@@ -15,6 +15,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/store/storetest"
 )
 
 // bench is a journal over a store of the test's own, with a clock that the test
@@ -33,9 +34,9 @@ func newBench(t testing.TB) bench {
 	dir := t.TempDir()
 	now := &atomic.Int64{}
 	now.Store(testStart)
-	s, err := store.Open(t.Context(), store.Config{
+	s, err := store.Open(t.Context(), storetest.Config(store.Config{
 		Path: filepath.Join(dir, "cairn.db"), Clock: func() time.Time { return time.Unix(now.Load(), 0) },
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

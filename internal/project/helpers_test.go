@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/store/storetest"
 )
 
 // world is a store, a home directory and a folder for repositories.
@@ -30,9 +31,9 @@ func newWorld(t *testing.T) *world {
 	w := &world{T: t, home: filepath.Join(base, "people", "ann"), dir: filepath.Join(base, "work"), now: time.Unix(1_700_000_000, 0)}
 	w.mkdir(w.home)
 	w.mkdir(w.dir)
-	w.store, err = store.Open(t.Context(), store.Config{
+	w.store, err = store.Open(t.Context(), storetest.Config(store.Config{
 		Path: filepath.Join(base, "data", "cairn.db"), Clock: func() time.Time { return w.now },
-	})
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

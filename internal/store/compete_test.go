@@ -41,7 +41,7 @@ func (h *histogram) quantile(q float64) time.Duration {
 // compete writes row after row for a while and tells how long each took.
 func compete(o order, in *bufio.Reader) error {
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: store.Command})
+	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Command})
 	if err != nil {
 		return err
 	}

@@ -15,11 +15,12 @@ import (
 // connector opens SQLite connections whose pragmas are set in a fixed order,
 // the busy timeout before anything that could meet a lock (observations §3).
 type connector struct {
+	driver  driver.Driver
 	uri     string
 	pragmas []string
 }
 
-func (c connector) Driver() driver.Driver { return sqliteDriver() }
+func (c connector) Driver() driver.Driver { return c.driver }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Driver().Open(c.uri)

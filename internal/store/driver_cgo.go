@@ -14,8 +14,8 @@ const Driver = "mattn/go-sqlite3"
 
 func sqliteDriver() driver.Driver { return &sqlite3.SQLiteDriver{} }
 
-// resultCode is SQLite's extended result code of err, 0 if err is not SQLite's.
-func resultCode(err error) (code int, message string) {
+// plainCode is SQLite's extended result code of err, 0 if err is not from here.
+func plainCode(err error) (code int, message string) {
 	if e, ok := errors.AsType[sqlite3.Error](err); ok {
 		return int(e.ExtendedCode), e.Error()
 	}

@@ -14,8 +14,8 @@ const Driver = "modernc.org/sqlite"
 
 func sqliteDriver() driver.Driver { return &sqlite.Driver{} }
 
-// resultCode is SQLite's extended result code of err, 0 if err is not SQLite's.
-func resultCode(err error) (code int, message string) {
+// plainCode is SQLite's extended result code of err, 0 if err is not from here.
+func plainCode(err error) (code int, message string) {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code(), e.Error()
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
 )
 
 // Codes of the errors that this room makes.
@@ -20,7 +21,10 @@ const (
 	CodeClosed   = "stopping"        // the store is closing
 	CodeIO       = "store_io"        // the volume failed
 
-	CodeEncrypted  = "store_encrypted"  // it can be read with its key alone
+	CodeKey        = "store_key"        // the key is missing, unusable or does not fit
+	CodeEncrypted  = "store_encrypted"  // encrypted where a plain one is wanted
+	CodeInUse      = "store_in_use"     // another process keeps the store open
+	CodeUnsound    = "store_unsound"    // what was checked before a change is not sound
 	CodeReplaced   = "store_replaced"   // another file stands at its path now
 	CodeForeign    = "store_foreign"    // another program's database
 	CodeOverloaded = "store_overloaded" // too many writes are waiting
@@ -42,6 +46,14 @@ const (
 
 	resIOErrShmSize = resIOErr | 19<<8
 )
+
+// resultCode is SQLite's extended result code of err, 0 if err is not SQLite's.
+func resultCode(err error) (code int, message string) {
+	if code, message = plainCode(err); code == 0 {
+		code, message = cipher.Code(err)
+	}
+	return code, message
+}
 
 // endsTransaction reports whether SQLite may undo a whole transaction when a
 // statement in it fails with this code.
@@ -78,6 +90,9 @@ func classify(err error) error {
 }
 
 func classifyResult(err error, code int, message string) error {
+	if errors.Is(err, syscall.ENOSPC) { // of which the encrypting driver says more than its code
+		return diskFull(err)
+	}
 	switch code & 0xff {
 	case resBusy, resLocked:
 		return locked(err)

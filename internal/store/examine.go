@@ -94,7 +94,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	if isEmpty(c.Path+"-wal") && errors.Is(err, os.ErrNotExist) {
 		s := newStore(c)
 		err := s.readDB.Close()
-		s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=ro&immutable=1"), pragmas: s.readPragmas()})
+		s.readDB = sql.OpenDB(s.connector("mode=ro&immutable=1", s.readPragmas()))
 		return s, err
 	}
 	f, err := os.Open(c.Path)

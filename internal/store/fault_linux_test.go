@@ -66,7 +66,7 @@ func TestFullVolumeStoresNothingHalfAndPasses(t *testing.T) {
 	t.Parallel()
 	dir := tmpfs(t, "4m")
 	path := filepath.Join(dir, "data", "cairn.db")
-	s, err := store.Open(t.Context(), store.Config{Path: path})
+	s, err := open(t.Context(), store.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestStoreOnAFullVolumeIsMadeOnceThereIsSpace(t *testing.T) {
 			dir := tmpfs(t, "1m")
 			path := filepath.Join(dir, "data", "cairn.db")
 			free := fill(t, dir, leave)
-			s, err := store.Open(t.Context(), store.Config{Path: path})
+			s, err := open(t.Context(), store.Config{Path: path})
 			if err == nil {
 				closed(t, s)
 				t.Fatal("it was made in no space")
@@ -119,14 +119,14 @@ func TestExistingStoreOnAFullVolumeCanBeRead(t *testing.T) {
 	t.Parallel()
 	dir := tmpfs(t, "2m")
 	path := filepath.Join(dir, "data", "cairn.db")
-	s, err := store.Open(t.Context(), store.Config{Path: path})
+	s, err := open(t.Context(), store.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustWrite(t, s, "a")
 	closed(t, s)
 	free := fill(t, dir, 0)
-	s, err = store.Open(t.Context(), store.Config{Path: path})
+	s, err = open(t.Context(), store.Config{Path: path})
 	if err == nil {
 		expectIDs(t, s, "a")
 		expectCode(t, write(t.Context(), s, store.Full, "b"), store.CodeFull)
@@ -165,11 +165,47 @@ func TestSalvageOnAFullVolumeLeavesEverything(t *testing.T) {
 	}
 }
 
+func TestEncryptingOnAFullVolumeLeavesThePlainStore(t *testing.T) {
+	plainOnly(t)
+	for _, leave := range []int64{0, 8 << 10, 64 << 10, 150 << 10, 300 << 10} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			dir := tmpfs(t, "2m")
+			path := filepath.Join(dir, "data", "cairn.db")
+			s, err := store.Open(t.Context(), store.Config{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustWrite(t, s, "a", "b")
+			closed(t, s)
+			free := fill(t, dir, leave)
+			_, err = store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: keyOf(1)})
+			if err == nil {
+				if leave < 150<<10 {
+					t.Error("it was encrypted in no space")
+				}
+			} else {
+				expectCode(t, err, store.CodeFull)
+			}
+			free()
+			if err != nil {
+				for _, name := range names(t, filepath.Dir(path)) {
+					if strings.Contains(name, "cipher") || strings.Contains(name, "encrypt") {
+						t.Errorf("%s is left", name)
+					}
+				}
+				encryptNow(t, path, keyOf(1))
+			}
+			expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), "a", "b")
+		})
+	}
+}
+
 // modes makes a store under a umask and tells the modes of everything there.
 func modes(o order) error {
 	syscall.Umask(o.Mask)
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{Path: o.Path})
+	s, err := open(ctx, store.Config{Path: o.Path})
 	if err != nil {
 		return err
 	}
@@ -199,7 +235,11 @@ func TestFilesAreTheirOwnersAloneUnderAnyUmask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "drwx------ \n-rw------- /cairn.db\n-rw------- /cairn.db-follower-f\n-rw------- /cairn.db-lock\n" +
+		check := ""
+		if storetest.Key() != nil {
+			check = "-rw------- /cairn.db-cipher\n"
+		}
+		want := "drwx------ \n-rw------- /cairn.db\n" + check + "-rw------- /cairn.db-follower-f\n-rw------- /cairn.db-lock\n" +
 			"-rw------- /cairn.db-shm\n-rw------- /cairn.db-wal"
 		if got := strings.Join(lines, "\n"); got != want {
 			t.Errorf("under umask %03o:\n%s\nwant:\n%s", mask, got, want)
@@ -270,7 +310,7 @@ func withoutRights(o order) error {
 	if err := os.Mkdir(locked, 0o500); err != nil {
 		return err
 	}
-	_, err := store.Open(context.Background(), store.Config{Path: filepath.Join(locked, "data", "cairn.db")})
+	_, err := open(context.Background(), store.Config{Path: filepath.Join(locked, "data", "cairn.db")})
 	return expectCannotWrite(err)
 }
 
@@ -304,7 +344,7 @@ func salvageWithoutRights(path string) error {
 // try makes a store, takes the rights away, and reads and writes.
 func (r rights) try(path string) error {
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{Path: path})
+	s, err := open(ctx, store.Config{Path: path})
 	if err != nil {
 		return err
 	}
@@ -319,7 +359,7 @@ func (r rights) try(path string) error {
 	if err := errors.Join(os.Chmod(path, r.file), os.Chmod(filepath.Dir(path), r.folder), readOne(ctx, path)); err != nil {
 		return err
 	}
-	other, err := store.Open(ctx, store.Config{Path: path})
+	other, err := open(ctx, store.Config{Path: path})
 	if err == nil {
 		err = errors.Join(write(ctx, other, store.Full, "c"), other.Close())
 	}
@@ -327,7 +367,7 @@ func (r rights) try(path string) error {
 }
 
 func readOne(ctx context.Context, path string) error {
-	s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
+	s, err := open(ctx, store.Config{Path: path, Reading: true})
 	if err != nil {
 		return fmt.Errorf("open for reading: %w", err)
 	}

@@ -40,7 +40,7 @@ func expectUnchanged(t testing.TB, path string, before []byte) {
 func populated(t testing.TB) (path string) {
 	t.Helper()
 	path = storetest.Path(t)
-	s, err := store.Open(t.Context(), store.Config{Path: path})
+	s, err := open(t.Context(), store.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestFileThatIsNoDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, reading := range []bool{false, true} {
-			_, err := store.Open(t.Context(), store.Config{Path: path, Reading: reading})
+			_, err := open(t.Context(), store.Config{Path: path, Reading: reading})
 			expectCode(t, err, store.CodeCorrupt)
 			if fault.KindOf(err) != fault.Internal {
 				t.Errorf("%s: kind %v", name, fault.KindOf(err))
@@ -109,7 +109,7 @@ func TestDamageIsReportedRefusesWritersAndIsLeftAlone(t *testing.T) {
 			if err := os.WriteFile(path, broken, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s, err := store.Open(t.Context(), store.Config{Path: path})
+			s, err := open(t.Context(), store.Config{Path: path})
 			if err == nil {
 				err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 					_, err := tx.Changes(ctx, 0, 1<<30)
@@ -136,7 +136,7 @@ func TestPathThatIsNoFileIsRefused(t *testing.T) {
 	}
 	for _, path := range []string{dir, filepath.Join(file, "cairn.db")} {
 		for _, reading := range []bool{false, true} {
-			_, err := store.Open(t.Context(), store.Config{Path: path, Reading: reading})
+			_, err := open(t.Context(), store.Config{Path: path, Reading: reading})
 			expectCode(t, err, store.CodeReadOnly)
 		}
 	}
@@ -220,7 +220,7 @@ func TestStoreLockedPastTheWaitIsBusyAndThenWorks(t *testing.T) {
 
 func holdLock(o order, in *bufio.Reader) error {
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{Path: o.Path})
+	s, err := open(ctx, store.Config{Path: o.Path})
 	if err != nil {
 		return err
 	}
@@ -320,7 +320,7 @@ func TestPathMayHoldAnyCharacter(t *testing.T) {
 func TestRelativePathWorks(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"cairn.db", filepath.Join("sub", "x:y.db"), "a:b.db"} {
-		s, err := store.Open(t.Context(), store.Config{Path: path})
+		s, err := open(t.Context(), store.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}

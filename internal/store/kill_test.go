@@ -26,7 +26,7 @@ func rounds(n int) int {
 // tells every acknowledged id. Every fifth closure fails after it has written.
 func writeUntilKilled(o order) error {
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: o.Role})
+	s, err := open(ctx, store.Config{Path: o.Path, Role: o.Role})
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func writeUntilKilled(o order) error {
 func openAndCloseUntilKilled(o order) error {
 	ctx := context.Background()
 	for n := 0; ; n++ {
-		s, err := store.Open(ctx, store.Config{Path: o.Path, Role: o.Role})
+		s, err := open(ctx, store.Config{Path: o.Path, Role: o.Role})
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func TestKillLosesNothingAcknowledgedAndKeepsNothingRefused(t *testing.T) {
 				}
 			})
 		}
-		s, err := store.Open(t.Context(), store.Config{Path: path})
+		s, err := open(t.Context(), store.Config{Path: path})
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}

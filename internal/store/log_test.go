@@ -74,7 +74,7 @@ func TestBlankedDocumentKeepsTheChainAndTamperingBreaksIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := store.Open(t.Context(), store.Config{Path: storetest.Path(t)})
+			s, err := open(t.Context(), store.Config{Path: storetest.Path(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestLogEqualsAModelOverAnySequence(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		count++
 		path := filepath.Join(dir, fmt.Sprint(count), "cairn.db")
-		s, err := store.Open(t.Context(), store.Config{Path: path})
+		s, err := open(t.Context(), store.Config{Path: path})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestLogEqualsAModelOverAnySequence(t *testing.T) {
 				if err := s.Close(); err != nil {
 					rt.Fatal(err)
 				}
-				if s, err = store.Open(t.Context(), store.Config{Path: path}); err != nil {
+				if s, err = open(t.Context(), store.Config{Path: path}); err != nil {
 					rt.Fatal(err)
 				}
 			},

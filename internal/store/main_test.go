@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/cipher"
 	"cairn/internal/store/storetest"
 
 	"go.uber.org/goleak"
@@ -36,10 +38,10 @@ type order struct {
 }
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	if name := os.Getenv(childVar); name != "" {
 		os.Exit(childMain(name))
 	}
-	flag.Parse()
 	if os.Getenv("CAIRN_SOAK") == "" {
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
@@ -74,6 +76,10 @@ func runChild(name string, o order) error {
 		return openAndCloseUntilKilled(o)
 	case "compete":
 		return compete(o, in)
+	case "record until killed":
+		return recordUntilKilled(o)
+	case "encrypt until killed":
+		return encryptUntilKilled(o)
 	case "hold the lock":
 		return holdLock(o, in)
 	case "keep open":
@@ -98,6 +104,11 @@ func childEnv(t testing.TB, name string, o order) []string {
 		t.Fatal(err)
 	}
 	return []string{childVar + "=" + name, orderVar + "=" + string(text)}
+}
+
+// open is store.Open of an encrypted store if the whole test is to be of those.
+func open(ctx context.Context, c store.Config) (*store.Store, error) {
+	return store.Open(ctx, storetest.Config(c))
 }
 
 // write stores one note for each id in one transaction.
@@ -154,12 +165,7 @@ func codeOf(err error) string {
 // raw opens the file with the same driver, past the store.
 func raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	driver := "sqlite"
-	if strings.HasPrefix(store.Driver, "mattn") {
-		driver = "sqlite3"
-	}
-	u := url.URL{Scheme: "file", Path: path}
-	db, err := sql.Open(driver, u.String())
+	db, err := openRaw(url.URL{Scheme: "file", Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,6 +176,25 @@ func raw(t testing.TB, path string) *sql.DB {
 		}
 	})
 	return db
+}
+
+func openRaw(u url.URL) (*sql.DB, error) {
+	if key := storetest.Key(); key != nil {
+		u.RawQuery = cipher.URIQuery(key)
+		return sql.OpenDB(encrypted(u.String())), nil
+	}
+	if strings.HasPrefix(store.Driver, "mattn") {
+		return sql.Open("sqlite3", u.String())
+	}
+	return sql.Open("sqlite", u.String())
+}
+
+// encrypted is the URI of an encrypted file.
+type encrypted string
+
+func (e encrypted) Driver() driver.Driver { return cipher.Driver{} }
+func (e encrypted) Connect(context.Context) (driver.Conn, error) {
+	return cipher.Driver{}.Open(string(e))
 }
 
 func rawExec(t testing.TB, db *sql.DB, queries ...string) {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
 )
 
 // bigLog is the size of the write-ahead log from which a checkpoint pays.
@@ -30,8 +31,9 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 }
 
 // CopyTo writes a consistent copy of the store to a file that must not exist
-// yet, readable by its owner alone. It does not hold up writers. After an error
-// there is no file.
+// yet, readable by its owner alone. It does not hold up writers. The copy of an
+// encrypted store is encrypted with its key and has a key check beside it. After
+// an error there is no file.
 //
 // Errors: Conflict if the file exists, else those of Read and CodeFull.
 func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
@@ -60,6 +62,16 @@ func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
 	if err := ses.exec(ctx, "PRAGMA query_only=OFF"); err != nil {
 		return err
 	}
-	_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", path)
+	if s.key == nil {
+		_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", path)
+		return err
+	}
+	if err := writeCheck(path, s.key); err != nil {
+		return err
+	}
+	_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(path, cipher.URIQuery(s.key)))
+	if err != nil {
+		err = errors.Join(err, os.Remove(path+cipherSuffix))
+	}
 	return err
 }

@@ -65,6 +65,11 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	s.file = info
+	if s.key != nil && !exists(s.path+cipherSuffix) { // before there is anything to be taken for a damaged store
+		if err := writeCheck(s.path, s.key); err != nil {
+			return err
+		}
+	}
 	w, err := newSession(ctx, s.db)
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ func TestSchemaIsTheGoldenOne(t *testing.T) {
 func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
-	s, err := store.Open(t.Context(), store.Config{Path: path})
+	s, err := open(t.Context(), store.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 	refused("reading", s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }))
 	closed(t, s)
 	for _, reading := range []bool{false, true} {
-		s, err := store.Open(t.Context(), store.Config{Path: path, Reading: reading})
+		s, err := open(t.Context(), store.Config{Path: path, Reading: reading})
 		if refused("opening", err); err == nil {
 			closed(t, s)
 		}
@@ -127,12 +127,12 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 func TestMissingStoreIsNotMadeByReading(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
-	_, err := store.Open(t.Context(), store.Config{Path: path, Reading: true})
+	_, err := open(t.Context(), store.Config{Path: path, Reading: true})
 	expectCode(t, err, store.CodeMissing)
 	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
 		t.Errorf("reading has made the folder: %v", err)
 	}
-	_, err = store.Open(t.Context(), store.Config{})
+	_, err = open(t.Context(), store.Config{})
 	expectCode(t, err, "invalid")
 }
 
@@ -159,7 +159,7 @@ func TestUnfinishedCreationIsCompleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			leave(t, path)
-			_, err := store.Open(t.Context(), store.Config{Path: path, Reading: true})
+			_, err := open(t.Context(), store.Config{Path: path, Reading: true})
 			expectCode(t, err, store.CodeMissing)
 			s := storetest.Open(t, store.Config{Path: path})
 			mustWrite(t, s, "a")
@@ -183,7 +183,7 @@ func expectPragmas(t testing.TB, path string) {
 func create(o order) error {
 	ctx := context.Background()
 	storetest.Tell("begin")
-	s, err := store.Open(ctx, store.Config{Path: o.Path})
+	s, err := open(ctx, store.Config{Path: o.Path})
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func firstWriter(o order, in *bufio.Reader) error {
 	ctx := context.Background()
 	storetest.Tell("ready")
 	storetest.Hear(in)
-	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: store.Hook})
+	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Hook})
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func TestThirtyTwoFirstStoresOfOneProcessLoseNothing(t *testing.T) {
 	for n := range 32 {
 		wg.Go(func() {
 			// Each commit waits for the disk, which may be slow: hence the patience.
-			s, err := store.Open(t.Context(), store.Config{Path: path, Role: store.Server})
+			s, err := open(t.Context(), store.Config{Path: path, Role: store.Server})
 			if err == nil {
 				err = errors.Join(write(t.Context(), s, store.Full, fmt.Sprint("n", n)), s.Close())
 			}
@@ -290,11 +290,11 @@ func TestCreationWaitsForAnotherNoLongerThanItIsTold(t *testing.T) {
 	if err := other.Lock(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := store.Open(t.Context(), store.Config{Path: path, Wait: 30 * time.Millisecond})
+	_, err := open(t.Context(), store.Config{Path: path, Wait: 30 * time.Millisecond})
 	expectCode(t, err, store.CodeBusy)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err = store.Open(ctx, store.Config{Path: path}); !errors.Is(err, context.Canceled) {
+	if _, err = open(ctx, store.Config{Path: path}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if err := other.Unlock(); err != nil {
@@ -308,7 +308,7 @@ func TestAnotherProgramsDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "places.sqlite")
 	rawExec(t, raw(t, path), "CREATE TABLE moz_places (id INTEGER PRIMARY KEY)")
 	before := content(t, path)
-	_, err := store.Open(t.Context(), store.Config{Path: path})
+	_, err := open(t.Context(), store.Config{Path: path})
 	expectCode(t, err, store.CodeForeign)
 	expectUnchanged(t, path, before)
 }
@@ -319,7 +319,7 @@ func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		path := storetest.Path(t)
-		s, err := store.Open(t.Context(), store.Config{Path: path})
+		s, err := open(t.Context(), store.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestWriteAheadLogWithoutItsFileIsNotDestroyed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, err = store.Open(t.Context(), store.Config{Path: path})
+		_, err = open(t.Context(), store.Config{Path: path})
 		expectCode(t, err, store.CodeCorrupt)
 		expectUnchanged(t, path+"-wal", log)
 	}

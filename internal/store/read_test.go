@@ -158,7 +158,7 @@ func TestReaderWaitsForAFreeConnectionOrLeaves(t *testing.T) {
 func TestCloseReleasesReadersThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := store.Open(t.Context(), store.Config{Path: storetest.Path(t), Readers: 1})
+		s, err := open(t.Context(), store.Config{Path: storetest.Path(t), Readers: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	until := time.Now().Add(c.Wait)
 	switch err := line.enter(ctx, until); {
 	case errors.Is(err, errLine):
-		return out, inUse(err)
+		return out, openElsewhere(err)
 	case err != nil:
 		return out, classify(err)
 	}
@@ -112,7 +112,7 @@ func removeAbandoned(path string) error {
 			abandoned = append(abandoned, f.Path)
 		}
 	}
-	return removeAll(abandoned)
+	return removeAll(abandoned...)
 }
 
 // damageOf reports what is wrong with a store; none for a sound one.
@@ -139,7 +139,7 @@ func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
 	return nil, err
 }
 
-func inUse(err error) error {
+func openElsewhere(err error) error {
 	return fault.Wrap(err, fault.Unavailable, CodeBusy, "another process has the store open").
 		WithHint("end the agents' sessions and try again")
 }
@@ -166,7 +166,7 @@ func openOld(ctx context.Context, path string, until time.Time) (o *oldStore, er
 			return o, nil
 		}
 		if err == nil && !pause(ctx, until) {
-			err = inUse(nil)
+			err = openElsewhere(nil)
 		}
 		if err != nil {
 			return nil, errors.Join(err, o.close())
@@ -246,30 +246,20 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	fresh := c.Path + buildingSuffix + stamp
 	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + "-merged"}
 	if err := build(ctx, c, image, fresh, out); err != nil {
-		return errors.Join(err, removeAll(made))
+		return errors.Join(err, removeAll(made...))
 	}
 	kept := c.Path + damagedSuffix + stamp
 	if err := swap(old, image, fresh, kept, c.tell); err != nil {
-		return errors.Join(err, removeAll(made))
+		return errors.Join(err, removeAll(made...))
 	}
 	out.Kept = kept
-	return removeAll(made)
+	return removeAll(made...)
 }
 
 func (c *SalvageConfig) tell(what string) {
 	if c.Progress != nil {
 		c.Progress(what)
 	}
-}
-
-// removeAll removes files of our own making; some may never have been made.
-func removeAll(paths []string) (err error) {
-	for _, p := range paths {
-		if rerr := os.Remove(p); !errors.Is(rerr, os.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
-	}
-	return err
 }
 
 // build makes the new store, complete and on disk in one file.

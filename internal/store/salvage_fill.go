@@ -290,7 +290,7 @@ func (t *shape) read(r sqlitefile.Row) (row map[int]any, ok bool) {
 			}
 			v = r.ID
 		}
-		if !fits(v, t.columns[c]) {
+		if !suits(v, t.columns[c]) {
 			return nil, false
 		}
 		row[c] = v
@@ -298,9 +298,9 @@ func (t *shape) read(r sqlitefile.Row) (row map[int]any, ok bool) {
 	return row, true
 }
 
-// fits reports whether a value can stand in a column. A text with a NUL in it
+// suits reports whether a value can stand in a column. A text with a NUL in it
 // came from a damaged page: nothing of ours stores one.
-func fits(v any, c column) bool {
+func suits(v any, c column) bool {
 	switch v := v.(type) {
 	case nil:
 		return !c.notNull
@@ -370,7 +370,7 @@ func (f *filling) missing(t *shape, seen idSet) map[int64]map[int]any {
 				id, ok = r.Values[last].(int64)
 			}
 			for i, c := range index.columns {
-				ok = ok && (c < 0 || fits(r.Values[i], t.columns[c]))
+				ok = ok && (c < 0 || suits(r.Values[i], t.columns[c]))
 			}
 			if !ok || id < 1 || f.beyond(t, id) || seen.has(id) {
 				return true

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
 )
 
 // Role says what kind of process opens the store; it decides how patient the
@@ -34,6 +35,7 @@ type Config struct {
 	Clock   func() time.Time // default time.Now
 	Readers int              // most concurrent readers; default 4
 	Reading bool             // only read: a missing store is an error, nothing is created or migrated
+	Key     []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 }
 
 // Store is an open database file. Its methods may be called from any number of
@@ -41,6 +43,7 @@ type Config struct {
 type Store struct {
 	path    string
 	file    os.FileInfo // what stood at path before it was opened
+	key     []byte      // nil for a plain store
 	clock   func() time.Time
 	wait    time.Duration
 	db      *sql.DB // the writer's connection
@@ -66,16 +69,24 @@ type Store struct {
 // Errors: CodeMissing (NotFound) for a missing store when reading, CodeNewer
 // (Unavailable) for one written by a newer cairn, CodeForeign (Unavailable) for
 // another program's database, CodeCorrupt (Internal) for a damaged one,
-// CodeReadOnly, CodeFull and CodeBusy (Unavailable), Invalid without a path. The
-// file is left as it is in each of these cases.
+// CodeReadOnly, CodeFull and CodeBusy (Unavailable), Invalid without a path;
+// CodeEncrypted (Unavailable) for an encrypted one without a key, CodeKey
+// (Unavailable) with a key that does not fit it and (Conflict) with one for a
+// plain store. The file is left as it is in each of these cases.
 func Open(ctx context.Context, c Config) (*Store, error) {
+	if err := checkKey(c.Key); err != nil {
+		return nil, err
+	}
 	s := newStore(c)
+	if err := s.admit(); err != nil {
+		return nil, errors.Join(s.classify(err), s.closeDBs())
+	}
 	found, err := s.inspect(ctx)
 	if c.Reading && cannotShare(err) && isEmpty(c.Path+"-wal") {
 		// SQLite cannot make its shared memory file here, and nobody needs it: no
 		// process holds the store open.
 		err = s.readDB.Close()
-		s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=ro&immutable=1"), pragmas: s.readPragmas()})
+		s.readDB = sql.OpenDB(s.connector("mode=ro&immutable=1", s.readPragmas()))
 		if err == nil {
 			found, err = s.inspect(ctx)
 		}
@@ -90,7 +101,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		err = s.prepare(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(classify(err), s.closeDBs())
+		return nil, errors.Join(s.classify(err), s.closeDBs())
 	}
 	return s, nil
 }
@@ -125,14 +136,23 @@ func newStore(c Config) *Store {
 		wait:    c.Wait,
 		reading: c.Reading,
 		quit:    make(chan struct{}),
-		db:      sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: writing}),
+		key:     c.Key,
 		readers: make(chan *session, c.Readers),
 		limit:   make(chan struct{}, c.Readers),
 		writer:  newWriter(c.Path),
 		symbols: symbols{ids: map[string]int64{}},
 	}
-	s.readDB = sql.OpenDB(connector{uri: fileURI(c.Path, "mode=rw"), pragmas: s.readPragmas()})
+	s.db = sql.OpenDB(s.connector("mode=rw", writing))
+	s.readDB = sql.OpenDB(s.connector("mode=rw", s.readPragmas()))
 	return s
+}
+
+// connector opens the store's file in a mode, with the driver that its key asks for.
+func (s *Store) connector(mode string, pragmas []string) connector {
+	if s.key == nil {
+		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode), pragmas: pragmas}
+	}
+	return connector{driver: cipher.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key))}
 }
 
 func (s *Store) readPragmas() []string {
@@ -194,12 +214,18 @@ func checkVersion(version int) error {
 }
 
 // classify is classify for what went wrong in this store. Damage is remembered:
-// from then on nothing is written (design §7).
+// from then on nothing is written (design §7). A plain store that was encrypted
+// since it was opened is not damaged, whatever SQLite makes of it.
 func (s *Store) classify(err error) error {
 	err = classify(err)
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Code == CodeCorrupt {
-		s.damage.CompareAndSwap(nil, f)
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Code != CodeCorrupt {
+		return err
 	}
+	if s.key == nil && exists(s.path+cipherSuffix) {
+		return becameEncrypted()
+	}
+	s.damage.CompareAndSwap(nil, f)
 	return err
 }
 

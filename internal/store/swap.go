@@ -40,7 +40,7 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 			return err
 		}
 	}
-	if err := removeAll([]string{old.path + "-shm"}); err != nil {
+	if err := removeAll(old.path + "-shm"); err != nil {
 		return err
 	}
 	tell("putting the new store in place")
@@ -76,7 +76,7 @@ func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, tell func(s
 	if err := releaseToReplace(o.wal); err != nil {
 		return err
 	}
-	return removeAll([]string{o.path + "-wal"})
+	return removeAll(o.path + "-wal")
 }
 
 // replace puts a file at the store's path, locked like the one before it, so that

@@ -371,7 +371,7 @@ func TestCloseFinishesWhatWasAcceptedAndRefusesTheRest(t *testing.T) {
 	t.Parallel()
 	for range 5 {
 		path := storetest.Path(t)
-		s, err := store.Open(t.Context(), store.Config{Path: path})
+		s, err := open(t.Context(), store.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}

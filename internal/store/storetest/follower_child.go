@@ -38,7 +38,7 @@ func runFollowerChild(t *testing.T, subject Subject, role string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(ctx, store.Config{Path: os.Getenv(pathVar), Role: store.Server})
+	s, err := store.Open(ctx, Config(store.Config{Path: os.Getenv(pathVar), Role: store.Server}))
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}

@@ -23,7 +23,7 @@ func Open(t testing.TB, c store.Config) *store.Store {
 	if c.Path == "" {
 		c.Path = Path(t)
 	}
-	s, err := store.Open(t.Context(), c)
+	s, err := store.Open(t.Context(), Config(c))
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
@@ -31,7 +31,7 @@ func Open(t testing.TB, c store.Config) *store.Store {
 		if err := s.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
 		}
-		Check(t, c.Path)
+		check(t, c)
 	})
 	return s
 }
@@ -39,8 +39,13 @@ func Open(t testing.TB, c store.Config) *store.Store {
 // Check fails the test if anything is wrong with the store at path.
 func Check(t testing.TB, path string) {
 	t.Helper()
+	check(t, store.Config{Path: path})
+}
+
+func check(t testing.TB, c store.Config) {
+	t.Helper()
 	ctx := context.Background() // the test's own has ended when cleaning up
-	s, err := store.Open(ctx, store.Config{Path: path, Reading: true})
+	s, err := store.Open(ctx, Config(store.Config{Path: c.Path, Key: c.Key, Reading: true}))
 	if err != nil {
 		t.Errorf("open the store to check it: %v", err)
 		return

@@ -38,6 +38,9 @@ func Command(test string, env ...string) *exec.Cmd {
 	if test != "" {
 		cmd.Args = append(cmd.Args, "-test.run=^"+strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^")+"$")
 	}
+	if *encryptedFlag {
+		cmd.Args = append(cmd.Args, "-encrypted")
+	}
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }

@@ -1,0 +1,259 @@
+package cipher
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/ext/fts5"
+)
+
+// Driver opens files by URI: encrypted ones if the URI has a URIQuery, plain ones
+// otherwise. The driver that comes with this SQLite cannot be linked beside
+// mattn's, since both claim the same name; this one does what cairn needs and has
+// no name. Arguments are those of database/sql; named ones are refused.
+type Driver struct {
+	// First are statements for every new connection. They run before full-text
+	// search is registered, which reads the schema and may meet a lock.
+	First []string
+}
+
+// Code is SQLite's extended result code of err, 0 if err is not from here.
+func Code(err error) (code int, message string) {
+	if e, ok := errors.AsType[*sqlite3.Error](err); ok {
+		return int(e.ExtendedCode()), e.Error()
+	}
+	if e, ok := errors.AsType[sqlite3.ExtendedErrorCode](err); ok {
+		return int(e), e.Error()
+	}
+	if e, ok := errors.AsType[sqlite3.ErrorCode](err); ok {
+		return int(e), e.Error()
+	}
+	return 0, ""
+}
+
+func (d Driver) Open(uri string) (driver.Conn, error) {
+	c, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_URI)
+	if err != nil {
+		return nil, err
+	}
+	err = c.Exec("PRAGMA temp_store=MEMORY")
+	for _, first := range d.First {
+		if err == nil {
+			err = c.Exec(first)
+		}
+	}
+	if err == nil {
+		err = fts5.Register(c)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &conn{c}, nil
+}
+
+type conn struct{ lib *sqlite3.Conn }
+
+func (c *conn) Close() error { return c.lib.Close() }
+
+// Begin is not used: the store's transactions are statements.
+func (c *conn) Begin() (driver.Tx, error) {
+	return nil, errors.New("transactions begin with BEGIN")
+}
+
+func (c *conn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+// during makes the end of ctx interrupt the connection until the function that
+// it returns is called.
+func (c *conn) during(ctx context.Context) (end func()) {
+	old := c.lib.SetInterrupt(ctx)
+	return func() { c.lib.SetInterrupt(old) }
+}
+
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	defer c.during(ctx)()
+	st, tail, err := c.lib.Prepare(query)
+	switch {
+	case err != nil:
+		return nil, orEnded(ctx, err)
+	case st == nil:
+		return nil, errors.New("an empty statement")
+	case tail != "":
+		return nil, errors.Join(fmt.Errorf("%.40q after a statement", tail), st.Close())
+	}
+	return &stmt{conn: c, lib: st}, nil
+}
+
+// ExecContext runs any number of statements without arguments; one with
+// arguments is prepared.
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if len(args) > 0 {
+		return nil, driver.ErrSkip
+	}
+	defer c.during(ctx)()
+	if err := c.lib.Exec(query); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	return c.result(), nil
+}
+
+func (c *conn) result() driver.Result {
+	return result{c.lib.LastInsertRowID(), c.lib.Changes()}
+}
+
+// orEnded is the end of ctx where that is what interrupted SQLite.
+func orEnded(ctx context.Context, err error) error {
+	if code, _ := Code(err); code == int(sqlite3.INTERRUPT) && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+type result struct{ id, rows int64 }
+
+func (r result) LastInsertId() (int64, error) { return r.id, nil }
+func (r result) RowsAffected() (int64, error) { return r.rows, nil }
+
+type stmt struct {
+	conn *conn
+	lib  *sqlite3.Stmt
+}
+
+func (s *stmt) Close() error  { return s.lib.Close() }
+func (s *stmt) NumInput() int { return s.lib.BindCount() }
+
+// Exec and Query without a context are never called by database/sql.
+func (s *stmt) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+func (s *stmt) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
+
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if err := s.bind(args); err != nil {
+		return nil, err
+	}
+	defer s.conn.during(ctx)()
+	if err := errors.Join(s.lib.Exec(), s.lib.ClearBindings()); err != nil {
+		return nil, orEnded(ctx, err)
+	}
+	return s.conn.result(), nil
+}
+
+// QueryContext takes the first step at once, so that an error of the query is
+// its own and not that of its first row.
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if err := s.bind(args); err != nil {
+		return nil, err
+	}
+	r := &rows{ctx: ctx, stmt: s, columns: make([]string, s.lib.ColumnCount())}
+	for i := range r.columns {
+		r.columns[i] = s.lib.ColumnName(i)
+	}
+	r.row, r.err = r.step()
+	if r.err != nil {
+		return nil, errors.Join(r.err, r.Close())
+	}
+	r.first = true
+	return r, nil
+}
+
+func (s *stmt) bind(args []driver.NamedValue) (err error) {
+	for _, a := range args {
+		if a.Name != "" {
+			return errors.New("named arguments are not supported")
+		}
+		switch v := a.Value.(type) {
+		case nil:
+			err = s.lib.BindNull(a.Ordinal)
+		case int64:
+			err = s.lib.BindInt64(a.Ordinal, v)
+		case float64:
+			err = s.lib.BindFloat(a.Ordinal, v)
+		case bool:
+			err = s.lib.BindBool(a.Ordinal, v)
+		case string:
+			err = s.lib.BindText(a.Ordinal, v)
+		case []byte:
+			if v == nil {
+				err = s.lib.BindNull(a.Ordinal)
+			} else {
+				err = s.lib.BindBlob(a.Ordinal, v)
+			}
+		default:
+			err = fmt.Errorf("an argument of type %T is not supported", v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type rows struct {
+	ctx context.Context
+	*stmt
+	columns []string
+	first   bool  // the row of the first step has not been read yet
+	row     bool  // the last step led to a row
+	err     error // of the last step
+}
+
+func (r *rows) Columns() []string { return r.columns }
+
+func (r *rows) Close() error {
+	// What failed was told by Next; resetting would tell it again.
+	err := r.lib.Reset()
+	if r.err != nil {
+		err = nil
+	}
+	return errors.Join(err, r.lib.ClearBindings())
+}
+
+func (r *rows) step() (row bool, err error) {
+	defer r.conn.during(r.ctx)()
+	row = r.lib.Step()
+	return row, orEnded(r.ctx, r.lib.Err())
+}
+
+func (r *rows) Next(dest []driver.Value) error {
+	if !r.first {
+		r.row, r.err = r.step()
+	}
+	r.first = false
+	switch {
+	case r.err != nil:
+		return r.err
+	case !r.row:
+		return io.EOF
+	}
+	for i := range dest {
+		switch r.lib.ColumnType(i) {
+		case sqlite3.INTEGER:
+			dest[i] = r.lib.ColumnInt64(i)
+		case sqlite3.FLOAT:
+			dest[i] = r.lib.ColumnFloat(i)
+		case sqlite3.TEXT:
+			dest[i] = r.lib.ColumnText(i)
+		case sqlite3.BLOB:
+			dest[i] = r.lib.ColumnBlob(i, []byte{})
+		default:
+			dest[i] = nil
+		}
+	}
+	return nil
+}
+
+// KeepFiles makes a connection of this driver leave its write-ahead log as it is
+// when it closes: neither moved into the database nor removed. It is for
+// database/sql's Conn.Raw.
+func KeepFiles(driverConn any) error {
+	c, ok := driverConn.(*conn)
+	if !ok {
+		return fmt.Errorf("%T is no connection of this driver", driverConn)
+	}
+	_, err := c.lib.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	return err
+}

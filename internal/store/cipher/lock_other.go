@@ -1,0 +1,16 @@
+//go:build !linux && !darwin && !windows
+
+package cipher
+
+import (
+	"errors"
+	"syscall"
+)
+
+// lock refuses: an encrypted store cannot be shared safely here.
+func lock(uintptr, bool, int64, int) error { return errors.ErrUnsupported }
+
+func unlock(uintptr, int64, int) error { return errors.ErrUnsupported }
+
+// isFull reports whether an error says that the volume is full.
+func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) }

@@ -1,0 +1,458 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
+)
+
+// EncryptConfig says which store to encrypt and with which key.
+type EncryptConfig struct {
+	Path string
+	Key  []byte        // KeySize bytes
+	Wait time.Duration // for others to close the store; default 5 s
+}
+
+// EncryptReport is what Encrypt did.
+type EncryptReport struct {
+	Tables    int      `json:"tables"`    // compared with the plain store, row count by row count
+	Rows      int64    `json:"rows"`      // in all of them
+	Bytes     int64    `json:"bytes"`     // of the encrypted file
+	Destroyed []string `json:"destroyed"` // plain files that were overwritten and removed, by name
+	Left      []string `json:"left"`      // other plain databases beside the store, which are not ours to destroy
+}
+
+// Encrypt turns a plain store into an encrypted one (observations §11.4). It
+// waits until no other process has the store open and lets none in; makes an
+// encrypted copy, checks it, counts its rows; writes it over the plain file; and
+// overwrites and removes the write-ahead log and every plain copy that cairn made
+// beside the store. Killed at any instant it leaves one complete store, which the
+// next opener finds. The calling process must not have the store open itself: its
+// own locks would not hold it off.
+//
+// Errors: CodeMissing without a store, CodeEncrypted (Conflict) for one that is
+// encrypted, CodeInUse (Conflict) if another process keeps it open, CodeUnsound
+// (Internal) if the copy is not equal or the store was not sound, else those of
+// Open. The store is then plain still and as it was, or, after CodeFull and CodeIO
+// in the last step, encrypted by whoever opens it next. Repeating is safe.
+func Encrypt(ctx context.Context, c EncryptConfig) (done EncryptReport, err error) {
+	if err := checkKey(c.Key); c.Key == nil || err != nil {
+		return done, cmp.Or(err, error(fault.New(fault.Invalid, CodeKey, "no key was given")))
+	}
+	if c.Wait == 0 {
+		c.Wait = 5 * time.Second
+	}
+	encrypted, err := Encrypted(ctx, c.Path, c.Wait)
+	if err != nil {
+		return done, err
+	}
+	if encrypted {
+		return done, fault.New(fault.Conflict, CodeEncrypted, "the store is encrypted already")
+	}
+	if isEmpty(c.Path) {
+		return done, (&Store{}).outdated(0)
+	}
+	if err := bringUpToDate(ctx, c); err != nil {
+		return done, err
+	}
+	line := newLine(c.Path)
+	defer line.leave()
+	plain, err := c.alone(ctx, &line)
+	if err != nil {
+		return done, classify(err)
+	}
+	done, err = c.encrypt(ctx, plain)
+	return done, classify(err)
+}
+
+// alone stands first in line and is the only one connected. In between tries it
+// leaves the line: who has the store open may be waiting there.
+func (c EncryptConfig) alone(ctx context.Context, line *line) (*exclusive, error) {
+	until := time.Now().Add(c.Wait)
+	for {
+		if err := line.enter(ctx, until); errors.Is(err, errLine) {
+			return nil, inUse(err)
+		} else if err != nil {
+			return nil, err
+		}
+		plain, err := c.exclusively(ctx)
+		if code, _ := cipher.Code(err); code&0xff != resBusy {
+			return plain, err
+		}
+		line.leave()
+		if !pause(ctx, until) {
+			return nil, inUse(err)
+		}
+	}
+}
+
+// bringUpToDate migrates the store and refuses what could not be told from damage
+// by the copying.
+func bringUpToDate(ctx context.Context, c EncryptConfig) error {
+	s, err := Open(ctx, Config{Path: c.Path, Wait: c.Wait})
+	if err != nil {
+		if fault.HasCode(err, CodeBusy) {
+			return inUse(err)
+		}
+		return err
+	}
+	found, err := s.Check(ctx)
+	if err == nil && len(found) > 0 {
+		err = unsound("the store is not sound: " + found[0])
+	}
+	return errors.Join(err, s.Close())
+}
+
+func unsound(message string) error {
+	return fault.New(fault.Internal, CodeUnsound, message).WithHint("nothing was changed; run `cairn doctor`")
+}
+
+func inUse(err error) error {
+	return fault.Wrap(err, fault.Conflict, CodeInUse, "another process has the store open").
+		WithHint("end the agents' sessions and every running `cairn serve`, then try again")
+}
+
+// encrypt works under the line, and closes the connection that keeps others out.
+func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done EncryptReport, err error) {
+	defer func() {
+		if plain != nil {
+			err = errors.Join(err, plain.close())
+		}
+	}()
+	if err = c.build(ctx, plain, &done); err == nil {
+		err = c.makeRoom()
+	}
+	if err != nil { // the plain file is untouched
+		return done, errors.Join(err, removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix))
+	}
+	if err = takeOver(c.Path); err != nil {
+		return done, err
+	}
+	err = plain.close()
+	plain = nil
+	if err != nil {
+		return done, err
+	}
+	done.Destroyed, done.Left, err = takenOver(c.Path)
+	return done, err
+}
+
+// exclusive is a connection that nobody else can be connected beside.
+type exclusive struct {
+	db   *sql.DB
+	conn *sql.Conn
+}
+
+func (e *exclusive) close() error { return errors.Join(e.conn.Close(), e.db.Close()) }
+
+// exclusively connects to the plain file as the only one, and moves the whole
+// write-ahead log into it. What holds the locks is the encrypting driver, since
+// the other's would be lost as soon as the file is opened past SQLite. It leaves the
+// files alone when it closes.
+func (c EncryptConfig) exclusively(ctx context.Context) (e *exclusive, err error) {
+	if exists(c.Path + cipherSuffix) {
+		return nil, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
+	}
+	first := []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA synchronous=FULL", "BEGIN EXCLUSIVE", "COMMIT"}
+	e = &exclusive{db: sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw")})}
+	if e.conn, err = e.db.Conn(ctx); err != nil {
+		return nil, errors.Join(err, e.db.Close())
+	}
+	if err = e.conn.Raw(cipher.KeepFiles); err == nil {
+		err = e.moveLog(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return e, nil
+}
+
+func (e *exclusive) moveLog(ctx context.Context) error {
+	var busy, log, moved int
+	if err := e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(FULL)").Scan(&busy, &log, &moved); err != nil {
+		return err
+	}
+	if busy != 0 || log != moved {
+		return fault.Newf(fault.Internal, "internal", "a defect in cairn: %d of %d pages left the write-ahead log", moved, log)
+	}
+	return nil
+}
+
+// build makes the encrypted copy and compares it with the plain store.
+func (c EncryptConfig) build(ctx context.Context, plain *exclusive, done *EncryptReport) (err error) {
+	building := c.Path + buildSuffix
+	if err := removeAll(building, c.Path+readySuffix); err != nil {
+		return err
+	}
+	if err := writeCheck(c.Path, c.Key); err != nil {
+		return err
+	}
+	if err := createFile(building); err != nil {
+		return err
+	}
+	if _, err := plain.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(building, cipher.URIQuery(c.Key))); err != nil {
+		return err
+	}
+	want, err := countRows(ctx, plain.conn)
+	if err != nil {
+		return err
+	}
+	if err := c.compare(ctx, building, want); err != nil {
+		return err
+	}
+	done.Tables = len(want)
+	for _, n := range want {
+		done.Rows += n
+	}
+	info, err := os.Stat(building)
+	if err != nil {
+		return err
+	}
+	done.Bytes = info.Size()
+	if err := syncFile(building); err != nil {
+		return err
+	}
+	if err := os.Rename(building, c.Path+readySuffix); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(c.Path))
+}
+
+// compare refuses a copy that is not sound or has not the rows it should.
+func (c EncryptConfig) compare(ctx context.Context, path string, want map[string]int64) (err error) {
+	s := newStore(Config{Path: path, Key: c.Key, Reading: true})
+	defer func() { err = errors.Join(err, s.Close()) }()
+	found, err := s.Check(ctx)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return unsound("the encrypted copy is not sound: " + found[0])
+	}
+	conn, err := s.readDB.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	got, err := countRows(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for table, n := range want {
+		if got[table] != n {
+			return unsound(fmt.Sprintf("the encrypted copy has %d rows in %s, the store %d", got[table], table, n))
+		}
+	}
+	if len(got) != len(want) {
+		return unsound(fmt.Sprintf("the encrypted copy has %d tables, the store %d", len(got), len(want)))
+	}
+	return nil
+}
+
+// countRows counts the rows of every table.
+func countRows(ctx context.Context, conn *sql.Conn) (counts map[string]int64, err error) {
+	const query = `SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`
+	rows, err := conn.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	counts = map[string]int64{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		counts[name] = 0
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	for name := range counts {
+		var n int64
+		quoted := `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+		if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM "+quoted).Scan(&n); err != nil {
+			return nil, err
+		}
+		counts[name] = n
+	}
+	return counts, nil
+}
+
+// makeRoom makes the store's file as long as the encrypted copy, so that a full
+// volume shows before anything is overwritten. SQLite does not mind the bytes
+// behind a database.
+func (c EncryptConfig) makeRoom() (err error) {
+	from, err := os.Stat(c.Path + readySuffix)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(c.Path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err = zero(f, info.Size(), from.Size()); err != nil {
+		err = errors.Join(err, f.Truncate(info.Size()))
+	}
+	return err
+}
+
+// SQLite's locks lie on these bytes of a database, which it never uses otherwise.
+// Windows does not let anybody write there while they are held.
+const (
+	lockedFrom = 0x40000000
+	lockedTo   = lockedFrom + blockSize
+)
+
+// blockSize is the step in which the encryption and the copying go.
+const blockSize = 4096
+
+// takeOver writes the encrypted copy over the store's own file and overwrites the
+// write-ahead log, so that no plain byte is left. It begins with the header: from
+// then on whoever opens the file knows it for no plain database. Repeating it is
+// harmless.
+func takeOver(path string) (err error) {
+	if err := overwrite(path + "-wal"); err != nil {
+		return err
+	}
+	from, err := os.Open(path + readySuffix)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if err := copyPart(to, from, 0, blockSize); err != nil {
+		return err
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	if err := errors.Join(copyPart(to, from, blockSize, min(size, lockedFrom)), copyPart(to, from, lockedTo, size)); err != nil {
+		return err
+	}
+	old, err := to.Stat()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(zero(to, size, min(old.Size(), lockedFrom)), zero(to, max(size, lockedTo), old.Size())); err != nil {
+		return err
+	}
+	return errors.Join(to.Sync(), to.Truncate(size), to.Sync())
+}
+
+// copyPart copies the bytes from one offset to another.
+func copyPart(to io.WriterAt, from io.ReaderAt, start, end int64) error {
+	if start >= end {
+		return nil
+	}
+	_, err := io.Copy(io.NewOffsetWriter(to, start), io.NewSectionReader(from, start, end-start))
+	return err
+}
+
+// zero writes zeros from one offset to another.
+func zero(f io.WriterAt, start, end int64) error {
+	nothing := make([]byte, 1<<20)
+	for start < end {
+		n := min(end-start, int64(len(nothing)))
+		if _, err := f.WriteAt(nothing[:n], start); err != nil {
+			return err
+		}
+		start += n
+	}
+	return nil
+}
+
+// takenOver destroys the plain copies and removes what takeOver worked with; the
+// encrypted copy last, since as long as it is there the work is not done.
+func takenOver(path string) (destroyed, left []string, err error) {
+	if destroyed, left, err = destroyCopies(path); err != nil {
+		return destroyed, left, err
+	}
+	err = removeAll(path+"-wal", path+"-shm", path+"-journal", path+buildSuffix, path+readySuffix)
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return destroyed, left, err
+}
+
+// destroyCopies overwrites and removes the plain copies that cairn made beside a
+// store, and lists those that it did not make.
+func destroyCopies(path string) (destroyed, left []string, err error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range entries {
+		file := filepath.Join(filepath.Dir(path), e.Name())
+		if !e.Type().IsRegular() || file == path {
+			continue
+		}
+		if isCopy(filepath.Base(path), e.Name()) {
+			if err := errors.Join(overwrite(file), os.Remove(file)); err != nil {
+				return destroyed, left, err
+			}
+			destroyed = append(destroyed, e.Name())
+			continue
+		}
+		if plain, err := isPlain(file); err == nil && plain {
+			left = append(left, e.Name())
+		}
+	}
+	return destroyed, left, nil
+}
+
+// isCopy reports whether a file beside the store is a copy of it that cairn made:
+// a backup, or what a salvage kept or left unfinished, each with what SQLite adds.
+func isCopy(store, name string) bool {
+	rest, ok := strings.CutPrefix(name, store)
+	if !ok {
+		return false
+	}
+	for _, kind := range []string{".backup-", "-backup-", ".damaged-", "-salvage-"} {
+		if strings.HasPrefix(rest, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// overwrite fills a file with zeros, down to the disk. A missing one is no error.
+func overwrite(path string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return errors.Join(zero(f, 0, info.Size()), f.Sync())
+}

@@ -1,0 +1,520 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// secretWord is in every row of these tests and must be in no file afterwards.
+const secretWord = "marzipan"
+
+func keyOf(b byte) []byte { return bytes.Repeat([]byte{b}, store.KeySize) }
+
+// plainOnly skips a test that is about plain stores.
+func plainOnly(t *testing.T) {
+	t.Helper()
+	if storetest.Key() != nil {
+		t.Skip("about plain stores")
+	}
+	t.Parallel()
+}
+
+// filled is a plain store with rows, closed.
+func filled(t testing.TB) (path string, want []string) {
+	t.Helper()
+	path = storetest.Path(t)
+	s, err := store.Open(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 200 {
+		want = append(want, fmt.Sprintf("%s-%d-%s", secretWord, n, strings.Repeat("x", n)))
+	}
+	mustWrite(t, s, want...)
+	closed(t, s)
+	return path, want
+}
+
+func encryptNow(t testing.TB, path string, key []byte) store.EncryptReport {
+	t.Helper()
+	done, err := store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// expectNowhere fails the test if a file below dir contains a text.
+func expectNowhere(t testing.TB, dir, text string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		found, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if bytes.Contains(found, []byte(text)) {
+			t.Errorf("%s contains %q", filepath.Base(path), text)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func TestEncryptedStoreHoldsTheSameRowsAndNoFileTheirText(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	dir := filepath.Dir(path)
+	for _, name := range []string{"cairn.db.backup-1", "cairn.db-backup-2", "cairn.db.damaged-3", "cairn.db.damaged-3-wal"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(secretWord), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := storetest.Open(t, store.Config{Path: filepath.Join(dir, "mine.db")})
+	done := encryptNow(t, path, keyOf(1))
+	expectNowhere(t, dir, secretWord)
+	if got := names(t, dir); !slices.Contains(got, "mine.db") || slices.ContainsFunc(got, func(n string) bool {
+		return strings.Contains(n, "backup") || strings.Contains(n, "damaged") || strings.Contains(n, "encrypt") || n == "cairn.db-wal"
+	}) {
+		t.Errorf("there is %q", got)
+	}
+	if len(done.Destroyed) != 4 || !slices.Equal(done.Left, []string{"mine.db"}) || done.Rows < 200 || done.Bytes == 0 {
+		t.Errorf("the report is %+v", done)
+	}
+	closed(t, other)
+
+	s := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
+	expectIDs(t, s, want...)
+	mustWrite(t, s, secretWord+"-after")
+	expectNowhere(t, dir, secretWord) // the write-ahead log is there now
+	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
+		t.Errorf("no write-ahead log to look at: %v", err)
+	}
+	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1), Reading: true}), append(want, secretWord+"-after")...)
+}
+
+func TestWrongOrMissingKeyIsNeverDamageAndChangesNothing(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	encryptNow(t, path, keyOf(1))
+	holder := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
+	mustWrite(t, holder, "in the log")
+	log := content(t, path+"-wal")
+	for _, reading := range []bool{false, true} {
+		_, err := store.Open(t.Context(), store.Config{Path: path, Reading: reading})
+		expectCode(t, err, store.CodeEncrypted)
+		_, err = store.Open(t.Context(), store.Config{Path: path, Key: keyOf(2), Reading: reading})
+		expectCode(t, err, store.CodeKey)
+		if f := fault.As(err); f.Kind != fault.Unavailable || !strings.Contains(f.Hint, "CAIRN_KEY") || !strings.Contains(f.Hint, "key_file") {
+			t.Errorf("the fault is %v: %s", f.Kind, f.Hint)
+		}
+		_, err = store.Open(t.Context(), store.Config{Path: path, Key: []byte("short"), Reading: reading})
+		expectCode(t, err, store.CodeKey)
+	}
+	expectUnchanged(t, path+"-wal", log)
+	expectIDs(t, holder, append(want, "in the log")...)
+	if ok, err := store.KeyFits(path, keyOf(2)); ok || err != nil {
+		t.Errorf("a wrong key fits: %v %v", ok, err)
+	}
+	if ok, err := store.KeyFits(path, keyOf(1)); !ok || err != nil {
+		t.Errorf("the key does not fit: %v %v", ok, err)
+	}
+}
+
+func TestDamageUnderTheRightKeyIsDamage(t *testing.T) {
+	plainOnly(t)
+	for name, at := range map[string]int64{"header": 0, "middle": 5 * 4096} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, _ := filled(t)
+			encryptNow(t, path, keyOf(1))
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt([]byte("damage"), at); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s, err := store.Open(t.Context(), store.Config{Path: path, Key: keyOf(1), Reading: true})
+			if err != nil {
+				expectCode(t, err, store.CodeCorrupt)
+				return
+			}
+			defer closed(t, s)
+			if found, err := s.Check(t.Context()); err == nil && len(found) == 0 {
+				t.Error("the damage was not found")
+			} else if err != nil {
+				expectCode(t, err, store.CodeCorrupt)
+			}
+		})
+	}
+}
+
+func TestCopyWithoutItsKeyCheckOpensWithItsKeyAndLosesNothing(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	encryptNow(t, path, keyOf(1))
+	s := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
+	mustWrite(t, s, "in the log")
+	want = append(want, "in the log")
+	copied := filepath.Join(t.TempDir(), "cairn.db")
+	for _, suffix := range []string{"", "-wal"} {
+		if err := os.WriteFile(copied+suffix, content(t, path+suffix), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := store.Open(t.Context(), store.Config{Path: copied})
+	expectCode(t, err, store.CodeCorrupt)
+	_, err = store.Open(t.Context(), store.Config{Path: copied, Key: keyOf(2)})
+	expectCode(t, err, store.CodeCorrupt)
+	expectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
+	if encrypted, err := store.Encrypted(t.Context(), copied, 0); !encrypted || err != nil {
+		t.Errorf("the key check was not made anew: %v", err)
+	}
+	// A key check that is another store's is made anew likewise.
+	if err := os.WriteFile(copied+"-cipher", []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	expectIDs(t, storetest.Open(t, store.Config{Path: copied, Key: keyOf(1)}), want...)
+}
+
+func TestCopyOfAnEncryptedStoreIsEncrypted(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	encryptNow(t, path, keyOf(1))
+	dir := t.TempDir()
+	to := filepath.Join(dir, "copy.db")
+	s := storetest.Open(t, store.Config{Path: path, Key: keyOf(1)})
+	if err := s.CopyTo(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+	expectNowhere(t, dir, secretWord)
+	if err := s.CopyTo(t.Context(), to); fault.KindOf(err) != fault.Conflict {
+		t.Errorf("copying over a file: %v", err)
+	}
+	expectIDs(t, storetest.Open(t, store.Config{Path: to, Key: keyOf(1)}), want...)
+}
+
+func TestPlainStoreRestoredOverAnEncryptedOneIsPlain(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	backup := content(t, path)
+	encryptNow(t, path, keyOf(1))
+	if err := os.WriteFile(path, backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	encrypted, err := store.Encrypted(t.Context(), path, 0)
+	if encrypted || err != nil {
+		t.Fatalf("it counts as encrypted: %v", err)
+	}
+	expectIDs(t, storetest.Open(t, store.Config{Path: path}), want...)
+}
+
+func TestEncryptRefusesWhatItCannotDo(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	c := store.EncryptConfig{Path: path, Key: keyOf(1), Wait: 10 * time.Millisecond}
+	holder := child(t, "hold the lock", order{Path: path})
+	holder.Expect(t, "held")
+	_, err := store.Encrypt(t.Context(), c)
+	expectCode(t, err, store.CodeInUse)
+	holder.Send("go")
+	if _, err := holder.Wait(t); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = store.Encrypt(t.Context(), store.EncryptConfig{Path: storetest.Path(t), Key: keyOf(1)})
+	expectCode(t, err, store.CodeMissing)
+	encryptNow(t, path, keyOf(1))
+	_, err = store.Encrypt(t.Context(), c)
+	expectCode(t, err, store.CodeEncrypted)
+	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), append(want, "held")...)
+}
+
+// openEither opens a store whether or not it is encrypted, as the façade does.
+func openEither(ctx context.Context, c store.Config, key []byte) (*store.Store, error) {
+	s, err := store.Open(ctx, c)
+	if !fault.HasCode(err, store.CodeEncrypted) {
+		return s, err
+	}
+	encrypted, err := store.Encrypted(ctx, c.Path, c.Wait)
+	if err != nil {
+		return nil, err
+	}
+	if encrypted {
+		c.Key = key
+	}
+	return store.Open(ctx, c)
+}
+
+// recordUntilKilled writes row after row as hooks do, each in a new opening.
+func recordUntilKilled(o order) error {
+	ctx := context.Background()
+	for n := 0; ; n++ {
+		s, err := openEither(ctx, store.Config{Path: o.Path, Role: store.Hook}, keyOf(1))
+		if err == nil {
+			err = errors.Join(acknowledged(ctx, s, store.Sync(n%2), fmt.Sprintf("%s-0-%d", o.Prefix, n), false), s.Close())
+		}
+		if err != nil && !fault.HasCode(err, store.CodeEncrypted) && !fault.HasCode(err, store.CodeBusy) {
+			return err
+		}
+	}
+}
+
+// until waits until an encryption has come to a phase, or past it, and then for a
+// moment of any length.
+func until(t *testing.T, path, phase string) {
+	t.Helper()
+	there := func(suffix string) bool {
+		_, err := os.Stat(path + suffix)
+		return err == nil
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); runtime.Gosched() {
+		turned := !bytes.HasPrefix(content(t, path), []byte("SQLite"))
+		reached := turned
+		switch phase {
+		case "end":
+			reached = turned && !there("-encrypted")
+		case "-encrypted":
+			reached = turned || there("-encrypted")
+		case "-encrypting":
+			reached = turned || there("-encrypted") || there("-encrypting")
+		case "-cipher":
+			reached = there("-cipher")
+		}
+		if reached {
+			for range rand.IntN(50_000) {
+				runtime.Gosched()
+			}
+			return
+		}
+	}
+	t.Fatalf("the encryption did not come to %q; there is %q", phase, names(t, filepath.Dir(path)))
+}
+
+// encryptUntilKilled is killed before it is done, or ends.
+func encryptUntilKilled(o order) error {
+	storetest.Tell("begin")
+	_, err := store.Encrypt(context.Background(), store.EncryptConfig{Path: o.Path, Key: keyOf(1)})
+	if fault.HasCode(err, store.CodeEncrypted) {
+		return nil
+	}
+	return err
+}
+
+func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
+	plainOnly(t)
+	plain, encrypted := 0, 0
+	phases := []string{"-cipher", "-encrypting", "-encrypted", "header", "end"}
+	for round := range rounds(20) {
+		path, want := filled(t)
+		hook := child(t, "record until killed", order{Path: path, Prefix: fmt.Sprint("h", round)})
+		p := child(t, "encrypt until killed", order{Path: path})
+		p.Expect(t, "begin")
+		stored := map[string]bool{}
+		for _, id := range want {
+			stored[id] = true
+		}
+		until(t, path, phases[round%len(phases)])
+		p.Kill()
+		readUntilKilled(t, hook, 1+rand.IntN(5), func(line string) { stored[strings.TrimPrefix(line, "stored ")] = true })
+		s, err := openEither(t.Context(), store.Config{Path: path}, keyOf(1))
+		if err != nil {
+			t.Fatalf("round %d: %v; there is %q", round, err, names(t, filepath.Dir(path)))
+		}
+		expectAcknowledged(t, s, stored, nil)
+		if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
+			t.Fatalf("round %d: %v %q", round, err, found)
+		}
+		closed(t, s)
+		is, err := store.Encrypted(t.Context(), path, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is {
+			encrypted++
+			expectNowhere(t, filepath.Dir(path), secretWord)
+		} else {
+			plain++
+			encryptNow(t, path, keyOf(1))
+		}
+		if got := names(t, filepath.Dir(path)); slices.ContainsFunc(got, func(n string) bool { return strings.Contains(n, "encrypt") }) {
+			t.Errorf("round %d: leftovers %q", round, got)
+		}
+	}
+	t.Logf("killed before the turn %d times, after it %d times", plain, encrypted)
+}
+
+// TestEveryStateThatAKillCanLeaveIsSettled makes the states in between by hand,
+// since a kill meets the short ones seldom.
+func TestEveryStateThatAKillCanLeaveIsSettled(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	before := content(t, path)
+	encryptNow(t, path, keyOf(1))
+	after, check := content(t, path), content(t, path+"-cipher")
+	half := slices.Concat(after[:4096], before[4096:])
+	for name, files := range map[string]map[string][]byte{
+		"check written":     {"": before, "-cipher": check},
+		"copy begun":        {"": before, "-cipher": check, "-encrypting": after[:5000]},
+		"copy ready":        {"": before, "-cipher": check, "-encrypted": after},
+		"room made":         {"": append(slices.Clone(before), make([]byte, 9000)...), "-cipher": check, "-encrypted": after},
+		"header over":       {"": half, "-cipher": check, "-encrypted": after, "-wal": make([]byte, 40000)},
+		"longer than copy":  {"": slices.Concat(half, []byte(secretWord), make([]byte, 9000)), "-cipher": check, "-encrypted": after},
+		"all over":          {"": after, "-cipher": check, "-encrypted": after},
+		"copies not yet":    {"": after, "-cipher": check, "-encrypted": after, ".backup-1": []byte(secretWord)},
+		"file gone":         {"-cipher": check, "-encrypted": after},
+		"leftover of a try": {"": after, "-cipher": check, "-encrypting": after[:5000]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			path := filepath.Join(dir, "cairn.db")
+			for suffix, text := range files {
+				if err := os.WriteFile(path+suffix, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := openEither(t.Context(), store.Config{Path: path}, keyOf(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			expectIDs(t, s, want...)
+			if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
+				t.Errorf("%v %q", err, found)
+			}
+			closed(t, s)
+			if encrypted, err := store.Encrypted(t.Context(), path, 0); err != nil {
+				t.Error(err)
+			} else if encrypted {
+				expectNowhere(t, dir, secretWord)
+			}
+			if _, err := os.Stat(path + "-encrypted"); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the ready copy is still there: %v", err)
+			}
+		})
+	}
+}
+
+// TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock holds two connections of
+// one process against each other, where SQLite alone reported damage.
+func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
+	plainOnly(t)
+	s := storetest.Open(t, store.Config{Key: keyOf(1)})
+	mustWrite(t, s, "first")
+	reader := storetest.Open(t, store.Config{Path: s.Path(), Key: keyOf(1), Reading: true})
+	stop := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				failed <- nil
+				return
+			default:
+			}
+			err := reader.Read(context.Background(), func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Changes(ctx, 0, 20)
+				return err
+			})
+			if err != nil {
+				failed <- err
+				return
+			}
+		}
+	}()
+	for n := range 1500 {
+		if err := write(t.Context(), s, store.Normal, fmt.Sprint(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if err := <-failed; err != nil {
+		t.Errorf("a reader met %v", err)
+	}
+}
+
+// What SQLite is asked to do by all parts works in an encrypted store, too.
+func TestEncryptedStoreKnowsWhatThePartsUse(t *testing.T) {
+	plainOnly(t)
+	s := storetest.Open(t, store.Config{Key: keyOf(1)})
+	ddl(t, s,
+		`CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1)`,
+		`INSERT INTO words (rowid, text) VALUES (1, 'alpha beta'), (2, 'beta gamma')`,
+		`DELETE FROM words WHERE rowid = 1`,
+		`CREATE TABLE pairs (a, b, PRIMARY KEY (a, b)) WITHOUT ROWID`,
+		`INSERT INTO pairs VALUES (1, 2), (3, 4)`,
+	)
+	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		for query, want := range map[string]string{
+			`SELECT group_concat(rowid) FROM words WHERE words MATCH 'beta'`: "2",
+			`SELECT bm25(words) < 0 FROM words WHERE words MATCH 'b*'`:       "1",
+			`SELECT round(exp(1), 3)`:                                        "2.718",
+			`SELECT sum(value) FROM json_each('[1,2,3]')`:                    "6",
+			`SELECT json_extract('{"a":"b"}', '$.a')`:                        "b",
+			`SELECT count(*) FROM pairs WHERE (a, b) > (1, 2)`:               "1",
+		} {
+			var got string
+			if err := tx.Get(ctx, []any{&got}, query); err != nil || got != want {
+				t.Errorf("%s gives %q, want %q: %v", query, got, want, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSuiteHoldsOverEncryptedStores runs the promises of the store again, over
+// the driver and the files of an encrypted one.
+func TestSuiteHoldsOverEncryptedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunEncrypted(t,
+		"TestFileThatIsNoDatabaseIsRefusedAndLeftAlone", "TestDamageIsReportedRefusesWritersAndIsLeftAlone",
+		"TestPathThatIsNoFileIsRefused", "TestFullDiskStoresNothingHalfAndPasses", "TestStoreLockedPastTheWaitIsBusyAndThenWorks",
+		"TestImpatientCallersDoNotPileUp", "TestPathMayHoldAnyCharacter", "TestCheckpointShortensALongLog",
+		"TestEightProcessesWritingAtOnceMeetNoError", "TestKillLosesNothingAcknowledgedAndKeepsNothingRefused",
+		"TestFollowerSuite", "TestLiveFollowerSuite", "TestSchemaIsTheGoldenOne", "TestNewerSchemaIsRefusedForWritingAndReading",
+		"TestUnfinishedCreationIsCompleted", "TestCreationKilledAtAnyInstantIsCompletedByTheNext", "TestThirtyTwoFirstProcessesLoseNothing",
+		"TestAnotherProgramsDatabaseIsRefusedAndLeftAlone", "TestWriteAheadLogWithoutItsFileIsNotDestroyed",
+		"TestCopyIsAStoreOfTheSameContent", "TestReadSeesOneSnapshotAndCannotWrite", "TestEndOfContextInterruptsAQueryAndSparesTheConnection",
+		"TestReadersThatLeaveAtAnyInstantHarmNobody", "TestFullDiskInASharedCommitStoresNothingAndIsSurvived",
+		"TestDurabilityIsWhatTheWriteAsksFor", "TestConcurrentWritersShareCommitsAndOneErrorHurtsNobodyElse",
+		"TestLogEqualsAModelOverAnySequence", "TestLongTextsAndNumbersAtTheirLimitsComeBack", "TestErrorInCommitReachesAllAndStoresNothing",
+	)
+}

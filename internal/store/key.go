@@ -1,0 +1,296 @@
+package store
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store/cipher"
+)
+
+// KeySize is the length of a store's key in bytes.
+const KeySize = cipher.KeySize
+
+// The files beside a store at PATH that have to do with its encryption.
+const (
+	// cipherSuffix ends the name of the key check. It holds no secret: a salt and
+	// the key's HMAC of it. Where it lies the store is encrypted, or is becoming so;
+	// it tells a wrong key from damage.
+	cipherSuffix = "-cipher"
+	// buildSuffix ends the name of an encrypted copy that is not complete.
+	buildSuffix = "-encrypting"
+	// readySuffix ends the name of a complete one. While it lies there, what the
+	// store's own file holds is of no account unless it is a plain database.
+	readySuffix = "-encrypted"
+)
+
+// checkTitle is the first line of a key check.
+const checkTitle = "cairn key check 1"
+
+// Encrypted reports whether the store at a path is encrypted. It costs one failed
+// open where nothing ever was. What an interrupted Encrypt left is settled first,
+// for which it waits: exactly one complete store is there afterwards, and if that
+// is the plain one, the answer is false.
+//
+// Errors: CodeBusy while an Encrypt runs, CodeReadOnly and CodeFull if there is
+// something to settle that cannot be.
+func Encrypted(ctx context.Context, path string, wait time.Duration) (bool, error) {
+	if !exists(path + cipherSuffix) {
+		return false, nil
+	}
+	plain, err := isPlain(path)
+	if err != nil {
+		return false, classify(err)
+	}
+	if !plain && !exists(path+readySuffix) {
+		return true, nil
+	}
+	if wait == 0 {
+		wait = 5 * time.Second
+	}
+	line := newLine(path)
+	defer line.leave()
+	if err := line.enter(ctx, time.Now().Add(wait)); errors.Is(err, errLine) {
+		return false, locked(err)
+	} else if err != nil {
+		return false, classify(err)
+	}
+	plain, err = settle(path)
+	return !plain, classify(err)
+}
+
+// LooksEncrypted is Encrypted for those who must not change anything: what an
+// interrupted Encrypt left stays, and the answer is what settling it would give.
+func LooksEncrypted(path string) (bool, error) {
+	if !exists(path + cipherSuffix) {
+		return false, nil
+	}
+	plain, err := isPlain(path)
+	return !plain, classify(err)
+}
+
+// settle ends an interrupted Encrypt, whose line the caller holds: it is undone
+// as long as the plain file is untouched, and completed afterwards. It reports
+// whether the store is plain.
+func settle(path string) (plain bool, err error) {
+	if !exists(path + cipherSuffix) {
+		return true, nil // another process was faster
+	}
+	if plain, err = isPlain(path); err != nil {
+		return plain, err
+	}
+	if plain {
+		return true, removeAll(path+buildSuffix, path+readySuffix, path+cipherSuffix)
+	}
+	if exists(path + readySuffix) {
+		if err := takeOver(path); err != nil {
+			return false, err
+		}
+		_, _, err := takenOver(path)
+		return false, err
+	}
+	return false, removeAll(path + buildSuffix)
+}
+
+// exists reports whether there is a file. Opening is the cheapest way to ask where
+// there is none.
+func exists(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
+	}
+	return f.Close() == nil
+}
+
+// start reads the first bytes of a file, at most n; none if it is missing or no
+// file. One that mattn's SQLite has open in this process must not be read in this way: the
+// system would drop its locks.
+func start(path string, n int) (text []byte, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text = make([]byte, n)
+	n, err = io.ReadFull(f, text)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return text[:n], err
+}
+
+func isPlain(path string) (bool, error) {
+	text, err := start(path, 16)
+	return cipher.IsPlain(text), err
+}
+
+func removeAll(paths ...string) error {
+	for _, p := range paths {
+		if err := os.Remove(p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// newCheck is the text of a key check for a key.
+func newCheck(key []byte) (string, error) {
+	salt := make([]byte, 16)
+	if _, err := rand.Read(salt); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s\n%x\n%x\n", checkTitle, salt, checkSum(key, salt)), nil
+}
+
+func checkSum(key, salt []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(checkTitle))
+	h.Write(salt)
+	return h.Sum(nil)
+}
+
+// fits reports whether a key is the one that a key check was made for. A text that
+// is no key check fits none.
+func fits(check string, key []byte) bool {
+	lines := strings.Split(check, "\n")
+	if len(lines) != 4 || lines[0] != checkTitle || lines[3] != "" {
+		return false
+	}
+	salt, err := hex.DecodeString(lines[1])
+	if err != nil {
+		return false
+	}
+	sum, err := hex.DecodeString(lines[2])
+	return err == nil && hmac.Equal(sum, checkSum(key, salt))
+}
+
+// writeCheck writes the key check of a store so that it is there wholly or not.
+func writeCheck(path string, key []byte) error {
+	text, err := newCheck(key)
+	if err != nil {
+		return err
+	}
+	return writeWhole(path+cipherSuffix, text)
+}
+
+// writeWhole writes a file for its owner alone so that it is there, with all of
+// the text and to stay, or as it was before.
+func writeWhole(path, text string) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func checkKey(key []byte) error {
+	if key == nil || len(key) == KeySize {
+		return nil
+	}
+	return fault.Newf(fault.Invalid, CodeKey, "a key has %d bytes, not %d", KeySize, len(key))
+}
+
+// admit says whether the store may be opened as it was asked for, before SQLite
+// touches a file of it: with a wrong key, or without any, SQLite would take the
+// write-ahead log for rubbish and delete it. A key check that is missing or not
+// this store's is made anew if the key opens the file.
+func (s *Store) admit() error {
+	if s.key == nil {
+		return s.admitPlain()
+	}
+	check, err := os.ReadFile(s.path + cipherSuffix)
+	if err == nil && fits(string(check), s.key) {
+		return nil
+	}
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return err
+	}
+	block, err := start(s.path, blockSize)
+	switch {
+	case err != nil:
+		return err
+	case cipher.IsPlain(block):
+		return fault.New(fault.Conflict, CodeKey, "the store is not encrypted, but a key was given for it")
+	case cipher.Opens(block, s.key):
+		if s.reading {
+			return nil
+		}
+		return writeCheck(s.path, s.key)
+	case missing && len(block) == 0:
+		return nil // to be made
+	case missing:
+		return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it is no database, and the key does not make it one").
+			WithHint("if it is a copy of an encrypted store, use its key; else run `cairn doctor --salvage`")
+	}
+	return wrongKey()
+}
+
+// admitPlain refuses what is encrypted, and a write-ahead log that no plain store
+// has: that of an encrypted store which was copied without its key check.
+func (s *Store) admitPlain() error {
+	if exists(s.path + cipherSuffix) {
+		return becameEncrypted()
+	}
+	log, err := start(s.path+"-wal", 4)
+	if err != nil || len(log) < 4 || log[0]|log[1]|log[2]|log[3] == 0 {
+		return err
+	}
+	if log[0] == 0x37 && log[1] == 0x7f && log[2] == 0x06 && log[3]&^1 == 0x82 {
+		return nil
+	}
+	return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: its write-ahead log is none").
+		WithHint("run `cairn doctor --salvage`")
+}
+
+// KeyFits reports whether a key is the encrypted store's at a path. It changes
+// nothing. A key of another length than KeySize fits none.
+func KeyFits(path string, key []byte) (bool, error) {
+	check, err := os.ReadFile(path + cipherSuffix)
+	if err == nil && fits(string(check), key) {
+		return true, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, classify(err)
+	}
+	block, err := start(path, blockSize)
+	return cipher.Opens(block, key), classify(err)
+}
+
+func wrongKey() error {
+	return fault.New(fault.Unavailable, CodeKey, "the key does not fit the encrypted store").WithHint(KeyPlaces)
+}
+
+func becameEncrypted() error {
+	return fault.New(fault.Unavailable, CodeEncrypted, "the store is encrypted, and was opened without a key").
+		WithHint("start this command again")
+}
+
+// KeyPlaces says where a key is looked for, in this order (observations §11.4).
+const KeyPlaces = "the key is taken from CAIRN_KEY, then from store.key_file in config.toml, then from the file key in the data directory"

@@ -1,0 +1,69 @@
+package storetest
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"cairn/internal/store"
+)
+
+// encryptedFlag makes every store of a test binary an encrypted one:
+// go test ./internal/store -args -encrypted.
+var encryptedFlag = flag.Bool("encrypted", false, "every store of these tests is an encrypted one")
+
+// Key is the key of every store if they are to be encrypted, else nil. It keeps
+// nothing secret.
+func Key() []byte {
+	if !*encryptedFlag {
+		return nil
+	}
+	return bytes.Repeat([]byte{0x5a}, store.KeySize)
+}
+
+// Config is c for an encrypted store if they are to be encrypted.
+func Config(c store.Config) store.Config {
+	if c.Key == nil {
+		c.Key = Key()
+	}
+	return c
+}
+
+// RunEncrypted runs tests of this binary again, in a process in which every store
+// is encrypted. Without names it runs all but the calling one.
+func RunEncrypted(t *testing.T, names ...string) {
+	t.Helper()
+	if Key() != nil {
+		t.Skip("runs in itself")
+	}
+	cmd := Command("")
+	if len(names) > 0 {
+		cmd.Args = append(cmd.Args, "-test.run=^("+strings.Join(names, "|")+")$", "-test.v")
+	} else {
+		cmd.Args = append(cmd.Args, "-test.skip=^"+t.Name()+"$", "-test.v")
+	}
+	cmd.Args = append(cmd.Args, "-encrypted")
+	text, err := cmd.CombinedOutput()
+	passed := strings.Count(string(text), "\n--- PASS: ")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, failures(string(text)))
+	}
+	if passed < max(len(names), 1) {
+		t.Fatalf("%d tests ran, want %d:\n%s", passed, len(names), text)
+	}
+	t.Log(fmt.Sprint(passed, " tests passed over encrypted stores"))
+}
+
+// failures is a test's output without the tests that passed.
+func failures(text string) string {
+	var kept []string
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		if !strings.HasPrefix(trimmed, "=== ") && !strings.HasPrefix(trimmed, "--- PASS") {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
