@@ -292,6 +292,9 @@ func recordUntilKilled(o order) error {
 		if err != nil && !fault.HasCode(err, store.CodeEncrypted) && !fault.HasCode(err, store.CodeBusy) {
 			return err
 		}
+		for range 50_000 { // as a process takes some time to start
+			runtime.Gosched()
+		}
 	}
 }
 
@@ -329,11 +332,12 @@ func until(t *testing.T, path, phase string) {
 // encryptUntilKilled is killed before it is done, or ends.
 func encryptUntilKilled(o order) error {
 	storetest.Tell("begin")
-	_, err := store.Encrypt(context.Background(), store.EncryptConfig{Path: o.Path, Key: keyOf(1)})
-	if fault.HasCode(err, store.CodeEncrypted) {
-		return nil
+	for {
+		_, err := store.Encrypt(context.Background(), store.EncryptConfig{Path: o.Path, Key: keyOf(1)})
+		if !fault.HasCode(err, store.CodeInUse) {
+			return err
+		}
 	}
-	return err
 }
 
 func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
