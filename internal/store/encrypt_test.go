@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -292,6 +293,9 @@ func recordUntilKilled(o order) error {
 		if err != nil && !fault.HasCode(err, store.CodeEncrypted) && !fault.HasCode(err, store.CodeBusy) {
 			return err
 		}
+		for range 50_000 { // as a process takes some time to start
+			runtime.Gosched()
+		}
 	}
 }
 
@@ -329,11 +333,12 @@ func until(t *testing.T, path, phase string) {
 // encryptUntilKilled is killed before it is done, or ends.
 func encryptUntilKilled(o order) error {
 	storetest.Tell("begin")
-	_, err := store.Encrypt(context.Background(), store.EncryptConfig{Path: o.Path, Key: keyOf(1)})
-	if fault.HasCode(err, store.CodeEncrypted) {
-		return nil
+	for {
+		_, err := store.Encrypt(context.Background(), store.EncryptConfig{Path: o.Path, Key: keyOf(1)})
+		if !fault.HasCode(err, store.CodeInUse) {
+			return err
+		}
 	}
-	return err
 }
 
 func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
@@ -437,34 +442,33 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 	s := storetest.Open(t, store.Config{Key: keyOf(1)})
 	mustWrite(t, s, "first")
 	reader := storetest.Open(t, store.Config{Path: s.Path(), Key: keyOf(1), Reading: true})
-	stop := make(chan struct{})
-	failed := make(chan error, 1)
-	go func() {
-		for {
-			select {
-			case <-stop:
-				failed <- nil
-				return
-			default:
+	var done atomic.Bool
+	failed := make(chan error, 3)
+	for range cap(failed) {
+		go func() {
+			var err error
+			for err == nil && !done.Load() {
+				err = reader.Read(context.Background(), func(ctx context.Context, tx *store.Tx) error {
+					head, err := tx.Head(ctx)
+					if err == nil {
+						_, err = tx.Changes(ctx, head-5, 5) // the newest lie where the writer is
+					}
+					return err
+				})
 			}
-			err := reader.Read(context.Background(), func(ctx context.Context, tx *store.Tx) error {
-				_, err := tx.Changes(ctx, 0, 20)
-				return err
-			})
-			if err != nil {
-				failed <- err
-				return
-			}
-		}
-	}()
-	for n := range 1500 {
+			failed <- err
+		}()
+	}
+	for n := range 4000 {
 		if err := write(t.Context(), s, store.Normal, fmt.Sprint(n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	close(stop)
-	if err := <-failed; err != nil {
-		t.Errorf("a reader met %v", err)
+	done.Store(true)
+	for range cap(failed) {
+		if err := <-failed; err != nil {
+			t.Errorf("a reader met %v", err)
+		}
 	}
 }
 
