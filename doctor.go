@@ -65,6 +65,9 @@ type diagnosing struct {
 	journal *observation.Journal // over no store if there is none or it cannot be read
 	older   bool                 // the store has an older schema
 	unread  bool                 // there is a store, and it cannot be read
+
+	encrypted bool   // the store is
+	keyFile   string // where its key lies, "" if not in a file
 }
 
 // Diagnose looks at the store and at the harnesses. Without Fix it changes
@@ -90,16 +93,20 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.area = "store"
 	d.settings()
+	key := d.key()
 	d.rights()
 	d.volume()
-	d.schema()
-	s, err := store.Examine(ctx, store.Config{Path: d.config.DB, Wait: d.config.Wait, Clock: d.config.Clock})
+	s, err := store.Examine(ctx, store.Config{Path: d.config.DB, Key: key, Wait: d.config.Wait, Clock: d.config.Clock})
 	if s != nil {
 		defer func() { err = errors.Join(err, s.Close()) }()
 	}
+	if d.encrypted {
+		d.encryptedSchema(ctx, s, err)
+	} else {
+		d.addSchema(store.Schema(d.config.DB))
+	}
 	d.journal = observation.New(s, observation.Config{})
-	d.content(ctx, s, err)
-	// The check of the key of an encrypted store has its place here.
+	d.content(ctx, s, key, err)
 	d.log()
 	d.leftovers()
 	if s != nil && !d.unread {
@@ -200,6 +207,9 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	for _, name := range []string{"cairn.log", "cairn.log.1", "key"} {
 		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
 	}
+	if d.keyFile != "" && d.keyFile != filepath.Join(d.config.Dir, "key") {
+		err = errors.Join(err, look(d.keyFile, 0o600))
+	}
 	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
 		dir := filepath.Join(d.config.Dir, name)
 		err = errors.Join(err, look(dir, 0o700))
@@ -253,8 +263,8 @@ func exists(path string) bool {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-func (d *diagnosing) schema() {
-	found, known, err := store.Schema(d.config.DB)
+// addSchema reports on the number of the store's schema, 0 for none.
+func (d *diagnosing) addSchema(found, known int, err error) {
 	d.older = found < known
 	switch {
 	case err != nil:
@@ -269,13 +279,14 @@ func (d *diagnosing) schema() {
 	}
 }
 
-// content checks what the store holds; err is why it could not be opened.
-func (d *diagnosing) content(ctx context.Context, s *store.Store, err error) {
+// content checks what the store holds; err is why it could not be opened, with key
+// if it is encrypted.
+func (d *diagnosing) content(ctx context.Context, s *store.Store, key []byte, err error) {
 	if fault.HasCode(err, store.CodeMissing) {
 		d.add("content", CheckOK, "there is no store yet; the first event makes it", "", "")
 		return
 	}
-	if fault.HasCode(err, store.CodeNewer) {
+	if fault.HasCode(err, store.CodeNewer) || d.encrypted && key == nil {
 		d.unread = true
 		return // said already
 	}

@@ -24,6 +24,9 @@ type Key struct {
 	Place string // CAIRN_KEY, or the path of a file
 }
 
+// keyVariable is the place that comes first.
+const keyVariable = "CAIRN_KEY"
+
 // LoadKey finds the key: CAIRN_KEY, else the file that store.key_file names, else
 // key in the data directory, which is made readable by its owner alone if it is
 // not (observations §11.4). A place that is named and holds no key is an error;
@@ -34,7 +37,7 @@ type Key struct {
 // no key in any. No error contains anything of a key.
 func (c *Cairn) LoadKey() (Key, error) {
 	if c.config.Key != "" {
-		return keyFrom("CAIRN_KEY", c.config.Key)
+		return keyFrom(keyVariable, c.config.Key)
 	}
 	if c.settings.keyFile != "" {
 		return readKey(c.keyFile())
@@ -189,7 +192,7 @@ func (c *Cairn) KeyState() (KeyState, error) {
 			k.Place = path
 		}
 	} else {
-		k.Place = "CAIRN_KEY"
+		k.Place = keyVariable
 	}
 	if !encrypted {
 		return k, nil
@@ -197,7 +200,7 @@ func (c *Cairn) KeyState() (KeyState, error) {
 	var key Key
 	switch key, err = c.findKey(k.Place); {
 	case k.Place == "":
-		k.State, k.Why = KeyMissing, "the store is encrypted, and there is no key: "+store.KeyPlaces
+		k.State, k.Why = KeyMissing, "the store is encrypted, and there is no key"
 		return k, nil
 	case err != nil:
 		k.State, k.Why = KeyUnusable, err.Error()
@@ -206,14 +209,14 @@ func (c *Cairn) KeyState() (KeyState, error) {
 	ok, err := store.KeyFits(c.config.DB, key.Bytes)
 	k.State = KeyFits
 	if err == nil && !ok {
-		k.State, k.Why = KeyWrong, "the key does not fit the encrypted store: "+store.KeyPlaces
+		k.State, k.Why = KeyWrong, "the key in "+k.Place+" is not the encrypted store's"
 	}
 	return k, err
 }
 
 // findKey is the key of a place that KeyState found.
 func (c *Cairn) findKey(place string) (Key, error) {
-	if place == "CAIRN_KEY" {
+	if place == keyVariable {
 		return keyFrom(place, c.config.Key)
 	}
 	return readKey(place)

@@ -330,3 +330,11 @@ func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 		wants(t, d, "serve", cairn.CheckProblem, "exit status 3 no")
 	}
 }
+
+// give gives a file other rights.
+func (h *home) give(path string, mode os.FileMode) {
+	h.t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		h.t.Fatal(err)
+	}
+}

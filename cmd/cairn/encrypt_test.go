@@ -2,9 +2,14 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+
+	"cairn"
 )
 
 func TestEncryptRefusesWhileAServerHasTheStoreOpen(t *testing.T) {
@@ -50,4 +55,63 @@ func TestHooksDuringAnEncryptionLoseNothing(t *testing.T) {
 	all.Wait()
 	wantOnce(t, h.contents(), stored)
 	h.check()
+}
+
+// diagnosed wants that nothing is changed by looking, here as everywhere.
+func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.ownTemp()
+	if err := os.MkdirAll(filepath.Join(h.dir, ".claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.cairn("init")
+	h.worked()
+	h.cairn("encrypt")
+	key := filepath.Join(h.dataDir(), "key")
+	green := func() {
+		t.Helper()
+		d, _ := h.diagnosed("--deep")
+		for _, c := range d.Checks {
+			if c.State != cairn.CheckOK {
+				t.Errorf("not green: %+v", c)
+			}
+		}
+		wants(t, d, "key", cairn.CheckOK, key, "fits")
+		wants(t, d, "schema", cairn.CheckOK, "schema ")
+		wants(t, d, "content", cairn.CheckOK, "sound")
+		wants(t, d, "claude.events", cairn.CheckOK, "last event")
+	}
+	green()
+	c := h.connect("", nil) // beside it, readers share its memory of the log
+	h.recorded(h.shell("1", "bake marzipan"))
+	if said := h.cairn("doctor"); !strings.HasSuffix(said, "\nall is well\n") {
+		t.Errorf("beside a server: %s", said)
+	}
+	c.leave()
+
+	if runtime.GOOS != "windows" {
+		h.give(key, 0o644)
+		d, _ := h.diagnosed()
+		wants(t, d, "rights", cairn.CheckProblem, key)
+		h.give(key, 0o600)
+	}
+	keyless := func(what string) {
+		t.Helper()
+		d, code := h.diagnosed()
+		wants(t, d, "key", cairn.CheckProblem, what, "CAIRN_KEY", "store.key_file", "data directory")
+		wants(t, d, "claude.events", cairn.CheckUnknown, "cannot be read")
+		if code != 1 {
+			t.Errorf("%s: exit %d", what, code)
+		}
+	}
+	h.vars["CAIRN_KEY"] = strings.Repeat("0", 64)
+	keyless("the key in CAIRN_KEY is not the encrypted store's")
+	h.vars["CAIRN_KEY"] = "rubbish"
+	keyless("CAIRN_KEY holds no key")
+	h.vars["CAIRN_KEY"] = ""
+	if err := os.Rename(key, key+"s"); err != nil {
+		t.Fatal(err)
+	}
+	keyless("there is no key")
 }

@@ -20,7 +20,7 @@ import (
 // where there is no room for the copy.
 func Examine(ctx context.Context, c Config) (*Store, error) {
 	c.Reading, c.Path = true, resolved(c.Path)
-	if err := refuseEncrypted(c.Path); err != nil {
+	if err := examineEncrypted(&c); err != nil {
 		return nil, err
 	}
 	if isEmpty(c.Path) {
@@ -55,15 +55,22 @@ func resolved(path string) string {
 	return path
 }
 
-// refuseEncrypted keeps an encrypted store, beside which a key check lies, from
-// being taken for a damaged one.
-func refuseEncrypted(path string) error {
-	_, err := os.Stat(path + "-cipher")
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+// examineEncrypted keeps an encrypted store, beside which a key check lies, from
+// being taken for a damaged one. A plain store needs no key.
+func examineEncrypted(c *Config) error {
+	encrypted, err := LooksEncrypted(c.Path)
+	switch {
+	case err != nil:
+		return err
+	case !encrypted:
+		c.Key = nil
+	case c.Key == nil:
+		return fault.New(fault.Unavailable, CodeEncrypted, "the store is encrypted").WithHint(KeyPlaces)
+	case exists(c.Path + readySuffix):
+		return fault.New(fault.Unavailable, CodeEncrypted, "an encryption was interrupted").
+			WithHint("run `cairn encrypt`, which completes it")
 	}
-	return fault.Wrap(err, fault.Unavailable, CodeEncrypted, "the store is encrypted").
-		WithHint("look at it with the cairn and the key that wrote it")
+	return checkKey(c.Key)
 }
 
 // unnumbered says what a file is that SQLite can open and that has no schema
@@ -124,6 +131,12 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	s := newStore(copied)
 	s.temporary = dir
 	return s, nil
+}
+
+// SchemaNumbers is Schema of a store that is open.
+func (s *Store) SchemaNumbers(ctx context.Context) (found, known int, err error) {
+	state, err := s.inspect(ctx)
+	return state.version, newest(), s.classify(err)
 }
 
 // Schema is the number of the store's schema and the newest that this cairn
