@@ -86,8 +86,10 @@ func Open(c Config) (*Cairn, error) {
 	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
 		return nil, err
 	}
-	k.journal, err = k.settings.journalConfig(c.Home)
-	return k, err
+	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {
+		return nil, filterFault(err, c.Dir, k.place.Root)
+	}
+	return k, nil
 }
 
 // Close closes the store. Closing twice is harmless.

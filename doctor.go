@@ -110,6 +110,7 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.log()
 	d.leftovers()
 	if s != nil && !d.unread {
+		d.forgetting(ctx)
 		d.followers(ctx, s)
 	}
 	d.area = "host"
@@ -385,6 +386,23 @@ func (d *diagnosing) leftovers() {
 		d.add("leftovers", CheckOK, "kept by a salvage: "+strings.Join(damaged, ", "), "", "")
 	default:
 		d.add("leftovers", CheckOK, "no interrupted operation has left anything", "", "")
+	}
+}
+
+// forgetting reports a purge or a rescan that could not clear the files.
+func (d *diagnosing) forgetting(ctx context.Context) {
+	if d.older {
+		return // nothing of the kind was known
+	}
+	pending, err := d.journal.IsForgetting(ctx)
+	switch {
+	case err != nil:
+		d.unknown("forgetting", err)
+	case pending:
+		d.add("forgetting", CheckProblem, "what was purged or redacted is out of the store, and bytes of it are still in its files",
+			"whoever reads the files can find them", "end the processes that have the store open, then run `cairn sweep`")
+	default:
+		d.add("forgetting", CheckOK, "nothing that was purged is left in the files", "", "")
 	}
 }
 

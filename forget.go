@@ -25,11 +25,11 @@ func (r retentionSettings) retention() (observation.Retention, error) {
 		days, whole := r.Days[name].(int64)
 		switch {
 		case !observation.IsType(name):
-			return nil, fmt.Errorf("retention.days: no rows are of type %q", name)
+			return nil, keyError{"retention.days." + name, "is no type of rows"}
 		case r.Days[name] == "never":
 			delete(out, name)
 		case !whole || days < 1 || days > maxRetentionDays:
-			return nil, fmt.Errorf(`retention.days.%s must be a number of days from 1 to %d, or "never"`, name, maxRetentionDays)
+			return nil, keyError{"retention.days." + name, fmt.Sprintf(`must be a number of days from 1 to %d, or "never"`, maxRetentionDays)}
 		default:
 			out[name] = int(days)
 		}
@@ -109,16 +109,6 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 		_, err = j.FinishForgetting(ctx)
 	}
 	return done, err
-}
-
-// Forgetting reports whether bytes of what was purged or rescanned may still be
-// in the files; Sweep completes that.
-func (c *Cairn) Forgetting(ctx context.Context) (bool, error) {
-	j, err := c.Journal(ctx)
-	if err != nil {
-		return false, err
-	}
-	return j.IsForgetting(ctx)
 }
 
 // makeRoom keeps a store that a server has open within its bound.

@@ -2,12 +2,14 @@ package cairn
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/redact"
 	"cairn/internal/tomlfile"
@@ -82,7 +84,14 @@ func readSettings(dataDir, root string) (settings, error) {
 	return s, s.validate(path)
 }
 
-func settingsFault(err error, path, why string) error { return tomlfile.Fault(err, path, why) }
+// settingsFault is the error for a key of a settings file, "" for none in
+// particular; the file is read again for the key's line.
+func settingsFault(err error, path, key, why string) error {
+	if line := tomlfile.LineOf(path, key); line > 0 {
+		why = fmt.Sprintf("line %d: %s", line, why)
+	}
+	return tomlfile.Fault(err, path, why)
+}
 
 // tighten takes over what a repository may ask for: more patterns, more
 // exclusions, a smaller context. Nothing in it loosens anything.
@@ -110,25 +119,58 @@ func smaller(user, repo *int) *int {
 func (s *settings) validate(path string) error {
 	for _, glob := range s.Capture.Exclude {
 		if !doublestar.ValidatePattern(filepath.ToSlash(glob)) {
-			return settingsFault(doublestar.ErrBadPattern, path, fmt.Sprintf("capture.exclude: %q is no glob", glob))
+			return settingsFault(doublestar.ErrBadPattern, path, "capture.exclude", fmt.Sprintf("capture.exclude: %q is no glob", glob))
 		}
 	}
 	if w := s.Dedup.WindowSeconds; w != nil && *w < 0 {
-		return settingsFault(nil, path, "dedup.window_seconds must not be negative")
+		return settingsFault(nil, path, "dedup.window_seconds", "dedup.window_seconds must not be negative")
 	}
 	if ms := s.Assist.MaxMS; ms != nil && *ms < 0 {
-		return settingsFault(nil, path, "assist.max_ms must not be negative")
+		return settingsFault(nil, path, "assist.max_ms", "assist.max_ms must not be negative")
 	}
 	if s.Context.MaxTokens < 0 {
-		return settingsFault(nil, path, "context.max_tokens must not be negative")
+		return settingsFault(nil, path, "context.max_tokens", "context.max_tokens must not be negative")
 	}
 	if s.MaxDBSizeMB < 0 {
-		return settingsFault(nil, path, "max_db_size_mb must not be negative")
+		return settingsFault(nil, path, "max_db_size_mb", "max_db_size_mb must not be negative")
 	}
-	if _, err := s.Retention.retention(); err != nil {
-		return settingsFault(err, path, err.Error())
+	_, err := s.Retention.retention()
+	if wrong, ok := errors.AsType[keyError](err); ok {
+		return settingsFault(nil, path, wrong.key, wrong.key+" "+wrong.why)
 	}
-	return nil
+	return err
+}
+
+// keyError is what is wrong with a key of the settings.
+type keyError struct{ key, why string }
+
+func (e keyError) Error() string { return e.key + " " + e.why }
+
+// filterFault says in which file a filter stands that cannot be made because of
+// err: the user's, or else the one at a repository's root.
+func filterFault(err error, dataDir, root string) error {
+	key := "filter.extra_patterns"
+	if fault.HasCode(err, "invalid_level") {
+		key = "filter.level"
+	}
+	path := filepath.Join(dataDir, "config.toml")
+	var repo settings
+	if root == "" || tomlfile.Read(filepath.Join(root, ".cairn.toml"), &repo) != nil {
+		return settingsFault(err, path, key, fault.As(err).Message)
+	}
+	if user, uerr := readSettings(dataDir, ""); uerr == nil {
+		if _, uerr = user.filter(); uerr == nil {
+			path = filepath.Join(root, ".cairn.toml")
+			_, err = repo.filter()
+		}
+	}
+	return settingsFault(err, path, key, fault.As(err).Message)
+}
+
+func (s *settings) filter() (*redact.Filter, error) {
+	return redact.New(redact.Options{
+		Level: redact.Level(s.Filter.Level), ExtraPatterns: s.Filter.ExtraPatterns, Allow: s.Filter.Allow,
+	})
 }
 
 // excludes reports whether nothing may be recorded in a working directory. The
@@ -151,9 +193,7 @@ func (s *settings) excludes(cwd string) bool {
 
 // journalConfig is what the observations part needs of the settings.
 func (s *settings) journalConfig(home string) (observation.Config, error) {
-	filter, err := redact.New(redact.Options{
-		Level: redact.Level(s.Filter.Level), ExtraPatterns: s.Filter.ExtraPatterns, Allow: s.Filter.Allow,
-	})
+	filter, err := s.filter()
 	if err != nil {
 		return observation.Config{}, err
 	}

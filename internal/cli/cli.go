@@ -14,7 +14,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -42,27 +43,69 @@ type exitError int
 func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 // Run runs one command and returns its exit code.
-func Run(p Process) int {
+func Run(p Process) (code int) {
 	ctx := context.Background()
-	if !slices.Contains(p.Args[:min(1, len(p.Args))], "record") { // which needs no end, and not the thread either
+	defer func() {
+		if defect := recover(); defect != nil {
+			report(p.Err, "defect", fmt.Errorf("%s at %s", nature(defect), whereFrom()))
+			code = 2
+			if isHook(p.Args) {
+				code = 1 // 2 would be a veto
+			}
+		}
+	}()
+	if !isHook(p.Args) { // which needs no end, and not the thread either
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
 	}
+	out := &output{WriteCloser: p.Out}
+	p.Out = out
 	root := newRoot(&p)
 	root.SetArgs(p.Args)
 	root.SetIn(p.In)
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(ctx)
+	if name := cmd.Name(); out.err != nil && name != "serve" && name != "record" {
+		err = fault.Wrap(out.err, fault.Unavailable, "no_output", "the answer cannot be printed")
+	}
 	if err == nil {
 		return 0
 	}
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
-	report(p.Err, cmd.Name(), err)
+	report(p.Err, nameOf(cmd), err)
 	return exitCode(err)
+}
+
+// isHook reports whether an agent's hook calls.
+func isHook(args []string) bool { return len(args) > 0 && args[0] == "record" }
+
+// nature is what went wrong, without what data may have got into a message.
+func nature(defect any) string {
+	if err, ok := defect.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("a %T", defect)
+}
+
+// whereFrom is the place of ours that is panicking.
+func whereFrom() string {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
+	panicking := false
+	for {
+		f, more := frames.Next()
+		if panicking && !strings.HasPrefix(f.Function, "runtime.") {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		panicking = panicking || f.Function == "runtime.gopanic"
+		if !more {
+			return "an unknown place"
+		}
+	}
 }
 
 // exitCode maps a fault to an exit code: 1 where the answer is no, else 2.
@@ -114,9 +157,10 @@ nobody. Connect your agents and see what your own history holds:
 		Version:       p.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          noArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("cairn {{.Version}} (" + store.Driver + ")\n")
 	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
 	root.AddCommand(

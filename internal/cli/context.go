@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,11 +29,14 @@ much of it was of use: an item counts as used when its session later fetched it 
 its id, read or changed its file, or ran its command again.`,
 		Example: `  cairn context --source compact    what follows after a compaction
   cairn context --report --days 7   what it cost this week, and whether it helped`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if !report {
 				if cmd.Flags().Changed("days") {
 					return fault.New(fault.Invalid, "usage", "--days goes with --report")
+				}
+				if !slices.Contains(sources(), source) {
+					return fault.Newf(fault.Invalid, "usage", "--source must be one of %s, not %.40q", strings.Join(sources(), ", "), source)
 				}
 				return p.printContext(cmd, c, name, source, asJSON)
 			}
@@ -53,12 +57,15 @@ its id, read or changed its file, or ran its command again.`,
 		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "of this project (id or alias) instead of the one here")
-	cmd.Flags().StringVar(&source, "source", "startup", "why the session starts: startup, resume, fork, clear or compact")
+	cmd.Flags().StringVar(&source, "source", "startup", "why the session starts: "+strings.Join(sources(), ", "))
 	cmd.Flags().BoolVar(&report, "report", false, "print what sessions were told, what it cost and how much was of use")
 	cmd.Flags().IntVar(&days, "days", 30, "of --report: how many days back")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: the text and its size in tokens, or the report's figures")
 	return cmd
 }
+
+// sources are the reasons for which sessions start.
+func sources() []string { return []string{"startup", "resume", "fork", "clear", "compact"} }
 
 func (p *Process) printContext(cmd *cobra.Command, c *cairn.Cairn, name, source string, asJSON bool) error {
 	told, err := c.Context(cmd.Context(), name, source)

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
@@ -17,8 +19,8 @@ func doctorCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for problems of the store and of your agents' settings",
-		Long: `doctor looks at the store (rights, schema, damage, write-ahead log, disk) and at your
-agents (are cairn's entries there and current, does the server answer, did events
+		Long: `doctor looks at the store (settings, key, rights, schema, damage, write-ahead log,
+disk, followers) and at your agents (are cairn's entries there and current, does the server answer, did events
 arrive, are there old sessions that were never imported). For each problem it says
 why it matters and what to do. It exits 1 if there is one, and changes nothing.
 
@@ -28,14 +30,20 @@ damaged files are kept beside it. A sound store is left as it is.`,
 		Example: `  cairn doctor
   cairn doctor --deep
   cairn doctor --salvage`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := p.config(cmd)
 			if err != nil {
 				return err
 			}
+			if salvage && (a.Fix || a.Deep) {
+				return fault.New(fault.Invalid, "usage", "--salvage goes with neither --fix nor --deep").WithHint(seeHelp(cmd))
+			}
 			if salvage {
 				return p.salvage(cmd, config, asJSON)
+			}
+			if config.Cwd, err = os.Getwd(); err != nil {
+				config.Cwd = "" // gone; then no repository's settings count
 			}
 			if place, err := p.place(cmd); err == nil {
 				a.Place, a.Program = place, place.Program
@@ -52,8 +60,6 @@ damaged files are kept beside it. A sound store is left as it is.`,
 	cmd.Flags().BoolVar(&a.Deep, "deep", false, "also compare indexes, references, hashes and the change log")
 	cmd.Flags().BoolVar(&salvage, "salvage", false, "replace a damaged store by what can still be read of it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.MarkFlagsMutuallyExclusive("salvage", "fix")
-	cmd.MarkFlagsMutuallyExclusive("salvage", "deep")
 	return cmd
 }
 

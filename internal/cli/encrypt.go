@@ -33,7 +33,7 @@ An encrypted store is slower to write and to search. Disks may keep old copies o
 what is overwritten, above all those without moving parts; what was encrypted from
 its first event on never was on them.`,
 		Example: "  cairn encrypt\n  CAIRN_KEY=$(pass show cairn) cairn encrypt",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if info, err := os.Stat(c.Path()); err == nil && info.Size() > manyBytes {
 				fmt.Fprintf(p.Err, "cairn: encrypting %.0f MB; nothing can be recorded meanwhile\n", float64(info.Size())/1e6)

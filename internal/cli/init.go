@@ -35,7 +35,7 @@ gives them back. To see what would change first, use --dry-run.`,
 		Example: `  cairn init --dry-run
   cairn init
   cairn init --claude --no-assist`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			for _, h := range wiring.Harnesses() {
 				if *named[h] {

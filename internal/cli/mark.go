@@ -40,15 +40,26 @@ session is told.`,
 
 func pinCommand(p *Process, unpin bool) *cobra.Command {
 	a := observation.PinArgs{Unpin: unpin}
-	use, short := "pin", "Keep rows for good and tell them to every session"
+	use, short, long := "pin", "Keep rows for good and tell them to every session",
+		`pin keeps observations from expiring; only purge deletes them. The newest ten that
+are pinned stand first in what every session of every project is told.
+
+Name them by their ids, which cairn search and cairn context print, or all of a
+session or about a file. If one of the ids is unknown nothing is changed.`
 	if unpin {
-		use, short = "unpin", "Undo pin"
+		use, short, long = "unpin", "Undo pin",
+			`unpin lets observations expire again with their type's time, and no longer tells
+them to every session. If one of the ids is unknown nothing is changed.`
 	}
 	cmd := &cobra.Command{
 		Use:     use + " [ID...]",
 		Short:   short,
+		Long:    long,
 		Example: "  cairn " + use + " 42 43\n  cairn " + use + " --file src/auth.go",
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
+			if err := given(cmd, "session", "file"); err != nil {
+				return err
+			}
 			if a.IDs, err = pinIDs(args, a); err != nil {
 				return err
 			}
@@ -56,7 +67,7 @@ func pinCommand(p *Process, unpin bool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Err, "cairn: %sned %d observations\n", use, n)
+			_, err = fmt.Fprintf(p.Err, "cairn: %sned %s\n", use, counted(int(n), "observation"))
 			return err
 		}),
 	}
@@ -79,7 +90,7 @@ func pinIDs(args []string, a observation.PinArgs) ([]int64, error) {
 	for _, arg := range args {
 		id, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil {
-			return nil, fault.Newf(fault.Invalid, "usage", "%q is no id", arg)
+			return nil, fault.Newf(fault.Invalid, "usage", "%.40q is no id", arg).WithHint("ids are numbers; `cairn search` prints them")
 		}
 		ids = append(ids, id)
 	}

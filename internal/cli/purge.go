@@ -34,8 +34,11 @@ rows are gone then, and the next purge or sweep clears the bytes.`,
 		Example: `  cairn purge --search '"customer list"'
   cairn purge --session 0b5c2c3e-7d19-4f3a-9b6e-d0f0a6a1f1c2 --confirm
   cairn purge --project shop --type web_fetch --older-than 30 --confirm`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (err error) {
+			if err := given(cmd, "session", "project", "file", "type", "before", "search"); err != nil {
+				return err
+			}
 			if a.Before, err = parseDate(before); err != nil {
 				return err
 			}
@@ -57,14 +60,15 @@ rows are gone then, and the next purge or sweep clears the bytes.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.Int64SliceVar(&a.IDs, "id", nil, "the observation with this id (may be repeated)")
-	f.StringVar(&a.Session, "session", "", "those of this session")
-	f.StringVar(&a.Project, "project", "", "those of this project (id or alias)")
-	f.StringVar(&a.File, "file", "", "those about this file")
-	f.StringVar(&a.Type, "type", "", "those of this type, such as command_error or user_prompt")
-	f.StringVar(&before, "before", "", "those from before this day (YYYY-MM-DD, local midnight) or Unix second")
-	f.IntVar(&a.OlderThan, "older-than", 0, "those older than so many days")
-	f.StringVar(&a.Search, "search", "", "those that this query finds (see `cairn search`)")
+	f.Int64SliceVar(&a.IDs, "id", nil, "the observation with the id `N` (may be repeated)")
+	f.Lookup("id").DefValue = "" // which would be printed as []
+	f.StringVar(&a.Session, "session", "", "those of the session `ID`")
+	f.StringVar(&a.Project, "project", "", "those of the project `ID` (or alias)")
+	f.StringVar(&a.File, "file", "", "those about the file `PATH`")
+	f.StringVar(&a.Type, "type", "", "those of the type `NAME`, such as command_error or user_prompt")
+	f.StringVar(&before, "before", "", "those from before the day `DATE` (YYYY-MM-DD, local midnight) or Unix second")
+	f.IntVar(&a.OlderThan, "older-than", 0, "those older than so many `DAYS`")
+	f.StringVar(&a.Search, "search", "", "those that `QUERY` finds, in the language of cairn search")
 	f.BoolVar(&a.Confirm, "confirm", false, "purge them; else only count")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -82,10 +86,10 @@ func (p *Process) partly(what string, err error) error {
 	return exitError(1)
 }
 
-// patience tells after two seconds that a command is still at work; what it
+// patience tells after a second that a command is still at work; what it
 // returns ends that.
 func (p *Process) patience() (stop func() bool) {
-	return time.AfterFunc(2*time.Second, func() {
+	return time.AfterFunc(time.Second, func() {
 		fmt.Fprintln(p.Err, "cairn: still at it; a large store takes a while")
 	}).Stop
 }
@@ -96,7 +100,7 @@ func (p *Process) printPurged(done observation.Purged, confirmed bool) {
 	if confirmed {
 		verb = "purged"
 	}
-	fmt.Fprintf(w, "%s %d observations\n", verb, done.Rows)
+	fmt.Fprintf(w, "%s %s\n", verb, counted(done.Rows, "observation"))
 	for _, c := range done.Counts {
 		fmt.Fprintf(w, "  %7d  %s  %s\n", c.Rows, c.Project, c.ObsType)
 	}
@@ -110,14 +114,16 @@ func (p *Process) printPurged(done observation.Purged, confirmed bool) {
 		n    int
 		what string
 	}{
-		{done.Prompts, "prompts and answers"}, {done.Sessions, "empty sessions"},
-		{done.Ledger, "entries of what sessions were told"}, {done.Backups, "backups of the store"},
+		{done.Prompts, fmt.Sprintf("%d prompts and answers", done.Prompts)},
+		{done.Sessions, counted(done.Sessions, "empty session")},
+		{done.Ledger, fmt.Sprintf("%d entries of what sessions were told", done.Ledger)},
+		{done.Backups, counted(done.Backups, "automatic backup")},
 	} {
 		if gone.n > 0 {
-			fmt.Fprintf(w, "also gone: %d %s\n", gone.n, gone.what)
+			fmt.Fprintln(w, "also gone: "+gone.what)
 		}
 	}
 	for _, b := range done.Behind {
-		fmt.Fprintf(w, "%s does not know of it yet: %d changes behind\n", b.Follower, b.Changes)
+		fmt.Fprintf(w, "%s does not know of it yet: %s behind\n", b.Follower, counted(int(b.Changes), "change"))
 	}
 }

@@ -33,20 +33,35 @@ writes into your project.
 CAIRN_DISABLE=1 makes it do nothing.`,
 		Example: `  echo '{"session_id":"s1","cwd":"/tmp","hook_event_name":"UserPromptSubmit","prompt":"hello"}' | cairn record`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fault.New(fault.Invalid, "usage", "takes no argument; to work with records, use `cairn records`")
-			}
-			if p.Getenv("CAIRN_DISABLE") == "1" {
+			if p.isOff() {
 				return nil
+			}
+			if len(args) > 0 {
+				return p.misused(fault.New(fault.Invalid, "usage", "takes no argument; to work with records, use `cairn records`"))
 			}
 			// One thing after the other: more processors would only wake threads for it.
 			runtime.GOMAXPROCS(1)
 			return p.record(cmd, from, assist)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if p.isOff() {
+			return nil
+		}
+		return p.misused(flagError(cmd, err))
+	})
 	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: auto or "+strings.Join(harness.Names(), ", "))
 	cmd.Flags().BoolVar(&assist, "assist", false, "also help with prompts and before tool calls")
 	return cmd
+}
+
+// isOff reports whether nothing is to be recorded.
+func (p *Process) isOff() bool { return p.Getenv("CAIRN_DISABLE") == "1" }
+
+// misused reports wrong usage, which in a hook is no reason for a veto either.
+func (p *Process) misused(err error) error {
+	report(p.Err, "record", err)
+	return exitError(1)
 }
 
 // record stores one event and turns failures into the exit codes of a hook.
@@ -63,14 +78,14 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err != nil {
 		return p.hookFailed(cmd, e, err)
 	}
-	if done.Warning != nil {
-		report(p.Err, "record", fmt.Errorf("the event is stored, but %w", done.Warning))
-	}
 	said, err := harness.Injection(e, done.Told)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
-	return err
+	if err := errors.Join(done.Warning, err); err != nil {
+		report(p.Err, "record", fmt.Errorf("the event is stored, but %w", err))
+	}
+	return nil
 }
 
 func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event, assist bool) (done cairn.Recorded, err error) {

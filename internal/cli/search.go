@@ -55,7 +55,7 @@ The result is a JSON array, best match first.`,
 	f.StringVar(&a.OrderBy, "order-by", "relevance", "relevance, or blended with recency")
 	f.BoolVar(&full, "full", false, "whole rows, with content and metadata")
 	f.BoolVar(&ids, "ids", false, "ids only, one a line")
-	f.Bool("json", true, "print JSON (always so)")
+	f.Bool("json", false, "print JSON; without it too")
 	return cmd
 }
 
@@ -91,14 +91,4 @@ func (p *Process) printHits(cmd *cobra.Command, j *observation.Journal, hits []o
 		}
 	}
 	return printJSON(p.Out, out)
-}
-
-// exactArgs wants n arguments and says what they are.
-func exactArgs(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != n {
-			return fault.New(fault.Invalid, "usage", "takes "+what).WithHint("see `" + cmd.CommandPath() + " --help`")
-		}
-		return nil
-	}
 }

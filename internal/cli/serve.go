@@ -30,7 +30,7 @@ func serveCommand(p *Process) *cobra.Command {
 		Long: `serve is the MCP server that an agent starts: it speaks JSON-RPC over standard
 input and output and ends with its client. Its tools only read. Register it with
 the command "cairn" and the argument "serve".`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: p.using(store.Server, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if name == "" {
 				name = p.Getenv("CAIRN_PROJECT")

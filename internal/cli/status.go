@@ -32,7 +32,11 @@ func statusCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show version, store, counts, the last event and the wired agents",
-		Args:  cobra.NoArgs,
+		Long: `status shows which cairn this is, where its store lies and what it holds, which
+project the working directory belongs to, the session that runs this command, and
+which agents' settings call cairn. It judges nothing; cairn doctor does.`,
+		Example: "  cairn status\n  cairn status --json",
+		Args:    noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			s, err := p.status(cmd, c)
 			if err != nil {

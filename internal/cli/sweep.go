@@ -37,7 +37,7 @@ How long what is kept, in config.toml (the defaults):
 before, for instance after you have added extra_patterns.`,
 		Example: `  cairn sweep --dry-run
   cairn sweep --rescan`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			a.Progress = p.progress("observations")
 			defer p.patience()()
@@ -65,7 +65,7 @@ func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
 	if dryRun {
 		swept, rewrote = "would sweep", "would redact"
 	}
-	fmt.Fprintf(w, "%s %d observations\n", swept, done.Rows)
+	fmt.Fprintf(w, "%s %s\n", swept, counted(done.Rows, "observation"))
 	printCounts(w, done.ByType)
 	if done.ForRoom > 0 {
 		fmt.Fprintf(w, "%d of them for want of room\n", done.ForRoom)
@@ -74,7 +74,7 @@ func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
 		fmt.Fprintf(w, "%s %d entries of what sessions were told\n", swept, done.Ledger)
 	}
 	if r := done.Rescan; r != nil {
-		fmt.Fprintf(w, "%s %d observations and %d sessions\n", rewrote, r.Rows, r.Sessions)
+		fmt.Fprintf(w, "%s %s and %s\n", rewrote, counted(r.Rows, "observation"), counted(r.Sessions, "session"))
 		printCounts(w, r.ByType)
 		if len(r.Rules) > 0 {
 			fmt.Fprintln(w, "by rule:")

@@ -20,7 +20,7 @@ or is deleted if init made it. Of a file that was changed only cairn's entries a
 taken out.
 
 What was recorded stays, unless you ask for its end with --purge-data.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			place, err := p.place(cmd)
 			if err != nil {

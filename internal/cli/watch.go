@@ -19,7 +19,11 @@ func watchCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Show what agents do as it happens, until interrupted",
-		Args:  cobra.NoArgs,
+		Long: `watch prints a line for every observation that is stored from now on, by whatever
+agent: when, in which project, of which type, and the first line of what it says.
+It ends with Ctrl-C. Nothing is kept from being stored by it.`,
+		Example: "  cairn watch\n  cairn watch --project shop --json",
+		Args:    noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			return c.Watch(cmd.Context(), name, func(o observation.Observation) error {
 				if asJSON {
@@ -32,7 +36,7 @@ func watchCommand(p *Process) *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&name, "project", "", "only this project")
+	cmd.Flags().StringVar(&name, "project", "", "only this project (id or alias)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }

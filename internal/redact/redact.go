@@ -3,7 +3,6 @@ package redact
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"cairn/internal/fault"
@@ -72,37 +71,6 @@ func New(o Options) (*Filter, error) {
 		}
 	}
 	return f, nil
-}
-
-// Stricter combines the user's settings a with a project's settings b: the more
-// eager of the two levels, the patterns of both, and what a alone allows, for a
-// cloned repository may tighten a filter but never loosen it. An unknown level
-// on either side survives, so that New refuses it.
-func Stricter(a, b Options) Options {
-	patterns := slices.Clone(a.ExtraPatterns)
-	for _, p := range b.ExtraPatterns {
-		if !slices.Contains(patterns, p) {
-			patterns = append(patterns, p)
-		}
-	}
-	level := a.Level
-	if eagerness(b.Level) > eagerness(a.Level) {
-		level = b.Level
-	}
-	return Options{Level: level, ExtraPatterns: patterns, Allow: slices.Clone(a.Allow)}
-}
-
-func eagerness(l Level) int {
-	switch l {
-	case Relaxed:
-		return 0
-	case "", Standard:
-		return 1
-	case Strict:
-		return 2
-	default:
-		return 3
-	}
 }
 
 // maxPasses bounds how often a text is gone over again because a replacement

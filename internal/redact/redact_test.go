@@ -29,30 +29,6 @@ func TestNewRefusesAnUnknownLevel(t *testing.T) {
 	}
 }
 
-func TestStricterTakesTheMoreEagerLevel(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ a, b, want Level }{
-		{"", "", ""}, {Relaxed, Strict, Strict}, {Strict, Relaxed, Strict}, {Relaxed, "", ""}, {Relaxed, Standard, Standard},
-		{Standard, Relaxed, Standard}, {"", Strict, Strict}, {Relaxed, Relaxed, Relaxed}, {Relaxed, "nonsense", "nonsense"},
-	} {
-		if got := Stricter(Options{Level: c.a}, Options{Level: c.b}).Level; got != c.want {
-			t.Errorf("Stricter(%q, %q) = %q, want %q", c.a, c.b, got, c.want)
-		}
-	}
-}
-
-func TestStricterUnitesPatternsAndKeepsOnlyTheUsersAllowList(t *testing.T) {
-	t.Parallel()
-	user := Options{ExtraPatterns: []string{"a", "b"}, Allow: []string{"mine"}}
-	got := Stricter(user, Options{ExtraPatterns: []string{"b", "c"}, Allow: []string{"theirs"}})
-	if strings.Join(got.ExtraPatterns, " ") != "a b c" || strings.Join(got.Allow, " ") != "mine" {
-		t.Errorf("got %+v", got)
-	}
-	if len(user.ExtraPatterns) != 2 {
-		t.Error("the first argument was changed")
-	}
-}
-
 func TestExtraPatternsAddToTheRules(t *testing.T) {
 	t.Parallel()
 	f := mustFilter(t, Options{ExtraPatterns: []string{`emp-[0-9]{6}`, `[A-Z]{6,}`}})

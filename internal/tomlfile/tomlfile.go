@@ -3,11 +3,14 @@
 package tomlfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -36,12 +39,45 @@ func Decode(path string, text []byte, into any) error {
 	err := toml.Unmarshal(text, into)
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := at.Position()
-		return Fault(err, path, fmt.Sprintf("line %d: %s", line, at.Error()))
+		return Fault(err, path, fmt.Sprintf("line %d: %s", line, reason(at)))
 	}
 	if err != nil {
 		return Fault(err, path, err.Error())
 	}
 	return nil
+}
+
+// reason is what the decoder says, for people who do not know its types.
+func reason(err *toml.DecodeError) string {
+	why := strings.TrimPrefix(err.Error(), "toml: ")
+	if kind, ok := strings.CutPrefix(why, "cannot decode TOML "); ok {
+		kind, _, _ = strings.Cut(kind, " ")
+		return fmt.Sprintf("%s cannot be of the type %s", strings.Join(err.Key(), "."), kind)
+	}
+	return why
+}
+
+// LineOf is the line of a key in a file, counted from 1. The key is named by its
+// table and itself, from behind: with "b.c" the key c of [a.b] is meant. It is 0
+// where there is none below a table's header, or the file cannot be read.
+func LineOf(path, key string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	tables, err := Tables(text)
+	if err != nil {
+		return 0
+	}
+	for _, t := range tables {
+		for _, k := range t.Keys {
+			full := "." + strings.Join(append(slices.Clone(t.Name), k.Name...), ".")
+			if strings.HasSuffix(full, "."+key) {
+				return 1 + bytes.Count(text[:k.Start], []byte("\n"))
+			}
+		}
+	}
+	return 0
 }
 
 // Fault is the error for a settings file that cannot be used.

@@ -24,7 +24,7 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"a = 1\nb = = 2\n":       "config.toml: line 2: ",
-		"\n\nlevel = \"high\"\n": "config.toml: line 3: ",
+		"\n\nlevel = \"high\"\n": "config.toml: line 3: level cannot be of the type string",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -37,6 +37,23 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 	}
 	if err := Read(dir, &into); !fault.HasCode(err, Code) || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("a folder: %v", err)
+	}
+}
+
+func TestALineIsFoundByTheEndOfAKeysName(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	text := "[a.b]\nc = 1\nd.e = [\n1,\n2]\n\n[other]\nc = 2\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int{"b.c": 2, "a.b.c": 2, "d.e": 3, "other.c": 8, "x.c": 0, "b": 0, "": 0} {
+		if got := LineOf(path, key); got != want {
+			t.Errorf("%q is in line %d, want %d", key, got, want)
+		}
+	}
+	if got := LineOf(path+"s", "b.c"); got != 0 {
+		t.Errorf("of no file: line %d", got)
 	}
 }
 

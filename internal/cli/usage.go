@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"cairn/internal/fault"
+)
+
+// nameOf is what a command is called in messages: its words behind cairn.
+func nameOf(cmd *cobra.Command) string {
+	if _, name, ok := strings.Cut(cmd.CommandPath(), " "); ok {
+		return name
+	}
+	return "command line"
+}
+
+func seeHelp(cmd *cobra.Command) string { return "see `" + cmd.CommandPath() + " --help`" }
+
+// exactArgs wants n arguments and says what they are.
+func exactArgs(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fault.New(fault.Invalid, "usage", "takes "+what).WithHint(seeHelp(cmd))
+		}
+		return nil
+	}
+}
+
+// noArgs wants no argument, of a command that has others below it one of those.
+func noArgs(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case !cmd.HasSubCommands():
+		return fault.Newf(fault.Invalid, "usage", "takes no argument, not %.40q", args[0]).WithHint(seeHelp(cmd))
+	}
+	hint := seeHelp(cmd)
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		hint = "did you mean " + strings.Join(like, ", ") + "? " + hint
+	}
+	return fault.Newf(fault.Invalid, "usage", "there is no command %.40q", args[0]).WithHint(hint)
+}
+
+// flagError says what is wrong with a flag, without what a parser of numbers adds.
+func flagError(cmd *cobra.Command, err error) error {
+	why, _, _ := strings.Cut(err.Error(), " flag: strconv.")
+	return fault.New(fault.Invalid, "usage", why).WithHint(seeHelp(cmd))
+}
+
+// given refuses filters that are named and blank: an empty variable in a script must
+// not make a command take more than was meant.
+func given(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return fault.Newf(fault.Invalid, "usage", "--%s is blank", name).WithHint("give it a value, or leave it out")
+		}
+	}
+	return nil
+}
+
+// output remembers the first error of writing, so that no command has to: what
+// could not be printed is not done.
+type output struct {
+	io.WriteCloser
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.WriteCloser.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
