@@ -68,7 +68,7 @@ func Run(p Process) (code int) {
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(ctx)
 	if name := cmd.Name(); out.err != nil && name != "serve" && name != "record" {
-		err = fault.Wrap(out.err, fault.Unavailable, "no_output", "the answer cannot be printed")
+		err = fmt.Errorf("the answer cannot be printed: %w", out.err)
 	}
 	if err == nil {
 		return 0
@@ -163,6 +163,7 @@ nobody. Connect your agents and see what your own history holds:
 	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("cairn {{.Version}} (" + store.Driver + ")\n")
 	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
+	root.SetHelpCommand(helpCommand())
 	root.AddCommand(
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),

@@ -38,10 +38,26 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return fault.Newf(fault.Invalid, "usage", "takes no argument, not %.40q", args[0]).WithHint(seeHelp(cmd))
 	}
 	hint := seeHelp(cmd)
+	cmd.SuggestionsMinimumDistance = 2 // letters; 0 would suggest nothing
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		hint = "did you mean " + strings.Join(like, ", ") + "? " + hint
 	}
 	return fault.Newf(fault.Invalid, "usage", "there is no command %.40q", args[0]).WithHint(hint)
+}
+
+// helpCommand prints the help of the command that its arguments name.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, left, err := cmd.Root().Find(args)
+			if err != nil || len(left) > 0 {
+				return noArgs(cmd.Root(), args)
+			}
+			return about.Help()
+		},
+	}
 }
 
 // flagError says what is wrong with a flag, without what a parser of numbers adds.
