@@ -167,7 +167,12 @@ func showsTheWholeStory(t *testing.T, s stage) {
 		"search(", "command_error", "get_observations(", "day 30 must still be open", "timeline(", "▸ #", "file_edit",
 		"session_trace(", "git_push", "file_history(", "CI is red again since Sunday", "recent_context(",
 		"== 4. A key was pasted", "[REDACTED]",
-		"== 5. On your own sessions", " import", `"PostToolUseFailure"`, "claude mcp add",
+		"== 5. That session is forgotten", "would purge 14 observations", "nothing is changed yet", "purged 14 observations",
+		"stood in cairn.db", "no file in ~/.cairn holds it",
+		"== 6. Another invented home", "$ cairn init", "changed    ~/.claude/settings.json", "created    ~/.codex/hooks.json",
+		"imported 1 conversation, 5 observations", "What made “go test ./plan” pass again", "Look it up: cairn search",
+		"$ cairn uninstall", "restored   ~/.claude/settings.json", "deleted    ~/.codex/hooks.json", "byte for byte",
+		"== 7. On your own sessions", "cairn init", "cairn doctor", "cairn uninstall",
 	)
 	if strings.Contains(out, "sk_"+"live_") {
 		t.Error("the key was printed")
@@ -237,7 +242,7 @@ func withoutTranscriptsSaysSo(t *testing.T, s stage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantAll(t, string(out), "There are no transcripts in", "== 1. Five invented sessions", "== 5. On your own sessions")
+	wantAll(t, string(out), "There are no transcripts in", "== 1. Five invented sessions", "== 7. On your own sessions")
 	_, path, ok := strings.Cut(string(out), "The temporary folder stays: ")
 	if !ok {
 		t.Fatal("the path of what was kept is not printed")

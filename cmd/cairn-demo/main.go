@@ -161,5 +161,11 @@ func (d *demo) showInvented(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.findKey(ctx, key)
+	if err := d.findKey(ctx, key); err != nil {
+		return err
+	}
+	if err := d.forget(ctx); err != nil {
+		return err
+	}
+	return d.connect(ctx)
 }

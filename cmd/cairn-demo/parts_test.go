@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -50,35 +50,21 @@ func TestSearchFilesWantsSomethingToSearch(t *testing.T) {
 	}
 }
 
-func TestHookSettingsNameEveryEventOnce(t *testing.T) {
+func TestFilesWithATextAreFoundInEitherCase(t *testing.T) {
 	t.Parallel()
-	text, err := hookSettings(`/opt/my tools/cairn`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var settings struct {
-		Hooks map[string][]struct {
-			Hooks []struct {
-				Type, Command string
-				Timeout       int
-			}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a": "An Idempotent\x00Request", "sub/b": "idempotent requests", "c": ""} {
+		if err := put(filepath.Join(dir, name), []byte(text)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &settings); err != nil {
-		t.Fatal(err)
-	}
-	if len(settings.Hooks) != 8 {
-		t.Errorf("%d events", len(settings.Hooks))
-	}
-	for event, groups := range settings.Hooks {
-		h := groups[0].Hooks[0]
-		want := 10
-		if event == "SessionEnd" {
-			want = 1
+	for text, want := range map[string]string{"IDEMPOTENT": "[a b]", "idempotent requests": "[b]", "nothing": "[]"} {
+		if got, err := filesWith(dir, text); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("%q is in %v, want %s (%v)", text, got, want, err)
 		}
-		if h.Type != "command" || h.Timeout != want || h.Command != `"/opt/my tools/cairn" record --from claude` {
-			t.Errorf("%s: %+v", event, h)
-		}
+	}
+	if _, err := filesWith(filepath.Join(dir, "gone"), "x"); err == nil {
+		t.Error("no folder proves nothing")
 	}
 }
 
