@@ -155,6 +155,11 @@ func (d *diagnosing) rights() {
 		d.add("rights", CheckUnknown, "rights are not looked at on Windows", "", "files in your profile are yours by default")
 		return
 	}
+	if closed := store.Unwritable(d.config.DB); len(closed) > 0 {
+		d.add("rights", CheckProblem, "this user cannot write "+strings.Join(closed, ", "), "nothing is recorded",
+			"give yourself the right to write there, or set CAIRN_HOME to a folder of your own")
+		return
+	}
 	wide, err := d.tooOpen()
 	if err != nil {
 		d.unknown("rights", err)

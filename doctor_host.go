@@ -91,12 +91,12 @@ func (d *diagnosing) entries(r *wiring.Report) {
 		d.add(r.Harness+".timeouts", CheckProblem, title+": the timeout of "+strings.Join(units, ", ")+" is in another host's unit",
 			"the host ends hooks too early, or waits for them too long", again)
 	}
-	if len(r.Double) > 0 {
-		state := CheckProblem
-		if r.Harness == wiring.Cursor { // that depends on a switch of its own
-			state = CheckUnknown
-		}
-		d.add(r.Harness+".double", state, title+": "+strings.Join(r.Double, "; "), "each event arrives twice", "keep one of the two")
+	switch double := strings.Join(r.Double, "; "); {
+	case double == "":
+	case r.Harness == wiring.Cursor: // that depends on a switch of its own
+		d.add(r.Harness+".double", CheckUnknown, double, "then each event is recorded twice", "leave that setting of Cursor off")
+	default:
+		d.add(r.Harness+".double", CheckProblem, title+": "+double, "each event arrives twice", again)
 	}
 	for _, b := range r.Binaries {
 		if !b.Exists {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cairn"
 )
 
 // nobody is a user id that has a home in no test.
@@ -89,6 +91,14 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 				if out := h.cairn("search", "refund", "--ids"); strings.Count(out, "\n") != found {
 					t.Errorf("a reader finds %q", out)
 				}
+				if state == "closed" {
+					h.fails("pin", h.run(h.command("pin", "1"), nil), 2, "cannot write", "check the rights")
+					d, code := h.diagnosed()
+					wants(t, d, "rights", cairn.CheckProblem, "this user cannot write", "nothing is recorded")
+					if code != 1 {
+						t.Errorf("doctor: exit %d", code)
+					}
+				}
 			})
 		}
 	}
@@ -126,6 +136,7 @@ func TestMissingStoreInAReadOnlyFolderIsNoStore(t *testing.T) {
 	})
 	h.fails("record", h.record(h.shell("t1", "make")), 1, "cannot write")
 	h.fails("search", h.run(h.command("search", "make"), nil), 2, "there is no store yet")
+	h.fails("init", h.run(h.command("init", "--claude"), nil), 2, h.dataDir(), "cannot be written: permission denied", "check the rights")
 }
 
 // TestUserDatabaseIsAskedWhereHomeIsNotSet: of somebody who stands in it, and of

@@ -94,8 +94,11 @@ func (p *Process) printStatus(s status) error {
 	}
 	n := s.Counts
 	fmt.Fprintf(w, "store    %s, %.1f MB\n", s.Store, float64(s.Bytes)/1e6)
-	fmt.Fprintf(w, "holds    %d observations, %d prompts and answers, %d sessions, %d projects\n", n.Observations, n.Prompts, n.Sessions, n.Projects)
-	fmt.Fprintf(w, "project  %s\n", s.Project)
+	fmt.Fprintf(w, "holds    %s, %d prompts and answers, %s, %s\n", counted(int(n.Observations), "observation"), n.Prompts,
+		counted(int(n.Sessions), "session"), counted(int(n.Projects), "project"))
+	if s.Project != "" {
+		fmt.Fprintf(w, "project  %s\n", s.Project)
+	}
 	if s.Session != "" {
 		fmt.Fprintf(w, "session  %s\n", s.Session)
 	}

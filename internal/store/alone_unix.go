@@ -37,6 +37,12 @@ func held(f *os.File) (bool, error) {
 	return lock.Type != syscall.F_UNLCK, err
 }
 
+// mayWrite reports whether the rights of a file or folder let this user write it.
+func mayWrite(path string) bool {
+	const toWrite = 2
+	return syscall.Access(path, toWrite) == nil
+}
+
 // syncDir makes renames in a folder survive a power loss.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

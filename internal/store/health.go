@@ -86,6 +86,22 @@ type Volume struct {
 	Kind    string // the file system's name or number, "" if unknown
 }
 
+// Unwritable lists what keeps this user from writing the store at a path by its
+// rights, nothing if they suffice: the folder, or the nearest one above that exists,
+// and the store's files. Where only trying would tell, as on Windows, it is empty.
+func Unwritable(path string) (out []string) {
+	dir := filepath.Dir(path)
+	for !exists(dir) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+	}
+	for _, p := range []string{dir, path, path + "-wal", path + "-lock"} {
+		if exists(p) && !mayWrite(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // VolumeOf describes the volume of a file or folder that exists. An
 // errors.ErrUnsupported says that this system does not tell.
 func VolumeOf(path string) (Volume, error) { return volumeOf(path) }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"maps"
 	"time"
-
-	"cairn/internal/fault"
 )
 
 // Sync says what a committed write survives.
@@ -61,7 +59,7 @@ func (s *Store) Write(ctx context.Context, sync Sync, fn func(ctx context.Contex
 // refusal says why a write cannot even be tried.
 func (s *Store) refusal(ctx context.Context) error {
 	if s.reading {
-		return fault.New(fault.Unavailable, CodeReadOnly, "the store was opened for reading only")
+		return notWritable(nil)
 	}
 	if err := s.damage.Load(); err != nil {
 		return err

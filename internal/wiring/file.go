@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/google/renameio/v2/maybe"
+
+	"cairn/internal/fault"
 )
 
 // target is where a settings file really is: links are followed, so that a
@@ -40,7 +42,25 @@ func readFile(path string) ([]byte, error) {
 
 // writeFile replaces a file as a whole and keeps its permissions; a new one is
 // the user's alone.
-func writeFile(path string, text []byte) error { return maybe.WriteFile(path, text, 0o600) }
+func writeFile(path string, text []byte) error {
+	return cannotWrite(path, maybe.WriteFile(path, text, 0o600))
+}
+
+// cannotWrite says which file or folder could not be written, made or removed, and
+// why, without the name of the temporary file that stood for it.
+func cannotWrite(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	why := err
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		why = p.Err
+	} else if l, ok := errors.AsType[*os.LinkError](err); ok {
+		why = l.Err
+	}
+	return fault.Wrap(err, fault.Unavailable, "cannot_write", path+" cannot be written: "+why.Error()).
+		WithHint("check the rights of its folder and the room on its disk")
+}
 
 // missingFolders are those that a file needs and that are not there, the
 // outermost first.

@@ -142,7 +142,7 @@ func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 			continue // the agent wrote meanwhile
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fail(err)
+			return fail(cannotWrite(path, err))
 		}
 		if err := writeFile(path, text); err != nil {
 			return fail(err)

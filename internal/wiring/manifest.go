@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2/maybe"
-
 	"cairn/internal/fault"
 )
 
@@ -83,11 +81,11 @@ func (m *manifest) originalPath(hash string) string { return filepath.Join(m.dir
 // keep notes what a file is about to become, and its original if it has one.
 func (m *manifest) keep(r record, original []byte) error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		return err
+		return cannotWrite(m.dir, err)
 	}
 	if !r.Made {
 		r.Original = hash(original)
-		if err := maybe.WriteFile(m.originalPath(r.Original), original, 0o600); err != nil {
+		if err := writeFile(m.originalPath(r.Original), original); err != nil {
 			return err
 		}
 	}
@@ -114,7 +112,7 @@ func (m *manifest) save() error {
 	if err != nil {
 		return err
 	}
-	if err := maybe.WriteFile(filepath.Join(m.dir, "manifest.json"), append(data, '\n'), 0o600); err != nil {
+	if err := writeFile(filepath.Join(m.dir, "manifest.json"), append(data, '\n')); err != nil {
 		return err
 	}
 	return m.sweep()

@@ -93,7 +93,7 @@ func (m *manifest) unwire(s settings) (Change, error) {
 		}
 		switch c.Action = action; action {
 		case Deleted:
-			err = os.Remove(path)
+			err = cannotWrite(path, os.Remove(path))
 		case Restored, Cleaned:
 			err = writeFile(path, text)
 		}
