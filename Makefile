@@ -8,7 +8,11 @@ RELEASE := $(TAGS),sqlite_omit_load_extension,netgo,osusergo
 
 export CGO_ENABLED ?= 1
 
-.PHONY: build demo test bench soak conformance lint clean
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench soak conformance lint clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## one static binary with the fast driver: bin/cairn
 	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/cairn ./cmd/cairn
@@ -35,5 +39,5 @@ lint: ## formatting, vet and staticcheck
 	go vet -tags $(TAGS) ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
 
-clean:
+clean: ## remove what was built
 	rm -rf bin dist

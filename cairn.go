@@ -155,20 +155,6 @@ func (c *Cairn) writing(ctx context.Context) (*observation.Journal, error) {
 	return c.over(s), nil
 }
 
-// Check reports what is wrong with the store, nothing if it is sound or missing.
-func (c *Cairn) Check(ctx context.Context) ([]string, error) {
-	s, err := c.opened(ctx, false)
-	if err != nil || s == nil {
-		return nil, err
-	}
-	found, err := s.Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	more, err := c.over(s).Check(ctx)
-	return append(found, more...), err
-}
-
 // Path is the database file.
 func (c *Cairn) Path() string { return c.config.DB }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/internal/observation"
 	"cairn/internal/store"
 )
 
@@ -187,11 +188,16 @@ func (h *home) opened(fn func(ctx context.Context, c *cairn.Cairn) error) {
 func (h *home) check() {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
-		found, err := c.Check(ctx)
-		for _, f := range found {
+		s, err := c.Store(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := s.Check(ctx)
+		more, merr := observation.New(s, observation.Config{}).Check(ctx)
+		for _, f := range append(found, more...) {
 			h.t.Errorf("check: %s", f)
 		}
-		return err
+		return errors.Join(err, merr)
 	})
 }
 

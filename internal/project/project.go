@@ -42,23 +42,6 @@ func Resolve(ctx context.Context, tx *store.Tx, p Place) (Project, error) {
 	return resolve(ctx, tx, p, nil)
 }
 
-// ResolveFor is Resolve for an event of a session: outside any repository the
-// session's own project is inherited (rule 6), for a gone place unless it lies
-// below a recorded root. An unknown or blank session changes nothing.
-func ResolveFor(ctx context.Context, tx *store.Tx, p Place, sessionID string) (Project, error) {
-	if sessionID == "" || p.Identity != "" && !p.Gone {
-		return resolve(ctx, tx, p, nil)
-	}
-	_, own, ok, err := findSession(ctx, tx, sessionID)
-	if err != nil {
-		return Project{}, err
-	}
-	if !ok {
-		return resolve(ctx, tx, p, nil)
-	}
-	return resolve(ctx, tx, p, &own)
-}
-
 // Current is the project of a place as Resolve would find it, without creating
 // or changing anything; ok is false if it has no row yet, and for the root of a
 // file system, which stands for no project in particular (observations §8).

@@ -36,30 +36,6 @@ func TestFirstEventDecidesTheSessionsOwnProject(t *testing.T) {
 	w.want("which enters a repository", own+" "+event, "plain a")
 }
 
-func TestResolveForInheritsWithoutMakingASession(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.see("s", w.repo(w.path("a")))
-	b := w.repo(w.path("b"))
-	plain := w.mkdir(w.path("plain"))
-	for _, c := range []struct{ session, cwd, want string }{
-		{"s", plain, "a"}, {"s", b, "b"}, {"s", w.path("lost"), "a"}, {"", plain, "plain"}, {"nobody", plain, "plain"},
-	} {
-		var q project.Project
-		w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-			q, err = project.ResolveFor(ctx, tx, w.locate(c.cwd), c.session)
-			return err
-		})
-		w.want(c.session+" in "+c.cwd, q.ID, c.want)
-	}
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		if _, ok, err := project.FindSession(ctx, tx, "nobody"); ok || err != nil {
-			t.Errorf("a session appeared: %v", err)
-		}
-		return nil
-	})
-}
-
 func TestSessionMadeByAnotherPartIsDecidedByItsFirstEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
