@@ -167,6 +167,12 @@ func (c *Cairn) Check(ctx context.Context) ([]string, error) {
 	return append(found, more...), err
 }
 
+// Encrypted reports whether the store is encrypted; a missing one is not.
+func (c *Cairn) Encrypted(ctx context.Context) (bool, error) {
+	s, err := c.opened(ctx, false)
+	return s != nil && s.Encrypted(), err
+}
+
 // Path is the database file.
 func (c *Cairn) Path() string { return c.config.DB }
 
