@@ -126,7 +126,11 @@ func entries(t testing.TB, dir string) (names []string) {
 // changesOf is the change log without the changes that salvages added.
 func changesOf(t testing.TB, path string) (out []store.Change) {
 	t.Helper()
-	s := storetest.Open(t, store.Config{Path: path})
+	s, err := open(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, s)
 	for _, c := range storetest.Changes(t, s) {
 		if c.Kind != "salvage" {
 			out = append(out, c)
