@@ -83,7 +83,7 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	d := &diagnosing{config: c, args: a, Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
+	d := &diagnosing{config: c, args: a, journal: observation.New(nil, observation.Config{}), Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
 	err := d.run(ctx)
 	d.OK = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == CheckProblem && !c.Fixed })
 	return d.Diagnosis, err
@@ -102,9 +102,9 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 		if s != nil {
 			defer func() { err = errors.Join(err, s.Close()) }()
 		}
+		d.journal = observation.New(s, observation.Config{})
 		d.content(ctx, s, err)
 	}
-	d.journal = observation.New(s, observation.Config{})
 	d.log()
 	d.leftovers()
 	if s != nil && !d.unread {
