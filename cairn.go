@@ -67,6 +67,7 @@ type Cairn struct {
 
 	mu    sync.Mutex
 	store *store.Store // nil until it is needed and there
+	key   []byte       // of the open store, nil if it is plain
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,
@@ -127,7 +128,7 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		config.Reading = true
 		s, err = store.Open(ctx, config)
 	}
-	c.store = s
+	c.store, c.key = s, config.Key
 	return s, err
 }
 
