@@ -67,6 +67,7 @@ type Cairn struct {
 
 	mu    sync.Mutex
 	store *store.Store // nil until it is needed and there
+	key   []byte       // of the open store, nil if it is plain
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,
@@ -129,7 +130,7 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		config.Reading = true
 		s, err = store.Open(ctx, config)
 	}
-	c.store = s
+	c.store, c.key = s, config.Key
 	return s, err
 }
 
@@ -153,6 +154,12 @@ func (c *Cairn) writing(ctx context.Context) (*observation.Journal, error) {
 		return nil, err
 	}
 	return c.over(s), nil
+}
+
+// Encrypted reports whether the store is encrypted; a missing one is not.
+func (c *Cairn) Encrypted(ctx context.Context) (bool, error) {
+	s, err := c.opened(ctx, false)
+	return s != nil && s.Encrypted(), err
 }
 
 // Path is the database file.

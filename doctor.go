@@ -63,11 +63,10 @@ type diagnosing struct {
 	args    DoctorArgs
 	area    string
 	journal *observation.Journal // over no store if there is none or it cannot be read
+	key     []byte               // of an encrypted store, if there is one that fits
+	keyAt   string               // the key's file if its rights were looked at
 	older   bool                 // the store has an older schema
 	unread  bool                 // there is a store, and it cannot be read
-
-	encrypted bool   // the store is
-	keyFile   string // where its key lies, "" if not in a file
 }
 
 // Diagnose looks at the store and at the harnesses. Without Fix it changes
@@ -84,7 +83,7 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	d := &diagnosing{config: c, args: a, Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
+	d := &diagnosing{config: c, args: a, journal: observation.New(nil, observation.Config{}), Diagnosis: Diagnosis{Checks: []Check{}, Harness: []wiring.Report{}}}
 	err := d.run(ctx)
 	d.OK = !slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == CheckProblem && !c.Fixed })
 	return d.Diagnosis, err
@@ -92,21 +91,20 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 
 func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.area = "store"
-	d.settings()
-	key := d.key()
+	d.keyed(d.settings())
+	d.encryption()
 	d.rights()
 	d.volume()
-	s, err := store.Examine(ctx, store.Config{Path: d.config.DB, Key: key, Wait: d.config.Wait, Clock: d.config.Clock})
-	if s != nil {
-		defer func() { err = errors.Join(err, s.Close()) }()
+	var s *store.Store
+	if !d.unread {
+		d.schema()
+		s, err = store.Examine(ctx, store.Config{Path: d.config.DB, Key: d.key, Wait: d.config.Wait, Clock: d.config.Clock})
+		if s != nil {
+			defer func() { err = errors.Join(err, s.Close()) }()
+		}
+		d.journal = observation.New(s, observation.Config{})
+		d.content(ctx, s, err)
 	}
-	if d.encrypted {
-		d.encryptedSchema(ctx, s, err)
-	} else {
-		d.addSchema(store.Schema(d.config.DB))
-	}
-	d.journal = observation.New(s, observation.Config{})
-	d.content(ctx, s, key, err)
 	d.log()
 	d.leftovers()
 	if s != nil && !d.unread {
@@ -134,13 +132,25 @@ func errorText(err error) string { return fault.As(err).Message }
 
 func hintOf(err error) string { return fault.As(err).Hint }
 
-func (d *diagnosing) settings() {
-	if _, err := Open(d.config); err != nil {
+// openAnyway is Open, with the settings that could be read after an error.
+func openAnyway(config Config) (*Cairn, error) {
+	c, err := Open(config)
+	if c == nil {
+		c = &Cairn{config: config}
+	}
+	return c, err
+}
+
+// settings checks the settings and returns cairn with what of them could be read.
+func (d *diagnosing) settings() *Cairn {
+	c, err := openAnyway(d.config)
+	if err != nil {
 		d.add("settings", CheckProblem, errorText(err),
 			"nothing is recorded until it can be read: it may hold patterns or exclusions", hintOf(err))
-		return
+		return c
 	}
 	d.add("settings", CheckOK, "settings can be used", "", "")
+	return c
 }
 
 // tooOpen is a file or folder whose rights are wider than they should be.
@@ -196,6 +206,9 @@ func (d *diagnosing) fixRights(wide []tooOpen) {
 // tooOpen lists what has other rights than observations §1 wants.
 func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	look := func(path string, want fs.FileMode) error {
+		if path == d.keyAt {
+			return nil // said already
+		}
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -212,9 +225,6 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	err = errors.Join(err, look(d.config.Dir, 0o700))
 	for _, name := range []string{"cairn.log", "cairn.log.1", "key"} {
 		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
-	}
-	if d.keyFile != "" && d.keyFile != filepath.Join(d.config.Dir, "key") {
-		err = errors.Join(err, look(d.keyFile, 0o600))
 	}
 	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
 		dir := filepath.Join(d.config.Dir, name)
@@ -269,8 +279,8 @@ func exists(path string) bool {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// addSchema reports on the number of the store's schema, 0 for none.
-func (d *diagnosing) addSchema(found, known int, err error) {
+func (d *diagnosing) schema() {
+	found, known, err := store.Schema(d.config.DB, d.key)
 	d.older = found < known
 	switch {
 	case err != nil:
@@ -285,14 +295,13 @@ func (d *diagnosing) addSchema(found, known int, err error) {
 	}
 }
 
-// content checks what the store holds; err is why it could not be opened, with key
-// if it is encrypted.
-func (d *diagnosing) content(ctx context.Context, s *store.Store, key []byte, err error) {
+// content checks what the store holds; err is why it could not be opened.
+func (d *diagnosing) content(ctx context.Context, s *store.Store, err error) {
 	if fault.HasCode(err, store.CodeMissing) {
 		d.add("content", CheckOK, "there is no store yet; the first event makes it", "", "")
 		return
 	}
-	if fault.HasCode(err, store.CodeNewer) || d.encrypted && key == nil {
+	if fault.HasCode(err, store.CodeNewer) {
 		d.unread = true
 		return // said already
 	}
@@ -359,18 +368,17 @@ func (d *diagnosing) log() {
 
 // leftovers are files that an interrupted operation has left.
 func (d *diagnosing) leftovers() {
-	files, err := store.Files(d.config.DB)
+	files, err := store.Copies(d.config.DB)
 	if err != nil {
 		d.unknown("leftovers", err)
 		return
 	}
-	var abandoned, damaged []string
+	var abandoned, kept []string
 	for _, f := range files {
-		switch f.Role {
-		case store.Abandoned:
+		if f.Role == store.Abandoned {
 			abandoned = append(abandoned, f.Path)
-		case store.Damaged:
-			damaged = append(damaged, f.Path)
+		} else {
+			kept = append(kept, f.Path)
 		}
 	}
 	const why = "they take space and hold copies of what was recorded"
@@ -387,8 +395,8 @@ func (d *diagnosing) leftovers() {
 	switch {
 	case len(abandoned) > 0:
 		d.add("leftovers", CheckProblem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them")
-	case len(damaged) > 0:
-		d.add("leftovers", CheckOK, "kept by a salvage: "+strings.Join(damaged, ", "), "", "")
+	case len(kept) > 0:
+		d.add("leftovers", CheckOK, "kept copies of the store: "+strings.Join(kept, ", "), "", "")
 	default:
 		d.add("leftovers", CheckOK, "no interrupted operation has left anything", "", "")
 	}
@@ -442,14 +450,24 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 }
 
 // Salvage replaces a damaged store by what can still be read of it; see
-// store.Salvage, whose errors it returns. It works with broken settings too.
+// store.Salvage, whose errors it returns. It works with broken settings too, of
+// which only the place of the key matters: without them store.key_file is not known.
+// An encrypted store without a key that fits is store.CodeKey (Unavailable).
 func Salvage(ctx context.Context, c Config, progress func(what string)) (store.Salvaged, error) {
 	if c.DB == "" {
 		c.DB = filepath.Join(c.Dir, "cairn.db")
 	}
+	k, _ := openAnyway(c)
+	state, key, err := k.keyState()
+	if err != nil {
+		return store.Salvaged{}, err
+	}
+	if state.State != KeyPlain && state.State != KeyFits {
+		return store.Salvaged{}, fault.New(fault.Unavailable, store.CodeKey, state.Why).WithHint(store.KeyPlaces)
+	}
 	journal := func(s *store.Store) *observation.Journal { return observation.New(s, observation.Config{}) }
 	return store.Salvage(ctx, store.SalvageConfig{
-		Path: c.DB, Wait: c.Wait, Clock: c.Clock, Progress: progress,
+		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress,
 		Check: func(ctx context.Context, s *store.Store) ([]string, error) {
 			return journal(s).Check(ctx)
 		},

@@ -1,64 +1,65 @@
 package cairn
 
 import (
-	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 
-	"cairn/internal/fault"
 	"cairn/internal/store"
 )
 
-// key looks at the key of the store and returns it if the store is encrypted and
-// the key is its own. Only a key that its place does not give up, or that is the
-// wrong one, is a problem: a plain store needs none (observations §11.4).
-func (d *diagnosing) key() []byte {
-	config := d.config
-	config.Cwd = "" // a repository's settings have no part in it
-	c, err := Open(config)
+// keyed checks the key of an encrypted store. Without one that fits, nothing of
+// what the store holds is looked at.
+func (d *diagnosing) keyed(c *Cairn) {
+	k, key, err := c.keyState()
 	if err != nil {
-		if encrypted, lerr := store.LooksEncrypted(d.config.DB); lerr == nil && encrypted {
-			d.encrypted = true
-			d.unknown("key", err)
-		}
-		return nil
-	}
-	k, err := c.KeyState()
-	if err != nil {
+		d.unread = true
 		d.unknown("key", err)
-		return nil
-	}
-	d.encrypted = k.State != KeyPlain
-	if d.encrypted && k.Place != keyVariable {
-		d.keyFile = k.Place
-	}
-	switch {
-	case !d.encrypted:
-		d.add("key", CheckOK, "the store is not encrypted", "", "")
-	case k.State != KeyFits:
-		d.add("key", CheckProblem, k.Why, "nothing can be read or recorded", "put the store's key there; "+store.KeyPlaces)
-	case k.Place == keyVariable:
-		d.add("key", CheckOK, "the key in CAIRN_KEY fits the encrypted store; agents need it in their environment too", "", "")
-	default:
-		d.add("key", CheckOK, "the key in "+k.Place+" fits the encrypted store", "", "")
-	}
-	if k.State != KeyFits {
-		return nil
-	}
-	found, err := c.findKey(k.Place)
-	if err != nil {
-		d.unknown("key", err)
-	}
-	return found.Bytes
-}
-
-// encryptedSchema is schema for a store whose file tells nothing without its key.
-// failed is why it could not be opened.
-func (d *diagnosing) encryptedSchema(ctx context.Context, s *store.Store, failed error) {
-	if fault.HasCode(failed, store.CodeNewer) {
-		d.add("schema", CheckProblem, errorText(failed), "it is refused, for reading too", "upgrade cairn")
-	}
-	if failed != nil {
 		return
 	}
-	found, known, err := s.SchemaNumbers(ctx)
-	d.addSchema(found, known, err)
+	d.key = key
+	switch k.State {
+	case KeyPlain:
+		d.add("key", CheckOK, "the store is not encrypted", "", "")
+	case KeyFits:
+		d.add("key", CheckOK, "the store is encrypted, and the key in "+k.Place+" fits", "", "")
+	default:
+		d.unread = true
+		d.add("key", CheckProblem, k.Why, "the store is not damaged, but nothing can be read or recorded without its key", store.KeyPlaces)
+		return
+	}
+	if !k.Wide {
+		return
+	}
+	d.keyAt = k.Place
+	d.Checks = d.Checks[:len(d.Checks)-1]
+	info, err := os.Stat(k.Place)
+	if err != nil {
+		d.unknown("key", err)
+		return
+	}
+	d.add("key", CheckProblem, fmt.Sprintf("%s is %03o, not 600", k.Place, info.Mode().Perm()),
+		"other users of this machine can read the key", "run `cairn doctor --fix`")
+	if d.args.Fix {
+		d.fixRights([]tooOpen{{k.Place, info.Mode(), 0o600}})
+	}
+}
+
+// encryption says that one has not come to its end. It reads the store's file, so
+// the store must not be open yet.
+func (d *diagnosing) encryption() {
+	files, ferr := store.Files(d.config.DB)
+	encrypted, err := store.LooksEncrypted(d.config.DB)
+	if err := errors.Join(ferr, err); err != nil {
+		d.unknown("encryption", err)
+		return
+	}
+	if slices.ContainsFunc(files, func(f store.File) bool {
+		return f.Role == store.Encrypting || f.Role == store.KeyCheck && !encrypted
+	}) {
+		d.add("encryption", CheckProblem, "an encryption of the store is under way, or was interrupted",
+			"until its end what is stored lies there in plain",
+			"if none is running, run any other command, for instance `cairn status`, which completes or undoes it")
+	}
 }

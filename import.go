@@ -92,7 +92,7 @@ func (c *Cairn) importJournal(ctx context.Context, dryRun bool) (j *observation.
 		err = s.CopyTo(ctx, path)
 	}
 	if err == nil {
-		s, err = store.Open(ctx, store.Config{Path: path, Clock: c.config.Clock})
+		s, err = store.Open(ctx, store.Config{Path: path, Key: c.key, Clock: c.config.Clock})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))

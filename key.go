@@ -24,9 +24,6 @@ type Key struct {
 	Place string // CAIRN_KEY, or the path of a file
 }
 
-// keyVariable is the place that comes first.
-const keyVariable = "CAIRN_KEY"
-
 // LoadKey finds the key: CAIRN_KEY, else the file that store.key_file names, else
 // key in the data directory, which is made readable by its owner alone if it is
 // not (observations §11.4). A place that is named and holds no key is an error;
@@ -37,7 +34,7 @@ const keyVariable = "CAIRN_KEY"
 // no key in any. No error contains anything of a key.
 func (c *Cairn) LoadKey() (Key, error) {
 	if c.config.Key != "" {
-		return keyFrom(keyVariable, c.config.Key)
+		return keyFrom("CAIRN_KEY", c.config.Key)
 	}
 	if c.settings.keyFile != "" {
 		return readKey(c.keyFile())
@@ -172,51 +169,69 @@ type KeyState struct {
 }
 
 // KeyState looks at the store and its key without opening the store or changing
-// anything. An encryption under way counts as its outcome so far.
+// anything. An encryption under way counts as its outcome so far. The store must
+// not be open in this process.
 //
 // Errors are those of reading the store's files.
 func (c *Cairn) KeyState() (KeyState, error) {
-	k := KeyState{State: KeyPlain}
+	k, _, err := c.keyState()
+	return k, err
+}
+
+// keyState is KeyState with the key, which is nil unless the state is KeyFits.
+func (c *Cairn) keyState() (k KeyState, key []byte, err error) {
+	k = KeyState{State: KeyPlain}
 	encrypted, err := store.LooksEncrypted(c.config.DB)
 	if err != nil {
-		return k, err
+		return k, nil, err
 	}
-	if c.config.Key == "" {
-		path := c.ownKeyFile()
-		if c.settings.keyFile != "" {
-			path = c.keyFile()
+	k.Place, k.Wide = c.keyPlace()
+	if k.Place == "" {
+		if encrypted {
+			k.State, k.Why = KeyMissing, "the store is encrypted, and there is no key"
 		}
-		if info, err := os.Stat(path); err == nil {
-			k.Place, k.Wide = path, runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
-		} else if c.settings.keyFile != "" {
-			k.Place = path
+		return k, nil, nil
+	}
+	found, err := c.findKey(k.Place)
+	if err != nil {
+		if encrypted {
+			k.State, k.Why = KeyUnusable, errorText(err)
 		}
-	} else {
-		k.Place = keyVariable
+		return k, nil, nil
 	}
-	if !encrypted {
-		return k, nil
-	}
-	var key Key
-	switch key, err = c.findKey(k.Place); {
-	case k.Place == "":
-		k.State, k.Why = KeyMissing, "the store is encrypted, and there is no key"
-		return k, nil
+	fits, err := store.KeyFits(c.config.DB, found.Bytes)
+	switch {
 	case err != nil:
-		k.State, k.Why = KeyUnusable, err.Error()
-		return k, nil
+		return k, nil, err
+	case fits: // also of a copy without its key check
+		k.State = KeyFits
+		return k, found.Bytes, nil
+	case encrypted:
+		k.State, k.Why = KeyWrong, "the key does not fit the encrypted store"
 	}
-	ok, err := store.KeyFits(c.config.DB, key.Bytes)
-	k.State = KeyFits
-	if err == nil && !ok {
-		k.State, k.Why = KeyWrong, "the key in "+k.Place+" is not the encrypted store's"
+	return k, nil, nil
+}
+
+// keyPlace is where the key is, or is said to be, without looking at it; "" for
+// nowhere. wide says that others can read it.
+func (c *Cairn) keyPlace() (place string, wide bool) {
+	if c.config.Key != "" {
+		return "CAIRN_KEY", false
 	}
-	return k, err
+	place = c.ownKeyFile()
+	if c.settings.keyFile != "" {
+		place = c.keyFile()
+	}
+	info, err := os.Stat(place)
+	if err != nil && c.settings.keyFile == "" {
+		return "", false
+	}
+	return place, err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
 // findKey is the key of a place that KeyState found.
 func (c *Cairn) findKey(place string) (Key, error) {
-	if place == keyVariable {
+	if place == "CAIRN_KEY" {
 		return keyFrom(place, c.config.Key)
 	}
 	return readKey(place)

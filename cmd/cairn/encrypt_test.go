@@ -93,7 +93,7 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 	if runtime.GOOS != "windows" {
 		h.give(key, 0o644)
 		d, _ := h.diagnosed()
-		wants(t, d, "rights", cairn.CheckProblem, key)
+		wants(t, d, "key", cairn.CheckProblem, key)
 		h.give(key, 0o600)
 	}
 	keyless := func(what string) {
@@ -106,7 +106,7 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 		}
 	}
 	h.vars["CAIRN_KEY"] = strings.Repeat("0", 64)
-	keyless("the key in CAIRN_KEY is not the encrypted store's")
+	keyless("the key does not fit the encrypted store")
 	h.vars["CAIRN_KEY"] = "rubbish"
 	keyless("CAIRN_KEY holds no key")
 	h.vars["CAIRN_KEY"] = ""

@@ -190,10 +190,12 @@ func (s *teach) words(names ...string) (all []string) {
 	return all
 }
 
-// onDisk are those of the words that a file of the data directory holds.
+// onDisk are those of the words that a file of the data directory holds, as it is
+// or, if the store is encrypted, under its key.
 func (h *home) onDisk(words []string) (found []string) {
 	h.t.Helper()
 	seen := map[string]bool{}
+	key := h.key()
 	err := filepath.WalkDir(h.dataDir(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -202,9 +204,16 @@ func (h *home) onDisk(words []string) (found []string) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		under := bytes.ToLower(h.decrypted(data, key))
 		data = bytes.ToLower(data)
 		for _, w := range words {
 			if bytes.Contains(data, []byte(core(w))) {
+				seen[w] = true
+				if key != nil {
+					h.t.Errorf("%s holds %s in plain", filepath.Base(path), w)
+				}
+			}
+			if bytes.Contains(under, []byte(core(w))) {
 				seen[w] = true
 			}
 		}
@@ -380,7 +389,12 @@ func TestPurgedTextIsOnNoDiskAndComesBackOnlyWhenAskedFor(t *testing.T) {
 // open and has answered from it.
 func TestPurgeBesideAServerLeavesNothing(t *testing.T) {
 	t.Parallel()
+	plainAndEncrypted(t, purgeBesideAServer)
+}
+
+func purgeBesideAServer(t *testing.T, encrypt func(*home)) {
 	p := newPurgeHome(t)
+	encrypt(p.home)
 	c := p.connect("", nil)
 	if _, isError, err := c.answer("search", map[string]any{"query": p.gone.events["error"].words[0], "project": "*"}); err != nil || isError {
 		t.Fatal(isError, err)
@@ -428,6 +442,10 @@ func TestPurgeSaysWhenAReaderHoldsTheBytes(t *testing.T) {
 // TestKilledPurgeIsCompletedByRepeatingIt kills purges at random instants.
 func TestKilledPurgeIsCompletedByRepeatingIt(t *testing.T) {
 	t.Parallel()
+	plainAndEncrypted(t, killedPurge)
+}
+
+func killedPurge(t *testing.T, encrypt func(*home)) {
 	h := newHome(t)
 	big := newStory(t, filepath.Join(h.dir, "transcripts"), "big", h.repo, 400, 300)
 	h.settle(inventedWords)
@@ -435,6 +453,7 @@ func TestKilledPurgeIsCompletedByRepeatingIt(t *testing.T) {
 	secret.write(filepath.Join(h.dir, "transcripts"), time.Now())
 	secret.live()
 	h.cairn("import", big.dir)
+	encrypt(h)
 	h.wantOnDisk(secret.words())
 
 	filter := []string{"purge", "--project", "shop", "--confirm"}

@@ -14,7 +14,12 @@ import (
 // stored before.
 func TestRescanTakesOldTextOffTheDisk(t *testing.T) {
 	t.Parallel()
+	plainAndEncrypted(t, rescan)
+}
+
+func rescan(t *testing.T, encrypt func(*home)) {
 	p := newPurgeHome(t)
+	encrypt(p.home)
 	secret := p.gone.words()
 	p.settle(inventedWords + fmt.Sprintf("extra_patterns = ['(?i)(%s)']\n", strings.Join(secret, "|")))
 	settings := filepath.Join(p.dataDir(), "config.toml")
@@ -33,13 +38,19 @@ func TestRescanTakesOldTextOffTheDisk(t *testing.T) {
 		return r
 	}
 	dry := sweep("--dry-run")
+	if err := os.Rename(settings, filepath.Join(p.dir, "config.toml")); err != nil { // it names the words
+		t.Fatal(err)
+	}
 	p.wantOnDisk(secret)
+	if err := os.Rename(filepath.Join(p.dir, "config.toml"), settings); err != nil {
+		t.Fatal(err)
+	}
 	done := sweep()
 	if !reflect.DeepEqual(dry, done) || done.Rescan.Rows != 10 || done.Rescan.ByType["command_error"] != 1 ||
 		done.Rescan.Sessions != 1 || done.Rescan.Rules["extra_pattern_1"] < len(secret) {
 		t.Errorf("dry %+v, done %+v", dry.Rescan, done.Rescan)
 	}
-	if err := os.Rename(settings, filepath.Join(p.dir, "config.toml")); err != nil { // it names the words
+	if err := os.Rename(settings, filepath.Join(p.dir, "config.toml")); err != nil {
 		t.Fatal(err)
 	}
 	p.wantGone(secret)

@@ -15,16 +15,17 @@ import (
 
 // status is what cairn holds and where.
 type status struct {
-	Version string            `json:"version"`
-	Driver  string            `json:"driver"`
-	Store   string            `json:"store"`
-	Exists  bool              `json:"exists"`
-	Bytes   int64             `json:"bytes"` // of the file and its write-ahead log
-	Project string            `json:"project"`
-	Session string            `json:"session"` // whose agent runs this command, "" if none does
-	Counts  observation.Stats `json:"counts"`
-	Wired   []string          `json:"harnesses"` // whose settings call cairn
-	Aside   []store.Aside     `json:"set_aside"` // changes that a follower could not handle
+	Version   string            `json:"version"`
+	Driver    string            `json:"driver"`
+	Store     string            `json:"store"`
+	Exists    bool              `json:"exists"`
+	Bytes     int64             `json:"bytes"`     // of the file and its write-ahead log
+	Encrypted bool              `json:"encrypted"` // it is encrypted at rest
+	Project   string            `json:"project"`
+	Session   string            `json:"session"` // whose agent runs this command, "" if none does
+	Counts    observation.Stats `json:"counts"`
+	Wired     []string          `json:"harnesses"` // whose settings call cairn
+	Aside     []store.Aside     `json:"set_aside"` // changes that a follower could not handle
 }
 
 func statusCommand(p *Process) *cobra.Command {
@@ -70,6 +71,9 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	if s.Counts, err = j.Stats(ctx); err != nil {
 		return s, err
 	}
+	if s.Encrypted, err = c.Encrypted(ctx); err != nil {
+		return s, err
+	}
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(s.Store + suffix); err == nil {
 			s.Bytes += info.Size()
@@ -93,7 +97,11 @@ func (p *Process) printStatus(s status) error {
 		return err
 	}
 	n := s.Counts
-	fmt.Fprintf(w, "store    %s, %.1f MB\n", s.Store, float64(s.Bytes)/1e6)
+	how := ""
+	if s.Encrypted {
+		how = ", encrypted"
+	}
+	fmt.Fprintf(w, "store    %s, %.1f MB%s\n", s.Store, float64(s.Bytes)/1e6, how)
 	fmt.Fprintf(w, "holds    %s, %d prompts and answers, %s, %s\n", counted(int(n.Observations), "observation"), n.Prompts,
 		counted(int(n.Sessions), "session"), counted(int(n.Projects), "project"))
 	if s.Project != "" {

@@ -399,45 +399,30 @@ func takenOver(path string) (destroyed, left []string, err error) {
 	return destroyed, left, err
 }
 
-// destroyCopies overwrites and removes the plain copies that cairn made beside a
-// store, and lists those that it did not make.
+// destroyCopies overwrites and removes the store's Copies, and lists the plain
+// databases beside it that are none of them.
 func destroyCopies(path string) (destroyed, left []string, err error) {
-	entries, err := os.ReadDir(filepath.Dir(path))
+	files, err := Copies(path)
 	if err != nil {
 		return nil, nil, err
 	}
+	for _, f := range files {
+		if err := errors.Join(overwrite(f.Path), removeAll(f.Path)); err != nil {
+			return destroyed, left, err
+		}
+		destroyed = append(destroyed, filepath.Base(f.Path))
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
 		file := filepath.Join(filepath.Dir(path), e.Name())
 		if !e.Type().IsRegular() || file == path {
-			continue
-		}
-		if isCopy(filepath.Base(path), e.Name()) {
-			if err := errors.Join(overwrite(file), os.Remove(file)); err != nil {
-				return destroyed, left, err
-			}
-			destroyed = append(destroyed, e.Name())
 			continue
 		}
 		if plain, err := isPlain(file); err == nil && plain {
 			left = append(left, e.Name())
 		}
 	}
-	return destroyed, left, nil
-}
-
-// isCopy reports whether a file beside the store is a copy of it that cairn made:
-// a backup, or what a salvage kept or left unfinished, each with what SQLite adds.
-func isCopy(store, name string) bool {
-	rest, ok := strings.CutPrefix(name, store)
-	if !ok {
-		return false
-	}
-	for _, kind := range []string{".backup-", "-backup-", ".damaged-", "-salvage-"} {
-		if strings.HasPrefix(rest, kind) {
-			return true
-		}
-	}
-	return false
+	return destroyed, left, err
 }
 
 // overwrite fills a file with zeros, down to the disk. A missing one is no error.

@@ -97,7 +97,7 @@ func TestEncryptedStoreHoldsTheSameRowsAndNoFileTheirText(t *testing.T) {
 	plainOnly(t)
 	path, want := filled(t)
 	dir := filepath.Dir(path)
-	for _, name := range []string{"cairn.db.backup-1", "cairn.db-backup-2", "cairn.db.damaged-3", "cairn.db.damaged-3-wal"} {
+	for _, name := range []string{"cairn.db.bak", "cairn.db.bak-2", "cairn.db.bak-damaged-3-wal", "cairn.db-salvage-4-merged"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(secretWord), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestEncryptedStoreHoldsTheSameRowsAndNoFileTheirText(t *testing.T) {
 	done := encryptNow(t, path, keyOf(1))
 	expectNowhere(t, dir, secretWord)
 	if got := names(t, dir); !slices.Contains(got, "mine.db") || slices.ContainsFunc(got, func(n string) bool {
-		return strings.Contains(n, "backup") || strings.Contains(n, "damaged") || strings.Contains(n, "encrypt") || n == "cairn.db-wal"
+		return strings.Contains(n, ".bak") || strings.Contains(n, "-salvage-") || strings.Contains(n, "encrypt") || n == "cairn.db-wal"
 	}) {
 		t.Errorf("there is %q", got)
 	}
@@ -401,7 +401,7 @@ func TestEveryStateThatAKillCanLeaveIsSettled(t *testing.T) {
 		"header over":       {"": half, "-cipher": check, "-encrypted": after, "-wal": make([]byte, 40000)},
 		"longer than copy":  {"": slices.Concat(half, []byte(secretWord), make([]byte, 9000)), "-cipher": check, "-encrypted": after},
 		"all over":          {"": after, "-cipher": check, "-encrypted": after},
-		"copies not yet":    {"": after, "-cipher": check, "-encrypted": after, ".backup-1": []byte(secretWord)},
+		"copies not yet":    {"": after, "-cipher": check, "-encrypted": after, ".bak-1": []byte(secretWord)},
 		"file gone":         {"-cipher": check, "-encrypted": after},
 		"leftover of a try": {"": after, "-cipher": check, "-encrypting": after[:5000]},
 	} {
@@ -519,6 +519,14 @@ func TestSuiteHoldsOverEncryptedStores(t *testing.T) {
 		"TestCopyIsAStoreOfTheSameContent", "TestReadSeesOneSnapshotAndCannotWrite", "TestEndOfContextInterruptsAQueryAndSparesTheConnection",
 		"TestReadersThatLeaveAtAnyInstantHarmNobody", "TestFullDiskInASharedCommitStoresNothingAndIsSurvived",
 		"TestDurabilityIsWhatTheWriteAsksFor", "TestConcurrentWritersShareCommitsAndOneErrorHurtsNobodyElse",
+		"TestSalvageLosesNothingOutsideADamagedPage", "TestSalvageOfATruncatedFileKeepsWhatIsLeft", "TestSalvageWorksWithoutTheHeader",
+		"TestSalvageOfARebuiltFileWithoutItsSchema", "TestSalvageTakesTheLogIn", "TestSalvageReadsADamagedLogUpToTheDamage",
+		"TestSalvageOfALogWithoutItsFile", "TestSalvageOfWhatIsNoStoreMakesAnEmptyOne", "TestSalvageLeavesSoundMissingNewerAndForeignAlone",
+		"TestSalvageOfAnOlderSchemaBringsItToTheNewest", "TestExamineChangesNoByte", "TestSalvageThroughALinkRepairsTheFileItLeadsTo",
+		"TestSalvageGivesNoNumberOutTwice", "TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused",
+		"TestKilledSalvageLeavesTheOldStoreOrTheNew",
+		"TestRewriteLeavesNothingOfDeletedAndOverwrittenRows", "TestRewriteSaysThatAReaderHoldsTheLog", "TestShrinkGivesFreePagesBack",
+		"TestOnlyAutomaticBackupsOfTheStoreAreRemoved", "TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds",
 		"TestLogEqualsAModelOverAnySequence", "TestLongTextsAndNumbersAtTheirLimitsComeBack", "TestErrorInCommitReachesAllAndStoresNothing",
 	)
 }

@@ -16,13 +16,18 @@ import (
 // a store is looked at in a temporary copy. One of an older schema can be
 // examined too; a part's tables may be missing then.
 //
-// Errors are those of Open with Reading, CodeForeign, CodeEncrypted, and CodeFull
-// where there is no room for the copy.
+// The key counts for an encrypted store only. What an interrupted Encrypt left
+// stays as it is; what is looked at is the complete store among it.
+//
+// Errors are those of Open with Reading, CodeForeign, and CodeFull where there is
+// no room for the copy. A key for a plain store is none.
 func Examine(ctx context.Context, c Config) (*Store, error) {
-	c.Reading, c.Path = true, resolved(c.Path)
-	if err := examineEncrypted(&c); err != nil {
+	key, err := keyFor(c.Path, c.Key)
+	if err != nil {
 		return nil, err
 	}
+	given := c.Path
+	c.Reading, c.Key, c.Path = true, key, standing(c.Path, key)
 	if isEmpty(c.Path) {
 		if !isEmpty(c.Path + "-wal") {
 			return nil, remains()
@@ -41,9 +46,23 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 		err = checkVersion(found.version)
 	}
 	if err != nil {
-		return nil, errors.Join(classify(err), s.closeDBs())
+		err = errors.Join(classify(err), s.closeDBs())
+		if now, lerr := LooksEncrypted(given); key == nil && lerr == nil && now {
+			return nil, becameEncrypted() // meanwhile
+		}
+		return nil, err
 	}
 	return s, nil
+}
+
+// standing is the file that holds the store of a path and a key, which keyFor has
+// found: where an Encrypt was interrupted while it wrote over that of the path, its
+// complete copy.
+func standing(path string, key []byte) string {
+	if key != nil && exists(path+readySuffix) {
+		return path + readySuffix
+	}
+	return resolved(path)
 }
 
 // resolved is the file that a path leads to: SQLite keeps the log beside it, not
@@ -55,29 +74,11 @@ func resolved(path string) string {
 	return path
 }
 
-// examineEncrypted keeps an encrypted store, beside which a key check lies, from
-// being taken for a damaged one. A plain store needs no key.
-func examineEncrypted(c *Config) error {
-	encrypted, err := LooksEncrypted(c.Path)
-	switch {
-	case err != nil:
-		return err
-	case !encrypted:
-		c.Key = nil
-	case c.Key == nil:
-		return fault.New(fault.Unavailable, CodeEncrypted, "the store is encrypted").WithHint(KeyPlaces)
-	case exists(c.Path + readySuffix):
-		return fault.New(fault.Unavailable, CodeEncrypted, "an encryption was interrupted").
-			WithHint("run `cairn encrypt`, which completes it")
-	}
-	return checkKey(c.Key)
-}
-
 // unnumbered says what a file is that SQLite can open and that has no schema
 // number: the beginning of a store, another program's database, or something
 // that SQLite takes for an empty database.
 func (s *Store) unnumbered(ctx context.Context) error {
-	head, err := headOf(s.path)
+	head, err := headOf(s.path, s.key)
 	if err != nil {
 		return err
 	}
@@ -133,23 +134,21 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// SchemaNumbers is Schema of a store that is open.
-func (s *Store) SchemaNumbers(ctx context.Context) (found, known int, err error) {
-	state, err := s.inspect(ctx)
-	return state.version, newest(), s.classify(err)
-}
-
 // Schema is the number of the store's schema and the newest that this cairn
 // knows, read past SQLite: also of a damaged store. found is 0 where there is
-// none, or where it cannot be read.
-func Schema(path string) (found, known int, err error) {
-	head, err := headOf(path)
+// none, or where it cannot be read. The key, and the errors about it, are those of
+// Examine.
+func Schema(path string, key []byte) (found, known int, err error) {
+	if key, err = keyFor(path, key); err != nil {
+		return 0, newest(), err
+	}
+	head, err := headOf(standing(path, key), key)
 	return head.Version, newest(), classify(err)
 }
 
 // headOf reads a database's header, from its log if it is there.
-func headOf(path string) (head sqlitefile.Head, err error) {
-	o := oldStore{path: path}
+func headOf(path string, key []byte) (head sqlitefile.Head, err error) {
+	o := oldStore{path: path, key: key}
 	for suffix, into := range map[string]**os.File{"": &o.db, "-wal": &o.wal} {
 		f, ferr := os.Open(path + suffix)
 		if ferr == nil {

@@ -23,13 +23,16 @@ type FileRole string
 
 // The roles of files.
 const (
-	Database  FileRole = "database"
-	Log       FileRole = "log"       // -wal
-	Shared    FileRole = "shared"    // -shm
-	Lock      FileRole = "lock"      // where writers queue, and the leases of followers
-	Damaged   FileRole = "damaged"   // what a salvage kept
-	Abandoned FileRole = "abandoned" // left by a salvage that was interrupted
-	Other     FileRole = "other"     // whatever else begins with the database's name
+	Database   FileRole = "database"
+	Log        FileRole = "log"        // -wal
+	Shared     FileRole = "shared"     // -shm
+	Lock       FileRole = "lock"       // where writers queue, and the leases of followers
+	KeyCheck   FileRole = "key-check"  // -cipher, beside an encrypted store
+	Backup     FileRole = "backup"     // a copy that cairn made before it changed much
+	Damaged    FileRole = "damaged"    // what a salvage kept
+	Abandoned  FileRole = "abandoned"  // left by a salvage that was interrupted
+	Encrypting FileRole = "encrypting" // of an Encrypt that runs or was interrupted
+	Other      FileRole = "other"      // whatever else begins with the database's name
 )
 
 // Files lists the files of the store at path that are there, by name; none if
@@ -73,10 +76,43 @@ func roleOf(rest string) FileRole {
 		return Lock
 	case strings.HasPrefix(rest, damagedSuffix):
 		return Damaged
+	case strings.HasPrefix(rest, backupSuffix):
+		return Backup
 	case strings.HasPrefix(rest, buildingSuffix):
 		return Abandoned
+	case rest == cipherSuffix:
+		return KeyCheck
+	case strings.HasPrefix(rest, buildSuffix), strings.HasPrefix(rest, readySuffix):
+		return Encrypting
 	}
 	return Other
+}
+
+// backupSuffix follows the database's name in that of every copy that is to be
+// kept. Such copies may also lie in the folder backups beside the database, under
+// any name that begins with the database's.
+const backupSuffix = ".bak"
+
+// Copies lists the files that cairn made of the store by itself and that may hold
+// what the store holds or held: backups, what salvages kept, and what
+// interrupted ones left, each with the files that SQLite puts beside it. A purge
+// and an encryption leave none of them. Links are not followed.
+func Copies(path string) (out []File, err error) {
+	files, err := Files(path)
+	backups, berr := Files(filepath.Join(filepath.Dir(path), "backups", filepath.Base(path)))
+	for i := range backups {
+		backups[i].Role = Backup
+	}
+	for _, f := range append(files, backups...) {
+		switch info, serr := os.Lstat(f.Path); {
+		case f.Role != Backup && f.Role != Damaged && f.Role != Abandoned, errors.Is(serr, fs.ErrNotExist):
+		case serr != nil:
+			err = errors.Join(err, serr)
+		case info.Mode().IsRegular():
+			out = append(out, f)
+		}
+	}
+	return out, errors.Join(err, berr)
 }
 
 // Volume is what a store lies on.

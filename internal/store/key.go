@@ -209,6 +209,18 @@ func writeWhole(path, text string) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
+// mendCheck makes the key check of an encrypted store anew unless it is the key's.
+func (o *oldStore) mendCheck() error {
+	if o.key == nil {
+		return nil
+	}
+	check, err := os.ReadFile(o.path + cipherSuffix)
+	if err == nil && fits(string(check), o.key) {
+		return nil
+	}
+	return writeCheck(o.path, o.key)
+}
+
 func checkKey(key []byte) error {
 	if key == nil || len(key) == KeySize {
 		return nil
@@ -269,18 +281,67 @@ func (s *Store) admitPlain() error {
 		WithHint("run `cairn doctor --salvage`")
 }
 
-// KeyFits reports whether a key is the encrypted store's at a path. It changes
-// nothing. A key of another length than KeySize fits none.
+// KeyFits reports whether a key is the encrypted store's at a path, damaged or
+// not, with its key check or without. It changes nothing. A key of another length
+// than KeySize fits none, and none fits a plain store.
 func KeyFits(path string, key []byte) (bool, error) {
-	check, err := os.ReadFile(path + cipherSuffix)
-	if err == nil && fits(string(check), key) {
-		return true, nil
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	block, err := start(path, blockSize)
+	if err != nil || len(key) != KeySize || cipher.IsPlain(block) {
 		return false, classify(err)
 	}
-	block, err := start(path, blockSize)
-	return cipher.Opens(block, key), classify(err)
+	check, err := os.ReadFile(path + cipherSuffix)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, classify(err)
+	case err == nil && fits(string(check), key), cipher.Opens(block, key):
+		return true, nil
+	}
+	return makesSense(path, key)
+}
+
+// makesSense reports whether a key shows a database in files whose beginning is
+// damaged, and whose key check is missing or damaged too.
+func makesSense(path string, key []byte) (ok bool, err error) {
+	o := oldStore{path: path, key: key}
+	defer func() { err = classify(errors.Join(err, o.close())) }()
+	if o.db, err = openIfThere(path, os.O_RDONLY); err != nil {
+		return false, err
+	}
+	if o.wal, err = openIfThere(path+"-wal", os.O_RDONLY); err != nil {
+		return false, err
+	}
+	image, err := o.read()
+	return err == nil && (image.Head.Found || len(image.Roots()) > 0), err
+}
+
+// keyFor is the key with which the store at a path is to be read; nil for a plain
+// or missing one, whatever was given. It changes nothing.
+//
+// Errors: CodeEncrypted for an encrypted store and no key, CodeKey for one that
+// does not fit.
+func keyFor(path string, key []byte) ([]byte, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	encrypted, err := LooksEncrypted(path)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		if encrypted {
+			return nil, fault.New(fault.Unavailable, CodeEncrypted, "the store is encrypted, and no key was given").WithHint(KeyPlaces)
+		}
+		return nil, nil
+	}
+	switch ok, err := KeyFits(path, key); {
+	case err != nil:
+		return nil, err
+	case ok:
+		return key, nil
+	case encrypted:
+		return nil, wrongKey()
+	}
+	return nil, nil
 }
 
 func wrongKey() error {

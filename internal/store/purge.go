@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"cairn/internal/fault"
@@ -150,27 +148,17 @@ func truncateLog(ctx context.Context, ses *session) error {
 	return err
 }
 
-// RemoveBackups deletes the copies of the store that cairn made by itself, which
-// hold what the store has forgotten since: files beside it named like it with
-// ".bak" and anything behind that, and such copies in the folder backups. It
-// returns how many there were. Repeating it is harmless.
+// RemoveBackups deletes the store's Copies, which hold what the store has
+// forgotten since, and returns how many there were. Repeating it is harmless.
 func (s *Store) RemoveBackups() (n int, err error) {
-	dir, base := filepath.Split(s.path)
-	for folder, prefix := range map[string]string{dir: base + ".bak", filepath.Join(dir, "backups"): base} {
-		entries, rerr := os.ReadDir(filepath.Clean(folder))
-		if rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+	files, err := Copies(s.path)
+	err = classify(err)
+	for _, f := range files {
+		if rerr := os.Remove(f.Path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 			err = errors.Join(err, classify(rerr))
+			continue
 		}
-		for _, e := range entries {
-			if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), prefix) {
-				continue
-			}
-			if rerr := os.Remove(filepath.Join(folder, e.Name())); rerr != nil {
-				err = errors.Join(err, classify(rerr))
-				continue
-			}
-			n++
-		}
+		n++
 	}
 	return n, err
 }

@@ -10,11 +10,13 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/sqlitefile"
+	"cairn/internal/store/cipher"
 )
 
 // SalvageConfig says what to salvage.
 type SalvageConfig struct {
 	Path  string           // the database file
+	Key   []byte           // of an encrypted store, KeySize bytes; it does not count for a plain one
 	Wait  time.Duration    // how long to wait for other processes; default 5 s
 	Clock func() time.Time // default time.Now
 
@@ -30,8 +32,8 @@ type SalvageConfig struct {
 
 // What follows the database's name in the names of files that a salvage makes.
 const (
-	damagedSuffix  = ".bak-damaged-" // what it kept
-	buildingSuffix = "-salvage-"     // the new store, until it is complete
+	damagedSuffix  = backupSuffix + "-damaged-" // what it kept
+	buildingSuffix = "-salvage-"                // the new store, until it is complete
 )
 
 // Salvaged is what a salvage did.
@@ -55,24 +57,32 @@ type SalvagedTable struct {
 
 // Salvage replaces a damaged store by a new one with everything that can still
 // be read, under the same ids and numbers, and keeps the damaged files beside it
-// as PATH.bak-damaged-TIME (with -wal and -shm), byte for byte: like every copy
-// that cairn makes by itself it is a backup, which a purge takes with it. A sound or missing
-// store is left as it is, without Damage in the result. Nothing is deleted. What
+// as PATH.bak-damaged-TIME (with -wal, -shm and key check), byte for byte: it is
+// one of the Copies, which a purge takes with it. A sound or missing
+// store is left as it is, without Damage in the result. Nothing is deleted. An
+// encrypted store stays so, and nothing of it is ever written in plain. What
 // the change log has lost is noted in the store, so that its check knows, and a
 // change of kind "salvage" tells followers.
 //
 // All other processes are kept out meanwhile. Whenever it is interrupted, the
 // path holds either what it held or the complete new store; repeating it is safe.
 //
-// Errors, upon which everything is as it was: CodeEncrypted, CodeBusy if another process has
+// Errors, upon which everything is as it was: CodeEncrypted without a key and CodeKey with
+// another store's, CodeBusy if another process has
 // the store open, CodeNewer, CodeForeign, CodeFull, CodeReadOnly, CodeIO.
-// Contract: observations §13.
+// Contract: observations §11.4, §13.
 func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
+	}
+	if c.Key, err = keyFor(c.Path, c.Key); err != nil {
+		return out, err
+	}
+	if _, err := Encrypted(ctx, c.Path, c.Wait); err != nil { // whose interruption is ended by that
+		return out, err
 	}
 	line := newLine(c.Path)
 	if c.Path = resolved(c.Path); isEmpty(c.Path) && isEmpty(c.Path+"-wal") {
@@ -89,7 +99,7 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 		return out, classify(err)
 	}
 	defer line.leave()
-	old, err := openOld(ctx, c.Path, until)
+	old, err := openOld(ctx, c, until)
 	if err != nil {
 		return out, classify(err)
 	}
@@ -103,21 +113,17 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 // removeAbandoned removes what an interrupted salvage was making.
 func removeAbandoned(path string) error {
 	files, err := Files(path)
-	if err != nil {
-		return err
-	}
-	var abandoned []string
 	for _, f := range files {
 		if f.Role == Abandoned {
-			abandoned = append(abandoned, f.Path)
+			err = errors.Join(err, removeAll(f.Path))
 		}
 	}
-	return removeAll(abandoned...)
+	return err
 }
 
 // damageOf reports what is wrong with a store; none for a sound one.
 func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
-	s, err := Examine(ctx, Config{Path: c.Path, Wait: c.Wait, Clock: c.Clock})
+	s, err := Examine(ctx, Config{Path: c.Path, Key: c.Key, Wait: c.Wait, Clock: c.Clock})
 	if err == nil {
 		var found []string
 		found, err = s.Check(ctx)
@@ -147,17 +153,18 @@ func openElsewhere(err error) error {
 // oldStore is the damaged one, locked against everybody else.
 type oldStore struct {
 	path    string
+	key     []byte   // nil of a plain one
 	db, wal *os.File // nil if missing
 	locked  []*os.File
 }
 
 // openOld opens the damaged files and waits until nobody else has them open.
-func openOld(ctx context.Context, path string, until time.Time) (o *oldStore, err error) {
-	o = &oldStore{path: path}
-	if o.db, err = openIfThere(path); err != nil {
+func openOld(ctx context.Context, c SalvageConfig, until time.Time) (o *oldStore, err error) {
+	o = &oldStore{path: c.Path, key: c.Key}
+	if o.db, err = openIfThere(c.Path, os.O_RDWR); err != nil { // a lock wants that
 		return nil, err
 	}
-	if o.wal, err = openIfThere(path + "-wal"); err != nil {
+	if o.wal, err = openIfThere(c.Path+"-wal", os.O_RDWR); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	for o.db != nil {
@@ -175,9 +182,9 @@ func openOld(ctx context.Context, path string, until time.Time) (o *oldStore, er
 	return o, nil
 }
 
-// openIfThere opens a file, for writing too because a lock wants that.
-func openIfThere(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+// openIfThere opens a file; nil for a missing one.
+func openIfThere(path string, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, how, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -198,11 +205,11 @@ func (o *oldStore) close() (err error) {
 
 // read takes in what the files hold.
 func (o *oldStore) read() (*sqlitefile.Image, error) {
-	db, err := fileOf(o.db)
+	db, err := o.fileOf(o.db)
 	if err != nil {
 		return nil, err
 	}
-	wal, err := fileOf(o.wal)
+	wal, err := o.fileOf(o.wal)
 	if err != nil {
 		return nil, err
 	}
@@ -211,22 +218,25 @@ func (o *oldStore) read() (*sqlitefile.Image, error) {
 
 // head reads no more than the header.
 func (o *oldStore) head() (sqlitefile.Head, error) {
-	db, err := fileOf(o.db)
+	db, err := o.fileOf(o.db)
 	if err != nil {
 		return sqlitefile.Head{}, err
 	}
-	wal, err := fileOf(o.wal)
+	wal, err := o.fileOf(o.wal)
 	return sqlitefile.ReadHead(db, wal), err
 }
 
-// fileOf is a file as sqlitefile wants it; nil is a missing one.
-func fileOf(f *os.File) (sqlitefile.File, error) {
+// fileOf is what a file holds as sqlitefile wants it; nil is a missing one.
+func (o *oldStore) fileOf(f *os.File) (sqlitefile.File, error) {
 	if f == nil {
 		return sqlitefile.File{}, nil
 	}
 	info, err := f.Stat()
 	if err != nil {
 		return sqlitefile.File{}, err
+	}
+	if o.key != nil {
+		return sqlitefile.File{ReaderAt: cipher.NewReader(f, o.key), Size: cipher.Whole(info.Size())}, nil
 	}
 	return sqlitefile.File{ReaderAt: f, Size: info.Size()}, nil
 }
@@ -244,11 +254,14 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	out.Unread = image.Damaged
 	stamp := c.Clock().UTC().Format("20060102T150405.000000000Z")
 	fresh := c.Path + buildingSuffix + stamp
-	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + "-merged"}
+	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + cipherSuffix, fresh + "-merged"}
 	if err := build(ctx, c, image, fresh, out); err != nil {
 		return errors.Join(err, removeAll(made...))
 	}
 	kept := c.Path + damagedSuffix + stamp
+	if err := old.mendCheck(); err != nil {
+		return errors.Join(err, removeAll(made...))
+	}
 	if err := swap(old, image, fresh, kept, c.tell); err != nil {
 		return errors.Join(err, removeAll(made...))
 	}
@@ -264,7 +277,7 @@ func (c *SalvageConfig) tell(what string) {
 
 // build makes the new store, complete and on disk in one file.
 func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, path string, out *Salvaged) error {
-	s, err := Open(ctx, Config{Path: path, Clock: c.Clock})
+	s, err := Open(ctx, Config{Path: path, Key: c.Key, Clock: c.Clock})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/cipher"
 	"cairn/internal/store/storetest"
 )
 
@@ -32,7 +33,10 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 			before[suffix] = b
 		}
 	}
-	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	c := salvageConfig(path)
+	c.Progress = func(string) { expectNoPlainText(t, path) }
+	r, err := store.Salvage(t.Context(), c)
+	expectNoPlainText(t, path)
 	if err != nil {
 		t.Fatalf("salvage: %v", err)
 	}
@@ -51,6 +55,62 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 	return r
 }
 
+// salvageConfig is for an encrypted store if all are to be such.
+func salvageConfig(path string) store.SalvageConfig {
+	return store.SalvageConfig{Path: path, Key: storetest.Key()}
+}
+
+// expectNoPlainText fails the test if any file beside an encrypted store shows what
+// is in every row of populated, or that it is a database.
+func expectNoPlainText(t testing.TB, path string) {
+	t.Helper()
+	if storetest.Key() == nil {
+		return
+	}
+	for _, text := range []string{strings.Repeat("x", 24), strings.Repeat("y", 24), "SQLite format 3", "CREATE TABLE"} {
+		expectNowhere(t, filepath.Dir(path), text)
+	}
+}
+
+// examine is store.Examine, of an encrypted store if all are to be such.
+func examine(ctx context.Context, path string) (*store.Store, error) {
+	return store.Examine(ctx, storetest.Config(store.Config{Path: path}))
+}
+
+// inside is what a database or write-ahead log holds, which is the file itself
+// unless all stores are encrypted.
+func inside(t testing.TB, file []byte) []byte {
+	t.Helper()
+	if storetest.Key() == nil {
+		return file
+	}
+	return decrypted(t, file, storetest.Key())
+}
+
+func decrypted(t testing.TB, file, key []byte) []byte {
+	t.Helper()
+	out := make([]byte, cipher.Whole(int64(len(file))))
+	if _, err := cipher.NewReader(bytes.NewReader(file), key).ReadAt(out, 0); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// outside is the file that holds this; see inside.
+func outside(t testing.TB, held []byte) []byte {
+	t.Helper()
+	if storetest.Key() == nil {
+		return held
+	}
+	var file bytes.Buffer
+	w := cipher.NewWriter(&file, storetest.Key())
+	_, err := w.Write(held)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
 func entries(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	found, err := os.ReadDir(dir)
@@ -66,7 +126,11 @@ func entries(t testing.TB, dir string) (names []string) {
 // changesOf is the change log without the changes that salvages added.
 func changesOf(t testing.TB, path string) (out []store.Change) {
 	t.Helper()
-	s := storetest.Open(t, store.Config{Path: path})
+	s, err := open(t.Context(), store.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, s)
 	for _, c := range storetest.Changes(t, s) {
 		if c.Kind != "salvage" {
 			out = append(out, c)
@@ -103,10 +167,14 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	origin := populated(t)
 	want := changesOf(t, origin)
 	sound := content(t, origin)
+	held := inside(t, sound)
 	pages := len(sound) / pageSize
-	rounds := 8
+	rounds, fixed := 8, 4
+	if storetest.Key() != nil { // whose driver is slow, above all under the race detector
+		rounds, fixed = 3, 1
+	}
 	if os.Getenv("CAIRN_SOAK") != "" {
-		rounds = 400
+		rounds, fixed = 400, 4
 	}
 	for name, damage := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +184,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			for round := range rounds {
 				n := r.IntN(pages)
-				if round < 4 {
+				if round < fixed {
 					n = round // header and schema, pointer map, first roots
 				}
 				broken := bytes.Clone(sound)
@@ -128,7 +196,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 					continue // a free page, say
 				}
 				salvaged(t, path)
-				expectLostOnly(t, fmt.Sprintf("page %d", n+1), want, changesOf(t, path), sound[n*pageSize:(n+1)*pageSize])
+				expectLostOnly(t, fmt.Sprintf("page %d", n+1), want, changesOf(t, path), held[n*pageSize:(n+1)*pageSize])
 			}
 		})
 	}
@@ -137,7 +205,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 // damageFound reports whether anything is wrong with the store, so that it can be salvaged.
 func damageFound(t testing.TB, path string) bool {
 	t.Helper()
-	s, err := store.Examine(t.Context(), store.Config{Path: path})
+	s, err := examine(t.Context(), path)
 	if err != nil {
 		return true
 	}
@@ -149,6 +217,13 @@ func damageFound(t testing.TB, path string) bool {
 func place(t testing.TB, path string, file []byte) {
 	t.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, file, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if storetest.Key() == nil || filepath.Ext(path) != ".db" || exists(path+"-cipher") {
+		return
+	}
+	s := storetest.Open(t, store.Config{}) // any store's key check tells the key
+	if err := os.WriteFile(path+"-cipher", content(t, s.Path()+"-cipher"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,7 +260,7 @@ func TestSalvageOfATruncatedFileKeepsWhatIsLeft(t *testing.T) {
 		path := storetest.Path(t)
 		place(t, path, sound[:keep])
 		salvaged(t, path)
-		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), sound[keep/pageSize*pageSize:])
+		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), inside(t, sound)[keep/pageSize*pageSize:])
 	}
 }
 
@@ -212,7 +287,7 @@ func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
 	rawExec(t, raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
 	sound := content(t, path)
 	for n := range len(sound) / pageSize {
-		page := sound[n*pageSize : (n+1)*pageSize]
+		page := inside(t, sound)[n*pageSize : (n+1)*pageSize]
 		if !bytes.Contains(page, []byte("CREATE TABLE")) && n > 0 {
 			continue
 		}
@@ -232,7 +307,7 @@ func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
 func heldOpen(t testing.TB) (path string, want []store.Change) {
 	t.Helper()
 	origin := populated(t)
-	s, err := store.Open(t.Context(), store.Config{Path: origin, Role: store.Hook})
+	s, err := open(t.Context(), store.Config{Path: origin, Role: store.Hook})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +326,7 @@ func heldOpen(t testing.TB) (path string, want []store.Change) {
 func ruined(t testing.TB, path string) (page []byte) {
 	t.Helper()
 	broken := content(t, path)
-	page = bytes.Clone(broken[99*pageSize : 100*pageSize])
+	page = bytes.Clone(inside(t, broken)[99*pageSize : 100*pageSize])
 	clear(broken[99*pageSize : 100*pageSize])
 	place(t, path, broken)
 	return page
@@ -299,7 +374,7 @@ func TestSalvageOfALogWithoutItsFile(t *testing.T) {
 	t.Parallel()
 	for _, there := range []bool{true, false} {
 		path, want := heldOpen(t)
-		wal := content(t, path+"-wal")
+		wal := inside(t, content(t, path+"-wal"))
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +414,7 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
 	before, names := content(t, path), entries(t, filepath.Dir(path))
-	r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	r, err := store.Salvage(t.Context(), salvageConfig(path))
 	if err != nil || len(r.Damage) > 0 || r.Kept != "" {
 		t.Errorf("a sound store: %+v, %v", r, err)
 	}
@@ -348,18 +423,19 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 		t.Errorf("beside it: %q, was %q", now, names)
 	}
 	missing := storetest.Path(t)
-	if r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: missing}); err != nil || len(r.Damage) > 0 {
+	if r, err := store.Salvage(t.Context(), salvageConfig(missing)); err != nil || len(r.Damage) > 0 {
 		t.Errorf("no store: %+v, %v", r, err)
 	}
 	if _, err := os.Stat(filepath.Dir(missing)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("its folder was made")
 	}
-	newer := bytes.Clone(before)
+	newer := bytes.Clone(inside(t, before))
 	binary.BigEndian.PutUint32(newer[60:], 4711)
+	newer = outside(t, newer)
 	clear(newer[30*pageSize : 31*pageSize])
 	path = storetest.Path(t)
 	place(t, path, newer)
-	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	_, err = store.Salvage(t.Context(), salvageConfig(path))
 	expectCode(t, err, store.CodeNewer)
 	expectUnchanged(t, path, newer)
 
@@ -368,7 +444,7 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 	db := raw(t, path)
 	rawExec(t, db, "CREATE TABLE t (x)")
 	foreign := content(t, path)
-	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path})
+	_, err = store.Salvage(t.Context(), salvageConfig(path))
 	expectCode(t, err, store.CodeForeign)
 	expectUnchanged(t, path, foreign)
 }
@@ -383,7 +459,7 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Examine(t.Context(), store.Config{Path: path})
+	s, err := examine(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,13 +467,13 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 		t.Errorf("before the damage: %q, %v", found, err)
 	}
 	closed(t, s)
-	found, known, err := store.Schema(path)
+	found, known, err := store.Schema(path, storetest.Key())
 	if err != nil || found != 2 || known < 3 {
 		t.Errorf("schema %d of %d, %v", found, known, err)
 	}
 	page := ruined(t, path)
 	salvaged(t, path)
-	if found, _, err := store.Schema(path); err != nil || found != known {
+	if found, _, err := store.Schema(path, storetest.Key()); err != nil || found != known {
 		t.Errorf("afterwards schema %d of %d, %v", found, known, err)
 	}
 	expectLostOnly(t, "an older schema", want, changesOf(t, path), page)
@@ -430,7 +506,7 @@ func TestExamineChangesNoByte(t *testing.T) {
 			}
 		}
 		names := entries(t, filepath.Dir(path))
-		s, err := store.Examine(t.Context(), store.Config{Path: path})
+		s, err := examine(t.Context(), path)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -458,7 +534,7 @@ func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	s, err := store.Examine(t.Context(), store.Config{Path: link})
+	s, err := examine(t.Context(), link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +543,7 @@ func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	}
 	closed(t, s)
 	page := ruined(t, path)
-	if r, err := store.Salvage(t.Context(), store.SalvageConfig{Path: link}); err != nil || filepath.Dir(r.Kept) != filepath.Dir(path) {
+	if r, err := store.Salvage(t.Context(), salvageConfig(link)); err != nil || filepath.Dir(r.Kept) != filepath.Dir(path) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
@@ -484,10 +560,11 @@ func TestSalvageGivesNoNumberOutTwice(t *testing.T) {
 	want := changesOf(t, path)
 	last := want[len(want)-1]
 	broken := content(t, path)
+	held := inside(t, broken)
 	damaged := 0
 	for at := 0; at < len(broken); at += pageSize {
-		if page := broken[at : at+pageSize]; bytes.Contains(page, []byte(last.ID)) {
-			clear(page)
+		if page := held[at : at+pageSize]; bytes.Contains(page, []byte(last.ID)) {
+			clear(broken[at : at+pageSize])
 			damaged++
 		}
 	}
@@ -507,13 +584,15 @@ func TestSalvageGivesNoNumberOutTwice(t *testing.T) {
 func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
 	t.Parallel()
 	path := populated(t)
+	hasty := salvageConfig(path)
+	hasty.Wait = 30 * time.Millisecond
 	holder := child(t, "hold the lock", order{Path: path})
 	holder.Expect(t, "held")
 	broken := content(t, path)
 	clear(broken[30*pageSize : 32*pageSize])
 	place(t, path, broken)
 	names := entries(t, filepath.Dir(path))
-	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path, Wait: 30 * time.Millisecond})
+	_, err := store.Salvage(t.Context(), hasty)
 	expectCode(t, err, store.CodeBusy)
 	expectUnchanged(t, path, broken)
 	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
@@ -522,7 +601,7 @@ func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
 	reader := child(t, "keep open", order{Path: path})
 	reader.Expect(t, "open")
 	holder.Kill()
-	_, err = store.Salvage(t.Context(), store.SalvageConfig{Path: path, Wait: 30 * time.Millisecond})
+	_, err = store.Salvage(t.Context(), hasty)
 	expectCode(t, err, store.CodeBusy)
 	expectUnchanged(t, path, broken)
 	reader.Kill()
@@ -532,7 +611,7 @@ func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
 // keepOpen reads once and stays connected, as a server does.
 func keepOpen(o order, in *bufio.Reader) error {
 	ctx := context.Background()
-	s, err := store.Open(ctx, store.Config{Path: o.Path, Role: store.Server})
+	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Server})
 	if err != nil {
 		return err
 	}
@@ -547,10 +626,12 @@ func keepOpen(o order, in *bufio.Reader) error {
 
 // salvageChild salvages and asks before each step whether to go on.
 func salvageChild(o order, in *bufio.Reader) error {
-	_, err := store.Salvage(context.Background(), store.SalvageConfig{Path: o.Path, Progress: func(what string) {
+	c := salvageConfig(o.Path)
+	c.Progress = func(what string) {
 		storetest.Tell(what)
 		storetest.Hear(in)
-	}})
+	}
+	_, err := store.Salvage(context.Background(), c)
 	return err
 }
 
@@ -578,6 +659,7 @@ func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
 			}
 		}
 		p.Kill()
+		expectNoPlainText(t, path)
 		if !more { // it has ended before that step
 			if old == 0 || fresh == 0 {
 				t.Errorf("%d steps with the old store, %d with the new one", old, fresh)
@@ -594,6 +676,9 @@ func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
 			fresh++
 		}
 		expectLostOnly(t, "killed at: "+at, want, changesOf(t, path), page)
+		if storetest.Key() != nil && strings.HasPrefix(at, "reading ") {
+			step += 4 // these steps are alike, and slow
+		}
 	}
 }
 

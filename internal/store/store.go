@@ -175,6 +175,9 @@ func isEmpty(path string) bool {
 // Path is the database file.
 func (s *Store) Path() string { return s.path }
 
+// Encrypted reports whether the store is an encrypted one.
+func (s *Store) Encrypted() bool { return s.key != nil }
+
 // Now is the time of the store's clock.
 func (s *Store) Now() time.Time { return s.clock() }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"cairn/internal/sqlitefile"
+	"cairn/internal/store/cipher"
 )
 
 // swap keeps the old files under another name and puts the new store in their
@@ -19,8 +20,10 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 	if old.wal != nil {
 		names = append(names, "-wal")
 	}
-	if _, err := os.Stat(old.path + "-shm"); err == nil {
-		names = append(names, "-shm")
+	for _, suffix := range []string{"-shm", cipherSuffix} {
+		if exists(old.path + suffix) {
+			names = append(names, suffix)
+		}
 	}
 	tell("keeping the damaged files as " + kept)
 	for _, suffix := range names {
@@ -64,7 +67,7 @@ func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, tell func(s
 		if err != nil {
 			return err
 		}
-		_, err = image.WriteTo(f)
+		err = o.write(f, image)
 		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 			return err
 		}
@@ -77,6 +80,17 @@ func (o *oldStore) takeLogIn(image *sqlitefile.Image, merged string, tell func(s
 		return err
 	}
 	return removeAll(o.path + "-wal")
+}
+
+// write writes a database as the store's files are written.
+func (o *oldStore) write(f io.Writer, image *sqlitefile.Image) error {
+	if o.key == nil {
+		_, err := image.WriteTo(f)
+		return err
+	}
+	w := cipher.NewWriter(f, o.key)
+	_, err := image.WriteTo(w)
+	return errors.Join(err, w.Close())
 }
 
 // replace puts a file at the store's path, locked like the one before it, so that
@@ -111,11 +125,11 @@ func (o *oldStore) keep(suffix, kept string) error {
 	if suffix != "" {
 		return copyFile(o.path+suffix, kept+suffix)
 	}
-	db, err := fileOf(o.db)
+	info, err := o.db.Stat()
 	if err != nil {
 		return err
 	}
-	return copyTo(io.NewSectionReader(o.db, 0, db.Size), kept)
+	return copyTo(io.NewSectionReader(o.db, 0, info.Size()), kept)
 }
 
 // copyFile copies a file to one that must not exist yet.

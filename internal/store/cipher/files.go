@@ -190,8 +190,8 @@ func Opens(block, key []byte) bool {
 	if len(block) < blockSize || len(key) != KeySize {
 		return false
 	}
-	plain := adiantum.New(key).Decrypt(append([]byte(nil), block[:blockSize]...), make([]byte, tweakSize))
-	return IsPlain(plain)
+	first := blocks{cipher: adiantum.New(key)}
+	return IsPlain(first.decrypt(append([]byte(nil), block[:blockSize]...), 0))
 }
 
 // IsPlain reports whether a file that begins with these bytes is a database that
