@@ -345,7 +345,7 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 // readLikely finds the files that the session will likely need and that no row of
 // the tables is about already.
 func (b *contextBuilder) readLikely(ctx context.Context, tx *store.Tx) error {
-	files, err := likely(ctx, tx, LikelyArgs{Project: b.project, Branch: b.branch, Limit: maxLikely}, nil)
+	files, err := likely(ctx, tx, LikelyArgs{Project: b.project, Branch: b.branch, Limit: maxLikely}, b.keep, nil)
 	for _, f := range files {
 		shows := func(r contextRow) bool { return r.file == f.Path }
 		if !slices.ContainsFunc(b.local, shows) && !slices.ContainsFunc(b.pinned, shows) {
