@@ -84,7 +84,7 @@ func (p *Preparer) Prepare(e Event) (Prepared, error) {
 		if err != nil {
 			return Prepared{}, err
 		}
-		p.place, p.cwd = place, e.Cwd
+		p.place, p.cwd = place.After(p.place), e.Cwd
 	}
 	rows := drafts(&e, p.journal.config.Filter)
 	e.Branch, _ = p.journal.config.Filter.Head(e.Branch, maxFact)
