@@ -70,7 +70,10 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
-	return err
+	if err != nil { // no failure of the hook, which could veto what the user does
+		report(p.Err, "record", fmt.Errorf("the event is stored, but what to tell cannot be printed: %w", err))
+	}
+	return nil
 }
 
 func (p *Process) recordEvent(cmd *cobra.Command, e observation.Event, assist bool) (done cairn.Recorded, err error) {

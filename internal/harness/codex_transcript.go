@@ -51,6 +51,7 @@ type codexTranscript struct {
 	agent     string
 	own       bool // the session is one of the harness's own
 	cwd       string
+	branch    string // checked out when the session began, "" if not told
 	at        time.Time
 	copied    time.Time // lines up to then are copies
 
@@ -233,7 +234,7 @@ func (t *codexTranscript) use(kind string, payload []byte, bare bool, start int6
 // meta reads what a session says of itself. A fork's file repeats what its
 // origin said: only the first counts.
 func (t *codexTranscript) meta(payload []byte) {
-	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp")
+	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp", "git")
 	id := text(f[0])
 	if t.described {
 		if t.copied.IsZero() && id != t.id {
@@ -250,6 +251,7 @@ func (t *codexTranscript) meta(payload []byte) {
 	}
 	t.cwd = firstNonBlank(text(f[2]), t.cwd)
 	t.session = firstNonBlank(id, t.session)
+	t.branch = text(get(f[7], "branch"))
 	sources := pick(f[3], "subagent", "internal")
 	sub := sources[0]
 	if t.own = sources[1] != nil; sub == nil {
@@ -285,7 +287,7 @@ func cwdOfContext(item []byte) string {
 func (t *codexTranscript) made(kind observation.EventKind, source string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: codex, Session: t.session, Cwd: t.cwd, At: t.at,
-		PromptID: t.turn, AgentID: t.agent, Imported: true,
+		PromptID: t.turn, AgentID: t.agent, Branch: t.branch, Imported: true,
 	}
 }
 

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -22,6 +23,21 @@ type Limits struct {
 	MaxTokens     int  // default 1,200, in recovery 1,800
 	SuppressCross bool // no rows of other projects
 	Off           bool // no context at all
+}
+
+// DefaultLimits are the limits that hold where none is set.
+func DefaultLimits(recovery bool) Limits {
+	local, cross, tokens := 20, 10, 1200
+	if recovery {
+		local, cross, tokens = 30, 15, 1800
+	}
+	return Limits{Local: &local, Cross: &cross, MaxTokens: tokens}
+}
+
+// or are the limits with those of m where none is set.
+func (l Limits) or(m Limits) Limits {
+	l.Local, l.Cross, l.MaxTokens = cmp.Or(l.Local, m.Local), cmp.Or(l.Cross, m.Cross), cmp.Or(l.MaxTokens, m.MaxTokens)
+	return l
 }
 
 // Context is what a new session is told.
@@ -82,7 +98,7 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source, branch
 	if l.Off {
 		return c, nil
 	}
-	b := &contextBuilder{project: p, branch: branch, limits: l, keep: j.config.Retention, recovery: IsRecovery(source)}
+	b := &contextBuilder{project: p, branch: branch, limits: l.or(DefaultLimits(IsRecovery(source))), keep: j.config.Retention}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		return b.read(ctx, tx)
@@ -95,12 +111,11 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source, branch
 
 // contextBuilder holds the sections as lines, so that they can be cut.
 type contextBuilder struct {
-	project  project.Project
-	branch   string
-	limits   Limits
-	keep     Retention
-	recovery bool
-	now      int64
+	project project.Project
+	branch  string
+	limits  Limits // all of them set
+	keep    Retention
+	now     int64
 
 	pinned  []contextRow
 	digest  []string
@@ -175,25 +190,14 @@ func (b *contextBuilder) read(ctx context.Context, tx *store.Tx) error {
 	if err := b.readIntents(ctx, tx); err != nil {
 		return err
 	}
-	if b.local, err = b.best(ctx, tx, laneOnly, limitOr(b.limits.Local, b.recovery, 20, 30), shown); err != nil {
+	if b.local, err = b.best(ctx, tx, laneOnly, *b.limits.Local, shown); err != nil {
 		return err
 	}
 	if err := b.readLikely(ctx, tx); err != nil || b.limits.SuppressCross {
 		return err
 	}
-	b.cross, err = b.best(ctx, tx, laneOthers, limitOr(b.limits.Cross, b.recovery, 10, 15), shown)
+	b.cross, err = b.best(ctx, tx, laneOthers, *b.limits.Cross, shown)
 	return err
-}
-
-func limitOr(set *int, recovery bool, normal, raised int) int {
-	switch {
-	case set != nil:
-		return max(*set, 0)
-	case recovery:
-		return raised
-	default:
-		return normal
-	}
 }
 
 // contextTypes are the types that may use up a row of the context.
@@ -411,16 +415,9 @@ func firstFew(list []string, n int) []string {
 // within its limits: other projects, digest, intents past five, likely files past
 // ten, lowest rows.
 func (b *contextBuilder) fit() Context {
-	limit := b.limits.MaxTokens
-	if limit == 0 {
-		limit = 1200
-		if b.recovery {
-			limit = 1800
-		}
-	}
 	for {
 		c := b.render()
-		if c.Text == "" || c.Tokens <= limit && utf8.RuneCountInString(c.Text) <= maxContextChars || !b.cut() {
+		if c.Text == "" || c.Tokens <= b.limits.MaxTokens && utf8.RuneCountInString(c.Text) <= maxContextChars || !b.cut() {
 			return c
 		}
 	}
