@@ -151,6 +151,7 @@ func (p *purging) find(ctx context.Context, tx *store.Tx) error {
 	}
 	type group struct{ project, obsType string }
 	counts := map[group]int{}
+	p.ids, p.done.Counts = nil, []PurgeCount{}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
 		var g group
@@ -248,6 +249,9 @@ func (p *purging) run(ctx context.Context) error {
 		return nil
 	}
 	err := p.journal.store.Write(ctx, store.Full, p.buryNames)
+	if err == nil && p.wholeNames() { // what an import has added until then has to go as well
+		err = p.journal.read(ctx, p.find)
+	}
 	for rest := p.ids; err == nil && len(rest) > 0; {
 		var batch purgeBatch
 		err = p.journal.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {

@@ -204,6 +204,33 @@ func TestASessionThatIsPurgedDuringItsImportGetsNoDigest(t *testing.T) {
 	b.want("sessions", b.query(`SELECT key, id, ifnull(summary, 'none') FROM sessions`), []string{"1|new|none"})
 }
 
+// TestWhatAnImportAddsWhileAPurgeWaitsGoesToo lets an import commit between the
+// moment at which a purge looks and the one at which it gets the lock.
+func TestWhatAnImportAddsWhileAPurgeWaitsGoesToo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	at := func(line string) Event {
+		return Event{Kind: Prompt, Text: "prompt " + line, At: time.Unix(testStart-100, 0), LineID: line, Source: "UserPromptSubmit"}
+	}
+	b.imported(at("u1"))
+	done := Purged{}
+	p := purging{PurgeArgs: PurgeArgs{Session: "s1", Cwd: b.repo, Confirm: true}, journal: b.Journal, done: &done}
+	if err := p.check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.read(t.Context(), p.find); err != nil {
+		t.Fatal(err)
+	}
+	b.imported(at("u2"))
+	if err := p.run(t.Context()); err != nil || done.Rows != 2 || done.Sessions != 1 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	b.want("left", b.query(`SELECT content FROM observations`), nil)
+	if _, err := b.FinishForgetting(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestTheFirstEventsOfABatchMayBePurged drops the beginning of a session out of an
 // import whose later events came first.
 func TestTheFirstEventsOfABatchMayBePurged(t *testing.T) {
