@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"path/filepath"
@@ -110,8 +109,9 @@ func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func
 // readHead reads what the beginning of a file tells of all its lines.
 func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
 	var ignored TranscriptReport
+	passed := map[string]int{} // lines that were counted when they were read
 	return eachLine(ctx, r, TranscriptOptions{}, &ignored, func(l line) error {
-		raw, ok := t.object(l)
+		raw, ok := l.object(t.decoder, passed)
 		if !ok {
 			return nil
 		}
@@ -140,17 +140,6 @@ func sessionOfRollout(file string) string {
 
 func (t *codexTranscript) skip(reason string) { t.skipped[reason]++ }
 
-// object is the JSON object of a line; ok is false if there is none.
-func (t *codexTranscript) object(l line) (raw []byte, ok bool) {
-	raw = l.text
-	if l.start == 0 {
-		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
-	}
-	raw = trimSpace(raw)
-	maskNUL(raw)
-	return raw, isObject(t.decoder, raw)
-}
-
 // parts takes the envelope off a line and takes its time.
 func (t *codexTranscript) parts(raw []byte) (kind string, payload []byte, bare bool) {
 	f := pick(raw, "timestamp", "type", "payload", "id", "record_type")
@@ -170,19 +159,8 @@ func (t *codexTranscript) parts(raw []byte) (kind string, payload []byte, bare b
 }
 
 func (t *codexTranscript) line(l line) error {
-	if l.huge {
-		t.skip(hugeLine)
-		return nil
-	}
-	raw, ok := t.object(l)
+	raw, ok := l.object(t.decoder, t.skipped)
 	if !ok {
-		switch {
-		case len(raw) == 0:
-		case l.torn:
-			t.skip(tornLine)
-		default:
-			t.skip(badLine)
-		}
 		return nil
 	}
 	kind, payload, bare := t.parts(raw)
