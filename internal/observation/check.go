@@ -21,9 +21,6 @@ func invariants() [][2]string {
 			WHERE k.text = 'observation' LIMIT 20`},
 		{"observation %d is a prompt or message without its text", `SELECT id FROM observation_rows
 			WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NULL LIMIT 20`},
-		{"prompt %d has no observation that holds its text", `SELECT p.id FROM prompt_rows p
-			WHERE NOT EXISTS (SELECT 1 FROM observation_rows o
-				WHERE o.prompt_id = p.id AND o.obs_type IN ('user_prompt', 'agent_message')) LIMIT 20`},
 		{"injection %d is used and does not say when and how", `SELECT id FROM injection_rows
 			WHERE (used_at IS NULL) <> (used_how IS NULL) LIMIT 20`},
 		{"of %d tombstones the salt is lost: what was purged may come back", `SELECT count(*) FROM tombstones

@@ -27,10 +27,6 @@ FROM observation_rows WHERE id = ?`
 	dropBadMetadata = `UPDATE observation_rows SET metadata = NULL WHERE metadata IS NOT NULL AND NOT json_valid(metadata)`
 	dropBadSummary  = `UPDATE sessions SET summary = NULL WHERE summary IS NOT NULL AND NOT json_valid(summary)`
 
-	// Nobody can tell what these said; their actions stay without a parent.
-	dropTextless = `DELETE FROM prompt_rows WHERE NOT EXISTS (SELECT 1 FROM observation_rows o
-WHERE o.prompt_id = prompt_rows.id AND o.obs_type IN ('user_prompt', 'agent_message'))`
-
 	dropHalfUsed = `UPDATE injection_rows SET used_at = NULL, used_how = NULL WHERE (used_at IS NULL) <> (used_how IS NULL)`
 
 	// A session of which an index alone was left began with its first row.
@@ -51,7 +47,7 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 // store.Salvage; on a sound store it changes no row.
 func (j *Journal) Mend(ctx context.Context) error {
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		for _, query := range []string{remakePrompts, dropTextless, dropHalfUsed, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
+		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
 			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
 			}

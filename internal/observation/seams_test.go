@@ -165,7 +165,6 @@ func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
 	err := b.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, q := range []string{
 			`DELETE FROM store_meta WHERE name = 'tombstone_salt'`,
-			`INSERT INTO prompt_rows (session_key, timestamp, source) VALUES (1, 1, 'user')`,
 			`INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens, used_at)
 				VALUES (1, 1, 'prompt', 'local', 1, 1, 7)`,
 		} {
@@ -179,7 +178,7 @@ func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := b.Check(t.Context())
-	if err != nil || len(found) != 3 {
+	if err != nil || len(found) != 2 {
 		t.Errorf("found %q, %v", found, err)
 	}
 	if err := b.Mend(t.Context()); err != nil {
