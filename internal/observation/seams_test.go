@@ -189,6 +189,25 @@ func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
 	}
 }
 
+// TestActionsKeepAPromptWhoseTextASalvageHasLost: it tells which belong together.
+func TestActionsKeepAPromptWhoseTextASalvageHasLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.prompt("what it said", "")
+	b.call(Call{ID: "t1", Tool: "Bash", Action: Shell, Command: "make"}, "")
+	err := b.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM observation_rows WHERE id = 1`)
+		return err
+	})
+	if err == nil {
+		err = b.Mend(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.want("parents", b.query(`SELECT content, prompt_id FROM observations`), []string{"make|1"})
+}
+
 // TestASessionWithTextlessPromptsCanBePurged such as a salvage may leave behind.
 func TestASessionWithTextlessPromptsCanBePurged(t *testing.T) {
 	t.Parallel()
