@@ -100,20 +100,36 @@ func (s *settings) tighten(repo settings) {
 	s.Capture.Exclude = append(s.Capture.Exclude, repo.Capture.Exclude...)
 	s.Capture.Off = s.Capture.Off || repo.Capture.Off
 	c, r := &s.Context, repo.Context
-	c.LocalLimit, c.CrossLimit = smaller(c.LocalLimit, r.LocalLimit), smaller(c.CrossLimit, r.CrossLimit)
-	if r.MaxTokens > 0 && (c.MaxTokens == 0 || r.MaxTokens < c.MaxTokens) {
-		c.MaxTokens = r.MaxTokens
+	usual, recovery := observation.DefaultLimits(false), observation.DefaultLimits(true)
+	c.LocalLimit = smaller(c.LocalLimit, r.LocalLimit, *usual.Local, *recovery.Local)
+	c.CrossLimit = smaller(c.CrossLimit, r.CrossLimit, *usual.Cross, *recovery.Cross)
+	if r.MaxTokens > 0 {
+		var own *int
+		if c.MaxTokens > 0 {
+			own = &c.MaxTokens
+		}
+		if m := smaller(own, &r.MaxTokens, usual.MaxTokens, recovery.MaxTokens); m != nil {
+			c.MaxTokens = *m
+		}
 	}
 	c.SuppressCrossProject = c.SuppressCrossProject || r.SuppressCrossProject
 	c.Off = c.Off || r.Off
 	s.Assist.Off = s.Assist.Off || repo.Assist.Off
 }
 
-func smaller(user, repo *int) *int {
-	if user == nil || repo != nil && *repo < *user {
-		return repo
+// smaller is the user's limit as tightened by a repository's. Without one of the
+// user, the defaults are: usual, and in a session that recovers recovery, to which
+// a limit that is set is not raised.
+func smaller(user, repo *int, usual, recovery int) *int {
+	switch {
+	case repo == nil:
+		return user
+	case user != nil:
+		return new(min(*user, *repo))
+	case *repo >= recovery:
+		return nil
 	}
-	return user
+	return new(min(*repo, usual))
 }
 
 func (s *settings) validate(path string) error {

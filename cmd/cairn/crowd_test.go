@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -241,4 +242,62 @@ func (h *home) wantModes() {
 			h.t.Errorf("%s has mode %v, want %s", path, mode, want)
 		}
 	}
+}
+
+// TestHooksImportsSweepsAndAPurgeAtOnce lets processes of every kind work on one
+// store: hooks lose nothing, and nothing of the session that is purged is left or
+// comes back.
+func TestHooksImportsSweepsAndAPurgeAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	dir := filepath.Join(h.dir, "transcripts")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var lines bytes.Buffer
+	for i := range 1500 {
+		fmt.Fprintf(&lines, `{"type":"user","uuid":"u%d","sessionId":"old","cwd":%q,"timestamp":"2026-01-02T10:%02d:%02dZ","message":{"content":"quagga number %d"}}`+"\n",
+			i, h.repo, i/60, i%60, i)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "old.jsonl"), lines.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.recorded(h.payload("UserPromptSubmit", fields{"session_id": "old", "prompt": "quagga number none"}))
+
+	const hooks = 12
+	var want []string
+	var all sync.WaitGroup
+	run := func(what string, args ...string) {
+		all.Go(func() {
+			if e := h.run(h.command(args...), nil); e.code != 0 {
+				t.Errorf("%s: exit %d, %s", what, e.code, e.stderr)
+			}
+		})
+	}
+	run("import", "import", dir)
+	run("the same import", "import", dir)
+	run("sweep", "sweep")
+	run("purge", "purge", "--session", "old", "--confirm")
+	for i := range hooks {
+		want = append(want, fmt.Sprint("make part", i))
+		payload := h.shell(fmt.Sprint("toolu_", i), want[i])
+		all.Go(func() {
+			if e := h.record(payload); e.code != 0 {
+				t.Errorf("hook %d: exit %d, %s", i, e.code, e.stderr)
+			}
+		})
+		all.Go(func() {
+			start := h.payload("SessionStart", fields{"session_id": fmt.Sprint("n", i), "source": "startup"})
+			if e := h.record(start); e.code != 0 {
+				t.Errorf("start %d: exit %d, %s", i, e.code, e.stderr)
+			}
+		})
+	}
+	all.Wait()
+	h.cairn("import", dir)
+	h.wantRows(`SELECT count(*) FROM observations WHERE session_id = 'old'`, "0")
+	h.wantRows(`SELECT count(*) FROM sessions WHERE id = 'old'`, "0")
+	h.wantRows(`SELECT count(*) FROM sessions WHERE id LIKE 'n%'`, fmt.Sprint(hooks))
+	wantOnce(t, h.contents(), want)
+	h.check()
 }

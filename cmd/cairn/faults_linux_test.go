@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -108,4 +109,25 @@ func TestNotASingleFreeByteIsAFullDisk(t *testing.T) {
 	h.recorded(h.shell("t2", "make second"))
 	h.check()
 	wantOnce(t, h.contents(), []string{"make first", "make second"})
+}
+
+// TestAHookThatCannotPrintHasStoredItsEvent prints onto a full device: exit 2 would
+// throw away what the user typed.
+func TestAHookThatCannotPrintHasStoredItsEvent(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	cmd := h.command("record")
+	cmd.Stdin = bytes.NewReader(h.payload("SessionStart", fields{"session_id": "s9", "source": "startup"}))
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = full, &said
+	if err := cmd.Run(); err != nil || !strings.HasPrefix(said.String(), "cairn: record: the event is stored, but ") {
+		t.Errorf("%v: %s", err, &said)
+	}
+	h.wantRows(`SELECT obs_type FROM observations WHERE session_id = 's9'`, "session_start")
 }

@@ -39,6 +39,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"hook":    hook,
+			"until":   until,
 			"sql":     query,
 			"payload": payload,
 			"change":  change,
@@ -84,6 +85,23 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 		parts = append(parts, quote(k)+":"+v)
 	}
 	send(ts, "{"+strings.Join(parts, ",")+"}", want, options...)
+}
+
+// until repeats a hook until a query finds a value: until QUERY VALUE hook EVENT
+// key=value... A hook whose time is over leaves work to the next.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro")
+	ts.Check(err)
+	defer db.Close()
+	for range 500 {
+		hook(ts, neg, args[3:])
+		var found string
+		ts.Check(db.QueryRow(args[0]).Scan(&found))
+		if found == args[1] {
+			return
+		}
+	}
+	ts.Fatalf("until: %s never is %s", args[0], args[1])
 }
 
 // payload sends the bytes of a file to cairn record: payload FILE [exit].

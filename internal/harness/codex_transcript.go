@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"path/filepath"
@@ -51,6 +50,7 @@ type codexTranscript struct {
 	agent     string
 	own       bool // the session is one of the harness's own
 	cwd       string
+	branch    string // checked out when the session began, "" if not told
 	at        time.Time
 	copied    time.Time // lines up to then are copies
 
@@ -109,8 +109,9 @@ func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func
 // readHead reads what the beginning of a file tells of all its lines.
 func (t *codexTranscript) readHead(ctx context.Context, r io.Reader) error {
 	var ignored TranscriptReport
+	passed := map[string]int{} // lines that were counted when they were read
 	return eachLine(ctx, r, TranscriptOptions{}, &ignored, func(l line) error {
-		raw, ok := t.object(l)
+		raw, ok := l.object(t.decoder, passed)
 		if !ok {
 			return nil
 		}
@@ -139,17 +140,6 @@ func sessionOfRollout(file string) string {
 
 func (t *codexTranscript) skip(reason string) { t.skipped[reason]++ }
 
-// object is the JSON object of a line; ok is false if there is none.
-func (t *codexTranscript) object(l line) (raw []byte, ok bool) {
-	raw = l.text
-	if l.start == 0 {
-		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
-	}
-	raw = trimSpace(raw)
-	maskNUL(raw)
-	return raw, isObject(t.decoder, raw)
-}
-
 // parts takes the envelope off a line and takes its time.
 func (t *codexTranscript) parts(raw []byte) (kind string, payload []byte, bare bool) {
 	f := pick(raw, "timestamp", "type", "payload", "id", "record_type")
@@ -169,19 +159,8 @@ func (t *codexTranscript) parts(raw []byte) (kind string, payload []byte, bare b
 }
 
 func (t *codexTranscript) line(l line) error {
-	if l.huge {
-		t.skip(hugeLine)
-		return nil
-	}
-	raw, ok := t.object(l)
+	raw, ok := l.object(t.decoder, t.skipped)
 	if !ok {
-		switch {
-		case len(raw) == 0:
-		case l.torn:
-			t.skip(tornLine)
-		default:
-			t.skip(badLine)
-		}
 		return nil
 	}
 	kind, payload, bare := t.parts(raw)
@@ -233,7 +212,7 @@ func (t *codexTranscript) use(kind string, payload []byte, bare bool, start int6
 // meta reads what a session says of itself. A fork's file repeats what its
 // origin said: only the first counts.
 func (t *codexTranscript) meta(payload []byte) {
-	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp")
+	f := pick(payload, "id", "session_id", "cwd", "source", "forked_from_id", "parent_thread_id", "timestamp", "git")
 	id := text(f[0])
 	if t.described {
 		if t.copied.IsZero() && id != t.id {
@@ -250,6 +229,7 @@ func (t *codexTranscript) meta(payload []byte) {
 	}
 	t.cwd = firstNonBlank(text(f[2]), t.cwd)
 	t.session = firstNonBlank(id, t.session)
+	t.branch = text(get(f[7], "branch"))
 	sources := pick(f[3], "subagent", "internal")
 	sub := sources[0]
 	if t.own = sources[1] != nil; sub == nil {
@@ -285,7 +265,7 @@ func cwdOfContext(item []byte) string {
 func (t *codexTranscript) made(kind observation.EventKind, source string) observation.Event {
 	return observation.Event{
 		Kind: kind, Source: source, Harness: codex, Session: t.session, Cwd: t.cwd, At: t.at,
-		PromptID: t.turn, AgentID: t.agent, Imported: true,
+		PromptID: t.turn, AgentID: t.agent, Branch: t.branch, Imported: true,
 	}
 }
 

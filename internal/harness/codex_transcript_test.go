@@ -86,6 +86,29 @@ func (w *rollout) read(t *testing.T, o TranscriptOptions) ([]string, TranscriptR
 	return short, report
 }
 
+func TestCodexTranscriptsTellTheBranchOfTheirSession(t *testing.T) {
+	t.Parallel()
+	for branch, git := range map[string]any{
+		"ada/refunds": object{"commit_hash": "1234567", "branch": "ada/refunds", "repository_url": "x"},
+		"":            object{"branch": []int{1}},
+	} {
+		whole := new(rollout).meta(object{"git": git}).prompt("a").says("assistant", "x").prompt("b").String()
+		n := strings.IndexByte(whole, '\n') + 1
+		rest := TranscriptOptions{Offset: int64(n), Head: strings.NewReader(whole[:n])}
+		for start, o := range map[int]TranscriptOptions{0: {}, n: rest} {
+			events, _ := readAll(t, strings.NewReader(whole[start:]), o)
+			if len(events) != 3 {
+				t.Errorf("from %d: %d events", start, len(events))
+			}
+			for _, e := range events {
+				if e.Branch != branch {
+					t.Errorf("from %d: %s on branch %q, want %q", start, e.Text, e.Branch, branch)
+				}
+			}
+		}
+	}
+}
+
 func TestCodexTranscriptTurns(t *testing.T) {
 	t.Parallel()
 	started := func(id string) object { return object{"turn_id": id} }

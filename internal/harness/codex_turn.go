@@ -68,11 +68,8 @@ func (t *codexTranscript) endTurn() error {
 	if said == "" {
 		return nil
 	}
-	m.At, m.Role, m.Text, m.TurnEnds = at, roleTurn, said, true
-	if t.agent != "" {
-		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
-	}
-	return t.yield(m)
+	m.At = at
+	return t.yield(lastWords(m, said))
 }
 
 // end handles the end of the file. A turn that is still going on is read again

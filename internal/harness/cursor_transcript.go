@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"path/filepath"
@@ -88,24 +87,8 @@ func cursorSession(file string) (session, agent string) {
 func (t *cursorTranscript) skip(reason string) { t.skipped[reason]++ }
 
 func (t *cursorTranscript) line(l line) error {
-	if l.huge {
-		t.skip(hugeLine)
-		return nil
-	}
-	raw := l.text
-	if l.start == 0 {
-		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
-	}
-	if raw = trimSpace(raw); len(raw) == 0 {
-		return nil
-	}
-	maskNUL(raw)
-	if !isObject(t.decoder, raw) {
-		if l.torn {
-			t.skip(tornLine)
-		} else {
-			t.skip(badLine)
-		}
+	raw, ok := l.object(t.decoder, t.skipped)
+	if !ok {
 		return nil
 	}
 	f := pick(raw, "role", "message", "type", "status", "timestamp")
@@ -312,14 +295,10 @@ func (t *cursorTranscript) turnEnded(status string) error {
 
 // endTurn yields the message with which the agent ended its turn.
 func (t *cursorTranscript) endTurn() error {
-	m := t.spoke
-	m.Text, m.Role, m.TurnEnds = t.said, roleTurn, true
+	said := t.said
 	t.said, t.acted = "", false
-	if m.Text == "" {
+	if said == "" {
 		return nil
 	}
-	if t.agent != "" {
-		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
-	}
-	return t.yield(m)
+	return t.yield(lastWords(t.spoke, said))
 }

@@ -115,27 +115,11 @@ func (g *geminiChat) skip(reason string) { g.skipped[reason]++ }
 
 func (g *geminiChat) readLines(ctx context.Context, r *bufio.Reader, report *TranscriptReport) error {
 	return eachLine(ctx, r, g.options, report, func(l line) error {
-		if l.huge {
-			g.skip(hugeLine)
+		raw, ok := l.object(g.decoder, g.skipped)
+		if !ok {
 			return nil
 		}
-		raw := l.text
-		if l.start == 0 {
-			raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
-		}
-		if raw = trimSpace(raw); len(raw) == 0 {
-			return nil
-		}
-		maskNUL(raw)
-		switch {
-		case isObject(g.decoder, raw):
-			return g.record(raw)
-		case l.torn:
-			g.skip(tornLine)
-		default:
-			g.skip(badLine)
-		}
-		return nil
+		return g.record(raw)
 	})
 }
 
@@ -326,16 +310,12 @@ func (g *geminiChat) says(id, said string, calls []byte) error {
 
 // endTurn yields the message with which the agent ended its turn.
 func (g *geminiChat) endTurn() error {
-	m := g.spoke
-	m.Text, m.Role, m.TurnEnds = g.said, roleTurn, true
+	said := g.said
 	g.said, g.acted = "", false
-	if m.Text == "" {
+	if said == "" {
 		return nil
 	}
-	if g.agent != "" {
-		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
-	}
-	return g.yield(m)
+	return g.yield(lastWords(g.spoke, said))
 }
 
 // call handles a call, which may not be done yet. place stands for its id if it

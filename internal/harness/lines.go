@@ -2,8 +2,11 @@ package harness
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxLine is how long a transcript line may be; longer ones are passed over
@@ -23,6 +26,29 @@ type line struct {
 	start int64
 	huge  bool // over maxLine
 	torn  bool // the file ends before the line does
+}
+
+// object is the JSON object that a line holds. If ok is false it holds none, and
+// unless it is blank the reason is counted in skipped.
+func (l *line) object(d *jsontext.Decoder, skipped map[string]int) (raw []byte, ok bool) {
+	raw = l.text
+	if l.start == 0 {
+		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
+	}
+	raw = trimSpace(raw)
+	maskNUL(raw)
+	switch {
+	case l.huge:
+		skipped[hugeLine]++
+	case len(raw) == 0:
+	case isObject(d, raw):
+		return raw, true
+	case l.torn:
+		skipped[tornLine]++
+	default:
+		skipped[badLine]++
+	}
+	return nil, false
 }
 
 func newLineReader(r io.Reader, offset int64) *lineReader {

@@ -265,24 +265,8 @@ type envelope struct {
 func (t *transcript) skip(reason string) { t.skipped[reason]++ }
 
 func (t *transcript) line(l line) error {
-	if l.huge {
-		t.skip(hugeLine)
-		return nil
-	}
-	raw := l.text
-	if l.start == 0 {
-		raw = bytes.TrimPrefix(raw, []byte(byteOrderMark))
-	}
-	if raw = trimSpace(raw); len(raw) == 0 {
-		return nil
-	}
-	maskNUL(raw)
-	if !isObject(t.decoder, raw) {
-		if l.torn {
-			t.skip(tornLine)
-		} else {
-			t.skip(badLine)
-		}
+	raw, ok := l.object(t.decoder, t.skipped)
+	if !ok {
 		return nil
 	}
 	switch kind := string(get(raw, "type")); kind {

@@ -266,3 +266,13 @@ func (t *transcript) attachment(raw []byte, e envelope) error {
 	}
 	return t.prompt(t.thread(e), e, plain(f[1]), true)
 }
+
+// lastWords makes the message with which an agent ended its turn out of what is
+// known of it: the main agent, or the subagent that m names.
+func lastWords(m observation.Event, said string) observation.Event {
+	m.Text, m.Role, m.TurnEnds = said, roleTurn, true
+	if m.AgentID != "" {
+		m.Source, m.Role, m.TurnEnds = onSubagentStop, roleSubagent, false
+	}
+	return m
+}

@@ -3,6 +3,7 @@ package observation
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -49,8 +50,11 @@ func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done
 	limited, stop := context.WithTimeout(ctx, j.config.AssistTime)
 	defer stop()
 	a := &assistant{
-		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter,
+		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter, keep: j.config.Retention,
 		half: time.Now().Add(j.config.AssistTime / 2),
+	}
+	if len(done.IDs) > 0 {
+		a.own = done.IDs[0]
 	}
 	err = j.read(limited, func(ctx context.Context, tx *store.Tx) error {
 		a.now = tx.Now().Unix()
@@ -84,7 +88,9 @@ type assistant struct {
 	place   project.Place
 	project project.Project
 	session int64 // key
+	own     int64 // the row of the event, 0 if it has none
 	filter  *redact.Filter
+	keep    Retention
 	half    time.Time      // when half of the time is over
 	now     int64          // Unix seconds
 	told    map[int64]bool // rows that the session was told of
@@ -128,13 +134,17 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
 
 // uponPrompt is what goes with a prompt, the most useful part first.
 func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, error) {
-	s := &relatedSearch{assistant: a, wordSearch: wordSearch{project: a.project.Key, own: 1, half: a.half}}
+	s := &relatedSearch{assistant: a, prompt: a.own, wordSearch: wordSearch{project: a.project.Key, own: 1, half: a.half}}
 	since, err := s.lastTurn(ctx, tx)
-	if err != nil || s.prompt == 0 {
+	if err != nil {
 		return nil, err
 	}
 	var text string
-	if err := tx.Get(ctx, []any{&text}, selectContent, s.prompt); err != nil {
+	err = tx.Get(ctx, []any{&text}, selectContent, s.prompt)
+	if errors.Is(err, sql.ErrNoRows) { // purged meanwhile
+		return nil, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := s.find(ctx, tx, text); err != nil {
@@ -167,7 +177,7 @@ func (a *assistant) likelyFiles(ctx context.Context, tx *store.Tx, prompt string
 	}
 	files, err := likely(ctx, tx, LikelyArgs{
 		Project: a.project, Session: a.event.Session, Branch: a.event.Branch, Prompt: prompt, Limit: maxLikely,
-	}, words)
+	}, a.keep, words)
 	return slices.DeleteFunc(files, func(f LikelyFile) bool { return told[f.Path] || !f.Asked }), err
 }
 

@@ -8,18 +8,23 @@ import (
 	"cairn/internal/store"
 )
 
-// The part's own invariants: each query gives the rows that break one.
+// The part's own invariants: each query gives the numbers of the rows that break
+// one, in the table that the finding names.
 func invariants() [][2]string {
 	return [][2]string{
-		{"has no searchable words", `SELECT o.id FROM observation_rows o
+		{"observation %d has no searchable words", `SELECT o.id FROM observation_rows o
 			LEFT JOIN observations_fts_docsize d ON d.id = o.id WHERE d.id IS NULL LIMIT 20`},
-		{"is searchable, yet gone", `SELECT d.id FROM observations_fts_docsize d
+		{"observation %d is searchable, yet gone", `SELECT d.id FROM observations_fts_docsize d
 			LEFT JOIN observation_rows o ON o.id = d.id WHERE o.id IS NULL LIMIT 20`},
-		{"has no change in the log", `SELECT id FROM observation_rows EXCEPT
+		{"observation %d has no change in the log", `SELECT id FROM observation_rows EXCEPT
 			SELECT CAST(c.id AS INTEGER) FROM changes c JOIN symbols k ON k.id = c.kind
 			WHERE k.text = 'observation' LIMIT 20`},
-		{"is a prompt or message without its text", `SELECT id FROM observation_rows
+		{"observation %d is a prompt or message without its text", `SELECT id FROM observation_rows
 			WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NULL LIMIT 20`},
+		{"injection %d is used and does not say when and how", `SELECT id FROM injection_rows
+			WHERE (used_at IS NULL) <> (used_how IS NULL) LIMIT 20`},
+		{"of %d tombstones the salt is lost: what was purged may come back", `SELECT count(*) FROM tombstones
+			WHERE NOT EXISTS (SELECT 1 FROM store_meta WHERE name = 'tombstone_salt') HAVING count(*) > 0`},
 	}
 }
 
@@ -31,7 +36,7 @@ func (j *Journal) Check(ctx context.Context) (findings []string, err error) {
 			err := tx.Each(ctx, func(r *sql.Rows) error {
 				var id int64
 				err := r.Scan(&id)
-				findings = append(findings, fmt.Sprintf("observation %d %s", id, rule[0]))
+				findings = append(findings, fmt.Sprintf(rule[0], id))
 				return err
 			}, rule[1])
 			if err != nil {

@@ -1,13 +1,13 @@
 package observation
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"cairn/internal/project"
@@ -22,6 +22,21 @@ type Limits struct {
 	MaxTokens     int  // default 1,200, in recovery 1,800
 	SuppressCross bool // no rows of other projects
 	Off           bool // no context at all
+}
+
+// DefaultLimits are the limits that hold where none is set.
+func DefaultLimits(recovery bool) Limits {
+	local, cross, tokens := 20, 10, 1200
+	if recovery {
+		local, cross, tokens = 30, 15, 1800
+	}
+	return Limits{Local: &local, Cross: &cross, MaxTokens: tokens}
+}
+
+// or are the limits with those of m where none is set.
+func (l Limits) or(m Limits) Limits {
+	l.Local, l.Cross, l.MaxTokens = cmp.Or(l.Local, m.Local), cmp.Or(l.Cross, m.Cross), cmp.Or(l.MaxTokens, m.MaxTokens)
+	return l
 }
 
 // Context is what a new session is told.
@@ -82,7 +97,7 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source, branch
 	if l.Off {
 		return c, nil
 	}
-	b := &contextBuilder{project: p, branch: branch, limits: l, keep: j.config.Retention, recovery: IsRecovery(source)}
+	b := &contextBuilder{project: p, branch: branch, limits: l.or(DefaultLimits(IsRecovery(source))), keep: j.config.Retention}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		return b.read(ctx, tx)
@@ -95,12 +110,11 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source, branch
 
 // contextBuilder holds the sections as lines, so that they can be cut.
 type contextBuilder struct {
-	project  project.Project
-	branch   string
-	limits   Limits
-	keep     Retention
-	recovery bool
-	now      int64
+	project project.Project
+	branch  string
+	limits  Limits // all of them set
+	keep    Retention
+	now     int64
 
 	pinned  []contextRow
 	digest  []string
@@ -175,25 +189,14 @@ func (b *contextBuilder) read(ctx context.Context, tx *store.Tx) error {
 	if err := b.readIntents(ctx, tx); err != nil {
 		return err
 	}
-	if b.local, err = b.best(ctx, tx, laneOnly, limitOr(b.limits.Local, b.recovery, 20, 30), shown); err != nil {
+	if b.local, err = b.best(ctx, tx, laneOnly, *b.limits.Local, shown); err != nil {
 		return err
 	}
 	if err := b.readLikely(ctx, tx); err != nil || b.limits.SuppressCross {
 		return err
 	}
-	b.cross, err = b.best(ctx, tx, laneOthers, limitOr(b.limits.Cross, b.recovery, 10, 15), shown)
+	b.cross, err = b.best(ctx, tx, laneOthers, *b.limits.Cross, shown)
 	return err
-}
-
-func limitOr(set *int, recovery bool, normal, raised int) int {
-	switch {
-	case set != nil:
-		return max(*set, 0)
-	case recovery:
-		return raised
-	default:
-		return normal
-	}
 }
 
 // contextTypes are the types that may use up a row of the context.
@@ -345,7 +348,7 @@ func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {
 // readLikely finds the files that the session will likely need and that no row of
 // the tables is about already.
 func (b *contextBuilder) readLikely(ctx context.Context, tx *store.Tx) error {
-	files, err := likely(ctx, tx, LikelyArgs{Project: b.project, Branch: b.branch, Limit: maxLikely}, nil)
+	files, err := likely(ctx, tx, LikelyArgs{Project: b.project, Branch: b.branch, Limit: maxLikely}, b.keep, nil)
 	for _, f := range files {
 		shows := func(r contextRow) bool { return r.file == f.Path }
 		if !slices.ContainsFunc(b.local, shows) && !slices.ContainsFunc(b.pinned, shows) {
@@ -405,101 +408,4 @@ func firstFew(list []string, n int) []string {
 		return list
 	}
 	return append(slices.Clone(list[:n]), fmt.Sprintf("and %d more", len(list)-n))
-}
-
-// fit renders the sections and cuts, in the contract's order, until the text is
-// within its limits: other projects, digest, intents past five, likely files past
-// ten, lowest rows.
-func (b *contextBuilder) fit() Context {
-	limit := b.limits.MaxTokens
-	if limit == 0 {
-		limit = 1200
-		if b.recovery {
-			limit = 1800
-		}
-	}
-	for {
-		c := b.render()
-		if c.Text == "" || c.Tokens <= limit && utf8.RuneCountInString(c.Text) <= maxContextChars || !b.cut() {
-			return c
-		}
-	}
-}
-
-// cut takes one line out; false if nothing is left that may go.
-func (b *contextBuilder) cut() bool {
-	switch {
-	case len(b.cross) > 0:
-		b.cross = b.cross[:len(b.cross)-1]
-	case len(b.digest) > 0:
-		b.digest = nil
-	case len(b.intents) > 5:
-		b.intents = b.intents[:len(b.intents)-1]
-	case len(b.likely) > 10:
-		b.likely = b.likely[:len(b.likely)-1]
-	case len(b.local) > 0:
-		b.local = b.local[:len(b.local)-1]
-	case len(b.likely) > 0:
-		b.likely = b.likely[:len(b.likely)-1]
-	case len(b.intents) > 0:
-		b.intents = b.intents[:len(b.intents)-1]
-	case len(b.pinned) > 0:
-		b.pinned = b.pinned[:len(b.pinned)-1]
-	default:
-		return false
-	}
-	return true
-}
-
-func (b *contextBuilder) render() Context {
-	var c Context
-	var body strings.Builder
-	section := func(title, name string, rows []contextRow, head ...string) {
-		if len(rows) == 0 {
-			return
-		}
-		fmt.Fprintf(&body, "\n## %s\n", title)
-		for _, line := range head {
-			body.WriteString(line + "\n")
-		}
-		for _, r := range rows {
-			body.WriteString(r.line + "\n")
-			if r.id != 0 {
-				c.Items = append(c.Items, r.items(name, tokens(r.line))...)
-			}
-		}
-	}
-	head := []string{"| ID | Time | Type | Summary |", "|----|------|------|---------|"}
-	section("Pinned", sectionPinned, b.pinned, head...)
-	if len(b.digest) > 0 {
-		section("Last Session", sectionDigest, []contextRow{{id: b.last, line: strings.Join(b.digest, "\n")}})
-	}
-	section("Recent Intents", sectionIntents, b.intents)
-	section("Likely Files", sectionLikely, fileLines(b.likely))
-	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
-	section("Other projects", sectionCross, b.cross)
-	if body.Len() == 0 {
-		return Context{}
-	}
-	c.Text = contextHeader + body.String()
-	c.Tokens = tokens(c.Text)
-	return c
-}
-
-// tokens estimates what a text costs a model: a quarter of its bytes.
-func tokens(s string) int { return (len(s) + 3) / 4 }
-
-// ago says how long before now something was: minutes, hours or days, and after
-// a week the day.
-func ago(now, at int64) string {
-	switch age := max(now-at, 0); {
-	case age < 60*60:
-		return fmt.Sprintf("%dm ago", age/60)
-	case age < 24*60*60:
-		return fmt.Sprintf("%dh ago", age/(60*60))
-	case age <= 7*24*60*60:
-		return fmt.Sprintf("%dd ago", age/(24*60*60))
-	default:
-		return time.Unix(at, 0).UTC().Format("Jan 02")
-	}
 }

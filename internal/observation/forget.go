@@ -24,7 +24,8 @@ const (
 const opRedact = "redact"
 
 const (
-	selectDoomed = `SELECT o.id, o.timestamp, o.session_key, s.id, p.id, o.obs_type, o.content,
+	selectDoomed = `SELECT o.id, o.timestamp, o.session_key, s.id, p.id, ifnull(s.harness, '') IN ('gemini', 'cursor') AND o.metadata ->> '$.imported' IS NULL, o.obs_type, o.content,
+ifnull(o.path_key, ''), ifnull(o.metadata ->> '$.command', o.content), o.metadata ->> '$.failed' IS NOT NULL,
 ifnull(o.metadata ->> '$.kind', ''), ifnull(o.tool_use_id, ''), o.part,
 CASE WHEN o.obs_type IN ('user_prompt', 'agent_message') THEN o.prompt_id END,
 ifnull(r.harness_prompt_id, ''), ifnull(r.source_uuid, '')
@@ -56,7 +57,10 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 type doomed struct {
 	id, at, sessionKey        int64
 	session, project, obsType string
+	unnamed                   bool // a hook told it whose ids the session's transcript does not know (see Match)
 	content, role, call       string
+	pathKey, command          string
+	failed                    bool
 	part                      int
 	prompt                    sql.NullInt64 // the prompt it stands for
 	promptID, line            string        // that prompt's
@@ -70,8 +74,8 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64) (rows []doomed, 
 	}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var d doomed
-		err := r.Scan(&d.id, &d.at, &d.sessionKey, &d.session, &d.project, &d.obsType, &d.content,
-			&d.role, &d.call, &d.part, &d.prompt, &d.promptID, &d.line)
+		err := r.Scan(&d.id, &d.at, &d.sessionKey, &d.session, &d.project, &d.unnamed, &d.obsType, &d.content,
+			&d.pathKey, &d.command, &d.failed, &d.role, &d.call, &d.part, &d.prompt, &d.promptID, &d.line)
 		rows = append(rows, d)
 		return err
 	}, selectDoomed, string(list))
@@ -93,20 +97,38 @@ func (d *doomed) remove(ctx context.Context, tx *store.Tx) error {
 
 // keys are what the row is to be buried under.
 func (d *doomed) keys() (keys []tombKey) {
-	if d.call != "" {
-		return []tombKey{callKey(d.session, d.call, d.part), copyKey(d.call, d.part, d.content)}
+	if isAction(d.obsType) {
+		return d.callKeys()
 	}
 	if d.promptID != "" && d.obsType == typePrompt {
-		keys = append(keys, promptKey(d.session, d.promptID))
+		keys = append(keys, promptKey(d.session, d.promptID), samePromptKey(d.session, d.promptID, d.content))
 	}
 	if d.line != "" {
 		keys = append(keys, lineKey(d.line))
 	}
-	if isAction(d.obsType) {
-		return keys // nothing tells it again
-	}
 	step := d.at / width(d.obsType, d.role)
-	return append(keys, textKey(d.session, d.obsType, d.content, d.role, step))
+	keys = append(keys, textKey(d.session, d.obsType, d.content, d.role, step))
+	if d.unnamed && d.line == "" {
+		for _, words := range wordings(d.obsType, d.content) {
+			keys = append(keys, wordsKey(d.session, d.obsType, words, step), wordsKey(d.session, d.obsType, words, anyTime))
+		}
+	}
+	return keys
+}
+
+// callKeys are the keys of a call.
+func (d *doomed) callKeys() (keys []tombKey) {
+	like := likenessOf(d.obsType, d.pathKey, d.command, d.content)
+	if d.call != "" {
+		keys = append(keys, callKey(d.session, d.call, d.part), copyKey(d.call, d.part, d.content))
+	}
+	if d.unnamed || isRepeatable(d.obsType, d.failed) {
+		keys = append(keys, likeKey(d.session, like, d.at/stepOfLike(d.obsType, d.failed)))
+	}
+	if d.unnamed {
+		keys = append(keys, likeKey(d.session, like, anyTime))
+	}
+	return keys
 }
 
 // idRanges are ids as ascending [first, last] pairs.

@@ -40,9 +40,9 @@ type Importer struct {
 	journal *Journal
 	options ImportOptions
 	queue   []Prepared
-	touched map[string]project.Session // the file's sessions; their digests are due
-	tallies tallies                    // of the file
-	absent  map[string]string          // projects of sessions that were purged
+	touched map[string]bool     // ids of the file's sessions; their digests are due
+	tallies tallies             // of the file
+	absent  map[string][]string // ids of the projects of sessions that were purged
 	counts  Imported
 }
 
@@ -60,8 +60,8 @@ func (o ImportOptions) narrow() bool { return !o.Since.IsZero() || o.Project != 
 // Importer returns an importer.
 func (j *Journal) Importer(o ImportOptions) *Importer {
 	return &Importer{
-		journal: j, options: o, touched: map[string]project.Session{}, absent: map[string]string{},
-		tallies: tallies{max(0, o.Since.Unix()), map[int64]*tally{}},
+		journal: j, options: o, touched: map[string]bool{}, absent: map[string][]string{},
+		tallies: tallies{max(0, o.Since.Unix()), map[string]*tally{}},
 		counts:  Imported{ByType: map[string]int{}},
 	}
 }
@@ -84,7 +84,7 @@ func (p *Preparer) Prepare(e Event) (Prepared, error) {
 		if err != nil {
 			return Prepared{}, err
 		}
-		p.place, p.cwd = place, e.Cwd
+		p.place, p.cwd = place.After(p.place), e.Cwd
 	}
 	rows := drafts(&e, p.journal.config.Filter)
 	e.Branch, _ = p.journal.config.Filter.Head(e.Branch, maxFact)
@@ -121,8 +121,8 @@ func (i *Importer) flush(ctx context.Context) error {
 		}
 		i.queue = i.queue[batch.taken:]
 		i.counts.add(batch.counts)
-		for _, s := range batch.sessions {
-			i.touched[s.ID] = s
+		for _, id := range batch.sessions {
+			i.touched[id] = true
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ type importBatch struct {
 	*Importer
 	taken    int
 	counts   Imported
-	sessions []project.Session
+	sessions []string // ids
 	seen     map[sightKey]*sighting
 }
 
@@ -159,7 +159,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 	}
-	for b.taken < len(b.queue) && b.counts.Added < maxImportRows && time.Since(began) < maxImportTime {
+	for b.taken < len(b.queue) && (b.taken == 0 || b.counts.Added < maxImportRows && time.Since(began) < maxImportTime) {
 		p := b.queue[b.taken]
 		b.taken++
 		wanted, err := b.wanted(ctx, tx, p)
@@ -192,7 +192,7 @@ func (b *importBatch) store(ctx context.Context, tx *store.Tx) error {
 		}
 		// Also of what was known: an import that was killed left its digests undone.
 		if w.session.Key != 0 {
-			b.sessions = append(b.sessions, w.session)
+			b.sessions = append(b.sessions, w.session.ID)
 		}
 	}
 	return b.touch(ctx, tx)
@@ -228,8 +228,12 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 		return Imported{}, err
 	}
 	err := i.journal.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		for _, s := range i.touched {
-			if err := writeDigest(ctx, tx, s); err != nil {
+		for id := range i.touched {
+			s, ok, err := project.FindSession(ctx, tx, id) // a purge may have taken it meanwhile
+			if err == nil && ok {
+				err = writeDigest(ctx, tx, s)
+			}
+			if err != nil {
 				return err
 			}
 		}

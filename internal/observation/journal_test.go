@@ -81,7 +81,9 @@ func (b bench) record(e Event) Recorded {
 	if e.Source == "" {
 		e.Source = "PostToolUse"
 	}
-	e.Harness = "claude"
+	if e.Harness == "" {
+		e.Harness = "claude"
+	}
 	b.now.Add(1)
 	place, err := project.Locate(e.Cwd, "")
 	if err != nil {
@@ -117,7 +119,9 @@ func (b bench) imported(events ...Event) Imported {
 		if e.Source == "" {
 			e.Source = "PostToolUse"
 		}
-		e.Imported, e.Harness = true, "claude"
+		if e.Imported = true; e.Harness == "" {
+			e.Harness = "claude"
+		}
 		p, err := preparer.Prepare(e)
 		if err != nil {
 			b.t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/store/storetest"
 )
 
 // tells enters a row in the ledger as told to session s2 upon an event.
@@ -198,7 +199,7 @@ func TestTheLedgerWaitsForTheLockOnlyShortly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	done := b.call(shell("ls"), "")
-	other, err := store.Open(t.Context(), store.Config{Path: b.store.Path()})
+	other, err := store.Open(t.Context(), storetest.Config(store.Config{Path: b.store.Path()}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ type LikelyFile struct {
 
 // Likely ranks the project's files by what tells best which of them a session
 // goes on to touch, likeliest first, ties the one touched last first. A file that
-// was never touched is not named. No rows, no files.
+// was never touched is not named, nor is one of which all rows have expired, swept
+// or not. No rows, no files.
 //
 // The score of a file is a sum of logarithms, ln(1+x), of what speaks for it:
 //
@@ -62,7 +63,7 @@ func (j *Journal) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile,
 				return err
 			}
 		}
-		files, err = likely(ctx, tx, a, words)
+		files, err = likely(ctx, tx, a, j.config.Retention, words)
 		return err
 	})
 	return files, err
@@ -100,7 +101,7 @@ const likelySample = 1000
 
 const (
 	selectTouched = `SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
-WHERE o.project_key = ? AND o.obs_type = ? AND o.path_key IS NOT NULL
+WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
   AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
   AND o.metadata ->> '$.failed' IS NULL
 ORDER BY o.timestamp DESC, o.id DESC LIMIT ?`
@@ -110,10 +111,10 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT ?`
 
 // likely is Likely inside a transaction; words are those of the prompt, nil
 // without one.
-func likely(ctx context.Context, tx *store.Tx, a LikelyArgs, words *wordSearch) ([]LikelyFile, error) {
+func likely(ctx context.Context, tx *store.Tx, a LikelyArgs, keep Retention, words *wordSearch) ([]LikelyFile, error) {
 	r := likelyRanking{now: tx.Now().Unix(), files: map[string]*likelyEvidence{}, sessions: map[int64]*likelySession{}}
 	for _, t := range []string{typeEdit, typeWrite, typeRead} {
-		if err := r.readTouches(ctx, tx, a, t); err != nil {
+		if err := r.readTouches(ctx, tx, a, t, keep.cutoff(t, r.now)); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +177,7 @@ type likelySession struct {
 	onBranch bool
 }
 
-func (r *likelyRanking) readTouches(ctx context.Context, tx *store.Tx, a LikelyArgs, obsType string) error {
+func (r *likelyRanking) readTouches(ctx context.Context, tx *store.Tx, a LikelyArgs, obsType string, since int64) error {
 	return tx.Each(ctx, func(rows *sql.Rows) error {
 		var id, at, session int64
 		var file string
@@ -199,7 +200,7 @@ func (r *likelyRanking) readTouches(ctx context.Context, tx *store.Tx, a LikelyA
 		s.last = max(s.last, at)
 		s.edited[file] = s.edited[file] || obsType != typeRead
 		return nil
-	}, selectTouched, a.Project.Key, obsType, a.Session, likelySample)
+	}, selectTouched, a.Project.Key, obsType, since, a.Session, likelySample)
 }
 
 // isOutside tells the key of a file outside the repository.

@@ -15,6 +15,8 @@ const (
 SELECT prompt_id, session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
 FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NOT NULL`
 
+	dropTombs = `DELETE FROM tombstones`
+
 	selectPromptless = `SELECT id FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NULL`
 
 	makePrompt = `INSERT INTO prompt_rows (session_key, timestamp, source, harness_prompt_id, agent_id)
@@ -24,6 +26,8 @@ FROM observation_rows WHERE id = ?`
 
 	dropBadMetadata = `UPDATE observation_rows SET metadata = NULL WHERE metadata IS NOT NULL AND NOT json_valid(metadata)`
 	dropBadSummary  = `UPDATE sessions SET summary = NULL WHERE summary IS NOT NULL AND NOT json_valid(summary)`
+
+	dropHalfUsed = `UPDATE injection_rows SET used_at = NULL, used_how = NULL WHERE (used_at IS NULL) <> (used_how IS NULL)`
 
 	// A session of which an index alone was left began with its first row.
 	dateSessions = `UPDATE sessions SET started_at = ifnull((SELECT min(timestamp) FROM observation_rows WHERE session_key = key), last_seen)
@@ -43,12 +47,15 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 // store.Salvage; on a sound store it changes no row.
 func (j *Journal) Mend(ctx context.Context) error {
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		for _, query := range []string{remakePrompts, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
+		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
 			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
 			}
 		}
 		if err := givePrompts(ctx, tx); err != nil {
+			return err
+		}
+		if err := dropOrphanedTombs(ctx, tx); err != nil {
 			return err
 		}
 		return relog(ctx, tx)
@@ -57,6 +64,15 @@ func (j *Journal) Mend(ctx context.Context) error {
 		return err
 	}
 	return j.Reindex(ctx, nil)
+}
+
+// dropOrphanedTombs deletes the tombstones whose salt is lost: they match nothing.
+func dropOrphanedTombs(ctx context.Context, tx *store.Tx) error {
+	g, err := openGraves(ctx, tx)
+	if err == nil && g.salt == nil {
+		_, err = tx.Exec(ctx, dropTombs)
+	}
+	return err
 }
 
 // givePrompts makes a prompt for each text that has none.

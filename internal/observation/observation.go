@@ -134,7 +134,7 @@ func (j *Journal) Mark(ctx context.Context, a MarkArgs) (id int64, err error) {
 		if err != nil {
 			return err
 		}
-		if w.prompt, err = newestPrompt(ctx, tx, w.session.Key, tx.Now().Unix()); err != nil {
+		if err = w.findParent(ctx, tx); err != nil {
 			return err
 		}
 		if id, err = w.insert(ctx, tx, d); err != nil || !a.Pin {

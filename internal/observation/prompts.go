@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 
 	"cairn/internal/store"
 )
@@ -88,12 +89,19 @@ func (w *writing) knownPrompt(ctx context.Context, tx *store.Tx, d draft) (int64
 }
 
 // promptOfTurn finds the prompt that carries the event's prompt id. If that was
-// live and said something else, the event is a prompt sent while the turn went
-// on: it keeps no id.
+// live and said something else, or was purged, the event is a prompt sent while the
+// turn went on: it keeps no id.
 func (w *writing) promptOfTurn(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
 	id, err := lookUp(ctx, tx, selectPromptByHarness, w.session.Key, w.event.PromptID)
-	if err != nil || id == 0 || w.event.Imported {
+	if err != nil || w.event.Imported {
 		return id, err
+	}
+	if id == 0 {
+		purged, err := w.graves.holds(ctx, tx, w.at, promptKey(w.event.Session, w.event.PromptID))
+		if purged {
+			w.event.PromptID = ""
+		}
+		return 0, err
 	}
 	other, err := lookUp(ctx, tx, selectOtherLivePrompt, id, d.Content)
 	if err != nil || other == 0 {
@@ -118,8 +126,8 @@ func lookUp(ctx context.Context, tx *store.Tx, query string, args ...any) (id in
 func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	e := &w.event
 	if e.PromptID == "" {
-		id, err := newestPrompt(ctx, tx, w.session.Key, w.horizon())
-		w.prompt = id
+		id, err := w.newestPrompt(ctx, tx, true)
+		w.prompt = sql.NullInt64{Int64: id, Valid: id != 0}
 		return err
 	}
 	var id int64
@@ -134,11 +142,7 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	if gone, err := w.graves.holds(ctx, tx, w.at, promptKey(e.Session, e.PromptID)); gone || err != nil {
 		return err
 	}
-	err = tx.Get(ctx, []any{&id}, selectNewestUnnamed, w.session.Key, w.horizon())
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
+	if id, err = w.newestPrompt(ctx, tx, false); err != nil || id == 0 {
 		return err
 	}
 	w.prompt = sql.NullInt64{Int64: id, Valid: true}
@@ -146,10 +150,18 @@ func (w *writing) findParent(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-func newestPrompt(ctx context.Context, tx *store.Tx, session, until int64) (id sql.NullInt64, err error) {
-	err = tx.Get(ctx, []any{&id}, selectNewestPrompt, session, until)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+// newestPrompt is the prompt to which a row without another hint belongs, 0 if there
+// is none: of an imported row the latest before it, of a live one the live prompt
+// that was stored last, which a clock that steps back does not hide, failing that
+// the latest. Unless named is true, only prompts without an id count.
+func (w *writing) newestPrompt(ctx context.Context, tx *store.Tx, named bool) (int64, error) {
+	until := w.at
+	if !w.event.Imported {
+		id, err := lookUp(ctx, tx, selectNewestLivePrompt, w.session.Key, named)
+		if err != nil || id != 0 {
+			return id, err
+		}
+		until = math.MaxInt64
 	}
-	return id, err
+	return lookUp(ctx, tx, selectNewestPrompt, w.session.Key, named, until)
 }

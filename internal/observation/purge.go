@@ -66,10 +66,10 @@ const (
 
 	selectHasFile = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ? AND path_key = ?)`
 
-	selectIsEmpty = `SELECT NOT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ?1)
-AND NOT EXISTS (SELECT 1 FROM prompt_rows WHERE session_key = ?1)`
-	deleteSessionLedger = `DELETE FROM injection_rows WHERE session_key = ?`
-	deleteSession       = `DELETE FROM sessions WHERE key = ?`
+	selectIsEmpty        = `SELECT NOT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ?)`
+	deleteSessionLedger  = `DELETE FROM injection_rows WHERE session_key = ?`
+	deleteSessionPrompts = `DELETE FROM prompt_rows WHERE session_key = ?`
+	deleteSession        = `DELETE FROM sessions WHERE key = ?`
 
 	selectEmptySessions = `SELECT s.key, s.id, s.project_id FROM sessions s
 WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last_seen <= ?3
@@ -151,6 +151,7 @@ func (p *purging) find(ctx context.Context, tx *store.Tx) error {
 	}
 	type group struct{ project, obsType string }
 	counts := map[group]int{}
+	p.ids, p.done.Counts = nil, []PurgeCount{}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var id int64
 		var g group
@@ -248,6 +249,9 @@ func (p *purging) run(ctx context.Context) error {
 		return nil
 	}
 	err := p.journal.store.Write(ctx, store.Full, p.buryNames)
+	if err == nil && p.wholeNames() { // what an import has added until then has to go as well
+		err = p.journal.read(ctx, p.find)
+	}
 	for rest := p.ids; err == nil && len(rest) > 0; {
 		var batch purgeBatch
 		err = p.journal.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
@@ -430,8 +434,10 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	if err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, deleteSession, key); err != nil {
-		return err
+	for _, query := range []string{deleteSessionPrompts, deleteSession} { // prompts without a row: a salvage's
+		if _, err := tx.Exec(ctx, query, key); err != nil {
+			return err
+		}
 	}
 	b.sessions++
 	b.ledger += int(n)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
 	"strconv"
 
 	"cairn/internal/project"
@@ -62,8 +61,8 @@ type writing struct {
 	tallies tallies         // of the transcript that is imported; zero for a live event
 	done    Recorded
 
-	graves graves            // zero if tombstones do not count
-	absent map[string]string // projects of the sessions of which an import has left out events; nil when live
+	graves graves              // zero if tombstones do not count
+	absent map[string][]string // ids of the projects of the sessions of which an import has left out events; nil when live
 }
 
 func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, process project.Process) error {
@@ -197,7 +196,7 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 	if n.told > 0 {
 		return w.alike(ctx, tx, d, n)
 	}
-	if w.window == 0 || d.Failed || d.Type != typeRead && d.Type != typeSearch {
+	if w.window == 0 || !isRepeatable(d.Type, d.Failed) {
 		return false, nil
 	}
 	err = tx.Get(ctx, []any{&id}, selectRecentTwin, w.session.Key, w.at-w.window, w.at, d.Type, w.pathKey(d), d.Content)
@@ -267,15 +266,6 @@ func nullText(s string) any {
 		return nil
 	}
 	return s
-}
-
-// horizon is the latest second a parent may have: an imported row belongs to
-// the prompts before it, a live one to the newest, however clocks stand.
-func (w *writing) horizon() int64 {
-	if w.event.Imported {
-		return w.at
-	}
-	return math.MaxInt64
 }
 
 // MoveRows gives every row of one project to another; it is this part's share of

@@ -33,9 +33,8 @@ const (
 	selectContent = `SELECT content FROM observation_rows WHERE id = ?`
 
 	// Where the last turn of a session begins: the prompt before the present one.
-	selectLastTurn = `SELECT o.id FROM prompt_rows p
-JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type = 'user_prompt'
-WHERE p.session_key = ? AND p.source = 'user' ORDER BY p.timestamp DESC, p.id DESC LIMIT 2`
+	selectLastTurn = `SELECT o.id FROM observation_rows o JOIN prompt_rows p ON p.id = o.prompt_id
+WHERE o.session_key = ?1 AND o.obs_type = 'user_prompt' AND o.id < ?2 ORDER BY o.id DESC LIMIT 1`
 
 	selectMatches = `SELECT count(*), ifnull(group_concat(id), '')
 FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LIMIT ?)`
@@ -94,17 +93,11 @@ func (s *relatedSearch) related(ctx context.Context, tx *store.Tx, since int64) 
 	return b.rows(ctx, tx, ids)
 }
 
-// lastTurn sets the prompt's own row and returns where the turn before it began,
-// which is the prompt itself if it is the session's first.
+// lastTurn is where the turn before the present one began: at the prompt itself if
+// it is the session's first.
 func (s *relatedSearch) lastTurn(ctx context.Context, tx *store.Tx) (since int64, err error) {
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		err := r.Scan(&since)
-		if s.prompt == 0 {
-			s.prompt = since
-		}
-		return err
-	}, selectLastTurn, s.session)
-	return since, err
+	since, err = lookUp(ctx, tx, selectLastTurn, s.session, s.prompt)
+	return cmp.Or(since, s.prompt), err
 }
 
 // rare tells whether n rows are under 1 % of the project's.

@@ -19,7 +19,7 @@ import (
 type Rescanned struct {
 	Rows     int            `json:"rows"`
 	ByType   map[string]int `json:"by_type"`  // of the rows
-	Sessions int            `json:"sessions"` // whose digest or model held something
+	Sessions int            `json:"sessions"` // whose digest, model or branch held something
 	Rules    map[string]int `json:"rules"`    // replacements by rule
 }
 
@@ -40,12 +40,15 @@ WHERE o.id > ? ORDER BY o.id LIMIT ?`
 	updateRescanned = `UPDATE observation_rows
 SET tool_name = ?, content = ?, file_path = ?, path_key = ?, metadata = ? WHERE id = ?`
 
-	selectSessionsToRescan = `SELECT key, id, ifnull(model, ''), ifnull(summary, '') FROM sessions
-WHERE key > ? AND (summary IS NOT NULL OR model IS NOT NULL) ORDER BY key LIMIT ?`
+	selectSessionsToRescan = `SELECT key, id, ifnull(model, ''), ifnull(summary, ''),
+(SELECT json_group_array(branch) FROM session_branches WHERE session_key = key) FROM sessions
+WHERE key > ? ORDER BY key LIMIT ?`
+
+	deleteBranch = `DELETE FROM session_branches WHERE branch = ? AND session_key = ?`
 )
 
 // Rescan applies the present rules of redaction to everything that is stored:
-// content, paths, metadata at any depth, prompts, models and digests
+// content, paths, metadata at any depth, prompts, models, branches and digests
 // (observations §7). What it rewrites is as gone as after a purge. A second run
 // finds nothing; killed in between, the next one does the rest.
 //
@@ -250,31 +253,60 @@ type storedSession struct {
 	id, model, summary string
 	newModel           bool
 	newSummary         bool
+	branches           [][2]string // to be renamed: from and to
 }
 
-// sessions redacts models and digests.
+// readSessions reads the next sessions after a key, with all their branches.
+func readSessions(ctx context.Context, tx *store.Tx, after int64) (batch []storedSession, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var s storedSession
+		var branches string
+		if err := rows.Scan(&s.key, &s.id, &s.model, &s.summary, &branches); err != nil {
+			return err
+		}
+		var names []string
+		err := json.Unmarshal([]byte(branches), &names)
+		for _, name := range names {
+			s.branches = append(s.branches, [2]string{name, name})
+		}
+		batch = append(batch, s)
+		return err
+	}, selectSessionsToRescan, after, maxForgetRows)
+	return batch, err
+}
+
+// session redacts a session in place; found is false if nothing was to be.
+func (c *counted) session(s *storedSession) (found bool, err error) {
+	s.model, s.newModel = c.text(s.model)
+	if s.summary, s.newSummary, err = c.document(s.summary); err != nil {
+		return false, err
+	}
+	for i := range s.branches {
+		s.branches[i][1], _ = c.text(s.branches[i][0])
+	}
+	s.branches = slices.DeleteFunc(s.branches, func(b [2]string) bool { return b[0] == b[1] })
+	return s.newModel || s.newSummary || len(s.branches) > 0, nil
+}
+
+// sessions redacts models, branches and digests.
 func (r *rescanning) sessions(ctx context.Context, counts map[string]int) error {
 	rules := counted{filter: r.journal.config.Filter, rules: counts}
 	for last := int64(0); ; {
 		var batch []storedSession
-		err := r.journal.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-			return tx.Each(ctx, func(rows *sql.Rows) error {
-				var s storedSession
-				err := rows.Scan(&s.key, &s.id, &s.model, &s.summary)
-				batch = append(batch, s)
-				return err
-			}, selectSessionsToRescan, last, maxForgetRows)
+		err := r.journal.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			batch, err = readSessions(ctx, tx, last)
+			return err
 		})
 		if err != nil || len(batch) == 0 {
 			return err
 		}
 		last = batch[len(batch)-1].key
 		for _, s := range batch {
-			s.model, s.newModel = rules.text(s.model)
-			if s.summary, s.newSummary, err = rules.document(s.summary); err != nil {
+			found, err := rules.session(&s)
+			if err != nil {
 				return err
 			}
-			if !s.newModel && !s.newSummary {
+			if !found {
 				continue
 			}
 			r.done.Sessions++
@@ -296,6 +328,14 @@ func (s *storedSession) store(ctx context.Context, tx *store.Tx) error {
 	}
 	if s.newSummary {
 		if _, err := tx.Exec(ctx, updateSummary, s.summary, s.key); err != nil {
+			return err
+		}
+	}
+	for _, b := range s.branches {
+		if _, err := tx.Exec(ctx, deleteBranch, b[0], s.key); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, insertBranch, b[1], s.key); err != nil {
 			return err
 		}
 	}

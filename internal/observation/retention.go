@@ -37,20 +37,28 @@ const secondsPerDay = 24 * 60 * 60
 
 // expired reports whether a row of this type and time has had its days.
 func (r Retention) expired(obsType string, at, now int64) bool {
-	days := r[obsType]
-	return days > 0 && at < now-int64(days)*secondsPerDay
+	cutoff := r.cutoff(obsType, now)
+	return cutoff != 0 && at < cutoff
 }
 
 // cutoffs is, as a JSON object, the time before which rows of a type expire.
 func (r Retention) cutoffs(now int64) (string, error) {
 	m := map[string]int64{}
-	for t, days := range r {
-		if days > 0 {
-			m[t] = now - int64(days)*secondsPerDay
+	for t := range r {
+		if cutoff := r.cutoff(t, now); cutoff != 0 {
+			m[t] = cutoff
 		}
 	}
 	text, err := json.Marshal(m)
 	return string(text), err
+}
+
+// cutoff is the time before which rows of a type expire, 0 if they never do.
+func (r Retention) cutoff(obsType string, now int64) int64 {
+	if days := r[obsType]; days > 0 {
+		return now - int64(days)*secondsPerDay
+	}
+	return 0
 }
 
 // ranks is, as a JSON object, in which order types make room: the shortest-lived
@@ -65,9 +73,6 @@ func (r Retention) ranks() (string, error) {
 	text, err := json.Marshal(m)
 	return string(text), err
 }
-
-// ledgerDays is how long the injection ledger is kept (observations §9.3).
-const ledgerDays = 90
 
 const (
 	// One look into the index for each type and project.
@@ -84,8 +89,6 @@ GROUP BY t.key`
 
 	selectHasOldLedger = `SELECT EXISTS (SELECT 1 FROM injection_rows WHERE timestamp < ?)`
 	countOldLedger     = `SELECT count(*) FROM injection_rows WHERE timestamp < ?`
-	deleteOldLedger    = `DELETE FROM injection_rows WHERE id IN
-(SELECT id FROM injection_rows WHERE timestamp < ? ORDER BY timestamp LIMIT ?)`
 
 	selectOldest = `SELECT o.id FROM observation_rows o JOIN json_each(?) t ON t.key = o.obs_type
 WHERE o.is_pinned = 0 ORDER BY t.value, o.timestamp, o.id LIMIT ?`
@@ -179,7 +182,7 @@ func (s *sweeping) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		ledgerBefore = tx.Now().Unix() - ledgerDays*secondsPerDay
+		ledgerBefore = tx.Now().Unix() - LedgerDays*secondsPerDay
 		if err := tx.Get(ctx, []any{&oldLedger}, selectHasOldLedger, ledgerBefore); err != nil {
 			return err
 		}
@@ -201,7 +204,7 @@ func (s *sweeping) run(ctx context.Context) error {
 	for more := oldLedger; more && !s.isOver(); {
 		var n int64
 		err := s.journal.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-			res, err := tx.Exec(ctx, deleteOldLedger, ledgerBefore, maxForgetRows)
+			res, err := tx.Exec(ctx, deleteOldInjections, ledgerBefore, maxForgetRows)
 			if err == nil {
 				n, err = res.RowsAffected()
 			}
@@ -290,7 +293,7 @@ func (s *sweeping) count(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.Get(ctx, []any{&s.done.Ledger}, countOldLedger, now-ledgerDays*secondsPerDay); err != nil {
+		if err := tx.Get(ctx, []any{&s.done.Ledger}, countOldLedger, now-LedgerDays*secondsPerDay); err != nil {
 			return err
 		}
 		return tx.Each(ctx, func(r *sql.Rows) error {

@@ -233,7 +233,7 @@ func TestTheLedgerIsKeptForNinetyDays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.now.Store(testStart + 1100 + ledgerDays*secondsPerDay)
+	b.now.Store(testStart + 1100 + LedgerDays*secondsPerDay)
 	if dry, done := b.sweep(SweepArgs{DryRun: true}), b.sweep(SweepArgs{}); dry.Ledger != 1100 || done.Ledger != 1100 {
 		t.Errorf("dry %+v, done %+v", dry, done)
 	}

@@ -80,11 +80,14 @@ FROM observation_rows WHERE session_key = ? AND timestamp >= ? AND obs_type NOT 
 WHERE session_key = ? AND timestamp BETWEEN ? AND ? AND obs_type = 'agent_message'
   AND metadata ->> '$.kind' = 'compact_summary' LIMIT 1`
 
-	selectNewestPrompt = `SELECT id FROM prompt_rows
-WHERE session_key = ? AND source = 'user' AND timestamp <= ? ORDER BY timestamp DESC, id DESC LIMIT 1`
+	// Of two live prompts the one that came later is the newer, however clocks stand.
+	selectNewestLivePrompt = `SELECT p.id FROM prompt_rows p
+JOIN observation_rows o ON o.prompt_id = p.id AND o.obs_type = 'user_prompt'
+WHERE p.session_key = ? AND p.source = 'user' AND (? OR p.harness_prompt_id IS NULL)
+  AND o.metadata ->> '$.imported' IS NULL ORDER BY p.id DESC LIMIT 1`
 
-	selectNewestUnnamed = `SELECT id FROM prompt_rows
-WHERE session_key = ? AND source = 'user' AND timestamp <= ? AND harness_prompt_id IS NULL
+	selectNewestPrompt = `SELECT id FROM prompt_rows
+WHERE session_key = ? AND source = 'user' AND (? OR harness_prompt_id IS NULL) AND timestamp <= ?
 ORDER BY timestamp DESC, id DESC LIMIT 1`
 
 	selectActiveSession = `SELECT id FROM sessions

@@ -24,15 +24,24 @@ func likenessOf(obsType, pathKey, command, content string) likeness {
 	return likeness{obsType, content}
 }
 
+// likeness of a call to a file with this key.
+func (d *draft) likeness(pathKey string) likeness {
+	command, ok := d.Meta["command"].(string)
+	if !ok {
+		command = d.Content
+	}
+	return likenessOf(d.Type, pathKey, command, d.Content)
+}
+
 // tally counts the equal calls of one session: those that were stored when the
 // transcript came, and those that it has told so far.
 type tally struct{ stored, told map[likeness]int }
 
-// tallies are those of the sessions of one transcript, by key. Only rows from
+// tallies are those of the sessions of one transcript, by id. Only rows from
 // since on are counted, for of the transcript's calls no earlier one is told.
 type tallies struct {
 	since int64
-	of    map[int64]*tally
+	of    map[string]*tally
 }
 
 func tallyOf(ctx context.Context, tx *store.Tx, session, since int64) (*tally, error) {
@@ -57,19 +66,15 @@ func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, 
 	if w.event.Match == MatchID {
 		return n, nil
 	}
-	t := w.tallies.of[w.session.Key]
+	t := w.tallies.of[w.session.ID]
 	if t == nil {
 		if t, err = tallyOf(ctx, tx, w.session.Key, w.tallies.since); err != nil {
 			return n, err
 		}
-		w.tallies.of[w.session.Key] = t
+		w.tallies.of[w.session.ID] = t
 	}
 	path, _ := w.pathKey(d).(string)
-	command, failed := d.Meta["command"].(string)
-	if !failed {
-		command = d.Content
-	}
-	like := likenessOf(d.Type, path, command, d.Content)
+	like := d.likeness(path)
 	t.told[like]++
 	return numbers{t.stored[like], t.told[like]}, nil
 }
@@ -79,7 +84,7 @@ func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, 
 func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (found bool, err error) {
 	known := n.told <= n.stored
 	switch {
-	case d.Failed || d.Type != typeRead && d.Type != typeSearch || w.window == 0:
+	case !isRepeatable(d.Type, d.Failed) || w.window == 0:
 		found = known
 	case w.event.Match == MatchText: // when it was read nobody knows: once is enough
 		known = n.stored > 0

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"time"
+	"unicode/utf8"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -108,9 +110,16 @@ func copyKey(call string, part int, content string) tombKey {
 }
 
 func promptKey(session, prompt string) tombKey { return tombKey{"prompt", session, prompt} }
-func lineKey(line string) tombKey              { return tombKey{"line", line} }
-func sessionKey(session string) tombKey        { return tombKey{"session", session} }
-func projectKey(project string) tombKey        { return tombKey{"project", project} }
+
+// samePromptKey is the key of a prompt for hooks: what is sent while a turn goes on
+// shares the id of the turn's prompt and is another one.
+func samePromptKey(session, prompt, content string) tombKey {
+	return tombKey{"same prompt", session, prompt, content}
+}
+
+func lineKey(line string) tombKey       { return tombKey{"line", line} }
+func sessionKey(session string) tombKey { return tombKey{"session", session} }
+func projectKey(project string) tombKey { return tombKey{"project", project} }
 
 func sessionInProjectKey(session, project string) tombKey {
 	return tombKey{"session in project", session, project}
@@ -144,6 +153,62 @@ func around(session, obsType, content, role string, at int64) (keys []tombKey) {
 	return keys
 }
 
+// anyTime stands for the step of a row that is told again at a time that says
+// nothing.
+const anyTime = math.MinInt64
+
+// dedupStep is how many seconds after a read or search an equal one may have been
+// dropped for it; with the row gone a transcript would bring that one.
+const dedupStep = int64(DefaultDedupWindow / time.Second)
+
+// isRepeatable reports whether equal rows near one of this kind are dropped.
+func isRepeatable(obsType string, failed bool) bool {
+	return !failed && (obsType == typeRead || obsType == typeSearch)
+}
+
+// likeKey is the key of a call of which no id is told again.
+func likeKey(session string, l likeness, step int64) tombKey {
+	return tombKey{"like", session, l.kind, l.what, strconv.FormatInt(step, 10)}
+}
+
+func stepOfLike(obsType string, failed bool) int64 {
+	if isRepeatable(obsType, failed) {
+		return dedupStep
+	}
+	return markTwin
+}
+
+// wordsKey is the key of words that a transcript without hooks' ids may tell.
+func wordsKey(session, obsType, words string, step int64) tombKey {
+	return tombKey{"words", session, obsType, words, strconv.FormatInt(step, 10)}
+}
+
+// wordings are the ends of a stored text that such a transcript may tell of it:
+// hooks may tell of a message what came before it in the turn (see sameWords).
+func wordings(obsType, content string) []string {
+	if obsType != typeMessage {
+		return []string{content}
+	}
+	texts := []string{wording(content)}
+	for i, r := range content {
+		if r != '\n' {
+			continue
+		}
+		if text := wording(content[i+1:]); text != texts[len(texts)-1] {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// wording is what tells a message from others.
+func wording(content string) string {
+	if over := utf8.RuneCountInString(content) - messageEnd; over > 0 {
+		return content[len(cutRunes(content, over)):]
+	}
+	return content
+}
+
 // leaveOut drops what of an event was purged, before
 // anything of it is written; gone says that nothing is left to do. Only an
 // imported event can belong to a purged session or project: what a hook tells has
@@ -152,14 +217,20 @@ func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kep
 	if w.graves.salt == nil {
 		return rows, false, nil
 	}
+	place := w.place
 	if w.event.Imported {
-		if gone, err := w.isWhollyGone(ctx, tx); gone || err != nil {
+		own, ids, err := w.likelyProject(ctx, tx)
+		if err != nil {
+			return nil, false, err
+		}
+		if gone, err := w.isWhollyGone(ctx, tx, ids); gone || err != nil {
 			w.done.Purged += len(rows)
 			return nil, true, err
 		}
+		place = place.Within(own)
 	}
 	for _, d := range rows {
-		gone, err := w.graves.holds(ctx, tx, math.MinInt64, w.keys(d)...)
+		gone, err := w.graves.holds(ctx, tx, math.MinInt64, w.keys(d, place)...)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -172,58 +243,101 @@ func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kep
 	return kept, len(rows) > 0 && len(kept) == 0, nil
 }
 
-// isWhollyGone reports whether the event's session or project was purged.
-func (w *writing) isWhollyGone(ctx context.Context, tx *store.Tx) (bool, error) {
+// isWhollyGone reports whether the event's session or one of the projects, given
+// by their ids, was purged.
+func (w *writing) isWhollyGone(ctx context.Context, tx *store.Tx, projects []string) (bool, error) {
 	id := w.event.Session
-	own, err := w.likelyProject(ctx, tx)
-	if err != nil {
-		return false, err
+	keys := []tombKey{sessionKey(id)}
+	for _, p := range projects {
+		keys = append(keys, projectKey(p), sessionInProjectKey(id, p))
 	}
-	gone, err := w.graves.holds(ctx, tx, w.at, sessionKey(id), projectKey(own), sessionInProjectKey(id, own))
-	if gone && err == nil && own != "" && w.absent != nil {
-		w.absent[id] = own
+	gone, err := w.graves.holds(ctx, tx, w.at, keys...)
+	if gone && err == nil && len(projects) > 0 && w.absent != nil {
+		w.absent[id] = projects
 	}
 	return gone, err
 }
 
-// likelyProject is the id of the project to which the event's row would go, ""
-// for one that has no row. Outside any repository that is its session's, also of
-// a session whose first events were purged.
-func (w *writing) likelyProject(ctx context.Context, tx *store.Tx) (string, error) {
+// likelyProject is the project to which the event's row would go, with all ids
+// under which it may have been purged, none for one that has no row. Outside any
+// repository that is its session's, also of a session whose first events were
+// purged.
+func (w *writing) likelyProject(ctx context.Context, tx *store.Tx) (own project.Project, ids []string, err error) {
 	if w.place.Identity == "" {
 		s, ok, err := project.FindSession(ctx, tx, w.event.Session)
 		if err != nil || ok {
-			return s.ProjectID, err
+			if err == nil {
+				own, _, err = project.Find(ctx, tx, s.ProjectID)
+			}
+			return own, []string{s.ProjectID}, err
 		}
-		if own := w.absent[w.event.Session]; own != "" {
-			return own, nil
+		if ids := w.absent[w.event.Session]; ids != nil {
+			own, _, err = project.Find(ctx, tx, ids[0])
+			return own, ids, err
 		}
 	}
-	p, _, err := project.Current(ctx, tx, w.place)
-	return p.ID, err
+	return project.CurrentWithIDs(ctx, tx, w.place)
 }
 
-// keys are what a row that is told now may be buried under.
-func (w *writing) keys(d draft) (keys []tombKey) {
+// keys are what a row that is told now, in place, may be buried under.
+func (w *writing) keys(d draft, place project.Place) (keys []tombKey) {
 	e := &w.event
-	if d.CallID != "" {
+	switch {
+	case d.CallID != "":
 		keys = append(keys, callKey(e.Session, d.CallID, d.Part))
 		if e.Imported {
 			keys = append(keys, copyKey(d.CallID, d.Part, d.Content))
-		}
-		if e.Match != MatchID { // the hook knew no id
-			keys = append(keys, around(e.Session, d.Type, d.Content, e.Role, w.at)...)
+			keys = append(keys, w.likeKeys(d, place)...)
 		}
 		return keys
-	}
-	if e.Kind == Prompt && e.PromptID != "" {
+	case e.Kind == Prompt && e.PromptID != "" && e.Imported:
 		keys = append(keys, promptKey(e.Session, e.PromptID))
+	case e.Kind == Prompt && e.PromptID != "":
+		keys = append(keys, samePromptKey(e.Session, e.PromptID, d.Content))
 	}
 	if e.LineID != "" {
 		keys = append(keys, lineKey(e.LineID))
 	}
-	if e.Imported {
-		keys = append(keys, around(e.Session, d.Type, d.Content, e.Role, w.at)...)
+	if !e.Imported {
+		return keys
+	}
+	switch {
+	case isAction(d.Type):
+		return append(keys, w.likeKeys(d, place)...)
+	case e.Match == MatchID || e.Role == roleSummary || e.Kind != Prompt && e.Kind != Message:
+		return append(keys, around(e.Session, d.Type, d.Content, e.Role, w.at)...)
+	}
+	words := wording(d.Content)
+	if d.Type == typePrompt {
+		words = d.Content
+	}
+	return append(keys, w.steps(width(d.Type, e.Role), func(step int64) tombKey {
+		return wordsKey(e.Session, d.Type, words, step)
+	})...)
+}
+
+// likeKeys are the keys of a call by what it did.
+func (w *writing) likeKeys(d draft, place project.Place) []tombKey {
+	if w.event.Match == MatchID && !isRepeatable(d.Type, d.Failed) {
+		return nil
+	}
+	path := ""
+	if d.Path != "" {
+		path = place.PathKey(d.Path)
+	}
+	like := d.likeness(path)
+	return w.steps(stepOfLike(d.Type, d.Failed), func(step int64) tombKey {
+		return likeKey(w.event.Session, like, step)
+	})
+}
+
+// steps makes the keys for the times at which the event may have been dated.
+func (w *writing) steps(width int64, key func(step int64) tombKey) (keys []tombKey) {
+	if w.event.Match == MatchText {
+		return []tombKey{key(anyTime)}
+	}
+	for step := w.at/width - 1; step <= w.at/width+1; step++ {
+		keys = append(keys, key(step))
 	}
 	return keys
 }

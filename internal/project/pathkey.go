@@ -2,6 +2,7 @@ package project
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -85,7 +86,7 @@ func (p Place) inside(root, abs, rel string) string {
 			return r
 		}
 	}
-	if lost := lostWorktree(root, abs); lost != root {
+	if lost := lostWorktree(root, abs, true); lost != root {
 		if r, ok := below(lost, abs); ok {
 			return r
 		}
@@ -118,37 +119,89 @@ func (p Place) worktreeAbove(path, stop string) (root string, ok bool) {
 }
 
 // lostWorktree is the root of the worktree folder that held path below root and
-// is gone; root itself if there is none.
-func lostWorktree(root, path string) string {
+// is gone; root itself if there is none. The last part of the path of a file is not
+// taken for a part of the worktree's name.
+func lostWorktree(root, path string, isFile bool) string {
 	rel, ok := below(root, path)
 	if !ok {
 		return root
 	}
-	if _, worktree, ok := splitWorktree("/" + rel); ok {
-		lost := filepath.Join(root, filepath.FromSlash(worktree))
-		if pathIsGone(lost) {
-			return lost
-		}
+	main, worktree, ok := splitWorktree("/" + rel)
+	if !ok {
+		return root
+	}
+	in := strings.TrimSuffix(filepath.ToSlash(root), "/")
+	if lost, ok := lostName(in+main, in+worktree, ("/" + rel)[len(worktree):], isFile); ok {
+		return filepath.FromSlash(lost)
 	}
 	return root
+}
+
+// maxWorktreeName is how many folders the name of a lost worktree may have, for
+// branches like team/task are common names.
+const maxWorktreeName = 3
+
+// lostName is the folder of a lost worktree whose name begins with folder and goes
+// on, it may be, in rest: up to the part that stands in the main worktree as well.
+// If none does, a working directory directly below folder is the worktree, else
+// folder is. ok is false if what there is of it exists. All are slash paths.
+func lostName(main, folder, rest string, isFile bool) (lost string, ok bool) {
+	parts := strings.FieldsFunc(rest, func(r rune) bool { return r == '/' })
+	last := folder
+	for n := 0; ; n++ {
+		if pathIsGone(last) {
+			if n < len(parts) && !pathIsGone(main+"/"+parts[n]) {
+				return last, true
+			}
+			if lost == "" {
+				lost = last
+			}
+			if n == 1 && len(parts) == 1 && isNested(folder) {
+				return last, true
+			}
+		}
+		if left := len(parts) - n; n == maxWorktreeName-1 || left == 0 || left == 1 && isFile {
+			return lost, lost != ""
+		}
+		last += "/" + parts[n]
+	}
+}
+
+// isNested reports whether worktrees beside a folder may be named with slashes:
+// Claude Code's own never are.
+func isNested(folder string) bool { return path.Base(path.Dir(folder)) == ".worktrees" }
+
+// After is the place as seen by a session that was in q before: deeper in a lost
+// worktree, its root is the one that was known.
+func (p Place) After(q Place) Place {
+	if p.Gone && q.Gone && p.Identity != "" && p.Identity == q.Identity && len(q.Root) > len(p.Root) {
+		if _, deeper := below(q.Root, p.real); deeper {
+			p.Root = q.Root
+		}
+	}
+	return p
 }
 
 // withoutLostWorktree drops the worktree folders that are gone from an absolute
 // path in slashes.
 func withoutLostWorktree(path string) string {
 	main, worktree, ok := splitWorktree(path)
-	if !ok || len(path) > maxPath || !pathIsGone(worktree) {
+	if !ok || len(path) > maxPath {
 		return path
 	}
-	if rest := strings.TrimSuffix(main, "/") + path[len(worktree):]; rest != "" {
+	lost, ok := lostName(main, worktree, path[len(worktree):], true)
+	if !ok {
+		return path
+	}
+	if rest := strings.TrimSuffix(main, "/") + path[len(lost):]; rest != "" {
 		return rest
 	}
 	return "/"
 }
 
 // splitWorktree finds the customary worktree folders in a path: main is the part
-// before the first, worktree ends with the last one's name. Both are slash
-// paths.
+// before the first, worktree ends with the first folder of the last one's name. Both
+// are slash paths.
 func splitWorktree(path string) (main, worktree string, ok bool) {
 	path = slashed(path)
 	for rest := 0; ; {

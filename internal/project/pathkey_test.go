@@ -65,6 +65,44 @@ func TestOneFileHasOneKeyAcrossWorktreesAndSpellings(t *testing.T) {
 	}
 }
 
+// TestLostWorktreesMayBeNamedWithSlashes looks at worktrees that are called like
+// branches, after they were removed.
+func TestLostWorktreesMayBeNamedWithSlashes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	repo := w.repo(w.path("app"))
+	w.mkdir(filepath.Join(repo, "cmd", "tool"))
+	w.mkdir(filepath.Join(repo, ".worktrees", "kept")) // the rest of kept/one
+	lost := filepath.Join(repo, ".worktrees", "alex", "ent-108")
+	for _, c := range []struct{ cwd, file, want string }{
+		{lost, "cmd/x.go", "cmd/x.go"},
+		{lost, "new.go", "new.go"},
+		{lost, "new/x.go", "new/x.go"},
+		{lost, ".", "."},
+		{filepath.Join(lost, "cmd"), "x.go", "cmd/x.go"},
+		{filepath.Join(lost, "cmd", "tool"), "../x.go", "cmd/x.go"},
+		{repo, ".worktrees/alex/ent-108/cmd/x.go", "cmd/x.go"},
+		{repo, ".worktrees/a/b/c/cmd/x.go", "cmd/x.go"},
+		{repo, ".worktrees/kept/one/cmd/x.go", "cmd/x.go"},
+		{filepath.Join(repo, ".worktrees", "kept", "one"), "new.go", "new.go"},
+		{filepath.Join(repo, ".worktrees", "fix", "cmd"), "x.go", "cmd/x.go"},
+		{filepath.Join(repo, ".worktrees", "fix"), "new/x.go", "new/x.go"},
+		{filepath.Join(repo, ".claude", "worktrees", "fix", "new"), "x.go", "new/x.go"},
+		{lost, filepath.Join(repo, "cmd", "x.go"), "cmd/x.go"},
+		{w.path("elsewhere"), filepath.Join(lost, "cmd", "x.go"), filepath.ToSlash(filepath.Join(repo, "cmd", "x.go"))},
+	} {
+		w.want(c.cwd+" "+c.file, w.locate(c.cwd).PathKey(c.file), c.want)
+	}
+
+	first := w.locate(lost)
+	deeper := w.locate(filepath.Join(lost, "new", "part"))
+	w.want("what nobody knows", deeper.PathKey("x.go"), "ent-108/new/part/x.go")
+	w.want("what the session knows", deeper.After(first).PathKey("x.go"), "new/part/x.go")
+	beside := w.locate(filepath.Join(repo, ".worktrees", "alex", "ent-109", "cmd"))
+	w.want("in another worktree", beside.After(first).PathKey("x.go"), "cmd/x.go")
+	w.want("back in the repository", w.locate(repo).After(first).PathKey("cmd/x.go"), "cmd/x.go")
+}
+
 func TestOrdinaryFolderNamedLikeAWorktreeIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

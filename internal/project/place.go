@@ -73,7 +73,7 @@ func Locate(cwd, home string) (Place, error) {
 	p.Slug, p.Name = nameRepository(r.identity)
 	p.OriginURL = originOf(r.identity)
 	if p.Gone && p.Root != "" {
-		p.Root = lostWorktree(p.Root, p.real)
+		p.Root = lostWorktree(p.Root, p.real, false)
 	}
 	return p, nil
 }

@@ -53,6 +53,31 @@ func Current(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, er
 	return m.project, ok, err
 }
 
+// CurrentWithIDs is Current with the ids under which the project has gone for this
+// place: its own and, if the place's was merged into it, that one's; none without a
+// project.
+func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids []string, err error) {
+	if p.kind == atTop && p.Identity == "" {
+		return q, nil, nil
+	}
+	m, ok, err := match(ctx, tx, p, nil)
+	if err != nil || !ok {
+		return q, nil, err
+	}
+	ids = []string{m.project.ID}
+	former := ""
+	switch {
+	case m.row != 0 && m.row != m.project.Key:
+		err = tx.Get(ctx, []any{&former}, selectIDOfRow, m.row)
+	case p.Identity == "" && !p.Gone:
+		former = p.folderID()
+	}
+	if former != "" && former != m.project.ID {
+		ids = append(ids, former)
+	}
+	return m.project, ids, err
+}
+
 // Find returns the project that an id or an alias names; ok is false if there is
 // none. The id of a project that was merged names the one that took it over.
 func Find(ctx context.Context, tx *store.Tx, name string) (q Project, ok bool, err error) {

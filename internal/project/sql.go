@@ -26,6 +26,8 @@ WHERE p.root IN (SELECT value FROM json_each(?)) ORDER BY length(p.root) DESC, p
 	selectOwnRow = `SELECT ` + projectColumns + `, r.created_at,
 ifnull((SELECT project_id FROM project_aliases WHERE alias = r.id), '') FROM projects r WHERE r.key = ?`
 
+	selectIDOfRow = `SELECT id FROM projects WHERE key = ?`
+
 	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at) VALUES (?, ?, ?, ?, ?, ?)`
 	updatePlace   = `UPDATE projects SET name = ?, identity = ?, root = ?, origin_url = ? WHERE key = ?`
 	updateOrigin  = `UPDATE projects SET origin_url = ? WHERE key = ?`

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -13,9 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/store/cipher"
 	"cairn/internal/store/storetest"
@@ -479,53 +476,6 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	expectLostOnly(t, "an older schema", want, changesOf(t, path), page)
 }
 
-// An encrypted store looks like a damaged one to whoever has no key.
-func TestEncryptedStoreIsNotTakenForADamagedOne(t *testing.T) {
-	t.Parallel()
-	path := storetest.Path(t)
-	text := []byte(strings.Repeat("no page of this can be read ", 1000))
-	place(t, path, text)
-	place(t, path+"-cipher", []byte("key check"))
-	_, err := store.Salvage(t.Context(), store.SalvageConfig{Path: path})
-	expectCode(t, err, store.CodeEncrypted)
-	expectUnchanged(t, path, text)
-}
-
-// Looking at a store leaves its files as they are, whatever state it is in.
-func TestExamineChangesNoByte(t *testing.T) {
-	t.Parallel()
-	clean := populated(t)
-	left, _ := heldOpen(t)
-	held := populated(t)
-	child(t, "keep open", order{Path: held}).Expect(t, "open")
-	for name, path := range map[string]string{"closed": clean, "left by a killed process": left, "open elsewhere": held} {
-		before := map[string][]byte{}
-		for _, e := range entries(t, filepath.Dir(path)) {
-			if !strings.HasSuffix(e, "-shm") { // which holds readers' marks
-				before[e] = content(t, filepath.Join(filepath.Dir(path), e))
-			}
-		}
-		names := entries(t, filepath.Dir(path))
-		s, err := examine(t.Context(), path)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		for _, check := range []func(context.Context) ([]string, error){s.Check, s.QuickCheck} {
-			if found, err := check(t.Context()); err != nil || len(found) > 0 {
-				t.Errorf("%s: %q, %v", name, found, err)
-			}
-		}
-		expectCode(t, write(t.Context(), s, store.Full, "new"), store.CodeReadOnly)
-		closed(t, s)
-		for e, b := range before {
-			expectUnchanged(t, filepath.Join(filepath.Dir(path), e), b)
-		}
-		if now := entries(t, filepath.Dir(path)); !slices.Equal(now, names) {
-			t.Errorf("%s: %q, was %q", name, now, names)
-		}
-	}
-}
-
 // The log of a store that is reached by a link lies beside the store.
 func TestSalvageThroughALinkRepairsTheFileItLeadsTo(t *testing.T) {
 	t.Parallel()
@@ -578,131 +528,5 @@ func TestSalvageGivesNoNumberOutTwice(t *testing.T) {
 	}
 	if slices.ContainsFunc(all, func(c store.Change) bool { return c.ID == last.ID }) {
 		t.Error("the last change is not lost at all")
-	}
-}
-
-func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
-	t.Parallel()
-	path := populated(t)
-	hasty := salvageConfig(path)
-	hasty.Wait = 30 * time.Millisecond
-	holder := child(t, "hold the lock", order{Path: path})
-	holder.Expect(t, "held")
-	broken := content(t, path)
-	clear(broken[30*pageSize : 32*pageSize])
-	place(t, path, broken)
-	names := entries(t, filepath.Dir(path))
-	_, err := store.Salvage(t.Context(), hasty)
-	expectCode(t, err, store.CodeBusy)
-	expectUnchanged(t, path, broken)
-	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
-		t.Errorf("beside it: %q, was %q", now, names)
-	}
-	reader := child(t, "keep open", order{Path: path})
-	reader.Expect(t, "open")
-	holder.Kill()
-	_, err = store.Salvage(t.Context(), hasty)
-	expectCode(t, err, store.CodeBusy)
-	expectUnchanged(t, path, broken)
-	reader.Kill()
-	salvaged(t, path)
-}
-
-// keepOpen reads once and stays connected, as a server does.
-func keepOpen(o order, in *bufio.Reader) error {
-	ctx := context.Background()
-	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Server})
-	if err != nil {
-		return err
-	}
-	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Head(ctx)
-		return err
-	})
-	storetest.Tell("open")
-	storetest.Hear(in)
-	return errors.Join(err, s.Close())
-}
-
-// salvageChild salvages and asks before each step whether to go on.
-func salvageChild(o order, in *bufio.Reader) error {
-	c := salvageConfig(o.Path)
-	c.Progress = func(what string) {
-		storetest.Tell(what)
-		storetest.Hear(in)
-	}
-	_, err := store.Salvage(context.Background(), c)
-	return err
-}
-
-// Killed at any step, a salvage leaves the old store or the new one, whole, and
-// the next one succeeds.
-func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
-	t.Parallel()
-	origin, want := heldOpen(t)
-	page := ruined(t, origin)
-	broken, wal := content(t, origin), content(t, origin+"-wal")
-	old, fresh := 0, 0
-	for step := 0; ; step++ {
-		path := storetest.Path(t)
-		place(t, path, broken)
-		place(t, path+"-wal", wal)
-		place(t, path+"-shm", make([]byte, 32768))
-		p := child(t, "salvage", order{Path: path})
-		at, more := "", true
-		for n := 0; n <= step && more; n++ {
-			if n > 0 {
-				p.Send("go")
-			}
-			if at, more = p.Line(t); !more {
-				break
-			}
-		}
-		p.Kill()
-		expectNoPlainText(t, path)
-		if !more { // it has ended before that step
-			if old == 0 || fresh == 0 {
-				t.Errorf("%d steps with the old store, %d with the new one", old, fresh)
-			}
-			return
-		}
-		if damageFound(t, path) {
-			old++
-			r := salvaged(t, path)
-			if b := content(t, r.Kept); bytes.Equal(b, broken) && exists(r.Kept+"-wal") {
-				expectUnchanged(t, r.Kept+"-wal", wal)
-			}
-		} else {
-			fresh++
-		}
-		expectLostOnly(t, "killed at: "+at, want, changesOf(t, path), page)
-		if storetest.Key() != nil && strings.HasPrefix(at, "reading ") {
-			step += 4 // these steps are alike, and slow
-		}
-	}
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-// TestWriteToAReplacedStoreIsRefused holds for whoever opened the old file in the
-// last moment: what it wrote would be lost.
-func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
-	t.Parallel()
-	s := storetest.Open(t, store.Config{})
-	mustWrite(t, s, "a")
-	other := populated(t)
-	if err := os.Rename(other, s.Path()); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(s.Path()+"-wal"), os.Remove(s.Path()+"-shm")); err != nil {
-		t.Fatal(err)
-	}
-	err := write(t.Context(), s, store.Full, "lost")
-	expectCode(t, err, store.CodeReplaced)
-	if fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("kind %v", fault.KindOf(err))
 	}
 }

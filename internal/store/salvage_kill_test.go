@@ -1,0 +1,144 @@
+package store_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+func TestSalvageWhileAnotherProcessHasTheStoreOpenIsRefused(t *testing.T) {
+	t.Parallel()
+	path := populated(t)
+	hasty := salvageConfig(path)
+	hasty.Wait = 30 * time.Millisecond
+	holder := child(t, "hold the lock", order{Path: path})
+	holder.Expect(t, "held")
+	broken := content(t, path)
+	clear(broken[30*pageSize : 32*pageSize])
+	place(t, path, broken)
+	names := entries(t, filepath.Dir(path))
+	_, err := store.Salvage(t.Context(), hasty)
+	expectCode(t, err, store.CodeBusy)
+	expectUnchanged(t, path, broken)
+	if now := entries(t, filepath.Dir(path)); !slices.Equal(names, now) {
+		t.Errorf("beside it: %q, was %q", now, names)
+	}
+	reader := child(t, "keep open", order{Path: path})
+	reader.Expect(t, "open")
+	holder.Kill()
+	_, err = store.Salvage(t.Context(), hasty)
+	expectCode(t, err, store.CodeBusy)
+	expectUnchanged(t, path, broken)
+	reader.Kill()
+	salvaged(t, path)
+}
+
+// keepOpen reads once and stays connected, as a server does.
+func keepOpen(o order, in *bufio.Reader) error {
+	ctx := context.Background()
+	s, err := open(ctx, store.Config{Path: o.Path, Role: store.Server})
+	if err != nil {
+		return err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Head(ctx)
+		return err
+	})
+	storetest.Tell("open")
+	storetest.Hear(in)
+	return errors.Join(err, s.Close())
+}
+
+// salvageChild salvages and asks before each step whether to go on.
+func salvageChild(o order, in *bufio.Reader) error {
+	c := salvageConfig(o.Path)
+	c.Progress = func(what string) {
+		storetest.Tell(what)
+		storetest.Hear(in)
+	}
+	_, err := store.Salvage(context.Background(), c)
+	return err
+}
+
+// Killed at any step, a salvage leaves the old store or the new one, whole, and
+// the next one succeeds.
+func TestKilledSalvageLeavesTheOldStoreOrTheNew(t *testing.T) {
+	t.Parallel()
+	origin, want := heldOpen(t)
+	page := ruined(t, origin)
+	broken, wal := content(t, origin), content(t, origin+"-wal")
+	old, fresh := 0, 0
+	for step := 0; ; step++ {
+		path := storetest.Path(t)
+		place(t, path, broken)
+		place(t, path+"-wal", wal)
+		place(t, path+"-shm", make([]byte, 32768))
+		p := child(t, "salvage", order{Path: path})
+		at, more := "", true
+		for n := 0; n <= step && more; n++ {
+			if n > 0 {
+				p.Send("go")
+			}
+			if at, more = p.Line(t); !more {
+				break
+			}
+		}
+		p.Kill()
+		expectNoPlainText(t, path)
+		if !more { // it has ended before that step
+			if old == 0 || fresh == 0 {
+				t.Errorf("%d steps with the old store, %d with the new one", old, fresh)
+			}
+			return
+		}
+		if damageFound(t, path) {
+			old++
+			r := salvaged(t, path)
+			if b := content(t, r.Kept); bytes.Equal(b, broken) && exists(r.Kept+"-wal") {
+				expectUnchanged(t, r.Kept+"-wal", wal)
+			}
+		} else {
+			fresh++
+		}
+		expectLostOnly(t, "killed at: "+at, want, changesOf(t, path), page)
+		if storetest.Key() != nil && strings.HasPrefix(at, "reading ") {
+			step += 4 // these steps are alike, and slow
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestWriteToAReplacedStoreIsRefused holds for whoever opened the old file in the
+// last moment: what it wrote would be lost.
+func TestWriteToAReplacedStoreIsRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	mustWrite(t, s, "a")
+	other := populated(t)
+	if err := os.Rename(other, s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(s.Path()+"-wal"), os.Remove(s.Path()+"-shm")); err != nil {
+		t.Fatal(err)
+	}
+	err := write(t.Context(), s, store.Full, "lost")
+	expectCode(t, err, store.CodeReplaced)
+	if fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("kind %v", fault.KindOf(err))
+	}
+}
