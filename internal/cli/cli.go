@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -44,7 +43,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 // Run runs one command and returns its exit code.
 func Run(p Process) int {
 	ctx := context.Background()
-	if !slices.Contains(p.Args[:min(1, len(p.Args))], "record") { // which needs no end, and not the thread either
+	if !p.isHook() { // which needs no end, and not the thread either
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -64,6 +63,9 @@ func Run(p Process) int {
 	report(p.Err, cmd.Name(), err)
 	return exitCode(err)
 }
+
+// isHook tells the calls that have no time to waste.
+func (p *Process) isHook() bool { return len(p.Args) > 0 && p.Args[0] == "record" }
 
 // exitCode maps a fault to an exit code: 1 where the answer is no, else 2.
 func exitCode(err error) int {
@@ -119,8 +121,12 @@ nobody. Connect your agents and see what your own history holds:
 	}
 	root.SetVersionTemplate("cairn {{.Version}} (" + store.Driver + ")\n")
 	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
+	root.AddCommand(recordCommand(p))
+	if p.isHook() {
+		return root
+	}
 	root.AddCommand(
-		recordCommand(p), serveCommand(p),
+		serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
