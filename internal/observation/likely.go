@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"math"
 	"path"
 	"slices"
@@ -335,41 +336,48 @@ func (r *likelyRanking) weighWords(a LikelyArgs) {
 const (
 	maxFound = 100 // rows whose turns are looked at
 
-	selectTurn = `SELECT o.prompt_id FROM observation_rows o
-WHERE o.id = ? AND o.project_key = ? AND o.prompt_id IS NOT NULL`
+	selectTurns = `SELECT o.prompt_id, j.key FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value
+WHERE o.project_key = ? AND o.prompt_id IS NOT NULL`
 
-	selectTurnFiles = `SELECT DISTINCT path_key FROM observation_rows
-WHERE prompt_id = ? AND project_key = ? AND path_key IS NOT NULL
-  AND obs_type IN ('file_edit', 'file_write', 'file_read') AND metadata ->> '$.failed' IS NULL`
+	// The plus signs keep SQLite from going through all the project's rows of a type.
+	selectTurnFiles = `SELECT ifnull(group_concat(path_key, char(0)), '') FROM (SELECT DISTINCT path_key FROM observation_rows
+    WHERE prompt_id = ? AND +project_key = ? AND path_key IS NOT NULL
+      AND +obs_type IN ('file_edit', 'file_write', 'file_read')
+      AND (instr(metadata, '"failed"') = 0 OR metadata ->> '$.failed' IS NULL))`
 )
 
 // weighTurns finds the turns in which the rarest of the prompt's words stand and
 // counts the files they touched; the best turn counts 1, others in proportion.
 func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *wordSearch) error {
-	turns := map[int64]float64{} // by prompt
 	found := words.best(maxFound)
-	for _, f := range found {
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var prompt int64
-			err := rows.Scan(&prompt)
-			turns[prompt] = max(turns[prompt], f.weight/found[0].weight)
-			return err
-		}, selectTurn, f.id, words.project)
-		if err != nil {
-			return err
-		}
+	ids := make([]int64, len(found))
+	for i, f := range found {
+		ids[i] = f.id
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	turns := map[int64]float64{} // by prompt
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var prompt int64
+		var i int
+		err := rows.Scan(&prompt, &i)
+		turns[prompt] = max(turns[prompt], found[i].weight/found[0].weight)
+		return err
+	}, selectTurns, string(list), words.project)
+	if err != nil {
+		return err
 	}
 	for prompt, weight := range turns {
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var file string
-			err := rows.Scan(&file)
+		var files string
+		if err := tx.Get(ctx, []any{&files}, selectTurnFiles, prompt, words.project); err != nil {
+			return err
+		}
+		for file := range strings.SplitSeq(files, "\x00") {
 			if e := r.files[file]; e != nil {
 				e.turns += weight
 			}
-			return err
-		}, selectTurnFiles, prompt, words.project)
-		if err != nil {
-			return err
 		}
 	}
 	return nil
