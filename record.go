@@ -37,8 +37,8 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 		return Recorded{Recorded: done}, err
 	}
 	r := Recorded{Recorded: done}
-	if err := j.NoteUse(ctx, e, done); err != nil {
-		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", err)
+	if done.Unnoted != nil {
+		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", done.Unnoted)
 	}
 	var told observation.Context
 	switch {

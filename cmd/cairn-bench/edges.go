@@ -41,7 +41,11 @@ func (b *bench) sessionEdges(ctx context.Context, small string) error {
 		db   string
 		rows int
 	}{{db, b.small}, {large, b.large}} {
-		if err := b.measureHelp(ctx, t, to.db, to.rows); err != nil {
+		err := b.measureHelp(ctx, t, to.db, to.rows, "UserPromptSubmit", "UserPromptSubmit")
+		if err == nil {
+			err = b.measureHelp(ctx, t, to.db, to.rows, "PreToolUse", "PostToolUse")
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -81,23 +85,25 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 	return stop()
 }
 
-// measureHelp measures prompts with help and, in turn with them, without.
-func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int) error {
+// measureHelp measures an event with help and, in turn with it, without. Its
+// payloads are those of another event of the workload.
+func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int, event, like string) error {
 	stop, err := b.serve(ctx, db)
 	if err != nil {
 		return err
 	}
 	subjects := []*subject{
-		{name: "UserPromptSubmit", program: b.cairnProgram(db, "record", "--from", "claude")},
-		{name: "UserPromptSubmit with --assist", program: b.cairnProgram(db, "record", "--from", "claude", "--assist")},
+		{name: event, program: b.cairnProgram(db, "record", "--from", "claude")},
+		{name: event + " with --assist", program: b.cairnProgram(db, "record", "--from", "claude", "--assist")},
 	}
 	told := make([]int, len(subjects))
 	for i := range b.runs * len(subjects) {
 		session := b.load.Session(5_000_000+i, time.Now())
 		step := session.Next()
-		for step.Event != "UserPromptSubmit" {
+		for step.Event != like {
 			step = session.Next()
 		}
+		step.Event, step.Response = event, nil
 		n := i % len(subjects)
 		text, err := session.Payload(step)
 		if err != nil {
@@ -111,8 +117,11 @@ func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int) 
 		told[n] = max(told[n], len(l.out))
 	}
 	for n, s := range subjects {
-		t.add(fmt.Sprintf("%s, %s rows", s.name, grouped(rows)),
+		r := t.add(fmt.Sprintf("%s, %s rows", s.name, grouped(rows)),
 			s.wall.median(), s.wall.at(0.95), s.wall.at(1), s.cpu.median(), len(s.wall), told[n])
+		if n > 0 {
+			r.target("≤ 15 ms over the one without", s.wall.median()-subjects[0].wall.median() <= observation.DefaultAssistTime)
+		}
 	}
 	return stop()
 }

@@ -156,7 +156,7 @@ func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, err
 		return parts, err
 	}
 	files, err := a.likelyFiles(ctx, tx, text, &s.wordSearch)
-	return append(parts, advice{sectionLikely, fileLines(files)}), err
+	return append(parts, advice{sectionLikely, fileLines(files, a.project.Root)}), err
 }
 
 const selectToldFiles = `SELECT o.path_key FROM injection_rows i JOIN observation_rows o ON o.id = i.observation_id

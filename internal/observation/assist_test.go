@@ -51,8 +51,8 @@ func (b bench) assistAs(e Event) Context {
 	}
 	done := b.record(e)
 	e.Harness = harness
-	if err := b.NoteUse(b.t.Context(), e, done); err != nil {
-		b.t.Fatal(err)
+	if done.Unnoted != nil {
+		b.t.Fatal(done.Unnoted)
 	}
 	told, err := b.Assist(b.t.Context(), e, place, done)
 	if err != nil {

@@ -68,7 +68,7 @@ func (b *contextBuilder) render() Context {
 		section("Last Session", sectionDigest, []contextRow{{id: b.last, line: strings.Join(b.digest, "\n")}})
 	}
 	section("Recent Intents", sectionIntents, b.intents)
-	section("Likely Files", sectionLikely, fileLines(b.likely))
+	section("Likely Files", sectionLikely, fileLines(b.likely, b.project.Root))
 	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
 	section("Other projects", sectionCross, b.cross)
 	if body.Len() == 0 {

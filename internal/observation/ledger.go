@@ -104,44 +104,37 @@ func (j *Journal) Inject(ctx context.Context, e Event, done Recorded, items []It
 	})
 }
 
-// NoteUse brings the ledger up to date with an event; done is what Record said of it.
-// A finished call of cairn's own tools marks the items that it asked for by id: the
-// ids of get_observations, the anchor of timeline. The end of a turn or session marks
-// those whose file was read or changed since, or whose command ran again; the call
-// before which an item was told does not count. The end of a session also forgets
-// some of what is older than LedgerDays. It waits half a second for the lock at most.
-// Repeating it changes nothing. Errors are those of store.Write (observations §9.3).
-func (j *Journal) NoteUse(ctx context.Context, e Event, done Recorded) error {
-	var ids []int64
+// noteUse brings the ledger up to date with an event of a session. A finished call of
+// cairn's own tools marks the items that it asked for by id: the ids of
+// get_observations, the anchor of timeline. The end of a turn or session marks those
+// whose file was read or changed since, or whose command ran again; the call before
+// which an item was told does not count. The end of a session also forgets some of
+// what is older than LedgerDays. Repeating it changes nothing (observations §9.3).
+func noteUse(ctx context.Context, tx *store.Tx, e *Event, session int64) error {
 	if e.Kind == Touch && !e.announces() {
+		var ids []int64
 		for i := range e.Calls {
 			ids = append(ids, fetched(&e.Calls[i])...)
 		}
+		if len(ids) > 0 {
+			list, err := json.Marshal(ids)
+			if err == nil {
+				_, err = tx.Exec(ctx, updateFetched, tx.Now().Unix(), session, string(list))
+			}
+			return err
+		}
 	}
-	ends := e.TurnEnds || e.Kind == SessionEnd
-	if done.session == 0 || len(ids) == 0 && !ends {
+	if !e.TurnEnds && e.Kind != SessionEnd {
 		return nil
 	}
-	list, err := json.Marshal(ids)
-	if err != nil {
+	if _, err := tx.Exec(ctx, updateFileUsed, session); err != nil {
 		return err
 	}
-	ctx, stop := context.WithTimeout(ctx, ledgerWait)
-	defer stop()
-	return j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		if len(ids) > 0 {
-			_, err := tx.Exec(ctx, updateFetched, tx.Now().Unix(), done.session, string(list))
-			return err
-		}
-		if _, err := tx.Exec(ctx, updateFileUsed, done.session); err != nil {
-			return err
-		}
-		if err := settleCommands(ctx, tx, done.session); err != nil || e.Kind != SessionEnd {
-			return err
-		}
-		_, err := tx.Exec(ctx, deleteOldInjections, tx.Now().Add(-LedgerDays*24*time.Hour).Unix(), ledgerSweep)
+	if err := settleCommands(ctx, tx, session); err != nil || e.Kind != SessionEnd {
 		return err
-	})
+	}
+	_, err := tx.Exec(ctx, deleteOldInjections, tx.Now().Add(-LedgerDays*24*time.Hour).Unix(), ledgerSweep)
+	return err
 }
 
 func fetched(c *Call) (ids []int64) {

@@ -30,7 +30,7 @@ func (b bench) tells(e Event, rows ...int64) {
 func (b bench) does(e Event) {
 	b.t.Helper()
 	e.Session = "s2"
-	if err := b.NoteUse(b.t.Context(), e, b.record(e)); err != nil {
+	if err := b.record(e).Unnoted; err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -242,11 +242,42 @@ func BenchmarkNoteUse(b *testing.B) {
 	}
 	j.imported(events...)
 	e := stop()
-	e.Session = "s2"
-	done := j.record(e)
+	session := j.record(Event{Kind: Prompt, Session: "s2", Text: "go on"}).session
 	for b.Loop() {
-		if err := j.NoteUse(b.Context(), e, done); err != nil {
+		err := j.store.Write(b.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+			return noteUse(ctx, tx, &e, session)
+		})
+		if err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestAnEventIsStoredThoughTheLedgerCannotBeBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	err := b.store.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `ALTER TABLE injection_rows RENAME TO elsewhere`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // before the store is checked
+		err := b.store.Write(context.Background(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `ALTER TABLE elsewhere RENAME TO injection_rows`)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	e := finish()
+	e.Session = "s1"
+	done := b.record(e)
+	if done.Unnoted == nil || len(done.IDs) != 1 {
+		t.Errorf("added %v, ledger: %v", done.IDs, done.Unnoted)
+	}
+	b.want("rows", b.query(`SELECT obs_type FROM observations`), []string{"session_end"})
+	b.want("digests", b.query(`SELECT summary IS NOT NULL FROM sessions`), []string{"1"})
 }

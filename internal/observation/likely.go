@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"maps"
+	"encoding/json"
 	"math"
 	"path"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cairn/internal/project"
@@ -25,7 +27,7 @@ type LikelyArgs struct {
 
 // LikelyFile is a file that a session will probably read or change.
 type LikelyFile struct {
-	Path        string // its key: relative to the repository, with slashes
+	Path        string // its key: relative to the repository, with slashes; without one, the whole path
 	Observation int64  // the newest row about it
 	Score       float64
 	Asked       bool // the prompt says something for it
@@ -74,10 +76,10 @@ const maxLikely = 20
 
 // fileLines lists files by folder, one line for each, the folder of the likeliest
 // first.
-func fileLines(files []LikelyFile) (lines []contextRow) {
+func fileLines(files []LikelyFile, root string) (lines []contextRow) {
 	byFolder := map[string]int{}
 	for _, f := range files {
-		folder, name := path.Split(f.Path)
+		folder, name := path.Split(below(f.Path, root))
 		i, ok := byFolder[folder]
 		if !ok {
 			i = len(lines)
@@ -100,11 +102,14 @@ func fileLines(files []LikelyFile) (lines []contextRow) {
 const likelySample = 1000
 
 const (
-	selectTouched = `SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
-WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
-  AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
-  AND o.metadata ->> '$.failed' IS NULL
-ORDER BY o.timestamp DESC, o.id DESC LIMIT ?`
+	// All in one text, since handing out thousands of rows takes longer than finding
+	// them; so does parsing the facts of each.
+	selectTouched = `SELECT ifnull(group_concat(session_key || ' ' || timestamp || ' ' || id || ' ' || path_key, char(0)), '')
+FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
+    WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
+      AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
+      AND (instr(o.metadata, '"failed"') = 0 OR o.metadata ->> '$.failed' IS NULL)
+    ORDER BY o.timestamp DESC, o.id DESC LIMIT ?)`
 
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
 )
@@ -172,40 +177,68 @@ func (e *likelyEvidence) score() float64 {
 
 // likelySession is a session with the files it touched.
 type likelySession struct {
-	last     int64           // its latest touch
-	edited   map[string]bool // false: only read
+	last     int64                    // its latest touch
+	edited   map[*likelyEvidence]bool // by file; false: only read
 	onBranch bool
 }
 
 func (r *likelyRanking) readTouches(ctx context.Context, tx *store.Tx, a LikelyArgs, obsType string, since int64) error {
-	return tx.Each(ctx, func(rows *sql.Rows) error {
-		var id, at, session int64
-		var file string
-		if err := rows.Scan(&id, &at, &session, &file); err != nil || isOutside(file) {
-			return err
+	var list string
+	if err := tx.Get(ctx, []any{&list}, selectTouched, a.Project.Key, obsType, since, a.Session, likelySample); err != nil || list == "" {
+		return err
+	}
+	for touch := range strings.SplitSeq(list, "\x00") {
+		var numbers [3]int64 // session, time, row
+		file := touch
+		for i := range numbers {
+			digits, rest, _ := strings.Cut(file, " ")
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil {
+				return err
+			}
+			numbers[i], file = n, rest
 		}
-		e := r.files[file]
-		if e == nil {
-			e = &likelyEvidence{}
-			r.files[file] = e
+		if !isOutside(file, a.Project.Root) {
+			r.touched(file, numbers[0], numbers[1], numbers[2], obsType != typeRead)
 		}
-		if at > e.at || at == e.at && id > e.newest {
-			e.at, e.newest = at, id
-		}
-		s := r.sessions[session]
-		if s == nil {
-			s = &likelySession{edited: map[string]bool{}}
-			r.sessions[session] = s
-		}
-		s.last = max(s.last, at)
-		s.edited[file] = s.edited[file] || obsType != typeRead
-		return nil
-	}, selectTouched, a.Project.Key, obsType, since, a.Session, likelySample)
+	}
+	return nil
 }
 
-// isOutside tells the key of a file outside the repository.
-func isOutside(key string) bool {
+// touched takes in that a session read or edited a file.
+func (r *likelyRanking) touched(file string, session, at, id int64, edited bool) {
+	e := r.files[file]
+	if e == nil {
+		e = &likelyEvidence{}
+		r.files[file] = e
+	}
+	if at > e.at || at == e.at && id > e.newest {
+		e.at, e.newest = at, id
+	}
+	s := r.sessions[session]
+	if s == nil {
+		s = &likelySession{edited: map[*likelyEvidence]bool{}}
+		r.sessions[session] = s
+	}
+	s.last = max(s.last, at)
+	s.edited[e] = s.edited[e] || edited
+}
+
+// isOutside tells the key of a file outside the repository, or outside the folder
+// of a project that has none, whose keys are whole paths.
+func isOutside(key, root string) bool {
+	if below(key, root) != key {
+		return false
+	}
 	return strings.HasPrefix(key, "/") || len(key) > 1 && key[1] == ':'
+}
+
+// below is a key as it is seen from a project's root.
+func below(key, root string) string {
+	if root == "" {
+		return key
+	}
+	return strings.TrimPrefix(key, filepath.ToSlash(root)+"/")
 }
 
 // readBranch marks the sessions that worked on a branch. Everybody works on the
@@ -236,17 +269,17 @@ func (r *likelyRanking) weighSessions() {
 	const day = 24 * 60 * 60
 	for _, s := range r.sessions {
 		age := float64(max(r.now-s.last, 0)) / day
-		for file, edited := range s.edited {
-			e := r.files[file]
+		in2, in7, in30 := math.Exp2(-age/2), math.Exp2(-age/7), math.Exp2(-age/30)
+		for e, edited := range s.edited {
 			switch {
 			case edited:
-				e.edits2 += math.Exp2(-age / 2)
-				e.edits30 += math.Exp2(-age / 30)
+				e.edits2 += in2
+				e.edits30 += in30
 				if s.onBranch {
 					e.branchEdits++
 				}
 			default:
-				e.reads7 += math.Exp2(-age / 7)
+				e.reads7 += in7
 				if s.onBranch {
 					e.branchReads++
 				}
@@ -266,23 +299,33 @@ func (r *likelyRanking) weighWords(a LikelyArgs) {
 		return
 	}
 	names := r.names()
-	holders := map[string]float64{} // paths that hold a word
+	weights := map[string]float64{} // at first how many paths hold a word
 	for _, n := range names {
-		for w := range n.all() {
-			holders[w]++
+		for w := range n.folders {
+			weights[w]++
 		}
+		for w := range n.stem {
+			if !n.folders[w] {
+				weights[w]++
+			}
+		}
+	}
+	for w, holders := range weights {
+		weights[w] = math.Log1p(float64(len(names)) / holders)
 	}
 	weigh := func(words, among map[string]bool) (found, all float64) {
 		for w := range words {
-			weight := math.Log1p(float64(len(names)) / holders[w])
-			all += weight
+			all += weights[w]
 			if among[w] {
-				found += weight
+				found += weights[w]
 			}
 		}
 		return found, all
 	}
 	overlap := func(n fileName, among map[string]bool) (stem, words float64) {
+		if len(among) == 0 {
+			return 0, 0
+		}
 		ownFound, own := weigh(n.stem, among)
 		dirFound, dir := weigh(n.folders, among)
 		if own > 0 {
@@ -307,41 +350,48 @@ func (r *likelyRanking) weighWords(a LikelyArgs) {
 const (
 	maxFound = 100 // rows whose turns are looked at
 
-	selectTurn = `SELECT o.prompt_id FROM observation_rows o
-WHERE o.id = ? AND o.project_key = ? AND o.prompt_id IS NOT NULL`
+	selectTurns = `SELECT o.prompt_id, j.key FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value
+WHERE o.project_key = ? AND o.prompt_id IS NOT NULL`
 
-	selectTurnFiles = `SELECT DISTINCT path_key FROM observation_rows
-WHERE prompt_id = ? AND project_key = ? AND path_key IS NOT NULL
-  AND obs_type IN ('file_edit', 'file_write', 'file_read') AND metadata ->> '$.failed' IS NULL`
+	// The plus signs keep SQLite from going through all the project's rows of a type.
+	selectTurnFiles = `SELECT ifnull(group_concat(path_key, char(0)), '') FROM (SELECT DISTINCT path_key FROM observation_rows
+    WHERE prompt_id = ? AND +project_key = ? AND path_key IS NOT NULL
+      AND +obs_type IN ('file_edit', 'file_write', 'file_read')
+      AND (instr(metadata, '"failed"') = 0 OR metadata ->> '$.failed' IS NULL))`
 )
 
 // weighTurns finds the turns in which the rarest of the prompt's words stand and
 // counts the files they touched; the best turn counts 1, others in proportion.
 func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *wordSearch) error {
-	turns := map[int64]float64{} // by prompt
 	found := words.best(maxFound)
-	for _, f := range found {
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var prompt int64
-			err := rows.Scan(&prompt)
-			turns[prompt] = max(turns[prompt], f.weight/found[0].weight)
-			return err
-		}, selectTurn, f.id, words.project)
-		if err != nil {
-			return err
-		}
+	ids := make([]int64, len(found))
+	for i, f := range found {
+		ids[i] = f.id
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return err
+	}
+	turns := map[int64]float64{} // by prompt
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var prompt int64
+		var i int
+		err := rows.Scan(&prompt, &i)
+		turns[prompt] = max(turns[prompt], found[i].weight/found[0].weight)
+		return err
+	}, selectTurns, string(list), words.project)
+	if err != nil {
+		return err
 	}
 	for prompt, weight := range turns {
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var file string
-			err := rows.Scan(&file)
+		var files string
+		if err := tx.Get(ctx, []any{&files}, selectTurnFiles, prompt, words.project); err != nil {
+			return err
+		}
+		for file := range strings.SplitSeq(files, "\x00") {
 			if e := r.files[file]; e != nil {
 				e.turns += weight
 			}
-			return err
-		}, selectTurnFiles, prompt, words.project)
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -350,14 +400,9 @@ func (r *likelyRanking) weighTurns(ctx context.Context, tx *store.Tx, words *wor
 // fileName is a path as words.
 type fileName struct{ folders, stem map[string]bool }
 
-func (n fileName) all() map[string]bool {
-	words := maps.Clone(n.folders)
-	maps.Copy(words, n.stem)
-	return words
-}
-
 func (r *likelyRanking) names() map[string]fileName {
 	names := make(map[string]fileName, len(r.files))
+	folders := map[string]map[string]bool{}
 	for file := range r.files {
 		stem := path.Base(file)
 		if dot := strings.LastIndexByte(stem, '.'); dot > 0 {
@@ -366,7 +411,11 @@ func (r *likelyRanking) names() map[string]fileName {
 		for _, test := range []string{"_test", ".test", ".spec", "_spec"} {
 			stem = strings.TrimSuffix(stem, test)
 		}
-		names[file] = fileName{wordSet(path.Dir(file)), wordSet(stem)}
+		dir := path.Dir(file)
+		if folders[dir] == nil {
+			folders[dir] = wordSet(dir)
+		}
+		names[file] = fileName{folders[dir], wordSet(stem)}
 	}
 	return names
 }

@@ -145,7 +145,7 @@ func TestNamesOfLikelyFilesCannotForgeStructure(t *testing.T) {
 		{Path: "a|b/#`x`\n## Pinned.go", Observation: 1},
 		{Path: "a|b/two.go", Observation: 2},
 		{Path: "three.go", Observation: 3},
-	})
+	}, "")
 	want := []contextRow{
 		{id: 1, line: "- a¦b/: ♯'x', two.go", also: []int64{2}},
 		{id: 3, line: "- three.go"},

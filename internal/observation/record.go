@@ -17,6 +17,7 @@ type Recorded struct {
 	Deduped int     // reads and searches dropped because of an equal recent one
 	Purged  int     // rows that were purged before and do not come back
 	Project project.Project
+	Unnoted error // why the ledger was not brought up to date with the event, which is stored all the same
 
 	session int64    // the key of the event's session, 0 if it was not looked at
 	types   []string // of the rows that were added
@@ -28,7 +29,8 @@ type Recorded struct {
 //
 // Nothing is added for events that make no row, for a delivery that is stored
 // already and for an equal read or search within the window; the session is
-// touched all the same. Of a delivery that was purged nothing at all is stored. Repeating an event that carries a tool use id adds
+// touched all the same. The event also brings the ledger up to date: what it says was
+// used of what the session was told (observations §9.3). Of a delivery that was purged nothing at all is stored. Repeating an event that carries a tool use id adds
 // nothing; one without is never taken for a repeat (observations §5).
 //
 // Errors are those of store.Write; then nothing of the event is stored.
@@ -40,8 +42,13 @@ func (j *Journal) Record(ctx context.Context, e Event, place project.Place, proc
 		if err := w.record(ctx, tx, rows, process); err != nil {
 			return err
 		}
+		if w.session.Key == 0 {
+			done = w.done
+			return nil
+		}
+		w.done.Unnoted = noteUse(ctx, tx, &e, w.session.Key)
 		done = w.done
-		if w.session.Key == 0 || !e.TurnEnds && e.Kind != SessionEnd {
+		if !e.TurnEnds && e.Kind != SessionEnd {
 			return nil
 		}
 		return writeDigest(ctx, tx, w.session)

@@ -14,6 +14,9 @@ const Driver = "modernc.org/sqlite"
 
 func sqliteDriver() driver.Driver { return &sqlite.Driver{} }
 
+// driverOptions are added to the URI of a plain store.
+const driverOptions = ""
+
 // plainCode is SQLite's extended result code of err, 0 if err is not from here.
 func plainCode(err error) (code int, message string) {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {

@@ -150,7 +150,7 @@ func newStore(c Config) *Store {
 // connector opens the store's file in a mode, with the driver that its key asks for.
 func (s *Store) connector(mode string, pragmas []string) connector {
 	if s.key == nil {
-		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode), pragmas: pragmas}
+		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode+driverOptions), pragmas: pragmas}
 	}
 	return connector{driver: cipher.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key))}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,11 +34,17 @@ func Config(c store.Config) store.Config {
 }
 
 // RunEncrypted runs tests of this binary again, in a process in which every store
-// is encrypted. Without names it runs all but the calling one.
+// is encrypted. Without names it runs all but the calling one. Under the race
+// detector the driver of encrypted stores takes minutes for what it does in
+// seconds, and the code around it is watched over plain stores: there it skips.
 func RunEncrypted(t *testing.T, names ...string) {
 	t.Helper()
 	if Key() != nil {
 		t.Skip("runs in itself")
+	}
+	info, ok := debug.ReadBuildInfo()
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("takes minutes under the race detector")
 	}
 	cmd := Command("")
 	if len(names) > 0 {
