@@ -52,10 +52,10 @@ type LikelyFile struct {
 //	2·turns    that the prompt's rare words find and that touched it
 //
 // where edits and reads count sessions, and words weigh the less the more paths
-// hold them. Weights were chosen on the first half of a month of real sessions
-// and tried on the second (cairn-bench continuity); what did not help is left
-// out: files that change together, the test beside a file, directories, the last
-// session's words, counting every edit.
+// hold them. The weights are round numbers that do well on both halves of a month
+// of real sessions (cairn-bench continuity); what did not help is left out: files
+// that change together, the test beside a file, directories, the last session's
+// words, identifiers in edits, counting every edit.
 func (j *Journal) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var words *wordSearch
