@@ -17,6 +17,10 @@ type Tool struct {
 	Params      []Param
 	ReadOnly    bool // changes nothing; told to clients as an annotation
 
+	// Enveloped errors are sent as the product's envelope in JSON, with codes in
+	// upper case; otherwise as the bare message (observations §8, records §2).
+	Enveloped bool
+
 	// Call does the work. Args holds only values of the declared kinds, with
 	// every required one present. The result is sent as JSON text, and as
 	// structured content too when it is an object; a [Text] is sent bare. ctx
@@ -31,13 +35,17 @@ type Text string
 type Kind uint8
 
 // The kinds of arguments and what reads them: [Args.String], [Args.Int] or
-// [Args.Int64], [Args.Bool], [Args.Integers], [Args.Scope].
+// [Args.Int64], [Args.Bool], [Args.Integers], [Args.Scope], [Args.Strings],
+// [Args.Object], and [Args.String] or [Args.Text] with [Args.IsNull].
 const (
 	String Kind = iota
 	Integer
 	Boolean
 	Integers
 	Project // a project's name; omitted, null and "*" each have a meaning
+	Strings
+	Object
+	Nullable // a string; null means something else than omitted
 )
 
 // Param declares one argument. Default, Minimum, Maximum and Enum inform the
@@ -56,7 +64,7 @@ type Param struct {
 
 // property is a Param in JSON Schema.
 type property struct {
-	Type        string         `json:"type"`
+	Type        any            `json:"type"` // a word, or two
 	Items       map[string]any `json:"items,omitempty"`
 	Description string         `json:"description,omitempty"`
 	Enum        []string       `json:"enum,omitempty"`
@@ -76,6 +84,15 @@ func (p Param) property() property {
 		out.Type = "boolean"
 	case Integers:
 		out.Type, out.Items = "array", map[string]any{"type": "integer"}
+	case Strings:
+		out.Type, out.Items = "array", map[string]any{"type": "string"}
+		if p.Enum != nil {
+			out.Items["enum"], out.Enum = p.Enum, nil
+		}
+	case Object:
+		out.Type = "object"
+	case Nullable:
+		out.Type = []string{"string", "null"}
 	default: // null for a project too, but some clients refuse a union of types
 		out.Type = "string"
 	}
