@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"strings"
 
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -16,6 +17,9 @@ type Records struct{ cairn *Cairn }
 
 // Records are the record commands over the store.
 func (c *Cairn) Records() Records { return Records{c} }
+
+// NewSessionID is an id for a session that no harness knows (records §1).
+func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
 
 // book opens the records and completes who calls.
 func (r Records) book(ctx context.Context, caller *record.Caller, make bool) (*record.Book, error) {

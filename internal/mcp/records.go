@@ -6,7 +6,6 @@ import (
 
 	"cairn"
 	"cairn/internal/record"
-	"cairn/internal/store"
 )
 
 // RecordTools are the commands of records as tools (contract records §2), called
@@ -52,7 +51,7 @@ func (t *recordTools) session(connection string) string {
 	defer t.mu.Unlock()
 	id, ok := t.own[connection]
 	if !ok {
-		id = store.NewSessionID()
+		id = cairn.NewSessionID()
 		t.own[connection] = id
 	}
 	return id
@@ -94,14 +93,14 @@ func (t *recordTools) readingTools() []Tool {
 	return []Tool{
 		{
 			Name: "get_project_overview", ReadOnly: true, Lean: true,
-			Description: "Where the project's reasoning stands: roots, open and deferred records, who works on what. Start here.",
+			Description: "Where the reasoning stands: roots, open and deferred records, sessions. Start here.",
 			Params:      []Param{projectIDParam(), atParam()},
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Overview(ctx, record.OverviewArgs{Caller: t.caller(a), At: a.String("at")})
 			},
 		},
 		{
-			Name: "search_records", ReadOnly: true, Lean: true,
+			Name: "search_records", ReadOnly: true,
 			Description: `Find records by their words, any of them; also "phrase", prefix*, AND, NOT, parentheses.`,
 			Params: []Param{
 				{Name: "query", Required: true}, {Name: "types", Kind: Strings}, statesParam(),
@@ -143,13 +142,15 @@ func (t *recordTools) readingTools() []Tool {
 
 func (t *recordTools) sessionTools() []Tool {
 	r := t.records
-	save := func(a Args) record.SaveArgs { return record.SaveArgs{Caller: t.caller(a), Summary: a.String("summary")} }
+	save := func(a Args) record.SaveArgs {
+		return record.SaveArgs{Caller: t.caller(a), Summary: a.String("summary")}
+	}
 	return []Tool{
 		{
 			Name: "activate", Lean: true,
-			Description: "Load a record with its parent and children. Needed before changing it or adding below it. " +
-				"On conflict another session holds it: ask the user, then pass override.",
-			Params: []Param{idParam(), {Name: "override", Kind: Boolean}, projectIDParam(), sessionIDParam()},
+			Description: "Load a record with parent and children; needed before changing it or adding below it. " +
+				"On a conflict ask the user, then override.",
+			Params: []Param{idParam(), {Name: "override", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam()},
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Activate(ctx, record.ActivateArgs{Caller: t.caller(a), ID: a.String("id"), Override: a.Bool("override")})
 			},
@@ -182,11 +183,11 @@ func (t *recordTools) writingTools() []Tool {
 	return []Tool{
 		{
 			Name: "create_record", Lean: true,
-			Description: "Store a question, conclusion or note that explains itself without this chat. It is active at once.",
+			Description: "Store a question, conclusion, note (any type) that explains itself without this chat. It is active at once.",
 			Params: []Param{
-				{Name: "parent_id", Kind: Nullable, Description: "An active record; null for a root."},
-				{Name: "type", Required: true, Description: "Free: question, conclusion, note…"},
-				{Name: "title", Required: true}, {Name: "summary", Required: true, Description: "1-2 sentences."},
+				{Name: "parent_id", Kind: Nullable, Lean: true, Description: "An active record; null for a root."},
+				{Name: "type", Required: true},
+				{Name: "title", Required: true}, {Name: "summary", Required: true},
 				{Name: "body", Required: true}, {Name: "state", Enum: stateNames(), Default: string(record.Open)},
 				{Name: "related", Kind: Strings, Description: "Record ids."}, {Name: "metadata", Kind: Object},
 				projectIDParam(), sessionIDParam(),
@@ -201,11 +202,11 @@ func (t *recordTools) writingTools() []Tool {
 		},
 		{
 			Name: "update_record", Lean: true,
-			Description: "Change an active record; what is omitted stays. With a conflict in the answer nothing was stored: " +
-				"show both versions to the user, then repeat with force.",
+			Description: "Change an active record. A conflict in the answer means that nothing was stored: " +
+				"show the user both versions, then force.",
 			Params: []Param{
-				idParam(), {Name: "title"}, {Name: "summary"}, {Name: "body"}, {Name: "related", Kind: Strings},
-				{Name: "metadata", Kind: Object}, {Name: "force", Kind: Boolean}, projectIDParam(), sessionIDParam(),
+				idParam(), {Name: "title", Lean: true}, {Name: "summary", Lean: true}, {Name: "body", Lean: true},
+				{Name: "related", Kind: Strings}, {Name: "metadata", Kind: Object}, {Name: "force", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam(),
 			},
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Update(ctx, record.UpdateArgs{
@@ -219,8 +220,8 @@ func (t *recordTools) writingTools() []Tool {
 			Description: "Change an active record's state.",
 			Params: []Param{
 				idParam(), {Name: "to_state", Required: true, Enum: stateNames()},
-				{Name: "reason", Description: "Required for LATER and DISCARDED."},
-				{Name: "resolved_by", Description: "Required for RESOLVED: the record that answers this one."},
+				{Name: "reason", Lean: true, Description: "For LATER and DISCARDED."},
+				{Name: "resolved_by", Lean: true, Description: "For RESOLVED: the record with the answer."},
 				projectIDParam(), sessionIDParam(),
 			},
 			Call: func(ctx context.Context, a Args) (any, error) {
