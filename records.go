@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -218,4 +219,21 @@ func (r Records) RecentActivity(ctx context.Context, a record.ActivityArgs) ([]r
 		return nil, err
 	}
 	return b.RecentActivity(ctx, a)
+}
+
+// maxOpenRecords is how many records a new session is told of (records §3).
+const maxOpenRecords = 5
+
+// openRecords is what a session that starts in a project is told of its records:
+// the OPEN ones that the last session had active.
+func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (observation.Section, error) {
+	section := observation.Section{Title: "Open Records"}
+	if c.journal.Limits.Off {
+		return section, nil
+	}
+	refs, err := record.New(s, c.recordConfig()).LastActive(ctx, record.Caller{Project: projectID}, maxOpenRecords)
+	for _, r := range refs {
+		section.Lines = append(section.Lines, r.ID+" "+r.Type+": "+r.Title)
+	}
+	return section, err
 }
