@@ -72,7 +72,7 @@ type Param struct {
 
 // property is a Param in JSON Schema.
 type property struct {
-	Type        any            `json:"type"` // a word, or two
+	Type        string         `json:"type"`
 	Items       map[string]any `json:"items,omitempty"`
 	Description string         `json:"description,omitempty"`
 	Enum        []string       `json:"enum,omitempty"`
@@ -99,9 +99,7 @@ func (p Param) property() property {
 		}
 	case Object:
 		out.Type = "object"
-	case Nullable:
-		out.Type = []string{"string", "null"}
-	default: // null for a project too, but some clients refuse a union of types
+	default: // null for a project and a nullable too, but some clients refuse a union of types
 		out.Type = "string"
 	}
 	return out
