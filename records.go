@@ -11,8 +11,8 @@ import (
 )
 
 // Records are the commands of records (records §2), for callers of this process.
-// Of a Caller only what the caller said need be set: the working directory and
-// the processes above this one are added here. Errors are those of the Book's
+// Of a Caller only what the caller said need be set: the working directory and,
+// unless Ancestors is an empty list, the processes above this one are added here. Errors are those of the Book's
 // method of the same name, and of opening the store. Reading never makes a store.
 type Records struct{ cairn *Cairn }
 
@@ -32,7 +32,7 @@ func (r Records) book(ctx context.Context, caller *record.Caller, make bool) (*r
 	if caller.Project == "" {
 		caller.Place = c.place // the zero one without a working directory
 	}
-	if caller.SessionID == "" {
+	if caller.SessionID == "" && caller.Ancestors == nil {
 		caller.Ancestors = project.Ancestors()
 	}
 	return record.New(s, c.recordConfig()), nil
