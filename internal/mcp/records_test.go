@@ -1,10 +1,12 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -116,10 +118,14 @@ func TestConnectionsAreToldApart(t *testing.T) {
 }
 
 // opened is a cairn in an empty folder, and no store yet.
-func opened(t *testing.T) *cairn.Cairn {
+func opened(t *testing.T, adjust ...func(*cairn.Config)) *cairn.Cairn {
 	t.Helper()
 	dir := t.TempDir()
-	c, err := cairn.Open(cairn.Config{Home: dir, Dir: filepath.Join(dir, "data"), Role: store.Server})
+	config := cairn.Config{Home: dir, Dir: filepath.Join(dir, "data"), Role: store.Server}
+	for _, a := range adjust {
+		a(&config)
+	}
+	c, err := cairn.Open(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +135,30 @@ func opened(t *testing.T) *cairn.Cairn {
 		}
 	})
 	return c
+}
+
+// TestAStoreThatCannotBeOpenedIsNamedAndExplained puts something else in its place.
+func TestAStoreThatCannotBeOpenedIsNamedAndExplained(t *testing.T) {
+	t.Parallel()
+	c := opened(t)
+	if err := os.MkdirAll(filepath.Dir(c.Path()), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(c.Path(), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	session := connect(t, newServer(t, mcp.Config{Tools: mcp.RecordTools(c.Records(), "")}), "", nil)
+	for _, name := range []string{"list_projects", "save_session", "get_project_overview"} {
+		result, err := call(t, session, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e fault.Envelope
+		if err := json.Unmarshal([]byte(texts(t, result)[0]), &e); err != nil || !result.IsError ||
+			e.Error.Code != "STORAGE_UNAVAILABLE" || e.Error.Details["cause"] != store.CodeCorrupt || e.Error.Hint == "" {
+			t.Errorf("%s: %v, %q", name, err, texts(t, result))
+		}
+	}
 }
 
 func TestRecordToolsCostLittle(t *testing.T) {
