@@ -45,7 +45,7 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/harness",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
 				"internal/tomlfile", "internal/wiring",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
