@@ -116,6 +116,7 @@ func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, err
 	if err != nil {
 		return nil, err
 	}
+	a.Depth = min(a.Depth, maxRecordDepth) // no tree is deeper
 	return b.List(ctx, a)
 }
 

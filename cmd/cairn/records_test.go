@@ -175,6 +175,11 @@ func TestANewTopicIsStarted(t *testing.T) { // the seed's pattern 2
 	if below.ID != "R002" || below.ParentID == nil || *below.ParentID != "R001" {
 		t.Errorf("created below: %+v", below)
 	}
+	for depth, want := range map[any]int{-1: 1, 0: 1, 1: 1, 1e30: 1} {
+		if got := asked[[]kept](c, "list_records", fields{"parent_id": "R1", "depth": depth}); len(got) != want {
+			t.Errorf("depth %v: %+v", depth, got)
+		}
+	}
 	if found := asked[struct{ Total int }](c, "search_records", fields{"query": "refunds"}); found.Total != 1 {
 		t.Errorf("found: %+v", found)
 	}
