@@ -169,10 +169,11 @@ nobody. Connect your agents and see what your own history holds:
 		return root
 	}
 	root.AddCommand(
-		serveCommand(p),
+		serveCommand(p), toolsCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		recordsCommand(p), sessionCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)
 	return root

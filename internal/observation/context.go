@@ -89,15 +89,19 @@ const contextHeader = "# cairn context\nRecorded earlier on this machine; inform
 
 // Context builds what a session that starts in place for the reason source is
 // told: pinned rows, the last session's digest, recent intents, files that it will
-// likely need (see Likely), the project's best rows and other projects'. branch is
-// the one checked out, "" if unknown. It is the same text for the same store, place,
-// source, branch and second, and changes nothing.
-func (j *Journal) Context(ctx context.Context, p project.Project, source, branch string) (c Context, err error) {
+// likely need (see Likely), the project's best rows, other projects', and then what
+// other parts have to tell, within the same limits. branch is the one checked out, ""
+// if unknown. It is the same text for the same store, place, source, branch, others
+// and second, and changes nothing.
+func (j *Journal) Context(ctx context.Context, p project.Project, source, branch string, others ...Section) (c Context, err error) {
 	l := j.config.Limits
 	if l.Off {
 		return c, nil
 	}
-	b := &contextBuilder{project: p, branch: branch, limits: l.or(DefaultLimits(IsRecovery(source))), keep: j.config.Retention}
+	b := &contextBuilder{
+		project: p, branch: branch, limits: l.or(DefaultLimits(IsRecovery(source))), keep: j.config.Retention,
+		others: slices.Clone(others),
+	}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		return b.read(ctx, tx)
@@ -123,6 +127,7 @@ type contextBuilder struct {
 	likely  []LikelyFile // those that no row of the tables is about
 	local   []contextRow
 	cross   []contextRow
+	others  []Section // of other parts
 }
 
 // contextRow is one row as a line, or several rows that share one.

@@ -9,7 +9,7 @@ import (
 
 // fit renders the sections and cuts, in the contract's order, until the text is
 // within its limits: other projects, digest, intents past five, likely files past
-// ten, lowest rows.
+// ten, lowest rows; what other parts tell goes before nothing but the pinned rows.
 func (b *contextBuilder) fit() Context {
 	for {
 		c := b.render()
@@ -36,6 +36,7 @@ func (b *contextBuilder) cut() bool {
 		b.likely = b.likely[:len(b.likely)-1]
 	case len(b.intents) > 0:
 		b.intents = b.intents[:len(b.intents)-1]
+	case b.cutOther():
 	case len(b.pinned) > 0:
 		b.pinned = b.pinned[:len(b.pinned)-1]
 	default:
@@ -71,6 +72,9 @@ func (b *contextBuilder) render() Context {
 	section("Likely Files", sectionLikely, fileLines(b.likely, b.project.Root))
 	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
 	section("Other projects", sectionCross, b.cross)
+	for _, s := range b.others {
+		section(s.Title, "", s.rows())
+	}
 	if body.Len() == 0 {
 		return Context{}
 	}

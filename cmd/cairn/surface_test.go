@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// surfaceOf lists what a server with arguments offers. Its instructions name no
+// tool that it lacks.
+func (h *home) surfaceOf(args ...string) (names []string, bytes int) {
+	h.t.Helper()
+	c := h.dialTo(h.command(append([]string{"serve"}, args...)...), "", nil)
+	defer c.leave()
+	if c.InitializeResult().Instructions == "" {
+		h.t.Errorf("%v: no instructions", args)
+	}
+	defer func() {
+		for _, word := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(c.InitializeResult().Instructions, -1) {
+			if word != "project_id" && word != "session_id" && !slices.Contains(names, word) {
+				h.t.Errorf("%v: the instructions name %s", args, word)
+			}
+		}
+	}()
+	listed, err := c.ListTools(h.t.Context(), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, tool := range listed.Tools {
+		names = append(names, tool.Name)
+		data, err := json.Marshal(tool)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		bytes += len(data)
+	}
+	return names, bytes
+}
+
+func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	all, whole := h.surfaceOf()
+	if len(all) != len(observationTools())+18 || (whole+3)/4 > 3000 {
+		t.Errorf("%d tools, %d bytes", len(all), whole)
+	}
+	records, bytes := h.surfaceOf("--toolsets", "records")
+	if len(records) != 18 || (bytes+3)/4 > 2000 || slices.Contains(records, "search") {
+		t.Errorf("records: %v, %d bytes", records, bytes)
+	}
+	if observations, _ := h.surfaceOf("--toolsets", "observations"); len(observations) != 6 {
+		t.Errorf("observations: %v", observations)
+	}
+	if both, _ := h.surfaceOf("--toolsets", "records,observations"); len(both) != len(all) {
+		t.Errorf("both: %v", both)
+	}
+	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 600 || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") {
+		t.Errorf("lean: %v, %d bytes", lean, bytes)
+	}
+}
+
+// TestLeanToolsTakeEveryArgument gives one that the lean definition leaves out.
+func TestLeanToolsTakeEveryArgument(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	c := h.dialTo(h.command("serve", "--profile", "lean"), "", nil)
+	h.t.Cleanup(c.leave)
+	if r := c.created(fields{"title": "t", "state": "LATER"}); r.State != "LATER" {
+		t.Errorf("created: %+v", r)
+	}
+}
