@@ -30,6 +30,7 @@ func importTable() map[string]room {
 			ours:   []string{"internal/fault", "internal/store", "internal/project", "internal/redact"},
 			others: []string{"golang.org/x/text"},
 		},
+		"internal/record": {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
 			others: []string{"github.com/go-json-experiment/json"},
