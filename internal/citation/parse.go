@@ -23,6 +23,24 @@ type Citation struct {
 	First, Last int
 }
 
+// Lines is how the lines are written: L12, or L12-L20.
+func (c Citation) Lines() string {
+	if c.First == c.Last {
+		return "L" + strconv.Itoa(c.First)
+	}
+	return "L" + strconv.Itoa(c.First) + "-L" + strconv.Itoa(c.Last)
+}
+
+// ParseLines reads what Lines writes; ok is false for anything else.
+func ParseLines(s string) (first, last int, ok bool) {
+	numbers, ok := strings.CutPrefix(s, "L")
+	if !ok {
+		return 0, 0, false
+	}
+	first, last, end, ok := readLines(numbers, 0)
+	return first, last, ok && end == len(numbers)
+}
+
 // Parse finds the citations of a text, in its order, equal ones once, at most
 // Max. One is written PATH#L12, PATH#L12-L20 or PATH#L12-20. A path ends where
 // prose goes on (white space, quotes, brackets around it); one with spaces in it

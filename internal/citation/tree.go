@@ -6,12 +6,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
 	"math/bits"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 const (
@@ -21,13 +24,33 @@ const (
 	MaxRead = 128 << 20
 )
 
-// Cited is a citation with what its lines said: their SHA-256, line ends aside,
-// and a fingerprint by which they are found elsewhere. Without Sum nothing was
-// there to be kept.
+// Cited is a citation with the hash of what its lines said: their SHA-256 in hex,
+// line ends aside, a dash and, in hex too, a fingerprint by which they are found
+// elsewhere. Without a hash, or with one that is none, nothing was kept.
 type Cited struct {
 	Citation
-	Sum   []byte
-	Print int64
+	Hash string
+}
+
+// kept is a hash as it is compared.
+type kept struct {
+	sum   [sha256.Size]byte
+	print uint64
+}
+
+func (k kept) String() string {
+	return hex.EncodeToString(k.sum[:]) + "-" + strconv.FormatUint(k.print, 16)
+}
+
+func readKept(hash string) (k kept, ok bool) {
+	sum, print, _ := strings.Cut(hash, "-")
+	if len(sum) != 2*sha256.Size {
+		return kept{}, false
+	}
+	_, err1 := hex.Decode(k.sum[:], []byte(sum))
+	var err2 error
+	k.print, err2 = strconv.ParseUint(print, 16, 64)
+	return k, err1 == nil && err2 == nil
 }
 
 // Verdict is how a citation stands in a working tree.
@@ -51,7 +74,7 @@ func Open(root string) (t Tree, ok bool) {
 }
 
 // Take keeps what the cited lines say now. A citation of lines that are not
-// there, of a file above MaxFile or a binary one comes back without Sum, like
+// there, of a file above MaxFile or a binary one comes back without a hash, like
 // all once MaxRead is reached. The order is that of the citations. The error is
 // that of ctx.
 func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
@@ -62,7 +85,7 @@ func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
 	err := t.eachFile(ctx, out, func(f *file, _ fileState, i int) {
 		if f != nil && out[i].Last <= len(f.prints) {
 			c := &out[i]
-			c.Sum, c.Print = f.sum(c.First, c.Last), f.print(c.First, c.Last)
+			c.Hash = kept{f.sum(c.First, c.Last), f.print(c.First, c.Last)}.String()
 		}
 	})
 	return out, err
@@ -73,12 +96,13 @@ func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
 func (t Tree) Judge(ctx context.Context, cited []Cited) ([]Verdict, error) {
 	out := make([]Verdict, len(cited))
 	err := t.eachFile(ctx, cited, func(f *file, state fileState, i int) {
+		k, ok := readKept(cited[i].Hash)
 		switch {
-		case len(cited[i].Sum) == 0 || state == unreadable:
+		case !ok || state == unreadable:
 		case f == nil:
 			out[i] = Verdict{Judged: true, Drifted: true}
 		default:
-			out[i] = f.judge(cited[i])
+			out[i] = f.judge(cited[i].Citation, k)
 		}
 	})
 	return out, err
@@ -196,7 +220,7 @@ func times(a, b uint64) uint64 {
 }
 
 // print is the fingerprint of the lines first to last, counted from 1.
-func (f *file) print(first, last int) int64 {
+func (f *file) print(first, last int) uint64 {
 	n := last - first + 1
 	for len(f.powers) <= n {
 		f.powers = append(f.powers, times(f.powers[len(f.powers)-1], radix))
@@ -205,26 +229,27 @@ func (f *file) print(first, last int) int64 {
 	if first > 1 {
 		before = times(f.prints[first-2], f.powers[n])
 	}
-	return int64((f.prints[last-1] + prime - before) % prime)
+	return (f.prints[last-1] + prime - before) % prime
 }
 
 // sum is the SHA-256 of the lines first to last, each ended by a line feed.
-func (f *file) sum(first, last int) []byte {
+func (f *file) sum(first, last int) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for i := first - 1; i < last; i++ {
 		h.Write(f.data[f.starts[i]:f.ends[i]])
 		h.Write([]byte{'\n'})
 	}
-	return h.Sum(nil)
+	h.Sum(sum[:0])
+	return sum
 }
 
 // judge looks for the kept text at its lines and then further and further away.
-func (f *file) judge(c Cited) Verdict {
+func (f *file) judge(c Citation, k kept) Verdict {
 	n := c.Last - c.First + 1
 	end := len(f.prints) - n + 1 // the last line at which it can begin
 	there := func(first int) bool {
 		last := first + n - 1
-		return 1 <= first && first <= end && f.print(first, last) == c.Print && bytes.Equal(f.sum(first, last), c.Sum)
+		return 1 <= first && first <= end && f.print(first, last) == k.print && f.sum(first, last) == k.sum
 	}
 	if there(c.First) {
 		return Verdict{Judged: true}

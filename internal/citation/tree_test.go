@@ -1,7 +1,6 @@
 package citation
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -137,7 +136,7 @@ func TestWhatIsNotThereIsNotKept(t *testing.T) {
 		Citation{"huge", 1, 1}, Citation{"out", 1, 1}, Citation{"outdir/secret", 1, 1}, Citation{"sub", 1, 1}, Citation{"../x", 1, 1},
 		Citation{"a.go/b", 1, 1})
 	for i, c := range cited {
-		if kept := len(c.Sum) > 0; kept != (i < 2) {
+		if kept := c.Hash != ""; kept != (i < 2) {
 			t.Errorf("%v kept: %v", c.Citation, kept)
 		}
 	}
@@ -196,19 +195,19 @@ func FuzzJudge(f *testing.F) {
 	f.Add("x\nx\nx\n", "x\nx\n", uint8(2), uint8(1))
 	f.Fuzz(func(t *testing.T, before, after string, first, more uint8) {
 		old, now := newFile([]byte(before)), newFile([]byte(after))
-		c := Cited{Citation: Citation{"f", int(first) + 1, int(first) + 1 + int(more)}}
+		c := Citation{"f", int(first) + 1, int(first) + 1 + int(more)}
 		if c.Last > len(old.prints) {
 			return
 		}
-		c.Sum, c.Print = old.sum(c.First, c.Last), old.print(c.First, c.Last)
-		if v := old.judge(c); v != (Verdict{Judged: true}) {
+		k, ok := readKept(kept{old.sum(c.First, c.Last), old.print(c.First, c.Last)}.String())
+		if v := old.judge(c, k); !ok || v != (Verdict{Judged: true}) {
 			t.Fatalf("unchanged, and %+v", v)
 		}
-		v := now.judge(c)
+		v := now.judge(c, k)
 		n := c.Last - c.First + 1
 		best := 0 // the nearest place by looking at each
 		for i := 1; i+n-1 <= len(now.prints); i++ {
-			if bytes.Equal(now.sum(i, i+n-1), c.Sum) && (best == 0 || distance(i, c.First) < distance(best, c.First)) {
+			if now.sum(i, i+n-1) == k.sum && (best == 0 || distance(i, c.First) < distance(best, c.First)) {
 				best = i
 			}
 		}
@@ -223,3 +222,14 @@ func FuzzJudge(f *testing.F) {
 }
 
 func distance(a, b int) int { return max(a-b, b-a) }
+
+func TestAHashThatIsNoneIsNotJudged(t *testing.T) {
+	t.Parallel()
+	_, tr := tree(t, map[string]string{"a": "one\n"})
+	good := take(t, tr, Citation{"a", 1, 1})[0].Hash
+	for _, hash := range []string{"", "x", "-1", good + "x", "z" + good[1:], good[:64], good[:64] + "-"} {
+		if v := judge(t, tr, []Cited{{Citation{"a", 1, 1}, hash}})[0]; v.Judged {
+			t.Errorf("%q is judged", hash)
+		}
+	}
+}

@@ -121,7 +121,7 @@ nobody. Connect your agents and see what your own history holds:
 	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
 	root.AddCommand(
 		recordCommand(p), serveCommand(p),
-		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
+		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),

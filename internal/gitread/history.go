@@ -3,6 +3,9 @@ package gitread
 import (
 	"bytes"
 	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +38,8 @@ type Blame struct {
 	Hash string // "" for a line that is not committed
 	Path string // of the file in that commit, relative to the root, in slashes
 	Line int    // in that commit
+
+	Boundary bool // history ends with that commit: it is the first of all, or the clone is shallow
 }
 
 // Blame tells which commit wrote a line, counted from 1, of a file of the working
@@ -71,11 +76,28 @@ func readBlame(out []byte) (Blame, error) {
 		if name, ok := strings.CutPrefix(l, "filename "); ok {
 			b.Path = unquote(name)
 		}
+		b.Boundary = b.Boundary || l == "boundary"
 	}
 	if strings.Trim(b.Hash, "0") == "" {
 		b.Hash = ""
 	}
 	return b, nil
+}
+
+// maxShallow is how much of the list of a shallow clone's oldest commits is read.
+const maxShallow = 1 << 20
+
+// IsCutOff tells whether a commit is among the oldest of a shallow clone, so that
+// git takes it for the writer of everything older. gitDir is the common git
+// directory.
+func IsCutOff(gitDir, hash string) bool {
+	f, err := os.Open(filepath.Join(gitDir, "shallow"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	list, err := io.ReadAll(io.LimitReader(f, maxShallow))
+	return err == nil && strings.Contains(string(list), hash)
 }
 
 // isHash tells a whole object name, of SHA-1 or SHA-256.
