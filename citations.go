@@ -48,21 +48,17 @@ func (c *Cairn) workingTree(ctx context.Context, caller record.Caller) (t citati
 	return t, ok, nil
 }
 
-// Cite keeps what a record's body cites, as the working tree has it now (contract
-// records §4.2). Without a working tree the citations are kept without a hash.
-func (c *Cairn) Cite(ctx context.Context, caller record.Caller, body string) ([]record.Cited, error) {
-	return c.cite(ctx, caller, body, record.Record{})
-}
-
-// Recite keeps what the new body of a record cites. A citation that the record
+// cite keeps what the body of a record cites, as the working tree has it now; old
+// is the record before, zero for a new one (contract records §4.2). Without a
+// working tree the citations are kept without a hash. A citation that the record
 // has already keeps the text it was made for, as long as that is found, or as long
 // as the line of the body that holds it is the same: editing other parts of a
 // record neither hides that a citation has drifted nor makes it mean other code.
-func (c *Cairn) Recite(ctx context.Context, caller record.Caller, old record.Record, body string) ([]record.Cited, error) {
-	return c.cite(ctx, caller, body, old)
-}
-
 func (c *Cairn) cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
+	if len(body) > maxCiting {
+		return nil, nil // refused as a body anyway
+	}
+	body, _ = c.journal.Filter.Text(body)
 	found := citation.Parse(body)
 	if len(found) == 0 {
 		return nil, nil
@@ -95,6 +91,9 @@ func (c *Cairn) cite(ctx context.Context, caller record.Caller, body string, old
 	}
 	return out, nil
 }
+
+// maxCiting is how many bytes a body may have.
+const maxCiting = 1 << 20
 
 // inEqualLines tells whether a citation stands in a line that both bodies have.
 func inEqualLines(old, body string, c citation.Citation) bool {
@@ -151,14 +150,18 @@ func (s *shown) bundle(b *record.Bundle) {
 }
 
 // judge tells of everything shown which of its citations have drifted from the
-// working tree of the caller's project. Where there is none, none have.
-func (c *Cairn) judge(ctx context.Context, caller record.Caller, s shown) error {
+// working tree of the caller's project. Where there is none, none have, and
+// neither have those of the past (at), whose tree is gone.
+func (r Records) judge(ctx context.Context, caller record.Caller, at string, s shown) (err error) {
 	if !s.cites() {
 		return nil
 	}
-	tree, known, err := c.workingTree(ctx, caller)
-	if err != nil {
-		return err
+	var tree citation.Tree
+	known := false
+	if at == "" {
+		if tree, known, err = r.cairn.workingTree(ctx, caller); err != nil {
+			return err
+		}
 	}
 	return s.judge(ctx, tree, known)
 }

@@ -47,17 +47,17 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/harness",
-				"internal/tomlfile", "internal/wiring", "internal/record", "internal/citation", "internal/gitread",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
+				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/observation"},
+			ours:   []string{".", "internal/fault", "internal/observation", "internal/record"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/harness", "internal/mcp", "internal/wiring", "internal/record"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/mcp", "internal/wiring"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

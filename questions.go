@@ -82,7 +82,11 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 	if name == "" {
 		branch = c.place.Branch()
 	}
-	return c.over(s).Context(ctx, p, source, branch)
+	open, err := c.openRecords(ctx, s, p.ID)
+	if err != nil {
+		return observation.Context{}, err
+	}
+	return c.over(s).Context(ctx, p, source, branch, open)
 }
 
 // Ledger sums up what the sessions of the named project, or of all (""), were told

@@ -45,7 +45,11 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	case e.Kind == observation.SessionStart && e.AgentID == "":
 		// What cannot be swept now is swept at another start.
 		_, _ = j.Sweep(ctx, observation.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
-		told, err = j.Context(ctx, done.Project, e.Text, e.Branch)
+		open, oerr := c.openRecords(ctx, c.store, done.Project.ID)
+		if oerr != nil {
+			r.Warning = fmt.Errorf("the open records were not told: %w", oerr)
+		}
+		told, err = j.Context(ctx, done.Project, e.Text, e.Branch, open)
 	case assist:
 		told, err = j.Assist(ctx, e, c.place, done)
 	}

@@ -41,6 +41,26 @@ type settings struct {
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 
 	keyFile string // the user's store.key_file, as it is written
+	records recordSettings
+}
+
+// recordSettings are the keys of records; the user's file only.
+type recordSettings struct {
+	StaleAfter *int `toml:"stale_after"` // ticks
+	MaxDepth   *int `toml:"max_depth"`   // levels
+}
+
+// maxRecordDepth is how deep the tree of records may be allowed to grow.
+const maxRecordDepth = 256
+
+func (s *recordSettings) validate(path string) error {
+	if n := s.StaleAfter; n != nil && *n < 1 {
+		return settingsFault(nil, path, "records.stale_after must be 1 or more")
+	}
+	if n := s.MaxDepth; n != nil && (*n < 1 || *n > maxRecordDepth) {
+		return settingsFault(nil, path, fmt.Sprintf("records.max_depth must be from 1 to %d", maxRecordDepth))
+	}
+	return nil
 }
 
 type contextSettings struct {
@@ -51,11 +71,12 @@ type contextSettings struct {
 	Off                  bool `toml:"off"`
 }
 
-// userFile is config.toml: this part's keys stand under observations, those of all
-// parts under store. key_file may also stand at the top.
+// userFile is config.toml: each part's keys stand under its name, those of all parts
+// under store. key_file may also stand at the top.
 type userFile struct {
-	Observations settings `toml:"observations"`
-	KeyFile      string   `toml:"key_file"`
+	Observations settings       `toml:"observations"`
+	Records      recordSettings `toml:"records"`
+	KeyFile      string         `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
@@ -70,7 +91,12 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	if err := s.validate(filepath.Join(dataDir, "config.toml")); err != nil || root == "" {
+	s.records = user.Records
+	userPath := filepath.Join(dataDir, "config.toml")
+	if err := s.records.validate(userPath); err != nil {
+		return s, err
+	}
+	if err := s.validate(userPath); err != nil || root == "" {
 		return s, err
 	}
 	var repo settings

@@ -188,8 +188,11 @@ func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
 			}
 			slices.Sort(params)
 			got[tool.Name] = strings.Join(params, " ")
-			if tool.Annotations == nil || !tool.Annotations.ReadOnlyHint {
-				t.Errorf("%s is not marked as only reading", tool.Name)
+			writes := slices.Contains([]string{
+				"create_project", "activate", "sync_session", "create_record", "update_record", "transition", "save_session", "close_session",
+			}, tool.Name)
+			if (tool.Annotations != nil && tool.Annotations.ReadOnlyHint) == writes {
+				t.Errorf("%s: marked as only reading: %v", tool.Name, !writes)
 			}
 		}
 		for name, want := range map[string]string{
@@ -200,6 +203,30 @@ func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
 			"recent_context":   "limit:integer project:string",
 			"session_trace":    "after:integer before:integer session_id!:string",
 			"file_history":     "after:integer before:integer edits_only:boolean file_path!:string limit:integer",
+
+			// The record-sync seed's, and at, project_id, session_id and metadata of records §2 and §7.
+			"create_project":       "description:string id:string name!:string",
+			"list_projects":        "",
+			"get_project":          "at:string id:string",
+			"get_project_overview": "at:string project_id:string",
+			"search_records": "at:string limit:integer parent_id:string project_id:string query!:string " +
+				"states:array types:array",
+			"list_records":   "at:string depth:integer parent_id:string project_id:string states:array types:array",
+			"get_record_ref": "at:string id!:string project_id:string",
+			"activate":       "id!:string override:boolean project_id:string session_id:string",
+			"sync_session":   "project_id:string session_id:string",
+			"create_record": "body!:string metadata:object parent_id:string project_id:string related:array " +
+				"session_id:string state:string summary!:string title!:string type!:string",
+			"update_record": "body:string force:boolean id!:string metadata:object project_id:string related:array " +
+				"session_id:string summary:string title:string",
+			"transition": "id!:string project_id:string reason:string resolved_by:string session_id:string " +
+				"to_state!:string",
+			"save_session":        "project_id:string session_id:string summary:string",
+			"close_session":       "project_id:string session_id:string summary:string",
+			"get_record_history":  "at:string id!:string limit:integer project_id:string since:string",
+			"get_record_diff":     "from!:string id!:string project_id:string session_id:string to:string",
+			"get_active_sessions": "at:string project_id:string record_id!:string session_id:string",
+			"get_recent_activity": "at:string limit:integer project_id:string record_id:string since:string types:array",
 		} {
 			if got[name] != want {
 				t.Errorf("%s: %s takes %q, want %q", revision, name, got[name], want)

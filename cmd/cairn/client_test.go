@@ -34,7 +34,13 @@ type client struct {
 // the protocol, "" for the newest.
 func (h *home) dial(revision string, o *sdk.ClientOptions) *client {
 	h.t.Helper()
-	c := &client{t: h.t, server: h.command("serve"), stderr: &gathered{}}
+	return h.dialTo(h.command("serve"), revision, o)
+}
+
+// dialTo is dial to a server that is yet to be started.
+func (h *home) dialTo(server *exec.Cmd, revision string, o *sdk.ClientOptions) *client {
+	h.t.Helper()
+	c := &client{t: h.t, server: server, stderr: &gathered{}}
 	c.server.Stderr = c.stderr
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(h.t.Context(),
 		&sdk.CommandTransport{Command: c.server, TerminateDuration: stopLimit},

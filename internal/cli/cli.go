@@ -120,10 +120,11 @@ nobody. Connect your agents and see what your own history holds:
 	root.SetVersionTemplate("cairn {{.Version}} (" + store.Driver + ")\n")
 	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
 	root.AddCommand(
-		recordCommand(p), serveCommand(p),
+		recordCommand(p), serveCommand(p), toolsCommand(p),
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		recordsCommand(p), sessionCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)
 	return root

@@ -71,7 +71,7 @@ func printWhy(out io.Writer, w cairn.Why) error {
 		fmt.Fprintf(&b, ":%d", w.Line)
 	}
 	if text := strings.TrimSpace(w.Text); text != "" {
-		b.WriteString("  " + oneLine(text))
+		b.WriteString("  " + brief(text))
 	}
 	b.WriteByte('\n')
 	if w.Commit != nil {
@@ -91,7 +91,7 @@ func printWhy(out io.Writer, w cairn.Why) error {
 		if r.Drifted {
 			drifted = ", drifted"
 		}
-		row("record", "%s %s (%s%s): %s", r.ID, r.State, oneLine(r.Type), drifted, oneLine(r.Title))
+		row("record", "%s %s (%s%s): %s", r.ID, r.State, brief(r.Type), drifted, brief(r.Title))
 		row("", "%s", oneLine(strings.Join(r.Because, "; ")))
 	}
 	for _, m := range w.Missing {
@@ -102,9 +102,9 @@ func printWhy(out io.Writer, w cairn.Why) error {
 }
 
 func commitLine(c cairn.WhyCommit) string {
-	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], minute(c.Authored), oneLine(c.Author), oneLine(c.Subject))
+	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], minute(c.Authored), brief(c.Author), brief(c.Subject))
 	if c.SessionID != "" {
-		line += "  (session " + oneLine(c.SessionID) + ")"
+		line += "  (session " + brief(c.SessionID) + ")"
 	}
 	return line
 }
@@ -118,12 +118,12 @@ func printWhySession(row func(name, format string, args ...any), s cairn.WhySess
 	if s.Harness != "" {
 		harness = ", " + s.Harness
 	}
-	row("session", "%s  %s%s, %s", oneLine(s.SessionID), minute(s.Started), oneLine(harness), how)
+	row("session", "%s  %s%s, %s", brief(s.SessionID), minute(s.Started), brief(harness), how)
 	if s.Intent != "" && (s.Prompt == nil || !strings.HasPrefix(s.Prompt.Content, s.Intent)) {
-		row("", "about: %s", oneLine(s.Intent))
+		row("", "about: %s", brief(s.Intent))
 	}
 	if s.Prompt != nil {
-		row("prompt", "#%d  %s  %s", s.Prompt.ID, minute(s.Prompt.Timestamp), oneLine(s.Prompt.Content))
+		row("prompt", "#%d  %s  %s", s.Prompt.ID, minute(s.Prompt.Timestamp), brief(s.Prompt.Content))
 	}
 	if s.Edit != nil {
 		row("edit", "#%d  %s", s.Edit.ID, minute(s.Edit.Timestamp))
@@ -137,17 +137,16 @@ func printWhySession(row func(name, format string, args ...any), s cairn.WhySess
 		commands []string
 	}{{"fixed", digest.Fixed}, {"left failing", digest.Failing}} {
 		if len(list.commands) > 0 {
-			row("", "%s: %s", list.what, oneLine(strings.Join(list.commands, "; ")))
+			row("", "%s: %s", list.what, brief(strings.Join(list.commands, "; ")))
 		}
 	}
 }
 
 func minute(t record.Time) string { return time.Unix(0, int64(t)).UTC().Format("2006-01-02 15:04") }
 
-// oneLine is the beginning of a text, in one line and without what a terminal
-// would act on.
-func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f && r <= 0x9f }), " ")
+// brief is the beginning of a text, on one line.
+func brief(s string) string {
+	s = oneLine(s)
 	if runes := []rune(s); len(runes) > whyWidth {
 		s = string(runes[:whyWidth-1]) + "…"
 	}

@@ -3,8 +3,13 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"cairn/internal/fault"
 )
@@ -22,8 +27,10 @@ type Scope struct {
 // Args holds the checked arguments of one call. A getter asked for a name that
 // was not declared with its kind answers as if it had been omitted.
 type Args struct {
-	values map[string]any
-	scope  Scope // what an omitted project means
+	values     map[string]any
+	ignored    []string // names that were sent and not declared, in order
+	scope      Scope    // what an omitted project means
+	connection string
 }
 
 // String returns a text argument, or "" when it was omitted.
@@ -49,6 +56,33 @@ func (a Args) Int(name string) *int {
 	return nil
 }
 
+// Text is [Args.String] that tells an omitted argument (nil) from an empty one.
+func (a Args) Text(name string) *string {
+	if s, ok := a.values[name].(string); ok {
+		return &s
+	}
+	return nil
+}
+
+// IsNull reports whether an argument of kind Nullable was null and not omitted.
+func (a Args) IsNull(name string) bool { return a.values[name] == jsonNull{} }
+
+// Strings returns a list of texts, or nil when it was omitted.
+func (a Args) Strings(name string) []string {
+	list, _ := a.values[name].([]string)
+	return list
+}
+
+// Object returns a JSON object as it was sent, or nil when it was omitted.
+func (a Args) Object(name string) json.RawMessage {
+	object, _ := a.values[name].(json.RawMessage)
+	return object
+}
+
+// Connection is the same for all calls of one transport session and for no
+// others; "" where the transport keeps none (HTTP from revision 2026-07-28 on).
+func (a Args) Connection() string { return a.connection }
+
 // Bool returns a boolean argument, or false when it was omitted.
 func (a Args) Bool(name string) bool {
 	b, _ := a.values[name].(bool)
@@ -71,8 +105,12 @@ func (a Args) Scope(name string) Scope {
 	return a.scope
 }
 
-// decodeArgs checks raw against params. Its errors are Invalid and name the
-// argument, what it must be and what it was.
+// jsonNull is the value of a Nullable argument that is null.
+type jsonNull struct{}
+
+// decodeArgs checks raw against params. Its errors are Invalid, name the
+// argument, what it must be and what it was, and carry its name in
+// details.field.
 func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) {
 	args := Args{values: make(map[string]any, len(params)), scope: scope}
 	var fields map[string]json.RawMessage
@@ -83,10 +121,13 @@ func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) 
 	}
 	for _, p := range params {
 		field, present := fields[p.Name]
+		delete(fields, p.Name)
 		null := present && string(field) == "null"
 		switch {
 		case null && p.Kind == Project:
 			args.values[p.Name] = Scope{All: true}
+		case null && p.Kind == Nullable:
+			args.values[p.Name] = jsonNull{}
 		case present && !null:
 			v, err := decodeArg(p, field)
 			if err != nil {
@@ -94,15 +135,26 @@ func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) 
 			}
 			args.values[p.Name] = v
 		case p.Required:
-			return args, fault.Newf(fault.Invalid, CodeInvalidArgument, "missing required argument %q", p.Name)
+			return args, wrong(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
 		}
 	}
+	args.ignored = slices.Sorted(maps.Keys(fields))
 	return args, nil
+}
+
+// wrong is an Invalid error about one argument.
+func wrong(name, message string) error {
+	err := fault.New(fault.Invalid, CodeInvalidArgument, message)
+	err.Details = map[string]any{"field": name}
+	return err
 }
 
 // decodeArg reads one value that is not null; nil means that it counts as
 // omitted.
 func decodeArg(p Param, raw json.RawMessage) (any, error) {
+	if !isText(raw) {
+		return nil, wrong(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name))
+	}
 	switch p.Kind {
 	case Integer:
 		if n, ok := integer(raw); ok {
@@ -116,44 +168,92 @@ func decodeArg(p Param, raw json.RawMessage) (any, error) {
 		}
 		return b, nil
 	case Integers:
-		return integers(p.Name, raw)
-	case Project:
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			return nil, wrongType(p.Name, "a string or null", raw)
+		return list(p.Name, "an array of integers", raw, integer)
+	case Strings:
+		return list(p.Name, "an array of strings", raw, text)
+	case Object:
+		if trimmed := bytes.TrimSpace(raw); trimmed[0] != '{' {
+			return nil, wrongType(p.Name, "an object", raw)
 		}
-		switch s {
-		case "":
+		return raw, nil
+	case Project:
+		s, ok := text(raw)
+		switch {
+		case !ok:
+			return nil, wrongType(p.Name, "a string or null", raw)
+		case s == "":
 			return nil, nil
-		case "*":
+		case s == "*":
 			return Scope{All: true}, nil
 		}
 		return Scope{Name: s}, nil
 	default:
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
+		s, ok := text(raw)
+		switch {
+		case !ok && p.Kind == Nullable:
+			return nil, wrongType(p.Name, "a string or null", raw)
+		case !ok:
 			return nil, wrongType(p.Name, "a string", raw)
 		}
 		return s, nil
 	}
 }
 
-func integers(name string, raw json.RawMessage) ([]int64, error) {
-	const want = "an array of integers"
+// isText reports whether every string in a JSON value is valid Unicode: no broken
+// UTF-8, and no escaped half of a surrogate pair.
+func isText(raw json.RawMessage) bool {
+	if !utf8.Valid(raw) {
+		return false
+	}
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return true
+		}
+		first, second := unit(raw[i:]), rune(0)
+		raw = raw[i+2:]
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		raw = raw[4:]
+		if second = unit(raw); utf16.DecodeRune(first, second) == utf8.RuneError {
+			return false
+		}
+		raw = raw[6:]
+	}
+}
+
+// unit is the UTF-16 unit of the escape \uXXXX that raw begins with, 0 for none.
+func unit(raw []byte) rune {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(raw[2:6]), 16, 16)
+	if err != nil {
+		return 0
+	}
+	return rune(n)
+}
+
+func text(raw json.RawMessage) (s string, ok bool) {
+	return s, json.Unmarshal(raw, &s) == nil && bytes.TrimSpace(raw)[0] == '"'
+}
+
+// list reads an array of which every element can be read.
+func list[T any](name, want string, raw json.RawMessage, read func(json.RawMessage) (T, bool)) ([]T, error) {
 	var items []json.RawMessage
 	if json.Unmarshal(raw, &items) != nil {
 		return nil, wrongType(name, want, raw)
 	}
-	list := make([]int64, len(items))
+	all := make([]T, len(items))
 	for i, item := range items {
-		n, ok := integer(item)
+		v, ok := read(item)
 		if !ok {
-			return nil, fault.Newf(fault.Invalid, CodeInvalidArgument,
-				"argument %q must be %s; element %d is %s", name, want, i+1, typeOf(item))
+			return nil, wrong(name, fmt.Sprintf("argument %q must be %s; element %d is %s", name, want, i+1, typeOf(item)))
 		}
-		list[i] = n
+		all[i] = v
 	}
-	return list, nil
+	return all, nil
 }
 
 // integer reads a JSON number that is whole, however it is written.
@@ -179,7 +279,7 @@ func integer(raw json.RawMessage) (int64, bool) {
 }
 
 func wrongType(name, want string, raw json.RawMessage) error {
-	return fault.Newf(fault.Invalid, CodeInvalidArgument, "argument %q must be %s, not %s", name, want, typeOf(raw))
+	return wrong(name, fmt.Sprintf("argument %q must be %s, not %s", name, want, typeOf(raw)))
 }
 
 // typeOf names what a JSON value is, without showing any of it.

@@ -14,6 +14,7 @@ func everyKind() []Param {
 	return []Param{
 		{Name: "text"}, {Name: "count", Kind: Integer}, {Name: "flag", Kind: Boolean},
 		{Name: "ids", Kind: Integers}, {Name: "project", Kind: Project},
+		{Name: "words", Kind: Strings}, {Name: "object", Kind: Object}, {Name: "above", Kind: Nullable},
 	}
 }
 
@@ -73,25 +74,37 @@ func TestIntegersMayBeWrittenInAnyWay(t *testing.T) {
 func TestWrongTypesAreInvalidAndNamed(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		`[]`:                      `arguments must be an object, not an array`,
-		`"x"`:                     `arguments must be an object, not a string`,
-		`{"text":7}`:              `argument "text" must be a string, not a number`,
-		`{"text":["secret"]}`:     `argument "text" must be a string, not an array`,
-		`{"text":{}}`:             `argument "text" must be a string, not an object`,
-		`{"text":true}`:           `argument "text" must be a string, not a boolean`,
-		`{"count":2.5}`:           `argument "count" must be an integer, not a fraction`,
-		`{"count":1e-1}`:          `argument "count" must be an integer, not a fraction`,
-		`{"count":"3"}`:           `argument "count" must be an integer, not a string`,
-		`{"count":[1]}`:           `argument "count" must be an integer, not an array`,
-		`{"count":false}`:         `argument "count" must be an integer, not a boolean`,
-		`{"flag":1}`:              `argument "flag" must be true or false, not a number`,
-		`{"flag":"true"}`:         `argument "flag" must be true or false, not a string`,
-		`{"ids":5}`:               `argument "ids" must be an array of integers, not a number`,
-		`{"ids":[1,"2"]}`:         `argument "ids" must be an array of integers; element 2 is a string`,
-		`{"ids":[null]}`:          `argument "ids" must be an array of integers; element 1 is null`,
-		`{"ids":[[1]]}`:           `argument "ids" must be an array of integers; element 1 is an array`,
-		`{"project":3}`:           `argument "project" must be a string or null, not a number`,
-		`{"project":["billing"]}`: `argument "project" must be a string or null, not an array`,
+		`[]`:                       `arguments must be an object, not an array`,
+		`"x"`:                      `arguments must be an object, not a string`,
+		`{"text":7}`:               `argument "text" must be a string, not a number`,
+		`{"text":["secret"]}`:      `argument "text" must be a string, not an array`,
+		`{"text":{}}`:              `argument "text" must be a string, not an object`,
+		`{"text":true}`:            `argument "text" must be a string, not a boolean`,
+		`{"count":2.5}`:            `argument "count" must be an integer, not a fraction`,
+		`{"count":1e-1}`:           `argument "count" must be an integer, not a fraction`,
+		`{"count":"3"}`:            `argument "count" must be an integer, not a string`,
+		`{"count":[1]}`:            `argument "count" must be an integer, not an array`,
+		`{"count":false}`:          `argument "count" must be an integer, not a boolean`,
+		`{"flag":1}`:               `argument "flag" must be true or false, not a number`,
+		`{"flag":"true"}`:          `argument "flag" must be true or false, not a string`,
+		`{"ids":5}`:                `argument "ids" must be an array of integers, not a number`,
+		`{"ids":[1,"2"]}`:          `argument "ids" must be an array of integers; element 2 is a string`,
+		`{"ids":[null]}`:           `argument "ids" must be an array of integers; element 1 is null`,
+		`{"ids":[[1]]}`:            `argument "ids" must be an array of integers; element 1 is an array`,
+		`{"words":"a"}`:            `argument "words" must be an array of strings, not a string`,
+		`{"words":["a",1]}`:        `argument "words" must be an array of strings; element 2 is a number`,
+		`{"words":[null]}`:         `argument "words" must be an array of strings; element 1 is null`,
+		`{"object":[]}`:            `argument "object" must be an object, not an array`,
+		`{"object":"{}"}`:          `argument "object" must be an object, not a string`,
+		`{"above":7}`:              `argument "above" must be a string or null, not a number`,
+		`{"text":"\ud800"}`:        `argument "text" must be valid Unicode`,
+		`{"text":"\udc00\ud800"}`:  `argument "text" must be valid Unicode`,
+		`{"text":"\ud800\\udc00"}`: `argument "text" must be valid Unicode`,
+		"{\"text\":\"\xff\"}":      `argument "text" must be valid Unicode`,
+		`{"words":["\ud83d"]}`:     `argument "words" must be valid Unicode`,
+		`{"object":{"\uDFFF":1}}`:  `argument "object" must be valid Unicode`,
+		`{"project":3}`:            `argument "project" must be a string or null, not a number`,
+		`{"project":["billing"]}`:  `argument "project" must be a string or null, not an array`,
 	} {
 		_, err := decodeArgs(everyKind(), json.RawMessage(args), Scope{})
 		if err == nil || err.Error() != want {
@@ -100,20 +113,23 @@ func TestWrongTypesAreInvalidAndNamed(t *testing.T) {
 		if fault.KindOf(err) != fault.Invalid || !fault.HasCode(err, CodeInvalidArgument) {
 			t.Errorf("%s: not an invalid argument: %#v", args, err)
 		}
+		if field, _ := fault.As(err).Details["field"].(string); args[0] == '{' && !strings.HasPrefix(args, `{"`+field+`"`) {
+			t.Errorf("%s: the field is %q", args, field)
+		}
 	}
 }
 
 func TestNullAndUnknownArgumentsCountAsOmitted(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
-		`{}`, `{"text":null,"count":null,"flag":null,"ids":null}`, `{"other":1,"COUNT":"x","":{}}`,
+		`{}`, `{"text":null,"count":null,"flag":null,"ids":null,"words":null,"object":null}`, `{"other":1,"COUNT":"x","":{}}`,
 	} {
 		a, err := decodeArgs(everyKind(), json.RawMessage(args), Scope{})
 		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
 		if a.String("text") != "" || a.Int("count") != nil || a.Int64("count") != nil || a.Bool("flag") ||
-			a.Integers("ids") != nil {
+			a.Integers("ids") != nil || a.Strings("words") != nil || a.Object("object") != nil {
 			t.Errorf("%s: something was set: %+v", args, a)
 		}
 	}
@@ -139,7 +155,7 @@ func TestRequiredArgumentsMustBePresent(t *testing.T) {
 func FuzzArgumentErrorsAreInvalidAndShowNoValue(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `{"text":"a","count":3.0,"flag":true,"ids":[1,2],"project":null}`, `{"count":1e400}`,
-		`{"ids":[1,{"a":"zqxjk"}]}`, `{"text":"\ud800"}`, `{"project":{"zqxjk":1}}`, `{"count":"zqxjk"}`, `[1`, "\x00",
+		`{"ids":[1,{"a":"zqxjk"}]}`, `{"text":"\ud800"}`, `{"words":["\ud83d\ude00",2],"object":{"zqxjk":"\u"},"above":null}`, `{"project":{"zqxjk":1}}`, `{"count":"zqxjk"}`, `[1`, "\x00",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -158,4 +174,44 @@ func FuzzArgumentErrorsAreInvalidAndShowNoValue(f *testing.F) {
 			t.Errorf("the message shows what was sent: %s", err)
 		}
 	})
+}
+
+func TestNullableTellsOmittedNullAndEmptyApart(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]struct {
+		null bool
+		text *string
+	}{
+		`{}`: {}, `{"above":null}`: {null: true}, `{"above":""}`: {text: new("")}, `{"above":"R1"}`: {text: new("R1")},
+	} {
+		args, err := decodeArgs(everyKind(), json.RawMessage(sent), Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := args.Text("above"); args.IsNull("above") != want.null || !reflect.DeepEqual(got, want.text) {
+			t.Errorf("%s: null %v, text %v", sent, args.IsNull("above"), got)
+		}
+	}
+}
+
+func TestTextsAndObjectsArriveAsTheyWereSent(t *testing.T) {
+	t.Parallel()
+	args, err := decodeArgs(everyKind(), json.RawMessage(`{"words":["","\ud83d\ude00","\\ud800"],"object":{"n":1.50, "t":"\u00e9"}}`), Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := args.Strings("words"); !reflect.DeepEqual(got, []string{"", "😀", `\ud800`}) {
+		t.Errorf("texts: %q", got)
+	}
+	if got := string(args.Object("object")); got != `{"n":1.50, "t":"\u00e9"}` {
+		t.Errorf("object: %s", got)
+	}
+}
+
+func TestUndeclaredArgumentsAreNamedInOrder(t *testing.T) {
+	t.Parallel()
+	args, err := decodeArgs(everyKind(), json.RawMessage(`{"zeta":1,"text":"a","Text":2,"count":null,"alpha":{}}`), Scope{})
+	if err != nil || !reflect.DeepEqual(args.ignored, []string{"Text", "alpha", "zeta"}) {
+		t.Errorf("%q, %v", args.ignored, err)
+	}
 }

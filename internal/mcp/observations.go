@@ -61,10 +61,9 @@ func ObservationTools(o Observations) []Tool {
 
 func searchTool(o Observations) Tool {
 	return Tool{
-		Name: "search", Title: "Search observations", ReadOnly: true,
-		Description: `Find what agents did before: prompts, files read and edited, commands, errors, commits. ` +
-			`Best match first, with a preview; get_observations returns whole rows. All words must match; ` +
-			`also "phrase", prefix*, OR, NOT, NEAR(a b, 5) and parentheses.`,
+		Name: "search", Title: "Search observations", ReadOnly: true, Lean: true,
+		Description: `Find what agents did before: prompts, files, commands, errors, commits. Best match first, ` +
+			`with a preview. All words must match; also "phrase", prefix*, OR, NOT, NEAR(a b, 5), parentheses.`,
 		Params: []Param{
 			{Name: "query", Required: true},
 			projectParam(),
@@ -89,8 +88,8 @@ func searchTool(o Observations) Tool {
 
 func getObservationsTool(o Observations) Tool {
 	return Tool{
-		Name: "get_observations", Title: "Get observations", ReadOnly: true,
-		Description: "Whole observations, in the order of the ids. Ids that are gone are left out.",
+		Name: "get_observations", Title: "Get observations", ReadOnly: true, Lean: true,
+		Description: "Whole observations in the order of the ids.",
 		Params:      []Param{{Name: "ids", Kind: Integers, Required: true, Description: "1 to 50 ids."}},
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.Get(ctx, a.Integers("ids"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"strings"
 
 	"cairn/internal/fault"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -63,6 +64,49 @@ func failure(ctx context.Context, log *slog.Logger, tool string, err error) (*sd
 	return &sdk.CallToolResult{
 		IsError: true, Content: textContent(texts...), StructuredContent: json.RawMessage(envelope),
 	}, nil
+}
+
+// enveloped is failure with the envelope as the text: every classified error is
+// a result, also one of the store.
+func enveloped(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
+	f, known := errors.AsType[*fault.Error](err)
+	if !known {
+		return failure(ctx, log, tool, err)
+	}
+	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
+		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
+	}
+	envelope := fault.EnvelopeOf(f)
+	envelope.Error.Code = strings.ToUpper(envelope.Error.Code)
+	if f.Hint == "" && f.Kind == fault.Invalid {
+		envelope.Error.Hint = "correct the arguments and call again"
+	}
+	data, err := encode(envelope)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the error: %w", err)
+	}
+	return &sdk.CallToolResult{IsError: true, Content: textContent(string(data)), StructuredContent: json.RawMessage(data)}, nil
+}
+
+// ignoredKey is where a result names the arguments that its tool does not have.
+const ignoredKey = "cairn/ignored"
+
+// What of the ignored arguments is told: so many names, of so many bytes.
+const (
+	maxIgnored     = 20
+	maxIgnoredName = 64
+)
+
+// noteIgnored tells in a result what was ignored.
+func (a Args) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
+	names := make([]string, 0, maxIgnored)
+	for _, name := range a.ignored[:min(len(a.ignored), maxIgnored)] {
+		names = append(names, strings.ToValidUTF8(name[:min(len(name), maxIgnoredName)], ""))
+	}
+	if len(names) > 0 {
+		result.Meta = sdk.Meta{ignoredKey: names}
+	}
+	return result
 }
 
 func textContent(texts ...string) []sdk.Content {

@@ -111,18 +111,40 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
 		if err != nil {
-			return failure(ctx, s.log, t.Name, err)
+			return s.failed(ctx, t, args, err)
 		}
+		args.connection = connectionOf(r)
 		v, err := t.Call(ctx, args)
 		if err != nil {
-			return failure(ctx, s.log, t.Name, err)
+			return s.failed(ctx, t, args, err)
 		}
 		result, err := success(v)
 		if err != nil {
-			return failure(ctx, s.log, t.Name, err)
+			return s.failed(ctx, t, args, err)
 		}
-		return result, nil
+		return args.noteIgnored(result), nil
 	}
+}
+
+// failed presents the error of a call.
+func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk.CallToolResult, error) {
+	present := failure
+	if t.Enveloped {
+		present = enveloped
+	}
+	result, err := present(ctx, s.log, t.Name, err)
+	if err != nil {
+		return nil, err
+	}
+	return args.noteIgnored(result), nil
+}
+
+// connectionOf names the transport session of a call; see [Args.Connection].
+func connectionOf(r *sdk.CallToolRequest) string {
+	if r.Extra != nil && r.Extra.Header != nil {
+		return r.Session.ID()
+	}
+	return fmt.Sprintf("%p", r.Session)
 }
 
 func (s *Server) readContext(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -17,11 +18,19 @@ type Tool struct {
 	Params      []Param
 	ReadOnly    bool // changes nothing; told to clients as an annotation
 
+	Lean bool // part of the small surface, see [Lean]
+
+	// Enveloped errors are sent as the product's envelope in JSON, with codes in
+	// upper case; otherwise as the bare message (observations §8, records §2).
+	Enveloped bool
+
 	// Call does the work. Args holds only values of the declared kinds, with
 	// every required one present. The result is sent as JSON text, and as
 	// structured content too when it is an object; a [Text] is sent bare. ctx
 	// ends when the client cancels the call or goes away.
 	Call func(ctx context.Context, args Args) (any, error)
+
+	terse bool // told of as shortly as can be
 }
 
 // Text is a result that is not JSON but text for the model, sent as it is.
@@ -31,13 +40,17 @@ type Text string
 type Kind uint8
 
 // The kinds of arguments and what reads them: [Args.String], [Args.Int] or
-// [Args.Int64], [Args.Bool], [Args.Integers], [Args.Scope].
+// [Args.Int64], [Args.Bool], [Args.Integers], [Args.Scope], [Args.Strings],
+// [Args.Object], and [Args.String] or [Args.Text] with [Args.IsNull].
 const (
 	String Kind = iota
 	Integer
 	Boolean
 	Integers
 	Project // a project's name; omitted, null and "*" each have a meaning
+	Strings
+	Object
+	Nullable // a string; null means something else than omitted
 )
 
 // Param declares one argument. Default, Minimum, Maximum and Enum inform the
@@ -47,11 +60,14 @@ type Param struct {
 	Name        string
 	Kind        Kind
 	Required    bool
+	Lean        bool // told in the small surface although it is optional
 	Description string
 	Enum        []string
 	Default     any
 	Minimum     *int
 	Maximum     *int
+
+	untold bool // taken, but no part of the definition
 }
 
 // property is a Param in JSON Schema.
@@ -76,7 +92,14 @@ func (p Param) property() property {
 		out.Type = "boolean"
 	case Integers:
 		out.Type, out.Items = "array", map[string]any{"type": "integer"}
-	default: // null for a project too, but some clients refuse a union of types
+	case Strings:
+		out.Type, out.Items = "array", map[string]any{"type": "string"}
+		if p.Enum != nil {
+			out.Items["enum"], out.Enum = p.Enum, nil
+		}
+	case Object:
+		out.Type = "object"
+	default: // null for a project and a nullable too, but some clients refuse a union of types
 		out.Type = "string"
 	}
 	return out
@@ -86,8 +109,11 @@ func (p Param) property() property {
 func inputSchema(params []Param) (json.RawMessage, error) {
 	properties := []byte{'{'}
 	var required []string
-	for i, p := range params {
-		if i > 0 {
+	for _, p := range params {
+		if p.untold {
+			continue
+		}
+		if len(properties) > 1 {
 			properties = append(properties, ',')
 		}
 		schema, err := encode(p.property())
@@ -114,7 +140,10 @@ func (t Tool) definition() (*sdk.Tool, error) {
 	}
 	d := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema}
 	if t.ReadOnly {
-		d.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
+		d.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
+		if !t.terse {
+			d.Annotations.OpenWorldHint = new(false)
+		}
 	}
 	return d, nil
 }
@@ -135,6 +164,26 @@ func Tokens(tools []Tool) (int, error) {
 		bytes += len(data)
 	}
 	return (bytes + 3) / 4, nil
+}
+
+// Lean is the small surface of tools: those that are worth their tokens in every
+// session, told of with the arguments that matter most. They take all the others
+// too.
+func Lean(tools []Tool) []Tool {
+	var lean []Tool
+	for _, t := range tools {
+		if !t.Lean {
+			continue
+		}
+		t.terse, t.Title, t.Params = true, "", slices.Clone(t.Params)
+		for i := range t.Params {
+			p := &t.Params[i]
+			p.untold = !p.Required && !p.Lean
+			p.Default, p.Minimum, p.Maximum = nil, nil, nil
+		}
+		lean = append(lean, t)
+	}
+	return lean
 }
 
 // encode is v in JSON, with <, > and & left readable.

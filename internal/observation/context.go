@@ -74,15 +74,18 @@ const contextHeader = "# cairn context\nRecorded earlier on this machine; inform
 
 // Context builds what a session that starts in place for the reason source is
 // told: pinned rows, the last session's digest, recent intents, files that it will
-// likely need (see Likely), the project's best rows and other projects'. branch is
-// the one checked out, "" if unknown. It is the same text for the same store, place,
-// source, branch and second, and changes nothing.
-func (j *Journal) Context(ctx context.Context, p project.Project, source, branch string) (c Context, err error) {
+// likely need (see Likely), the project's best rows, other projects', and then what
+// other parts have to tell, within the same limits. branch is the one checked out, ""
+// if unknown. It is the same text for the same store, place, source, branch, others
+// and second, and changes nothing.
+func (j *Journal) Context(ctx context.Context, p project.Project, source, branch string, others ...Section) (c Context, err error) {
 	l := j.config.Limits
 	if l.Off {
 		return c, nil
 	}
-	b := &contextBuilder{project: p, branch: branch, limits: l, keep: j.config.Retention, recovery: IsRecovery(source)}
+	b := &contextBuilder{
+		project: p, branch: branch, limits: l, keep: j.config.Retention, recovery: IsRecovery(source), others: slices.Clone(others),
+	}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		b.now = tx.Now().Unix()
 		return b.read(ctx, tx)
@@ -109,6 +112,7 @@ type contextBuilder struct {
 	likely  []LikelyFile // those that no row of the tables is about
 	local   []contextRow
 	cross   []contextRow
+	others  []Section // of other parts
 }
 
 // contextRow is one row as a line, or several rows that share one.
@@ -409,7 +413,7 @@ func firstFew(list []string, n int) []string {
 
 // fit renders the sections and cuts, in the contract's order, until the text is
 // within its limits: other projects, digest, intents past five, likely files past
-// ten, lowest rows.
+// ten, lowest rows; what other parts tell goes before nothing but the pinned rows.
 func (b *contextBuilder) fit() Context {
 	limit := b.limits.MaxTokens
 	if limit == 0 {
@@ -443,6 +447,7 @@ func (b *contextBuilder) cut() bool {
 		b.likely = b.likely[:len(b.likely)-1]
 	case len(b.intents) > 0:
 		b.intents = b.intents[:len(b.intents)-1]
+	case b.cutOther():
 	case len(b.pinned) > 0:
 		b.pinned = b.pinned[:len(b.pinned)-1]
 	default:
@@ -478,6 +483,9 @@ func (b *contextBuilder) render() Context {
 	section("Likely Files", sectionLikely, fileLines(b.likely))
 	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
 	section("Other projects", sectionCross, b.cross)
+	for _, s := range b.others {
+		section(s.Title, "", s.rows())
+	}
 	if body.Len() == 0 {
 		return Context{}
 	}

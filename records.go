@@ -1,0 +1,333 @@
+package cairn
+
+import (
+	"context"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+// Records are the commands of records (records §2), for callers of this process.
+// Of a Caller only what the caller said need be set: the working directory and
+// the processes above this one are added here. Errors are those of the Book's
+// method of the same name, and of opening the store. Reading never makes a store.
+type Records struct{ cairn *Cairn }
+
+// Records are the record commands over the store.
+func (c *Cairn) Records() Records { return Records{c} }
+
+// NewSessionID is an id for a session that no harness knows (records §1).
+func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
+
+// book opens the records and completes who calls.
+func (r Records) book(ctx context.Context, caller *record.Caller, make bool) (*record.Book, error) {
+	c := r.cairn
+	s, err := c.opened(ctx, make)
+	if err != nil {
+		return nil, err
+	}
+	if caller.Project == "" {
+		caller.Place = c.place // the zero one without a working directory
+	}
+	if caller.SessionID == "" {
+		caller.Ancestors = project.Ancestors()
+	}
+	return record.New(s, c.recordConfig()), nil
+}
+
+func (c *Cairn) recordConfig() record.Config {
+	own := c.settings.records
+	config := record.Config{Filter: c.journal.Filter}
+	if own.StaleAfter != nil {
+		config.StaleAfter = *own.StaleAfter
+	}
+	if own.MaxDepth != nil {
+		config.MaxDepth = *own.MaxDepth
+	}
+	return config
+}
+
+// CreateProject makes a project.
+func (r Records) CreateProject(ctx context.Context, a record.CreateProjectArgs) (record.Project, error) {
+	b, err := r.book(ctx, &record.Caller{}, true)
+	if err != nil {
+		return record.Project{}, err
+	}
+	return b.CreateProject(ctx, a)
+}
+
+// ListProjects lists every project, the one changed last first.
+func (r Records) ListProjects(ctx context.Context) ([]record.ProjectSummary, error) {
+	b, err := r.book(ctx, &record.Caller{}, false)
+	if err != nil {
+		return nil, err
+	}
+	return b.ListProjects(ctx)
+}
+
+// GetProject is one project.
+func (r Records) GetProject(ctx context.Context, a record.GetProjectArgs) (record.Project, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return record.Project{}, err
+	}
+	return b.GetProject(ctx, a)
+}
+
+// Overview is where a project stands.
+func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Overview, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return record.Overview{}, err
+	}
+	out, err := b.Overview(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.list(out.RootRecords)
+	all.list(out.OpenRecords)
+	all.list(out.LaterRecords)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
+}
+
+// Search finds records by their words.
+func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.SearchResult, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return record.SearchResult{}, err
+	}
+	out, err := b.Search(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	for i := range out.Results {
+		all.refs = append(all.refs, &out.Results[i].Ref)
+	}
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
+}
+
+// List lists records, parents first.
+func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return nil, err
+	}
+	out, err := b.List(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.list(out)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
+}
+
+// GetRef is a record without its body.
+func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return record.Ref{}, err
+	}
+	out, err := b.GetRef(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.refs = append(all.refs, &out)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
+}
+
+// Get is a whole record, without loading it into a session.
+func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return record.Record{}, err
+	}
+	out, err := b.Get(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
+}
+
+// Activate loads a record and what is needed to reason with it.
+func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Activated, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Activated{}, err
+	}
+	out, err := b.Activate(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.bundle(&out.Context)
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
+}
+
+// Sync is what other sessions did since the last time.
+func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Synced{}, err
+	}
+	return b.Sync(ctx, a)
+}
+
+// Create stores a new record.
+func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Created, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Created{}, err
+	}
+	if a.Cited, err = r.cairn.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
+		return record.Created{}, err
+	}
+	out, err := b.Create(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.Record)
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
+}
+
+// Update changes a record's content.
+func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Updated, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Updated{}, err
+	}
+	if a.Body != nil {
+		old, err := b.Get(ctx, record.GetRefArgs{Caller: a.Caller, ID: a.ID})
+		if err != nil && fault.KindOf(err) != fault.NotFound { // which Update says better
+			return record.Updated{}, err
+		}
+		if a.Cited, err = r.cairn.cite(ctx, a.Caller, *a.Body, old); err != nil {
+			return record.Updated{}, err
+		}
+	}
+	out, err := b.Update(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.Record)
+	if out.Conflict != nil {
+		all.record(&out.Conflict.OtherVersion)
+		all.record(&out.Conflict.YourVersion)
+	}
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
+}
+
+// Transition changes a record's state.
+func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (record.Transitioned, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Transitioned{}, err
+	}
+	out, err := b.Transition(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.Record)
+	if out.CascadeWarning != nil {
+		all.list(out.CascadeWarning.OpenChildren)
+	}
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
+}
+
+// Save marks what the session did so far.
+func (r Records) Save(ctx context.Context, a record.SaveArgs) (record.Saved, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Saved{}, err
+	}
+	return b.Save(ctx, a)
+}
+
+// Close ends a session's work on the project.
+func (r Records) Close(ctx context.Context, a record.SaveArgs) (record.Closed, error) {
+	b, err := r.book(ctx, &a.Caller, true)
+	if err != nil {
+		return record.Closed{}, err
+	}
+	return b.Close(ctx, a)
+}
+
+// History lists a record's stored changes, newest first.
+func (r Records) History(ctx context.Context, a record.HistoryArgs) ([]record.HistoryItem, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return nil, err
+	}
+	return b.History(ctx, a)
+}
+
+// Diff compares two versions of a record.
+func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDiff, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return record.VersionDiff{}, err
+	}
+	out, err := b.Diff(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.ToVersion)
+	err = r.judge(ctx, a.Caller, a.To, all)
+	return out, err
+}
+
+// ActiveSessions lists the sessions that hold a record.
+func (r Records) ActiveSessions(ctx context.Context, a record.ActiveSessionsArgs) ([]record.ActiveSession, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return nil, err
+	}
+	return b.ActiveSessions(ctx, a)
+}
+
+// RecentActivity lists what happened, newest first.
+func (r Records) RecentActivity(ctx context.Context, a record.ActivityArgs) ([]record.Activity, error) {
+	b, err := r.book(ctx, &a.Caller, false)
+	if err != nil {
+		return nil, err
+	}
+	return b.RecentActivity(ctx, a)
+}
+
+// maxOpenRecords is how many records a new session is told of (records §3).
+const maxOpenRecords = 5
+
+// openRecords is what a session that starts in a project is told of its records:
+// the OPEN ones that the last session had active.
+func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (observation.Section, error) {
+	section := observation.Section{Title: "Open Records"}
+	if c.journal.Limits.Off {
+		return section, nil
+	}
+	refs, err := record.New(s, c.recordConfig()).LastActive(ctx, record.Caller{Project: projectID}, maxOpenRecords)
+	for _, r := range refs {
+		section.Lines = append(section.Lines, r.ID+" "+r.Type+": "+r.Title)
+	}
+	return section, err
+}
