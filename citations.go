@@ -188,7 +188,7 @@ func (s *shown) judge(ctx context.Context, tree citation.Tree, known bool) (err 
 	for _, r := range s.records {
 		r.Drifted, r.Citations = false, nil
 		for i, k := range r.Cited {
-			c := record.Citation{Path: k.Path, Lines: k.Lines, Drifted: verdicts[i].Drifted}
+			c := record.Citation{Path: k.Path, Lines: k.Lines, Drifted: verdicts[i].Drifted, Judged: verdicts[i].Judged}
 			if v := verdicts[i]; v.First > 0 {
 				c.NowAt = citation.Citation{First: v.First, Last: v.Last}.Lines()
 			}
