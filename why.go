@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -398,28 +397,38 @@ func whyPrompt(o observation.Origin) *WhyPrompt {
 func atSecond(t int64) record.Time { return record.Time(t * int64(time.Second)) }
 
 // ParseWhy reads FILE, FILE:LINE, FILE:LINE:COLUMN or FILE#L12 (a range counts
-// from its first line). What is the name of a file as a whole is one.
+// from its first line). Where more than one of them could be meant, it is the one
+// whose file is there.
 func (c *Cairn) ParseWhy(arg string) (file string, line int) {
-	whole := arg
-	if !filepath.IsAbs(whole) {
-		whole = filepath.Join(c.config.Cwd, arg)
+	type reading struct {
+		file string
+		line int
 	}
-	if _, err := os.Lstat(whole); err == nil {
-		return arg, 0
-	}
+	readings := []reading{{arg, 0}}
 	if name, lines, ok := strings.Cut(arg, "#L"); ok {
 		if n, ok := leadingNumber(lines); ok {
-			return name, n
+			readings = append(readings, reading{name, n})
 		}
 	}
-	name, n, ok := cutNumber(arg)
-	if !ok {
-		return arg, 0
+	if name, n, ok := cutNumber(arg); ok {
+		readings = append(readings, reading{name, n})
+		if first, m, ok := cutNumber(name); ok { // n is the column
+			readings = append(readings, reading{first, m})
+		}
 	}
-	if first, m, ok := cutNumber(name); ok { // n is the column
-		return first, m
+	for _, r := range readings {
+		for _, dir := range []string{c.config.Cwd, c.place.Root} {
+			path := r.file
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			if exists(path) {
+				return r.file, r.line
+			}
+		}
 	}
-	return name, n
+	last := readings[len(readings)-1]
+	return last.file, last.line
 }
 
 // cutNumber cuts a positive number and the colon before it off the end.
