@@ -53,7 +53,7 @@ func importTable() map[string]room {
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/observation", "internal/record"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/cli": {

@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"cairn/internal/fault"
@@ -12,9 +13,10 @@ import (
 )
 
 // Records are the commands of records (records §2), for callers of this process.
-// Of a Caller only what the caller said need be set: the working directory and
-// the processes above this one are added here. Errors are those of the Book's
-// method of the same name, and of opening the store. Reading never makes a store.
+// Of a Caller only what the caller said need be set: the working directory and,
+// unless Ancestors is an empty list, the processes above this one are added here.
+// Errors are those of the Book's method of the same name; a store that cannot be
+// opened is record.CodeUnavailable too. Reading never makes a store.
 type Records struct{ cairn *Cairn }
 
 // Records are the record commands over the store.
@@ -28,15 +30,27 @@ func (r Records) book(ctx context.Context, caller *record.Caller, make bool) (*r
 	c := r.cairn
 	s, err := c.opened(ctx, make)
 	if err != nil {
-		return nil, err
+		return nil, unusable(err)
 	}
 	if caller.Project == "" {
 		caller.Place = c.place // the zero one without a working directory
 	}
-	if caller.SessionID == "" {
+	if caller.SessionID == "" && caller.Ancestors == nil {
 		caller.Ancestors = project.Ancestors()
 	}
 	return record.New(s, c.recordConfig()), nil
+}
+
+// unusable gives the reason why a store cannot be opened the code of records
+// (records §6), with its own words and hint.
+func unusable(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Kind != fault.Unavailable && f.Code != store.CodeCorrupt {
+		return err
+	}
+	e := fault.Wrap(err, fault.Unavailable, record.CodeUnavailable, "the store cannot be opened: "+f.Message).WithHint(f.Hint)
+	e.Details = map[string]any{"cause": f.Code}
+	return e
 }
 
 func (c *Cairn) recordConfig() record.Config {

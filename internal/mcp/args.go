@@ -31,6 +31,7 @@ type Args struct {
 	ignored    []string // names that were sent and not declared, in order
 	scope      Scope    // what an omitted project means
 	connection string
+	remote     bool // the call came over HTTP
 }
 
 // String returns a text argument, or "" when it was omitted.
@@ -82,6 +83,10 @@ func (a Args) Object(name string) json.RawMessage {
 // Connection is the same for all calls of one transport session and for no
 // others; "" where the transport keeps none (HTTP from revision 2026-07-28 on).
 func (a Args) Connection() string { return a.connection }
+
+// IsRemote reports whether the call came over HTTP, from a client that this
+// process was not started by.
+func (a Args) IsRemote() bool { return a.remote }
 
 // Bool returns a boolean argument, or false when it was omitted.
 func (a Args) Bool(name string) bool {

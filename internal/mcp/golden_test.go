@@ -8,8 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 )
@@ -22,7 +25,18 @@ var update = flag.Bool("update", false, "write the golden files of testdata")
 // "< " are the answers.
 func TestWireStaysAsItIs(t *testing.T) {
 	t.Parallel()
-	scripts, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
+	wireStays(t, filepath.Join("testdata", "*.jsonl"), observing)
+}
+
+// TestWireOfRecordsStaysAsItIs is the same for testdata/records/*.jsonl, over a store.
+func TestWireOfRecordsStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	wireStays(t, filepath.Join("testdata", "records", "*.jsonl"), recording)
+}
+
+func wireStays(t *testing.T, pattern string, server func(*testing.T) *mcp.Server) {
+	t.Helper()
+	scripts, err := filepath.Glob(pattern)
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts: %v", err)
 	}
@@ -33,7 +47,7 @@ func TestWireStaysAsItIs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, want)
+			got := play(t, server(t), want)
 			if *update {
 				if err := os.WriteFile(script, got, 0o600); err != nil {
 					t.Fatal(err)
@@ -47,8 +61,8 @@ func TestWireStaysAsItIs(t *testing.T) {
 	}
 }
 
-// play sends the lines of a script and returns it with the answers given now.
-func play(t *testing.T, script []byte) []byte {
+// observing is a server with made-up answers.
+func observing(t *testing.T) *mcp.Server {
 	t.Helper()
 	o := echoing()
 	o.Search = func(context.Context, mcp.SearchArgs) (any, error) {
@@ -63,11 +77,28 @@ func play(t *testing.T, script []byte) []byte {
 	o.SessionTrace = func(context.Context, mcp.TraceArgs) (any, error) {
 		return nil, fault.New(fault.Unavailable, "locked", "database is locked")
 	}
-	r := connectRaw(t.Context(), t, newServer(t, mcp.Config{
+	return newServer(t, mcp.Config{
 		Instructions: "Search before you ask.",
 		Tools:        mcp.ObservationTools(o),
 		Context:      func(context.Context, mcp.Scope) (string, error) { return "# cairn context\n", nil },
-	}))
+	})
+}
+
+// recording is a server of records over an empty store, whose clock moves on by a
+// second each time it is asked.
+func recording(t *testing.T) *mcp.Server {
+	t.Helper()
+	var ticks atomic.Int64
+	c := opened(t, func(config *cairn.Config) {
+		config.Clock = func() time.Time { return time.Unix(1_750_000_000+ticks.Add(1), 0) }
+	})
+	return newServer(t, mcp.Config{Tools: mcp.RecordTools(c.Records(), "design")})
+}
+
+// play sends the lines of a script and returns it with the answers given now.
+func play(t *testing.T, server *mcp.Server, script []byte) []byte {
+	t.Helper()
+	r := connectRaw(t.Context(), t, server)
 	var out bytes.Buffer
 	for line := range strings.Lines(string(script)) {
 		if strings.HasPrefix(line, "<") {
@@ -95,7 +126,11 @@ func TestGoldenAnswersAreJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range scripts {
+	records, err := filepath.Glob(filepath.Join("testdata", "records", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range append(scripts, records...) {
 		data, err := os.ReadFile(script)
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"cairn"
+	"cairn/internal/project"
 	"cairn/internal/record"
 )
 
@@ -37,6 +38,9 @@ func (t *recordTools) caller(a Args) record.Caller {
 	c := record.Caller{ProjectID: a.String("project_id"), Project: t.project, SessionID: a.String("session_id")}
 	if url := a.Scope("project_id").Name; url != "" {
 		c.Project = url
+	}
+	if a.IsRemote() {
+		c.Ancestors = []project.Process{} // those of the server say nothing about its client
 	}
 	c.Transport = t.session(a.Connection())
 	return c

@@ -113,7 +113,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		if err != nil {
 			return s.failed(ctx, t, args, err)
 		}
-		args.connection = connectionOf(r)
+		args.connection, args.remote = connectionOf(r), isRemote(r)
 		v, err := t.Call(ctx, args)
 		if err != nil {
 			return s.failed(ctx, t, args, err)
@@ -141,11 +141,13 @@ func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk
 
 // connectionOf names the transport session of a call; see [Args.Connection].
 func connectionOf(r *sdk.CallToolRequest) string {
-	if r.Extra != nil && r.Extra.Header != nil {
+	if isRemote(r) {
 		return r.Session.ID()
 	}
 	return fmt.Sprintf("%p", r.Session)
 }
+
+func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }
 
 func (s *Server) readContext(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	text, err := s.context(ctx, scopeOf(r.Extra))
