@@ -198,7 +198,19 @@ func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, er
 	if err != nil {
 		return record.Synced{}, err
 	}
-	return b.Sync(ctx, a)
+	out, err := b.Sync(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	for i := range out.Changes {
+		if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
+			all.refs = append(all.refs, &ref)
+			out.Changes[i].NewValue = &ref
+		}
+	}
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
 }
 
 // Create stores a new record.
