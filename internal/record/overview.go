@@ -85,7 +85,7 @@ func (s *scope) activeOf(ctx context.Context, session int64) ([]string, error) {
 
 const (
 	selectTree = `SELECT ` + refColumns + `, length(r.path) / 4 FROM records r
-WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) <= ?4)
+WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) / 4 <= ?4)
   AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))
 ORDER BY r.path`
 )
