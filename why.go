@@ -18,9 +18,14 @@ import (
 
 // WhyArgs are a question for Why.
 type WhyArgs struct {
-	File    string // absolute, or relative to the working directory, its repository's root, or the project's
-	Line    int    // counted from 1; 0 for the file as a whole
-	Project string // id or alias: names are relative to its root; "" for the working directory's
+	File string // absolute, or relative to the working directory, else to its repository's root
+	Line int    // counted from 1; 0 for the file as a whole
+
+	// Whose records are meant, and if it has another root than the working
+	// directory's project, what File is relative to. An explicit id or alias must
+	// exist; that of --project or CAIRN_PROJECT need not yet. Both "": the project of
+	// the file.
+	ProjectID, Project string
 }
 
 // Why is where a line, or a file, comes from: as much of the way from commit to
@@ -128,7 +133,7 @@ func (c *Cairn) Why(ctx context.Context, a WhyArgs) (Why, error) {
 	if w.Commit != nil {
 		w.Commit.Subject, _ = c.journal.Filter.Head(w.Commit.Subject, maxWhyText)
 	}
-	return w, q.findRecords(ctx, a.Project)
+	return w, q.findRecords(ctx, a)
 }
 
 // maxWhyText is how many characters of a line and of a commit's subject are shown.

@@ -39,37 +39,49 @@ func (f whyFile) name() string {
 	return filepath.ToSlash(f.abs)
 }
 
-// whyFile finds the file of a question: relative to the project's root if one is
-// named, else to the working directory, and if nothing is there to its repository's
-// root.
+// whyFile finds the file of a question.
 func (c *Cairn) whyFile(ctx context.Context, a WhyArgs) (whyFile, error) {
 	if strings.TrimSpace(a.File) == "" || strings.IndexByte(a.File, 0) >= 0 {
 		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed")
 	}
 	dirs := []string{c.config.Cwd, c.place.Root}
-	if a.Project != "" {
+	p, err := c.whyProject(ctx, a, c.place)
+	if err != nil {
+		return whyFile{}, err
+	}
+	if named := a.ProjectID + a.Project; named != "" && p.Root != "" && (p.Identity == "" || p.Identity != c.place.Identity) {
+		dirs = []string{p.Root}
+	}
+	if filepath.IsAbs(a.File) {
+		return c.locateFile(a.File)
+	}
+	if dirs[0] == "" {
+		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "a relative path leads nowhere here").
+			WithHint("give the absolute path")
+	}
+	for _, dir := range dirs {
+		if abs := filepath.Join(dir, a.File); dir != "" && exists(abs) {
+			return c.locateFile(abs)
+		}
+	}
+	return c.locateFile(filepath.Join(dirs[0], a.File))
+}
+
+// whyProject is the project whose records are meant, zero if it has no row.
+func (c *Cairn) whyProject(ctx context.Context, a WhyArgs, place project.Place) (project.Project, error) {
+	switch {
+	case a.ProjectID != "":
+		return c.projectNamed(ctx, a.ProjectID)
+	case a.Project != "":
 		p, err := c.projectNamed(ctx, a.Project)
-		if err != nil {
-			return whyFile{}, err
+		if fault.HasCode(err, project.CodeNotFound) {
+			return project.Project{}, nil
 		}
-		if dirs = []string{p.Root}; p.Identity != "" && p.Identity == c.place.Identity {
-			dirs[0] = c.place.Root
-		}
+		return p, err
+	case place.Cwd == "":
+		return project.Project{}, nil
 	}
-	abs := a.File
-	if !filepath.IsAbs(abs) {
-		if dirs[0] == "" {
-			return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "a relative path leads nowhere here").
-				WithHint("give the absolute path")
-		}
-		abs = filepath.Join(dirs[0], a.File)
-		if _, err := os.Lstat(abs); err != nil && len(dirs) > 1 && dirs[1] != "" {
-			if inRoot := filepath.Join(dirs[1], a.File); exists(inRoot) {
-				abs = inRoot
-			}
-		}
-	}
-	return c.locateFile(abs)
+	return c.projectAt(ctx, place)
 }
 
 func (c *Cairn) locateFile(abs string) (f whyFile, err error) {

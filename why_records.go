@@ -7,7 +7,6 @@ import (
 
 	"cairn/internal/citation"
 	"cairn/internal/fault"
-	"cairn/internal/project"
 	"cairn/internal/record"
 )
 
@@ -22,22 +21,17 @@ const whyRecords = 20
 
 // findRecords adds the records that cite the line or file, that commits name, and
 // that the sessions changed or had active.
-func (q *whyQuestion) findRecords(ctx context.Context, name string) error {
+func (q *whyQuestion) findRecords(ctx context.Context, a WhyArgs) error {
 	s, err := q.cairn.opened(ctx, false)
 	if err != nil || s == nil {
 		return err
 	}
-	caller := record.Caller{ProjectID: name, Place: q.file.place}
-	var own project.Project
-	if name != "" {
-		own, err = q.cairn.projectNamed(ctx, name)
-	} else {
-		own, err = q.cairn.projectAt(ctx, q.file.place)
-	}
+	own, err := q.cairn.whyProject(ctx, a, q.file.place)
 	if err != nil {
 		return err
 	}
-	book := record.New(s, record.Config{Filter: q.cairn.journal.Filter})
+	caller := record.Caller{ProjectID: a.ProjectID, Project: a.Project, Place: q.file.place}
+	book := record.New(s, q.cairn.recordConfig())
 	found := &whyRecordList{book: book, caller: caller}
 	tree, known := citation.Open(q.file.place.Root)
 	if err := q.citing(ctx, found, tree, known); err != nil {

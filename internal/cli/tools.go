@@ -22,7 +22,7 @@ type toolset struct {
 func (q questions) toolsets() []toolset {
 	return []toolset{
 		{"observations", mcp.ObservationTools(q.observations()), observationInstructions},
-		{"records", mcp.RecordTools(q.cairn.Records(), q.project), recordInstructions},
+		{"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)), recordInstructions},
 	}
 }
 

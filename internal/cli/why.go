@@ -38,6 +38,7 @@ get_observations, timeline and session_trace, records with ` + "`cairn records s
 		Args: exactArgs(1, "a file, or a file and a line"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			a.File, a.Line = c.ParseWhy(args[0])
+			a.Project = p.Getenv("CAIRN_PROJECT")
 			w, err := c.Why(cmd.Context(), a)
 			if err != nil {
 				return err
@@ -53,7 +54,7 @@ get_observations, timeline and session_trace, records with ` + "`cairn records s
 			return err
 		}),
 	}
-	cmd.Flags().StringVar(&a.Project, "project", "", "FILE is relative to this project's root (id or alias)")
+	cmd.Flags().StringVar(&a.ProjectID, "project", "", "the records of this project (id or alias), and a FILE in its root, instead of the one here (CAIRN_PROJECT)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
