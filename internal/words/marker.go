@@ -246,4 +246,3 @@ func eachRun(text string, do func(from, to int)) {
 	}
 	end(len(text))
 }
-
