@@ -112,7 +112,8 @@ func (c *Cairn) Why(ctx context.Context, a WhyArgs) (Why, error) {
 		Line: a.Line, Commits: []WhyCommit{}, Sessions: []WhySession{}, Records: []WhyRecord{}, Missing: []WhyMissing{},
 	}
 	if a.Line < 0 {
-		return w, fault.New(fault.Invalid, "invalid_argument", "lines are counted from 1")
+		return w, fault.New(fault.Invalid, "invalid_argument", "lines are counted from 1").
+			WithHint("leave the line out to ask about the whole file")
 	}
 	f, err := c.whyFile(ctx, a)
 	if err != nil {

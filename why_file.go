@@ -42,7 +42,8 @@ func (f whyFile) name() string {
 // whyFile finds the file of a question.
 func (c *Cairn) whyFile(ctx context.Context, a WhyArgs) (whyFile, error) {
 	if strings.TrimSpace(a.File) == "" || strings.IndexByte(a.File, 0) >= 0 {
-		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed")
+		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed").
+			WithHint("give a path, absolute or relative to the working directory")
 	}
 	dirs := []string{c.config.Cwd, c.place.Root}
 	p, err := c.whyProject(ctx, a, c.place)
@@ -172,7 +173,8 @@ func (f whyFile) line(ctx context.Context, n int) (text, why string, err error) 
 		case read >= maxWhyBytes:
 			return "", "the file is too large to look for the line", nil
 		case size == 0:
-			return "", "", fault.Newf(fault.NotFound, codeNoLine, "%s has %s", f.name(), lines(at-1))
+			return "", "", fault.Newf(fault.NotFound, codeNoLine, "%s has %s", f.name(), lines(at-1)).
+				WithHint("name one of them, or ask about the whole file")
 		case at == n:
 			return line, "", nil
 		case ctx.Err() != nil:
