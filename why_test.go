@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -283,8 +284,9 @@ func TestSecretsOfALineAreNotTold(t *testing.T) {
 	write(t, filepath.Join(s.root, "env"), "TOKEN="+secret+"\n")
 	s.commit("Leak " + secret)
 	w := why(t, s.open(), "env", 1)
-	if strings.Contains(fmt.Sprintf("%+v %+v", w, w.Commit), secret) || w.Text == "" {
-		t.Errorf("%+v, %+v", w, w.Commit)
+	told, err := json.Marshal(w)
+	if err != nil || strings.Contains(string(told), secret) || !strings.Contains(w.Text, "TOKEN=") || !strings.Contains(w.Commit.Subject, "Leak") {
+		t.Errorf("%s, %v", told, err)
 	}
 }
 
