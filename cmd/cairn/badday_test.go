@@ -175,7 +175,11 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 		h.worked()
 		before, newest := h.rows(everyRow), h.rows(`PRAGMA user_version`)[0]
 		db := h.raw()
-		h.sqlite(db, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `DROP TABLE session_branches`, `DROP INDEX changes_with_doc`, `PRAGMA user_version=2`)
+		h.sqlite(db, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `DROP TABLE session_branches`, `DROP INDEX changes_with_doc`,
+			`DROP TABLE activations`, `DROP TABLE record_sessions`, `DROP TABLE record_ticks`, `DROP TABLE records_fts`, `DROP TABLE records`,
+			`DROP INDEX changes_of_stream`, `ALTER TABLE projects DROP COLUMN description`, `ALTER TABLE projects DROP COLUMN created_ns`,
+			`ALTER TABLE projects DROP COLUMN tick`, `ALTER TABLE projects DROP COLUMN last_record`,
+			`ALTER TABLE projects DROP COLUMN records_stream`, `PRAGMA user_version=2`)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -475,11 +478,45 @@ func TestTheProjectIsExplicitThenConfiguredThenHere(t *testing.T) {
 	h.check()
 }
 
-// surfaceOf lists what a server with arguments offers.
+func TestReadingRecordsWithoutAStoreFindsNothingAndMakesNone(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	c := h.connect("", nil)
+	for tool, want := range map[string]string{
+		"list_projects": "[]", "list_records": "[]", "get_recent_activity": "[]",
+		"get_project_overview": `{"project":{"id":"shop","name":"shop","description":"","tick":0},"open_sessions":[],"root_records":[],"open_records":[],` +
+			`"later_records":[],"totals":{"roots":0,"open":0,"later":0},"recent_activity":[]}`,
+	} {
+		c.says(tool, nil, want)
+	}
+	c.says("search_records", fields{"query": "refund"}, `{"results":[],"total":0}`)
+	for _, tool := range []string{"get_record_ref", "get_record_history"} {
+		c.fails(tool, fields{"id": "R1"}, "RECORD_NOT_FOUND")
+	}
+	c.fails("get_record_diff", fields{"id": "R1", "from": "v1"}, "RECORD_NOT_FOUND")
+	c.fails("get_active_sessions", fields{"record_id": "R1"}, "RECORD_NOT_FOUND")
+	c.fails("list_records", fields{"project_id": "nowhere"}, "PROJECT_NOT_FOUND")
+	if _, err := os.Stat(h.dataDir()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("reading made the data directory: %v", err)
+	}
+}
+
+// surfaceOf lists what a server with arguments offers. Its instructions name no
+// tool that it lacks.
 func (h *home) surfaceOf(args ...string) (names []string, bytes int) {
 	h.t.Helper()
 	c := h.dialTo(h.command(append([]string{"serve"}, args...)...), "", nil)
 	defer c.leave()
+	if c.InitializeResult().Instructions == "" {
+		h.t.Errorf("%v: no instructions", args)
+	}
+	defer func() {
+		for _, word := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(c.InitializeResult().Instructions, -1) {
+			if word != "project_id" && word != "session_id" && !slices.Contains(names, word) {
+				h.t.Errorf("%v: the instructions name %s", args, word)
+			}
+		}
+	}()
 	listed, err := c.ListTools(h.t.Context(), nil)
 	if err != nil {
 		h.t.Fatal(err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,6 +69,8 @@ func (f *recordFlags) reading(cmd *cobra.Command) *cobra.Command {
 }
 
 func (f *recordFlags) common(cmd *cobra.Command) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return inTerminal(run(cmd, args)) }
 	cmd.Flags().StringVar(&f.project, "project", "", "the project (id or alias) instead of the one here (CAIRN_PROJECT)")
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 }
@@ -101,6 +104,26 @@ func (f *recordFlags) done() error {
 		return nil
 	}
 	_, err := fmt.Fprintf(f.process.Err, "cairn: in the new session %s; --session %s goes on in it\n", f.fresh, f.fresh)
+	return err
+}
+
+// inTerminal says in the words of commands what the hints of records say in those
+// of tools.
+func inTerminal(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	switch f.Code {
+	case record.CodeNotActivated, record.CodeParentNotActivated:
+		return f.WithHint("`cairn records activate` loads it; --session then names that session")
+	case record.CodeNotFound:
+		return f.WithHint("`cairn records tree` shows what there is")
+	case record.CodeProjectNotFound:
+		return f.WithHint("`cairn project list` shows them, `cairn project create` makes one")
+	case record.CodeSessionNotFound:
+		return f.WithHint("--session names one, `cairn session list` shows the open ones, `cairn records activate` opens one")
+	}
 	return err
 }
 

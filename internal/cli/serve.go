@@ -38,6 +38,12 @@ save_session at milestones, close_session at the end. project_id and session_id 
 left out: they mean the current ones. Reading tools take at (a time, or tick:N) to show
 the past.`
 
+const leanObservationInstructions = `cairn remembers what was done in earlier sessions: search finds it, get_observations reads
+it whole.`
+
+const leanRecordInstructions = `Records keep design reasoning. Begin with get_project_overview; activate a record before
+you reason with it, change it or add below it; write bodies that explain themselves.`
+
 func serveCommand(p *Process) *cobra.Command {
 	var name string
 	var chosen surface

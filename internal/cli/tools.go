@@ -17,12 +17,16 @@ type toolset struct {
 	name         string
 	tools        []mcp.Tool
 	instructions string // how to use them together
+	lean         string // the same for those of the lean profile
 }
 
 func (q questions) toolsets() []toolset {
 	return []toolset{
-		{"observations", mcp.ObservationTools(q.observations()), observationInstructions},
-		{"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)), recordInstructions},
+		{"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions},
+		{
+			"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
+			recordInstructions, leanRecordInstructions,
+		},
 	}
 }
 
@@ -58,7 +62,7 @@ func (s surface) of(all []toolset) ([]toolset, error) {
 			continue
 		}
 		if s.profile == "lean" {
-			t.tools = mcp.Lean(t.tools)
+			t.tools, t.instructions = mcp.Lean(t.tools), t.lean
 		}
 		chosen = append(chosen, t)
 	}

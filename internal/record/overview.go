@@ -84,8 +84,8 @@ func (s *scope) activeOf(ctx context.Context, session int64) ([]string, error) {
 }
 
 const (
-	selectTree = `SELECT ` + refColumns + `, length(r.path) / 4 FROM records r
-WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) / 4 <= ?4)
+	selectTree = `SELECT ` + refColumns + ` FROM records r
+WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) <= 4 * ?4)
   AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))
 ORDER BY r.path`
 )
@@ -119,13 +119,8 @@ func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
 		case a.Roots:
 			levels = max(a.Depth, 1)
 		}
-		list = []Ref{}
-		return s.tx.Each(ctx, func(rows *sql.Rows) error {
-			var level int
-			r, err := scanRef(rows, &level)
-			list = append(list, r)
-			return err
-		}, selectTree, s.p.Key, above, below, levels, states, types)
+		list, err = s.refs(ctx, selectTree, s.p.Key, above, below, levels, states, types)
+		return err
 	})
 	if err != nil {
 		return nil, err
