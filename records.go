@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"cairn/internal/citation"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -238,7 +239,7 @@ func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Update
 	if err != nil {
 		return record.Updated{}, err
 	}
-	if a.Body != nil {
+	if a.Body != nil && len(citation.Parse(*a.Body)) > 0 {
 		old, err := b.Get(ctx, record.GetRefArgs{Caller: a.Caller, ID: a.ID})
 		if err != nil && fault.KindOf(err) != fault.NotFound { // which Update says better
 			return record.Updated{}, err
