@@ -25,6 +25,8 @@ func importTable() map[string]room {
 		"internal/store":        {ours: []string{"internal/fault", "internal/sqlitefile", "internal/store/cipher"}, others: []string{"github.com/mattn/go-sqlite3", "modernc.org/sqlite", "github.com/gofrs/flock", "github.com/oklog/ulid/v2"}},
 		"internal/store/cipher": {others: []string{"github.com/ncruces/go-sqlite3", "lukechampine.com/adiantum", "golang.org/x/sys"}},
 		"internal/project":      {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
+		"internal/citation":     {},
+		"internal/gitread":      {ours: []string{"internal/fault"}},
 		"internal/redact":       {ours: []string{"internal/fault"}},
 		"internal/observation": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words"},
@@ -46,7 +48,7 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
-				"internal/tomlfile", "internal/wiring",
+				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},

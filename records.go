@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"cairn/internal/citation"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -98,7 +99,16 @@ func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Ov
 	if err != nil {
 		return record.Overview{}, err
 	}
-	return b.Overview(ctx, a)
+	out, err := b.Overview(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.list(out.RootRecords)
+	all.list(out.OpenRecords)
+	all.list(out.LaterRecords)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
 }
 
 // Search finds records by their words.
@@ -107,7 +117,16 @@ func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.Search
 	if err != nil {
 		return record.SearchResult{}, err
 	}
-	return b.Search(ctx, a)
+	out, err := b.Search(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	for i := range out.Results {
+		all.refs = append(all.refs, &out.Results[i].Ref)
+	}
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
 }
 
 // List lists records, parents first.
@@ -117,7 +136,14 @@ func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, err
 		return nil, err
 	}
 	a.Depth = min(a.Depth, maxRecordDepth) // no tree is deeper
-	return b.List(ctx, a)
+	out, err := b.List(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.list(out)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
 }
 
 // GetRef is a record without its body.
@@ -126,7 +152,14 @@ func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, e
 	if err != nil {
 		return record.Ref{}, err
 	}
-	return b.GetRef(ctx, a)
+	out, err := b.GetRef(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.refs = append(all.refs, &out)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
 }
 
 // Get is a whole record, without loading it into a session.
@@ -135,7 +168,14 @@ func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, e
 	if err != nil {
 		return record.Record{}, err
 	}
-	return b.Get(ctx, a)
+	out, err := b.Get(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out)
+	err = r.judge(ctx, a.Caller, a.At, all)
+	return out, err
 }
 
 // Activate loads a record and what is needed to reason with it.
@@ -144,7 +184,14 @@ func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Ac
 	if err != nil {
 		return record.Activated{}, err
 	}
-	return b.Activate(ctx, a)
+	out, err := b.Activate(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.bundle(&out.Context)
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
 }
 
 // Sync is what other sessions did since the last time.
@@ -153,7 +200,19 @@ func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, er
 	if err != nil {
 		return record.Synced{}, err
 	}
-	return b.Sync(ctx, a)
+	out, err := b.Sync(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	for i := range out.Changes {
+		if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
+			all.refs = append(all.refs, &ref)
+			out.Changes[i].NewValue = &ref
+		}
+	}
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
 }
 
 // Create stores a new record.
@@ -162,7 +221,17 @@ func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Create
 	if err != nil {
 		return record.Created{}, err
 	}
-	return b.Create(ctx, a)
+	if a.Cited, err = r.cairn.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
+		return record.Created{}, err
+	}
+	out, err := b.Create(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.Record)
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
 }
 
 // Update changes a record's content.
@@ -171,7 +240,27 @@ func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Update
 	if err != nil {
 		return record.Updated{}, err
 	}
-	return b.Update(ctx, a)
+	if a.Body != nil && len(citation.Parse(*a.Body)) > 0 {
+		old, err := b.Get(ctx, record.GetRefArgs{Caller: a.Caller, ID: a.ID})
+		if err != nil && fault.KindOf(err) != fault.NotFound { // which Update says better
+			return record.Updated{}, err
+		}
+		if a.Cited, err = r.cairn.cite(ctx, a.Caller, *a.Body, old); err != nil {
+			return record.Updated{}, err
+		}
+	}
+	out, err := b.Update(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.Record)
+	if out.Conflict != nil {
+		all.record(&out.Conflict.OtherVersion)
+		all.record(&out.Conflict.YourVersion)
+	}
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
 }
 
 // Transition changes a record's state.
@@ -180,7 +269,17 @@ func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (recor
 	if err != nil {
 		return record.Transitioned{}, err
 	}
-	return b.Transition(ctx, a)
+	out, err := b.Transition(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.Record)
+	if out.CascadeWarning != nil {
+		all.list(out.CascadeWarning.OpenChildren)
+	}
+	err = r.judge(ctx, a.Caller, "", all)
+	return out, err
 }
 
 // Save marks what the session did so far.
@@ -216,7 +315,14 @@ func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDif
 	if err != nil {
 		return record.VersionDiff{}, err
 	}
-	return b.Diff(ctx, a)
+	out, err := b.Diff(ctx, a)
+	if err != nil {
+		return out, err
+	}
+	var all shown
+	all.record(&out.ToVersion)
+	err = r.judge(ctx, a.Caller, a.To, all)
+	return out, err
 }
 
 // ActiveSessions lists the sessions that hold a record.

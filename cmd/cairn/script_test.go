@@ -48,6 +48,8 @@ func TestScripts(t *testing.T) {
 			"wired":   wired,
 			"newkey":  newKey,
 			"nowhere": nowhere,
+			"keep":    keep,
+			"nogit":   noGit,
 		},
 	})
 }
@@ -178,8 +180,9 @@ func filler(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // fill puts into files what is only known when a script runs: fill FILE...
-// @WORK@ becomes the work folder as it stands in a JSON string, @N@ the time N
-// seconds after the newest observation, or now if there is none.
+// @WORK@ becomes the work folder as it stands in a JSON string, @NAME@ that
+// variable, @N@ the time N seconds after the newest observation, or now if there is
+// none.
 func fill(ts *testscript.TestScript, _ bool, args []string) {
 	base := time.Now().Unix()
 	if db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro"); err == nil {
@@ -189,9 +192,10 @@ func fill(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		ts.Check(db.Close())
 	}
-	dated := regexp.MustCompile(`@-?[0-9]+@`)
+	dated, named := regexp.MustCompile(`@-?[0-9]+@`), regexp.MustCompile(`@[A-Z_]+@`)
 	for _, name := range args {
 		text := strings.ReplaceAll(ts.ReadFile(name), "@WORK@", strings.Trim(quote(ts.MkAbs(".")), `"`))
+		text = named.ReplaceAllStringFunc(text, func(m string) string { return ts.Getenv(strings.Trim(m, "@")) })
 		text = dated.ReplaceAllStringFunc(text, func(m string) string {
 			seconds, err := strconv.ParseInt(strings.Trim(m, "@"), 10, 64)
 			ts.Check(err)
@@ -234,6 +238,16 @@ func newKey(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		ts.Setenv(name, hex.EncodeToString(key))
 	}
+}
+
+// keep sets a variable to what the last command printed: keep NAME.
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// noGit leaves cairn alone on the PATH.
+func noGit(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Setenv("PATH", filepath.Dir(program(ts, "cairn")))
 }
 
 // nowhere fails if a file of a folder contains a text: nowhere FOLDER TEXT.

@@ -170,7 +170,7 @@ nobody. Connect your agents and see what your own history holds:
 	}
 	root.AddCommand(
 		serveCommand(p), toolsCommand(p),
-		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
+		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),

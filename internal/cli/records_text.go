@@ -131,6 +131,8 @@ func printRecord(w io.Writer, r record.Record) error {
 			state = "drifted"
 		case c.NowAt != "":
 			state = "now at " + c.NowAt
+		case !c.Judged:
+			state = "not compared"
 		}
 		fmt.Fprintf(t, "cites\t%s#%s (%s)\n", printable(c.Path), printable(c.Lines), printable(state))
 	}

@@ -23,7 +23,10 @@ type toolset struct {
 func (q questions) toolsets() []toolset {
 	return []toolset{
 		{"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions},
-		{"records", mcp.RecordTools(q.cairn.Records(), q.project), recordInstructions, leanRecordInstructions},
+		{
+			"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
+			recordInstructions, leanRecordInstructions,
+		},
 	}
 }
 

@@ -93,6 +93,7 @@ type Citation struct {
 	Lines   string `json:"lines"`
 	Drifted bool   `json:"drifted"`
 	NowAt   string `json:"now_at,omitempty"`
+	Judged  bool   `json:"-"` // there was something to compare
 }
 
 // formatID is the id of a record number.

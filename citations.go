@@ -1,0 +1,205 @@
+package cairn
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"cairn/internal/citation"
+	"cairn/internal/fault"
+	"cairn/internal/project"
+	"cairn/internal/record"
+)
+
+// workingTree is the folder against which the records of a caller's project are
+// read: the worktree of the working directory if it is that project's, else the
+// project's own root; ok is false where there is none on this machine, and in
+// home directories.
+func (c *Cairn) workingTree(ctx context.Context, caller record.Caller) (t citation.Tree, ok bool, err error) {
+	name := caller.ProjectID
+	if name == "" {
+		name = caller.Project
+	}
+	root := c.place.Root
+	if name != "" || root == "" {
+		var here, p project.Project
+		if c.place.Cwd != "" {
+			if here, err = c.projectAt(ctx, c.place); err != nil {
+				return t, false, err
+			}
+		}
+		if p = here; name != "" {
+			p, err = c.projectNamed(ctx, name)
+		}
+		if fault.KindOf(err) == fault.NotFound && err != nil {
+			return t, false, nil // it says so itself, or makes it
+		}
+		if err != nil {
+			return t, false, err
+		}
+		if root = p.Root; p.ID == here.ID && c.place.Root != "" {
+			root = c.place.Root
+		}
+	}
+	if root == c.config.Home {
+		return t, false, nil
+	}
+	t, ok = citation.Open(root)
+	return t, ok, nil
+}
+
+// cite keeps what the body of a record cites, as the working tree has it now; old
+// is the record before, zero for a new one (contract records §4.2). Without a
+// working tree the citations are kept without a hash. A citation that the record
+// has already keeps the text it was made for, as long as that is found, or as long
+// as the line of the body that holds it is the same: editing other parts of a
+// record neither hides that a citation has drifted nor makes it mean other code.
+func (c *Cairn) cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
+	if len(body) > maxCiting {
+		return nil, nil // refused as a body anyway
+	}
+	body, _ = c.journal.Filter.Text(body)
+	found := citation.Parse(body)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	tree, known, err := c.workingTree(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	taken := make([]citation.Cited, len(found))
+	for i := range found {
+		taken[i].Citation = found[i]
+	}
+	var judged []citation.Verdict
+	before := readCited(old.Cited)
+	if known {
+		if taken, err = tree.Take(ctx, found); err != nil {
+			return nil, err
+		}
+		if judged, err = tree.Judge(ctx, before); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]record.Cited, len(taken))
+	for i, t := range taken {
+		b := slices.IndexFunc(before, func(o citation.Cited) bool { return o.Citation == t.Citation && o.Hash != "" })
+		if b >= 0 && (!known || !judged[b].Judged || !judged[b].Drifted || inEqualLines(old.Body, body, t.Citation)) {
+			t = before[b]
+		}
+		out[i] = record.Cited{Path: t.Path, Lines: t.Lines(), Hash: t.Hash}
+	}
+	return out, nil
+}
+
+// maxCiting is how many bytes a body may have.
+const maxCiting = 1 << 20
+
+// inEqualLines tells whether a citation stands in a line that both bodies have.
+func inEqualLines(old, body string, c citation.Citation) bool {
+	lines := map[string]bool{}
+	for l := range strings.SplitSeq(old, "\n") {
+		lines[l] = true
+	}
+	for l := range strings.SplitSeq(body, "\n") {
+		if lines[l] && slices.Contains(citation.Parse(l), c) {
+			return true
+		}
+	}
+	return false
+}
+
+// readCited are a record's citations; what cannot be read cites nothing.
+func readCited(list []record.Cited) []citation.Cited {
+	out := make([]citation.Cited, len(list))
+	for i, c := range list {
+		out[i].Path = c.Path
+		if first, last, ok := citation.ParseLines(c.Lines); ok {
+			out[i] = citation.Cited{Citation: citation.Citation{Path: c.Path, First: first, Last: last}, Hash: c.Hash}
+		}
+	}
+	return out
+}
+
+// shown collects what a result shows of records, to be judged in one go.
+type shown struct {
+	records []*record.Record
+	refs    []*record.Ref
+}
+
+func (s *shown) record(r *record.Record) {
+	if r != nil {
+		s.records = append(s.records, r)
+	}
+}
+
+func (s *shown) list(refs []record.Ref) {
+	for i := range refs {
+		s.refs = append(s.refs, &refs[i])
+	}
+}
+
+func (s *shown) bundle(b *record.Bundle) {
+	s.record(&b.Target)
+	s.record(b.Parent)
+	for i := range b.Children.Open {
+		s.record(&b.Children.Open[i])
+	}
+	s.list(b.Children.Other)
+	s.list(b.Grandchildren)
+}
+
+// judge tells of everything shown which of its citations have drifted from the
+// working tree of the caller's project. Where there is none, none have, and
+// neither have those of the past (at), whose tree is gone.
+func (r Records) judge(ctx context.Context, caller record.Caller, at string, s shown) (err error) {
+	if !s.cites() {
+		return nil
+	}
+	var tree citation.Tree
+	known := false
+	if at == "" {
+		if tree, known, err = r.cairn.workingTree(ctx, caller); err != nil {
+			return err
+		}
+	}
+	return s.judge(ctx, tree, known)
+}
+
+func (s *shown) cites() bool {
+	return slices.ContainsFunc(s.records, func(r *record.Record) bool { return len(r.Cited) > 0 }) ||
+		slices.ContainsFunc(s.refs, func(r *record.Ref) bool { return len(r.Cited) > 0 })
+}
+
+func (s *shown) judge(ctx context.Context, tree citation.Tree, known bool) (err error) {
+	var all []citation.Cited
+	for _, r := range s.records {
+		all = append(all, readCited(r.Cited)...)
+	}
+	for _, r := range s.refs {
+		all = append(all, readCited(r.Cited)...)
+	}
+	verdicts := make([]citation.Verdict, len(all))
+	if known {
+		if verdicts, err = tree.Judge(ctx, all); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.records {
+		r.Drifted, r.Citations = false, nil
+		for i, k := range r.Cited {
+			c := record.Citation{Path: k.Path, Lines: k.Lines, Drifted: verdicts[i].Drifted, Judged: verdicts[i].Judged}
+			if v := verdicts[i]; v.First > 0 {
+				c.NowAt = citation.Citation{First: v.First, Last: v.Last}.Lines()
+			}
+			r.Citations = append(r.Citations, c)
+			r.Drifted = r.Drifted || c.Drifted
+		}
+		verdicts = verdicts[len(r.Cited):]
+	}
+	for _, r := range s.refs {
+		r.Drifted = slices.ContainsFunc(verdicts[:len(r.Cited)], func(v citation.Verdict) bool { return v.Drifted })
+		verdicts = verdicts[len(r.Cited):]
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package citation
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	// MaxFile is how many bytes a cited file may have.
+	MaxFile = 8 << 20
+	// MaxRead is how many bytes of files one call reads.
+	MaxRead = 128 << 20
+)
+
+// Cited is a citation with the hash of what its lines said: their SHA-256 in hex,
+// line ends aside, a dash and, in hex too, a fingerprint by which they are found
+// elsewhere. Without a hash, or with one that is none, nothing was kept.
+type Cited struct {
+	Citation
+	Hash string
+}
+
+// kept is a hash as it is compared.
+type kept struct {
+	sum   [sha256.Size]byte
+	print uint64
+}
+
+func (k kept) String() string {
+	return hex.EncodeToString(k.sum[:]) + "-" + strconv.FormatUint(k.print, 16)
+}
+
+func readKept(hash string) (k kept, ok bool) {
+	sum, print, _ := strings.Cut(hash, "-")
+	if len(sum) != 2*sha256.Size {
+		return kept{}, false
+	}
+	_, err1 := hex.Decode(k.sum[:], []byte(sum))
+	var err2 error
+	k.print, err2 = strconv.ParseUint(print, 16, 64)
+	return k, err1 == nil && err2 == nil
+}
+
+// Verdict is how a citation stands in a working tree.
+type Verdict struct {
+	Judged  bool // false: nothing was kept, or the file cannot be looked at
+	Drifted bool // the cited text is gone from the file, or the file is
+	// Where the cited text stands now if no longer at the cited lines; zero
+	// otherwise. Of several places the one nearest to the cited lines.
+	First, Last int
+}
+
+// Tree is the working tree in a folder. A path that leads out of it, also over a
+// symbolic link, names a file that is not there.
+type Tree struct{ root string }
+
+// Open returns the working tree in a folder; ok is false if there is no such
+// folder.
+func Open(root string) (t Tree, ok bool) {
+	info, err := os.Stat(root)
+	return Tree{root}, root != "" && filepath.IsAbs(root) && err == nil && info.IsDir()
+}
+
+// Take keeps what the cited lines say now. A citation of lines that are not
+// there, of a file above MaxFile or a binary one comes back without a hash, like
+// all once MaxRead is reached. The order is that of the citations. The error is
+// that of ctx.
+func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
+	out := make([]Cited, len(citations))
+	for i, c := range citations {
+		out[i].Citation = c
+	}
+	err := t.eachFile(ctx, out, func(f *file, _ fileState, i int) {
+		if f != nil && out[i].Last <= len(f.prints) {
+			c := &out[i]
+			c.Hash = kept{f.sum(c.First, c.Last), f.print(c.First, c.Last)}.String()
+		}
+	})
+	return out, err
+}
+
+// Judge tells how citations stand now; the verdicts are in their order. The
+// error is that of ctx (contract records §7, "drift").
+func (t Tree) Judge(ctx context.Context, cited []Cited) ([]Verdict, error) {
+	out := make([]Verdict, len(cited))
+	err := t.eachFile(ctx, cited, func(f *file, state fileState, i int) {
+		k, ok := readKept(cited[i].Hash)
+		switch {
+		case !ok || state == unreadable:
+		case f == nil:
+			out[i] = Verdict{Judged: true, Drifted: true}
+		default:
+			out[i] = f.judge(cited[i].Citation, k)
+		}
+	})
+	return out, err
+}
+
+// fileState says why there are no lines to be had.
+type fileState uint8
+
+const (
+	present    fileState = iota
+	absent               // not there, or not a text file of this tree
+	unreadable           // too much to read, or it cannot be read at present
+)
+
+// eachFile reads every cited file once and calls seen for each of its citations,
+// by index.
+func (t Tree) eachFile(ctx context.Context, cited []Cited, seen func(f *file, state fileState, i int)) error {
+	if len(cited) == 0 {
+		return nil
+	}
+	order := make([]int, len(cited))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cited[a].Path, cited[b].Path) })
+	root, err := os.OpenRoot(t.root)
+	if err == nil {
+		defer root.Close()
+	}
+	var f *file
+	state, budget := unreadable, MaxRead
+	for n, i := range order {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if root != nil && (n == 0 || cited[order[n-1]].Path != cited[i].Path) {
+			f, state = readFile(root, cited[i].Path, budget)
+			if f != nil {
+				budget -= len(f.data)
+			}
+		}
+		seen(f, state, i)
+	}
+	return nil
+}
+
+// readFile reads a text file of a tree. Pipes and devices are not opened.
+func readFile(root *os.Root, path string, budget int) (*file, fileState) {
+	name := filepath.FromSlash(path)
+	info, err := root.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return nil, unreadable
+	case err != nil || !info.Mode().IsRegular():
+		return nil, absent
+	case info.Size() > MaxFile || info.Size() > int64(budget):
+		return nil, unreadable
+	}
+	opened, err := root.Open(name)
+	if err != nil {
+		return nil, unreadable
+	}
+	defer opened.Close()
+	data, err := io.ReadAll(io.LimitReader(opened, MaxFile+1))
+	if err != nil || len(data) > MaxFile {
+		return nil, unreadable
+	}
+	if bytes.IndexByte(data[:min(len(data), binaryHead)], 0) >= 0 {
+		return nil, absent
+	}
+	return newFile(data), present
+}
+
+// binaryHead is how far Git looks for a zero byte that makes a file binary.
+const binaryHead = 8000
+
+// file is a text file, line by line.
+type file struct {
+	data   []byte
+	ends   []int    // where each line ends, its line end excluded
+	starts []int    // where each line begins
+	prints []uint64 // sums of the lines' fingerprints up to and with each line
+	powers []uint64 // of radix, as far as they were needed
+}
+
+// The fingerprint of lines is that of their hashes as digits of a number modulo
+// a prime, so that all windows of a file cost one pass.
+const (
+	prime = 1<<61 - 1
+	radix = 0x1f3d5b79a2c4e681 % prime
+)
+
+func newFile(data []byte) *file {
+	f := &file{data: data, powers: []uint64{1}}
+	sum := uint64(0)
+	for at := 0; at < len(data); {
+		end, next := len(data), len(data)
+		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+			end, next = at+i, at+i+1
+		}
+		end = at + len(bytes.TrimSuffix(data[at:end], []byte("\r")))
+		h := sha256.Sum256(data[at:end])
+		sum = (times(sum, radix) + binary.BigEndian.Uint64(h[:])%prime) % prime
+		f.starts, f.ends, f.prints = append(f.starts, at), append(f.ends, end), append(f.prints, sum)
+		at = next
+	}
+	return f
+}
+
+// times multiplies modulo prime.
+func times(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	_, rest := bits.Div64(high, low, prime)
+	return rest
+}
+
+// print is the fingerprint of the lines first to last, counted from 1.
+func (f *file) print(first, last int) uint64 {
+	n := last - first + 1
+	for len(f.powers) <= n {
+		f.powers = append(f.powers, times(f.powers[len(f.powers)-1], radix))
+	}
+	before := uint64(0)
+	if first > 1 {
+		before = times(f.prints[first-2], f.powers[n])
+	}
+	return (f.prints[last-1] + prime - before) % prime
+}
+
+// sum is the SHA-256 of the lines first to last, each ended by a line feed.
+func (f *file) sum(first, last int) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for i := first - 1; i < last; i++ {
+		h.Write(f.data[f.starts[i]:f.ends[i]])
+		h.Write([]byte{'\n'})
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+// judge looks for the kept text at its lines and then further and further away.
+func (f *file) judge(c Citation, k kept) Verdict {
+	n := c.Last - c.First + 1
+	end := len(f.prints) - n + 1 // the last line at which it can begin
+	there := func(first int) bool {
+		last := first + n - 1
+		return 1 <= first && first <= end && f.print(first, last) == k.print && f.sum(first, last) == k.sum
+	}
+	if there(c.First) {
+		return Verdict{Judged: true}
+	}
+	for away := max(1, c.First-end); c.First-away >= 1 || c.First+away <= end; away++ {
+		for _, first := range [...]int{c.First - away, c.First + away} {
+			if there(first) {
+				return Verdict{Judged: true, First: first, Last: first + n - 1}
+			}
+		}
+	}
+	return Verdict{Judged: true, Drifted: true}
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/observation"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+func whyCommand(p *Process) *cobra.Command {
+	var a cairn.WhyArgs
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "why FILE[:LINE]",
+		Short: "Show which commit, session and prompt wrote a line, and the records about it",
+		Long: `why follows a line of the working tree back to what was wanted: the commit that
+wrote it, the session that made the commit and the prompt behind it, and the
+records that cite the line, are named in the commit's message (R007), or were
+active in that session. Without a line it shows the same of the whole file, newest
+first. LINE may be LINE:COLUMN, as compilers print it, or be given as FILE#L12.
+
+What cannot be found is told, with the reason. A commit that no recorded session
+made (a person's, or one that a rebase has rewritten) is traced by the file's edits
+before it. The exit code is 1 if nothing at all is known.
+
+Follow up with the ids shown: those of observations and sessions in the tools
+get_observations, timeline and session_trace, records with ` + "`cairn records show`" + `.`,
+		Example: `  cairn why internal/cart/total.go:42
+  cairn why README.md --json`,
+		Args: exactArgs(1, "a file, or a file and a line"),
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			a.File, a.Line = c.ParseWhy(args[0])
+			a.Project = p.Getenv("CAIRN_PROJECT")
+			w, err := c.Why(cmd.Context(), a)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(p.Out, w)
+			} else {
+				err = printWhy(p.Out, w)
+			}
+			if err == nil && !w.Known() {
+				err = exitError(1)
+			}
+			return err
+		}),
+	}
+	cmd.Flags().StringVar(&a.ProjectID, "project", "", "the records of this project (id or alias), and a FILE in its root, instead of the one here (CAIRN_PROJECT)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// whyWidth is how many characters of a prompt or text a line shows.
+const whyWidth = 100
+
+func printWhy(out io.Writer, w cairn.Why) error {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-8s "+format+"\n", append([]any{name}, args...)...)
+	}
+	b.WriteString(oneLine(w.File))
+	if w.Line > 0 {
+		fmt.Fprintf(&b, ":%d", w.Line)
+	}
+	if text := strings.TrimSpace(w.Text); text != "" {
+		b.WriteString("  " + brief(text))
+	}
+	b.WriteByte('\n')
+	if w.Commit != nil {
+		row("commit", "%s", commitLine(*w.Commit))
+		if w.Commit.File != w.File || w.Commit.Line != w.Line {
+			row("", "there it is %s:%d", oneLine(w.Commit.File), w.Commit.Line)
+		}
+	}
+	for _, c := range w.Commits {
+		row("commit", "%s", commitLine(c))
+	}
+	for _, s := range w.Sessions {
+		printWhySession(row, s)
+	}
+	for _, r := range w.Records {
+		drifted := ""
+		if r.Drifted {
+			drifted = ", drifted"
+		}
+		row("record", "%s %s (%s%s): %s", r.ID, r.State, brief(r.Type), drifted, brief(r.Title))
+		row("", "%s", oneLine(strings.Join(r.Because, "; ")))
+	}
+	for _, m := range w.Missing {
+		row("missing", "%s: %s", m.Link, oneLine(m.Why))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func commitLine(c cairn.WhyCommit) string {
+	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], minute(c.Authored), brief(c.Author), brief(c.Subject))
+	if c.SessionID != "" {
+		line += "  (session " + brief(c.SessionID) + ")"
+	}
+	return line
+}
+
+func printWhySession(row func(name, format string, args ...any), s cairn.WhySession) {
+	how := "edited the file"
+	if s.Via == "commit" {
+		how = "made the commit"
+	}
+	harness := ""
+	if s.Harness != "" {
+		harness = ", " + s.Harness
+	}
+	row("session", "%s  %s%s, %s", brief(s.SessionID), minute(s.Started), brief(harness), how)
+	if s.Intent != "" && (s.Prompt == nil || !strings.HasPrefix(s.Prompt.Content, s.Intent)) {
+		row("", "about: %s", brief(s.Intent))
+	}
+	if s.Prompt != nil {
+		row("prompt", "#%d  %s  %s", s.Prompt.ID, minute(s.Prompt.Timestamp), brief(s.Prompt.Content))
+	}
+	if s.Edit != nil {
+		row("edit", "#%d  %s", s.Edit.ID, minute(s.Edit.Timestamp))
+	}
+	var digest observation.Digest
+	if json.Unmarshal(s.Summary, &digest) != nil {
+		return
+	}
+	for _, list := range []struct {
+		what     string
+		commands []string
+	}{{"fixed", digest.Fixed}, {"left failing", digest.Failing}} {
+		if len(list.commands) > 0 {
+			row("", "%s: %s", list.what, brief(strings.Join(list.commands, "; ")))
+		}
+	}
+}
+
+func minute(t record.Time) string { return time.Unix(0, int64(t)).UTC().Format("2006-01-02 15:04") }
+
+// brief is the beginning of a text, on one line.
+func brief(s string) string {
+	s = oneLine(s)
+	if runes := []rune(s); len(runes) > whyWidth {
+		s = string(runes[:whyWidth-1]) + "…"
+	}
+	return s
+}

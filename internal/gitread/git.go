@@ -1,0 +1,128 @@
+package gitread
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// Codes of the errors that this room makes.
+const (
+	CodeNoGit  = "git_missing" // there is no git program
+	CodeSlow   = "git_slow"    // it took longer than it may
+	CodeFailed = "git_failed"  // it refused; the message says why
+)
+
+// Time is how long git may take to answer one question.
+const Time = 5 * time.Second
+
+const (
+	maxOutput = 4 << 20 // bytes that git may print
+	maxError  = 4 << 10
+)
+
+// Repository is a working tree whose history can be asked for.
+type Repository struct {
+	git  string // the program
+	root string
+	time time.Duration
+}
+
+// Open finds the git program. root is the root of a working tree. Without the
+// program it is CodeNoGit (Unavailable).
+func Open(root string) (Repository, error) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return Repository{}, fault.Wrap(err, fault.Unavailable, CodeNoGit, "git is not installed").
+			WithHint("install git, or put it on the PATH")
+	}
+	return Repository{git: git, root: root, time: Time}, nil
+}
+
+// run returns what git prints. Only settings of the repository that cannot start
+// a program apply, besides the content filters without which no working file can
+// be compared with what is committed.
+func (r Repository) run(ctx context.Context, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.time, errSlow)
+	defer cancel()
+	base := []string{
+		"--no-pager", "--literal-pathspecs", "--no-optional-locks", "-C", r.root,
+		"-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false",
+	}
+	cmd := exec.CommandContext(ctx, r.git, append(base, args...)...)
+	cmd.Env = environment(cmd.Environ())
+	cmd.WaitDelay = time.Second
+	out, told := &bounded{left: maxOutput, stop: cancel}, &bounded{left: maxError}
+	cmd.Stdout, cmd.Stderr = out, told
+	err := cmd.Run()
+	switch {
+	case err == nil && !out.full:
+		return out.Bytes(), nil
+	case errors.Is(context.Cause(ctx), errSlow):
+		return nil, fault.Newf(fault.Unavailable, CodeSlow, "git took longer than %s", r.time)
+	case out.full:
+		return nil, fault.New(fault.Unavailable, CodeFailed, "git printed more than can be read")
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, fault.Wrap(err, fault.Unavailable, CodeFailed, "git refused: "+firstLine(told.String(), err))
+}
+
+var errSlow = errors.New("the time is over")
+
+// firstLine is what git says of its failure, without the word fatal.
+func firstLine(told string, err error) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(told), "\n")
+	if line = strings.TrimPrefix(strings.TrimPrefix(line, "fatal: "), "error: "); line == "" {
+		return err.Error()
+	}
+	return line
+}
+
+// environment is that of the process without what points git at another
+// repository or makes it print more, as it stands inside a hook of git's.
+func environment(process []string) []string {
+	kept := slices.DeleteFunc(slices.Clone(process), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		name = strings.ToUpper(name)
+		switch name {
+		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
+			"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
+			"GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS",
+			"GIT_EXTERNAL_DIFF", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR", "LC_ALL", "LANGUAGE":
+			return true
+		}
+		return strings.HasPrefix(name, "GIT_TRACE")
+	})
+	return append(kept, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1")
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	bytes.Buffer
+	left int
+	full bool
+	stop func() // called when it is full; may be nil
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	b.Buffer.Write(p[:n])
+	b.left -= n
+	if n < len(p) && !b.full {
+		if b.full = true; b.stop != nil {
+			b.stop()
+		}
+	}
+	return len(p), nil
+}
+
+// ReadFrom would pass the bound.
+func (b *bounded) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{b}, r) }

@@ -1,0 +1,177 @@
+package gitread
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// Commit is one commit. Times are to the second.
+type Commit struct {
+	Hash      string // whole
+	Author    string
+	Authored  time.Time // when it was first made; rebasing and amending keep that
+	Committed time.Time // when this very commit was made
+	Message   string    // as a whole
+}
+
+// Subject is the first line of the message.
+func (c Commit) Subject() string {
+	subject, _, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
+	return strings.TrimSpace(subject)
+}
+
+// commitFormat prints a commit as five fields that end in zero bytes.
+const commitFormat = "--format=%H%x00%an%x00%at%x00%ct%x00%B"
+
+const commitFields = 5
+
+// Blame is where a line comes from.
+type Blame struct {
+	Hash string // "" for a line that is not committed
+	Path string // of the file in that commit, relative to the root, in slashes
+	Line int    // in that commit
+
+	Boundary bool // history ends with that commit: it is the first of all, or the clone is shallow
+}
+
+// Blame tells which commit wrote a line, counted from 1, of a file of the working
+// tree as it stands there, changes that are not committed included. path is
+// relative to the root. A file that git does not know, a line that is not there
+// and an empty repository are CodeFailed with git's own words.
+func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
+	n := strconv.Itoa(line)
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "-L", n+","+n, "--", path)
+	if err != nil {
+		return Blame{}, err
+	}
+	return readBlame(out)
+}
+
+// readBlame reads the porcelain form of one line's blame: a head line with the
+// commit and the line's number there, then one fact a line, then the text.
+func readBlame(out []byte) (Blame, error) {
+	head, rest, _ := strings.Cut(string(out), "\n")
+	fields := strings.Fields(head)
+	strange := fault.New(fault.Internal, CodeFailed, "git printed a blame that cannot be read")
+	if len(fields) < 3 || !isHash(fields[0]) {
+		return Blame{}, strange
+	}
+	b := Blame{Hash: fields[0]}
+	var err error
+	if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
+		return Blame{}, strange
+	}
+	for l := range strings.SplitSeq(rest, "\n") {
+		if strings.HasPrefix(l, "\t") {
+			break
+		}
+		if name, ok := strings.CutPrefix(l, "filename "); ok {
+			b.Path = unquote(name)
+		}
+		b.Boundary = b.Boundary || l == "boundary"
+	}
+	if strings.Trim(b.Hash, "0") == "" {
+		b.Hash = ""
+	}
+	return b, nil
+}
+
+// maxShallow is how much of the list of a shallow clone's oldest commits is read.
+const maxShallow = 1 << 20
+
+// IsCutOff tells whether a commit is among the oldest of a shallow clone, so that
+// git takes it for the writer of everything older. gitDir is the common git
+// directory.
+func IsCutOff(gitDir, hash string) bool {
+	f, err := os.Open(filepath.Join(gitDir, "shallow"))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	list, err := io.ReadAll(io.LimitReader(f, maxShallow))
+	return err == nil && strings.Contains(string(list), hash)
+}
+
+// isHash tells a whole object name, of SHA-1 or SHA-256.
+func isHash(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// unquote reads a path that git has quoted as C does, because of control
+// characters in it.
+func unquote(path string) string {
+	if len(path) < 2 || path[0] != '"' || path[len(path)-1] != '"' {
+		return path
+	}
+	plain, err := strconv.Unquote(path)
+	if err != nil {
+		return path
+	}
+	return plain
+}
+
+// Log returns the commits that changed a file, newest first, across renames: at
+// most limit, beginning with the commit from, "" for what is checked out. A path
+// that git does not know has none.
+func (r Repository) Log(ctx context.Context, path, from string, limit int) ([]Commit, error) {
+	if from == "" {
+		from = "HEAD"
+	}
+	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-textconv", "--no-ext-diff",
+		"--no-patch", "--follow", "-z", commitFormat, "-n", strconv.Itoa(limit), "--end-of-options", from, "--", path)
+	if err != nil {
+		return nil, err
+	}
+	return readLog(out)
+}
+
+// Commit returns one commit by its name.
+func (r Repository) Commit(ctx context.Context, name string) (Commit, error) {
+	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-patch", "-z", commitFormat,
+		"-n", "1", "--end-of-options", name, "--")
+	if err != nil {
+		return Commit{}, err
+	}
+	list, err := readLog(out)
+	if err == nil && len(list) == 0 {
+		err = fault.New(fault.NotFound, CodeFailed, "git knows no commit "+name)
+	}
+	if err != nil {
+		return Commit{}, err
+	}
+	return list[0], nil
+}
+
+// readLog reads commits printed with commitFormat and -z.
+func readLog(out []byte) ([]Commit, error) {
+	fields := bytes.Split(out, []byte{0})
+	if len(fields) > 0 && len(fields[len(fields)-1]) == 0 {
+		fields = fields[:len(fields)-1]
+	}
+	var list []Commit
+	for ; len(fields) >= commitFields; fields = fields[commitFields:] {
+		authored, err1 := strconv.ParseInt(string(fields[2]), 10, 64)
+		committed, err2 := strconv.ParseInt(string(fields[3]), 10, 64)
+		if !isHash(string(fields[0])) || err1 != nil || err2 != nil {
+			break
+		}
+		list = append(list, Commit{
+			Hash: string(fields[0]), Author: valid(fields[1]), Message: valid(fields[4]),
+			Authored: time.Unix(authored, 0).UTC(), Committed: time.Unix(committed, 0).UTC(),
+		})
+	}
+	if len(fields) != 0 {
+		return nil, fault.New(fault.Internal, CodeFailed, "git printed a log that cannot be read")
+	}
+	return list, nil
+}
+
+func valid(text []byte) string { return strings.ToValidUTF8(string(text), "�") }

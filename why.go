@@ -1,0 +1,455 @@
+package cairn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/gitread"
+	"cairn/internal/observation"
+	"cairn/internal/record"
+)
+
+// WhyArgs are a question for Why.
+type WhyArgs struct {
+	File string // absolute, or relative to the working directory, else to its repository's root
+	Line int    // counted from 1; 0 for the file as a whole
+
+	// Whose records are meant, and if it has another root than the working
+	// directory's project, what File is relative to. An explicit id or alias must
+	// exist; that of --project or CAIRN_PROJECT need not yet. Both "": the project of
+	// the file.
+	ProjectID, Project string
+}
+
+// Why is where a line, or a file, comes from: as much of the way from commit to
+// session, prompt and records as there is, and what is missing of it (contract
+// records §4.2). Lists are never nil.
+type Why struct {
+	File     string       `json:"file"` // relative to its working tree, in slashes; absolute outside of one
+	Line     int          `json:"line,omitempty"`
+	Text     string       `json:"text,omitempty"` // of the line, at most 200 characters
+	Commit   *WhyCommit   `json:"commit"`         // that wrote the line
+	Commits  []WhyCommit  `json:"commits"`        // of a file: the newest 10 that changed it
+	Sessions []WhySession `json:"sessions"`       // the one that wrote the line first; of a file the last to edit it first
+	Records  []WhyRecord  `json:"records"`
+	Missing  []WhyMissing `json:"missing"`
+}
+
+// Known tells whether anything was found.
+func (w *Why) Known() bool {
+	return w.Commit != nil || len(w.Commits) > 0 || len(w.Sessions) > 0 || len(w.Records) > 0
+}
+
+// WhyCommit is a commit that changed the file.
+type WhyCommit struct {
+	Hash      string      `json:"hash"`
+	Author    string      `json:"author"`
+	Authored  record.Time `json:"authored"`
+	Committed record.Time `json:"committed"`
+	Subject   string      `json:"subject"`
+	File      string      `json:"file,omitempty"`       // its name then, of a line
+	Line      int         `json:"line,omitempty"`       // its number then
+	SessionID string      `json:"session_id,omitempty"` // that is known to have made it
+
+	message string
+}
+
+// WhySession is a session that made the commit or edited the file.
+type WhySession struct {
+	SessionID string      `json:"session_id"`
+	Project   string      `json:"project"`
+	Harness   string      `json:"harness,omitempty"`
+	Started   record.Time `json:"started"`
+	Via       string      `json:"via"` // commit: it made that very commit; edit: it edited the file before
+	Intent    string      `json:"intent,omitempty"`
+
+	Commit  *WhyRow         `json:"commit,omitempty"` // its row that made the commit
+	Edit    *WhyRow         `json:"edit,omitempty"`   // its last edit of the file up to then
+	Prompt  *WhyPrompt      `json:"prompt,omitempty"` // behind the edit, else behind the commit
+	Summary json.RawMessage `json:"summary"`          // its digest, or null
+}
+
+// WhyRow is an observation.
+type WhyRow struct {
+	ID        int64       `json:"id"`
+	Timestamp record.Time `json:"timestamp"`
+}
+
+// WhyPrompt is what a user asked for, with the observation that holds it.
+type WhyPrompt struct {
+	WhyRow
+	Content string `json:"content"`
+}
+
+// WhyMissing is a link that cannot be followed.
+type WhyMissing struct {
+	Link string `json:"link"` // line, commit, session, prompt, records
+	Why  string `json:"why"`
+}
+
+const (
+	whyCommits  = 10
+	whySessions = 10
+	whyEdits    = 200
+	// whyLastEdits is how many sessions are told of a line whose commit is unknown.
+	whyLastEdits = 3
+)
+
+// Why follows a line of the working tree, or a file, back to what was wanted.
+// Nothing is written. Errors: NotFound for an unknown project and, with the code
+// no_such_line, for a line that the file does not have; Invalid for a folder, a
+// blank name, a line below 0, and a relative one without a working directory; those
+// of the store. Whatever else fails, git included, is a link that is missing.
+func (c *Cairn) Why(ctx context.Context, a WhyArgs) (Why, error) {
+	w := Why{
+		Line: a.Line, Commits: []WhyCommit{}, Sessions: []WhySession{}, Records: []WhyRecord{}, Missing: []WhyMissing{},
+	}
+	if a.Line < 0 {
+		return w, fault.New(fault.Invalid, "invalid_argument", "lines are counted from 1").
+			WithHint("leave the line out to ask about the whole file")
+	}
+	f, err := c.whyFile(ctx, a)
+	if err != nil {
+		return w, err
+	}
+	w.File = f.name()
+	j, err := c.Journal(ctx)
+	if err != nil {
+		return w, err
+	}
+	q := whyQuestion{cairn: c, journal: j, file: f, why: &w}
+	if err := q.ask(ctx); err != nil {
+		return w, err
+	}
+	for i := range w.Commits {
+		w.Commits[i].Subject, _ = c.journal.Filter.Head(w.Commits[i].Subject, maxWhyText)
+	}
+	if w.Commit != nil {
+		w.Commit.Subject, _ = c.journal.Filter.Head(w.Commit.Subject, maxWhyText)
+	}
+	return w, q.findRecords(ctx, a)
+}
+
+// maxWhyText is how many characters of a line and of a commit's subject are shown.
+const maxWhyText = 200
+
+// whyQuestion is a question on its way.
+type whyQuestion struct {
+	cairn   *Cairn
+	journal *observation.Journal
+	file    whyFile
+	why     *Why
+}
+
+func (q *whyQuestion) missing(link, why string) {
+	q.why.Missing = append(q.why.Missing, WhyMissing{link, why})
+}
+
+// ask fills in commits and sessions.
+func (q *whyQuestion) ask(ctx context.Context) error {
+	w := q.why
+	line := w.Line
+	if line > 0 && q.file.rel != "" {
+		text, why, err := q.file.line(ctx, line)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			q.missing("line", why)
+			line = 0
+		}
+		w.Text, _ = q.cairn.journal.Filter.Head(text, maxWhyText)
+	}
+	repo, ok := q.repository()
+	switch {
+	case ok && line > 0:
+		if err := q.blame(ctx, repo); err != nil {
+			return err
+		}
+	case ok:
+		if err := q.log(ctx, repo); err != nil {
+			return err
+		}
+	}
+	if !q.journal.Exists() {
+		q.missing("session", "there is no store yet: `cairn import` fills one")
+		return nil
+	}
+	if w.Commit != nil {
+		return q.makers(ctx, repo)
+	}
+	return q.lastEdits(ctx, line)
+}
+
+// repository is the file's, if git can be asked about it.
+func (q *whyQuestion) repository() (gitread.Repository, bool) {
+	if q.file.rel == "" {
+		q.missing("commit", "the file is in no Git working tree")
+		return gitread.Repository{}, false
+	}
+	repo, err := gitread.Open(q.file.place.Root)
+	if err != nil {
+		q.missing("commit", err.Error())
+		return repo, false
+	}
+	return repo, true
+}
+
+// blame finds the commit of the line.
+func (q *whyQuestion) blame(ctx context.Context, repo gitread.Repository) error {
+	b, err := repo.Blame(ctx, q.file.rel, q.why.Line)
+	if err == nil && b.Hash == "" {
+		q.missing("commit", "the line is not committed yet")
+		return nil
+	}
+	var found gitread.Commit
+	if err == nil {
+		found, err = repo.Commit(ctx, b.Hash)
+	}
+	if err != nil {
+		return q.gitFailed(ctx, err)
+	}
+	known := whyCommit(found)
+	known.File, known.Line = b.Path, b.Line
+	q.why.Commit = &known
+	if b.Boundary && gitread.IsCutOff(q.file.place.Identity, b.Hash) {
+		q.missing("commit", "the clone is shallow: the line may be older than the oldest commit it has, which is shown")
+	}
+	return nil
+}
+
+// log lists the commits of the file.
+func (q *whyQuestion) log(ctx context.Context, repo gitread.Repository) error {
+	list, err := repo.Log(ctx, q.file.rel, "", whyCommits)
+	if err != nil {
+		return q.gitFailed(ctx, err)
+	}
+	if len(list) == 0 {
+		q.missing("commit", "no commit has changed the file")
+	}
+	hashes := []string{}
+	for _, found := range list {
+		q.why.Commits = append(q.why.Commits, whyCommit(found))
+		hashes = append(hashes, found.Hash)
+	}
+	made, err := q.journal.CommitOrigins(ctx, q.file.place.Cwd, hashes)
+	for i := range q.why.Commits {
+		q.why.Commits[i].SessionID = made[q.why.Commits[i].Hash].SessionID
+	}
+	return err
+}
+
+// gitFailed notes why git did not answer; only the end of ctx ends the question.
+func (q *whyQuestion) gitFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	q.missing("commit", fault.As(err).Message)
+	return nil
+}
+
+// makers finds the sessions behind the line's commit: the one that made it, and
+// where that did not edit the file, or is not known, the one that edited it last
+// before.
+func (q *whyQuestion) makers(ctx context.Context, repo gitread.Repository) error {
+	w := q.why
+	made, err := q.journal.CommitOrigins(ctx, q.file.place.Cwd, []string{w.Commit.Hash})
+	if err != nil {
+		return err
+	}
+	maker, known := made[w.Commit.Hash]
+	edits, err := q.editsBefore(ctx, repo, known)
+	if err != nil {
+		return err
+	}
+	last := slices.IndexFunc(edits, func(o observation.Origin) bool { return !known || o.SessionID == maker.SessionID })
+	if known {
+		w.Commit.SessionID = maker.SessionID
+		s := whySession(maker, "commit")
+		if last >= 0 {
+			s.edited(edits[last])
+		}
+		w.Sessions = append(w.Sessions, s)
+	} else {
+		q.missing("session", "no recorded session made commit "+w.Commit.Hash[:12]+
+			" (made outside of agents, or rewritten since, as a rebase does)")
+	}
+	if (!known || last < 0) && len(edits) > 0 {
+		s := whySession(edits[0], "edit")
+		s.edited(edits[0])
+		w.Sessions = append(w.Sessions, s)
+	}
+	switch {
+	case len(w.Sessions) == 0:
+		q.missing("session", "no recorded session edited the file between the commit before and this one")
+	case !slices.ContainsFunc(w.Sessions, func(s WhySession) bool { return s.Prompt != nil }):
+		q.missing("prompt", "no prompt is known behind the session's edit or commit")
+	}
+	return nil
+}
+
+// editsBefore are the edits of the file that the commit can hold, newest first:
+// those since the commit before it that changed the file. An author's time
+// outlives rebasing, so edits are first looked for up to then; amending a commit
+// takes in later ones. What a session did before its own commit always counts.
+func (q *whyQuestion) editsBefore(ctx context.Context, repo gitread.Repository, known bool) ([]observation.Origin, error) {
+	commit := q.why.Commit
+	a := observation.EditsArgs{Files: q.names(commit.File), Cwd: q.file.place.Cwd, Limit: whyEdits}
+	history, err := repo.Log(ctx, commit.File, commit.Hash, 2)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err == nil { // else edits of any age count
+		history = slices.DeleteFunc(history, func(h gitread.Commit) bool { return h.Hash == commit.Hash })
+	}
+	authored, committed := seconds(commit.Authored), seconds(commit.Committed)
+	if len(history) > 0 && history[0].Authored.Unix() < authored {
+		a.After = new(history[0].Authored.Unix())
+	}
+	if !known {
+		a.Until = &authored
+		if edits, err := q.journal.EditOrigins(ctx, a); err != nil || len(edits) > 0 {
+			return edits, err
+		}
+	}
+	a.Until = new(max(authored, committed))
+	return q.journal.EditOrigins(ctx, a)
+}
+
+// names are the file's names: today's, and the one in a commit.
+func (q *whyQuestion) names(then string) []string {
+	names := []string{q.file.abs}
+	if then != "" && then != q.file.rel {
+		names = append(names, filepath.Join(q.file.place.Root, filepath.FromSlash(then)))
+	}
+	return names
+}
+
+// lastEdits are the sessions that edited the file last: of a file as a whole, and
+// of a line whose commit is not known.
+func (q *whyQuestion) lastEdits(ctx context.Context, line int) error {
+	edits, err := q.journal.EditOrigins(ctx, observation.EditsArgs{
+		Files: q.names(""), Cwd: cmp.Or(q.file.place.Cwd, q.cairn.config.Cwd), Limit: whyEdits,
+	})
+	if err != nil {
+		return err
+	}
+	limit := whySessions
+	if line > 0 {
+		limit = whyLastEdits
+	}
+	w := q.why
+	for _, e := range edits {
+		known := slices.ContainsFunc(w.Sessions, func(s WhySession) bool { return s.SessionID == e.SessionID })
+		if !known && len(w.Sessions) < limit {
+			s := whySession(e, "edit")
+			s.edited(e)
+			w.Sessions = append(w.Sessions, s)
+		}
+	}
+	if len(w.Sessions) == 0 {
+		q.missing("session", "no recorded session edited the file")
+	}
+	return nil
+}
+
+func whyCommit(c gitread.Commit) WhyCommit {
+	return WhyCommit{
+		Hash: c.Hash, Author: c.Author, Authored: record.Time(c.Authored.UnixNano()),
+		Committed: record.Time(c.Committed.UnixNano()), Subject: c.Subject(), message: c.Message,
+	}
+}
+
+func seconds(t record.Time) int64 { return int64(t) / int64(time.Second) }
+
+func whySession(o observation.Origin, via string) WhySession {
+	s := WhySession{
+		SessionID: o.SessionID, Project: o.Project, Harness: o.Harness, Started: atSecond(o.StartedAt), Via: via,
+		Summary: o.Digest, Prompt: whyPrompt(o),
+	}
+	if via == "commit" {
+		s.Commit = &WhyRow{o.ObservationID, atSecond(o.Timestamp)}
+	}
+	var digest observation.Digest
+	if json.Unmarshal(o.Digest, &digest) == nil {
+		s.Intent = digest.Intent
+	}
+	return s
+}
+
+// edited adds the session's edit of the file; its prompt tells more than that of
+// the commit.
+func (s *WhySession) edited(o observation.Origin) {
+	s.Edit = &WhyRow{o.ObservationID, atSecond(o.Timestamp)}
+	if p := whyPrompt(o); p != nil {
+		s.Prompt = p
+	}
+}
+
+func whyPrompt(o observation.Origin) *WhyPrompt {
+	if o.Prompt == nil {
+		return nil
+	}
+	return &WhyPrompt{WhyRow{o.Prompt.ID, atSecond(o.Prompt.Timestamp)}, o.Prompt.Content}
+}
+
+func atSecond(t int64) record.Time { return record.Time(t * int64(time.Second)) }
+
+// ParseWhy reads FILE, FILE:LINE, FILE:LINE:COLUMN or FILE#L12 (a range counts
+// from its first line). Where more than one of them could be meant, it is the one
+// whose file is there.
+func (c *Cairn) ParseWhy(arg string) (file string, line int) {
+	type reading struct {
+		file string
+		line int
+	}
+	readings := []reading{{arg, 0}}
+	if name, lines, ok := strings.Cut(arg, "#L"); ok {
+		if n, ok := leadingNumber(lines); ok {
+			readings = append(readings, reading{name, n})
+		}
+	}
+	if name, n, ok := cutNumber(arg); ok {
+		readings = append(readings, reading{name, n})
+		if first, m, ok := cutNumber(name); ok { // n is the column
+			readings = append(readings, reading{first, m})
+		}
+	}
+	for _, r := range readings {
+		for _, dir := range []string{c.config.Cwd, c.place.Root} {
+			path := r.file
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			if exists(path) {
+				return r.file, r.line
+			}
+		}
+	}
+	last := readings[len(readings)-1]
+	return last.file, last.line
+}
+
+// cutNumber cuts a positive number and the colon before it off the end.
+func cutNumber(s string) (rest string, n int, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 {
+		return s, 0, false
+	}
+	n, err := strconv.Atoi(s[i+1:])
+	return s[:i], n, err == nil && n > 0
+}
+
+// leadingNumber reads the positive number that a text begins with.
+func leadingNumber(s string) (n int, ok bool) {
+	digits := s[:len(s)-len(strings.TrimLeft(s, "0123456789"))]
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n > 0
+}

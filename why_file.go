@@ -1,0 +1,206 @@
+package cairn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// codeNoLine is the code of a line that the file does not have (NotFound).
+const codeNoLine = "no_such_line"
+
+// maxWhyBytes is how far into a file a line is looked for.
+const maxWhyBytes = 256 << 20
+
+// whyFile is the file that a question is about.
+type whyFile struct {
+	abs   string        // links resolved as far as the file exists
+	place project.Place // of its folder
+	rel   string        // relative to the root of its working tree, in slashes; "" outside of one
+	there bool
+}
+
+// name is how results call the file.
+func (f whyFile) name() string {
+	if f.rel != "" {
+		return f.rel
+	}
+	return filepath.ToSlash(f.abs)
+}
+
+// whyFile finds the file of a question.
+func (c *Cairn) whyFile(ctx context.Context, a WhyArgs) (whyFile, error) {
+	if strings.TrimSpace(a.File) == "" || strings.IndexByte(a.File, 0) >= 0 {
+		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed").
+			WithHint("give a path, absolute or relative to the working directory")
+	}
+	dirs := []string{c.config.Cwd, c.place.Root}
+	p, err := c.whyProject(ctx, a, c.place)
+	if err != nil {
+		return whyFile{}, err
+	}
+	if named := a.ProjectID + a.Project; named != "" && p.Root != "" && (p.Identity == "" || p.Identity != c.place.Identity) {
+		dirs = []string{p.Root}
+	}
+	if filepath.IsAbs(a.File) {
+		return c.locateFile(a.File)
+	}
+	if dirs[0] == "" {
+		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "a relative path leads nowhere here").
+			WithHint("give the absolute path")
+	}
+	for _, dir := range dirs {
+		if abs := filepath.Join(dir, a.File); dir != "" && exists(abs) {
+			return c.locateFile(abs)
+		}
+	}
+	return c.locateFile(filepath.Join(dirs[0], a.File))
+}
+
+// whyProject is the project whose records are meant, zero if it has no row.
+func (c *Cairn) whyProject(ctx context.Context, a WhyArgs, place project.Place) (project.Project, error) {
+	switch {
+	case a.ProjectID != "":
+		return c.projectNamed(ctx, a.ProjectID)
+	case a.Project != "":
+		p, err := c.projectNamed(ctx, a.Project)
+		if fault.HasCode(err, project.CodeNotFound) {
+			return project.Project{}, nil
+		}
+		return p, err
+	case place.Cwd == "":
+		return project.Project{}, nil
+	}
+	return c.projectAt(ctx, place)
+}
+
+func (c *Cairn) locateFile(abs string) (f whyFile, err error) {
+	f.abs = filepath.Clean(abs)
+	if real, err := filepath.EvalSymlinks(f.abs); err == nil {
+		f.abs = real
+	} else if dir, err := filepath.EvalSymlinks(filepath.Dir(f.abs)); err == nil {
+		f.abs = filepath.Join(dir, filepath.Base(f.abs))
+	}
+	info, err := os.Stat(f.abs)
+	switch {
+	case err == nil && info.IsDir():
+		return f, fault.Newf(fault.Invalid, "invalid_argument", "%s is a folder", abs).WithHint("ask about a file")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return f, fault.Wrap(err, fault.Invalid, "invalid_argument", "the file cannot be looked at")
+	}
+	f.there = err == nil && info.Mode().IsRegular()
+	if f.place, err = project.Locate(filepath.Dir(f.abs), c.config.Home); err != nil {
+		return f, err
+	}
+	if rel, err := filepath.Rel(f.place.Root, f.abs); f.place.Root != "" && err == nil && filepath.IsLocal(rel) {
+		f.rel = filepath.ToSlash(rel)
+	}
+	return f, nil
+}
+
+func (c *Cairn) projectNamed(ctx context.Context, name string) (p project.Project, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return p, err
+	}
+	if s == nil {
+		return p, project.NotFound(name)
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		var ok bool
+		if p, ok, err = project.Find(ctx, tx, name); err == nil && !ok {
+			err = project.NotFound(name)
+		}
+		return err
+	})
+	return p, err
+}
+
+// projectAt is the project of a place, zero if it has no row.
+func (c *Cairn) projectAt(ctx context.Context, place project.Place) (p project.Project, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return p, err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		p, _, err = project.Current(ctx, tx, place)
+		return err
+	})
+	return p, err
+}
+
+// binaryHead is how far Git looks for the zero byte that makes a file binary.
+const binaryHead = 8000
+
+// line reads a line of the file. why says what keeps it from being read; a file
+// with fewer lines is codeNoLine.
+func (f whyFile) line(ctx context.Context, n int) (text, why string, err error) {
+	if !f.there {
+		return "", "the file is not in the working tree", nil
+	}
+	root, err := os.OpenRoot(f.place.Root)
+	if err != nil {
+		return "", "the working tree cannot be read", nil
+	}
+	defer root.Close()
+	file, err := root.Open(filepath.FromSlash(f.rel))
+	if err != nil {
+		return "", "the file cannot be read", nil
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(io.LimitReader(file, maxWhyBytes), 64<<10)
+	if head, _ := r.Peek(binaryHead); bytes.IndexByte(head, 0) >= 0 {
+		return "", "the file is binary and has no lines", nil
+	}
+	read := int64(0)
+	for at := 1; ; at++ {
+		line, size, err := readLine(r)
+		read += size
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return "", "the file cannot be read", nil
+		case read >= maxWhyBytes:
+			return "", "the file is too large to look for the line", nil
+		case size == 0:
+			return "", "", fault.Newf(fault.NotFound, codeNoLine, "%s has %s", f.name(), lines(at-1)).
+				WithHint("name one of them, or ask about the whole file")
+		case at == n:
+			return line, "", nil
+		case ctx.Err() != nil:
+			return "", "", ctx.Err()
+		}
+	}
+}
+
+func lines(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return strconv.Itoa(n) + " lines"
+}
+
+// readLine reads to the end of a line and returns its beginning; size 0 is the
+// end of the file.
+func readLine(r *bufio.Reader) (text string, size int64, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		if size == 0 {
+			text = string(part[:min(len(part), 4096)])
+		}
+		size += int64(len(part))
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return strings.ToValidUTF8(strings.TrimRight(text, "\r\n"), "�"), size, err
+		}
+	}
+}

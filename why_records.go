@@ -1,0 +1,167 @@
+package cairn
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"cairn/internal/citation"
+	"cairn/internal/fault"
+	"cairn/internal/record"
+)
+
+// WhyRecord is a record that has to do with the line or file.
+type WhyRecord struct {
+	record.Ref
+	Because []string `json:"because"` // cites …, named in commit …, changed or active in session …
+}
+
+// whyRecords is how many records are told, those that cite the code first.
+const whyRecords = 20
+
+// findRecords adds the records that cite the line or file, that commits name, and
+// that the sessions changed or had active.
+func (q *whyQuestion) findRecords(ctx context.Context, a WhyArgs) error {
+	s, err := q.cairn.opened(ctx, false)
+	if err != nil || s == nil {
+		return err
+	}
+	own, err := q.cairn.whyProject(ctx, a, q.file.place)
+	if err != nil {
+		return err
+	}
+	caller := record.Caller{ProjectID: a.ProjectID, Project: a.Project, Place: q.file.place}
+	book := record.New(s, q.cairn.recordConfig())
+	found := &whyRecordList{book: book, caller: caller}
+	tree, known := citation.Open(q.file.place.Root)
+	if err := q.citing(ctx, found, tree, known); err != nil {
+		return err
+	}
+	for _, c := range q.named() {
+		if err := found.add(ctx, c.id, "named in commit "+c.hash[:12]); err != nil {
+			return err
+		}
+	}
+	for _, session := range q.why.Sessions {
+		touched, err := book.Touched(ctx, own, session.SessionID)
+		if err != nil {
+			return err
+		}
+		for _, t := range touched {
+			how := "active in session "
+			if t.Changed {
+				how = "changed in session "
+			}
+			if err := found.add(ctx, t.ID, how+session.SessionID); err != nil {
+				return err
+			}
+		}
+	}
+	var all shown
+	for i := range found.list {
+		all.refs = append(all.refs, &found.list[i].Ref)
+	}
+	if err := all.judge(ctx, tree, known); err != nil {
+		return err
+	}
+	q.why.Records = append(q.why.Records, found.list...)
+	if len(found.list) == 0 {
+		q.missing("records", "no record cites it, is named in its commit or belongs to its session")
+	}
+	return nil
+}
+
+// whyRecordList gathers records, each once.
+type whyRecordList struct {
+	book   *record.Book
+	caller record.Caller
+	list   []WhyRecord
+}
+
+// add notes why a record belongs here. One that does not exist does not.
+func (l *whyRecordList) add(ctx context.Context, id, because string) error {
+	ref, err := l.book.GetRef(ctx, record.GetRefArgs{Caller: l.caller, ID: id})
+	if fault.HasCode(err, record.CodeNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(l.list, func(r WhyRecord) bool { return r.ID == ref.ID })
+	switch {
+	case i >= 0 && !slices.Contains(l.list[i].Because, because):
+		l.list[i].Because = append(l.list[i].Because, because)
+	case i < 0 && len(l.list) < whyRecords:
+		l.list = append(l.list, WhyRecord{ref, []string{because}})
+	}
+	return nil
+}
+
+// citing adds the records whose bodies cite the line, where it stands now, or, of
+// a whole file, any of it.
+func (q *whyQuestion) citing(ctx context.Context, found *whyRecordList, tree citation.Tree, known bool) error {
+	if q.file.rel == "" {
+		return nil
+	}
+	records, err := found.book.Citing(ctx, found.caller, q.file.rel)
+	if err != nil {
+		return err
+	}
+	var all shown
+	for i := range records {
+		all.record(&records[i])
+	}
+	if err := all.judge(ctx, tree, known); err != nil {
+		return err
+	}
+	for _, r := range records {
+		for _, c := range r.Citations {
+			if c.Path != q.file.rel || q.why.Line > 0 && !covers(c, q.why.Line) {
+				continue
+			}
+			because := "cites " + c.Path + "#" + c.Lines
+			if c.NowAt != "" {
+				because += ", now " + c.NowAt
+			}
+			if err := found.add(ctx, r.ID, because); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// covers tells whether a citation means a line of today's file. A drifted one is
+// about what stood at its lines.
+func covers(c record.Citation, line int) bool {
+	lines := c.Lines
+	if c.NowAt != "" {
+		lines = c.NowAt
+	}
+	first, last, ok := citation.ParseLines(lines)
+	return ok && first <= line && line <= last
+}
+
+// namedRecord is a record that a commit's message names.
+type namedRecord struct{ id, hash string }
+
+// named are the records that messages name, by ids such as R007.
+func (q *whyQuestion) named() []namedRecord {
+	commits := q.why.Commits
+	if q.why.Commit != nil {
+		commits = []WhyCommit{*q.why.Commit}
+	}
+	var out []namedRecord
+	for _, c := range commits {
+		words := strings.FieldsFunc(c.message, func(r rune) bool {
+			return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+		})
+		for _, word := range words {
+			digits := strings.TrimPrefix(word, "R")
+			if digits != word && len(digits) >= 3 && len(digits) <= 9 && strings.Trim(digits, "0123456789") == "" {
+				out = append(out, namedRecord{word, c.Hash})
+			}
+		}
+	}
+	return out[:min(len(out), whyRecords)]
+}
