@@ -102,9 +102,6 @@ func (d *doomed) keys() (keys []tombKey) {
 	if d.line != "" {
 		keys = append(keys, lineKey(d.line))
 	}
-	if isAction(d.obsType) {
-		return keys // nothing tells it again
-	}
 	step := d.at / width(d.obsType, d.role)
 	return append(keys, textKey(d.session, d.obsType, d.content, d.role, step))
 }
