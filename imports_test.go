@@ -27,8 +27,12 @@ func importTable() map[string]room {
 		"internal/project":      {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
 		"internal/redact":       {ours: []string{"internal/fault"}},
 		"internal/observation": {
-			ours:   []string{"internal/fault", "internal/store", "internal/project", "internal/redact"},
-			others: []string{"golang.org/x/text"},
+			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words"},
+		},
+		"internal/words":    {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
+		"internal/linediff": {others: []string{"github.com/aymanbagabas/go-udiff"}},
+		"internal/record": {
+			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
@@ -36,8 +40,8 @@ func importTable() map[string]room {
 		},
 		"internal/tomlfile": {ours: []string{"internal/fault"}, others: []string{"github.com/pelletier/go-toml/v2"}},
 		"internal/wiring": {
-			ours:   []string{"internal/fault", "internal/tomlfile"},
-			others: []string{"github.com/tailscale/hujson", "github.com/aymanbagabas/go-udiff", "github.com/google/renameio/v2"},
+			ours:   []string{"internal/fault", "internal/tomlfile", "internal/linediff"},
+			others: []string{"github.com/tailscale/hujson", "github.com/google/renameio/v2"},
 		},
 		".": {
 			ours: []string{

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"time"
 
 	"cairn/internal/project"
+	"cairn/internal/words"
+
+	_ "modernc.org/sqlite"
 )
 
 // helped is a bench whose help takes the time that it takes.
@@ -366,18 +370,29 @@ func FuzzWordsOfAPromptCanBeLookedUp(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	x := newWordIndex(f)
-	x.hold(f, "make the refund test pass 退款金额")
-	f.Fuzz(func(t *testing.T, prompt string) {
-		words := promptWords(prompt)
-		if len(words) > maxLookedUp {
-			t.Errorf("%d words", len(words))
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		f.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	f.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			f.Error(err)
 		}
-		for _, w := range words {
-			var b strings.Builder
-			w.expr().write(&b)
-			if _, err := x.count(b.String()); err != nil {
-				t.Errorf("%q became %s: %v", prompt, b.String(), err)
+	})
+	if _, err := db.Exec(`CREATE VIRTUAL TABLE observations_fts USING fts5 (parts, wholes)`); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, prompt string) {
+		found := promptWords(prompt)
+		if len(found) > maxLookedUp {
+			t.Errorf("%d words", len(found))
+		}
+		for _, w := range found {
+			var n int
+			match := words.Phrase(w...)
+			if err := db.QueryRow(`SELECT count(*) FROM observations_fts WHERE observations_fts MATCH ?`, match).Scan(&n); err != nil {
+				t.Errorf("%q became %s: %v", prompt, match, err)
 			}
 		}
 		if c := commandCell(prompt, 50); strings.ContainsAny(c, "`\n\r") || strings.HasPrefix(c, "#") {

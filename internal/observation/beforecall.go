@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // How far back is looked. Each bound can only make it find less.
@@ -186,13 +187,13 @@ func (a *assistant) workedAfter(ctx context.Context, tx *store.Tx, f failure, fo
 }
 
 // commandWords are the words of a command, identifiers split.
-func commandWords(form string) (words []string) {
-	eachIdentifier(form, func(_ string, parts []string) {
+func commandWords(form string) (found []string) {
+	words.Each(form, func(_ string, parts []string) {
 		for _, p := range parts {
-			words = append(words, strings.ToLower(p))
+			found = append(found, strings.ToLower(p))
 		}
 	})
-	return words
+	return found
 }
 
 // alike tells whether two commands do nearly the same: they share at least half of

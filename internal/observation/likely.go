@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // LikelyArgs asks which files of a project a session will need.
@@ -374,15 +375,15 @@ func (r *likelyRanking) names() map[string]fileName {
 // without common endings; single characters and the commonest English words are
 // left out.
 func wordSet(text string) map[string]bool {
-	words := map[string]bool{}
-	eachIdentifier(text, func(_ string, parts []string) {
+	set := map[string]bool{}
+	words.Each(text, func(_ string, parts []string) {
 		for _, p := range parts {
 			if w := strings.ToLower(p); len(w) > 1 && !isStopWord(w) {
-				words[withoutEnding(w)] = true
+				set[withoutEnding(w)] = true
 			}
 		}
 	})
-	return words
+	return set
 }
 
 func isStopWord(w string) bool {

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // Recorded is what became of one event.
@@ -250,7 +251,7 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err != nil {
 		return 0, err
 	}
-	parts, wholes := indexText(d.searchable())
+	parts, wholes := words.Index(d.searchable())
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
 		return 0, err
 	}

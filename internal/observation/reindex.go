@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 const (
@@ -54,7 +55,7 @@ func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n i
 		}
 		n++
 		d.Meta = storedMetadata(meta)
-		parts, wholes := indexText(d.searchable())
+		parts, wholes := words.Index(d.searchable())
 		_, err := tx.Exec(ctx, insertWords, last, parts, wholes)
 		return err
 	}, selectIndexed, after, reindexBatch)

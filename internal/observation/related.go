@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // What bounds the search for related rows. Each bound can only make it find less.
@@ -129,9 +130,7 @@ func (s *wordSearch) count(ctx context.Context, tx *store.Tx, text string) error
 		if !s.half.IsZero() && time.Now().After(s.half) {
 			break
 		}
-		var b strings.Builder
-		term.expr().write(&b)
-		w := rareWord{match: b.String()}
+		w := rareWord{match: words.Phrase(term...)}
 		if err := tx.Get(ctx, []any{&w.count, &w.rows}, selectMatches, w.match, maxListed+2); err != nil {
 			return err
 		}
@@ -284,7 +283,7 @@ func (s *relatedSearch) weigh(ctx context.Context, tx *store.Tx, w *rareWord) er
 func countWords(text string) int {
 	n := 0
 	for _, r := range text {
-		if isIdeograph(r) {
+		if words.IsIdeograph(r) {
 			n++
 		}
 	}
@@ -294,39 +293,39 @@ func countWords(text string) int {
 // promptWords are the different words of a prompt that are worth looking up, the
 // longest first, at most 24: runs of letters and digits, of scripts without spaces
 // every two neighbours. Short words and small numbers say nothing.
-func promptWords(text string) (words []searchTerm) {
+func promptWords(text string) (found [][]words.Identifier) {
 	seen := map[string]bool{}
-	add := func(word string, ids ...identifier) {
+	add := func(word string, ids ...words.Identifier) {
 		if word = strings.ToLower(word); !seen[word] {
 			seen[word] = true
-			words = append(words, searchTerm{identifiers: ids})
+			found = append(found, ids)
 		}
 	}
-	all := identifiersOf(text)
+	all := words.Identifiers(text)
 	for i, id := range all {
-		first, size := utf8.DecodeRuneInString(id.whole)
+		first, size := utf8.DecodeRuneInString(id.Whole)
 		switch {
-		case isIdeograph(first):
-			if i+1 < len(all) && isIdeographic(all[i+1]) && strings.Contains(text, id.whole+all[i+1].whole) {
-				add(id.whole+all[i+1].whole, id, all[i+1])
+		case words.IsIdeograph(first):
+			if i+1 < len(all) && isIdeographic(all[i+1]) && strings.Contains(text, id.Whole+all[i+1].Whole) {
+				add(id.Whole+all[i+1].Whole, id, all[i+1])
 			}
-		case utf8.RuneCountInString(id.whole) < minWordLetters:
-		case strings.Trim(id.whole, "0123456789") != "" || len(id.whole) > minWordLetters*size:
-			add(id.whole, id)
+		case utf8.RuneCountInString(id.Whole) < minWordLetters:
+		case strings.Trim(id.Whole, "0123456789") != "" || len(id.Whole) > minWordLetters*size:
+			add(id.Whole, id)
 		}
 	}
-	slices.SortStableFunc(words, func(a, b searchTerm) int { return cmp.Compare(b.length(), a.length()) })
-	return words[:min(len(words), maxLookedUp)]
+	slices.SortStableFunc(found, func(a, b []words.Identifier) int { return cmp.Compare(lengthOf(b), lengthOf(a)) })
+	return found[:min(len(found), maxLookedUp)]
 }
 
-func isIdeographic(id identifier) bool {
-	first, _ := utf8.DecodeRuneInString(id.whole)
-	return isIdeograph(first)
+func isIdeographic(id words.Identifier) bool {
+	first, _ := utf8.DecodeRuneInString(id.Whole)
+	return words.IsIdeograph(first)
 }
 
-func (t *searchTerm) length() (n int) {
-	for _, id := range t.identifiers {
-		n += len(id.whole)
+func lengthOf(ids []words.Identifier) (n int) {
+	for _, id := range ids {
+		n += len(id.Whole)
 	}
 	return n
 }

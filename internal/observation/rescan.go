@@ -13,6 +13,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/redact"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // Rescanned is what a rescan rewrote, or would rewrite.
@@ -200,7 +201,7 @@ func (s *storedRow) store(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.Exec(ctx, deleteWords, s.id); err != nil {
 		return err
 	}
-	parts, wholes := indexText(d.searchable())
+	parts, wholes := words.Index(d.searchable())
 	_, err = tx.Exec(ctx, insertWords, s.id, parts, wholes)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // Hit is one row of a search.
@@ -93,6 +94,11 @@ func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err err
 		return err
 	})
 	return hits, err
+}
+
+// parseQuery reads a query over observations_fts.
+func parseQuery(query string) (match string, err error) {
+	return words.Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
 }
 
 // match is a row that matches.

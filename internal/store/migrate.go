@@ -27,6 +27,7 @@ func migrationFiles() []string {
 		"migrations/0002_observations.sql",
 		"migrations/0003_forgetting.sql",
 		"migrations/0004_branches.sql",
+		"migrations/0005_records.sql",
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/aymanbagabas/go-udiff"
+	"cairn/internal/linediff"
 )
 
 // Action is what was done with a file.
@@ -183,7 +183,7 @@ func diff(path string, old, text []byte) string {
 	if old == nil {
 		before = os.DevNull
 	}
-	return udiff.Unified(before, path, string(old), string(text))
+	return linediff.Unified(before, path, string(old), string(text))
 }
 
 // notes are what a user should know of a harness that was wired; changed says

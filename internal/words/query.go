@@ -1,4 +1,4 @@
-package observation
+package words
 
 import (
 	"math"
@@ -17,9 +17,16 @@ const (
 	maxQueryTerms = 64
 )
 
-// parseQuery turns what a user searches for into an FTS5 MATCH expression over
-// observations_fts (contract observations §8.1). SQLite accepts every expression
-// it returns. The language, where the contract leaves room:
+// Language is how queries are read over one full-text table.
+type Language struct {
+	Parts  string // the column that holds parts, or a filter of several: {title body}
+	Wholes string // likewise for wholes
+	AnyOf  bool   // adjacent terms are alternatives (records §2); else all are wanted
+}
+
+// Parse turns what a user searches for into an FTS5 MATCH expression over the
+// table (contract observations §8.1). SQLite accepts every expression it returns.
+// The language, where the contract leaves room:
 //
 //   - Terms without a letter or digit and empty groups are not there at all; what
 //     remains decides whether an operator has operands. An operator that has not
@@ -40,14 +47,14 @@ const (
 // without a searchable term, an unbalanced quote or parenthesis, more than 1,000
 // characters or 64 terms, or nesting deeper than FTS5 can read, for which it takes
 // more than 15 NOTs inside one another. The time is linear in the query.
-func parseQuery(q string) (match string, err error) {
+func (l Language) Parse(q string) (match string, err error) {
 	switch {
 	case strings.TrimSpace(q) == "":
 		return "", invalidQuery("query must not be empty")
 	case utf8.RuneCountInString(q) > maxQueryChars:
 		return "", invalidQuery("query must not exceed 1000 characters")
 	}
-	r := queryReader{query: strings.ToValidUTF8(q, "\uFFFD"), groups: make([]queryGroup, 1)}
+	r := queryReader{language: l, query: strings.ToValidUTF8(q, "\uFFFD"), groups: make([]queryGroup, 1)}
 	if err := r.read(); err != nil {
 		return "", err
 	}
@@ -78,10 +85,11 @@ func invalidQuery(message string) *fault.Error {
 // queryReader reads a query from left to right. groups are the open ones,
 // outermost first: groups[0] is the query itself.
 type queryReader struct {
-	query  string
-	at     int
-	groups []queryGroup
-	terms  int
+	language Language
+	query    string
+	at       int
+	groups   []queryGroup
+	terms    int
 }
 
 type queryGroup struct {
@@ -170,7 +178,7 @@ func (r *queryReader) readTerm(group *queryGroup) (searchTerm, error) {
 			WithHint("close the phrase with a double quote, or leave the quote out")
 	}
 	r.at = end + 1
-	t := searchTerm{identifiers: identifiersOf(r.query[start+1 : end])}
+	t := searchTerm{identifiers: Identifiers(r.query[start+1 : end])}
 	t.prefix = r.skipStar()
 	return t, nil
 }
@@ -235,7 +243,7 @@ func wordTerm(text string, mayOperate bool) searchTerm {
 	if mayOperate && isOperator(text) {
 		return searchTerm{operator: text}
 	}
-	t := searchTerm{identifiers: identifiersOf(text)}
+	t := searchTerm{identifiers: Identifiers(text)}
 	if stem := strings.TrimRight(text, "*"); len(stem) < len(text) {
 		last, _ := utf8.DecodeLastRuneInString(stem)
 		t.prefix = classOf(last) != separator || unicode.IsMark(last)
@@ -269,12 +277,12 @@ func (r *queryReader) readNear() error {
 	r.at = end + 1
 	switch len(terms) {
 	case 0:
-		r.add(searchTerm{identifiers: identifiersOf(name)})
+		r.add(searchTerm{identifiers: Identifiers(name)})
 	case 1:
 		r.add(terms[0])
 	default:
 		r.terms += len(terms)
-		r.addOperand(nearExpr(terms, distance))
+		r.addOperand(r.language.nearExpr(terms, distance))
 	}
 	return nil
 }
@@ -325,7 +333,11 @@ func cutDistance(arguments string) (rest string, distance int) {
 // their precedence.
 func (r *queryReader) build(items []queryItem) matchExpr {
 	var ors, ands, nots, adjacent []matchExpr
-	endNot := func() { nots, adjacent = append(nots, joined("AND", adjacent)), nil }
+	together := "AND"
+	if r.language.AnyOf {
+		together = "OR"
+	}
+	endNot := func() { nots, adjacent = append(nots, joined(together, adjacent)), nil }
 	endAnd := func() { endNot(); ands, nots = append(ands, joined("NOT", nots)), nil }
 	endOr := func() { endAnd(); ors, ands = append(ors, joined("AND", ands)), nil }
 	for i := 0; i < len(items); i++ {
@@ -339,7 +351,7 @@ func (r *queryReader) build(items []queryItem) matchExpr {
 			adjacent = append(adjacent, items[i].expr)
 		case len(adjacent) == 0 || following == 0:
 			r.terms++
-			adjacent = append(adjacent, searchTerm{identifiers: identifiersOf(operator)}.expr())
+			adjacent = append(adjacent, searchTerm{identifiers: Identifiers(operator)}.expr())
 		case operator == "NOT":
 			endNot()
 		case operator == "AND":

@@ -1,4 +1,4 @@
-package observation
+package words
 
 import (
 	"slices"
@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// indexText returns what the two columns of observations_fts hold for a text
+// Index returns what the two columns of a full-text table hold for a text
 // (contract observations §8.1), as tokens one space apart in the text's own order
 // and case, without accents. parts is its letters and digits with identifiers split at
 // punctuation, digits and camelCase humps, and every Han, Kana or Hangul
@@ -19,11 +19,11 @@ import (
 // phrases find GitHub Actions as well in small letters; gap stands for what is
 // left out between them. Both are empty where there is nothing to hold. The time
 // is linear in the text.
-func indexText(text string) (parts, wholes string) {
+func Index(text string) (parts, wholes string) {
 	var p strings.Builder
 	var w wholesColumn
 	p.Grow(len(text) + len(text)/8)
-	eachIdentifier(text, func(whole string, split []string) {
+	Each(text, func(whole string, split []string) {
 		for _, s := range split {
 			appendToken(&p, s)
 		}
@@ -73,10 +73,10 @@ func appendToken(b *strings.Builder, token string) {
 	b.WriteString(token)
 }
 
-// eachIdentifier calls do for every longest run of letters and digits in text,
+// Each calls do for every longest run of letters and digits in text,
 // in order, with the parts it splits into; a Han, Kana or Hangul character is a
 // run by itself. The slice is reused by the next call.
-func eachIdentifier(text string, do func(whole string, parts []string)) {
+func Each(text string, do func(whole string, parts []string)) {
 	text = withoutAccents(text)
 	var parts []string
 	run, part := 0, 0 // where the current run and its current part begin
@@ -150,7 +150,7 @@ func classOf(r rune) runeClass {
 		return digit
 	case r < utf8.RuneSelf || r == utf8.RuneError:
 		return separator
-	case isIdeograph(r):
+	case IsIdeograph(r):
 		return ideograph
 	case unicode.IsNumber(r):
 		return digit
@@ -165,10 +165,10 @@ func classOf(r rune) runeClass {
 	}
 }
 
-// isIdeograph reports whether r is a letter or number written without spaces
+// IsIdeograph reports whether r is a letter or number written without spaces
 // around words: Han, Kana or Hangul, and the marks of length, voice and
 // repetition that Kana shares with other scripts.
-func isIdeograph(r rune) bool {
+func IsIdeograph(r rune) bool {
 	const firstHangul = 0x1100
 	switch {
 	case r < firstHangul:
@@ -198,22 +198,23 @@ func withoutAccents(text string) string {
 	return norm.NFC.String(bare)
 }
 
-// identifier is a run of letters and digits, see eachIdentifier.
-type identifier struct {
-	whole string
-	parts []string
+// Identifier is a run of letters and digits, see Each.
+type Identifier struct {
+	Whole string
+	Parts []string
 }
 
-func identifiersOf(text string) (ids []identifier) {
-	eachIdentifier(text, func(whole string, parts []string) {
-		ids = append(ids, identifier{whole, slices.Clone(parts)})
+// Identifiers are those of a text, in order; none gives nil.
+func Identifiers(text string) (ids []Identifier) {
+	Each(text, func(whole string, parts []string) {
+		ids = append(ids, Identifier{whole, slices.Clone(parts)})
 	})
 	return ids
 }
 
 // searchTerm is a word or phrase of a query.
 type searchTerm struct {
-	identifiers []identifier
+	identifiers []Identifier
 	prefix      bool   // the last part may go on
 	operator    string // AND, OR, NOT when it may be one; then nothing else is set
 }
@@ -222,16 +223,23 @@ type searchTerm struct {
 func (t searchTerm) tokens(whole bool) (all []string) {
 	for _, id := range t.identifiers {
 		if whole {
-			all = append(all, id.whole)
+			all = append(all, id.Whole)
 		} else {
-			all = append(all, id.parts...)
+			all = append(all, id.Parts...)
 		}
 	}
 	return all
 }
 
 func (t searchTerm) torn() bool {
-	return slices.ContainsFunc(t.identifiers, func(id identifier) bool { return len(id.parts) > 1 })
+	return slices.ContainsFunc(t.identifiers, func(id Identifier) bool { return len(id.Parts) > 1 })
+}
+
+// Phrase is the MATCH expression that finds identifiers, at least one, in a row.
+func Phrase(ids ...Identifier) string {
+	var b strings.Builder
+	searchTerm{identifiers: ids}.expr().write(&b)
+	return b.String()
 }
 
 // expr is what finds the term, of at least one identifier: the phrase of its
@@ -247,7 +255,7 @@ func (t searchTerm) expr() matchExpr {
 // nearExpr finds two or more terms at most distance tokens apart. Inside NEAR
 // FTS5 takes phrases only, so a prefix there is FTS5's own. In wholes a distance
 // means little beyond the neighbours of a torn identifier.
-func nearExpr(terms []searchTerm, distance int) matchExpr {
+func (l Language) nearExpr(terms []searchTerm, distance int) matchExpr {
 	near := func(column string, whole bool, distance int) matchExpr {
 		var b strings.Builder
 		b.WriteString(column + " : NEAR(")
@@ -261,9 +269,9 @@ func nearExpr(terms []searchTerm, distance int) matchExpr {
 		b.WriteString(", " + strconv.Itoa(distance) + ")")
 		return leaf(b.String())
 	}
-	all := []matchExpr{near("parts", false, distance), near("wholes", true, min(distance, neighbours))}
+	all := []matchExpr{near(l.Parts, false, distance), near(l.Wholes, true, min(distance, neighbours))}
 	if slices.ContainsFunc(terms, searchTerm.torn) {
-		all = append(all, near("parts", true, distance))
+		all = append(all, near(l.Parts, true, distance))
 	}
 	return joined("OR", all)
 }

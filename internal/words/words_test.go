@@ -1,4 +1,4 @@
-package observation
+package words
 
 import (
 	"database/sql"
@@ -41,15 +41,20 @@ func (x wordIndex) hold(t rapid.TB, text string) {
 	if _, err := x.db.Exec(`DELETE FROM observations_fts`); err != nil {
 		t.Fatal(err)
 	}
-	parts, wholes := indexText(text)
+	parts, wholes := Index(text)
 	if _, err := x.db.Exec(`INSERT INTO observations_fts (rowid, parts, wholes) VALUES (1, ?, ?)`, parts, wholes); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// parse reads a query over the columns of a wordIndex.
+func parse(query string) (string, error) {
+	return Language{Parts: "parts", Wholes: "wholes"}.Parse(query)
+}
+
 func (x wordIndex) finds(t rapid.TB, query string) bool {
 	t.Helper()
-	match, err := parseQuery(query)
+	match, err := parse(query)
 	if err != nil {
 		t.Fatalf("query %q: %v", query, err)
 	}
@@ -102,9 +107,9 @@ func TestIndexTextSplitsIdentifiers(t *testing.T) {
 		{"marks without a composed form", "q\u0303x\u0323y ש\u05b8ל 1\ufe0f\u20e3", "qxy של 1", ""},
 		{"ornaments", "\ue0b0main\ue0a0", "main", ""},
 	} {
-		parts, wholes := indexText(c.text)
+		parts, wholes := Index(c.text)
 		if parts != c.parts || wholes != c.wholes {
-			t.Errorf("%s: indexText(%q) =\n  %q, %q, want\n  %q, %q", c.name, c.text, parts, wholes, c.parts, c.wholes)
+			t.Errorf("%s: Index(%q) =\n  %q, %q, want\n  %q, %q", c.name, c.text, parts, wholes, c.parts, c.wholes)
 		}
 	}
 }
@@ -119,8 +124,8 @@ func TestWholesHoldThreeNeighboursOnEitherSide(t *testing.T) {
 		{"aB c aB d", "aB c aB d"},
 		{"x y z w", ""},
 	} {
-		if _, wholes := indexText(c.text); wholes != c.wholes {
-			t.Errorf("indexText(%q): wholes %q, want %q", c.text, wholes, c.wholes)
+		if _, wholes := Index(c.text); wholes != c.wholes {
+			t.Errorf("Index(%q): wholes %q, want %q", c.text, wholes, c.wholes)
 		}
 	}
 }
@@ -137,7 +142,7 @@ func checkIndexText(t rapid.TB, text string) {
 	}
 	folded := norm.NFC.String(string(bare))
 	word := func(r rune) bool { return unicode.In(r, unicode.L, unicode.N) }
-	parts, wholes := indexText(text)
+	parts, wholes := Index(text)
 	var want strings.Builder
 	for _, r := range folded {
 		if word(r) {
@@ -197,7 +202,7 @@ func TestEveryWordOfATextFindsIt(t *testing.T) {
 		checkIndexText(t, text)
 		var words []string
 		for _, w := range strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '(' || r == ')' }) {
-			if len(identifiersOf(w)) > 0 {
+			if len(Identifiers(w)) > 0 {
 				words = append(words, w)
 			}
 		}
@@ -206,12 +211,12 @@ func TestEveryWordOfATextFindsIt(t *testing.T) {
 			word, norm.NFD.String(word), norm.NFC.String(word), `"` + word + `"`,
 			word + " " + words[0], "(" + word + ")", word + " OR nowhere", words[0] + " NOT nowhere",
 		}
-		if len(identifiersOf(word)) <= neighbours+1 {
+		if len(Identifiers(word)) <= neighbours+1 {
 			queries = append(queries, strings.ToLower(word), strings.ToUpper(word))
 		}
 		for _, query := range queries {
 			if !x.finds(t, query) {
-				match, err := parseQuery(query)
+				match, err := parse(query)
 				t.Fatalf("%q does not find %q: %s %v", query, text, match, err)
 			}
 		}
@@ -224,12 +229,12 @@ func TestWordsInARowFindTheirTextInAnyCase(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText().Draw(t, "text")
 		x.hold(t, text)
-		ids := identifiersOf(text)
+		ids := Identifiers(text)
 		start := rapid.IntRange(0, len(ids)-1).Draw(t, "start")
 		end := rapid.IntRange(start+1, min(start+neighbours+1, len(ids))).Draw(t, "end")
 		var row []string
 		for _, id := range ids[start:end] {
-			row = append(row, id.whole)
+			row = append(row, id.Whole)
 		}
 		phrase := strings.Join(row, " ")
 		for _, query := range []string{`"` + phrase + `"`, strings.ToLower(`"` + phrase + `"`), strings.ToUpper(`"` + phrase + `"`)} {
@@ -246,7 +251,7 @@ func TestEveryPartOfAnIdentifierFindsIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := anyText().Draw(t, "text")
 		x.hold(t, text)
-		parts, _ := indexText(text)
+		parts, _ := Index(text)
 		part := rapid.SampledFrom(strings.Fields(parts)).Draw(t, "part")
 		if !x.finds(t, part) || !x.finds(t, strings.ToLower(part)) || !x.finds(t, part+"*") {
 			t.Fatalf("%q does not find %q", part, text)
@@ -321,7 +326,7 @@ func BenchmarkIndexText(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()
 			for b.Loop() {
-				indexText(text)
+				Index(text)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package observation
+package words
 
 import (
 	"errors"
@@ -141,13 +141,13 @@ func TestQueryLanguage(t *testing.T) {
 	} {
 		for _, text := range c.finds {
 			if x.hold(t, text); !x.finds(t, c.query) {
-				match, err := parseQuery(c.query)
+				match, err := parse(c.query)
 				t.Errorf("%s: %q does not find %q: %s %v", c.name, c.query, text, match, err)
 			}
 		}
 		for _, text := range c.not {
 			if x.hold(t, text); x.finds(t, c.query) {
-				match, err := parseQuery(c.query)
+				match, err := parse(c.query)
 				t.Errorf("%s: %q finds %q: %s %v", c.name, c.query, text, match, err)
 			}
 		}
@@ -178,10 +178,10 @@ func TestQueriesThatAreRefused(t *testing.T) {
 		{"65 terms with NEAR", strings.Repeat("a ", 63) + "NEAR(a b)", "query must not exceed 64 terms"},
 		{"NOTs inside NOTs", strings.Repeat("a NOT (", 50) + "a" + strings.Repeat(")", 50), "query is nested too deeply"},
 	} {
-		match, err := parseQuery(c.query)
+		match, err := parse(c.query)
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Code != "invalid_query" || f.Message != c.message || match != "" {
-			t.Errorf("%s: parseQuery = %q, %v, want %q", c.name, match, err, c.message)
+			t.Errorf("%s: Parse = %q, %v, want %q", c.name, match, err, c.message)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestQueriesAtTheLimitsAreAccepted(t *testing.T) {
 		{"15 NOTs inside each other", nest("a AND (b OR c NOT (", "))", 15)},
 		{"15 NOTs with NEAR", strings.Replace(nest("a OR (b AND c NOT (", "))", 15), "a)", "NEAR(aB a, 3) i*)", 1)},
 	} {
-		match, err := parseQuery(c.query)
+		match, err := parse(c.query)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -231,7 +231,7 @@ func TestEveryDepthOfNestingIsExecutedOrRefused(t *testing.T) {
 		for n := range 64 {
 			for _, middle := range []string{"a", "aB*", "NEAR(aB b*)"} {
 				query := strings.Repeat(c.head, n) + middle + strings.Repeat(c.tail, n)
-				match, err := parseQuery(query)
+				match, err := parse(query)
 				if err != nil {
 					continue
 				}
@@ -263,8 +263,8 @@ func TestMatchExpressions(t *testing.T) {
 		{"NEAR(a b*, 5)", `parts : NEAR("a" "b" * , 5) OR wholes : NEAR("a" "b" * , 3)`},
 		{`"; DROP TABLE x; --"`, `"DROP TABLE x"`},
 	} {
-		if match, err := parseQuery(c.query); match != c.match || err != nil {
-			t.Errorf("parseQuery(%q) = %s, %v, want %s", c.query, match, err, c.match)
+		if match, err := parse(c.query); match != c.match || err != nil {
+			t.Errorf("parse(%q) = %s, %v, want %s", c.query, match, err, c.match)
 		}
 	}
 }
@@ -316,7 +316,7 @@ func TestDeepQueriesAreExecutedOrRefused(t *testing.T) {
 			op := rapid.SampledFrom([]string{" AND ", " ", " OR ", " NOT "}).Draw(t, "operator")
 			query = rapid.SampledFrom([]string{"(" + query + ")" + op + term, term + op + "(" + query + ")"}).Draw(t, "side")
 		}
-		match, err := parseQuery(query)
+		match, err := parse(query)
 		if err != nil {
 			if m := err.Error(); m != "query is nested too deeply" && m != "query must not exceed 64 terms" && m != "query must not exceed 1000 characters" {
 				t.Fatal(m)
@@ -340,8 +340,8 @@ func FuzzParseQuery(f *testing.F) {
 	x := newWordIndex(f)
 	x.hold(f, "fix login a b c main getUserById 日本語")
 	f.Fuzz(func(t *testing.T, query string) {
-		match, err := parseQuery(query)
-		again, errAgain := parseQuery(query)
+		match, err := parse(query)
+		again, errAgain := parse(query)
 		if match != again || (err == nil) != (errAgain == nil) {
 			t.Fatalf("%q: %s %v, then %s %v", query, match, err, again, errAgain)
 		}
@@ -368,7 +368,7 @@ func BenchmarkParseQuery(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := parseQuery(c.query); err != nil {
+				if _, err := parse(c.query); err != nil {
 					b.Fatal(err)
 				}
 			}

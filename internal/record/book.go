@@ -1,0 +1,50 @@
+package record
+
+import (
+	"cairn/internal/project"
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+// Config is how a Book judges and what it takes out.
+type Config struct {
+	Filter     *redact.Filter // takes secrets out before anything is stored; nil for none
+	StaleAfter int            // records.stale_after: ticks; 0 for 20
+	MaxDepth   int            // records.max_depth: levels; 0 for 32
+}
+
+// Book is the records of every project of a store. Its methods are the commands
+// of the seed; any number of goroutines and processes may call them.
+//
+// Errors are fault.Error with the codes of this room, a hint each; a store that
+// cannot be written is CodeUnavailable (records §6). A call that fails has
+// stored nothing. Commands that change something append it to the change log in
+// the same transaction.
+type Book struct {
+	store  *store.Store
+	config Config
+}
+
+// New makes the book of a store; nil for no store yet: then reading finds
+// nothing.
+func New(s *store.Store, c Config) *Book {
+	if c.StaleAfter <= 0 {
+		c.StaleAfter = 20
+	}
+	if c.MaxDepth <= 0 {
+		c.MaxDepth = 32
+	}
+	return &Book{store: s, config: c}
+}
+
+// Caller says for which project and session a command acts (records §1, current
+// project and current session). In each group the first that is set decides.
+type Caller struct {
+	ProjectID string        // an explicit project_id, id or alias: must exist (PROJECT_NOT_FOUND)
+	Project   string        // --project or CAIRN_PROJECT: created by the first write
+	Place     project.Place // the working directory's; created by the first write. The zero Place stands for "default"
+
+	SessionID string            // an explicit session_id
+	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
+	Transport string            // the transport's own session, made at first need; "" for a new one
+}

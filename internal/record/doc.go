@@ -1,0 +1,21 @@
+// Package record keeps design reasoning that outlives a chat: records in a tree,
+// sessions that load them, a logical clock for each project, conflicts that are
+// shown and never silently lost.
+//
+// Its words: a record has a number in its project and a version; a session loads
+// a record by activating it and then knows its base version; a tick is one write
+// of the project's clock; a change is an entry of the change log, which history,
+// activity, diffs, syncs and every look at the past are read from.
+//
+// The promises, each held by a test that tries to break it:
+//
+//   - Ids and ticks have no gap and no double, whatever processes write at once.
+//   - A version that a session has not loaded is never overwritten by it unless
+//     it says so, and then it stays in the history.
+//   - A change, its tick, its history and its log entry are all there or all
+//     absent.
+//   - The log applied to an empty store gives equal records, ticks, sessions and
+//     history.
+//
+// All of it is laid down in the record-sync seed and in contract records.
+package record

@@ -1,0 +1,121 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// State is where a record stands in its life.
+type State string
+
+// The states.
+const (
+	Open      State = "OPEN"
+	Later     State = "LATER"
+	Resolved  State = "RESOLVED"
+	Discarded State = "DISCARDED"
+)
+
+// Time is a moment in Unix nanoseconds; in JSON it is RFC 3339, UTC, with
+// milliseconds and Z (records §1).
+type Time int64
+
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// String is the time as it stands in JSON, without quotes.
+func (t Time) String() string { return time.Unix(0, int64(t)).UTC().Format(timeLayout) }
+
+// MarshalJSON writes the time in milliseconds.
+func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
+
+// UnmarshalJSON reads an RFC 3339 time.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	var at time.Time
+	if err := json.Unmarshal(data, &at); err != nil {
+		return err
+	}
+	*t = Time(at.UnixNano())
+	return nil
+}
+
+// Record is one record, whole (records §7, shapes).
+type Record struct {
+	ID         string          `json:"id"` // R and at least three digits, unique in the project
+	Type       string          `json:"type"`
+	Title      string          `json:"title"`
+	Summary    string          `json:"summary"`
+	Body       string          `json:"body"`
+	State      State           `json:"state"`
+	ParentID   *string         `json:"parent_id"` // nil for a root
+	Created    Time            `json:"created"`
+	Modified   Time            `json:"modified"`
+	ResolvedBy string          `json:"resolved_by,omitempty"`
+	Related    []string        `json:"related,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"` // a JSON object; nil if there is none
+	Version    int             `json:"version"`
+
+	// What its body cites, as it was stored; whoever shows the record compares it
+	// with the working tree and sets the two fields below.
+	Cited     []Cited    `json:"-"`
+	Drifted   bool       `json:"drifted,omitempty"`
+	Citations []Citation `json:"citations,omitempty"`
+}
+
+// Ref is a record without its body.
+type Ref struct {
+	ID                string  `json:"id"`
+	Type              string  `json:"type"`
+	Title             string  `json:"title"`
+	Summary           string  `json:"summary"`
+	State             State   `json:"state"`
+	ParentID          *string `json:"parent_id"`
+	ChildrenCount     int     `json:"children_count"`      // direct children
+	OpenChildrenCount int     `json:"open_children_count"` // of those, the OPEN ones
+
+	Cited   []Cited `json:"-"`
+	Drifted bool    `json:"drifted,omitempty"`
+}
+
+// Cited is a piece of code that a body cites, as it was when the body was
+// stored (records §4).
+type Cited struct {
+	Path  string `json:"path"`
+	Lines string `json:"lines"` // as in the body: L3-L9
+	Hash  string `json:"hash"`  // of the cited text, as its maker computes it; "" where there was none
+}
+
+// Citation is a piece of cited code compared with the working tree (records §7,
+// shapes).
+type Citation struct {
+	Path    string `json:"path"`
+	Lines   string `json:"lines"`
+	Drifted bool   `json:"drifted"`
+	NowAt   string `json:"now_at,omitempty"`
+}
+
+// formatID is the id of a record number.
+func formatID(number int64) string { return fmt.Sprintf("R%03d", number) }
+
+// maxIDDigits keeps numbers within the four bytes that a path has for each.
+const maxIDDigits = 9
+
+// parseID is the number that an id names, in any case and with any leading
+// zeros; ok is false for what can be no record's id (records §1, §6).
+func parseID(id string) (number int64, ok bool) {
+	if id == "" || id[0] != 'R' && id[0] != 'r' {
+		return 0, false
+	}
+	digits := id[1:]
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, false
+	}
+	digits = strings.TrimLeft(digits, "0")
+	if digits == "" || len(digits) > maxIDDigits {
+		return 0, false
+	}
+	number, err := strconv.ParseInt(digits, 10, 64)
+	return number, err == nil
+}
