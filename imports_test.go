@@ -34,6 +34,7 @@ func importTable() map[string]room {
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
+		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
 			others: []string{"github.com/go-json-experiment/json"},
@@ -46,7 +47,7 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/harness",
-				"internal/tomlfile", "internal/wiring",
+				"internal/tomlfile", "internal/wiring", "internal/record", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},

@@ -123,7 +123,7 @@ nobody. Connect your agents and see what your own history holds:
 		recordCommand(p), serveCommand(p),
 		searchCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
-		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)
 	return root

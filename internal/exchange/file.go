@@ -17,7 +17,7 @@ type File struct {
 }
 
 // Create begins a file for path, which nobody sees before Commit. Errors: Invalid
-// for a path at which something else than a file stands, and those of the system.
+// for a path at which something else than a file stands, CodeWrite.
 func Create(path string) (*File, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
@@ -28,22 +28,23 @@ func Create(path string) (*File, error) {
 		return nil, fault.Newf(fault.Invalid, "invalid_argument", "%s is no file", path).
 			WithHint("--out - writes to standard output")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+		return nil, unwritable(err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".cairn-export-*") // 0600
 	if err != nil {
-		return nil, err
+		return nil, unwritable(err)
 	}
 	return &File{f, path}, nil
 }
 
-// Commit puts the file, safely on the disk, in its place.
+// Commit puts the file, safely on the disk, in its place; without success there is
+// no file. Errors: CodeWrite.
 func (f *File) Commit() error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return unwritable(errors.Join(err, os.Remove(f.Name())))
 	}
 	if err := os.Rename(f.Name(), f.path); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return unwritable(errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package exchange
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"time"
 
 	"cairn/internal/fault"
@@ -20,6 +22,7 @@ const MaxLine = 16 << 20
 const (
 	CodeDamaged = "export_damaged" // Invalid: the file is torn, altered or no export at all
 	CodeNewer   = "export_newer"   // Unavailable: a newer cairn wrote it
+	CodeWrite   = "export_write"   // Unavailable: the file cannot be written
 )
 
 // The kinds of the frame; all others are the parts'.
@@ -74,4 +77,18 @@ func Damaged(line int, why string) error {
 // newer is the error for what only a newer cairn can have written.
 func newer(line int, what string) error {
 	return fault.Newf(fault.Unavailable, CodeNewer, "line %d: %s", line, what).WithHint("upgrade cairn")
+}
+
+// unwritable is the error (CodeWrite) for an export that cannot be written; nil
+// for nil.
+func unwritable(err error) error {
+	if err == nil {
+		return nil
+	}
+	why := err
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		why = p.Err
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeWrite, "cannot write the export: "+why.Error()).
+		WithHint("name another file with --out")
 }

@@ -26,6 +26,7 @@ type Reader struct {
 	number int // of the line that was read last
 	counts map[string]int
 	ended  bool
+	whole  string
 }
 
 // Line is one line between header and trailer.
@@ -82,6 +83,10 @@ func (x *Reader) Next() (Line, error) {
 	x.counts[kind]++
 	return Line{Number: x.number, Kind: kind, text: text}, nil
 }
+
+// SHA256 is the sum of the trailer, in hex, once Next has returned io.EOF: it
+// stands for this very export.
+func (x *Reader) SHA256() string { return x.whole }
 
 // Decode reads the line's fields into v, a pointer to a struct with a field
 // Kind. A field that v does not have is one of a newer cairn's. Errors:
@@ -155,7 +160,7 @@ func (x *Reader) end(text, before []byte) error {
 				x.Header.Counts[kind], kind, x.counts[kind]))
 		}
 	}
-	x.ended = true
+	x.ended, x.whole = true, t.SHA256
 	return io.EOF
 }
 

@@ -57,7 +57,7 @@ func (x *Writer) Close() error {
 		}
 	}
 	line, err := marshal(trailer{Kind: kindEnd, Lines: x.lines, SHA256: hex.EncodeToString(x.sum.Sum(nil))})
-	return errors.Join(err, x.line(line), x.out.Flush())
+	return errors.Join(err, x.line(line), unwritable(x.out.Flush()))
 }
 
 func (x *Writer) line(text []byte) error {
@@ -65,5 +65,5 @@ func (x *Writer) line(text []byte) error {
 	text = append(text, '\n')
 	x.sum.Write(text)
 	_, err := x.out.Write(text)
-	return err
+	return unwritable(err)
 }

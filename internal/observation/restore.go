@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 // Bounds of what an export may hold. Ids beyond the first could use up the
@@ -83,7 +85,8 @@ func (e *ExportedForgotten) Check() error {
 type Restorer struct {
 	journal       *Journal
 	includePurged bool
-	floor         Floor
+	floor         floor
+	note          string // in store_meta, while the import goes on
 	graves        graves
 	counts        RestoredRows
 
@@ -113,9 +116,9 @@ type RestoredRows struct {
 	Hashes   int `json:"forgotten"` // of what must not come back
 }
 
-// Floor is the highest ids that the store had given when an import began. Ids up
+// floor is the highest ids that the store had given when an import began. Ids up
 // to them are not given again, also after a kill.
-type Floor struct {
+type floor struct {
 	Observation int64 `json:"observation"`
 	Prompt      int64 `json:"prompt"`
 }
@@ -123,6 +126,10 @@ type Floor struct {
 const (
 	selectFloor = `SELECT ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'observation_rows'), 0),
 ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'prompt_rows'), 0)`
+
+	selectRestoring = `SELECT value FROM store_meta WHERE name = ?`
+	insertRestoring = `INSERT INTO store_meta (name, value) VALUES (?, ?)`
+	deleteRestoring = `DELETE FROM store_meta WHERE name = ?`
 
 	restorePrompt = `INSERT INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
@@ -139,17 +146,41 @@ ORDER BY id LIMIT 1 OFFSET ?`
 	countSessionRows = `SELECT count(*) FROM observation_rows WHERE session_key = ?`
 )
 
-// ReadFloor is the floor of the store as it is.
-func ReadFloor(ctx context.Context, tx *store.Tx) (f Floor, err error) {
-	err = tx.Get(ctx, []any{&f.Observation, &f.Prompt}, selectFloor)
-	return f, err
+// Restorer returns what stores the rows of the export that is known by id, its
+// hash. Rows that were purged here stay out, unless includePurged. If an import of
+// the same export was killed, its rows get the ids that they would have got then;
+// Done ends that.
+func (j *Journal) Restorer(ctx context.Context, id string, includePurged bool) (*Restorer, error) {
+	r := &Restorer{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
+	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		var text string
+		err := tx.Get(ctx, []any{&text}, selectRestoring, r.note)
+		if err == nil {
+			return json.Unmarshal([]byte(text), &r.floor)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := tx.Get(ctx, []any{&r.floor.Observation, &r.floor.Prompt}, selectFloor); err != nil {
+			return err
+		}
+		value, err := json.Marshal(r.floor)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, insertRestoring, r.note, string(value))
+		return err
+	})
+	return r, err
 }
 
-// Restorer returns what stores the rows of one export. Rows that were purged here
-// stay out, unless includePurged. floor is that of the first try to import this
-// very export, so that after a kill every row gets the id that it would have got.
-func (j *Journal) Restorer(floor Floor, includePurged bool) *Restorer {
-	return &Restorer{journal: j, floor: floor, includePurged: includePurged, keys: map[string]project.Project{}}
+// Done ends the import of an export, all of which is stored.
+func (r *Restorer) Done(ctx context.Context, tx *store.Tx) error {
+	if err := r.End(ctx, tx); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, deleteRestoring, r.note)
+	return err
 }
 
 // Counts is what became of the rows so far.
@@ -163,7 +194,7 @@ func (r *Restorer) Session(ctx context.Context, tx *store.Tx, e project.Exported
 		return err
 	}
 	*r = Restorer{
-		journal: r.journal, floor: r.floor, includePurged: r.includePurged, counts: r.counts, keys: r.keys,
+		journal: r.journal, floor: r.floor, note: r.note, includePurged: r.includePurged, counts: r.counts, keys: r.keys,
 		given: e, prompts: map[int64]int64{}, equals: map[rowKey]int{},
 	}
 	if !r.includePurged {
@@ -383,7 +414,7 @@ func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row st
 	if err != nil {
 		return err
 	}
-	parts, wholes := indexText(d.searchable())
+	parts, wholes := words.Index(d.searchable())
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
 		return err
 	}

@@ -20,15 +20,17 @@ func ScopeOf(q Project) Scope { return Scope{ID: q.ID, Key: q.Key} }
 
 // Exported is a project as exports carry it.
 type Exported struct {
-	Kind       string   `json:"kind,omitempty"`
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	Identity   string   `json:"identity,omitempty"`
-	Root       string   `json:"root,omitempty"`
-	OriginURL  string   `json:"origin_url,omitempty"`
-	CreatedAt  int64    `json:"created_at"`            // Unix seconds
-	Aliases    []string `json:"aliases,omitempty"`     // in order; not the ids merged into it
-	MergedInto string   `json:"merged_into,omitempty"` // the id of the project that took it over
+	Kind        string   `json:"kind,omitempty"`
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Identity    string   `json:"identity,omitempty"`
+	Root        string   `json:"root,omitempty"`
+	OriginURL   string   `json:"origin_url,omitempty"`
+	CreatedAt   int64    `json:"created_at"`           // Unix seconds
+	CreatedNS   int64    `json:"created_ns,omitempty"` // Unix nanoseconds, 0 where they are not known
+	Description string   `json:"description,omitempty"`
+	Aliases     []string `json:"aliases,omitempty"`     // in order; not the ids merged into it
+	MergedInto  string   `json:"merged_into,omitempty"` // the id of the project that took it over
 }
 
 // ExportedSession is a session as exports carry it. What belongs to a machine,
@@ -48,7 +50,7 @@ type ExportedSession struct {
 
 const (
 	selectExported = `SELECT r.id, r.name, ifnull(r.identity, ''), ifnull(r.root, ''), ifnull(r.origin_url, ''), r.created_at,
-ifnull(m.project_id, ''),
+ifnull(r.created_ns, 0), ifnull(r.description, ''), ifnull(m.project_id, ''),
 (SELECT json_group_array(alias) FROM (SELECT a.alias FROM project_aliases a WHERE a.project_id = r.id
   AND NOT EXISTS (SELECT 1 FROM projects i WHERE i.id = a.alias) ORDER BY a.alias))
 FROM projects r LEFT JOIN project_aliases m ON m.alias = r.id
@@ -78,7 +80,8 @@ func EachExported(ctx context.Context, tx *store.Tx, of Scope, put func(Exported
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var e Exported
 		var aliases string
-		err := r.Scan(&e.ID, &e.Name, &e.Identity, &e.Root, &e.OriginURL, &e.CreatedAt, &e.MergedInto, &aliases)
+		err := r.Scan(&e.ID, &e.Name, &e.Identity, &e.Root, &e.OriginURL, &e.CreatedAt,
+			&e.CreatedNS, &e.Description, &e.MergedInto, &aliases)
 		if err == nil {
 			err = json.Unmarshal([]byte(aliases), &e.Aliases)
 		}

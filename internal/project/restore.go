@@ -27,7 +27,9 @@ func (e *Exported) Check() error {
 		return errors.New("its id cannot be a project's")
 	case !isLine(e.Name, 4096) || len(e.Identity) > maxPath || len(e.Root) > maxPath || len(e.OriginURL) > maxPath:
 		return errors.New("its name or place is too long")
-	case !ValidTime(e.CreatedAt):
+	case len(e.Description) > 64<<10:
+		return errors.New("its description is too long")
+	case !ValidTime(e.CreatedAt) || e.CreatedNS < 0:
 		return errors.New("its time is out of range")
 	case e.MergedInto == e.ID:
 		return errors.New("it is merged into itself")
@@ -63,6 +65,18 @@ func (e *ExportedSession) Check() error {
 
 func isLine(s string, most int) bool { return len(s) <= most && utf8.ValidString(s) }
 
+// Fits reports whether a project of an export may go together with the one that
+// its id names here: one with another origin URL is another repository's, which is
+// Conflict, CodeOtherOrigin.
+func Fits(ctx context.Context, tx *store.Tx, e Exported) error {
+	old, known, err := Find(ctx, tx, e.ID)
+	if err != nil || !known || e.MergedInto != "" || old.OriginURL == "" || e.OriginURL == "" || old.OriginURL == e.OriginURL {
+		return err
+	}
+	return fault.Newf(fault.Conflict, CodeOtherOrigin, "the project %s here is another repository (%s) than the one in the file (%s)",
+		e.ID, old.OriginURL, e.OriginURL).WithHint("import it into a store of its own with --db")
+}
+
 // Restored is what became of a project of an export.
 type Restored struct {
 	Project Project // to which its rows go
@@ -73,23 +87,18 @@ type Restored struct {
 // Restore makes a project of an export if no project has its id, as it was in the
 // other store; a repository that has a project here keeps that one. The aliases
 // that are free lead to it. A project that is here already stays as it is.
-// Repeating it changes nothing.
-//
-// A project of that id with another origin URL is another repository's: Conflict,
-// CodeOtherOrigin.
+// Repeating it changes nothing. Errors are those of Fits and of the store.
 func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err error) {
-	old, known, err := Find(ctx, tx, e.ID)
-	switch {
-	case err != nil:
+	if err := Fits(ctx, tx, e); err != nil {
 		return r, err
-	case known && e.MergedInto == "" && old.OriginURL != "" && e.OriginURL != "" && old.OriginURL != e.OriginURL:
-		return r, fault.Newf(fault.Conflict, CodeOtherOrigin, "the project %s here is another repository (%s) than the one in the file (%s)",
-			e.ID, old.OriginURL, e.OriginURL).WithHint("import it into a store of its own with --db")
-	case !known:
-		if old, err = e.insert(ctx, tx); err != nil {
-			return r, err
-		}
+	}
+	old, known, err := Find(ctx, tx, e.ID)
+	if err == nil && !known {
 		r.New = true
+		old, err = e.insert(ctx, tx)
+	}
+	if err != nil {
+		return r, err
 	}
 	aliases := e.Aliases
 	if e.MergedInto != "" && r.New {
@@ -154,10 +163,14 @@ func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 	if q.Key, err = res.LastInsertId(); err != nil {
 		return q, err
 	}
+	if _, err := tx.Exec(ctx, updateTold, null(e.Description), nullNumber(e.CreatedNS), q.Key); err != nil {
+		return q, err
+	}
 	return logProject(ctx, tx, q.Key)
 }
 
 const (
+	updateTold        = `UPDATE projects SET description = ?, created_ns = ? WHERE key = ?`
 	selectHasIdentity = `SELECT key FROM projects WHERE identity = ?`
 	selectKeyOfID     = `SELECT key FROM projects WHERE id = ?`
 )
