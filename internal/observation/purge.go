@@ -67,13 +67,15 @@ const (
 	selectHasFile = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ? AND path_key = ?)`
 
 	selectIsEmpty = `SELECT NOT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ?1)
-AND NOT EXISTS (SELECT 1 FROM prompt_rows WHERE session_key = ?1)`
+AND NOT EXISTS (SELECT 1 FROM prompt_rows WHERE session_key = ?1)
+AND NOT EXISTS (SELECT 1 FROM record_sessions WHERE session_key = ?1)`
 	deleteSessionLedger = `DELETE FROM injection_rows WHERE session_key = ?`
 	deleteSession       = `DELETE FROM sessions WHERE key = ?`
 
 	selectEmptySessions = `SELECT s.key, s.id, s.project_id FROM sessions s
 WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last_seen <= ?3
-  AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)`
+  AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)
+  AND NOT EXISTS (SELECT 1 FROM record_sessions r WHERE r.session_key = s.key)`
 )
 
 // Purge forgets the rows that match every filter, for good (observations
@@ -405,7 +407,7 @@ func (b *purgeBatch) of(project string) *forgotten {
 }
 
 // settle brings a session from which rows were taken up to date: its digest is
-// made from what remains; without anything it goes.
+// made from what remains; without anything it goes, unless records name it.
 func (b *purgeBatch) settle(ctx context.Context, tx *store.Tx, key int64, id string) error {
 	var empty bool
 	if err := tx.Get(ctx, []any{&empty}, selectIsEmpty, key); err != nil {

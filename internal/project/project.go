@@ -281,7 +281,7 @@ func insert(ctx context.Context, tx *store.Tx, q Project) (Project, error) {
 	if err := checkID(q.ID); err != nil { // of Ensure, or of a Place that Locate did not make
 		return Project{}, err
 	}
-	res, err := tx.Exec(ctx, insertProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), tx.Now().Unix())
+	res, err := tx.Exec(ctx, insertProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), tx.Now().Unix(), tx.Now().UnixNano())
 	if err != nil {
 		return Project{}, err
 	}
@@ -295,10 +295,12 @@ func insert(ctx context.Context, tx *store.Tx, q Project) (Project, error) {
 type document struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name"`
+	About      string   `json:"description,omitempty"`
 	Identity   string   `json:"identity,omitempty"`
 	Root       string   `json:"root,omitempty"`
 	OriginURL  string   `json:"origin_url,omitempty"`
 	CreatedAt  int64    `json:"created_at"` // Unix seconds
+	CreatedNS  int64    `json:"created_ns,omitempty"`
 	Aliases    []string `json:"aliases"`
 	MergedInto string   `json:"merged_into,omitempty"` // the id to which everything of it went, its sessions included
 }
@@ -308,7 +310,7 @@ type document struct {
 func logProject(ctx context.Context, tx *store.Tx, key int64) (Project, error) {
 	var q Project
 	d := document{}
-	if err := tx.Get(ctx, append(scanProject(&q), &d.CreatedAt, &d.MergedInto), selectOwnRow, key); err != nil {
+	if err := tx.Get(ctx, append(scanProject(&q), &d.CreatedAt, &d.CreatedNS, &d.About, &d.MergedInto), selectOwnRow, key); err != nil {
 		return q, err
 	}
 	d.ID, d.Name, d.Identity, d.Root, d.OriginURL = q.ID, q.Name, q.Identity, q.Root, q.OriginURL

@@ -23,10 +23,11 @@ WHERE p.origin_url = ?1 AND p.identity IS NOT NULL ORDER BY p.id = ?2 DESC, p.cr
 	selectByRoot = `SELECT ` + projectColumns + `, p.root, p.identity IS NOT NULL` + leadsTo + `
 WHERE p.root IN (SELECT value FROM json_each(?)) ORDER BY length(p.root) DESC, p.key DESC`
 
-	selectOwnRow = `SELECT ` + projectColumns + `, r.created_at,
+	selectOwnRow = `SELECT ` + projectColumns + `, r.created_at, ifnull(r.created_ns, 0), ifnull(r.description, ''),
 ifnull((SELECT project_id FROM project_aliases WHERE alias = r.id), '') FROM projects r WHERE r.key = ?`
 
-	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at) VALUES (?, ?, ?, ?, ?, ?)`
+	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertCreated = `INSERT INTO projects (id, name, description, created_at, created_ns) VALUES (?, ?, ?, ?, ?)`
 	updatePlace   = `UPDATE projects SET name = ?, identity = ?, root = ?, origin_url = ? WHERE key = ?`
 	updateOrigin  = `UPDATE projects SET origin_url = ? WHERE key = ?`
 

@@ -1,0 +1,30 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Scratch runs fn over an empty store of the newest schema that is in memory alone
+// and gone afterwards, at the time of now. fn may write rows and append changes.
+// It may be called inside a closure of another store, whose rows fn can copy.
+func Scratch(ctx context.Context, now time.Time, fn func(ctx context.Context, tx *Tx) error) (err error) {
+	s := &Store{clock: func() time.Time { return now }, symbols: symbols{ids: map[string]int64{}}}
+	s.db = sql.OpenDB(connector{driver: sqliteDriver(), uri: ":memory:"})
+	defer func() { err = errors.Join(err, s.db.Close()) }()
+	ses, err := newSession(ctx, s.db)
+	if err != nil {
+		return classify(err)
+	}
+	defer func() { err = errors.Join(err, ses.close()) }()
+	if err := ses.exec(ctx, "BEGIN"); err != nil {
+		return classify(err)
+	}
+	if err := applyMigrations(ctx, ses, 0); err != nil {
+		return classify(err)
+	}
+	tx := &Tx{ses: ses, store: s, now: now, log: &logHead{}, fresh: map[string]int64{}}
+	return classify(tx.run(ctx, fn))
+}
