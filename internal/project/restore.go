@@ -156,21 +156,20 @@ func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 			return q, err
 		}
 	}
-	res, err := tx.Exec(ctx, insertProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), e.CreatedAt)
+	res, err := tx.Exec(ctx, restoreProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), e.CreatedAt,
+		nullNumber(e.CreatedNS), null(e.Description))
 	if err != nil {
 		return q, err
 	}
 	if q.Key, err = res.LastInsertId(); err != nil {
 		return q, err
 	}
-	if _, err := tx.Exec(ctx, updateTold, null(e.Description), nullNumber(e.CreatedNS), q.Key); err != nil {
-		return q, err
-	}
 	return logProject(ctx, tx, q.Key)
 }
 
 const (
-	updateTold        = `UPDATE projects SET description = ?, created_ns = ? WHERE key = ?`
+	restoreProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns, description)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	selectHasIdentity = `SELECT key FROM projects WHERE identity = ?`
 	selectKeyOfID     = `SELECT key FROM projects WHERE id = ?`
 )
