@@ -81,7 +81,7 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return r.report, err
 	}
-	if r.rows, err = c.over(s).Restorer(ctx, r.id, a.IncludePurged); err != nil {
+	if r.rows, err = c.over(s).Restorer(ctx, r.id, r.highest, a.IncludePurged); err != nil {
 		return r.report, err
 	}
 	err = r.take(ctx, file)
@@ -94,6 +94,7 @@ type restoring struct {
 	store   *store.Store
 	args    ImportArgs
 	id      string // the export's hash
+	highest observation.HighestIDs
 	rows    *observation.Restorer
 	records *record.Restorer
 	queue   []any
@@ -162,6 +163,8 @@ func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 		switch v := v.(type) {
 		case *project.Exported:
 			return project.Fits(ctx, tx, *v)
+		case *observation.Exported:
+			r.highest.See(v)
 		case *record.Exported:
 			return r.records.Compare(ctx, tx, *v)
 		}
@@ -289,7 +292,7 @@ func (r *restoring) flush(ctx context.Context) error {
 			return err
 		}
 		taken := 0
-		err := r.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		err := r.store.Write(ctx, r.durability(), func(ctx context.Context, tx *store.Tx) error {
 			began := time.Now()
 			for taken < len(r.queue) && time.Since(began) < maxRestoreTime {
 				if err := r.apply(ctx, tx, r.queue[taken]); err != nil {
@@ -308,6 +311,15 @@ func (r *restoring) flush(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// durability is what the queued lines need; the last transaction makes all of them
+// safe.
+func (r *restoring) durability() store.Sync {
+	if _, ok := r.queue[0].(*record.Exported); ok {
+		return store.Full
+	}
+	return store.Normal
 }
 
 // apply stores what one line says.

@@ -154,6 +154,9 @@ func (x *Reader) end(text, before []byte) error {
 	if t.SHA256 != hex.EncodeToString(before) {
 		return Damaged(x.number, "the lines before it have been altered since they were written: their SHA-256 differs")
 	}
+	if want, err := marshal(t); err != nil || !bytes.Equal(text, want) {
+		return Damaged(x.number, "this is not how an export ends")
+	}
 	for _, kind := range slices.Sorted(maps.Keys(x.Header.Counts)) {
 		if x.Header.Counts[kind] != x.counts[kind] {
 			return Damaged(x.number, fmt.Sprintf("the header announces %d lines of kind %.40q, there are %d",
@@ -164,15 +167,25 @@ func (x *Reader) end(text, before []byte) error {
 	return io.EOF
 }
 
+// maxKind is how many bytes a kind may have.
+const maxKind = 40
+
 // kindOf is the kind of a line. Errors tell what is wrong with it, for people.
 func kindOf(text []byte) (string, error) {
+	const start = `{"kind":"`
+	if rest, ok := bytes.CutPrefix(text, []byte(start)); ok { // as Put writes it; Decode judges the rest
+		kind, _, ok := bytes.Cut(rest[:min(len(rest), maxKind+1)], []byte(`"`))
+		if ok && len(kind) > 0 && !bytes.ContainsRune(kind, '\\') {
+			return string(kind), nil
+		}
+	}
 	var v struct {
 		Kind *string `json:"kind"`
 	}
 	if err := json.Unmarshal(text, &v); err != nil {
 		return "", errors.New(describe(err))
 	}
-	if v.Kind == nil || *v.Kind == "" || len(*v.Kind) > 40 {
+	if v.Kind == nil || *v.Kind == "" || len(*v.Kind) > maxKind {
 		return "", errors.New("it has no kind")
 	}
 	return *v.Kind, nil

@@ -85,8 +85,8 @@ func (e *ExportedForgotten) Check() error {
 type Restorer struct {
 	journal       *Journal
 	includePurged bool
-	floor         floor
-	note          string // in store_meta, while the import goes on
+	floor         HighestIDs // that the store had given before: those below are not given again
+	note          string     // in store_meta, while the import goes on
 	graves        graves
 	counts        RestoredRows
 
@@ -116,16 +116,25 @@ type RestoredRows struct {
 	Hashes   int `json:"forgotten"` // of what must not come back
 }
 
-// floor is the highest ids that the store had given when an import began. Ids up
-// to them are not given again, also after a kill.
-type floor struct {
+// HighestIDs are the highest ids of rows and of prompts.
+type HighestIDs struct {
 	Observation int64 `json:"observation"`
 	Prompt      int64 `json:"prompt"`
+}
+
+// See raises the ids to those of a row.
+func (h *HighestIDs) See(e *Exported) {
+	h.Observation = max(h.Observation, e.ID)
+	if e.Prompt != nil {
+		h.Prompt = max(h.Prompt, e.Prompt.ID)
+	}
 }
 
 const (
 	selectFloor = `SELECT ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'observation_rows'), 0),
 ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'prompt_rows'), 0)`
+
+	raiseNumbers = `UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?`
 
 	selectRestoring = `SELECT value FROM store_meta WHERE name = ?`
 	insertRestoring = `INSERT INTO store_meta (name, value) VALUES (?, ?)`
@@ -149,8 +158,9 @@ ORDER BY id LIMIT 1 OFFSET ?`
 // Restorer returns what stores the rows of the export that is known by id, its
 // hash. Rows that were purged here stay out, unless includePurged. If an import of
 // the same export was killed, its rows get the ids that they would have got then;
-// Done ends that.
-func (j *Journal) Restorer(ctx context.Context, id string, includePurged bool) (*Restorer, error) {
+// Done ends that. Rows whose id was given here before get one above highest, which
+// is the export's, so that the others can keep theirs.
+func (j *Journal) Restorer(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*Restorer, error) {
 	r := &Restorer{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		var text string
@@ -167,6 +177,11 @@ func (j *Journal) Restorer(ctx context.Context, id string, includePurged bool) (
 		value, err := json.Marshal(r.floor)
 		if err != nil {
 			return err
+		}
+		for table, id := range map[string]int64{"observation_rows": highest.Observation, "prompt_rows": highest.Prompt} {
+			if _, err := tx.Exec(ctx, raiseNumbers, id, table); err != nil {
+				return err
+			}
 		}
 		_, err = tx.Exec(ctx, insertRestoring, r.note, string(value))
 		return err
