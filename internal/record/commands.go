@@ -7,8 +7,8 @@ type Project struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Created     Time   `json:"created"`
-	Tick        int64  `json:"tick"` // the project's logical clock
+	Created     Time   `json:"created,omitempty"` // absent for a project that has no row yet
+	Tick        int64  `json:"tick"`              // the project's logical clock
 }
 
 // ProjectSummary is a project in a list.

@@ -1,16 +1,80 @@
 package record
 
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
 // Codes of the errors that this room makes (seed, error codes; records §2, §6).
 const (
-	CodeInvalid            = "INVALID_ARGUMENT"     // details.field names it
-	CodeNotFound           = "RECORD_NOT_FOUND"     // details.missing where ids in a list are meant
-	CodeNotActivated       = "NOT_ACTIVATED"        // the session has not loaded the record
-	CodeInvalidTransition  = "INVALID_TRANSITION"   // details from, to, allowed
-	CodeParentNotActivated = "PARENT_NOT_ACTIVATED" //
-	CodeConflict           = "CONFLICT"             // details from_state, by_session
-	CodeSessionNotFound    = "SESSION_NOT_FOUND"    //
-	CodeDepth              = "DEPTH_EXCEEDED"       //
-	CodeExists             = "ALREADY_EXISTS"       // a project id
-	CodeProjectNotFound    = "PROJECT_NOT_FOUND"    //
-	CodeUnavailable        = "STORAGE_UNAVAILABLE"  // busy, full, read-only, broken
+	CodeInvalid            = "INVALID_ARGUMENT"     // Invalid; details.field names it
+	CodeNotFound           = "RECORD_NOT_FOUND"     // NotFound; details.missing are the ids
+	CodeNotActivated       = "NOT_ACTIVATED"        // Conflict; the session has not loaded the record
+	CodeInvalidTransition  = "INVALID_TRANSITION"   // Conflict; details from, to, allowed
+	CodeParentNotActivated = "PARENT_NOT_ACTIVATED" // Conflict
+	CodeConflict           = "CONFLICT"             // Conflict; details from_state, by_session
+	CodeSessionNotFound    = "SESSION_NOT_FOUND"    // NotFound
+	CodeDepth              = "DEPTH_EXCEEDED"       // Invalid; details.max_depth
+	CodeExists             = "ALREADY_EXISTS"       // Conflict; a project id
+	CodeProjectNotFound    = "PROJECT_NOT_FOUND"    // NotFound
+	CodeUnavailable        = "STORAGE_UNAVAILABLE"  // Unavailable; details.cause is the store's code
 )
+
+func fail(kind fault.Kind, code, message, hint string, details map[string]any) error {
+	e := fault.New(kind, code, message).WithHint(hint)
+	e.Details = details
+	return e
+}
+
+// invalid is the error for an argument that breaks its rule.
+func invalid(field, message string) error {
+	return fail(fault.Invalid, CodeInvalid, message, "correct "+field+" and call again", map[string]any{"field": field})
+}
+
+func recordNotFound(ids ...string) error {
+	shown := make([]string, len(ids))
+	for i, id := range ids {
+		shown[i] = fmt.Sprintf("%.40q", id)
+	}
+	return fail(fault.NotFound, CodeNotFound, "there is no record "+strings.Join(shown, ", "),
+		"check the ID's spelling; list_records and search_records show what there is", map[string]any{"missing": ids})
+}
+
+func projectNotFound(id string) error {
+	return fail(fault.NotFound, CodeProjectNotFound, fmt.Sprintf("there is no project %.80q", id),
+		"list_projects shows them; create_project makes one", map[string]any{"project_id": id})
+}
+
+func sessionNotFound(id string) error {
+	message := "this session has not opened any record of the project"
+	if id != "" {
+		message = fmt.Sprintf("session %.80q is not open in this project", id)
+	}
+	return fail(fault.NotFound, CodeSessionNotFound, message, "start one: call activate with a record", map[string]any{"session_id": id})
+}
+
+func notActivated(id string) error {
+	return fail(fault.Conflict, CodeNotActivated, id+" is not activated in this session",
+		fmt.Sprintf("call activate with id %s first", id), map[string]any{"id": id})
+}
+
+func parentNotActivated(id string) error {
+	return fail(fault.Conflict, CodeParentNotActivated, "the parent "+id+" is not activated in this session",
+		fmt.Sprintf("call activate with id %s first", id), map[string]any{"parent_id": id})
+}
+
+// mapped gives what the store could not do the code of the contract, with the
+// store's own words and hint (records §6).
+func mapped(err error) error {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || f.Kind != fault.Unavailable && f.Code != store.CodeCorrupt || f.Code == CodeUnavailable {
+		return err
+	}
+	e := fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the store cannot be used: "+f.Message).WithHint(f.Hint)
+	e.Details = map[string]any{"cause": f.Code}
+	return e
+}

@@ -1,5 +1,13 @@
 package record
 
+import (
+	"context"
+	"encoding/json"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
 // Kinds of the changes of this part, all on the stream records/<project id>.
 const (
 	// KindRecord is one stored version of a record: id R001, op put, doc Entry.
@@ -32,11 +40,11 @@ const (
 // stands after the change, and what happened.
 type Entry struct {
 	Record
-	Cited      []Cited `json:"cited,omitempty"`
+	Sources    []Cited `json:"cited,omitempty"` // Record.Cited, which its own JSON leaves out
 	CreatedNS  int64   `json:"created_ns"`
 	ModifiedNS int64   `json:"modified_ns"`
 	Tick       int64   `json:"tick"`
-	Event      string  `json:"event"` // RecordCreated, RecordUpdated, StateTransition
+	Event      string  `json:"event"` // RecordCreated, RecordUpdated or StateTransition
 	FromState  State   `json:"from_state,omitempty"`
 	Reason     string  `json:"reason,omitempty"`
 	Forced     bool    `json:"forced,omitempty"` // it overrode another session's version
@@ -44,16 +52,75 @@ type Entry struct {
 	Base       int     `json:"base_version"`     // the session's base version of the record, afterwards
 }
 
-// Event is the document of a change of kind KindEvent: what happened, and the
-// session as it stands afterwards.
+// Event is the document of a change of kind KindEvent: what happened, and what
+// it made of the session.
 type Event struct {
 	Type     string   `json:"type"` // an activity type or one that the activity does not show
 	RecordID string   `json:"record_id,omitempty"`
 	Summary  string   `json:"summary,omitempty"`
-	Tick     int64    `json:"tick,omitempty"`         // of SessionSaved
-	Base     int      `json:"base_version,omitempty"` // of what loads a record
-	Holders  []string `json:"holders,omitempty"`      // of conflicts: the other sessions
+	Tick     int64    `json:"tick,omitempty"`         // SessionSaved: the tick that it cost
+	Base     int      `json:"base_version,omitempty"` // what loads a record: the version
+	Holders  []string `json:"holders,omitempty"`      // of a record: the other sessions that have it
+	Settled  bool     `json:"settled,omitempty"`      // the session has been told to go on all the same
 	Parent   string   `json:"parent_session,omitempty"`
-	SyncTick int64    `json:"last_sync_tick"`
-	Records  []string `json:"records,omitempty"` // SessionSaved: the saved; SessionClosed: the deactivated
+	SyncTick int64    `json:"last_sync_tick"`    // the session's, afterwards
+	Records  []string `json:"records,omitempty"` // SessionSaved: the saved; SessionClosed: those it gave up
+}
+
+// entry stores a version of a record: the next tick, the change, the rows.
+func (s *scope) entry(ctx context.Context, m *member, e *Entry) error {
+	e.Sources, e.CreatedNS, e.ModifiedNS = e.Cited, int64(e.Created), int64(e.Modified)
+	e.Tick = s.advance(m)
+	e.SyncTick = m.syncTick
+	doc, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return s.append(ctx, m, store.Change{Kind: KindRecord, ID: e.ID, Doc: doc}, func(seq, at int64) error {
+		return s.applyEntry(ctx, m, e, seq, at)
+	})
+}
+
+// event stores what happened to a session. One that costs a tick has Tick set.
+func (s *scope) event(ctx context.Context, m *member, e Event) error {
+	e.SyncTick = m.syncTick
+	doc, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return s.append(ctx, m, store.Change{Kind: KindEvent, ID: m.id, Doc: doc}, func(seq, at int64) error {
+		return s.applyEvent(ctx, m, &e, seq, at)
+	})
+}
+
+// advance moves the project's clock on by one, and the session with it if it has
+// seen everything before (records §2, own writes and the clock).
+func (s *scope) advance(m *member) int64 {
+	if m.syncTick == s.tick {
+		m.syncTick++
+	}
+	s.tick++
+	return s.tick
+}
+
+// append makes the session's row if there is none, logs a change and brings the
+// rows to it.
+func (s *scope) append(ctx context.Context, m *member, c store.Change, apply func(seq, at int64) error) error {
+	if m.key == 0 {
+		row, err := project.NewSession(ctx, s.tx, m.id, s.p)
+		if err != nil {
+			return err
+		}
+		m.key = row.Key
+	}
+	c.Project, c.Stream, c.Op, c.Session = s.p.ID, s.stream, store.OpPut, m.id
+	if c.At == 0 {
+		c.At = s.tx.Now().UnixNano()
+	}
+	seq, err := s.tx.Append(ctx, c)
+	if err != nil {
+		return err
+	}
+	m.activity = c.At
+	return apply(seq, c.At)
 }

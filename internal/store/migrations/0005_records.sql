@@ -62,8 +62,9 @@ CREATE TABLE record_sessions (
 CREATE INDEX record_sessions_by_session ON record_sessions (session_key);
 CREATE INDEX record_sessions_open ON record_sessions (project_key, last_activity) WHERE closed = 0;
 
--- Which records a session has loaded, in which version, and which other sessions
--- held them when it was last told so (a JSON array of ids).
+-- Which records a session has loaded, in which version, which other sessions held
+-- them when it was last told so (a JSON array of ids), and whether it was told to
+-- go on all the same.
 CREATE TABLE activations (
     project_key  INTEGER NOT NULL REFERENCES projects (key),
     number       INTEGER NOT NULL,
@@ -71,6 +72,7 @@ CREATE TABLE activations (
     base_version INTEGER NOT NULL,
     at           INTEGER NOT NULL,
     holders      TEXT,
+    settled      INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (project_key, number, session_key)
 ) WITHOUT ROWID;
 CREATE INDEX activations_by_session ON activations (project_key, session_key);

@@ -1,0 +1,301 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/linediff"
+)
+
+// ofRecord are the versions of a record in the change log, of the stream ?1 and
+// the id ?2, up to the change ?3.
+const ofRecord = ` FROM changes c LEFT JOIN symbols s ON s.id = c.session
+WHERE c.kind = (SELECT id FROM symbols WHERE text = '` + KindRecord + `') AND c.id = ?2 AND c.doc IS NOT NULL
+  AND c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq <= ?3 `
+
+const (
+	// previousDoc is the version before that of the change c.
+	previousDoc = `ifnull((SELECT b.doc FROM changes b WHERE b.kind = c.kind AND b.id = c.id AND b.stream = c.stream
+AND b.seq < c.seq AND b.doc IS NOT NULL ORDER BY b.seq DESC LIMIT 1), '')`
+
+	selectHistory = `SELECT c.doc, ifnull(s.text, ''), c.at, ` + previousDoc + ofRecord + `AND c.at >= ?4
+ORDER BY c.seq DESC LIMIT ?5`
+	selectVersions  = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `ORDER BY c.seq DESC`
+	selectVersionAt = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `ORDER BY c.seq DESC LIMIT 1`
+	selectVersionBy = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `AND c.at <= ?4 ORDER BY c.seq DESC LIMIT 1`
+)
+
+// logged is a version of a record as the change log tells it.
+type logged struct {
+	*Entry
+	session string
+	at      int64
+	before  *Entry // the version before, nil if there is none or it was not asked for
+}
+
+// eachVersion calls fn with the versions that a query of this file selects; fn
+// returns false for no more.
+func (s *scope) eachVersion(ctx context.Context, fn func(v logged) bool, query string, args ...any) error {
+	more := true
+	return s.log.Each(ctx, func(rows *sql.Rows) error {
+		if !more {
+			return nil
+		}
+		v, before := logged{}, ""
+		var doc string
+		err := rows.Scan(&doc, &v.session, &v.at, &before)
+		if err == nil {
+			v.Entry, err = decodeEntry([]byte(doc))
+		}
+		if err == nil && before != "" {
+			v.before, err = decodeEntry([]byte(before))
+		}
+		if err == nil {
+			more = fn(v)
+		}
+		return err
+	}, query, args...)
+}
+
+// version is one version of a record that was stored.
+func (s *scope) version(ctx context.Context, id string, number int) (r Record, err error) {
+	found := false
+	err = s.eachVersion(ctx, func(v logged) bool {
+		if found = v.Version == number; found {
+			r = v.Record
+		}
+		return v.Version > number
+	}, selectVersions, s.stream, id, s.until)
+	if err == nil && !found {
+		err = invalid("from", fmt.Sprintf("%s has no version %d", id, number))
+	}
+	return r, err
+}
+
+// versionAbove is the newest version above base.
+func (s *scope) versionAbove(ctx context.Context, id string, base int) (found logged, err error) {
+	err = s.eachVersion(ctx, func(v logged) bool {
+		if v.Version > base {
+			found = v
+		}
+		return false
+	}, selectVersionAt, s.stream, id, s.until)
+	return found, err
+}
+
+// stateChangedBy is the other session that changed a record's state last since
+// this one loaded the version base; "" if none did.
+func (s *scope) stateChangedBy(ctx context.Context, m *member, r stored, base int) (by string, err error) {
+	if r.Version == base {
+		return "", nil
+	}
+	err = s.eachVersion(ctx, func(v logged) bool {
+		if v.Version > base && v.Event == StateTransition && v.session != m.id {
+			by = v.session
+		}
+		return v.Version > base && by == ""
+	}, selectVersions, s.stream, r.ID, s.until)
+	return by, err
+}
+
+// History lists the stored changes of a record, newest first.
+//
+// Errors: CodeNotFound, CodeInvalid for since and at.
+func (b *Book) History(ctx context.Context, a HistoryArgs) ([]HistoryItem, error) {
+	since, err := parseSince(a.Since)
+	if err != nil {
+		return nil, err
+	}
+	list := []HistoryItem{}
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+		number, err := s.mustExist(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		return s.eachVersion(ctx, func(v logged) bool {
+			list = append(list, v.item())
+			return true
+		}, selectHistory, s.stream, formatID(number), s.until, since, clamp(a.Limit, 50))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (v *logged) item() HistoryItem {
+	i := HistoryItem{
+		Timestamp: Time(v.at), SessionID: v.session, ChangeType: v.Event, Summary: v.summary(), Version: v.Version, Tick: v.Tick,
+	}
+	before := Record{}
+	if v.before != nil {
+		before = v.before.Record
+	}
+	i.Diff = bodyDiff(&before, &v.Record)
+	return i
+}
+
+// summary says in a line what a change was.
+func (e *Entry) summary() string {
+	switch e.Event {
+	case RecordCreated:
+		return fmt.Sprintf("%s created: %s", e.ID, e.Title)
+	case StateTransition:
+		text := fmt.Sprintf("%s: %s → %s", e.ID, e.FromState, e.State)
+		if e.ResolvedBy != "" {
+			text += " by " + e.ResolvedBy
+		}
+		if e.Reason != "" {
+			text += ": " + e.Reason
+		}
+		return text
+	}
+	text := fmt.Sprintf("%s updated: %s", e.ID, e.Title)
+	if e.Forced {
+		text += " (another session's version was overridden)"
+	}
+	return text
+}
+
+func bodyDiff(before, after *Record) string {
+	name := func(r *Record) string {
+		if r.Version == 0 {
+			return "/dev/null"
+		}
+		return fmt.Sprintf("%s v%d", after.ID, r.Version)
+	}
+	return linediff.Unified(name(before), name(after), before.Body, after.Body)
+}
+
+func diffOf(before, after *Record) Diff {
+	pair := func(a, b string) *Pair {
+		if a == b {
+			return nil
+		}
+		return &Pair{a, b}
+	}
+	return Diff{
+		Title: pair(before.Title, after.Title), Summary: pair(before.Summary, after.Summary),
+		Body: bodyDiff(before, after), State: pair(string(before.State), string(after.State)),
+	}
+}
+
+// Diff compares two versions of a record (records §2, get_record_diff).
+//
+// Errors: CodeNotFound; CodeInvalid for a moment or version that is none, one
+// before the record existed, and a to that is before from.
+func (b *Book) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err error) {
+	from, err := parsePoint("from", a.From)
+	if err != nil {
+		return out, err
+	}
+	to := point{field: "to", now: true}
+	if a.To != "" {
+		if to, err = parsePoint("to", a.To); err != nil {
+			return out, err
+		}
+	}
+	if from.at != 0 && to.at != 0 && to.at < from.at {
+		return out, invalid("to", "to is before from")
+	}
+	err = b.read(ctx, a.Caller, "", func(ctx context.Context, s *scope) error {
+		r, err := s.mustFind(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		if out.FromVersion, err = s.versionAt(ctx, a.Caller, r, from); err != nil {
+			return err
+		}
+		if out.ToVersion, err = s.versionAt(ctx, a.Caller, r, to); err != nil {
+			return err
+		}
+		if out.ToVersion.Version < out.FromVersion.Version {
+			return invalid("to", "to is before from")
+		}
+		out.Diff = diffOf(&out.FromVersion, &out.ToVersion)
+		return nil
+	})
+	return out, err
+}
+
+// versionAt is the version of a record that was in force at a point.
+func (s *scope) versionAt(ctx context.Context, c Caller, r stored, p point) (Record, error) {
+	switch {
+	case p.now:
+		return r.Record, nil
+	case p.version != 0:
+		if p.version > int64(r.Version) {
+			return Record{}, invalid(p.field, fmt.Sprintf("%s has no version %d; its newest is %d", r.ID, p.version, r.Version))
+		}
+		return s.version(ctx, r.ID, int(p.version))
+	}
+	query, args := selectVersionAt, []any{s.stream, r.ID, s.until}
+	if p.at != 0 {
+		query, args = selectVersionBy, append(args, p.at)
+	} else {
+		seq, err := s.seqOf(ctx, c, p)
+		if err != nil {
+			return Record{}, err
+		}
+		args[2] = seq
+	}
+	var found *Entry
+	err := s.eachVersion(ctx, func(v logged) bool { found = v.Entry; return false }, query, args...)
+	if err == nil && found == nil {
+		err = invalid(p.field, fmt.Sprintf("%s did not exist then; it was created at %s", r.ID, r.Created))
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return found.Record, nil
+}
+
+const (
+	selectTick     = `SELECT seq FROM record_ticks WHERE project_key = ? AND tick = ?`
+	selectSaveTick = `SELECT ifnull(max(save_tick), 0) FROM record_sessions WHERE project_key = ? AND last_save IS NOT NULL`
+)
+
+// seqOf is where in the change log a tick or the last save is.
+func (s *scope) seqOf(ctx context.Context, c Caller, p point) (seq int64, err error) {
+	tick := p.tick
+	if p.lastSave {
+		m, err := s.member(ctx, c)
+		if err != nil {
+			return 0, err
+		}
+		if tick = m.saveTick; m.lastSave == 0 {
+			if err := s.tx.Get(ctx, []any{&tick}, selectSaveTick, s.p.Key); err != nil {
+				return 0, err
+			}
+			if tick == 0 {
+				return 0, invalid(p.field, "no session has saved in this project yet")
+			}
+		}
+	}
+	return s.seqOfTick(ctx, p.field, tick)
+}
+
+// seqOfTick is the change that a tick is; 0 for tick 0.
+func (s *scope) seqOfTick(ctx context.Context, field string, tick int64) (seq int64, err error) {
+	switch {
+	case tick == 0:
+		return 0, nil
+	case tick > s.tick:
+		return 0, invalid(field, fmt.Sprintf("the project's clock stands at tick %d", s.tick))
+	}
+	err = s.tx.Get(ctx, []any{&seq}, selectTick, s.p.Key, tick)
+	if err != nil {
+		return 0, fault.Wrap(err, fault.Internal, "internal", fmt.Sprintf("tick %d of %s is not in the log", tick, s.p.ID))
+	}
+	return seq, nil
+}
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, strings.TrimSpace(many))
+}

@@ -1,0 +1,151 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"cairn/internal/store"
+)
+
+const (
+	selectSeqBefore = `SELECT seq FROM changes
+WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND doc IS NOT NULL AND at <= ?2 ORDER BY seq DESC LIMIT 1`
+	selectStream = `SELECT c.seq, k.text, c.id, c.doc, ifnull(s.text, ''), c.at FROM changes c
+JOIN symbols k ON k.id = c.kind LEFT JOIN symbols s ON s.id = c.session
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq <= ?2 ORDER BY c.seq`
+)
+
+const millisecond = int64(time.Millisecond)
+
+// point is a place in a record's history: exactly one of its fields is set, the
+// argument's name aside, but tick may be 0.
+type point struct {
+	field    string
+	now      bool
+	lastSave bool
+	isTick   bool
+	tick     int64
+	version  int64
+	at       int64 // the last nanosecond of the millisecond that is meant
+}
+
+// parsePoint reads an RFC 3339 time, last_save, vN or tick:N.
+func parsePoint(field, text string) (p point, err error) {
+	p.field = field
+	if text == "last_save" {
+		p.lastSave = true
+		return p, nil
+	}
+	if number, ok := strings.CutPrefix(text, "v"); ok {
+		if p.version, ok = parseNumber(number); ok && p.version > 0 {
+			return p, nil
+		}
+	}
+	at, err := parseAt(field, text)
+	if err != nil || at == nil {
+		return p, invalid(field, field+" is an RFC 3339 time, last_save, v and a version, or tick: and a number")
+	}
+	return *at, nil
+}
+
+// parseAt reads an RFC 3339 time or tick:N; nil for "".
+func parseAt(field, text string) (*point, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if number, ok := strings.CutPrefix(text, "tick:"); ok {
+		if tick, ok := parseNumber(number); ok {
+			return &point{field: field, isTick: true, tick: tick}, nil
+		}
+	}
+	at, ok := parseTime(text)
+	if !ok {
+		return nil, invalid(field, fmt.Sprintf("%s is an RFC 3339 time or tick: and a number, not %.40q", field, text))
+	}
+	return &point{field: field, at: at + millisecond - 1}, nil
+}
+
+// parseSince is the first nanosecond that a time includes; "" includes all.
+func parseSince(text string) (int64, error) {
+	if text == "" {
+		return math.MinInt64, nil
+	}
+	at, ok := parseTime(text)
+	if !ok {
+		return 0, invalid("since", fmt.Sprintf("since is an RFC 3339 time, not %.40q", text))
+	}
+	return at, nil
+}
+
+// parseTime is the beginning of the millisecond that an RFC 3339 time names.
+func parseTime(text string) (ns int64, ok bool) {
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Year() < 1970 || at.Year() > 2261 {
+		return 0, false
+	}
+	ns = at.UnixNano()
+	return ns - ns%millisecond, true
+}
+
+func parseNumber(text string) (int64, bool) {
+	if text == "" || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil
+}
+
+// asOf runs fn over the project as it was: its log up to the moment, replayed
+// into a store of its own.
+func (s *scope) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *scope) error) (err error) {
+	var until int64
+	if at.isTick {
+		until, err = s.seqOfTick(ctx, at.field, at.tick)
+	} else {
+		err = s.tx.Get(ctx, []any{&until}, selectSeqBefore, s.stream, at.at)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return store.Scratch(ctx, s.tx.Now(), func(ctx context.Context, tx *store.Tx) error {
+		past, err := s.replay(ctx, tx, until)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, past)
+	})
+}
+
+const insertPast = `INSERT INTO projects (key, id, name, description, created_at, created_ns)
+VALUES (?, ?, ?, ?, 0, ?)`
+
+// replay brings an empty store to where the project was after a change.
+func (s *scope) replay(ctx context.Context, tx *store.Tx, until int64) (*scope, error) {
+	d, err := s.details(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, insertPast, s.p.Key, s.p.ID, s.p.Name, d.Description, int64(d.Created)); err != nil {
+		return nil, err
+	}
+	past := &scope{Book: s.Book, tx: tx, log: s.log, until: until, p: s.p, stream: s.stream}
+	err = s.log.Each(ctx, func(rows *sql.Rows) error {
+		var c store.Change
+		var doc string
+		if err := rows.Scan(&c.Seq, &c.Kind, &c.ID, &doc, &c.Session, &c.At); err != nil {
+			return err
+		}
+		c.Doc = []byte(doc)
+		return past.apply(ctx, c)
+	}, selectStream, s.stream, until)
+	return past, err
+}

@@ -1,0 +1,241 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+)
+
+const (
+	maxListed   = 50 // records of a kind in an overview
+	newestCount = 20 // events in an overview
+
+	selectRoots   = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ?1 AND r.parent IS NULL ORDER BY r.path LIMIT ?2`
+	selectByState = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ?1 AND r.state = ?3 ORDER BY r.path LIMIT ?2`
+	selectTotals  = `SELECT
+(SELECT count(*) FROM records WHERE project_key = ?1 AND parent IS NULL),
+(SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'OPEN'),
+(SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'LATER')`
+	selectOpenSessions = `SELECT s.id, r.session_key, r.last_sync_tick FROM record_sessions r JOIN sessions s ON s.key = r.session_key
+WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.session_key DESC`
+	selectActive = `SELECT number FROM activations WHERE project_key = ? AND session_key = ? ORDER BY at, number`
+)
+
+// Overview returns where the project stands (records §2, get_project_overview).
+// It creates nothing: a current project without a row is empty.
+//
+// Errors: CodeProjectNotFound, CodeInvalid for at.
+func (b *Book) Overview(ctx context.Context, a OverviewArgs) (out Overview, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+		p, err := s.details(ctx)
+		if err != nil {
+			return err
+		}
+		out.Project = OverviewProject{p.ID, p.Name, p.Description, p.Tick}
+		if out.OpenSessions, err = s.openSessions(ctx); err != nil {
+			return err
+		}
+		if out.RootRecords, err = s.refs(ctx, selectRoots, s.p.Key, maxListed); err != nil {
+			return err
+		}
+		if out.OpenRecords, err = s.refs(ctx, selectByState, s.p.Key, maxListed, string(Open)); err != nil {
+			return err
+		}
+		if out.LaterRecords, err = s.refs(ctx, selectByState, s.p.Key, maxListed, string(Later)); err != nil {
+			return err
+		}
+		if err := s.tx.Get(ctx, []any{&out.Totals.Roots, &out.Totals.Open, &out.Totals.Later}, selectTotals, s.p.Key); err != nil {
+			return err
+		}
+		out.RecentActivity, err = s.activity(ctx, ActivityArgs{Limit: newestCount}, parsedActivity{})
+		return err
+	})
+	return out, err
+}
+
+func (s *scope) openSessions(ctx context.Context) ([]OpenSession, error) {
+	list := []OpenSession{}
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var o OpenSession
+		var key int64
+		if err := rows.Scan(&o.ID, &key, &o.LastSyncTick); err != nil {
+			return err
+		}
+		o.TickGap = s.tick - o.LastSyncTick
+		var err error
+		o.ActiveRecords, err = s.activeOf(ctx, key)
+		list = append(list, o)
+		return err
+	}, selectOpenSessions, s.p.Key)
+	return list, err
+}
+
+// activeOf are the records that a session has active, in the order of activation.
+func (s *scope) activeOf(ctx context.Context, session int64) ([]string, error) {
+	ids := []string{}
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var number int64
+		err := rows.Scan(&number)
+		ids = append(ids, formatID(number))
+		return err
+	}, selectActive, s.p.Key, session)
+	return ids, err
+}
+
+const (
+	selectTree = `SELECT ` + refColumns + `, length(r.path) / 4 FROM records r
+WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) <= ?4)
+  AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))
+ORDER BY r.path`
+)
+
+// List lists records, parents first, siblings by creation (records §2,
+// list_records); none gives an empty list. Filters hide records, not what is
+// below them.
+//
+// Errors: CodeNotFound for ParentID, CodeInvalid for states and at.
+func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
+	if err := checkStates("states", a.States); err != nil {
+		return nil, err
+	}
+	states, err := filterOf(a.States)
+	if err != nil {
+		return nil, err
+	}
+	types, err := filterOf(a.Types)
+	if err != nil {
+		return nil, err
+	}
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
+		above, below, levels := []byte{}, behindAll(), 0
+		switch {
+		case a.ParentID != "":
+			r, err := s.mustFind(ctx, a.ParentID)
+			if err != nil {
+				return err
+			}
+			above, below, levels = r.path, behind(r.path), len(r.path)/4+max(a.Depth, 1)
+		case a.Roots:
+			levels = max(a.Depth, 1)
+		}
+		list = []Ref{}
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var level int
+			r, err := scanRef(rows, &level)
+			list = append(list, r)
+			return err
+		}, selectTree, s.p.Key, above, below, levels, states, types)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// behindAll is behind every path.
+func behindAll() []byte { return slices.Repeat([]byte{0xff}, 4) }
+
+// filterOf is a list for json_each, nil for one that filters nothing.
+func filterOf[T any](list []T) (any, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return pack(list)
+}
+
+// GetRef returns one record's reference without activating it.
+//
+// Errors: CodeNotFound, CodeInvalid for at.
+func (b *Book) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+		number, err := s.mustExist(ctx, a.ID)
+		if err != nil {
+			return err
+		}
+		list, err := s.refs(ctx, selectRef, s.p.Key, number)
+		if err == nil && len(list) == 1 {
+			r = list[0]
+		}
+		return err
+	})
+	return r, err
+}
+
+// Get returns one whole record without activating it, for people and pages: an
+// agent that is to change it calls Activate.
+//
+// Errors: CodeNotFound, CodeInvalid for at.
+func (b *Book) Get(ctx context.Context, a GetRefArgs) (r Record, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+		found, err := s.mustFind(ctx, a.ID)
+		r = found.Record
+		return err
+	})
+	return r, err
+}
+
+const selectCiting = `SELECT ` + recordColumns + ` FROM records r
+WHERE r.project_key = ?1 AND r.cited IS NOT NULL
+  AND EXISTS (SELECT 1 FROM json_each(r.cited) c WHERE c.value ->> 'path' = ?2) ORDER BY r.number`
+
+// Citing lists the records of the project whose bodies cite a path, by creation,
+// as they were given in Cited; none gives an empty list.
+//
+// Errors: CodeProjectNotFound.
+func (b *Book) Citing(ctx context.Context, c Caller, path string) (list []Record, err error) {
+	err = b.read(ctx, c, "", func(ctx context.Context, s *scope) (err error) {
+		list, err = s.records(ctx, selectCiting, s.p.Key, path)
+		return err
+	})
+	return list, err
+}
+
+const selectLastSession = `SELECT r.session_key, r.closed, s.id FROM record_sessions r JOIN sessions s ON s.key = r.session_key
+WHERE r.project_key = ? ORDER BY r.last_activity DESC, r.session_key DESC LIMIT 1`
+
+// LastActive lists the records that the project's last session had active and
+// that are OPEN now, at most limit, in the order of activation: for a session's
+// start (records §3). A closed session's are those that it gave up.
+//
+// Errors: CodeProjectNotFound.
+func (b *Book) LastActive(ctx context.Context, c Caller, limit int) (list []Ref, err error) {
+	list = []Ref{}
+	err = b.read(ctx, c, "", func(ctx context.Context, s *scope) error {
+		ids, err := s.lastActive(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			number, ok := parseID(id)
+			if !ok || len(list) == limit {
+				continue
+			}
+			found, err := s.refs(ctx, selectRef, s.p.Key, number)
+			if err != nil {
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			list = append(list, slices.DeleteFunc(found, func(r Ref) bool { return r.State != Open })...)
+		}
+		return nil
+	})
+	return list, err
+}
+
+func (s *scope) lastActive(ctx context.Context) (ids []string, err error) {
+	var key int64
+	var closed bool
+	var id string
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error { return rows.Scan(&key, &closed, &id) }, selectLastSession, s.p.Key)
+	if err != nil || key == 0 {
+		return nil, err
+	}
+	if !closed {
+		return s.activeOf(ctx, key)
+	}
+	err = s.eachEvent(ctx, func(e happened) bool {
+		ids = e.event.Records
+		return e.event.Type != SessionClosed
+	}, selectEventsOf, s.stream, id, s.until)
+	return ids, err
+}

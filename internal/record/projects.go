@@ -1,0 +1,88 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+const (
+	selectDetails = `SELECT id, name, ifnull(description, ''), ifnull(created_ns, created_at * 1000000000), tick FROM projects WHERE key = ?`
+
+	// A project has changed when it was made, when a session of it was seen, and
+	// with the newest change of its records and of itself.
+	selectProjects = `SELECT p.id, p.name, ifnull(p.description, ''), p.tick,
+(SELECT count(*) FROM record_sessions r WHERE r.project_key = p.key AND r.closed = 0),
+(SELECT count(*) FROM records r WHERE r.project_key = p.key AND r.state = 'OPEN'),
+max(ifnull(p.created_ns, p.created_at * 1000000000),
+    ifnull((SELECT max(s.last_seen) * 1000000000 FROM sessions s WHERE s.project_id = p.id), 0),
+    ifnull((SELECT c.at FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = ifnull(p.records_stream, 'records/' || p.id))
+        AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1), 0),
+    ifnull((SELECT c.at FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || p.id)
+        AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1), 0)) AS changed
+FROM projects p WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = p.id)
+ORDER BY changed DESC, p.key DESC`
+)
+
+// CreateProject makes a project (records §2, create_project). Its tick is 0.
+//
+// Errors: CodeExists for an id that is reserved or in use, as an alias too;
+// CodeInvalid for an id, name or description that breaks its rule.
+func (b *Book) CreateProject(ctx context.Context, a CreateProjectArgs) (p Project, err error) {
+	err = mapped(b.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		q, err := project.Create(ctx, tx, project.New{ID: a.ID, Name: b.line(a.Name, maxTitle), Description: b.text(a.Description)})
+		if err != nil {
+			return err
+		}
+		s, err := b.scopeOf(ctx, tx, q)
+		if err == nil {
+			p, err = s.details(ctx)
+		}
+		return err
+	}))
+	return p, err
+}
+
+// ListProjects lists all projects but those merged into others, the one that was
+// changed last first (records §7); none gives an empty list.
+func (b *Book) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
+	list := []ProjectSummary{}
+	if b.store == nil {
+		return list, nil
+	}
+	err := mapped(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var p ProjectSummary
+			var changed int64
+			err := rows.Scan(&p.ID, &p.Name, &p.Description, &p.Tick, &p.OpenSessions, &p.OpenRecords, &changed)
+			list = append(list, p)
+			return err
+		}, selectProjects)
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// GetProject returns a project, with the tick of the moment that is asked for. A
+// current project that has no row yet has tick 0 and no time of creation.
+//
+// Errors: CodeProjectNotFound for an unknown ProjectID, CodeInvalid for at.
+func (b *Book) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
+		p, err = s.details(ctx)
+		return err
+	})
+	return p, err
+}
+
+func (s *scope) details(ctx context.Context) (p Project, err error) {
+	if s.p.Key == 0 {
+		return Project{ID: s.p.ID, Name: s.p.Name}, nil
+	}
+	err = s.tx.Get(ctx, []any{&p.ID, &p.Name, &p.Description, &p.Created, &p.Tick}, selectDetails, s.p.Key)
+	return p, err
+}

@@ -1,0 +1,216 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+const defaultProject = "default"
+
+const (
+	selectClock  = `SELECT tick, ifnull(records_stream, 'records/' || id) FROM projects WHERE key = ?`
+	selectMember = `SELECT s.key, r.opened_at, ifnull(r.last_activity, 0), ifnull(r.last_sync_tick, 0), ifnull(r.save_tick, 0),
+ifnull(r.last_save, 0), ifnull(r.closed, 0), ifnull(p.id, '')
+FROM sessions s LEFT JOIN record_sessions r ON r.session_key = s.key AND r.project_key = ?1
+LEFT JOIN sessions p ON p.key = r.parent WHERE s.id = ?2`
+)
+
+// scope is a project as one transaction sees it.
+type scope struct {
+	*Book
+	tx     *store.Tx       // its rows
+	log    *store.Tx       // its changes: tx itself unless the rows are those of the past
+	until  int64           // the last change to be seen
+	p      project.Project // Key 0: it has no row yet, and so nothing
+	tick   int64
+	stream string // of the change log
+}
+
+// member is a session as it stands to a project's records.
+type member struct {
+	id         string
+	key        int64 // 0: the session has no row at all
+	known      bool  // it has opened records of the project before
+	closed     bool
+	parent     string
+	syncTick   int64
+	saveTick   int64 // of the last save, or when it was first opened
+	lastSave   int64
+	activity   int64
+	openedHere bool // by this very call
+}
+
+func (m *member) isOpen() bool { return m.known && !m.closed }
+
+// read runs fn over the caller's project, as it is or as it was at a moment.
+func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *scope) error) error {
+	moment, err := parseAt("at", at)
+	if err != nil {
+		return err
+	}
+	if b.store == nil {
+		return b.readNothing(ctx, c, fn)
+	}
+	return mapped(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.scope(ctx, tx, c, false)
+		if err != nil || moment == nil || s.p.Key == 0 {
+			if err == nil {
+				err = fn(ctx, s)
+			}
+			return err
+		}
+		return s.asOf(ctx, moment, fn)
+	}))
+}
+
+// readNothing runs fn where there is no store yet.
+func (b *Book) readNothing(ctx context.Context, c Caller, fn func(ctx context.Context, s *scope) error) error {
+	if c.ProjectID != "" {
+		return projectNotFound(c.ProjectID)
+	}
+	return mapped(store.Scratch(ctx, time.Unix(0, 0), func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.scope(ctx, tx, c, false)
+		if err == nil {
+			err = fn(ctx, s)
+		}
+		return err
+	}))
+}
+
+// write runs fn in a transaction over the caller's project, which it makes if
+// need be; a failed fn leaves nothing behind.
+func (b *Book) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *scope) error) error {
+	return mapped(b.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.scope(ctx, tx, c, true)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, s)
+	}))
+}
+
+func (b *Book) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*scope, error) {
+	p, err := findProject(ctx, tx, c, make)
+	if err != nil {
+		return nil, err
+	}
+	return b.scopeOf(ctx, tx, p)
+}
+
+func (b *Book) scopeOf(ctx context.Context, tx *store.Tx, p project.Project) (*scope, error) {
+	s := &scope{Book: b, tx: tx, log: tx, until: math.MaxInt64, p: p}
+	if p.Key == 0 {
+		return s, nil
+	}
+	return s, tx.Get(ctx, []any{&s.tick, &s.stream}, selectClock, p.Key)
+}
+
+// findProject is the project that a caller means (records §1, current project).
+// Without make one that has no row yet comes back without a key.
+func findProject(ctx context.Context, tx *store.Tx, c Caller, make bool) (p project.Project, err error) {
+	name := c.Project
+	switch {
+	case c.ProjectID != "":
+		p, ok, err := project.Find(ctx, tx, c.ProjectID)
+		if err == nil && !ok {
+			err = projectNotFound(c.ProjectID)
+		}
+		return p, err
+	case name != "":
+	case c.Place.Cwd == "":
+		name = defaultProject
+	case make:
+		return project.Resolve(ctx, tx, c.Place)
+	default:
+		p, ok, err := project.Current(ctx, tx, c.Place)
+		if err != nil || ok {
+			return p, err
+		}
+		name = c.Place.Slug
+		if c.Place.Identity != "" { // its slug may be another project's
+			return project.Project{ID: name, Name: c.Place.Name}, nil
+		}
+	}
+	if make {
+		return project.Ensure(ctx, tx, name)
+	}
+	p, ok, err := project.Find(ctx, tx, name)
+	if err == nil && !ok {
+		p = project.Project{ID: name, Name: name}
+	}
+	return p, err
+}
+
+const maxSessionID = 200
+
+// sessionID is the id of the caller's session (records §1, current session), ""
+// where a new one is to be made.
+func sessionID(ctx context.Context, tx *store.Tx, c Caller) (string, error) {
+	if c.SessionID != "" {
+		return c.SessionID, checkSessionID(c.SessionID)
+	}
+	if len(c.Ancestors) > 0 {
+		s, ok, err := project.CurrentSession(ctx, tx, c.Ancestors)
+		if err != nil || ok {
+			return s.ID, err
+		}
+	}
+	return c.Transport, nil
+}
+
+func checkSessionID(id string) error {
+	if !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxSessionID || strings.TrimSpace(id) == "" ||
+		strings.ContainsFunc(id, unicode.IsControl) {
+		return invalid("session_id", "a session id is one line of 1 to 200 characters")
+	}
+	return nil
+}
+
+// member finds the caller's session.
+func (s *scope) member(ctx context.Context, c Caller) (*member, error) {
+	id, err := sessionID(ctx, s.tx, c)
+	if err != nil {
+		return nil, err
+	}
+	return s.memberOf(ctx, id)
+}
+
+func (s *scope) memberOf(ctx context.Context, id string) (*member, error) {
+	m := &member{id: id}
+	if id == "" || s.p.Key == 0 {
+		return m, nil
+	}
+	var opened sql.NullInt64
+	err := s.tx.Get(ctx, []any{&m.key, &opened, &m.activity, &m.syncTick, &m.saveTick, &m.lastSave, &m.closed, &m.parent},
+		selectMember, s.p.Key, id)
+	m.known = opened.Valid
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return m, err
+}
+
+// open makes the caller's session active, a new one if need be. The last of what
+// it logs is that the session has started.
+func (s *scope) open(ctx context.Context, c Caller) (*member, error) {
+	m, err := s.member(ctx, c)
+	if err != nil || m.isOpen() {
+		return m, err
+	}
+	if m.id == "" {
+		m.id = "S-" + strings.ToUpper(store.NewID())
+	}
+	m.openedHere = true
+	m.syncTick = s.tick
+	m.parent = ""
+	return m, s.event(ctx, m, Event{Type: SessionStarted})
+}

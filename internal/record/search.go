@@ -1,0 +1,122 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/words"
+)
+
+const (
+	// A hit in a title outweighs any number in a summary, one there any in a body.
+	weights = `2000, 200, 1, 2000, 200, 1`
+
+	// The filters of a search, of the record r: project, subtree, states, types.
+	searchFilter = `r.project_key = ?2 AND r.path >= ?3 AND r.path < ?4
+AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))`
+
+	selectHits = `WITH best AS MATERIALIZED (
+    SELECT r.key AS key, bm25(records_fts, ` + weights + `) AS score
+    FROM records_fts CROSS JOIN records r ON r.key = records_fts.rowid
+    WHERE records_fts MATCH ?1 AND ` + searchFilter + `
+    ORDER BY score, r.modified_at DESC, r.key DESC LIMIT ?7)
+SELECT ` + refColumns + `, b.score, r.body FROM best b CROSS JOIN records r ON r.key = b.key
+ORDER BY b.score, r.modified_at DESC, r.key DESC`
+
+	selectHitCount = `SELECT count(*) FROM records_fts CROSS JOIN records r ON r.key = records_fts.rowid
+WHERE records_fts MATCH ?1 AND ` + searchFilter
+
+	maxSnippet = 200 // characters
+)
+
+// Search finds records by their words, best first, ties last changed first
+// (records §2, search_records; §7, search). Words are alternatives; what is no
+// query is searched for word by word, and what has no word finds nothing.
+//
+// Errors: CodeInvalid for a blank query, states and at; CodeNotFound for ParentID.
+func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err error) {
+	if strings.TrimSpace(a.Query) == "" {
+		return out, invalid("query", "query must not be blank")
+	}
+	if err := checkStates("states", a.States); err != nil {
+		return out, err
+	}
+	states, err := filterOf(a.States)
+	if err != nil {
+		return out, err
+	}
+	types, err := filterOf(a.Types)
+	if err != nil {
+		return out, err
+	}
+	out.Results = []Hit{}
+	match, err := matchOf(a.Query)
+	if err != nil {
+		return out, err
+	}
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+		from, until := []byte{}, behindAll()
+		if a.ParentID != "" {
+			r, err := s.mustFind(ctx, a.ParentID)
+			if err != nil {
+				return err
+			}
+			from, until = r.path, behind(r.path)
+		}
+		if match == "" {
+			return nil
+		}
+		filter := []any{match, s.p.Key, from, until, states, types}
+		if out.Results, err = s.hits(ctx, a.Query, append(filter, clamp(a.Limit, 20))...); err != nil {
+			return err
+		}
+		return s.tx.Get(ctx, []any{&out.Total}, selectHitCount, filter...)
+	})
+	return out, err
+}
+
+// matchOf is a query in FTS5's words; "" if it has none.
+func matchOf(query string) (string, error) {
+	language := words.Language{
+		Parts: "{title summary body}", Wholes: "{title_wholes summary_wholes body_wholes}", AnyOf: true,
+	}
+	match, err := language.Parse(query)
+	if err == nil || fault.KindOf(err) != fault.Invalid {
+		return match, err
+	}
+	return words.AnyOf(query), nil
+}
+
+func (s *scope) hits(ctx context.Context, query string, args ...any) ([]Hit, error) {
+	list := []Hit{}
+	marker := words.NewMarker(query)
+	best := 0.0
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var h Hit
+		var score float64
+		var body string
+		var err error
+		if h.Ref, err = scanRef(rows, &score, &body); err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			best = score
+		}
+		h.Relevance = relevance(score, best)
+		h.Snippet = marker.Snippet(maxSnippet, body, h.Summary, h.Title)
+		list = append(list, h)
+		return nil
+	}, selectHits, args...)
+	return list, err
+}
+
+// relevance is a score relative to the best one, 1 where that says nothing.
+func relevance(score, best float64) float64 {
+	if best == 0 {
+		return 1
+	}
+	return math.Round(score/best*1000) / 1000
+}

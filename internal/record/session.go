@@ -1,0 +1,92 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+)
+
+// The records that a session changed after a tick, in the order of the changes.
+const selectUnsaved = `SELECT c.id FROM record_ticks t JOIN changes c ON c.seq = t.seq JOIN symbols k ON k.id = c.kind
+JOIN symbols s ON s.id = c.session
+WHERE t.project_key = ? AND t.tick > ? AND s.text = ? AND k.text = '` + KindRecord + `' ORDER BY t.tick`
+
+// Save notes that what the session changed is saved; everything is stored anyway
+// (records §2, save_session). It costs a tick each time.
+//
+// Errors: CodeSessionNotFound, CodeInvalid for a summary over 1,000 characters.
+func (b *Book) Save(ctx context.Context, a SaveArgs) (out Saved, err error) {
+	if err := checkText("summary", a.Summary, maxSummary); err != nil {
+		return out, err
+	}
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+		m, err := s.openMember(ctx, a.Caller)
+		if err != nil {
+			return err
+		}
+		ids, err := s.unsaved(ctx, m)
+		if err != nil {
+			return err
+		}
+		tick := s.advance(m)
+		if err := s.event(ctx, m, Event{Type: SessionSaved, Tick: tick, Records: ids, Summary: s.line(a.Summary, maxSummary)}); err != nil {
+			return err
+		}
+		out = Saved{Success: true, SavedRecords: ids, LastSave: Time(m.lastSave)}
+		return nil
+	})
+	return out, err
+}
+
+// unsaved are the records that a session changed since its last save, in the
+// order of the first change.
+func (s *scope) unsaved(ctx context.Context, m *member) ([]string, error) {
+	ids := []string{}
+	err := s.log.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+		return err
+	}, selectUnsaved, s.p.Key, m.saveTick, m.id)
+	return ids, err
+}
+
+// Close ends the session in the project: it gives up its active records (records
+// §2, close_session). What it changed is stored, saved or not. Closing again
+// succeeds with an empty list; activating or creating with its id opens it anew.
+//
+// Errors: CodeSessionNotFound for a session that never opened a record of the
+// project, CodeInvalid for a summary over 1,000 characters.
+func (b *Book) Close(ctx context.Context, a SaveArgs) (out Closed, err error) {
+	if err := checkText("summary", a.Summary, maxSummary); err != nil {
+		return out, err
+	}
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+		m, err := s.member(ctx, a.Caller)
+		if err != nil {
+			return err
+		}
+		out = Closed{Success: true, DeactivatedRecords: []string{}}
+		switch {
+		case !m.known:
+			return sessionNotFound(m.id)
+		case m.closed:
+			return nil
+		}
+		unsaved, err := s.unsaved(ctx, m)
+		if err != nil {
+			return err
+		}
+		if len(unsaved) > 0 {
+			out.UnsavedWarning = "changed since the last save: " + strings.Join(unsaved, ", ") + "; the changes are stored all the same"
+		}
+		if out.DeactivatedRecords, err = s.activeOf(ctx, m.key); err != nil {
+			return err
+		}
+		return s.event(ctx, m, Event{Type: SessionClosed, Records: out.DeactivatedRecords, Summary: s.line(a.Summary, maxSummary)})
+	})
+	return out, err
+}

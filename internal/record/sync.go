@@ -1,0 +1,132 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+)
+
+const (
+	maxChanges = 500 // in one sync
+
+	selectChanges = `SELECT t.tick, s.text, c.doc, ` + previousDoc + `
+FROM record_ticks t JOIN changes c ON c.seq = t.seq JOIN symbols k ON k.id = c.kind JOIN symbols s ON s.id = c.session
+WHERE t.project_key = ?1 AND t.tick > ?2 AND k.text = '` + KindRecord + `' AND s.text <> ?3 AND c.doc IS NOT NULL
+ORDER BY t.tick LIMIT ?4`
+)
+
+// Sync tells what other sessions did to the project's records since the session's
+// last sync, oldest first, and moves its clock to the project's; after 500 changes
+// it stops and moves the clock to the last one, so that syncing again goes on
+// there (records §2, sync_session).
+//
+// Errors: CodeSessionNotFound for a session that has not opened a record of the
+// project, or was closed.
+func (b *Book) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+		m, err := s.openMember(ctx, a.Caller)
+		if err != nil {
+			return err
+		}
+		out = Synced{
+			ProjectTick: s.tick, SessionTickBefore: m.syncTick, TickGap: s.tick - m.syncTick, Changes: []Change{}, SessionStatus: "active",
+		}
+		if s.isStale(m) {
+			out.SessionStatus = "stale"
+		}
+		if out.TickGap > 0 {
+			out.Warning = missed(out.TickGap)
+		}
+		if err := s.changes(ctx, m, &out); err != nil {
+			return err
+		}
+		m.syncTick = s.tick
+		if len(out.Changes) > maxChanges {
+			out.Changes, out.Truncated = out.Changes[:maxChanges], true
+			m.syncTick = out.Changes[maxChanges-1].AtTick
+		}
+		return s.event(ctx, m, Event{Type: sessionSynced})
+	})
+	return out, err
+}
+
+// openMember is the caller's session if it is open.
+func (s *scope) openMember(ctx context.Context, c Caller) (*member, error) {
+	m, err := s.member(ctx, c)
+	if err == nil && !m.isOpen() {
+		err = sessionNotFound(m.id)
+	}
+	return m, err
+}
+
+// changes reads one change more than a sync shows.
+func (s *scope) changes(ctx context.Context, m *member, out *Synced) error {
+	return s.log.Each(ctx, func(rows *sql.Rows) error {
+		var c Change
+		var doc, before string
+		if err := rows.Scan(&c.AtTick, &c.BySession, &doc, &before); err != nil {
+			return err
+		}
+		e, err := decodeEntry([]byte(doc))
+		if err != nil {
+			return err
+		}
+		old := &Entry{}
+		if before != "" {
+			if old, err = decodeEntry([]byte(before)); err != nil {
+				return err
+			}
+		}
+		c.describe(old, e)
+		out.Changes = append(out.Changes, c)
+		return nil
+	}, selectChanges, s.p.Key, m.syncTick, m.id, maxChanges+1)
+}
+
+// describe fills in what a version changed.
+func (c *Change) describe(old, e *Entry) {
+	c.RecordID = e.ID
+	switch e.Event {
+	case RecordCreated:
+		c.ChangeType = "created"
+		c.NewValue = Ref{
+			ID: e.ID, Type: e.Type, Title: e.Title, Summary: e.Summary, State: e.State, ParentID: e.ParentID, Cited: e.Cited,
+		}
+		return
+	case StateTransition:
+		c.ChangeType = "state_changed"
+	default:
+		c.ChangeType = "modified"
+	}
+	before, after := map[string]any{}, map[string]any{}
+	differ := func(name string, a, b any, same bool) {
+		if !same {
+			before[name], after[name] = a, b
+		}
+	}
+	differ("title", old.Title, e.Title, old.Title == e.Title)
+	differ("summary", old.Summary, e.Summary, old.Summary == e.Summary)
+	differ("body", old.Body, e.Body, old.Body == e.Body)
+	differ("state", old.State, e.State, old.State == e.State)
+	differ("resolved_by", textOrNil(old.ResolvedBy), textOrNil(e.ResolvedBy), old.ResolvedBy == e.ResolvedBy)
+	differ("related", listOf(old.Related), listOf(e.Related), slices.Equal(old.Related, e.Related))
+	differ("metadata", objectOf(old.Metadata), objectOf(e.Metadata), string(old.Metadata) == string(e.Metadata))
+	c.OldValue, c.NewValue = before, after
+}
+
+func textOrNil(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func listOf(ids []string) []string { return append([]string{}, ids...) }
+
+func objectOf(data json.RawMessage) json.RawMessage {
+	if len(data) == 0 {
+		return json.RawMessage("{}")
+	}
+	return data
+}

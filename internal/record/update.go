@@ -1,0 +1,165 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"cairn/internal/linediff"
+)
+
+const selectBase = `SELECT base_version FROM activations WHERE project_key = ? AND number = ? AND session_key = ?`
+
+// Update changes an active record (records §2, update_record). It costs a tick
+// and moves the session's base version. What is stored already is a success that
+// stores nothing. If another session has stored a version that this one has not
+// loaded, nothing is written and the result has a Conflict, unless Force is set:
+// then the other version stays in the history. Repeating it is safe.
+//
+// Errors: CodeInvalid, also where no field is given, CodeNotFound, also for
+// related ids, CodeNotActivated.
+func (b *Book) Update(ctx context.Context, a UpdateArgs) (out Updated, err error) {
+	metadata, err := a.check()
+	if err != nil {
+		return out, err
+	}
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+		r, m, base, err := s.active(ctx, a.Caller, a.ID)
+		if err != nil {
+			return err
+		}
+		next, err := s.changed(ctx, r, &a, metadata)
+		if err != nil {
+			return err
+		}
+		out = Updated{Record: r.Record}
+		if sameText(&next, &r.Record) {
+			return nil
+		}
+		next.Version, next.Modified = r.Version+1, Time(s.tx.Now().UnixNano())
+		forced := r.Version > base
+		if forced && !a.Force {
+			out.Conflict, err = s.conflict(ctx, m, r, next, base, a.Body != nil)
+			return err
+		}
+		if forced {
+			if err := s.event(ctx, m, Event{
+				Type: ConflictResolved, RecordID: r.ID,
+				Summary: fmt.Sprintf("%s: version %d was overridden by one made from version %d", r.ID, r.Version, base),
+			}); err != nil {
+				return err
+			}
+		}
+		out.Record = next
+		return s.entry(ctx, m, &Entry{Record: next, Event: RecordUpdated, Forced: forced, Base: next.Version})
+	})
+	return out, err
+}
+
+func (a *UpdateArgs) check() (metadata map[string]any, err error) {
+	if a.Title == nil && a.Summary == nil && a.Body == nil && a.Related == nil && a.Metadata == nil {
+		return nil, invalid("title", "an update needs at least one of title, summary, body, related and metadata")
+	}
+	if a.Title != nil {
+		title, err := checkTitle(*a.Title)
+		if err != nil {
+			return nil, err
+		}
+		a.Title = &title
+	}
+	if a.Summary != nil {
+		if err := checkText("summary", *a.Summary, maxSummary); err != nil {
+			return nil, err
+		}
+	}
+	if a.Body != nil {
+		if err := checkBody(*a.Body); err != nil {
+			return nil, err
+		}
+	}
+	return checkMetadata(a.Metadata)
+}
+
+// active is a record that the caller's session has loaded, with the version that
+// it knows.
+func (s *scope) active(ctx context.Context, c Caller, id string) (r stored, m *member, base int, err error) {
+	if r, err = s.mustFind(ctx, id); err != nil {
+		return r, nil, 0, err
+	}
+	if m, err = s.member(ctx, c); err != nil {
+		return r, nil, 0, err
+	}
+	if !m.isOpen() {
+		return r, m, 0, notActivated(r.ID)
+	}
+	err = s.tx.Get(ctx, []any{&base}, selectBase, s.p.Key, r.number, m.key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = notActivated(r.ID)
+	}
+	return r, m, base, err
+}
+
+// changed is the record as an update would have it.
+func (s *scope) changed(ctx context.Context, r stored, a *UpdateArgs, metadata map[string]any) (next Record, err error) {
+	next = r.Record
+	if a.Title != nil {
+		next.Title = s.line(*a.Title, maxTitle)
+	}
+	if a.Summary != nil {
+		next.Summary = s.line(*a.Summary, maxSummary)
+	}
+	if a.Body != nil {
+		if body := s.text(*a.Body); body != r.Body {
+			next.Body, next.Cited = body, a.Cited
+		}
+	}
+	if a.Related != nil {
+		if next.Related, err = s.checkRelated(ctx, a.Related, r.number); err != nil {
+			return next, err
+		}
+	}
+	if a.Metadata != nil {
+		old, err := decodeObject(r.Metadata)
+		if err != nil {
+			return next, err
+		}
+		delete(metadata, reasonKey)
+		if next.Metadata, err = s.metadata(metadata, old[reasonKey]); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func sameText(a, b *Record) bool {
+	return a.Title == b.Title && a.Summary == b.Summary && a.Body == b.Body &&
+		slices.Equal(a.Related, b.Related) && string(a.Metadata) == string(b.Metadata)
+}
+
+// conflict notes and describes that another session stored a version above base.
+func (s *scope) conflict(ctx context.Context, m *member, r stored, mine Record, base int, body bool) (*Conflict, error) {
+	by, err := s.versionAbove(ctx, r.ID, base)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conflict{
+		Message: fmt.Sprintf("session %s stored version %d of %s after this session had loaded version %d; "+
+			"nothing was written. Show both versions to the user, then update with force", by.session, r.Version, r.ID, base),
+		OtherVersion: r.Record, YourVersion: mine, BaseVersion: base,
+	}
+	if body {
+		old, err := s.version(ctx, r.ID, base)
+		if err != nil {
+			return nil, err
+		}
+		if merged, ok := linediff.Merge(old.Body, r.Body, mine.Body); ok {
+			c.MergedBody = &merged
+		}
+	}
+	return c, s.event(ctx, m, Event{
+		Type: ConflictDetected, RecordID: r.ID, Holders: []string{by.session},
+		Summary: fmt.Sprintf("%s: an update made from version %d met version %d", r.ID, base, r.Version),
+	})
+}

@@ -1,0 +1,248 @@
+package words
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// AnyOf is the MATCH expression that finds any of a text's words, at most 64, read
+// as plain text; "" if it has none.
+func AnyOf(text string) string {
+	var all []matchExpr
+	for _, id := range Identifiers(strings.ToValidUTF8(text, "\uFFFD")) {
+		if len(all) == maxQueryTerms {
+			break
+		}
+		all = append(all, searchTerm{identifiers: []Identifier{id}}.expr())
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	joined("OR", all).write(&b)
+	return b.String()
+}
+
+// Marker marks in a text what a query found there. The words of the query count,
+// whatever operators stand between them. It is immutable.
+type Marker struct{ terms []markedTerm }
+
+// markedTerm is an identifier of the query: the stems of its parts, in a row.
+type markedTerm struct {
+	whole  string
+	stems  []string
+	prefix bool // the last of stems is no stem but the beginning of a word
+}
+
+// NewMarker makes the marker of a query.
+func NewMarker(query string) *Marker {
+	m := &Marker{}
+	eachRun(query, func(from, to int) {
+		word := query[from:to]
+		if isOperator(word) || word == "NEAR" {
+			return
+		}
+		prefix := strings.HasPrefix(query[to:], "*")
+		for _, id := range Identifiers(word) {
+			m.terms = append(m.terms, termOf(id, prefix))
+		}
+	})
+	return m
+}
+
+func termOf(id Identifier, prefix bool) markedTerm {
+	t := markedTerm{whole: strings.ToLower(id.Whole), prefix: prefix}
+	for i, part := range id.Parts {
+		part = strings.ToLower(part)
+		if !prefix || i < len(id.Parts)-1 {
+			part = stem(part)
+		}
+		t.stems = append(t.stems, part)
+	}
+	return t
+}
+
+// finds reports whether the term is in an identifier.
+func (t *markedTerm) finds(id Identifier) bool {
+	whole := strings.ToLower(id.Whole)
+	if whole == t.whole || t.prefix && strings.HasPrefix(whole, t.whole) {
+		return true
+	}
+	for at := 0; at+len(t.stems) <= len(id.Parts); at++ {
+		if t.findsAt(id.Parts[at:]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *markedTerm) findsAt(parts []string) bool {
+	for i, want := range t.stems {
+		part := strings.ToLower(parts[i])
+		if t.prefix && i == len(t.stems)-1 {
+			if !strings.HasPrefix(part, want) {
+				return false
+			}
+		} else if stem(part) != want {
+			return false
+		}
+	}
+	return true
+}
+
+// found is a place in a text that a term of the query is at, counted in
+// characters.
+type found struct{ from, to, term int }
+
+// Snippet is the excerpt of one of the texts that holds most terms of the query,
+// at most limit characters with an ellipsis where it was cut, with ** around what
+// was found, which do not count. Of equal ones it is of the first text. Line
+// breaks become blanks. Where no term is found it is the beginning of the first
+// text that is not blank.
+func (m *Marker) Snippet(limit int, texts ...string) string {
+	text, at, best := "", []found(nil), 0
+	for _, t := range texts {
+		if text == "" {
+			text = strings.TrimSpace(t)
+		}
+		all := m.find(t)
+		window, n := densest(all, limit-2)
+		if n > best {
+			text, at, best = t, window, n
+		}
+	}
+	return excerpt([]rune(text), at, limit)
+}
+
+// find lists what the query found in a text.
+func (m *Marker) find(text string) (all []found) {
+	chars, last := 0, 0
+	eachRun(text, func(from, to int) {
+		chars += utf8.RuneCountInString(text[last:from])
+		start := chars
+		chars += utf8.RuneCountInString(text[from:to])
+		last = to
+		for _, id := range Identifiers(text[from:to]) {
+			for i := range m.terms {
+				if m.terms[i].finds(id) {
+					all = append(all, found{start, chars, i})
+					return
+				}
+			}
+		}
+	})
+	return all
+}
+
+// densest is the part of what was found, within limit characters, that has most
+// different terms, the first of equal ones, and how many these are.
+func densest(all []found, limit int) (window []found, terms int) {
+	end := 0
+	counts := map[int]int{}
+	for start := range all {
+		for end < len(all) && (end == start || all[end].to-all[start].from <= limit) {
+			counts[all[end].term]++
+			end++
+		}
+		if len(counts) > terms {
+			window, terms = all[start:end], len(counts)
+		}
+		if counts[all[start].term]--; counts[all[start].term] == 0 {
+			delete(counts, all[start].term)
+		}
+	}
+	return window, terms
+}
+
+// excerpt cuts limit characters around what was found out of a text.
+func excerpt(text []rune, at []found, limit int) string {
+	from, to := 0, len(text)
+	if len(text) > limit {
+		room := limit - 2 // for two ellipses
+		if len(at) > 0 {
+			span := min(at[len(at)-1].to-at[0].from, room)
+			from = max(0, at[0].from-(room-span)/2)
+		}
+		to = min(len(text), from+room)
+		from = max(0, to-room)
+		if from > 0 {
+			from = wordBorder(text, from, at)
+		}
+	}
+	var b strings.Builder
+	if from > 0 {
+		b.WriteRune('…')
+	}
+	next := from
+	plain := func(until int) {
+		for _, r := range text[next:until] {
+			if unicode.IsSpace(r) || unicode.IsControl(r) {
+				r = ' '
+			}
+			b.WriteRune(r)
+		}
+		next = until
+	}
+	for i := 0; i < len(at); {
+		begin, end := max(at[i].from, from), min(at[i].to, to)
+		for i++; i < len(at) && at[i].from == end; i++ {
+			end = min(at[i].to, to)
+		}
+		if begin >= to || end <= next {
+			continue
+		}
+		plain(begin)
+		b.WriteString("**")
+		plain(end)
+		b.WriteString("**")
+	}
+	plain(to)
+	if to < len(text) {
+		b.WriteRune('…')
+	}
+	return b.String()
+}
+
+// wordBorder moves the beginning of an excerpt behind the word that it would cut,
+// if that is near and nothing that was found is lost.
+func wordBorder(text []rune, from int, at []found) int {
+	const near = 20
+	if unicode.IsSpace(text[from-1]) {
+		return from
+	}
+	for i := from; i < min(from+near, len(text)); i++ {
+		if len(at) > 0 && i >= at[0].from {
+			break
+		}
+		if unicode.IsSpace(text[i]) {
+			return i + 1
+		}
+	}
+	return from
+}
+
+// eachRun calls do for every run of letters, digits and marks of a text, an
+// ideograph being one by itself.
+func eachRun(text string, do func(from, to int)) {
+	start := -1
+	end := func(at int) {
+		if start >= 0 {
+			do(start, at)
+		}
+		start = -1
+	}
+	for i, r := range text {
+		class := classOf(r)
+		switch {
+		case class == ideograph:
+			end(i)
+			do(i, i+utf8.RuneLen(r))
+		case class == separator && (start < 0 || !unicode.IsMark(r)):
+			end(i)
+		case start < 0:
+			start = i
+		}
+	}
+	end(len(text))
+}
