@@ -19,6 +19,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/store"
 
 	"pgregory.net/rapid"
@@ -40,8 +41,9 @@ func newHome(t testing.TB, now *atomic.Int64, key string) home {
 	}
 	c := Config{
 		Dir: dir, Cwd: dir, Home: dir, Key: key, Wait: time.Minute,
-		Clock: func() time.Time { return time.Unix(now.Load(), 0) },
 	}
+	ticks := &atomic.Int64{} // clocks go on between two commands
+	c.Clock = func() time.Time { return time.Unix(now.Load(), ticks.Add(1)) }
 	if key != "" { // encrypted from the beginning
 		raw, err := hex.DecodeString(key)
 		if err != nil {
@@ -172,11 +174,56 @@ func (h home) answers() string {
 	}
 	list, err := h.Projects(ctx)
 	keep(list, err)
+	h.recordAnswers(keep)
 	text, err := json.MarshalIndent(out, "", " ")
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return string(text)
+}
+
+// recordAnswers is what is said about records.
+func (h home) recordAnswers(keep func(any, error)) {
+	h.t.Helper()
+	ctx := context.Background()
+	book := h.book()
+	list, err := book.ListProjects(ctx)
+	slices.SortFunc(list, func(a, b record.ProjectSummary) int { return cmp.Compare(a.ID, b.ID) }) // of one second
+	keep(list, err)
+	for _, p := range []string{"shop", "works"} {
+		c := record.Caller{ProjectID: p}
+		overview, err := book.Overview(ctx, record.OverviewArgs{Caller: c})
+		keep(overview, err)
+		refs, err := book.List(ctx, record.ListArgs{Caller: c})
+		keep(refs, err)
+		past, err := book.List(ctx, record.ListArgs{Caller: c, At: "tick:5"})
+		keep(past, err)
+		activity, err := book.RecentActivity(ctx, record.ActivityArgs{Caller: c, Limit: 500})
+		keep(activity, err)
+		hits, err := book.Search(ctx, record.SearchArgs{Caller: c, Query: "ledger OR make"})
+		slices.SortFunc(hits.Results, func(a, b record.Hit) int { return cmp.Compare(a.ID, b.ID) })
+		keep(hits, err)
+		for n := range 6 {
+			id := fmt.Sprintf("R%03d", n)
+			whole, err := book.Get(ctx, record.GetRefArgs{Caller: c, ID: id})
+			keep(whole, err)
+			items, err := book.History(ctx, record.HistoryArgs{Caller: c, ID: id})
+			keep(items, err)
+			holders, err := book.ActiveSessions(ctx, record.ActiveSessionsArgs{Caller: c, RecordID: id})
+			keep(holders, err)
+			diff, err := book.Diff(ctx, record.DiffArgs{Caller: c, ID: id, From: "v1"})
+			keep(diff, err)
+		}
+	}
+}
+
+func (h home) book() *record.Book {
+	h.t.Helper()
+	s, err := h.Store(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return record.New(s, record.Config{Filter: h.journal.Filter})
 }
 
 var sessionNames = []string{"s1", "s2", "s3"}
@@ -208,7 +255,7 @@ func pick[E any](t *rapid.T, label string, of ...E) E { return rapid.SampledFrom
 // step does one thing.
 func (x *history) step() {
 	x.now.Add(int64(pick(x.T, "seconds", 0, 0, 1, 40, 4000)))
-	switch rapid.IntRange(0, 14).Draw(x.T, "what") {
+	switch rapid.IntRange(0, 24).Draw(x.T, "what") {
 	case 0:
 		_, err := x.Mark(x.ctx(), observation.MarkArgs{Text: x.words(), Cwd: x.cwd(), Pin: rapid.Bool().Draw(x.T, "pin")})
 		x.fine(err, fault.NotFound)
@@ -229,6 +276,8 @@ func (x *history) step() {
 		if rapid.IntRange(0, 5).Draw(x.T, "merge") == 0 {
 			x.fine(x.Merge(x.ctx(), "notes", "shop"), fault.NotFound, fault.Invalid, fault.Conflict)
 		}
+	case 5, 6, 7, 8, 9, 10, 11, 12, 13:
+		x.recordStep()
 	default:
 		done := x.event(x.randomEvent())
 		for _, id := range done.IDs {
@@ -236,6 +285,50 @@ func (x *history) step() {
 		}
 	}
 }
+
+// recordStep does one thing to the records; that it may be refused is part of it.
+func (x *history) recordStep() {
+	ctx, book := x.ctx(), x.book()
+	c := record.Caller{
+		Project: pick(x.T, "project", "shop", "shop", "works"), SessionID: pick(x.T, "session", "s1", "s2", "r1", "r2"),
+	}
+	id := fmt.Sprintf("R%03d", rapid.IntRange(1, 4).Draw(x.T, "record"))
+	var err error
+	switch rapid.IntRange(0, 8).Draw(x.T, "command") {
+	case 0, 1:
+		a := record.CreateArgs{Caller: c, Type: "question", Title: "about " + x.id3(), Summary: x.words(), Body: x.body()}
+		if rapid.Bool().Draw(x.T, "child") {
+			a.ParentID = &id
+		}
+		if rapid.Bool().Draw(x.T, "metadata") {
+			a.Metadata, a.Related = json.RawMessage(`{"b":1.50,"a":["<x>",null]}`), []string{id}
+		}
+		_, err = book.Create(ctx, a)
+	case 2, 3:
+		_, err = book.Activate(ctx, record.ActivateArgs{Caller: c, ID: id, Override: rapid.Bool().Draw(x.T, "override")})
+	case 4:
+		text := x.body()
+		_, err = book.Update(ctx, record.UpdateArgs{Caller: c, ID: id, Body: &text, Force: rapid.Bool().Draw(x.T, "force")})
+	case 5:
+		_, err = book.Transition(ctx, record.TransitionArgs{
+			Caller: c, ID: id, ToState: pick(x.T, "state", record.Open, record.Later, record.Resolved, record.Discarded),
+			Reason: "because", ResolvedBy: "R001",
+		})
+	case 6:
+		_, err = book.Save(ctx, record.SaveArgs{Caller: c, Summary: x.id3()})
+	case 7:
+		_, err = book.Close(ctx, record.SaveArgs{Caller: c})
+	default:
+		_, err = book.Sync(ctx, record.SyncArgs{Caller: c})
+	}
+	x.fine(err, fault.NotFound, fault.Invalid, fault.Conflict)
+}
+
+func (x *history) body() string {
+	return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"tidy", "ledger", "日本語", "<b>&", "see a/b.go#L1-L3", `"\"`}), 0, 6).Draw(x.T, "body"), "\n")
+}
+
+func (x *history) id3() string { return pick(x.T, "title", "red", "green", "ledgers & <pages>") }
 
 func (x *history) ctx() context.Context { return context.Background() }
 
@@ -340,7 +433,7 @@ func compareCopy(r *rapid.T, source, target home, whole []byte) {
 	}
 	for _, h := range []home{source, target} {
 		head := h.head()
-		if done := h.mustRestore(whole); done.Rows.Added != 0 || done.New != 0 || h.head() != head || !bytes.Equal(h.export(""), whole) {
+		if done := h.mustRestore(whole); done.Rows.Added+done.Records.Added != 0 || done.New != 0 || h.head() != head || !bytes.Equal(h.export(""), whole) {
 			r.Fatalf("importing again changed something: %+v, %d changes", done, h.head()-head)
 		}
 	}

@@ -67,7 +67,7 @@ func isExport(path string) bool {
 // and of store.Write.
 func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a ImportArgs) (RestoreReport, error) {
 	r := restoring{
-		store: s, args: a, records: record.NewRestorer(),
+		store: s, args: a, records: record.NewRestorer(c.journal.Filter),
 		report: RestoreReport{File: path},
 	}
 	file, err := os.Open(path)
@@ -166,7 +166,11 @@ func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 		case *observation.Exported:
 			r.highest.See(v)
 		case *record.Exported:
-			return r.records.Compare(ctx, tx, *v)
+			why, err := r.records.Compare(ctx, tx, *v)
+			if why != nil {
+				err = exchange.Damaged(l.Number, why.Error())
+			}
+			return err
 		}
 		return nil
 	})
@@ -337,6 +341,9 @@ func (r *restoring) apply(ctx context.Context, tx *store.Tx, v any) error {
 	case *observation.Exported:
 		return r.rows.Row(ctx, tx, *v)
 	case *record.Exported:
+		if err := r.rows.End(ctx, tx); err != nil { // its session, before records make it up
+			return err
+		}
 		return r.records.Change(ctx, tx, *v)
 	case *observation.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)

@@ -28,6 +28,7 @@ type Exported struct {
 	OriginURL   string   `json:"origin_url,omitempty"`
 	CreatedAt   int64    `json:"created_at"`           // Unix seconds
 	CreatedNS   int64    `json:"created_ns,omitempty"` // Unix nanoseconds, 0 where they are not known
+	ChangedNS   int64    `json:"changed_ns,omitempty"` // when it was changed last, Unix nanoseconds
 	Description string   `json:"description,omitempty"`
 	Aliases     []string `json:"aliases,omitempty"`     // in order; not the ids merged into it
 	MergedInto  string   `json:"merged_into,omitempty"` // the id of the project that took it over
@@ -50,7 +51,9 @@ type ExportedSession struct {
 
 const (
 	selectExported = `SELECT r.id, r.name, ifnull(r.identity, ''), ifnull(r.root, ''), ifnull(r.origin_url, ''), r.created_at,
-ifnull(r.created_ns, 0), ifnull(r.description, ''), ifnull(m.project_id, ''),
+ifnull(r.created_ns, 0),
+ifnull((SELECT c.at FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || r.id)
+  AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1), 0), ifnull(r.description, ''), ifnull(m.project_id, ''),
 (SELECT json_group_array(alias) FROM (SELECT a.alias FROM project_aliases a WHERE a.project_id = r.id
   AND NOT EXISTS (SELECT 1 FROM projects i WHERE i.id = a.alias) ORDER BY a.alias))
 FROM projects r LEFT JOIN project_aliases m ON m.alias = r.id
@@ -81,7 +84,7 @@ func EachExported(ctx context.Context, tx *store.Tx, of Scope, put func(Exported
 		var e Exported
 		var aliases string
 		err := r.Scan(&e.ID, &e.Name, &e.Identity, &e.Root, &e.OriginURL, &e.CreatedAt,
-			&e.CreatedNS, &e.Description, &e.MergedInto, &aliases)
+			&e.CreatedNS, &e.ChangedNS, &e.Description, &e.MergedInto, &aliases)
 		if err == nil {
 			err = json.Unmarshal([]byte(aliases), &e.Aliases)
 		}

@@ -29,7 +29,7 @@ func (e *Exported) Check() error {
 		return errors.New("its name or place is too long")
 	case len(e.Description) > 64<<10:
 		return errors.New("its description is too long")
-	case !ValidTime(e.CreatedAt) || e.CreatedNS < 0:
+	case !ValidTime(e.CreatedAt) || e.CreatedNS < 0 || e.ChangedNS < 0:
 		return errors.New("its time is out of range")
 	case e.MergedInto == e.ID:
 		return errors.New("it is merged into itself")
@@ -120,11 +120,15 @@ func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err err
 		return r, nil
 	}
 	if e.MergedInto != "" {
-		if err := logByID(ctx, tx, e.ID); err != nil {
+		var key int64
+		if err := tx.Get(ctx, []any{&key}, selectKeyOfID, e.ID); err != nil {
+			return r, err
+		}
+		if _, err := logProjectAt(ctx, tx, key, e.ChangedNS); err != nil {
 			return r, err
 		}
 	}
-	_, err = logProject(ctx, tx, old.Key)
+	_, err = logProjectAt(ctx, tx, old.Key, e.ChangedNS)
 	return r, err
 }
 
@@ -164,7 +168,7 @@ func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 	if q.Key, err = res.LastInsertId(); err != nil {
 		return q, err
 	}
-	return logProject(ctx, tx, q.Key)
+	return logProjectAt(ctx, tx, q.Key, e.ChangedNS)
 }
 
 const (
@@ -173,15 +177,6 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	selectHasIdentity = `SELECT key FROM projects WHERE identity = ?`
 	selectKeyOfID     = `SELECT key FROM projects WHERE id = ?`
 )
-
-func logByID(ctx context.Context, tx *store.Tx, id string) error {
-	var key int64
-	if err := tx.Get(ctx, []any{&key}, selectKeyOfID, id); err != nil {
-		return err
-	}
-	_, err := logProject(ctx, tx, key)
-	return err
-}
 
 // RestoreSession makes a session of an export, or fills what is unknown of the
 // one that is here; added tells which. Its digest and branches are the affair of
