@@ -7,6 +7,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/store"
 )
 
@@ -151,6 +152,14 @@ func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 		return err
 	}
 	return s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		return project.Merge(ctx, tx, from, into, observation.MoveRows)
+		return project.Merge(ctx, tx, from, into, moveRows)
 	})
+}
+
+// moveRows moves what the parts have of a project that is merged into another.
+func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
+	if err := record.MoveRows(ctx, tx, from, into); err != nil {
+		return err
+	}
+	return observation.MoveRows(ctx, tx, from, into)
 }

@@ -1,0 +1,119 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// What must hold of the rows; each query selects what is wrong, in words.
+func invariants() []string {
+	return []string{
+		`SELECT 'project ' || p.id || ' is at tick ' || p.tick || ', its ticks in the log are others'
+FROM projects p LEFT JOIN (SELECT project_key, count(*) AS n, min(tick) AS low, max(tick) AS high FROM record_ticks GROUP BY project_key) t
+ON t.project_key = p.key WHERE p.tick <> ifnull(t.n, 0) OR t.n > 0 AND (t.low <> 1 OR t.high <> p.tick)`,
+
+		`SELECT 'tick ' || t.tick || ' of project ' || p.id || ' is not in its log'
+FROM record_ticks t JOIN projects p ON p.key = t.project_key LEFT JOIN changes c ON c.seq = t.seq
+LEFT JOIN symbols s ON s.id = c.stream
+WHERE s.text IS NOT ifnull(p.records_stream, 'records/' || p.id) OR c.doc IS NOT NULL AND c.doc ->> '$.tick' IS NOT t.tick`,
+
+		`SELECT 'record ' || r.number || ' of project ' || p.id || ' is above the last number given, ' || p.last_record
+FROM records r JOIN projects p ON p.key = r.project_key WHERE r.number > p.last_record OR r.number < 1`,
+
+		`SELECT 'session ' || s.id || ' holds record ' || a.number || ' of project ' || p.id || ', which it cannot'
+FROM activations a JOIN sessions s ON s.key = a.session_key JOIN projects p ON p.key = a.project_key
+LEFT JOIN record_sessions m ON m.project_key = a.project_key AND m.session_key = a.session_key
+LEFT JOIN records r ON r.project_key = a.project_key AND r.number = a.number
+WHERE m.closed IS NOT 0 OR r.version IS NULL OR a.base_version > r.version OR a.base_version < 1`,
+
+		`SELECT 'session ' || s.id || ' is ahead of project ' || p.id
+FROM record_sessions m JOIN sessions s ON s.key = m.session_key JOIN projects p ON p.key = m.project_key
+WHERE m.last_sync_tick > p.tick OR m.save_tick > p.tick`,
+
+		`SELECT 'the words of record ' || r.number || ' are not in the index' FROM records r WHERE r.key NOT IN (SELECT rowid FROM records_fts)`,
+		`SELECT 'the index holds words of no record' FROM records_fts f WHERE f.rowid NOT IN (SELECT key FROM records)`,
+	}
+}
+
+const (
+	selectAllProjects = `SELECT ` + `p.key, p.id FROM projects p WHERE p.last_record > 0`
+	selectAllRecords  = `SELECT ` + recordColumns + ` FROM records r WHERE r.project_key = ? ORDER BY r.number`
+)
+
+// Check reads all records and reports what is wrong with them: ticks, numbers,
+// paths, words, activations, and rows that are not what the change log says. Sound
+// ones give no findings. It changes nothing.
+func (b *Book) Check(ctx context.Context) (findings []string, err error) {
+	if b.store == nil {
+		return nil, nil
+	}
+	err = b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, query := range invariants() {
+			err := tx.Each(ctx, func(rows *sql.Rows) error {
+				var text string
+				err := rows.Scan(&text)
+				findings = append(findings, text)
+				return err
+			}, query)
+			if err != nil {
+				return err
+			}
+		}
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var p project.Project
+			if err := rows.Scan(&p.Key, &p.ID); err != nil {
+				return err
+			}
+			s, err := b.scopeOf(ctx, tx, p)
+			if err != nil {
+				return err
+			}
+			found, err := s.check(ctx)
+			findings = append(findings, found...)
+			return err
+		}, selectAllProjects)
+	})
+	return findings, err
+}
+
+// check compares a project's records with their newest versions in the log.
+func (s *scope) check(ctx context.Context) (found []string, err error) {
+	report := func(r *stored, what string) {
+		found = append(found, fmt.Sprintf("%s of project %s %s", r.ID, s.p.ID, what))
+	}
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		r, err := scanRecord(rows)
+		if err != nil {
+			return err
+		}
+		newest := &Entry{}
+		err = s.eachVersion(ctx, func(v logged) bool { newest = v.Entry; return false }, selectVersionAt, s.stream, r.ID, s.until)
+		if err != nil {
+			return err
+		}
+		switch {
+		case newest.Version == 0: // blanked by a purge
+		case !equal(&newest.Record, &r.Record):
+			report(&r, "is not what the change log says")
+		}
+		path, err := s.pathOf(ctx, r.ParentID, r.number)
+		if err == nil && !bytes.Equal(path, r.path) {
+			report(&r, "is not where its parent is")
+		}
+		return err
+	}, selectAllRecords, s.p.Key)
+	return found, err
+}
+
+func equal(a, b *Record) bool {
+	x, errX := columnsOf(a)
+	y, errY := columnsOf(b)
+	return errors.Join(errX, errY) == nil && fmt.Sprint(x) == fmt.Sprint(y) && a.ID == b.ID && deref(a.ParentID) == deref(b.ParentID) &&
+		a.Created == b.Created
+}
