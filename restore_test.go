@@ -19,6 +19,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/store"
 )
 
@@ -271,33 +272,44 @@ func TestHostileLinesLeaveNoTrace(t *testing.T) {
 		lines []string
 		says  string
 	}{
-		"a newer kind":              {add(`{"kind":"memory","id":1}`), `this cairn knows no lines of kind "memory"`},
-		"a newer field":             {edit(row, `"id"`, `"mood":1,"id"`), "does not know its field"},
-		"a newer type":              {edit(row, "user_prompt", "telepathy"), `no rows are of type "telepathy"`},
-		"an unknown project":        {edit(row, `"project":"shop"`, `"project":"nothing"`), "a project that the file does not have"},
-		"an unknown session":        {edit(row, `"session":"s1"`, `"session":"s9"`), "a row of another session"},
-		"a session twice":           {add(lines[1]), "for the second time"},
-		"a project twice":           {append([]string{lines[0]}, lines...), "for the second time"},
-		"a project behind":          {add(strings.Replace(lines[0], `"id":"shop"`, `"id":"later"`, 1)), "where lines of its kind belong"},
-		"merged into nothing":       {append([]string{strings.Replace(lines[0], `"id":"shop"`, `"id":"gone","merged_into":"shop"`, 1)}, lines...), "merged into a project"},
-		"a session without project": {edit(1, `"project":"shop"`, `"project":"nothing"`), "a project that the file does not have"},
-		"a prompt that is no one's": {add(`{"kind":"observation","id":900,"timestamp":1,"session":"s3","project":"shop","obs_type":"command","source_event":"x","content":"y","prompt_id":5000}`), "refers to a prompt"},
-		"a row before its session":  {append([]string{lines[0], lines[row]}, lines[1:]...), "a row of another session"},
-		"the largest id":            {edit(row, `"id":1,`, `"id":9223372036854775807,`), "id is out of range"},
-		"an id below 1":             {edit(row, `"id":1,`, `"id":-1,`), "id is out of range"},
-		"a time far away":           {edit(row, `"timestamp":1`, `"timestamp":99999991`), "time is out of range"},
-		"a prompt without prompt":   {edit(row, `,"prompt":{`, `,"metadata":{`), "have a prompt"},
-		"metadata that are none":    {edit(row, `"content"`, `"metadata":[1],"content"`), "no JSON object"},
-		"a huge text":               {edit(row, `"content":"`, `"content":"`+strings.Repeat("x", 70_000)), "too long"},
-		"a wrong type":              {edit(row, `"id":`, `"id":"x","part":`), "holds a JSON"},
-		"a bad project id":          {edit(0, `"id":"shop"`, `"id":"../shop"`), "cannot be a project's"},
-		"a bad alias":               {edit(0, `"name"`, `"aliases":["*"],"name"`), "aliases"},
-		"a bad session":             {edit(1, `"last_seen":`, `"last_seen":-`), "out of range"},
-		"hashes that are none":      {add(`{"kind":"forgotten","salts":["zz"]}`), "not 32 bytes in hex"},
-		"a hash that is none":       {add(`{"kind":"forgotten","hashes":[{"hash":"00"}]}`), "not 16 bytes in hex"},
-		"records of nothing":        {add(`{"kind":"record","project":"nothing","id":"R001","op":"put","at":1,"doc":{}}`), "a project that the file does not have"},
-		"a record that is none":     {add(`{"kind":"record","project":"shop","id":"R001","op":"put","at":1,"doc":[]}`), "no JSON object"},
-		"a record of wrong types":   {add(`{"kind":"record","project":"shop","id":"R001","op":"put","at":1,"doc":{"version":"x"}}`), "none of its kind"},
+		"a newer kind":               {add(`{"kind":"memory","id":1}`), `this cairn knows no lines of kind "memory"`},
+		"a newer field":              {edit(row, `"id"`, `"mood":1,"id"`), "does not know its field"},
+		"a newer type":               {edit(row, "user_prompt", "telepathy"), `no rows are of type "telepathy"`},
+		"an unknown project":         {edit(row, `"project":"shop"`, `"project":"nothing"`), "a project that the file does not have"},
+		"an unknown session":         {edit(row, `"session":"s1"`, `"session":"s9"`), "a row of another session"},
+		"a session twice":            {add(lines[1]), "for the second time"},
+		"a project twice":            {append([]string{lines[0]}, lines...), "for the second time"},
+		"a project behind":           {add(strings.Replace(lines[0], `"id":"shop"`, `"id":"later"`, 1)), "where lines of its kind belong"},
+		"merged into nothing":        {append([]string{strings.Replace(lines[0], `"id":"shop"`, `"id":"gone","merged_into":"shop"`, 1)}, lines...), "merged into a project"},
+		"a session without project":  {edit(1, `"project":"shop"`, `"project":"nothing"`), "a project that the file does not have"},
+		"a prompt that is no one's":  {add(`{"kind":"observation","id":900,"timestamp":1,"session":"s3","project":"shop","obs_type":"command","source_event":"x","content":"y","prompt_id":5000}`), "refers to a prompt"},
+		"a row before its session":   {append([]string{lines[0], lines[row]}, lines[1:]...), "a row of another session"},
+		"the largest id":             {edit(row, `"id":1,`, `"id":9223372036854775807,`), "id is out of range"},
+		"an id below 1":              {edit(row, `"id":1,`, `"id":-1,`), "id is out of range"},
+		"a time far away":            {edit(row, `"timestamp":1`, `"timestamp":99999991`), "time is out of range"},
+		"a prompt without prompt":    {edit(row, `,"prompt":{`, `,"metadata":{`), "have a prompt"},
+		"metadata that are none":     {edit(row, `"content"`, `"metadata":[1],"content"`), "no JSON object"},
+		"a huge text":                {edit(row, `"content":"`, `"content":"`+strings.Repeat("x", 70_000)), "too long"},
+		"a wrong type":               {edit(row, `"id":`, `"id":"x","part":`), "holds a JSON"},
+		"a bad project id":           {edit(0, `"id":"shop"`, `"id":"../shop"`), "cannot be a project's"},
+		"a bad alias":                {edit(0, `"name"`, `"aliases":["*"],"name"`), "aliases"},
+		"a bad session":              {edit(1, `"last_seen":`, `"last_seen":-`), "out of range"},
+		"hashes that are none":       {add(`{"kind":"forgotten","salts":["zz"]}`), "not 32 bytes in hex"},
+		"a hash that is none":        {add(`{"kind":"forgotten","hashes":[{"hash":"00"}]}`), "not 16 bytes in hex"},
+		"records of nothing":         {add(strings.Replace(version("R001", 1, 1, ""), "shop", "nothing", 1)), "a project that the file does not have"},
+		"a record without session":   {add(strings.Replace(version("R001", 1, 1, ""), "s1", "", 1)), "no project, id or session"},
+		"a record that is none":      {add(`{"kind":"record","project":"shop","id":"R001","op":"put","session":"s1","at":1,"doc":[]}`), "no JSON object"},
+		"a record of wrong types":    {add(`{"kind":"record","project":"shop","id":"R001","op":"put","session":"s1","at":1,"doc":{"version":"x"}}`), "no version of a record"},
+		"a record's other id":        {add(strings.Replace(version("R001", 1, 1, ""), "R001", "R002", 1)), "no record's, or not its doc's"},
+		"a record's id that is none": {add(version("R1", 1, 1, "")), "no record's, or not its doc's"},
+		"a tick too far":             {add(version("R001", 2, 1, "")), "tick does not follow"},
+		"a version too far":          {add(version("R001", 1, 2, "")), "version does not follow"},
+		"a record without parent":    {add(version("R001", 1, 1, `"parent_id":"R009",`)), "its parent is no earlier record"},
+		"a relation to nothing":      {add(version("R001", 1, 1, `"related":["R001"],`)), "no earlier one"},
+		"a state of another world":   {add(strings.Replace(version("R001", 1, 1, ""), "OPEN", "SHUT", 1)), "out of range"},
+		"a newer event":              {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"party","last_sync_tick":0}}`), "unknown type"},
+		"an event about nothing":     {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"activation","record_id":"R001","base_version":1,"last_sync_tick":0}}`), "no earlier one"},
+		"a save without tick":        {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"session_saved","last_sync_tick":0}}`), "tick does not follow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -317,6 +329,74 @@ func TestHostileLinesLeaveNoTrace(t *testing.T) {
 			}
 			target.sound()
 		})
+	}
+}
+
+// version is a line with a version of a record; more are fields of its doc.
+func version(id string, tick, version int, more string) string {
+	return fmt.Sprintf(`{"kind":"record","project":"shop","id":%q,"op":"put","session":"s1","at":1770000000000000000,"doc":{"id":%q,"type":"note","title":"t",`+
+		`"summary":"","body":"","state":"OPEN",%s"created":"2026-02-02T02:40:00.000Z","modified":"2026-02-02T02:40:00.000Z","version":%d,`+
+		`"created_ns":1770000000000000000,"modified_ns":1770000000000000000,"tick":%d,"event":"record_created","last_sync_tick":%d,"base_version":1}}`,
+		id, id, more, version, tick, tick)
+}
+
+// TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken imports earlier and
+// later exports of one project, and those of two projects that have parted.
+func TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	create := func(h home, title string) {
+		t.Helper()
+		_, err := h.book().Create(t.Context(), record.CreateArgs{
+			Caller: record.Caller{ProjectID: "shop", SessionID: "r1"}, Type: "note", Title: title,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(source, "the first")
+	early := source.export("shop")
+	create(source, "the second")
+	late := source.export("shop")
+	target := newHome(t, now, "")
+	if r := target.mustRestore(early); r.Records.Records != 1 {
+		t.Errorf("early: %+v", r.Records)
+	}
+	if r := target.mustRestore(late); r.Records.Records != 1 || r.Records.Known == 0 || !bytes.Equal(target.export("shop"), late) {
+		t.Errorf("late: %+v", r.Records)
+	}
+	if r := target.mustRestore(early); r.Records.Added != 0 || !bytes.Equal(target.export("shop"), late) {
+		t.Errorf("early again: %+v", r.Records)
+	}
+	create(source, "here")
+	now.Add(1)
+	create(target, "there")
+	target.event(observation.Event{Kind: observation.Prompt, Session: "s7", Cwd: target.dir, Source: "UserPromptSubmit", Text: "not in the file"})
+	create(source, "here")
+	before := target.export("")
+	_, err := target.restore(source.export("shop"))
+	if !fault.HasCode(err, record.CodeOtherHistory) || fault.KindOf(err) != fault.Conflict {
+		t.Errorf("parted: %v", err)
+	}
+	if !bytes.Equal(target.export(""), before) {
+		t.Error("something of it was stored")
+	}
+}
+
+func TestASecretInAnOlderRecordIsRedactedAndKnownAgain(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	secret := "ghp_" + strings.Repeat("aB3dE5", 6)
+	text := sealed(t, append(body(source.export("shop")), strings.Replace(version("R001", 1, 1, ""), `"body":""`, `"body":"use `+secret+`"`, 1))...)
+	target := newHome(t, now, "")
+	r := target.mustRestore(text)
+	if out := target.export(""); r.Records.Redacted != 1 || bytes.Contains(out, []byte(secret)) {
+		t.Errorf("%+v", r.Records)
+	}
+	if r = target.mustRestore(text); r.Records.Known != 1 || r.Records.Added != 0 {
+		t.Errorf("again %+v", r.Records)
 	}
 }
 

@@ -128,7 +128,13 @@ func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err err
 			return r, err
 		}
 	}
-	_, err = logProjectAt(ctx, tx, old.Key, e.ChangedNS)
+	at := e.ChangedNS
+	if e.MergedInto != "" { // what that one was told of last may be later
+		err = ignoreNone(tx.Get(ctx, []any{&at}, selectChanged, old.ID, at))
+	}
+	if err == nil {
+		_, err = logProjectAt(ctx, tx, old.Key, at)
+	}
 	return r, err
 }
 
@@ -175,7 +181,9 @@ const (
 	restoreProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns, description)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	selectHasIdentity = `SELECT key FROM projects WHERE identity = ?`
-	selectKeyOfID     = `SELECT key FROM projects WHERE id = ?`
+	selectChanged     = `SELECT max(c.at, ?2) FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || ?1)
+AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
+	selectKeyOfID = `SELECT key FROM projects WHERE id = ?`
 )
 
 // RestoreSession makes a session of an export, or fills what is unknown of the
