@@ -497,3 +497,36 @@ func manyRows(t testing.TB, rows int) []byte {
 	}
 	return sealed(t, lines...)
 }
+
+// FuzzImport imports files whose frame is right and whose lines are anything: they
+// are taken or refused with a reason, and the store stays sound.
+func FuzzImport(f *testing.F) {
+	now := clockAt(1_770_000_000)
+	source, _ := busy(f, now)
+	_, err := source.book().Create(f.Context(), record.CreateArgs{
+		Caller: record.Caller{ProjectID: "shop", SessionID: "r1"}, Type: "note", Title: "a note", Body: "see a/b.go#L1-L2",
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := source.Purge(f.Context(), observation.PurgeArgs{Confirm: true, IDs: []int64{1}}); err != nil {
+		f.Fatal(err)
+	}
+	lines := body(source.export("shop"))
+	f.Add(strings.Join(append(lines[:6:6], lines[len(lines)-4:]...), "\n"))
+	f.Add(strings.Join([]string{
+		`{"kind":"project","id":"a","name":"","created_at":0}`, `{"kind":"project","id":"b","name":"b","created_at":1,"merged_into":"a","aliases":["a","c"]}`,
+		`{"kind":"session","id":"x","project":"b","started_at":9,"last_seen":1,"digest":{"intent":7}}`,
+	}, "\n"))
+	f.Add(lines[0] + "\n" + version("R001", 1, 1, "") + "\n" + version("R001", 2, 2, `"parent_id":null,"related":[],"metadata":{"a":[]},`))
+	target := newHome(f, now, "")
+	f.Fuzz(func(t *testing.T, text string) {
+		target := target
+		target.t = t
+		_, err := target.restore(sealed(t, strings.Split(text, "\n")...))
+		if err != nil && fault.KindOf(err) == fault.Internal {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		target.sound()
+	})
+}
