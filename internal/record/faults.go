@@ -74,7 +74,11 @@ func mapped(err error) error {
 	if !ok || f.Kind != fault.Unavailable && f.Code != store.CodeCorrupt || f.Code == CodeUnavailable {
 		return err
 	}
-	e := fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the store cannot be used: "+f.Message).WithHint(f.Hint)
+	hint := f.Hint
+	if hint == "" {
+		hint = "nothing was stored; see `cairn doctor` and try again"
+	}
+	e := fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the store cannot be used: "+f.Message).WithHint(hint)
 	e.Details = map[string]any{"cause": f.Code}
 	return e
 }

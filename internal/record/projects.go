@@ -3,6 +3,8 @@ package record
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strings"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -31,8 +33,14 @@ ORDER BY changed DESC, p.key DESC`
 // Errors: CodeExists for an id that is reserved or in use, as an alias too;
 // CodeInvalid for an id, name or description that breaks its rule.
 func (b *Book) CreateProject(ctx context.Context, a CreateProjectArgs) (p Project, err error) {
+	a.Name = strings.TrimSpace(a.Name)
+	if err := errors.Join(checkText("name", a.Name, maxTitle), checkText("description", a.Description, maxDescription)); err != nil {
+		return p, err
+	}
 	err = mapped(b.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		q, err := project.Create(ctx, tx, project.New{ID: a.ID, Name: b.line(a.Name, maxTitle), Description: b.text(a.Description)})
+		q, err := project.Create(ctx, tx, project.New{
+			ID: a.ID, Name: b.line(a.Name, maxTitle), Description: b.line(a.Description, maxDescription),
+		})
 		if err != nil {
 			return err
 		}

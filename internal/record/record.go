@@ -33,12 +33,11 @@ func (t Time) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `
 
 // UnmarshalJSON reads an RFC 3339 time.
 func (t *Time) UnmarshalJSON(data []byte) error {
-	var at time.Time
-	if err := json.Unmarshal(data, &at); err != nil {
-		return err
+	at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(data))
+	if err == nil {
+		*t = Time(at.UnixNano())
 	}
-	*t = Time(at.UnixNano())
-	return nil
+	return err
 }
 
 // Record is one record, whole (records §7, shapes).

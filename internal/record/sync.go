@@ -11,7 +11,7 @@ const (
 	maxChanges = 500 // in one sync
 
 	selectChanges = `SELECT t.tick, s.text, c.doc, ` + previousDoc + `
-FROM record_ticks t JOIN changes c ON c.seq = t.seq JOIN symbols k ON k.id = c.kind JOIN symbols s ON s.id = c.session
+FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq CROSS JOIN symbols k ON k.id = c.kind CROSS JOIN symbols s ON s.id = c.session
 WHERE t.project_key = ?1 AND t.tick > ?2 AND k.text = '` + KindRecord + `' AND s.text <> ?3 AND c.doc IS NOT NULL
 ORDER BY t.tick LIMIT ?4`
 )
@@ -62,6 +62,7 @@ func (s *scope) openMember(ctx context.Context, c Caller) (*member, error) {
 
 // changes reads one change more than a sync shows.
 func (s *scope) changes(ctx context.Context, m *member, out *Synced) error {
+	newest := map[string]*Entry{} // of those read so far, by record
 	return s.log.Each(ctx, func(rows *sql.Rows) error {
 		var c Change
 		var doc, before string
@@ -72,12 +73,16 @@ func (s *scope) changes(ctx context.Context, m *member, out *Synced) error {
 		if err != nil {
 			return err
 		}
-		old := &Entry{}
-		if before != "" {
-			if old, err = decodeEntry([]byte(before)); err != nil {
-				return err
+		old := newest[e.ID]
+		if old == nil || old.Version != e.Version-1 {
+			old = &Entry{}
+			if before != "" {
+				if old, err = decodeEntry([]byte(before)); err != nil {
+					return err
+				}
 			}
 		}
+		newest[e.ID] = e
 		c.describe(old, e)
 		out.Changes = append(out.Changes, c)
 		return nil

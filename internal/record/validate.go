@@ -21,6 +21,8 @@ const (
 	maxMetadata = 64 << 10
 	maxReason   = 1000
 	maxLimit    = 500
+
+	maxDescription = 2000 // of a project
 )
 
 func states() []State { return []State{Open, Later, Resolved, Discarded} }
