@@ -29,6 +29,9 @@ type ImportArgs struct {
 
 	// Progress, if set, is told after each file how many of all are done.
 	Progress func(done, files int)
+
+	// LineProgress, if set, is told how many lines of how many of a cairn export are done.
+	LineProgress func(done, lines int)
 }
 
 // ImportReport is what an import did.
@@ -46,6 +49,7 @@ type ImportReport struct {
 	ByHarness  map[string]int   `json:"by_harness"` // files read
 	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
 	Unreadable []UnreadableFile `json:"unreadable"`
+	Restored   []RestoreReport  `json:"restored,omitempty"` // cairn's own exports
 	Seconds    float64          `json:"seconds"`
 }
 
@@ -59,35 +63,51 @@ type UnreadableFile struct {
 // stored already, so that repeating it is safe, also after a kill: what was
 // committed stays, the rest is read again. A file that cannot be read is
 // reported and the others are imported all the same (observations §12).
+//
+// Files among the paths that `cairn export` made come first; see restore. They are
+// taken whole: Since and Project with one are Invalid.
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
 	r := ImportReport{ByType: map[string]int{}, ByHarness: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
-	files, err := r.files(a.Paths)
+	exports, others := splitExports(a.Paths)
+	if len(exports) > 0 && (!a.Since.IsZero() || a.Project != "") {
+		return r, fault.New(fault.Invalid, "invalid_argument", "a cairn export is imported whole, without --since and --project")
+	}
+	files, err := r.files(others)
 	if err != nil {
 		return r, err
 	}
-	j, done, err := c.importJournal(ctx, a.DryRun)
+	s, done, err := c.importStore(ctx, a.DryRun)
 	if err != nil {
 		return r, err
 	}
-	err = r.importAll(ctx, j, files, a)
+	for _, path := range exports {
+		restored, err := c.restore(ctx, s, path, a)
+		if err != nil {
+			return r, errors.Join(fmt.Errorf("%s: %w", filepath.Base(path), err), done())
+		}
+		r.Restored = append(r.Restored, restored)
+	}
+	if len(others) > 0 {
+		err = r.importAll(ctx, c.over(s), files, a)
+	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, errors.Join(err, done())
 }
 
-// importJournal is the journal to import into: for a dry run that of a copy of
-// the store, which done deletes.
-func (c *Cairn) importJournal(ctx context.Context, dryRun bool) (j *observation.Journal, done func() error, err error) {
+// importStore is the store to import into: for a dry run a copy, which done
+// deletes.
+func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, done func() error, err error) {
 	if !dryRun {
-		j, err = c.writing(ctx)
-		return j, func() error { return nil }, err
+		s, err = c.Store(ctx)
+		return s, func() error { return nil }, err
 	}
 	dir, err := os.MkdirTemp("", "cairn-dry-run-")
 	if err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(dir, "cairn.db")
-	s, err := c.opened(ctx, false)
+	s, err = c.opened(ctx, false)
 	if err == nil && s != nil {
 		err = s.CopyTo(ctx, path)
 	}
@@ -97,7 +117,7 @@ func (c *Cairn) importJournal(ctx context.Context, dryRun bool) (j *observation.
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return c.over(s), func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
+	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
 }
 
 // files are the transcripts below the paths, of each path those of the oldest

@@ -36,6 +36,7 @@ func importTable() map[string]room {
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
+		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
 			others: []string{"github.com/go-json-experiment/json"},
@@ -48,7 +49,7 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
-				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread",
+				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},

@@ -172,7 +172,7 @@ nobody. Connect your agents and see what your own history holds:
 		serveCommand(p), toolsCommand(p),
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
-		importCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)

@@ -31,7 +31,10 @@ nobody can read the store, cairn included.
 
 An encrypted store is slower to write and to search. Disks may keep old copies of
 what is overwritten, above all those without moving parts; what was encrypted from
-its first event on never was on them.`,
+its first event on never was on them.
+
+The way back: ` + "`cairn export --all --out FILE`" + `, which writes everything readably
+into a file, and ` + "`cairn import FILE`" + ` with --db into a new store.`,
 		Example: "  cairn encrypt\n  CAIRN_KEY=$(pass show cairn) cairn encrypt",
 		Args:    noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {

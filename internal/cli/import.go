@@ -26,7 +26,7 @@ func importCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import [PATH...]",
-		Short: "Read old sessions from transcripts",
+		Short: "Read old sessions from transcripts, or what cairn has exported",
 		Long: `import reads transcripts of past sessions into the store: files, or folders with
 everything below them, of any agent that cairn knows. Without a path it looks
 where the agents keep them:
@@ -36,9 +36,14 @@ where the agents keep them:
     Gemini CLI    ~/.gemini/tmp
     Cursor        ~/.cursor/projects
 
+A file that ` + "`cairn export`" + ` has made is recognised and restored: its projects,
+sessions, observations and records. It is taken whole or, if it is torn or altered
+or its records are not those of the project of that name here, not at all.
+
 Importing again adds nothing, also when hooks recorded the same session live.
 Secrets are redacted before anything is stored.`,
 		Example: `  cairn import
+  cairn import shop.jsonl
   cairn import --since 2026-01-01 --dry-run`,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
 			if a.Since, err = parseDate(since); err != nil {
@@ -51,7 +56,7 @@ Secrets are redacted before anything is stored.`,
 						WithHint("name their files or folders: cairn import PATH")
 				}
 			}
-			a.Progress = p.progress("files")
+			a.Progress, a.LineProgress = p.progress("files"), p.progress("lines")
 			r, err := c.Import(cmd.Context(), a)
 			if err != nil {
 				return err
@@ -141,6 +146,12 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 		verb = "would import"
 	}
 	w := p.Out
+	for _, e := range r.Restored {
+		p.printRestored(e, dryRun)
+	}
+	if len(r.Restored) > 0 && r.Files+r.Unchanged+len(r.Unreadable) == 0 {
+		return
+	}
 	fmt.Fprintf(w, "%s %d observations from %d files (%s%d lines, %.1f MB) in %.1f s\n",
 		verb, r.Added, r.Files, filesOf(r.ByHarness), r.Lines, float64(r.Bytes)/1e6, r.Seconds)
 	if r.Unchanged > 0 {

@@ -27,7 +27,7 @@ only counts.
 
 What was purged does not come back: neither a later import nor a late hook stores
 it again, unless you say ` + "`cairn import --include-purged`" + `. The transcripts of
-your agents are not touched; they are not cairn's.
+your agents are not touched, they are not cairn's; nor are files that you exported.
 
 If another process reads the store all the while, purge exits 1 and says so: the
 rows are gone then, and the next purge or sweep clears the bytes.`,

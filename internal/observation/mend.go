@@ -69,7 +69,7 @@ func (j *Journal) Mend(ctx context.Context) error {
 // dropOrphanedTombs deletes the tombstones whose salt is lost: they match nothing.
 func dropOrphanedTombs(ctx context.Context, tx *store.Tx) error {
 	g, err := openGraves(ctx, tx)
-	if err == nil && g.salt == nil {
+	if err == nil && !g.any() {
 		_, err = tx.Exec(ctx, dropTombs)
 	}
 	return err

@@ -221,7 +221,7 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 // nothing was purged, for it may be the parent that is missing.
 func (w *writing) fill(ctx context.Context, tx *store.Tx, id int64) error {
 	parent := w.prompt
-	if w.graves.salt != nil {
+	if w.graves.any() {
 		parent = sql.NullInt64{}
 	}
 	agent, prompt := nullText(w.event.AgentID), nullText(w.event.PromptID)

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -19,51 +21,83 @@ import (
 
 // graves knows what must not come back (observations §11.3): a purged row under
 // every key by which the same event may be told again, and whole sessions and
-// projects. The keys are salted hashes. Without a purge there is no salt.
-type graves struct{ salt []byte }
+// projects. The keys are salted hashes. Without a purge there is no salt; beside
+// the store's own there are those of the stores that it has imported exports of.
+type graves struct{ salts [][]byte } // its own first
 
 const (
-	selectSalt = `SELECT value FROM store_meta WHERE name = 'tombstone_salt'`
-	insertSalt = `INSERT INTO store_meta (name, value) VALUES ('tombstone_salt', ?)`
-	selectTomb = `SELECT until FROM tombstones WHERE hash = ?`
+	// '0' is the character after '/'.
+	selectSalts = `SELECT value FROM store_meta WHERE name >= 'tombstone_salt' AND name < 'tombstone_salt0' ORDER BY name`
+	insertSalt  = `INSERT OR IGNORE INTO store_meta (name, value) VALUES (?, ?)`
+	selectTomb  = `SELECT until FROM tombstones WHERE hash = ?`
 
 	upsertTomb = `INSERT INTO tombstones (hash, until) VALUES (?, ?)
 ON CONFLICT (hash) DO UPDATE SET until = CASE WHEN until IS NULL OR excluded.until IS NULL THEN NULL
     ELSE max(until, excluded.until) END`
 )
 
-// openGraves reads the salt: all that a store costs in which nothing was purged.
+// ownSalt is the name of the store's own salt; another store's has part of itself
+// behind it.
+const ownSalt = "tombstone_salt"
+
+// openGraves reads the salts: all that a store costs in which nothing was purged.
 func openGraves(ctx context.Context, tx *store.Tx) (g graves, err error) {
-	var salt string
-	err = tx.Get(ctx, []any{&salt}, selectSalt)
-	if errors.Is(err, sql.ErrNoRows) {
-		return g, nil
-	}
-	if err == nil {
-		g.salt, err = hex.DecodeString(salt)
-	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var text string
+		if err := r.Scan(&text); err != nil {
+			return err
+		}
+		salt, err := hex.DecodeString(text)
+		g.salts = append(g.salts, salt)
+		return err
+	}, selectSalts)
 	return g, err
 }
 
 // makeGraves is openGraves for a purge: it makes the salt if there is none.
 func makeGraves(ctx context.Context, tx *store.Tx) (graves, error) {
 	g, err := openGraves(ctx, tx)
-	if err != nil || g.salt != nil {
+	if err != nil || g.any() {
 		return g, err
 	}
-	g.salt = make([]byte, sha256.Size)
-	rand.Read(g.salt)
-	_, err = tx.Exec(ctx, insertSalt, hex.EncodeToString(g.salt))
+	salt := make([]byte, sha256.Size)
+	rand.Read(salt)
+	err = g.add(ctx, tx, salt)
 	return g, err
+}
+
+// add keeps one more salt, as the store's own if it has none.
+func (g *graves) add(ctx context.Context, tx *store.Tx, salt []byte) error {
+	if slices.ContainsFunc(g.salts, func(s []byte) bool { return bytes.Equal(s, salt) }) {
+		return nil
+	}
+	name := ownSalt
+	if g.any() {
+		name += "/" + hex.EncodeToString(salt[:8])
+	}
+	g.salts = append(g.salts, salt)
+	_, err := tx.Exec(ctx, insertSalt, name, hex.EncodeToString(salt))
+	return err
+}
+
+// any reports whether anything was ever buried.
+func (g graves) any() bool { return len(g.salts) > 0 }
+
+// texts are the salts in hex.
+func (g graves) texts() (out []string) {
+	for _, s := range g.salts {
+		out = append(out, hex.EncodeToString(s))
+	}
+	return out
 }
 
 // tombKey is what a purged thing is known by: its sort and its parts, told apart
 // by their lengths.
 type tombKey []string
 
-func (g graves) hash(k tombKey) []byte {
+func (k tombKey) hash(salt []byte) []byte {
 	h := sha256.New()
-	h.Write(g.salt)
+	h.Write(salt)
 	for _, part := range k {
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))
@@ -75,7 +109,7 @@ func (g graves) hash(k tombKey) []byte {
 // (Unix seconds).
 func (g graves) bury(ctx context.Context, tx *store.Tx, until any, keys ...tombKey) error {
 	for _, k := range keys {
-		if _, err := tx.Exec(ctx, upsertTomb, g.hash(k), until); err != nil {
+		if _, err := tx.Exec(ctx, upsertTomb, k.hash(g.salts[0]), until); err != nil {
 			return err
 		}
 	}
@@ -84,17 +118,16 @@ func (g graves) bury(ctx context.Context, tx *store.Tx, until any, keys ...tombK
 
 // holds reports whether one of the keys is buried for what happened at a time.
 func (g graves) holds(ctx context.Context, tx *store.Tx, at int64, keys ...tombKey) (bool, error) {
-	if g.salt == nil {
-		return false, nil
-	}
 	for _, k := range keys {
-		var until sql.NullInt64
-		err := tx.Get(ctx, []any{&until}, selectTomb, g.hash(k))
-		if err == nil && (!until.Valid || at <= until.Int64) {
-			return true, nil
-		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return false, err
+		for _, salt := range g.salts {
+			var until sql.NullInt64
+			err := tx.Get(ctx, []any{&until}, selectTomb, k.hash(salt))
+			if err == nil && (!until.Valid || at <= until.Int64) {
+				return true, nil
+			}
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return false, err
+			}
 		}
 	}
 	return false, nil
@@ -214,7 +247,7 @@ func wording(content string) string {
 // imported event can belong to a purged session or project: what a hook tells has
 // happened since.
 func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kept []draft, gone bool, err error) {
-	if w.graves.salt == nil {
+	if !w.graves.any() {
 		return rows, false, nil
 	}
 	place := w.place

@@ -316,6 +316,12 @@ type document struct {
 // logProject appends a project's row, as it now stands, to the change log and
 // returns it.
 func logProject(ctx context.Context, tx *store.Tx, key int64) (Project, error) {
+	return logProjectAt(ctx, tx, key, 0)
+}
+
+// logProjectAt is logProject for what happened at another time, in Unix
+// nanoseconds; 0 is the transaction's.
+func logProjectAt(ctx context.Context, tx *store.Tx, key, at int64) (Project, error) {
 	var q Project
 	d := document{}
 	if err := tx.Get(ctx, append(scanProject(&q), &d.CreatedAt, &d.CreatedNS, &d.About, &d.MergedInto), selectOwnRow, key); err != nil {
@@ -331,7 +337,7 @@ func logProject(ctx context.Context, tx *store.Tx, key int64) (Project, error) {
 		return q, err
 	}
 	_, err = tx.Append(ctx, store.Change{
-		Project: q.ID, Stream: "project/" + q.ID, Kind: "project", ID: q.ID, Op: store.OpPut, Doc: doc,
+		Project: q.ID, Stream: "project/" + q.ID, Kind: "project", ID: q.ID, Op: store.OpPut, Doc: doc, At: at,
 	})
 	return q, err
 }

@@ -12,9 +12,12 @@ const (
 	selectActivation = `SELECT base_version, ifnull(holders, ''), settled FROM activations
 WHERE project_key = ? AND number = ? AND session_key = ?`
 
-	selectOpenBodies    = `SELECT ` + recordColumns + ` FROM records r WHERE r.project_key = ? AND r.parent = ? AND r.state = 'OPEN' ORDER BY r.number`
-	selectOtherChildren = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ? AND r.parent = ? AND r.state <> 'OPEN' ORDER BY r.number`
-	selectGrandchildren = `SELECT ` + refColumns + ` FROM records p CROSS JOIN records r ON r.project_key = p.project_key AND r.parent = p.number
+	selectOpenBodies = `SELECT ` + recordColumns + ` FROM records r INDEXED BY records_by_parent
+WHERE r.project_key = ? AND r.parent = ? AND r.state = 'OPEN' ORDER BY r.number`
+	selectOtherChildren = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
+WHERE r.project_key = ? AND r.parent = ? AND r.state <> 'OPEN' ORDER BY r.number`
+	selectGrandchildren = `SELECT ` + refColumns + ` FROM records p INDEXED BY records_by_parent
+CROSS JOIN records r INDEXED BY records_by_parent ON r.project_key = p.project_key AND r.parent = p.number
 WHERE p.project_key = ? AND p.parent = ? ORDER BY r.number`
 
 	selectCreator = `SELECT s.id FROM sessions s JOIN record_sessions r ON r.session_key = s.key

@@ -12,13 +12,13 @@ import (
 
 // ofRecord are the versions of a record in the change log, of the stream ?1 and
 // the id ?2, up to the change ?3.
-const ofRecord = ` FROM changes c LEFT JOIN symbols s ON s.id = c.session
+const ofRecord = ` FROM changes c INDEXED BY changes_with_doc LEFT JOIN symbols s ON s.id = c.session
 WHERE c.kind = (SELECT id FROM symbols WHERE text = '` + KindRecord + `') AND c.id = ?2 AND c.doc IS NOT NULL
   AND c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq <= ?3 `
 
 const (
 	// previousDoc is the version before that of the change c.
-	previousDoc = `ifnull((SELECT b.doc FROM changes b WHERE b.kind = c.kind AND b.id = c.id AND b.stream = c.stream
+	previousDoc = `ifnull((SELECT b.doc FROM changes b INDEXED BY changes_with_doc WHERE b.kind = c.kind AND b.id = c.id AND b.stream = c.stream
 AND b.seq < c.seq AND b.doc IS NOT NULL ORDER BY b.seq DESC LIMIT 1), '')`
 
 	selectHistory = `SELECT c.doc, ifnull(s.text, ''), c.at, ` + previousDoc + ofRecord + `AND c.at >= ?4

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	selectSeqBefore = `SELECT seq FROM changes
+	selectSeqBefore = `SELECT seq FROM changes INDEXED BY changes_of_stream
 WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND doc IS NOT NULL AND at <= ?2 ORDER BY seq DESC LIMIT 1`
-	selectStream = `SELECT c.seq, k.text, c.id, c.doc, ifnull(s.text, ''), c.at FROM changes c
-JOIN symbols k ON k.id = c.kind LEFT JOIN symbols s ON s.id = c.session
+	selectStream = `SELECT c.seq, k.text, c.id, c.doc, ifnull(s.text, ''), c.at FROM changes c INDEXED BY changes_of_stream
+CROSS JOIN symbols k ON k.id = c.kind LEFT JOIN symbols s ON s.id = c.session
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq <= ?2 ORDER BY c.seq`
 )
 

@@ -11,9 +11,11 @@ const (
 	maxListed   = 50 // records of a kind in an overview
 	newestCount = 20 // events in an overview
 
-	selectRoots   = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ?1 AND r.parent IS NULL ORDER BY r.path LIMIT ?2`
-	selectByState = `SELECT ` + refColumns + ` FROM records r WHERE r.project_key = ?1 AND r.state = ?3 ORDER BY r.path LIMIT ?2`
-	selectTotals  = `SELECT
+	selectRoots = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
+WHERE r.project_key = ?1 AND r.parent IS NULL ORDER BY r.number LIMIT ?2`
+	selectByState = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_state
+WHERE r.project_key = ?1 AND r.state = ?3 ORDER BY r.path LIMIT ?2`
+	selectTotals = `SELECT
 (SELECT count(*) FROM records WHERE project_key = ?1 AND parent IS NULL),
 (SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'OPEN'),
 (SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'LATER')`
@@ -170,9 +172,9 @@ func (b *Book) Get(ctx context.Context, a GetRefArgs) (r Record, err error) {
 	return r, err
 }
 
-const selectCiting = `SELECT ` + recordColumns + ` FROM records r
+const selectCiting = `SELECT ` + recordColumns + ` FROM records r INDEXED BY records_citing
 WHERE r.project_key = ?1 AND r.cited IS NOT NULL
-  AND EXISTS (SELECT 1 FROM json_each(r.cited) c WHERE c.value ->> 'path' = ?2) ORDER BY r.number`
+  AND EXISTS (SELECT 1 FROM json_each(r.cited) c WHERE c.value ->> 'path' = ?2) ORDER BY r.key`
 
 // Citing lists the records of the project whose bodies cite a path, by creation,
 // as they were given in Cited; none gives an empty list.

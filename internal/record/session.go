@@ -8,8 +8,8 @@ import (
 )
 
 // The records that a session changed after a tick, in the order of the changes.
-const selectUnsaved = `SELECT c.id FROM record_ticks t JOIN changes c ON c.seq = t.seq JOIN symbols k ON k.id = c.kind
-JOIN symbols s ON s.id = c.session
+const selectUnsaved = `SELECT c.id FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq CROSS JOIN symbols k ON k.id = c.kind
+CROSS JOIN symbols s ON s.id = c.session
 WHERE t.project_key = ? AND t.tick > ? AND s.text = ? AND k.text = '` + KindRecord + `' ORDER BY t.tick`
 
 // Save notes that what the session changed is saved; everything is stored anyway

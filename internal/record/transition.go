@@ -9,7 +9,7 @@ import (
 	"cairn/internal/fault"
 )
 
-const selectOpenChildren = `SELECT ` + refColumns + ` FROM records r
+const selectOpenChildren = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
 WHERE r.project_key = ? AND r.parent = ? AND r.state = 'OPEN' ORDER BY r.number`
 
 // allowed are the states that a record may move to from one (seed, transition).

@@ -144,7 +144,7 @@ func TestSalvageOnAFullVolumeLeavesEverything(t *testing.T) {
 	for _, leave := range []int64{0, 16 << 10, 200 << 10, 900 << 10} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
 			t.Parallel()
-			dir := tmpfs(t, "8m")
+			dir := tmpfs(t, "12m")
 			path := filepath.Join(dir, "data", "cairn.db")
 			broken := content(t, populated(t))
 			clear(broken[:pageSize])

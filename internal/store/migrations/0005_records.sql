@@ -34,7 +34,7 @@ CREATE TABLE records (
     body        TEXT NOT NULL
 );
 CREATE UNIQUE INDEX records_by_number ON records (project_key, number);
-CREATE INDEX records_by_parent ON records (project_key, parent, state, number);
+CREATE INDEX records_by_parent ON records (project_key, parent, number, state);
 CREATE INDEX records_by_path ON records (project_key, path);
 CREATE INDEX records_by_state ON records (project_key, state, path);
 CREATE INDEX records_citing ON records (project_key) WHERE cited IS NOT NULL;

@@ -1,0 +1,191 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"cairn/internal/exchange"
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+// ExportArgs say what to export.
+type ExportArgs struct {
+	Project string // id or alias; "" for the project of the working directory
+	All     bool   // every project instead
+	Version string // of this program, for the header
+
+	// Progress, if set, is told how many lines of how many are written.
+	Progress func(done, lines int)
+}
+
+// ExportReport is what an export holds.
+type ExportReport struct {
+	Projects []string       `json:"projects"`
+	Lines    int            `json:"lines"`  // without header and trailer
+	Counts   map[string]int `json:"counts"` // of the lines, by kind
+	Seconds  float64        `json:"seconds"`
+}
+
+// Export writes projects with everything that cairn knows of them, as they are at
+// one moment, in the format of internal/exchange/FORMAT.md. What belongs to this
+// machine stays out: how far transcripts were read, what sessions were told,
+// processes, keys. Writers are not held up; one line at a time is in memory.
+//
+// Errors: NotFound for an unknown project, for a working directory without one and
+// for no store (store.CodeMissing); those of w and of reading. Then what w has got
+// is no export.
+func (c *Cairn) Export(ctx context.Context, w io.Writer, a ExportArgs) (r ExportReport, err error) {
+	began := time.Now()
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return r, err
+	}
+	if s == nil {
+		return r, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		x := exporting{ExportArgs: a, report: &r}
+		if x.scope, err = c.scope(ctx, tx, a); err != nil {
+			return err
+		}
+		return x.run(ctx, tx, w)
+	})
+	r.Seconds = time.Since(began).Seconds()
+	return r, err
+}
+
+// ExportTo is Export into a file, which nobody but its owner may read and which
+// is there as a whole or not at all. A file at that path is replaced. Errors are
+// those of Export, exchange.Create and the system.
+func (c *Cairn) ExportTo(ctx context.Context, path string, a ExportArgs) (ExportReport, error) {
+	f, err := exchange.Create(path)
+	if err != nil {
+		return ExportReport{}, err
+	}
+	r, err := c.Export(ctx, f, a)
+	if err != nil {
+		return r, errors.Join(err, f.Discard())
+	}
+	return r, f.Commit()
+}
+
+// scope finds the projects that are asked for.
+func (c *Cairn) scope(ctx context.Context, tx *store.Tx, a ExportArgs) (project.Scope, error) {
+	if a.All {
+		return project.Scope{}, nil
+	}
+	if a.Project == "" {
+		q, ok, err := project.Current(ctx, tx, c.place)
+		if err == nil && !ok {
+			err = fault.New(fault.NotFound, project.CodeNotFound, "nothing is known of a project here").
+				WithHint("name one with --project, or say --all")
+		}
+		return project.ScopeOf(q), err
+	}
+	q, ok, err := project.Find(ctx, tx, a.Project)
+	if err == nil && !ok {
+		err = project.NotFound(a.Project)
+	}
+	return project.ScopeOf(q), err
+}
+
+// kindProject are the lines of project.Exported.
+const kindProject = "project"
+
+// exporting is one export under way.
+type exporting struct {
+	ExportArgs
+	scope  project.Scope
+	report *ExportReport
+	keys   []int64 // of sessions with rows in the scope
+	out    *exchange.Writer
+	total  int
+}
+
+func (x *exporting) run(ctx context.Context, tx *store.Tx, w io.Writer) (err error) {
+	h, err := x.header(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if x.out, err = exchange.NewWriter(w, h); err != nil {
+		return err
+	}
+	for _, part := range []func() error{
+		func() error {
+			return project.EachExported(ctx, tx, x.scope, func(e project.Exported) error { return x.put(kindProject, e) })
+		},
+		func() error { return observation.Export(ctx, tx, x.scope, x.keys, x.put) },
+		func() error { return record.Export(ctx, tx, x.scope, x.put) },
+		func() error { return observation.ExportForgotten(ctx, tx, x.put) },
+		x.out.Close,
+	} {
+		if err := errors.Join(ctx.Err(), part()); err != nil {
+			return err
+		}
+	}
+	x.report.Projects, x.report.Counts, x.report.Lines = h.Projects, h.Counts, x.total
+	return nil
+}
+
+func (x *exporting) put(kind string, v any) error {
+	if err := x.out.Put(kind, v); err != nil {
+		return err
+	}
+	if x.Progress != nil && x.out.Lines()%1000 == 0 {
+		x.Progress(x.out.Lines(), x.total)
+	}
+	return nil
+}
+
+// header counts what is to be written.
+func (x *exporting) header(ctx context.Context, tx *store.Tx) (exchange.Header, error) {
+	h := exchange.Header{Cairn: x.Version, At: tx.Now().UTC().Truncate(time.Second), All: x.All, Projects: []string{}}
+	rows, err := observation.SessionKeys(ctx, tx, x.scope)
+	if err != nil {
+		return h, err
+	}
+	records, err := record.SessionKeys(ctx, tx, x.scope)
+	if err != nil {
+		return h, err
+	}
+	x.keys = slices.Concat(rows, records)
+	if h.Counts, err = record.CountExported(ctx, tx, x.scope); err != nil {
+		return h, err
+	}
+	count := func(kind string, n int) {
+		if n > 0 {
+			h.Counts[kind] = n
+		}
+	}
+	projects, sessions, err := project.CountExported(ctx, tx, x.scope, x.keys)
+	if err != nil {
+		return h, err
+	}
+	observations, forgotten, err := observation.CountExported(ctx, tx, x.scope)
+	if err != nil {
+		return h, err
+	}
+	count(kindProject, projects)
+	count(observation.KindSession, sessions)
+	count(observation.KindObservation, observations)
+	count(observation.KindForgotten, forgotten)
+	for n := range maps.Values(h.Counts) {
+		x.total += n
+	}
+	err = project.EachExported(ctx, tx, x.scope, func(e project.Exported) error {
+		if e.MergedInto == "" {
+			h.Projects = append(h.Projects, e.ID)
+		}
+		return nil
+	})
+	slices.Sort(h.Projects)
+	return h, err
+}

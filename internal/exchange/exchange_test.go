@@ -1,0 +1,245 @@
+package exchange
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+type thing struct {
+	Kind string `json:"kind,omitempty"`
+	Text string `json:"text"`
+	N    int    `json:"n,omitempty"`
+}
+
+// written is an export of things.
+func written(t testing.TB, things ...thing) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	h := Header{Cairn: "test", At: time.Unix(1_770_000_000, 0).UTC(), Projects: []string{"shop"}, Counts: map[string]int{"thing": len(things)}}
+	w, err := NewWriter(&b, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range things {
+		if err := w.Put("thing", v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// sealed puts a trailer that fits behind lines.
+func sealed(lines ...string) []byte {
+	text := strings.Join(lines, "\n") + "\n"
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Appendf([]byte(text), `{"kind":"end","lines":%d,"sha256":"%s"}`+"\n", len(lines), hex.EncodeToString(sum[:]))
+}
+
+// read reads a whole export.
+func read(text []byte) (things []thing, sum string, err error) {
+	r, err := NewReader(bytes.NewReader(text))
+	for err == nil {
+		var l Line
+		var v thing
+		if l, err = r.Next(); err == nil {
+			err = l.Decode(&v)
+			things = append(things, v)
+		}
+	}
+	if err == io.EOF {
+		return things, r.SHA256(), nil
+	}
+	return things, "", err
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	t.Parallel()
+	want := []thing{{Text: "<b>&amp;</b> \u2028 日本 \x01"}, {Text: strings.Repeat("long ", 1<<18), N: 3}, {}}
+	text := written(t, want...)
+	got, sum, err := read(text)
+	if err != nil || len(got) != 3 || len(sum) != 64 {
+		t.Fatalf("%d things, sum %q, %v", len(got), sum, err)
+	}
+	for i, v := range got {
+		if v.Kind != "thing" || v.Text != want[i].Text || v.N != want[i].N {
+			t.Errorf("%d: %.80v", i, v)
+		}
+	}
+	if !bytes.Contains(text, []byte("<b>&amp;</b>")) {
+		t.Error("people cannot read it")
+	}
+	if !IsExport(bytes.NewReader(text)) || IsExport(strings.NewReader(`{"type":"user"}`)) || IsExport(strings.NewReader("")) {
+		t.Error("an export is not told from other files")
+	}
+}
+
+func TestATornExportIsNoticedAtEveryByte(t *testing.T) {
+	t.Parallel()
+	text := written(t, thing{Text: "a"}, thing{Text: "b"})
+	for n := range len(text) {
+		if _, _, err := read(text[:n]); !fault.HasCode(err, CodeDamaged) {
+			t.Fatalf("cut at byte %d of %d: %v", n, len(text), err)
+		}
+	}
+}
+
+func TestAnAlteredExportIsNoticedAtEveryByte(t *testing.T) {
+	t.Parallel()
+	text := written(t, thing{Text: "a"}, thing{Text: "b"})
+	for n := range len(text) {
+		for _, flip := range []byte{1, 0x20, 0x80} {
+			other := bytes.Clone(text)
+			other[n] ^= flip
+			if _, _, err := read(other); err == nil {
+				t.Fatalf("byte %d of %d altered by %x: not noticed", n, len(text), flip)
+			}
+		}
+	}
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for name, other := range map[string][]byte{
+		"a line less":      bytes.Join([][]byte{lines[0], lines[1], lines[3]}, nil),
+		"a line twice":     bytes.Join([][]byte{lines[0], lines[1], lines[1], lines[2], lines[3]}, nil),
+		"lines exchanged":  bytes.Join([][]byte{lines[0], lines[2], lines[1], lines[3]}, nil),
+		"something behind": append(bytes.Clone(text), '\n'),
+		"twice":            append(bytes.Clone(text), text...),
+	} {
+		if _, _, err := read(other); !fault.HasCode(err, CodeDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestHostileLinesAreRefusedByNumber(t *testing.T) {
+	t.Parallel()
+	const head = `{"cairn_export":1,"cairn":"x","at":"2026-01-01T00:00:00Z","all":true,"projects":[],"counts":{}}`
+	for name, c := range map[string]struct {
+		text []byte
+		code string
+		says string
+	}{
+		"nothing":          {nil, CodeDamaged, "line 1:"},
+		"a newer format":   {sealed(`{"cairn_export":2,"what":{}}`), CodeNewer, "line 1: the export has version 2, this cairn reads 1"},
+		"a huge version":   {sealed(`{"cairn_export":99999999999999999999}`), CodeNewer, "line 1:"},
+		"version 0":        {sealed(strings.Replace(head, ":1,", ":0,", 1)), CodeDamaged, "line 1:"},
+		"version of text":  {sealed(`{"cairn_export":"one"}`), CodeDamaged, "line 1:"},
+		"no header":        {sealed(`{"kind":"thing"}`), CodeDamaged, "line 1:"},
+		"header's field":   {sealed(`{"cairn_export":1,"compressed":true}`), CodeNewer, `line 1: this cairn does not know its field "compressed"`},
+		"unknown field":    {sealed(head, `{"kind":"thing","text":"a","colour":"red"}`), CodeNewer, `line 2: this cairn does not know its field "colour"`},
+		"no JSON":          {sealed(head, `kind=thing`), CodeDamaged, "line 2: it is not valid JSON at byte 1"},
+		"an array":         {sealed(head, `["thing"]`), CodeDamaged, "line 2:"},
+		"null":             {sealed(head, `null`), CodeDamaged, "line 2: it has no kind"},
+		"an empty line":    {sealed(head, ``), CodeDamaged, "line 2:"},
+		"a kind of number": {sealed(head, `{"kind":7}`), CodeDamaged, "line 2:"},
+		"a wrong type":     {sealed(head, `{"kind":"thing","text":{}}`), CodeDamaged, "line 2: its field text holds a JSON object"},
+		"two values":       {sealed(head, `{"kind":"thing","text":"a"} {}`), CodeDamaged, "line 2:"},
+		"no UTF-8":         {sealed(head, "{\"kind\":\"thing\",\"text\":\"\xff\"}"), CodeDamaged, "line 2: it is not UTF-8"},
+		"deep JSON":        {sealed(head, `{"kind":"thing","text":`+strings.Repeat("[", 1<<20)), CodeDamaged, "line 2:"},
+		"a huge line":      {sealed(head, `{"kind":"thing","text":"`+strings.Repeat("x", MaxLine)+`"}`), CodeDamaged, "line 2: it is longer than 16 MiB"},
+		"a huge number":    {sealed(head, `{"kind":"thing","text":"a","n":1e400}`), CodeDamaged, "line 2:"},
+		"wrong counts":     {sealed(strings.Replace(head, `"counts":{}`, `"counts":{"thing":2}`, 1), `{"kind":"thing","text":"a"}`), CodeDamaged, "line 3: the header announces 2"},
+	} {
+		_, _, err := read(c.text)
+		if !fault.HasCode(err, c.code) || !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %s", name, err, c.says)
+		}
+		if f := fault.As(err); f != nil && (f.Hint == "" || len(f.Message) > 200) {
+			t.Errorf("%s: %q (%q)", name, f.Message, f.Hint)
+		}
+	}
+}
+
+func TestALineThatAnnouncesMoreThanItHoldsFails(t *testing.T) {
+	t.Parallel()
+	w, err := NewWriter(io.Discard, Header{Counts: map[string]int{"thing": 2}})
+	if err == nil {
+		err = w.Put("thing", thing{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err == nil {
+		t.Error("a line is missing and nobody says so")
+	}
+	if err := w.Put("thing", thing{Text: strings.Repeat("x", MaxLine)}); err == nil {
+		t.Error("a line is written that cannot be read")
+	}
+}
+
+func TestAFileAppearsWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.jsonl")
+	for _, step := range []struct {
+		text   string
+		commit bool
+		want   string
+	}{{"dropped", false, ""}, {"first", true, "first"}, {"dropped", false, "first"}, {"second", true, "second"}} {
+		f, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(step.text); err != nil {
+			t.Fatal(err)
+		}
+		end := f.Discard
+		if step.commit {
+			end = f.Commit
+		}
+		err = end()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if string(got) != step.want || (err != nil) != (step.want == "") {
+			t.Errorf("%q: %q %v", step.text, got, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left: %v %v", entries, err)
+	}
+	for _, bad := range []string{dir, filepath.Join(dir, "none", "x")} {
+		if _, err := Create(bad); fault.As(err) == nil || fault.As(err).Hint == "" {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add(written(f, thing{Text: "a"}, thing{Text: "b", N: 1}))
+	f.Add(sealed(`{"cairn_export":1,"counts":{"thing":1}}`, `{"kind":"thing","text":"\ud800"}`))
+	f.Add([]byte(`{"cairn_export":1}` + "\n" + `{"kind":"end"}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		things, sum, err := read(text)
+		if err != nil {
+			if !fault.HasCode(err, CodeDamaged) && !fault.HasCode(err, CodeNewer) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		// What is accepted is as its own trailer says.
+		end := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+		got := sha256.Sum256(text[:end])
+		if sum != hex.EncodeToString(got[:]) || bytes.Count(text, []byte("\n")) != len(things)+2 {
+			t.Fatalf("accepted, though its sum is %x with %d things", got, len(things))
+		}
+	})
+}

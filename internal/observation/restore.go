@@ -1,0 +1,513 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+	"cairn/internal/words"
+)
+
+// Bounds of what an export may hold. Ids beyond the first could use up the
+// numbers of a store.
+const (
+	maxRestoredID   = 1 << 40
+	maxRestoredText = 64 << 10 // bytes of one text
+)
+
+// Check says what is wrong with a row that was read from an export, for people;
+// nil for a sound one.
+func (e *Exported) Check() error {
+	isPrompt := e.ObsType == typePrompt || e.ObsType == typeMessage
+	switch {
+	case e.ID < 1 || e.ID > maxRestoredID:
+		return errors.New("its id is out of range")
+	case !IsType(e.ObsType):
+		return fmt.Errorf("no rows are of type %.40q", e.ObsType)
+	case !project.ValidTime(e.Timestamp):
+		return errors.New("its time is out of range")
+	case e.Session == "" || e.Project == "":
+		return errors.New("it has no session or no project")
+	case e.PromptID < 0 || e.Part < 0 || e.Part > maxRestoredText:
+		return errors.New("one of its numbers is out of range")
+	case len(e.Metadata) > 0 && e.Metadata[0] != '{':
+		return errors.New("its metadata are no JSON object")
+	case isPrompt != (e.Prompt != nil):
+		return errors.New("prompts and answers, and only they, have a prompt")
+	case isPrompt && (e.PromptID != 0 || e.ToolUseID != ""):
+		return errors.New("it cannot be a prompt and a call")
+	}
+	for _, text := range []string{
+		e.SourceEvent, e.ToolName, e.Content, e.FilePath, e.PathKey, string(e.Metadata), e.ToolUseID, e.AgentID, e.HarnessPromptID,
+	} {
+		if len(text) > maxRestoredText || !utf8.ValidString(text) {
+			return errors.New("one of its texts is too long")
+		}
+	}
+	if q := e.Prompt; q != nil {
+		switch {
+		case q.ID < 1 || q.ID > maxRestoredID || !project.ValidTime(q.Timestamp):
+			return errors.New("its prompt's id or time is out of range")
+		case q.Source != "user" && q.Source != "agent":
+			return errors.New("its prompt's source is neither user nor agent")
+		case len(q.HarnessPromptID)+len(q.AgentID)+len(q.SourceUUID) > maxRestoredText:
+			return errors.New("one of its prompt's texts is too long")
+		}
+	}
+	return nil
+}
+
+// Check says what is wrong with hashes that were read from an export, for people;
+// nil for sound ones.
+func (e *ExportedForgotten) Check() error {
+	for _, s := range e.Salts {
+		if b, err := hex.DecodeString(s); err != nil || len(b) != 32 {
+			return errors.New("a salt is not 32 bytes in hex")
+		}
+	}
+	for _, t := range e.Hashes {
+		if b, err := hex.DecodeString(t.Hash); err != nil || len(b) != 16 {
+			return errors.New("a hash is not 16 bytes in hex")
+		}
+	}
+	return nil
+}
+
+// Restorer stores the rows of an export in the order of its lines. It is used by
+// one goroutine; its methods are called in one transaction after the other, and
+// after an error or a transaction that was not committed no more.
+type Restorer struct {
+	journal       *Journal
+	includePurged bool
+	floor         HighestIDs // that the store had given before: those below are not given again
+	note          string     // in store_meta, while the import goes on
+	graves        graves
+	counts        RestoredRows
+
+	given   project.ExportedSession // the session that the next rows belong to
+	session project.Session         // its row; Key 0 before it is needed
+	known   bool                    // it was here before
+	prompts map[int64]int64         // of the session: ids in the export → here, 0 for what was left out
+	moment  int64                   // to which equals belongs
+	equals  map[rowKey]int          // how many equal rows of that second were met
+	rows    int                     // of the session in the export
+	added   int
+	left    int
+	keys    map[string]project.Project
+}
+
+// rowKey is what rows without an id of their own are known by.
+type rowKey struct{ obsType, content, path, call string }
+
+// RestoredRows counts what became of an export's rows.
+type RestoredRows struct {
+	Sessions int `json:"sessions"`  // made
+	Added    int `json:"added"`     // rows
+	Known    int `json:"known"`     // rows that were here
+	Purged   int `json:"purged"`    // rows that were purged here and do not come back
+	NewIDs   int `json:"new_ids"`   // of the rows added, those whose id was taken
+	Redacted int `json:"redacted"`  // rows in which the present rules found a secret
+	Hashes   int `json:"forgotten"` // of what must not come back
+}
+
+// HighestIDs are the highest ids of rows and of prompts.
+type HighestIDs struct {
+	Observation int64 `json:"observation"`
+	Prompt      int64 `json:"prompt"`
+}
+
+// See raises the ids to those of a row.
+func (h *HighestIDs) See(e *Exported) {
+	h.Observation = max(h.Observation, e.ID)
+	if e.Prompt != nil {
+		h.Prompt = max(h.Prompt, e.Prompt.ID)
+	}
+}
+
+const (
+	selectFloor = `SELECT ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'observation_rows'), 0),
+ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'prompt_rows'), 0)`
+
+	raiseNumbers = `UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?`
+
+	selectRestoring = `SELECT value FROM store_meta WHERE name = ?`
+	insertRestoring = `INSERT INTO store_meta (name, value) VALUES (?, ?)`
+	deleteRestoring = `DELETE FROM store_meta WHERE name = ?`
+
+	restorePrompt = `INSERT INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
+VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
+	restoreRow = `INSERT INTO observation_rows
+(id, timestamp, session_key, project_key, prompt_id, obs_type, source_event, tool_name, content,
+ file_path, path_key, metadata, is_pinned, tool_use_id, part, agent_id, harness_prompt_id)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
+	selectEqualRow = `SELECT id, ifnull(prompt_id, 0) FROM observation_rows
+WHERE session_key = ? AND timestamp = ? AND obs_type = ? AND content = ? AND path_key IS ? AND tool_use_id IS ?
+ORDER BY id LIMIT 1 OFFSET ?`
+
+	countSessionRows = `SELECT count(*) FROM observation_rows WHERE session_key = ?`
+)
+
+// Restorer returns what stores the rows of the export that is known by id, its
+// hash. Rows that were purged here stay out, unless includePurged. If an import of
+// the same export was killed, its rows get the ids that they would have got then;
+// Done ends that. Rows whose id was given here before get one above highest, which
+// is the export's, so that the others can keep theirs.
+func (j *Journal) Restorer(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*Restorer, error) {
+	r := &Restorer{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
+	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		var text string
+		err := tx.Get(ctx, []any{&text}, selectRestoring, r.note)
+		if err == nil {
+			return json.Unmarshal([]byte(text), &r.floor)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := tx.Get(ctx, []any{&r.floor.Observation, &r.floor.Prompt}, selectFloor); err != nil {
+			return err
+		}
+		value, err := json.Marshal(r.floor)
+		if err != nil {
+			return err
+		}
+		for table, id := range map[string]int64{"observation_rows": highest.Observation, "prompt_rows": highest.Prompt} {
+			if _, err := tx.Exec(ctx, raiseNumbers, id, table); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, insertRestoring, r.note, string(value))
+		return err
+	})
+	return r, err
+}
+
+// Done ends the import of an export, all of which is stored.
+func (r *Restorer) Done(ctx context.Context, tx *store.Tx) error {
+	if err := r.End(ctx, tx); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, deleteRestoring, r.note)
+	return err
+}
+
+// Counts is what became of the rows so far.
+func (r *Restorer) Counts() RestoredRows { return r.counts }
+
+// Session ends the rows of the session before and begins those of the next. The
+// session is made when it has a row that is wanted, or none at all. Project ids in
+// it must exist.
+func (r *Restorer) Session(ctx context.Context, tx *store.Tx, e project.ExportedSession) (err error) {
+	if err := r.End(ctx, tx); err != nil {
+		return err
+	}
+	*r = Restorer{
+		journal: r.journal, floor: r.floor, note: r.note, includePurged: r.includePurged, counts: r.counts, keys: r.keys,
+		given: e, prompts: map[int64]int64{}, equals: map[rowKey]int{},
+	}
+	if !r.includePurged {
+		r.graves, err = openGraves(ctx, tx)
+	}
+	return err
+}
+
+// End ends the rows of the last session: its digest is the export's if it has the
+// export's rows and no others, else it is made anew.
+func (r *Restorer) End(ctx context.Context, tx *store.Tx) error {
+	if r.given.ID == "" {
+		return nil
+	}
+	if r.session.Key == 0 && r.rows == 0 {
+		buried, err := r.isBuried(ctx, tx, r.given.LastSeen, r.given.Project)
+		if err != nil || buried {
+			return err
+		}
+		if err := r.open(ctx, tx); err != nil {
+			return err
+		}
+	}
+	e, s := r.given, r.session
+	if r.given.ID = ""; s.Key == 0 || s.Summary != "" && r.added == 0 {
+		return nil
+	}
+	var n int
+	if err := tx.Get(ctx, []any{&n}, countSessionRows, s.Key); err != nil {
+		return err
+	}
+	if r.left > 0 || n != r.rows {
+		if len(e.Digest) == 0 && s.Summary == "" {
+			return nil
+		}
+		return writeDigest(ctx, tx, s)
+	}
+	if len(e.Digest) == 0 {
+		return nil
+	}
+	rules := counted{filter: r.journal.config.Filter, rules: map[string]int{}}
+	digest, _, err := rules.document(string(e.Digest))
+	if err == nil && digest != s.Summary {
+		_, err = tx.Exec(ctx, updateSummary, digest, s.Key)
+	}
+	return err
+}
+
+// open finds or makes the session's row.
+func (r *Restorer) open(ctx context.Context, tx *store.Tx) error {
+	e := r.given
+	e.Model, _ = r.journal.config.Filter.Text(e.Model)
+	s, added, err := project.RestoreSession(ctx, tx, e)
+	if err != nil {
+		return err
+	}
+	if r.session, r.known = s, !added; added {
+		r.counts.Sessions++
+	}
+	for _, b := range e.Branches {
+		b, _ = r.journal.config.Filter.Text(b)
+		if _, err := tx.Exec(ctx, insertBranch, b, s.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isBuried reports whether the session or a project was purged here with all that
+// happened up to a time.
+func (r *Restorer) isBuried(ctx context.Context, tx *store.Tx, at int64, own string) (bool, error) {
+	id := r.given.ID
+	return r.graves.holds(ctx, tx, at, sessionKey(id), projectKey(own), sessionInProjectKey(id, own))
+}
+
+// Row stores one row of the session, under its own id if that is free. A row that
+// is here already is left as it is; one that was purged here is left out.
+func (r *Restorer) Row(ctx context.Context, tx *store.Tx, e Exported) error {
+	r.rows++
+	row, err := r.redact(&e)
+	if err != nil {
+		return err
+	}
+	if r.session.Key == 0 {
+		// Without a session of that name no row can be here.
+		if _, known, err := project.FindSession(ctx, tx, e.Session); err != nil || known {
+			if err == nil {
+				err = r.open(ctx, tx)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if known, err := r.find(ctx, tx, &e); known || err != nil {
+		return err
+	}
+	if gone, err := r.isGone(ctx, tx, &e); gone || err != nil {
+		r.left++
+		r.counts.Purged++
+		r.knows(&e, 0)
+		return err
+	}
+	if r.session.Key == 0 {
+		if err := r.open(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return r.insert(ctx, tx, &e, row)
+}
+
+// knows notes which prompt here a row of the export stands for.
+func (r *Restorer) knows(e *Exported, prompt int64) {
+	if e.Prompt != nil {
+		r.prompts[e.Prompt.ID] = prompt
+	}
+}
+
+// redact applies the present rules to a row; an export may be older than they are.
+func (r *Restorer) redact(e *Exported) (storedRow, error) {
+	row := storedRow{
+		obsType: e.ObsType, content: e.Content, tool: maybe(e.ToolName), path: maybe(e.FilePath), key: maybe(e.PathKey),
+		meta: maybe(string(e.Metadata)),
+	}
+	rules := counted{filter: r.journal.config.Filter, rules: map[string]int{}}
+	found, err := rules.row(&row)
+	if found {
+		r.counts.Redacted++
+		e.Content = row.content
+	}
+	return row, err
+}
+
+func maybe(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
+
+// find looks for a row that is here: of a call by its id, else the nth of the rows
+// of that second that say the same.
+func (r *Restorer) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
+	if !r.known {
+		return false, nil
+	}
+	var id, prompt int64
+	var err error
+	if e.ToolUseID != "" {
+		err = tx.Get(ctx, []any{&id}, selectCall, e.ToolUseID, r.session.Key, e.Part)
+	} else {
+		if e.Timestamp != r.moment {
+			clear(r.equals)
+			r.moment = e.Timestamp
+		}
+		k := rowKey{e.ObsType, e.Content, e.PathKey, e.ToolUseID}
+		err = tx.Get(ctx, []any{&id, &prompt}, selectEqualRow, r.session.Key, e.Timestamp, e.ObsType, e.Content,
+			nullText(e.PathKey), nil, r.equals[k])
+		r.equals[k]++
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil {
+		r.counts.Known++
+		r.knows(e, prompt)
+	}
+	return err == nil, err
+}
+
+// isGone reports whether a row was purged here.
+func (r *Restorer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
+	if !r.graves.any() {
+		return false, nil
+	}
+	if gone, err := r.isBuried(ctx, tx, e.Timestamp, e.Project); gone || err != nil {
+		return gone, err
+	}
+	d := doomed{
+		at: e.Timestamp, session: e.Session, obsType: e.ObsType, content: e.Content, call: e.ToolUseID, part: e.Part,
+	}
+	d.role, _ = storedMetadata(string(e.Metadata))["kind"].(string)
+	if e.Prompt != nil {
+		d.promptID, d.line = e.Prompt.HarnessPromptID, e.Prompt.SourceUUID
+	}
+	return r.graves.holds(ctx, tx, e.Timestamp, d.keys()...)
+}
+
+// insert stores a row, its prompt, its words and its change.
+func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row storedRow) error {
+	q, err := r.project(ctx, tx, e.Project)
+	if err != nil {
+		return err
+	}
+	var prompt any
+	if e.Prompt != nil {
+		id, err := r.insertPrompt(ctx, tx, e.Prompt)
+		if err != nil {
+			return err
+		}
+		r.knows(e, id)
+		prompt = id
+	} else if id := r.prompts[e.PromptID]; id != 0 {
+		prompt = id
+	}
+	id, err := numbered(ctx, tx, restoreRow, e.ID, r.floor.Observation, e.Timestamp, r.session.Key, q.Key, prompt, e.ObsType,
+		e.SourceEvent, row.tool, row.content, row.path, row.key, row.meta, e.Pinned, nullText(e.ToolUseID), e.Part,
+		nullText(e.AgentID), nullText(e.HarnessPromptID))
+	if err != nil {
+		return err
+	}
+	if id == 0 { // the same call twice in one file
+		r.counts.Known++
+		return nil
+	}
+	if id != e.ID {
+		r.counts.NewIDs++
+	}
+	r.added++
+	r.counts.Added++
+	d, err := row.draft()
+	if err != nil {
+		return err
+	}
+	parts, wholes := words.Index(d.searchable())
+	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+		return err
+	}
+	_, err = tx.Append(ctx, store.Change{
+		Project: q.ID, Stream: "session/" + r.session.ID, Kind: "observation", ID: fmt.Sprint(id), Op: store.OpPut,
+	})
+	return err
+}
+
+func (r *Restorer) insertPrompt(ctx context.Context, tx *store.Tx, q *ExportedPrompt) (int64, error) {
+	return numbered(ctx, tx, restorePrompt, q.ID, r.floor.Prompt, r.session.Key, q.Timestamp, q.Source,
+		nullText(q.HarnessPromptID), nullText(q.AgentID), nullText(q.SourceUUID))
+}
+
+// numbered runs an insertion whose first argument is the id: the given one if the
+// store has never given it, else a new one. It returns the id, 0 if something else
+// than the id stood in the way.
+func numbered(ctx context.Context, tx *store.Tx, query string, id, floor int64, args ...any) (int64, error) {
+	var wanted any
+	if id > floor {
+		wanted = id
+	}
+	for {
+		res, err := tx.Exec(ctx, query, append([]any{wanted}, args...)...)
+		if err != nil {
+			return 0, err
+		}
+		if n, err := res.RowsAffected(); err != nil || n > 0 {
+			id, lerr := res.LastInsertId()
+			return id, errors.Join(err, lerr)
+		}
+		if wanted == nil {
+			return 0, nil
+		}
+		wanted = nil
+	}
+}
+
+// project finds the project that an id of the export names.
+func (r *Restorer) project(ctx context.Context, tx *store.Tx, id string) (project.Project, error) {
+	if q, ok := r.keys[id]; ok {
+		return q, nil
+	}
+	q, ok, err := project.Find(ctx, tx, id)
+	if err == nil && !ok {
+		err = project.NotFound(id)
+	}
+	if err == nil {
+		r.keys[id] = q
+	}
+	return q, err
+}
+
+// Forgotten keeps what was purged in the other store from coming back here. What
+// is here stays.
+func (r *Restorer) Forgotten(ctx context.Context, tx *store.Tx, e ExportedForgotten) error {
+	g, err := openGraves(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, s := range e.Salts {
+		salt, err := hex.DecodeString(s)
+		if err != nil {
+			return err
+		}
+		if err := g.add(ctx, tx, salt); err != nil {
+			return err
+		}
+	}
+	for _, t := range e.Hashes {
+		hash, err := hex.DecodeString(t.Hash)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, upsertTomb, hash, t.Until); err != nil {
+			return err
+		}
+		r.counts.Hashes++
+	}
+	return nil
+}

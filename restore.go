@@ -1,0 +1,352 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"cairn/internal/exchange"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+// RestoreReport is what became of an export that was imported.
+type RestoreReport struct {
+	File     string                   `json:"file"`
+	Projects []string                 `json:"projects"` // that it holds
+	New      int                      `json:"new"`      // projects that were not here
+	Left     int                      `json:"aliases_left"`
+	Rows     observation.RestoredRows `json:"observations"`
+	Records  record.RestoredChanges   `json:"records"`
+	Lines    int                      `json:"lines"`
+}
+
+// A restore's transactions end after so many lines or so much time, so that a
+// live hook never waits on it.
+const (
+	maxRestoreLines = 500
+	maxRestoreTime  = 50 * time.Millisecond
+)
+
+// splitExports parts the files that are cairn's own exports from all other paths.
+func splitExports(paths []string) (exports, others []string) {
+	for _, p := range paths {
+		if isExport(p) {
+			exports = append(exports, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return exports, others
+}
+
+func isExport(path string) bool {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return exchange.IsExport(f)
+}
+
+// restore imports an export: projects, sessions, rows, records and what must not
+// come back. Before anything is stored the whole file is read and judged, against
+// the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
+// they are where they are free. What is here already is left as it is, so that
+// repeating it adds nothing, also after a kill.
+//
+// Errors: exchange.CodeDamaged (Invalid), exchange.CodeNewer (Unavailable),
+// record.CodeOtherHistory and project.CodeOtherOrigin (Conflict), those of the file
+// and of store.Write.
+func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a ImportArgs) (RestoreReport, error) {
+	r := restoring{
+		store: s, args: a, records: record.NewRestorer(c.journal.Filter),
+		report: RestoreReport{File: path},
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return r.report, err
+	}
+	defer file.Close()
+	if err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return r.judge(ctx, tx, file) }); err != nil {
+		return r.report, err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return r.report, err
+	}
+	if r.rows, err = c.over(s).Restorer(ctx, r.id, r.highest, a.IncludePurged); err != nil {
+		return r.report, err
+	}
+	err = r.take(ctx, file)
+	r.report.Rows, r.report.Records = r.rows.Counts(), r.records.Counts()
+	return r.report, err
+}
+
+// restoring is one export on its way into the store.
+type restoring struct {
+	store   *store.Store
+	args    ImportArgs
+	id      string // the export's hash
+	highest observation.HighestIDs
+	rows    *observation.Restorer
+	records *record.Restorer
+	queue   []any
+	done    int
+	report  RestoreReport
+}
+
+// eachLine reads an export and hands its lines on, decoded and sound by themselves.
+func (r *restoring) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
+	x, err := exchange.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		l, err := x.Next()
+		if err == io.EOF {
+			return x, nil
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		v, err := decodeLine(l)
+		if err != nil {
+			return nil, err
+		}
+		if err := do(l, v); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// decodeLine reads a line into the type of its kind.
+func decodeLine(l exchange.Line) (any, error) {
+	var v interface{ Check() error }
+	switch l.Kind {
+	case kindProject:
+		v = &project.Exported{}
+	case observation.KindSession:
+		v = &project.ExportedSession{}
+	case observation.KindObservation:
+		v = &observation.Exported{}
+	case record.KindRecord, record.KindEvent:
+		v = &record.Exported{}
+	case observation.KindForgotten:
+		v = &observation.ExportedForgotten{}
+	default:
+		return nil, l.Unknown()
+	}
+	if err := l.Decode(v); err != nil {
+		return nil, err
+	}
+	if err := v.Check(); err != nil {
+		return nil, exchange.Damaged(l.Number, err.Error())
+	}
+	return v, nil
+}
+
+// judge reads the whole file without storing anything: its frame, its lines, what
+// they refer to, and whether its records go together with the store's.
+func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
+	refs := references{projects: map[string]bool{}, sessions: map[string]bool{}}
+	x, err := r.eachLine(ctx, file, func(l exchange.Line, v any) error {
+		if why := refs.check(v); why != "" {
+			return exchange.Damaged(l.Number, why)
+		}
+		switch v := v.(type) {
+		case *project.Exported:
+			return project.Fits(ctx, tx, *v)
+		case *observation.Exported:
+			r.highest.See(v)
+		case *record.Exported:
+			why, err := r.records.Compare(ctx, tx, *v)
+			if why != nil {
+				err = exchange.Damaged(l.Number, why.Error())
+			}
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.id, r.report.Projects = x.SHA256(), x.Header.Projects
+	for _, n := range x.Header.Counts {
+		r.report.Lines += n
+	}
+	return nil
+}
+
+// references knows what lines may refer to.
+type references struct {
+	stage    int
+	projects map[string]bool // false for one that is merged into another
+	sessions map[string]bool
+	session  string // whose rows come
+	prompts  map[int64]bool
+}
+
+// The order of the lines.
+const (
+	stageProjects = iota
+	stageSessions
+	stageRecords
+	stageForgotten
+)
+
+// check tells what is wrong with a line where it stands, "" if nothing.
+func (f *references) check(v any) string {
+	switch v := v.(type) {
+	case *project.Exported:
+		_, twice := f.projects[v.ID]
+		into, known := f.projects[v.MergedInto]
+		switch {
+		case twice:
+			return "this project stands here for the second time"
+		case v.MergedInto != "" && !(known && into):
+			return "it is merged into a project that the file does not have before it"
+		}
+		f.projects[v.ID] = v.MergedInto == ""
+		return f.enter(stageProjects)
+	case *project.ExportedSession:
+		switch {
+		case f.sessions[v.ID]:
+			return "this session stands here for the second time"
+		case !f.hasProject(v.Project):
+			return noProjectLine
+		}
+		f.sessions[v.ID] = true
+		f.session, f.prompts = v.ID, map[int64]bool{}
+		return f.enter(stageSessions)
+	case *observation.Exported:
+		return f.row(v)
+	case *record.Exported:
+		if !f.hasProject(v.Project) {
+			return noProjectLine
+		}
+		return f.enter(stageRecords)
+	default:
+		return f.enter(stageForgotten)
+	}
+}
+
+const noProjectLine = "it refers to a project that the file does not have"
+
+func (f *references) hasProject(id string) bool {
+	_, ok := f.projects[id]
+	return ok
+}
+
+func (f *references) row(e *observation.Exported) string {
+	switch {
+	case f.stage != stageSessions || e.Session != f.session:
+		return "it is a row of another session than the one before it"
+	case !f.hasProject(e.Project):
+		return noProjectLine
+	case e.PromptID != 0 && !f.prompts[e.PromptID]:
+		return "it refers to a prompt that its session does not have before it"
+	case e.Prompt != nil && f.prompts[e.Prompt.ID]:
+		return "another row has its prompt"
+	}
+	if e.Prompt != nil {
+		f.prompts[e.Prompt.ID] = true
+	}
+	return ""
+}
+
+func (f *references) enter(stage int) string {
+	if stage < f.stage {
+		return "it does not stand where lines of its kind belong"
+	}
+	f.stage = stage
+	return ""
+}
+
+// take stores the file's lines, a few hundred in each transaction.
+func (r *restoring) take(ctx context.Context, file io.Reader) error {
+	x, err := r.eachLine(ctx, file, func(_ exchange.Line, v any) error {
+		r.queue = append(r.queue, v)
+		if len(r.queue) < maxRestoreLines {
+			return nil
+		}
+		return r.flush(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	if x.SHA256() != r.id {
+		return exchange.Damaged(1, "the file was changed while it was read")
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	return r.store.Write(ctx, store.Full, r.rows.Done)
+}
+
+func (r *restoring) flush(ctx context.Context) error {
+	for len(r.queue) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		taken := 0
+		err := r.store.Write(ctx, r.durability(), func(ctx context.Context, tx *store.Tx) error {
+			began := time.Now()
+			for taken < len(r.queue) && time.Since(began) < maxRestoreTime {
+				if err := r.apply(ctx, tx, r.queue[taken]); err != nil {
+					return err
+				}
+				taken++
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r.queue = r.queue[taken:]
+		if r.done += taken; r.args.LineProgress != nil {
+			r.args.LineProgress(r.done, r.report.Lines)
+		}
+	}
+	return nil
+}
+
+// durability is what the queued lines need; the last transaction makes all of them
+// safe.
+func (r *restoring) durability() store.Sync {
+	if _, ok := r.queue[0].(*record.Exported); ok {
+		return store.Full
+	}
+	return store.Normal
+}
+
+// apply stores what one line says.
+func (r *restoring) apply(ctx context.Context, tx *store.Tx, v any) error {
+	switch v := v.(type) {
+	case *project.Exported:
+		p, err := project.Restore(ctx, tx, *v)
+		if p.New {
+			r.report.New++
+		}
+		r.report.Left += p.Left
+		return err
+	case *project.ExportedSession:
+		return r.rows.Session(ctx, tx, *v)
+	case *observation.Exported:
+		return r.rows.Row(ctx, tx, *v)
+	case *record.Exported:
+		if err := r.rows.End(ctx, tx); err != nil { // its session, before records make it up
+			return err
+		}
+		return r.records.Change(ctx, tx, *v)
+	case *observation.ExportedForgotten:
+		return r.rows.Forgotten(ctx, tx, *v)
+	}
+	return nil
+}

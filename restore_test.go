@@ -1,0 +1,532 @@
+package cairn
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cairn/internal/exchange"
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+// sealed is an export of lines: it has a header and a trailer that fit them.
+func sealed(t testing.TB, lines ...string) []byte {
+	t.Helper()
+	counts := map[string]int{}
+	for _, l := range lines {
+		var v struct{ Kind string }
+		if json.Unmarshal([]byte(l), &v) == nil {
+			counts[v.Kind]++
+		}
+	}
+	head, err := json.Marshal(exchange.Header{Version: exchange.Version, Cairn: "test", Counts: counts, Projects: []string{"shop"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(append([]string{string(head)}, lines...), "\n") + "\n"
+	sum := sha256.Sum256([]byte(text))
+	return fmt.Appendf([]byte(text), `{"kind":"end","lines":%d,"sha256":"%s"}`+"\n", len(lines)+1, hex.EncodeToString(sum[:]))
+}
+
+// body are the lines of an export between header and trailer.
+func body(text []byte) []string {
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	return lines[1 : len(lines)-1]
+}
+
+func clockAt(at int64) *atomic.Int64 {
+	now := &atomic.Int64{}
+	now.Store(at)
+	return now
+}
+
+// busy is a home whose shop has sessions with rows of many sorts.
+func busy(t testing.TB, now *atomic.Int64) (h home, shop string) {
+	t.Helper()
+	h = newHome(t, now, "")
+	shop = filepath.Join(h.dir, "shop")
+	put(t, filepath.Join(shop, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
+	for i := range 40 {
+		now.Add(1)
+		s := sessionNames[i%3]
+		h.event(observation.Event{Kind: observation.Prompt, Session: s, Cwd: shop, Source: "UserPromptSubmit", Text: fmt.Sprint("tidy page ", i), PromptID: fmt.Sprint("p", i)})
+		h.event(observation.Event{Kind: observation.Tool, Session: s, Cwd: shop, Source: "PostToolUse", PromptID: fmt.Sprint("p", i), Calls: []observation.Call{
+			{ID: fmt.Sprint("c", i), Tool: "Bash", Action: observation.Shell, Command: "make page"},
+		}})
+		h.event(observation.Event{Kind: observation.Tool, Session: s, Cwd: shop, Source: "PostToolUse", Calls: []observation.Call{
+			{Tool: "Bash", Action: observation.Shell, Command: "make page"}, // without an id, like others of its second
+		}})
+		h.event(observation.Event{Kind: observation.Message, Session: s, Cwd: shop, Source: "Stop", Text: fmt.Sprint("done with ", i), Role: "turn", TurnEnds: true})
+	}
+	return h, shop
+}
+
+func TestAnImportThatWasStoppedAnywhereGoesOnAndEndsEqual(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	for range 12 { // more lines than a transaction takes
+		for i := range 40 {
+			source.event(observation.Event{Kind: observation.Tool, Session: "s1", Cwd: source.dir + "/shop", Source: "PostToolUse", Calls: []observation.Call{
+				{Tool: "Bash", Action: observation.Shell, Command: fmt.Sprint("make ", i)},
+			}})
+		}
+	}
+	whole := source.export("")
+	target := newHome(t, now, "")
+	path := filepath.Join(target.dir, "x.jsonl")
+	put(t, path, string(whole), 0o600)
+	stops := 0
+	for {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := target.Import(ctx, ImportArgs{Paths: []string{path}, LineProgress: func(done, _ int) { cancel() }})
+		cancel()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		target.sound()
+		if stops++; stops > 3 {
+			target.mustRestore(whole)
+			break
+		}
+	}
+	if stops == 0 {
+		t.Fatal("no import was stopped")
+	}
+	if again := target.export(""); !bytes.Equal(again, whole) {
+		t.Errorf("after %d stops\n%s", stops, firstDifference(whole, again))
+	}
+}
+
+func TestIdsThatAreTakenAreGivenAnewAndRelationsHold(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	target := newHome(t, now, "")
+	works := filepath.Join(target.dir, "works")
+	put(t, filepath.Join(works, ".git", "HEAD"), "", 0o600)
+	for i := range 7 {
+		target.event(observation.Event{Kind: observation.Prompt, Session: "other", Cwd: works, Source: "UserPromptSubmit", Text: fmt.Sprint("mend pipe ", i)})
+	}
+	if _, err := target.Purge(t.Context(), observation.PurgeArgs{IDs: []int64{6, 7}, Confirm: true}); err != nil {
+		t.Fatal(err)
+	}
+	one := source.export("shop")
+	r := target.mustRestore(one)
+	if r.Rows.Added != 160 || r.Rows.NewIDs != 7 || r.Rows.Sessions != 3 || r.New != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r = target.mustRestore(one); r.Rows.Added != 0 || r.Rows.Known != 160 {
+		t.Errorf("the second time %+v", r)
+	}
+	j, err := target.Journal(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sessionNames {
+		trace, err := j.Trace(t.Context(), s, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(text), `"make page"`); n < 13 {
+			t.Errorf("%s: %d calls", s, n)
+		}
+	}
+	all, err := j.Search(t.Context(), observation.SearchArgs{Query: "page", ObsType: "command", Limit: 100})
+	if err != nil || len(all) != 80 {
+		t.Fatalf("%d %v", len(all), err)
+	}
+	ids := []int64{}
+	for _, hit := range all {
+		ids = append(ids, hit.ID)
+	}
+	rows, err := j.Get(t.Context(), ids[:50])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row.PromptID == nil {
+			t.Errorf("row %d has lost its prompt", row.ID)
+		}
+	}
+}
+
+func TestWhatWasPurgedStaysOutUnlessItIsAskedFor(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, shop := busy(t, now)
+	if _, err := source.Mark(t.Context(), observation.MarkArgs{Text: "a private note", Session: "s1", Cwd: shop}); err != nil {
+		t.Fatal(err)
+	}
+	before := source.export("shop")
+	for _, a := range []observation.PurgeArgs{
+		{Session: "s2"}, {Type: "marker"}, {Search: `"tidy page 3"`}, {Type: "agent_message", Session: "s3"},
+	} {
+		a.Confirm = true
+		if done, err := source.Purge(t.Context(), a); err != nil || done.Rows == 0 {
+			t.Fatalf("%+v %v", done, err)
+		}
+	}
+	after := source.export("shop")
+	r := source.mustRestore(before)
+	if r.Rows.Added != 0 || r.Rows.Purged == 0 || !bytes.Equal(source.export("shop"), after) {
+		t.Errorf("it came back: %+v\n%s", r.Rows, firstDifference(after, source.export("shop")))
+	}
+	// The purge travels: what the other machine still has comes back there no more.
+	target := newHome(t, now, "")
+	target.mustRestore(after)
+	r = target.mustRestore(before)
+	if r.Rows.Added != 0 || !bytes.Equal(target.export("shop"), after) {
+		t.Errorf("it came back elsewhere: %+v", r.Rows)
+	}
+	// Also where something else was purged before, with another salt.
+	third, _ := busy(t, clockAt(1_780_000_000))
+	if _, err := third.Purge(t.Context(), observation.PurgeArgs{Confirm: true, Session: "s1"}); err != nil {
+		t.Fatal(err)
+	}
+	third.mustRestore(after)
+	if r = third.mustRestore(before); r.Rows.Added != 0 {
+		t.Errorf("it came back beside another salt: %+v", r.Rows)
+	}
+	path := filepath.Join(target.dir, "x.jsonl")
+	put(t, path, string(before), 0o600)
+	report, err := target.Import(t.Context(), ImportArgs{Paths: []string{path}, IncludePurged: true})
+	if err != nil || report.Restored[0].Rows.Added == 0 || report.Restored[0].Rows.Purged != 0 {
+		t.Errorf("%+v %v", report.Restored, err)
+	}
+	target.sound()
+}
+
+func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	target := newHome(t, now, "")
+	path := filepath.Join(target.dir, "x.jsonl")
+	put(t, path, string(source.export("shop")), 0o600)
+	r, err := target.Import(t.Context(), ImportArgs{Paths: []string{path}, DryRun: true})
+	if err != nil || r.Restored[0].Rows.Added != 160 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if _, err := target.Export(t.Context(), &bytes.Buffer{}, ExportArgs{All: true}); !fault.HasCode(err, store.CodeMissing) {
+		t.Errorf("a store was made: %v", err)
+	}
+	if _, err := target.Import(t.Context(), ImportArgs{Paths: []string{path}, Project: "shop"}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("a part: %v", err)
+	}
+}
+
+// TestASecretInAnOlderExportIsRedacted imports what was exported before a rule
+// existed.
+func TestASecretInAnOlderExportIsRedacted(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	secret := "ghp_" + strings.Repeat("aB3dE5", 6)
+	text := strings.ReplaceAll(strings.Join(body(source.export("shop")), "\n"), "page 7", "page "+secret)
+	text = strings.ReplaceAll(text, "done with 7", "done with "+secret)
+	target := newHome(t, now, "")
+	r := target.mustRestore(sealed(t, strings.Split(text, "\n")...))
+	if out := target.export(""); r.Rows.Redacted < 2 || bytes.Contains(out, []byte(secret)) || !bytes.Contains(out, []byte("[REDACTED")) {
+		t.Errorf("%+v", r.Rows)
+	}
+}
+
+func TestHostileLinesLeaveNoTrace(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	lines := body(source.export("shop"))
+	const row = 2
+	edit := func(n int, old, text string) []string {
+		out := append([]string(nil), lines...)
+		if !strings.Contains(out[n], old) {
+			t.Fatalf("%q is not in %s", old, out[n])
+		}
+		out[n] = strings.Replace(out[n], old, text, 1)
+		return out
+	}
+	add := func(line string) []string { return append(append([]string(nil), lines...), line) }
+	for name, c := range map[string]struct {
+		lines []string
+		says  string
+	}{
+		"a newer kind":               {add(`{"kind":"memory","id":1}`), `this cairn knows no lines of kind "memory"`},
+		"a newer field":              {edit(row, `"id"`, `"mood":1,"id"`), "does not know its field"},
+		"a newer type":               {edit(row, "user_prompt", "telepathy"), `no rows are of type "telepathy"`},
+		"an unknown project":         {edit(row, `"project":"shop"`, `"project":"nothing"`), "a project that the file does not have"},
+		"an unknown session":         {edit(row, `"session":"s1"`, `"session":"s9"`), "a row of another session"},
+		"a session twice":            {add(lines[1]), "for the second time"},
+		"a project twice":            {append([]string{lines[0]}, lines...), "for the second time"},
+		"a project behind":           {add(strings.Replace(lines[0], `"id":"shop"`, `"id":"later"`, 1)), "where lines of its kind belong"},
+		"merged into nothing":        {append([]string{strings.Replace(lines[0], `"id":"shop"`, `"id":"gone","merged_into":"shop"`, 1)}, lines...), "merged into a project"},
+		"a session without project":  {edit(1, `"project":"shop"`, `"project":"nothing"`), "a project that the file does not have"},
+		"a prompt that is no one's":  {add(`{"kind":"observation","id":900,"timestamp":1,"session":"s3","project":"shop","obs_type":"command","source_event":"x","content":"y","prompt_id":5000}`), "refers to a prompt"},
+		"a row before its session":   {append([]string{lines[0], lines[row]}, lines[1:]...), "a row of another session"},
+		"the largest id":             {edit(row, `"id":1,`, `"id":9223372036854775807,`), "id is out of range"},
+		"an id below 1":              {edit(row, `"id":1,`, `"id":-1,`), "id is out of range"},
+		"a time far away":            {edit(row, `"timestamp":1`, `"timestamp":99999991`), "time is out of range"},
+		"a prompt without prompt":    {edit(row, `,"prompt":{`, `,"metadata":{`), "have a prompt"},
+		"metadata that are none":     {edit(row, `"content"`, `"metadata":[1],"content"`), "no JSON object"},
+		"a huge text":                {edit(row, `"content":"`, `"content":"`+strings.Repeat("x", 70_000)), "too long"},
+		"a wrong type":               {edit(row, `"id":`, `"id":"x","part":`), "holds a JSON"},
+		"a bad project id":           {edit(0, `"id":"shop"`, `"id":"../shop"`), "cannot be a project's"},
+		"a bad alias":                {edit(0, `"name"`, `"aliases":["*"],"name"`), "aliases"},
+		"a bad session":              {edit(1, `"last_seen":`, `"last_seen":-`), "out of range"},
+		"hashes that are none":       {add(`{"kind":"forgotten","salts":["zz"]}`), "not 32 bytes in hex"},
+		"a hash that is none":        {add(`{"kind":"forgotten","hashes":[{"hash":"00"}]}`), "not 16 bytes in hex"},
+		"records of nothing":         {add(strings.Replace(version("R001", 1, 1, ""), "shop", "nothing", 1)), "a project that the file does not have"},
+		"a record without session":   {add(strings.Replace(version("R001", 1, 1, ""), "s1", "", 1)), "no project, id or session"},
+		"a record that is none":      {add(`{"kind":"record","project":"shop","id":"R001","op":"put","session":"s1","at":1,"doc":[]}`), "no JSON object"},
+		"a record of wrong types":    {add(`{"kind":"record","project":"shop","id":"R001","op":"put","session":"s1","at":1,"doc":{"version":"x"}}`), "no version of a record"},
+		"a record's other id":        {add(strings.Replace(version("R001", 1, 1, ""), "R001", "R002", 1)), "no record's, or not its doc's"},
+		"a record's id that is none": {add(version("R1", 1, 1, "")), "no record's, or not its doc's"},
+		"a tick too far":             {add(version("R001", 2, 1, "")), "tick does not follow"},
+		"a version too far":          {add(version("R001", 1, 2, "")), "version does not follow"},
+		"a record without parent":    {add(version("R001", 1, 1, `"parent_id":"R009",`)), "its parent is no earlier record"},
+		"a relation to nothing":      {add(version("R001", 1, 1, `"related":["R001"],`)), "no earlier one"},
+		"a state of another world":   {add(strings.Replace(version("R001", 1, 1, ""), "OPEN", "SHUT", 1)), "out of range"},
+		"a newer event":              {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"party","last_sync_tick":0}}`), "unknown type"},
+		"an event about nothing":     {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"activation","record_id":"R001","base_version":1,"last_sync_tick":0}}`), "no earlier one"},
+		"a save without tick":        {add(`{"kind":"record_event","project":"shop","id":"s1","op":"put","session":"s1","at":1,"doc":{"type":"session_saved","last_sync_tick":0}}`), "tick does not follow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target := newHome(t, now, "")
+			target.event(observation.Event{Kind: observation.Prompt, Session: "own", Cwd: target.dir, Source: "UserPromptSubmit", Text: "here before"})
+			before, head := target.export(""), target.head()
+			_, err := target.restore(sealed(t, c.lines...))
+			f := fault.As(err)
+			if f == nil || f.Kind != fault.Invalid && f.Kind != fault.Unavailable || !strings.Contains(f.Message, c.says) || !strings.HasPrefix(f.Message, "line ") {
+				t.Fatalf("%v, want %q", err, c.says)
+			}
+			if f.Kind == fault.Unavailable && f.Hint != "upgrade cairn" {
+				t.Errorf("hint %q", f.Hint)
+			}
+			if target.head() != head || !bytes.Equal(target.export(""), before) {
+				t.Error("something of it was stored")
+			}
+			target.sound()
+		})
+	}
+}
+
+// version is a line with a version of a record; more are fields of its doc.
+func version(id string, tick, version int, more string) string {
+	return fmt.Sprintf(`{"kind":"record","project":"shop","id":%q,"op":"put","session":"s1","at":1770000000000000000,"doc":{"id":%q,"type":"note","title":"t",`+
+		`"summary":"","body":"","state":"OPEN",%s"created":"2026-02-02T02:40:00.000Z","modified":"2026-02-02T02:40:00.000Z","version":%d,`+
+		`"created_ns":1770000000000000000,"modified_ns":1770000000000000000,"tick":%d,"event":"record_created","last_sync_tick":%d,"base_version":1}}`,
+		id, id, more, version, tick, tick)
+}
+
+// TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken imports earlier and
+// later exports of one project, and those of two projects that have parted.
+func TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	create := func(h home, title string) {
+		t.Helper()
+		_, err := h.book().Create(t.Context(), record.CreateArgs{
+			Caller: record.Caller{ProjectID: "shop", SessionID: "r1"}, Type: "note", Title: title,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(source, "the first")
+	early := source.export("shop")
+	create(source, "the second")
+	late := source.export("shop")
+	target := newHome(t, now, "")
+	if r := target.mustRestore(early); r.Records.Records != 1 {
+		t.Errorf("early: %+v", r.Records)
+	}
+	if r := target.mustRestore(late); r.Records.Records != 1 || r.Records.Known == 0 || !bytes.Equal(target.export("shop"), late) {
+		t.Errorf("late: %+v", r.Records)
+	}
+	if r := target.mustRestore(early); r.Records.Added != 0 || !bytes.Equal(target.export("shop"), late) {
+		t.Errorf("early again: %+v", r.Records)
+	}
+	create(source, "here")
+	now.Add(1)
+	create(target, "there")
+	target.event(observation.Event{Kind: observation.Prompt, Session: "s7", Cwd: target.dir, Source: "UserPromptSubmit", Text: "not in the file"})
+	create(source, "here")
+	before := target.export("")
+	_, err := target.restore(source.export("shop"))
+	if !fault.HasCode(err, record.CodeOtherHistory) || fault.KindOf(err) != fault.Conflict {
+		t.Errorf("parted: %v", err)
+	}
+	if !bytes.Equal(target.export(""), before) {
+		t.Error("something of it was stored")
+	}
+}
+
+func TestASecretInAnOlderRecordIsRedactedAndKnownAgain(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	secret := "ghp_" + strings.Repeat("aB3dE5", 6)
+	text := sealed(t, append(body(source.export("shop")), strings.Replace(version("R001", 1, 1, ""), `"body":""`, `"body":"use `+secret+`"`, 1))...)
+	target := newHome(t, now, "")
+	r := target.mustRestore(text)
+	if out := target.export(""); r.Records.Redacted != 1 || bytes.Contains(out, []byte(secret)) {
+		t.Errorf("%+v", r.Records)
+	}
+	if r = target.mustRestore(text); r.Records.Known != 1 || r.Records.Added != 0 {
+		t.Errorf("again %+v", r.Records)
+	}
+}
+
+func TestATornOrAlteredExportLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source, _ := busy(t, now)
+	whole := source.export("shop")
+	target := newHome(t, now, "")
+	target.event(observation.Event{Kind: observation.Prompt, Session: "own", Cwd: target.dir, Source: "UserPromptSubmit", Text: "here before"})
+	before := target.export("")
+	for name, text := range map[string][]byte{
+		"half":       whole[:len(whole)/2],
+		"no trailer": whole[:bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1],
+		"altered":    bytes.Replace(whole, []byte("tidy page 8"), []byte("tidy page 9"), 1),
+	} {
+		if _, err := target.restore(text); !fault.HasCode(err, exchange.CodeDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !bytes.Equal(target.export(""), before) {
+			t.Errorf("%s: something was taken", name)
+		}
+	}
+}
+
+func TestAProjectOfAnotherRepositoryIsRefusedAndAMovedOneIsKnown(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	make := func(origin string) (home, string) {
+		h := newHome(t, now, "")
+		shop := filepath.Join(h.dir, "shop")
+		put(t, filepath.Join(shop, ".git", "config"), "[remote \"origin\"]\n\turl = https://example.org/"+origin+".git\n", 0o600)
+		put(t, filepath.Join(shop, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
+		return h, shop
+	}
+	record := func(h home, shop, session string) string {
+		return h.event(observation.Event{Kind: observation.Prompt, Session: session, Cwd: shop, Source: "UserPromptSubmit", Text: "tidy the ledger " + session}).Project.ID
+	}
+	one, shop := make("one")
+	record(one, shop, "s1")
+	whole := one.export("shop")
+	other, otherShop := make("other")
+	record(other, otherShop, "s2")
+	before := other.export("")
+	if _, err := other.restore(whole); !fault.HasCode(err, project.CodeOtherOrigin) || fault.KindOf(err) != fault.Conflict {
+		t.Errorf("another repository: %v", err)
+	}
+	if !bytes.Equal(other.export(""), before) {
+		t.Error("something of it was stored")
+	}
+	// The same repository elsewhere: the exported place is of another machine.
+	moved, movedShop := make("one")
+	text := strings.ReplaceAll(string(whole), one.dir, filepath.Join(one.dir, "gone"))
+	moved.mustRestore(sealed(t, body([]byte(text))...))
+	if id := record(moved, movedShop, "s3"); id != "shop" {
+		t.Errorf("the moved repository is %s", id)
+	}
+}
+
+// BenchmarkExchange exports and imports so many rows and reports rows per second.
+// Run it with -benchtime 1x.
+func BenchmarkExchange(b *testing.B) {
+	for _, rows := range []int{10_000, 100_000} {
+		b.Run(strconv.Itoa(rows), func(b *testing.B) {
+			now := clockAt(1_770_000_000)
+			source := newHome(b, now, "")
+			text := manyRows(b, rows)
+			source.mustRestore(text)
+			for b.Loop() {
+				began := time.Now()
+				whole := source.export("")
+				b.ReportMetric(float64(rows)/time.Since(began).Seconds(), "exported/s")
+				target := newHome(b, now, "")
+				began = time.Now()
+				if r, err := target.restore(whole); err != nil || r.Rows.Added != rows {
+					b.Fatalf("%+v %v", r, err)
+				}
+				b.ReportMetric(float64(rows)/time.Since(began).Seconds(), "imported/s")
+			}
+		})
+	}
+}
+
+// manyRows is an export of so many rows in sessions of a hundred.
+func manyRows(t testing.TB, rows int) []byte {
+	lines := []string{`{"kind":"project","id":"shop","name":"shop","created_at":1770000000}`}
+	for i := range rows {
+		s, at := fmt.Sprint("s", i/100), 1_770_000_000+i
+		if i%100 == 0 {
+			lines = append(lines, fmt.Sprintf(`{"kind":"session","id":%q,"project":"shop","started_at":%d,"last_seen":%d}`, s, at, at+99))
+			lines = append(lines, fmt.Sprintf(`{"kind":"observation","id":%d,"timestamp":%d,"session":%q,"project":"shop","obs_type":"user_prompt",`+
+				`"source_event":"UserPromptSubmit","content":"tidy ledger number %d of the shop","prompt":{"id":%d,"timestamp":%d,"source":"user"}}`, i+1, at, s, i, i+1, at))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf(`{"kind":"observation","id":%d,"timestamp":%d,"session":%q,"project":"shop","obs_type":"command",`+
+			`"source_event":"PostToolUse","tool_name":"Bash","content":"make page%d && go test ./internal/page%d","metadata":{"description":"Build and test"},"tool_use_id":"toolu_%024d","prompt_id":%d}`,
+			i+1, at, s, i, i%97, i, i/100*100+1))
+	}
+	return sealed(t, lines...)
+}
+
+// FuzzImport imports files whose frame is right and whose lines are anything: they
+// are taken or refused with a reason, and the store stays sound.
+func FuzzImport(f *testing.F) {
+	now := clockAt(1_770_000_000)
+	source, _ := busy(f, now)
+	_, err := source.book().Create(f.Context(), record.CreateArgs{
+		Caller: record.Caller{ProjectID: "shop", SessionID: "r1"}, Type: "note", Title: "a note", Body: "see a/b.go#L1-L2",
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := source.Purge(f.Context(), observation.PurgeArgs{Confirm: true, IDs: []int64{1}}); err != nil {
+		f.Fatal(err)
+	}
+	lines := body(source.export("shop"))
+	f.Add(strings.Join(append(lines[:6:6], lines[len(lines)-4:]...), "\n"))
+	f.Add(strings.Join([]string{
+		`{"kind":"project","id":"a","name":"","created_at":0}`, `{"kind":"project","id":"b","name":"b","created_at":1,"merged_into":"a","aliases":["a","c"]}`,
+		`{"kind":"session","id":"x","project":"b","started_at":9,"last_seen":1,"digest":{"intent":7}}`,
+	}, "\n"))
+	f.Add(lines[0] + "\n" + version("R001", 1, 1, "") + "\n" + version("R001", 2, 2, `"parent_id":null,"related":[],"metadata":{"a":[]},`))
+	target := newHome(f, now, "")
+	f.Fuzz(func(t *testing.T, text string) {
+		target := target
+		target.t = t
+		_, err := target.restore(sealed(t, strings.Split(text, "\n")...))
+		if err != nil && fault.KindOf(err) == fault.Internal {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		target.sound()
+	})
+}
