@@ -58,6 +58,9 @@ func hall(b *testing.B, records int) (*record.Book, *store.Store) {
 					root = out.Record.ID
 				}
 			}
+			if _, err := book.Close(b.Context(), record.SaveArgs{Caller: as(fmt.Sprint("fill", g))}); err != nil {
+				b.Error(err)
+			}
 		})
 	}
 	wait.Wait()

@@ -118,21 +118,35 @@ func (m *Marker) Snippet(limit int, texts ...string) string {
 // find lists what the query found in a text.
 func (m *Marker) find(text string) (all []found) {
 	chars, last := 0, 0
+	terms := map[string]int{} // of the words met so far
 	eachRun(text, func(from, to int) {
 		chars += utf8.RuneCountInString(text[last:from])
 		start := chars
 		chars += utf8.RuneCountInString(text[from:to])
 		last = to
-		for _, id := range Identifiers(text[from:to]) {
-			for i := range m.terms {
-				if m.terms[i].finds(id) {
-					all = append(all, found{start, chars, i})
-					return
-				}
-			}
+		word := text[from:to]
+		term, known := terms[word]
+		if !known {
+			term = m.termIn(word)
+			terms[word] = term
+		}
+		if term >= 0 {
+			all = append(all, found{start, chars, term})
 		}
 	})
 	return all
+}
+
+// termIn is the term of the query that is in a word, -1 for none.
+func (m *Marker) termIn(word string) int {
+	for _, id := range Identifiers(word) {
+		for i := range m.terms {
+			if m.terms[i].finds(id) {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // densest is the part of what was found, within limit characters, that has most
