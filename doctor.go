@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/record"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
@@ -338,7 +339,11 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 		return found, nil // tables of parts may be missing
 	}
 	more, err := d.journal.Check(ctx)
-	return append(found, more...), err
+	if err != nil {
+		return found, err
+	}
+	records, err := record.New(s, record.Config{}).Check(ctx)
+	return append(append(found, more...), records...), err
 }
 
 // summary is the first of some findings and how many more there are.

@@ -61,8 +61,15 @@ func newHome(t testing.TB, now *atomic.Int64, key string) home {
 // sound fails the test unless the store holds all its invariants.
 func (h home) sound() {
 	h.t.Helper()
-	if found, err := h.Check(context.Background()); err != nil || len(found) > 0 {
-		h.t.Fatalf("check: %v %v", found, err)
+	s, err := h.Store(context.Background())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	found, err := s.Check(context.Background())
+	more, merr := h.over(s).Check(context.Background())
+	records, rerr := record.New(s, h.recordConfig()).Check(context.Background())
+	if err := errors.Join(err, merr, rerr); err != nil || len(found)+len(more)+len(records) > 0 {
+		h.t.Fatalf("check: %v %v %v %v", found, more, records, err)
 	}
 }
 
