@@ -177,7 +177,7 @@ history.`,
 				return err
 			}
 			if updated.Conflict != nil {
-				fmt.Fprintf(p.Err, "cairn: update: %s\n", printable(updated.Conflict.Message))
+				fmt.Fprintf(p.Err, "cairn: records update: %s\n", printable(updated.Conflict.Message))
 				return exitError(1)
 			}
 			return nil
