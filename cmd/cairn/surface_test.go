@@ -42,11 +42,11 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	all, whole := h.surfaceOf()
-	if len(all) != len(observationTools())+18 || (whole+3)/4 > 3000 {
+	if len(all) != len(observationTools())+19 || (whole+3)/4 > 3000 {
 		t.Errorf("%d tools, %d bytes", len(all), whole)
 	}
 	records, bytes := h.surfaceOf("--toolsets", "records")
-	if len(records) != 18 || (bytes+3)/4 > 2000 || slices.Contains(records, "search") {
+	if len(records) != 19 || (bytes+3)/4 > 2000 || slices.Contains(records, "search") {
 		t.Errorf("records: %v, %d bytes", records, bytes)
 	}
 	if observations, _ := h.surfaceOf("--toolsets", "observations"); len(observations) != 6 {
