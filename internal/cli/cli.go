@@ -67,8 +67,10 @@ func Run(p Process) (code int) {
 	root.SetOut(p.Out)
 	root.SetErr(p.Err)
 	cmd, err := root.ExecuteContextC(ctx)
-	if name := cmd.Name(); out.err != nil && name != "serve" && name != "record" {
-		err = fmt.Errorf("the answer cannot be printed: %w", out.err)
+	if name := cmd.Name(); name != "serve" && name != "record" {
+		if failed := out.failed(); failed != nil {
+			err = fmt.Errorf("the answer cannot be printed: %w", failed)
+		}
 	}
 	if err == nil {
 		return 0

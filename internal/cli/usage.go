@@ -3,6 +3,7 @@ package cli
 import (
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -78,16 +79,24 @@ func given(cmd *cobra.Command, names ...string) error {
 }
 
 // output remembers the first error of writing, so that no command has to: what
-// could not be printed is not done.
+// could not be printed is not done. A server that ends may still be writing.
 type output struct {
 	io.WriteCloser
-	err error
+	first atomic.Pointer[error]
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.WriteCloser.Write(p)
-	if o.err == nil {
-		o.err = err
+	if err != nil {
+		o.first.CompareAndSwap(nil, &err)
 	}
 	return n, err
+}
+
+// failed is the first error of writing, nil if there was none.
+func (o *output) failed() error {
+	if err := o.first.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
