@@ -242,10 +242,9 @@ func wording(content string) string {
 	return content
 }
 
-// leaveOut drops what of an event was purged, before
-// anything of it is written; gone says that nothing is left to do. Only an
-// imported event can belong to a purged session or project: what a hook tells has
-// happened since.
+// leaveOut drops what of an event was purged, before anything of it is written;
+// gone says that nothing is left to do. Only an imported event can belong to a
+// purged session or project: what a hook tells has happened since.
 func (w *writing) leaveOut(ctx context.Context, tx *store.Tx, rows []draft) (kept []draft, gone bool, err error) {
 	if !w.graves.any() {
 		return rows, false, nil
