@@ -125,6 +125,9 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	err = copyFile(c.Path, copied.Path)
 	if err == nil && !isEmpty(c.Path+"-wal") {
 		err = copyFile(c.Path+"-wal", copied.Path+"-wal")
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil // another process has closed the store since
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

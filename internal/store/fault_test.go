@@ -357,3 +357,31 @@ func TestCheckpointShortensALongLog(t *testing.T) {
 		t.Errorf("after the checkpoint the file has %d bytes", after)
 	}
 }
+
+// A store's write-ahead log goes with the last process that closes the store, at
+// any instant of another's look at it.
+func TestFileThatIsDeletedWhileItIsLookedAtCountsAsMissing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cairn.db")
+	flicker := make(chan error, 1)
+	go func() {
+		var err error
+		for n := 0; n < 5000 && err == nil; n++ {
+			err = errors.Join(os.WriteFile(path, []byte("SQLite format 3\x00"), 0o600), os.Remove(path))
+		}
+		flicker <- err
+	}()
+	for {
+		select {
+		case err := <-flicker:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		default:
+		}
+		if _, err := store.KeyFits(path, make([]byte, store.KeySize)); err != nil {
+			t.Fatal(err, <-flicker)
+		}
+	}
+}

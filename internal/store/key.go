@@ -126,6 +126,9 @@ func start(path string, n int) (text []byte, err error) {
 		return nil, err
 	}
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // another process has closed the store since
+	}
 	if err != nil {
 		return nil, err
 	}
