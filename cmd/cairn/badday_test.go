@@ -170,7 +170,10 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 		h.worked()
 		before, newest := h.rows(everyRow), h.rows(`PRAGMA user_version`)[0]
 		db := h.raw()
-		h.sqlite(db, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `DROP TABLE session_branches`, `DROP INDEX changes_with_doc`,
+		h.sqlite(db, `DROP TABLE archive_cursor`, `DROP TABLE archive_aside`, `DROP TABLE archive_commits`, `DROP TABLE mail_notices`,
+			`DROP TABLE mail_idempotency`, `DROP TABLE mail_blobs`, `DROP TABLE mail_reservations`, `DROP TABLE mail_contacts`, `DROP TABLE mail_sessions`,
+			`DROP TABLE mail_threads`, `DROP TABLE mail_fts`, `DROP TABLE mail_recipients`, `DROP TABLE mail_messages`, `DROP TABLE mail_agents`,
+			`DROP TABLE mail_projects`, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `DROP TABLE session_branches`, `DROP INDEX changes_with_doc`,
 			`DROP TABLE activations`, `DROP TABLE record_sessions`, `DROP TABLE record_ticks`, `DROP TABLE records_fts`, `DROP TABLE records`,
 			`DROP INDEX changes_of_stream`, `ALTER TABLE projects DROP COLUMN description`, `ALTER TABLE projects DROP COLUMN created_ns`,
 			`ALTER TABLE projects DROP COLUMN tick`, `ALTER TABLE projects DROP COLUMN last_record`,

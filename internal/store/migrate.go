@@ -28,6 +28,7 @@ func migrationFiles() []string {
 		"migrations/0003_forgetting.sql",
 		"migrations/0004_branches.sql",
 		"migrations/0005_records.sql",
+		"migrations/0006_mail.sql",
 	}
 }
 
