@@ -36,6 +36,7 @@ func importTable() map[string]room {
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
+		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},

@@ -127,7 +127,8 @@ CREATE TABLE mail_threads (
     messages    INTEGER NOT NULL,
     PRIMARY KEY (project_id, thread_id)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX mail_threads_by_digest ON mail_threads (project_id, digest_path);
+CREATE UNIQUE INDEX mail_threads_by_digest ON mail_threads (project_id, digest_path COLLATE NOCASE);
+CREATE INDEX mail_threads_by_ordinal ON mail_threads (project_id, ordinal);
 
 -- Which agents a session acts as.
 CREATE TABLE mail_sessions (

@@ -1,0 +1,405 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"cairn/internal/fault"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+const (
+	selectNextID = `SELECT ifnull((SELECT seq FROM sqlite_sequence WHERE name = ?), 0) + 1`
+
+	upsertProject = `INSERT INTO mail_projects (id, project_key, uid, slug, human_key, identity_mode, normalized_remote, folds_case, created_ts)
+VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (uid) DO UPDATE SET normalized_remote = excluded.normalized_remote, folds_case = excluded.folds_case`
+
+	upsertAgent = `INSERT INTO mail_agents (id, project_id, name, program, model, task_description, inception_ts, last_active_ts,
+attachments_policy, contact_policy, token_sha256, branch, worktree, home, retired_ts)
+VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+ON CONFLICT (project_id, name) DO UPDATE SET program = excluded.program, model = excluded.model,
+task_description = excluded.task_description, attachments_policy = excluded.attachments_policy, contact_policy = excluded.contact_policy,
+token_sha256 = excluded.token_sha256, branch = excluded.branch, worktree = excluded.worktree, home = excluded.home,
+retired_ts = excluded.retired_ts`
+	updateActive = `UPDATE mail_agents SET last_active_ts = max(last_active_ts, ?2) WHERE id = ?1`
+
+	insertMessage = `INSERT INTO mail_messages (id, uid, project_id, sender_id, thread_id, reply_to, subject, body_md, importance,
+ack_required, topic, created_ts, attachments, seq, ordinal, archive_path)
+VALUES (nullif(?, 0), ?, ?, ?, ?, (SELECT id FROM mail_messages WHERE uid = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (uid) DO NOTHING`
+	insertRecipient = `INSERT INTO mail_recipients (message_id, agent_id, kind, position, importance, ack_required, created_ts)
+VALUES (?, ?, ?, ?, ?, ?, ?)`
+	upsertThread = `INSERT INTO mail_threads (project_id, thread_id, ordinal, digest_path, first_ts, last_ts, messages)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)
+ON CONFLICT (project_id, thread_id) DO UPDATE SET first_ts = min(first_ts, excluded.first_ts),
+last_ts = max(last_ts, excluded.last_ts), messages = messages + 1`
+	selectThread       = `SELECT ordinal, digest_path FROM mail_threads WHERE project_id = ? AND thread_id = ?`
+	selectThreadsCount = `SELECT ifnull(max(ordinal), 0) FROM mail_threads WHERE project_id = ?`
+	selectDigestTaken  = `SELECT EXISTS (SELECT 1 FROM mail_threads WHERE project_id = ? AND digest_path = ? COLLATE NOCASE)`
+
+	updateDelivery = `UPDATE mail_recipients SET shown_ts = ifnull(shown_ts, ?3), shown_via = ifnull(shown_via, ?4),
+read_ts = ifnull(read_ts, ?5), ack_ts = ifnull(ack_ts, ?6)
+WHERE message_id = (SELECT id FROM mail_messages WHERE uid = ?1) AND agent_id = ?2`
+
+	upsertContact = `INSERT INTO mail_contacts (a_agent_id, b_agent_id, status, reason, created_ts, updated_ts, expires_ts, archive_path)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (a_agent_id, b_agent_id) DO UPDATE SET status = excluded.status, reason = excluded.reason,
+updated_ts = excluded.updated_ts, expires_ts = excluded.expires_ts`
+
+	upsertReservation = `INSERT INTO mail_reservations (id, uid, project_id, agent_id, session_key, path_pattern, lit_prefix, exclusive,
+advisory, source, reason, created_ts, expires_ts, renewals, released_ts, release_kind, ordinal, archive_path)
+VALUES (nullif(?, 0), ?, ?, ?, (SELECT key FROM sessions WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (uid) DO UPDATE SET expires_ts = excluded.expires_ts, renewals = excluded.renewals,
+released_ts = excluded.released_ts, release_kind = excluded.release_kind`
+
+	insertBlob = `INSERT INTO mail_blobs (sha1, media_type, bytes, data) VALUES (?, ?, ?, ?) ON CONFLICT (sha1) DO NOTHING`
+	selectBlob = `SELECT EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?)`
+)
+
+// CodeIncomplete is the code of the error (Conflict) for a document that refers to
+// what is not there yet.
+const CodeIncomplete = "mail_incomplete"
+
+func incomplete(d Document, what, name string) error {
+	return fault.Newf(fault.Conflict, CodeIncomplete, "the %s %s refers to the %s %s, which is not there", d.Kind(), printable(d.Key()), what, printable(name))
+}
+
+// nextID is the number that the next row of a table gets. It was never given
+// before, and is given to nobody else as long as the transaction lasts (mail §1, G4).
+func nextID(ctx context.Context, tx *store.Tx, table string) (id int64, err error) {
+	return id, tx.Get(ctx, []any{&id}, selectNextID, table)
+}
+
+// projectOf finds the project that a document names.
+func projectOf(ctx context.Context, tx *store.Tx, d Document) (*Project, error) {
+	p, err := projectByUID(ctx, tx, d.project())
+	if err == nil && p == nil {
+		err = incomplete(d, "project", d.project())
+	}
+	return p, err
+}
+
+// agentOf finds an agent that a document names.
+func agentOf(ctx context.Context, tx *store.Tx, d Document, projectID int64, name string) (*Agent, error) {
+	a, err := agentByName(ctx, tx, projectID, name)
+	if err == nil && a == nil {
+		err = incomplete(d, "agent", name)
+	}
+	return a, err
+}
+
+func (p *Project) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	row, err := project.Ensure(ctx, tx, p.ProductID)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, upsertProject, p.ID, row.Key, p.UID, p.Slug, p.HumanKey, p.IdentityMode, p.Remote, p.FoldsCase, p.Created)
+	return err
+}
+
+func (a *Agent) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	p, err := projectOf(ctx, tx, a)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, upsertAgent, a.ID, p.ID, a.Name, a.Program, a.Model, a.TaskDescription, a.Inception,
+		a.AttachmentsPolicy, a.ContactPolicy, a.TokenSHA256, a.Branch, a.Worktree, a.Home, orNull(a.Retired))
+	return err
+}
+
+// touchAgent notes that an agent has done something; that is no change of its own
+// (mail §3).
+func touchAgent(ctx context.Context, tx *store.Tx, id int64, at Time) error {
+	_, err := tx.Exec(ctx, updateActive, id, at)
+	return err
+}
+
+func (m *Message) apply(ctx context.Context, tx *store.Tx, seq int64) error {
+	p, err := projectOf(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	sender, err := agentOf(ctx, tx, m, p.ID, m.From)
+	if err != nil {
+		return err
+	}
+	res, err := tx.Exec(ctx, insertMessage, m.ID, m.UID, p.ID, sender.ID, m.ThreadID, m.ReplyToUID, m.Subject, m.Body, m.Importance,
+		m.AckRequired, m.Topic, m.Created, textOrNull(m.Attachments), seq, m.Ordinal, m.ArchivePath)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err // it is there, with its recipients
+	}
+	if m.ID, err = res.LastInsertId(); err != nil {
+		return err
+	}
+	if err := m.applyRecipients(ctx, tx, p.ID); err != nil {
+		return err
+	}
+	if err := touchAgent(ctx, tx, sender.ID, m.Created); err != nil || m.ThreadID == nil {
+		return err
+	}
+	return m.applyThread(ctx, tx, p.ID)
+}
+
+func (m *Message) applyRecipients(ctx context.Context, tx *store.Tx, projectID int64) error {
+	position := 0
+	for _, list := range [...]struct {
+		kind  string
+		names []string
+	}{{"to", m.To}, {"cc", m.CC}, {"bcc", m.BCC}} {
+		for _, name := range list.names {
+			a, err := agentOf(ctx, tx, m, projectID, name)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, insertRecipient, m.ID, a.ID, list.kind, position, m.Importance, m.AckRequired, m.Created); err != nil {
+				return err
+			}
+			position++
+		}
+	}
+	return nil
+}
+
+func (m *Message) applyThread(ctx context.Context, tx *store.Tx, projectID int64) error {
+	var ordinal int64
+	var digest string
+	err := tx.Get(ctx, []any{&ordinal, &digest}, selectThread, projectID, *m.ThreadID)
+	if errors.Is(err, sql.ErrNoRows) {
+		ordinal, digest, err = newThread(ctx, tx, projectID, *m.ThreadID)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, upsertThread, projectID, *m.ThreadID, ordinal, digest, m.Created)
+	return err
+}
+
+func newThread(ctx context.Context, tx *store.Tx, projectID int64, id string) (ordinal int64, digest string, err error) {
+	if err := tx.Get(ctx, []any{&ordinal}, selectThreadsCount, projectID); err != nil {
+		return 0, "", err
+	}
+	ordinal++
+	digest = digestPath(id, ordinal, false)
+	var taken bool
+	if err := tx.Get(ctx, []any{&taken}, selectDigestTaken, projectID, digest); err != nil {
+		return 0, "", err
+	}
+	if taken {
+		digest = digestPath(id, ordinal, true)
+	}
+	return ordinal, digest, nil
+}
+
+func (d *Delivery) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	p, err := projectOf(ctx, tx, d)
+	if err != nil {
+		return err
+	}
+	a, err := agentOf(ctx, tx, d, p.ID, d.Agent)
+	if err != nil {
+		return err
+	}
+	res, err := tx.Exec(ctx, updateDelivery, d.UID, a.ID, orNull(d.Shown), d.ShownVia, orNull(d.Read), orNull(d.Ack))
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return incomplete(d, "message", d.UID)
+}
+
+func (c *Contact) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	ends := [2]int64{}
+	for i, end := range [...]struct{ uid, name string }{{c.FromProjectUID, c.From}, {c.ToProjectUID, c.To}} {
+		p, err := projectByUID(ctx, tx, end.uid)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			return incomplete(c, "project", end.uid)
+		}
+		a, err := agentOf(ctx, tx, c, p.ID, end.name)
+		if err != nil {
+			return err
+		}
+		ends[i] = a.ID
+	}
+	_, err := tx.Exec(ctx, upsertContact, ends[0], ends[1], c.Status, c.Reason, c.Created, c.Updated, orNull(c.Expires), c.ArchivePath)
+	return err
+}
+
+func (r *Reservation) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	p, err := projectOf(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+	a, err := agentOf(ctx, tx, r, p.ID, r.Agent)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, upsertReservation, r.ID, r.UID, p.ID, a.ID, r.Session, r.PathPattern, r.LitPrefix, r.Exclusive, r.Advisory,
+		r.Source, r.Reason, r.Created, r.Expires, r.Renewals, orNull(r.Released), r.ReleaseKind, r.Ordinal, r.ArchivePath)
+	return err
+}
+
+func (b *Blob) apply(ctx context.Context, tx *store.Tx, _ int64) error {
+	if b.data == nil { // from elsewhere: the bytes must have come before
+		var there bool
+		if err := tx.Get(ctx, []any{&there}, selectBlob, b.SHA1); err != nil || there {
+			return err
+		}
+		return incomplete(b, "attachment", b.SHA1)
+	}
+	_, err := tx.Exec(ctx, insertBlob, b.SHA1, b.MediaType, b.Bytes, b.data)
+	return err
+}
+
+// orNull is a time for a column that may be null.
+func orNull(t Time) any {
+	if t == 0 {
+		return nil
+	}
+	return int64(t)
+}
+
+func textOrNull(text []byte) any {
+	if len(text) == 0 {
+		return nil
+	}
+	return string(text)
+}
+
+// Restore takes over a document that comes from elsewhere, an export, an archive or
+// a hub: it is appended to this store's log and the rows follow. With keepID it has
+// the number that it had, else, and wherever another entity has that number, a new
+// one; uids and names stay. What is there already stays as it is, which added tells.
+// The documents to which one refers must come before it.
+//
+// Errors: Conflict with CodeIncomplete if one of them is missing, CodeTaken if
+// keepID and the number is another's.
+func Restore(ctx context.Context, tx *store.Tx, by Actor, d Document, keepID bool) (added bool, err error) {
+	there, err := known(ctx, tx, d)
+	if err != nil || there {
+		return false, err
+	}
+	if id := numberOf(d); id != nil {
+		if !keepID {
+			*id = 0
+		}
+		if err := claim(ctx, tx, d, id); err != nil {
+			return false, err
+		}
+	}
+	productID, err := productOf(ctx, tx, d)
+	if err != nil {
+		return false, err
+	}
+	return true, put(ctx, tx, by, productID, d)
+}
+
+// CodeTaken is the code of the error (Conflict) for a number that another entity has.
+const CodeTaken = "mail_id_taken"
+
+// numbered is the table of a kind whose entities have numbers.
+func numbered(d Document) string {
+	switch d.(type) {
+	case *Project:
+		return "mail_projects"
+	case *Agent:
+		return "mail_agents"
+	case *Message:
+		return "mail_messages"
+	case *Reservation:
+		return "mail_reservations"
+	}
+	return ""
+}
+
+func numberOf(d Document) *int64 {
+	switch d := d.(type) {
+	case *Project:
+		return &d.ID
+	case *Agent:
+		return &d.ID
+	case *Message:
+		return &d.ID
+	case *Reservation:
+		return &d.ID
+	}
+	return nil
+}
+
+// claim gives a document its number.
+func claim(ctx context.Context, tx *store.Tx, d Document, id *int64) (err error) {
+	if *id == 0 {
+		*id, err = nextID(ctx, tx, numbered(d))
+		return err
+	}
+	var taken bool
+	if err := tx.Get(ctx, []any{&taken}, `SELECT EXISTS (SELECT 1 FROM `+numbered(d)+` WHERE id = ?)`, *id); err != nil {
+		return err
+	}
+	if taken {
+		return fault.Newf(fault.Conflict, CodeTaken, "the number %d of the %s %s is another's here", *id, d.Kind(), printable(d.Key()))
+	}
+	return nil
+}
+
+// known reports whether an entity is there.
+func known(ctx context.Context, tx *store.Tx, d Document) (there bool, err error) {
+	query, args := "", []any{}
+	switch d := d.(type) {
+	case *Project:
+		query, args = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE uid = ?)`, []any{d.UID}
+	case *Agent:
+		query, args = `SELECT EXISTS (SELECT 1 FROM mail_agents a JOIN mail_projects p ON p.id = a.project_id
+WHERE p.uid = ? AND a.name = ?)`, []any{d.ProjectUID, d.Name}
+	case *Message:
+		query, args = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE uid = ?)`, []any{d.UID}
+	case *Delivery:
+		old, err := deliveryOf(ctx, tx, d.UID, d.ProjectUID, d.Agent)
+		if err != nil || old == nil {
+			return false, err
+		}
+		return *old == *d || covers(old, d), nil
+	case *Contact:
+		query, args = `SELECT EXISTS (SELECT 1 FROM mail_contacts c
+JOIN mail_agents a ON a.id = c.a_agent_id JOIN mail_projects p ON p.id = a.project_id
+JOIN mail_agents b ON b.id = c.b_agent_id JOIN mail_projects q ON q.id = b.project_id
+WHERE p.uid = ? AND a.name = ? AND q.uid = ? AND b.name = ?)`, []any{d.FromProjectUID, d.From, d.ToProjectUID, d.To}
+	case *Reservation:
+		query, args = `SELECT EXISTS (SELECT 1 FROM mail_reservations WHERE uid = ?)`, []any{d.UID}
+	case *Blob:
+		query, args = selectBlob, []any{d.SHA1}
+	default:
+		return false, fmt.Errorf("no document: %T", d)
+	}
+	return there, tx.Get(ctx, []any{&there}, query, args...)
+}
+
+// covers reports whether a delivery says all that another one does.
+func covers(old, d *Delivery) bool {
+	has := func(old, d Time) bool { return old != 0 || d == 0 }
+	return has(old.Shown, d.Shown) && has(old.Read, d.Read) && has(old.Ack, d.Ack)
+}
+
+// productOf is the id of the project, as all parts know it, in whose stream a
+// document is.
+func productOf(ctx context.Context, tx *store.Tx, d Document) (string, error) {
+	if p, ok := d.(*Project); ok {
+		return p.ProductID, nil
+	}
+	p, err := projectOf(ctx, tx, d)
+	if err != nil {
+		return "", err
+	}
+	return p.ProductID, nil
+}

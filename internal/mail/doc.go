@@ -1,0 +1,24 @@
+// Package mail lets agents that work side by side know of each other: who they
+// are, what they write to one another, and which files each of them holds.
+//
+// Its words: an agent is a name under which somebody acts in a project; a message
+// goes from one agent to others and may belong to a thread; a contact is the leave
+// of one agent for another to write to it; a reservation is an agent's lease on
+// the files that a pattern names. A session of a harness acts as the agents that
+// are bound to it.
+//
+// The promises, each held by a test that tries to break it:
+//
+//   - A call that succeeded is committed with everything it says; one that failed
+//     has stored nothing (mail §1, G1 and G6).
+//   - Every write appends the whole entity as it now stands to the change log, in
+//     the transaction of its rows. The archive, other devices and a rebuilt store
+//     come from there (G3, G5).
+//   - Numbers that were given once are never given again (G4).
+//   - Reads write nothing (G7).
+//   - Who got a blind copy is known to the sender and to itself alone (G8).
+//
+// Each kind of entity has a document, which is what its change and its files in
+// the archive hold, and one function that brings the rows to it: for a call of
+// this process as for a change that comes from elsewhere.
+package mail

@@ -1,0 +1,246 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Kinds of the changes of mail, and what the id of each names (mail §3).
+const (
+	KindProject     = "mail.project"     // project_uid
+	KindAgent       = "mail.agent"       // its name
+	KindMessage     = "mail.message"     // its uid
+	KindDelivery    = "mail.delivery"    // the message's uid, a slash, the recipient's name
+	KindContact     = "mail.contact"     // From→Name@project_uid
+	KindReservation = "mail.reservation" // its uid
+	KindBlob        = "mail.blob"        // sha1 of the bytes, which stay in mail_blobs
+)
+
+// Document is an entity as it stands: what its change holds, and all that its files
+// in the archive are rendered from. It refers to other entities by uid or name.
+type Document interface {
+	// Kind and Key are the kind and the id of its change.
+	Kind() string
+	Key() string
+	// project is the project_uid of the project in whose stream it is.
+	project() string
+	// apply brings the rows to it; seq is its change's.
+	apply(ctx context.Context, tx *store.Tx, seq int64) error
+}
+
+// Project is a project as mail knows it: the document of KindProject, and
+// project.json of the archive (mail §10.1).
+type Project struct {
+	ID           int64   `json:"id"`
+	UID          string  `json:"project_uid"` // 20 hexadecimal digits
+	Slug         string  `json:"slug"`
+	HumanKey     string  `json:"human_key"` // the first path it was seen at
+	Created      Time    `json:"created_at"`
+	IdentityMode string  `json:"identity_mode"`
+	Remote       *string `json:"normalized_remote"`
+	FoldsCase    bool    `json:"core_ignorecase"`
+	ProductID    string  `json:"project_id"` // the id that all parts of cairn share
+	Format       int     `json:"format"`     // 1
+
+	key int64 // of the shared row
+}
+
+// Agent is the document of KindAgent, and profile.json of the archive.
+type Agent struct {
+	ID                int64   `json:"id"`
+	Name              string  `json:"name"`
+	Program           string  `json:"program"`
+	Model             string  `json:"model"`
+	TaskDescription   string  `json:"task_description"`
+	Inception         Time    `json:"inception_ts"`
+	AttachmentsPolicy string  `json:"attachments_policy"` // auto, inline, file, none
+	ContactPolicy     string  `json:"contact_policy"`     // open, auto, contacts_only, block_all
+	ProjectUID        string  `json:"project_uid"`
+	Branch            *string `json:"branch"`
+	Worktree          *string `json:"worktree"`
+	TokenSHA256       *string `json:"token_sha256"` // hexadecimal
+	Home              *string `json:"home"`         // project_uid/Name of the agent that this one mirrors
+	Retired           Time    `json:"retired_ts"`
+
+	// What follows is no part of the document: it is derived.
+	LastActive Time `json:"-"`
+	Received   int  `json:"-"`
+	Unread     int  `json:"-"`
+	AckDue     int  `json:"-"`
+	projectID  int64
+}
+
+// Message is the document of KindMessage. It names all its recipients; the
+// canonical file in the archive leaves those of blind copies out.
+type Message struct {
+	ID          int64           `json:"id"`
+	UID         string          `json:"uid"` // a ULID in lower case
+	ProjectUID  string          `json:"project_uid"`
+	From        string          `json:"from"`
+	To          []string        `json:"to"`
+	CC          []string        `json:"cc"`
+	BCC         []string        `json:"bcc"`
+	ThreadID    *string         `json:"thread_id"`
+	ReplyTo     *int64          `json:"reply_to"`
+	ReplyToUID  *string         `json:"reply_to_uid"`
+	Topic       *string         `json:"topic"`
+	Importance  string          `json:"importance"` // low, normal, high, urgent
+	AckRequired bool            `json:"ack_required"`
+	Created     Time            `json:"created"`
+	Subject     string          `json:"subject"`
+	Attachments json.RawMessage `json:"attachments"` // a JSON array
+	Body        string          `json:"body_md"`
+	Ordinal     int64           `json:"ordinal"`      // among the messages of its project and month, from 1
+	ArchivePath string          `json:"archive_path"` // of the canonical file
+
+	senderID, projectID int64
+	seq                 int64
+}
+
+// Delivery is what has become of a message at one recipient: the document of
+// KindDelivery, and the recipient's state file in the archive.
+type Delivery struct {
+	MessageID  int64   `json:"message_id"`
+	UID        string  `json:"uid"` // the message's
+	ProjectUID string  `json:"project_uid"`
+	Agent      string  `json:"agent"`
+	Recipient  string  `json:"kind"` // to, cc or bcc
+	Shown      Time    `json:"shown_ts"`
+	ShownVia   *string `json:"shown_via"`
+	Read       Time    `json:"read_ts"`
+	Ack        Time    `json:"ack_ts"`
+
+	agentID int64
+}
+
+// Contact is a link from one agent to another: the document of KindContact. It is
+// in the stream, and in the archive, of the requester's project.
+type Contact struct {
+	From           string `json:"from"`
+	FromProjectUID string `json:"from_project_uid"`
+	To             string `json:"to"`
+	ToProjectUID   string `json:"to_project_uid"`
+	Status         string `json:"status"` // pending, approved, blocked
+	Reason         string `json:"reason"`
+	Created        Time   `json:"created_ts"`
+	Updated        Time   `json:"updated_ts"`
+	Expires        Time   `json:"expires_ts"`
+	ArchivePath    string `json:"archive_path"`
+
+	fromID, toID int64
+}
+
+// Reservation is the document of KindReservation.
+type Reservation struct {
+	ID          int64   `json:"id"`
+	UID         string  `json:"uid"`
+	ProjectUID  string  `json:"project_uid"`
+	Agent       string  `json:"agent"`
+	PathPattern string  `json:"path_pattern"`
+	Exclusive   bool    `json:"exclusive"`
+	Advisory    bool    `json:"advisory"`
+	Source      string  `json:"source"` // tool, edit, cli, macro
+	Session     *string `json:"session_id"`
+	Reason      string  `json:"reason"`
+	Created     Time    `json:"created_ts"`
+	Expires     Time    `json:"expires_ts"`
+	Renewals    int64   `json:"renewals"`
+	Released    Time    `json:"released_ts"`
+	ReleaseKind *string `json:"release_kind"`
+	Ordinal     int64   `json:"ordinal"` // among the reservations of its project, from 1
+	ArchivePath string  `json:"archive_path"`
+	LitPrefix   string  `json:"lit_prefix"` // leading segments without wildcards, as pathpattern gives them
+
+	agentID, projectID int64
+}
+
+// Blob is the document of KindBlob.
+type Blob struct {
+	SHA1       string `json:"sha1"`
+	ProjectUID string `json:"project_uid"`
+	MediaType  string `json:"media_type"`
+	Bytes      int64  `json:"bytes"`
+
+	data []byte
+}
+
+// The kinds and ids of the documents, see Document.
+
+func (*Project) Kind() string     { return KindProject }
+func (*Agent) Kind() string       { return KindAgent }
+func (*Message) Kind() string     { return KindMessage }
+func (*Delivery) Kind() string    { return KindDelivery }
+func (*Contact) Kind() string     { return KindContact }
+func (*Reservation) Kind() string { return KindReservation }
+func (*Blob) Kind() string        { return KindBlob }
+
+func (p *Project) Key() string     { return p.UID }
+func (a *Agent) Key() string       { return a.Name }
+func (m *Message) Key() string     { return m.UID }
+func (d *Delivery) Key() string    { return d.UID + "/" + d.Agent }
+func (c *Contact) Key() string     { return c.From + "→" + c.To + "@" + c.ToProjectUID }
+func (r *Reservation) Key() string { return r.UID }
+func (b *Blob) Key() string        { return b.SHA1 }
+
+func (p *Project) project() string     { return p.UID }
+func (a *Agent) project() string       { return a.ProjectUID }
+func (m *Message) project() string     { return m.ProjectUID }
+func (d *Delivery) project() string    { return d.ProjectUID }
+func (c *Contact) project() string     { return c.FromProjectUID }
+func (r *Reservation) project() string { return r.ProjectUID }
+func (b *Blob) project() string        { return b.ProjectUID }
+
+// Decode reads the document of a change of this room.
+//
+// Errors: Invalid for another kind, and for a document that is none.
+func Decode(kind string, doc []byte) (Document, error) {
+	var d Document
+	switch kind {
+	case KindProject:
+		d = &Project{}
+	case KindAgent:
+		d = &Agent{}
+	case KindMessage:
+		d = &Message{}
+	case KindDelivery:
+		d = &Delivery{}
+	case KindContact:
+		d = &Contact{}
+	case KindReservation:
+		d = &Reservation{}
+	case KindBlob:
+		d = &Blob{}
+	default:
+		return nil, fault.Newf(fault.Invalid, CodeInvalid, "a change of kind %.40q is none of mail", kind)
+	}
+	if err := json.Unmarshal(doc, d); err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, CodeInvalid, "a change's document is no "+kind+": "+err.Error())
+	}
+	return d, nil
+}
+
+// Stream is the stream of the change log in which a project's mail is.
+func Stream(projectUID string) string { return "mail/" + projectUID }
+
+// put appends a document to the change log and brings the rows to it. by is the
+// session and the agent that did it; either may be "".
+func put(ctx context.Context, tx *store.Tx, by Actor, productID string, d Document) error {
+	doc, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	seq, err := tx.Append(ctx, store.Change{
+		Project: productID, Stream: Stream(d.project()), Kind: d.Kind(), ID: d.Key(), Op: store.OpPut, Doc: doc,
+		Session: by.Session, Agent: by.Agent,
+	})
+	if err != nil {
+		return err
+	}
+	return d.apply(ctx, tx, seq)
+}
+
+// Actor says who makes a change; either may be "".
+type Actor struct{ Session, Agent string }

@@ -1,0 +1,169 @@
+package mail
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"unicode"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Codes of the errors that this room makes (mail §2.1).
+const (
+	CodeConfiguration   = "CONFIGURATION_ERROR"
+	CodeInvalid         = "INVALID_ARGUMENT"
+	CodeMissing         = "MISSING_FIELD"
+	CodeType            = "TYPE_ERROR"
+	CodeLimit           = "INVALID_LIMIT"
+	CodeTimestamp       = "INVALID_TIMESTAMP"
+	CodeThreadID        = "INVALID_THREAD_ID"
+	CodeTopic           = "INVALID_TOPIC"
+	CodeEmptyProgram    = "EMPTY_PROGRAM"
+	CodeEmptyModel      = "EMPTY_MODEL"
+	CodeEmptyPaths      = "EMPTY_PATHS"
+	CodePath            = "INVALID_PATH"
+	CodeAgentName       = "INVALID_AGENT_NAME"
+	CodeProgramName     = "PROGRAM_NAME_AS_AGENT"
+	CodeModelName       = "MODEL_NAME_AS_AGENT"
+	CodeEmail           = "EMAIL_AS_AGENT"
+	CodeBroadcast       = "BROADCAST_ATTEMPT"
+	CodeDescriptive     = "DESCRIPTIVE_NAME"
+	CodeUserName        = "UNIX_USERNAME_AS_AGENT"
+	CodeNotFound        = "NOT_FOUND"
+	CodeRecipient       = "RECIPIENT_NOT_FOUND"
+	CodeContactRequired = "CONTACT_REQUIRED"
+	CodeContactBlocked  = "CONTACT_BLOCKED"
+	CodeReserved        = "RESERVATION_ACTIVE"
+	CodeDenied          = "CAPABILITY_DENIED"
+	CodeIdempotency     = "IDEMPOTENCY_CONFLICT"
+	CodeTooLarge        = "MESSAGE_TOO_LARGE"
+	CodeDiskFull        = "DISK_FULL"
+	CodeDatabase        = "DATABASE_ERROR"
+	CodePool            = "DATABASE_POOL_EXHAUSTED"
+	CodeBusy            = "RESOURCE_BUSY"
+	CodeRate            = "RATE_LIMITED"
+	CodeCorruption      = "DATABASE_CORRUPTION"
+	CodeUnhandled       = "UNHANDLED_EXCEPTION"
+)
+
+// problem is an error of this room while it is being put together.
+type problem struct{ e *fault.Error }
+
+// kindOf is the kind of a code's errors; those that are not named are Invalid.
+func kindOf(code string) fault.Kind {
+	switch code {
+	case CodeNotFound, CodeRecipient:
+		return fault.NotFound
+	case CodeContactRequired, CodeReserved, CodeIdempotency:
+		return fault.Conflict
+	case CodeContactBlocked, CodeDenied:
+		return fault.Denied
+	case CodeDiskFull, CodeDatabase, CodePool, CodeBusy, CodeRate:
+		return fault.Unavailable
+	case CodeCorruption, CodeUnhandled:
+		return fault.Internal
+	}
+	return fault.Invalid
+}
+
+// problemf makes an error; all but damage and defects can be recovered from.
+func problemf(code, format string, args ...any) *problem {
+	e := fault.Newf(kindOf(code), code, format, args...)
+	e.Details = map[string]any{"recoverable": e.Kind != fault.Internal}
+	return &problem{e}
+}
+
+// Error is the message.
+func (p *problem) Error() string { return p.e.Message }
+
+// Unwrap gives the error as every edge knows it.
+func (p *problem) Unwrap() error { return p.e }
+
+func (p *problem) hint(text string) *problem { return &problem{p.e.WithHint(text)} }
+
+// with adds a detail.
+func (p *problem) with(key string, value any) *problem {
+	e := *p.e
+	e.Details = maps.Clone(p.e.Details)
+	e.Details[key] = value
+	return &problem{&e}
+}
+
+// Call is a tool call that would help, ready to run.
+type Call struct {
+	Tool      string         `json:"tool"`
+	Arguments map[string]any `json:"arguments"`
+}
+
+// suggest names calls that would help.
+func (p *problem) suggest(calls ...Call) *problem { return p.with("suggested_tool_calls", calls) }
+
+// invalid is the error for an argument that cannot be used.
+func invalid(field string, provided any, format string, args ...any) *problem {
+	if text, ok := provided.(string); ok {
+		provided = clip(text, 200)
+	}
+	return problemf(CodeInvalid, format, args...).with("field", field).with("provided", provided).
+		hint("change the argument " + field + " and call again")
+}
+
+// mapped gives the errors of the store the codes of this room (mail §2.1, §14).
+func mapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := fault.As(err)
+	code, text := f.Code, ""
+	switch f.Code {
+	case store.CodeBusy, store.CodeOverloaded, store.CodeClosed:
+		code, text = CodeBusy, "Resource is temporarily busy."
+	case store.CodeFull:
+		code, text = CodeDiskFull, "The disk is full."
+	case store.CodeCorrupt, store.CodeUnsound:
+		code, text = CodeCorruption, "The database is damaged."
+	case store.CodeReadOnly, store.CodeIO, store.CodeNewer, store.CodeForeign, store.CodeEncrypted, store.CodeKey, store.CodeReplaced, store.CodeMissing:
+		code, text = CodeDatabase, "A database error occurred."
+	case "internal":
+		code, text = CodeDatabase, "A database error occurred."
+	default:
+		return f
+	}
+	e := fault.Wrap(err, kindOf(code), code, text+" "+f.Message).WithHint(f.Hint)
+	e.Details = map[string]any{"recoverable": code != CodeCorruption, "cause": f.Code}
+	if code == CodeCorruption {
+		e.Details["corruption_details"] = f.Message
+	}
+	return e
+}
+
+// clip is the beginning of a text, at most n bytes and no part of a character.
+func clip(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
+}
+
+// printable is a text without control characters and broken bytes, for messages.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// notFound is the error for a name or id that nobody has.
+func notFound(what string, name any) *problem {
+	return problemf(CodeNotFound, "%s %s not found", what, quoted(name)).with(what, name)
+}
+
+func quoted(name any) string {
+	if text, ok := name.(string); ok {
+		return "'" + printable(clip(text, 128)) + "'"
+	}
+	return fmt.Sprint(name)
+}

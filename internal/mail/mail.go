@@ -1,0 +1,123 @@
+package mail
+
+import (
+	"context"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+// Config is what an Office is to know. The zero value of each field is usable.
+type Config struct {
+	Filter *redact.Filter // takes secrets out before anything is stored; nil for none
+
+	NameMode NameMode    // "" for Coerce
+	Tokens   TokenMode   // "" for TokensOptional
+	Free     func() Room // how full the volumes are; nil: never full
+
+	NoContactEnforcement bool          // only oneself and blocks are asked (mail §6)
+	ContactWindow        time.Duration // 0 for 24 h
+	NoFirstContact       bool          // with policy auto, nobody may write first
+	RegisterRecipients   bool          // unknown recipients are registered
+	MaxBody              int           // bytes; 0 for 1 MiB
+	MaxAttachment        int           // bytes; 0 for 10 MiB
+	MaxAttachments       int           // bytes; 0 for 20 MiB
+	InlineImage          int           // bytes; 0 for 64 KiB
+	AbsoluteAttachments  bool          // also from outside the project
+	Idempotency          time.Duration // how long answers are kept; 0 for 24 h
+	MaxTTL               time.Duration // of a reservation; 0 for 7 days
+	Inactivity           time.Duration // of a holder, until a reservation is stale; 0 for 30 min
+	Grace                time.Duration // for activity on its files; 0 for 15 min
+	AckTTL, AckOverdue   time.Duration // 0 for 30 min and 1 h
+	NoticeTokens         int           // 0 for 200
+	NoticeInterval       time.Duration // between notices upon tools; 0 for 30 s
+	DataFolder           string        // never attached from; "" for none
+}
+
+// NameMode says what becomes of a name that is no valid one (mail §4).
+type NameMode string
+
+// The ways to treat names.
+const (
+	Coerce     NameMode = "coerce"      // a generated one takes its place
+	Strict     NameMode = "strict"      // it is refused
+	AlwaysAuto NameMode = "always_auto" // every name is generated
+)
+
+// TokenMode says which agents need their token to be acted for (mail §4).
+type TokenMode string
+
+// The ways to treat tokens.
+const (
+	TokensOff      TokenMode = "off"
+	TokensOptional TokenMode = "optional" // those that asked for one
+	TokensEnforced TokenMode = "enforced" // all
+)
+
+// Room says how full the volumes of the store and of the archive are (mail §10.4).
+type Room string
+
+// The levels of disk pressure.
+const (
+	RoomFine     Room = "ok"
+	RoomWarning  Room = "warning"
+	RoomCritical Room = "critical" // the archive pauses
+	RoomFatal    Room = "fatal"    // nothing new is taken
+)
+
+// Office is the mail of every project of a store. Its methods are the tools of the
+// contract (mail §5); any number of goroutines and processes may call them.
+//
+// Errors are fault.Error with the codes of this room; details always hold
+// "recoverable". A call that fails has stored nothing.
+type Office struct {
+	store  *store.Store
+	config Config
+}
+
+// New makes the office of a store; nil for no store yet: then reading finds
+// nothing.
+func New(s *store.Store, c Config) *Office {
+	def(&c.NameMode, Coerce)
+	def(&c.Tokens, TokensOptional)
+	def(&c.ContactWindow, 24*time.Hour)
+	def(&c.MaxBody, 1<<20)
+	def(&c.MaxAttachment, 10<<20)
+	def(&c.MaxAttachments, 20<<20)
+	def(&c.InlineImage, 64<<10)
+	def(&c.Idempotency, 24*time.Hour)
+	def(&c.MaxTTL, 7*24*time.Hour)
+	def(&c.Inactivity, 30*time.Minute)
+	def(&c.Grace, 15*time.Minute)
+	def(&c.AckTTL, 30*time.Minute)
+	def(&c.AckOverdue, time.Hour)
+	def(&c.NoticeTokens, 200)
+	def(&c.NoticeInterval, 30*time.Second)
+	return &Office{store: s, config: c}
+}
+
+// def gives a setting its default.
+func def[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// write runs fn in one transaction; a failed fn leaves nothing behind.
+func (o *Office) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if o.store == nil {
+		return fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet")
+	}
+	return mapped(o.store.Write(ctx, store.Full, fn))
+}
+
+// read runs fn over the store as it is. Where there is none yet it is an empty one.
+func (o *Office) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if o.store == nil {
+		return mapped(store.Scratch(ctx, time.Unix(0, 0), fn))
+	}
+	return mapped(o.store.Read(ctx, fn))
+}

@@ -1,0 +1,91 @@
+package mail
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The paths of the archive (mail §10.1). Folders stay small: from the 1,000th entry
+// on files go to 001, 002, … below.
+
+const perFolder = 1000
+
+// shelf is the folder below a folder for the entry with an ordinal, which counts
+// from 1: "" for the first 999, then 001/ and so on.
+func shelf(ordinal int64) string {
+	if n := ordinal / perFolder; n > 0 {
+		return fmt.Sprintf("%03d/", n)
+	}
+	return ""
+}
+
+const maxSubjectName = 80
+
+// messageFile is the name of a message's files.
+func messageFile(created Time, subject string, id int64) string {
+	return created.UTC().Format("2006-01-02T15-04-05Z") + "__" + fileWord(subject) + "__" + fmt.Sprint(id) + ".md"
+}
+
+// fileWord is a subject as part of a file name.
+func fileWord(text string) string {
+	var b strings.Builder
+	dash := false
+	for _, r := range strings.ToLower(text) {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
+			if dash && b.Len() > 0 {
+				b.WriteByte('-')
+			}
+			dash = false
+			b.WriteRune(r)
+		} else {
+			dash = true
+		}
+		if b.Len() >= maxSubjectName {
+			break
+		}
+	}
+	word := strings.Trim(clip(b.String(), maxSubjectName), "-._")
+	if word == "" {
+		return "message"
+	}
+	return word
+}
+
+// month is the folder YYYY/MM of a time.
+func month(at Time) string { return at.UTC().Format("2006/01") }
+
+// monthBegin is the first instant of a time's month.
+func monthBegin(at Time) Time {
+	t := at.UTC()
+	return timeOf(time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC))
+}
+
+// messagePath is the path of a message's canonical file.
+func messagePath(created Time, subject string, id, ordinal int64) string {
+	return "messages/" + month(created) + "/" + shelf(ordinal) + messageFile(created, subject, id)
+}
+
+// isDevice reports whether a name means a device to Windows, whatever follows its
+// first dot.
+func isDevice(name string) bool {
+	word, _, _ := strings.Cut(strings.ToLower(name), ".")
+	switch word {
+	case "con", "prn", "aux", "nul":
+		return true
+	}
+	return len(word) == 4 && (strings.HasPrefix(word, "com") || strings.HasPrefix(word, "lpt")) && word[3] >= '0' && word[3] <= '9'
+}
+
+// digestPath is the path of a thread's digest; other is set where one whose id
+// differs only in case has the plain path.
+func digestPath(thread string, ordinal int64, other bool) string {
+	name := thread
+	if other || isDevice(thread) {
+		sum := sha1.Sum([]byte(thread))
+		name += "~" + hex.EncodeToString(sum[:])[:8]
+	}
+	return "messages/threads/" + shelf(ordinal) + name + ".md"
+}

@@ -1,0 +1,64 @@
+package mail
+
+import (
+	"strings"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// Time is a moment in Unix nanoseconds, cut to microseconds; in JSON it is
+// ISO-8601 with six decimals and +00:00 (mail §2). The zero Time is JSON's null.
+type Time int64
+
+const timeLayout = "2006-01-02T15:04:05.000000-07:00"
+
+// String is the time as it stands in JSON, without quotes; "" for the zero Time.
+func (t Time) String() string {
+	if t == 0 {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// UTC is the time as Go has it.
+func (t Time) UTC() time.Time { return time.Unix(0, int64(t)).UTC() }
+
+// MarshalJSON writes the time, or null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t == 0 {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + t.String() + `"`), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote, and RFC 3339 in general.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*t = 0
+		return nil
+	}
+	at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(data))
+	if err == nil {
+		*t = timeOf(at)
+	}
+	return err
+}
+
+func timeOf(at time.Time) Time { return Time(at.UnixMicro() * int64(time.Microsecond)) }
+
+// now is the time of a transaction.
+func now(tx *store.Tx) Time { return timeOf(tx.Now()) }
+
+// parseTime reads a time that a caller gave: RFC 3339, without a zone as UTC, or a
+// date alone; field is the parameter's own name (mail §2, §2.1).
+func parseTime(field, text string) (Time, error) {
+	for _, layout := range [...]string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.Parse(layout, strings.TrimSpace(text)); err == nil && at.Year() >= 1678 && at.Year() < 2262 {
+			return timeOf(at), nil
+		}
+	}
+	return 0, problemf(CodeTimestamp, "Invalid %s format: '%.64s'.", field, printable(text)).
+		with("provided", clip(text, 64)).with("expected_format", "2026-03-01T09:30:00+00:00").
+		hint("give an ISO-8601 time such as 2026-03-01T09:30:00+00:00, or a date")
+}
