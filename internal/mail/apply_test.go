@@ -34,7 +34,7 @@ func entities() []Document {
 		})
 	}
 	return append(all, message(1, first), reply,
-		&Delivery{MessageID: 1, UID: first, ProjectUID: uid, Agent: "BlueDog", Recipient: "to", Shown: at, ShownVia: &via, Read: at},
+		&Delivery{MessageID: 1, UID: first, ProjectUID: uid, Agent: "BlueDog", Recipient: "to", Shown: at, ShownVia: &via, Read: at, ArchivePath: "agents/BlueDog/state/2026/03/1.json"},
 		&Contact{From: "GreenLake", FromProjectUID: uid, To: "BlueDog", ToProjectUID: uid, Status: "approved", Reason: "x", Created: at, Updated: at, ArchivePath: "contacts/GreenLake__w-app__BlueDog.json"},
 		&Reservation{ID: 1, UID: "01hqwa0000000000000000000c", ProjectUID: uid, Agent: "BlueDog", PathPattern: "src/**", Exclusive: true, Source: "tool", Session: session,
 			Reason: "r", Created: at, Expires: at + 1e9, Ordinal: 1, ArchivePath: "file_reservations/id-1.json", LitPrefix: "src"})

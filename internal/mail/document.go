@@ -113,6 +113,8 @@ type Delivery struct {
 	Read       Time    `json:"read_ts"`
 	Ack        Time    `json:"ack_ts"`
 
+	ArchivePath string `json:"archive_path"` // of the state file; follows from the message
+
 	agentID int64
 }
 

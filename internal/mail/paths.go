@@ -63,6 +63,16 @@ func monthBegin(at Time) Time {
 	return timeOf(time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC))
 }
 
+// statePath is the path of what became of a message at one recipient.
+func statePath(agent string, created Time, id, ordinal int64) string {
+	return "agents/" + agent + "/state/" + month(created) + "/" + shelf(ordinal) + fmt.Sprint(id) + ".json"
+}
+
+// copyPath is the path of a message's copy in an agent's box, inbox or outbox.
+func copyPath(agent, box, canonical string) string {
+	return "agents/" + agent + "/" + box + strings.TrimPrefix(canonical, "messages")
+}
+
 // messagePath is the path of a message's canonical file.
 func messagePath(created Time, subject string, id, ordinal int64) string {
 	return "messages/" + month(created) + "/" + shelf(ordinal) + messageFile(created, subject, id)

@@ -34,7 +34,8 @@ LEFT JOIN mail_messages r ON r.id = m.reply_to `
 	selectRecipients   = `SELECT r.kind, a.name FROM mail_recipients r JOIN mail_agents a ON a.id = r.agent_id
 WHERE r.message_id = ? ORDER BY r.position`
 
-	selectDelivery = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id
+	selectDelivery = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id,
+m.created_ts, m.ordinal
 FROM mail_messages m JOIN mail_projects p ON p.id = m.project_id
 JOIN mail_agents a ON a.project_id = p.id JOIN mail_recipients r ON r.message_id = m.id AND r.agent_id = a.id
 WHERE m.uid = ? AND p.uid = ? AND a.name = ?`
@@ -70,8 +71,8 @@ func (m *Message) columns(attachments *sql.NullString) []any {
 	}
 }
 
-func (d *Delivery) columns() []any {
-	return []any{&d.MessageID, &d.UID, &d.ProjectUID, &d.Agent, &d.Recipient, &d.Shown, &d.ShownVia, &d.Read, &d.Ack, &d.agentID}
+func (d *Delivery) columns(created *Time, ordinal *int64) []any {
+	return []any{&d.MessageID, &d.UID, &d.ProjectUID, &d.Agent, &d.Recipient, &d.Shown, &d.ShownVia, &d.Read, &d.Ack, &d.agentID, created, ordinal}
 }
 
 func (c *Contact) columns() []any {
@@ -164,10 +165,13 @@ func (m *Message) loadRecipients(ctx context.Context, tx *store.Tx) error {
 
 func deliveryOf(ctx context.Context, tx *store.Tx, uid, projectUID, agent string) (*Delivery, error) {
 	d := &Delivery{}
-	found, err := one(ctx, tx, d.columns(), selectDelivery, uid, projectUID, agent)
+	var created Time
+	var ordinal int64
+	found, err := one(ctx, tx, d.columns(&created, &ordinal), selectDelivery, uid, projectUID, agent)
 	if !found {
 		return nil, err
 	}
+	d.ArchivePath = statePath(d.Agent, created, d.MessageID, ordinal)
 	return d, nil
 }
 
