@@ -154,17 +154,14 @@ func canonical(t string) (string, error) {
 			return ".", nil
 		case isAbsolute(joined): // ./C:/x
 			return "", outside()
-		}
-		if t = strings.TrimSpace(joined); t != joined { // ./ x
-			continue
-		}
-		if len(t) > MaxBytes {
+		case len(joined) > MaxBytes:
 			return "", tooLong()
-		}
-		if n > MaxSegments {
+		case n > MaxSegments:
 			return "", invalid("the path has %d segments; %d are allowed", n, MaxSegments)
 		}
-		return t, nil
+		if t = strings.TrimSpace(joined); t == joined {
+			return t, nil
+		} // else it was like "./ x": trimmed, there may be more to drop
 	}
 }
 

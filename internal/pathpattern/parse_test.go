@@ -108,6 +108,9 @@ func TestWhatIsNoPatternIsRefusedAndTheMessageSaysWhy(t *testing.T) {
 			t.Errorf("Parse(%q): %v %s %q, want one that says %q", text, f.Kind, f.Code, f.Message, why)
 		}
 	}
+	if _, err := Parse("./"+strings.Repeat(" /", 1<<20)+"x", Options{}); !fault.HasCode(err, CodeInvalidPath) {
+		t.Errorf("a million blank segments: %v", err)
+	}
 	if _, err := Parse("/repo/a", Options{}); !fault.HasCode(err, CodeInvalidPath) {
 		t.Errorf("an absolute pattern without a worktree: %v", err)
 	}

@@ -153,25 +153,25 @@ func (s sketch) isEnd(p place) bool {
 	return false
 }
 
-func (s sketch) covers(path string) bool {
-	for _, reading := range s.readings() {
-		at := map[place]bool{{0, -1}: true}
-		for i := range len(path) {
-			next := map[place]bool{}
-			for p := range at {
-				for _, q := range reading.after(p, path[i]) {
-					next[q] = true
-				}
-			}
-			at = next
-		}
-		for p := range at {
-			if reading.isEnd(p) {
-				return true
-			}
-		}
+// covers is the language of a reading written down as plainly as possible.
+func (s sketch) covers(path []string) bool {
+	switch {
+	case len(s) == 0:
+		return len(path) == 0
+	case s.isDeep(0):
+		return s[1:].covers(path) || len(path) > 0 && s.covers(path[1:])
 	}
-	return false
+	return len(path) > 0 && coversText(s[0], path[0]) && s[1:].covers(path[1:])
+}
+
+func coversText(elements []string, text string) bool {
+	switch {
+	case len(elements) == 0:
+		return text == ""
+	case elements[0] == "*":
+		return coversText(elements[1:], text) || text != "" && coversText(elements, text[1:])
+	}
+	return text != "" && admits(elements[0], text[0]) && coversText(elements[1:], text[1:])
 }
 
 // sharesPath searches all pairs of places for one at which both readings end.
