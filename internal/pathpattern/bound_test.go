@@ -32,6 +32,8 @@ func hard() []string {
 		"*" + repeat("[ab]", 127) + "[bc]" + "*",
 		"*[" + repeat("bdfh", 120) + "]" + repeat("a", 500) + "*",
 		"[" + repeat("acegi", 120) + "]" + repeat("a", 400),
+		"*" + repeat("a", 505) + "[bc]*",
+		repeat("a", 1010) + "[ad]",
 		repeat("[", 512) + repeat("]", 512),
 		repeat("[a", 512),
 		repeat("[!\u0100-\uffff]", 113),
@@ -46,11 +48,7 @@ func TestEffortIsBoundedByTheProductOfLengths(t *testing.T) {
 		for _, textA := range patterns {
 			for _, textB := range patterns {
 				a, b := mustParse(t, textA, foldCase), mustParse(t, textB, foldCase)
-				steps := 0
-				overlap(a, b, func(t, u token) bool {
-					steps++
-					return t.meet(u)
-				})
+				steps := stepsOf(a, b)
 				if bound := 4 * len(textA) * len(textB); steps > bound {
 					t.Errorf("%.20s… against %.20s…: %d steps, at most %d expected", textA, textB, steps, bound)
 				}
@@ -61,6 +59,21 @@ func TestEffortIsBoundedByTheProductOfLengths(t *testing.T) {
 	t.Logf("at most %.2f steps for each pair of bytes", most)
 }
 
+// stepsOf counts the tokens that Overlap compares.
+func stepsOf(a, b Pattern) int {
+	steps := 0
+	overlap(a, b, func(a, b []token) bool {
+		for i := range a {
+			steps++
+			if !eachMeets(a[i:i+1], b[i:i+1]) {
+				return false
+			}
+		}
+		return true
+	})
+	return steps
+}
+
 func TestFoldingClassesIsBounded(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -69,7 +82,8 @@ func TestFoldingClassesIsBounded(t *testing.T) {
 	}
 	c := compiler{foldCase: true, brackets: true}
 	c.reading(b.String())
-	if c.classes < 100 || c.cased > maxCased*c.classes {
+	// Each class past the limit is given up at its first range of letters.
+	if c.classes < 100 || c.cased > maxCased+200*c.classes {
 		t.Fatalf("%d letters looked at for %d classes", c.cased, c.classes)
 	}
 }
@@ -112,8 +126,7 @@ func BenchmarkOverlapWorst(b *testing.B) {
 	for i, textA := range hard() {
 		for j, textB := range hard()[:i+1] {
 			p, q := mustParse(b, textA, true), mustParse(b, textB, true)
-			steps := 0
-			overlap(p, q, func(t, u token) bool { steps++; return t.meet(u) })
+			steps := stepsOf(p, q)
 			if steps < 20_000 {
 				continue
 			}

@@ -169,28 +169,53 @@ func touch(a, b []span) bool {
 }
 
 func contains(spans []span, r rune) bool {
-	for _, s := range spans {
-		if r <= s.hi {
-			return s.lo <= r
+	lo, hi := 0, len(spans)
+	for lo < hi {
+		if mid := (lo + hi) / 2; spans[mid].hi < r {
+			lo = mid + 1
+		} else {
+			hi = mid
 		}
 	}
-	return false
+	return lo < len(spans) && spans[lo].lo <= r
 }
 
-// meet reports whether some character is covered by both tokens, neither of
-// them a star nor an empty class.
-func (t token) meet(u token) bool {
-	switch {
-	case t.r >= 0 && u.r >= 0:
-		return t.r == u.r
-	case t.r == anyRune || u.r == anyRune:
-		return true
-	case t.r >= 0:
-		return contains(u.set, t.r)
-	case u.r >= 0:
-		return contains(t.set, u.r)
+// literals are the tokens of a text without wildcards.
+func literals(text string) []token {
+	tokens := make([]token, 0, len(text))
+	for _, r := range text {
+		tokens = append(tokens, token{r: r})
 	}
-	return touch(t.set, u.set)
+	return tokens
+}
+
+// eachMeets reports whether two sequences of tokens, equally long and without
+// stars and empty classes, have a character in common at every place.
+func eachMeets(a, b []token) bool {
+	for i := range a {
+		if u := &b[i]; u.r >= 0 {
+			if !a[i].covers(u.r) {
+				return false
+			}
+		} else if !a[i].meets(u) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *token) meets(wild *token) bool {
+	switch {
+	case t.r >= 0:
+		return wild.covers(t.r)
+	case t.r == anyRune || wild.r == anyRune:
+		return true
+	}
+	return touch(t.set, wild.set)
+}
+
+func (t *token) covers(r rune) bool {
+	return t.r == r || t.r == anyRune || t.r == oneOf && contains(t.set, r)
 }
 
 // exceptDot is the token without the full stop; ok is false if nothing is left.
@@ -213,7 +238,7 @@ func isBarren(tokens []token) bool {
 			return true
 		}
 	}
-	return !tokensMeet(tokens, []token{{r: star}}, token.meet)
+	return !tokensMeet(tokens, []token{{r: star}}, eachMeets)
 }
 
 // fold is the text in which case does not count. Every part of it is the fold of
