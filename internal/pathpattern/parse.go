@@ -41,7 +41,8 @@ type Pattern struct {
 
 // Parse reads a pattern as people and agents write it (mail §7): blanks around
 // it, "./" before it, slashes after it and doubled ones within it do not count,
-// `\` is "/", an absolute one becomes relative to its worktree.
+// `\` is "/", an absolute one becomes relative to its worktree. A name that
+// begins or ends with a blank is written with a wildcard: "[ ]x".
 //
 // The error is fault.Invalid with CodeInvalidPath, and its message says why: the
 // pattern is empty, holds "..", a NUL or what is no UTF-8, lies outside the

@@ -62,7 +62,7 @@ func (c *compiler) reading(text string) []segment {
 
 // segment reads one segment other than **.
 func (c *compiler) segment(text string) segment {
-	if strings.IndexAny(text, "*?[") < 0 {
+	if !strings.ContainsAny(text, "*?[") {
 		return segment{text: c.folded(text)}
 	}
 	tokens := make([]token, 0, len(text))
