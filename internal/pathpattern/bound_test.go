@@ -45,8 +45,8 @@ func TestEffortIsBoundedByTheProductOfLengths(t *testing.T) {
 	patterns := hard()
 	most := 0.0
 	for _, foldCase := range []bool{false, true} {
-		for _, textA := range patterns {
-			for _, textB := range patterns {
+		for i, textA := range patterns {
+			for _, textB := range patterns[:i+1] {
 				a, b := mustParse(t, textA, foldCase), mustParse(t, textB, foldCase)
 				steps := stepsOf(a, b)
 				if bound := 4 * len(textA) * len(textB); steps > bound {

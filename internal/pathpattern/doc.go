@@ -34,8 +34,9 @@
 //
 // # Time
 //
-// Parse takes time proportional to the text; in a class the letters that fold
-// are looked at one by one, up to a limit (see maxCased). Matches and Overlap
-// compare no two elements of their two sides twice in one reading, so they take
-// at most 4 × bytes × bytes steps, whatever the number of stars.
+// Parse takes time proportional to the text; the letters of a class are folded
+// one by one, up to a limit (see maxCased). Matches and Overlap compare no two
+// elements of their two sides twice in one reading, so they take at most
+// 4 × bytes × bytes steps, whatever the number of stars; of a pair at the limits
+// that is half a millisecond, and twice to thrice that if both hold classes.
 package pathpattern
