@@ -31,8 +31,9 @@ func importTable() map[string]room {
 		"internal/observation": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words"},
 		},
-		"internal/words":    {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
-		"internal/linediff": {others: []string{"github.com/aymanbagabas/go-udiff"}},
+		"internal/words":       {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
+		"internal/pathpattern": {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
+		"internal/linediff":    {others: []string{"github.com/aymanbagabas/go-udiff"}},
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},

@@ -1,6 +1,7 @@
 package project
 
 import (
+	"iter"
 	"path/filepath"
 	"strings"
 )
@@ -19,32 +20,47 @@ func originOf(common string) string {
 	return withoutCredentials(firstOriginURL(string(data)))
 }
 
-// firstOriginURL reads Git's configuration syntax just far enough to find
-// remote.origin.url.
+// firstOriginURL is the first remote.origin.url of a Git configuration that is not
+// empty.
 func firstOriginURL(text string) string {
-	text = strings.TrimPrefix(text, "\uFEFF")
-	inOrigin := false
-	for text != "" {
-		text = strings.TrimLeft(text, " \t\r\n")
-		switch {
-		case text == "":
-		case text[0] == '#' || text[0] == ';':
-			_, text, _ = strings.Cut(text, "\n")
-		case text[0] == '[':
-			var header string
-			header, text = sectionHeader(text)
-			inOrigin = isOriginHeader(header)
-		default:
-			var value string
-			name := text[:len(text)-len(strings.TrimLeftFunc(text, isNameChar))]
-			rest := strings.TrimLeft(text[len(name):], " \t")
-			value, text = configValue(rest)
-			if inOrigin && strings.EqualFold(name, "url") && value != "" {
-				return value
-			}
+	for header, entry := range configEntries(text) {
+		if entry.value != "" && strings.EqualFold(entry.name, "url") && isOriginHeader(header) {
+			return entry.value
 		}
 	}
 	return ""
+}
+
+// configLine is an entry of a Git configuration.
+type configLine struct {
+	name, value string
+	alone       bool // it has no equals sign
+}
+
+// configEntries reads Git's configuration syntax: every entry with the header of
+// its section. Names are in the case in which they stand.
+func configEntries(text string) iter.Seq2[string, configLine] {
+	return func(yield func(string, configLine) bool) {
+		rest, section := strings.TrimPrefix(text, "\uFEFF"), ""
+		for rest != "" {
+			rest = strings.TrimLeft(rest, " \t\r\n")
+			switch {
+			case rest == "":
+			case rest[0] == '#' || rest[0] == ';':
+				_, rest, _ = strings.Cut(rest, "\n")
+			case rest[0] == '[':
+				section, rest = sectionHeader(rest)
+			default:
+				entry := configLine{name: rest[:len(rest)-len(strings.TrimLeftFunc(rest, isNameChar))]}
+				rest = strings.TrimLeft(rest[len(entry.name):], " \t")
+				entry.alone = !strings.HasPrefix(rest, "=")
+				entry.value, rest = configValue(rest)
+				if !yield(section, entry) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func isNameChar(r rune) bool {

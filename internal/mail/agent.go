@@ -1,0 +1,478 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+)
+
+// AgentInfo is an agent as tools show it (mail §5, shapes).
+type AgentInfo struct {
+	ID                int64  `json:"id"`
+	Name              string `json:"name"`
+	Program           string `json:"program"`
+	Model             string `json:"model"`
+	TaskDescription   string `json:"task_description"`
+	Inception         Time   `json:"inception_ts"`
+	LastActive        Time   `json:"last_active_ts"`
+	ProjectID         int64  `json:"project_id"`
+	AttachmentsPolicy string `json:"attachments_policy"`
+}
+
+func (a *Agent) info() AgentInfo {
+	return AgentInfo{
+		a.ID, a.Name, a.Program, a.Model, a.TaskDescription, a.Inception, a.LastActive, a.projectID, a.AttachmentsPolicy,
+	}
+}
+
+// Registered is what registering answers.
+type Registered struct {
+	AgentInfo
+	Token string `json:"registration_token,omitempty"` // where one was issued, this once
+}
+
+func registered(a *Agent, token string) Registered { return Registered{a.info(), token} }
+
+// RegisterArgs are the arguments of register_agent and, with the name as
+// name_hint, of create_agent_identity.
+type RegisterArgs struct {
+	ProjectKey        string
+	Program           string
+	Model             string
+	Name              string // "" for a generated one
+	TaskDescription   string // at most 64 KiB
+	AttachmentsPolicy string // "" for auto
+	WantToken         bool
+}
+
+const (
+	maxWord = 200      // characters of a program and of a model
+	maxTask = 64 << 10 // bytes of a task description
+)
+
+// profile is what registering says of an agent, checked and without secrets.
+type profile struct {
+	name, program, model, task, policy string
+	wantToken                          bool
+}
+
+// profile checks the arguments of registering (mail §2.1, §4).
+func (o *Office) profile(a RegisterArgs) (p profile, err error) {
+	p = profile{name: strings.TrimSpace(a.Name), policy: a.AttachmentsPolicy, wantToken: a.WantToken}
+	def(&p.policy, "auto")
+	if err := checkText("name", a.Name); err != nil {
+		return p, err
+	}
+	if p.program, err = o.line("program", a.Program, maxWord); err != nil {
+		return p, err
+	}
+	if p.model, err = o.line("model", a.Model, maxWord); err != nil {
+		return p, err
+	}
+	if p.task, err = o.text("task_description", a.TaskDescription); err != nil {
+		return p, err
+	}
+	switch {
+	case p.program == "":
+		return p, problemf(CodeEmptyProgram, "program cannot be empty").with("field", "program").hint("name the program that you run in, such as claude-code")
+	case p.model == "":
+		return p, problemf(CodeEmptyModel, "model cannot be empty").with("field", "model").hint("name the model that you are")
+	case len(a.TaskDescription) > maxTask:
+		return p, invalid("task_description", a.TaskDescription, "task_description has at most 64 KiB")
+	}
+	switch p.policy {
+	case "auto", "inline", "file", "none":
+		return p, nil
+	}
+	return p, invalid("attachments_policy", p.policy, "attachments_policy is auto, inline, file or none, not %s", quoted(p.policy))
+}
+
+// RegisterAgent makes an agent, or brings the one of that name up to date: program,
+// model, task, policy, branch and worktree; number, name and inception stay, and a
+// retired agent is back (mail §4, §5). What becomes of a name that is none is the
+// Office's NameMode. The session of the caller is bound to the agent. Repeating it
+// leads to the same state.
+//
+// A token is issued where the caller wants one, or the Office enforces them, and
+// the agent has none yet.
+//
+// Errors: EMPTY_PROGRAM, EMPTY_MODEL, INVALID_ARGUMENT; with Strict the code of the
+// mistake in the name; CAPABILITY_DENIED for a protected agent without its token and
+// for a mirror; INVALID_AGENT_NAME for HumanOverseer; DISK_FULL.
+func (o *Office) RegisterAgent(ctx context.Context, c Caller, a RegisterArgs) (out Registered, err error) {
+	return o.registering(ctx, c, a, false)
+}
+
+// CreateAgent makes an agent of its own: as RegisterAgent, but a name that is taken
+// is refused.
+//
+// Errors: those of RegisterAgent; INVALID_ARGUMENT for a name that is taken.
+func (o *Office) CreateAgent(ctx context.Context, c Caller, a RegisterArgs) (Registered, error) {
+	return o.registering(ctx, c, a, true)
+}
+
+func (o *Office) registering(ctx context.Context, c Caller, a RegisterArgs, onlyNew bool) (out Registered, err error) {
+	p, err := o.profile(a)
+	if err != nil {
+		return out, mapped(err)
+	}
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) (err error) {
+		out, err = s.register(ctx, p, onlyNew)
+		return err
+	})
+	return out, err
+}
+
+// register is RegisterAgent, or with onlyNew CreateAgent, inside a call. The agent
+// acts from then on.
+func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Registered, err error) {
+	if err := s.needRoom(); err != nil {
+		return out, err
+	}
+	field := "name"
+	if onlyNew {
+		field = "name_hint"
+	}
+	a, err := s.named(ctx, field, p.name)
+	if err != nil {
+		return out, err
+	}
+	fresh := a.ID == 0
+	if !fresh {
+		if onlyNew {
+			return out, s.duplicate(field, a)
+		}
+		if a, err = s.reader(ctx, a.Name); err != nil {
+			return out, err
+		}
+	}
+	before := *a
+	a.Program, a.Model, a.TaskDescription, a.AttachmentsPolicy, a.Retired = p.program, p.model, p.task, p.policy, 0
+	s.place(a)
+	if a.TokenSHA256 == nil && (p.wantToken && s.config.Tokens != TokensOff || s.config.Tokens == TokensEnforced) {
+		out.Token = s.newToken(a)
+	}
+	if fresh {
+		if a, err = s.add(ctx, a); err != nil {
+			return out, err
+		}
+	}
+	if err := s.actAs(ctx, a); err != nil {
+		return out, err
+	}
+	switch {
+	case fresh:
+	case *a == before || sameDocument(a, &before):
+		err = touchAgent(ctx, s.tx, a.ID, s.now)
+	default:
+		err = s.put(ctx, a)
+	}
+	if err != nil {
+		return out, err
+	}
+	if a, err = agentByName(ctx, s.tx, s.p.ID, a.Name); err != nil {
+		return out, err
+	}
+	s.me = a
+	return registered(a, out.Token), nil
+}
+
+// add stores an agent that is new.
+func (s *scope) add(ctx context.Context, a *Agent) (_ *Agent, err error) {
+	if a.ID, err = nextID(ctx, s.tx, "mail_agents"); err != nil {
+		return nil, err
+	}
+	by := s.by
+	by.Agent = a.Name
+	if s.caller.Owner {
+		by.Agent += byOwner
+	}
+	if err := put(ctx, s.tx, by, s.p.ProductID, a); err != nil {
+		return nil, err
+	}
+	return agentByName(ctx, s.tx, s.p.ID, a.Name)
+}
+
+// newAgent is an agent of this project that is not stored yet.
+func (s *scope) newAgent(name string) *Agent {
+	return &Agent{
+		Name: name, Inception: s.now, AttachmentsPolicy: "auto", ContactPolicy: "auto", ProjectUID: s.p.UID,
+	}
+}
+
+// named is the agent that a given name stands for: the registered one, or a new one,
+// ID 0, with a valid name.
+func (s *scope) named(ctx context.Context, field, given string) (*Agent, error) {
+	mode := s.config.NameMode
+	if given == "" || mode == AlwaysAuto {
+		return s.generated(ctx)
+	}
+	switch {
+	case isPlaceholder(given):
+		return nil, placeholder(field, given, "a name such as GreenLake")
+	case strings.EqualFold(stripped(given), Overseer):
+		return nil, problemf(CodeAgentName, "%s is reserved for the person who oversees the agents", Overseer).
+			with("field", field).with("provided", given).hint("leave the name out and get one")
+	}
+	for _, name := range [...]string{given, stripped(given)} {
+		if a, err := agentByName(ctx, s.tx, s.p.ID, name); a != nil || err != nil {
+			return a, err
+		}
+	}
+	name, ok := wholeName(given)
+	switch {
+	case ok:
+		return s.newAgent(name), nil
+	case mode == Strict:
+		return nil, badName(field, given)
+	}
+	return s.generated(ctx)
+}
+
+func (s *scope) generated(ctx context.Context) (*Agent, error) {
+	name, err := s.freeName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.newAgent(name), nil
+}
+
+func (s *scope) duplicate(field string, a *Agent) error {
+	return invalid(field, a.Name, "an agent called %s already exists in this project", quoted(a.Name)).
+		suggest(registerCall(s.key, a.Name, a.Program, a.Model)).hint("register_agent takes the name up again; another name, or none, makes another agent")
+}
+
+// place notes on which branch and in which linked worktree an agent works, where
+// the call tells: by its project_key, or by the working directory in the same
+// repository. Otherwise what was known stays.
+func (s *scope) place(a *Agent) {
+	git := s.caller.Place.Git()
+	if git.Main != s.p.HumanKey {
+		git.Common = ""
+	}
+	if s.path != nil && s.path.git.Common != "" && (git.Common == "" || s.path.git.Common != git.Common) {
+		git = s.path.git
+	}
+	if git.Common != "" {
+		a.Branch, a.Worktree = orNil(git.Branch), orNil(git.Worktree)
+	}
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// sameDocument reports whether two states of an agent have the same document.
+func sameDocument(a, b *Agent) bool {
+	x, y := *a, *b
+	equal := same(x.Branch, y.Branch) && same(x.Worktree, y.Worktree) && same(x.TokenSHA256, y.TokenSHA256)
+	y.Branch, y.Worktree, y.TokenSHA256 = x.Branch, x.Worktree, x.TokenSHA256
+	return equal && x == y
+}
+
+// overseer is the agent of the person who oversees the others, made at first use
+// (mail §4). Only callers who have shown that they are this person may ask for it.
+func (s *scope) overseer(ctx context.Context) (*Agent, error) {
+	a, err := agentByName(ctx, s.tx, s.p.ID, Overseer)
+	if err == nil && a == nil {
+		a = s.newAgent(Overseer)
+		a.Program, a.Model = "WebUI", "Human"
+		a, err = s.add(ctx, a)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.me, s.by.Agent = a, a.Name
+	return a, nil
+}
+
+// Commit is a commit of the archive.
+type Commit struct {
+	SHA      string `json:"hexsha"`
+	Summary  string `json:"summary"`
+	Authored Time   `json:"authored_ts"`
+}
+
+// Profile is what whois answers.
+type Profile struct {
+	AgentInfo
+	Commits []Commit `json:"recent_commits"` // the newest first, never nil
+}
+
+// WhoisArgs are the arguments of whois.
+type WhoisArgs struct {
+	ProjectKey  string
+	AgentName   string
+	NoCommits   bool // include_recent_commits is false
+	CommitLimit *int // nil for 5
+}
+
+// The commits with changes that an agent made, among the newest 1,000 of its project.
+const selectCommits = `SELECT hexsha, summary, authored_ts FROM
+(SELECT * FROM archive_commits WHERE project_key = ?1 ORDER BY last_seq DESC LIMIT 1000) k
+WHERE EXISTS (SELECT 1 FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = ?2) AND c.doc IS NOT NULL
+    AND c.seq BETWEEN k.first_seq AND k.last_seq AND c.agent IN (SELECT id FROM symbols WHERE text IN (?3, ?3 || '` + byOwner + `')))
+ORDER BY last_seq DESC LIMIT ?4`
+
+// Whois tells about an agent, retired ones too, and which of the newest commits of
+// the archive hold something of its doing.
+//
+// Errors: NOT_FOUND with suggestions, INVALID_LIMIT.
+func (o *Office) Whois(ctx context.Context, c Caller, a WhoisArgs) (out Profile, err error) {
+	n, err := limit(a.CommitLimit, 5)
+	if err != nil {
+		return out, mapped(err)
+	}
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		found, err := s.agent(ctx, a.AgentName)
+		if err != nil {
+			return err
+		}
+		out = Profile{found.info(), []Commit{}}
+		if a.NoCommits {
+			return nil
+		}
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var k Commit
+			err := rows.Scan(&k.SHA, &k.Summary, &k.Authored)
+			out.Commits = append(out.Commits, k)
+			return err
+		}, selectCommits, s.p.key, Stream(s.p.UID), found.Name, n)
+	})
+	return out, err
+}
+
+// ListedAgent is an agent as list_agents shows it.
+type ListedAgent struct {
+	AgentInfo
+	ContactPolicy string  `json:"contact_policy"`
+	Unread        int     `json:"unread_count"`
+	Reservations  int     `json:"active_reservations"`
+	Branch        *string `json:"branch"`
+	Worktree      *string `json:"worktree"`
+	Retired       Time    `json:"retired_ts"`
+}
+
+// ListAgentsArgs are the arguments of list_agents.
+type ListAgentsArgs struct {
+	ProjectKey       string
+	ActiveWithinDays *int // at least 1; nil for whenever
+	IncludeRetired   bool
+	Program          string // "" for any; case does not matter
+	Limit            *int   // nil for 100
+}
+
+const selectListed = agentColumns + `WHERE a.project_id = ?1 AND a.last_active_ts >= ?2 AND (?3 OR a.retired_ts IS NULL)
+AND (?4 = '' OR a.program = ?4 COLLATE NOCASE) ORDER BY a.name LIMIT ?5`
+
+const selectHolding = `SELECT count(*) FROM mail_reservations WHERE project_id = ? AND agent_id = ? AND released_ts IS NULL AND expires_ts > ?`
+
+// ListAgents lists the agents of a project by name; none gives an empty list.
+//
+// Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT.
+func (o *Office) ListAgents(ctx context.Context, c Caller, a ListAgentsArgs) (out []ListedAgent, err error) {
+	n, err := limit(a.Limit, 100)
+	if err == nil && a.ActiveWithinDays != nil && *a.ActiveWithinDays < 1 {
+		err = invalid("active_within_days", *a.ActiveWithinDays, "active_within_days must be at least 1, got %d", *a.ActiveWithinDays)
+	}
+	if err != nil {
+		return nil, mapped(err)
+	}
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		out, err = s.list(ctx, a, n)
+		return err
+	})
+	return out, err
+}
+
+func (s *scope) list(ctx context.Context, a ListAgentsArgs, n int) ([]ListedAgent, error) {
+	since := Time(0)
+	if a.ActiveWithinDays != nil {
+		since = timeOf(s.now.UTC().AddDate(0, 0, -min(*a.ActiveWithinDays, 36_500)))
+	}
+	out := []ListedAgent{}
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		found := &Agent{}
+		if err := rows.Scan(found.columns()...); err != nil {
+			return err
+		}
+		listed := ListedAgent{
+			AgentInfo: found.info(), ContactPolicy: found.ContactPolicy, Unread: found.Unread,
+			Branch: found.Branch, Worktree: found.Worktree, Retired: found.Retired,
+		}
+		err := s.tx.Get(ctx, []any{&listed.Reservations}, selectHolding, s.p.ID, found.ID, s.now)
+		out = append(out, listed)
+		return err
+	}, selectListed, s.p.ID, since, a.IncludeRetired, strings.TrimSpace(a.Program), n)
+	return out, err
+}
+
+// RetireArgs are the arguments of retire_agent.
+type RetireArgs struct {
+	ProjectKey string
+	AgentName  string
+	Reason     string // at most 1,000 characters are taken; it is checked and not kept
+}
+
+// Retired is what retire_agent answers.
+type Retired struct {
+	Agent    string `json:"agent"`
+	Retired  bool   `json:"retired"` // true
+	At       Time   `json:"retired_at"`
+	Released int    `json:"released"` // reservations, by this call
+}
+
+const selectHeld = reservationColumns + `WHERE r.project_id = ? AND r.agent_id = ? AND r.released_ts IS NULL ORDER BY r.id`
+
+// RetireAgent takes an agent out of lists, broadcasts and delivery and releases its
+// reservations (mail §4). Its name and its mail stay; registering it again brings it
+// back. Retiring again answers the first time.
+//
+// Errors: those of acting as the agent.
+func (o *Office) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out Retired, err error) {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		if err := checkText("reason", a.Reason); err != nil {
+			return err
+		}
+		me, err := s.reader(ctx, a.AgentName)
+		if err != nil {
+			return err
+		}
+		if err := s.actAs(ctx, me); err != nil {
+			return err
+		}
+		if out.Released, err = s.releaseAll(ctx, me, "retired"); err != nil {
+			return err
+		}
+		if me.Retired == 0 {
+			me.Retired = s.now
+			err = s.put(ctx, me)
+		}
+		out.Agent, out.Retired, out.At = me.Name, true, me.Retired
+		return err
+	})
+	return out, err
+}
+
+// releaseAll ends every reservation of an agent that has not been released.
+func (s *scope) releaseAll(ctx context.Context, a *Agent, kind string) (released int, err error) {
+	var held []*Reservation
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		r := &Reservation{}
+		held = append(held, r)
+		return rows.Scan(r.columns()...)
+	}, selectHeld, s.p.ID, a.ID)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range held {
+		r.Released, r.ReleaseKind = s.now, &kind
+		if err := s.put(ctx, r); err != nil {
+			return 0, err
+		}
+	}
+	return len(held), nil
+}

@@ -1,0 +1,201 @@
+package mail
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Overseer is the name of the person who oversees the agents (mail §4).
+const Overseer = "HumanOverseer"
+
+const maxName = 128 // characters
+
+// wholeName is a given name as an adjective and a noun of the lists in PascalCase;
+// ok is false if it is no such pair. Everything but letters and digits is passed
+// over.
+func wholeName(given string) (name string, ok bool) {
+	if utf8.RuneCountInString(given) > maxName {
+		return "", false
+	}
+	word := strings.ToLower(stripped(given))
+	for i := minWord; i <= len(word)-minWord; i++ {
+		if isWord(adjectives[:], word[:i]) && isWord(nouns[:], word[i:]) {
+			return pascal(word[:i], word[i:]), true
+		}
+	}
+	return "", false
+}
+
+// stripped is a text without anything but its letters and digits.
+func stripped(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, text)
+}
+
+func isWord(list []string, word string) bool {
+	_, found := slices.BinarySearch(list, word)
+	return found
+}
+
+func pascal(words ...string) string {
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
+	}
+	return b.String()
+}
+
+// mistakeIn is the code of the first detector that recognises in a name what is no
+// agent's name; "" for a valid name and where none does (mail §4).
+func mistakeIn(given string) string {
+	given = strings.TrimSpace(given)
+	if _, ok := wholeName(given); ok {
+		return ""
+	}
+	lower := strings.ToLower(given)
+	switch {
+	case slices.Contains(programNames[:], lower):
+		return CodeProgramName
+	case containsAny(lower, modelWords[:]):
+		return CodeModelName
+	case isEmail(lower):
+		return CodeEmail
+	case isEverybody(lower):
+		return CodeBroadcast
+	case containsAny(lower, roleWords[:]):
+		return CodeDescriptive
+	case isUserName(given):
+		return CodeUserName
+	}
+	return ""
+}
+
+var programNames = [...]string{
+	"claude-code", "claude", "codex-cli", "codex", "cursor", "windsurf", "cline", "aider", "copilot", "github-copilot",
+	"gemini-cli", "gemini", "opencode", "vscode", "neovim", "vim", "emacs", "zed", "continue",
+}
+
+var modelWords = [...]string{
+	"gpt-", "gpt4", "gpt3", "claude-", "opus", "sonnet", "haiku", "gemini-", "llama", "mistral", "codestral", "o1-", "o3-",
+}
+
+var roleWords = [...]string{
+	"agent", "bot", "assistant", "helper", "manager", "coordinator", "developer", "engineer", "migrator", "refactorer", "fixer",
+	"harmonizer", "integrator", "optimizer", "analyzer", "worker",
+}
+
+func containsAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// isEmail recognises text on both sides of one @, with a dot to the right.
+func isEmail(text string) bool {
+	user, host, found := strings.Cut(text, "@")
+	return found && user != "" && host != "" && !strings.Contains(host, "@") && strings.Contains(host, ".")
+}
+
+func isEverybody(lower string) bool {
+	switch strings.TrimPrefix(lower, "@") {
+	case "all", "everyone", "broadcast", "*":
+		return true
+	}
+	return false
+}
+
+// isUserName recognises a lone word of 2 to 16 lower-case letters.
+func isUserName(text string) bool {
+	return len(text) >= 2 && len(text) <= 16 && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz") == ""
+}
+
+// badName is the error for a name that cannot be an agent's.
+func badName(field, given string) error {
+	code := mistakeIn(given)
+	text, hint := "%s is no agent name", "give an adjective and a noun such as GreenLake, or leave the name out and get one"
+	switch code {
+	case "":
+		code = CodeAgentName
+	case CodeProgramName:
+		text, hint = "%s is the name of a program", "a program goes into program; leave the name out and get one"
+	case CodeModelName:
+		text, hint = "%s is the name of a model", "a model goes into model; leave the name out and get one"
+	case CodeEmail:
+		text, hint = "%s is an e-mail address", "agents have names such as GreenLake; list_agents shows them"
+	case CodeBroadcast:
+		text, hint = "%s means everybody", "send_message with broadcast=true writes to all; an agent has a name of its own"
+	case CodeDescriptive:
+		text, hint = "%s describes a role", "what you do goes into task_description; leave the name out and get one"
+	case CodeUserName:
+		text, hint = "%s looks like a user name", "agents have names such as GreenLake; leave the name out and get one"
+	}
+	return problemf(code, text, quoted(given)).with("field", field).with("provided", clip(given, maxShown)).hint(hint)
+}
+
+// fullness is the share of all pairs, in percent, from which on generated names have
+// digits.
+const fullness = 90
+
+// freeName is a random name that nobody in the project has.
+func (s *scope) freeName(ctx context.Context) (string, error) {
+	taken := map[string]bool{}
+	err := eachName(ctx, s.tx, s.p.ID, func(name string, _ bool) { taken[strings.ToLower(name)] = true })
+	if err != nil {
+		return "", err
+	}
+	if name := freeNameIn(taken, rand.IntN); name != "" {
+		return name, nil
+	}
+	return "", problemf(CodeAgentName, "every name of the project is taken").hint("retired agents keep their names; register under one of them")
+}
+
+// freeNameIn draws a name that is not taken; the keys of taken are in lower case.
+// It is "" if all are.
+func freeNameIn(taken map[string]bool, draw func(n int) int) string {
+	const pairs = len(adjectives) * len(nouns)
+	used := 0
+	for name := range taken {
+		if pair, ok := wholeName(name); ok && strings.EqualFold(pair, name) {
+			used++
+		}
+	}
+	begin := draw(pairs)
+	for i := range pairs {
+		at := (begin + i*stride) % pairs
+		name := pascal(adjectives[at/len(nouns)], nouns[at%len(nouns)])
+		if 100*used < fullness*pairs {
+			if !taken[strings.ToLower(name)] {
+				return name
+			}
+			continue
+		}
+		if numbered := withDigits(name, taken, draw); numbered != "" {
+			return numbered
+		}
+	}
+	return ""
+}
+
+// withDigits is a name with two digits behind it that is not taken, or "".
+func withDigits(name string, taken map[string]bool, draw func(n int) int) string {
+	begin := draw(100)
+	for i := range 100 {
+		n := (begin + i) % 100
+		numbered := name + strconv.Itoa(n/10) + strconv.Itoa(n%10)
+		if !taken[strings.ToLower(numbered)] {
+			return numbered
+		}
+	}
+	return ""
+}
+
+// stride is by how many pairs the search for a free name goes on; it shares no
+// factor with the number of pairs, so that all are met.
+const stride = 7919

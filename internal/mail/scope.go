@@ -1,0 +1,340 @@
+package mail
+
+import (
+	"context"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Caller says who calls, and from where. The zero Caller is an unknown one that has
+// no token.
+type Caller struct {
+	Token       string   // the argument registration_token
+	HeaderToken string   // the header X-Cairn-Agent-Token
+	Keyring     *Keyring // the tokens that this stdio process has seen; nil elsewhere
+	Owner       bool     // the file's owner at the command line: needs no token, and the change says so
+
+	Session   string            // the argument session_id
+	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
+	Transport string            // the session of the stdio server itself, made at first need; "" for none
+	Place     project.Place     // the caller's working directory and home; the zero Place if unknown
+}
+
+// scope is one transaction of one call on a project. Every tool runs in one; those
+// that span several tools (macros) run in one as well.
+type scope struct {
+	*Office
+	tx      *store.Tx
+	p       *Project
+	now     Time
+	caller  Caller
+	path    *identity // of a project_key that is a path; nil for others
+	key     string    // the project_key as it was given, for suggested calls
+	writes  bool
+	session project.Session // Key 0: none, and in a read
+	source  string          // how it was found
+	by      Actor           // of the changes
+	me      *Agent          // once actor has found it
+}
+
+// writeIn runs fn in a transaction over the project that a key names; an unknown
+// path becomes a project. A failed fn leaves nothing behind.
+//
+// Errors besides fn's: NOT_FOUND with suggestions for any other unknown key,
+// CONFIGURATION_ERROR for a placeholder, MISSING_FIELD for none.
+func (o *Office) writeIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *scope) error) error {
+	t, err := c.target(projectKey)
+	if err != nil {
+		return mapped(err)
+	}
+	return o.writeTo(ctx, c, t, fn)
+}
+
+// writeTo is writeIn for a target.
+func (o *Office) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *scope) error) error {
+	var p *Project
+	err := o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s := &scope{Office: o, tx: tx, now: now(tx), caller: c, path: t.path, key: t.key, writes: true}
+		err := s.open(ctx, t)
+		if err != nil {
+			return err
+		}
+		p = s.p
+		return fn(ctx, s)
+	})
+	if err == nil && t.path != nil && (p.UID == t.path.uid || p.HumanKey == t.path.humanKey) {
+		t.path.remember(p.UID)
+	}
+	return err
+}
+
+// open finds or makes the project of a write and finds the caller's session.
+func (s *scope) open(ctx context.Context, t *target) (err error) {
+	if t.path != nil {
+		s.p, err = t.path.ensure(ctx, s.tx, s.by)
+	} else {
+		s.p, err = t.find(ctx, s.tx)
+	}
+	switch {
+	case err != nil:
+		return err
+	case s.p == nil:
+		return t.notFound(ctx, s.tx)
+	}
+	err = s.findSession(ctx)
+	s.by.Session = s.session.ID
+	return err
+}
+
+// readIn runs fn over the project that a key names. It writes nothing and makes
+// nothing.
+//
+// Errors besides fn's are those of writeIn; NOT_FOUND for an unknown path too.
+func (o *Office) readIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *scope) error) error {
+	t, err := c.target(projectKey)
+	if err != nil {
+		return mapped(err)
+	}
+	return o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		p, err := t.find(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case p == nil:
+			return t.notFound(ctx, tx)
+		}
+		return fn(ctx, &scope{Office: o, tx: tx, p: p, now: now(tx), caller: c, path: t.path, key: t.key})
+	})
+}
+
+// other is the scope of another project in the same transaction, for the same
+// actor.
+func (s *scope) other(p *Project) *scope {
+	o := *s
+	o.p, o.path, o.key = p, nil, p.Slug
+	return &o
+}
+
+// findOther looks up another project that a call names; it never makes one.
+//
+// Errors: those of readIn.
+func (s *scope) findOther(ctx context.Context, key string) (*Project, error) {
+	t, err := s.caller.target(key)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.find(ctx, s.tx)
+	if err == nil && p == nil {
+		err = t.notFound(ctx, s.tx)
+	}
+	return p, err
+}
+
+// put appends a document of this project to the change log, in the name of the
+// actor, and brings the rows to it. The actor has been active (mail §3).
+func (s *scope) put(ctx context.Context, d Document) error {
+	if err := put(ctx, s.tx, s.by, s.p.ProductID, d); err != nil || s.me == nil {
+		return err
+	}
+	return touchAgent(ctx, s.tx, s.me.ID, s.now)
+}
+
+// agent finds an agent by its name, retired or not.
+//
+// Errors: NOT_FOUND with suggestions, and with details.mistake where the name is
+// the sort of thing that is none; CONFIGURATION_ERROR for a placeholder,
+// MISSING_FIELD for none.
+func (s *scope) agent(ctx context.Context, name string) (*Agent, error) {
+	if err := checkText("agent_name", name); err != nil {
+		return nil, err
+	}
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "":
+		return nil, missing("agent_name", "list_agents shows the names; register_agent gives you one")
+	case isPlaceholder(name):
+		return nil, placeholder("agent_name", name, "the name that register_agent gave you")
+	}
+	a, err := agentByName(ctx, s.tx, s.p.ID, name)
+	if err == nil && a == nil {
+		err = s.noAgent(ctx, name)
+	}
+	return a, err
+}
+
+// actor finds the agent in whose name the call acts, and makes it the author of
+// what the call writes. In a write the caller's session becomes bound to it.
+//
+// Errors: those of agent; CAPABILITY_DENIED for a protected agent without its token,
+// for a retired one, for a mirror, and for HumanOverseer unless the caller is the
+// file's owner.
+func (s *scope) actor(ctx context.Context, name string) (*Agent, error) {
+	a, err := s.reader(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkAlive(a); err != nil {
+		return nil, err
+	}
+	return a, s.actAs(ctx, a)
+}
+
+func (s *scope) checkAlive(a *Agent) error {
+	if a.Retired == 0 {
+		return nil
+	}
+	return problemf(CodeDenied, "agent %s is retired", quoted(a.Name)).with("agent", a.Name).
+		suggest(registerCall(s.key, a.Name, a.Program, a.Model)).hint("register_agent with this name brings it back")
+}
+
+// actAs makes an agent the author of what the call writes.
+func (s *scope) actAs(ctx context.Context, a *Agent) error {
+	s.me, s.by.Agent = a, a.Name
+	if s.caller.Owner {
+		s.by.Agent += byOwner
+	}
+	if !s.writes || s.caller.Owner || s.session.Key == 0 {
+		return nil
+	}
+	return bind(ctx, s.tx, s.session.Key, a.ID, s.source, s.now)
+}
+
+// byOwner stands behind the name of an agent in the author of a change that the
+// file's owner made in its name (mail §4).
+const byOwner = " (by owner)"
+
+// reader finds the agent whose inbox or outbox the call reads: as actor, but a
+// retired agent's can be read, and nothing is written.
+func (s *scope) reader(ctx context.Context, name string) (*Agent, error) {
+	a, err := s.agent(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Home != nil:
+		return nil, problemf(CodeDenied, "agent %s is the mirror of an agent of another project and cannot act here", quoted(a.Name)).
+			with("agent", a.Name).with("home", *a.Home).hint("act in the project where it lives, or register an agent of your own here")
+	case a.Name == Overseer && !s.caller.Owner:
+		return nil, problemf(CodeDenied, "%s is the person who oversees the agents; no agent acts in this name", Overseer).
+			with("agent", a.Name).hint("register an agent of your own")
+	}
+	if err := s.checkToken(a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// The texts of a call.
+
+// checkText refuses what is no text: broken UTF-8 and NUL.
+func checkText(field, text string) error {
+	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
+		return nil
+	}
+	return invalid(field, printable(strings.ToValidUTF8(text, "")), "%s must be valid UTF-8 without NUL", field)
+}
+
+// text is a text as it is stored: checked, and without secrets.
+//
+// Errors: INVALID_ARGUMENT.
+func (o *Office) text(field, text string) (string, error) {
+	if err := checkText(field, text); err != nil {
+		return "", err
+	}
+	if o.config.Filter != nil {
+		text, _ = o.config.Filter.Text(text)
+	}
+	return text, nil
+}
+
+// line is a text of one line as it is stored: as text, trimmed, with spaces for
+// control characters, and cut to a number of characters.
+//
+// Errors: INVALID_ARGUMENT.
+func (o *Office) line(field, text string, limit int) (string, error) {
+	text, err := o.text(field, text)
+	if err != nil {
+		return "", err
+	}
+	return cut(strings.TrimSpace(flat(text)), limit), nil
+}
+
+// flat puts spaces for control characters and for the other ends of lines.
+func flat(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// cut is the beginning of a text, at most n characters.
+func cut(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+const maxLimit = 1000
+
+// limit is how many rows a call asks for, usual if it does not say (mail §2).
+//
+// Errors: INVALID_LIMIT below 1.
+func limit(n *int, usual int) (int, error) {
+	switch {
+	case n == nil:
+		return usual, nil
+	case *n < 1:
+		return 0, problemf(CodeLimit, "limit must be at least 1, got %d. Use a positive integer.", *n).
+			with("provided", *n).with("min", 1).with("max", maxLimit).hint("leave limit out or give 1 to 1000")
+	}
+	return min(*n, maxLimit), nil
+}
+
+// needRoom refuses what creates content while the disk is all but full (mail §10.4).
+func (o *Office) needRoom() error {
+	if o.config.Free == nil || o.config.Free() != RoomFatal {
+		return nil
+	}
+	return problemf(CodeDiskFull, "The disk is full.").hint("free some space; reading, acknowledging and releasing still work")
+}
+
+func missing(field, hint string) error {
+	return problemf(CodeMissing, "%s is missing", field).with("field", field).with("provided", nil).hint(hint)
+}
+
+// isPlaceholder recognises what stands in examples for a name.
+func isPlaceholder(text string) bool {
+	text = strings.ToUpper(text)
+	switch text {
+	case "PLACEHOLDER", "<PROJECT>", "{PROJECT}", "$PROJECT", "AGENT_NAME", "<AGENT>":
+		return true
+	}
+	return strings.HasPrefix(text, "YOUR_PROJECT") || strings.HasPrefix(text, "YOUR_AGENT")
+}
+
+// hasPlaceholder recognises a path with a placeholder for one of its folders, in
+// capitals as examples have it.
+func hasPlaceholder(path string) bool {
+	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if isPlaceholder(part) && strings.ToUpper(part) == part {
+			return true
+		}
+	}
+	return false
+}
+
+func placeholder(field, text, want string) error {
+	return problemf(CodeConfiguration, "%s is the placeholder %s; put %s there", field, quoted(text), want).
+		with("field", field).with("provided", clip(text, maxShown)).hint("look into the configuration or the instructions that the value comes from")
+}
+
+// maxShown bounds what an error repeats of an argument, in bytes.
+const maxShown = 200

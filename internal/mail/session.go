@@ -1,0 +1,129 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Sources of the bond between a session and an agent, in the order in which they
+// are asked (mail §4).
+const (
+	SourceEnvironment = "environment" // CAIRN_AGENT
+	SourceServer      = "server"      // the session of the stdio server that was called
+	SourceArgument    = "argument"    // session_id
+	SourceCall        = "call"        // a hook saw a call of ours that succeeded
+	SourceEdit        = "edit"        // generated at the first edit
+)
+
+const (
+	insertBond = `INSERT INTO mail_sessions (session_key, agent_id, source, bound_ts) VALUES (?, ?, ?, ?)
+ON CONFLICT (session_key, agent_id) DO UPDATE SET ended_ts = NULL WHERE ended_ts IS NOT NULL`
+	endBonds     = `UPDATE mail_sessions SET ended_ts = ? WHERE session_key = ? AND ended_ts IS NULL`
+	selectBonded = agentColumns + `JOIN mail_sessions s ON s.agent_id = a.id
+WHERE s.session_key = ? AND s.ended_ts IS NULL AND a.project_id = ? AND a.retired_ts IS NULL ORDER BY s.bound_ts, a.id`
+)
+
+// bind notes that a session acts as an agent. The bond is no change of the log;
+// the first source stays.
+func bind(ctx context.Context, tx *store.Tx, sessionKey, agentID int64, source string, at Time) error {
+	_, err := tx.Exec(ctx, insertBond, sessionKey, agentID, source, at)
+	return err
+}
+
+// unbind ends all bonds of a session.
+func unbind(ctx context.Context, tx *store.Tx, sessionKey int64, at Time) error {
+	_, err := tx.Exec(ctx, endBonds, at, sessionKey)
+	return err
+}
+
+// bonded lists the agents of a project that a session acts as, the one bound first
+// first, without those that are retired.
+func bonded(ctx context.Context, tx *store.Tx, sessionKey, projectID int64) (all []*Agent, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		a := &Agent{}
+		all = append(all, a)
+		return rows.Scan(a.columns()...)
+	}, selectBonded, sessionKey, projectID)
+	return all, err
+}
+
+const maxSessionID = 200 // characters
+
+// findSession finds the session that the call belongs to: that of the harness above
+// this process, else the one that the call names, else the server's own; the last
+// two are made if need be. There may be none.
+func (s *scope) findSession(ctx context.Context) (err error) {
+	if len(s.caller.Ancestors) > 0 {
+		var ok bool
+		s.session, ok, err = project.CurrentSession(ctx, s.tx, s.caller.Ancestors)
+		if err != nil || ok {
+			s.source = SourceServer
+			return err
+		}
+	}
+	id := s.caller.Session
+	s.source = SourceArgument
+	if id == "" {
+		id, s.source = s.caller.Transport, SourceServer
+	}
+	if id == "" {
+		return nil
+	}
+	if strings.TrimSpace(id) == "" || !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxSessionID || strings.ContainsFunc(id, unicode.IsControl) {
+		return invalid("session_id", printable(id), "session_id is one line of 1 to 200 characters")
+	}
+	row, err := project.Ensure(ctx, s.tx, s.p.ProductID)
+	if err == nil {
+		s.session, err = project.NewSession(ctx, s.tx, id, row)
+	}
+	return err
+}
+
+// Bond says as which agent a session acts.
+type Bond struct {
+	Session string // its id; it must be known
+	Agent   string
+	Source  string // one of the sources
+}
+
+// Bind notes that a session acts as an agent, as a hook sees it: CAIRN_AGENT in its
+// environment, or a call of ours that succeeded. A session may act as several.
+// Repeating changes nothing. An unknown session changes nothing either.
+//
+// Errors: NOT_FOUND; CAPABILITY_DENIED for who cannot act, and for a protected agent
+// without its token unless the source is a call, which has shown it.
+func (o *Office) Bind(ctx context.Context, c Caller, projectKey string, b Bond) error {
+	return o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		a, err := s.bindable(ctx, b)
+		if err != nil {
+			return err
+		}
+		session, ok, err := project.FindSession(ctx, s.tx, b.Session)
+		if err != nil || !ok {
+			return err
+		}
+		return bind(ctx, s.tx, session.Key, a.ID, b.Source, s.now)
+	})
+}
+
+// bindable finds the agent of a bond.
+func (s *scope) bindable(ctx context.Context, b Bond) (*Agent, error) {
+	switch b.Source {
+	case SourceCall:
+		s.caller.Owner = true
+	case SourceEnvironment, SourceServer, SourceArgument, SourceEdit:
+	default:
+		return nil, invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source))
+	}
+	a, err := s.reader(ctx, b.Agent)
+	if err == nil {
+		err = s.checkAlive(a)
+	}
+	return a, err
+}

@@ -1,0 +1,118 @@
+package mail
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"cairn/internal/store"
+)
+
+// Suggestion is a name that looks like one that was not found (mail §2.1).
+type Suggestion struct {
+	Name  string  `json:"name"`
+	Score float64 `json:"score"` // 1 − edit distance ÷ longer length, without regard to case
+}
+
+const (
+	maxSuggestions = 5
+	minScore       = 0.4
+	maxCompared    = 256 // characters of a name
+)
+
+// best keeps the best suggestions, the best first.
+func best(all []Suggestion) []Suggestion {
+	all = slices.DeleteFunc(all, func(s Suggestion) bool { return s.Score < minScore })
+	slices.SortFunc(all, func(a, b Suggestion) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Name, b.Name))
+	})
+	return all[:min(len(all), maxSuggestions)]
+}
+
+// likeness is how much two names are alike, from 0 to 1.
+func likeness(a, b string) float64 {
+	x, y := []rune(strings.ToLower(cut(a, maxCompared))), []rune(strings.ToLower(cut(b, maxCompared)))
+	longer := max(len(x), len(y))
+	if longer == 0 {
+		return 1
+	}
+	return 1 - float64(editDistance(x, y))/float64(longer)
+}
+
+// editDistance counts the characters that must be put in, taken out or replaced to
+// make one text the other.
+func editDistance(a, b []rune) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i, x := range a {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j, y := range b {
+			next := diagonal
+			if x != y {
+				next = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], next
+		}
+	}
+	return row[len(b)]
+}
+
+// alike lists the names of the project's agents that look like one, without those
+// that are retired; never nil.
+func (s *scope) alike(ctx context.Context, name string) ([]Suggestion, error) {
+	near := []Suggestion{}
+	err := eachName(ctx, s.tx, s.p.ID, func(other string, retired bool) {
+		if !retired {
+			near = append(near, Suggestion{Name: other, Score: likeness(name, other)})
+		}
+	})
+	return best(near), err
+}
+
+// noAgent is the error for the name of an agent that is not there.
+func (s *scope) noAgent(ctx context.Context, name string) error {
+	near, err := s.alike(ctx, name)
+	if err != nil {
+		return err
+	}
+	p := notFound("agent", clip(name, maxShown)).with("project", s.p.HumanKey).with("suggestions", near)
+	register := name
+	if mistake := mistakeIn(name); mistake != "" {
+		p, register = p.with("mistake", mistake), ""
+	}
+	return p.suggest(listCall(s.key), registerCall(s.key, register, "", "")).
+		hint("list_agents shows who is registered in the project; register_agent adds you")
+}
+
+func listCall(projectKey string) Call {
+	return Call{Tool: "list_agents", Arguments: map[string]any{"project_key": projectKey}}
+}
+
+// registerCall is a call that registers an agent, name "" for a generated one.
+func registerCall(projectKey, name, program, model string) Call {
+	def(&program, "unknown")
+	def(&model, "unknown")
+	arguments := map[string]any{"project_key": projectKey, "program": program, "model": model}
+	if name != "" {
+		arguments["name"] = name
+	}
+	return Call{Tool: "register_agent", Arguments: arguments}
+}
+
+const selectNames = `SELECT name, retired_ts IS NOT NULL FROM mail_agents WHERE project_id = ? ORDER BY name`
+
+// eachName calls fn with every name that is taken in a project.
+func eachName(ctx context.Context, tx *store.Tx, projectID int64, fn func(name string, retired bool)) error {
+	return tx.Each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var retired bool
+		err := rows.Scan(&name, &retired)
+		fn(name, retired)
+		return err
+	}, selectNames, projectID)
+}

@@ -1,0 +1,85 @@
+package pathpattern
+
+import "strings"
+
+// Path is a concrete path, ready to be matched against many patterns. The zero
+// value is no path and is covered by no pattern.
+type Path struct {
+	text           string
+	folded         string
+	plain, folding []pathSegment
+}
+
+type pathSegment struct {
+	text  string
+	runes []rune
+}
+
+// ParsePath reads the path of a file relative to the root of its worktree, in
+// slashes or backslashes, as project.Place.PathKey gives it. Empty and "."
+// segments do not count. Blanks do: they are part of the name. Bytes that are no
+// UTF-8 count as U+FFFD. Length and depth are not limited.
+//
+// The error is fault.Invalid with CodeInvalidPath for what is no such path: no
+// segment left, an absolute path, "..", a NUL, a name such as tool://x.
+func ParsePath(text string) (Path, error) {
+	switch {
+	case strings.IndexByte(text, 0) >= 0:
+		return Path{}, invalid("the path holds a NUL character")
+	case schemeOf(text) != "":
+		return Path{}, invalid("the name is not that of a file")
+	}
+	t := nfc(slashed(strings.ToValidUTF8(text, "\uFFFD")))
+	if isAbsolute(t) {
+		return Path{}, outside()
+	}
+	t, n, err := joinSegments(t)
+	if err != nil {
+		return Path{}, err
+	}
+	if n == 0 {
+		return Path{}, invalid("the path is empty")
+	}
+	p := Path{text: t, folded: fold(t), plain: segmentsOf(t, n)}
+	p.folding = p.plain
+	if p.folded != t {
+		p.folding = segmentsOf(p.folded, n)
+	}
+	return p, nil
+}
+
+// String is the path in slashes and NFC; "" for the zero value.
+func (p Path) String() string { return p.text }
+
+// Prefixes are the values of LiteralPrefix that a pattern covering the path can
+// have: "", its ancestors from the top down, and itself, all case-folded. There
+// is one more than the path has segments.
+func (p Path) Prefixes() []string { return chain(p.folded) }
+
+// chain is "" and every prefix of t that ends at a segment's end.
+func chain(t string) []string {
+	all := make([]string, 1, 2+strings.Count(t, "/"))
+	if t == "" {
+		return all
+	}
+	for i := range len(t) {
+		if t[i] == '/' {
+			all = append(all, t[:i])
+		}
+	}
+	return append(all, t)
+}
+
+func segmentsOf(t string, n int) []pathSegment {
+	segments := make([]pathSegment, 0, n)
+	runes := []rune(t)
+	for s := range strings.SplitSeq(t, "/") {
+		end := 0
+		for end < len(runes) && runes[end] != '/' {
+			end++
+		}
+		segments = append(segments, pathSegment{s, runes[:end]})
+		runes = runes[min(end+1, len(runes)):]
+	}
+	return segments
+}
