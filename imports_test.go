@@ -37,7 +37,7 @@ func importTable() map[string]room {
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
-		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
+		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
