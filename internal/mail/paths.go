@@ -99,3 +99,9 @@ func digestPath(thread string, ordinal int64, other bool) string {
 	}
 	return "messages/threads/" + shelf(ordinal) + name + ".md"
 }
+
+// sha1Of is the name under which bytes are kept.
+func sha1Of(data []byte) string {
+	sum := sha1.Sum(data)
+	return hex.EncodeToString(sum[:])
+}
