@@ -166,7 +166,7 @@ func (m *manifest) prepare(s settings, path string, old, text []byte) error {
 	if err != nil {
 		original = nil // lost: what is ours is taken out instead
 	}
-	if asLeft := known != nil && err == nil && hash(old) == known.Written; asLeft {
+	if err == nil && known.left(old) {
 		r.Made = known.Made
 		return m.keep(r, original)
 	}

@@ -109,7 +109,7 @@ func (m *manifest) unwire(s settings) (Change, error) {
 func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	r := m.find(s.path)
 	original, err := m.original(r)
-	if err == nil && r != nil && hash(now) == r.Written {
+	if err == nil && r.left(now) {
 		if r.Made {
 			return Deleted, nil, nil
 		}
