@@ -220,7 +220,7 @@ func TestEncryptedStoreIsSalvagedUnderItsKey(t *testing.T) {
 	}
 	held := origin.decrypted(file, origin.key())
 	pages := len(file) / pageSize
-	rounds := often(8, 2)
+	rounds := often(5, 2)
 	if soaking() {
 		rounds = pages
 	}
