@@ -402,9 +402,14 @@ func (x *history) randomEvent() observation.Event {
 	return e
 }
 
-// maxHistories is how many histories are tried; of a failing one as many as it
-// takes to find the shortest.
-const maxHistories = 15
+// maxHistories is how many histories are tried, fewer with the second driver
+// (-short); of a failing one as many as it takes to find the shortest.
+func maxHistories() int {
+	if testing.Short() {
+		return 5
+	}
+	return 15
+}
 
 // TestAnImportedExportIsTheProjectItself does random things, exports everything and
 // each project, imports that elsewhere, and compares what is exported and answered
@@ -417,7 +422,7 @@ func TestAnImportedExportIsTheProjectItself(t *testing.T) {
 			runs, failed := 0, false
 			rapid.Check(t, func(r *rapid.T) {
 				defer func() { failed = failed || r.Failed() }()
-				if runs++; runs > maxHistories && !failed { // each takes a second on a loaded machine
+				if runs++; runs > maxHistories() && !failed { // each takes a second on a loaded machine
 					return
 				}
 				now := &atomic.Int64{}

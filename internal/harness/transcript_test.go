@@ -410,7 +410,7 @@ func TestReadTranscriptFillsWhatLinesLeaveOut(t *testing.T) {
 
 func TestReadTranscriptPassesOverHugeLines(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
+	if testing.Short() || raced {
 		t.Skip("reads 200 MB of filling")
 	}
 	filler := func(n int64) io.Reader { return io.LimitReader(endless('x'), n) }
