@@ -30,6 +30,16 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// atMostOne wants no argument or one, and says what it is.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fault.New(fault.Invalid, "usage", "takes one "+what+" or none").WithHint(seeHelp(cmd))
+		}
+		return nil
+	}
+}
+
 // noArgs wants no argument, of a command that has others below it one of those.
 func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
