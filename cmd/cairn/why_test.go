@@ -65,7 +65,8 @@ func TestAgentsAskWhyALineIsAsItIs(t *testing.T) {
 	if err := os.WriteFile(file, []byte("package basket\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := asked[origin](c, "why", fields{"file": file}); got.Line != 0 || len(got.Commits) != 1 || len(got.Records) != 1 || !got.Records[0].Drifted {
+	if got := asked[origin](c, "why", fields{"file": file}); got.Line != 0 || len(got.Commits) != 1 || len(got.Records) != 1 || !got.Records[0].Drifted ||
+		!slices.Contains(got.Records[0].Because, "cites cart.go#L1, drifted") {
 		t.Errorf("the file: %+v", got)
 	}
 	c.fails("why", fields{"file": "cart.go", "line": 9}, "NO_SUCH_LINE")
