@@ -183,6 +183,9 @@ what the session saved last; --to left out means now.`,
 		Example: "  cairn records diff R001 --from v1\n  cairn records diff R001 --from last_save --session S-…",
 		Args:    exactArgs(1, "one record's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.VersionDiff, error) {
+		if err := wanted(cmd, "from"); err != nil {
+			return record.VersionDiff{}, err
+		}
 		a.Caller, a.ID = f.caller(), args[0]
 		return c.Records().Diff(cmd.Context(), a)
 	}, printDiff)

@@ -115,6 +115,9 @@ active in the session. The type is any word: question, conclusion, note…`,
   git log -3 | cairn records create --type note --title "What moved" --body-file - --parent R001 --session S-…`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (made record.Created, err error) {
+		if err := wanted(cmd, "type", "title"); err != nil {
+			return made, err
+		}
 		body, err := t.readBody(cmd, p)
 		if err != nil {
 			return made, err

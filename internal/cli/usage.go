@@ -88,6 +88,16 @@ func given(cmd *cobra.Command, names ...string) error {
 	return nil
 }
 
+// wanted refuses a command without flags that it cannot do without.
+func wanted(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if !cmd.Flags().Changed(name) {
+			return fault.New(fault.Invalid, "usage", "wants --"+strings.Join(names, " and --")).WithHint(seeHelp(cmd))
+		}
+	}
+	return nil
+}
+
 // output remembers the first error of writing, so that no command has to: what
 // could not be printed is not done. A server that ends may still be writing.
 type output struct {
