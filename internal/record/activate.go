@@ -193,7 +193,5 @@ func (s *scope) warnStale(m *member, b *Bundle) {
 	})
 }
 
-// missed says how far behind a session is.
-func missed(gap int64) string {
-	return plural(gap, "write", "writes") + " occurred since your last sync"
-}
+// missed says how far behind a session is, in the words of records §2, also for 1.
+func missed(gap int64) string { return fmt.Sprintf("%d writes occurred since your last sync", gap) }

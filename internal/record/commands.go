@@ -105,7 +105,7 @@ type ListArgs struct {
 	Types    []string
 	ParentID string // what is below this record
 	Roots    bool   // what is below nothing (parent_id null); neither: the whole project
-	Depth    int    // levels below ParentID or of the roots, 0 or less for 1; else ignored
+	Depth    int    // levels below ParentID or of the roots, 0 or less for 1, math.MaxInt for all; else ignored
 	At       string
 }
 

@@ -444,7 +444,7 @@ func TestLeavingOpenTellsOfOpenChildren(t *testing.T) {
 	d.create("s", "R002", "grandchild")
 	d.move("s", "R003", record.Later, "x")
 	out := d.move("s", "R001", record.Later, "x")
-	if w := out.CascadeWarning; w == nil || fmt.Sprint(idsOf(w.OpenChildren)) != "[R002]" || w.Message == "" {
+	if w := out.CascadeWarning; w == nil || fmt.Sprint(idsOf(w.OpenChildren)) != "[R002]" || w.Message != "1 child of R001 is still OPEN; it stays so" {
 		t.Errorf("cascade warning %+v", w)
 	}
 	want(t, "the child stays", d.get("R002").State, record.Open)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/linediff"
@@ -291,11 +290,4 @@ func (s *scope) seqOfTick(ctx context.Context, field string, tick int64) (seq in
 		return 0, fault.Wrap(err, fault.Internal, "internal", fmt.Sprintf("tick %d of %s is not in the log", tick, s.p.ID))
 	}
 	return seq, nil
-}
-
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, strings.TrimSpace(many))
 }

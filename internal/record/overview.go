@@ -111,15 +111,16 @@ func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
 	}
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
 		above, below, levels := []byte{}, behindAll(), 0
+		depth := min(max(a.Depth, 1), maxRestoredDepth) // no tree is deeper
 		switch {
 		case a.ParentID != "":
 			r, err := s.mustFind(ctx, a.ParentID)
 			if err != nil {
 				return err
 			}
-			above, below, levels = r.path, behind(r.path), len(r.path)/4+max(a.Depth, 1)
+			above, below, levels = r.path, behind(r.path), len(r.path)/4+depth
 		case a.Roots:
-			levels = max(a.Depth, 1)
+			levels = depth
 		}
 		list, err = s.refs(ctx, selectTree, s.p.Key, above, below, levels, states, types)
 		return err

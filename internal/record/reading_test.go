@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ func TestListsAreInTreeOrder(t *testing.T) {
 		{"children", record.ListArgs{ParentID: "r1"}, []any{"R002", "R005"}},
 		{"a depth below one", record.ListArgs{ParentID: "r1", Depth: -3}, []any{"R002", "R005"}},
 		{"two levels", record.ListArgs{ParentID: "R001", Depth: 2}, []any{"R002", "R004", "R006", "R005", "R007"}},
+		{"all levels below one", record.ListArgs{ParentID: "R002", Depth: math.MaxInt}, []any{"R004", "R006"}},
+		{"all levels", record.ListArgs{Roots: true, Depth: math.MaxInt}, []any{"R001", "R002", "R004", "R006", "R005", "R007", "R003"}},
 		{"a leaf", record.ListArgs{ParentID: "R003"}, nil},
 		{"filters hide no descendants", record.ListArgs{ParentID: "R001", Depth: 2, States: []record.State{record.Open}}, []any{"R004", "R006", "R005", "R007"}},
 		{"two states", record.ListArgs{Roots: true, Depth: 2, States: []record.State{record.Resolved, record.Later}}, []any{"R002"}},
@@ -344,4 +347,58 @@ func TestCitingFindsRecordsByPath(t *testing.T) {
 	want(t, "citations stay with the body", len(must(d.Citing(ctx, as(""), "src/a.go"))(t)), 1)
 	d.body("s", "R001", "nothing cited")
 	want(t, "and go with it", len(must(d.Citing(ctx, as(""), "src/a.go"))(t)), 0)
+}
+
+func TestWithoutAStoreCommandsAreRefusedAsWithAnEmptyOneAndStoreNothing(t *testing.T) {
+	t.Parallel()
+	empty, nothing := newDesk(t).Book, record.New(nil, record.Config{})
+	if nothing.Exists() || !empty.Exists() {
+		t.Error("which one has a store?")
+	}
+	for name, command := range map[string]func(*record.Book) error{
+		"activate": func(b *record.Book) error {
+			_, err := b.Activate(t.Context(), record.ActivateArgs{Caller: as("s"), ID: "R1"})
+			return err
+		},
+		"sync": func(b *record.Book) error {
+			_, err := b.Sync(t.Context(), record.SyncArgs{Caller: as("s")})
+			return err
+		},
+		"save": func(b *record.Book) error {
+			_, err := b.Save(t.Context(), record.SaveArgs{Caller: as("s")})
+			return err
+		},
+		"close": func(b *record.Book) error {
+			_, err := b.Close(t.Context(), record.SaveArgs{Caller: as("s")})
+			return err
+		},
+		"create": func(b *record.Book) error {
+			_, err := b.Create(t.Context(), record.CreateArgs{Caller: as("s"), ParentID: ptr("R1"), Type: "note", Title: "t"})
+			return err
+		},
+		"update": func(b *record.Book) error {
+			_, err := b.Update(t.Context(), record.UpdateArgs{Caller: as("s"), ID: "R1", Title: ptr("t")})
+			return err
+		},
+		"transition": func(b *record.Book) error {
+			_, err := b.Transition(t.Context(), record.TransitionArgs{Caller: as("s"), ID: "R1", ToState: record.Open})
+			return err
+		},
+		"create_project": func(b *record.Book) error {
+			_, err := b.CreateProject(t.Context(), record.CreateProjectArgs{ID: "home", Name: "x"})
+			return err
+		},
+	} {
+		want, got := command(empty), command(nothing)
+		if want == nil || got == nil || got.Error() != want.Error() || fault.As(got).Code != fault.As(want).Code {
+			t.Errorf("%s: %v; with an empty store %v", name, got, want)
+		}
+	}
+	made := must(nothing.Create(t.Context(), record.CreateArgs{Caller: as("s"), Type: "note", Title: "t"}))(t)
+	if made.Record.ID != "R001" {
+		t.Errorf("what would be made is %+v", made.Record)
+	}
+	if list := must(nothing.List(t.Context(), record.ListArgs{Caller: as("s")}))(t); len(list) != 0 {
+		t.Errorf("it was kept: %v", list)
+	}
 }

@@ -89,13 +89,22 @@ func (b *Book) readNothing(ctx context.Context, c Caller, fn func(ctx context.Co
 // write runs fn in a transaction over the caller's project, which it makes if
 // need be; a failed fn leaves nothing behind.
 func (b *Book) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *scope) error) error {
-	return mapped(b.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+	return b.change(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, true)
 		if err != nil {
 			return err
 		}
 		return fn(ctx, s)
-	}))
+	})
+}
+
+// change runs fn in a transaction, where there is no store yet in one that leaves
+// nothing behind.
+func (b *Book) change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if b.store == nil {
+		return mapped(store.Scratch(ctx, time.Unix(0, 0), fn))
+	}
+	return mapped(b.store.Write(ctx, store.Full, fn))
 }
 
 func (b *Book) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*scope, error) {
