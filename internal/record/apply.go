@@ -162,6 +162,7 @@ func decodeEntry(doc []byte) (*Entry, error) {
 		return nil, badDocument(fmt.Errorf("id %.40q", e.ID))
 	}
 	e.Created, e.Modified, e.Cited = Time(e.CreatedNS), Time(e.ModifiedNS), e.Sources
+	e.Metadata = canonical(e.Metadata)
 	return e, nil
 }
 

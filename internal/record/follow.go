@@ -35,6 +35,7 @@ func (e *Exported) read() (c change, why error) {
 		return c, why
 	}
 	c.entry.Created, c.entry.Modified, c.entry.Cited = Time(c.entry.CreatedNS), Time(c.entry.ModifiedNS), c.entry.Sources
+	c.entry.Metadata = canonical(c.entry.Metadata)
 	return c, nil
 }
 
@@ -206,6 +207,10 @@ func (h *past) find(id string) (standing, bool) {
 	return s, ok
 }
 
+func (h *past) hasAll(ids []string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool { _, ok := h.find(id); return !ok })
+}
+
 // numberOf is the number of an id in its usual form.
 func numberOf(id string) (int64, bool) {
 	number, ok := parseID(id)
@@ -231,7 +236,7 @@ func (h *past) followEvent(c *change) error {
 		return errors.New("its id is not its session's")
 	case saved && d.Tick != h.tick+1 || !saved && d.Tick != 0:
 		return errors.New("its tick does not follow the one before it")
-	case d.RecordID != "" && !known:
+	case d.RecordID != "" && !known || !h.hasAll(d.Records):
 		return errors.New("it refers to a record that is no earlier one")
 	case d.Base < 0 || d.Base > r.version || d.SyncTick < 0 || d.SyncTick > max(h.tick, d.Tick):
 		return errors.New("one of its numbers is out of range")
