@@ -319,9 +319,12 @@ func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDif
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.record(&out.ToVersion)
-	err = r.judge(ctx, a.Caller, a.To, all)
+	var before, after shown
+	before.record(&out.FromVersion)
+	after.record(&out.ToVersion)
+	if err = r.judge(ctx, a.Caller, a.From, before); err == nil {
+		err = r.judge(ctx, a.Caller, a.To, after)
+	}
 	return out, err
 }
 

@@ -34,7 +34,7 @@ func sessionListCommand(p *Process) *cobra.Command {
 		Short: "List the open sessions of a project and what they have active",
 		Args:  cobra.NoArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at})
+			o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at, AllSessions: true})
 			if err != nil {
 				return err
 			}

@@ -145,10 +145,9 @@ func (s *scope) load(ctx context.Context, m *member, r stored, before loaded, ov
 	}
 	if !override {
 		out.Conflict = c
-		out.Context.Warnings = append([]Warning{{
-			Type: "conflict", Message: c.Message + "; ask the user before changing it",
-			Details: map[string]any{"sessions": holders},
-		}}, out.Context.Warnings...)
+		w := Warning{Type: "conflict", Message: c.Message + "; ask the user before changing it", Details: map[string]any{}}
+		tellIDs(w.Details, "sessions", holders)
+		out.Context.Warnings = append([]Warning{w}, out.Context.Warnings...)
 	}
 	return nil
 }
