@@ -180,7 +180,7 @@ type Synced struct {
 	ProjectTick       int64    `json:"project_tick"`
 	SessionTickBefore int64    `json:"session_tick_before"`
 	TickGap           int64    `json:"tick_gap"`
-	Changes           []Change `json:"changes"`        // oldest first, at most 500
+	Changes           []Change `json:"changes"`        // oldest first, at most 500 and 8 MiB, but one at least
 	SessionStatus     string   `json:"session_status"` // active or stale, before the sync
 	Warning           string   `json:"warning,omitempty"`
 	Truncated         bool     `json:"truncated,omitempty"` // there is more; sync again
