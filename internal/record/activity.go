@@ -103,11 +103,7 @@ type happened struct {
 // eachEvent calls fn with the changes that a query of this file selects; fn
 // returns false for no more.
 func (s *scope) eachEvent(ctx context.Context, fn func(h happened) bool, query string, args ...any) error {
-	more := true
-	return s.log.Each(ctx, func(rows *sql.Rows) error {
-		if !more {
-			return nil
-		}
+	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		var kind, id, doc string
 		var h happened
 		err := rows.Scan(&kind, &id, &doc, &h.session, &h.at)
@@ -118,11 +114,11 @@ func (s *scope) eachEvent(ctx context.Context, fn func(h happened) bool, query s
 		default:
 			err = json.Unmarshal([]byte(doc), &h.event)
 		}
-		if err == nil {
-			more = fn(h)
+		if err == nil && !fn(h) {
+			err = errEnough
 		}
 		return err
-	}, query, args...)
+	}, query, args...))
 }
 
 func (h *happened) activity() Activity {
