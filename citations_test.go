@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"cairn/internal/project"
 	"cairn/internal/record"
 )
 
@@ -137,5 +138,28 @@ func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 	c, _ := inRepository(t, nil)
 	if list := cited(t, c, "a.go#L1 "+strings.Repeat("x", maxCiting), record.Record{}); list != nil {
 		t.Errorf("%v", list)
+	}
+}
+
+func TestBothVersionsOfADiffHaveTheirCitations(t *testing.T) {
+	t.Parallel()
+	c, root := inRepository(t, map[string]string{"a.go": "one\ntwo\n"})
+	ctx, r := t.Context(), c.Records()
+	as := record.Caller{SessionID: "s", Ancestors: []project.Process{}}
+	made, err := r.Create(ctx, record.CreateArgs{Caller: as, Type: "note", Title: "t", Body: "See a.go#L2."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "a.go"), "one\n")
+	body := "See a.go#L1 and a.go#L2."
+	if _, err := r.Update(ctx, record.UpdateArgs{Caller: as, ID: made.Record.ID, Body: &body}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.Diff(ctx, record.DiffArgs{Caller: as, ID: made.Record.ID, From: "v1"})
+	if err != nil || len(d.FromVersion.Citations) != 1 || len(d.ToVersion.Citations) != 2 {
+		t.Fatalf("citations %+v and %+v, %v", d.FromVersion.Citations, d.ToVersion.Citations, err)
+	}
+	if d.FromVersion.Drifted || d.FromVersion.Citations[0].Judged {
+		t.Errorf("the older version is judged by today's tree: %+v", d.FromVersion.Citations)
 	}
 }

@@ -36,7 +36,7 @@ func sessionListCommand(p *Process) *cobra.Command {
 happened since it last synced, and the records that it has active.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]record.OpenSession, error) {
-		o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at})
+		o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at, AllSessions: true})
 		return listed(o.OpenSessions, err)
 	}, printSessions))
 }

@@ -220,7 +220,7 @@ func TestSecretsAreTakenOutBeforeAnythingIsStored(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("a1B2", 9)
 	d.create("s", "", "root")
 	must(d.Create(ctx, record.CreateArgs{
-		Caller: as("s"), Type: "t", Title: "title " + secret, Summary: secret, Body: "x " + secret,
+		Caller: as("s"), Type: "t " + secret, Title: "title " + secret, Summary: secret, Body: "x " + secret,
 		Metadata: json.RawMessage(`{"k": ["` + secret + `"]}`),
 	}))(t)
 	must(d.Update(ctx, record.UpdateArgs{Caller: as("s"), ID: "R002", Title: ptr("t " + secret), Metadata: json.RawMessage(`{"m":"` + secret + `"}`)}))(t)

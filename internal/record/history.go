@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"cairn/internal/fault"
@@ -38,11 +39,7 @@ type logged struct {
 // eachVersion calls fn with the versions that a query of this file selects; fn
 // returns false for no more.
 func (s *scope) eachVersion(ctx context.Context, fn func(v logged) bool, query string, args ...any) error {
-	more := true
-	return s.log.Each(ctx, func(rows *sql.Rows) error {
-		if !more {
-			return nil
-		}
+	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		v, before := logged{}, ""
 		var doc string
 		err := rows.Scan(&doc, &v.session, &v.at, &before)
@@ -52,11 +49,22 @@ func (s *scope) eachVersion(ctx context.Context, fn func(v logged) bool, query s
 		if err == nil && before != "" {
 			v.before, err = decodeEntry([]byte(before))
 		}
-		if err == nil {
-			more = fn(v)
+		if err == nil && !fn(v) {
+			err = errEnough
 		}
 		return err
-	}, query, args...)
+	}, query, args...))
+}
+
+// errEnough ends the reading of rows early.
+var errEnough = errors.New("enough was read")
+
+// enough takes errEnough for success; the rows that were wanted have been read.
+func enough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // version is one version of a record that was stored.

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// A hit in a title outweighs any number in a summary, one there any in a body.
-	weights = `2000, 200, 1, 2000, 200, 1`
+	// A hit in a title outweighs those in summaries, and one there those in bodies.
+	// A weight multiplies a hit's count before a long record discounts it, so that
+	// the steps between them are longer than any record is.
+	weights = `1e12, 1e6, 1, 1e12, 1e6, 1`
 
 	allMatches = `records_fts WHERE records_fts MATCH ?1`
 
