@@ -304,9 +304,12 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 			failed <- err
 		}()
 	}
-	writes := 4000
+	writes := 2000
 	if testing.Short() { // the driver of encrypted stores is the same in every build
-		writes = 1000
+		writes = 500
+	}
+	if os.Getenv("CAIRN_SOAK") != "" {
+		writes = 20_000
 	}
 	for n := range writes {
 		if err := write(t.Context(), s, store.Normal, fmt.Sprint(n)); err != nil {
