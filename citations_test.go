@@ -159,7 +159,7 @@ func TestBothVersionsOfADiffHaveTheirCitations(t *testing.T) {
 	if err != nil || len(d.FromVersion.Citations) != 1 || len(d.ToVersion.Citations) != 2 {
 		t.Fatalf("citations %+v and %+v, %v", d.FromVersion.Citations, d.ToVersion.Citations, err)
 	}
-	if d.FromVersion.Drifted || d.FromVersion.Citations[0].Judged {
+	if d.FromVersion.Drifted || d.FromVersion.Citations[0].Drifted != nil {
 		t.Errorf("the older version is judged by today's tree: %+v", d.FromVersion.Citations)
 	}
 }

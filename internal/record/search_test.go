@@ -22,7 +22,7 @@ import (
 
 // plain is what a search has to find, said as simply as SQL can: every match that
 // passes the filter, ranked and sorted.
-const plain = `SELECT r.number, bm25(records_fts, 2000, 200, 1, 2000, 200, 1) AS score
+const plain = `SELECT r.number, bm25(records_fts, 1e12, 1e6, 1, 1e12, 1e6, 1) AS score
 FROM records_fts JOIN records r ON r.key = records_fts.rowid JOIN projects p ON p.key = r.project_key
 WHERE records_fts MATCH ?1 AND p.id = 'p'
 AND (?2 = 0 OR hex(r.path) LIKE (SELECT hex(path) || '%' FROM records a WHERE a.project_key = r.project_key AND a.number = ?2))
