@@ -88,12 +88,12 @@ func (g git) refused(ctx context.Context, what, told string, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if gone := g.gone(); gone != nil {
-		return gone
-	}
 	if _, look := exec.LookPath(g.program); look != nil {
 		return fault.Wrap(err, fault.Unavailable, CodeNoGit, "git is not installed").
 			WithHint("install git, or put it on the PATH; the archive then catches up by itself")
+	}
+	if gone := g.gone(); gone != nil && what != "init" {
+		return gone
 	}
 	line := lastWords(told)
 	if line == "" {
