@@ -37,6 +37,7 @@ func importTable() map[string]room {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
 		"internal/exchange": {ours: []string{"internal/fault"}},
+		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
 			others: []string{"github.com/go-json-experiment/json"},

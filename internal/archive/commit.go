@@ -277,8 +277,19 @@ func (r *Repository) moveMain(ctx context.Context, from, to string) error {
 // commit that it was last refreshed to: a path that cairn changed since then and
 // that main again has as the index had it was never touched.
 func (r *Repository) lost(ctx context.Context, main string) ([]change, error) {
-	base := r.indexed()
-	if base == "" || base == r.last {
+	var again []change
+	for _, base := range r.indexed() {
+		more, err := r.lostSince(ctx, base, main)
+		if err != nil {
+			return nil, err
+		}
+		again = append(again, more...)
+	}
+	return again, nil
+}
+
+func (r *Repository) lostSince(ctx context.Context, base, main string) ([]change, error) {
+	if base == r.last {
 		return nil, nil
 	}
 	for _, hash := range [...]string{base, r.last} {

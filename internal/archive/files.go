@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -50,12 +49,13 @@ func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int,
 		if err != nil {
 			return r.unwritten("", err)
 		}
-		defer root.Close()
+		tree := workTree{root: root, folders: map[string]*os.Root{}}
+		defer tree.close()
 		for _, f := range files {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			did, err := putFile(root, f)
+			did, err := tree.put(f)
 			if err != nil {
 				return r.unwritten(f.Path, err)
 			}
@@ -73,46 +73,92 @@ func (r *Repository) unwritten(path string, err error) error {
 		WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
 }
 
-// putFile makes one file as it shall be, and reports whether it had to do anything.
-func putFile(root *os.Root, f File) (did bool, err error) {
-	if f.Deleted {
-		return removeFile(root, f.Path)
-	}
-	if same, err := holds(root, f.Path, f.Content); same || err != nil {
-		return false, err
-	}
-	dir := path.Dir(f.Path)
-	if err := root.MkdirAll(dir, 0o700); err != nil {
-		return false, err
-	}
-	temp := path.Join(dir, tempName)
-	if err := root.WriteFile(temp, f.Content, 0o600); err != nil {
-		_ = root.Remove(temp)
-		return false, err
-	}
-	if err := root.Rename(temp, f.Path); err != nil {
-		_ = root.Remove(temp)
-		return false, err
-	}
-	return true, nil
+// workTree writes files below a folder. It keeps the folders open in which it
+// wrote, since the next file is often for one of them.
+type workTree struct {
+	root    *os.Root
+	folders map[string]*os.Root
 }
 
-func removeFile(root *os.Root, name string) (did bool, err error) {
-	if err := root.Remove(name); err != nil {
+const maxFolders = 256 // that are kept open
+
+func (w *workTree) close() {
+	w.closeFolders()
+	_ = w.root.Close()
+}
+
+func (w *workTree) closeFolders() {
+	for _, f := range w.folders {
+		_ = f.Close()
+	}
+	clear(w.folders)
+}
+
+// folder opens a folder, which it makes if it is not there.
+func (w *workTree) folder(dir string) (*os.Root, error) {
+	if dir == "." {
+		return w.root, nil
+	}
+	if f := w.folders[dir]; f != nil {
+		return f, nil
+	}
+	f, err := w.root.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := w.root.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		f, err = w.root.OpenRoot(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(w.folders) == maxFolders {
+		w.closeFolders()
+	}
+	w.folders[dir] = f
+	return f, nil
+}
+
+// put makes one file as it shall be, and reports whether it had to do anything.
+func (w *workTree) put(f File) (did bool, err error) {
+	if f.Deleted {
+		return w.remove(f.Path)
+	}
+	folder, err := w.folder(path.Dir(f.Path))
+	if err != nil {
+		return false, err
+	}
+	name := path.Base(f.Path)
+	if same, err := holds(folder, name, f.Content); same || err != nil {
+		return false, err
+	}
+	err = folder.WriteFile(tempName, f.Content, 0o600)
+	if err == nil {
+		err = folder.Rename(tempName, name)
+	}
+	if err != nil {
+		_ = folder.Remove(tempName)
+	}
+	return err == nil, err
+}
+
+func (w *workTree) remove(name string) (did bool, err error) {
+	if err := w.root.Remove(name); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}
 		return false, err
 	}
-	for dir := path.Dir(name); dir != "." && root.Remove(dir) == nil; {
+	w.closeFolders() // some may go
+	for dir := path.Dir(name); dir != "." && w.root.Remove(dir) == nil; {
 		dir = path.Dir(dir)
 	}
 	return true, nil
 }
 
-// holds reports whether a regular file has this content.
-func holds(root *os.Root, name string, content []byte) (bool, error) {
-	info, err := root.Lstat(name)
+// holds reports whether a regular file in a folder has this content.
+func holds(folder *os.Root, name string, content []byte) (bool, error) {
+	info, err := folder.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -121,12 +167,7 @@ func holds(root *os.Root, name string, content []byte) (bool, error) {
 	case !info.Mode().IsRegular() || info.Size() != int64(len(content)):
 		return false, nil
 	}
-	f, err := root.Open(name)
-	if err != nil {
-		return false, nil // it is replaced, which may work or say why not
-	}
-	defer f.Close()
-	old, err := io.ReadAll(f)
+	old, err := folder.ReadFile(name) // a file that cannot be read is replaced, or that says why not
 	return err == nil && bytes.Equal(old, content), nil
 }
 

@@ -3,14 +3,14 @@ package archive
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
 
 // indexedName is a file in .git that names the commit to which the index was
-// refreshed last.
+// refreshed last; after a kill in the middle also the one to which it was to be.
 const indexedName = "cairn-index"
 
 // RefreshIndex brings git's index to main, which commits do not touch, so that
@@ -48,39 +48,46 @@ func (r *Repository) refreshIndex(ctx context.Context) error {
 	if err != nil || main.hash == "" {
 		return err
 	}
-	base := r.indexed()
-	if _, err := os.Stat(r.inGit("index")); errors.Is(err, fs.ErrNotExist) {
-		base = ""
-	} else if base == main.hash {
+	bases := r.indexed()
+	if !exists(r.inGit("index")) {
+		bases = nil
+	} else if len(bases) == 1 && bases[0] == main.hash {
 		return nil
 	}
-	if ok, err := r.readTree(ctx, base, main.hash); !ok || err != nil {
+	if err := r.setIndexed(ctx, append(bases[:min(len(bases), maxBases)], main.hash)...); err != nil {
 		return err
+	}
+	if ok, err := r.readTree(ctx, bases, main.hash); !ok || err != nil {
+		return errors.Join(err, r.setIndexed(ctx, bases...))
 	}
 	if _, err := r.git.run(ctx, "update-index", "-q", "--refresh"); err != nil && exitCode(err) != 1 {
 		return err
 	}
-	if err := os.WriteFile(r.inGit(indexedName), []byte(main.hash+"\n"), 0o600); err != nil {
-		return r.git.refused(ctx, "update-index", "", err)
-	}
-	return nil
+	return r.setIndexed(ctx, main.hash)
 }
 
-// readTree moves the index from one commit to another, or to the other whatever
-// it holds if the first is not known. ok is false if something staged forbids it.
-func (r *Repository) readTree(ctx context.Context, from, to string) (ok bool, err error) {
-	if from != "" {
-		_, found, err := r.commitTree(ctx, from)
-		if err != nil {
+// readTree moves the index from one of some commits to another, or to the other
+// whatever it holds if none of them is known. ok is false if something staged
+// forbids it.
+func (r *Repository) readTree(ctx context.Context, from []string, to string) (ok bool, err error) {
+	staged := false
+	for _, base := range from {
+		if _, found, err := r.commitTree(ctx, base); err != nil {
+			return false, err
+		} else if !found {
+			continue
+		}
+		_, err := r.git.run(ctx, "read-tree", "-i", "-m", base, to)
+		if err == nil {
+			return true, nil
+		}
+		if !r.stagedAgainst(ctx, base, to) {
 			return false, err
 		}
-		if found {
-			_, err := r.git.run(ctx, "read-tree", "-i", "-m", from, to)
-			if err != nil && r.stagedAgainst(ctx, from, to) {
-				return false, nil
-			}
-			return err == nil, err
-		}
+		staged = true
+	}
+	if staged {
+		return false, nil
 	}
 	_, err = r.git.run(ctx, "read-tree", to)
 	return err == nil, err
@@ -107,12 +114,31 @@ func (r *Repository) stagedAgainst(ctx context.Context, from, to string) bool {
 	return false
 }
 
-// indexed is the commit to which the index was refreshed last, "" if that is not known.
-func (r *Repository) indexed() string {
+// maxBases is how many commits are remembered when one kill follows the other.
+const maxBases = 8
+
+// indexed are the commits at one of which the index is, none if that is not known.
+func (r *Repository) indexed() (hashes []string) {
 	b, err := os.ReadFile(r.inGit(indexedName))
-	hash := strings.TrimSpace(string(b))
-	if err != nil || len(hash) != len(unborn) || strings.Trim(hash, "0123456789abcdef") != "" {
-		return ""
+	if err != nil {
+		return nil
 	}
-	return hash
+	for _, hash := range strings.Fields(string(b)) {
+		if len(hash) == len(unborn) && strings.Trim(hash, "0123456789abcdef") == "" && !slices.Contains(hashes, hash) {
+			hashes = append(hashes, hash)
+		}
+	}
+	return hashes
+}
+
+func (r *Repository) setIndexed(ctx context.Context, hashes ...string) error {
+	path := r.inGit(indexedName)
+	err := os.WriteFile(path+".new", []byte(strings.Join(hashes, "\n")+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return r.git.refused(ctx, "update-index", "", err)
+	}
+	return nil
 }

@@ -49,7 +49,9 @@ type Repository struct {
 	build *talk      // git fast-import
 	swap  *talk      // git update-ref --stdin
 
-	repacking sync.Mutex
+	repacking sync.Mutex // and the fields below
+	replaced  []string   // packs whose objects are all in others as well
+	replacing []string   // the hashes of those others
 }
 
 // Open opens the repository in a folder, and first makes whatever of it is

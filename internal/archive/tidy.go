@@ -1,10 +1,12 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,27 +19,115 @@ const (
 	manyLoose = 2_000 // loose objects likewise; ≤ 10,000 are wanted
 )
 
-// Repack consolidates the packs that commits leave, one each: afterwards there
-// are few, of which each is at least twice as large as the next. It does nothing
-// while there are fewer than 32 and fewer than 2,000 loose objects, so it may be
-// called as often as one likes; only one runs at a time. It holds no lock that a
-// commit wants. What nothing refers to is kept. Repeating it is safe, and so is
-// killing it. Errors: Unavailable with CodeGone, CodeNoGit, CodeGit.
+// Repack consolidates the packs that commits leave, one each: the small ones
+// become one, up to the first that is twice as large as all before it. It does
+// nothing while there are fewer than 32 and fewer than 2,000 loose objects, so it
+// may be called as often as one likes; only one runs at a time. It holds no lock
+// that a commit wants. What nothing refers to is kept. The packs that it replaces
+// stay until no git of somebody else is at work in the folder, since a git fsck
+// complains of a pack that goes while it runs.
+//
+// Repeating it is safe, and so is killing it. Another process that consolidates
+// makes it fail without harm, so it tries as often as a commit. Errors:
+// Unavailable with CodeGone, CodeNoGit, CodeGit.
 func (r *Repository) Repack(ctx context.Context) error {
 	r.repacking.Lock()
 	defer r.repacking.Unlock()
-	packs, loose := r.count()
-	if packs < manyPacks && loose < manyLoose {
-		return nil
+	return retry(ctx, r.pause, func(int) error {
+		r.dropReplaced()
+		packs, loose := r.count()
+		if packs < manyPacks && loose < manyLoose || len(r.replaced) > 0 {
+			return nil
+		}
+		r.mu.Lock()
+		r.endBuild()
+		r.mu.Unlock()
+		if err := r.locked(ctx, commitLock, func() error { r.clearDebris(); return nil }); err != nil {
+			return err
+		}
+		return r.repack(ctx)
+	})
+}
+
+func (r *Repository) repack(ctx context.Context) error {
+	dir := r.inGit("objects", "pack")
+	small := r.smallPacks()
+	var names strings.Builder // what other packs hold as well is not left out: they may go at any moment
+	for _, pack := range small {
+		names.WriteString(filepath.Base(pack) + "\n")
 	}
-	r.mu.Lock()
-	r.endBuild()
-	r.mu.Unlock()
-	if err := r.locked(ctx, commitLock, func() error { r.clear(); return nil }); err != nil {
-		return err
+	cmd := r.git.command(ctx, "pack-objects", "--quiet", "--stdin-packs", "--unpacked", "--non-empty", filepath.Join(dir, "pack"))
+	told := &bounded{left: maxTold}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(names.String()), told
+	out, err := cmd.Output()
+	if err != nil {
+		return r.git.refused(ctx, "pack-objects", told.String(), err)
 	}
-	_, err := r.git.run(ctx, "repack", "-d", "-n", "--quiet", "--geometric=2", "--no-write-bitmap-index")
+	made := strings.Fields(string(out))
+	if len(made) == 0 || !r.arePacks(made) {
+		return r.git.refused(ctx, "pack-objects", "the pack that it made is missing", nil)
+	}
+	if err := syncDir(dir); err != nil {
+		return r.git.refused(ctx, "pack-objects", "", err)
+	}
+	r.replacing = made
+	for _, pack := range small {
+		if hash := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(pack), ".pack"), "pack-"); !slices.Contains(made, hash) {
+			r.replaced = append(r.replaced, pack)
+		}
+	}
+	r.dropReplaced()
+	_, err = r.git.run(ctx, "prune-packed", "--quiet")
 	return err
+}
+
+// arePacks reports whether the repository has these packs.
+func (r *Repository) arePacks(hashes []string) bool {
+	return !slices.ContainsFunc(hashes, func(hash string) bool {
+		stem := r.inGit("objects", "pack", "pack-"+hash)
+		return !exists(stem+".pack") || !exists(stem+".idx")
+	})
+}
+
+// smallPacks are the packs to consolidate, of those that nobody keeps.
+func (r *Repository) smallPacks() []string {
+	sizes := map[string]int64{}
+	var packs []string
+	for _, pack := range matches(r.inGit("objects", "pack"), "*.pack") {
+		stem := strings.TrimSuffix(pack, ".pack")
+		info, err := os.Stat(pack)
+		if err == nil && exists(stem+".idx") && !exists(stem+".keep") {
+			packs, sizes[pack] = append(packs, pack), info.Size()
+		}
+	}
+	slices.SortFunc(packs, func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) })
+	var sum int64
+	for i, pack := range packs {
+		if i > 1 && sizes[pack] >= 2*sum {
+			return packs[:i]
+		}
+		sum += sizes[pack]
+	}
+	return packs
+}
+
+// dropReplaced removes packs whose objects are in another one, unless somebody may
+// be reading them. If that other one has gone itself, somebody else consolidates:
+// then they are left to the next time.
+func (r *Repository) dropReplaced() {
+	if len(r.replaced) == 0 || r.visited() {
+		return
+	}
+	for _, pack := range r.replaced {
+		stem := strings.TrimSuffix(pack, ".pack")
+		if exists(stem+".keep") || !r.arePacks(r.replacing) {
+			continue
+		}
+		for _, suffix := range []string{".idx", ".rev", ".bitmap", ".pack"} { // without an index it is nobody's
+			_ = os.Remove(stem + suffix)
+		}
+	}
+	r.replaced = nil
 }
 
 // count counts the packs and the loose objects.
@@ -121,19 +211,35 @@ func (r *Repository) gitLocks() []string {
 
 // owned reports whether a process may still hold a lock file of git: one that has
 // it open, or a git that works in the folder (it closes the file before it is
-// done; an editor may be open meanwhile). Cairn's own gits work elsewhere. Where
-// processes cannot be looked at, and for those of other users, age must do.
+// done; an editor may be open meanwhile). Where processes cannot be looked at, and
+// for those of other users, age must do.
 func (r *Repository) owned(lock string) bool {
+	if r.visited() {
+		return true
+	}
 	for _, p := range matches("/proc", "[0-9]*") {
-		name, _ := os.ReadFile(filepath.Join(p, "comm"))
-		cwd, _ := os.Readlink(filepath.Join(p, "cwd"))
-		if strings.HasPrefix(string(name), "git") && (cwd == r.git.dir || strings.HasPrefix(cwd, r.git.dir+"/")) {
-			return true
-		}
 		for _, f := range matches(filepath.Join(p, "fd"), "*") {
 			if to, err := os.Readlink(f); err == nil && to == lock {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// visited reports whether a git of somebody else works in the folder. Cairn's own
+// are started elsewhere, see command.
+func (r *Repository) visited() bool {
+	for _, p := range matches("/proc", "[0-9]*") {
+		name, err := os.ReadFile(filepath.Join(p, "comm"))
+		if err != nil || !strings.HasPrefix(string(name), "git") {
+			continue
+		}
+		if cwd, err := os.Readlink(filepath.Join(p, "cwd")); err == nil && (cwd == r.git.dir || strings.HasPrefix(cwd, r.git.dir+"/")) {
+			return true
+		}
+		if args, err := os.ReadFile(filepath.Join(p, "cmdline")); err == nil && strings.Contains(string(args), r.git.dir) {
+			return true
 		}
 	}
 	return false

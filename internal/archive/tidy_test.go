@@ -1,10 +1,13 @@
 package archive
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -45,6 +48,76 @@ func TestPacksAreConsolidatedWhileCommitsGoOn(t *testing.T) {
 	a.holds(pairs...)
 	add(1)
 	a.holds(pairs...)
+}
+
+func TestAPackStaysWhileAGitOfSomebodyElseIsAtWork(t *testing.T) {
+	t.Parallel()
+	if !exists("/proc/self/cwd") {
+		t.Skip("needs /proc")
+	}
+	a := newArchive(t)
+	for i := range manyPacks {
+		a.commit("one more", files("f", strconv.Itoa(i))...)
+	}
+	reader := exec.Command("git", "cat-file", "--batch")
+	reader.Dir = a.Dir()
+	input, err := reader.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := a.Repack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if packs, _ := a.count(); packs != manyPacks+2 {
+			t.Errorf("%d packs, want the old ones and one new", packs)
+		}
+	}
+	a.sound()
+	_ = input.Close()
+	if err := reader.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := a.Repack(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if packs, _ := a.count(); packs != 1 {
+		t.Errorf("%d packs, want 1", packs)
+	}
+	a.holds("f", strconv.Itoa(manyPacks-1))
+}
+
+func TestFsckFindsNothingWrongWhileCommitsAndConsolidationsGoOn(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	var commits atomic.Int64
+	wg.Go(func() {
+		for n := 0; ctx.Err() == nil && !t.Failed(); n++ {
+			a.commit("one more", childFiles(n)...)
+			commits.Add(1)
+		}
+	})
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if err := a.Repack(context.Background()); err != nil {
+				t.Error(err)
+			}
+			if err := sleep(ctx, 10*time.Millisecond); err != nil {
+				return
+			}
+		}
+	})
+	for commits.Load() < 3*manyPacks && !t.Failed() {
+		a.sound()
+	}
+	stop()
+	wg.Wait()
+	a.sound()
 }
 
 func TestLooseObjectsOfPeopleAreConsolidatedToo(t *testing.T) {
