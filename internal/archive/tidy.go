@@ -24,8 +24,8 @@ const (
 // nothing while there are fewer than 32 and fewer than 2,000 loose objects, so it
 // may be called as often as one likes; only one runs at a time. It holds no lock
 // that a commit wants. What nothing refers to is kept. The packs that it replaces
-// stay until no git of somebody else is at work in the folder, since a git fsck
-// complains of a pack that goes while it runs.
+// stay until no git of somebody else is at work in the folder, as far as can be
+// seen (on Linux), since a git fsck complains of a pack that goes while it runs.
 //
 // Repeating it is safe, and so is killing it. Another process that consolidates
 // makes it fail without harm, so it tries as often as a commit. Errors:
@@ -118,12 +118,15 @@ func (r *Repository) dropReplaced() {
 	if len(r.replaced) == 0 || r.visited() {
 		return
 	}
+	var stems []string
 	for _, pack := range r.replaced {
-		stem := strings.TrimSuffix(pack, ".pack")
-		if exists(stem+".keep") || !r.arePacks(r.replacing) {
-			continue
+		if stem := strings.TrimSuffix(pack, ".pack"); !exists(stem+".keep") && r.arePacks(r.replacing) {
+			_ = os.Remove(stem + ".idx") // without which nobody knows it: at once, before somebody comes
+			stems = append(stems, stem)
 		}
-		for _, suffix := range []string{".idx", ".rev", ".bitmap", ".pack"} { // without an index it is nobody's
+	}
+	for _, stem := range stems {
+		for _, suffix := range []string{".rev", ".bitmap", ".pack"} {
 			_ = os.Remove(stem + suffix)
 		}
 	}
@@ -228,19 +231,32 @@ func (r *Repository) owned(lock string) bool {
 }
 
 // visited reports whether a git of somebody else works in the folder. Cairn's own
-// are started elsewhere, see command.
+// are started elsewhere, see command. Looking takes a while, so it looks again at
+// what has started meanwhile, until nothing has.
 func (r *Repository) visited() bool {
-	for _, p := range matches("/proc", "[0-9]*") {
-		name, err := os.ReadFile(filepath.Join(p, "comm"))
-		if err != nil || !strings.HasPrefix(string(name), "git") {
-			continue
+	seen := map[string]bool{}
+	for {
+		fresh := slices.DeleteFunc(matches("/proc", "[0-9]*"), func(p string) bool { return seen[p] })
+		if len(fresh) == 0 {
+			return false
 		}
-		if cwd, err := os.Readlink(filepath.Join(p, "cwd")); err == nil && (cwd == r.git.dir || strings.HasPrefix(cwd, r.git.dir+"/")) {
-			return true
-		}
-		if args, err := os.ReadFile(filepath.Join(p, "cmdline")); err == nil && strings.Contains(string(args), r.git.dir) {
-			return true
+		for _, p := range fresh {
+			if seen[p] = true; r.visits(p) {
+				return true
+			}
 		}
 	}
-	return false
+}
+
+func (r *Repository) visits(process string) bool {
+	name, err := os.ReadFile(filepath.Join(process, "comm"))
+	if err != nil || !strings.HasPrefix(string(name), "git") {
+		return false
+	}
+	cwd, err := os.Readlink(filepath.Join(process, "cwd"))
+	if err == nil && (cwd == r.git.dir || strings.HasPrefix(cwd, r.git.dir+"/")) {
+		return true
+	}
+	args, err := os.ReadFile(filepath.Join(process, "cmdline"))
+	return err == nil && strings.Contains(string(args), r.git.dir)
 }

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,24 +49,36 @@ func TestPacksAreConsolidatedWhileCommitsGoOn(t *testing.T) {
 	a.holds(pairs...)
 }
 
-func TestAPackStaysWhileAGitOfSomebodyElseIsAtWork(t *testing.T) {
-	t.Parallel()
+// visit lets a git work in the folder until leave is called.
+func (a *archive) visit() (leave func()) {
+	a.t.Helper()
 	if !exists("/proc/self/cwd") {
-		t.Skip("needs /proc")
-	}
-	a := newArchive(t)
-	for i := range manyPacks {
-		a.commit("one more", files("f", strconv.Itoa(i))...)
+		a.t.Skip("needs /proc")
 	}
 	reader := exec.Command("git", "cat-file", "--batch")
 	reader.Dir = a.Dir()
 	input, err := reader.StdinPipe()
 	if err != nil {
-		t.Fatal(err)
+		a.t.Fatal(err)
 	}
 	if err := reader.Start(); err != nil {
-		t.Fatal(err)
+		a.t.Fatal(err)
 	}
+	return func() {
+		_ = input.Close()
+		if err := reader.Wait(); err != nil {
+			a.t.Error(err)
+		}
+	}
+}
+
+func TestAPackStaysWhileAGitOfSomebodyElseIsAtWork(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	for i := range manyPacks {
+		a.commit("one more", files("f", strconv.Itoa(i))...)
+	}
+	leave := a.visit()
 	for range 2 {
 		if err := a.Repack(t.Context()); err != nil {
 			t.Error(err)
@@ -77,10 +88,7 @@ func TestAPackStaysWhileAGitOfSomebodyElseIsAtWork(t *testing.T) {
 		}
 	}
 	a.sound()
-	_ = input.Close()
-	if err := reader.Wait(); err != nil {
-		t.Error(err)
-	}
+	leave()
 	if err := a.Repack(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -93,31 +101,34 @@ func TestAPackStaysWhileAGitOfSomebodyElseIsAtWork(t *testing.T) {
 func TestFsckFindsNothingWrongWhileCommitsAndConsolidationsGoOn(t *testing.T) {
 	t.Parallel()
 	a := newArchive(t)
-	ctx, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	var commits atomic.Int64
-	wg.Go(func() {
-		for n := 0; ctx.Err() == nil && !t.Failed(); n++ {
-			a.commit("one more", childFiles(n)...)
-			commits.Add(1)
-		}
-	})
-	wg.Go(func() {
-		for ctx.Err() == nil {
-			if err := a.Repack(context.Background()); err != nil {
-				t.Error(err)
+	for round := range 3 {
+		leave := a.visit() // as one fsck after the other would be, if there were no gap between
+		var wg sync.WaitGroup
+		var done atomic.Bool
+		wg.Go(func() {
+			defer done.Store(true)
+			for n := range manyPacks + 5 {
+				if _, err := a.Commit(t.Context(), childFiles(round*100+n), "one more", noon); err != nil {
+					t.Error(err)
+				}
+				if err := a.Repack(t.Context()); err != nil {
+					t.Error(err)
+				}
 			}
-			if err := sleep(ctx, 10*time.Millisecond); err != nil {
-				return
-			}
+		})
+		for !done.Load() {
+			a.sound()
 		}
-	})
-	for commits.Load() < 3*manyPacks && !t.Failed() {
+		wg.Wait()
+		leave()
+		if err := a.Repack(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if packs, _ := a.count(); packs > manyPacks {
+			t.Errorf("%d packs", packs)
+		}
 		a.sound()
 	}
-	stop()
-	wg.Wait()
-	a.sound()
 }
 
 func TestLooseObjectsOfPeopleAreConsolidatedToo(t *testing.T) {
