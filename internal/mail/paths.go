@@ -93,7 +93,7 @@ func isDevice(name string) bool {
 // differs only in case has the plain path.
 func digestPath(thread string, ordinal int64, other bool) string {
 	name := thread
-	if other || isDevice(thread) {
+	if other || isDevice(thread) || strings.HasSuffix(thread, ".") {
 		sum := sha1.Sum([]byte(thread))
 		name += "~" + hex.EncodeToString(sum[:])[:8]
 	}
