@@ -14,7 +14,8 @@ const (
 	maxCalls   = 1024
 	maxStreams = 4096
 	maxBody    = 16 << 20  // bytes of one request
-	maxBodies  = 256 << 20 // bytes of all requests at once
+	maxBodies  = 256 << 20 // bytes of all calls at once
+	maxOpening = 64 << 10  // bytes of a request that opens a stream; they stay as long as it does
 )
 
 // busyFor is when a server that has no room may have some again.
@@ -30,20 +31,23 @@ func newGate() *gate {
 	return &gate{calls: make(chan struct{}, maxCalls), streams: make(chan struct{}, maxStreams)}
 }
 
-// pass answers by next if there is room. A body of unknown length counts as one of
-// the longest.
+// pass answers by next if there is room. A call's body of unknown length counts as
+// one of the longest.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, stream bool, next http.HandlerFunc) {
-	size := r.ContentLength
-	switch {
-	case size > maxBody:
-		tooLong(w)
-		return
-	case size < 0:
-		size = maxBody
-	}
-	places := g.calls
+	places, size, most := g.calls, r.ContentLength, int64(maxBody)
 	if stream {
-		places = g.streams
+		places, most = g.streams, maxOpening
+	}
+	if size > most {
+		tooLong(w, most)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	switch {
+	case stream:
+		size = 0
+	case size < 0:
+		size = most
 	}
 	select {
 	case places <- struct{}{}:
@@ -72,11 +76,11 @@ func busy(w http.ResponseWriter) {
 	})
 }
 
-func tooLong(w http.ResponseWriter) {
+func tooLong(w http.ResponseWriter, most int64) {
 	w.Header().Set("Connection", "close") // instead of reading it all
 	refuse(w, refusal{
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large", message: "the body is too long",
-		hint: "send less", details: map[string]any{"limit": maxBody},
+		hint: "send less", details: map[string]any{"limit": most},
 	})
 }
 

@@ -191,9 +191,9 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 			return nil, new(refused)
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		tooLong(w)
+	body, err := io.ReadAll(r.Body)
+	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		tooLong(w, long.Limit)
 		return nil, new(refused)
 	}
 	if err != nil {

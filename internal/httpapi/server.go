@@ -106,9 +106,9 @@ func New(c Config) (*Server, error) {
 }
 
 // Listen opens addr, HOST:PORT. An empty host means 127.0.0.1, port 0 a free one.
-// An address that is not of this machine alone is refused with Denied, code
-// not_loopback, unless remote; one that is no address with Invalid, code usage; one
-// that is taken with Unavailable, code address_in_use.
+// Unless remote, an address that other machines can reach is refused with Invalid,
+// code not_loopback. What is no address is Invalid, code usage; one that is taken is
+// Unavailable, code address_in_use, and any other failure cannot_listen.
 func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -25,11 +25,13 @@ func ReadToken(dir string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if raw, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(raw) != tokenBytes {
-		return "", fault.Newf(fault.Unavailable, "http_token", "%s holds no token", TokenFile(dir)).
+		return "", fault.Newf(fault.Unavailable, codeToken, "%s holds no token", TokenFile(dir)).
 			WithHint("`cairn http-token --rotate` writes a new one")
 	}
 	return token, nil
 }
+
+const codeToken = "http_token"
 
 // tokenBytes is how much chance is in a token.
 const tokenBytes = 32
@@ -39,8 +41,11 @@ const tokenBytes = 32
 // owner's alone.
 func EnsureToken(dir string) (string, error) {
 	token, err := ReadToken(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case err == nil, fault.HasCode(err, codeToken):
 		return token, err
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", tokenFault(err)
 	}
 	err = withNewToken(dir, func(path string) error {
 		if err := os.Link(path, TokenFile(dir)); !errors.Is(err, fs.ErrExist) {
@@ -89,6 +94,6 @@ func withNewToken(dir string, put func(path string) error) (err error) {
 }
 
 func tokenFault(err error) error {
-	return fault.Wrap(err, fault.Unavailable, "http_token", "the token cannot be kept: "+err.Error()).
+	return fault.Wrap(err, fault.Unavailable, codeToken, "the token cannot be kept: "+err.Error()).
 		WithHint("check the rights of the data directory")
 }
