@@ -60,8 +60,9 @@ func importTable() map[string]room {
 			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
+		"internal/httpapi": {ours: []string{"internal/fault", "internal/mcp"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/mcp", "internal/wiring"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/mcp", "internal/httpapi", "internal/wiring"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

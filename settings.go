@@ -44,6 +44,7 @@ type settings struct {
 
 	keyFile string // the user's store.key_file, as it is written
 	records recordSettings
+	http    httpSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -78,6 +79,7 @@ type contextSettings struct {
 type userFile struct {
 	Observations settings       `toml:"observations"`
 	Records      recordSettings `toml:"records"`
+	HTTP         httpSettings   `toml:"http"`
 	KeyFile      string         `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
@@ -93,9 +95,9 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records = user.Records
+	s.records, s.http = user.Records, user.HTTP
 	userPath := filepath.Join(dataDir, "config.toml")
-	if err := s.records.validate(userPath); err != nil {
+	if err := errors.Join(s.records.validate(userPath), s.http.validate(userPath)); err != nil {
 		return s, err
 	}
 	if err := s.validate(userPath); err != nil || root == "" {

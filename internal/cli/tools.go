@@ -16,16 +16,20 @@ import (
 type toolset struct {
 	name         string
 	tools        []mcp.Tool
-	instructions string // how to use them together
-	lean         string // the same for those of the lean profile
+	instructions string   // how to use them together
+	lean         string   // the same for those of the lean profile
+	project      []string // arguments that name a call's project, the likeliest first; see httpapi.Toolset
 }
 
 func (q questions) toolsets() []toolset {
 	return []toolset{
-		{"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions},
+		{
+			"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions,
+			[]string{"project"},
+		},
 		{
 			"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
-			recordInstructions, leanRecordInstructions,
+			recordInstructions, leanRecordInstructions, []string{"project_id", "id"},
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"cairn"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -30,6 +31,10 @@ type Config struct {
 	// such resource and nothing to subscribe to.
 	Context func(ctx context.Context, project Scope) (string, error)
 
+	// Seen is told of each call that has ended: how long it took and, unless it
+	// succeeded, its error. It must not block. Nil for nobody.
+	Seen func(tool string, took time.Duration, err error)
+
 	// Log receives what happened to calls and sessions, never their content.
 	// Nil discards it.
 	Log *slog.Logger
@@ -40,6 +45,7 @@ type Config struct {
 type Server struct {
 	sdk     *sdk.Server
 	log     *slog.Logger
+	seen    func(tool string, took time.Duration, err error)
 	context func(context.Context, Scope) (string, error)
 
 	mu          sync.Mutex
@@ -51,9 +57,12 @@ type Server struct {
 func NewServer(c Config) (*Server, error) { return newServer(c, func(*sdk.ServerOptions) {}) }
 
 func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
-	s := &Server{log: c.Log, context: c.Context, connections: map[*sdk.ServerSession]string{}}
+	s := &Server{log: c.Log, seen: c.Seen, context: c.Context, connections: map[*sdk.ServerSession]string{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.seen == nil {
+		s.seen = func(string, time.Duration, error) {}
 	}
 	options := &sdk.ServerOptions{
 		Instructions: c.Instructions,
@@ -114,12 +123,14 @@ func (s *Server) Close() error {
 // errors.
 func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		began := time.Now()
 		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
-		if err != nil {
-			return s.failed(ctx, t, args, err)
+		var v any
+		if err == nil {
+			args.connection, args.remote = s.connectionOf(r), isRemote(r)
+			v, err = t.Call(ctx, args)
 		}
-		args.connection, args.remote = s.connectionOf(r), isRemote(r)
-		v, err := t.Call(ctx, args)
+		s.seen(t.Name, time.Since(began), err)
 		if err != nil {
 			return s.failed(ctx, t, args, err)
 		}

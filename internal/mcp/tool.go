@@ -105,6 +105,9 @@ func (p Param) property() property {
 	return out
 }
 
+// Schema is the JSON Schema of t's arguments, in their order.
+func (t Tool) Schema() (json.RawMessage, error) { return inputSchema(t.Params) }
+
 // inputSchema is the JSON Schema of params, in their order.
 func inputSchema(params []Param) (json.RawMessage, error) {
 	properties := []byte{'{'}
