@@ -167,8 +167,11 @@ func (e *Entry) relations(place func(id string) string) (list []string) {
 		}
 		list = append(list, "- Related to "+strings.Join(links, ", "))
 	}
-	if e.Reason != "" {
-		list = append(list, "- Because: "+oneLine(e.Reason))
+	var about struct {
+		Reason string `json:"state_reason"`
+	}
+	if json.Unmarshal(e.Metadata, &about) == nil && about.Reason != "" {
+		list = append(list, "- Because: "+oneLine(about.Reason))
 	}
 	for _, c := range e.Sources {
 		list = append(list, "- Cites "+oneLine(c.Path+"#"+c.Lines))

@@ -103,7 +103,8 @@ func FuzzParsePage(f *testing.F) {
 // again.
 func FuzzReadLine(f *testing.F) {
 	f.Add([]byte(HistoryLines(f, []Exported{{Kind: KindEvent, ID: "s1", Op: "put", Session: "s1", At: 1, Doc: json.RawMessage(`{"type":"x"}`)}})))
-	f.Add([]byte(`{"kind":"record","id":"R001","op":"put","session":"s","at":1,"doc":null,"sha256":"","tick":4}`))
+	f.Add([]byte(`{"kind":"record","id":"R001","op":"put","session":"s","at":1,"doc":null,"tick":4,"sha256":""}`))
+	f.Add([]byte(strings.Replace(HistoryLines(f, []Exported{{Kind: KindRecord, ID: "R001", Op: "put", Session: "s1", At: 1}}), "null", " null", 1)))
 	f.Add([]byte(`{"kind":"record","doc":{}}`))
 	f.Add([]byte("null\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -54,12 +54,13 @@ type Pages struct {
 	Anew bool
 }
 
-// line is a change in a file of history: as an export has it, with the hash of its
-// document. One whose document was forgotten keeps the hash and its tick.
+// line is a change in a file of history, as an export has it. One whose document was
+// forgotten keeps the hash of it and its tick.
 type line struct {
 	Exported
-	SHA256 string `json:"sha256,omitempty"` // of doc, in hex
-	Tick   int64  `json:"tick,omitempty"`
+	DocSHA256 string `json:"doc_sha256,omitempty"` // of a forgotten document, in hex
+	Tick      int64  `json:"tick,omitempty"`       // of a forgotten document
+	SHA256    string `json:"sha256,omitempty"`     // of the line as it is without this, in hex
 }
 
 // Render makes the files of changes of one project's records, oldest first and
@@ -326,9 +327,11 @@ func (p *pager) lines(ctx context.Context, places []place) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		l.Project, l.SHA256 = p.p.ID, hash.String
+		l.Project = p.p.ID
 		if json.Valid([]byte(doc)) {
 			l.Doc = json.RawMessage(doc)
+		} else {
+			l.DocSHA256 = hash.String
 		}
 		text, err := l.text()
 		if err != nil {
@@ -339,22 +342,21 @@ func (p *pager) lines(ctx context.Context, places []place) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// text is a line as it stands in its file. The hash is that of the document as it
-// stands there.
+// text is a line as it stands in its file.
 func (l line) text() (text []byte, err error) {
-	if l.Doc != nil {
-		if l.Doc, err = json.Marshal(l.Doc); err != nil {
-			return nil, err
-		}
-		l.SHA256 = hashOf(l.Doc)
+	if l.SHA256, err = l.sum(); err != nil {
+		return nil, err
 	}
 	text, err = json.Marshal(l)
 	return append(text, '\n'), err
 }
 
-func hashOf(doc []byte) string {
-	sum := sha256.Sum256(doc)
-	return hex.EncodeToString(sum[:])
+// sum is the hash of what a line says, however it is spelled.
+func (l line) sum() (string, error) {
+	l.SHA256 = ""
+	text, err := json.Marshal(l)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
 }
 
 // Every calls put with every file that a project's folder in the archive holds of

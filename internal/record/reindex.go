@@ -189,19 +189,19 @@ func readLine(text []byte) (*line, error) {
 	if err := json.Unmarshal(text, l); err != nil {
 		return nil, errors.New("it is no whole line of JSON")
 	}
+	if sum, err := l.sum(); err != nil || sum != l.SHA256 {
+		return nil, errors.New("it is not what its sha256 says")
+	}
 	if l.Kind != KindRecord && l.Kind != KindEvent {
 		return nil, fmt.Errorf("its kind %.40q is none of records", l.Kind)
 	}
 	if string(l.Doc) != "null" {
-		if hashOf(l.Doc) != l.SHA256 {
-			return nil, errors.New("its doc is not the one of which it has the hash")
-		}
 		return l, l.Check()
 	}
 	sound := l.Exported
 	sound.Doc = json.RawMessage("{}")
 	l.Doc = nil
-	if hash, err := hex.DecodeString(l.SHA256); err != nil || len(hash) != 0 && len(hash) != 32 || l.Tick < 0 {
+	if hash, err := hex.DecodeString(l.DocSHA256); err != nil || len(hash) != 0 && len(hash) != 32 || l.Tick < 0 {
 		return nil, errors.New("its hash or its tick is none")
 	}
 	return l, sound.Check()
@@ -400,7 +400,7 @@ func (r *Restorer) line(ctx context.Context, tx *store.Tx, l *line) error {
 	if err != nil {
 		return err
 	}
-	hash, err := hex.DecodeString(l.SHA256)
+	hash, err := hex.DecodeString(l.DocSHA256)
 	if err != nil {
 		return err
 	}
