@@ -103,7 +103,7 @@ type past struct {
 type standing struct {
 	version, depth int
 	parent         string
-	created        int64
+	created        int64 // 0 if there is no version, or none that is known
 }
 
 // follow says what is wrong with a change at its place, for people, and takes it
@@ -187,7 +187,7 @@ func (h *past) place(d *Entry, old standing) (depth int, why error) {
 		}
 		depth = p.depth + 1
 	}
-	if old.version > 0 && (old.parent != deref(d.ParentID) || old.created != d.CreatedNS) {
+	if old.created > 0 && (old.parent != deref(d.ParentID) || old.created != d.CreatedNS) {
 		return 0, errors.New("its parent or its creation is not that of the version before it")
 	}
 	for _, id := range append(slices.Clone(d.Related), d.ResolvedBy) {
