@@ -419,15 +419,18 @@ const selectHeld = reservationColumns + `WHERE r.project_id = ? AND r.agent_id =
 // reservations (mail §4). Its name and its mail stay; registering it again brings it
 // back. Retiring again answers the first time.
 //
-// Errors: those of acting as the agent.
+// Errors: those of acting as the agent; CAPABILITY_DENIED for HumanOverseer.
 func (o *Office) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out Retired, err error) {
 	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
 		if err := checkText("reason", a.Reason); err != nil {
 			return err
 		}
 		me, err := s.reader(ctx, a.AgentName)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case me.Name == Overseer:
+			return problemf(CodeDenied, "%s cannot be retired", Overseer).with("agent", me.Name).hint("retire agents")
 		}
 		s.actAs(me)
 		if out.Released, err = s.releaseAll(ctx, me, "retired"); err != nil {

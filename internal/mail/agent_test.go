@@ -478,6 +478,7 @@ func TestMirrorsAndThePersonAreNoActors(t *testing.T) {
 		}
 	}
 	want(t, "person", person.Name+" "+person.Program+" "+person.Model, "HumanOverseer WebUI Human")
+	wantError(t, "the owner retiring the person", y.tryRetire(Caller{Owner: true}, Overseer), CodeDenied, "cannot be retired")
 	wantError(t, "an agent as the person", y.tryRetire(Caller{}, "humanoverseer"), CodeDenied)
 	_, err = y.RegisterAgent(t.Context(), Caller{}, args(Overseer))
 	wantError(t, "registering as the person", err, CodeAgentName)

@@ -32,6 +32,7 @@ const (
 var children = map[string]func(ctx context.Context, o *Office, name string) error{
 	"register": registerOnce,
 	"create":   createOnce,
+	"reserve":  reserveOnce,
 }
 
 func TestMain(m *testing.M) {
