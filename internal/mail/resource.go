@@ -151,11 +151,11 @@ type OutboxResource struct {
 }
 
 const (
-	outbox = `WHERE m.sender_id = ?1 AND m.created_ts > ?2 AND (?3 IS NULL OR m.topic = ?3) `
-	newest = `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+	outbox     = `WHERE m.sender_id = ?1 AND m.created_ts > ?2 AND (?3 IS NULL OR m.topic = ?3) `
+	newestSent = `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
 
-	selectOutbox       = messageColumns + outbox + newest
-	selectOutboxUrgent = messageColumns + outbox + `AND m.importance IN ('high', 'urgent') ` + newest
+	selectOutbox       = messageColumns + outbox + newestSent
+	selectOutboxUrgent = messageColumns + outbox + `AND m.importance IN ('high', 'urgent') ` + newestSent
 )
 
 // Outbox lists what an agent has sent, the newest first, with those who got blind
