@@ -44,7 +44,7 @@ func (s *street) sent(a SendArgs) Payload {
 
 func (s *street) inboxOf(name string) []Item {
 	s.Helper()
-	return must(s.FetchInbox(s.Context(), Caller{}, InboxArgs{ProjectKey: s.app, AgentName: name, IncludeBodies: true}))(s)
+	return must(s.FetchInbox(s.Context(), Caller{Owner: true}, InboxArgs{ProjectKey: s.app, AgentName: name, IncludeBodies: true}))(s)
 }
 
 func TestAMessageReachesItsRecipientsAndNobodyElse(t *testing.T) {
