@@ -150,8 +150,8 @@ func (s *shown) bundle(b *record.Bundle) {
 }
 
 // judge tells of everything shown which of its citations have drifted from the
-// working tree of the caller's project. Where there is none, none have, and
-// neither have those of the past (at), whose tree is gone.
+// working tree of the caller's project. Where there is none, nothing is said of
+// them, nor of those of the past (at), whose tree is gone.
 func (r Records) judge(ctx context.Context, caller record.Caller, at string, s shown) (err error) {
 	if !s.cites() {
 		return nil
@@ -188,12 +188,15 @@ func (s *shown) judge(ctx context.Context, tree citation.Tree, known bool) (err 
 	for _, r := range s.records {
 		r.Drifted, r.Citations = false, nil
 		for i, k := range r.Cited {
-			c := record.Citation{Path: k.Path, Lines: k.Lines, Drifted: verdicts[i].Drifted, Judged: verdicts[i].Judged}
-			if v := verdicts[i]; v.First > 0 {
+			c, v := record.Citation{Path: k.Path, Lines: k.Lines}, verdicts[i]
+			if v.Judged {
+				c.Drifted = &v.Drifted
+			}
+			if v.First > 0 {
 				c.NowAt = citation.Citation{First: v.First, Last: v.Last}.Lines()
 			}
 			r.Citations = append(r.Citations, c)
-			r.Drifted = r.Drifted || c.Drifted
+			r.Drifted = r.Drifted || v.Drifted
 		}
 		verdicts = verdicts[len(r.Cited):]
 	}

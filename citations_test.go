@@ -3,9 +3,11 @@ package cairn
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
+	"cairn/internal/project"
 	"cairn/internal/record"
 )
 
@@ -93,11 +95,11 @@ func TestACitationKeepsTheTextItWasMadeFor(t *testing.T) {
 			old := record.Record{Body: "See a.go#L2.", Cited: cited(t, c, "See a.go#L2.", record.Record{})}
 			write(t, filepath.Join(root, "a.go"), step.code)
 			got := judged(t, c, "", cited(t, c, step.body, old))
-			want := record.Citation{Path: "a.go", Lines: "L2", Drifted: step.drifted, NowAt: step.nowAt, Judged: true}
-			if len(got.Citations) != 1 || got.Citations[0] != want || got.Drifted != step.drifted {
+			want := record.Citation{Path: "a.go", Lines: "L2", Drifted: &step.drifted, NowAt: step.nowAt}
+			if !reflect.DeepEqual(got.Citations, []record.Citation{want}) || got.Drifted != step.drifted {
 				t.Errorf("got %+v, want %+v", got.Citations, want)
 			}
-			if past := judged(t, c, "tick:1", got.Cited); past.Drifted || past.Citations[0].Judged {
+			if past := judged(t, c, "tick:1", got.Cited); past.Drifted || past.Citations[0].Drifted != nil {
 				t.Errorf("the past is compared with today's tree: %+v", past.Citations)
 			}
 		})
@@ -114,7 +116,7 @@ func TestWithoutAWorkingTreeNothingIsJudgedAndNothingForgotten(t *testing.T) {
 		if len(list) != 2 || list[0] != old.Cited[0] || list[1].Hash != "" {
 			t.Errorf("%s: %+v", name, list)
 		}
-		if got := judged(t, elsewhere, "", list); got.Drifted || got.Citations[0].Judged {
+		if got := judged(t, elsewhere, "", list); got.Drifted || got.Citations[0].Drifted != nil || got.Citations[1].Drifted != nil {
 			t.Errorf("%s: judged %+v", name, got.Citations)
 		}
 	}
@@ -136,5 +138,28 @@ func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 	c, _ := inRepository(t, nil)
 	if list := cited(t, c, "a.go#L1 "+strings.Repeat("x", maxCiting), record.Record{}); list != nil {
 		t.Errorf("%v", list)
+	}
+}
+
+func TestBothVersionsOfADiffHaveTheirCitations(t *testing.T) {
+	t.Parallel()
+	c, root := inRepository(t, map[string]string{"a.go": "one\ntwo\n"})
+	ctx, r := t.Context(), c.Records()
+	as := record.Caller{SessionID: "s", Ancestors: []project.Process{}}
+	made, err := r.Create(ctx, record.CreateArgs{Caller: as, Type: "note", Title: "t", Body: "See a.go#L2."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "a.go"), "one\n")
+	body := "See a.go#L1 and a.go#L2."
+	if _, err := r.Update(ctx, record.UpdateArgs{Caller: as, ID: made.Record.ID, Body: &body}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := r.Diff(ctx, record.DiffArgs{Caller: as, ID: made.Record.ID, From: "v1"})
+	if err != nil || len(d.FromVersion.Citations) != 1 || len(d.ToVersion.Citations) != 2 {
+		t.Fatalf("citations %+v and %+v, %v", d.FromVersion.Citations, d.ToVersion.Citations, err)
+	}
+	if d.FromVersion.Drifted || d.FromVersion.Citations[0].Drifted != nil {
+		t.Errorf("the older version is judged by today's tree: %+v", d.FromVersion.Citations)
 	}
 }

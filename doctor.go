@@ -22,9 +22,11 @@ import (
 // CheckState is how a check came out.
 type CheckState string
 
-// The states. What cannot be found out is no problem.
+// The states. A warning is of something that harms nothing, but is hardly meant.
+// What cannot be found out is no problem.
 const (
 	CheckOK      CheckState = "ok"
+	CheckWarning CheckState = "warning"
 	CheckProblem CheckState = "problem"
 	CheckUnknown CheckState = "unknown"
 )
@@ -93,6 +95,7 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.area = "store"
 	d.keyed(d.settings())
+	d.unknownKeys()
 	d.encryption()
 	d.rights()
 	d.volume()
@@ -140,18 +143,6 @@ func openAnyway(config Config) (*Cairn, error) {
 		c = &Cairn{config: config}
 	}
 	return c, err
-}
-
-// settings checks the settings and returns cairn with what of them could be read.
-func (d *diagnosing) settings() *Cairn {
-	c, err := openAnyway(d.config)
-	if err != nil {
-		d.add("settings", CheckProblem, errorText(err),
-			"nothing is recorded until it can be read: it may hold patterns or exclusions", hintOf(err))
-		return c
-	}
-	d.add("settings", CheckOK, "settings can be used", "", "")
-	return c
 }
 
 // tooOpen is a file or folder whose rights are wider than they should be.

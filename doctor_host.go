@@ -211,7 +211,20 @@ func (d *diagnosing) transcripts(ctx context.Context) {
 		d.unknown("transcripts", err)
 		return
 	}
-	missing, oldest := 0, time.Time{}
+	missing, oldest := d.missing(ctx, files, known)
+	if missing == 0 {
+		d.add("transcripts", CheckOK, fmt.Sprintf("all %d transcripts of Claude Code are known", len(files)), "", "")
+		return
+	}
+	kept := keptFor(folder)
+	days := math.Ceil(oldest.Add(kept).Sub(d.config.Clock()).Hours() / 24)
+	d.add("transcripts", CheckProblem, fmt.Sprintf("%d sessions of Claude Code are not imported; the oldest is deleted in %.0f days", missing, max(0, days)),
+		fmt.Sprintf("Claude Code deletes transcripts %.0f days after their last line", kept.Hours()/24), "run `cairn import`")
+}
+
+// missing counts the transcripts of sessions that are neither known nor imported;
+// oldest is when the first of them was written last.
+func (d *diagnosing) missing(ctx context.Context, files []string, known map[string]bool) (n int, oldest time.Time) {
 	for _, path := range files {
 		session := strings.TrimSuffix(filepath.Base(path), ".jsonl")
 		info, err := os.Stat(path)
@@ -221,19 +234,12 @@ func (d *diagnosing) transcripts(ctx context.Context) {
 		if f, ok, err := d.journal.ImportedFile(ctx, path); err == nil && ok && f.Size >= info.Size() {
 			continue
 		}
-		missing++
+		n++
 		if oldest.IsZero() || info.ModTime().Before(oldest) {
 			oldest = info.ModTime()
 		}
 	}
-	if missing == 0 {
-		d.add("transcripts", CheckOK, fmt.Sprintf("all %d transcripts of Claude Code are known", len(files)), "", "")
-		return
-	}
-	kept := keptFor(folder)
-	days := math.Ceil(oldest.Add(kept).Sub(d.config.Clock()).Hours() / 24)
-	d.add("transcripts", CheckProblem, fmt.Sprintf("%d sessions of Claude Code are not imported; the oldest is deleted in %.0f days", missing, max(0, days)),
-		fmt.Sprintf("Claude Code deletes transcripts %.0f days after their last line", kept.Hours()/24), "run `cairn import`")
+	return n, oldest
 }
 
 // keptFor is how long the settings in a folder let transcripts live.

@@ -36,16 +36,11 @@ type ImportArgs struct {
 
 // ImportReport is what an import did.
 type ImportReport struct {
-	Files      int              `json:"files"`     // read
-	Unchanged  int              `json:"unchanged"` // not read again
-	Lines      int              `json:"lines"`
-	Bytes      int64            `json:"bytes"`
-	Added      int              `json:"added"` // rows
-	Known      int              `json:"known"` // calls and prompts that were stored before
-	Deduped    int              `json:"deduped"`
-	Outside    int              `json:"outside"` // events left out by since or project
-	Purged     int              `json:"purged"`  // rows that were purged and do not come back
-	ByType     map[string]int   `json:"by_type"`
+	Files     int   `json:"files"`     // read
+	Unchanged int   `json:"unchanged"` // not read again
+	Lines     int   `json:"lines"`
+	Bytes     int64 `json:"bytes"`
+	observation.Imported
 	ByHarness  map[string]int   `json:"by_harness"` // files read
 	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
 	Unreadable []UnreadableFile `json:"unreadable"`
@@ -68,7 +63,10 @@ type UnreadableFile struct {
 // taken whole: Since and Project with one are Invalid.
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
-	r := ImportReport{ByType: map[string]int{}, ByHarness: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{}}
+	r := ImportReport{
+		Imported:  observation.Imported{ByType: map[string]int{}},
+		ByHarness: map[string]int{}, Skipped: map[string]int{}, Unreadable: []UnreadableFile{},
+	}
 	exports, others := splitExports(a.Paths)
 	if len(exports) > 0 && (!a.Since.IsZero() || a.Project != "") {
 		return r, fault.New(fault.Invalid, "invalid_argument", "a cairn export is imported whole, without --since and --project")
@@ -281,14 +279,7 @@ func (r *ImportReport) store(ctx context.Context, importer *observation.Importer
 	}
 	r.Lines += f.report.Lines
 	r.Bytes += f.report.Bytes
-	r.Added += counts.Added
-	r.Known += counts.Known
-	r.Deduped += counts.Deduped
-	r.Outside += counts.Outside
-	r.Purged += counts.Purged
-	for t, n := range counts.ByType {
-		r.ByType[t] += n
-	}
+	r.Add(counts)
 	for why, n := range f.report.Skipped {
 		r.Skipped[why] += n
 	}

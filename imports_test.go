@@ -39,6 +39,7 @@ func importTable() map[string]room {
 		},
 		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
+		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {
 			ours:   []string{"internal/fault", "internal/observation"},
 			others: []string{"github.com/go-json-experiment/json"},

@@ -3,6 +3,7 @@ package cairn
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
@@ -102,11 +103,16 @@ func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.
 
 // Mark stores a person's note; see observation.Journal.Mark.
 func (c *Cairn) Mark(ctx context.Context, a observation.MarkArgs) (int64, error) {
-	j, err := c.writing(ctx)
+	a.Cwd = c.config.Cwd
+	j, err := c.Journal(ctx)
+	if err == nil && !j.Exists() { // one that is refused makes no store
+		if _, err = j.Mark(ctx, a); err == nil {
+			j, err = c.writing(ctx)
+		}
+	}
 	if err != nil {
 		return 0, err
 	}
-	a.Cwd = c.config.Cwd
 	return j.Mark(ctx, a)
 }
 
@@ -139,23 +145,28 @@ func (c *Cairn) Projects(ctx context.Context) (list []project.Summary, err error
 
 // AddAlias makes alias mean the project id (observations §2).
 func (c *Cairn) AddAlias(ctx context.Context, alias, id string) error {
-	s, err := c.Store(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+	return c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return project.AddAlias(ctx, tx, alias, id)
 	})
+}
+
+// changeKnown changes something about projects that are there; without a store
+// there are none, and fn says so.
+func (c *Cairn) changeKnown(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	s, err := c.opened(ctx, false)
+	switch {
+	case err != nil:
+		return err
+	case s == nil:
+		return store.Scratch(ctx, time.Unix(0, 0), fn)
+	}
+	return s.Write(ctx, store.Full, fn)
 }
 
 // Merge moves everything of one project to another, which also answers to its
 // name and receives its repository's events from then on (observations §2).
 func (c *Cairn) Merge(ctx context.Context, from, into string) error {
-	s, err := c.Store(ctx)
-	if err != nil {
-		return err
-	}
-	return s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+	return c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return project.Merge(ctx, tx, from, into, moveRows)
 	})
 }

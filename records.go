@@ -17,7 +17,8 @@ import (
 // Of a Caller only what the caller said need be set: the working directory and,
 // unless Ancestors is an empty list, the processes above this one are added here.
 // Errors are those of the Book's method of the same name; a store that cannot be
-// opened is record.CodeUnavailable too. Reading never makes a store.
+// opened is record.CodeUnavailable too. Neither reading nor a command that is
+// refused makes a store.
 type Records struct{ cairn *Cairn }
 
 // Records are the record commands over the store.
@@ -27,7 +28,29 @@ func (c *Cairn) Records() Records { return Records{c} }
 func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
 
 // book opens the records and completes who calls.
-func (r Records) book(ctx context.Context, caller *record.Caller, make bool) (*record.Book, error) {
+func (r Records) book(ctx context.Context, caller *record.Caller) (*record.Book, error) {
+	return r.opened(ctx, caller, false)
+}
+
+// changing does a command that stores something. While there is no store it is
+// first tried over nothing, so that one that is refused makes none.
+func changing[T any](ctx context.Context, r Records, caller *record.Caller, do func(*record.Book) (T, error)) (out T, err error) {
+	b, err := r.book(ctx, caller)
+	if err != nil {
+		return out, err
+	}
+	if !b.Exists() {
+		if out, err = do(b); err != nil {
+			return out, err
+		}
+		if b, err = r.opened(ctx, caller, true); err != nil {
+			return out, err
+		}
+	}
+	return do(b)
+}
+
+func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (*record.Book, error) {
 	c := r.cairn
 	s, err := c.opened(ctx, make)
 	if err != nil {
@@ -68,16 +91,12 @@ func (c *Cairn) recordConfig() record.Config {
 
 // CreateProject makes a project.
 func (r Records) CreateProject(ctx context.Context, a record.CreateProjectArgs) (record.Project, error) {
-	b, err := r.book(ctx, &record.Caller{}, true)
-	if err != nil {
-		return record.Project{}, err
-	}
-	return b.CreateProject(ctx, a)
+	return changing(ctx, r, &record.Caller{}, func(b *record.Book) (record.Project, error) { return b.CreateProject(ctx, a) })
 }
 
 // ListProjects lists every project, the one changed last first.
 func (r Records) ListProjects(ctx context.Context) ([]record.ProjectSummary, error) {
-	b, err := r.book(ctx, &record.Caller{}, false)
+	b, err := r.book(ctx, &record.Caller{})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +105,7 @@ func (r Records) ListProjects(ctx context.Context) ([]record.ProjectSummary, err
 
 // GetProject is one project.
 func (r Records) GetProject(ctx context.Context, a record.GetProjectArgs) (record.Project, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return record.Project{}, err
 	}
@@ -95,7 +114,7 @@ func (r Records) GetProject(ctx context.Context, a record.GetProjectArgs) (recor
 
 // Overview is where a project stands.
 func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Overview, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return record.Overview{}, err
 	}
@@ -113,7 +132,7 @@ func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Ov
 
 // Search finds records by their words.
 func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.SearchResult, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return record.SearchResult{}, err
 	}
@@ -131,11 +150,10 @@ func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.Search
 
 // List lists records, parents first.
 func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return nil, err
 	}
-	a.Depth = min(a.Depth, maxRecordDepth) // no tree is deeper
 	out, err := b.List(ctx, a)
 	if err != nil {
 		return out, err
@@ -148,7 +166,7 @@ func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, err
 
 // GetRef is a record without its body.
 func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return record.Ref{}, err
 	}
@@ -164,7 +182,7 @@ func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, e
 
 // Get is a whole record, without loading it into a session.
 func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return record.Record{}, err
 	}
@@ -180,11 +198,7 @@ func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, e
 
 // Activate loads a record and what is needed to reason with it.
 func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Activated, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Activated{}, err
-	}
-	out, err := b.Activate(ctx, a)
+	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (record.Activated, error) { return b.Activate(ctx, a) })
 	if err != nil {
 		return out, err
 	}
@@ -196,11 +210,7 @@ func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Ac
 
 // Sync is what other sessions did since the last time.
 func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Synced{}, err
-	}
-	out, err := b.Sync(ctx, a)
+	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (record.Synced, error) { return b.Sync(ctx, a) })
 	if err != nil {
 		return out, err
 	}
@@ -217,14 +227,12 @@ func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, er
 
 // Create stores a new record.
 func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Created, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Created{}, err
-	}
-	if a.Cited, err = r.cairn.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
-		return record.Created{}, err
-	}
-	out, err := b.Create(ctx, a)
+	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Created, err error) {
+		if a.Cited, err = r.cairn.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
+			return out, err
+		}
+		return b.Create(ctx, a)
+	})
 	if err != nil {
 		return out, err
 	}
@@ -236,20 +244,12 @@ func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Create
 
 // Update changes a record's content.
 func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Updated, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Updated{}, err
-	}
-	if a.Body != nil && len(citation.Parse(*a.Body)) > 0 {
-		old, err := b.Get(ctx, record.GetRefArgs{Caller: a.Caller, ID: a.ID})
-		if err != nil && fault.KindOf(err) != fault.NotFound { // which Update says better
-			return record.Updated{}, err
+	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Updated, err error) {
+		if a.Cited, err = r.citeAnew(ctx, b, a); err != nil {
+			return out, err
 		}
-		if a.Cited, err = r.cairn.cite(ctx, a.Caller, *a.Body, old); err != nil {
-			return record.Updated{}, err
-		}
-	}
-	out, err := b.Update(ctx, a)
+		return b.Update(ctx, a)
+	})
 	if err != nil {
 		return out, err
 	}
@@ -263,13 +263,21 @@ func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Update
 	return out, err
 }
 
+// citeAnew keeps what the new body of a record cites.
+func (r Records) citeAnew(ctx context.Context, b *record.Book, a record.UpdateArgs) ([]record.Cited, error) {
+	if a.Body == nil || len(citation.Parse(*a.Body)) == 0 {
+		return nil, nil
+	}
+	old, err := b.Get(ctx, record.GetRefArgs{Caller: a.Caller, ID: a.ID})
+	if err != nil && fault.KindOf(err) != fault.NotFound { // which Update says better
+		return nil, err
+	}
+	return r.cairn.cite(ctx, a.Caller, *a.Body, old)
+}
+
 // Transition changes a record's state.
 func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (record.Transitioned, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Transitioned{}, err
-	}
-	out, err := b.Transition(ctx, a)
+	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (record.Transitioned, error) { return b.Transition(ctx, a) })
 	if err != nil {
 		return out, err
 	}
@@ -284,25 +292,17 @@ func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (recor
 
 // Save marks what the session did so far.
 func (r Records) Save(ctx context.Context, a record.SaveArgs) (record.Saved, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Saved{}, err
-	}
-	return b.Save(ctx, a)
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Saved, error) { return b.Save(ctx, a) })
 }
 
 // Close ends a session's work on the project.
 func (r Records) Close(ctx context.Context, a record.SaveArgs) (record.Closed, error) {
-	b, err := r.book(ctx, &a.Caller, true)
-	if err != nil {
-		return record.Closed{}, err
-	}
-	return b.Close(ctx, a)
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Closed, error) { return b.Close(ctx, a) })
 }
 
 // History lists a record's stored changes, newest first.
 func (r Records) History(ctx context.Context, a record.HistoryArgs) ([]record.HistoryItem, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (r Records) History(ctx context.Context, a record.HistoryArgs) ([]record.Hi
 
 // Diff compares two versions of a record.
 func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDiff, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return record.VersionDiff{}, err
 	}
@@ -319,15 +319,16 @@ func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDif
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.record(&out.ToVersion)
-	err = r.judge(ctx, a.Caller, a.To, all)
+	var now, then shown
+	now.record(&out.ToVersion)
+	then.record(&out.FromVersion)
+	err = errors.Join(r.judge(ctx, a.Caller, a.To, now), then.judge(ctx, citation.Tree{}, false))
 	return out, err
 }
 
 // ActiveSessions lists the sessions that hold a record.
 func (r Records) ActiveSessions(ctx context.Context, a record.ActiveSessionsArgs) ([]record.ActiveSession, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -336,7 +337,7 @@ func (r Records) ActiveSessions(ctx context.Context, a record.ActiveSessionsArgs
 
 // RecentActivity lists what happened, newest first.
 func (r Records) RecentActivity(ctx context.Context, a record.ActivityArgs) ([]record.Activity, error) {
-	b, err := r.book(ctx, &a.Caller, false)
+	b, err := r.book(ctx, &a.Caller)
 	if err != nil {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func decodeLine(l exchange.Line) (any, error) {
 		return nil, err
 	}
 	if err := v.Check(); err != nil {
-		return nil, exchange.Damaged(l.Number, err.Error())
+		return nil, l.Refuse(err)
 	}
 	return v, nil
 }
@@ -155,7 +155,7 @@ func decodeLine(l exchange.Line) (any, error) {
 // judge reads the whole file without storing anything: its frame, its lines, what
 // they refer to, and whether its records go together with the store's.
 func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
-	refs := references{projects: map[string]bool{}, sessions: map[string]bool{}}
+	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}}
 	x, err := r.eachLine(ctx, file, func(l exchange.Line, v any) error {
 		if why := refs.check(v); why != "" {
 			return exchange.Damaged(l.Number, why)
@@ -168,7 +168,7 @@ func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 		case *record.Exported:
 			why, err := r.records.Compare(ctx, tx, *v)
 			if why != nil {
-				err = exchange.Damaged(l.Number, why.Error())
+				err = l.Refuse(why)
 			}
 			return err
 		}
@@ -188,6 +188,7 @@ func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 type references struct {
 	stage    int
 	projects map[string]bool // false for one that is merged into another
+	aliases  map[string]bool
 	sessions map[string]bool
 	session  string // whose rows come
 	prompts  map[int64]bool
@@ -205,15 +206,9 @@ const (
 func (f *references) check(v any) string {
 	switch v := v.(type) {
 	case *project.Exported:
-		_, twice := f.projects[v.ID]
-		into, known := f.projects[v.MergedInto]
-		switch {
-		case twice:
-			return "this project stands here for the second time"
-		case v.MergedInto != "" && !(known && into):
-			return "it is merged into a project that the file does not have before it"
+		if why := f.project(v); why != "" {
+			return why
 		}
-		f.projects[v.ID] = v.MergedInto == ""
 		return f.enter(stageProjects)
 	case *project.ExportedSession:
 		switch {
@@ -228,13 +223,42 @@ func (f *references) check(v any) string {
 	case *observation.Exported:
 		return f.row(v)
 	case *record.Exported:
-		if !f.hasProject(v.Project) {
+		switch standing, known := f.projects[v.Project]; {
+		case !known:
 			return noProjectLine
+		case !standing:
+			return "its project is merged into another, which has its records"
 		}
 		return f.enter(stageRecords)
 	default:
 		return f.enter(stageForgotten)
 	}
+}
+
+// project tells what is wrong with a project after those before it. No name may
+// stand for two of them: what belongs to the one would go to the other.
+func (f *references) project(e *project.Exported) string {
+	_, twice := f.projects[e.ID]
+	into, known := f.projects[e.MergedInto]
+	switch {
+	case twice:
+		return "this project stands here for the second time"
+	case e.MergedInto != "" && !(known && into):
+		return "it is merged into a project that the file does not have before it"
+	case f.aliases[e.ID]:
+		return "its id is an alias of a project before it"
+	}
+	f.projects[e.ID] = e.MergedInto == ""
+	for _, alias := range e.Aliases {
+		if alias == e.ID {
+			continue
+		}
+		if _, other := f.projects[alias]; other {
+			return "one of its aliases is a project before it"
+		}
+		f.aliases[alias] = true
+	}
+	return ""
 }
 
 const noProjectLine = "it refers to a project that the file does not have"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -213,6 +214,10 @@ func (q *whyQuestion) blame(ctx context.Context, repo gitread.Repository) error 
 	if err == nil {
 		found, err = repo.Commit(ctx, b.Hash)
 	}
+	if fault.HasCode(err, gitread.CodeFailed) && strings.Contains(fault.As(err).Message, "no such path") {
+		q.missing("commit", "the file is not committed yet")
+		return nil
+	}
 	if err != nil {
 		return q.gitFailed(ctx, err)
 	}
@@ -404,7 +409,7 @@ func atSecond(t int64) record.Time { return record.Time(t * int64(time.Second)) 
 
 // ParseWhy reads FILE, FILE:LINE, FILE:LINE:COLUMN or FILE#L12 (a range counts
 // from its first line). Where more than one of them could be meant, it is the one
-// whose file is there.
+// whose file is there. A number that is no line's is -1, which Why refuses.
 func (c *Cairn) ParseWhy(arg string) (file string, line int) {
 	type reading struct {
 		file string
@@ -437,14 +442,18 @@ func (c *Cairn) ParseWhy(arg string) (file string, line int) {
 	return last.file, last.line
 }
 
-// cutNumber cuts a positive number and the colon before it off the end.
+// cutNumber cuts a number and the colon before it off the end. One below 1 is -1,
+// one that is too large the largest.
 func cutNumber(s string) (rest string, n int, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
 		return s, 0, false
 	}
 	n, err := strconv.Atoi(s[i+1:])
-	return s[:i], n, err == nil && n > 0
+	if n < 1 {
+		n = -1
+	}
+	return s[:i], n, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
 // leadingNumber reads the positive number that a text begins with.

@@ -120,8 +120,11 @@ func (q *whyQuestion) citing(ctx context.Context, found *whyRecordList, tree cit
 				continue
 			}
 			because := "cites " + c.Path + "#" + c.Lines
-			if c.NowAt != "" {
+			switch {
+			case c.NowAt != "":
 				because += ", now " + c.NowAt
+			case c.Drifted != nil && *c.Drifted:
+				because += ", drifted"
 			}
 			if err := found.add(ctx, r.ID, because); err != nil {
 				return err

@@ -63,13 +63,20 @@ fuzz_targets() {
 if [ "$kills" != 0 ]; then
   export CAIRN_SOAK_KILLS=$kills
   step "writers of a store killed $kills times" tests -run Kill ./internal/store
+  step "writers of records killed $kills times" tests -run Killed ./internal/record
   step "hooks, servers and imports killed $kills times" tests -run Killed ./cmd/cairn
   unset CAIRN_SOAK_KILLS
 fi
 
+step "rooms over encrypted stores" tests -run OverEncryptedStores ./internal/store ./internal/observation ./internal/record
+
 export CAIRN_SOAK=1
 step "eight processes write to one store for 10 s" tests -run EightProcesses ./internal/store
+step "readers of an encrypted log beside 20,000 writes" tests -run TestReadersOfAnEncryptedLog ./internal/store
 step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|TwoImports' ./cmd/cairn
+step "logs, histories and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery' ./internal/store ./internal/record
+step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
+step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
 unset CAIRN_SOAK
 
 if [ "$fuzztime" != 0 ]; then

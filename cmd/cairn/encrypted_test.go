@@ -220,7 +220,7 @@ func TestEncryptedStoreIsSalvagedUnderItsKey(t *testing.T) {
 	}
 	held := origin.decrypted(file, origin.key())
 	pages := len(file) / pageSize
-	rounds := 8
+	rounds := often(5, 2)
 	if soaking() {
 		rounds = pages
 	}

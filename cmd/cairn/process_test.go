@@ -275,6 +275,15 @@ func wantOnce(t *testing.T, seen map[string]int, contents []string) {
 // soaking reports whether tests are to run longer than usual.
 func soaking() bool { return os.Getenv("CAIRN_SOAK") != "" || os.Getenv("CAIRN_SOAK_KILLS") != "" }
 
+// often is how often a test repeats what a few times show, too: full times, or
+// again times where it runs again with the other driver (-short).
+func often(full, again int) int {
+	if testing.Short() {
+		return again
+	}
+	return full
+}
+
 // gathered is a buffer that a process writes while the test reads it.
 type gathered struct {
 	mu   sync.Mutex

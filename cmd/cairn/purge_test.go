@@ -458,7 +458,7 @@ func killedPurge(t *testing.T, encrypt func(*home)) {
 
 	filter := []string{"purge", "--project", "shop", "--confirm"}
 	killed := 0
-	for range 12 {
+	for range often(12, 4) {
 		cmd := h.command(filter...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

@@ -65,7 +65,8 @@ func TestAgentsAskWhyALineIsAsItIs(t *testing.T) {
 	if err := os.WriteFile(file, []byte("package basket\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := asked[origin](c, "why", fields{"file": file}); got.Line != 0 || len(got.Commits) != 1 || len(got.Records) != 1 || !got.Records[0].Drifted {
+	if got := asked[origin](c, "why", fields{"file": file}); got.Line != 0 || len(got.Commits) != 1 || len(got.Records) != 1 || !got.Records[0].Drifted ||
+		!slices.Contains(got.Records[0].Because, "cites cart.go#L1, drifted") {
 		t.Errorf("the file: %+v", got)
 	}
 	c.fails("why", fields{"file": "cart.go", "line": 9}, "NO_SUCH_LINE")
@@ -75,4 +76,62 @@ func TestAgentsAskWhyALineIsAsItIs(t *testing.T) {
 	c.fails("why", fields{"line": 1}, "INVALID_ARGUMENT")
 	c.leave()
 	h.check()
+}
+
+// TestTheHistoryOfAFileIsNotThatOfAnotherProjectsFileOfThatName has two repositories
+// with a file of one relative path each.
+func TestTheHistoryOfAFileIsNotThatOfAnotherProjectsFileOfThatName(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	other := h.repository(filepath.Join(h.dir, "market"))
+	for _, repo := range []string{h.repo, other} {
+		if err := os.MkdirAll(filepath.Join(repo, "src"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(session, cwd, file string) {
+		h.recorded(h.payload("PostToolUse", fields{
+			"session_id": session, "cwd": cwd, "tool_name": "Edit", "tool_use_id": session + file,
+			"tool_input": fields{"file_path": file, "old_string": "a", "new_string": "b"},
+		}))
+	}
+	edit("s1", h.repo, filepath.Join(h.repo, "src", "cart.go"))
+	edit("s2", other, filepath.Join(other, "src", "else.go"))
+	server := h.command("serve")
+	server.Dir = other
+	c := h.dialTo(server, "", nil)
+	t.Cleanup(c.leave)
+	sessions := func(file string) (ids []string) {
+		t.Helper()
+		for _, s := range asked[struct {
+			Sessions []struct {
+				SessionID string `json:"session_id"`
+			}
+		}](c, "file_history", fields{"file_path": file}).Sessions {
+			ids = append(ids, s.SessionID)
+		}
+		return ids
+	}
+	own := filepath.Join(other, "src", "cart.go")
+	for _, file := range []string{"src/cart.go", own} {
+		if got := sessions(file); got != nil {
+			t.Errorf("%s was touched by nobody, yet by %v", file, got)
+		}
+		if got := asked[origin](c, "why", fields{"file": file}); len(got.Sessions) != 0 {
+			t.Errorf("%s was edited by nobody, yet by %v", file, got.Sessions)
+		}
+	}
+	if got := sessions(filepath.Join(h.repo, "src", "cart.go")); !slices.Equal(got, []string{"s1"}) {
+		t.Errorf("the other's file, by its absolute path: %v", got)
+	}
+	// A session in another project may well touch it: that is its history.
+	edit("s3", h.repo, own)
+	for _, file := range []string{"src/cart.go", own} {
+		if got := sessions(file); !slices.Equal(got, []string{"s3"}) {
+			t.Errorf("%s was touched by s3, but the history has %v", file, got)
+		}
+		if got := asked[origin](c, "why", fields{"file": file}); len(got.Sessions) != 1 || got.Sessions[0].SessionID != "s3" {
+			t.Errorf("%s was edited by s3, but why says %v", file, got.Sessions)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ func doctorCommand(p *Process) *cobra.Command {
 		Long: `doctor looks at the store (settings, key, rights, schema, damage, write-ahead log,
 disk, followers) and at your agents (are cairn's entries there and current, does the server answer, did events
 arrive, are there old sessions that were never imported). For each problem it says
-why it matters and what to do. It exits 1 if there is one, and changes nothing.
+why it matters and what to do. It exits 1 if there is one, and changes nothing. A
+warning, such as of a key in config.toml that nothing reads, is no problem.
 
 With --fix it repairs the rights of files. With --salvage it replaces a damaged
 store by a new one with everything that can still be read, under the same ids; the
@@ -89,7 +91,7 @@ func (p *Process) printDiagnosis(d cairn.Diagnosis, asJSON bool) error {
 }
 
 func (p *Process) printChecks(checks []cairn.Check) {
-	w, problems, unknown := p.Out, 0, 0
+	w, problems, warnings, unknown := p.Out, 0, 0, 0
 	for _, c := range checks {
 		mark := string(c.State)
 		switch {
@@ -97,6 +99,8 @@ func (p *Process) printChecks(checks []cairn.Check) {
 			mark = "fixed"
 		case c.State == cairn.CheckProblem:
 			problems++
+		case c.State == cairn.CheckWarning:
+			warnings++
 		case c.State == cairn.CheckUnknown:
 			unknown++
 		}
@@ -108,14 +112,18 @@ func (p *Process) printChecks(checks []cairn.Check) {
 			fmt.Fprintf(w, "%27s do:  %s\n", "", printable(c.Do))
 		}
 	}
-	switch {
-	case problems > 0:
-		fmt.Fprintf(w, "\n%s, %s\n", counted(problems, "problem"), counted(unknown, "open question"))
-	case unknown > 0:
-		fmt.Fprintf(w, "\nno problem, %s\n", counted(unknown, "open question"))
-	default:
+	if problems+warnings+unknown == 0 {
 		fmt.Fprintln(w, "\nall is well")
+		return
 	}
+	sum := []string{"no problem"}
+	if problems > 0 {
+		sum[0] = counted(problems, "problem")
+	}
+	if warnings > 0 {
+		sum = append(sum, counted(warnings, "warning"))
+	}
+	fmt.Fprintf(w, "\n%s\n", strings.Join(append(sum, counted(unknown, "open question")), ", "))
 }
 
 func (p *Process) salvage(cmd *cobra.Command, config cairn.Config, asJSON bool) error {

@@ -20,10 +20,11 @@ func projectCommand(p *Process) *cobra.Command {
 		Use:   "project",
 		Short: "Make, list, show, rename and merge projects",
 		Long: `A project is a repository: all its worktrees and folders. It is known by a short id,
-made from its folder's name, which never changes by itself. One that is no repository can be made for its records
-alone.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+made from its folder's name, which never changes by itself. One that is no repository
+can be made for its records alone.`,
+		Example: "  cairn project list\n  cairn project overview\n  cairn project create \"Checkout design\" --id checkout-design",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		projectListCommand(p), projectCreateCommand(p), projectShowCommand(p), projectOverviewCommand(p),
@@ -45,33 +46,22 @@ now on goes to INTO, and FROM becomes another name of it. It cannot be undone.`,
 }
 
 func projectListCommand(p *Process) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	f := recordFlags{process: p}
+	return f.json(answering(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the projects, the one seen last first",
 		Long: `list prints a line per project: its id, how many sessions it has, its other names
 and its folder.`,
 		Args: noArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			list, err := c.Projects(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if list == nil {
-					list = []project.Summary{}
-				}
-				return printJSON(p.Out, list)
-			}
-			w := tabwriter.NewWriter(p.Out, 0, 4, 2, ' ', 0)
-			for _, s := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.ID, counted(int(s.Sessions), "session"), strings.Join(s.Aliases, ", "), s.Root)
-			}
-			return w.Flush()
-		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]project.Summary, error) {
+		return listed(c.Projects(cmd.Context()))
+	}, func(out io.Writer, list []project.Summary) error {
+		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+		for _, s := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.ID, counted(int(s.Sessions), "session"), strings.Join(s.Aliases, ", "), s.Root)
+		}
+		return w.Flush()
+	}))
 }
 
 // projectChange completes a command that changes something about two names.
@@ -86,87 +76,70 @@ func projectChange(p *Process, cmd cobra.Command, change func(c *cairn.Cairn, ct
 func projectCreateCommand(p *Process) *cobra.Command {
 	var a record.CreateProjectArgs
 	f := recordFlags{process: p}
-	cmd := &cobra.Command{
-		Use:     "create NAME",
-		Short:   "Make a project that is no repository, and print its id",
-		Example: `  cairn project create "Checkout design" --id checkout-design`,
-		Args:    exactArgs(1, "one name; put quotes around several words"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
-			a.Name = args[0]
-			made, err := c.Records().CreateProject(cmd.Context(), a)
-			if err != nil {
-				return err
-			}
-			return show(&f, made, func(w io.Writer, q record.Project) error {
-				_, err := fmt.Fprintln(w, q.ID)
-				return err
-			})
-		}),
-	}
+	cmd := answering(&f, cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a project that is no repository, and print its id",
+		Long: `create makes a project for records that belong to no repository. Commands and cairn
+serve work on it with --project ID or CAIRN_PROJECT. Repositories need no create: they
+become projects by themselves.`,
+		Example: `  cairn project create "Checkout design" --id checkout-design
+  cairn records tree --project checkout-design`,
+		Args: exactArgs(1, "one name; put quotes around several words"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.Project, error) {
+		a.Name = args[0]
+		return c.Records().CreateProject(cmd.Context(), a)
+	}, func(w io.Writer, q record.Project) error {
+		_, err := fmt.Fprintln(w, q.ID)
+		return err
+	})
 	cmd.Flags().StringVar(&a.ID, "id", "", "its id: lower-case letters, digits, dots, dashes (default: a generated one)")
 	cmd.Flags().StringVar(&a.Description, "description", "", "what it is about, at most 2,000 characters")
-	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-// named is f's caller for the project that an argument names, which must exist;
-// without one for the current project.
-func (f *recordFlags) named(args []string) record.Caller {
-	c := f.caller()
-	if len(args) > 0 {
-		c.ProjectID = args[0]
-	}
-	return c
+	return f.json(cmd)
 }
 
 func projectShowCommand(p *Process) *cobra.Command {
 	f := recordFlags{process: p}
-	cmd := &cobra.Command{
-		Use:   "show [ID]",
-		Short: "Show a project and its tick, the count of its records' writes",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
-			q, err := c.Records().GetProject(cmd.Context(), record.GetProjectArgs{Caller: f.named(args), At: f.at})
-			if err != nil {
-				return err
-			}
-			return show(&f, q, func(w io.Writer, q record.Project) error {
-				t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-				fmt.Fprintf(t, "%s\t%s\n", q.ID, printable(q.Name))
-				if q.Description != "" {
-					fmt.Fprintf(t, "about\t%s\n", oneLine(q.Description))
-				}
-				if q.Created != 0 {
-					fmt.Fprintf(t, "created\t%s\n", q.Created)
-				}
-				fmt.Fprintf(t, "tick\t%d\n", q.Tick)
-				return t.Flush()
-			})
-		}),
+	return f.reading(answering(&f, cobra.Command{
+		Use:     "show [ID]",
+		Short:   "Show a project and its tick, the count of its records' writes",
+		Long:    `show prints a project's id, name and description, and its tick.`,
+		Example: "  cairn project show\n  cairn project show checkout-design",
+		Args:    atMostOne("project's id"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.Project, error) {
+		return c.Records().GetProject(cmd.Context(), record.GetProjectArgs{Caller: f.named(args), At: f.at})
+	}, printProject))
+}
+
+func printProject(w io.Writer, q record.Project) error {
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintf(t, "%s\t%s\n", q.ID, printable(q.Name))
+	if q.Description != "" {
+		fmt.Fprintf(t, "about\t%s\n", oneLine(q.Description))
 	}
-	return f.reading(cmd)
+	if q.Created != 0 {
+		fmt.Fprintf(t, "created\t%s\n", q.Created)
+	}
+	fmt.Fprintf(t, "tick\t%d\n", q.Tick)
+	return t.Flush()
 }
 
 func projectOverviewCommand(p *Process) *cobra.Command {
 	f := recordFlags{process: p}
-	cmd := &cobra.Command{
+	return f.reading(answering(&f, cobra.Command{
 		Use:   "overview [ID]",
 		Short: "Show where a project's records stand and who works on them",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
-			o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.named(args), At: f.at})
-			if err != nil {
-				return err
-			}
-			return show(&f, o, printOverview)
-		}),
-	}
-	return f.reading(cmd)
+		Long: `overview prints the records at the top of the tree, those that are OPEN and LATER (at
+most 50 each), the sessions that are not closed, and what happened last.`,
+		Example: "  cairn project overview\n  cairn project overview checkout-design --at tick:17",
+		Args:    atMostOne("project's id"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (record.Overview, error) {
+		return c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.named(args), At: f.at})
+	}, printOverview))
 }
 
 func printOverview(w io.Writer, o record.Overview) error {
 	q := o.Project
-	fmt.Fprintf(w, "%s, tick %d: %d roots, %d open, %d later\n", q.ID, q.Tick, o.Totals.Roots, o.Totals.Open, o.Totals.Later)
+	fmt.Fprintf(w, "%s, tick %d: %s, %d open, %d later\n", q.ID, q.Tick, counted(o.Totals.Roots, "root"), o.Totals.Open, o.Totals.Later)
 	if q.Description != "" {
 		fmt.Fprintln(w, oneLine(q.Description))
 	}

@@ -127,12 +127,12 @@ func printRecord(w io.Writer, r record.Record) error {
 	for _, c := range r.Citations {
 		state := "as it was"
 		switch {
-		case c.Drifted:
+		case c.Drifted == nil:
+			state = "not compared"
+		case *c.Drifted:
 			state = "drifted"
 		case c.NowAt != "":
 			state = "now at " + c.NowAt
-		case !c.Judged:
-			state = "not compared"
 		}
 		fmt.Fprintf(t, "cites\t%s#%s (%s)\n", printable(c.Path), printable(c.Lines), printable(state))
 	}

@@ -10,17 +10,17 @@ import (
 
 	"cairn"
 	"cairn/internal/record"
-	"cairn/internal/store"
 )
 
 func sessionCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "session",
 		Short: "See what other sessions changed in records, save, close",
-		Long: `session is about work on records (see cairn records --help). Without --session it
-means the session of the agent that runs the command.`,
+		Long: `session is about work on records (see cairn records --help): a session begins when
+it first activates or creates a record of the project, and lasts until it is closed.
+Without --session these commands mean the session of the agent that runs them.`,
 		Example: "  cairn session list\n  cairn session sync --session S-…\n  cairn session close --session S-… --summary \"refunds are decided\"",
-		Args:    cobra.NoArgs,
+		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(sessionListCommand(p), sessionSyncCommand(p), sessionSaveCommand(p), sessionCloseCommand(p))
@@ -29,19 +29,16 @@ means the session of the agent that runs the command.`,
 
 func sessionListCommand(p *Process) *cobra.Command {
 	f := recordFlags{process: p}
-	cmd := &cobra.Command{
+	return f.reading(answering(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the open sessions of a project and what they have active",
-		Args:  cobra.NoArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at})
-			if err != nil {
-				return err
-			}
-			return show(&f, notNil(o.OpenSessions), printSessions)
-		}),
-	}
-	return f.reading(cmd)
+		Long: `list prints a line per session that is not closed: its name, how many writes have
+happened since it last synced, and the records that it has active.`,
+		Args: noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]record.OpenSession, error) {
+		o, err := c.Records().Overview(cmd.Context(), record.OverviewArgs{Caller: f.caller(), At: f.at, AllSessions: true})
+		return listed(o.OpenSessions, err)
+	}, printSessions))
 }
 
 func printSessions(w io.Writer, list []record.OpenSession) error {
@@ -54,25 +51,23 @@ func printSessions(w io.Writer, list []record.OpenSession) error {
 
 func sessionSyncCommand(p *Process) *cobra.Command {
 	f := recordFlags{process: p}
-	cmd := &cobra.Command{
+	return f.recording(answering(&f, cobra.Command{
 		Use:   "sync",
 		Short: "Show what other sessions changed since the last sync",
-		Args:  cobra.NoArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			s, err := c.Records().Sync(cmd.Context(), record.SyncArgs{Caller: f.caller()})
-			if err != nil {
-				return err
-			}
-			if s.Warning != "" {
-				fmt.Fprintf(p.Err, "cairn: %s\n", printable(s.Warning))
-			}
-			if s.Truncated {
-				fmt.Fprintln(p.Err, "cairn: there is more; sync again")
-			}
-			return show(&f, s, printSync)
-		}),
-	}
-	return f.recording(cmd)
+		Long: `sync prints a line per change that other sessions made in the project's records since
+this one last synced: the tick, the record, the kind of change and the session. What
+this session has loaded stays as it was; activating a record again shows it anew.`,
+		Args: noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.Synced, error) {
+		s, err := c.Records().Sync(cmd.Context(), record.SyncArgs{Caller: f.caller()})
+		if s.Warning != "" {
+			f.say("%s", s.Warning)
+		}
+		if s.Truncated {
+			f.say("there is more; sync again")
+		}
+		return s, err
+	}, printSync))
 }
 
 func printSync(w io.Writer, s record.Synced) error {
@@ -86,21 +81,19 @@ func printSync(w io.Writer, s record.Synced) error {
 func sessionSaveCommand(p *Process) *cobra.Command {
 	f := recordFlags{process: p}
 	var summary string
-	cmd := &cobra.Command{
+	cmd := answering(&f, cobra.Command{
 		Use:   "save",
 		Short: "Mark the session's changes as saved",
-		Args:  cobra.NoArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			s, err := c.Records().Save(cmd.Context(), record.SaveArgs{Caller: f.caller(), Summary: summary})
-			if err != nil {
-				return err
-			}
-			return show(&f, s, func(w io.Writer, s record.Saved) error {
-				_, err := fmt.Fprintf(w, "saved %s\n", idsOrNothing(s.SavedRecords))
-				return err
-			})
-		}),
-	}
+		Long: `save marks a milestone and prints the records that the session changed since the last
+one. Every change is stored at once anyway; cairn records diff ID --from last_save
+shows what came after it.`,
+		Args: noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.Saved, error) {
+		return c.Records().Save(cmd.Context(), record.SaveArgs{Caller: f.caller(), Summary: summary})
+	}, func(w io.Writer, s record.Saved) error {
+		_, err := fmt.Fprintf(w, "saved %s\n", idsOrNothing(s.SavedRecords))
+		return err
+	})
 	cmd.Flags().StringVar(&summary, "summary", "", "for the activity, at most 1,000 characters")
 	return f.recording(cmd)
 }
@@ -108,24 +101,23 @@ func sessionSaveCommand(p *Process) *cobra.Command {
 func sessionCloseCommand(p *Process) *cobra.Command {
 	f := recordFlags{process: p}
 	var summary string
-	cmd := &cobra.Command{
+	cmd := answering(&f, cobra.Command{
 		Use:   "close",
 		Short: "End the session's work on records",
-		Args:  cobra.NoArgs,
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			s, err := c.Records().Close(cmd.Context(), record.SaveArgs{Caller: f.caller(), Summary: summary})
-			if err != nil {
-				return err
-			}
-			if s.UnsavedWarning != "" {
-				fmt.Fprintf(p.Err, "cairn: %s\n", printable(s.UnsavedWarning))
-			}
-			return show(&f, s, func(w io.Writer, s record.Closed) error {
-				_, err := fmt.Fprintf(w, "closed; it had %s active\n", idsOrNothing(s.DeactivatedRecords))
-				return err
-			})
-		}),
-	}
+		Long: `close ends a session's work on the project: it has nothing active any more and is no
+longer listed. What it changed stays stored. Activating a record under its name opens
+it anew.`,
+		Args: noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (record.Closed, error) {
+		s, err := c.Records().Close(cmd.Context(), record.SaveArgs{Caller: f.caller(), Summary: summary})
+		if s.UnsavedWarning != "" {
+			f.say("%s", s.UnsavedWarning)
+		}
+		return s, err
+	}, func(w io.Writer, s record.Closed) error {
+		_, err := fmt.Fprintf(w, "closed; it had %s active\n", idsOrNothing(s.DeactivatedRecords))
+		return err
+	})
 	cmd.Flags().StringVar(&summary, "summary", "", "for the activity, at most 1,000 characters")
 	return f.recording(cmd)
 }

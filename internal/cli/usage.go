@@ -30,6 +30,16 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// atMostOne wants no argument or one, and says what it is.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fault.New(fault.Invalid, "usage", "takes one "+what+" or none").WithHint(seeHelp(cmd))
+		}
+		return nil
+	}
+}
+
 // noArgs wants no argument, of a command that has others below it one of those.
 func noArgs(cmd *cobra.Command, args []string) error {
 	switch {
@@ -73,6 +83,16 @@ func given(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if f := cmd.Flags().Lookup(name); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
 			return fault.Newf(fault.Invalid, "usage", "--%s is blank", name).WithHint("give it a value, or leave it out")
+		}
+	}
+	return nil
+}
+
+// wanted refuses a command without flags that it cannot do without.
+func wanted(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if !cmd.Flags().Changed(name) {
+			return fault.New(fault.Invalid, "usage", "wants --"+strings.Join(names, " and --")).WithHint(seeHelp(cmd))
 		}
 	}
 	return nil

@@ -12,13 +12,12 @@ import (
 	"cairn"
 	"cairn/internal/observation"
 	"cairn/internal/record"
-	"cairn/internal/store"
 )
 
 func whyCommand(p *Process) *cobra.Command {
+	f := recordFlags{process: p}
 	var a cairn.WhyArgs
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(&f, cobra.Command{
 		Use:   "why FILE[:LINE]",
 		Short: "Show which commit, session and prompt wrote a line, and the records about it",
 		Long: `why follows a line of the working tree back to what was wanted: the commit that
@@ -36,27 +35,15 @@ get_observations, timeline and session_trace, records with ` + "`cairn records s
 		Example: `  cairn why internal/cart/total.go:42
   cairn why README.md --json`,
 		Args: exactArgs(1, "a file, or a file and a line"),
-		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
-			a.File, a.Line = c.ParseWhy(args[0])
-			a.Project = p.Getenv("CAIRN_PROJECT")
-			w, err := c.Why(cmd.Context(), a)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = printJSON(p.Out, w)
-			} else {
-				err = printWhy(p.Out, w)
-			}
-			if err == nil && !w.Known() {
-				err = exitError(1)
-			}
-			return err
-		}),
-	}
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (cairn.Why, error) {
+		a.File, a.Line = c.ParseWhy(args[0])
+		a.Project = p.Getenv("CAIRN_PROJECT")
+		w, err := c.Why(cmd.Context(), a)
+		f.no = !w.Known()
+		return w, err
+	}, printWhy)
 	cmd.Flags().StringVar(&a.ProjectID, "project", "", "the records of this project (id or alias), and a FILE in its root, instead of the one here (CAIRN_PROJECT)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
+	return f.json(cmd)
 }
 
 // whyWidth is how many characters of a prompt or text a line shows.

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"cairn/internal/fault"
 )
 
 // Reader reads an export line by line and judges its frame: version, size of
@@ -92,6 +94,16 @@ func (x *Reader) SHA256() string { return x.whole }
 // Kind. A field that v does not have is one of a newer cairn's. Errors:
 // CodeDamaged, CodeNewer.
 func (l Line) Decode(v any) error { return decode(l.Number, l.text, v) }
+
+// Refuse is the error for a line with which something is wrong that its part has
+// found: CodeNewer if why is Unavailable, so that a newer cairn can read it, else
+// CodeDamaged.
+func (l Line) Refuse(why error) error {
+	if f, ok := errors.AsType[*fault.Error](why); ok && f.Kind == fault.Unavailable {
+		return newer(l.Number, f.Message)
+	}
+	return Damaged(l.Number, why.Error())
+}
 
 // Unknown is the error (CodeNewer) for a line of a kind that nobody knows.
 func (l Line) Unknown() error {

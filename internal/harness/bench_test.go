@@ -39,19 +39,7 @@ func BenchmarkReadTranscript(b *testing.B) {
 		w.line("user", fmt.Sprintf(`"message":{"content":[{"type":"tool_result","tool_use_id":%q,"content":%q}]},"toolUseResult":{"filePath":"/k/a.go","originalFile":%q}`, id, source, source))
 		w.says(strings.Repeat("The gain was too high. ", 40))
 	}
-	in := w.String()
-	b.SetBytes(int64(len(in)))
-	b.ReportAllocs()
-	for b.Loop() {
-		events := 0
-		_, err := ReadTranscript(b.Context(), strings.NewReader(in), TranscriptOptions{}, func(observation.Event) error {
-			events++
-			return nil
-		})
-		if err != nil || events != 600 {
-			b.Fatal(events, err)
-		}
-	}
+	benchmarkReading(b, w.String(), 600)
 }
 
 // BenchmarkReadCodexTranscript reads a session of 200 turns, most of whose bytes
@@ -68,7 +56,11 @@ func BenchmarkReadCodexTranscript(b *testing.B) {
 		w.calls(id).output(id, "Exit code: 0\nWall time: 1 seconds\nOutput:\n"+source)
 		w.says("assistant", strings.Repeat("The gain was too high. ", 40)).event("task_complete", object{"turn_id": id})
 	}
-	in := w.String()
+	benchmarkReading(b, w.String(), 800)
+}
+
+// benchmarkReading reads a transcript that makes so many events.
+func benchmarkReading(b *testing.B, in string, want int) {
 	b.SetBytes(int64(len(in)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -77,7 +69,7 @@ func BenchmarkReadCodexTranscript(b *testing.B) {
 			events++
 			return nil
 		})
-		if err != nil || events != 800 {
+		if err != nil || events != want {
 			b.Fatal(events, err)
 		}
 	}

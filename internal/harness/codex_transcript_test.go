@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"cairn/internal/observation"
 )
 
 // rollout makes lines of a Codex transcript from short notes.
@@ -77,11 +75,7 @@ func (w *rollout) read(t *testing.T, o TranscriptOptions) ([]string, TranscriptR
 	events, report := readAll(t, strings.NewReader(w.String()), o)
 	var short []string
 	for _, e := range events {
-		what := e.Text
-		if e.Kind == observation.Tool {
-			what = e.Calls[0].ID
-		}
-		short = append(short, strings.Join(strings.Fields(e.Source+" "+e.AgentID+" "+e.PromptID), " ")+": "+what)
+		short = append(short, strings.Join(strings.Fields(e.Source+" "+e.AgentID+" "+e.PromptID), " ")+": "+told(e))
 	}
 	return short, report
 }

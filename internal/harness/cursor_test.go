@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"encoding/json"
 	"reflect"
 	"testing"
 
@@ -12,22 +11,10 @@ import (
 // member away.
 func cursorPayload(t testing.TB, event string, more object) []byte {
 	t.Helper()
-	p := object{
+	return merged(t, object{
 		"conversation_id": "c-1", "generation_id": "g-1", "model": "auto", "hook_event_name": event, "cursor_version": "3.18.25",
 		"workspace_roots": []string{"/home/ada/kiln", "/home/ada/pots"}, "user_email": nil, "transcript_path": nil,
-	}
-	for name, value := range more {
-		if value == nil {
-			delete(p, name)
-		} else {
-			p[name] = value
-		}
-	}
-	b, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	}, more)
 }
 
 func TestCursorEventsAreMapped(t *testing.T) {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"cairn/internal/observation"
 )
 
@@ -33,17 +31,9 @@ func looksLikeCursor(line []byte) bool {
 // prompt before it, or of the file where no prompt tells one. Whether a call
 // worked out cannot be known: one that something follows is taken for done.
 type cursorTranscript struct {
-	yield   func(observation.Event) error
-	skipped map[string]int
-	decoder *jsontext.Decoder
-
-	session, agent, cwd string
-	at                  time.Time
-	pending             []observation.Call // of which nothing tells yet whether they ran
-	results             map[string]int     // places in pending, by id
-	said                string             // the turn's latest words of the agent, "" if none
-	spoke               observation.Event  // when it said them
-	acted               bool               // called a tool since
+	agentTranscript
+	pending []observation.Call // of which nothing tells yet whether they ran
+	results map[string]int     // places in pending, by id
 }
 
 // readCursor reads a transcript of Cursor, always the whole of it (Resume is the
@@ -52,20 +42,15 @@ type cursorTranscript struct {
 func readCursor(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	t := &cursorTranscript{
-		yield: yield, skipped: report.Skipped, decoder: lenient(nil), at: o.ModTime, results: map[string]int{},
+		agentTranscript: newAgentTranscript(cursor, observation.MatchText, o, &report, yield),
+		results:         map[string]int{},
 	}
 	t.session, t.agent = cursorSession(o.Path)
 	t.cwd = cursorFolder(o.Path, o.Roots)
 	if err := eachLine(ctx, r, o, &report, t.line); err != nil {
 		return report, err
 	}
-	if len(t.pending) > 0 {
-		t.skipped[noResult] += len(t.pending)
-	}
-	if t.acted {
-		return report, nil // the turn goes on
-	}
-	return report, t.endTurn()
+	return report, t.finish(len(t.pending))
 }
 
 // cursorSession is the session and the subagent that the place of a file tells:
@@ -84,17 +69,13 @@ func cursorSession(file string) (session, agent string) {
 	return name, ""
 }
 
-func (t *cursorTranscript) skip(reason string) { t.skipped[reason]++ }
-
 func (t *cursorTranscript) line(l line) error {
 	raw, ok := l.object(t.decoder, t.skipped)
 	if !ok {
 		return nil
 	}
 	f := pick(raw, "role", "message", "type", "status", "timestamp")
-	if at, err := time.Parse(time.RFC3339Nano, text(f[4])); err == nil {
-		t.at = at
-	}
+	t.dated(f[4])
 	place := strconv.FormatInt(l.start, 10)
 	content := get(f[1], "content")
 	switch role := text(f[0]); {
@@ -110,25 +91,9 @@ func (t *cursorTranscript) line(l line) error {
 	}
 }
 
-// homeless tells, and counts, that an event would lack what every one must have.
-func (t *cursorTranscript) homeless() bool {
-	if strings.TrimSpace(t.session) != "" && t.cwd != "" && !t.at.IsZero() {
-		return false
-	}
-	t.skip(homelessLine)
-	return true
-}
-
-// made is an event of this moment; place is that of its line.
-func (t *cursorTranscript) made(kind observation.EventKind, source, place string) observation.Event {
-	e := observation.Event{
-		Kind: kind, Source: source, Harness: cursor, Session: t.session, Cwd: t.cwd, At: t.at,
-		AgentID: t.agent, Imported: true, Match: observation.MatchText,
-	}
-	if place != "" {
-		e.LineID = firstNonBlank(t.agent, t.session) + "@" + place
-	}
-	return e
+// lineID is the id of the line at a place of the file.
+func (t *cursorTranscript) lineID(place string) string {
+	return firstNonBlank(t.agent, t.session) + "@" + place
 }
 
 // user handles prompts and, in versions that tell them, results of tools.
@@ -154,7 +119,7 @@ func (t *cursorTranscript) user(place string, content []byte) error {
 	if t.agent != "" || t.homeless() {
 		return nil // what an agent tells its subagent is no prompt
 	}
-	p := t.made(observation.Prompt, onPrompt, place)
+	p := t.made(observation.Prompt, onPrompt, t.lineID(place))
 	if p.Text = cursorTyped(said); p.Text == "" {
 		t.skip(machinePrompt)
 		return nil
@@ -207,7 +172,7 @@ func (t *cursorTranscript) assistant(place string, content []byte) error {
 		return err
 	}
 	if said := cursorSaid(words(content)); strings.TrimSpace(said) != "" {
-		t.said, t.spoke, t.acted = said, t.made(observation.Message, onStop, place), false
+		t.says(said, t.lineID(place))
 	}
 	n := 0
 	for block := range elements(content) {
@@ -218,7 +183,7 @@ func (t *cursorTranscript) assistant(place string, content []byte) error {
 		}
 		n++
 		t.acted = true
-		id := firstNonBlank(text(b[1]), firstNonBlank(t.agent, t.session)+"@"+place+"."+strconv.Itoa(n))
+		id := firstNonBlank(text(b[1]), t.lineID(place)+"."+strconv.Itoa(n))
 		t.results[id] = len(t.pending)
 		t.pending = append(t.pending, cursorCalls(id, tool, firstOf(insideText(b[3]), b[3]))...)
 	}
@@ -291,14 +256,4 @@ func (t *cursorTranscript) turnEnded(status string) error {
 	t.pending, t.said, t.acted = nil, "", false
 	clear(t.results)
 	return nil
-}
-
-// endTurn yields the message with which the agent ended its turn.
-func (t *cursorTranscript) endTurn() error {
-	said := t.said
-	t.said, t.acted = "", false
-	if said == "" {
-		return nil
-	}
-	return t.yield(lastWords(t.spoke, said))
 }

@@ -55,27 +55,38 @@ func FuzzHook(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		e, err := Hook(bytes.Clone(payload), "auto", "")
-		again, errAgain := Hook(bytes.Clone(payload), "auto", "")
-		if !reflect.DeepEqual(e, again) || (err == nil) != (errAgain == nil) {
-			t.Errorf("once %+v, %v; then %+v, %v", e, err, again, errAgain)
-		}
-		if err != nil {
-			if fault.KindOf(err) != fault.Invalid || !reflect.ValueOf(e).IsZero() {
-				t.Errorf("%+v, %v", e, err)
-			}
+		e, ok := hookTwice(t, payload, "auto", "")
+		if !ok {
 			return
-		}
-		if strings.TrimSpace(e.Session) == "" || strings.TrimSpace(e.Cwd) == "" || e.Kind == observation.Tool && len(e.Calls) == 0 {
-			t.Errorf("%+v", e)
 		}
 		for i, c := range e.Calls {
 			if c.Part != i {
 				t.Errorf("part %d is %d", i, c.Part)
 			}
 		}
-		checkTexts(t, reflect.ValueOf(e))
 	})
+}
+
+// hookTwice is the event of a payload, false if it is refused; what is true of
+// every payload of every harness is checked.
+func hookTwice(t *testing.T, payload []byte, from, home string) (observation.Event, bool) {
+	t.Helper()
+	e, err := Hook(bytes.Clone(payload), from, home)
+	again, errAgain := Hook(bytes.Clone(payload), from, home)
+	if !reflect.DeepEqual(e, again) || (err == nil) != (errAgain == nil) {
+		t.Errorf("once %+v, %v; then %+v, %v", e, err, again, errAgain)
+	}
+	if err != nil {
+		if fault.KindOf(err) != fault.Invalid || !reflect.ValueOf(e).IsZero() {
+			t.Errorf("%+v, %v", e, err)
+		}
+		return e, false
+	}
+	if strings.TrimSpace(e.Session) == "" || strings.TrimSpace(e.Cwd) == "" || e.Kind == observation.Tool && len(e.Calls) == 0 {
+		t.Errorf("%+v", e)
+	}
+	checkTexts(t, reflect.ValueOf(e))
+	return e, true
 }
 
 func FuzzTranscript(f *testing.F) {

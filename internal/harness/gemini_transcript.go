@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -42,24 +41,14 @@ func looksLikeGemini(first []byte) bool {
 // a message again when it has grown, and under $set what has changed. A log
 // holds the prompts of many sessions.
 type geminiChat struct {
-	yield   func(observation.Event) error
+	agentTranscript
 	options TranscriptOptions
-	skipped map[string]int
-	decoder *jsontext.Decoder
-
-	session string
-	agent   string // the subagent whose file this is, "" for the main agent
 	hash    string // of the project's folder
 	roots   []string
-	cwd     string // "" until it is needed
-	at      time.Time
 
-	seen  map[string]struct{} // messages, by id
-	told  map[string]struct{} // calls that are done with, by id
-	open  map[string]struct{} // calls without an outcome yet
-	said  string              // the turn's latest words of the agent, "" if none
-	spoke observation.Event   // when it said them
-	acted bool                // called a tool since
+	seen map[string]struct{} // messages, by id
+	told map[string]struct{} // calls that are done with, by id
+	open map[string]struct{} // calls without an outcome yet
 }
 
 // readGemini reads what Gemini CLI keeps of a session. It is always read whole:
@@ -68,7 +57,7 @@ type geminiChat struct {
 func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield func(observation.Event) error) (TranscriptReport, error) {
 	report := newReport(o)
 	g := &geminiChat{
-		yield: yield, options: o, skipped: report.Skipped, decoder: lenient(nil), at: o.ModTime,
+		agentTranscript: newAgentTranscript(gemini, observation.MatchCount, o, &report, yield), options: o,
 		seen: map[string]struct{}{}, told: map[string]struct{}{}, open: map[string]struct{}{},
 	}
 	g.session, g.agent = geminiAgent(o.Path)
@@ -80,13 +69,7 @@ func readGemini(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 	if err := read(ctx, buffered, &report); err != nil {
 		return report, err
 	}
-	if len(g.open) > 0 {
-		g.skipped[noResult] += len(g.open)
-	}
-	if g.acted {
-		return report, nil // the turn goes on
-	}
-	return report, g.endTurn()
+	return report, g.finish(len(g.open))
 }
 
 // isDocument tells a document over several lines, or a log.
@@ -110,8 +93,6 @@ func geminiAgent(file string) (session, agent string) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".jsonl"), ".json")
 	return strings.ToValidUTF8(filepath.Base(folder), "\uFFFD"), strings.ToValidUTF8(name, "\uFFFD")
 }
-
-func (g *geminiChat) skip(reason string) { g.skipped[reason]++ }
 
 func (g *geminiChat) readLines(ctx context.Context, r *bufio.Reader, report *TranscriptReport) error {
 	return eachLine(ctx, r, g.options, report, func(l line) error {
@@ -204,22 +185,12 @@ func (g *geminiChat) meta(raw []byte) {
 	g.dated(f[2])
 }
 
-// dated takes a time, if it is one.
-func (g *geminiChat) dated(value []byte) {
-	if at, err := time.Parse(time.RFC3339Nano, text(value)); err == nil {
-		g.at = at
+// lineID is the id of a message, "" if it has none.
+func (g *geminiChat) lineID(id string) string {
+	if id == "" {
+		return ""
 	}
-}
-
-// made is an event of this moment.
-func (g *geminiChat) made(kind observation.EventKind, source, id string) observation.Event {
-	if id != "" {
-		id = g.session + "/" + id
-	}
-	return observation.Event{
-		Kind: kind, Source: source, Harness: gemini, Session: g.session, Cwd: g.cwd, At: g.at,
-		AgentID: g.agent, LineID: id, Imported: true, Match: observation.MatchCount,
-	}
+	return g.session + "/" + id
 }
 
 func (g *geminiChat) message(raw []byte) error {
@@ -228,8 +199,7 @@ func (g *geminiChat) message(raw []byte) error {
 		g.cwd = g.folder()
 	}
 	g.dated(f[2])
-	if strings.TrimSpace(g.session) == "" || g.cwd == "" || g.at.IsZero() {
-		g.skip(homelessLine)
+	if g.homeless() {
 		return nil
 	}
 	id := text(f[0])
@@ -244,7 +214,7 @@ func (g *geminiChat) message(raw []byte) error {
 		}
 		return g.user(id, geminiText(f[3]), geminiText(f[4]))
 	case "gemini":
-		return g.says(id, geminiText(f[3]), f[5])
+		return g.reply(id, geminiText(f[3]), f[5])
 	case "info", "error", "warning":
 		if !again {
 			g.skip(unusedLine)
@@ -270,7 +240,7 @@ func isResult(content []byte) bool {
 // what the user saw of it, "" if that is all.
 func (g *geminiChat) user(id, said, shown string) error {
 	if strings.HasPrefix(strings.TrimSpace(said), "<state_snapshot>") {
-		m := g.made(observation.Message, onPostCompact, id)
+		m := g.made(observation.Message, onPostCompact, g.lineID(id))
 		m.Role, m.Text = roleSummary, said
 		return g.yield(m)
 	}
@@ -280,7 +250,7 @@ func (g *geminiChat) user(id, said, shown string) error {
 	if g.agent != "" {
 		return nil // what an agent tells its subagent is no prompt
 	}
-	p := g.made(observation.Prompt, onPrompt, id)
+	p := g.made(observation.Prompt, onPrompt, g.lineID(id))
 	if p.Text = geminiTyped(firstNonBlank(shown, said)); p.Text == "" {
 		g.skip(machinePrompt)
 		return nil
@@ -288,12 +258,12 @@ func (g *geminiChat) user(id, said, shown string) error {
 	return g.yield(p)
 }
 
-// says handles what the agent says and the calls it makes. A message is written
+// reply handles what the agent says and the calls it makes. A message is written
 // again whenever one of its calls is done.
-func (g *geminiChat) says(id, said string, calls []byte) error {
+func (g *geminiChat) reply(id, said string, calls []byte) error {
 	said = geminiSaid(said)
 	if _, old := g.told["said "+id]; !old && strings.TrimSpace(said) != "" {
-		g.said, g.spoke, g.acted = said, g.made(observation.Message, onStop, id), false
+		g.says(said, g.lineID(id))
 		if id != "" {
 			g.told["said "+id] = struct{}{}
 		}
@@ -306,16 +276,6 @@ func (g *geminiChat) says(id, said string, calls []byte) error {
 		}
 	}
 	return nil
-}
-
-// endTurn yields the message with which the agent ended its turn.
-func (g *geminiChat) endTurn() error {
-	said := g.said
-	g.said, g.acted = "", false
-	if said == "" {
-		return nil
-	}
-	return g.yield(lastWords(g.spoke, said))
 }
 
 // call handles a call, which may not be done yet. place stands for its id if it
@@ -423,11 +383,10 @@ func (g *geminiChat) log(ctx context.Context, entries []byte) error {
 		}
 		g.session, g.at = text(f[0]), g.options.ModTime
 		g.dated(f[3])
-		p := g.made(observation.Prompt, onPrompt, "")
-		if strings.TrimSpace(p.Session) == "" || p.Cwd == "" || p.At.IsZero() {
-			g.skip(homelessLine)
+		if g.homeless() {
 			continue
 		}
+		p := g.made(observation.Prompt, onPrompt, "")
 		p.Text = said
 		if err := g.yield(p); err != nil {
 			return err

@@ -49,19 +49,7 @@ func TestTranscriptsOfGeminiAndCursorGolden(t *testing.T) {
 			if report.Bytes != int64(len(in)) {
 				t.Errorf("%d bytes of %d", report.Bytes, len(in))
 			}
-			want := filepath.Join("testdata/placed", file+".golden")
-			if *update {
-				if err := os.WriteFile(want, []byte(got.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b, err := os.ReadFile(want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.String() != string(b) {
-				t.Errorf("run with -update and look at the difference:\n%s", got.String())
-			}
+			sameAsGolden(t, filepath.Join("testdata/placed", file+".golden"), got.String())
 		})
 	}
 }

@@ -14,10 +14,16 @@ import (
 // common ones; a nil value takes a common one away.
 func payload(t testing.TB, event string, more map[string]any) []byte {
 	t.Helper()
-	p := map[string]any{
+	return merged(t, object{
 		"session_id": "s-1", "cwd": "/home/ada/kiln", "hook_event_name": event,
 		"transcript_path": "/nowhere.jsonl", "permission_mode": "default",
-	}
+	}, more)
+}
+
+// merged is a JSON object of common members and more; a nil value takes a common
+// one away.
+func merged(t testing.TB, p, more object) []byte {
+	t.Helper()
 	for name, value := range more {
 		if value == nil {
 			delete(p, name)

@@ -93,9 +93,15 @@ func isDevice(name string) bool {
 // differs only in case has the plain path.
 func digestPath(thread string, ordinal int64, other bool) string {
 	name := thread
-	if other || isDevice(thread) {
+	if other || isDevice(thread) || strings.HasSuffix(thread, ".") {
 		sum := sha1.Sum([]byte(thread))
 		name += "~" + hex.EncodeToString(sum[:])[:8]
 	}
 	return "messages/threads/" + shelf(ordinal) + name + ".md"
+}
+
+// sha1Of is the name under which bytes are kept.
+func sha1Of(data []byte) string {
+	sum := sha1.Sum(data)
+	return hex.EncodeToString(sum[:])
 }

@@ -80,8 +80,9 @@ func (a Args) Object(name string) json.RawMessage {
 	return object
 }
 
-// Connection is the same for all calls of one transport session and for no
-// others; "" where the transport keeps none (HTTP from revision 2026-07-28 on).
+// Connection is the id of the session that a transport session opens if no other
+// is known ([cairn.NewSessionID]): the same for all its calls, and no other's. It
+// is "" where the transport keeps no sessions (HTTP from revision 2026-07-28 on).
 func (a Args) Connection() string { return a.connection }
 
 // IsRemote reports whether the call came over HTTP, from a client that this

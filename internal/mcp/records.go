@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"sync"
 
 	"cairn"
 	"cairn/internal/project"
@@ -14,7 +13,7 @@ import (
 // project_id mean, "" for the working directory's; over HTTP the one in the URL
 // comes first.
 func RecordTools(r cairn.Records, project string) []Tool {
-	t := recordTools{records: r, project: project, own: map[string]string{}}
+	t := recordTools{records: r, project: project}
 	tools := append(t.projectTools(), t.readingTools()...)
 	tools = append(tools, t.sessionTools()...)
 	tools = append(tools, t.writingTools()...)
@@ -28,9 +27,6 @@ func RecordTools(r cairn.Records, project string) []Tool {
 type recordTools struct {
 	records cairn.Records
 	project string
-
-	mu  sync.Mutex
-	own map[string]string // connection -> the session it makes if no other is known
 }
 
 // caller is who makes a call (contract records §1, current project and session).
@@ -42,23 +38,8 @@ func (t *recordTools) caller(a Args) record.Caller {
 	if a.IsRemote() {
 		c.Ancestors = []project.Process{} // those of the server say nothing about its client
 	}
-	c.Transport = t.session(a.Connection())
+	c.Transport = a.Connection()
 	return c
-}
-
-// session is the id of a connection's own session, "" for a new one at each call.
-func (t *recordTools) session(connection string) string {
-	if connection == "" {
-		return ""
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	id, ok := t.own[connection]
-	if !ok {
-		id = cairn.NewSessionID()
-		t.own[connection] = id
-	}
-	return id
 }
 
 func (t *recordTools) projectTools() []Tool {

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"sync"
 
+	"cairn"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -39,6 +41,9 @@ type Server struct {
 	sdk     *sdk.Server
 	log     *slog.Logger
 	context func(context.Context, Scope) (string, error)
+
+	mu          sync.Mutex
+	connections map[*sdk.ServerSession]string // those that called a tool and have not ended, by the names they got
 }
 
 // NewServer returns a server with c's tools. It fails when two tools share a
@@ -46,7 +51,7 @@ type Server struct {
 func NewServer(c Config) (*Server, error) { return newServer(c, func(*sdk.ServerOptions) {}) }
 
 func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
-	s := &Server{log: c.Log, context: c.Context}
+	s := &Server{log: c.Log, context: c.Context, connections: map[*sdk.ServerSession]string{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -113,7 +118,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		if err != nil {
 			return s.failed(ctx, t, args, err)
 		}
-		args.connection, args.remote = connectionOf(r), isRemote(r)
+		args.connection, args.remote = s.connectionOf(r), isRemote(r)
 		v, err := t.Call(ctx, args)
 		if err != nil {
 			return s.failed(ctx, t, args, err)
@@ -139,12 +144,27 @@ func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk
 	return args.noteIgnored(result), nil
 }
 
-// connectionOf names the transport session of a call; see [Args.Connection].
-func connectionOf(r *sdk.CallToolRequest) string {
-	if isRemote(r) {
-		return r.Session.ID()
+// connectionOf names the transport session of a call; see [Args.Connection]. The
+// name is forgotten when the session ends, by its client, by the server or because
+// it was idle for too long.
+func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
+	if isRemote(r) && r.Session.ID() == "" {
+		return ""
 	}
-	return fmt.Sprintf("%p", r.Session)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, ok := s.connections[r.Session]
+	if !ok {
+		name = cairn.NewSessionID()
+		s.connections[r.Session] = name
+		go func() {
+			_ = r.Session.Wait() // how it ended is the transport's business
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.connections, r.Session)
+		}()
+	}
+	return name
 }
 
 func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }

@@ -224,7 +224,7 @@ func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, sh
 		if b.keep.expired(obsType, at, b.now) {
 			return expiredScore
 		}
-		return 0.6*recency(b.now, at) + 0.4*contextWeight(obsType)
+		return 0.6*recency(b.now, at, recencyDays) + 0.4*contextWeight(obsType)
 	})
 	if err != nil {
 		return nil, err

@@ -118,13 +118,13 @@ type fileKey struct {
 
 // fileKeys are the files that a path may mean, likeliest first: seen from the
 // working directory, from its repository's root, from the repository that the
-// file itself lies in, and, for a folder that is gone, wherever it was recorded.
+// file itself lies in, and from projects to which it is a file outside of them. A
+// path relative to one project says nothing of another's.
 func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home string) ([]fileKey, error) {
 	out, err := fileReadings(ctx, tx, place, file, home)
-	abs := place.Absolute(file)
-	own, _ := project.Locate(filepath.Dir(abs), home)
+	outside := project.Place{}.PathKey(place.Absolute(file))
 	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
-		f := fileKey{path: own.PathKey(abs)}
+		f := fileKey{path: outside}
 		err := r.Scan(&f.project)
 		out = append(out, f)
 		return err

@@ -26,12 +26,12 @@ type Prepared struct {
 
 // Imported counts what an import did.
 type Imported struct {
-	Added   int            // rows
-	Known   int            // calls and prompts that were stored before
-	Deduped int            // reads and searches equal to a recent one
-	Outside int            // events before Since or of other projects
-	Purged  int            // rows that were purged before
-	ByType  map[string]int // rows added, by type
+	Added   int            `json:"added"`   // rows
+	Known   int            `json:"known"`   // calls and prompts that were stored before
+	Deduped int            `json:"deduped"` // reads and searches equal to a recent one
+	Outside int            `json:"outside"` // events before Since or of other projects
+	Purged  int            `json:"purged"`  // rows that were purged before and do not come back
+	ByType  map[string]int `json:"by_type"` // rows added
 }
 
 // Importer stores the events of transcripts, which a Preparer has prepared. It is
@@ -120,7 +120,7 @@ func (i *Importer) flush(ctx context.Context) error {
 			return err
 		}
 		i.queue = i.queue[batch.taken:]
-		i.counts.add(batch.counts)
+		i.counts.Add(batch.counts)
 		for _, id := range batch.sessions {
 			i.touched[id] = true
 		}
@@ -128,7 +128,8 @@ func (i *Importer) flush(ctx context.Context) error {
 	return nil
 }
 
-func (c *Imported) add(d Imported) {
+// Add takes in what another import did; ByType must not be nil.
+func (c *Imported) Add(d Imported) {
 	c.Added += d.Added
 	c.Known += d.Known
 	c.Deduped += d.Deduped

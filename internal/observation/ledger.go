@@ -26,8 +26,9 @@ const (
 )
 
 const (
-	insertInjection = `INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens)
-VALUES (?, ?, ?, ?, ?, ?)`
+	// One statement for all items: a session's start has dozens.
+	insertInjections = `INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens)
+SELECT ?, ?, ?, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)`
 
 	updateFetched = `UPDATE injection_rows SET used_at = ?, used_how = 'fetched'
 WHERE session_key = ? AND used_at IS NULL AND observation_id IN (SELECT value FROM json_each(?))`
@@ -91,16 +92,19 @@ func (j *Journal) Inject(ctx context.Context, e Event, done Recorded, items []It
 	if len(items) == 0 || done.session == 0 {
 		return nil
 	}
+	rows := make([][3]any, len(items))
+	for k, i := range items {
+		rows[k] = [3]any{i.Section, i.Observation, i.Tokens}
+	}
+	list, err := json.Marshal(rows)
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithTimeout(ctx, ledgerWait)
 	defer stop()
 	return j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		for _, i := range items {
-			_, err := tx.Exec(ctx, insertInjection, tx.Now().Unix(), done.session, e.trigger(), i.Section, i.Observation, i.Tokens)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		_, err := tx.Exec(ctx, insertInjections, tx.Now().Unix(), done.session, e.trigger(), string(list))
+		return err
 	})
 }
 

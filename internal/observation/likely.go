@@ -39,24 +39,8 @@ type LikelyFile struct {
 // was never touched is not named, nor is one of which all rows have expired, swept
 // or not. No rows, no files.
 //
-// The score of a file is a sum of logarithms, ln(1+x), of what speaks for it:
-//
-//	1·edits    of sessions, halved with every 2 days since the session
-//	1·edits    of sessions, halved with every 30 days
-//	½·reads    of sessions that did not edit it, halved with every 7 days
-//	8·edits    of sessions on the same branch (main branches aside)
-//	4·reads    of sessions on the same branch that did not edit it
-//	2·words    of the branch's name in its path
-//	10·name    1 if the prompt has its name or path
-//	4·stem     the share, squared, of its name's words that the prompt has
-//	2·words    of the prompt in its path
-//	2·turns    that the prompt's rare words find and that touched it
-//
-// where edits and reads count sessions, and words weigh the less the more paths
-// hold them. The weights are round numbers that do well on both halves of a month
-// of real sessions (cairn-bench continuity); what did not help is left out: files
-// that change together, the test beside a file, directories, the last session's
-// words, identifiers in edits, counting every edit.
+// The score of a file is the sum of weight·ln(1+x) over what speaks for it, which the
+// weights below name.
 func (j *Journal) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var words *wordSearch
@@ -72,8 +56,29 @@ func (j *Journal) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile,
 	return files, err
 }
 
-// maxLikely is how many files a session is told of.
-const maxLikely = 20
+// Weights of what speaks for a file. Edits and reads count sessions, a session that
+// did both only as an edit; words weigh the less the more paths hold them. These are
+// round numbers that do well on both halves of a month of real sessions (cairn-bench
+// continuity). What did not help is left out: files that change together, the test
+// beside a file, directories, the last session's words, identifiers in edits,
+// counting every edit.
+const (
+	weightEdits2      = 1   // edits, halved with every 2 days since the session
+	weightEdits30     = 1   // edits, halved with every 30 days
+	weightReads7      = 0.5 // reads, halved with every 7 days
+	weightBranchEdits = 8   // edits on the same branch (main branches aside)
+	weightBranchReads = 4   // reads on the same branch
+	weightBranchWords = 2   // words of the branch's name in the path
+	weightName        = 10  // 1 if the prompt has the file's name
+	weightStem        = 4   // the share, squared, of the name's words that the prompt has
+	weightWords       = 2   // words of the prompt in the path
+	weightTurns       = 2   // turns that the prompt's rare words find and that touched the file
+)
+
+const (
+	maxLikely    = 20   // files that a session is told of
+	likelySample = 1000 // newest rows of each type that are looked at, and so the bound of the work
+)
 
 // fileLines lists files by folder, one line for each, the folder of the likeliest
 // first.
@@ -97,10 +102,6 @@ func fileLines(files []LikelyFile, root string) (lines []contextRow) {
 	}
 	return lines
 }
-
-// likelySample is how many of the newest rows of each type are looked at, and
-// so the bound of the work.
-const likelySample = 1000
 
 const (
 	// All in one text, since handing out thousands of rows takes longer than finding
@@ -144,7 +145,7 @@ type likelyRanking struct {
 	sessions map[int64]*likelySession
 }
 
-// likelyEvidence is what speaks for a file; each of it counts by its logarithm.
+// likelyEvidence is what speaks for a file, as the weights name it.
 type likelyEvidence struct {
 	newest int64 // row
 	at     int64
@@ -160,16 +161,16 @@ type likelyEvidence struct {
 func (e *likelyEvidence) score() float64 {
 	sum := 0.0
 	for _, part := range [...]struct{ weight, x float64 }{
-		{1, e.edits2},
-		{1, e.edits30},
-		{0.5, e.reads7},
-		{8, e.branchEdits},
-		{4, e.branchReads},
-		{2, e.branchWords},
-		{10, e.name},
-		{4, e.stem},
-		{2, e.words},
-		{2, e.turns},
+		{weightEdits2, e.edits2},
+		{weightEdits30, e.edits30},
+		{weightReads7, e.reads7},
+		{weightBranchEdits, e.branchEdits},
+		{weightBranchReads, e.branchReads},
+		{weightBranchWords, e.branchWords},
+		{weightName, e.name},
+		{weightStem, e.stem},
+		{weightWords, e.words},
+		{weightTurns, e.turns},
 	} {
 		sum += part.weight * math.Log1p(part.x)
 	}
@@ -267,10 +268,8 @@ func isMainBranch(branch string) bool {
 }
 
 func (r *likelyRanking) weighSessions() {
-	const day = 24 * 60 * 60
 	for _, s := range r.sessions {
-		age := float64(max(r.now-s.last, 0)) / day
-		in2, in7, in30 := math.Exp2(-age/2), math.Exp2(-age/7), math.Exp2(-age/30)
+		in2, in7, in30 := recency(r.now, s.last, 2), recency(r.now, s.last, 7), recency(r.now, s.last, 30)
 		for e, edited := range s.edited {
 			switch {
 			case edited:
@@ -300,47 +299,11 @@ func (r *likelyRanking) weighWords(a LikelyArgs) {
 		return
 	}
 	names := r.names()
-	weights := map[string]float64{} // at first how many paths hold a word
-	for _, n := range names {
-		for w := range n.folders {
-			weights[w]++
-		}
-		for w := range n.stem {
-			if !n.folders[w] {
-				weights[w]++
-			}
-		}
-	}
-	for w, holders := range weights {
-		weights[w] = math.Log1p(float64(len(names)) / holders)
-	}
-	weigh := func(words, among map[string]bool) (found, all float64) {
-		for w := range words {
-			all += weights[w]
-			if among[w] {
-				found += weights[w]
-			}
-		}
-		return found, all
-	}
-	overlap := func(n fileName, among map[string]bool) (stem, words float64) {
-		if len(among) == 0 {
-			return 0, 0
-		}
-		ownFound, own := weigh(n.stem, among)
-		dirFound, dir := weigh(n.folders, among)
-		if own > 0 {
-			stem = ownFound / own
-		}
-		if ownFound+dirFound > 0 {
-			words = (ownFound + dirFound/2) / math.Sqrt(own+dir/2)
-		}
-		return stem, words
-	}
+	weights := weightsIn(names)
 	for file, n := range names {
 		e := r.files[file]
-		_, e.branchWords = overlap(n, branch)
-		e.stem, e.words = overlap(n, prompt)
+		_, e.branchWords = weights.overlap(n, branch)
+		e.stem, e.words = weights.overlap(n, prompt)
 		e.stem *= e.stem
 		if base := path.Base(file); len(base) > 5 && strings.Contains(a.Prompt, base) {
 			e.name = 1
@@ -419,6 +382,55 @@ func (r *likelyRanking) names() map[string]fileName {
 		names[file] = fileName{folders[dir], wordSet(stem)}
 	}
 	return names
+}
+
+// wordWeights are what the words of paths count: the less the more paths hold one.
+type wordWeights map[string]float64
+
+func weightsIn(names map[string]fileName) wordWeights {
+	weights := wordWeights{} // at first how many paths hold a word
+	for _, n := range names {
+		for w := range n.folders {
+			weights[w]++
+		}
+		for w := range n.stem {
+			if !n.folders[w] {
+				weights[w]++
+			}
+		}
+	}
+	for w, holders := range weights {
+		weights[w] = math.Log1p(float64(len(names)) / holders)
+	}
+	return weights
+}
+
+// overlap is how much of a path is among some words: of its stem the share, and of
+// all its words their weight, those of folders half, against the root of its length.
+func (weights wordWeights) overlap(n fileName, among map[string]bool) (stem, words float64) {
+	if len(among) == 0 {
+		return 0, 0
+	}
+	ownFound, own := weights.sums(n.stem, among)
+	dirFound, dir := weights.sums(n.folders, among)
+	if own > 0 {
+		stem = ownFound / own
+	}
+	if ownFound+dirFound > 0 {
+		words = (ownFound + dirFound/2) / math.Sqrt(own+dir/2)
+	}
+	return stem, words
+}
+
+// sums are the weights of words, and of those of them that are among others.
+func (weights wordWeights) sums(words, among map[string]bool) (found, all float64) {
+	for w := range words {
+		all += weights[w]
+		if among[w] {
+			found += weights[w]
+		}
+	}
+	return found, all
 }
 
 // wordSet is the words of a text, identifiers taken apart, in small letters and

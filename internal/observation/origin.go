@@ -94,8 +94,9 @@ type EditsArgs struct {
 }
 
 // EditOrigins returns the rows that wrote or edited a file without failing,
-// newest first: those of the first of its names that has any. Only the file's own
-// project counts: equal paths in other repositories say nothing about it.
+// newest first: those of the first of its names that has any, of its own project
+// before others, whose sessions may have edited it too. Equal paths in other
+// repositories say nothing about it.
 func (j *Journal) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, err error) {
 	place, err := project.Locate(a.Cwd, j.config.Home)
 	if err != nil {
@@ -104,7 +105,7 @@ func (j *Journal) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, e
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var tried []fileKey
 		for _, name := range a.Files {
-			keys, err := fileReadings(ctx, tx, place, name, j.config.Home)
+			keys, err := fileKeys(ctx, tx, place, name, j.config.Home)
 			if err != nil {
 				return err
 			}

@@ -445,7 +445,7 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	b.ledger += int(n)
 	f := b.of(own)
 	f.Sessions = append(f.Sessions, id)
-	_, err = tx.Blank(ctx, "session", id)
+	_, err = tx.Blank(ctx, "session/"+id, "session", id)
 	return err
 }
 

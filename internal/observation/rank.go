@@ -9,11 +9,13 @@ import (
 	"cairn/internal/store"
 )
 
-// recency halves with every week of age; a future time counts as now
-// (observations §8.4).
-func recency(now, at int64) float64 {
-	const week = 7 * 24 * 60 * 60
-	return math.Exp2(-float64(max(now-at, 0)) / week)
+// recencyDays is the half-life of the signal of recency (observations §8.4).
+const recencyDays = 7
+
+// recency halves with every so many days of age; a future time counts as now.
+func recency(now, at int64, halfLife float64) float64 {
+	const day = 24 * 60 * 60
+	return math.Exp2(-float64(max(now-at, 0)) / (halfLife * day))
 }
 
 // toolWeight is the type signal of the tool recent_context.

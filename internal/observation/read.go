@@ -165,7 +165,7 @@ func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored,
 // and 0.2 for the own project, without one 0.6 and 0.4.
 func recentScore(now, own int64) func(int64, string, int64) float64 {
 	return func(project int64, obsType string, at int64) float64 {
-		r, t := recency(now, at), toolWeight(obsType)
+		r, t := recency(now, at, recencyDays), toolWeight(obsType)
 		switch {
 		case own == 0:
 			return 0.6*r + 0.4*t

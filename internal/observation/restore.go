@@ -7,77 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
 	"cairn/internal/words"
 )
-
-// Bounds of what an export may hold. Ids beyond the first could use up the
-// numbers of a store.
-const (
-	maxRestoredID   = 1 << 40
-	maxRestoredText = 64 << 10 // bytes of one text
-)
-
-// Check says what is wrong with a row that was read from an export, for people;
-// nil for a sound one.
-func (e *Exported) Check() error {
-	isPrompt := e.ObsType == typePrompt || e.ObsType == typeMessage
-	switch {
-	case e.ID < 1 || e.ID > maxRestoredID:
-		return errors.New("its id is out of range")
-	case !IsType(e.ObsType):
-		return fmt.Errorf("no rows are of type %.40q", e.ObsType)
-	case !project.ValidTime(e.Timestamp):
-		return errors.New("its time is out of range")
-	case e.Session == "" || e.Project == "":
-		return errors.New("it has no session or no project")
-	case e.PromptID < 0 || e.Part < 0 || e.Part > maxRestoredText:
-		return errors.New("one of its numbers is out of range")
-	case len(e.Metadata) > 0 && e.Metadata[0] != '{':
-		return errors.New("its metadata are no JSON object")
-	case isPrompt != (e.Prompt != nil):
-		return errors.New("prompts and answers, and only they, have a prompt")
-	case isPrompt && (e.PromptID != 0 || e.ToolUseID != ""):
-		return errors.New("it cannot be a prompt and a call")
-	}
-	for _, text := range []string{
-		e.SourceEvent, e.ToolName, e.Content, e.FilePath, e.PathKey, string(e.Metadata), e.ToolUseID, e.AgentID, e.HarnessPromptID,
-	} {
-		if len(text) > maxRestoredText || !utf8.ValidString(text) {
-			return errors.New("one of its texts is too long")
-		}
-	}
-	if q := e.Prompt; q != nil {
-		switch {
-		case q.ID < 1 || q.ID > maxRestoredID || !project.ValidTime(q.Timestamp):
-			return errors.New("its prompt's id or time is out of range")
-		case q.Source != "user" && q.Source != "agent":
-			return errors.New("its prompt's source is neither user nor agent")
-		case len(q.HarnessPromptID)+len(q.AgentID)+len(q.SourceUUID) > maxRestoredText:
-			return errors.New("one of its prompt's texts is too long")
-		}
-	}
-	return nil
-}
-
-// Check says what is wrong with hashes that were read from an export, for people;
-// nil for sound ones.
-func (e *ExportedForgotten) Check() error {
-	for _, s := range e.Salts {
-		if b, err := hex.DecodeString(s); err != nil || len(b) != 32 {
-			return errors.New("a salt is not 32 bytes in hex")
-		}
-	}
-	for _, t := range e.Hashes {
-		if b, err := hex.DecodeString(t.Hash); err != nil || len(b) != 16 {
-			return errors.New("a hash is not 16 bytes in hex")
-		}
-	}
-	return nil
-}
 
 // Restorer stores the rows of an export in the order of its lines. It is used by
 // one goroutine; its methods are called in one transaction after the other, and
@@ -233,25 +167,29 @@ func (r *Restorer) End(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 	}
-	e, s := r.given, r.session
-	if r.given.ID = ""; s.Key == 0 || s.Summary != "" && r.added == 0 {
+	r.given.ID = ""
+	if r.session.Key == 0 || r.session.Summary != "" && r.added == 0 {
 		return nil
 	}
+	return r.digest(ctx, tx)
+}
+
+// digest gives the session its digest.
+func (r *Restorer) digest(ctx context.Context, tx *store.Tx) error {
+	given, s := r.given.Digest, r.session
 	var n int
 	if err := tx.Get(ctx, []any{&n}, countSessionRows, s.Key); err != nil {
 		return err
 	}
-	if r.left > 0 || n != r.rows {
-		if len(e.Digest) == 0 && s.Summary == "" {
-			return nil
-		}
+	others := r.left > 0 || n != r.rows
+	switch {
+	case len(given) == 0 && (!others || s.Summary == ""):
+		return nil
+	case others:
 		return writeDigest(ctx, tx, s)
 	}
-	if len(e.Digest) == 0 {
-		return nil
-	}
 	rules := counted{filter: r.journal.config.Filter, rules: map[string]int{}}
-	digest, _, err := rules.document(string(e.Digest))
+	digest, _, err := rules.document(string(given))
 	if err == nil && digest != s.Summary {
 		_, err = tx.Exec(ctx, updateSummary, digest, s.Key)
 	}

@@ -183,7 +183,7 @@ func blend(best []match, now int64) {
 		if top != 0 {
 			relevance = m.relevance / top
 		}
-		return 0.7*relevance + 0.3*recency(now, m.timestamp)
+		return 0.7*relevance + 0.3*recency(now, m.timestamp, recencyDays)
 	}
 	slices.SortStableFunc(best, func(a, b match) int {
 		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(b.timestamp, a.timestamp), cmp.Compare(b.id, a.id))

@@ -330,22 +330,28 @@ func (w *writing) keys(d draft, place project.Place) (keys []tombKey) {
 	if e.LineID != "" {
 		keys = append(keys, lineKey(e.LineID))
 	}
-	if !e.Imported {
-		return keys
+	if e.Imported {
+		keys = append(keys, w.toldKeys(d, place)...)
 	}
+	return keys
+}
+
+// toldKeys are the keys of an imported row without ids by what it tells and when.
+func (w *writing) toldKeys(d draft, place project.Place) []tombKey {
+	e := &w.event
 	switch {
 	case isAction(d.Type):
-		return append(keys, w.likeKeys(d, place)...)
+		return w.likeKeys(d, place)
 	case e.Match == MatchID || e.Role == roleSummary || e.Kind != Prompt && e.Kind != Message:
-		return append(keys, around(e.Session, d.Type, d.Content, e.Role, w.at)...)
+		return around(e.Session, d.Type, d.Content, e.Role, w.at)
 	}
 	words := wording(d.Content)
 	if d.Type == typePrompt {
 		words = d.Content
 	}
-	return append(keys, w.steps(width(d.Type, e.Role), func(step int64) tombKey {
+	return w.steps(width(d.Type, e.Role), func(step int64) tombKey {
 		return wordsKey(e.Session, d.Type, words, step)
-	})...)
+	})
 }
 
 // likeKeys are the keys of a call by what it did.

@@ -116,26 +116,30 @@ func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err err
 		}
 		changed, r.Left = changed+n, r.Left+left
 	}
-	if changed == 0 {
-		return r, nil
+	if changed > 0 {
+		err = e.log(ctx, tx, old)
 	}
+	return r, err
+}
+
+// log appends that aliases now lead to q, and what has been merged into it.
+func (e *Exported) log(ctx context.Context, tx *store.Tx, q Project) error {
+	at := e.ChangedNS
 	if e.MergedInto != "" {
 		var key int64
 		if err := tx.Get(ctx, []any{&key}, selectKeyOfID, e.ID); err != nil {
-			return r, err
+			return err
 		}
-		if _, err := logProjectAt(ctx, tx, key, e.ChangedNS); err != nil {
-			return r, err
+		if _, err := logProjectAt(ctx, tx, key, at); err != nil {
+			return err
+		}
+		// What q was told of last may be later.
+		if err := ignoreNone(tx.Get(ctx, []any{&at}, selectChanged, q.ID, at)); err != nil {
+			return err
 		}
 	}
-	at := e.ChangedNS
-	if e.MergedInto != "" { // what that one was told of last may be later
-		err = ignoreNone(tx.Get(ctx, []any{&at}, selectChanged, old.ID, at))
-	}
-	if err == nil {
-		_, err = logProjectAt(ctx, tx, old.Key, at)
-	}
-	return r, err
+	_, err := logProjectAt(ctx, tx, q.Key, at)
+	return err
 }
 
 // addFree makes alias lead to a project, unless it leads somewhere already or is

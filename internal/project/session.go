@@ -191,7 +191,7 @@ func SetModel(ctx context.Context, tx *store.Tx, id, model string) error {
 	if _, err := tx.Exec(ctx, updateSession, append(s.columns(), s.Key)...); err != nil {
 		return err
 	}
-	if _, err := tx.Blank(ctx, "session", id); err != nil {
+	if _, err := tx.Blank(ctx, "session/"+id, "session", id); err != nil {
 		return err
 	}
 	return s.log(ctx, tx)

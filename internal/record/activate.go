@@ -39,8 +39,9 @@ type loaded struct {
 //
 // Errors: CodeNotFound; CodeInvalid for a session id that is none.
 func (b *Book) Activate(ctx context.Context, a ActivateArgs) (out Activated, err error) {
+	var known *Record // the version that the session had loaded, if it is not the newest
 	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
-		out = Activated{}
+		out, known = Activated{}, nil
 		r, err := s.mustFind(ctx, a.ID)
 		if err != nil {
 			return err
@@ -69,10 +70,14 @@ func (b *Book) Activate(ctx context.Context, a ActivateArgs) (out Activated, err
 			if err != nil {
 				return err
 			}
-			out.Changed = &Reloaded{before.base, r.Version, diffOf(&old, &r.Record)}
+			known = &old
 		}
 		return nil
 	})
+	if err == nil && known != nil { // which may take seconds, so that no writer waits for it
+		now := &out.Context.Target
+		out.Changed = &Reloaded{known.Version, now.Version, diffOf(known, now)}
+	}
 	return out, err
 }
 
@@ -145,10 +150,9 @@ func (s *scope) load(ctx context.Context, m *member, r stored, before loaded, ov
 	}
 	if !override {
 		out.Conflict = c
-		out.Context.Warnings = append([]Warning{{
-			Type: "conflict", Message: c.Message + "; ask the user before changing it",
-			Details: map[string]any{"sessions": holders},
-		}}, out.Context.Warnings...)
+		w := Warning{Type: "conflict", Message: c.Message + "; ask the user before changing it", Details: map[string]any{}}
+		tellIDs(w.Details, "sessions", holders)
+		out.Context.Warnings = append([]Warning{w}, out.Context.Warnings...)
 	}
 	return nil
 }
@@ -193,7 +197,5 @@ func (s *scope) warnStale(m *member, b *Bundle) {
 	})
 }
 
-// missed says how far behind a session is.
-func missed(gap int64) string {
-	return plural(gap, "write", "writes") + " occurred since your last sync"
-}
+// missed says how far behind a session is, in the words of records §2, also for 1.
+func missed(gap int64) string { return fmt.Sprintf("%d writes occurred since your last sync", gap) }

@@ -103,11 +103,7 @@ type happened struct {
 // eachEvent calls fn with the changes that a query of this file selects; fn
 // returns false for no more.
 func (s *scope) eachEvent(ctx context.Context, fn func(h happened) bool, query string, args ...any) error {
-	more := true
-	return s.log.Each(ctx, func(rows *sql.Rows) error {
-		if !more {
-			return nil
-		}
+	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		var kind, id, doc string
 		var h happened
 		err := rows.Scan(&kind, &id, &doc, &h.session, &h.at)
@@ -118,11 +114,11 @@ func (s *scope) eachEvent(ctx context.Context, fn func(h happened) bool, query s
 		default:
 			err = json.Unmarshal([]byte(doc), &h.event)
 		}
-		if err == nil {
-			more = fn(h)
+		if err == nil && !fn(h) {
+			err = errEnough
 		}
 		return err
-	}, query, args...)
+	}, query, args...))
 }
 
 func (h *happened) activity() Activity {
@@ -144,11 +140,8 @@ func (h *happened) activity() Activity {
 	e := &h.event
 	a.Type, a.RecordID, a.Summary = e.Type, e.RecordID, e.Summary
 	a.Details = map[string]any{}
-	for name, ids := range map[string][]string{"sessions": e.Holders, "records": e.Records} {
-		if len(ids) > 0 {
-			a.Details[name] = ids
-		}
-	}
+	tellIDs(a.Details, "sessions", e.Holders)
+	tellIDs(a.Details, "records", e.Records)
 	if e.Parent != "" {
 		a.Details["parent_session"] = e.Parent
 	}
@@ -159,6 +152,22 @@ func (h *happened) activity() Activity {
 		a.Details = nil
 	}
 	return a
+}
+
+// maxTold is how many ids a detail names: sessions that nobody closed add up, and
+// every reader pays for them.
+const maxTold = 20
+
+// tellIDs puts ids into details, the first of them and how many there are if they
+// are too many, nothing if there are none.
+func tellIDs(details map[string]any, name string, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	details[name] = ids[:min(len(ids), maxTold)]
+	if len(ids) > maxTold {
+		details[name+"_total"] = len(ids)
+	}
 }
 
 const selectHolders = `SELECT s.id, r.last_activity FROM activations a

@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	selectKnownChange = `SELECT EXISTS (SELECT 1 FROM changes c
-WHERE c.kind = (SELECT id FROM symbols WHERE text = ?1) AND c.id = ?2 AND c.doc IS NOT NULL
-  AND c.stream = (SELECT id FROM symbols WHERE text = ?3) AND c.at = ?4 AND c.doc = ?5)`
-
 	insertRecord = `INSERT INTO records (project_key, number, parent, path, creator, created_at,
 version, state, type, title, summary, modified_at, resolved_by, related, metadata, cited, body)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)`
@@ -51,11 +47,13 @@ ON CONFLICT DO UPDATE SET base_version = excluded.base_version`
 const CodeGap = "record_gap"
 
 // Apply takes over a change of KindRecord or KindEvent that comes from elsewhere
-// (import, archive, hub): it appends it to this store's log, with its own time and
-// session, and brings the rows to it. Changes of a project must come in the order
-// of their log; one that is there already, and one whose document was blanked,
-// change nothing. Its project, which may be an alias, and its session are made if
-// they are missing; import those first for all that is known of them.
+// (archive, hub): it appends it to this store's log, with its own time and session,
+// and brings the rows to it. Changes of a project must come in the order of their
+// log, each once: two of them may say the same, so that only its place tells one
+// that is here already (see Restorer). One whose document was blanked changes
+// nothing. Its project, which may be an alias, and its session are made if they are
+// missing; import those first for all that is known of them. A session that the
+// changes never began begins with its first.
 //
 // Errors: Conflict with CodeGap if the change's tick is not the project's next one,
 // Invalid for a document that is none.
@@ -63,19 +61,20 @@ func Apply(ctx context.Context, tx *store.Tx, c store.Change) error {
 	if c.Doc == nil {
 		return nil
 	}
-	p, err := project.Ensure(ctx, tx, c.Project)
+	s, err := restoredScope(ctx, tx, c.Project)
 	if err != nil {
-		return err
-	}
-	s, err := (&Book{}).scopeOf(ctx, tx, p)
-	if err != nil {
-		return err
-	}
-	var known bool
-	if err := tx.Get(ctx, []any{&known}, selectKnownChange, c.Kind, c.ID, s.stream, c.At, string(c.Doc)); err != nil || known {
 		return err
 	}
 	return s.apply(ctx, c)
+}
+
+// restoredScope is the project of a change from elsewhere, made if need be.
+func restoredScope(ctx context.Context, tx *store.Tx, id string) (*scope, error) {
+	p, err := project.Ensure(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	return (&Book{}).scopeOf(ctx, tx, p)
 }
 
 // apply logs a change and brings the rows to it.
@@ -84,6 +83,7 @@ func (s *scope) apply(ctx context.Context, c store.Change) error {
 	if err != nil {
 		return err
 	}
+	before := s.tick
 	own := store.Change{Kind: c.Kind, ID: c.ID, Doc: c.Doc, At: c.At, Agent: c.Agent}
 	switch c.Kind {
 	case KindRecord:
@@ -95,7 +95,12 @@ func (s *scope) apply(ctx context.Context, c store.Change) error {
 			return err
 		}
 		m.syncTick = e.SyncTick
-		return s.append(ctx, m, own, func(seq, at int64) error { return s.applyEntry(ctx, m, e, seq, at) })
+		return s.append(ctx, m, own, func(seq, at int64) error {
+			if err := s.begin(ctx, m, before, at); err != nil {
+				return err
+			}
+			return s.applyEntry(ctx, m, e, seq, at)
+		})
 	case KindEvent:
 		var e Event
 		if err := json.Unmarshal(c.Doc, &e); err != nil {
@@ -107,9 +112,35 @@ func (s *scope) apply(ctx context.Context, c store.Change) error {
 			}
 		}
 		m.syncTick = e.SyncTick
-		return s.append(ctx, m, own, func(seq, at int64) error { return s.applyEvent(ctx, m, &e, seq, at) })
+		return s.append(ctx, m, own, func(seq, at int64) error {
+			if e.Type != SessionStarted {
+				if err := s.begin(ctx, m, before, at); err != nil {
+					return err
+				}
+			}
+			return s.applyEvent(ctx, m, &e, seq, at)
+		})
 	}
 	return fault.Newf(fault.Invalid, CodeInvalid, "a change of kind %.40q is none of records", c.Kind)
+}
+
+// begin opens a session that changes something without having started: the log of
+// another program may not tell of it, and nothing of it is to be lost.
+func (s *scope) begin(ctx context.Context, m *member, tick, at int64) error {
+	if m.isOpen() {
+		return nil
+	}
+	return s.start(ctx, m, tick, at)
+}
+
+// start brings the rows to a session that starts at a tick.
+func (s *scope) start(ctx context.Context, m *member, tick, at int64) error {
+	_, err := s.tx.Exec(ctx, openSession, s.p.Key, m.key, at, tick)
+	if !m.known {
+		m.saveTick = tick
+	}
+	m.known, m.closed = true, false
+	return err
 }
 
 // follow makes a tick the project's, if it is the next.
@@ -131,6 +162,7 @@ func decodeEntry(doc []byte) (*Entry, error) {
 		return nil, badDocument(fmt.Errorf("id %.40q", e.ID))
 	}
 	e.Created, e.Modified, e.Cited = Time(e.CreatedNS), Time(e.ModifiedNS), e.Sources
+	e.Metadata = canonical(e.Metadata)
 	return e, nil
 }
 
@@ -216,12 +248,7 @@ func (s *scope) putWords(ctx context.Context, key int64, r *Record, isNew bool) 
 func (s *scope) applyEvent(ctx context.Context, m *member, e *Event, seq, at int64) (err error) {
 	switch e.Type {
 	case SessionStarted:
-		_, err = s.tx.Exec(ctx, openSession, s.p.Key, m.key, at, e.SyncTick)
-		if !m.known {
-			m.saveTick = e.SyncTick
-		}
-		m.known, m.closed = true, false
-		return err
+		return s.start(ctx, m, e.SyncTick, at)
 	case SessionBranched:
 		parent, err := project.NewSession(ctx, s.tx, e.Parent, s.p)
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
@@ -129,6 +130,15 @@ func BenchmarkBook(b *testing.B) {
 			b.Run("search for a common word", func(b *testing.B) {
 				spread(b, func(int) error {
 					_, err := book.Search(ctx, record.SearchArgs{Caller: as("reader"), Query: "reasoning"})
+					return err
+				})
+			})
+			b.Run("what a session had to do with", func(b *testing.B) {
+				spread(b, func(int) error {
+					list, err := book.Touched(ctx, project.Project{ID: "p"}, "top")
+					if err == nil && len(list) != 51 {
+						err = fmt.Errorf("%d records", len(list))
+					}
 					return err
 				})
 			})

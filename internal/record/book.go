@@ -26,7 +26,8 @@ type Book struct {
 }
 
 // New makes the book of a store; nil for no store yet: then reading finds
-// nothing.
+// nothing, and what would be stored is gone when the call returns, so that a
+// command can be tried before a store is made for it.
 func New(s *store.Store, c Config) *Book {
 	if c.StaleAfter <= 0 {
 		c.StaleAfter = 20
@@ -36,6 +37,9 @@ func New(s *store.Store, c Config) *Book {
 	}
 	return &Book{store: s, config: c}
 }
+
+// Exists tells whether there is a store.
+func (b *Book) Exists() bool { return b.store != nil }
 
 // Caller says for which project and session a command acts (records §1, current
 // project and current session). In each group the first that is set decides.

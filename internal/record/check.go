@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -112,8 +111,8 @@ func (s *scope) check(ctx context.Context) (found []string, err error) {
 	return found, err
 }
 
-// equal compares two versions; metadata by what it says, since the log escapes it in
-// another way than a row.
+// equal compares two versions; metadata by what it says, since rows that an older
+// cairn restored have the log's spelling.
 func equal(a, b *Record) bool {
 	plainA, plainB := *a, *b
 	plainA.Metadata, plainB.Metadata = canonical(a.Metadata), canonical(b.Metadata)
@@ -121,19 +120,4 @@ func equal(a, b *Record) bool {
 	y, errY := columnsOf(&plainB)
 	return errors.Join(errX, errY) == nil && fmt.Sprint(x) == fmt.Sprint(y) && a.ID == b.ID && deref(a.ParentID) == deref(b.ParentID) &&
 		a.Created == b.Created
-}
-
-// canonical is a JSON text in one spelling; as it is where it is none.
-func canonical(text json.RawMessage) json.RawMessage {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	var v any
-	if len(text) == 0 || dec.Decode(&v) != nil {
-		return text
-	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return text
-	}
-	return out
 }

@@ -37,13 +37,14 @@ type GetProjectArgs struct {
 // OverviewArgs are the arguments of Overview.
 type OverviewArgs struct {
 	Caller
-	At string
+	At          string
+	AllSessions bool // that are open, else the 50 last active
 }
 
 // Overview is where a project stands.
 type Overview struct {
 	Project        OverviewProject `json:"project"`
-	OpenSessions   []OpenSession   `json:"open_sessions"`   // last active first
+	OpenSessions   []OpenSession   `json:"open_sessions"`   // last active first; at most 50 unless all are asked for
 	RootRecords    []Ref           `json:"root_records"`    // this and the next two: at most 50, in tree order
 	OpenRecords    []Ref           `json:"open_records"`    //
 	LaterRecords   []Ref           `json:"later_records"`   //
@@ -72,6 +73,8 @@ type Totals struct {
 	Roots int `json:"roots"`
 	Open  int `json:"open"`
 	Later int `json:"later"`
+
+	Sessions int `json:"sessions,omitempty"` // open ones; 0 if all of them are listed
 }
 
 // SearchArgs are the arguments of Search.
@@ -105,7 +108,7 @@ type ListArgs struct {
 	Types    []string
 	ParentID string // what is below this record
 	Roots    bool   // what is below nothing (parent_id null); neither: the whole project
-	Depth    int    // levels below ParentID or of the roots, 0 or less for 1; else ignored
+	Depth    int    // levels below ParentID or of the roots, 0 or less for 1, math.MaxInt for all; else ignored
 	At       string
 }
 
@@ -177,7 +180,7 @@ type Synced struct {
 	ProjectTick       int64    `json:"project_tick"`
 	SessionTickBefore int64    `json:"session_tick_before"`
 	TickGap           int64    `json:"tick_gap"`
-	Changes           []Change `json:"changes"`        // oldest first, at most 500
+	Changes           []Change `json:"changes"`        // oldest first, at most 500 and 8 MiB, but one at least
 	SessionStatus     string   `json:"session_status"` // active or stale, before the sync
 	Warning           string   `json:"warning,omitempty"`
 	Truncated         bool     `json:"truncated,omitempty"` // there is more; sync again

@@ -220,7 +220,7 @@ func TestSecretsAreTakenOutBeforeAnythingIsStored(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("a1B2", 9)
 	d.create("s", "", "root")
 	must(d.Create(ctx, record.CreateArgs{
-		Caller: as("s"), Type: "t", Title: "title " + secret, Summary: secret, Body: "x " + secret,
+		Caller: as("s"), Type: "t " + secret, Title: "title " + secret, Summary: secret, Body: "x " + secret,
 		Metadata: json.RawMessage(`{"k": ["` + secret + `"]}`),
 	}))(t)
 	must(d.Update(ctx, record.UpdateArgs{Caller: as("s"), ID: "R002", Title: ptr("t " + secret), Metadata: json.RawMessage(`{"m":"` + secret + `"}`)}))(t)
@@ -444,7 +444,7 @@ func TestLeavingOpenTellsOfOpenChildren(t *testing.T) {
 	d.create("s", "R002", "grandchild")
 	d.move("s", "R003", record.Later, "x")
 	out := d.move("s", "R001", record.Later, "x")
-	if w := out.CascadeWarning; w == nil || fmt.Sprint(idsOf(w.OpenChildren)) != "[R002]" || w.Message == "" {
+	if w := out.CascadeWarning; w == nil || fmt.Sprint(idsOf(w.OpenChildren)) != "[R002]" || w.Message != "1 child of R001 is still OPEN; it stays so" {
 		t.Errorf("cascade warning %+v", w)
 	}
 	want(t, "the child stays", d.get("R002").State, record.Open)

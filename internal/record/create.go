@@ -35,7 +35,7 @@ func (b *Book) draft(a *CreateArgs) (d draft, err error) {
 	if a.ParentID != nil && *a.ParentID == "" {
 		return d, invalid("parent_id", "parent_id is a record's id, or null for a root")
 	}
-	d.kind, d.title, d.summary, d.body = a.Type, b.line(d.title, maxTitle), b.line(a.Summary, maxSummary), b.text(a.Body)
+	d.kind, d.title, d.summary, d.body = b.line(a.Type, maxType), b.line(d.title, maxTitle), b.line(a.Summary, maxSummary), b.text(a.Body)
 	return d, nil
 }
 

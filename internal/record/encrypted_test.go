@@ -10,6 +10,6 @@ import (
 // the driver and the files of encrypted stores.
 func TestCommandsHoldOverEncryptedStores(t *testing.T) {
 	t.Parallel()
-	storetest.RunEncrypted(t, "TestConflictIsShownAndNothingIsLost", "TestSearch", "TestHistoryAndDiff", "TestActivity",
+	storetest.RunEncrypted(t, "TestConflictIsShownAndNothingIsLost", "TestSearch", "TestSearchFindsWhatThePlainQueryFinds", "TestHistoryAndDiff", "TestActivity",
 		"TestSyncTellsWhatOthersDid", "TestAsOfTakesATickOrATime", "TestListsAreInTreeOrder", "TestSaveAndClose")
 }

@@ -3,8 +3,8 @@ package record
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/linediff"
@@ -39,11 +39,7 @@ type logged struct {
 // eachVersion calls fn with the versions that a query of this file selects; fn
 // returns false for no more.
 func (s *scope) eachVersion(ctx context.Context, fn func(v logged) bool, query string, args ...any) error {
-	more := true
-	return s.log.Each(ctx, func(rows *sql.Rows) error {
-		if !more {
-			return nil
-		}
+	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		v, before := logged{}, ""
 		var doc string
 		err := rows.Scan(&doc, &v.session, &v.at, &before)
@@ -53,11 +49,22 @@ func (s *scope) eachVersion(ctx context.Context, fn func(v logged) bool, query s
 		if err == nil && before != "" {
 			v.before, err = decodeEntry([]byte(before))
 		}
-		if err == nil {
-			more = fn(v)
+		if err == nil && !fn(v) {
+			err = errEnough
 		}
 		return err
-	}, query, args...)
+	}, query, args...))
+}
+
+// errEnough ends the reading of rows early.
+var errEnough = errors.New("enough was read")
+
+// enough takes errEnough for success; the rows that were wanted have been read.
+func enough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // version is one version of a record that was stored.
@@ -291,11 +298,4 @@ func (s *scope) seqOfTick(ctx context.Context, field string, tick int64) (seq in
 		return 0, fault.Wrap(err, fault.Internal, "internal", fmt.Sprintf("tick %d of %s is not in the log", tick, s.p.ID))
 	}
 	return seq, nil
-}
-
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, strings.TrimSpace(many))
 }

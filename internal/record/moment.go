@@ -83,11 +83,19 @@ func parseSince(text string) (int64, error) {
 	return at, nil
 }
 
-// parseTime is the beginning of the millisecond that an RFC 3339 time names.
+// parseTime is the beginning of the millisecond that an RFC 3339 time names. No
+// change is older than 1970 or newer than 2261: times beyond count as those.
 func parseTime(text string) (ns int64, ok bool) {
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || at.Year() < 1970 || at.Year() > 2261 {
+	if err != nil {
 		return 0, false
+	}
+	at = at.UTC()
+	if first := time.Unix(0, 0); at.Before(first) {
+		at = first
+	}
+	if last := time.Date(2261, 12, 31, 23, 59, 59, 0, time.UTC); at.After(last) {
+		at = last
 	}
 	ns = at.UnixNano()
 	return ns - ns%millisecond, true

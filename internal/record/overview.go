@@ -20,8 +20,9 @@ WHERE r.project_key = ?1 AND r.state = ?3 ORDER BY r.path LIMIT ?2`
 (SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'OPEN'),
 (SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'LATER')`
 	selectOpenSessions = `SELECT s.id, r.session_key, r.last_sync_tick FROM record_sessions r JOIN sessions s ON s.key = r.session_key
-WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.session_key DESC`
-	selectActive = `SELECT number FROM activations WHERE project_key = ? AND session_key = ? ORDER BY at, number`
+WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.session_key DESC LIMIT ?`
+	selectSessionCount = `SELECT count(*) FROM record_sessions WHERE project_key = ? AND closed = 0`
+	selectActive       = `SELECT number FROM activations WHERE project_key = ? AND session_key = ? ORDER BY at, number`
 )
 
 // Overview returns where the project stands (records §2, get_project_overview).
@@ -35,7 +36,7 @@ func (b *Book) Overview(ctx context.Context, a OverviewArgs) (out Overview, err 
 			return err
 		}
 		out.Project = OverviewProject{p.ID, p.Name, p.Description, p.Tick}
-		if out.OpenSessions, err = s.openSessions(ctx); err != nil {
+		if err := s.openSessions(ctx, a.AllSessions, &out); err != nil {
 			return err
 		}
 		if out.RootRecords, err = s.refs(ctx, selectRoots, s.p.Key, maxListed); err != nil {
@@ -56,8 +57,13 @@ func (b *Book) Overview(ctx context.Context, a OverviewArgs) (out Overview, err 
 	return out, err
 }
 
-func (s *scope) openSessions(ctx context.Context) ([]OpenSession, error) {
-	list := []OpenSession{}
+// openSessions lists the sessions that were not closed, and counts them if it
+// does not list all.
+func (s *scope) openSessions(ctx context.Context, all bool, out *Overview) error {
+	list, limit := []OpenSession{}, maxListed
+	if all {
+		limit = -1
+	}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var o OpenSession
 		var key int64
@@ -69,8 +75,18 @@ func (s *scope) openSessions(ctx context.Context) ([]OpenSession, error) {
 		o.ActiveRecords, err = s.activeOf(ctx, key)
 		list = append(list, o)
 		return err
-	}, selectOpenSessions, s.p.Key)
-	return list, err
+	}, selectOpenSessions, s.p.Key, limit)
+	if out.OpenSessions = list; err != nil || len(list) != limit {
+		return err
+	}
+	var n int
+	if err := s.tx.Get(ctx, []any{&n}, selectSessionCount, s.p.Key); err != nil {
+		return err
+	}
+	if n > limit {
+		out.Totals.Sessions = n
+	}
+	return nil
 }
 
 // activeOf are the records that a session has active, in the order of activation.
@@ -111,15 +127,16 @@ func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
 	}
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
 		above, below, levels := []byte{}, behindAll(), 0
+		depth := min(max(a.Depth, 1), maxRestoredDepth) // no tree is deeper
 		switch {
 		case a.ParentID != "":
 			r, err := s.mustFind(ctx, a.ParentID)
 			if err != nil {
 				return err
 			}
-			above, below, levels = r.path, behind(r.path), len(r.path)/4+max(a.Depth, 1)
+			above, below, levels = r.path, behind(r.path), len(r.path)/4+depth
 		case a.Roots:
-			levels = max(a.Depth, 1)
+			levels = depth
 		}
 		list, err = s.refs(ctx, selectTree, s.p.Key, above, below, levels, states, types)
 		return err

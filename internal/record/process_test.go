@@ -191,10 +191,14 @@ func workUntilKilled(ctx context.Context, b *record.Book, session string) error 
 	}
 }
 
-// kills is how often a test kills: 30, or as often as a soak wants.
+// kills is how often a test kills: 30, a few times where it runs again with the
+// other driver (-short), or as often as a soak wants.
 func kills() int {
 	if soak, err := strconv.Atoi(os.Getenv("CAIRN_SOAK_KILLS")); err == nil {
 		return soak
+	}
+	if testing.Short() {
+		return 8
 	}
 	return 30
 }

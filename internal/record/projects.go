@@ -37,7 +37,7 @@ func (b *Book) CreateProject(ctx context.Context, a CreateProjectArgs) (p Projec
 	if err := errors.Join(checkText("name", a.Name, maxTitle), checkText("description", a.Description, maxDescription)); err != nil {
 		return p, err
 	}
-	err = mapped(b.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+	err = b.change(ctx, func(ctx context.Context, tx *store.Tx) error {
 		q, err := project.Create(ctx, tx, project.New{
 			ID: a.ID, Name: b.line(a.Name, maxTitle), Description: b.line(a.Description, maxDescription),
 		})
@@ -49,7 +49,7 @@ func (b *Book) CreateProject(ctx context.Context, a CreateProjectArgs) (p Projec
 			p, err = s.details(ctx)
 		}
 		return err
-	}))
+	})
 	return p, err
 }
 

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ func TestListsAreInTreeOrder(t *testing.T) {
 		{"children", record.ListArgs{ParentID: "r1"}, []any{"R002", "R005"}},
 		{"a depth below one", record.ListArgs{ParentID: "r1", Depth: -3}, []any{"R002", "R005"}},
 		{"two levels", record.ListArgs{ParentID: "R001", Depth: 2}, []any{"R002", "R004", "R006", "R005", "R007"}},
+		{"all levels below one", record.ListArgs{ParentID: "R002", Depth: math.MaxInt}, []any{"R004", "R006"}},
+		{"all levels", record.ListArgs{Roots: true, Depth: math.MaxInt}, []any{"R001", "R002", "R004", "R006", "R005", "R007", "R003"}},
 		{"a leaf", record.ListArgs{ParentID: "R003"}, nil},
 		{"filters hide no descendants", record.ListArgs{ParentID: "R001", Depth: 2, States: []record.State{record.Open}}, []any{"R004", "R006", "R005", "R007"}},
 		{"two states", record.ListArgs{Roots: true, Depth: 2, States: []record.State{record.Resolved, record.Later}}, []any{"R002"}},
@@ -344,4 +347,137 @@ func TestCitingFindsRecordsByPath(t *testing.T) {
 	want(t, "citations stay with the body", len(must(d.Citing(ctx, as(""), "src/a.go"))(t)), 1)
 	d.body("s", "R001", "nothing cited")
 	want(t, "and go with it", len(must(d.Citing(ctx, as(""), "src/a.go"))(t)), 0)
+}
+
+func TestWithoutAStoreCommandsAreRefusedAsWithAnEmptyOneAndStoreNothing(t *testing.T) {
+	t.Parallel()
+	empty, nothing := newDesk(t).Book, record.New(nil, record.Config{})
+	if nothing.Exists() || !empty.Exists() {
+		t.Error("which one has a store?")
+	}
+	for name, command := range map[string]func(*record.Book) error{
+		"activate": func(b *record.Book) error {
+			_, err := b.Activate(t.Context(), record.ActivateArgs{Caller: as("s"), ID: "R1"})
+			return err
+		},
+		"sync": func(b *record.Book) error {
+			_, err := b.Sync(t.Context(), record.SyncArgs{Caller: as("s")})
+			return err
+		},
+		"save": func(b *record.Book) error {
+			_, err := b.Save(t.Context(), record.SaveArgs{Caller: as("s")})
+			return err
+		},
+		"close": func(b *record.Book) error {
+			_, err := b.Close(t.Context(), record.SaveArgs{Caller: as("s")})
+			return err
+		},
+		"create": func(b *record.Book) error {
+			_, err := b.Create(t.Context(), record.CreateArgs{Caller: as("s"), ParentID: ptr("R1"), Type: "note", Title: "t"})
+			return err
+		},
+		"update": func(b *record.Book) error {
+			_, err := b.Update(t.Context(), record.UpdateArgs{Caller: as("s"), ID: "R1", Title: ptr("t")})
+			return err
+		},
+		"transition": func(b *record.Book) error {
+			_, err := b.Transition(t.Context(), record.TransitionArgs{Caller: as("s"), ID: "R1", ToState: record.Open})
+			return err
+		},
+		"create_project": func(b *record.Book) error {
+			_, err := b.CreateProject(t.Context(), record.CreateProjectArgs{ID: "home", Name: "x"})
+			return err
+		},
+	} {
+		want, got := command(empty), command(nothing)
+		if want == nil || got == nil || got.Error() != want.Error() || fault.As(got).Code != fault.As(want).Code {
+			t.Errorf("%s: %v; with an empty store %v", name, got, want)
+		}
+	}
+	made := must(nothing.Create(t.Context(), record.CreateArgs{Caller: as("s"), Type: "note", Title: "t"}))(t)
+	if made.Record.ID != "R001" {
+		t.Errorf("what would be made is %+v", made.Record)
+	}
+	if list := must(nothing.List(t.Context(), record.ListArgs{Caller: as("s")}))(t); len(list) != 0 {
+		t.Errorf("it was kept: %v", list)
+	}
+}
+
+func TestLengthOfARecordDoesNotHideThatItsTitleOrSummaryHits(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	add := func(title, summary, body string) {
+		must(d.Create(t.Context(), record.CreateArgs{Caller: as("s"), Type: "note", Title: title, Summary: summary, Body: body}))(t)
+	}
+	for range 50 {
+		add("plain", "", "some words")
+	}
+	add("plain", "", strings.Repeat("gecko ", 50))
+	add("plain", "gecko", strings.Repeat("other words ", 10_000))
+	add("plain", "gecko", "")
+	add("gecko", "", strings.Repeat("other words ", 20_000))
+	found := must(d.Search(t.Context(), record.SearchArgs{Caller: as(""), Query: "gecko"}))(t)
+	var ids []string
+	for _, h := range found.Results {
+		ids = append(ids, h.ID)
+	}
+	wantList(t, "title before summary before body", ids, "R054", "R053", "R052", "R051")
+}
+
+func TestTimesBeyondAllChangesAreTheNearest(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx := t.Context()
+	d.create("s", "", "first")
+	for at, n := range map[string]int{"0001-01-01T00:00:00Z": 0, "1900-01-01T00:00:00+14:00": 0, "9999-12-31T23:59:59.999Z": 1} {
+		list := must(d.List(ctx, record.ListArgs{Caller: as(""), At: at}))(t)
+		want(t, "records at "+at, len(list), n)
+		since := must(d.History(ctx, record.HistoryArgs{Caller: as(""), ID: "R001", Since: at}))(t)
+		want(t, "versions since "+at, len(since), 1-n)
+	}
+	_, err := d.Diff(ctx, record.DiffArgs{Caller: as(""), ID: "R001", From: "0001-01-01T00:00:00Z"})
+	wantError(t, "from before all", err, fault.Invalid, record.CodeInvalid, `"field":"from"`)
+	want(t, "to after all", must(d.Diff(ctx, record.DiffArgs{Caller: as(""), ID: "R001", From: "v1", To: "9999-12-31T00:00:00Z"}))(t).ToVersion.Version, 1)
+}
+
+func TestATickThatIsNotThereIsRefusedWhereThereIsNothingToo(t *testing.T) {
+	t.Parallel()
+	for name, b := range map[string]*record.Book{"no project": newDesk(t).Book, "no store": record.New(nil, record.Config{})} {
+		_, err := b.List(t.Context(), record.ListArgs{Caller: as(""), At: "tick:1"})
+		wantError(t, name, err, fault.Invalid, record.CodeInvalid, `"field":"at"`)
+		for _, at := range []string{"tick:0", "2026-01-01T00:00:00Z"} {
+			want(t, name+" at "+at, len(must(b.List(t.Context(), record.ListArgs{Caller: as(""), At: at}))(t)), 0)
+		}
+	}
+}
+
+func TestSessionsThatNobodyClosedDoNotFillAnswers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx := t.Context()
+	d.create("s000", "", "held by all")
+	for i := 1; i < 50; i++ {
+		d.activate(fmt.Sprintf("s%03d", i), "R001")
+	}
+	overview := func(all bool) record.Overview {
+		t.Helper()
+		return must(d.Overview(ctx, record.OverviewArgs{Caller: as(""), AllSessions: all}))(t)
+	}
+	o := overview(false)
+	want(t, "sessions", len(o.OpenSessions), 50)
+	want(t, "total where all are listed", o.Totals.Sessions, 0)
+	last := d.activate("s050", "R001")
+	o = overview(false)
+	want(t, "sessions of the overview", len(o.OpenSessions), 50)
+	want(t, "the first is the last active", o.OpenSessions[0].ID, "s050")
+	want(t, "their total", o.Totals.Sessions, 51)
+	all := overview(true)
+	want(t, "all sessions", len(all.OpenSessions), 51)
+	want(t, "and no total", all.Totals.Sessions, 0)
+	details := map[string]map[string]any{"the warning": last.Context.Warnings[0].Details, "the event": o.RecentActivity[0].Details}
+	for what, told := range details {
+		want(t, what+" names", len(told["sessions"].([]string)), 20)
+		want(t, what+" counts", told["sessions_total"].(int), 50)
+	}
+	want(t, "the type of the event", o.RecentActivity[0].Type, record.ConflictDetected)
 }

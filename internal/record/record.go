@@ -59,7 +59,7 @@ type Record struct {
 	// What its body cites, as it was stored; whoever shows the record compares it
 	// with the working tree and sets the two fields below.
 	Cited     []Cited    `json:"-"`
-	Drifted   bool       `json:"drifted,omitempty"`
+	Drifted   bool       `json:"drifted,omitempty"` // one of the citations has; never told as false
 	Citations []Citation `json:"citations,omitempty"`
 }
 
@@ -91,9 +91,8 @@ type Cited struct {
 type Citation struct {
 	Path    string `json:"path"`
 	Lines   string `json:"lines"`
-	Drifted bool   `json:"drifted"`
-	NowAt   string `json:"now_at,omitempty"`
-	Judged  bool   `json:"-"` // there was something to compare
+	Drifted *bool  `json:"drifted,omitempty"` // nil: not compared, for there was nothing to compare
+	NowAt   string `json:"now_at,omitempty"`  // where the cited text stands if not at the cited lines
 }
 
 // formatID is the id of a record number.

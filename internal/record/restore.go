@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"slices"
 
 	"cairn/internal/fault"
 	"cairn/internal/project"
@@ -32,6 +30,8 @@ const (
 	maxRestoredDepth = 1000
 	maxRestoredLine  = 16 << 10 // bytes of a title, summary or reason
 	maxRestoredBody  = 4 << 20
+
+	maxRestoredRelated = 1000
 )
 
 // Check says what is wrong with a change that was read from an export, taken by
@@ -49,95 +49,6 @@ func (e *Exported) Check() error {
 	case len(e.Doc) == 0 || e.Doc[0] != '{':
 		return errors.New("its doc is no JSON object")
 	}
-	return nil
-}
-
-// past is what the changes of a project so far come to, as far as the next ones
-// have to follow it.
-type past struct {
-	tick    int64
-	records map[int64]standing
-}
-
-type standing struct{ version, depth int }
-
-// follow says what is wrong with a change at its place, for people, and takes it
-// into account; nil for one that a history can go on with.
-func (h *past) follow(e *Exported) error {
-	if e.Kind == KindEvent {
-		return h.followEvent(e)
-	}
-	d := Entry{}
-	if json.Unmarshal(e.Doc, &d) != nil {
-		return errors.New("its doc is no version of a record")
-	}
-	number, ok := parseID(d.ID)
-	old, known := h.records[number]
-	depth := 1
-	switch {
-	case !ok || formatID(number) != d.ID || e.ID != d.ID || number == 0:
-		return errors.New("its id is no record's, or not its doc's")
-	case d.Tick != h.tick+1:
-		return errors.New("its tick does not follow the one before it")
-	case known && d.Version != old.version+1 || !known && d.Version != 1:
-		return errors.New("its version does not follow the one before it")
-	case !slices.Contains(states(), d.State) || d.Base < 0 || d.SyncTick < 0 || d.SyncTick > d.Tick || d.CreatedNS <= 0 || d.ModifiedNS <= 0:
-		return errors.New("its state, time or one of its numbers is out of range")
-	case max(len(d.Type), len(d.Title), len(d.Summary), len(d.Reason)) > maxRestoredLine || len(d.Body) > maxRestoredBody ||
-		len(d.Metadata) > maxRestoredBody || len(d.Related) > 1000:
-		return errors.New("one of its texts is too long")
-	case len(d.Metadata) > 0 && d.Metadata[0] != '{':
-		return errors.New("its metadata are no JSON object")
-	}
-	if d.ParentID != nil {
-		p, ok := h.find(*d.ParentID)
-		if !ok {
-			return errors.New("its parent is no earlier record")
-		}
-		depth = p.depth + 1
-	}
-	for _, id := range append(slices.Clone(d.Related), d.ResolvedBy) {
-		if _, ok := h.find(id); !ok && id != "" {
-			return errors.New("it refers to a record that is no earlier one")
-		}
-	}
-	if depth > maxRestoredDepth {
-		return errors.New("its tree is too deep")
-	}
-	h.tick, h.records[number] = d.Tick, standing{d.Version, depth}
-	return nil
-}
-
-func (h *past) find(id string) (standing, bool) {
-	number, _ := parseID(id)
-	s, ok := h.records[number]
-	return s, ok
-}
-
-func (h *past) followEvent(e *Exported) error {
-	d := Event{}
-	if json.Unmarshal(e.Doc, &d) != nil {
-		return errors.New("its doc is no event")
-	}
-	_, known := h.find(d.RecordID)
-	switch {
-	case !slices.Contains([]string{
-		SessionStarted, SessionSaved, SessionClosed, SessionBranched, RecordActivation, ConflictDetected, ConflictResolved,
-		sessionSynced, recordReloaded,
-	}, d.Type):
-		return errors.New("its event is of an unknown type")
-	case d.Tick != 0 && (d.Type != SessionSaved || d.Tick != h.tick+1) || d.Tick == 0 && d.Type == SessionSaved:
-		return errors.New("its tick does not follow the one before it")
-	case d.RecordID != "" && !known || d.RecordID == "" && d.Base > 0:
-		return errors.New("it refers to a record that is no earlier one")
-	case d.Base < 0 || d.SyncTick < 0 || d.SyncTick > h.tick+1:
-		return errors.New("one of its numbers is out of range")
-	case d.Type == SessionBranched && d.Parent == "":
-		return errors.New("it branches off no session")
-	case len(d.Summary)+len(d.Parent) > maxRestoredLine:
-		return errors.New("one of its texts is too long")
-	}
-	h.tick = max(h.tick, d.Tick)
 	return nil
 }
 
@@ -178,35 +89,38 @@ func (r *Restorer) Counts() RestoredChanges { return r.counts }
 
 // Compare looks whether a change of the export is the one that the store's project
 // has at that place of its history, if it has come that far. Changes are compared in
-// their order, all before the first is applied. A project that does not exist has
-// none. why tells what is wrong with a change that cannot stand at its place, nil
-// for none.
+// their order, all before the first is applied, and by what they say, not by how
+// they spell it. A project that does not exist has none. why tells what is wrong
+// with a change that cannot stand at its place, nil for none; one of a newer cairn's
+// is Unavailable, CodeNewerDocument.
 //
-// Another history is Conflict, CodeOtherHistory.
+// Errors (Conflict): CodeOtherHistory for another history, CodeBothHaveRecords for
+// two projects of the export that are one here.
 func (r *Restorer) Compare(ctx context.Context, tx *store.Tx, e Exported) (why, err error) {
+	c, why := e.read()
+	if why != nil {
+		return why, nil
+	}
 	p, err := r.project(ctx, tx, e.Project)
 	if err != nil {
 		return nil, err
 	}
-	if why := p.past.follow(&e); why != nil || p.over {
+	if why := p.past.follow(&c); why != nil || p.over {
 		return why, nil
 	}
-	if _, err := r.redact(&e); err != nil {
+	here, seq, err := p.next(ctx, tx)
+	if err != nil {
 		return nil, err
 	}
-	var here Exported
-	var seq int64
-	err = tx.Each(ctx, func(rows *sql.Rows) (err error) {
-		seq, here, err = scanExported(rows)
-		return err
-	}, selectNextChange, p.stream, p.end)
-	switch {
-	case err != nil:
-		return nil, err
-	case seq == 0:
+	if seq == 0 {
 		p.over = true
 		return nil, nil
-	case !e.equal(here):
+	}
+	same, err := r.isSame(&c, here)
+	if err != nil {
+		return nil, err
+	}
+	if !same {
 		return nil, fault.Newf(fault.Conflict, CodeOtherHistory,
 			"the project %s has records of another history here: they part at change %d (%s)", e.Project, p.have+1, e.ID).
 			WithHint("import it into a store of its own with --db")
@@ -215,56 +129,29 @@ func (r *Restorer) Compare(ctx context.Context, tx *store.Tx, e Exported) (why, 
 	return nil, nil
 }
 
-func (e *Exported) equal(o Exported) bool {
-	return bytes.Equal(e.Doc, o.Doc) && e.Kind == o.Kind && e.ID == o.ID && e.Op == o.Op && e.Session == o.Session &&
-		e.Agent == o.Agent && e.At == o.At
+// next is the store's change after those that both have, with its seq; 0 if there
+// is none.
+func (p *restoring) next(ctx context.Context, tx *store.Tx) (here Exported, seq int64, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) (err error) {
+		seq, here, err = scanExported(rows)
+		return err
+	}, selectNextChange, p.stream, p.end)
+	return here, seq, err
 }
 
-// redact applies the present rules to a change; an export may be older than they
-// are. What holds no secret stays byte for byte.
-func (r *Restorer) redact(e *Exported) (found bool, err error) {
-	take := func(texts ...*string) {
-		for _, s := range texts {
-			text, changed := r.filter.Text(*s)
-			*s, found = text, found || changed
-		}
+// isSame reports whether two changes say the same under the present rules.
+func (r *Restorer) isSame(c *change, here Exported) (bool, error) {
+	_, err := c.redact(r.filter)
+	h, why := here.read()
+	if why == nil {
+		_, herr := h.redact(r.filter)
+		err = errors.Join(err, herr)
 	}
-	var doc any
-	if e.Kind == KindEvent {
-		d := Event{}
-		if err := json.Unmarshal(e.Doc, &d); err != nil {
-			return false, err
-		}
-		take(&d.Summary)
-		doc = d
-	} else {
-		d := Entry{}
-		if err := json.Unmarshal(e.Doc, &d); err != nil {
-			return false, err
-		}
-		take(&d.Title, &d.Summary, &d.Body, &d.Reason, &d.Type)
-		object, err := decodeObject(d.Metadata)
-		if err != nil {
-			return false, err
-		}
-		if object != nil {
-			v, changed := r.filter.Value(object)
-			if clean, ok := v.(map[string]any); ok && changed {
-				found = true
-				if d.Metadata, err = json.Marshal(clean); err != nil {
-					return false, err
-				}
-			}
-		}
-		doc = d
-	}
-	if !found {
-		return false, nil
-	}
-	e.Doc, err = json.Marshal(doc)
-	return true, err
+	return bytes.Equal(c.Doc, h.Doc) && c.Kind == h.Kind && c.ID == h.ID && c.Op == h.Op && c.Session == h.Session &&
+		c.Agent == h.Agent && c.At == h.At, err
 }
 
+// project is what is known of a project of the export.
 func (r *Restorer) project(ctx context.Context, tx *store.Tx, id string) (*restoring, error) {
 	if p := r.projects[id]; p != nil {
 		return p, nil
@@ -279,13 +166,21 @@ func (r *Restorer) project(ctx context.Context, tx *store.Tx, id string) (*resto
 			return nil, err
 		}
 	}
+	for other, o := range r.projects {
+		if o.stream == p.stream {
+			return nil, fault.Newf(fault.Conflict, CodeBothHaveRecords,
+				"%s and %s are one project here, and the file has records of both, whose ids and ticks would collide", other, id).
+				WithHint("import it into a store of its own with --db")
+		}
+	}
 	r.projects[id] = p
 	return p, nil
 }
 
-// Change applies a change that Compare has seen, unless it is here. A history
-// that somebody else went on with meanwhile is Conflict, CodeConflict; repeating
-// the import then judges it anew.
+// Change applies a change that Compare has seen, unless it is here: its place in
+// the history tells, for two changes may say the same. A history that somebody else
+// went on with meanwhile is Conflict, CodeConflict; repeating the import then judges
+// it anew.
 func (r *Restorer) Change(ctx context.Context, tx *store.Tx, e Exported) error {
 	p, err := r.project(ctx, tx, e.Project)
 	if err != nil {
@@ -295,37 +190,35 @@ func (r *Restorer) Change(ctx context.Context, tx *store.Tx, e Exported) error {
 		r.counts.Known++
 		return nil
 	}
+	s, err := restoredScope(ctx, tx, e.Project)
+	if err != nil {
+		return err
+	}
 	var end int64
 	if err := tx.Get(ctx, []any{&end}, selectStreamEnd, p.stream); err != nil {
 		return err
 	}
-	if end != p.end {
+	if end != p.end || s.stream != p.stream {
 		return fault.Newf(fault.Conflict, CodeConflict, "the records of %s were changed while they were imported", e.Project).
 			WithHint("import the file again")
 	}
-	found, err := r.redact(&e)
+	c, why := e.read()
+	if why != nil {
+		return badDocument(why)
+	}
+	found, err := c.redact(r.filter)
 	if err != nil {
 		return err
 	}
-	err = Apply(ctx, tx, store.Change{
-		Project: e.Project, Stream: p.stream, Kind: e.Kind, ID: e.ID, Op: e.Op, Doc: e.Doc, Session: e.Session, Agent: e.Agent, At: e.At,
-	})
-	if err != nil {
+	if err := s.apply(ctx, store.Change{Kind: c.Kind, ID: c.ID, Doc: c.Doc, Session: c.Session, Agent: c.Agent, At: c.At}); err != nil {
 		return err
 	}
+	r.counts.Added++
 	if found {
 		r.counts.Redacted++
 	}
-	if r.counts.Added++; e.Kind == KindRecord && isFirst(e.Doc) {
+	if c.entry != nil && c.entry.Version == 1 {
 		r.counts.Records++
 	}
 	return tx.Get(ctx, []any{&p.end}, selectStreamEnd, p.stream)
-}
-
-// isFirst reports whether a record's document is that of its first version.
-func isFirst(doc json.RawMessage) bool {
-	var v struct {
-		Version int `json:"version"`
-	}
-	return json.Unmarshal(doc, &v) == nil && v.Version == 1
 }

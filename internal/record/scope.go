@@ -58,29 +58,42 @@ func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx contex
 		return err
 	}
 	if b.store == nil {
-		return b.readNothing(ctx, c, fn)
+		return b.readNothing(ctx, c, moment, fn)
 	}
 	return mapped(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
-		if err != nil || moment == nil || s.p.Key == 0 {
-			if err == nil {
-				err = fn(ctx, s)
-			}
+		switch {
+		case err != nil:
 			return err
+		case moment == nil:
+			return fn(ctx, s)
+		case s.p.Key == 0:
+			return s.atNothing(ctx, moment, fn)
 		}
 		return s.asOf(ctx, moment, fn)
 	}))
 }
 
+// atNothing runs fn over a project that has no row yet, as of a moment, nil for
+// now: it has every time and no tick but 0.
+func (s *scope) atNothing(ctx context.Context, at *point, fn func(ctx context.Context, s *scope) error) error {
+	if at != nil && at.isTick {
+		if _, err := s.seqOfTick(ctx, at.field, at.tick); err != nil {
+			return err
+		}
+	}
+	return fn(ctx, s)
+}
+
 // readNothing runs fn where there is no store yet.
-func (b *Book) readNothing(ctx context.Context, c Caller, fn func(ctx context.Context, s *scope) error) error {
+func (b *Book) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx context.Context, s *scope) error) error {
 	if c.ProjectID != "" {
 		return projectNotFound(c.ProjectID)
 	}
 	return mapped(store.Scratch(ctx, time.Unix(0, 0), func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
 		if err == nil {
-			err = fn(ctx, s)
+			err = s.atNothing(ctx, at, fn)
 		}
 		return err
 	}))
@@ -89,13 +102,22 @@ func (b *Book) readNothing(ctx context.Context, c Caller, fn func(ctx context.Co
 // write runs fn in a transaction over the caller's project, which it makes if
 // need be; a failed fn leaves nothing behind.
 func (b *Book) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *scope) error) error {
-	return mapped(b.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+	return b.change(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, true)
 		if err != nil {
 			return err
 		}
 		return fn(ctx, s)
-	}))
+	})
+}
+
+// change runs fn in a transaction, where there is no store yet in one that leaves
+// nothing behind.
+func (b *Book) change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+	if b.store == nil {
+		return mapped(store.Scratch(ctx, time.Unix(0, 0), fn))
+	}
+	return mapped(b.store.Write(ctx, store.Full, fn))
 }
 
 func (b *Book) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*scope, error) {

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -392,4 +393,31 @@ func TestPurgingObservationsSparesSessionsThatRecordsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantList(t, "sessions left", left, "with records")
+}
+
+func TestSyncReturnsNoMoreThanAnAnswerCanHold(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.create("s1", "", "a")
+	d.activate("s2", "R001")
+	big := strings.Repeat("0123456789abcde\n", 1<<16)
+	for _, end := range []string{"a", "b", "c", "d", "e", "f"} {
+		d.body("s1", "R001", big[1:]+end)
+	}
+	var ticks []string
+	for i := 0; ; i++ {
+		out := d.sync("s2")
+		for _, c := range out.Changes {
+			ticks = append(ticks, fmt.Sprint(c.AtTick))
+		}
+		data, err := json.Marshal(out)
+		if err != nil || len(data) > 9<<20 || len(out.Changes) == 0 || i > 6 {
+			t.Fatalf("sync %d: %d changes in %d bytes, %v", i, len(out.Changes), len(data), err)
+		}
+		if !out.Truncated {
+			want(t, "syncs", i, 1)
+			break
+		}
+	}
+	wantList(t, "each change once", ticks, "2", "3", "4", "5", "6", "7")
 }

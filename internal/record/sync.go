@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	maxChanges = 500 // in one sync
+	maxChanges     = 500     // in one sync
+	maxChangeBytes = 8 << 20 // of its changes in JSON, unless the first alone has more
 
 	selectChanges = `SELECT t.tick, s.text, c.doc, ` + previousDoc + `
 FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq CROSS JOIN symbols k ON k.id = c.kind CROSS JOIN symbols s ON s.id = c.session
@@ -17,9 +18,9 @@ ORDER BY t.tick LIMIT ?4`
 )
 
 // Sync tells what other sessions did to the project's records since the session's
-// last sync, oldest first, and moves its clock to the project's; after 500 changes
-// it stops and moves the clock to the last one, so that syncing again goes on
-// there (records §2, sync_session).
+// last sync, oldest first, and moves its clock to the project's; after 500 changes,
+// or 8 MiB of them, it stops and moves the clock to the last one, so that syncing
+// again goes on there (records §2, sync_session).
 //
 // Errors: CodeSessionNotFound for a session that has not opened a record of the
 // project, or was closed.
@@ -42,9 +43,8 @@ func (b *Book) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) {
 			return err
 		}
 		m.syncTick = s.tick
-		if len(out.Changes) > maxChanges {
-			out.Changes, out.Truncated = out.Changes[:maxChanges], true
-			m.syncTick = out.Changes[maxChanges-1].AtTick
+		if out.Truncated {
+			m.syncTick = out.Changes[len(out.Changes)-1].AtTick
 		}
 		return s.event(ctx, m, Event{Type: sessionSynced})
 	})
@@ -60,10 +60,14 @@ func (s *scope) openMember(ctx context.Context, c Caller) (*member, error) {
 	return m, err
 }
 
-// changes reads one change more than a sync shows.
+// changes adds what a sync shows, and whether there is more.
 func (s *scope) changes(ctx context.Context, m *member, out *Synced) error {
 	newest := map[string]*Entry{} // of those read so far, by record
+	size := 0
 	return s.log.Each(ctx, func(rows *sql.Rows) error {
+		if out.Truncated = out.Truncated || len(out.Changes) == maxChanges; out.Truncated {
+			return nil
+		}
 		var c Change
 		var doc, before string
 		if err := rows.Scan(&c.AtTick, &c.BySession, &doc, &before); err != nil {
@@ -84,6 +88,14 @@ func (s *scope) changes(ctx context.Context, m *member, out *Synced) error {
 		}
 		newest[e.ID] = e
 		c.describe(old, e)
+		told, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		if size += len(told); size > maxChangeBytes && len(out.Changes) > 0 {
+			out.Truncated = true
+			return nil
+		}
 		out.Changes = append(out.Changes, c)
 		return nil
 	}, selectChanges, s.p.Key, m.syncTick, m.id, maxChanges+1)

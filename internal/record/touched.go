@@ -3,7 +3,7 @@ package record
 import (
 	"context"
 	"database/sql"
-	"slices"
+	"math"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -15,42 +15,47 @@ type Touched struct {
 	Changed bool // created, updated or moved to another state; else only activated
 }
 
-const selectTouched = `SELECT k.text = ?3, CASE k.text WHEN ?3 THEN c.id ELSE c.doc ->> '$.record_id' END
-FROM projects p
-CROSS JOIN symbols st ON st.text = ifnull(p.records_stream, 'records/' || p.id)
-CROSS JOIN changes c ON c.stream = st.id AND c.doc IS NOT NULL
-JOIN symbols k ON k.id = c.kind
-WHERE p.id = ?1 AND c.session = (SELECT id FROM symbols WHERE text = ?2)
-  AND (k.text = ?3 OR k.text = ?4 AND c.doc ->> '$.type' = ?5)
-ORDER BY c.seq`
+// selectTouched reads the session's own events, what it has active now, and of the
+// records that they name the versions that it made: a session loads whatever it
+// changes, and its end tells what it gave up.
+const selectTouched = `WITH
+stream (id) AS (SELECT s.id FROM projects p JOIN symbols s ON s.text = ifnull(p.records_stream, 'records/' || p.id) WHERE p.id = ?1),
+kind (version, event) AS (SELECT (SELECT id FROM symbols WHERE text = '` + KindRecord + `'), (SELECT id FROM symbols WHERE text = '` + KindEvent + `')),
+events (seq, doc) AS MATERIALIZED (
+    SELECT c.seq, c.doc FROM changes c INDEXED BY changes_with_doc
+    WHERE c.kind = (SELECT event FROM kind) AND c.id = ?2 AND c.doc IS NOT NULL AND c.stream = (SELECT id FROM stream)),
+loaded (id, seq) AS (
+    SELECT doc ->> '$.record_id', seq FROM events WHERE doc ->> '$.type' = '` + RecordActivation + `'
+    UNION ALL SELECT r.value, e.seq FROM events e, json_each(e.doc, '$.records') r
+        WHERE e.doc ->> '$.type' IN ('` + SessionSaved + `', '` + SessionClosed + `')
+    UNION ALL SELECT printf('R%03d', a.number), ?3 FROM activations a
+        WHERE a.project_key = (SELECT key FROM projects WHERE id = ?1) AND a.session_key = (SELECT key FROM sessions WHERE id = ?2)),
+touched (id, loaded, changed) AS (
+    SELECT l.id, min(l.seq), (
+        SELECT min(c.seq) FROM changes c INDEXED BY changes_with_doc
+        WHERE c.kind = (SELECT version FROM kind) AND c.id = l.id AND c.doc IS NOT NULL AND c.stream = (SELECT id FROM stream)
+          AND c.session = (SELECT id FROM symbols WHERE text = ?2))
+    FROM loaded l GROUP BY l.id)
+SELECT id, changed IS NOT NULL FROM touched ORDER BY changed IS NULL, ifnull(changed, loaded)`
 
 // Touched lists the records of a project that a session changed, in the order of
 // their first change, and then those that it only activated, closed ones and
-// earlier activations included. It reads the project's log as a whole; an unknown
-// project or session has none (contract records §4.2).
-func (b *Book) Touched(ctx context.Context, p project.Project, session string) ([]Touched, error) {
-	var changed, active []Touched
+// earlier activations included. It costs what the session did, not what the project
+// holds; an unknown project or session has none (contract records §4.2).
+func (b *Book) Touched(ctx context.Context, p project.Project, session string) (list []Touched, err error) {
 	if b.store == nil {
 		return nil, nil
 	}
-	err := b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var t Touched
-			err := r.Scan(&t.Changed, &t.ID)
-			list := &active
-			if t.Changed {
-				list = &changed
-			}
-			if !slices.Contains(*list, t) {
-				*list = append(*list, t)
-			}
+			err := r.Scan(&t.ID, &t.Changed)
+			list = append(list, t)
 			return err
-		}, selectTouched, p.ID, session, KindRecord, KindEvent, RecordActivation)
+		}, selectTouched, p.ID, session, int64(math.MaxInt64))
 	})
-	for _, t := range active {
-		if !slices.Contains(changed, Touched{t.ID, true}) {
-			changed = append(changed, t)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return changed, err
+	return list, nil
 }

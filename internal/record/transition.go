@@ -64,12 +64,34 @@ func (b *Book) Transition(ctx context.Context, a TransitionArgs) (out Transition
 				return err
 			}
 			if len(children) > 0 {
-				out.CascadeWarning = &CascadeWarning{children, fmt.Sprintf("%d children of %s are still OPEN; they stay so", len(children), r.ID)}
+				out.CascadeWarning = &CascadeWarning{children, stillOpen(len(children), r.ID)}
 			}
 		}
 		return s.entry(ctx, m, e)
 	})
 	return out, err
+}
+
+func stillOpen(children int, of string) string {
+	if children == 1 {
+		return "1 child of " + of + " is still OPEN; it stays so"
+	}
+	return fmt.Sprintf("%d children of %s are still OPEN; they stay so", children, of)
+}
+
+// anyOf lists states for a sentence: A, B or C.
+func anyOf(states []State) string {
+	var text strings.Builder
+	for i, s := range states {
+		switch {
+		case i > 0 && i == len(states)-1:
+			text.WriteString(" or ")
+		case i > 0:
+			text.WriteString(", ")
+		}
+		text.WriteString(string(s))
+	}
+	return text.String()
 }
 
 func (s *scope) checkTransition(ctx context.Context, m *member, r stored, base int, to State) error {
@@ -83,7 +105,7 @@ func (s *scope) checkTransition(ctx context.Context, m *member, r stored, base i
 	}
 	if list := allowed(r.State); !slices.Contains(list, to) {
 		return fail(fault.Conflict, CodeInvalidTransition, fmt.Sprintf("%s cannot go from %s to %s", r.ID, r.State, to),
-			fmt.Sprintf("from %s a record can go to %v", r.State, list), map[string]any{"from": r.State, "to": to, "allowed": list})
+			fmt.Sprintf("from %s a record can go to %s", r.State, anyOf(list)), map[string]any{"from": r.State, "to": to, "allowed": list})
 	}
 	return nil
 }

@@ -25,7 +25,9 @@ func (b *Book) Update(ctx context.Context, a UpdateArgs) (out Updated, err error
 	if err != nil {
 		return out, err
 	}
+	var origin *Record // of both sides of a conflict, if their bodies are to be merged
 	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+		origin = nil
 		r, m, base, err := s.active(ctx, a.Caller, a.ID)
 		if err != nil {
 			return err
@@ -41,7 +43,14 @@ func (b *Book) Update(ctx context.Context, a UpdateArgs) (out Updated, err error
 		next.Version, next.Modified = r.Version+1, Time(s.tx.Now().UnixNano())
 		forced := r.Version > base
 		if forced && !a.Force {
-			out.Conflict, err = s.conflict(ctx, m, r, next, base, a.Body != nil)
+			if a.Body != nil {
+				old, err := s.version(ctx, r.ID, base)
+				if err != nil {
+					return err
+				}
+				origin = &old
+			}
+			out.Conflict, err = s.conflict(ctx, m, r, next, base)
 			return err
 		}
 		if forced {
@@ -55,6 +64,11 @@ func (b *Book) Update(ctx context.Context, a UpdateArgs) (out Updated, err error
 		out.Record = next
 		return s.entry(ctx, m, &Entry{Record: next, Event: RecordUpdated, Forced: forced, Base: next.Version})
 	})
+	if err == nil && origin != nil { // which may take seconds, so that no writer waits for it
+		if merged, ok := linediff.Merge(origin.Body, out.Record.Body, out.Conflict.YourVersion.Body); ok {
+			out.Conflict.MergedBody = &merged
+		}
+	}
 	return out, err
 }
 
@@ -138,8 +152,9 @@ func sameText(a, b *Record) bool {
 		slices.Equal(a.Related, b.Related) && string(a.Metadata) == string(b.Metadata)
 }
 
-// conflict notes and describes that another session stored a version above base.
-func (s *scope) conflict(ctx context.Context, m *member, r stored, mine Record, base int, body bool) (*Conflict, error) {
+// conflict notes and describes, but for merged bodies, that another session stored
+// a version above base.
+func (s *scope) conflict(ctx context.Context, m *member, r stored, mine Record, base int) (*Conflict, error) {
 	by, err := s.versionAbove(ctx, r.ID, base)
 	if err != nil {
 		return nil, err
@@ -148,15 +163,6 @@ func (s *scope) conflict(ctx context.Context, m *member, r stored, mine Record, 
 		Message: fmt.Sprintf("session %s stored version %d of %s after this session had loaded version %d; "+
 			"nothing was written. Show both versions to the user, then update with force", by.session, r.Version, r.ID, base),
 		OtherVersion: r.Record, YourVersion: mine, BaseVersion: base,
-	}
-	if body {
-		old, err := s.version(ctx, r.ID, base)
-		if err != nil {
-			return nil, err
-		}
-		if merged, ok := linediff.Merge(old.Body, r.Body, mine.Body); ok {
-			c.MergedBody = &merged
-		}
 	}
 	return c, s.event(ctx, m, Event{
 		Type: ConflictDetected, RecordID: r.ID, Holders: []string{by.session},

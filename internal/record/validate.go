@@ -158,13 +158,34 @@ func (b *Book) metadata(object map[string]any, reason any) (json.RawMessage, err
 	if len(object) == 0 {
 		return nil, nil
 	}
+	return plainJSON(object)
+}
+
+// plainJSON spells a value as rows have it, and as agents wrote it: unlike the log
+// it does not escape what HTML would take for markup.
+func plainJSON(v any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(object); err != nil {
+	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSpace(out.Bytes()), nil
+}
+
+// canonical is a JSON text in the one spelling of rows; as it is where it is none.
+func canonical(text json.RawMessage) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	var v any
+	if len(text) == 0 || dec.Decode(&v) != nil {
+		return text
+	}
+	out, err := plainJSON(v)
+	if err != nil {
+		return text
+	}
+	return out
 }
 
 // withReason is stored metadata with another reason, nil for none. What is stored

@@ -119,7 +119,7 @@ func TestRefusedChangeIsTriedAgainAfterAMinuteThenMoreSeldom(t *testing.T) {
 		mustWrite(t, s, "a")
 		begin := time.Now()
 		var at []time.Duration
-		stop := following(t, s, store.Follower{Name: "f", Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+		stop := following(t, s, store.Follower{Name: "f", Poll: 10 * time.Second, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 			at = append(at, time.Since(begin).Round(time.Minute))
 			return []store.Refusal{{Seq: changes[0].Seq}}, nil // without a reason, even
 		}})

@@ -14,10 +14,14 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// rounds is how often a test kills: n, or as often as a soak wants.
+// rounds is how often a test kills: n, a quarter of that where it runs a second
+// time with the other driver (-short), or as often as a soak wants.
 func rounds(n int) int {
 	if soak, err := strconv.Atoi(os.Getenv("CAIRN_SOAK_KILLS")); err == nil {
 		return soak
+	}
+	if testing.Short() {
+		return (n + 3) / 4
 	}
 	return n
 }

@@ -26,7 +26,7 @@ type Change struct {
 	Project   string          // project id, "" if it belongs to none
 	Stream    string          // the ordering key: session, memory, mailbox, record project
 	Kind      string          // what changed: observation, session, project …
-	ID        string          // its id, unique within the kind
+	ID        string          // its id, unique within the kind and the stream
 	Op        string          // OpPut, OpDelete …
 	Doc       json.RawMessage // the whole entity, or nil where the row is its own document
 	Session   string          // who caused it, "" if unknown or told by the row itself

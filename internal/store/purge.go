@@ -21,16 +21,18 @@ const longestHold = 5 * time.Second
 
 const (
 	blankDocs = `UPDATE changes SET doc = NULL
-WHERE kind = (SELECT id FROM symbols WHERE text = ?) AND id = ? AND doc IS NOT NULL`
+WHERE kind = (SELECT id FROM symbols WHERE text = ?) AND id = ? AND doc IS NOT NULL
+  AND stream = (SELECT id FROM symbols WHERE text = ?)`
 
 	selectBehind = `SELECT name, ? - position FROM followers WHERE position < ? ORDER BY name`
 )
 
 // Blank removes the documents of all changes of one entity so far from the log
-// and returns how many there were. Their hashes stay, so the chain still holds.
+// and returns how many there were. The entity is named by its stream too, for two
+// projects may each have a record R001. Hashes stay, so the chain still holds.
 // Repeating it is harmless.
-func (t *Tx) Blank(ctx context.Context, kind, id string) (int64, error) {
-	res, err := t.Exec(ctx, blankDocs, kind, id)
+func (t *Tx) Blank(ctx context.Context, stream, kind, id string) (int64, error) {
+	res, err := t.Exec(ctx, blankDocs, kind, id, stream)
 	if err != nil {
 		return 0, err
 	}

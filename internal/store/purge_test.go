@@ -54,13 +54,14 @@ func TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds(t *testing.T) {
 		{Stream: "a", Kind: "session", ID: "one", Op: store.OpPut, Doc: doc},
 		{Stream: "a", Kind: "session", ID: "two", Op: store.OpPut, Doc: json.RawMessage(`{}`)},
 		{Stream: "a", Kind: "project", ID: "one", Op: store.OpPut, Doc: json.RawMessage(`{}`)},
+		{Stream: "b", Kind: "session", ID: "one", Op: store.OpPut, Doc: json.RawMessage(`{}`)},
 	} {
 		append1(t, s, c)
 	}
 	for _, want := range []int64{2, 0} {
 		var n int64
 		err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) (err error) {
-			n, err = tx.Blank(ctx, "session", "one")
+			n, err = tx.Blank(ctx, "a", "session", "one")
 			return err
 		})
 		if err != nil || n != want {
@@ -71,7 +72,7 @@ func TestBlankTakesTheDocumentsOfOneEntityAndTheChainHolds(t *testing.T) {
 	for _, c := range storetest.Changes(t, s) {
 		left = append(left, fmt.Sprintf("%s/%s:%t,%t", c.Kind, c.ID, c.Doc != nil, c.DocHash != nil))
 	}
-	want := "session/one:false,true session/one:false,true session/two:true,true project/one:true,true"
+	want := "session/one:false,true session/one:false,true session/two:true,true project/one:true,true session/one:true,true"
 	if got := strings.Join(left, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

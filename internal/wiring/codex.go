@@ -21,40 +21,55 @@ func editTOML(path string, old []byte, s *server, was []byte) ([]byte, error) {
 	if err := tomlfile.Decode(path, body, &before); err != nil {
 		return nil, err
 	}
-	c, there := codexServer(before)
-	ours := there && (c.runsServer() || s.right(c))
-	var out []byte
-	var err error
-	switch {
-	case s.want && !there:
-		out = appendServer(body, s)
-	case s.want && !ours:
-		return nil, errForeign
-	case s.want && s.right(c), !s.want && !ours:
-		return old, nil
-	case s.want:
-		out, err = replaceServer(body, s, c)
-	default:
-		out, err = cutServer(body)
-		if w := bytes.TrimPrefix(was, []byte(bom)); was != nil && sameButEnd(out, w) {
-			out = w
-		}
-	}
+	out, err := editServerText(body, s, before)
 	if err != nil {
 		return nil, err
 	}
-	after := map[string]any{}
-	if err := tomlfile.Decode(path, out, &after); err != nil {
-		return nil, errShape("mcp_servers", "a table that can be added to")
+	if bytes.Equal(out, body) {
+		return old, nil
 	}
-	c, there = codexServer(after)
-	if there != s.want || there && !s.right(c) || !reflect.DeepEqual(withoutServer(before), withoutServer(after)) {
-		return nil, errors.New("mcp_servers.cairn cannot be changed without changing more")
+	if w := bytes.TrimPrefix(was, []byte(bom)); !s.want && was != nil && sameButEnd(out, w) {
+		out = w
+	}
+	if err := s.onlyChange(path, before, out); err != nil {
+		return nil, err
 	}
 	if hadBOM {
 		out = append([]byte(bom), out...)
 	}
 	return out, nil
+}
+
+// editServerText is a text with our server as it is wanted, or the text itself if
+// nothing is to be done; config is what it says.
+func editServerText(text []byte, s *server, config map[string]any) ([]byte, error) {
+	c, there := codexServer(config)
+	ours := there && s.ours(c)
+	switch {
+	case s.want && !there:
+		return appendServer(text, s), nil
+	case s.want && !ours:
+		return nil, errForeign
+	case s.want && s.right(c), !s.want && !ours:
+		return text, nil
+	case s.want:
+		return replaceServer(text, s, c)
+	}
+	return cutServer(text)
+}
+
+// onlyChange is an error if a text that says what is wanted of our server changes
+// more than that.
+func (s *server) onlyChange(path string, before map[string]any, text []byte) error {
+	after := map[string]any{}
+	if err := tomlfile.Decode(path, text, &after); err != nil {
+		return errShape("mcp_servers", "a table that can be added to")
+	}
+	c, there := codexServer(after)
+	if there != s.want || there && !s.right(c) || !reflect.DeepEqual(withoutServer(before), withoutServer(after)) {
+		return errors.New("mcp_servers.cairn cannot be changed without changing more")
+	}
+	return nil
 }
 
 // codexServer is what Codex's server called cairn runs, false if there is none.

@@ -106,20 +106,9 @@ func (d *document) editHooks(h *hookSet, was *document) error {
 		return errShape("hooks", "an object")
 	}
 	outer := d.indentOfMember(root, "hooks", "")
-	dropped := false
-	for i := hooks.len() - 1; i >= 0; i-- {
-		event := text(hooks.object.Members[i].Name)
-		if member(hooks.object, event) != hooks.value(i) {
-			continue
-		}
-		emptied, err := d.editEvent(h, hooks, i, event, outer, was)
-		if err != nil {
-			return err
-		}
-		if emptied && was.items("hooks", event) == nil {
-			d.style.drop(hooks, i, was.items("hooks"))
-			dropped = true
-		}
+	dropped, err := d.editEvents(h, hooks, outer, was)
+	if err != nil {
+		return err
 	}
 	for _, w := range h.want {
 		if member(hooks.object, w.event) == nil {
@@ -132,6 +121,26 @@ func (d *document) editHooks(h *hookSet, was *document) error {
 		d.dropMember(root, "hooks", was)
 	}
 	return nil
+}
+
+// editEvents does for the events that are there what editHooks does, and reports
+// whether it took one out.
+func (d *document) editEvents(h *hookSet, hooks items, outer string, was *document) (dropped bool, err error) {
+	for i := hooks.len() - 1; i >= 0; i-- {
+		event := text(hooks.object.Members[i].Name)
+		if member(hooks.object, event) != hooks.value(i) {
+			continue
+		}
+		emptied, err := d.editEvent(h, hooks, i, event, outer, was)
+		if err != nil {
+			return dropped, err
+		}
+		if emptied && was.items("hooks", event) == nil {
+			d.style.drop(hooks, i, was.items("hooks"))
+			dropped = true
+		}
+	}
+	return dropped, nil
 }
 
 // editEvent does for one event what editHooks does, and reports whether it took

@@ -34,6 +34,12 @@ type Change struct {
 	Diff    string `json:"diff,omitempty"` // unified; only of a dry run
 }
 
+// failed is the change that could not be made. It stops no other file's, so it is no error.
+func (c Change) failed(err error) (Change, error) {
+	c.Action, c.Error = Failed, err.Error()
+	return c, nil
+}
+
 // Options say what Init does.
 type Options struct {
 	Harnesses []string // these, found or not; nil for all that are found
@@ -103,22 +109,18 @@ var errBusy = errors.New("keeps changing; close the agent and try again")
 // that is not there and needs nothing.
 func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 	c := Change{Harness: s.harness, Path: s.path}
-	fail := func(err error) (Change, error) {
-		c.Action, c.Error = Failed, err.Error()
-		return c, nil
-	}
 	path, err := target(s.path)
 	if err != nil {
-		return fail(err)
+		return c.failed(err)
 	}
 	for range attempts {
 		old, err := readFile(path)
 		if err != nil {
-			return fail(err)
+			return c.failed(err)
 		}
 		text, err := s.edited(old)
 		if err != nil {
-			return fail(err)
+			return c.failed(err)
 		}
 		switch {
 		case bytes.Equal(old, text):
@@ -142,14 +144,14 @@ func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 			continue // the agent wrote meanwhile
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return fail(cannotWrite(path, err))
+			return c.failed(cannotWrite(path, err))
 		}
 		if err := writeFile(path, text); err != nil {
-			return fail(err)
+			return c.failed(err)
 		}
 		return c, nil
 	}
-	return fail(errBusy)
+	return c.failed(errBusy)
 }
 
 // prepare keeps what a file was without anything of ours, before it becomes
@@ -166,7 +168,7 @@ func (m *manifest) prepare(s settings, path string, old, text []byte) error {
 	if err != nil {
 		original = nil // lost: what is ours is taken out instead
 	}
-	if asLeft := known != nil && err == nil && hash(old) == known.Written; asLeft {
+	if err == nil && known.left(old) {
 		r.Made = known.Made
 		return m.keep(r, original)
 	}

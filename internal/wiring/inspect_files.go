@@ -44,16 +44,10 @@ func (s settings) read() contents {
 
 // calls are what our entries in a file run.
 func (c contents) calls() []call {
-	var out []call
 	if c.err != nil {
 		return nil
 	}
-	if c.toml {
-		if s, ok := codexServer(c.config); ok && (s.runsServer() || c.server.right(s)) {
-			return []call{s}
-		}
-		return nil
-	}
+	var out []call
 	if hooks := c.doc.items("hooks"); c.hooks != nil && hooks != nil && hooks.object != nil {
 		for _, m := range hooks.object.Members {
 			for _, p := range c.entries(text(m.Name)) {
@@ -62,12 +56,27 @@ func (c contents) calls() []call {
 			}
 		}
 	}
-	if entry := c.doc.items("mcpServers", serverName); c.server != nil && entry != nil && entry.object != nil {
-		if s, ok := ourServer(entry.object); ok || c.server.right(s) {
+	if c.server != nil {
+		if s, there := c.serverCall(); there && c.server.ours(s) {
 			out = append(out, s)
 		}
 	}
 	return out
+}
+
+// serverCall is what the server called cairn runs, false if there is none.
+func (c contents) serverCall() (call, bool) {
+	if c.toml {
+		return codexServer(c.config)
+	}
+	entry := c.doc.items("mcpServers", serverName)
+	if entry == nil {
+		return call{}, false
+	}
+	if entry.object == nil {
+		return call{}, true
+	}
+	return serverCall(entry.object), true
 }
 
 // entries are ours of an event.
@@ -170,16 +179,7 @@ func (h *hookSet) timeoutProblem(w hook, v *hujson.Value) (string, bool) {
 }
 
 func (c contents) serverState() (State, string) {
-	var got call
-	var there bool
-	if c.toml {
-		got, there = codexServer(c.config)
-	} else if entry := c.doc.items("mcpServers", serverName); entry != nil {
-		if there = true; entry.object != nil {
-			got, _ = ourServer(entry.object)
-		}
-	}
-	switch {
+	switch got, there := c.serverCall(); {
 	case !there:
 		return Missing, ""
 	case c.server.right(got):

@@ -33,6 +33,10 @@ type record struct {
 	Written  string `json:"written"`  // hash of what was written last
 }
 
+// left reports whether a text is as it was written last; r is nil for a file that
+// was never written.
+func (r *record) left(text []byte) bool { return r != nil && hash(text) == r.Written }
+
 func hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

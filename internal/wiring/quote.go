@@ -69,27 +69,20 @@ func splitLine(line string, windows bool) []string {
 		}
 		inWord = false
 	}
-	runes := []rune(line)
-	for i := 0; i < len(runes); i++ {
-		r := runes[i]
-		next := rune(0)
-		if i+1 < len(runes) {
-			next = runes[i+1]
-		}
+	runes := append([]rune(line), 0)
+	for i := 0; i < len(runes)-1; i++ {
+		r, next := runes[i], runes[i+1]
 		switch {
 		case quote == 0 && unicode.IsSpace(r):
 			end()
 			continue
-		case quote == 0 && (r == '"' || r == '\''):
-			quote = r
-		case quote == '\'' && r == '\'' && next == '\'' && windows: // PowerShell's way
-			word.WriteRune(r)
-			i++
-		case quote != 0 && r == quote:
-			quote = 0
-		case r == '\\' && escapes(quote, next, windows):
+		case escapes(r, next, quote, windows):
 			word.WriteRune(next)
 			i++
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case quote != 0 && r == quote:
+			quote = 0
 		default:
 			word.WriteRune(r)
 		}
@@ -99,11 +92,14 @@ func splitLine(line string, windows bool) []string {
 	return words
 }
 
-func escapes(quote, next rune, windows bool) bool {
-	switch quote {
-	case '\'':
+// escapes reports whether r, inside quote, makes next stand for itself.
+func escapes(r, next, quote rune, windows bool) bool {
+	switch {
+	case r == '\'': // PowerShell's way
+		return quote == '\'' && next == '\'' && windows
+	case r != '\\' || quote == '\'':
 		return false
-	case '"':
+	case quote == '"':
 		return strings.ContainsRune("\"$`", next) && next != 0 || next == '\\' && !windows
 	}
 	return next == '\'' || next == '"' || next == ' '

@@ -14,15 +14,15 @@ const serverName = "cairn"
 // errForeign is why a server of that name is left alone.
 var errForeign = errors.New("another MCP server is called cairn")
 
-// ourServer is what a server's entry runs if that is cairn.
-func ourServer(entry *hujson.Object) (call, bool) {
+// serverCall is what a server's entry runs.
+func serverCall(entry *hujson.Object) call {
 	command := member(entry, "command")
 	if command == nil {
-		return call{}, false
+		return call{}
 	}
 	c := call{program: text(*command)}
 	c.args, c.apart = texts(member(entry, "args"))
-	return c, c.runsServer()
+	return c
 }
 
 func (c call) runsServer() bool {
@@ -34,6 +34,9 @@ func (c call) runsServer() bool {
 func (s *server) right(c call) bool {
 	return c.program == s.program && len(c.args) > 0 && c.args[0] == "serve"
 }
+
+// ours reports whether what a server's entry runs is cairn.
+func (s *server) ours(c call) bool { return c.runsServer() || s.right(c) }
 
 // editServer makes the MCP server of a file what is wanted.
 func (d *document) editServer(s *server, was *document) error {
@@ -61,18 +64,13 @@ func (d *document) editServer(s *server, was *document) error {
 		return d.style.add(servers, serverName, s.entry(), outer)
 	}
 	o, ok := entry.Value.(*hujson.Object)
-	var c call
-	if ok {
-		c, ok = ourServer(o)
-		ok = ok || s.right(c)
-	}
-	switch {
-	case !ok && s.want:
+	switch ours := ok && s.ours(serverCall(o)); {
+	case !ours && s.want:
 		return errForeign
-	case !ok:
+	case !ours:
 		return nil
 	case s.want:
-		return d.correctServer(s, o, c, d.indentOfMember(servers, serverName, outer))
+		return d.correctServer(s, o, d.indentOfMember(servers, serverName, outer))
 	}
 	d.style.dropNamed(servers, serverName, was.items("mcpServers"))
 	if servers.len() == 0 && was.items("mcpServers") == nil {
@@ -81,7 +79,8 @@ func (d *document) editServer(s *server, was *document) error {
 	return nil
 }
 
-func (d *document) correctServer(s *server, o *hujson.Object, c call, indent string) error {
+func (d *document) correctServer(s *server, o *hujson.Object, indent string) error {
+	c := serverCall(o)
 	if s.right(c) {
 		return nil
 	}

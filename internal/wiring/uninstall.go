@@ -68,25 +68,21 @@ func (p Place) settingsAt(r record) (settings, bool) {
 // unwire undoes one file.
 func (m *manifest) unwire(s settings) (Change, error) {
 	c := Change{Harness: s.harness, Path: s.path, Action: Unchanged}
-	fail := func(err error) (Change, error) {
-		c.Action, c.Error = Failed, err.Error()
-		return c, nil
-	}
 	path, err := target(s.path)
 	if err != nil {
-		return fail(err)
+		return c.failed(err)
 	}
 	for range attempts {
 		now, err := readFile(path)
 		if err != nil {
-			return fail(err)
+			return c.failed(err)
 		}
 		if now == nil {
 			return c, m.forget(s.path)
 		}
 		action, text, err := m.undo(s, now)
 		if err != nil {
-			return fail(err)
+			return c.failed(err)
 		}
 		if again, err := readFile(path); err != nil || !bytes.Equal(again, now) {
 			continue // the agent wrote meanwhile
@@ -98,18 +94,18 @@ func (m *manifest) unwire(s settings) (Change, error) {
 			err = writeFile(path, text)
 		}
 		if err != nil {
-			return fail(err)
+			return c.failed(err)
 		}
 		return c, m.forget(s.path)
 	}
-	return fail(errBusy)
+	return c.failed(errBusy)
 }
 
 // undo is what becomes of a file, and its text if it stays.
 func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	r := m.find(s.path)
 	original, err := m.original(r)
-	if err == nil && r != nil && hash(now) == r.Written {
+	if err == nil && r.left(now) {
 		if r.Made {
 			return Deleted, nil, nil
 		}

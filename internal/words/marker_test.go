@@ -1,7 +1,6 @@
 package words
 
 import (
-	"database/sql"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -11,16 +10,7 @@ import (
 
 func TestStemsAreThoseOfTheTokenizer(t *testing.T) {
 	t.Parallel()
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := inMemory(t)
 	for _, q := range []string{
 		`CREATE VIRTUAL TABLE w USING fts5 (x, tokenize = 'porter unicode61 remove_diacritics 2')`,
 		`CREATE VIRTUAL TABLE v USING fts5vocab (w, instance)`,

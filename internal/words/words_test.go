@@ -15,7 +15,8 @@ import (
 // wordIndex is a real full-text table of the kind the store has.
 type wordIndex struct{ db *sql.DB }
 
-func newWordIndex(t testing.TB) wordIndex {
+// inMemory is an empty database.
+func inMemory(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -27,7 +28,13 @@ func newWordIndex(t testing.TB) wordIndex {
 			t.Error(err)
 		}
 	})
-	_, err = db.Exec(`CREATE VIRTUAL TABLE observations_fts USING fts5 (parts, wholes, content = '',
+	return db
+}
+
+func newWordIndex(t testing.TB) wordIndex {
+	t.Helper()
+	db := inMemory(t)
+	_, err := db.Exec(`CREATE VIRTUAL TABLE observations_fts USING fts5 (parts, wholes, content = '',
 		contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2')`)
 	if err != nil {
 		t.Fatal(err)

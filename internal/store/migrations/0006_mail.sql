@@ -1,6 +1,7 @@
 -- Mail: who does what, and may I touch this file. Times are Unix nanoseconds, cut
 -- to microseconds. The numbers that clients see are ids, which AUTOINCREMENT gives
--- once; what other devices know an entity by is its uid or its name.
+-- once; what other devices know an entity by is its uid or its name. Every hook
+-- parses this schema, so that words are checked in Go and not by CHECK.
 
 CREATE TABLE mail_projects (
     id                INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -15,6 +16,7 @@ CREATE TABLE mail_projects (
 );
 CREATE INDEX mail_projects_by_path ON mail_projects (human_key);
 
+-- received, unread and ack_due count its messages; triggers on mail_recipients keep them.
 CREATE TABLE mail_agents (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id         INTEGER NOT NULL REFERENCES mail_projects (id),
@@ -24,14 +26,13 @@ CREATE TABLE mail_agents (
     task_description   TEXT NOT NULL,
     inception_ts       INTEGER NOT NULL,
     last_active_ts     INTEGER NOT NULL,
-    attachments_policy TEXT NOT NULL CHECK (attachments_policy IN ('auto', 'inline', 'file', 'none')),
-    contact_policy     TEXT NOT NULL CHECK (contact_policy IN ('open', 'auto', 'contacts_only', 'block_all')),
+    attachments_policy TEXT NOT NULL,
+    contact_policy     TEXT NOT NULL,
     token_sha256       TEXT,
     branch             TEXT,
     worktree           TEXT,
     home               TEXT,
     retired_ts         INTEGER,
-    -- How many messages it has received, kept by triggers on mail_recipients.
     received           INTEGER NOT NULL DEFAULT 0,
     unread             INTEGER NOT NULL DEFAULT 0,
     ack_due            INTEGER NOT NULL DEFAULT 0
@@ -49,7 +50,7 @@ CREATE TABLE mail_messages (
     reply_to     INTEGER,
     subject      TEXT NOT NULL,
     body_md      TEXT NOT NULL,
-    importance   TEXT NOT NULL CHECK (importance IN ('low', 'normal', 'high', 'urgent')),
+    importance   TEXT NOT NULL,
     ack_required INTEGER NOT NULL,
     topic        TEXT,
     created_ts   INTEGER NOT NULL,
@@ -70,7 +71,7 @@ CREATE INDEX mail_messages_by_topic ON mail_messages (project_id, topic, created
 CREATE TABLE mail_recipients (
     message_id   INTEGER NOT NULL REFERENCES mail_messages (id) ON DELETE CASCADE,
     agent_id     INTEGER NOT NULL REFERENCES mail_agents (id),
-    kind         TEXT NOT NULL CHECK (kind IN ('to', 'cc', 'bcc')),
+    kind         TEXT NOT NULL,
     position     INTEGER NOT NULL,
     importance   TEXT NOT NULL,
     ack_required INTEGER NOT NULL,
@@ -82,6 +83,7 @@ CREATE TABLE mail_recipients (
     PRIMARY KEY (message_id, agent_id)
 ) WITHOUT ROWID;
 CREATE INDEX mail_recipients_by_agent ON mail_recipients (agent_id, created_ts, message_id);
+CREATE INDEX mail_recipients_urgent ON mail_recipients (agent_id, created_ts, message_id) WHERE importance IN ('high', 'urgent');
 CREATE INDEX mail_recipients_unread ON mail_recipients (agent_id, created_ts, message_id) WHERE read_ts IS NULL;
 CREATE INDEX mail_recipients_ack ON mail_recipients (agent_id, created_ts, message_id) WHERE ack_required = 1 AND ack_ts IS NULL;
 
@@ -134,7 +136,7 @@ CREATE INDEX mail_threads_by_ordinal ON mail_threads (project_id, ordinal);
 CREATE TABLE mail_sessions (
     session_key INTEGER NOT NULL REFERENCES sessions (key),
     agent_id    INTEGER NOT NULL REFERENCES mail_agents (id),
-    source      TEXT NOT NULL CHECK (source IN ('environment', 'server', 'argument', 'call', 'edit')),
+    source      TEXT NOT NULL,
     bound_ts    INTEGER NOT NULL,
     ended_ts    INTEGER,
     PRIMARY KEY (session_key, agent_id)
@@ -145,7 +147,7 @@ CREATE TABLE mail_contacts (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     a_agent_id INTEGER NOT NULL REFERENCES mail_agents (id),
     b_agent_id INTEGER NOT NULL REFERENCES mail_agents (id),
-    status     TEXT NOT NULL CHECK (status IN ('pending', 'approved', 'blocked')),
+    status     TEXT NOT NULL,
     reason     TEXT NOT NULL,
     created_ts INTEGER NOT NULL,
     updated_ts INTEGER NOT NULL,
@@ -165,13 +167,13 @@ CREATE TABLE mail_reservations (
     lit_prefix   TEXT NOT NULL,
     exclusive    INTEGER NOT NULL,
     advisory     INTEGER NOT NULL,
-    source       TEXT NOT NULL CHECK (source IN ('tool', 'edit', 'cli', 'macro')),
+    source       TEXT NOT NULL,
     reason       TEXT NOT NULL,
     created_ts   INTEGER NOT NULL,
     expires_ts   INTEGER NOT NULL,
     renewals     INTEGER NOT NULL DEFAULT 0,
     released_ts  INTEGER,
-    release_kind TEXT CHECK (release_kind IN ('owner', 'force', 'expired', 'retired', 'session_end')),
+    release_kind TEXT,
     ordinal      INTEGER NOT NULL,
     archive_path TEXT NOT NULL
 );
@@ -205,7 +207,7 @@ CREATE INDEX mail_idempotency_by_time ON mail_idempotency (ts);
 CREATE TABLE mail_notices (
     subject_uid TEXT NOT NULL,
     agent_id    INTEGER NOT NULL REFERENCES mail_agents (id),
-    notice      TEXT NOT NULL CHECK (notice IN ('new', 'ack_due', 'ack_overdue', 'reservation')),
+    notice      TEXT NOT NULL,
     session_key INTEGER NOT NULL REFERENCES sessions (key),
     event       TEXT NOT NULL,
     ts          INTEGER NOT NULL,

@@ -53,6 +53,9 @@ func RunEncrypted(t *testing.T, names ...string) {
 		cmd.Args = append(cmd.Args, "-test.skip=^"+t.Name()+"$", "-test.v")
 	}
 	cmd.Args = append(cmd.Args, "-encrypted")
+	if testing.Short() {
+		cmd.Args = append(cmd.Args, "-test.short")
+	}
 	text, err := cmd.CombinedOutput()
 	passed := strings.Count(string(text), "\n--- PASS: ")
 	if err != nil {

@@ -1,0 +1,15 @@
+// Package archive keeps what people may want to read as files in Git: one
+// repository per project, its work tree beside it (contract mail §10; FORMAT.md
+// describes it for whoever reads one without cairn).
+//
+// The store is the truth and the archive follows: nothing here is waited for by
+// a caller of cairn, everything can be done again, and whatever goes wrong
+// delays the archive and never falsifies it. A commit that was acknowledged is
+// on main, on the disk, whatever is killed afterwards.
+//
+// It drives the git program, 2.36 or later: no setting of the user or the system
+// and no hook has a say. Commits go through a long-lived git fast-import, which
+// only makes objects; main is moved by git update-ref, from the value that was
+// read to the new one or not at all. So people may use the repositories like any
+// other, at any moment: what they commit stays.
+package archive

@@ -1,0 +1,123 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Tree is what main holds now: the blob's hash by path, of files only. A main
+// that does not exist holds nothing. Errors: Unavailable as for Open.
+func (r *Repository) Tree(ctx context.Context) (map[string]string, error) {
+	main, err := r.Head(ctx)
+	if err != nil || main == "" {
+		return map[string]string{}, err
+	}
+	out, err := r.git.run(ctx, "ls-tree", "-r", "-z", "--full-tree", main)
+	if err != nil {
+		return nil, err
+	}
+	tree := make(map[string]string, bytes.Count(out, []byte{0}))
+	for entry := range strings.SplitSeq(string(out), "\x00") {
+		what, path, _ := strings.Cut(entry, "\t") // mode, kind, hash
+		if f := strings.Fields(what); len(f) == 3 && f[1] == "blob" {
+			tree[path] = f[2]
+		}
+	}
+	return tree, nil
+}
+
+// BlobHash is the hash that a tree has for a file of this content.
+func BlobHash(content []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(content))
+	_, _ = h.Write(content)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Blobs gives each the content of every one of hashes, in their order; nil for
+// what the repository does not hold. It stops at the first error of each, which
+// it returns as it is. Errors: Unavailable as for Open.
+func (r *Repository) Blobs(ctx context.Context, hashes []string, each func(hash string, content []byte) error) error {
+	t, err := r.git.talk("cat-file", "--batch")
+	if err != nil {
+		return err
+	}
+	for _, hash := range hashes {
+		var content []byte
+		err := t.within(ctx, func() error {
+			return t.object(hash, func(_, kind string, b []byte) error {
+				if kind == "blob" {
+					content = b
+				}
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if err := each(hash, content); err != nil {
+			t.end("")
+			return err
+		}
+	}
+	t.end("")
+	return nil
+}
+
+// Head is the commit at which main stands, "" if there is no main.
+func (r *Repository) Head(ctx context.Context) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	main, err := r.main(ctx)
+	return main.hash, err
+}
+
+// Contains reports whether main holds a commit, as its tip or below it. It does
+// not after the repository was replaced or main was set back: then whatever the
+// caller archived has to be compared again (Tree). Errors: Unavailable as for Open.
+func (r *Repository) Contains(ctx context.Context, hash string) (bool, error) {
+	r.mu.Lock()
+	_, ok, err := r.commitTree(ctx, hash)
+	r.mu.Unlock()
+	if err != nil || !ok {
+		return false, err
+	}
+	_, err = r.git.run(ctx, "merge-base", "--is-ancestor", hash, mainRef)
+	if exitCode(err) == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Entry is one commit of main.
+type Entry struct {
+	Hash    string
+	Author  string
+	When    time.Time // of the author, in UTC
+	Subject string
+}
+
+// Log is the newest commits of main, newest first, n at most. Errors: Unavailable
+// as for Open, also when there is no main.
+func (r *Repository) Log(ctx context.Context, n int) ([]Entry, error) {
+	out, err := r.git.run(ctx, "log", "-z", "--no-color", "--format=%H%n%an%n%at%n%s", "--max-count="+strconv.Itoa(max(n, 0)), mainRef, "--")
+	if err != nil {
+		return nil, err
+	}
+	var log []Entry
+	for commit := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		f := strings.SplitN(commit, "\n", 4)
+		if len(f) != 4 {
+			continue
+		}
+		at, _ := strconv.ParseInt(f[2], 10, 64)
+		log = append(log, Entry{f[0], f[1], time.Unix(at, 0).UTC(), f[3]})
+	}
+	return log, nil
+}

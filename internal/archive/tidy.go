@@ -1,0 +1,262 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	staleAfter = time.Minute // how old a lock of git is that nobody can hold any more
+	debrisAge  = time.Hour   // how old what killed gits left must be before it goes
+
+	manyPacks = 32    // packs from which on Repack has something to do; ≤ 50 are wanted
+	manyLoose = 2_000 // loose objects likewise; ≤ 10,000 are wanted
+)
+
+// Repack consolidates the packs that commits leave, one each: the small ones
+// become one, up to the first that is twice as large as all before it. It does
+// nothing while there are fewer than 32 and fewer than 2,000 loose objects, so it
+// may be called as often as one likes; only one runs at a time. It holds no lock
+// that a commit wants. What nothing refers to is kept. The packs that it replaces
+// stay until no git of somebody else is at work in the folder, as far as can be
+// seen (on Linux), since a git fsck complains of a pack that goes while it runs.
+//
+// Repeating it is safe, and so is killing it. Another process that consolidates
+// makes it fail without harm, so it tries as often as a commit. Errors:
+// Unavailable with CodeGone, CodeNoGit, CodeGit.
+func (r *Repository) Repack(ctx context.Context) error {
+	r.repacking.Lock()
+	defer r.repacking.Unlock()
+	return retry(ctx, r.pause, func(int) error {
+		r.dropReplaced()
+		packs, loose := r.count()
+		if packs < manyPacks && loose < manyLoose || len(r.replaced) > 0 {
+			return nil
+		}
+		r.mu.Lock()
+		r.endBuild()
+		r.mu.Unlock()
+		if err := r.locked(ctx, commitLock, func() error { r.clearDebris(); return nil }); err != nil {
+			return err
+		}
+		return r.repack(ctx)
+	})
+}
+
+func (r *Repository) repack(ctx context.Context) error {
+	dir := r.inGit("objects", "pack")
+	small := r.smallPacks()
+	var names strings.Builder // what other packs hold as well is not left out: they may go at any moment
+	for _, pack := range small {
+		names.WriteString(filepath.Base(pack) + "\n")
+	}
+	cmd := r.git.command(ctx, "pack-objects", "--quiet", "--stdin-packs", "--unpacked", "--non-empty", filepath.Join(dir, "pack"))
+	told := &bounded{left: maxTold}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(names.String()), told
+	out, err := cmd.Output()
+	if err != nil {
+		return r.git.refused(ctx, "pack-objects", told.String(), err)
+	}
+	made := strings.Fields(string(out))
+	if len(made) == 0 || !r.arePacks(made) {
+		return r.git.refused(ctx, "pack-objects", "the pack that it made is missing", nil)
+	}
+	if err := syncDir(dir); err != nil {
+		return r.git.refused(ctx, "pack-objects", "", err)
+	}
+	r.replacing = made
+	for _, pack := range small {
+		if hash := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(pack), ".pack"), "pack-"); !slices.Contains(made, hash) {
+			r.replaced = append(r.replaced, pack)
+		}
+	}
+	r.dropReplaced()
+	_, err = r.git.run(ctx, "prune-packed", "--quiet")
+	return err
+}
+
+// arePacks reports whether the repository has these packs.
+func (r *Repository) arePacks(hashes []string) bool {
+	return !slices.ContainsFunc(hashes, func(hash string) bool {
+		stem := r.inGit("objects", "pack", "pack-"+hash)
+		return !exists(stem+".pack") || !exists(stem+".idx")
+	})
+}
+
+// smallPacks are the packs to consolidate, of those that nobody keeps.
+func (r *Repository) smallPacks() []string {
+	sizes := map[string]int64{}
+	var packs []string
+	for _, pack := range matches(r.inGit("objects", "pack"), "*.pack") {
+		stem := strings.TrimSuffix(pack, ".pack")
+		info, err := os.Stat(pack)
+		if err == nil && exists(stem+".idx") && !exists(stem+".keep") {
+			packs, sizes[pack] = append(packs, pack), info.Size()
+		}
+	}
+	slices.SortFunc(packs, func(a, b string) int { return cmp.Compare(sizes[a], sizes[b]) })
+	var sum int64
+	for i, pack := range packs {
+		if i > 1 && sizes[pack] >= 2*sum {
+			return packs[:i]
+		}
+		sum += sizes[pack]
+	}
+	return packs
+}
+
+// dropReplaced removes packs whose objects are in another one, unless somebody may
+// be reading them. If that other one has gone itself, somebody else consolidates:
+// then they are left to the next time.
+func (r *Repository) dropReplaced() {
+	if len(r.replaced) == 0 || r.visited() {
+		return
+	}
+	var stems []string
+	for _, pack := range r.replaced {
+		if stem := strings.TrimSuffix(pack, ".pack"); !exists(stem+".keep") && r.arePacks(r.replacing) {
+			_ = os.Remove(stem + ".idx") // without which nobody knows it: at once, before somebody comes
+			stems = append(stems, stem)
+		}
+	}
+	for _, stem := range stems {
+		for _, suffix := range []string{".rev", ".bitmap", ".pack"} {
+			_ = os.Remove(stem + suffix)
+		}
+	}
+	r.replaced = nil
+}
+
+// count counts the packs and the loose objects.
+func (r *Repository) count() (packs, loose int) {
+	for _, dir := range matches(r.inGit("objects"), "[0-9a-f][0-9a-f]") {
+		loose += len(matches(dir, "*"))
+	}
+	return len(matches(r.inGit("objects", "pack"), "*.pack")), loose
+}
+
+// clear removes what killed processes left in the repository: git's own locks
+// that are old and belong to nobody, and debris. The commit lock is held. It does
+// what it can: whatever still stands in the way makes git say so.
+func (r *Repository) clear() {
+	for _, lock := range r.gitLocks() {
+		if olderThan(staleAfter, lock) && !r.owned(lock) {
+			_ = os.Remove(lock)
+		}
+	}
+	r.clearDebris()
+}
+
+// clearDebris removes marks by which an import keeps its packs from being
+// consolidated, if they are old or their pack was never completed (which would
+// keep an equal pack from being made), packs without index, temporary packs and
+// reports of crashes. The commit lock is held, so no import of cairn is at work.
+func (r *Repository) clearDebris() {
+	packs := r.inGit("objects", "pack")
+	for _, keep := range matches(packs, "*.keep") {
+		b, err := os.ReadFile(keep)
+		ours := err == nil && (len(b) == 0 || string(b) == "fast-import")
+		if ours && (olderThan(staleAfter, keep) || !exists(strings.TrimSuffix(keep, ".keep")+".idx")) {
+			_ = os.Remove(keep)
+		}
+	}
+	debris := append(matches(packs, "tmp_*"), matches(r.inGit(), "fast_import_crash_*")...)
+	for _, pack := range matches(packs, "*.pack") {
+		if !exists(strings.TrimSuffix(pack, ".pack") + ".idx") {
+			debris = append(debris, pack)
+		}
+	}
+	for _, path := range debris {
+		if olderThan(debrisAge, path) {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// matches are the files of a folder whose names match a pattern.
+func matches(dir, pattern string) (paths []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if ok, _ := filepath.Match(pattern, e.Name()); ok {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	return paths
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func olderThan(age time.Duration, path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= age
+}
+
+// gitLocks are the lock files of git that stand in the way of cairn.
+func (r *Repository) gitLocks() []string {
+	locks := []string{r.inGit("index.lock"), r.inGit("HEAD.lock"), r.inGit("packed-refs.lock"), r.inGit("config.lock")}
+	_ = filepath.WalkDir(r.inGit("refs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
+			locks = append(locks, path)
+		}
+		return nil
+	})
+	return locks
+}
+
+// owned reports whether a process may still hold a lock file of git: one that has
+// it open, or a git that works in the folder (it closes the file before it is
+// done; an editor may be open meanwhile). Where processes cannot be looked at, and
+// for those of other users, age must do.
+func (r *Repository) owned(lock string) bool {
+	if r.visited() {
+		return true
+	}
+	for _, p := range matches("/proc", "[0-9]*") {
+		for _, f := range matches(filepath.Join(p, "fd"), "*") {
+			if to, err := os.Readlink(f); err == nil && to == lock {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// visited reports whether a git of somebody else works in the folder. Cairn's own
+// are started elsewhere, see command. Looking takes a while, so it looks again at
+// what has started meanwhile, until nothing has.
+func (r *Repository) visited() bool {
+	seen := map[string]bool{}
+	for {
+		fresh := slices.DeleteFunc(matches("/proc", "[0-9]*"), func(p string) bool { return seen[p] })
+		if len(fresh) == 0 {
+			return false
+		}
+		for _, p := range fresh {
+			if seen[p] = true; r.visits(p) {
+				return true
+			}
+		}
+	}
+}
+
+func (r *Repository) visits(process string) bool {
+	name, err := os.ReadFile(filepath.Join(process, "comm"))
+	if err != nil || !strings.HasPrefix(string(name), "git") {
+		return false
+	}
+	cwd, err := os.Readlink(filepath.Join(process, "cwd"))
+	if err == nil && (cwd == r.git.dir || strings.HasPrefix(cwd, r.git.dir+"/")) {
+		return true
+	}
+	args, err := os.ReadFile(filepath.Join(process, "cmdline"))
+	return err == nil && strings.Contains(string(args), r.git.dir)
+}

@@ -1,0 +1,250 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/redact"
+)
+
+// CodeNewerDocument (Unavailable) marks a change's document that has a field which
+// only a newer cairn can have written.
+const CodeNewerDocument = "record_newer"
+
+// change is a change of an export with its document read: one of entry and event
+// is set.
+type change struct {
+	Exported
+	entry *Entry
+	event *Event
+}
+
+// read reads the document of a change; why tells what is wrong with it.
+func (e *Exported) read() (c change, why error) {
+	c = change{Exported: *e}
+	if e.Kind == KindEvent {
+		c.event = &Event{}
+		return c, readDocument(e.Doc, c.event, "its doc is no event")
+	}
+	c.entry = &Entry{}
+	if why := readDocument(e.Doc, c.entry, "its doc is no version of a record"); why != nil {
+		return c, why
+	}
+	c.entry.Created, c.entry.Modified, c.entry.Cited = Time(c.entry.CreatedNS), Time(c.entry.ModifiedNS), c.entry.Sources
+	c.entry.Metadata = canonical(c.entry.Metadata)
+	return c, nil
+}
+
+func readDocument(doc []byte, into any, otherwise string) error {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		return nil
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fault.Newf(fault.Unavailable, CodeNewerDocument, "this cairn does not know its doc's field %.60s", field)
+	}
+	return errors.New(otherwise)
+}
+
+// write spells the document as this store's log does, whoever wrote the export.
+func (c *change) write() (err error) {
+	if c.event != nil {
+		c.Doc, err = json.Marshal(c.event)
+	} else {
+		c.Doc, err = json.Marshal(c.entry)
+	}
+	return err
+}
+
+// redact applies the present rules to a change, which may be older than they are.
+func (c *change) redact(filter *redact.Filter) (found bool, err error) {
+	texts := []*string{}
+	if c.event != nil {
+		texts = append(texts, &c.event.Summary)
+	} else {
+		texts = append(texts, &c.entry.Title, &c.entry.Summary, &c.entry.Body, &c.entry.Reason, &c.entry.Type)
+		if found, err = c.redactMetadata(filter); err != nil {
+			return false, err
+		}
+	}
+	for _, s := range texts {
+		text, changed := filter.Text(*s)
+		*s, found = text, found || changed
+	}
+	return found, c.write()
+}
+
+func (c *change) redactMetadata(filter *redact.Filter) (found bool, err error) {
+	object, err := decodeObject(c.entry.Metadata)
+	if err != nil || object == nil {
+		return false, err
+	}
+	v, found := filter.Value(object)
+	if clean, ok := v.(map[string]any); ok && found {
+		c.entry.Metadata, err = json.Marshal(clean)
+	}
+	return found, err
+}
+
+// past is what the changes of a project so far come to, as far as the next ones
+// have to follow it.
+type past struct {
+	tick    int64
+	records map[int64]standing
+}
+
+// standing is a record as the next of its versions has to follow it.
+type standing struct {
+	version, depth int
+	parent         string
+	created        int64
+}
+
+// follow says what is wrong with a change at its place, for people, and takes it
+// into account; nil for one that a history can go on with.
+func (h *past) follow(c *change) error {
+	if c.event != nil {
+		return h.followEvent(c)
+	}
+	d := c.entry
+	number, ok := numberOf(d.ID)
+	if !ok || c.ID != d.ID {
+		return errors.New("its id is no record's, or not its doc's")
+	}
+	if d.Tick != h.tick+1 {
+		return errors.New("its tick does not follow the one before it")
+	}
+	old := h.records[number] // of version 0 if there is none
+	if d.Version != old.version+1 {
+		return errors.New("its version does not follow the one before it")
+	}
+	why := d.checkNumbers(number)
+	if why == nil {
+		why = d.checkTexts()
+	}
+	if why != nil {
+		return why
+	}
+	depth, why := h.place(d, old)
+	if why != nil {
+		return why
+	}
+	h.tick, h.records[number] = d.Tick, standing{d.Version, depth, deref(d.ParentID), d.CreatedNS}
+	return nil
+}
+
+// checkNumbers judges what is no text of a version: a record costs a tick at least,
+// so that a number above the tick is none that was given.
+func (e *Entry) checkNumbers(number int64) error {
+	moment := e.CreatedNS > 0 && e.ModifiedNS > 0
+	clock := 0 <= e.SyncTick && e.SyncTick <= e.Tick && number <= e.Tick
+	base := 0 <= e.Base && e.Base <= e.Version
+	event := RecordCreated
+	if e.Version > 1 {
+		event = RecordUpdated
+		if e.Event == StateTransition {
+			event = StateTransition
+		}
+	}
+	switch {
+	case !slices.Contains(states(), e.State) || !moment || !clock || !base:
+		return errors.New("its state, time or one of its numbers is out of range")
+	case e.Event != event:
+		return errors.New("its event is not one of such a version")
+	case e.Drifted || len(e.Citations) > 0:
+		return errors.New("it tells how its citations stand, which no change does")
+	}
+	return nil
+}
+
+// checkTexts judges the texts of a version.
+func (e *Entry) checkTexts() error {
+	longest := max(len(e.Type), len(e.Title), len(e.Summary), len(e.Reason))
+	switch {
+	case longest > maxRestoredLine || len(e.Body) > maxRestoredBody || len(e.Metadata) > maxRestoredBody || len(e.Related) > maxRestoredRelated:
+		return errors.New("one of its texts is too long")
+	case strings.ContainsRune(e.Type+e.Title+e.Summary+e.Reason+e.Body, 0):
+		return errors.New("one of its texts holds a NUL character")
+	case len(e.Metadata) > 0 && e.Metadata[0] != '{':
+		return errors.New("its metadata are no JSON object")
+	}
+	return nil
+}
+
+// place is how deep a version stands; it says what is wrong with what it refers to.
+func (h *past) place(d *Entry, old standing) (depth int, why error) {
+	depth = 1
+	if d.ParentID != nil {
+		p, ok := h.find(*d.ParentID)
+		if !ok {
+			return 0, errors.New("its parent is no earlier record")
+		}
+		depth = p.depth + 1
+	}
+	if old.version > 0 && (old.parent != deref(d.ParentID) || old.created != d.CreatedNS) {
+		return 0, errors.New("its parent or its creation is not that of the version before it")
+	}
+	for _, id := range append(slices.Clone(d.Related), d.ResolvedBy) {
+		if _, ok := h.find(id); !ok && id != "" {
+			return 0, errors.New("it refers to a record that is no earlier one")
+		}
+	}
+	if depth > maxRestoredDepth {
+		return 0, errors.New("its tree is too deep")
+	}
+	return depth, nil
+}
+
+func (h *past) find(id string) (standing, bool) {
+	number, _ := numberOf(id)
+	s, ok := h.records[number]
+	return s, ok
+}
+
+func (h *past) hasAll(ids []string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool { _, ok := h.find(id); return !ok })
+}
+
+// numberOf is the number of an id in its usual form.
+func numberOf(id string) (int64, bool) {
+	number, ok := parseID(id)
+	return number, ok && formatID(number) == id
+}
+
+// eventTypes are the types that an Event can have.
+func eventTypes() []string {
+	return []string{
+		SessionStarted, SessionSaved, SessionClosed, SessionBranched, RecordActivation, ConflictDetected, ConflictResolved,
+		sessionSynced, recordReloaded,
+	}
+}
+
+func (h *past) followEvent(c *change) error {
+	d := c.event
+	r, known := h.find(d.RecordID)
+	saved := d.Type == SessionSaved
+	switch {
+	case !slices.Contains(eventTypes(), d.Type):
+		return errors.New("its event is of an unknown type")
+	case c.ID != c.Session:
+		return errors.New("its id is not its session's")
+	case saved && d.Tick != h.tick+1 || !saved && d.Tick != 0:
+		return errors.New("its tick does not follow the one before it")
+	case d.RecordID != "" && !known || !h.hasAll(d.Records):
+		return errors.New("it refers to a record that is no earlier one")
+	case d.Base < 0 || d.Base > r.version || d.SyncTick < 0 || d.SyncTick > max(h.tick, d.Tick):
+		return errors.New("one of its numbers is out of range")
+	case d.Type == SessionBranched && d.Parent == "":
+		return errors.New("it branches off no session")
+	case len(d.Summary)+len(d.Parent) > maxRestoredLine:
+		return errors.New("one of its texts is too long")
+	}
+	h.tick = max(h.tick, d.Tick)
+	return nil
+}
