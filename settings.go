@@ -42,9 +42,11 @@ type settings struct {
 	Retention   retentionSettings `toml:"retention"`
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 
-	keyFile string // the user's store.key_file, as it is written
-	records recordSettings
-	http    httpSettings
+	keyFile      string // the user's store.key_file, as it is written
+	records      recordSettings
+	http         httpSettings
+	guard        guardSettings
+	reservations reservationSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -77,10 +79,12 @@ type contextSettings struct {
 // userFile is config.toml: each part's keys stand under its name, those of all parts
 // under store. key_file may also stand at the top.
 type userFile struct {
-	Observations settings       `toml:"observations"`
-	Records      recordSettings `toml:"records"`
-	HTTP         httpSettings   `toml:"http"`
-	KeyFile      string         `toml:"key_file"`
+	Observations settings            `toml:"observations"`
+	Records      recordSettings      `toml:"records"`
+	HTTP         httpSettings        `toml:"http"`
+	Guard        guardSettings       `toml:"guard"`
+	Reservations reservationSettings `toml:"reservations"`
+	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
@@ -95,9 +99,10 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records, s.http = user.Records, user.HTTP
+	s.records, s.http, s.guard, s.reservations = user.Records, user.HTTP, user.Guard, user.Reservations
 	userPath := filepath.Join(dataDir, "config.toml")
-	if err := errors.Join(s.records.validate(userPath), s.http.validate(userPath)); err != nil {
+	err := errors.Join(s.records.validate(userPath), s.http.validate(userPath), s.guard.validate(userPath), s.reservations.validate(userPath))
+	if err != nil {
 		return s, err
 	}
 	if err := s.validate(userPath); err != nil || root == "" {
