@@ -52,7 +52,7 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
-				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
+				"internal/mail", "internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
@@ -61,7 +61,7 @@ func importTable() map[string]room {
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/mcp", "internal/wiring"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/archive", "internal/mcp", "internal/wiring"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

@@ -44,6 +44,8 @@ type settings struct {
 
 	keyFile string // the user's store.key_file, as it is written
 	records recordSettings
+	archive archiveSettings
+	disk    diskSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -76,9 +78,11 @@ type contextSettings struct {
 // userFile is config.toml: each part's keys stand under its name, those of all parts
 // under store. key_file may also stand at the top.
 type userFile struct {
-	Observations settings       `toml:"observations"`
-	Records      recordSettings `toml:"records"`
-	KeyFile      string         `toml:"key_file"`
+	Observations settings        `toml:"observations"`
+	Records      recordSettings  `toml:"records"`
+	Archive      archiveSettings `toml:"archive"`
+	Disk         diskSettings    `toml:"disk"`
+	KeyFile      string          `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
@@ -95,7 +99,8 @@ func readSettings(dataDir, root string) (settings, error) {
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	s.records = user.Records
 	userPath := filepath.Join(dataDir, "config.toml")
-	if err := s.records.validate(userPath); err != nil {
+	s.archive, s.disk = user.Archive, user.Disk
+	if err := cmp.Or(s.records.validate(userPath), s.archive.validate(userPath), s.disk.validate(userPath)); err != nil {
 		return s, err
 	}
 	if err := s.validate(userPath); err != nil || root == "" {

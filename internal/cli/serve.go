@@ -72,7 +72,7 @@ only read.`,
 }
 
 // serve answers one client until it leaves, and meanwhile tells it when the
-// context has changed and keeps the write-ahead log short.
+// context has changed, keeps the write-ahead log short and archives what is written.
 func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen surface) error {
 	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	q := questions{cairn: c, project: name}
@@ -102,6 +102,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen
 	})
 	group.Go(func() error { return q.tellChanges(ctx, server) })
 	group.Go(func() error { return c.Tend(ctx) })
+	group.Go(func() error { return c.FollowArchive(ctx, log) })
 	return group.Wait()
 }
 
