@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -71,6 +72,8 @@ type Cairn struct {
 	mu    sync.Mutex
 	store *store.Store // nil until it is needed and there
 	key   []byte       // of the open store, nil if it is plain
+
+	following *archive.Archivist // of this process's FollowArchive
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,

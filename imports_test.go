@@ -52,7 +52,7 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/harness",
-				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
+				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
@@ -62,7 +62,7 @@ func importTable() map[string]room {
 		},
 		"internal/httpapi": {ours: []string{"internal/fault", "internal/mcp"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/mcp", "internal/httpapi", "internal/wiring"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

@@ -47,6 +47,8 @@ type settings struct {
 	http         httpSettings
 	guard        guardSettings
 	reservations reservationSettings
+	archive      archiveSettings
+	disk         diskSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -84,6 +86,8 @@ type userFile struct {
 	HTTP         httpSettings        `toml:"http"`
 	Guard        guardSettings       `toml:"guard"`
 	Reservations reservationSettings `toml:"reservations"`
+	Archive      archiveSettings     `toml:"archive"`
+	Disk         diskSettings        `toml:"disk"`
 	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
@@ -101,7 +105,9 @@ func readSettings(dataDir, root string) (settings, error) {
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	s.records, s.http, s.guard, s.reservations = user.Records, user.HTTP, user.Guard, user.Reservations
 	userPath := filepath.Join(dataDir, "config.toml")
-	err := errors.Join(s.records.validate(userPath), s.http.validate(userPath), s.guard.validate(userPath), s.reservations.validate(userPath))
+	s.archive, s.disk = user.Archive, user.Disk
+	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.guard.validate(userPath), s.reservations.validate(userPath),
+		s.archive.validate(userPath), s.disk.validate(userPath))
 	if err != nil {
 		return s, err
 	}

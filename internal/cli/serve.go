@@ -98,8 +98,8 @@ only read.`,
 }
 
 // serve answers one client until it leaves, or over HTTP any number until the
-// process is stopped. Meanwhile it tells clients when the context has changed and
-// keeps the write-ahead log short.
+// process is stopped. Meanwhile it tells clients when the context has changed, keeps
+// the write-ahead log short and archives what is written.
 func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen surface, web listener) error {
 	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	q := questions{cairn: c, project: name}
@@ -137,6 +137,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen
 	})
 	group.Go(func() error { return q.tellChanges(ctx, server, web.addr != "") })
 	group.Go(func() error { return c.Tend(ctx) })
+	group.Go(func() error { return c.FollowArchive(ctx, log) })
 	return group.Wait()
 }
 
