@@ -46,7 +46,8 @@ type Unusable struct {
 // A line that cannot be used is listed and passed over as long as the clock shows no
 // gap: what costs no tick may be missing. Nothing is taken from behind a missing
 // tick, since the ids, versions and ticks of records cannot be given anew; records of
-// which pages tell newer versions than could be restored are listed.
+// which pages tell newer versions than could be restored are listed, and no id of a
+// page or a line that was passed over is given again.
 type Reindexer struct {
 	store    *store.Store
 	restorer *Restorer
@@ -103,6 +104,7 @@ type gathering struct {
 	passed  map[spot]bool
 	end     spot // the first line that is not taken, and with it all behind it; zero for none
 	added   map[string]int
+	highest int64 // number of a record of which the folder tells
 }
 
 // spot is a line of a file, counted from 1; 0 is the file.
@@ -221,6 +223,9 @@ func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
 	behind := 0
 	var cause string
 	err = g.each(ctx, func(l *line, why error) (err error) {
+		if why == nil && l.Kind == KindRecord {
+			g.see(l.ID)
+		}
 		if g.end != (spot{}) {
 			behind++
 			return nil
@@ -249,6 +254,13 @@ func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
 		g.notRecoverable(g.end, fmt.Sprintf("%s (tick %d), so that neither this line nor the %d behind it can be taken", cause, p.past.tick, behind))
 	}
 	return g.judgePages(ctx, &p.past)
+}
+
+// see notes that an id was given, if it is a record's.
+func (g *gathering) see(id string) {
+	if number, ok := numberOf(id); ok && number <= maxLostIDs {
+		g.highest = max(g.highest, number)
+	}
 }
 
 // tickHere is the tick of the store's project, 0 without one.
@@ -293,7 +305,7 @@ func (h *past) forget(l *line) error {
 	}
 	if l.Kind == KindRecord {
 		number, ok := numberOf(l.ID)
-		if !ok || number > l.Tick {
+		if !ok || number > l.Tick+maxLostIDs {
 			return errors.New("its id is no record's")
 		}
 		h.records[number] = standing{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
@@ -310,6 +322,7 @@ func (g *gathering) judgePages(ctx context.Context, h *past) error {
 		if !ok {
 			continue
 		}
+		g.see(formatID(number))
 		content, err := g.folder.Read(ctx, path)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -355,10 +368,19 @@ func (g *gathering) take(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil {
+	if err == nil {
+		err = g.flush(ctx, batch)
+	}
+	if err != nil || g.highest == 0 {
 		return err
 	}
-	return g.flush(ctx, batch)
+	return g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		s, err := restoredScope(ctx, tx, g.project)
+		if err == nil {
+			_, err = tx.Exec(ctx, updateClock, s.p.Key, s.tick, g.highest)
+		}
+		return err
+	})
 }
 
 // flush stores lines, in small transactions.
