@@ -24,7 +24,7 @@ import (
 type web struct {
 	h      *home
 	server *exec.Cmd
-	url    string // http://127.0.0.1:PORT
+	url    string // http://127.0.0.1:PORT, unless it was to be another
 	token  string
 	stderr *gathered
 	http   *http.Client
@@ -47,12 +47,18 @@ func (h *home) listen(args ...string) *web {
 // listenUntil is listen of a server that the test itself ends.
 func (h *home) listenUntil(args ...string) *web {
 	h.t.Helper()
-	w := &web{h: h, server: h.command(append([]string{"serve", "--http", ":0"}, args...)...), stderr: &gathered{}}
+	return h.listenAt(":0", args...)
+}
+
+// listenAt is listenUntil at an address.
+func (h *home) listenAt(addr string, args ...string) *web {
+	h.t.Helper()
+	w := &web{h: h, server: h.command(append([]string{"serve", "--http", addr}, args...)...), stderr: &gathered{}}
 	w.server.Stderr = w.stderr
 	if err := w.server.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	line := regexp.MustCompile(`^cairn: serving (http://127\.0\.0\.1:\d+) \(token in (.*)\)\n`)
+	line := regexp.MustCompile(`^cairn: serving (http://[0-9.]+:\d+) \(token in (.*)\)\n`)
 	h.t.Cleanup(func() { _ = w.server.Process.Kill() }) // has ended already, unless the test failed
 	h.soon("the address", func() bool { return strings.Contains(w.stderr.String(), "\n") })
 	m := line.FindStringSubmatch(w.stderr.String())

@@ -158,6 +158,9 @@ func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, foreign pages
 	h := newHome(t)
 	w := h.listen("--allow-host", "desk.example", "--allow-host", "lab.example:81", "--allow-origin", "https://Desk.example")
 	own := strings.TrimPrefix(w.url, "http://")
+	if !strings.HasPrefix(own, "127.0.0.1:") {
+		t.Errorf("it listens on %s", own)
+	}
 	_, port, _ := strings.Cut(own, ":")
 	for host, ok := range map[string]bool{
 		own: true, "localhost": true, "LOCALHOST:1": true, "localhost.:" + port: true, "127.0.0.2": true, "[::1]:8": true, "[::1]": true,
@@ -203,6 +206,17 @@ func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, foreign pages
 	// A page that is listed can be an MCP client, through a proxy too.
 	w.wants(http.StatusOK, "", http.MethodPost, "/mcp", initializing, "Origin", "https://desk.example", "Host", "desk.example",
 		"Sec-Fetch-Site", "cross-site", "Accept", "application/json, text/event-stream")
+}
+
+func TestOtherMachinesAreServedOnlyWhenThatIsMeant(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	w := h.listenAt("0.0.0.0:0", "--allow-remote")
+	for host, want := range map[string]int{"localhost": 200, "127.0.0.1": 200, "10.1.2.3": 403, "0.0.0.0": 403, "desk.example": 403} {
+		w.wants(want, "", http.MethodGet, "/health", "", "Host", host)
+	}
+	w.wants(200, "", http.MethodGet, "/v1/tools", "", "Host", "localhost")
+	w.stop()
 }
 
 const initializing = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"slices"
@@ -26,7 +28,7 @@ type listener struct {
 
 func (l *listener) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.addr, "http", "", "listen on `ADDR` (127.0.0.1:8765, localhost:0; :0 takes a free port of this machine)")
-	cmd.Flags().BoolVar(&l.remote, "allow-remote", false, "let ADDR be one that other machines can reach; the token is not encrypted on its way")
+	cmd.Flags().BoolVar(&l.remote, "allow-remote", false, "let ADDR be one that other machines can reach; the token is not encrypted on its way. Names by which they call need --allow-host")
 	cmd.Flags().StringSliceVar(&l.hosts, "allow-host", nil, "also answer requests to `HOST`[:PORT], as behind a proxy (may be repeated)")
 	cmd.Flags().StringSliceVar(&l.origins, "allow-origin", nil, "let pages of `ORIGIN` call from a browser (may be repeated)")
 }
@@ -44,6 +46,19 @@ func (l *listener) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// own is the host of the address, if it names one that requests can name.
+func (l *listener) own() []string {
+	host, _, err := net.SplitHostPort(l.addr)
+	ip, perr := netip.ParseAddr(host)
+	switch {
+	case err != nil, host == "", perr == nil && (ip.IsUnspecified() || ip.Zone() != ""):
+		return nil
+	case perr == nil && ip.Is6():
+		return []string{"[" + host + "]"}
+	}
+	return []string{host}
+}
+
 func mirrored(sets []toolset) []httpapi.Toolset {
 	var out []httpapi.Toolset
 	for _, s := range sets {
@@ -56,7 +71,7 @@ func mirrored(sets []toolset) []httpapi.Toolset {
 func (p *Process) listening(ctx context.Context, q questions, web listener, config httpapi.Config) (func(context.Context) error, error) {
 	c := q.cairn
 	s := c.HTTP()
-	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = web.hosts, web.origins, s.RatePerMinute
+	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(web.hosts, web.own()...), web.origins, s.RatePerMinute
 	config.Limits = httpapi.Limits{Header: s.Header, Read: s.Read, Write: s.Write, Idle: s.Idle, Stop: s.Stop}
 	config.Token = func() (string, error) { return httpapi.ReadToken(c.Dir()) }
 	config.Health = func(ctx context.Context) httpapi.Health {

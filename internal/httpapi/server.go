@@ -122,7 +122,11 @@ func Listen(ctx context.Context, addr string, remote bool) (net.Listener, error)
 		return nil, fault.Newf(fault.Invalid, "not_loopback", "%.80s can be reached from other machines", host).
 			WithHint("add --allow-remote if that is meant; the token then crosses the network in the clear")
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	network := "tcp"
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		network = "tcp4" // else all addresses of IPv4 would mean those of IPv6 too
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, network, net.JoinHostPort(host, port))
 	switch {
 	case err == nil:
 		return l, nil
