@@ -37,7 +37,7 @@ func TestASummaryIsMadeOfWhatTheLinesSay(t *testing.T) {
 	wantFields(t, "summary", s, "participants", "key_points", "action_items", "total_messages", "open_actions", "done_actions", "mentions", "code_references")
 	want(t, "summary", jsonText(t, s), `{"participants":["BlueDog","RedFox"],"key_points":["first point","second point with `+"`internal/mail/send.go` and `plain` and `f(x)`"+
 		`","third point","[31mred"],"action_items":["write the test","read the code","done, too","TODO: call Ann","We are BLOCKED on CI"],"total_messages":0,`+
-		`"open_actions":1,"done_actions":2,"mentions":[{"name":"BlueDog","count":2},{"name":"GoldHawk","count":1},{"name":"RedFox","count":1}],,`+
+		`"open_actions":1,"done_actions":2,"mentions":[{"name":"BlueDog","count":2},{"name":"GoldHawk","count":1},{"name":"RedFox","count":1}],`+
 		`"code_references":["internal/mail/send.go","f(x)"]}`)
 	wantFields(t, "empty", (&gist{}).summary(), "participants", "key_points", "action_items", "total_messages", "open_actions", "done_actions", "mentions")
 	var long gist
