@@ -1,12 +1,14 @@
 package mail
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
 
@@ -382,4 +384,16 @@ func FuzzAnAddressIsANameAndPerhapsAProject(f *testing.F) {
 			}
 		}
 	})
+}
+
+// exec runs a statement that is no call of ours.
+func (s *street) exec(query string, args ...any) {
+	s.Helper()
+	err := s.store.Write(s.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, query, args...)
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
 }
