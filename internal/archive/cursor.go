@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"path/filepath"
 	"slices"
 
 	"cairn/internal/store"
@@ -93,7 +94,8 @@ func (a *Archivist) projects(ctx context.Context, tx *store.Tx, only string) ([]
 	return ids, nil
 }
 
-// behind are the projects that have changes which are not committed.
+// behind are the projects that have changes which are not committed, or had an
+// archive that is gone.
 func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		projects = nil
@@ -103,7 +105,7 @@ func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
 			if c, _, _, err = cursorOf(ctx, tx, p); err != nil {
 				return err
 			}
-			var some bool
+			some := c.head != "" && !exists(filepath.Join(a.folder(p), ".git"))
 			err = a.streamsOf(ctx, tx, p, func(_ *Part, stream string) error {
 				if some {
 					return nil

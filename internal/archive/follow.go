@@ -155,6 +155,9 @@ func (f *following) attend(ctx context.Context, l *line) {
 			if !f.persist(ctx, l) {
 				return
 			}
+			if l.heals.Swap(false) {
+				f.catchUp(ctx)
+			}
 			idle.Reset(IdleAfter)
 			continue
 		case <-idle.C:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +22,11 @@ type line struct {
 
 	written atomic.Int64 // the seq up to which files are written
 	failing atomic.Bool  // the last try failed, or the archive pauses
+	heals   atomic.Bool  // an archive had to be written again: others may be gone too
 
-	repo *Repository // nil until it is needed; of whoever holds the project's lock
+	// Of whoever holds the project's lock:
+	repo   *Repository // nil until it is needed
+	healed Rebuilt     // what open had to write again
 }
 
 // drop forgets the repository, which may have been deleted or replaced.
@@ -69,6 +73,12 @@ func (l *line) run(ctx context.Context) (err error) {
 	}()
 	if err := r.place(); err != nil {
 		return err
+	}
+	if r.head != "" && !exists(filepath.Join(l.dir, ".git")) {
+		l.drop()
+		if err := l.open(ctx, r.head); err != nil {
+			return err
+		}
 	}
 	for {
 		more, err := r.step()
@@ -184,7 +194,9 @@ func (l *line) open(ctx context.Context, head string) (err error) {
 		return err
 	}
 	l.Log.Warn("an archive does not hold its last commit; it is compared with the store", "archive", l.dir, "commit", head)
-	_, err = l.rebuild(ctx, false)
+	l.heals.Store(true)
+	did, err := l.rebuild(ctx, false)
+	l.healed.add(did)
 	return err
 }
 

@@ -226,24 +226,32 @@ func (a *Archivist) Rebuild(ctx context.Context, project string, dryRun bool, pr
 				return out, err
 			}
 		}
-		did, err := l.rebuildAlone(ctx, s.Head, dryRun)
-		out.Written, out.Commits, out.Skipped = out.Written+did.Written, out.Commits+did.Commits, out.Skipped+did.Skipped
-		if err != nil {
+		did, err := l.rebuildAlone(ctx, dryRun)
+		if out.add(did); err != nil {
 			return out, err
 		}
 	}
 	return out, nil
 }
 
-func (l *line) rebuildAlone(ctx context.Context, head string, dryRun bool) (out Rebuilt, err error) {
+func (r *Rebuilt) add(did Rebuilt) {
+	r.Written, r.Commits, r.Skipped = r.Written+did.Written, r.Commits+did.Commits, r.Skipped+did.Skipped
+}
+
+func (l *line) rebuildAlone(ctx context.Context, dryRun bool) (out Rebuilt, err error) {
 	if dryRun {
 		return l.rebuild(ctx, true)
 	}
 	err = l.locked(ctx, func() error {
-		if l.repo == nil {
-			if l.repo, err = open(ctx, git{program: "git", dir: l.dir, stale: l.Stale}, head); err != nil {
-				return err
-			}
+		r := run{line: l, ctx: ctx}
+		if err := r.place(); err != nil {
+			return err
+		}
+		if err := l.open(ctx, r.head); err != nil {
+			return err
+		}
+		if out, l.healed = l.healed, out; out.Written > 0 {
+			return nil // it has been compared just now
 		}
 		out, err = l.rebuild(ctx, false)
 		return err
