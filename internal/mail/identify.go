@@ -34,7 +34,7 @@ const (
 // identity is what the files around a path say about the project that it means.
 type identity struct {
 	place     project.Place
-	git       project.Git // zero where the project is a directory
+	git       project.Git // of the repository around it, if there is one
 	mode      string      // the one used
 	asked     bool        // it was asked for
 	canonical string      // the directory, or the repository's main worktree, or its common directory, by mode
@@ -72,7 +72,7 @@ func identify(path, home, mode string) (*identity, error) {
 	if i.git.Common == "" || mode == modeRemote && i.remote == nil {
 		i.mode = modeDir
 	}
-	if i.mode == modeDir {
+	if !i.isRepository() {
 		i.asDirectory()
 	} else {
 		i.asRepository()
@@ -81,8 +81,7 @@ func identify(path, home, mode string) (*identity, error) {
 }
 
 func (i *identity) asDirectory() {
-	i.git = project.Git{}
-	i.canonical = i.place.Canonical()
+	i.mode, i.canonical = modeDir, i.place.Canonical()
 	i.humanKey = i.canonical
 	i.slug = slugOf(i.humanKey)
 	if i.uid = marked(filepath.Join(i.humanKey, committedMarker)); i.uid != "" {
