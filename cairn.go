@@ -24,6 +24,10 @@ type Config struct {
 	Cwd  string // the working directory that "here" means, "" if there is none to speak of
 	Key  string // the text of CAIRN_KEY, "" if it is not set
 
+	// Environment is what variables of the environment say, by their names; those
+	// of EnvName go over config.toml. nil for none.
+	Environment func(name string) string
+
 	Role  store.Role
 	Wait  time.Duration    // for a lock; 0 for the role's
 	Clock func() time.Time // nil for the system's
@@ -85,6 +89,9 @@ func Open(c Config) (*Cairn, error) {
 		}
 	}
 	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
+		return nil, err
+	}
+	if err = k.settings.work.override(c.Environment); err != nil {
 		return nil, err
 	}
 	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {

@@ -44,6 +44,7 @@ type settings struct {
 
 	keyFile string // the user's store.key_file, as it is written
 	records recordSettings
+	work    workSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -76,9 +77,13 @@ type contextSettings struct {
 // userFile is config.toml: each part's keys stand under its name, those of all parts
 // under store. key_file may also stand at the top.
 type userFile struct {
-	Observations settings       `toml:"observations"`
-	Records      recordSettings `toml:"records"`
-	KeyFile      string         `toml:"key_file"`
+	Observations settings            `toml:"observations"`
+	Records      recordSettings      `toml:"records"`
+	Mail         mailSettings        `toml:"mail"`
+	Reservations reservationSettings `toml:"reservations"`
+	Guard        guardSettings       `toml:"guard"`
+	MCP          mcpSettings         `toml:"mcp"`
+	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
@@ -94,9 +99,13 @@ func readSettings(dataDir, root string) (settings, error) {
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	s.records = user.Records
+	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP}
 	userPath := filepath.Join(dataDir, "config.toml")
 	if err := s.records.validate(userPath); err != nil {
 		return s, err
+	}
+	if wrong := s.work.check(); wrong != nil {
+		return s, settingsFault(nil, userPath, wrong.key, wrong.Error())
 	}
 	if err := s.validate(userPath); err != nil || root == "" {
 		return s, err

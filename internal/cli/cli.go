@@ -215,7 +215,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if db == "" {
 		db = p.Getenv("CAIRN_DB")
 	}
-	return cairn.Config{Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY")}, nil
+	return cairn.Config{Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY"), Environment: p.Getenv}, nil
 }
 
 func (p *Process) home() string {

@@ -118,7 +118,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		if err != nil {
 			return s.failed(ctx, t, args, err)
 		}
-		args.connection, args.remote = s.connectionOf(r), isRemote(r)
+		args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), agentTokenOf(r.Extra)
 		v, err := t.Call(ctx, args)
 		if err != nil {
 			return s.failed(ctx, t, args, err)
@@ -165,6 +165,16 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 		}()
 	}
 	return name
+}
+
+// agentTokenHeader carries the token of the agent that calls (mail §4).
+const agentTokenHeader = "X-Cairn-Agent-Token"
+
+func agentTokenOf(extra *sdk.RequestExtra) string {
+	if extra == nil || extra.Header == nil {
+		return ""
+	}
+	return extra.Header.Get(agentTokenHeader)
 }
 
 func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }
