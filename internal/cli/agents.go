@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -114,7 +113,7 @@ it has not read and reservations it holds, its branch, and what it is here for.`
 }
 
 func printAgents(w io.Writer, list []mail.ListedAgent) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var lines [][]string
 	for _, a := range list {
 		where := text(a.Branch)
 		if a.Worktree != nil {
@@ -124,10 +123,12 @@ func printAgents(w io.Writer, list []mail.ListedAgent) error {
 		if a.Retired != 0 {
 			name += " (retired)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d unread\t%d held\t%s\t%s\t%s\n",
-			name, upTo(a.LastActive), a.Unread, a.Reservations, oneLine(a.Program), where, oneLine(a.TaskDescription))
+		lines = append(lines, []string{
+			name, upTo(a.LastActive), fmt.Sprintf("%d unread", a.Unread), fmt.Sprintf("%d held", a.Reservations),
+			oneLine(a.Program), where, oneLine(a.TaskDescription),
+		})
 	}
-	return t.Flush()
+	return rows(w, lines)
 }
 
 func agentsShowCommand(p *Process) *cobra.Command {
@@ -145,16 +146,15 @@ func agentsShowCommand(p *Process) *cobra.Command {
 }
 
 func printProfile(w io.Writer, a mail.Profile) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintf(t, "%s\t%s, %s\n", printable(a.Name), oneLine(a.Program), oneLine(a.Model))
+	lines := [][]string{{printable(a.Name), oneLine(a.Program) + ", " + oneLine(a.Model)}}
 	if a.TaskDescription != "" {
-		fmt.Fprintf(t, "task\t%s\n", oneLine(a.TaskDescription))
+		lines = append(lines, []string{"task", oneLine(a.TaskDescription)})
 	}
-	fmt.Fprintf(t, "since\t%s\nlast active\t%s\n", upTo(a.Inception), upTo(a.LastActive))
+	lines = append(lines, []string{"since", upTo(a.Inception)}, []string{"last active", upTo(a.LastActive)})
 	for _, k := range a.Commits {
-		fmt.Fprintf(t, "commit\t%s  %s  %s\n", k.SHA[:min(12, len(k.SHA))], upTo(k.Authored), oneLine(k.Summary))
+		lines = append(lines, []string{"commit", k.SHA[:min(12, len(k.SHA))] + "  " + upTo(k.Authored) + "  " + oneLine(k.Summary)})
 	}
-	return t.Flush()
+	return rows(w, lines)
 }
 
 func agentsRetireCommand(p *Process) *cobra.Command {

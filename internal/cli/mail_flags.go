@@ -104,6 +104,13 @@ func (f *mailFlags) inTerminal(cmd *cobra.Command, err error) error {
 		return e.WithHint(like(e) + "`cairn agents list` shows who is there")
 	case mail.CodeContactRequired:
 		return e.WithHint("`cairn contacts request NAME` asks, `cairn contacts respond NAME --accept --as RECIPIENT` allows")
+	case mail.CodeBroadcast:
+		return e.WithHint("--broadcast writes to everybody; an agent has a name of its own")
+	case mail.CodeDenied:
+		if e.Details["suggested_tool_calls"] != nil { // it is retired
+			return e.WithHint("`cairn agents register NAME` brings it back")
+		}
+		return err
 	case mail.CodeReserved:
 		return e.WithHint("write to the holder with `cairn mail send`; HumanOverseer may release it all the same")
 	case mail.CodePath, mail.CodeEmptyPaths, mail.CodeInvalid, mail.CodeMissing, mail.CodeEmptyProgram, mail.CodeEmptyModel, mail.CodeLimit:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -72,17 +71,16 @@ func exclusivity(exclusive bool) string {
 }
 
 func printGranted(w io.Writer, g mail.Granted) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var lines [][]string
 	for _, r := range g.Granted {
-		fmt.Fprintf(t, "granted\t%s\t#%d, %s, until %s\n", printable(r.PathPattern), r.ID, exclusivity(r.Exclusive), upTo(r.Expires))
+		lines = append(lines, row("granted\t%s\t#%d, %s, until %s", printable(r.PathPattern), r.ID, exclusivity(r.Exclusive), upTo(r.Expires)))
 	}
 	for _, k := range g.Conflicts {
 		for _, h := range k.Holders {
-			fmt.Fprintf(t, "held\t%s\tby %s: %s, %s, until %s\n",
-				printable(k.Path), printable(h.Agent), printable(h.PathPattern), exclusivity(h.Exclusive), upTo(h.Expires))
+			lines = append(lines, row("held\t%s\tby %s: %s, %s, until %s", printable(k.Path), printable(h.Agent), printable(h.PathPattern), exclusivity(h.Exclusive), upTo(h.Expires)))
 		}
 	}
-	return t.Flush()
+	return rows(w, lines)
 }
 
 func releaseCommand(p *Process) *cobra.Command {
@@ -181,11 +179,11 @@ are given, or all. One that has expired is renewed if nobody else holds its file
 			return o.RenewFileReservations(ctx, who, a)
 		})
 	}, func(w io.Writer, r mail.Renewed) error {
-		t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+		var lines [][]string
 		for _, k := range r.Reservations {
-			fmt.Fprintf(t, "#%d\t%s\tuntil %s\n", k.ID, printable(k.PathPattern), upTo(k.New))
+			lines = append(lines, row("#%d\t%s\tuntil %s", k.ID, printable(k.PathPattern), upTo(k.New)))
 		}
-		return t.Flush()
+		return rows(w, lines)
 	})
 	cmd.Flags().StringSliceVar(&ids, "id", nil, "those with these numbers")
 	cmd.Flags().StringVar(&lasting, "for", "", "how much longer: seconds, or a duration such as 90m (default 30m)")
@@ -229,7 +227,7 @@ ended by others (cairn release --force).`,
 }
 
 func printReservations(w io.Writer, list []mail.ListedReservation) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var lines [][]string
 	for _, r := range list {
 		state := "until " + upTo(r.Expires)
 		switch {
@@ -238,9 +236,9 @@ func printReservations(w io.Writer, list []mail.ListedReservation) error {
 		case r.Stale:
 			state += ", stale"
 		}
-		fmt.Fprintf(t, "#%d\t%s\t%s\t%s, %s\t%s\n", r.ID, printable(r.Agent), printable(r.PathPattern), exclusivity(r.Exclusive), state, oneLine(r.Reason))
+		lines = append(lines, row("#%d\t%s\t%s\t%s, %s\t%s", r.ID, printable(r.Agent), printable(r.PathPattern), exclusivity(r.Exclusive), state, oneLine(r.Reason)))
 	}
-	return t.Flush()
+	return rows(w, lines)
 }
 
 func reservationsCheckCommand(p *Process) *cobra.Command {
@@ -270,9 +268,9 @@ agent's own reservations do not count.`,
 }
 
 func printChecked(w io.Writer, found mail.Checked) error {
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	var lines [][]string
 	for _, path := range found.Free {
-		fmt.Fprintf(t, "free\t%s\n", printable(path))
+		lines = append(lines, row("free\t%s", printable(path)))
 	}
 	for _, k := range found.Conflicts {
 		for _, h := range k.Holders {
@@ -287,9 +285,9 @@ func printChecked(w io.Writer, found mail.Checked) error {
 			if h.Branch != nil {
 				where = " on " + text(h.Branch)
 			}
-			fmt.Fprintf(t, "held\t%s\tby %s%s: #%d %s, %s, %s to %s\t%s\n", printable(k.Path), printable(h.Agent), where, h.ID,
-				printable(h.PathPattern), strings.Join(words, ", "), upTo(h.Created), upTo(h.Expires), oneLine(h.Reason))
+			lines = append(lines, row("held\t%s\tby %s%s: #%d %s, %s, %s to %s\t%s", printable(k.Path), printable(h.Agent), where, h.ID,
+				printable(h.PathPattern), strings.Join(words, ", "), upTo(h.Created), upTo(h.Expires), oneLine(h.Reason)))
 		}
 	}
-	return t.Flush()
+	return rows(w, lines)
 }
