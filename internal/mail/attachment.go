@@ -262,8 +262,8 @@ func (o *Office) openBelow(root, name string) (*os.File, error) {
 			w.data = nil // there is none that could be read
 		}
 	}
-	if err := w.allowed(top, ".", nil); err != nil {
-		return nil, err
+	if itself, err := top.Stat("."); err != nil || w.isBarred(top, itself) {
+		return nil, errors.Join(err, errBarred)
 	}
 	for len(w.names) > 0 {
 		f, err := w.step()
@@ -301,13 +301,16 @@ func (w *walk) step() (*os.File, error) {
 		w.at = w.at[:len(w.at)-1]
 		return nil, nil
 	}
+	if strings.EqualFold(strings.TrimRight(name, ". "), ".git") {
+		return nil, errBarred
+	}
 	in := w.at[len(w.at)-1]
 	seen, err := in.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.allowed(in, name, seen); err != nil {
-		return nil, err
+	if w.isBarred(in, seen) {
+		return nil, errBarred
 	}
 	switch {
 	case seen.Mode()&fs.ModeSymlink != 0:
@@ -364,19 +367,12 @@ func (w *walk) follow(in *os.Root, name string) error {
 	return nil
 }
 
-// allowed refuses the folder of our own data and whatever belongs to Git, under any
-// name that the file system has for them. seen is nil for the directory itself.
-func (w *walk) allowed(in *os.Root, name string, seen fs.FileInfo) (err error) {
-	if seen == nil {
-		if seen, err = in.Stat(name); err != nil {
-			return err
-		}
+// isBarred recognises the folder of our own data and Git's, under any name that the
+// file system has for them.
+func (w *walk) isBarred(in *os.Root, seen fs.FileInfo) bool {
+	if w.data != nil && os.SameFile(seen, w.data) {
+		return true
 	}
-	if w.data != nil && os.SameFile(seen, w.data) || strings.EqualFold(strings.TrimRight(name, ". "), ".git") {
-		return errBarred
-	}
-	if git, err := in.Lstat(".git"); err == nil && os.SameFile(seen, git) {
-		return errBarred
-	}
-	return nil
+	git, err := in.Lstat(".git")
+	return err == nil && os.SameFile(seen, git)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -36,6 +37,7 @@ var children = map[string]func(ctx context.Context, o *Office, name string) erro
 }
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	if name := os.Getenv(childVar); name != "" {
 		os.Exit(childMain(name))
 	}
