@@ -24,9 +24,8 @@ type Config struct {
 	Cwd  string // the working directory that "here" means, "" if there is none to speak of
 	Key  string // the text of CAIRN_KEY, "" if it is not set
 
-	// Environment is what variables of the environment say, by their names; those
-	// of EnvName go over config.toml. nil for none.
-	Environment func(name string) string
+	Setting func(key string) string // what the environment gives a key such as guard.mode (EnvName), "" for none; nil for nothing
+	Agent   string                  // CAIRN_AGENT: the agent as which this process acts, "" if it is not set
 
 	Role  store.Role
 	Wait  time.Duration    // for a lock; 0 for the role's
@@ -91,7 +90,7 @@ func Open(c Config) (*Cairn, error) {
 	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
 		return nil, err
 	}
-	if err = k.settings.work.override(c.Environment); err != nil {
+	if err = k.settings.work.override(c.Setting); err != nil {
 		return nil, err
 	}
 	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {

@@ -69,13 +69,7 @@ func (m Mail) office(ctx context.Context, make bool) (o *mail.Office, there bool
 	if err != nil {
 		return nil, false, mail.Fault(err)
 	}
-	return mail.New(s, m.cairn.officeConfig()), s != nil, nil
-}
-
-func (c *Cairn) officeConfig() mail.Config {
-	config := c.settings.work.officeConfig()
-	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
-	return config
+	return m.cairn.office(s), s != nil, nil
 }
 
 func (m Mail) completed(c mail.Caller) mail.Caller {

@@ -50,10 +50,11 @@ type reservationSettings struct {
 }
 
 type guardSettings struct {
-	Mode        *string `toml:"mode"`
-	Strict      *bool   `toml:"strict"`
-	AutoReserve *string `toml:"auto_reserve"`
+	Mode        *string `toml:"mode"`         // warn, advisory (the same), off or block
+	Strict      *bool   `toml:"strict"`       // ask where reservations cannot be checked
+	AutoReserve *bool   `toml:"auto_reserve"` // an edit takes a lease
 	Lease       *int    `toml:"lease_seconds"`
+	MaxMS       *int    `toml:"max_ms"` // of looking for reservations
 }
 
 type mcpSettings struct {
@@ -79,8 +80,7 @@ func (s *workSettings) words() []struct {
 	}{
 		{"mail.name_mode", s.Mail.NameMode, []string{string(mail.Coerce), string(mail.Strict), string(mail.AlwaysAuto)}},
 		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
-		{"guard.mode", s.Guard.Mode, []string{"warn", "off", "block"}},
-		{"guard.auto_reserve", s.Guard.AutoReserve, []string{"off", "on"}},
+		{"guard.mode", s.Guard.Mode, []string{guardWarn, guardOff, guardBlock, guardAdvisory}},
 		{"mcp.profile", s.MCP.Profile, Profiles()},
 	}
 }
@@ -100,6 +100,9 @@ func (s *workSettings) check() *keyError {
 		if d, err := time.ParseDuration(*t); err != nil || d <= 0 || d > time.Hour {
 			return &keyError{"mail.call_timeout", "must be a duration of at most 1h, such as 30s"}
 		}
+	}
+	if n := s.Guard.Lease; n != nil && *n < minLease {
+		return &keyError{"guard.lease_seconds", fmt.Sprintf("must be %d or more", minLease)}
 	}
 	var wrong *keyError
 	s.each(func(key string, field reflect.Value) {
@@ -125,14 +128,14 @@ func (s *workSettings) each(fn func(key string, field reflect.Value)) {
 // (mail §12).
 func EnvName(key string) string { return "CAIRN_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
 
-// override takes over what the environment says.
-func (s *workSettings) override(environment func(name string) string) error {
-	if environment == nil {
+// override takes over what the environment says of a key, "" for nothing.
+func (s *workSettings) override(setting func(key string) string) error {
+	if setting == nil {
 		return nil
 	}
 	var wrong *keyError
 	s.each(func(key string, field reflect.Value) {
-		text := environment(EnvName(key))
+		text := strings.TrimSpace(setting(key))
 		if text == "" || wrong != nil {
 			return
 		}
@@ -146,8 +149,8 @@ func (s *workSettings) override(environment func(name string) string) error {
 			}
 			field.Set(reflect.ValueOf(&n))
 		case *bool:
-			b, err := strconv.ParseBool(text)
-			if err != nil {
+			b, ok := truth(text)
+			if !ok {
 				wrong = &keyError{key, "must be true or false"}
 			}
 			field.Set(reflect.ValueOf(&b))
@@ -161,6 +164,17 @@ func (s *workSettings) override(environment func(name string) string) error {
 	}
 	return fault.Newf(fault.Invalid, CodeSettings, "%s: %s %s", EnvName(wrong.key), wrong.key, wrong.why).
 		WithHint("correct the variable or unset it")
+}
+
+// truth reads a boolean of the environment.
+func truth(text string) (b, ok bool) {
+	switch strings.ToLower(text) {
+	case "1", "true", "on", "yes":
+		return true, true
+	case "0", "false", "off", "no":
+		return false, true
+	}
+	return false, false
 }
 
 // lasting is a setting in seconds, 0 for the default's.
