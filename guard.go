@@ -3,7 +3,6 @@ package cairn
 import (
 	"context"
 	"path/filepath"
-	"time"
 
 	"cairn/internal/harness"
 	"cairn/internal/mail"
@@ -14,26 +13,9 @@ import (
 
 // office is the mail part over a store, or over nothing (nil).
 func (c *Cairn) office(s *store.Store) *mail.Office {
-	config := mail.Config{Filter: c.journal.Filter, DataFolder: c.config.Dir}
-	c.settings.mailConfig(&config)
+	config := c.settings.work.officeConfig()
+	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
 	return mail.New(s, config)
-}
-
-// ReservationSweep is how often a server marks the reservations that have expired,
-// see SweepReservations.
-func (c *Cairn) ReservationSweep() time.Duration {
-	return inSeconds(c.settings.reservations.SweepSeconds, 60)
-}
-
-// SweepReservations marks the reservations that have expired (mail §7); a server
-// calls it at every ReservationSweep. Without a store there are none. Errors are
-// those of mail.Office.SweepReservations.
-func (c *Cairn) SweepReservations(ctx context.Context) (int, error) {
-	s, err := c.opened(ctx, false)
-	if err != nil || s == nil {
-		return 0, err
-	}
-	return c.office(s).SweepReservations(ctx)
 }
 
 // guard judges the edits that an event announces by the reservations of others
@@ -41,14 +23,14 @@ func (c *Cairn) SweepReservations(ctx context.Context) (int, error) {
 // It changes nothing and takes no longer than its limit, opening the store aside.
 func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
 	paths := edited(e)
-	mode := c.settings.guard.Mode
+	mode := c.settings.work.Guard.mode()
 	if e.Source != "PreToolUse" || len(paths) == 0 || mode == guardOff {
 		return harness.Verdict{}
 	}
 	found, err := c.lookOut(ctx, e, paths)
 	switch {
 	case err != nil || !found.Managed:
-		if !c.settings.guard.Strict {
+		if !value(c.settings.work.Guard.Strict) {
 			return harness.Verdict{}
 		}
 		return harness.Verdict{Decision: harness.Ask, Reason: "cairn could not check whether others have reserved these files; guard.strict is set."}
@@ -68,7 +50,7 @@ func (c *Cairn) lookOut(ctx context.Context, e *observation.Event, paths []strin
 	if err != nil || s == nil {
 		return mail.Guarded{}, err
 	}
-	limited, stop := context.WithTimeout(ctx, c.settings.guard.time(len(paths)))
+	limited, stop := context.WithTimeout(ctx, c.settings.work.Guard.time(len(paths)))
 	defer stop()
 	return c.office(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
 }
@@ -107,6 +89,9 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 			return "", err
 		}
 	}
+	if isOff(c.settings.work.Mail.Notices) {
+		return "", nil
+	}
 	return o.Notices(ctx, mail.NoticeArgs{
 		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
 	})
@@ -116,7 +101,7 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 // and nobody else has reserved it.
 func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event, v harness.Verdict) error {
 	paths := edited(e)
-	if !c.settings.guard.AutoReserve || v.Decision != "" || len(paths) == 0 {
+	if !value(c.settings.work.Guard.AutoReserve) || v.Decision != "" || len(paths) == 0 {
 		return nil
 	}
 	for i, p := range paths {
@@ -124,7 +109,7 @@ func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event,
 	}
 	_, err := o.Lease(ctx, mail.LeaseArgs{
 		Session: e.Session, Program: programOf(e.Harness), Model: e.Model, Agent: c.config.Agent, Place: c.place, Paths: paths,
-		TTL: c.settings.guard.lease(),
+		TTL: c.settings.work.Guard.lease(),
 	})
 	return err
 }

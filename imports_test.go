@@ -57,12 +57,12 @@ func importTable() map[string]room {
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/httpapi": {ours: []string{"internal/fault", "internal/mcp"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

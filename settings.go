@@ -42,13 +42,12 @@ type settings struct {
 	Retention   retentionSettings `toml:"retention"`
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 
-	keyFile      string // the user's store.key_file, as it is written
-	records      recordSettings
-	http         httpSettings
-	guard        guardSettings
-	reservations reservationSettings
-	archive      archiveSettings
-	disk         diskSettings
+	keyFile string // the user's store.key_file, as it is written
+	records recordSettings
+	http    httpSettings
+	archive archiveSettings
+	disk    diskSettings
+	work    workSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -84,10 +83,12 @@ type userFile struct {
 	Observations settings            `toml:"observations"`
 	Records      recordSettings      `toml:"records"`
 	HTTP         httpSettings        `toml:"http"`
-	Guard        guardSettings       `toml:"guard"`
-	Reservations reservationSettings `toml:"reservations"`
 	Archive      archiveSettings     `toml:"archive"`
 	Disk         diskSettings        `toml:"disk"`
+	Mail         mailSettings        `toml:"mail"`
+	Reservations reservationSettings `toml:"reservations"`
+	Guard        guardSettings       `toml:"guard"`
+	MCP          mcpSettings         `toml:"mcp"`
 	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
@@ -103,13 +104,15 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records, s.http, s.guard, s.reservations = user.Records, user.HTTP, user.Guard, user.Reservations
+	s.records, s.http, s.archive, s.disk = user.Records, user.HTTP, user.Archive, user.Disk
+	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP}
 	userPath := filepath.Join(dataDir, "config.toml")
-	s.archive, s.disk = user.Archive, user.Disk
-	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.guard.validate(userPath), s.reservations.validate(userPath),
-		s.archive.validate(userPath), s.disk.validate(userPath))
+	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.archive.validate(userPath), s.disk.validate(userPath))
 	if err != nil {
 		return s, err
+	}
+	if wrong := s.work.check(); wrong != nil {
+		return s, settingsFault(nil, userPath, wrong.key, wrong.Error())
 	}
 	if err := s.validate(userPath); err != nil || root == "" {
 		return s, err

@@ -177,6 +177,7 @@ nobody. Connect your agents and see what your own history holds:
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
 		archiveCommand(p), reconcileCommand(p),
+		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)
 	return root
@@ -224,7 +225,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 // setting is what the environment gives a key of the settings, "" for none: of
 // guard.mode it is CAIRN_GUARD_MODE.
 func (p *Process) setting(key string) string {
-	return p.Getenv("CAIRN_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")))
+	return p.Getenv(cairn.EnvName(key))
 }
 
 func (p *Process) home() string {

@@ -109,6 +109,10 @@ func invalid(field string, provided any, format string, args ...any) *problem {
 		hint("change the argument " + field + " and call again")
 }
 
+// Fault gives an error of the store, such as one of opening it, the code that it
+// has in this room; other errors stay as they are, and nil is nil.
+func Fault(err error) error { return mapped(err) }
+
 // mapped gives the errors of the store the codes of this room (mail §2.1, §14).
 func mapped(err error) error {
 	if err == nil {

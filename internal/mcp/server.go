@@ -127,7 +127,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
 		var v any
 		if err == nil {
-			args.connection, args.remote = s.connectionOf(r), isRemote(r)
+			args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), agentTokenOf(r.Extra)
 			v, err = t.Call(ctx, args)
 		}
 		s.seen(t.Name, time.Since(began), err)
@@ -176,6 +176,16 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 		}()
 	}
 	return name
+}
+
+// agentTokenHeader carries the token of the agent that calls (mail §4).
+const agentTokenHeader = "X-Cairn-Agent-Token"
+
+func agentTokenOf(extra *sdk.RequestExtra) string {
+	if extra == nil || extra.Header == nil {
+		return ""
+	}
+	return extra.Header.Get(agentTokenHeader)
 }
 
 func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }
