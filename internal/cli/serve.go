@@ -98,7 +98,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen
 	}
 	config := mcp.Config{Version: p.Version, Instructions: instructionsFor(sets), Log: log, Context: q.context}
 	for _, s := range sets {
-		config.Tools = append(config.Tools, s.tools...)
+		config.Tools, config.Resources = append(config.Tools, s.tools...), append(config.Resources, s.resources...)
 	}
 	server, err := mcp.NewServer(config)
 	if err != nil {

@@ -20,18 +20,20 @@ type toolset struct {
 	tools        []mcp.Tool
 	instructions string // how to use them together
 	lean         string // the same for those of the lean profile
+	resources    []mcp.Resource
 }
 
 func (q questions) toolsets(profile string) []toolset {
+	options := mcp.MailOptions{Keyring: q.keyring, Log: q.log}
 	return []toolset{
-		{"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions},
+		{"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions, nil},
 		{
 			"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
-			recordInstructions, leanRecordInstructions,
+			recordInstructions, leanRecordInstructions, nil,
 		},
 		{
-			"mail", mcp.MailProfile(mcp.MailTools(q.cairn.Mail(), mcp.MailOptions{Keyring: q.keyring, Log: q.log}), profile),
-			mailInstructions(profile), "",
+			"mail", mcp.MailProfile(mcp.MailTools(q.cairn.Mail(), options), profile),
+			mailInstructions(profile), "", mcp.MailResources(q.cairn.Mail(), options),
 		},
 	}
 }
