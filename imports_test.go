@@ -51,7 +51,7 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/harness",
 				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
