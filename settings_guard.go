@@ -7,10 +7,9 @@ import (
 
 // The modes of the guard at edit time (mail §8).
 const (
-	guardOff      = "off"
-	guardWarn     = "warn"
-	guardBlock    = "block"
-	guardAdvisory = "advisory" // warn
+	guardOff   = "off"
+	guardWarn  = "warn"
+	guardBlock = "block"
 )
 
 const (
@@ -19,12 +18,7 @@ const (
 	usualGuardTime = 4 * time.Millisecond
 )
 
-func (g *guardSettings) mode() string {
-	if m := value(g.Mode); m != guardAdvisory && m != "" {
-		return m
-	}
-	return guardWarn
-}
+func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), guardWarn) }
 
 func (g *guardSettings) lease() time.Duration { return cmp.Or(lasting(g.Lease), usualLease) }
 

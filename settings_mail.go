@@ -50,7 +50,7 @@ type reservationSettings struct {
 }
 
 type guardSettings struct {
-	Mode        *string `toml:"mode"`         // warn, advisory (the same), off or block
+	Mode        *string `toml:"mode"`
 	Strict      *bool   `toml:"strict"`       // ask where reservations cannot be checked
 	AutoReserve *bool   `toml:"auto_reserve"` // an edit takes a lease
 	Lease       *int    `toml:"lease_seconds"`
@@ -67,7 +67,7 @@ const maxSetting = 1 << 29
 // defaultCallTimeout is how long a call may wait (mail §12).
 const defaultCallTimeout = 30 * time.Second
 
-// words are the keys that take one of some words, the default first.
+// words are the keys that take one of some words.
 func (s *workSettings) words() []struct {
 	key   string
 	value *string
@@ -80,7 +80,7 @@ func (s *workSettings) words() []struct {
 	}{
 		{"mail.name_mode", s.Mail.NameMode, []string{string(mail.Coerce), string(mail.Strict), string(mail.AlwaysAuto)}},
 		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
-		{"guard.mode", s.Guard.Mode, []string{guardWarn, guardOff, guardBlock, guardAdvisory}},
+		{"guard.mode", s.Guard.Mode, []string{guardOff, guardWarn, guardBlock}},
 		{"mcp.profile", s.MCP.Profile, Profiles()},
 	}
 }
@@ -89,11 +89,15 @@ func (s *workSettings) words() []struct {
 // first (mail §5, design §7).
 func Profiles() []string { return []string{"full", "core", "messaging", "minimal", "lean"} }
 
-// check finds what cannot be used; nil if all can.
+// check finds what cannot be used; nil if all can. It gives words their usual form.
 func (s *workSettings) check() *keyError {
+	if value(s.Guard.Mode) == "advisory" { // as guards of others call it
+		s.Guard.Mode = new(guardWarn)
+	}
 	for _, w := range s.words() {
 		if w.value != nil && !slices.Contains(w.among, *w.value) {
-			return &keyError{w.key, "must be one of " + strings.Join(w.among, ", ")}
+			last := len(w.among) - 1
+			return &keyError{w.key, "must be " + strings.Join(w.among[:last], ", ") + " or " + w.among[last]}
 		}
 	}
 	if t := s.Mail.CallTimeout; t != nil {

@@ -125,7 +125,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen
 	}
 	config := mcp.Config{Version: p.Version, Instructions: instructionsFor(sets), Log: log, Context: q.context}
 	for _, s := range sets {
-		config.Tools = append(config.Tools, s.tools...)
+		config.Tools, config.Resources = append(config.Tools, s.tools...), append(config.Resources, s.resources...)
 	}
 	var meter httpapi.Meter
 	config.Seen = meter.Seen

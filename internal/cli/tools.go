@@ -18,24 +18,26 @@ import (
 type toolset struct {
 	name         string
 	tools        []mcp.Tool
-	instructions string   // how to use them together
-	lean         string   // the same for those of the lean profile
-	project      []string // arguments that name a call's project, the likeliest first; see httpapi.Toolset
+	instructions string         // how to use them together
+	lean         string         // the same for those of the lean profile
+	project      []string       // arguments that name a call's project, the likeliest first; see httpapi.Toolset
+	resources    []mcp.Resource // besides the context
 }
 
 func (q questions) toolsets(profile string) []toolset {
+	options := mcp.MailOptions{Keyring: q.keyring, Log: q.log}
 	return []toolset{
 		{
-			"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions,
-			[]string{"project"},
+			name: "observations", tools: mcp.ObservationTools(q.observations()), instructions: observationInstructions,
+			lean: leanObservationInstructions, project: []string{"project"},
 		},
 		{
-			"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
-			recordInstructions, leanRecordInstructions, []string{"project_id", "id"},
+			name: "records", tools: append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
+			instructions: recordInstructions, lean: leanRecordInstructions, project: []string{"project_id", "id"},
 		},
 		{
-			"mail", mcp.MailProfile(mcp.MailTools(q.cairn.Mail(), mcp.MailOptions{Keyring: q.keyring, Log: q.log}), profile),
-			mailInstructions(profile), "", []string{"project_key", "human_key"},
+			name: "mail", tools: mcp.MailProfile(mcp.MailTools(q.cairn.Mail(), options), profile), instructions: mailInstructions(profile),
+			project: []string{"project_key", "human_key"}, resources: mcp.MailResources(q.cairn.Mail(), options),
 		},
 	}
 }

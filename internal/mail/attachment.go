@@ -109,17 +109,22 @@ func (o *Office) readFiles(ctx context.Context, t *target, paths []string) (out 
 	if len(paths) == 0 {
 		return nil, nil
 	}
+	if len(paths) > maxFiles {
+		return nil, invalid("attachment_paths", len(paths), "a message has at most %d attachments, not %d", maxFiles, len(paths))
+	}
 	roots, err := o.roots(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	total := 0
 	for _, path := range paths {
-		f, err := o.readFile(roots, path, o.config.MaxAttachments-total)
+		f, err := o.readFile(roots, path)
 		if err != nil {
 			return nil, err
 		}
-		total += len(f.data)
+		if total += len(f.data); total > o.config.MaxAttachments {
+			return nil, tooLarge("attachment_paths", total, o.config.MaxAttachments)
+		}
 		if f.name, err = o.text("attachment_paths", f.name); err != nil {
 			return nil, err
 		}
@@ -151,8 +156,10 @@ func (o *Office) roots(ctx context.Context, t *target) (out []string, err error)
 	return out, err
 }
 
-// readFile reads one file; left is what is left of the sum of all.
-func (o *Office) readFile(roots []string, path string, left int) (f file, err error) {
+const maxFiles = 200
+
+// readFile reads one file.
+func (o *Office) readFile(roots []string, path string) (f file, err error) {
 	if err := checkText("attachment_paths", path); err != nil {
 		return f, err
 	}
@@ -166,7 +173,7 @@ func (o *Office) readFile(roots []string, path string, left int) (f file, err er
 	}
 	defer in.Close() //nolint:errcheck // it is only read
 	info, err := in.Stat()
-	most := min(o.config.MaxAttachment, left)
+	most := o.config.MaxAttachment
 	switch {
 	case err != nil:
 		return f, badFile(path, err)

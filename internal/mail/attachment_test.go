@@ -181,7 +181,8 @@ func TestNothingOutsideTheProjectAndNothingOfGitsIsAttached(t *testing.T) {
 	}
 	wantError(t, "NUL", send("a\x00b"), CodeInvalid)
 	wantError(t, "too large", send("9.txt"), CodeTooLarge, `"bytes":9`, `"max":8`)
-	wantError(t, "too large together", send("8.txt", "8.txt"), CodeTooLarge, `"bytes":8`, `"max":4`)
+	wantError(t, "too large together", send("8.txt", "8.txt"), CodeTooLarge, `"bytes":16`, `"max":12`)
+	wantError(t, "too many", send(make([]string, 201)...), CodeInvalid)
 	want(t, "changes", s.changes(), before)
 	for _, path := range []string{"good", "in2/x.txt", "in/x.txt", filepath.Join(repo, "in", "x.txt"), "./in//x.txt", "8.txt"} {
 		if err := send(path); err != nil {

@@ -28,10 +28,7 @@ type MailOptions struct {
 // MailTools are the tools of mail (contract mail §5), named and called as there.
 // Their errors have the codes of mail §2.1.
 func MailTools(m cairn.Mail, o MailOptions) []Tool {
-	t := mailTools{mail: m, keyring: o.Keyring, log: o.Log}
-	if t.log == nil {
-		t.log = slog.New(slog.DiscardHandler)
-	}
+	t := newMailTools(m, o)
 	tools := slices.Concat(t.identityTools(), t.messageTools(), t.searchTools(), t.contactTools(), t.reservationTools(), t.macroTools())
 	for i := range tools {
 		t.complete(&tools[i])
@@ -45,6 +42,14 @@ type mailTools struct {
 	log     *slog.Logger
 }
 
+func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
+	t := &mailTools{mail: m, keyring: o.Keyring, log: o.Log}
+	if t.log == nil {
+		t.log = slog.New(slog.DiscardHandler)
+	}
+	return t
+}
+
 // complete gives a tool what all tools of mail have.
 func (t *mailTools) complete(tool *Tool) {
 	tool.Enveloped, tool.unhinted = true, true
@@ -54,9 +59,12 @@ func (t *mailTools) complete(tool *Tool) {
 	for i := range tool.Params {
 		tool.Params[i].loose = true
 	}
-	call := tool.Call
-	name := tool.Name
-	tool.Call = func(ctx context.Context, a Args) (v any, err error) {
+	tool.Call = t.guarded(tool.Name, tool.Call)
+}
+
+// guarded is a call whose defects and unclassified errors become an error of mail.
+func (t *mailTools) guarded(name string, call func(context.Context, Args) (any, error)) func(context.Context, Args) (any, error) {
+	return func(ctx context.Context, a Args) (v any, err error) {
 		defer func() {
 			if defect := recover(); defect != nil {
 				v, err = nil, t.unexpected(ctx, name, fmt.Errorf("a %T at %s", defect, debug.Stack()))

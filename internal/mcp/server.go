@@ -26,6 +26,7 @@ type Config struct {
 	Version      string // of the program, told to clients
 	Instructions string // how to use the tools together; told to clients, may be empty
 	Tools        []Tool
+	Resources    []Resource
 
 	// Context returns the Markdown behind [ContextURI]. Without it there is no
 	// such resource and nothing to subscribe to.
@@ -71,6 +72,9 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 		// What we answer belongs to one user: no shared cache may keep it.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
+	if len(c.Resources) > 0 {
+		options.Capabilities.Resources = &sdk.ResourceCapabilities{}
+	}
 	if s.context != nil {
 		options.Capabilities.Resources = &sdk.ResourceCapabilities{Subscribe: true}
 		options.SubscribeHandler = func(_ context.Context, r *sdk.SubscribeRequest) error { return known(r.Params.URI) }
@@ -78,12 +82,15 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 	}
 	adjust(options)
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "cairn", Version: c.Version}, options)
-	s.sdk.AddReceivingMiddleware(s.surviving)
+	s.sdk.AddReceivingMiddleware(s.surviving, addressing)
 	if s.context != nil {
 		s.sdk.AddResource(&sdk.Resource{
 			URI: ContextURI, Name: "context", Title: "cairn context", MIMEType: "text/markdown",
 			Description: "What a new session would be told about earlier work.",
 		}, s.readContext)
+	}
+	for _, r := range c.Resources {
+		s.addResource(r)
 	}
 	names := make(map[string]bool, len(c.Tools))
 	for _, t := range c.Tools {
