@@ -355,7 +355,8 @@ func claim(ctx context.Context, tx *store.Tx, d Document, id *int64) (err error)
 
 // known reports whether an entity is there.
 func known(ctx context.Context, tx *store.Tx, d Document) (there bool, err error) {
-	query, args := "", []any{}
+	var query string
+	var args []any
 	switch d := d.(type) {
 	case *Project:
 		query, args = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE uid = ?)`, []any{d.UID}

@@ -119,7 +119,7 @@ func mapped(err error) error {
 		return nil
 	}
 	f := fault.As(err)
-	code, text := f.Code, ""
+	var code, text string
 	switch f.Code {
 	case store.CodeBusy, store.CodeOverloaded, store.CodeClosed:
 		code, text = CodeBusy, "Resource is temporarily busy."
