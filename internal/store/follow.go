@@ -254,7 +254,7 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 					return err
 				}
 			}
-			_, err := tx.Exec(ctx, upsertPosition, f.Name, position, tx.Now().Unix())
+			_, err := tx.Exec(ctx, upsertPosition, f.Name, position, tx.Now().UnixNano())
 			return err
 		})
 		if err != nil {
