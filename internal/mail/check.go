@@ -97,8 +97,9 @@ func (o *Office) CheckFileReservationConflicts(ctx context.Context, c Caller, a 
 	}
 	for i, holders := range found {
 		for _, h := range holders {
+			stale, _ := watch.signs(h.ID)
 			out.Conflicts[i].Holders = append(out.Conflicts[i].Holders, CheckedHolder{
-				h.ID, h.Agent, h.PathPattern, h.Exclusive, h.Advisory, h.Reason, h.Created, h.Expires, h.branch, h.worktree, watch.signs(h.ID).Stale,
+				h.ID, h.Agent, h.PathPattern, h.Exclusive, h.Advisory, h.Reason, h.Created, h.Expires, h.branch, h.worktree, stale,
 			})
 		}
 	}
@@ -147,7 +148,7 @@ func (w *watch) look(ctx context.Context, c Caller) error {
 	return w.observe(ctx, c, w.p, w.now, all)
 }
 
-func (w *watch) signs(id int64) Signs { return w.Office.signs(w.found[id], w.now) }
+func (w *watch) signs(id int64) (bool, Signs) { return w.Office.signs(w.found[id], w.now) }
 
 // ListedReservation is a reservation as the resource file_reservations shows it.
 type ListedReservation struct {
@@ -159,6 +160,7 @@ type ListedReservation struct {
 	Created     Time   `json:"created_ts"`
 	Expires     Time   `json:"expires_ts"`
 	Released    Time   `json:"released_ts"`
+	Stale       bool   `json:"stale"`
 	Signs
 }
 
@@ -204,7 +206,7 @@ func (o *Office) FileReservations(ctx context.Context, c Caller, projectKey stri
 		return nil, mapped(err)
 	}
 	for i := range out {
-		out[i].Signs = watch.signs(out[i].ID)
+		out[i].Stale, out[i].Signs = watch.signs(out[i].ID)
 	}
 	return out, nil
 }

@@ -63,7 +63,7 @@ func FuzzANormalizedRemoteIsOneLineInLowerCaseAndStays(f *testing.F) {
 			t.Errorf("%q: %q", address, got)
 		}
 		if !strings.Contains(host, ":") && !strings.ContainsAny(got, "?#%\\@[]") && len(host) > 1 {
-			if again := normalizeRemote(host + ":" + path); again != strings.TrimSuffix(got, ".git") && again != got {
+			if again := normalizeRemote(host + ":" + path); again != got {
 				t.Errorf("%q: %q, then %q", address, got, again)
 			}
 		}

@@ -26,47 +26,28 @@ type InboxArgs struct {
 
 const (
 	itemColumns = `SELECT m.id, m.project_id, m.sender_id, m.thread_id, m.subject, m.importance, m.ack_required, m.created_ts, m.attachments, a.name,
-r.kind, CASE WHEN ?3 THEN m.body_md END, m.seq
-FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS JOIN mail_agents a ON a.id = m.sender_id
+r.kind, CASE WHEN ?3 THEN m.body_md END, m.seq `
+	receivedBy = itemColumns + `FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS JOIN mail_agents a ON a.id = m.sender_id
 WHERE r.agent_id = ?1 AND r.created_ts > ?2 `
 	newestItems = `ORDER BY r.created_ts DESC, r.message_id DESC LIMIT ?4`
 
-	// Each has its own index.
+	// Each has an index of its own.
 	onlyUnread = `AND r.read_ts IS NULL `
 	onlyUrgent = `AND r.importance IN ('high', 'urgent') `
 	onlyDue    = `AND r.ack_required = 1 AND r.ack_ts IS NULL `
-	onlyOlder  = `AND r.created_ts <= ?5 `
-	onlyTopic  = `AND m.topic = ?5 `
 
-	selectItems         = itemColumns + newestItems
-	selectUnread        = itemColumns + onlyUnread + newestItems
-	selectUrgent        = itemColumns + onlyUrgent + newestItems
-	selectUnreadUrgent  = itemColumns + onlyUnread + onlyUrgent + newestItems
-	selectDue           = itemColumns + onlyDue + newestItems
-	selectOverdue       = itemColumns + onlyDue + onlyOlder + newestItems
-	selectTopic         = itemColumns + onlyTopic + newestItems
-	selectTopicUnread   = itemColumns + onlyUnread + onlyTopic + newestItems
-	selectTopicUrgent   = itemColumns + onlyUrgent + onlyTopic + newestItems
-	selectTopicUnUrgent = itemColumns + onlyUnread + onlyUrgent + onlyTopic + newestItems
+	selectItems        = receivedBy + newestItems
+	selectUnread       = receivedBy + onlyUnread + newestItems
+	selectUrgent       = receivedBy + onlyUrgent + newestItems
+	selectUnreadUrgent = receivedBy + onlyUrgent + onlyUnread + newestItems
+	selectDue          = receivedBy + onlyDue + newestItems
+	selectOverdue      = receivedBy + onlyDue + `AND r.created_ts <= ?5 ` + newestItems
+
+	selectTopic = itemColumns + `FROM mail_messages m CROSS JOIN mail_recipients r ON r.message_id = m.id AND r.agent_id = ?1
+CROSS JOIN mail_agents a ON a.id = m.sender_id
+WHERE m.project_id = ?5 AND m.topic = ?6 AND m.created_ts > ?2 AND (NOT ?7 OR r.read_ts IS NULL) AND (NOT ?8 OR r.importance IN ('high', 'urgent'))
+ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
 )
-
-// query is the query of an inbox and its last argument, nil for none.
-func (a *InboxArgs) query(topic *string) (query string, last []any) {
-	if topic != nil {
-		return [...]string{selectTopic, selectTopicUnread, selectTopicUrgent, selectTopicUnUrgent}[which(a.UnreadOnly, a.UrgentOnly)], []any{*topic}
-	}
-	return [...]string{selectItems, selectUnread, selectUrgent, selectUnreadUrgent}[which(a.UnreadOnly, a.UrgentOnly)], nil
-}
-
-func which(first, second bool) (n int) {
-	if first {
-		n = 1
-	}
-	if second {
-		n += 2
-	}
-	return n
-}
 
 // FetchInbox lists what an agent has got, the newest first; nothing gives an empty
 // list. It writes nothing: fetching is not reading.
@@ -116,8 +97,19 @@ func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, erro
 	if err != nil {
 		return nil, err
 	}
-	query, last := a.query(topic)
-	return s.itemsOf(ctx, query, append([]any{me.ID, since, a.IncludeBodies, n}, last...)...)
+	args := []any{me.ID, since, a.IncludeBodies, n}
+	query := selectItems
+	switch {
+	case topic != nil:
+		query, args = selectTopic, append(args, s.p.ID, *topic, a.UnreadOnly, a.UrgentOnly)
+	case a.UnreadOnly && a.UrgentOnly:
+		query = selectUnreadUrgent
+	case a.UnreadOnly:
+		query = selectUnread
+	case a.UrgentOnly:
+		query = selectUrgent
+	}
+	return s.itemsOf(ctx, query, args...)
 }
 
 func (s *scope) itemsOf(ctx context.Context, query string, args ...any) (out []item, err error) {

@@ -69,10 +69,10 @@ func (s *scope) release(ctx context.Context, all []*Reservation, kind string) (R
 
 // The reservations of an agent that have not been released.
 const (
-	ownWhere       = `WHERE r.project_id = ?1 AND r.agent_id = ?2 AND r.released_ts IS NULL `
-	selectActive   = reservationColumns + ownWhere + `AND r.expires_ts > ?3 ORDER BY r.id`
-	selectByIDs    = reservationColumns + ownWhere + `AND r.id IN (SELECT value FROM json_each(?3)) ORDER BY r.id`
-	selectNotEnded = reservationColumns + ownWhere + `ORDER BY r.id`
+	ownWhere        = `WHERE r.project_id = ?1 AND r.agent_id = ?2 AND r.released_ts IS NULL `
+	selectOwnActive = reservationColumns + ownWhere + `AND r.expires_ts > ?3 ORDER BY r.id`
+	selectOwnByID   = reservationColumns + ownWhere + `AND r.id IN (SELECT value FROM json_each(?3)) ORDER BY r.id`
+	selectOwnHeld   = reservationColumns + ownWhere + `ORDER BY r.id`
 )
 
 // selected lists those of the actor's reservations that have not been released
@@ -82,7 +82,7 @@ func (s *scope) selected(ctx context.Context, paths []string, ids []int64, relat
 		return nil, err
 	}
 	if len(paths) == 0 && len(ids) == 0 {
-		return s.own(ctx, selectActive, s.now)
+		return s.own(ctx, selectOwnActive, s.now)
 	}
 	var out []*Reservation
 	if len(paths) > 0 {
@@ -90,7 +90,7 @@ func (s *scope) selected(ctx context.Context, paths []string, ids []int64, relat
 		if err != nil {
 			return nil, err
 		}
-		own, err := s.own(ctx, selectNotEnded)
+		own, err := s.own(ctx, selectOwnHeld)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (s *scope) selected(ctx context.Context, paths []string, ids []int64, relat
 	if err != nil {
 		return nil, err
 	}
-	own, err := s.own(ctx, selectByIDs, string(list))
+	own, err := s.own(ctx, selectOwnByID, string(list))
 	for _, r := range own {
 		if !slices.ContainsFunc(out, func(o *Reservation) bool { return o.ID == r.ID }) {
 			out = append(out, r)

@@ -59,9 +59,8 @@ type ReserveArgs struct {
 }
 
 const (
-	usualTTL  = 3600 // seconds
-	minTTL    = 60
-	maxReason = 1000 // characters
+	usualTTL = 3600 // seconds
+	minTTL   = 60
 )
 
 // FileReservationPaths reserves files for an agent (mail §7). Path by path, in the

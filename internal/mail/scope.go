@@ -21,7 +21,7 @@ type Caller struct {
 	Session   string            // the argument session_id
 	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
 	Transport string            // the session of the stdio server itself, made at first need; "" for none
-	Place     project.Place     // the caller's working directory and home; the zero Place if unknown
+	Place     project.Place     // the working directory, zero if unknown; its Home counts for every path that is looked at
 }
 
 // scope is one transaction of one call on a project. Every tool runs in one; those

@@ -36,7 +36,9 @@ func (m *Message) header() Header {
 	}
 }
 
-func (m *Message) payload() Payload { return Payload{m.header(), &m.Body, list(m.To), list(m.CC), list(m.BCC)} }
+func (m *Message) payload() Payload {
+	return Payload{m.header(), &m.Body, list(m.To), list(m.CC), list(m.BCC)}
+}
 
 // SendArgs are the arguments of send_message. Recipients are names, Name@project or
 // project:slug#Name.

@@ -15,7 +15,6 @@ import (
 // Signs is what tells whether a holder still works on what it has reserved (mail
 // §7). Null is no activity, and none that was looked for.
 type Signs struct {
-	Stale   bool     `json:"stale"`
 	Reasons []string `json:"stale_reasons"` // never nil
 	Agent   Time     `json:"last_agent_activity_ts"`
 	Mail    Time     `json:"last_mail_activity_ts"`
@@ -25,14 +24,14 @@ type Signs struct {
 
 // watched is a reservation whose holder's activity is looked for.
 type watched struct {
-	pattern        pathpattern.Pattern
-	worktree       *string // the holder's
-	agent, mail    Time
-	files, git     Time
-	filesBusy      bool // active, or nobody can tell
-	gitBusy        bool
-	unmatched      bool // no file of that name
-	ended          bool // released
+	pattern     pathpattern.Pattern
+	worktree    *string // the holder's
+	agent, mail Time
+	files, git  Time
+	filesBusy   bool // active, or nobody can tell
+	gitBusy     bool
+	unmatched   bool // no file of that name
+	ended       bool // released
 }
 
 const selectMailActivity = `SELECT max(ifnull((SELECT max(created_ts) FROM mail_messages WHERE sender_id = ?1), 0),
@@ -50,11 +49,11 @@ func (o *Office) silent(w *watched, now Time) bool { return now-w.agent > Time(o
 
 func (o *Office) recent(at, now Time) bool { return at != 0 && now-at <= Time(o.config.Grace) }
 
-// signs judges what was found.
-func (o *Office) signs(w *watched, now Time) Signs {
-	out := Signs{Reasons: []string{}, Agent: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
+// signs judges what was found: whether the reservation is stale, and why.
+func (o *Office) signs(w *watched, now Time) (stale bool, out Signs) {
+	out = Signs{Reasons: []string{}, Agent: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
 	if w.ended {
-		return out
+		return false, out
 	}
 	grace := int64(o.config.Grace / time.Second)
 	say := func(busy bool, what string) {
@@ -77,8 +76,7 @@ func (o *Office) signs(w *watched, now Time) Signs {
 		say(w.filesBusy, "filesystem")
 		say(w.gitBusy, "git")
 	}
-	out.Stale = silent && !written && !w.filesBusy && !w.gitBusy
-	return out
+	return silent && !written && !w.filesBusy && !w.gitBusy, out
 }
 
 // observe looks for activity on the files of some reservations of a project, for
