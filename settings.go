@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -44,6 +45,20 @@ type settings struct {
 
 	keyFile string // the user's store.key_file, as it is written
 	records recordSettings
+	guard   guardSettings
+}
+
+// guardSettings are the keys of guards (mail §12); the user's file only.
+type guardSettings struct {
+	Mode   *string `toml:"mode"`
+	Strict *bool   `toml:"strict"`
+}
+
+func (s *guardSettings) validate(path string) error {
+	if s.Mode == nil || slices.Contains([]string{GuardWarn, GuardOff, GuardBlock}, *s.Mode) {
+		return nil
+	}
+	return settingsFault(nil, path, "guard.mode", "guard.mode must be one of warn, off, block")
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -78,6 +93,7 @@ type contextSettings struct {
 type userFile struct {
 	Observations settings       `toml:"observations"`
 	Records      recordSettings `toml:"records"`
+	Guard        guardSettings  `toml:"guard"`
 	KeyFile      string         `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
@@ -93,9 +109,12 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records = user.Records
+	s.records, s.guard = user.Records, user.Guard
 	userPath := filepath.Join(dataDir, "config.toml")
 	if err := s.records.validate(userPath); err != nil {
+		return s, err
+	}
+	if err := s.guard.validate(userPath); err != nil {
 		return s, err
 	}
 	if err := s.validate(userPath); err != nil || root == "" {

@@ -50,6 +50,11 @@ func TestScripts(t *testing.T) {
 			"nowhere": nowhere,
 			"keep":    keep,
 			"nogit":   noGit,
+
+			"reserved":   reserved,
+			"registered": registered,
+			"bound":      bound,
+			"freed":      freed,
 		},
 	})
 }

@@ -175,7 +175,7 @@ nobody. Connect your agents and see what your own history holds:
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
-		recordsCommand(p), sessionCommand(p),
+		recordsCommand(p), sessionCommand(p), guardCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p),
 	)
 	return root
