@@ -24,6 +24,9 @@ type Config struct {
 	Cwd  string // the working directory that "here" means, "" if there is none to speak of
 	Key  string // the text of CAIRN_KEY, "" if it is not set
 
+	Setting func(key string) string // what the environment gives a key such as guard.mode, "" for none; nil for nothing
+	Agent   string                  // CAIRN_AGENT: the agent as which this process acts, "" if it is not set
+
 	Role  store.Role
 	Wait  time.Duration    // for a lock; 0 for the role's
 	Clock func() time.Time // nil for the system's
@@ -85,6 +88,9 @@ func Open(c Config) (*Cairn, error) {
 		}
 	}
 	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
+		return nil, err
+	}
+	if err = k.settings.override(c.Setting); err != nil {
 		return nil, err
 	}
 	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {

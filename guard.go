@@ -3,359 +3,141 @@ package cairn
 import (
 	"context"
 	"path/filepath"
-	"slices"
-	"strings"
+	"time"
 
-	"cairn/internal/fault"
-	"cairn/internal/githook"
-	"cairn/internal/gitread"
+	"cairn/internal/harness"
 	"cairn/internal/mail"
+	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
-// The guards of a repository at commit and push (mail §8).
-
-// What a guard does about a conflict: guard.mode.
-const (
-	GuardOff   = "off"
-	GuardWarn  = "warn"
-	GuardBlock = "block"
-)
-
-// GuardArgs say which guard is meant.
-type GuardArgs struct {
-	Project    string // a project_key; "" for the repository's own
-	Repository string // the absolute path of the repository, or of anything in it
-	PrePush    bool   // also, or when uninstalling only, at push
-	Program    string // cairn's own, absolute, for the hooks to call
+// office is the mail part over a store, or over nothing (nil).
+func (c *Cairn) office(s *store.Store) *mail.Office {
+	config := mail.Config{Filter: c.journal.Filter, DataFolder: c.config.Dir}
+	c.settings.mailConfig(&config)
+	return mail.New(s, config)
 }
 
-// InstalledGuard is what install_precommit_guard answers.
-type InstalledGuard struct {
-	Hook string `json:"hook"` // the file that git runs before a commit
-
-	Shared bool `json:"-"` // the folder of hooks serves other repositories too
+// ReservationSweep is how often a server marks the reservations that have expired,
+// see SweepReservations.
+func (c *Cairn) ReservationSweep() time.Duration {
+	return inSeconds(c.settings.reservations.SweepSeconds, 60)
 }
 
-// InstallPrecommitGuard puts the guard into the hooks that git runs in a
-// repository, before a commit and, if that is asked for, a push. Other hooks are
-// kept and run too. Repeating it changes nothing. It touches nothing but the
-// folder of hooks.
-//
-// Where the project is another one than the repository's own, the guard asks for
-// that one's reservations, with paths from the repository's root.
-//
-// Errors: INVALID_ARGUMENT where there is no repository, and for a project that is
-// not the repository's own where the folder of hooks serves others too; NOT_FOUND
-// for the project; git_missing (Unavailable); those of githook.Guard.Install.
-func (c *Cairn) InstallPrecommitGuard(ctx context.Context, a GuardArgs) (out InstalledGuard, err error) {
-	g, err := c.guardedRepository(ctx, a.Repository)
-	if err != nil {
-		return out, err
-	}
-	other, err := c.otherProject(ctx, a.Project, g.place)
-	if err != nil {
-		return out, err
-	}
-	if other != "" && g.shared {
-		return out, invalidArgument("project_key", a.Project, "the hooks in "+g.hooks+" serve other repositories too (core.hooksPath); they can only ask for each repository's own project").
-			WithHint("leave the project out, or set core.hooksPath for this repository alone")
-	}
-	for _, hook := range githook.Hooks() {
-		if hook == githook.PrePush && !a.PrePush {
-			continue
-		}
-		at := githook.Guard{Dir: g.hooks, Hook: hook, Program: filepath.ToSlash(a.Program), Project: other, Staged: gitread.StagedArgs()}
-		if err := at.Install(); err != nil {
-			return out, err
-		}
-	}
-	return InstalledGuard{Hook: filepath.Join(g.hooks, githook.PreCommit), Shared: g.shared}, nil
-}
-
-// RemovedGuard is what uninstall_precommit_guard answers.
-type RemovedGuard struct {
-	Removed bool `json:"removed"` // false: there was no guard
-
-	Kept []string `json:"-"` // what stays and why, a line each
-}
-
-// UninstallPrecommitGuard takes the guard out of the hooks of a repository, at
-// commit and push, or with PrePush at push only, and puts what stood there back
-// byte for byte. Hooks that were changed since are left alone.
-//
-// Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
-// those of githook.Guard.Uninstall.
-func (c *Cairn) UninstallPrecommitGuard(ctx context.Context, a GuardArgs) (out RemovedGuard, err error) {
-	g, err := c.guardedRepository(ctx, a.Repository)
-	if err != nil {
-		return out, err
-	}
-	for _, hook := range githook.Hooks() {
-		if hook == githook.PreCommit && a.PrePush {
-			continue
-		}
-		removed, kept, err := githook.Guard{Dir: g.hooks, Hook: hook}.Uninstall()
-		out.Removed, out.Kept = out.Removed || removed, append(out.Kept, kept...)
-		if err != nil {
-			return out, err
-		}
-	}
-	return out, nil
-}
-
-// guarded is a repository and its hooks.
-type guarded struct {
-	place  project.Place
-	git    gitread.Repository
-	hooks  string
-	shared bool // the hooks serve others too
-}
-
-func (c *Cairn) guardedRepository(ctx context.Context, path string) (g guarded, err error) {
-	if !filepath.IsAbs(path) {
-		return g, invalidArgument("code_repo_path", path, "code_repo_path must be the absolute path of a Git repository")
-	}
-	if g.place, err = project.Locate(path, c.config.Home); err != nil {
-		return g, err
-	}
-	if g.place.Identity == "" || g.place.Gone {
-		return g, invalidArgument("code_repo_path", path, "there is no Git repository at "+path)
-	}
-	root := g.place.Root
-	if root == "" { // bare
-		root = g.place.Identity
-	}
-	if g.git, err = gitread.Open(root); err != nil {
-		return g, err
-	}
-	if g.hooks, err = g.git.HooksDir(ctx); err != nil {
-		return g, err
-	}
-	real := g.hooks
-	if resolved, err := filepath.EvalSymlinks(real); err == nil {
-		real = resolved
-	}
-	g.shared = !isBelow(real, g.place.Identity) && !isBelow(real, root) && !isBelow(g.hooks, root) && !isBelow(g.hooks, g.place.Git().Main)
-	return g, nil
-}
-
-func isBelow(path, folder string) bool {
-	rel, err := filepath.Rel(folder, path)
-	return err == nil && filepath.IsLocal(rel)
-}
-
-func invalidArgument(field, provided, why string) *fault.Error {
-	e := fault.New(fault.Invalid, mail.CodeInvalid, why).WithHint("change the argument " + field + " and call again")
-	e.Details = map[string]any{"recoverable": true, "field": field, "provided": provided}
-	return e
-}
-
-// otherProject is the slug of the project that a key names, "" for that of the
-// repository itself.
-func (c *Cairn) otherProject(ctx context.Context, key string, place project.Place) (string, error) {
-	if key == "" {
-		return "", nil
-	}
+// SweepReservations marks the reservations that have expired (mail §7); a server
+// calls it at every ReservationSweep. Without a store there are none. Errors are
+// those of mail.Office.SweepReservations.
+func (c *Cairn) SweepReservations(ctx context.Context) (int, error) {
 	s, err := c.opened(ctx, false)
-	if err != nil {
-		return "", err
+	if err != nil || s == nil {
+		return 0, err
 	}
-	office, caller := mail.New(s, mail.Config{}), mail.Caller{Place: place}
-	asked, err := office.ProjectOf(ctx, caller, key)
-	if fault.HasCode(err, mail.CodeNotFound) && project.IsAbsolute(key) {
-		if at, lerr := project.Locate(key, c.config.Home); lerr == nil && at.Identity == place.Identity {
-			return "", nil
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	main := place.Git().Main
-	if isBelow(asked.HumanKey, main) { // itself, or a folder in it: found by the files
-		return "", nil
-	}
-	own, err := office.ProjectOf(ctx, caller, main)
-	if err != nil && !fault.HasCode(err, mail.CodeNotFound) {
-		return "", err
-	}
-	if err == nil && own.ID == asked.ID {
-		return "", nil
-	}
-	return asked.Slug, nil
+	return c.office(s).SweepReservations(ctx)
 }
 
-// GuardCheckArgs are what a guard is asked.
-type GuardCheckArgs struct {
-	Agent   string // who asks; "" for the session that this process belongs to, or a person
-	Project string // a project_key; "" for those that the files are in
-
-	Names  []byte // of files, each ended by NUL: as git diff --name-status -z prints them, or bare
-	Given  bool   // Names counts; else what is staged
-	Push   []byte // the standard input of a pre-push hook
-	AtPush bool   // Push counts
-	Remote string // its name
-}
-
-// GuardCheck is what a guard finds.
-type GuardCheck struct {
-	Managed   bool            `json:"managed"` // at least one file is in a project of mail
-	Agent     string          `json:"agent"`   // the name that was given; "" for none
-	Session   string          `json:"session"` // that was found for lack of a name; "" for none
-	Files     int             `json:"files"`   // that were looked at
-	Conflicts []GuardConflict `json:"conflicts"`
-}
-
-// IsPerson reports whether nobody but a person can be asking.
-func (g GuardCheck) IsPerson() bool { return g.Agent == "" && g.Session == "" }
-
-// GuardConflict is a file that somebody else has reserved.
-type GuardConflict struct {
-	Path    string    `json:"path"`
-	Pattern string    `json:"path_pattern"`
-	Holder  string    `json:"holder"`
-	Reason  string    `json:"reason"`
-	Since   mail.Time `json:"created_ts"`
-	Until   mail.Time `json:"expires_ts"`
-}
-
-// CheckGuard finds what is staged, would be pushed, or is named, and reserved
-// exclusively by other agents (mail §8). It changes nothing.
-//
-// Errors: those of git and of the store; store_missing (Unavailable) where there
-// is none, unless there is nothing to check; NOT_FOUND for a Project that is none.
-func (c *Cairn) CheckGuard(ctx context.Context, a GuardCheckArgs) (out GuardCheck, err error) {
-	out = GuardCheck{Agent: a.Agent, Conflicts: []GuardConflict{}}
-	asked := mail.GuardArgs{Agent: a.Agent, Place: c.place, Project: a.Project}
-	if err := c.findChanges(ctx, a, &asked); err != nil {
-		return out, err
+// guard judges the edits that an event announces by the reservations of others
+// (mail §8); the zero Verdict for anything else, and where there is nothing to say.
+// It changes nothing and takes no longer than its limit, opening the store aside.
+func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
+	paths := edited(e)
+	mode := c.settings.guard.Mode
+	if e.Source != "PreToolUse" || len(paths) == 0 || mode == GuardOff {
+		return harness.Verdict{}
 	}
-	out.Files = len(asked.Names) + len(asked.Paths)
-	if out.Files == 0 {
-		return out, nil
-	}
-	s, err := c.opened(ctx, false)
-	if err != nil {
-		return out, err
-	}
-	if s == nil {
-		return out, fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet").WithHint("the first call of a tool or hook makes it")
-	}
-	if a.Agent == "" {
-		if asked.Session, err = c.CurrentSession(ctx); err != nil {
-			return out, err
-		}
-		out.Session = asked.Session
-	}
-	found, err := mail.New(s, mail.Config{}).Guard(ctx, asked)
-	if err != nil {
-		return out, err
-	}
-	out.Managed = found.Managed
-	for _, o := range found.Obstacles {
-		out.Conflicts = append(out.Conflicts, GuardConflict{o.Path, o.Pattern, o.Holder, o.Reason, o.Since, o.Until})
-	}
-	slices.SortStableFunc(out.Conflicts, func(a, b GuardConflict) int { return strings.Compare(a.Path, b.Path) })
-	return out, nil
-}
-
-// findChanges finds the files, and the repository that git's hook works in.
-func (c *Cairn) findChanges(ctx context.Context, a GuardCheckArgs, asked *mail.GuardArgs) error {
-	changed, named := gitread.ParseChanges(a.Names)
-	if a.Given && !named { // bare names
-		for name := range strings.SplitSeq(strings.TrimSuffix(string(a.Names), "\x00"), "\x00") {
-			if filepath.IsAbs(name) {
-				asked.Paths = append(asked.Paths, name)
-			} else {
-				asked.Names = append(asked.Names, name)
-			}
-		}
-		return nil
-	}
-	if a.Given && len(changed) == 0 {
-		return nil
-	}
-	git, err := gitread.OpenHook(c.config.Cwd)
-	if err != nil {
-		return err
-	}
-	common, err := git.CommonDir(ctx)
-	if err != nil {
-		return err
-	}
-	if real, err := filepath.EvalSymlinks(common); err == nil && real != c.place.Identity { // by GIT_DIR
-		if asked.Place, err = project.Locate(common, c.config.Home); err != nil {
-			return err
-		}
-	}
+	found, err := c.lookOut(ctx, e, paths)
 	switch {
-	case a.AtPush:
-		refs, err := gitread.ParsePush(string(a.Push))
-		if err != nil {
-			return err
+	case err != nil || !found.Managed:
+		if !c.settings.guard.Strict {
+			return harness.Verdict{}
 		}
-		asked.Names, err = git.Pushed(ctx, a.Remote, refs)
-		return err
-	case a.Given:
-		asked.Names, err = git.NotMerged(ctx, changed)
-	default:
-		asked.Names, err = git.Staged(ctx)
+		return harness.Verdict{Decision: harness.Ask, Reason: "cairn could not check whether others have reserved these files; guard.strict is set."}
+	case len(found.Obstacles) == 0:
+		return harness.Verdict{}
 	}
+	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place)}
+	if mode == GuardBlock {
+		v.Decision = harness.Deny
+	}
+	return v
+}
+
+// lookOut asks for the reservations of others that cover some files.
+func (c *Cairn) lookOut(ctx context.Context, e *observation.Event, paths []string) (mail.Guarded, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return mail.Guarded{}, err
+	}
+	limited, stop := context.WithTimeout(ctx, c.settings.guard.time(len(paths)))
+	defer stop()
+	return c.office(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
+}
+
+// edited are the files that an event's calls change.
+func edited(e *observation.Event) (paths []string) {
+	for i := range e.Calls {
+		if call := &e.Calls[i]; (call.Action == observation.Edit || call.Action == observation.Write) && call.Path != "" {
+			paths = append(paths, call.Path)
+		}
+	}
+	return paths
+}
+
+// correspond does for an event that is stored what mail has to do: the bonds and
+// leases of its session, and what its agents are to be told.
+func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.Verdict) (text string, err error) {
+	o := c.office(c.store)
+	switch {
+	case e.Kind == observation.SessionEnd:
+		_, err = o.EndSession(ctx, e.Session)
+		return "", err
+	case e.Kind == observation.SessionStart && e.Text == "resume":
+		if err := o.BeginSession(ctx, e.Session); err != nil {
+			return "", err
+		}
+	case e.Source == "PreToolUse":
+		return "", c.lease(ctx, o, e, v)
+	}
+	if e.Source != "SessionStart" && e.Source != "UserPromptSubmit" && e.Source != "PostToolUse" {
+		return "", nil
+	}
+	often := e.Source == "PostToolUse"
+	if c.config.Agent != "" && !often {
+		if err := o.Bind(ctx, mail.Caller{Place: c.place}, q.ID, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment}); err != nil {
+			return "", err
+		}
+	}
+	return o.Notices(ctx, mail.NoticeArgs{
+		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
+	})
+}
+
+// lease reserves what an edit is about to change, where the user has asked for it
+// and nobody else has reserved it.
+func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event, v harness.Verdict) error {
+	paths := edited(e)
+	if !c.settings.guard.AutoReserve || v.Decision != "" || len(paths) == 0 {
+		return nil
+	}
+	for i, p := range paths {
+		paths[i] = filepath.Clean(c.place.Absolute(p))
+	}
+	_, err := o.Lease(ctx, mail.LeaseArgs{
+		Session: e.Session, Program: programOf(e.Harness), Model: e.Model, Agent: c.config.Agent, Place: c.place, Paths: paths,
+		TTL: c.settings.guard.lease(),
+	})
 	return err
 }
 
-// GuardStatus is what cairn guard status tells of a repository.
-type GuardStatus struct {
-	Repository string         `json:"repository"` // root of the worktree, or the bare repository
-	Hooks      string         `json:"hooks_path"` // the folder that git runs hooks from
-	Shared     bool           `json:"shared"`     // it serves other repositories too
-	Project    *string        `json:"project"`    // human_key of its project; null if it is not managed
-	Guards     []githook.Look `json:"guards"`     // at commit, at push
-	Staged     []string       `json:"staged"`     // what a commit would be checked for now
-	Problem    string         `json:"problem"`    // why the project cannot be told; "" if it can
-}
-
-// GuardStatus tells which hooks a repository has, whose they are, and what would be
-// checked. A store that cannot be read is told as a problem. It changes nothing.
-//
-// Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
-// those of githook.Guard.Look.
-func (c *Cairn) GuardStatus(ctx context.Context, path string) (out GuardStatus, err error) {
-	g, err := c.guardedRepository(ctx, path)
-	if err != nil {
-		return out, err
+// programOf is what an agent of a harness says that it runs in.
+func programOf(name string) string {
+	switch name {
+	case "claude":
+		return "claude-code"
+	case "codex":
+		return "codex-cli"
+	case "gemini":
+		return "gemini-cli"
 	}
-	out = GuardStatus{Repository: g.place.Root, Hooks: g.hooks, Shared: g.shared, Staged: []string{}}
-	for _, hook := range githook.Hooks() {
-		l, err := githook.Guard{Dir: g.hooks, Hook: hook}.Look()
-		if err != nil {
-			return out, err
-		}
-		out.Guards = append(out.Guards, l)
-	}
-	if out.Repository == "" {
-		out.Repository = g.place.Identity
-	} else if names, err := g.git.Staged(ctx); err == nil {
-		out.Staged = append(out.Staged, names...)
-	}
-	s, err := c.opened(ctx, false)
-	if err == nil {
-		var p mail.ProjectResource
-		if p, err = mail.New(s, mail.Config{}).ProjectOf(ctx, mail.Caller{Place: g.place}, path); err == nil {
-			out.Project = &p.HumanKey
-		}
-	}
-	if err != nil && !fault.HasCode(err, mail.CodeNotFound) {
-		out.Problem = fault.As(err).Message
-	}
-	return out, nil
-}
-
-// GuardSettings are guard.mode, "" if it is not set, and guard.strict of config.toml.
-func (c *Cairn) GuardSettings() (mode string, strict bool) {
-	if m := c.settings.guard.Mode; m != nil {
-		mode = *m
-	}
-	return mode, c.settings.guard.Strict != nil && *c.settings.guard.Strict
+	return name
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -43,22 +42,10 @@ type settings struct {
 	Retention   retentionSettings `toml:"retention"`
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
 
-	keyFile string // the user's store.key_file, as it is written
-	records recordSettings
-	guard   guardSettings
-}
-
-// guardSettings are the keys of guards (mail §12); the user's file only.
-type guardSettings struct {
-	Mode   *string `toml:"mode"`
-	Strict *bool   `toml:"strict"`
-}
-
-func (s *guardSettings) validate(path string) error {
-	if s.Mode == nil || slices.Contains([]string{GuardWarn, GuardOff, GuardBlock}, *s.Mode) {
-		return nil
-	}
-	return settingsFault(nil, path, "guard.mode", "guard.mode must be one of warn, off, block")
+	keyFile      string // the user's store.key_file, as it is written
+	records      recordSettings
+	guard        guardSettings
+	reservations reservationSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -91,10 +78,11 @@ type contextSettings struct {
 // userFile is config.toml: each part's keys stand under its name, those of all parts
 // under store. key_file may also stand at the top.
 type userFile struct {
-	Observations settings       `toml:"observations"`
-	Records      recordSettings `toml:"records"`
-	Guard        guardSettings  `toml:"guard"`
-	KeyFile      string         `toml:"key_file"`
+	Observations settings            `toml:"observations"`
+	Records      recordSettings      `toml:"records"`
+	Guard        guardSettings       `toml:"guard"`
+	Reservations reservationSettings `toml:"reservations"`
+	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
@@ -109,12 +97,15 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records, s.guard = user.Records, user.Guard
+	s.records, s.guard, s.reservations = user.Records, user.Guard, user.Reservations
 	userPath := filepath.Join(dataDir, "config.toml")
 	if err := s.records.validate(userPath); err != nil {
 		return s, err
 	}
 	if err := s.guard.validate(userPath); err != nil {
+		return s, err
+	}
+	if err := s.reservations.validate(userPath); err != nil {
 		return s, err
 	}
 	if err := s.validate(userPath); err != nil || root == "" {

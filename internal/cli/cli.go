@@ -215,7 +215,15 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if db == "" {
 		db = p.Getenv("CAIRN_DB")
 	}
-	return cairn.Config{Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY")}, nil
+	return cairn.Config{
+		Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY"), Agent: strings.TrimSpace(p.Getenv("CAIRN_AGENT")), Setting: p.setting,
+	}, nil
+}
+
+// setting is what the environment gives a key of the settings, "" for none: of
+// guard.mode it is CAIRN_GUARD_MODE.
+func (p *Process) setting(key string) string {
+	return p.Getenv("CAIRN_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")))
 }
 
 func (p *Process) home() string {

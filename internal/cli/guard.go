@@ -394,6 +394,7 @@ func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRul
 	if config.Cwd, err = os.Getwd(); err != nil {
 		return found, fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
 	}
+	config.Setting = nil // rules know the environment
 	c, err := cairn.Open(config)
 	if err != nil {
 		return found, err

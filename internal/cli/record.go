@@ -74,13 +74,17 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err != nil {
 		return p.hookFailed(cmd, e, err)
 	}
-	done, err := p.recordEvent(cmd, e, assist)
-	if err != nil {
-		return p.hookFailed(cmd, e, err)
-	}
-	said, err := harness.Injection(e, done.Told)
+	done, failed := p.recordEvent(cmd, e, assist)
+	said, err := harness.Answer(e, done.Told, done.Verdict)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
+	}
+	if failed != nil {
+		code := p.hookFailed(cmd, e, failed)
+		if said != "" && err == nil {
+			return nil // with another code hosts do not read what was said
+		}
+		return code
 	}
 	if err := errors.Join(done.Warning, err); err != nil {
 		report(p.Err, "record", fmt.Errorf("the event is stored, but %w", err))
