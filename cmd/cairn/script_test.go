@@ -55,6 +55,7 @@ func TestScripts(t *testing.T) {
 			"registered": registered,
 			"bound":      bound,
 			"freed":      freed,
+			"nul":        nul,
 		},
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -49,6 +50,16 @@ func registered(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return err
 	})
+}
+
+// nul makes a file of words, each ended by NUL: nul FILE WORD... In a word \n and \e
+// stand for the characters.
+func nul(ts *testscript.TestScript, _ bool, args []string) {
+	var text strings.Builder
+	for _, word := range args[1:] {
+		text.WriteString(strings.NewReplacer(`\n`, "\n", `\e`, "\x1b").Replace(word) + "\x00")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text.String()), 0o600))
 }
 
 // bound makes a session act as an agent of a project: bound FOLDER AGENT SESSION.
