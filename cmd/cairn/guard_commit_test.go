@@ -3,8 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -75,4 +80,68 @@ func freed(ts *testscript.TestScript, _ bool, args []string) {
 		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, mail.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
 		return err
 	})
+}
+
+// A commit of thousands of files, against a thousand reservations, does not wait
+// for its guard.
+func TestAGuardIsNotFeltInALargeCommit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	h := newHome(t)
+	repo := filepath.Join(h.dir, "repo")
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=Ana", "-c", "user.email=a@example.org", "-C", repo}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	for i := range 5000 {
+		name := filepath.Join(repo, fmt.Sprintf("d%d/sub/f%d.go", i%100, i))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "-q")
+	git("add", "-A")
+	ctx := t.Context()
+	s, err := store.Open(ctx, store.Config{Path: h.db()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := mail.New(s, mail.Config{})
+	if _, err = o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: repo, Program: "p", Model: "m", Name: "BlueLake"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		a := mail.ReserveArgs{ProjectKey: repo, AgentName: "BlueLake"}
+		for j := range 200 {
+			a.Paths = append(a.Paths, fmt.Sprintf("d%d/sub/[a-e]*%d-%d.go", j%100, i, j))
+		}
+		a.Paths[0] = fmt.Sprintf("d7/sub/f%d.go", 7+100*i)
+		if _, err = o.FileReservationPaths(ctx, mail.Caller{}, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.vars["CAIRN_AGENT"] = "RedFox"
+	best := time.Hour
+	for range 3 {
+		cmd := h.command("guard", "check", "--json")
+		cmd.Dir = repo
+		e := h.run(cmd, nil)
+		best = min(best, e.took)
+		if n := strings.Count(e.stdout, `"holder"`); e.code != 1 || n != 5 {
+			t.Fatalf("exit %d, %d conflicts, %s", e.code, n, e.stderr)
+		}
+	}
+	t.Logf("%v for 5,000 files and 1,000 reservations", best)
+	if best > 5*time.Second {
+		t.Errorf("%v", best)
+	}
 }
