@@ -17,8 +17,8 @@ import (
 	"cairn/internal/store"
 )
 
-// office calls do with the mail over the store of a script.
-func office(ts *testscript.TestScript, do func(ctx context.Context, o *mail.Office) error) {
+// inOffice calls do with the mail over the store of a script.
+func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *mail.Office) error) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
 	ts.Check(err)
@@ -40,7 +40,7 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	registered(ts, false, args[:2])
-	office(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
 		_, err := o.FileReservationPaths(ctx, mail.Caller{}, a)
 		return err
 	})
@@ -48,7 +48,7 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 
 // registered makes an agent known to a project: registered FOLDER AGENT.
 func registered(ts *testscript.TestScript, _ bool, args []string) {
-	office(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
 		r, err := o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: ts.MkAbs(args[0]), Program: "claude-code", Model: "m1", Name: args[1]})
 		if err == nil && r.Name != args[1] {
 			err = errors.New("the agent was named " + r.Name)
@@ -69,14 +69,14 @@ func nul(ts *testscript.TestScript, _ bool, args []string) {
 
 // bound makes a session act as an agent of a project: bound FOLDER AGENT SESSION.
 func bound(ts *testscript.TestScript, _ bool, args []string) {
-	office(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
 		return o.Bind(ctx, mail.Caller{}, ts.MkAbs(args[0]), mail.Bond{Session: args[2], Agent: args[1], Source: mail.SourceCall})
 	})
 }
 
 // freed releases all that an agent of a project holds: freed FOLDER AGENT.
 func freed(ts *testscript.TestScript, _ bool, args []string) {
-	office(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
 		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, mail.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
 		return err
 	})

@@ -205,7 +205,7 @@ func (g *worktree) folders() []string {
 
 // The exclusive, not advisory ones of those, but for the session's own.
 const selectForeign = selectHeldAt + ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE
-AND (r.session_key IS NULL OR r.session_key IS NOT (SELECT key FROM sessions WHERE id = ?4))
+AND ifnull(r.session_key, 0) <> ifnull((SELECT key FROM sessions WHERE id = ?4), -1)
 AND r.agent_id NOT IN (SELECT b.agent_id FROM mail_sessions b JOIN sessions s ON s.key = b.session_key WHERE s.id = ?4 AND b.ended_ts IS NULL)`
 
 // obstacles finds what stands in the way of the files of one project.
