@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type GuardArgs struct {
 	Project    string // a project_key; "" for the repository's own
 	Repository string // the absolute path of the repository, or of anything in it
 	PrePush    bool   // also, or when uninstalling only, at push
-	Program    string // cairn's own, absolute, for the hooks to call
+	Program    string // cairn's own, absolute, for the hooks to call; "" for the one that runs
 }
 
 // InstalledGuard is what install_precommit_guard answers.
@@ -54,6 +55,11 @@ func (c *Cairn) InstallPrecommitGuard(ctx context.Context, a GuardArgs) (out Ins
 	if other != "" && g.shared {
 		return out, invalidArgument("project_key", a.Project, "the hooks in "+g.hooks+" serve other repositories too (core.hooksPath); they can only ask for each repository's own project").
 			WithHint("leave the project out, or set core.hooksPath for this repository alone")
+	}
+	if a.Program == "" {
+		if a.Program, err = os.Executable(); err != nil {
+			return out, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not say where cairn's program is")
+		}
 	}
 	for _, hook := range githook.Hooks() {
 		if hook == githook.PrePush && !a.PrePush {

@@ -46,6 +46,15 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
+// reservedIn is reserved in a folder that is a project by itself.
+func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+		_, err := o.EnsureProject(ctx, mail.Caller{}, mail.EnsureArgs{HumanKey: ts.MkAbs(args[0]), IdentityMode: "dir"})
+		return err
+	})
+	reserved(ts, neg, args)
+}
+
 // registered makes an agent known to a project: registered FOLDER AGENT.
 func registered(ts *testscript.TestScript, _ bool, args []string) {
 	inOffice(ts, func(ctx context.Context, o *mail.Office) error {

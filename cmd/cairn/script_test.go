@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"office":  office,
 
 			"reserved":   reserved,
+			"reservedin": reservedIn,
 			"registered": registered,
 			"bound":      bound,
 			"freed":      freed,

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -54,11 +55,15 @@ func (f *guardFlags) json(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// repository sets the repository that the arguments name, or that is here.
+// repository sets the repository that the arguments name, or --project if that is a
+// path, or else the one here.
 func (f *guardFlags) repository(c *cairn.Cairn, args []string) (err error) {
 	f.args.Repository = c.Cwd()
-	if len(args) > 0 {
+	switch {
+	case len(args) > 0:
 		f.args.Repository, err = filepath.Abs(args[0])
+	case filepath.IsAbs(f.args.Project):
+		f.args.Repository = f.args.Project
 	}
 	return err
 }
@@ -102,7 +107,7 @@ nothing.`,
 		return nil
 	})
 	cmd.Flags().BoolVar(&f.args.PrePush, "pre-push", false, "also look before a push")
-	cmd.Flags().StringVar(&f.args.Project, "project", "", "whose reservations count (path, slug or id), instead of the repository's own")
+	cmd.Flags().StringVar(&f.args.Project, "project", "", "whose reservations count (path, slug or id), instead of the repository's own; a path is also the REPOSITORY if that is left out")
 	return f.json(cmd)
 }
 
@@ -138,6 +143,7 @@ that runs other programs of hooks.d as well, stays, without the guard.`,
 		return nil
 	})
 	cmd.Flags().BoolVar(&f.args.PrePush, "pre-push", false, "only the guard at push")
+	cmd.Flags().StringVar(&f.args.Project, "project", "", "the repository, as the path of its project")
 	return f.json(cmd)
 }
 
@@ -173,6 +179,7 @@ asked for, and how many files the next commit has.`,
 		}
 		return printGuardStatus(p.Out, status.GuardStatus, rules, status.Agent)
 	})
+	cmd.Flags().StringVar(&f.args.Project, "project", "", "the repository, as the path of its project")
 	return f.json(cmd)
 }
 
@@ -336,6 +343,9 @@ type guardCheckFlags struct {
 	asJSON    bool
 }
 
+// guardWait is how long a commit waits for a store that others use.
+const guardWait = 2 * time.Second
+
 // maxNames bounds what is read from standard input.
 const maxNames = 64 << 20
 
@@ -395,6 +405,7 @@ func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRul
 		return found, fault.Wrap(err, fault.Unavailable, "no_cwd", "the working directory is gone")
 	}
 	config.Setting = nil // rules know the environment
+	config.Wait = guardWait
 	c, err := cairn.Open(config)
 	if err != nil {
 		return found, err
