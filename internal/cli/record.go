@@ -27,7 +27,9 @@ func recordCommand(p *Process) *cobra.Command {
 it tells. Agents call it through their hooks; at the start of a session it prints
 what the session should know. With --assist it also prints, when a prompt is
 submitted or a tool is about to run, what earlier sessions know about it; [assist]
-off = true in the settings turns that off. It never starts a process, uses the network or
+off = true in the settings turns that off. Before an edit it has you asked, or
+denies it, where another agent has reserved the file ([guard] mode = off, warn or
+block), and it tells the agents of a session their mail. It never starts a process, uses the network or
 writes into your project.
 
 CAIRN_DISABLE=1 makes it do nothing.`,

@@ -36,8 +36,8 @@ type waiting struct {
 	forced, holds, unannounced bool
 }
 
-// One statement tells whether there is anything to look for: nothing comes back
-// for a session without agents, and every part has its index.
+// One statement tells whether there is anything to look for; every part has its
+// index.
 const selectWaiting = `SELECT a.id, a.project_id, b.session_key, a.name, a.last_active_ts,
 ifnull((SELECT max(n.ts) FROM mail_notices n WHERE n.session_key = b.session_key), 0), a.unread, a.ack_due,
 a.unread > 0 AND EXISTS (SELECT 1 FROM mail_recipients r WHERE r.agent_id = a.id AND r.shown_ts IS NULL AND r.read_ts IS NULL),
@@ -62,7 +62,8 @@ const (
 // told once ever: what comes back is noted as told, in one transaction before it
 // comes back, and deliveries are stamped as shown. The text has at most
 // Config.NoticeTokens tokens of four bytes; what does not fit is told another time.
-// It is "" if there is nothing, which one statement finds out, and after an event
+// It is "" if there is nothing, which for a session without agents one small
+// statement finds out, and after an event
 // that comes often for Config.NoticeInterval after the last text, unless something
 // is urgent or concerns reservations. What others wrote is flat, cut, and bodies are
 // fenced. Hooks so also note that the agents are at work.
@@ -118,6 +119,10 @@ type briefing struct {
 
 func (o *Office) briefing(ctx context.Context, tx *store.Tx, a NoticeArgs) (*briefing, error) {
 	w := &briefing{Office: o, now: now(tx)}
+	var bound bool // asked first: most sessions act as no agent
+	if err := tx.Get(ctx, []any{&bound}, selectBondOpen, a.Session); err != nil || !bound {
+		return w, err
+	}
 	due, overdue := w.now-Time(o.config.AckTTL), w.now-Time(o.config.AckOverdue)
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		x := &waiting{}
