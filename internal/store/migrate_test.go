@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -115,7 +116,8 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 			line, _, _ = strings.Cut(line, "--")
 			code.WriteString(strings.ToUpper(line) + "\n")
 		}
-		for statement := range strings.SplitSeq(code.String(), ";") {
+		triggers := regexp.MustCompile(`(?s)CREATE TRIGGER.*?\bEND;`) // their bodies run later
+		for statement := range strings.SplitSeq(triggers.ReplaceAllString(code.String(), ""), ";") {
 			words := strings.Fields(statement)
 			if len(words) > 0 && words[0] != "CREATE" && (words[0] != "ALTER" || !slices.Contains(words, "ADD")) {
 				t.Errorf("%s: %s", filepath.Base(file), strings.Join(words, " "))
