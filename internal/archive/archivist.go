@@ -132,20 +132,23 @@ func (a *Archivist) line(project string) *line {
 	return l
 }
 
-// folder is where a project's archive is. Its name is the project's id; a device of
-// Windows gets -p.
+// folder is where a project's archive is. Its name is the project's id; the name of a
+// device of Windows gets -p.
 func (a *Archivist) folder(project string) string { return filepath.Join(a.Dir, folderName(project)) }
 
 func folderName(project string) string {
-	bare := project
+	stem, rest, dotted := strings.Cut(project, ".")
+	bare := strings.ToLower(stem)
 	for strings.HasSuffix(bare, "-p") {
 		bare = strings.TrimSuffix(bare, "-p")
 	}
-	stem, _, _ := strings.Cut(strings.ToLower(bare), ".")
-	if isDevice(stem) {
-		return project + "-p" // and con-p is con-p-p, lest two projects share a folder
+	if !isDevice(bare) {
+		return project
 	}
-	return project
+	if stem += "-p"; dotted { // con-p becomes con-p-p, lest two projects share a folder
+		stem += "."
+	}
+	return stem + rest
 }
 
 // locked runs f while no other process or goroutine archives the project. The lock

@@ -15,8 +15,9 @@ import (
 const FollowerName = "archive"
 
 const (
-	drainLimit = 30 * time.Second // at a stop; the rest is done at the next start
-	firstDelay = time.Second      // after a failure, doubled up to lastDelay
+	pollEvery  = 500 * time.Millisecond // what other processes wrote is seen so soon
+	drainLimit = 30 * time.Second       // at a stop; the rest is done at the next start
+	firstDelay = time.Second            // after a failure, doubled up to lastDelay
 	lastDelay  = time.Minute
 	probeAgain = time.Minute // while the last probe found something missing
 )
@@ -37,7 +38,7 @@ func (a *Archivist) Follow(ctx context.Context) error {
 	elected, followed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		followed <- a.Store.Follow(working, store.Follower{
-			Name: FollowerName, Poll: time.Second, Limit: maxChanges, Elected: func() { close(elected) },
+			Name: FollowerName, Poll: pollEvery, Limit: maxChanges, Elected: func() { close(elected) },
 			Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 				f.collect(working, changes)
 				return nil, nil
