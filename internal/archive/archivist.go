@@ -17,6 +17,9 @@ import (
 type Part struct {
 	// Prefix is how the streams of its changes begin: "mail/".
 	Prefix string
+	// Root is a file or folder that is in a project's folder if and only if anything
+	// of the part was archived there.
+	Root string
 	// Projects are the ids of the projects of which it has anything.
 	Projects func(ctx context.Context, tx *store.Tx) ([]string, error)
 	// Stream is the stream that holds a project's changes, "" if it has none.

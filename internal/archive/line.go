@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +41,7 @@ type run struct {
 	cursor
 	line    *line
 	ctx     context.Context
+	gone    bool       // what was archived is not there any more
 	waiting []*request // not yet known to be committed, oldest first
 	failed  bool       // one of them; of whoever makes the commits
 }
@@ -74,9 +74,8 @@ func (l *line) run(ctx context.Context) (err error) {
 	if err := r.place(); err != nil {
 		return err
 	}
-	if r.head != "" && !exists(filepath.Join(l.dir, ".git")) {
-		l.drop()
-		if err := l.open(ctx, r.head); err != nil {
+	if r.gone {
+		if err := r.renew(); err != nil {
 			return err
 		}
 	}
@@ -96,6 +95,20 @@ func (l *line) run(ctx context.Context) (err error) {
 	}
 }
 
+// renew writes what was archived and is not there any more.
+func (r *run) renew() error {
+	l := r.line
+	l.drop()
+	before := l.healed
+	if err := l.open(r.ctx, r.head); err != nil || l.healed != before {
+		return err
+	}
+	l.heals.Store(true)
+	did, err := l.rebuild(r.ctx, false)
+	l.healed.add(did)
+	return err
+}
+
 // place reads how far the archive is.
 func (r *run) place() error {
 	return r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -105,6 +118,9 @@ func (r *run) place() error {
 		}
 		r.cursor = c
 		r.line.written.Store(c.committed)
+		if err == nil {
+			r.gone, err = r.line.isGone(ctx, tx, r.line.project, c)
+		}
 		return err
 	})
 }

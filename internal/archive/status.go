@@ -11,11 +11,12 @@ import (
 type Status struct {
 	Project   string  `json:"project"`
 	Folder    string  `json:"folder"`
-	Written   int64   `json:"written_seq"`   // up to here files were written when the last commit was made
-	Committed int64   `json:"committed_seq"` // up to here main holds everything
-	Head      string  `json:"head"`          // the last commit that was acknowledged, "" for none
-	Lag       int64   `json:"lag"`           // changes after Committed
-	Unwritten int64   `json:"unwritten"`     // changes after Written
+	Written   int64   `json:"written_seq"`     // up to here files were written when the last commit was made
+	Committed int64   `json:"committed_seq"`   // up to here main holds everything
+	Head      string  `json:"head"`            // the last commit that was acknowledged, "" for none
+	Lag       int64   `json:"lag"`             // changes after Committed
+	Unwritten int64   `json:"unwritten"`       // changes after Written
+	Since     int64   `json:"since,omitempty"` // when the first of those after Committed was made, in Unix nanoseconds
 	Aside     []Aside `json:"aside"`
 }
 
@@ -52,6 +53,9 @@ func (a *Archivist) statusOf(ctx context.Context, tx *store.Tx, project string) 
 	}
 	if err == nil {
 		s.Unwritten, err = a.changesAfter(ctx, tx, project, written)
+	}
+	if err == nil && s.Lag > 0 {
+		s.Since, err = a.since(ctx, tx, project, c.committed)
 	}
 	if err == nil {
 		s.Aside, err = asides(ctx, tx, c.key)
