@@ -554,3 +554,31 @@ func (m *mailed) decide(id string, titles ...string) {
 		}
 	}
 }
+
+func TestSettingsOfTheArchiveAreChecked(t *testing.T) {
+	t.Parallel()
+	for text, wrong := range map[string]string{
+		"[archive]\nwindow_ms = 0\nshards = 64\nprobe_messages = 0\nstale_lock_seconds = 1\n[disk]\nwarning_mb = 0\ncritical_mb = 0\nfatal_mb = 0\n": "",
+		"[archive]\nwindow_ms = -1\n":          "line 2: archive.window_ms",
+		"[archive]\nshards = 0\n":              "line 2: archive.shards",
+		"[archive]\nprobe_messages = -5\n":     "line 2: archive.probe_messages",
+		"[archive]\nstale_lock_seconds = 0\n":  "line 2: archive.stale_lock_seconds",
+		"[disk]\nfatal_mb = 1\nwarning_mb=-1":  "line 3: disk.warning_mb",
+		"[archive]\nshards = \"many\"\n":       "config.toml",
+		"[disk]\ncritical_mb = 99999999999999": "",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(Config{Dir: dir, Home: dir})
+		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%q: %v, want %q", text, err, wrong)
+		}
+		if err == nil {
+			if a := c.archivist(nil, nil); strings.Contains(text, "shards = 64") && (a.Window >= 0 || a.Shards != 64 || a.Probe >= 0 || a.Stale != time.Second || a.Space.Warning >= 0) {
+				t.Errorf("%q comes to %+v", text, a.Config)
+			}
+		}
+	}
+}

@@ -38,7 +38,8 @@ func (l *line) drop() {
 
 // run is one turn at which a project is caught up with.
 type run struct {
-	cursor
+	cursor         // how far it is; of whoever makes the commits
+	begin   string // the head at the beginning
 	line    *line
 	ctx     context.Context
 	gone    bool       // what was archived is not there any more
@@ -100,7 +101,7 @@ func (r *run) renew() error {
 	l := r.line
 	l.drop()
 	before := l.healed
-	if err := l.open(r.ctx, r.head); err != nil || l.healed != before {
+	if err := l.open(r.ctx, r.begin); err != nil || l.healed != before {
 		return err
 	}
 	l.heals.Store(true)
@@ -116,7 +117,7 @@ func (r *run) place() error {
 		if err == nil && !ok {
 			err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", r.line.project)
 		}
-		r.cursor = c
+		r.cursor, r.begin = c, c.head
 		r.line.written.Store(c.committed)
 		if err == nil {
 			r.gone, err = r.line.isGone(ctx, tx, r.line.project, c)
@@ -138,7 +139,7 @@ func (r *run) step() (more bool, err error) {
 	}
 	l.counts.enqueued.Add(n)
 	if len(q.files) > 0 {
-		if err := l.open(r.ctx, r.head); err != nil {
+		if err := l.open(r.ctx, r.begin); err != nil {
 			return false, err
 		}
 		if err := l.keepNumbers(r.ctx, ids); err != nil {
