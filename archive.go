@@ -271,6 +271,15 @@ func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.
 	return a.Sync(ctx, id, args.Progress)
 }
 
+// VerifyArchive has git check every object of the archives. Errors: as ArchiveStatus.
+func (c *Cairn) VerifyArchive(ctx context.Context, args ArchiveArgs) ([]archive.Verified, error) {
+	a, id, err := c.archived(ctx, &args)
+	if err != nil {
+		return nil, err
+	}
+	return a.Verify(ctx, id, args.Progress)
+}
+
 // ArchiveCheck is what CheckArchive found, as mail §10.6 shapes it.
 type ArchiveCheck struct {
 	Consistent      bool                       `json:"consistent"`

@@ -274,6 +274,26 @@ func TestReconcileSpeaksTheShapesOfTheContract(t *testing.T) {
 	}
 	p.wantAgreement()
 
+	if out := p.cairn("archive", "verify"); !strings.Contains(out, "sound") {
+		t.Errorf("verify says %s", out)
+	}
+	packs := filepath.Join(p.archive(), ".git", "objects", "pack")
+	if err := os.Rename(packs, packs+"-aside"); err != nil {
+		t.Fatal(err)
+	}
+	var verified []struct{ OK bool }
+	e := p.run(p.command("archive", "verify", "--json"), nil)
+	if err := json.Unmarshal([]byte(e.stdout), &verified); err != nil || e.code != 1 || len(verified) != 1 || verified[0].OK {
+		t.Errorf("verify of an archive without objects: exit %d, %s", e.code, e.stdout)
+	}
+	if e := p.run(p.command("reconcile", "--check"), nil); e.code != 2 || strings.Count(e.stderr, "\n") != 1 {
+		t.Errorf("reconcile --check of an archive without objects: exit %d, %s%s", e.code, e.stdout, e.stderr)
+	}
+	if err := errors.Join(os.RemoveAll(packs), os.Rename(packs+"-aside", packs)); err != nil {
+		t.Fatal(err)
+	}
+	p.wantAgreement()
+
 	dry := p.cairn("reconcile", "--reindex", "--dry-run", "--json")
 	if err := json.Unmarshal([]byte(dry), &done); err != nil || len(done["inserted"].(map[string]any)) != 0 {
 		t.Errorf("a dry reindex: %s, %v", dry, err)

@@ -97,3 +97,33 @@ func (a *Archivist) Sync(ctx context.Context, project string, progress func(proj
 	}
 	return out, err
 }
+
+// Verified is what git says of one archive.
+type Verified struct {
+	Project string `json:"project"`
+	OK      bool   `json:"ok"`
+	Says    string `json:"says"` // what is wrong, "" if nothing is
+}
+
+// Verify has git check every object of the archives, of all projects or of one (git
+// fsck --strict). It changes nothing. An archive that is not there is not OK, unless
+// nothing was archived yet. Errors: those of the store and of ctx.
+func (a *Archivist) Verify(ctx context.Context, project string, progress func(project string)) ([]Verified, error) {
+	out := []Verified{}
+	statuses, err := a.Status(ctx, project)
+	for _, s := range statuses {
+		if s.Head == "" {
+			continue
+		}
+		progress(s.Project)
+		v := Verified{Project: s.Project, OK: true}
+		if _, bad := (git{program: "git", dir: a.folder(s.Project)}).run(ctx, "fsck", "--strict", "--full", "--no-dangling", "--no-progress"); bad != nil {
+			v.OK, v.Says = false, bad.Error()
+		}
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		out = append(out, v)
+	}
+	return out, err
+}
