@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/store"
 )
 
@@ -76,7 +78,7 @@ func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archiv
 // archivist archives a store by this cairn's settings.
 func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archivist {
 	a := c.settings.archive
-	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart()}, Log: log, Space: c.settings.disk.space()}
+	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.disk.space()}
 	if v := a.WindowMS; v != nil {
 		if config.Window = time.Duration(*v) * time.Millisecond; *v == 0 {
 			config.Window = -1
@@ -100,6 +102,7 @@ func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archivist {
 func mailPart() archive.Part {
 	return archive.Part{
 		Prefix:   mail.StreamPrefix,
+		Root:     "project.json",
 		Projects: mail.Projects,
 		Stream: func(ctx context.Context, tx *store.Tx, id string) (string, error) {
 			uid, err := mail.UIDOf(ctx, tx, id)
@@ -139,6 +142,36 @@ func mailPart() archive.Part {
 		},
 		Numbers: mail.Numbers,
 		Raise:   mail.RaiseNumbers,
+	}
+}
+
+// recordPart is how records are archived.
+func recordPart() archive.Part {
+	return archive.Part{
+		Prefix:   record.StreamPrefix,
+		Root:     "records",
+		Projects: record.WithRecords,
+		Stream:   record.StreamOf,
+		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.Pages, error) {
+			pages, err := record.Render(ctx, tx, changes)
+			out := archive.Pages{Ops: pages.Ops, Refused: pages.Refused}
+			for _, f := range pages.Files {
+				out.Files = append(out.Files, archive.File{Path: f.Path, Content: f.Content})
+			}
+			return out, err
+		},
+		Every: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+			return record.Every(ctx, tx, id, func(f record.File) error {
+				return put(archive.Entity{}, []archive.File{{Path: f.Path, Content: f.Content}})
+			})
+		},
+		Source: func(path string) (archive.Entity, bool) {
+			id, ours := record.SourceOf(path)
+			if id == "" {
+				return archive.Entity{}, ours
+			}
+			return archive.Entity{Kind: record.KindRecord, ID: id}, true
+		},
 	}
 }
 
@@ -238,6 +271,15 @@ func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.
 	return a.Sync(ctx, id, args.Progress)
 }
 
+// VerifyArchive has git check every object of the archives. Errors: as ArchiveStatus.
+func (c *Cairn) VerifyArchive(ctx context.Context, args ArchiveArgs) ([]archive.Verified, error) {
+	a, id, err := c.archived(ctx, &args)
+	if err != nil {
+		return nil, err
+	}
+	return a.Verify(ctx, id, args.Progress)
+}
+
 // ArchiveCheck is what CheckArchive found, as mail §10.6 shapes it.
 type ArchiveCheck struct {
 	Consistent      bool                       `json:"consistent"`
@@ -289,15 +331,16 @@ func (c *Cairn) RebuildArchive(ctx context.Context, args ArchiveArgs) (out archi
 // Reindexed is what ReindexArchive did (mail §10.6).
 type Reindexed struct {
 	mail.Reindexed
-	NotRecoverable []string `json:"not_recoverable"` // what archives never hold
+	NotRecoverable []string `json:"not_recoverable"` // what archives never hold, and records that were not restored, with the reason
 }
 
 // ReindexArchive restores the store from its archives: what is missing is inserted,
 // with its ids, uids, times and states; what is there wins. Without a store it makes
-// one. Files that cannot be used are listed and passed over; a folder without
-// project.json is none of an archive. Repeating it adds nothing.
+// one. Files that cannot be used are listed and passed over, and so is a folder with
+// neither project.json nor records. Repeating it adds nothing.
 //
-// Errors: CodeFormat of mail for an archive of a newer cairn, those of the store.
+// Errors: CodeFormat of mail and record.CodeNewerDocument (Unavailable) for an archive
+// of a newer cairn, those of the store.
 func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed, error) {
 	if args.Progress == nil {
 		args.Progress = func(string) {}
@@ -315,32 +358,76 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 	if args.Project != "" {
 		folder = archive.FolderOf(args.Project)
 	}
-	r := mail.NewReindexer(s, args.DryRun)
-	bad := []mail.Unusable{}
-	err = a.Each(ctx, folder, func(f archive.Archived) error {
-		args.Progress(f.Name)
-		if !slices.Contains(f.Paths, "project.json") {
-			bad = append(bad, mail.Unusable{Project: f.Name, Path: "project.json", Reason: "it is not there, so nothing tells whose archive this is"})
-			return nil
-		}
-		err := r.Add(ctx, mail.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
-		if ctx.Err() == nil && err != nil && fault.KindOf(err) == fault.Invalid {
-			bad, err = append(bad, mail.Unusable{Project: f.Name, Path: "project.json", Reason: err.Error()}), nil
-		}
-		return err
-	}, func(folder string, why error) {
-		bad = append(bad, mail.Unusable{Project: folder, Path: "", Reason: why.Error()})
+	r := reindexing{
+		cairn: c, args: args, bad: []mail.Unusable{},
+		mail: mail.NewReindexer(s, args.DryRun), records: record.NewReindexer(s, c.journal.Filter, args.DryRun),
+	}
+	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
+		r.unusable(folder, "", why)
 	})
 	if err != nil {
 		return Reindexed{}, err
 	}
 	ids, err := a.Numbers()
 	if err != nil {
-		bad = append(bad, mail.Unusable{Path: "ids.json", Reason: err.Error()})
+		r.unusable("", "ids.json", err)
 	}
-	out, err := r.Finish(ctx, ids)
-	out.Unparseable = append(out.Unparseable, bad...)
-	return Reindexed{out, strings.Split(notRecoverable, ", ")}, err
+	return r.result(ctx, ids)
+}
+
+// reindexing reads archives into the store.
+type reindexing struct {
+	cairn   *Cairn
+	args    ArchiveArgs
+	mail    *mail.Reindexer
+	records *record.Reindexer
+	bad     []mail.Unusable
+}
+
+func (r *reindexing) unusable(folder, path string, why error) {
+	r.bad = append(r.bad, mail.Unusable{Project: folder, Path: path, Reason: why.Error()})
+}
+
+// add takes over one folder: its mail, which tells most of the project, and then its
+// records.
+func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
+	r.args.Progress(f.Name)
+	has := func(prefix string) bool {
+		return slices.ContainsFunc(f.Paths, func(path string) bool { return strings.HasPrefix(path, prefix) })
+	}
+	if !has("project.json") && !has(record.StreamPrefix) {
+		r.unusable(f.Name, "project.json", errors.New("it is not there, so nothing tells whose archive this is"))
+		return nil
+	}
+	if has("project.json") {
+		err := r.mail.Add(ctx, mail.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+		if err != nil && (ctx.Err() != nil || fault.KindOf(err) != fault.Invalid) {
+			return err
+		} else if err != nil {
+			r.unusable(f.Name, "project.json", err)
+		}
+	}
+	if has(record.StreamPrefix) {
+		return r.records.Add(ctx, archive.ProjectOf(f.Name), record.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+	}
+	return nil
+}
+
+func (r *reindexing) result(ctx context.Context, ids map[string]int64) (Reindexed, error) {
+	out, err := r.mail.Finish(ctx, ids)
+	out.Unparseable = append(out.Unparseable, r.bad...)
+	records, lost := r.records.Result(), strings.Split(notRecoverable, ", ")
+	maps.Copy(out.Inserted, records.Inserted)
+	for _, u := range records.Conflicts {
+		out.Conflicts = append(out.Conflicts, mail.Unusable(u))
+	}
+	for _, u := range records.Unparseable {
+		out.Unparseable = append(out.Unparseable, mail.Unusable(u))
+	}
+	for _, u := range records.NotRecoverable {
+		lost = append(lost, u.Project+"/"+u.Path+": "+u.Reason)
+	}
+	return Reindexed{out, lost}, err
 }
 
 // notRecoverable is what no archive holds, by design (mail §10.6).

@@ -22,6 +22,7 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/mail"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/store"
 )
 
@@ -469,4 +470,115 @@ func TestABlindCopyIsNamedNowhereOutsideItsFolder(t *testing.T) {
 		t.Error(err)
 	}
 	m.git("shop", "show", "main:agents/QuietOwl/profile.json")
+}
+
+// TestRecordsAreArchivedAndRestoredBesideMail, also of a project without mail, and
+// follow a project that is merged into another one.
+func TestRecordsAreArchivedAndRestoredBesideMail(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.populate("shop")
+	for _, id := range []string{"shop", "mill", "nul"} {
+		m.decide(id, "Which queue do we use?", "And which "+id+"?")
+	}
+	stop := m.follow()
+	m.decide("shop", "Later")
+	within(t, patience, "records are archived", func() bool {
+		out, err := m.tryGit("shop", "ls-tree", "-r", "--name-only", "main", "records/")
+		return err == nil && strings.Contains(out, "records/R003-later.md") && strings.Contains(out, "records/history/")
+	})
+	stop()
+	m.agrees("shop", "mill", "nul-p")
+	if text := m.git("mill", "show", "main:records/R001-which-queue-do-we-use.md"); !strings.Contains(text, "Which queue do we use?") {
+		t.Errorf("the page is\n%s", text)
+	}
+	before := m.export("")
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range must(filepath.Glob(m.Path() + "*")) {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := &mailed{home: m.home, log: &notedLog{}}
+	again.Cairn = opened(t, m.config)
+	done, err := again.ReindexArchive(t.Context(), ArchiveArgs{})
+	if err != nil || len(done.Conflicts)+len(done.Unparseable) > 0 || done.Inserted[record.KindRecord] != 7 {
+		t.Fatalf("reindexing: %+v, %v", done, err)
+	}
+	again.sync()
+	again.agrees("shop", "mill", "nul-p")
+	if after := again.export(""); recordLines(before) != recordLines(after) {
+		t.Errorf("the records were\n%s\nand are\n%s", recordLines(before), recordLines(after))
+	}
+	again.decide("mill", "Third")
+	again.sync()
+	again.git("mill", "show", "main:records/R003-third.md")
+
+	again.office = mail.New(again.written(), mail.Config{NoContactEnforcement: true})
+	again.register("bakery", "GreenLake", "BlueDog")
+	again.sync()
+	stop = again.follow()
+	if err := again.Merge(t.Context(), "mill", "bakery"); err != nil {
+		t.Fatal(err)
+	}
+	within(t, patience, "merged records are in the other archive", func() bool {
+		_, err := again.tryGit("bakery", "show", "main:records/R003-third.md")
+		return err == nil
+	})
+	stop()
+	again.agrees("bakery")
+}
+
+// recordLines are the lines of an export that tell of records.
+func recordLines(export []byte) string {
+	var b strings.Builder
+	for line := range strings.Lines(string(export)) {
+		if strings.Contains(line, `"kind":"record`) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// decide makes records in a project.
+func (m *mailed) decide(id string, titles ...string) {
+	m.t.Helper()
+	for _, title := range titles {
+		_, err := m.Records().Create(m.t.Context(), record.CreateArgs{
+			Caller: record.Caller{Project: id, SessionID: "s-" + id, Ancestors: []project.Process{}}, Type: "question", Title: title, Summary: "Why?", Body: "Words.\n",
+		})
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func TestSettingsOfTheArchiveAreChecked(t *testing.T) {
+	t.Parallel()
+	for text, wrong := range map[string]string{
+		"[archive]\nwindow_ms = 0\nshards = 64\nprobe_messages = 0\nstale_lock_seconds = 1\n[disk]\nwarning_mb = 0\ncritical_mb = 0\nfatal_mb = 0\n": "",
+		"[archive]\nwindow_ms = -1\n":          "line 2: archive.window_ms",
+		"[archive]\nshards = 0\n":              "line 2: archive.shards",
+		"[archive]\nprobe_messages = -5\n":     "line 2: archive.probe_messages",
+		"[archive]\nstale_lock_seconds = 0\n":  "line 2: archive.stale_lock_seconds",
+		"[disk]\nfatal_mb = 1\nwarning_mb=-1":  "line 3: disk.warning_mb",
+		"[archive]\nshards = \"many\"\n":       "config.toml",
+		"[disk]\ncritical_mb = 99999999999999": "",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(Config{Dir: dir, Home: dir})
+		if (err == nil) != (wrong == "") || err != nil && !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%q: %v, want %q", text, err, wrong)
+		}
+		if err == nil {
+			if a := c.archivist(nil, nil); strings.Contains(text, "shards = 64") && (a.Window >= 0 || a.Shards != 64 || a.Probe >= 0 || a.Stale != time.Second || a.Space.Warning >= 0) {
+				t.Errorf("%q comes to %+v", text, a.Config)
+			}
+		}
+	}
 }

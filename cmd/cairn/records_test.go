@@ -272,18 +272,22 @@ func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			mistyped, missing := "INVALID_ARGUMENT", "INVALID_ARGUMENT"
+			if _, ofMail := schema.Properties["project_key"]; ofMail || tool.Name == "ensure_project" || tool.Name == "macro_start_session" {
+				mistyped, missing = "TYPE_ERROR", "MISSING_FIELD"
+			}
 			for name, p := range schema.Properties {
 				wrong := any(fields{"never": "of this type"})
 				if p.Type == "object" {
 					wrong = []int{1}
 				}
-				e := c.fails(tool.Name, fields{name: wrong}.with(schema.Required, name), "INVALID_ARGUMENT")
+				e := c.fails(tool.Name, fields{name: wrong}.with(schema.Required, name), mistyped)
 				if e.Error.Details["field"] != name {
 					t.Errorf("%s: wrong %s: %+v", tool.Name, name, e)
 				}
 			}
 			if len(schema.Required) > 0 {
-				e := c.fails(tool.Name, nil, "INVALID_ARGUMENT")
+				e := c.fails(tool.Name, nil, missing)
 				if !slices.Contains(schema.Required, fmt.Sprint(e.Error.Details["field"])) {
 					t.Errorf("%s: nothing given: %+v", tool.Name, e)
 				}

@@ -41,6 +41,19 @@ func (a *Archivist) Each(ctx context.Context, folder string, do func(Archived) e
 // FolderOf is the name of a project's folder.
 func FolderOf(project string) string { return folderName(project) }
 
+// ProjectOf is the project whose folder has a name.
+func ProjectOf(folder string) string {
+	stem, rest, dotted := strings.Cut(folder, ".")
+	bare, ok := strings.CutSuffix(stem, "-p")
+	if dotted {
+		bare += "."
+	}
+	if project := bare + rest; ok && folderName(project) == folder {
+		return project
+	}
+	return folder
+}
+
 func (a *Archivist) readFolder(ctx context.Context, name string, do func(Archived) error, bad func(string, error)) error {
 	dir := filepath.Join(a.Dir, name)
 	root, err := os.OpenRoot(dir)

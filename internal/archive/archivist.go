@@ -17,6 +17,9 @@ import (
 type Part struct {
 	// Prefix is how the streams of its changes begin: "mail/".
 	Prefix string
+	// Root is a file or folder that is in a project's folder if and only if anything
+	// of the part was archived there.
+	Root string
 	// Projects are the ids of the projects of which it has anything.
 	Projects func(ctx context.Context, tx *store.Tx) ([]string, error)
 	// Stream is the stream that holds a project's changes, "" if it has none.
@@ -132,20 +135,23 @@ func (a *Archivist) line(project string) *line {
 	return l
 }
 
-// folder is where a project's archive is. Its name is the project's id; a device of
-// Windows gets -p.
+// folder is where a project's archive is. Its name is the project's id; the name of a
+// device of Windows gets -p.
 func (a *Archivist) folder(project string) string { return filepath.Join(a.Dir, folderName(project)) }
 
 func folderName(project string) string {
-	bare := project
+	stem, rest, dotted := strings.Cut(project, ".")
+	bare := strings.ToLower(stem)
 	for strings.HasSuffix(bare, "-p") {
 		bare = strings.TrimSuffix(bare, "-p")
 	}
-	stem, _, _ := strings.Cut(strings.ToLower(bare), ".")
-	if isDevice(stem) {
-		return project + "-p" // and con-p is con-p-p, lest two projects share a folder
+	if !isDevice(bare) {
+		return project
 	}
-	return project
+	if stem += "-p"; dotted { // con-p becomes con-p-p, lest two projects share a folder
+		stem += "."
+	}
+	return stem + rest
 }
 
 // locked runs f while no other process or goroutine archives the project. The lock

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"errors"
-	"time"
 
 	"cairn/internal/store"
 )
@@ -37,53 +36,58 @@ func (l *line) retryAsides(ctx context.Context, list []Aside) error {
 	})
 }
 
+// retryAside tries one. What it comes to is written by comparing the whole project:
+// files made of that change alone may be older than those that are there.
 func (l *line) retryAside(ctx context.Context, aside Aside) error {
-	var pages Pages
 	var c cursor
-	var at int64
+	var refused error
+	pending := false
 	err := l.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		pages, at = Pages{}, 0
 		if c, _, _, err = cursorOf(ctx, tx, l.project); err != nil {
 			return err
 		}
-		change, ok, err := asideChange(ctx, tx, aside.Seq)
-		if err != nil || !ok {
+		var change store.Change
+		if change, pending, err = asideChange(ctx, tx, aside.Seq); err != nil || !pending {
 			return err
 		}
-		at = change.At
-		return l.streamsOf(ctx, tx, l.project, func(p *Part, stream string) error {
-			if stream != change.Stream {
-				return nil
-			}
-			pages, err = render(ctx, tx, partChanges{p, []store.Change{change}})
-			if errors.Is(err, errUnfit) {
-				pages, err = Pages{Refused: []store.Refusal{{Seq: change.Seq, Err: err}}}, nil
-			}
-			return err
-		})
+		refused, err = l.refusal(ctx, tx, change)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	if len(pages.Refused) > 0 {
-		return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Exec(ctx, upsertAside, aside.Seq, c.key, pages.Refused[0].Err.Error())
-			return err
-		})
-	}
-	if len(pages.Files) > 0 {
-		if err := l.open(ctx, c.head); err != nil {
-			return err
+	if pending && refused == nil {
+		if err = l.open(ctx, c.head); err == nil {
+			_, err = l.rebuild(ctx, false)
 		}
-		if err := l.write(ctx, pages.Files); err != nil {
-			return err
-		}
-		if _, err := l.commit(ctx, pages.Files, commitMessage(pages.Ops), time.Unix(0, at)); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		if refused != nil {
+			_, err := tx.Exec(ctx, upsertAside, aside.Seq, c.key, refused.Error())
+			return err
+		}
 		_, err := tx.Exec(ctx, deleteAside, aside.Seq)
 		return err
 	})
+}
+
+// refusal is why a change cannot be rendered, nil if it can.
+func (l *line) refusal(ctx context.Context, tx *store.Tx, change store.Change) (refused, err error) {
+	err = l.streamsOf(ctx, tx, l.project, func(p *Part, stream string) error {
+		if stream != change.Stream {
+			return nil
+		}
+		pages, err := render(ctx, tx, partChanges{p, []store.Change{change}})
+		if errors.Is(err, errUnfit) {
+			refused, err = err, nil
+		}
+		if len(pages.Refused) > 0 {
+			refused = pages.Refused[0].Err
+		}
+		return err
+	})
+	return refused, err
 }

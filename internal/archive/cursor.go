@@ -34,18 +34,24 @@ ON CONFLICT (seq) DO UPDATE SET error = excluded.error, attempts = attempts + 1`
 	deleteAside  = `DELETE FROM archive_aside WHERE seq = ?`
 	selectAsides = `SELECT seq, error, attempts FROM archive_aside WHERE project_key = ? ORDER BY seq`
 
+	selectChanges = `SELECT c.seq, st.text, k.text, c.id, o.text, c.doc, c.at, ifnull(p.text, ''), ifnull(s.text, ''), ifnull(a.text, '') `
+	joinWords     = `JOIN symbols st ON st.id = c.stream JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
+LEFT JOIN symbols p ON p.id = c.project LEFT JOIN symbols s ON s.id = c.session LEFT JOIN symbols a ON a.id = c.agent`
+
 	// A change that was purged has no document, and no file.
-	selectStreamAfter = `SELECT c.seq, k.text, c.id, o.text, c.doc, c.at FROM changes c INDEXED BY changes_of_stream
-JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
+	selectStreamAfter = selectChanges + `FROM changes c INDEXED BY changes_of_stream ` + joinWords + `
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ? ORDER BY c.seq LIMIT ?`
 	countStreamAfter = `SELECT count(*) FROM changes INDEXED BY changes_of_stream
 WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq > ?`
+	selectTimeAfter = `SELECT at FROM changes INDEXED BY changes_of_stream
+WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq > ? ORDER BY seq LIMIT 1`
 	selectKeysAfter = `SELECT k.text, c.id FROM changes c INDEXED BY changes_of_stream JOIN symbols k ON k.id = c.kind
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ?`
 	existsStreamAfter = `SELECT EXISTS (SELECT 1 FROM changes INDEXED BY changes_of_stream
 WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq > ?)`
-	selectOneOf = `SELECT c.seq, k.text, c.id, o.text, c.doc, c.at, st.text FROM changes c
-JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op JOIN symbols st ON st.id = c.stream
+	existsStreamUntil = `SELECT EXISTS (SELECT 1 FROM changes INDEXED BY changes_of_stream
+WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq <= ?)`
+	selectOneOf = selectChanges + `FROM changes c ` + joinWords + `
 WHERE c.seq = ? AND c.doc IS NOT NULL`
 	existsLater = `SELECT EXISTS (SELECT 1 FROM changes c INDEXED BY changes_of_stream
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ?
@@ -105,13 +111,15 @@ func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
 			if c, _, _, err = cursorOf(ctx, tx, p); err != nil {
 				return err
 			}
-			some := c.head != "" && !exists(filepath.Join(a.folder(p), ".git"))
-			err = a.streamsOf(ctx, tx, p, func(_ *Part, stream string) error {
-				if some {
-					return nil
-				}
-				return tx.Get(ctx, []any{&some}, existsStreamAfter, stream, c.committed)
-			})
+			some, err := a.isGone(ctx, tx, p, c)
+			if err == nil && !some {
+				err = a.streamsOf(ctx, tx, p, func(_ *Part, stream string) error {
+					if some {
+						return nil
+					}
+					return tx.Get(ctx, []any{&some}, existsStreamAfter, stream, c.committed)
+				})
+			}
 			if err != nil {
 				return err
 			}
@@ -124,6 +132,22 @@ func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
 	return projects, err
 }
 
+// isGone reports whether what was archived of a project is not there: the folder was
+// deleted, or the changes came from another project, which was merged into it.
+func (a *Archivist) isGone(ctx context.Context, tx *store.Tx, project string, c cursor) (gone bool, err error) {
+	dir := a.folder(project)
+	if c.head == "" || !exists(filepath.Join(dir, ".git")) {
+		return c.head != "", nil
+	}
+	err = a.streamsOf(ctx, tx, project, func(p *Part, stream string) error {
+		if gone || exists(filepath.Join(dir, p.Root)) {
+			return nil
+		}
+		return tx.Get(ctx, []any{&gone}, existsStreamUntil, stream, c.committed)
+	})
+	return gone, err
+}
+
 // changesAfter counts the changes of a project after a position.
 func (a *Archivist) changesAfter(ctx context.Context, tx *store.Tx, project string, after int64) (sum int64, err error) {
 	err = a.streamsOf(ctx, tx, project, func(_ *Part, stream string) error {
@@ -133,6 +157,21 @@ func (a *Archivist) changesAfter(ctx context.Context, tx *store.Tx, project stri
 		return err
 	})
 	return sum, err
+}
+
+// since is the time of a project's first change after a position, 0 if there is none.
+func (a *Archivist) since(ctx context.Context, tx *store.Tx, project string, after int64) (first int64, err error) {
+	err = a.streamsOf(ctx, tx, project, func(_ *Part, stream string) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var at int64
+			err := r.Scan(&at)
+			if first == 0 || at < first {
+				first = at
+			}
+			return err
+		}, selectTimeAfter, stream, after)
+	})
+	return first, err
 }
 
 const (
@@ -173,15 +212,19 @@ func (a *Archivist) changesOf(ctx context.Context, tx *store.Tx, project string,
 	return out, last, err
 }
 
+func columns(c *store.Change, doc *string) []any {
+	return []any{&c.Seq, &c.Stream, &c.Kind, &c.ID, &c.Op, doc, &c.At, &c.Project, &c.Session, &c.Agent}
+}
+
 // errEnough ends the reading of rows.
 var errEnough = errors.New("enough")
 
 func someOf(ctx context.Context, tx *store.Tx, stream string, after int64) (changes []store.Change, more bool, err error) {
 	size := 0
 	err = tx.Each(ctx, func(r *sql.Rows) error {
-		c := store.Change{Stream: stream}
+		var c store.Change
 		var doc string
-		if err := r.Scan(&c.Seq, &c.Kind, &c.ID, &c.Op, &doc, &c.At); err != nil {
+		if err := r.Scan(columns(&c, &doc)...); err != nil {
 			return err
 		}
 		if size += len(doc); len(changes) > 0 && size > maxBytes {
@@ -214,7 +257,7 @@ func asides(ctx context.Context, tx *store.Tx, key int64) (out []Aside, err erro
 // or will be rendered.
 func asideChange(ctx context.Context, tx *store.Tx, seq int64) (c store.Change, ok bool, err error) {
 	var doc string
-	err = tx.Get(ctx, []any{&c.Seq, &c.Kind, &c.ID, &c.Op, &doc, &c.At, &c.Stream}, selectOneOf, seq)
+	err = tx.Get(ctx, columns(&c, &doc), selectOneOf, seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c, false, nil
 	} else if err != nil {

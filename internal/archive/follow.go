@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -11,14 +12,16 @@ import (
 	"cairn/internal/store"
 )
 
-// FollowerName is the archive's among the followers of a store.
+// FollowerName is the lease of the archive's follower. How far it is each project's
+// cursor tells.
 const FollowerName = "archive"
 
 const (
-	drainLimit = 30 * time.Second // at a stop; the rest is done at the next start
-	firstDelay = time.Second      // after a failure, doubled up to lastDelay
+	pollEvery  = 500 * time.Millisecond // what other processes wrote is seen so soon
+	drainLimit = 30 * time.Second       // at a stop; the rest is done at the next start
+	firstDelay = time.Second            // after a failure, doubled up to lastDelay
 	lastDelay  = time.Minute
-	probeAgain = time.Minute // while the last probe found something missing
+	probeAgain = 15 * time.Second // while the last probe found something missing
 )
 
 // Follow archives whatever is written to the store, by this and all other
@@ -37,7 +40,7 @@ func (a *Archivist) Follow(ctx context.Context) error {
 	elected, followed := make(chan struct{}), make(chan error, 1)
 	go func() {
 		followed <- a.Store.Follow(working, store.Follower{
-			Name: FollowerName, Poll: time.Second, Limit: maxChanges, Elected: func() { close(elected) },
+			Lease: FollowerName, Poll: pollEvery, Limit: maxChanges, Elected: func() { close(elected) },
 			Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 				f.collect(working, changes)
 				return nil, nil
@@ -102,6 +105,9 @@ func (f *following) begin(ctx, working context.Context) {
 func (f *following) collect(ctx context.Context, changes []store.Change) {
 	seen := map[string]bool{}
 	for _, c := range changes {
+		if c.Kind == "project" && len(c.Doc) > 0 {
+			f.merged(ctx, c.Doc)
+		}
 		if c.Project == "" || seen[c.Project] {
 			continue
 		}
@@ -112,6 +118,17 @@ func (f *following) collect(ctx context.Context, changes []store.Change) {
 				break
 			}
 		}
+	}
+}
+
+// merged wakes the project that has taken another one over, and with it what was
+// written long ago.
+func (f *following) merged(ctx context.Context, doc []byte) {
+	var p struct {
+		MergedInto string `json:"merged_into"`
+	}
+	if json.Unmarshal(doc, &p) == nil && p.MergedInto != "" {
+		f.tend(ctx, p.MergedInto)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -39,9 +38,11 @@ func (l *line) drop() {
 
 // run is one turn at which a project is caught up with.
 type run struct {
-	cursor
+	cursor         // how far it is; of whoever makes the commits
+	begin   string // the head at the beginning
 	line    *line
 	ctx     context.Context
+	gone    bool       // what was archived is not there any more
 	waiting []*request // not yet known to be committed, oldest first
 	failed  bool       // one of them; of whoever makes the commits
 }
@@ -74,9 +75,8 @@ func (l *line) run(ctx context.Context) (err error) {
 	if err := r.place(); err != nil {
 		return err
 	}
-	if r.head != "" && !exists(filepath.Join(l.dir, ".git")) {
-		l.drop()
-		if err := l.open(ctx, r.head); err != nil {
+	if r.gone {
+		if err := r.renew(); err != nil {
 			return err
 		}
 	}
@@ -96,6 +96,20 @@ func (l *line) run(ctx context.Context) (err error) {
 	}
 }
 
+// renew writes what was archived and is not there any more.
+func (r *run) renew() error {
+	l := r.line
+	l.drop()
+	before := l.healed
+	if err := l.open(r.ctx, r.begin); err != nil || l.healed != before {
+		return err
+	}
+	l.heals.Store(true)
+	did, err := l.rebuild(r.ctx, false)
+	l.healed.add(did)
+	return err
+}
+
 // place reads how far the archive is.
 func (r *run) place() error {
 	return r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -103,8 +117,11 @@ func (r *run) place() error {
 		if err == nil && !ok {
 			err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", r.line.project)
 		}
-		r.cursor = c
+		r.cursor, r.begin = c, c.head
 		r.line.written.Store(c.committed)
+		if err == nil {
+			r.gone, err = r.line.isGone(ctx, tx, r.line.project, c)
+		}
 		return err
 	})
 }
@@ -122,7 +139,7 @@ func (r *run) step() (more bool, err error) {
 	}
 	l.counts.enqueued.Add(n)
 	if len(q.files) > 0 {
-		if err := l.open(r.ctx, r.head); err != nil {
+		if err := l.open(r.ctx, r.begin); err != nil {
 			return false, err
 		}
 		if err := l.keepNumbers(r.ctx, ids); err != nil {

@@ -11,11 +11,12 @@ import (
 type Status struct {
 	Project   string  `json:"project"`
 	Folder    string  `json:"folder"`
-	Written   int64   `json:"written_seq"`   // up to here files were written when the last commit was made
-	Committed int64   `json:"committed_seq"` // up to here main holds everything
-	Head      string  `json:"head"`          // the last commit that was acknowledged, "" for none
-	Lag       int64   `json:"lag"`           // changes after Committed
-	Unwritten int64   `json:"unwritten"`     // changes after Written
+	Written   int64   `json:"written_seq"`     // up to here files were written when the last commit was made
+	Committed int64   `json:"committed_seq"`   // up to here main holds everything
+	Head      string  `json:"head"`            // the last commit that was acknowledged, "" for none
+	Lag       int64   `json:"lag"`             // changes after Committed
+	Unwritten int64   `json:"unwritten"`       // changes after Written
+	Since     int64   `json:"since,omitempty"` // when the first of those after Committed was made, in Unix nanoseconds
 	Aside     []Aside `json:"aside"`
 }
 
@@ -52,6 +53,9 @@ func (a *Archivist) statusOf(ctx context.Context, tx *store.Tx, project string) 
 	}
 	if err == nil {
 		s.Unwritten, err = a.changesAfter(ctx, tx, project, written)
+	}
+	if err == nil && s.Lag > 0 {
+		s.Since, err = a.since(ctx, tx, project, c.committed)
 	}
 	if err == nil {
 		s.Aside, err = asides(ctx, tx, c.key)
@@ -90,6 +94,36 @@ func (a *Archivist) Sync(ctx context.Context, project string, progress func(proj
 			return out, err
 		}
 		out.Projects = append(out.Projects, s...)
+	}
+	return out, err
+}
+
+// Verified is what git says of one archive.
+type Verified struct {
+	Project string `json:"project"`
+	OK      bool   `json:"ok"`
+	Says    string `json:"says"` // what is wrong, "" if nothing is
+}
+
+// Verify has git check every object of the archives, of all projects or of one (git
+// fsck --strict). It changes nothing. An archive that is not there is not OK, unless
+// nothing was archived yet. Errors: those of the store and of ctx.
+func (a *Archivist) Verify(ctx context.Context, project string, progress func(project string)) ([]Verified, error) {
+	out := []Verified{}
+	statuses, err := a.Status(ctx, project)
+	for _, s := range statuses {
+		if s.Head == "" {
+			continue
+		}
+		progress(s.Project)
+		v := Verified{Project: s.Project, OK: true}
+		if _, bad := (git{program: "git", dir: a.folder(s.Project)}).run(ctx, "fsck", "--strict", "--full", "--no-dangling", "--no-progress"); bad != nil {
+			v.OK, v.Says = false, bad.Error()
+		}
+		if ctx.Err() != nil {
+			return out, ctx.Err()
+		}
+		out = append(out, v)
 	}
 	return out, err
 }

@@ -32,7 +32,7 @@ catches up later by itself.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(archiveStatusCommand(p), archiveSyncCommand(p), reconcileCommand(p))
+	cmd.AddCommand(archiveStatusCommand(p), archiveSyncCommand(p), archiveVerifyCommand(p), reconcileCommand(p))
 	return cmd
 }
 
@@ -111,6 +111,40 @@ hold up the others; then the exit code is 1.`,
 			fmt.Fprintf(p.Err, "cairn: archive sync: %s: %s\n", printable(project), printable(done.Failed[project]))
 		}
 		if err == nil && len(done.Failed) > 0 {
+			return exitError(1)
+		}
+		return err
+	})
+}
+
+func archiveVerifyCommand(p *Process) *cobra.Command {
+	return p.onArchive(&cobra.Command{
+		Use:   "verify",
+		Short: "Have git check every object of the archives",
+		Long: `verify runs git fsck --strict over each project's archive and changes nothing. The
+exit code is 1 if one of them is damaged. If the files say what they should is
+another question: see cairn reconcile --check.`,
+		Example: "  cairn archive verify --project shop",
+	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+		found, err := c.VerifyArchive(cmd.Context(), a)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = printJSON(p.Out, found)
+		}
+		bad := false
+		for _, v := range found {
+			if bad = bad || !v.OK; asJSON {
+				continue
+			}
+			says := "sound"
+			if !v.OK {
+				says = printable(v.Says)
+			}
+			fmt.Fprintf(p.Out, "  %-30s %s\n", v.Project, says)
+		}
+		if err == nil && bad {
 			return exitError(1)
 		}
 		return err

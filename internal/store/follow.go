@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -33,8 +34,12 @@ type Follower struct {
 	// the follower is to stop, a batch has 10 s to finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
 
-	// Elected, if set, is called once, when the lease is held and before the first
-	// batch. It must not block.
+	// Lease is for a live follower of which one process at a time is to run, as if it
+	// had that name: whoever keeps account of what is done by other means.
+	Lease string
+
+	// Elected, if set, is called once, when the lease is held and it is decided with
+	// which change the first batch begins. It must not block.
 	Elected func()
 
 	// FromStart lets a live follower begin at the log's first change, for one that
@@ -81,8 +86,9 @@ const stopGrace = 10 * time.Second
 // Errors: Invalid for a name that cannot be part of a file's name, and those of
 // making the lease's file.
 func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
-	if strings.ContainsAny(f.Name, `/\:`) {
-		return fault.Newf(fault.Invalid, "invalid", "%q cannot be a follower's name", f.Name)
+	name := cmp.Or(f.Name, f.Lease)
+	if strings.ContainsAny(name, `/\:`) {
+		return fault.Newf(fault.Invalid, "invalid", "%q cannot be a follower's name", name)
 	}
 	if f.Limit < 1 {
 		f.Limit = 500
@@ -92,15 +98,12 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 	}
 	run := &following{Follower: f, store: s, wake: s.wake.join()}
 	defer s.wake.leave(run.wake)
-	if f.Name != "" {
-		lease := flock.New(s.path+"-follower-"+f.Name, flock.SetPermissions(0o600))
+	if name != "" {
+		lease := flock.New(s.path+"-follower-"+name, flock.SetPermissions(0o600))
 		if held, err := lease.TryLockContext(ctx, f.Poll); !held {
 			return classify(ignoreEnd(ctx, err))
 		}
 		defer func() { err = errors.Join(err, lease.Unlock()) }()
-	}
-	if f.Elected != nil {
-		f.Elected()
 	}
 	run.loop(ctx)
 	return nil
@@ -161,6 +164,9 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	if !f.placed {
 		if err := f.place(ctx); err != nil {
 			return false, err
+		}
+		if f.Elected != nil {
+			f.Elected()
 		}
 	}
 	batch, err := f.read(ctx)

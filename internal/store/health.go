@@ -157,6 +157,7 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var p Progress
 			err := r.Scan(&p.Follower, &p.Behind, &p.Updated)
+			p.Updated *= 1e9 // seconds are stored
 			out = append(out, p)
 			return err
 		}, selectProgress)
