@@ -24,7 +24,7 @@ func (c *Cairn) office(s *store.Store) *mail.Office {
 func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()
-	if e.Source != "PreToolUse" || len(paths) == 0 || mode == guardOff {
+	if e.Source != "PreToolUse" || len(paths) == 0 || mode == GuardOff {
 		return harness.Verdict{}
 	}
 	found, err := c.lookOut(ctx, e, paths)
@@ -38,7 +38,7 @@ func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict
 		return harness.Verdict{}
 	}
 	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place)}
-	if mode == guardBlock {
+	if mode == GuardBlock {
 		v.Decision = harness.Deny
 	}
 	return v

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// The modes of the guard at edit time (mail §8).
+// The modes of a guard (mail §8).
 const (
-	guardOff   = "off"
-	guardWarn  = "warn"
-	guardBlock = "block"
+	GuardOff   = "off"
+	GuardWarn  = "warn"
+	GuardBlock = "block"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	usualGuardTime = 4 * time.Millisecond
 )
 
-func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), guardWarn) }
+func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), GuardWarn) }
 
 func (g *guardSettings) lease() time.Duration { return cmp.Or(lasting(g.Lease), usualLease) }
 

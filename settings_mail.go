@@ -80,7 +80,7 @@ func (s *workSettings) words() []struct {
 	}{
 		{"mail.name_mode", s.Mail.NameMode, []string{string(mail.Coerce), string(mail.Strict), string(mail.AlwaysAuto)}},
 		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
-		{"guard.mode", s.Guard.Mode, []string{guardOff, guardWarn, guardBlock}},
+		{"guard.mode", s.Guard.Mode, []string{GuardOff, GuardWarn, GuardBlock}},
 		{"mcp.profile", s.MCP.Profile, Profiles()},
 	}
 }
@@ -92,7 +92,7 @@ func Profiles() []string { return []string{"full", "core", "messaging", "minimal
 // check finds what cannot be used; nil if all can. It gives words their usual form.
 func (s *workSettings) check() *keyError {
 	if value(s.Guard.Mode) == "advisory" { // as guards of others call it
-		s.Guard.Mode = new(guardWarn)
+		s.Guard.Mode = new(GuardWarn)
 	}
 	for _, w := range s.words() {
 		if w.value != nil && !slices.Contains(w.among, *w.value) {

@@ -2,7 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -184,4 +188,31 @@ func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
 	c.denied(mail.CodeType, "acknowledge_message", fields{"project_key": h.repo, "agent_name": "BlueLake", "message_id": "12abc"})
 	c.denied(mail.CodeMissing, "acknowledge_message", fields{"project_key": h.repo, "agent_name": nil, "message_id": 1})
 	c.denied(mail.CodeInvalid, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": nil, "subject": "s", "body_md": "b"})
+}
+
+// TestGuardsAreInstalledByTools asks the tools, twice each.
+func TestGuardsAreInstalledByTools(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	repo := filepath.Join(h.dir, "guarded")
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", repo).CombinedOutput(); err != nil {
+		t.Skipf("no git: %v, %s", err, out)
+	}
+	c := h.connect("", nil)
+	c.starts(repo, "BlueLake")
+	hook := filepath.Join(repo, ".git", "hooks", "pre-commit")
+	for range 2 {
+		made := asked[struct{ Hook string }](c, "install_precommit_guard", fields{"project_key": repo, "code_repo_path": repo})
+		if text, err := os.ReadFile(made.Hook); err != nil || filepath.Base(made.Hook) != "pre-commit" || len(text) == 0 {
+			t.Errorf("%+v, %v", made, err)
+		}
+	}
+	for _, want := range []bool{true, false} {
+		if gone := asked[struct{ Removed bool }](c, "uninstall_precommit_guard", fields{"code_repo_path": repo}); gone.Removed != want {
+			t.Errorf("%+v, want %v", gone, want)
+		}
+	}
+	if _, err := os.Stat(hook); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the hook is still there: %v", err)
+	}
 }

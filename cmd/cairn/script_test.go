@@ -51,6 +51,13 @@ func TestScripts(t *testing.T) {
 			"keep":    keep,
 			"nogit":   noGit,
 			"office":  office,
+
+			"reserved":   reserved,
+			"reservedin": reservedIn,
+			"registered": registered,
+			"bound":      bound,
+			"freed":      freed,
+			"nul":        nul,
 		},
 	})
 }
