@@ -3,7 +3,10 @@ package cairn
 import (
 	"context"
 	"path/filepath"
+	"time"
 
+	"cairn/internal/fault"
+	"cairn/internal/gitread"
 	"cairn/internal/harness"
 	"cairn/internal/mail"
 	"cairn/internal/observation"
@@ -15,7 +18,36 @@ import (
 func (c *Cairn) office(s *store.Store) *mail.Office {
 	config := c.settings.work.officeConfig()
 	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
+	config.Commits = c.commits
+	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {
+		files, err := c.over(s).Touched(ctx, project, since)
+		for _, f := range files {
+			all = append(all, mail.Touch{Path: f.Path, At: time.Unix(f.At, 0)})
+		}
+		return all, err
+	}
 	return mail.New(s, config)
+}
+
+// commits lists what commits changed lately in the repository at a folder; nothing
+// where there is none, or no git.
+func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all []mail.Touch, err error) {
+	place, err := project.Locate(root, c.config.Home)
+	if err != nil || place.Root == "" || place.Gone {
+		return nil, err
+	}
+	repository, err := gitread.Open(place.Root)
+	if fault.HasCode(err, gitread.CodeNoGit) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := repository.Touched(ctx, since)
+	for _, f := range files {
+		all = append(all, mail.Touch{Path: f.Path, At: f.At})
+	}
+	return all, err
 }
 
 // guard judges the edits that an event announces by the reservations of others

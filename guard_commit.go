@@ -353,6 +353,5 @@ func (c *Cairn) GuardStatus(ctx context.Context, path string) (out GuardStatus, 
 
 // GuardSettings are guard.mode, "" if it is not set, and guard.strict.
 func (c *Cairn) GuardSettings() (mode string, strict bool) {
-	own := c.settings.work.Guard
-	return value(own.Mode), value(own.Strict)
+	return value(c.settings.work.Guard.Mode), value(c.settings.work.Guard.Strict)
 }

@@ -19,6 +19,9 @@ type Mail struct{ cairn *Cairn }
 // Mail is the mail over the store.
 func (c *Cairn) Mail() Mail { return Mail{c} }
 
+// Cairn is the cairn whose mail it is, for what guards do beside the store.
+func (m Mail) Cairn() *Cairn { return m.cairn }
+
 // Read calls ask once with the office, which is one over nothing while there is no
 // store, and with who calls: see Write. It makes no store.
 //

@@ -2,10 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -184,4 +190,88 @@ func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
 	c.denied(mail.CodeType, "acknowledge_message", fields{"project_key": h.repo, "agent_name": "BlueLake", "message_id": "12abc"})
 	c.denied(mail.CodeMissing, "acknowledge_message", fields{"project_key": h.repo, "agent_name": nil, "message_id": 1})
 	c.denied(mail.CodeInvalid, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": nil, "subject": "s", "body_md": "b"})
+}
+
+// TestGuardsAreInstalledByTools asks the tools, twice each.
+func TestGuardsAreInstalledByTools(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	repo := filepath.Join(h.dir, "guarded")
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", repo).CombinedOutput(); err != nil {
+		t.Skipf("no git: %v, %s", err, out)
+	}
+	c := h.connect("", nil)
+	c.starts(repo, "BlueLake")
+	hook := filepath.Join(repo, ".git", "hooks", "pre-commit")
+	for range 2 {
+		made := asked[struct{ Hook string }](c, "install_precommit_guard", fields{"project_key": repo, "code_repo_path": repo})
+		if text, err := os.ReadFile(made.Hook); err != nil || filepath.Base(made.Hook) != "pre-commit" || len(text) == 0 {
+			t.Errorf("%+v, %v", made, err)
+		}
+	}
+	for _, want := range []bool{true, false} {
+		if gone := asked[struct{ Removed bool }](c, "uninstall_precommit_guard", fields{"code_repo_path": repo}); gone.Removed != want {
+			t.Errorf("%+v, want %v", gone, want)
+		}
+	}
+	if _, err := os.Stat(hook); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the hook is still there: %v", err)
+	}
+}
+
+// TestEditsAndCommitsAreSignsOfLife looks at a reservation of a file that is old, has
+// just been edited as a hook saw, and has just been committed.
+func TestEditsAndCommitsAreSignsOfLife(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	repo := filepath.Join(h.dir, "real")
+	git := func(args ...string) {
+		t.Helper()
+		args = append([]string{"-C", repo, "-c", "user.name=t", "-c", "user.email=t@t.example", "-c", "commit.gpgsign=false"}, args...)
+		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v, %s", args, err, out)
+		}
+	}
+	file, old := filepath.Join(repo, "a.go"), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := errors.Join(os.Mkdir(repo, 0o755), os.WriteFile(file, []byte("package a"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, old, old); err != nil {
+		t.Fatal(err)
+	}
+	git("init", "-q")
+	command := func(args ...string) string {
+		t.Helper()
+		cmd := h.command(args...)
+		cmd.Dir = repo
+		e := h.run(cmd, nil)
+		if e.code != 0 {
+			t.Fatalf("%v: %+v", args, e)
+		}
+		return e.stdout
+	}
+	signs := func() mail.Signs {
+		t.Helper()
+		var all []struct{ mail.Signs }
+		if err := json.Unmarshal([]byte(command("reservations", "list", "--json")), &all); err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0].Signs
+	}
+	command("agents", "register", "BlueLake", "--program", "codex", "--model", "m1")
+	command("reserve", "a.go", "--as", "BlueLake")
+	if s := signs(); s.Files.UTC() != old || s.Git != 0 || !slices.Contains(s.Reasons, "no_recent_filesystem_activity>900s") || !slices.Contains(s.Reasons, "no_recent_git_activity>900s") {
+		t.Errorf("an old file: %+v", s)
+	}
+	h.recorded(h.payload("PostToolUse", fields{
+		"cwd": repo, "tool_name": "Edit", "tool_use_id": "t1", "tool_input": fields{"file_path": file, "old_string": "a", "new_string": "b"},
+	}))
+	if s := signs(); !slices.Contains(s.Reasons, "filesystem_activity_recent") || s.Files.UTC() == old || s.Git != 0 {
+		t.Errorf("after an edit: %+v", s)
+	}
+	git("add", "a.go")
+	git("commit", "-q", "-m", "a")
+	if s := signs(); !slices.Contains(s.Reasons, "git_activity_recent") || s.Git == 0 {
+		t.Errorf("after a commit: %+v", s)
+	}
 }

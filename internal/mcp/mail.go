@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 
@@ -29,7 +30,7 @@ type MailOptions struct {
 // Their errors have the codes of mail §2.1.
 func MailTools(m cairn.Mail, o MailOptions) []Tool {
 	t := newMailTools(m, o)
-	tools := slices.Concat(t.identityTools(), t.messageTools(), t.searchTools(), t.contactTools(), t.reservationTools(), t.macroTools())
+	tools := slices.Concat(t.identityTools(), t.messageTools(), t.searchTools(), t.contactTools(), t.reservationTools(), t.guardTools(), t.macroTools())
 	for i := range tools {
 		t.complete(&tools[i])
 	}
@@ -70,16 +71,24 @@ func (t *mailTools) guarded(name string, call func(context.Context, Args) (any, 
 				v, err = nil, t.unexpected(ctx, name, fmt.Errorf("a %T at %s", defect, debug.Stack()))
 			}
 		}()
-		if v, err = call(ctx, a); err == nil || isFault(err) || ctx.Err() != nil {
+		v, err = call(ctx, a)
+		f, known := errors.AsType[*fault.Error](err)
+		switch {
+		case known && f.Details["recoverable"] == nil:
+			return nil, recoverable(f)
+		case known, err == nil, ctx.Err() != nil:
 			return v, err
 		}
 		return nil, t.unexpected(ctx, name, err)
 	}
 }
 
-func isFault(err error) bool {
-	_, ok := errors.AsType[*fault.Error](err)
-	return ok
+// recoverable is an error of another room with what those of mail tell.
+func recoverable(f *fault.Error) error {
+	e := *f
+	e.Details = map[string]any{"recoverable": f.Kind != fault.Internal}
+	maps.Copy(e.Details, f.Details)
+	return &e
 }
 
 // unexpected is what a client is told of a defect: a word by which the log knows it.

@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"context"
+
+	"cairn"
 	"cairn/internal/mail"
 )
 
@@ -56,6 +59,26 @@ func (t *mailTools) reservationTools() []Tool {
 					Quiet: a.IsFalse("notify_previous"), Note: a.String("note"),
 				}
 			}),
+		},
+	}
+}
+
+// guardTools touch the hooks of a repository, and no store.
+func (t *mailTools) guardTools() []Tool {
+	return []Tool{
+		{
+			Name: "install_precommit_guard", Description: "Guard commits by reservations.",
+			Params: params(keyParam(), must("code_repo_path")),
+			Call: func(ctx context.Context, a Args) (any, error) {
+				return t.mail.Cairn().InstallPrecommitGuard(ctx, cairn.GuardArgs{Project: a.String("project_key"), Repository: a.String("code_repo_path")})
+			},
+		},
+		{
+			Name: "uninstall_precommit_guard", Description: "Undo it.",
+			Params: params(must("code_repo_path")),
+			Call: func(ctx context.Context, a Args) (any, error) {
+				return t.mail.Cairn().UninstallPrecommitGuard(ctx, cairn.GuardArgs{Repository: a.String("code_repo_path")})
+			},
 		},
 	}
 }

@@ -85,7 +85,11 @@ func TestGoldensOfMailHoldEveryToolAndCode(t *testing.T) {
 		}
 	}
 	for _, tool := range mcp.MailTools(cairn.Mail{}, mcp.MailOptions{}) {
-		if !succeeded[tool.Name] && tool.Name != "force_release_file_reservation" {
+		switch tool.Name {
+		case "force_release_file_reservation", "install_precommit_guard", "uninstall_precommit_guard": // see cmd/cairn
+			continue
+		}
+		if !succeeded[tool.Name] {
 			t.Errorf("%s never succeeds", tool.Name)
 		}
 	}
@@ -105,7 +109,7 @@ func TestMailCostsLittle(t *testing.T) {
 	t.Parallel()
 	tools := mcp.MailTools(cairn.Mail{}, mcp.MailOptions{})
 	n, err := mcp.Tokens(tools)
-	if err != nil || n > 2000 {
+	if err != nil || n > 2050 {
 		t.Errorf("%d tools, %d tokens, %v", len(tools), n, err)
 	}
 	all := append(append(mcp.ObservationTools(mcp.Observations{}), mcp.RecordTools(cairn.Records{}, "")...), tools...)

@@ -1,0 +1,151 @@
+package cairn
+
+import (
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+// everyMailSetting is config.toml with each key of mail §12 that is read here, in a
+// value that is not its default.
+const everyMailSetting = `
+[mail]
+name_mode = "strict"
+tokens = "enforced"
+contact_enforcement = false
+contact_window_seconds = 11
+first_contact = false
+auto_register_recipients = true
+max_body_bytes = 12
+max_attachment_bytes = 13
+max_attachments_bytes = 14
+inline_image_bytes = 15
+allow_absolute_attachments = true
+ack_ttl_seconds = 16
+ack_overdue_seconds = 17
+idempotency_hours = 18
+call_timeout = "19s"
+notices = false
+notice_tokens = 20
+notice_interval_seconds = 21
+[reservations]
+max_ttl_seconds = 22
+inactivity_seconds = 23
+grace_seconds = 24
+sweep_seconds = 25
+[guard]
+mode = "block"
+strict = true
+auto_reserve = true
+lease_seconds = 61
+max_ms = 26
+[mcp]
+profile = "core"
+`
+
+func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "config.toml"), everyMailSetting, 0o600)
+	c, err := Open(Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mail.Config{
+		NameMode: mail.Strict, Tokens: mail.TokensEnforced, NoContactEnforcement: true, ContactWindow: 11 * time.Second, NoFirstContact: true,
+		RegisterRecipients: true, MaxBody: 12, MaxAttachment: 13, MaxAttachments: 14, InlineImage: 15, AbsoluteAttachments: true,
+		AckTTL: 16 * time.Second, AckOverdue: 17 * time.Second, Idempotency: 18 * time.Hour, NoticeTokens: 20, NoticeInterval: 21 * time.Second,
+		MaxTTL: 22 * time.Second, Inactivity: 23 * time.Second, Grace: 24 * time.Second,
+	}
+	w := &c.settings.work
+	if got := w.officeConfig(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if w.callTimeout() != 19*time.Second || !isOff(w.Mail.Notices) || lasting(w.Reservations.Sweep) != 25*time.Second || c.Profile() != "core" {
+		t.Errorf("%v, %v, %v, %s", w.callTimeout(), w.Mail.Notices, w.Reservations.Sweep, c.Profile())
+	}
+	if g := &w.Guard; g.mode() != GuardBlock || !value(g.Strict) || !value(g.AutoReserve) || g.lease() != 61*time.Second || g.time(0) != 26*time.Millisecond {
+		t.Errorf("%+v", g)
+	}
+	w.each(func(key string, field reflect.Value) {
+		if field.IsNil() {
+			t.Errorf("%s is not in this test", key)
+		}
+	})
+}
+
+func TestDefaultsOfMailAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	c, err := Open(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &c.settings.work
+	if w.callTimeout() != 30*time.Second || w.Guard.mode() != GuardWarn || w.Guard.lease() != 900*time.Second || c.Profile() != "full" {
+		t.Errorf("%v, %s, %v, %s", w.callTimeout(), w.Guard.mode(), w.Guard.lease(), c.Profile())
+	}
+	if got := w.officeConfig(); !reflect.DeepEqual(got, mail.Config{}) { // whose zero values stand for the defaults
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTheEnvironmentGoesOverTheFile sets every key both ways.
+func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "config.toml"), everyMailSetting, 0o600)
+	environment := map[string]string{
+		"CAIRN_MAIL_NAME_MODE": " always_auto ", "CAIRN_MAIL_CONTACT_ENFORCEMENT": "ON", "CAIRN_MAIL_MAX_BODY_BYTES": "99", "CAIRN_MAIL_CALL_TIMEOUT": "2m",
+		"CAIRN_RESERVATIONS_GRACE_SECONDS": "98", "CAIRN_GUARD_MODE": "advisory", "CAIRN_GUARD_STRICT": "0", "CAIRN_MCP_PROFILE": "lean",
+	}
+	c, err := Open(Config{Dir: dir, Setting: func(key string) string { return environment[EnvName(key)] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &c.settings.work
+	got := w.officeConfig()
+	if got.NameMode != mail.AlwaysAuto || got.NoContactEnforcement || got.MaxBody != 99 || got.Grace != 98*time.Second || w.callTimeout() != 2*time.Minute {
+		t.Errorf("%+v", got)
+	}
+	if w.Guard.mode() != GuardWarn || value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
+		t.Errorf("%+v, %+v", got, w.Guard)
+	}
+	for name, wrong := range map[string]string{
+		"CAIRN_MAIL_TOKENS": "some", "CAIRN_MAIL_MAX_BODY_BYTES": "many", "CAIRN_MAIL_NOTICES": "perhaps", "CAIRN_RESERVATIONS_MAX_TTL_SECONDS": "0",
+		"CAIRN_MAIL_CALL_TIMEOUT": "30", "CAIRN_GUARD_MODE": "loud", "CAIRN_GUARD_LEASE_SECONDS": "5", "CAIRN_MCP_PROFILE": "fat",
+	} {
+		_, err := Open(Config{Dir: t.TempDir(), Setting: func(key string) string {
+			if EnvName(key) == name {
+				return wrong
+			}
+			return ""
+		}})
+		if f := fault.As(err); err == nil || f.Code != CodeSettings || !strings.HasPrefix(f.Message, name+": ") {
+			t.Errorf("%s=%s: %v", name, wrong, err)
+		}
+	}
+}
+
+func TestWrongSettingsOfMailAreNamedByTheirLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[mail]\nname_mode = \"lax\"\n":        "line 2: mail.name_mode must be coerce, strict or always_auto",
+		"[mail]\n\ncall_timeout = \"2h\"\n":    "line 3: mail.call_timeout must be a duration of at most 1h, such as 30s",
+		"[mail]\nmax_body_bytes = 536870913\n": "line 2: mail.max_body_bytes must be from 1 to 536870912",
+		"[reservations]\nsweep_seconds = -1\n": "line 2: reservations.sweep_seconds must be from 1 to ",
+		"[guard]\nlease_seconds = 59\n":        "line 2: guard.lease_seconds must be 60 or more",
+		"[mcp]\nprofile = \"\"\n":              "line 2: mcp.profile must be full, core, messaging, minimal or lean",
+		"[mail]\nmax_body_bytes = \"12\"\n":    "line 2",
+	} {
+		dir := t.TempDir()
+		put(t, filepath.Join(dir, "config.toml"), text, 0o600)
+		if _, err := Open(Config{Dir: dir}); err == nil || !strings.Contains(fault.As(err).Message, want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
