@@ -246,21 +246,19 @@ func TestAConflictIsShownAndResolved(t *testing.T) { // the seed's pattern 4
 	h.check()
 }
 
-// TestWrongArgumentsAreExplainedInTheEnvelope goes through every tool's required
-// and typed arguments.
+// TestWrongArgumentsAreExplainedInTheEnvelope goes through every record tool's
+// required and typed arguments.
 func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for _, revision := range revisions() {
-		c := h.connect(revision, nil)
+		c := h.dialTo(h.command("serve", "--toolsets", "observations,records"), revision, nil)
+		t.Cleanup(c.leave)
 		listed, err := c.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, tool := range listed.Tools {
-			if slices.Contains(observationTools(), tool.Name) {
-				continue
-			}
 			var schema struct {
 				Properties map[string]struct{ Type string }
 				Required   []string
@@ -272,22 +270,21 @@ func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mistyped, missing := "INVALID_ARGUMENT", "INVALID_ARGUMENT"
-			if _, ofMail := schema.Properties["project_key"]; ofMail || tool.Name == "ensure_project" || tool.Name == "macro_start_session" {
-				mistyped, missing = "TYPE_ERROR", "MISSING_FIELD"
+			if slices.Contains(observationTools(), tool.Name) || isOfMail(schema.Properties) {
+				continue
 			}
 			for name, p := range schema.Properties {
 				wrong := any(fields{"never": "of this type"})
 				if p.Type == "object" {
 					wrong = []int{1}
 				}
-				e := c.fails(tool.Name, fields{name: wrong}.with(schema.Required, name), mistyped)
+				e := c.fails(tool.Name, fields{name: wrong}.with(schema.Required, name), "INVALID_ARGUMENT")
 				if e.Error.Details["field"] != name {
 					t.Errorf("%s: wrong %s: %+v", tool.Name, name, e)
 				}
 			}
 			if len(schema.Required) > 0 {
-				e := c.fails(tool.Name, nil, missing)
+				e := c.fails(tool.Name, nil, "INVALID_ARGUMENT")
 				if !slices.Contains(schema.Required, fmt.Sprint(e.Error.Details["field"])) {
 					t.Errorf("%s: nothing given: %+v", tool.Name, e)
 				}
@@ -298,6 +295,15 @@ func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 
 func observationTools() []string {
 	return []string{"search", "get_observations", "timeline", "recent_context", "session_trace", "file_history"}
+}
+
+// isOfMail reports whether a tool with these arguments is one of mail, which names
+// its project in its own way and has codes of its own.
+func isOfMail(properties map[string]struct{ Type string }) bool {
+	return slices.ContainsFunc([]string{"project_key", "human_key", "code_repo_path"}, func(name string) bool {
+		_, ok := properties[name]
+		return ok
+	})
 }
 
 // with is f with a text for each name that it lacks.
