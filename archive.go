@@ -25,6 +25,7 @@ type archiveSettings struct {
 	Shards           *int `toml:"shards"`
 	ProbeMessages    *int `toml:"probe_messages"`
 	StaleLockSeconds *int `toml:"stale_lock_seconds"`
+	OfEncrypted      bool `toml:"of_encrypted"` // an encrypted store is archived too, in plain text
 }
 
 type diskSettings struct {
@@ -183,13 +184,23 @@ func mailFiles(files []mail.File) []archive.File {
 	return out
 }
 
+// isUnarchived reports whether a store is kept out of archives: what is encrypted is
+// not to lie beside it in plain text unless somebody wants that (archive.of_encrypted).
+func (c *Cairn) isUnarchived(s *store.Store) bool {
+	return s.Encrypted() && !c.settings.archive.OfEncrypted
+}
+
 // FollowArchive archives what is written to the store, by all processes, until ctx
-// ends, and then the rest for 30 s at most; it returns nil. Of several processes one
+// ends, and then the rest for 30 s at most; it returns nil. An encrypted store is
+// archived only with archive.of_encrypted. Of several processes one
 // does it. It waits for a store that is not there yet. What goes wrong is told to
 // log and tried again: see archive.Archivist.Follow.
 func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	s, _, err := c.awaitStore(ctx)
 	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil && c.isUnarchived(s) {
 		return nil
 	}
 	if err == nil {
@@ -250,6 +261,16 @@ func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archivis
 	return c.archivist(s, nil), id, err
 }
 
+// archiving is archived for what writes archives.
+func (c *Cairn) archiving(ctx context.Context, args *ArchiveArgs) (*archive.Archivist, string, error) {
+	a, id, err := c.archived(ctx, args)
+	if err == nil && c.isUnarchived(a.Store) {
+		err = fault.New(fault.Denied, "archive_plain", "the store is encrypted, and its archive would be plain text").
+			WithHint("if that is meant, set archive.of_encrypted = true in config.toml")
+	}
+	return a, id, err
+}
+
 // ArchiveStatus tells how far the archives are. Errors: CodeMissing (NotFound)
 // without a store, NotFound for an unknown project.
 func (c *Cairn) ArchiveStatus(ctx context.Context, args ArchiveArgs) ([]archive.Status, error) {
@@ -261,9 +282,10 @@ func (c *Cairn) ArchiveStatus(ctx context.Context, args ArchiveArgs) ([]archive.
 }
 
 // SyncArchive archives everything that was written until now, whether a server
-// follows or not. Errors: as ArchiveStatus; what concerns one archive is in Failed.
+// follows or not. Errors: as ArchiveStatus; archive_plain (Denied) for an encrypted
+// store that is not to be archived; what concerns one archive is in Failed.
 func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.Synced, err error) {
-	a, id, err := c.archived(ctx, &args)
+	a, id, err := c.archiving(ctx, &args)
 	if err != nil {
 		return out, err
 	}
@@ -320,7 +342,7 @@ func (c *Cairn) CheckArchive(ctx context.Context, args ArchiveArgs) (ArchiveChec
 // RebuildArchive writes whatever the archives lack (mail §10.6). Repeating it writes
 // nothing. Errors: as ArchiveStatus; those of the first archive that fails.
 func (c *Cairn) RebuildArchive(ctx context.Context, args ArchiveArgs) (out archive.Rebuilt, err error) {
-	a, id, err := c.archived(ctx, &args)
+	a, id, err := c.archiving(ctx, &args)
 	if err != nil {
 		return out, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/record"
@@ -429,10 +430,12 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 		d.unknown("followers", err)
 		return
 	}
-	archives, err := (&Cairn{config: d.config}).archivist(s, nil).Status(ctx, "")
-	if err != nil {
-		d.unknown("followers", err)
-		return
+	var archives []archive.Status
+	if !s.Encrypted() { // those of an encrypted one are the exception, and nobody has to keep them
+		if archives, err = (&Cairn{config: d.config}).archivist(s, nil).Status(ctx, ""); err != nil {
+			d.unknown("followers", err)
+			return
+		}
 	}
 	var late []string
 	for _, a := range archives {

@@ -19,6 +19,10 @@ func (c *Cairn) office(s *store.Store) *mail.Office {
 	config := c.settings.work.officeConfig()
 	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
 	config.Commits = c.commits
+	config.Free = func() mail.Room {
+		level, _ := c.settings.disk.space().Level(c.config.DB, c.ArchiveDir())
+		return mail.Room(level)
+	}
 	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {
 		files, err := c.over(s).Touched(ctx, project, since)
 		for _, f := range files {
