@@ -252,7 +252,8 @@ func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for _, revision := range revisions() {
-		c := h.connect(revision, nil)
+		c := h.dialTo(h.command("serve", "--toolsets", "observations,records"), revision, nil)
+		t.Cleanup(c.leave)
 		listed, err := c.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
