@@ -161,7 +161,9 @@ func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	for _, revision := range revisions() {
-		listed, err := h.connect(revision, nil).ListTools(t.Context(), nil)
+		c := h.dialTo(h.command("serve", "--toolsets", "observations,records"), revision, nil)
+		t.Cleanup(c.leave)
+		listed, err := c.ListTools(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

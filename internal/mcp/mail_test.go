@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,5 +289,97 @@ func TestEveryStoreErrorOfOpeningHasACodeOfMail(t *testing.T) {
 	}
 	if mail.Fault(nil) != nil {
 		t.Error("nil is an error")
+	}
+}
+
+// parameters are those of mail §5: the tool, what it needs, what else it takes. A
+// letter says of what kind: integer, boolean, list of strings, numbers, else a
+// string; = parts a name from its alias.
+const parameters = `
+ensure_project: human_key; identity_mode
+register_agent: project_key program model; name task_description attachments_policy want_token/b session_id registration_token
+create_agent_identity: project_key program model; name_hint task_description attachments_policy want_token/b session_id registration_token
+whois: project_key agent_name; include_recent_commits/b commit_limit/i
+list_agents: project_key; active_within_days/i include_retired/b program limit/i
+retire_agent: project_key agent_name; reason registration_token
+send_message: project_key sender_name to/l subject body_md; cc/l bcc/l attachment_paths/l importance ack_required/b thread_id topic broadcast/b auto_contact_if_blocked/b idempotency_key registration_token
+reply_message: project_key message_id/i sender_name body_md; to/l cc/l bcc/l subject_prefix attachment_paths/l idempotency_key registration_token
+fetch_inbox: project_key agent_name; limit/i unread_only/b urgent_only/b include_bodies/b since_ts=since topic registration_token
+mark_message_read: project_key agent_name message_id/i; registration_token
+acknowledge_message: project_key agent_name message_id/i; registration_token
+search_messages: project_key query; limit/i offset/i ranking sender=from_agent sender=sender_name importance thread_id date_start=after date_start=since date_end=before date_end=until
+summarize_thread: project_key thread_id; include_examples/b per_thread_limit/i
+get_delivery_receipt: project_key message_id/i agent_name; registration_token
+request_contact: project_key from_agent to_agent; to_project reason ttl_seconds/i register_if_missing/b program model task_description registration_token
+respond_contact: project_key to_agent from_agent accept/b; ttl_seconds/i from_project registration_token
+create_contact: project_key agent_name contact; contact_project ttl_seconds/i reason registration_token
+list_contacts: project_key agent_name; direction
+set_contact_policy: project_key agent_name policy; registration_token
+file_reservation_paths: project_key agent_name paths/l; ttl_seconds/i exclusive/b advisory/b reason idempotency_key registration_token
+check_file_reservation_conflicts: project_key paths/l; agent_name exclusive/b
+release_file_reservations: project_key agent_name; paths/l file_reservation_ids/n registration_token
+renew_file_reservations: project_key agent_name; paths/l file_reservation_ids/n extend_seconds/i until_ts idempotency_key registration_token
+force_release_file_reservation: project_key agent_name file_reservation_id/i; notify_previous/b note registration_token
+install_precommit_guard: project_key code_repo_path;
+uninstall_precommit_guard: code_repo_path;
+macro_start_session: human_key=project_key program model; task_description agent_name file_reservation_paths/l file_reservation_reason file_reservation_ttl_seconds/i inbox_limit/i session_id registration_token
+macro_prepare_thread: project_key thread_id program model; agent_name task_description register_if_missing/b include_examples/b inbox_limit/i include_inbox_bodies/b registration_token
+macro_file_reservation_cycle: project_key agent_name paths/l; ttl_seconds/i exclusive/b reason auto_release/b registration_token
+macro_contact_handshake: project_key requester=agent_name target=to_agent; reason ttl_seconds/i auto_accept/b welcome_subject welcome_body thread_id to_project register_if_missing/b program model task_description registration_token
+`
+
+// TestEveryParameterOfMailIsTakenUnderItsName gives each in turn a value that no kind
+// is: that is a TYPE_ERROR about it, and without it a MISSING_FIELD where it is needed.
+func TestEveryParameterOfMailIsTakenUnderItsName(t *testing.T) {
+	t.Parallel()
+	session := connect(t, mailServer(t, opened(t)), "", nil)
+	refusal := func(tool string, args map[string]any) string {
+		t.Helper()
+		result, err := call(t, session, tool, args)
+		if err != nil || !result.IsError {
+			t.Fatalf("%s %v: %v, %+v", tool, args, err, result)
+		}
+		var e fault.Envelope
+		if err := json.Unmarshal([]byte(texts(t, result)[0]), &e); err != nil {
+			t.Fatal(err)
+		}
+		field, _ := e.Error.Details["field"].(string)
+		return e.Error.Code + " " + field
+	}
+	values := map[string]any{"": "x", "i": 1, "b": true, "l": []string{"x"}, "n": []int{1}}
+	seen := 0
+	for line := range strings.Lines(strings.TrimSpace(parameters)) {
+		tool, rest, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		needed, optional, _ := strings.Cut(rest, ";")
+		whole := map[string]any{}
+		for _, p := range strings.Fields(needed) {
+			name, kind, _ := strings.Cut(p, "/")
+			name, _, _ = strings.Cut(name, "=")
+			whole[name] = values[kind]
+		}
+		for _, p := range strings.Fields(needed + optional) {
+			name, _, _ := strings.Cut(p, "/")
+			name, alias, _ := strings.Cut(name, "=")
+			for _, given := range []string{name, alias} {
+				if given == "" {
+					continue
+				}
+				args := maps.Clone(whole)
+				delete(args, name)
+				if _, must := whole[name]; must {
+					if got := refusal(tool, args); got != mail.CodeMissing+" "+name {
+						t.Errorf("%s without %s: %s", tool, name, got)
+					}
+				}
+				args[given] = map[string]int{"never": 1}
+				if got := refusal(tool, args); got != mail.CodeType+" "+name {
+					t.Errorf("%s with a wrong %s: %s", tool, given, got)
+				}
+			}
+		}
+		seen++
+	}
+	if n := len(mcp.MailTools(cairn.Mail{}, mcp.MailOptions{})); n != seen {
+		t.Errorf("%d tools, %d of them looked at", n, seen)
 	}
 }

@@ -159,9 +159,5 @@ func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return err
 	}
-	code := int64(jsonrpc.CodeInvalidParams)
-	if e.Error.Code == "NOT_FOUND" {
-		code = sdk.CodeResourceNotFound
-	}
-	return &jsonrpc.Error{Code: code, Message: e.Error.Message, Data: data}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Error.Message, Data: data}
 }
