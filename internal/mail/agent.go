@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"strings"
+
+	"cairn/internal/project"
 )
 
 // AgentInfo is an agent as tools show it (mail §5, shapes).
@@ -54,11 +56,12 @@ const (
 type profile struct {
 	name, program, model, task, policy string
 	wantToken                          bool
+	git                                project.Git // of the caller's working directory
 }
 
 // profile checks the arguments of registering (mail §2.1, §4).
-func (o *Office) profile(a RegisterArgs) (p profile, err error) {
-	p = profile{name: strings.TrimSpace(a.Name), policy: a.AttachmentsPolicy, wantToken: a.WantToken}
+func (o *Office) profile(c Caller, a RegisterArgs) (p profile, err error) {
+	p = profile{name: strings.TrimSpace(a.Name), policy: a.AttachmentsPolicy, wantToken: a.WantToken, git: c.Place.Git()}
 	def(&p.policy, "auto")
 	if err := checkText("name", a.Name); err != nil {
 		return p, err
@@ -112,7 +115,7 @@ func (o *Office) CreateAgent(ctx context.Context, c Caller, a RegisterArgs) (Reg
 }
 
 func (o *Office) registering(ctx context.Context, c Caller, a RegisterArgs, onlyNew bool) (out Registered, err error) {
-	p, err := o.profile(a)
+	p, err := o.profile(c, a)
 	if err != nil {
 		return out, mapped(err)
 	}
@@ -137,8 +140,7 @@ func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Regi
 	if err != nil {
 		return out, err
 	}
-	fresh := a.ID == 0
-	if !fresh {
+	if a.ID != 0 {
 		if onlyNew {
 			return out, s.duplicate(field, a)
 		}
@@ -148,49 +150,35 @@ func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Regi
 	}
 	before := *a
 	a.Program, a.Model, a.TaskDescription, a.AttachmentsPolicy, a.Retired = p.program, p.model, p.task, p.policy, 0
-	s.place(a)
+	s.place(a, p.git)
 	if a.TokenSHA256 == nil && (p.wantToken && s.config.Tokens != TokensOff || s.config.Tokens == TokensEnforced) {
 		out.Token = s.newToken(a)
 	}
-	if fresh {
-		if a, err = s.add(ctx, a); err != nil {
-			return out, err
-		}
-	}
-	if err := s.actAs(ctx, a); err != nil {
+	if a, err = s.save(ctx, a, &before); err != nil {
 		return out, err
 	}
+	return registered(a, out.Token), s.bindTo(ctx, a)
+}
+
+// save stores an agent in its own name, unless nothing but its activity is new, and
+// returns it as it then stands.
+func (s *scope) save(ctx context.Context, a, before *Agent) (_ *Agent, err error) {
+	s.actAs(a)
 	switch {
-	case fresh:
-	case *a == before || sameDocument(a, &before):
+	case a.ID == 0:
+		if a.ID, err = nextID(ctx, s.tx, "mail_agents"); err == nil {
+			err = s.put(ctx, a)
+		}
+	case sameDocument(a, before):
 		err = touchAgent(ctx, s.tx, a.ID, s.now)
 	default:
 		err = s.put(ctx, a)
 	}
 	if err != nil {
-		return out, err
-	}
-	if a, err = agentByName(ctx, s.tx, s.p.ID, a.Name); err != nil {
-		return out, err
-	}
-	s.me = a
-	return registered(a, out.Token), nil
-}
-
-// add stores an agent that is new.
-func (s *scope) add(ctx context.Context, a *Agent) (_ *Agent, err error) {
-	if a.ID, err = nextID(ctx, s.tx, "mail_agents"); err != nil {
 		return nil, err
 	}
-	by := s.by
-	by.Agent = a.Name
-	if s.caller.Owner {
-		by.Agent += byOwner
-	}
-	if err := put(ctx, s.tx, by, s.p.ProductID, a); err != nil {
-		return nil, err
-	}
-	return agentByName(ctx, s.tx, s.p.ID, a.Name)
+	s.me, err = agentByName(ctx, s.tx, s.p.ID, a.Name)
+	return s.me, err
 }
 
 // newAgent is an agent of this project that is not stored yet.
@@ -245,12 +233,12 @@ func (s *scope) duplicate(field string, a *Agent) error {
 // place notes on which branch and in which linked worktree an agent works, where
 // the call tells: by its project_key, or by the working directory in the same
 // repository. Otherwise what was known stays.
-func (s *scope) place(a *Agent) {
-	git := s.caller.Place.Git()
-	if git.Main != s.p.HumanKey {
-		git.Common = ""
+func (s *scope) place(a *Agent, here project.Git) {
+	git := here
+	if here.Common == "" || here.Main != s.p.HumanKey {
+		git = project.Git{}
 	}
-	if s.path != nil && s.path.git.Common != "" && (git.Common == "" || s.path.git.Common != git.Common) {
+	if s.path != nil && (s.path.git.Worktree != "" || git.Common != s.path.git.Common) {
 		git = s.path.git
 	}
 	if git.Common != "" {
@@ -279,13 +267,13 @@ func (s *scope) overseer(ctx context.Context) (*Agent, error) {
 	a, err := agentByName(ctx, s.tx, s.p.ID, Overseer)
 	if err == nil && a == nil {
 		a = s.newAgent(Overseer)
-		a.Program, a.Model = "WebUI", "Human"
-		a, err = s.add(ctx, a)
+		a.Program, a.Model, a.ContactPolicy = "WebUI", "Human", "open"
+		return s.save(ctx, a, a)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.me, s.by.Agent = a, a.Name
+	s.actAs(a)
 	return a, nil
 }
 
@@ -425,25 +413,26 @@ type Retired struct {
 	Released int    `json:"released"` // reservations, by this call
 }
 
-const selectHeld = reservationColumns + `WHERE r.project_id = ? AND r.agent_id = ? AND r.released_ts IS NULL ORDER BY r.id`
+const selectHeld = reservationColumns + `WHERE r.project_id = ? AND r.agent_id = ? AND r.released_ts IS NULL AND r.expires_ts > ? ORDER BY r.id`
 
 // RetireAgent takes an agent out of lists, broadcasts and delivery and releases its
 // reservations (mail §4). Its name and its mail stay; registering it again brings it
 // back. Retiring again answers the first time.
 //
-// Errors: those of acting as the agent.
+// Errors: those of acting as the agent; CAPABILITY_DENIED for HumanOverseer.
 func (o *Office) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out Retired, err error) {
 	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
 		if err := checkText("reason", a.Reason); err != nil {
 			return err
 		}
 		me, err := s.reader(ctx, a.AgentName)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case me.Name == Overseer:
+			return problemf(CodeDenied, "%s cannot be retired", Overseer).with("agent", me.Name).hint("retire agents")
 		}
-		if err := s.actAs(ctx, me); err != nil {
-			return err
-		}
+		s.actAs(me)
 		if out.Released, err = s.releaseAll(ctx, me, "retired"); err != nil {
 			return err
 		}
@@ -457,14 +446,14 @@ func (o *Office) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out R
 	return out, err
 }
 
-// releaseAll ends every reservation of an agent that has not been released.
+// releaseAll ends every active reservation of an agent.
 func (s *scope) releaseAll(ctx context.Context, a *Agent, kind string) (released int, err error) {
 	var held []*Reservation
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &Reservation{}
 		held = append(held, r)
 		return rows.Scan(r.columns()...)
-	}, selectHeld, s.p.ID, a.ID)
+	}, selectHeld, s.p.ID, a.ID, s.now)
 	if err != nil {
 		return 0, err
 	}

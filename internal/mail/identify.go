@@ -34,7 +34,7 @@ const (
 // identity is what the files around a path say about the project that it means.
 type identity struct {
 	place     project.Place
-	git       project.Git // zero where the project is a directory
+	git       project.Git // of the repository around it, if there is one
 	mode      string      // the one used
 	asked     bool        // it was asked for
 	canonical string      // the directory, or the repository's main worktree, or its common directory, by mode
@@ -72,7 +72,7 @@ func identify(path, home, mode string) (*identity, error) {
 	if i.git.Common == "" || mode == modeRemote && i.remote == nil {
 		i.mode = modeDir
 	}
-	if i.mode == modeDir {
+	if !i.isRepository() {
 		i.asDirectory()
 	} else {
 		i.asRepository()
@@ -81,8 +81,7 @@ func identify(path, home, mode string) (*identity, error) {
 }
 
 func (i *identity) asDirectory() {
-	i.git = project.Git{}
-	i.canonical = i.place.Canonical()
+	i.mode, i.canonical = modeDir, i.place.Canonical()
 	i.humanKey = i.canonical
 	i.slug = slugOf(i.humanKey)
 	if i.uid = marked(filepath.Join(i.humanKey, committedMarker)); i.uid != "" {
@@ -212,18 +211,14 @@ func slugWord(text string) string {
 // short one for SSH. It is "" for a path on this machine and for what names no
 // repository.
 func normalizeRemote(address string) string {
-	address = strings.TrimSpace(address)
-	if address == "" || !utf8.ValidString(address) || strings.ContainsFunc(address, unicode.IsControl) {
+	host, path, ok := remoteParts(strings.TrimSpace(address))
+	if !ok || !utf8.ValidString(host+path) || strings.ContainsFunc(host+path, unicode.IsControl) {
 		return ""
 	}
-	host, path, ok := remoteParts(address)
-	if !ok {
-		return ""
-	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	host = strings.ToLower(strings.TrimRight(host, "."))
 	var parts []string
 	for part := range strings.SplitSeq(strings.ToLower(path), "/") {
-		switch part {
+		switch part = strings.TrimSpace(part); part {
 		case "", ".":
 		case "..":
 			return ""
@@ -231,12 +226,12 @@ func normalizeRemote(address string) string {
 			parts = append(parts, part)
 		}
 	}
-	if n := len(parts); n > 0 {
+	for n := len(parts); n > 0 && strings.HasSuffix(parts[n-1], ".git"); n = len(parts) {
 		if parts[n-1] = strings.TrimSuffix(parts[n-1], ".git"); parts[n-1] == "" {
 			parts = parts[:n-1]
 		}
 	}
-	if host == "" || len(parts) == 0 || strings.ContainsAny(host, "/@ ") {
+	if host == "" || len(parts) == 0 || strings.ContainsAny(host, "/@") || strings.ContainsFunc(host, unicode.IsSpace) {
 		return ""
 	}
 	return host + "/" + strings.Join(parts, "/")

@@ -22,7 +22,11 @@ func wholeName(given string) (name string, ok bool) {
 	if utf8.RuneCountInString(given) > maxName {
 		return "", false
 	}
-	word := strings.ToLower(stripped(given))
+	word := stripped(given)
+	if strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return "", false // some of them have plain letters as their lower case
+	}
+	word = strings.ToLower(word)
 	for i := minWord; i <= len(word)-minWord; i++ {
 		if isWord(adjectives[:], word[:i]) && isWord(nouns[:], word[i:]) {
 			return pascal(word[:i], word[i:]), true
@@ -160,27 +164,33 @@ func (s *scope) freeName(ctx context.Context) (string, error) {
 // It is "" if all are.
 func freeNameIn(taken map[string]bool, draw func(n int) int) string {
 	const pairs = len(adjectives) * len(nouns)
-	used := 0
-	for name := range taken {
-		if pair, ok := wholeName(name); ok && strings.EqualFold(pair, name) {
-			used++
-		}
-	}
+	full := isFull(taken, pairs)
 	begin := draw(pairs)
 	for i := range pairs {
 		at := (begin + i*stride) % pairs
 		name := pascal(adjectives[at/len(nouns)], nouns[at%len(nouns)])
-		if 100*used < fullness*pairs {
-			if !taken[strings.ToLower(name)] {
-				return name
-			}
-			continue
+		if full {
+			name = withDigits(name, taken, draw)
 		}
-		if numbered := withDigits(name, taken, draw); numbered != "" {
-			return numbered
+		if name != "" && !taken[strings.ToLower(name)] {
+			return name
 		}
 	}
 	return ""
+}
+
+// isFull reports whether so many pairs are taken that names get digits.
+func isFull(taken map[string]bool, pairs int) bool {
+	if 100*len(taken) < fullness*pairs {
+		return false
+	}
+	used := 0
+	for name := range taken {
+		if pair, ok := wholeName(name); ok && len(pair) == len(name) {
+			used++
+		}
+	}
+	return 100*used >= fullness*pairs
 }
 
 // withDigits is a name with two digits behind it that is not taken, or "".

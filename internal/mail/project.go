@@ -62,7 +62,7 @@ func ensuring(c Caller, a EnsureArgs) (*target, error) {
 		return nil, err
 	}
 	key := strings.TrimSpace(a.HumanKey)
-	if hasPlaceholder(key) || isPlaceholder(key) {
+	if isPlaceholder(key) {
 		return nil, placeholder("human_key", key, "the absolute path of the project's directory")
 	}
 	i, err := identify(key, c.Place.Home, a.IdentityMode)
@@ -75,7 +75,7 @@ func (s *scope) projectInfo() ProjectInfo {
 	out := ProjectInfo{
 		ID: p.ID, Slug: p.Slug, HumanKey: p.HumanKey, Created: p.Created, IdentityMode: i.mode, CanonicalPath: i.canonical,
 		RepoRoot: orNil(i.git.Toplevel), GitCommonDir: orNil(i.git.Common), Branch: orNil(i.git.Branch), WorktreeName: orNil(i.git.Worktree),
-		Remote: p.Remote, UID: p.UID,
+		Remote: i.remote, UID: p.UID,
 	}
 	if i.git.Common != "" {
 		out.FoldsCase = &i.git.FoldsCase
@@ -102,7 +102,7 @@ func (c *Caller) target(key string) (*target, error) {
 	switch {
 	case t.key == "":
 		return nil, missing("project_key", "name the project by its absolute path, slug or id")
-	case isPlaceholder(t.key) || hasPlaceholder(t.key):
+	case isPlaceholder(t.key):
 		return nil, placeholder("project_key", t.key, "the absolute path of the project's directory")
 	case !project.IsAbsolute(t.key):
 		return t, nil
@@ -115,9 +115,7 @@ func (c *Caller) target(key string) (*target, error) {
 // find looks a project up; nil if there is none.
 func (t *target) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 	if t.path != nil {
-		if p, err := t.path.find(ctx, tx); p != nil || err != nil {
-			return p, err
-		}
+		return t.path.find(ctx, tx)
 	}
 	if p, err := findProject(ctx, tx, selectProjectBySlug, t.key); p != nil || err != nil {
 		return p, err
@@ -152,7 +150,11 @@ func (i *identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 	case i.asked:
 		return own()
 	case i.isRepository() && i.humanKey != i.place.Canonical():
-		if p, err := directory(); p != nil || err != nil {
+		p, err := directory()
+		if p != nil {
+			i.asDirectory()
+		}
+		if p != nil || err != nil {
 			return p, err
 		}
 		return own()
@@ -212,8 +214,8 @@ func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor) (*Project
 	if p == nil {
 		return i.make(ctx, tx, by)
 	}
-	if p.UID != i.uid || !i.isRepository() || same(p.Remote, i.remote) && p.FoldsCase == i.git.FoldsCase {
-		return p, nil
+	if p.HumanKey != i.humanKey || same(p.Remote, i.remote) && p.FoldsCase == i.git.FoldsCase {
+		return p, nil // from elsewhere, a clone say, one may see it otherwise
 	}
 	p.Remote, p.FoldsCase = i.remote, i.git.FoldsCase
 	return p, put(ctx, tx, by, p.ProductID, p)

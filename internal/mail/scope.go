@@ -21,7 +21,7 @@ type Caller struct {
 	Session   string            // the argument session_id
 	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
 	Transport string            // the session of the stdio server itself, made at first need; "" for none
-	Place     project.Place     // the caller's working directory and home; the zero Place if unknown
+	Place     project.Place     // the working directory, zero if unknown; its Home counts for every path that is looked at
 }
 
 // scope is one transaction of one call on a project. Every tool runs in one; those
@@ -180,7 +180,8 @@ func (s *scope) actor(ctx context.Context, name string) (*Agent, error) {
 	if err := s.checkAlive(a); err != nil {
 		return nil, err
 	}
-	return a, s.actAs(ctx, a)
+	s.actAs(a)
+	return a, s.bindTo(ctx, a)
 }
 
 func (s *scope) checkAlive(a *Agent) error {
@@ -192,11 +193,16 @@ func (s *scope) checkAlive(a *Agent) error {
 }
 
 // actAs makes an agent the author of what the call writes.
-func (s *scope) actAs(ctx context.Context, a *Agent) error {
+func (s *scope) actAs(a *Agent) {
 	s.me, s.by.Agent = a, a.Name
 	if s.caller.Owner {
 		s.by.Agent += byOwner
 	}
+}
+
+// bindTo binds the caller's session to the agent as which it acts. Of the file's
+// owner, who may act as anyone, that says nothing.
+func (s *scope) bindTo(ctx context.Context, a *Agent) error {
 	if !s.writes || s.caller.Owner || s.session.Key == 0 {
 		return nil
 	}
@@ -210,6 +216,19 @@ const byOwner = " (by owner)"
 // reader finds the agent whose inbox or outbox the call reads: as actor, but a
 // retired agent's can be read, and nothing is written.
 func (s *scope) reader(ctx context.Context, name string) (*Agent, error) {
+	a, err := s.resident(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkToken(a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// resident finds an agent that is nobody's mirror and, unless the caller is the
+// file's owner, no person.
+func (s *scope) resident(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.agent(ctx, name)
 	switch {
 	case err != nil:
@@ -220,9 +239,6 @@ func (s *scope) reader(ctx context.Context, name string) (*Agent, error) {
 	case a.Name == Overseer && !s.caller.Owner:
 		return nil, problemf(CodeDenied, "%s is the person who oversees the agents; no agent acts in this name", Overseer).
 			with("agent", a.Name).hint("register an agent of your own")
-	}
-	if err := s.checkToken(a); err != nil {
-		return nil, err
 	}
 	return a, nil
 }
@@ -310,21 +326,15 @@ func missing(field, hint string) error {
 	return problemf(CodeMissing, "%s is missing", field).with("field", field).with("provided", nil).hint(hint)
 }
 
-// isPlaceholder recognises what stands in examples for a name.
+// isPlaceholder recognises what stands in examples for a name, or for a folder of a
+// path (mail §2.1).
 func isPlaceholder(text string) bool {
-	text = strings.ToUpper(text)
-	switch text {
-	case "PLACEHOLDER", "<PROJECT>", "{PROJECT}", "$PROJECT", "AGENT_NAME", "<AGENT>":
-		return true
-	}
-	return strings.HasPrefix(text, "YOUR_PROJECT") || strings.HasPrefix(text, "YOUR_AGENT")
-}
-
-// hasPlaceholder recognises a path with a placeholder for one of its folders, in
-// capitals as examples have it.
-func hasPlaceholder(path string) bool {
-	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if isPlaceholder(part) && strings.ToUpper(part) == part {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
+		switch part {
+		case "PLACEHOLDER", "<PROJECT>", "{PROJECT}", "$PROJECT", "AGENT_NAME", "<AGENT>":
+			return true
+		}
+		if strings.HasPrefix(part, "YOUR_PROJECT") || strings.HasPrefix(part, "YOUR_AGENT") {
 			return true
 		}
 	}

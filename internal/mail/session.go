@@ -114,14 +114,15 @@ func (o *Office) Bind(ctx context.Context, c Caller, projectKey string, b Bond) 
 
 // bindable finds the agent of a bond.
 func (s *scope) bindable(ctx context.Context, b Bond) (*Agent, error) {
+	find := s.reader
 	switch b.Source {
 	case SourceCall:
-		s.caller.Owner = true
+		find = s.resident // the call that the hook saw has shown the token
 	case SourceEnvironment, SourceServer, SourceArgument, SourceEdit:
 	default:
 		return nil, invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source))
 	}
-	a, err := s.reader(ctx, b.Agent)
+	a, err := find(ctx, b.Agent)
 	if err == nil {
 		err = s.checkAlive(a)
 	}

@@ -1,0 +1,16 @@
+package mail
+
+import (
+	"testing"
+
+	"cairn/internal/store/storetest"
+)
+
+// TestMailHoldsOverEncryptedStores runs tests with most of the SQL again, over the
+// driver and the files of encrypted stores.
+func TestMailHoldsOverEncryptedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunEncrypted(t, "TestEveryDocumentComesBackFromItsRowsAndFromTheLog", "TestTwoProjectsNeverShareASlugOrAProductID",
+		"TestRetiringReleasesReservationsHidesTheAgentAndIsUndoneByRegistering", "TestWhoisTellsTheCommitsThatHoldWhatAnAgentDid",
+		"TestSessionsAreBoundToTheAgentsAsWhichTheyAct", "TestProcessesThatRegisterOneNameAtOnceAreOneAgentOfOneProject")
+}
