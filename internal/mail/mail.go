@@ -34,6 +34,17 @@ type Config struct {
 	NoticeTokens         int           // 0 for 200
 	NoticeInterval       time.Duration // between notices upon tools; 0 for 30 s
 	DataFolder           string        // never attached from; "" for none
+
+	// What happened lately to the files of a project, a product project id, since a
+	// time: edits that hooks saw, and commits of the repository at root. nil for none.
+	Edits   func(ctx context.Context, project string, since time.Time) ([]Touch, error)
+	Commits func(ctx context.Context, root string, since time.Time) ([]Touch, error)
+}
+
+// Touch is a change to a file: its path in its worktree, with slashes.
+type Touch struct {
+	Path string
+	At   time.Time
 }
 
 // NameMode says what becomes of a name that is no valid one (mail §4).

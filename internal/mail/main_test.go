@@ -33,6 +33,7 @@ const (
 var children = map[string]func(ctx context.Context, o *Office, name string) error{
 	"register": registerOnce,
 	"create":   createOnce,
+	"reserve":  reserveOnce,
 }
 
 func TestMain(m *testing.M) {
@@ -206,6 +207,11 @@ func (y *yard) rebuilt() {
 			"SELECT id, uid, slug, human_key, identity_mode, normalized_remote, folds_case, created_ts FROM mail_projects ORDER BY id",
 			`SELECT id, project_id, name, program, model, task_description, inception_ts, attachments_policy, contact_policy, token_sha256,
 branch, worktree, home, retired_ts, received, unread, ack_due FROM mail_agents ORDER BY id`,
+			`SELECT id, uid, project_id, sender_id, thread_id, reply_to, subject, body_md, importance, ack_required, topic, created_ts, attachments,
+ordinal, archive_path FROM mail_messages ORDER BY id`,
+			"SELECT * FROM mail_recipients ORDER BY message_id, agent_id",
+			"SELECT * FROM mail_threads ORDER BY project_id, thread_id",
+			"SELECT a_agent_id, b_agent_id, status, reason, created_ts, updated_ts, expires_ts, archive_path FROM mail_contacts ORDER BY 1, 2",
 			"SELECT id, uid, project_id, agent_id, path_pattern, expires_ts, released_ts, release_kind, ordinal FROM mail_reservations ORDER BY id",
 		} {
 			var part string

@@ -99,6 +99,11 @@ func (o *Office) readIn(ctx context.Context, c Caller, projectKey string, fn fun
 	if err != nil {
 		return mapped(err)
 	}
+	return o.readFrom(ctx, c, t, fn)
+}
+
+// readFrom is readIn for a target.
+func (o *Office) readFrom(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *scope) error) error {
 	return o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		p, err := t.find(ctx, tx)
 		switch {

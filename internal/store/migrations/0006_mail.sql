@@ -83,6 +83,7 @@ CREATE TABLE mail_recipients (
     PRIMARY KEY (message_id, agent_id)
 ) WITHOUT ROWID;
 CREATE INDEX mail_recipients_by_agent ON mail_recipients (agent_id, created_ts, message_id);
+CREATE INDEX mail_recipients_urgent ON mail_recipients (agent_id, created_ts, message_id) WHERE importance IN ('high', 'urgent');
 CREATE INDEX mail_recipients_unread ON mail_recipients (agent_id, created_ts, message_id) WHERE read_ts IS NULL;
 CREATE INDEX mail_recipients_ack ON mail_recipients (agent_id, created_ts, message_id) WHERE ack_required = 1 AND ack_ts IS NULL;
 

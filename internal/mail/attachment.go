@@ -1,0 +1,382 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// file is an attachment as it was read.
+type file struct {
+	name  string // as the meta data have it
+	media string
+	data  []byte
+}
+
+// Attachment is what a message tells of an attachment (mail §6). An image that the
+// body itself holds has Type and MediaType alone.
+type Attachment struct {
+	Type         string `json:"type"` // inline or file
+	MediaType    string `json:"media_type"`
+	Bytes        *int64 `json:"bytes,omitempty"`
+	SHA1         string `json:"sha1,omitempty"`
+	Width        int    `json:"width,omitempty"` // of an image whose header tells
+	Height       int    `json:"height,omitempty"`
+	Data         string `json:"data_base64,omitempty"` // inline
+	Path         string `json:"path,omitempty"`        // in the archive of the project
+	OriginalPath string `json:"original_path,omitempty"`
+}
+
+// attach makes the meta data of a draft's files and of the images in its body, as
+// the sender's policy has it.
+//
+// Errors: what reading the files came to; INVALID_ARGUMENT where the policy is none.
+func (s *scope) attach(me *Agent, d *draft) (out attachments, err error) {
+	all := []Attachment{}
+	switch {
+	case d.noFiles != nil:
+		return out, d.noFiles
+	case len(d.files) > 0 && me.AttachmentsPolicy == "none":
+		return out, invalid("attachment_paths", nil, "agent %s attaches no files: its attachments_policy is none", quoted(me.Name))
+	}
+	for _, f := range d.files {
+		sum := sha1.Sum(f.data)
+		n := int64(len(f.data))
+		b := &Blob{SHA1: hex.EncodeToString(sum[:]), MediaType: f.media, Bytes: n, data: f.data}
+		a := Attachment{Type: "file", MediaType: f.media, Bytes: &n, SHA1: b.SHA1, OriginalPath: f.name}
+		a.Width, a.Height = dimensions(f.media, f.data)
+		if me.AttachmentsPolicy == "inline" || me.AttachmentsPolicy == "auto" && isImage(f.media) && len(f.data) <= s.config.InlineImage {
+			a.Type, a.Data = "inline", base64.StdEncoding.EncodeToString(f.data)
+		} else {
+			a.Path = b.path(f.media)
+		}
+		all, out.blobs = append(all, a), append(out.blobs, b)
+	}
+	for _, media := range embedded(d.body) {
+		all = append(all, Attachment{Type: "inline", MediaType: media})
+	}
+	out.text, err = json.Marshal(all)
+	return out, err
+}
+
+func isImage(media string) bool {
+	switch media {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
+}
+
+const maxMediaType = 64
+
+// embedded are the media types of the images that a body holds as data: URLs in
+// Markdown, in their order.
+func embedded(body string) (types []string) {
+	for {
+		_, rest, found := strings.Cut(body, "](data:image/")
+		if !found {
+			return types
+		}
+		body = rest
+		end := strings.IndexAny(rest, ";,)")
+		if end <= 0 || end > maxMediaType || rest[end] == ')' || !isPlain(strings.ReplaceAll(rest[:end], "+", "-")) {
+			continue
+		}
+		types = append(types, "image/"+strings.ToLower(rest[:end]))
+	}
+}
+
+// readFiles reads what a message attaches, before its transaction, so that nobody
+// waits for a file.
+//
+// Errors: INVALID_PATH for what lies outside the project or may never be attached,
+// INVALID_ARGUMENT for what is no regular file, MESSAGE_TOO_LARGE.
+func (o *Office) readFiles(ctx context.Context, t *target, paths []string) (out []file, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	roots, err := o.roots(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, path := range paths {
+		f, err := o.readFile(roots, path, o.config.MaxAttachments-total)
+		if err != nil {
+			return nil, err
+		}
+		total += len(f.data)
+		if f.name, err = o.text("attachment_paths", f.name); err != nil {
+			return nil, err
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}
+
+// roots are the directories of a project below which files can be attached: the
+// worktree that the call names, if it names one, and the project's own.
+func (o *Office) roots(ctx context.Context, t *target) (out []string, err error) {
+	if t.path != nil && t.path.git.Toplevel != "" && t.path.git.Worktree != "" {
+		out = append(out, t.path.git.Toplevel)
+	}
+	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		p, err := t.find(ctx, tx)
+		switch {
+		case err != nil:
+			return err
+		case p != nil:
+			out = append(out, p.HumanKey)
+		case t.path != nil:
+			out = append(out, t.path.humanKey)
+		default:
+			return t.notFound(ctx, tx)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// readFile reads one file; left is what is left of the sum of all.
+func (o *Office) readFile(roots []string, path string, left int) (f file, err error) {
+	if err := checkText("attachment_paths", path); err != nil {
+		return f, err
+	}
+	root, name, err := o.below(roots, strings.TrimSpace(path))
+	if err != nil {
+		return f, err
+	}
+	in, err := o.openBelow(root, name)
+	if err != nil {
+		return f, badFile(path, err)
+	}
+	defer in.Close() //nolint:errcheck // it is only read
+	info, err := in.Stat()
+	most := min(o.config.MaxAttachment, left)
+	switch {
+	case err != nil:
+		return f, badFile(path, err)
+	case info.Size() > int64(most):
+		return f, tooLarge("attachment_paths", int(info.Size()), most)
+	}
+	var b bytes.Buffer
+	n, err := b.ReadFrom(io.LimitReader(in, int64(most)+1))
+	switch {
+	case err != nil:
+		return f, badFile(path, err)
+	case n > int64(most): // it has grown
+		return f, tooLarge("attachment_paths", int(n), most)
+	}
+	return file{name: filepath.ToSlash(name), media: http.DetectContentType(b.Bytes()), data: b.Bytes()}, nil
+}
+
+// below parts a path into the directory that it must stay in and the rest.
+func (o *Office) below(roots []string, path string) (root, name string, err error) {
+	switch {
+	case path == "":
+		return "", "", outsidePath(path, "is empty")
+	case !project.IsAbsolute(path):
+		name = filepath.Clean(filepath.FromSlash(path))
+		if !filepath.IsLocal(name) {
+			return "", "", outsidePath(path, "leads out of the project")
+		}
+		return roots[0], name, nil
+	}
+	path = filepath.Clean(path)
+	for _, root := range roots {
+		name, err := filepath.Rel(root, path)
+		if err == nil && filepath.IsLocal(name) {
+			return root, name, nil
+		}
+	}
+	if !o.config.AbsoluteAttachments {
+		return "", "", outsidePath(path, "lies outside the project")
+	}
+	root = filepath.VolumeName(path) + string(filepath.Separator)
+	if name, err = filepath.Rel(root, path); err != nil || !filepath.IsLocal(name) {
+		return "", "", outsidePath(path, "is no path of a file")
+	}
+	return root, name, nil
+}
+
+func outsidePath(path, why string) *problem {
+	return problemf(CodePath, "the attachment %s %s", quoted(path), why).with("field", "attachment_paths").with("provided", clip(path, maxShown)).
+		hint("name a file of the project by its path relative to the project's root")
+}
+
+// errBarred is what opening a file that may never be attached, or a link out of the
+// directory, comes to.
+var errBarred = errors.New("leads out of the project, or to what is never attached")
+
+// errNoFile is what opening something else than a regular file comes to.
+var errNoFile = errors.New("is no regular file")
+
+func badFile(path string, err error) error {
+	switch {
+	case errors.Is(err, errBarred):
+		return outsidePath(path, errBarred.Error())
+	case errors.Is(err, errNoFile):
+		return invalid("attachment_paths", path, "the attachment %s %s", quoted(path), errNoFile)
+	case errors.Is(err, fs.ErrNotExist):
+		return invalid("attachment_paths", path, "the attachment %s is not there", quoted(path))
+	}
+	return invalid("attachment_paths", path, "the attachment %s cannot be read", quoted(path))
+}
+
+// walk opens a file below a directory name by name. Links are read and followed by
+// hand; what was looked at is what is opened, or nothing is.
+type walk struct {
+	root    string
+	data    fs.FileInfo // the folder of our own data, nil for none
+	at      []*os.Root  // the directory itself and those on the way down
+	names   []string    // still to go
+	links   int
+	pending []*os.Root // to be closed
+}
+
+const maxLinks = 40
+
+func (o *Office) openBelow(root, name string) (*os.File, error) {
+	top, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	w := &walk{root: root, at: []*os.Root{top}, names: parts(name), pending: []*os.Root{top}}
+	defer w.close()
+	if o.config.DataFolder != "" {
+		if w.data, err = os.Stat(o.config.DataFolder); err != nil {
+			w.data = nil // there is none that could be read
+		}
+	}
+	if err := w.allowed(top, ".", nil); err != nil {
+		return nil, err
+	}
+	for len(w.names) > 0 {
+		f, err := w.step()
+		if f != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, errNoFile
+}
+
+func (w *walk) close() {
+	for _, r := range w.pending {
+		_ = r.Close() // only looked into
+	}
+}
+
+// parts are the names of a path; "." and empty ones are left out.
+func parts(path string) (names []string) {
+	for name := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == filepath.Separator }) {
+		if name != "." {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// step goes to the next name. It returns the file at the end of the way.
+func (w *walk) step() (*os.File, error) {
+	name := w.names[0]
+	w.names = w.names[1:]
+	if name == ".." { // of a link
+		if len(w.at) == 1 {
+			return nil, errBarred
+		}
+		w.at = w.at[:len(w.at)-1]
+		return nil, nil
+	}
+	in := w.at[len(w.at)-1]
+	seen, err := in.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.allowed(in, name, seen); err != nil {
+		return nil, err
+	}
+	switch {
+	case seen.Mode()&fs.ModeSymlink != 0:
+		return nil, w.follow(in, name)
+	case seen.IsDir():
+		return nil, w.enter(in, name, seen)
+	case len(w.names) > 0 || !seen.Mode().IsRegular():
+		return nil, errNoFile
+	}
+	f, err := in.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := f.Stat(); err != nil || !os.SameFile(seen, opened) {
+		return nil, errors.Join(errNoFile, f.Close())
+	}
+	return f, nil
+}
+
+func (w *walk) enter(in *os.Root, name string, seen fs.FileInfo) error {
+	next, err := in.OpenRoot(name)
+	if err != nil {
+		return err
+	}
+	w.pending = append(w.pending, next)
+	opened, err := next.Stat(".")
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(seen, opened) {
+		return errBarred
+	}
+	w.at = append(w.at, next)
+	return nil
+}
+
+// follow puts what a link says before the names still to go.
+func (w *walk) follow(in *os.Root, name string) error {
+	to, err := in.Readlink(name)
+	if err != nil {
+		return err
+	}
+	if w.links++; w.links > maxLinks {
+		return errNoFile
+	}
+	if filepath.IsAbs(to) {
+		rest, err := filepath.Rel(w.root, to)
+		if err != nil || !filepath.IsLocal(rest) {
+			return errBarred
+		}
+		to, w.at = rest, w.at[:1]
+	}
+	w.names = append(parts(to), w.names...)
+	return nil
+}
+
+// allowed refuses the folder of our own data and whatever belongs to Git, under any
+// name that the file system has for them. seen is nil for the directory itself.
+func (w *walk) allowed(in *os.Root, name string, seen fs.FileInfo) (err error) {
+	if seen == nil {
+		if seen, err = in.Stat(name); err != nil {
+			return err
+		}
+	}
+	if w.data != nil && os.SameFile(seen, w.data) || strings.EqualFold(strings.TrimRight(name, ". "), ".git") {
+		return errBarred
+	}
+	if git, err := in.Lstat(".git"); err == nil && os.SameFile(seen, git) {
+		return errBarred
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package mail
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"strings"
+)
+
+const (
+	selectAnswer = `SELECT arguments, result, ts FROM mail_idempotency
+WHERE project_id = ? AND agent_id = ? AND tool = ? AND key = ? AND ts > ?`
+	insertAnswer = `INSERT INTO mail_idempotency (project_id, agent_id, tool, key, arguments, result, ts) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (project_id, agent_id, tool, key) DO UPDATE SET arguments = excluded.arguments, result = excluded.result, ts = excluded.ts`
+	// A few at a time: every answer that is kept takes two old ones away.
+	deleteAnswers = `DELETE FROM mail_idempotency WHERE (project_id, agent_id, tool, key) IN
+(SELECT project_id, agent_id, tool, key FROM mail_idempotency WHERE ts <= ? ORDER BY ts LIMIT 2)`
+
+	maxKey = 128 // characters of an idempotency key
+)
+
+// once runs fn and keeps what it answers under an idempotency key of the actor
+// (s.me) for a tool; the same key later gets the same answer again, and fn is not
+// run (mail §1). key "" keeps nothing. args are the arguments that count: all but
+// the project, the actor, the token and the key itself, checked but otherwise as
+// they were given; they and the answer must survive JSON. What an fn with an error
+// was called with is not kept.
+//
+// Errors besides fn's: INVALID_ARGUMENT for what is no key, IDEMPOTENCY_CONFLICT for
+// one that was used with other arguments within Config.Idempotency.
+func once[R any](ctx context.Context, s *scope, tool, key string, args any, fn func() (R, error)) (out R, err error) {
+	if key == "" {
+		return fn()
+	}
+	if err := checkKey(key); err != nil {
+		return out, err
+	}
+	text, err := json.Marshal(args)
+	if err != nil {
+		return out, err
+	}
+	sum := sha256.Sum256(text)
+	oldest := s.now - Time(s.config.Idempotency)
+	var before []byte
+	var answer string
+	var used Time
+	found, err := one(ctx, s.tx, []any{&before, &answer, &used}, selectAnswer, s.p.ID, s.me.ID, tool, key, oldest)
+	switch {
+	case err != nil:
+		return out, err
+	case found && subtle.ConstantTimeCompare(before, sum[:]) == 0:
+		return out, problemf(CodeIdempotency, "the idempotency_key %s was used with other arguments", quoted(key)).
+			with("first_used_ts", used).with("idempotency_key", key).hint("use a new key for a new call; the same call with the same key is safe to repeat")
+	case found:
+		return out, json.Unmarshal([]byte(answer), &out)
+	}
+	if out, err = fn(); err != nil {
+		return out, err
+	}
+	if text, err = json.Marshal(out); err != nil {
+		return out, err
+	}
+	if _, err = s.tx.Exec(ctx, deleteAnswers, oldest); err != nil {
+		return out, err
+	}
+	_, err = s.tx.Exec(ctx, insertAnswer, s.p.ID, s.me.ID, tool, key, sum[:], string(text), s.now)
+	return out, err
+}
+
+func checkKey(key string) error {
+	odd := strings.ContainsFunc(key, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:-", r))
+	})
+	if !odd && len(key) <= maxKey {
+		return nil
+	}
+	return invalid("idempotency_key", key, "idempotency_key has 1 to %d of the characters A-Z a-z 0-9 . _ : -", maxKey)
+}

@@ -1,0 +1,218 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+)
+
+// Item is a message as its recipient sees it (mail §5, shapes).
+type Item struct {
+	Header
+	Kind string  `json:"kind"`              // to, cc or bcc: how this recipient got it
+	Body *string `json:"body_md,omitempty"` // nil where bodies were not asked for
+}
+
+// InboxArgs are the arguments of fetch_inbox.
+type InboxArgs struct {
+	ProjectKey, AgentName string
+	Limit                 *int // nil for 20
+	UnreadOnly            bool
+	UrgentOnly            bool // high and urgent
+	IncludeBodies         bool
+	Since                 string // since_ts, strictly newer; "" for all
+	Topic                 string // "" for any
+}
+
+const (
+	itemColumns = `SELECT m.id, m.project_id, m.sender_id, m.thread_id, m.subject, m.importance, m.ack_required, m.created_ts, m.attachments, a.name,
+r.kind, CASE WHEN ?3 THEN m.body_md END, m.seq `
+	receivedBy = itemColumns + `FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS JOIN mail_agents a ON a.id = m.sender_id
+WHERE r.agent_id = ?1 AND r.created_ts > ?2 `
+	newestItems = `ORDER BY r.created_ts DESC, r.message_id DESC LIMIT ?4`
+
+	// Each has an index of its own.
+	onlyUnread = `AND r.read_ts IS NULL `
+	onlyUrgent = `AND r.importance IN ('high', 'urgent') `
+	onlyDue    = `AND r.ack_required = 1 AND r.ack_ts IS NULL `
+
+	selectItems        = receivedBy + newestItems
+	selectUnread       = receivedBy + onlyUnread + newestItems
+	selectUrgent       = receivedBy + onlyUrgent + newestItems
+	selectUnreadUrgent = receivedBy + onlyUrgent + onlyUnread + newestItems
+	selectDue          = receivedBy + onlyDue + newestItems
+	selectOverdue      = receivedBy + onlyDue + `AND r.created_ts <= ?5 ` + newestItems
+
+	selectTopic = itemColumns + `FROM mail_messages m CROSS JOIN mail_recipients r ON r.message_id = m.id AND r.agent_id = ?1
+CROSS JOIN mail_agents a ON a.id = m.sender_id
+WHERE m.project_id = ?5 AND m.topic = ?6 AND m.created_ts > ?2 AND (NOT ?7 OR r.read_ts IS NULL) AND (NOT ?8 OR r.importance IN ('high', 'urgent'))
+ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+)
+
+// FetchInbox lists what an agent has got, the newest first; nothing gives an empty
+// list. It writes nothing: fetching is not reading.
+//
+// Errors: NOT_FOUND, CAPABILITY_DENIED for a protected agent without its token,
+// INVALID_LIMIT, INVALID_TIMESTAMP, INVALID_TOPIC.
+func (o *Office) FetchInbox(ctx context.Context, c Caller, a InboxArgs) (out []Item, err error) {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		me, err := s.reader(ctx, a.AgentName)
+		if err != nil {
+			return err
+		}
+		out, err = s.inbox(ctx, me, a)
+		return err
+	})
+	return out, err
+}
+
+// inbox is FetchInbox inside a call.
+func (s *scope) inbox(ctx context.Context, me *Agent, a InboxArgs) (out []Item, err error) {
+	found, err := s.items(ctx, me, a)
+	out = make([]Item, 0, len(found))
+	for _, i := range found {
+		out = append(out, i.Item)
+	}
+	return out, err
+}
+
+// item is an Item and the place of its message in the change log.
+type item struct {
+	Item
+	seq int64
+}
+
+func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
+	n, err := limit(a.Limit, 20)
+	if err != nil {
+		return nil, err
+	}
+	var since Time
+	if a.Since != "" {
+		if since, err = parseTime("since_ts", a.Since); err != nil {
+			return nil, err
+		}
+	}
+	topic, err := topicOf(a.Topic)
+	if err != nil {
+		return nil, err
+	}
+	args := []any{me.ID, since, a.IncludeBodies, n}
+	query := selectItems
+	switch {
+	case topic != nil:
+		query, args = selectTopic, append(args, s.p.ID, *topic, a.UnreadOnly, a.UrgentOnly)
+	case a.UnreadOnly && a.UrgentOnly:
+		query = selectUnreadUrgent
+	case a.UnreadOnly:
+		query = selectUnread
+	case a.UrgentOnly:
+		query = selectUrgent
+	}
+	return s.itemsOf(ctx, query, args...)
+}
+
+func (s *scope) itemsOf(ctx context.Context, query string, args ...any) (out []item, err error) {
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var i item
+		var attached sql.NullString
+		err := rows.Scan(&i.ID, &i.ProjectID, &i.SenderID, &i.ThreadID, &i.Subject, &i.Importance, &i.AckRequired, &i.Created, &attached, &i.From,
+			&i.Kind, &i.Body, &i.seq)
+		i.Attachments = attachmentsOf(attached)
+		out = append(out, i)
+		return err
+	}, query, args...)
+	return out, err
+}
+
+func attachmentsOf(text sql.NullString) json.RawMessage {
+	if text.Valid {
+		return json.RawMessage(text.String)
+	}
+	return json.RawMessage("[]")
+}
+
+// Read is what mark_message_read answers.
+type Read struct {
+	MessageID int64 `json:"message_id"`
+	Read      bool  `json:"read"` // true
+	At        Time  `json:"read_at"`
+}
+
+// MarkMessageRead notes that a recipient has read a message. The first time counts,
+// and is answered every time.
+//
+// Errors: those of acting as the agent; NOT_FOUND for a message that is not there,
+// is another project's, or was not sent to the agent.
+func (o *Office) MarkMessageRead(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Read, err error) {
+	d, err := o.stamp(ctx, c, projectKey, agentName, messageID, false)
+	if err != nil {
+		return out, err
+	}
+	return Read{messageID, true, d.Read}, nil
+}
+
+// Acknowledged is what acknowledge_message answers.
+type Acknowledged struct {
+	MessageID    int64 `json:"message_id"`
+	Acknowledged bool  `json:"acknowledged"` // true
+	At           Time  `json:"acknowledged_at"`
+	Read         Time  `json:"read_at"`
+}
+
+// AcknowledgeMessage notes that a recipient has taken note of a message, and has
+// read it. The first times count, and are answered every time.
+//
+// Errors: those of MarkMessageRead.
+func (o *Office) AcknowledgeMessage(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Acknowledged, err error) {
+	d, err := o.stamp(ctx, c, projectKey, agentName, messageID, true)
+	if err != nil {
+		return out, err
+	}
+	return Acknowledged{messageID, true, d.Ack, d.Read}, nil
+}
+
+const selectReceived = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id,
+m.created_ts, m.ordinal
+FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS JOIN mail_projects p ON p.id = m.project_id
+CROSS JOIN mail_agents a ON a.id = r.agent_id
+WHERE r.message_id = ? AND r.agent_id = ?`
+
+// received finds the delivery of a message to an agent of this project; nil for none.
+func (s *scope) received(ctx context.Context, me *Agent, messageID int64) (*Delivery, error) {
+	d := &Delivery{}
+	var created Time
+	var ordinal int64
+	found, err := one(ctx, s.tx, d.columns(&created, &ordinal), selectReceived, messageID, me.ID)
+	if !found {
+		return nil, err
+	}
+	d.ArchivePath = statePath(d.Agent, created, d.MessageID, ordinal)
+	return d, nil
+}
+
+// stamp reads or acknowledges a message.
+func (o *Office) stamp(ctx context.Context, c Caller, projectKey, agentName string, messageID int64, ack bool) (d *Delivery, err error) {
+	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		me, err := s.actor(ctx, agentName)
+		if err != nil {
+			return err
+		}
+		d, err = s.received(ctx, me, messageID)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			return s.noMessage(messageID)
+		}
+		if d.Read != 0 && (!ack || d.Ack != 0) {
+			return touchAgent(ctx, s.tx, me.ID, s.now)
+		}
+		def(&d.Read, s.now)
+		if ack {
+			def(&d.Ack, s.now)
+		}
+		return s.put(ctx, d)
+	})
+	return d, err
+}

@@ -1,0 +1,139 @@
+package mail
+
+import (
+	"context"
+
+	"cairn/internal/fault"
+	"cairn/internal/project"
+)
+
+// A macro is several tools in one transaction (mail §5).
+
+// ProjectShort is a project in the answers of macros.
+type ProjectShort struct {
+	ID       int64  `json:"id"`
+	Slug     string `json:"slug"`
+	HumanKey string `json:"human_key"`
+	Created  Time   `json:"created_at"`
+}
+
+// GrantedPaths is Granted without warnings.
+type GrantedPaths struct {
+	Granted   []Grant    `json:"granted"`
+	Conflicts []Conflict `json:"conflicts"`
+}
+
+// StartArgs are the arguments of macro_start_session; a session_id is the Caller's.
+type StartArgs struct {
+	HumanKey        string // or any project_key
+	Program         string
+	Model           string
+	TaskDescription string
+	AgentName       string   // "" for a generated one
+	Paths           []string // to reserve; none for nothing
+	Reason          string   // "" for macro-session
+	TTLSeconds      *int64   // nil for 3,600
+	InboxLimit      *int     // nil for 10
+}
+
+// Started is what macro_start_session answers; no list is nil.
+type Started struct {
+	Project      ProjectShort `json:"project"`
+	Agent        Registered   `json:"agent"` // with its token where one was issued
+	Reservations GrantedPaths `json:"file_reservations"`
+	Inbox        []Item       `json:"inbox"`
+}
+
+// MacroStartSession makes or finds a project, registers an agent, reserves files
+// and fetches the agent's mail, all of it or nothing. What others hold is reported
+// and no error. Repeating registers the same agent again if it is named, and
+// reserves again.
+//
+// Errors: those of EnsureProject, RegisterAgent, FileReservationPaths and
+// FetchInbox, for what is asked of them.
+func (o *Office) MacroStartSession(ctx context.Context, c Caller, a StartArgs) (out Started, err error) {
+	p, err := o.profile(c, RegisterArgs{Program: a.Program, Model: a.Model, Name: a.AgentName, TaskDescription: a.TaskDescription})
+	if err != nil {
+		return out, mapped(err)
+	}
+	def(&a.Reason, "macro-session")
+	def(&a.InboxLimit, new(10))
+	t, relative, err := o.aim(ctx, c, a.HumanKey, a.Paths)
+	if err != nil {
+		return out, mapped(err)
+	}
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) (err error) {
+		out.Project = ProjectShort{s.p.ID, s.p.Slug, s.p.HumanKey, s.p.Created}
+		if out.Agent, err = s.register(ctx, p, false); err != nil {
+			return err
+		}
+		out.Reservations = GrantedPaths{[]Grant{}, []Conflict{}}
+		if len(a.Paths) > 0 {
+			g, err := s.reserve(ctx, ReserveArgs{Paths: a.Paths, TTLSeconds: a.TTLSeconds, Reason: a.Reason}, ReservedByMacro, relative)
+			if err != nil {
+				return err
+			}
+			out.Reservations = GrantedPaths{g.Granted, g.Conflicts}
+		}
+		out.Inbox, err = s.inbox(ctx, s.me, InboxArgs{Limit: a.InboxLimit})
+		return err
+	})
+	if fault.HasCode(err, CodeNotFound) && !project.IsAbsolute(t.key) {
+		_, err = identify(t.key, c.Place.Home, "") // what is no key should have been a path
+	}
+	return out, mapped(err)
+}
+
+// CycleArgs are the arguments of macro_file_reservation_cycle.
+type CycleArgs struct {
+	ProjectKey  string
+	AgentName   string
+	Paths       []string
+	TTLSeconds  *int64 // nil for 3,600
+	Shared      bool   // exclusive is false
+	Reason      string // "" for macro-file_reservation
+	AutoRelease bool
+}
+
+// Cycled is what macro_file_reservation_cycle answers.
+type Cycled struct {
+	Reservations GrantedPaths          `json:"file_reservations"`
+	Released     *ReleasedReservations `json:"released"` // nil without AutoRelease
+}
+
+// MacroFileReservationCycle reserves files and, with AutoRelease, releases again
+// what it was granted, and nothing else.
+//
+// Errors: those of FileReservationPaths.
+func (o *Office) MacroFileReservationCycle(ctx context.Context, c Caller, a CycleArgs) (out Cycled, err error) {
+	def(&a.Reason, "macro-file_reservation")
+	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
+	if err != nil {
+		return out, mapped(err)
+	}
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+		if _, err := s.actor(ctx, a.AgentName); err != nil {
+			return err
+		}
+		g, err := s.reserve(ctx, ReserveArgs{Paths: a.Paths, TTLSeconds: a.TTLSeconds, Shared: a.Shared, Reason: a.Reason}, ReservedByMacro, relative)
+		if err != nil {
+			return err
+		}
+		out.Reservations = GrantedPaths{g.Granted, g.Conflicts}
+		if !a.AutoRelease {
+			return nil
+		}
+		ids := []int64{-1} // never none, which would mean all
+		for _, x := range g.Granted {
+			ids = append(ids, x.ID)
+		}
+		own, err := s.selected(ctx, nil, ids, nil)
+		if err != nil {
+			return err
+		}
+		released, err := s.release(ctx, own, releasedByOwner)
+		out.Released = &released
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,91 @@
+package mail
+
+import (
+	"context"
+	"strings"
+)
+
+// PrepareThreadArgs are the arguments of macro_prepare_thread.
+type PrepareThreadArgs struct {
+	ProjectKey, ThreadID, Program, Model string
+	AgentName                            string // "" for a generated one
+	TaskDescription                      string // of an agent that is registered
+	NoRegister                           bool   // register_if_missing is false
+	NoExamples                           bool   // include_examples is false
+	InboxLimit                           *int   // nil for 10
+	IncludeBodies                        bool   // include_inbox_bodies
+}
+
+// PreparedThread is what macro_prepare_thread answers.
+type PreparedThread struct {
+	Project ProjectShort `json:"project"`
+	Agent   AgentInfo    `json:"agent"`
+	Thread  ThreadState  `json:"thread"`
+	Inbox   []Item       `json:"inbox"`
+}
+
+// ThreadState is a thread as somebody finds it who is to go on with it.
+type ThreadState struct {
+	ThreadID string    `json:"thread_id"`
+	Summary  Summary   `json:"summary"`
+	Examples []Example `json:"examples"` // the first three, or none
+	Total    int       `json:"total_messages"`
+}
+
+// MacroPrepareThread makes an agent ready to go on with a thread, which may be a new one:
+// it is registered if there is none of its name, and sees what the thread says and
+// what is in its inbox.
+//
+// Errors: those of RegisterAgent, of acting as the agent and of FetchInbox;
+// INVALID_THREAD_ID, MISSING_FIELD without a thread.
+func (o *Office) MacroPrepareThread(ctx context.Context, c Caller, a PrepareThreadArgs) (out PreparedThread, err error) {
+	id, err := threadID(a.ThreadID)
+	if err == nil && id == nil {
+		err = missing("thread_id", "name the thread to prepare")
+	}
+	if err != nil {
+		return out, mapped(err)
+	}
+	n, err := limit(a.InboxLimit, 10)
+	if err != nil {
+		return out, mapped(err)
+	}
+	p, err := o.profile(c, RegisterArgs{Name: a.AgentName, Program: a.Program, Model: a.Model, TaskDescription: a.TaskDescription})
+	if err != nil {
+		return out, mapped(err)
+	}
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		me, err := s.presentOr(ctx, a.AgentName, p, a.NoRegister)
+		if err != nil {
+			return err
+		}
+		t, err := s.thread(ctx, *id, perSummary, !a.NoExamples)
+		if err != nil {
+			return err
+		}
+		out = PreparedThread{s.p.short(), me.info(), ThreadState{*id, t.Summary, *t.Examples, t.Summary.TotalMessages}, nil}
+		out.Inbox, err = s.inbox(ctx, me, InboxArgs{Limit: &n, IncludeBodies: a.IncludeBodies})
+		return err
+	})
+	return out, err
+}
+
+// presentOr is the agent of a name, registered if there is none.
+func (s *scope) presentOr(ctx context.Context, name string, p profile, only bool) (*Agent, error) {
+	name = strings.TrimSpace(name)
+	if name != "" {
+		known, err := agentByName(ctx, s.tx, s.p.ID, name)
+		if err != nil {
+			return nil, err
+		}
+		if known != nil || only {
+			return s.actor(ctx, name)
+		}
+	} else if only {
+		return nil, missing("agent_name", "name the agent, or let it be registered")
+	}
+	if _, err := s.register(ctx, p, false); err != nil {
+		return nil, err
+	}
+	return s.me, nil
+}

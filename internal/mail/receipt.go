@@ -1,0 +1,101 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+)
+
+// Receipt is what get_delivery_receipt answers.
+type Receipt struct {
+	MessageID  int64           `json:"message_id"`
+	Recipients []ReceiptOf     `json:"recipients"` // as the sender named them
+	Counts     ReceiptsByState `json:"counts"`
+}
+
+// ReceiptOf is what has become of a message at one recipient.
+type ReceiptOf struct {
+	Agent    string  `json:"agent"`
+	Kind     string  `json:"kind"`   // to, cc or bcc
+	Status   string  `json:"status"` // queued, shown, read or acknowledged: the last that it reached
+	Queued   Time    `json:"queued_ts"`
+	Shown    Time    `json:"shown_ts"`
+	ShownVia *string `json:"shown_via"` // the hook's event
+	Read     Time    `json:"read_ts"`
+	Ack      Time    `json:"ack_ts"`
+}
+
+// ReceiptsByState counts recipients by their status.
+type ReceiptsByState struct {
+	Queued       int `json:"queued"`
+	Shown        int `json:"shown"`
+	Read         int `json:"read"`
+	Acknowledged int `json:"acknowledged"`
+}
+
+const selectReceipts = `SELECT a.name, r.kind, r.created_ts, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0)
+FROM mail_recipients r CROSS JOIN mail_agents a ON a.id = r.agent_id WHERE r.message_id = ? ORDER BY r.position`
+
+// GetDeliveryReceipt tells the sender of a message, and nobody else, what has become
+// of it at each recipient. Of a message that it sent into another project it asks in
+// its own.
+//
+// Errors: those of acting as the agent, NOT_FOUND for the message, CAPABILITY_DENIED
+// for one that somebody else sent.
+func (o *Office) GetDeliveryReceipt(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Receipt, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		me, err := s.actor(ctx, agentName)
+		if err != nil {
+			return err
+		}
+		if err := s.isSender(ctx, me, messageID); err != nil {
+			return err
+		}
+		out = Receipt{MessageID: messageID, Recipients: []ReceiptOf{}}
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var r ReceiptOf
+			err := rows.Scan(&r.Agent, &r.Kind, &r.Queued, &r.Shown, &r.ShownVia, &r.Read, &r.Ack)
+			r.Status = out.Counts.add(r)
+			out.Recipients = append(out.Recipients, r)
+			return err
+		}, selectReceipts, messageID)
+	})
+	return out, err
+}
+
+// isSender refuses those who have not sent a message.
+func (s *scope) isSender(ctx context.Context, me *Agent, messageID int64) error {
+	m, err := findMessage(ctx, s.tx, selectMessageByID, messageID)
+	switch {
+	case err != nil:
+		return err
+	case m == nil:
+		return s.noMessage(messageID)
+	case m.senderID == me.ID:
+		return nil
+	case m.projectID == s.p.ID:
+		return problemf(CodeDenied, "only the sender of message %d sees what has become of it", messageID).with("message_id", messageID).
+			hint("ask for the receipt of a message that you sent")
+	}
+	from, err := findAgent(ctx, s.tx, selectAgentByID, m.senderID)
+	if err == nil && (from == nil || from.Home == nil || *from.Home != me.ProjectUID+"/"+me.Name) {
+		err = s.noMessage(messageID)
+	}
+	return err
+}
+
+// add counts a recipient and names its status.
+func (c *ReceiptsByState) add(r ReceiptOf) string {
+	switch {
+	case r.Ack != 0:
+		c.Acknowledged++
+		return "acknowledged"
+	case r.Read != 0:
+		c.Read++
+		return "read"
+	case r.Shown != 0:
+		c.Shown++
+		return "shown"
+	}
+	c.Queued++
+	return "queued"
+}

@@ -1,0 +1,202 @@
+package mail
+
+import (
+	"context"
+	"slices"
+
+	"cairn/internal/pathpattern"
+	"cairn/internal/store"
+)
+
+// Sources of reservations (mail §3).
+const (
+	ReservedByTool  = "tool"
+	ReservedByEdit  = "edit"
+	ReservedByCLI   = "cli"
+	ReservedByMacro = "macro"
+)
+
+// Grant is a reservation that a call made.
+type Grant struct {
+	ID          int64  `json:"id"`
+	PathPattern string `json:"path_pattern"`
+	Exclusive   bool   `json:"exclusive"`
+	Reason      string `json:"reason"`
+	Expires     Time   `json:"expires_ts"`
+}
+
+// Holder is a reservation that stands in the way of a path.
+type Holder struct {
+	Agent       string `json:"agent"`
+	PathPattern string `json:"path_pattern"`
+	Exclusive   bool   `json:"exclusive"`
+	Expires     Time   `json:"expires_ts"`
+}
+
+// Conflict is a path of a call and who holds what it meets.
+type Conflict struct {
+	Path    string   `json:"path"` // as it was given
+	Holders []Holder `json:"holders"`
+}
+
+// Granted is what file_reservation_paths answers; the lists are never nil.
+type Granted struct {
+	Granted   []Grant    `json:"granted"`
+	Conflicts []Conflict `json:"conflicts"`
+	Warnings  []string   `json:"warnings,omitempty"`
+}
+
+// ReserveArgs are the arguments of file_reservation_paths.
+type ReserveArgs struct {
+	ProjectKey     string
+	AgentName      string
+	Paths          []string // 1 to 200
+	TTLSeconds     *int64   // nil for 3,600; raised to 60, cut to Config.MaxTTL
+	Shared         bool     // exclusive is false
+	Advisory       bool
+	Reason         string // at most 1,000 characters are kept
+	IdempotencyKey string // "" for none
+}
+
+const (
+	usualTTL = 3600 // seconds
+	minTTL   = 60
+)
+
+// FileReservationPaths reserves files for an agent (mail §7). Path by path, in the
+// order given: what nobody else holds is granted, the rest is reported with every
+// holder; with Advisory all is granted and reported all the same. An agent's own
+// reservations never stand in its way, shared ones not in each other's. Of two
+// callers with overlapping exclusive paths exactly one gets them. Repeating grants
+// again, under new numbers, unless an IdempotencyKey is given.
+//
+// Errors: EMPTY_PATHS; INVALID_PATH for what is malformed or outside the project;
+// INVALID_ARGUMENT for more than 200 paths; those of acting as the agent;
+// IDEMPOTENCY_CONFLICT; DISK_FULL.
+func (o *Office) FileReservationPaths(ctx context.Context, c Caller, a ReserveArgs) (out Granted, err error) {
+	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
+	if err != nil {
+		return out, mapped(err)
+	}
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+		if _, err := s.actor(ctx, a.AgentName); err != nil {
+			return err
+		}
+		out, err = s.reserve(ctx, a, ReservedByTool, relative)
+		return err
+	})
+	return out, err
+}
+
+// aim finds out what a writing call is about before its transaction begins: the
+// project that a key names and where its absolute paths are.
+func (o *Office) aim(ctx context.Context, c Caller, key string, paths []string) (*target, func(string) (string, bool), error) {
+	t, err := c.target(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	relative, err := o.relatives(ctx, c, t, paths)
+	return t, relative, err
+}
+
+// reserve is FileReservationPaths inside a call, for the actor.
+func (s *scope) reserve(ctx context.Context, a ReserveArgs, source string, relative func(string) (string, bool)) (Granted, error) {
+	all, err := s.wishes(a.Paths, relative)
+	if err != nil {
+		return Granted{}, err
+	}
+	if a.Reason, err = s.line("reason", a.Reason, maxReason); err != nil {
+		return Granted{}, err
+	}
+	ttl := s.ttl(a.TTLSeconds, usualTTL)
+	counts := []any{texts(all), ttl, a.Shared, a.Advisory, a.Reason}
+	return once(ctx, s, "file_reservation_paths", a.IdempotencyKey, counts, func() (Granted, error) {
+		if err := s.needRoom(); err != nil {
+			return Granted{}, err
+		}
+		return s.grant(ctx, all, a, source, ttl)
+	})
+}
+
+func texts(all []wish) []string {
+	out := make([]string, len(all))
+	for i, w := range all {
+		out[i] = w.pattern.String()
+	}
+	return out
+}
+
+// ttl is a time to live as it may be: at least a minute, at most Config.MaxTTL.
+func (s *scope) ttl(seconds *int64, usual int64) Time {
+	if seconds != nil {
+		usual = *seconds
+	}
+	return Time(min(max(usual, minTTL), int64(s.config.MaxTTL/1e9)) * 1e9)
+}
+
+const selectLastOrdinal = `SELECT ifnull(max(ordinal), 0) FROM mail_reservations WHERE project_id = ?`
+
+func (s *scope) grant(ctx context.Context, all []wish, a ReserveArgs, source string, ttl Time) (Granted, error) {
+	out := Granted{Granted: []Grant{}, Conflicts: []Conflict{}}
+	if err := s.settle(ctx); err != nil {
+		return out, err
+	}
+	near, err := s.near(ctx, all)
+	if err != nil {
+		return out, err
+	}
+	var ordinal int64
+	if err := s.tx.Get(ctx, []any{&ordinal}, selectLastOrdinal, s.p.ID); err != nil {
+		return out, err
+	}
+	for _, w := range all {
+		holders := s.inTheWay(near, w.pattern, !a.Shared)
+		if len(holders) > 0 {
+			c := Conflict{Path: w.given}
+			for _, h := range holders {
+				c.Holders = append(c.Holders, Holder{h.Agent, h.PathPattern, h.Exclusive, h.Expires})
+			}
+			out.Conflicts = append(out.Conflicts, c)
+			if !a.Advisory {
+				continue
+			}
+		}
+		ordinal++
+		r, err := s.newReservation(ctx, w.pattern, ordinal)
+		if err != nil {
+			return out, err
+		}
+		r.Exclusive, r.Advisory, r.Source, r.Reason, r.Expires = !a.Shared, a.Advisory, source, a.Reason, s.now+ttl
+		if err := s.put(ctx, r); err != nil {
+			return out, err
+		}
+		out.Granted = append(out.Granted, Grant{r.ID, r.PathPattern, r.Exclusive, r.Reason, r.Expires})
+		if text := w.pattern.Warning(); text != "" {
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
+	return out, nil
+}
+
+// newReservation is a reservation of the actor that is not stored yet.
+func (s *scope) newReservation(ctx context.Context, p pathpattern.Pattern, ordinal int64) (*Reservation, error) {
+	id, err := nextID(ctx, s.tx, "mail_reservations")
+	return &Reservation{
+		ID: id, UID: store.NewID(), ProjectUID: s.p.UID, Agent: s.me.Name, PathPattern: p.String(), LitPrefix: p.LiteralPrefix(),
+		Session: orNil(s.session.ID), Created: s.now, Ordinal: ordinal, ArchivePath: reservationPath(id, ordinal),
+	}, err
+}
+
+// inTheWay lists those of some reservations that a pattern of the actor, or with
+// no actor of anybody, conflicts with: they overlap, belong to another agent, and
+// one of the two is exclusive. Oldest first.
+func (s *scope) inTheWay(near []*held, p pathpattern.Pattern, exclusive bool) (out []*held) {
+	for _, h := range near {
+		own := s.me != nil && h.agentID == s.me.ID
+		if !own && (exclusive || h.Exclusive) && h.overlaps(p, s.p.FoldsCase) {
+			out = append(out, h)
+		}
+	}
+	slices.SortFunc(out, func(a, b *held) int { return int(a.ID - b.ID) })
+	return out
+}

@@ -1,0 +1,239 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+)
+
+// SearchArgs are the arguments of search_messages.
+type SearchArgs struct {
+	ProjectKey, Query  string
+	Limit              *int // nil for 20
+	Offset             int
+	Ranking            string // "" or relevance, or recency
+	Sender             string // "" for anybody
+	Importance         string // a list with commas; "" for any
+	ThreadID           string // "" for any
+	DateStart, DateEnd string // both inclusive, a date as end to its last instant; "" for none
+}
+
+// Hit is a message that a search found.
+type Hit struct {
+	ID          int64   `json:"id"`
+	Subject     string  `json:"subject"`
+	Importance  string  `json:"importance"`
+	AckRequired int     `json:"ack_required"` // 0 or 1
+	Created     Time    `json:"created_ts"`
+	ThreadID    *string `json:"thread_id"`
+	From        string  `json:"from"`
+}
+
+// Hits is what search_messages answers; never nil.
+type Hits struct {
+	Result []Hit `json:"result"`
+}
+
+const (
+	maxQuery = 1000 // characters
+
+	// bm25 is below 0, the lower the better; a subject counts three times a body.
+	searchRank   = `bm25(mail_fts, 3.0, 1.0)`
+	searchFilter = `m.project_id = ?2 AND (?3 = 0 OR m.sender_id = ?3) AND (?4 = '' OR instr(?4, ',' || m.importance || ',') > 0)
+AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= ?7 `
+	hitColumns = `SELECT m.id, m.subject, m.importance, m.ack_required, m.created_ts, m.thread_id, a.name `
+
+	// The best of all matches are ranked by full text alone and filtered then, which
+	// spares most matches the way to their rows. edge tells whether that was enough:
+	// how many were ranked, and how good the last of them is. The plus keeps FTS5
+	// from sorting every match: SQLite's own sorter keeps the best alone.
+	selectRanked = `WITH top AS MATERIALIZED (
+    SELECT rowid AS id, ` + searchRank + ` AS score FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY +score LIMIT ?8),
+edge AS MATERIALIZED (SELECT count(*) AS matches, max(score) AS worst FROM top)
+SELECT m.id, t.score, e.matches, e.worst FROM edge e CROSS JOIN top t CROSS JOIN mail_messages m ON m.id = t.id
+WHERE ` + searchFilter + `ORDER BY t.score, m.id LIMIT ?9`
+	selectMatching = `SELECT m.id, 0, 0, 0 FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid
+WHERE mail_fts MATCH ?1 AND ` + searchFilter + `ORDER BY bm25(mail_fts, 3.0, 1.0), m.id LIMIT ?8`
+	selectRecent = `SELECT m.id, 0, 0, 0 FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid
+WHERE mail_fts MATCH ?1 AND ` + searchFilter + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?8`
+	// Among the newest of the project, ?8 of them: looking into a text is slow.
+	selectContaining = `SELECT m.id, 0, 0, 0 FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT ?8) m
+WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND ` + searchFilter + `ORDER BY `
+
+	selectContainingFirst  = selectContaining + `m.id LIMIT ?9`
+	selectContainingRecent = selectContaining + `m.created_ts DESC, m.id DESC LIMIT ?9`
+
+	selectHit = hitColumns + `FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id WHERE m.id = ?`
+)
+
+const (
+	rankedAtFirst   = 500    // matches that are ranked before they are filtered, beyond the page
+	lookedIntoTexts = 10_000 // messages that are searched for a part of a word
+)
+
+// SearchMessages finds messages of a project by their words, the most relevant
+// first, equals by their numbers (mail §5). A query is one of SQLite's full text
+// search; what is none is searched literally, and if no word matches, as a part of
+// the texts of the newest 10,000 messages. A blank query finds nothing; so does an
+// unknown sender.
+//
+// Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
+// INVALID_THREAD_ID, INVALID_TIMESTAMP.
+func (o *Office) SearchMessages(ctx context.Context, c Caller, a SearchArgs) (out Hits, err error) {
+	q, err := a.query()
+	if err != nil {
+		return out, mapped(err)
+	}
+	out.Result = []Hit{}
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		if q.text == "" {
+			return nil
+		}
+		if a.Sender != "" {
+			from, err := agentByName(ctx, s.tx, s.p.ID, strings.TrimSpace(a.Sender))
+			if err != nil || from == nil {
+				return err
+			}
+			q.sender = from.ID
+		}
+		ids, err := s.search(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			var h Hit
+			if err := s.tx.Get(ctx, []any{&h.ID, &h.Subject, &h.Importance, &h.AckRequired, &h.Created, &h.ThreadID, &h.From}, selectHit, id); err != nil {
+				return err
+			}
+			out.Result = append(out.Result, h)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// query is a search as it was checked.
+type query struct {
+	text       string
+	recent     bool
+	sender     int64   // 0 for anybody
+	importance string  // with commas around each, "" for any
+	thread     *string // nil for any
+	from, to   Time
+	skip, n    int
+}
+
+func (a *SearchArgs) query() (q *query, err error) {
+	q = &query{skip: a.Offset, to: Time(1<<63 - 1), recent: a.Ranking == "recency"}
+	if err := checkText("query", a.Query); err != nil {
+		return nil, err
+	}
+	q.text = strings.TrimSpace(cut(strings.TrimSpace(a.Query), maxQuery))
+	if q.n, err = limit(a.Limit, 20); err != nil {
+		return nil, err
+	}
+	switch {
+	case a.Offset < 0:
+		return nil, invalid("offset", a.Offset, "offset is 0 or more, not %d", a.Offset)
+	case a.Ranking != "" && a.Ranking != "relevance" && a.Ranking != "recency":
+		return nil, invalid("ranking", a.Ranking, "ranking is relevance or recency, not %s", quoted(a.Ranking))
+	}
+	if q.thread, err = threadID(a.ThreadID); err != nil {
+		return nil, err
+	}
+	for word := range strings.SplitSeq(a.Importance, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		if !isImportance(word) {
+			return nil, badImportance(word)
+		}
+		q.importance += "," + word + ","
+	}
+	if a.DateStart != "" {
+		if q.from, err = parseTime("date_start", a.DateStart); err != nil {
+			return nil, err
+		}
+	}
+	if a.DateEnd != "" {
+		if q.to, err = parseTime("date_end", a.DateEnd); err != nil {
+			return nil, err
+		}
+		if _, err := time.Parse(time.DateOnly, strings.TrimSpace(a.DateEnd)); err == nil {
+			q.to += Time(24*time.Hour) - 1
+		}
+	}
+	q.skip = min(q.skip, 1<<30)
+	return q, nil
+}
+
+// search finds the numbers of the messages of one page.
+func (s *scope) search(ctx context.Context, q *query) (ids []int64, err error) {
+	ids, err = s.matching(ctx, q, q.text)
+	if err != nil { // no query of full text; if it is something else, it comes again
+		ids, err = s.matching(ctx, q, literally(q.text))
+		if err == nil && len(ids) == 0 {
+			ids, err = s.containing(ctx, q)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ids[min(q.skip, len(ids)):], nil
+}
+
+// literally is a query of full text for every word of a text, none of which is an
+// operator.
+func literally(text string) string {
+	var words []string
+	for _, word := range strings.Fields(text) {
+		words = append(words, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
+	}
+	return strings.Join(words, " ")
+}
+
+func (q *query) filter(s *scope, text string, more ...any) []any {
+	return append([]any{text, s.p.ID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
+}
+
+// matching finds what a query of full text matches, the page and all before it.
+func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, error) {
+	need := q.skip + q.n
+	if q.recent {
+		ids, _, err := s.found(ctx, selectRecent, q.filter(s, match, need)...)
+		return ids, err
+	}
+	ranked := need + rankedAtFirst
+	ids, e, err := s.found(ctx, selectRanked, q.filter(s, match, ranked, need)...)
+	if err != nil || e.matches < ranked && e.matches > 0 || len(ids) == need && e.last < e.worst {
+		return ids, err
+	}
+	ids, _, err = s.found(ctx, selectMatching, q.filter(s, match, need)...)
+	return ids, err
+}
+
+func (s *scope) containing(ctx context.Context, q *query) ([]int64, error) {
+	query := selectContainingFirst
+	if q.recent {
+		query = selectContainingRecent
+	}
+	ids, _, err := s.found(ctx, query, q.filter(s, strings.ToLower(q.text), lookedIntoTexts, q.skip+q.n)...)
+	return ids, err
+}
+
+// edge is where a ranking stopped.
+type edge struct {
+	matches     int
+	worst, last float64 // scores: of all that were ranked, and of the last that is returned
+}
+
+func (s *scope) found(ctx context.Context, query string, args ...any) (ids []int64, e edge, err error) {
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id, &e.last, &e.matches, &e.worst)
+		ids = append(ids, id)
+		return err
+	}, query, args...)
+	return ids, e, err
+}

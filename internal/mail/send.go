@@ -1,0 +1,482 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// Header is a message as lists show it (mail §5, shapes).
+type Header struct {
+	ID          int64           `json:"id"`
+	ProjectID   int64           `json:"project_id"`
+	SenderID    int64           `json:"sender_id"`
+	ThreadID    *string         `json:"thread_id"`
+	Subject     string          `json:"subject"`
+	Importance  string          `json:"importance"`
+	AckRequired bool            `json:"ack_required"`
+	Created     Time            `json:"created_ts"`
+	Attachments json.RawMessage `json:"attachments"` // a JSON array
+	From        string          `json:"from"`
+}
+
+// Payload is a message as its sender sees it, with those who got blind copies.
+type Payload struct {
+	Header
+	Body *string  `json:"body_md,omitempty"` // nil where bodies were not asked for
+	To   []string `json:"to"`
+	CC   []string `json:"cc"`
+	BCC  []string `json:"bcc"`
+}
+
+func (m *Message) header() Header {
+	return Header{
+		m.ID, m.projectID, m.senderID, m.ThreadID, m.Subject, m.Importance, m.AckRequired, m.Created, m.attachments(), m.From,
+	}
+}
+
+func (m *Message) payload() Payload {
+	return Payload{m.header(), &m.Body, list(m.To), list(m.CC), list(m.BCC)}
+}
+
+// SendArgs are the arguments of send_message. Recipients are names, Name@project or
+// project:slug#Name.
+type SendArgs struct {
+	ProjectKey, SenderName string
+	To, CC, BCC            []string
+	Subject                string // at most 1 KiB; 200 characters are kept
+	Body                   string // at most Config.MaxBody
+	AttachmentPaths        []string
+	Importance             string // "" for normal
+	AckRequired            bool
+	ThreadID, Topic        string // "" for none
+	Broadcast              bool
+	AutoContact            bool   // auto_contact_if_blocked
+	IdempotencyKey         string // "" for none
+}
+
+// Delivered is a message as it was stored in one project.
+type Delivered struct {
+	Project string  `json:"project"` // human_key
+	Payload Payload `json:"payload"`
+}
+
+// Sent is what send_message answers.
+type Sent struct {
+	Deliveries  []Delivered     `json:"deliveries"` // one for each project, the sender's first
+	Count       int             `json:"count"`      // of deliveries
+	Attachments json.RawMessage `json:"attachments"`
+	Skipped     []string        `json:"skipped,omitempty"` // of a broadcast: who takes no mail from the sender
+}
+
+const (
+	maxSubjectInput = 1 << 10 // bytes
+	maxSubject      = 200     // characters
+	maxTopic        = 64
+	maxReason       = 1000 // characters
+)
+
+// draft is a message before it has recipients and a number.
+type draft struct {
+	subject, body string
+	importance    string // "" for normal
+	ackRequired   bool
+	thread, topic *string
+	replyTo       *Message
+	files         []file
+	noFiles       error // why files could not be read
+	autoContact   bool
+}
+
+// draft checks what a message says and takes secrets out.
+//
+// Errors: INVALID_ARGUMENT, MESSAGE_TOO_LARGE, INVALID_THREAD_ID, INVALID_TOPIC.
+func (o *Office) draft(subject, body, importance string) (d *draft, err error) {
+	d = &draft{importance: importance}
+	def(&d.importance, "normal")
+	switch {
+	case len(subject) > maxSubjectInput:
+		return nil, tooLarge("subject", len(subject), maxSubjectInput)
+	case len(body) > o.config.MaxBody:
+		return nil, tooLarge("body_md", len(body), o.config.MaxBody)
+	case !isImportance(d.importance):
+		return nil, badImportance(importance)
+	}
+	if d.subject, err = o.line("subject", subject, maxSubject); err != nil {
+		return nil, err
+	}
+	d.body, err = o.text("body_md", body)
+	return d, err
+}
+
+func tooLarge(field string, bytes, most int) *problem {
+	return problemf(CodeTooLarge, "%s has %d bytes; at most %d are taken", field, bytes, most).
+		with("field", field).with("bytes", bytes).with("max", most).hint("shorten it, or put the text into a file and attach that")
+}
+
+func isImportance(word string) bool {
+	return word == "low" || word == "normal" || word == "high" || word == "urgent"
+}
+
+func badImportance(given string) error {
+	return invalid("importance", given, "importance is low, normal, high or urgent, not %s", quoted(given))
+}
+
+// threadID is the id of a thread as a message holds it, nil for a blank one (mail §6).
+//
+// Errors: INVALID_THREAD_ID.
+func threadID(given string) (*string, error) {
+	id := strings.TrimSpace(given)
+	if id == "" {
+		return nil, nil
+	}
+	if len(id) > 128 || !isPlain(id) || strings.IndexByte("._-", id[0]) >= 0 {
+		return nil, problemf(CodeThreadID, "Invalid thread_id: '%s'.", printable(strings.ToValidUTF8(clip(given, maxShown), ""))).
+			with("provided", strings.ToValidUTF8(clip(given, maxShown), "")).with("examples", []string{"FEAT-123", "release.2026-03", "42"}).
+			hint("a thread_id has 1 to 128 of the characters A-Z a-z 0-9 . _ - and begins with a letter or digit")
+	}
+	return &id, nil
+}
+
+func topicOf(given string) (*string, error) {
+	topic := strings.TrimSpace(given)
+	if topic == "" {
+		return nil, nil
+	}
+	if len(topic) > maxTopic || !isPlain(topic) {
+		return nil, problemf(CodeTopic, "Invalid topic: '%s'.", printable(strings.ToValidUTF8(clip(given, maxShown), ""))).
+			with("provided", strings.ToValidUTF8(clip(given, maxShown), "")).with("examples", []string{"build", "release-1.2", "db.schema"}).
+			hint("a topic has 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+	}
+	return &topic, nil
+}
+
+// isPlain reports whether a text has only letters and digits of ASCII, dots,
+// underscores and dashes.
+func isPlain(text string) bool {
+	for _, r := range text {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// SendMessage writes to agents, of this project or of others (mail §6). Everybody
+// named gets it or, upon any error, nobody. Each call makes a new message, unless
+// the idempotency key gives back an earlier one.
+//
+// Errors: those of acting as the sender; INVALID_ARGUMENT, MESSAGE_TOO_LARGE,
+// INVALID_THREAD_ID, INVALID_TOPIC, INVALID_PATH; RECIPIENT_NOT_FOUND,
+// BROADCAST_ATTEMPT, EMAIL_AS_AGENT, NOT_FOUND for recipients; CONTACT_BLOCKED and
+// CONTACT_REQUIRED, where with AutoContact the requests that details name stay;
+// IDEMPOTENCY_CONFLICT; DISK_FULL.
+func (o *Office) SendMessage(ctx context.Context, c Caller, a SendArgs) (out Sent, err error) {
+	d, to, err := o.prepared(&c, a)
+	if err != nil {
+		return out, mapped(err)
+	}
+	t, err := c.target(a.ProjectKey)
+	if err != nil {
+		return out, mapped(err)
+	}
+	d.files, d.noFiles = o.readFiles(ctx, t, a.AttachmentPaths)
+	counted := a
+	counted.ProjectKey, counted.SenderName, counted.IdempotencyKey = "", "", ""
+	var refused error
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+		me, err := s.actor(ctx, a.SenderName)
+		if err != nil {
+			return err
+		}
+		out, err = once(ctx, s, "send_message", a.IdempotencyKey, counted, func() (Sent, error) {
+			return s.send(ctx, me, d, to, a.Broadcast)
+		})
+		refused, err = filedOr(err)
+		return err
+	})
+	if err == nil {
+		err = refused
+	}
+	return out, err
+}
+
+// filed is a refusal after which what was written stays: requests for contact.
+type filed struct{ error }
+
+// filedOr parts an error that ends the transaction from one that does not.
+func filedOr(err error) (stays, ends error) {
+	if f, ok := err.(filed); ok {
+		return mapped(f.error), nil
+	}
+	return nil, err
+}
+
+// prepared checks the arguments of send_message that need no store.
+func (o *Office) prepared(c *Caller, a SendArgs) (d *draft, to []address, err error) {
+	if d, err = o.draft(a.Subject, a.Body, a.Importance); err != nil {
+		return nil, nil, err
+	}
+	d.ackRequired, d.autoContact = a.AckRequired, a.AutoContact
+	if d.thread, err = threadID(a.ThreadID); err != nil {
+		return nil, nil, err
+	}
+	if d.topic, err = topicOf(a.Topic); err != nil {
+		return nil, nil, err
+	}
+	to, err = c.allAddresses(a.To, a.CC, a.BCC)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case a.Broadcast && len(to) > 0:
+		return nil, nil, invalid("broadcast", true, "a broadcast goes to everybody and excludes to, cc and bcc")
+	case !a.Broadcast && len(to) == 0:
+		return nil, nil, noRecipient()
+	}
+	return d, to, nil
+}
+
+func noRecipient() error {
+	return invalid(fieldTo, []string{}, "At least one recipient is needed in to, cc or bcc")
+}
+
+func (c *Caller) allAddresses(to, cc, bcc []string) (out []address, err error) {
+	for _, field := range [...]struct {
+		kind string
+		list []string
+	}{{fieldTo, to}, {fieldCC, cc}, {fieldBCC, bcc}} {
+		more, err := c.addresses(field.kind, field.list)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// send is SendMessage inside a call.
+func (s *scope) send(ctx context.Context, me *Agent, d *draft, to []address, broadcast bool) (out Sent, err error) {
+	if err := s.needRoom(); err != nil {
+		return out, err
+	}
+	var all []recipient
+	if broadcast {
+		all, out.Skipped, err = s.willing(ctx, me, d)
+	} else {
+		all, err = s.permitted(ctx, me, d, to)
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Deliveries, err = s.deliver(ctx, me, d, all); err != nil {
+		return out, err
+	}
+	out.Count, out.Attachments = len(out.Deliveries), out.Deliveries[0].Payload.Attachments
+	return out, nil
+}
+
+// willing is whom a broadcast reaches, and the names of those who take no mail from
+// the sender.
+func (s *scope) willing(ctx context.Context, me *Agent, d *draft) (all []recipient, skipped []string, err error) {
+	everybody, err := s.everybody(ctx, me)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range everybody {
+		switch leave, err := s.decide(ctx, me, r, d); {
+		case err != nil:
+			return nil, nil, err
+		case leave == granted:
+			all = append(all, r)
+		default:
+			skipped = append(skipped, r.Name)
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil, invalid("broadcast", true, "there is nobody whom a broadcast would reach").with("skipped", list(skipped))
+	}
+	return all, skipped, nil
+}
+
+// permitted finds the recipients of addresses, all of whom take mail from the sender.
+func (s *scope) permitted(ctx context.Context, me *Agent, d *draft, to []address) ([]recipient, error) {
+	all, err := s.recipients(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	var asked []recipient
+	for _, r := range all {
+		switch leave, err := s.decide(ctx, me, r, d); {
+		case err != nil:
+			return nil, err
+		case leave == barred:
+			return nil, blockedContact()
+		case leave == needed:
+			asked = append(asked, r)
+		}
+	}
+	if len(asked) > 0 {
+		return nil, s.contactNeeded(ctx, me, d, asked)
+	}
+	return all, nil
+}
+
+// ReplyArgs are the arguments of reply_message.
+type ReplyArgs struct {
+	ProjectKey      string
+	MessageID       int64
+	SenderName      string
+	Body            string
+	To, CC, BCC     []string // To nil: the sender of the message, or its recipients if that is oneself
+	SubjectPrefix   *string  // nil for Re:
+	AttachmentPaths []string
+	IdempotencyKey  string
+}
+
+// Reply is what reply_message answers: the first delivery, and all of them.
+type Reply struct {
+	Payload
+	ReplyTo    int64       `json:"reply_to"`
+	Deliveries []Delivered `json:"deliveries"`
+	Count      int         `json:"count"`
+}
+
+// ReplyMessage answers a message, in its thread or in a new one named by its number,
+// with its importance and ack_required (mail §6).
+//
+// Errors: those of SendMessage; NOT_FOUND for the message.
+func (o *Office) ReplyMessage(ctx context.Context, c Caller, a ReplyArgs) (out Reply, err error) {
+	d, err := o.draft("", a.Body, "")
+	if err != nil {
+		return out, mapped(err)
+	}
+	prefix := "Re:"
+	if a.SubjectPrefix != nil {
+		if prefix, err = o.line("subject_prefix", *a.SubjectPrefix, maxSubject); err != nil {
+			return out, mapped(err)
+		}
+	}
+	to, err := c.allAddresses(a.To, a.CC, a.BCC)
+	if err != nil {
+		return out, mapped(err)
+	}
+	t, err := c.target(a.ProjectKey)
+	if err != nil {
+		return out, mapped(err)
+	}
+	d.files, d.noFiles = o.readFiles(ctx, t, a.AttachmentPaths)
+	counted := a
+	counted.ProjectKey, counted.SenderName, counted.IdempotencyKey = "", "", ""
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+		me, err := s.actor(ctx, a.SenderName)
+		if err != nil {
+			return err
+		}
+		out, err = once(ctx, s, "reply_message", a.IdempotencyKey, counted, func() (Reply, error) {
+			m, err := s.message(ctx, a.MessageID)
+			if err != nil {
+				return Reply{}, err
+			}
+			all := to
+			if len(a.To) == 0 {
+				all = append(m.answerTo(me), to...)
+			}
+			return s.reply(ctx, me, d.answers(m, prefix), all)
+		})
+		return err
+	})
+	return out, err
+}
+
+// answers is a draft as the answer to a message.
+func (d draft) answers(m *Message, prefix string) *draft {
+	d.replyTo, d.importance, d.ackRequired = m, m.Importance, m.AckRequired
+	d.thread = m.ThreadID
+	if d.thread == nil {
+		d.thread = orNil(decimal(m.ID))
+	}
+	d.subject = m.Subject
+	if begins := len(d.subject) >= len(prefix) && strings.EqualFold(clip(d.subject, len(prefix)), prefix); !begins {
+		d.subject = cut(strings.TrimSpace(prefix+" "+m.Subject), maxSubject)
+	}
+	return &d
+}
+
+// answerTo is whom an answer goes to if it does not say.
+func (m *Message) answerTo(me *Agent) []address {
+	names := []string{m.From}
+	if m.senderID == me.ID {
+		names = m.To
+	}
+	var out []address
+	for _, name := range names {
+		out = append(out, address{kind: fieldTo, given: name, name: name})
+	}
+	return out
+}
+
+func (s *scope) reply(ctx context.Context, me *Agent, d *draft, to []address) (out Reply, err error) {
+	if len(to) == 0 {
+		return out, noRecipient()
+	}
+	sent, err := s.send(ctx, me, d, to, false)
+	if err != nil {
+		return out, err
+	}
+	return Reply{sent.Deliveries[0].Payload, d.replyTo.ID, sent.Deliveries, sent.Count}, nil
+}
+
+// OverseerArgs are what the person who oversees the agents writes.
+type OverseerArgs struct {
+	ProjectKey     string
+	To             []string // at most 100
+	Subject        string   // at most 200 characters
+	Body           string   // at most 50,000 characters
+	ThreadID       string   // "" for none
+	AckRequired    bool
+	IdempotencyKey string
+}
+
+const (
+	maxOverseerTo   = 100
+	maxOverseerBody = 50_000
+)
+
+// Overseer sends mail of high importance from the person who oversees the agents.
+// No contact is asked for it. The caller must have shown that it is this person and
+// says so by c.Owner (mail §4).
+//
+// Errors: CAPABILITY_DENIED without c.Owner, else those of SendMessage.
+func (o *Office) Overseer(ctx context.Context, c Caller, a OverseerArgs) (out Sent, err error) {
+	switch {
+	case !c.Owner:
+		err = problemf(CodeDenied, "only the person who oversees the agents writes as %s", Overseer).hint("write as an agent of your own with send_message")
+	case len(a.To) > maxOverseerTo:
+		err = invalid(fieldTo, len(a.To), "%s writes to at most %d agents at once, not %d", Overseer, maxOverseerTo, len(a.To))
+	case utf8.RuneCountInString(a.Subject) > maxSubject:
+		err = tooLarge("subject", len(a.Subject), maxSubject)
+	case utf8.RuneCountInString(a.Body) > maxOverseerBody:
+		err = tooLarge("body_md", len(a.Body), maxOverseerBody)
+	}
+	if err != nil {
+		return out, mapped(err)
+	}
+	d, to, err := o.prepared(&c, SendArgs{To: a.To, Subject: a.Subject, Body: a.Body, Importance: "high", AckRequired: a.AckRequired, ThreadID: a.ThreadID})
+	if err != nil {
+		return out, mapped(err)
+	}
+	counted := a
+	counted.ProjectKey, counted.IdempotencyKey = "", ""
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+		me, err := s.overseer(ctx)
+		if err != nil {
+			return err
+		}
+		out, err = once(ctx, s, "overseer", a.IdempotencyKey, counted, func() (Sent, error) {
+			return s.send(ctx, me, d, to, false)
+		})
+		return err
+	})
+	return out, err
+}

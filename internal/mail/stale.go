@@ -1,0 +1,172 @@
+package mail
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Signs is what tells whether a holder still works on what it has reserved (mail
+// §7). Null is no activity, and none that was looked for.
+type Signs struct {
+	Reasons []string `json:"stale_reasons"` // never nil
+	Agent   Time     `json:"last_agent_activity_ts"`
+	Mail    Time     `json:"last_mail_activity_ts"`
+	Files   Time     `json:"last_filesystem_activity_ts"`
+	Git     Time     `json:"last_git_activity_ts"`
+}
+
+// watched is a reservation whose holder's activity is looked for.
+type watched struct {
+	pattern     pathpattern.Pattern
+	worktree    *string // the holder's
+	agent, mail Time
+	files, git  Time
+	filesBusy   bool // active, or nobody can tell
+	gitBusy     bool
+	unmatched   bool // no file of that name
+	ended       bool // released
+}
+
+const selectMailActivity = `SELECT max(ifnull((SELECT max(created_ts) FROM mail_messages WHERE sender_id = ?1), 0),
+ifnull((SELECT max(max(ifnull(read_ts, 0), ifnull(ack_ts, 0))) FROM mail_recipients WHERE agent_id = ?1), 0))`
+
+// mailActivity is when an agent last sent, read or acknowledged a message, 0 for
+// never.
+func mailActivity(ctx context.Context, tx *store.Tx, agentID int64) (at Time, err error) {
+	return at, tx.Get(ctx, []any{&at}, selectMailActivity, agentID)
+}
+
+// silent reports whether a holder has done nothing of its own for
+// Config.Inactivity.
+func (o *Office) silent(w *watched, now Time) bool { return now-w.agent > Time(o.config.Inactivity) }
+
+func (o *Office) recent(at, now Time) bool { return at != 0 && now-at <= Time(o.config.Grace) }
+
+// signs judges what was found: whether the reservation is stale, and why.
+func (o *Office) signs(w *watched, now Time) (stale bool, out Signs) {
+	out = Signs{Reasons: []string{}, Agent: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
+	if w.ended {
+		return false, out
+	}
+	grace := int64(o.config.Grace / time.Second)
+	say := func(busy bool, what string) {
+		if busy {
+			out.Reasons = append(out.Reasons, what+"_activity_recent")
+		} else {
+			out.Reasons = append(out.Reasons, fmt.Sprintf("no_recent_%s_activity>%ds", what, grace))
+		}
+	}
+	silent, written := o.silent(w, now), o.recent(w.mail, now)
+	if silent {
+		out.Reasons = append(out.Reasons, fmt.Sprintf("agent_inactive>%ds", int64(o.config.Inactivity/time.Second)))
+	} else {
+		out.Reasons = append(out.Reasons, "agent_recently_active")
+	}
+	say(written, "mail")
+	if w.unmatched {
+		out.Reasons = append(out.Reasons, "path_pattern_unmatched")
+	} else {
+		say(w.filesBusy, "filesystem")
+		say(w.gitBusy, "git")
+	}
+	return silent && !written && !w.filesBusy && !w.gitBusy, out
+}
+
+// observe looks for activity on the files of some reservations of a project, for
+// all of them together within one budget; what it no longer reaches counts as
+// active. It must not run while a transaction waits for it.
+func (o *Office) observe(ctx context.Context, c Caller, p *Project, now Time, all []*watched) error {
+	all = slices.DeleteFunc(slices.Clone(all), func(w *watched) bool { return w.ended })
+	if len(all) == 0 {
+		return nil
+	}
+	place, err := project.Locate(p.HumanKey, c.Place.Home)
+	if err != nil {
+		return err
+	}
+	since := now - Time(o.config.Grace)
+	// Those that may be stale come first, since the others are not, whatever is found.
+	slices.SortStableFunc(all, func(a, b *watched) int { return compareBools(o.silent(b, now), o.silent(a, now)) })
+	look := newLook(since, p.FoldsCase)
+	for _, w := range all {
+		look.at(w, roots(p, place, c.Place, w.worktree))
+	}
+	edits, err := touches(ctx, o.config.Edits, p.ProductID, since)
+	if err != nil {
+		return err
+	}
+	commits, err := touches(ctx, o.config.Commits, p.HumanKey, since)
+	failed := err != nil // nobody can tell, then
+	for _, w := range all {
+		if w.unmatched {
+			continue
+		}
+		w.files = max(w.files, newest(edits, w.pattern))
+		w.git = newest(commits, w.pattern)
+		w.filesBusy = w.filesBusy || w.files >= since
+		w.gitBusy = failed || w.git >= since
+	}
+	return nil
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func touches(ctx context.Context, of func(context.Context, string, time.Time) ([]Touch, error), what string, since Time) ([]Touch, error) {
+	if of == nil {
+		return nil, nil
+	}
+	return of(ctx, what, since.UTC())
+}
+
+// newest is the time of the newest change to a file that a pattern covers, 0 for
+// none.
+func newest(all []Touch, p pathpattern.Pattern) (at Time) {
+	for _, t := range all {
+		if path, err := pathpattern.ParsePath(t.Path); err == nil && timeOf(t.At) > at && p.Matches(path) {
+			at = timeOf(t.At)
+		}
+	}
+	return at
+}
+
+// roots are the worktrees in which a holder's files may be: the main one, the
+// caller's and the holder's own.
+func roots(p *Project, place, caller project.Place, worktree *string) []string {
+	all := []string{p.HumanKey}
+	add := func(root string) {
+		if root != "" && !slices.Contains(all, root) {
+			all = append(all, root)
+		}
+	}
+	if p.IdentityMode == modeDir || place.Identity == "" {
+		return all
+	}
+	if caller.Identity == place.Identity {
+		add(caller.Root)
+	}
+	if worktree != nil && filepath.IsLocal(*worktree) && filepath.Base(*worktree) == *worktree {
+		admin := filepath.Join(place.Identity, "worktrees", *worktree)
+		if file, ok := project.ReadMarker(filepath.Join(admin, "gitdir")); ok {
+			if !filepath.IsAbs(file) {
+				file = filepath.Join(admin, file)
+			}
+			add(filepath.Dir(file))
+		}
+	}
+	return all
+}

@@ -1,0 +1,151 @@
+package mail
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// tree is where the files of a project are: the worktrees of a repository, or one
+// directory.
+type tree struct {
+	place     project.Place // of the project's root
+	directory string        // "" for a repository
+}
+
+// treeOf looks at the files of a project.
+func treeOf(humanKey, mode, home string) (tree, error) {
+	place, err := project.Locate(humanKey, home)
+	if err != nil || mode != modeDir && place.Identity != "" {
+		return tree{place: place}, err
+	}
+	return tree{place, place.Canonical()}, nil
+}
+
+// relative is an absolute path, which may hold wildcards, as seen from the root of
+// the worktree that it is in; ok is false outside the project.
+func (t tree) relative(abs string) (rel string, ok bool) {
+	if t.directory == "" {
+		rel = t.place.PathKey(filepath.FromSlash(abs))
+		return rel, !project.IsAbsolute(rel)
+	}
+	for _, root := range [...]string{t.directory, t.place.Cwd} {
+		if rel, ok := beneath(root, abs); ok {
+			return rel, true
+		}
+	}
+	place, err := project.Locate(filepath.Dir(filepath.FromSlash(abs)), t.place.Home)
+	if err != nil {
+		return "", false
+	}
+	return beneath(t.directory, place.Canonical()+"/"+lastPart(abs))
+}
+
+// beneath is a path relative to a directory, in slashes; "." for itself. It does
+// not look at the disk.
+func beneath(root, path string) (rel string, ok bool) {
+	root, path = strings.TrimSuffix(filepath.ToSlash(root), "/"), strings.TrimSuffix(filepath.ToSlash(path), "/")
+	rel, ok = strings.CutPrefix(path, root)
+	switch {
+	case !ok:
+		return "", false
+	case rel == "":
+		return ".", true
+	}
+	return strings.TrimPrefix(rel, "/"), rel[0] == '/'
+}
+
+// relatives looks, before a transaction holds anybody up, at the absolute ones of
+// some paths: where they are in the project, as pathpattern.Options.Relative.
+func (o *Office) relatives(ctx context.Context, c Caller, t *target, paths []string) (func(string) (string, bool), error) {
+	known := map[string]string{}
+	var files *tree
+	var err error
+	look := func(abs string) (string, bool) {
+		if files == nil && err == nil {
+			files, err = o.treeOfTarget(ctx, c, t)
+		}
+		if files == nil {
+			return "", false
+		}
+		rel, ok := files.relative(abs)
+		if ok {
+			known[abs] = rel
+		}
+		return rel, ok
+	}
+	for _, path := range paths[:min(len(paths), maxPaths)] {
+		_, _ = pathpattern.Parse(path, pathpattern.Options{Relative: look}) // what is wrong with it is said in the transaction
+	}
+	return func(abs string) (string, bool) {
+		rel, ok := known[abs]
+		return rel, ok
+	}, err
+}
+
+// treeOfTarget is the tree of the project that a call names; nil if there is none.
+func (o *Office) treeOfTarget(ctx context.Context, c Caller, t *target) (*tree, error) {
+	var p *Project
+	err := o.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		p, err = t.find(ctx, tx)
+		return err
+	})
+	if err != nil || p == nil && t.path == nil {
+		return nil, err
+	}
+	if p == nil {
+		p = &Project{HumanKey: t.path.humanKey, IdentityMode: t.path.mode}
+	}
+	files, err := treeOf(p.HumanKey, p.IdentityMode, c.Place.Home)
+	return &files, err
+}
+
+const maxPaths = 200 // a call
+
+// wish is one path of a call.
+type wish struct {
+	given   string // trimmed
+	pattern pathpattern.Pattern
+}
+
+// wishes reads the paths of a call; duplicates collapse.
+//
+// Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for too many.
+func (s *scope) wishes(paths []string, relative func(string) (string, bool)) ([]wish, error) {
+	if len(paths) == 0 {
+		return nil, problemf(CodeEmptyPaths, "paths list cannot be empty").with("field", "paths").
+			hint("name files, folders or patterns such as src/**, relative to the root of the repository")
+	}
+	if len(paths) > maxPaths {
+		return nil, invalid("paths", len(paths), "paths has %d entries; %d are allowed", len(paths), maxPaths)
+	}
+	all, seen := make([]wish, 0, len(paths)), map[string]bool{}
+	for _, path := range paths {
+		p, err := pathpattern.Parse(path, pathpattern.Options{Relative: relative, FoldCase: s.p.FoldsCase})
+		if err != nil {
+			return nil, badPath(path, fault.As(err))
+		}
+		text := p.String()
+		if kept, err := s.text("paths", text); err != nil || kept != text {
+			return nil, badPath(path, fault.New(fault.Invalid, CodePath, "the path holds what looks like a secret").
+				WithHint("put a wildcard in its place"))
+		}
+		if !seen[text] {
+			seen[text] = true
+			all = append(all, wish{strings.TrimSpace(path), p})
+		}
+	}
+	return all, nil
+}
+
+func badPath(path string, why *fault.Error) error {
+	hint := why.Hint
+	def(&hint, "give paths relative to the root of the repository")
+	return problemf(CodePath, "%s", why.Message).with("field", "paths").
+		with("provided", printable(strings.ToValidUTF8(clip(path, maxShown), ""))).hint(hint)
+}
