@@ -125,12 +125,14 @@ func mapped(err error) error {
 		code, text = CodeCorruption, "The database is damaged."
 	case store.CodeReadOnly, store.CodeIO, store.CodeNewer, store.CodeForeign, store.CodeEncrypted, store.CodeKey, store.CodeReplaced, store.CodeMissing:
 		code, text = CodeDatabase, "A database error occurred."
-	case "internal":
+	case "internal", "database_error":
 		code, text = CodeDatabase, "A database error occurred."
 	default:
 		return f
 	}
-	e := fault.Wrap(err, kindOf(code), code, text+" "+f.Message).WithHint(f.Hint)
+	hint := f.Hint
+	def(&hint, "nothing of the call was stored; call again, and if it stays, look at `cairn doctor`")
+	e := fault.Wrap(err, kindOf(code), code, text+" "+f.Message).WithHint(hint)
 	e.Details = map[string]any{"recoverable": code != CodeCorruption, "cause": f.Code}
 	if code == CodeCorruption {
 		e.Details["corruption_details"] = f.Message

@@ -239,8 +239,7 @@ type ThreadResource struct {
 }
 
 const selectThreadMessages = `SELECT m.id, m.project_id, m.sender_id, m.thread_id, m.subject, m.importance, m.ack_required, m.created_ts, m.attachments, a.name,
-CASE WHEN ?5 THEN m.body_md END FROM (SELECT * ` + inThread + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4) m
-JOIN mail_agents a ON a.id = m.sender_id ORDER BY m.created_ts, m.id`
+CASE WHEN ?5 THEN m.body_md END FROM ` + newestIn
 
 // ThreadOf shows the newest 1,000 messages of a thread, the oldest first.
 //

@@ -44,21 +44,18 @@ const (
 AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= ?7 `
 	hitColumns = `SELECT m.id, m.subject, m.importance, m.ack_required, m.created_ts, m.thread_id, a.name `
 
-	// The best of all matches are ranked by full text alone and filtered then, which
-	// spares most matches the way to their rows. edge tells whether that was enough:
-	// how many were ranked, and how good the last of them is. The plus keeps FTS5
-	// from sorting every match: SQLite's own sorter keeps the best alone.
-	selectRanked = `WITH top AS MATERIALIZED (
-    SELECT rowid AS id, ` + searchRank + ` AS score FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY +score LIMIT ?8),
-edge AS MATERIALIZED (SELECT count(*) AS matches, max(score) AS worst FROM top)
-SELECT m.id, t.score, e.matches, e.worst FROM edge e CROSS JOIN top t CROSS JOIN mail_messages m ON m.id = t.id
-WHERE ` + searchFilter + `ORDER BY t.score, m.id LIMIT ?9`
-	selectMatching = `SELECT m.id, 0, 0, 0 FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid
-WHERE mail_fts MATCH ?1 AND ` + searchFilter + `ORDER BY bm25(mail_fts, 3.0, 1.0), m.id LIMIT ?8`
-	selectRecent = `SELECT m.id, 0, 0, 0 FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid
-WHERE mail_fts MATCH ?1 AND ` + searchFilter + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?8`
+	// The newest matches of the store, ?8 of them, and how many these are.
+	newestMatches = `WITH newest AS MATERIALIZED (SELECT rowid AS id, ` + searchRank + ` AS score FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY rowid DESC LIMIT ?8)
+SELECT m.id, (SELECT count(*) FROM newest) FROM newest f CROSS JOIN mail_messages m ON m.id = f.id WHERE ` + searchFilter
+	allMatches = `SELECT m.id, 0 FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid WHERE mail_fts MATCH ?1 AND ` + searchFilter
+
+	selectRelevant    = newestMatches + `ORDER BY f.score, m.id LIMIT ?9`
+	selectRecent      = newestMatches + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?9`
+	selectAllRelevant = allMatches + `ORDER BY ` + searchRank + `, m.id LIMIT ?9`
+	selectAllRecent   = allMatches + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?9`
+
 	// Among the newest of the project, ?8 of them: looking into a text is slow.
-	selectContaining = `SELECT m.id, 0, 0, 0 FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT ?8) m
+	selectContaining = `SELECT m.id, 0 FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT ?8) m
 WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND ` + searchFilter + `ORDER BY `
 
 	selectContainingFirst  = selectContaining + `m.id LIMIT ?9`
@@ -68,7 +65,7 @@ WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND `
 )
 
 const (
-	rankedAtFirst   = 500    // matches that are ranked before they are filtered, beyond the page
+	rankedMatches   = 10_000 // the newest of more are ranked, as long as they fill a page
 	lookedIntoTexts = 10_000 // messages that are searched for a part of a word
 )
 
@@ -199,17 +196,17 @@ func (q *query) filter(s *scope, text string, more ...any) []any {
 
 // matching finds what a query of full text matches, the page and all before it.
 func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, error) {
-	need := q.skip + q.n
+	query, all := selectRelevant, selectAllRelevant
 	if q.recent {
-		ids, _, err := s.found(ctx, selectRecent, q.filter(s, match, need)...)
+		query, all = selectRecent, selectAllRecent
+	}
+	args := q.filter(s, match, rankedMatches, q.skip+q.n)
+	ids, matches, err := s.found(ctx, query, args...)
+	if err != nil || len(ids) == q.skip+q.n || len(ids) > 0 && matches < rankedMatches {
 		return ids, err
 	}
-	ranked := need + rankedAtFirst
-	ids, e, err := s.found(ctx, selectRanked, q.filter(s, match, ranked, need)...)
-	if err != nil || e.matches < ranked && e.matches > 0 || len(ids) == need && e.last < e.worst {
-		return ids, err
-	}
-	ids, _, err = s.found(ctx, selectMatching, q.filter(s, match, need)...)
+	// Perhaps there are more than were looked at.
+	ids, _, err = s.found(ctx, all, args...)
 	return ids, err
 }
 
@@ -222,18 +219,13 @@ func (s *scope) containing(ctx context.Context, q *query) ([]int64, error) {
 	return ids, err
 }
 
-// edge is where a ranking stopped.
-type edge struct {
-	matches     int
-	worst, last float64 // scores: of all that were ranked, and of the last that is returned
-}
-
-func (s *scope) found(ctx context.Context, query string, args ...any) (ids []int64, e edge, err error) {
+// found runs a query for numbers of messages; matches is what it says beside them.
+func (s *scope) found(ctx context.Context, query string, args ...any) (ids []int64, matches int, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var id int64
-		err := rows.Scan(&id, &e.last, &e.matches, &e.worst)
+		err := rows.Scan(&id, &matches)
 		ids = append(ids, id)
 		return err
 	}, query, args...)
-	return ids, e, err
+	return ids, matches, err
 }

@@ -145,12 +145,19 @@ func (s *scope) noThread(id string) error {
 
 // A thread with a decimal id holds the message of that number too if it began it.
 const (
-	inThread       = `FROM mail_messages m WHERE m.project_id = ?1 AND (m.thread_id = ?2 OR m.id = ?3 AND m.thread_id IS NULL) `
-	selectInThread = `SELECT count(*) ` + inThread
-	selectOfThread = `SELECT m.id, m.subject, a.name, m.created_ts, m.body_md FROM (SELECT * ` + inThread + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4) m
+	// The numbers of the messages of the thread ?2 of the project ?1, ?4 of them from
+	// one end, and with ?3 of the message that began it.
+	threadEnd = `SELECT id FROM (SELECT id FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2 ORDER BY created_ts `
+	threadBeg = `LIMIT ?4) UNION ALL SELECT id FROM mail_messages WHERE id = ?3 AND project_id = ?1 AND thread_id IS NULL`
+	newestIn  = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `DESC, id DESC ` + threadBeg + `) ORDER BY created_ts DESC, id DESC LIMIT ?4) m
 JOIN mail_agents a ON a.id = m.sender_id ORDER BY m.created_ts, m.id`
-	selectFirstOnes = `SELECT m.id, m.subject, a.name, m.created_ts FROM (SELECT * ` + inThread + `ORDER BY m.created_ts, m.id LIMIT ?4) m
+	oldestIn = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `, id ` + threadBeg + `) ORDER BY created_ts, id LIMIT ?4) m
 JOIN mail_agents a ON a.id = m.sender_id ORDER BY m.created_ts, m.id`
+
+	selectInThread = `SELECT (SELECT count(*) FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2)
+    + (SELECT count(*) FROM mail_messages WHERE id = ?3 AND project_id = ?1 AND thread_id IS NULL)`
+	selectOfThread  = `SELECT m.id, m.subject, a.name, m.created_ts, m.body_md FROM ` + newestIn
+	selectFirstOnes = `SELECT m.id, m.subject, a.name, m.created_ts FROM ` + oldestIn
 )
 
 // digested is a thread in brief and what it was made from.

@@ -1,0 +1,249 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// GuardArgs are files that a session is about to change.
+type GuardArgs struct {
+	Session string        // its id; its agents' and its own reservations do not count
+	Agent   string        // the name of CAIRN_AGENT, whose do not count either; "" for none
+	Place   project.Place // of its working directory
+	Paths   []string      // as the harness names them
+}
+
+// Guarded is what Guard found.
+type Guarded struct {
+	Managed   bool       // at least one of the files is in a project of mail
+	Obstacles []Obstacle // the worst first
+}
+
+// Obstacle is a file that somebody else has reserved.
+type Obstacle struct {
+	Path     string // in its worktree
+	Holder   string
+	Pattern  string
+	Branch   string // the holder's, "" if unknown
+	Worktree string // likewise; "" for the main one
+	Reason   string
+	Since    Time
+	Until    Time
+}
+
+// Guard finds the active, exclusive, not advisory reservations of others that
+// cover files (mail §8): one query a project, whatever the number of files, by the
+// literal prefixes that a pattern covering one of them can have, then the exact
+// match. A file outside every project of mail is no obstacle. It changes nothing.
+//
+// Errors: those of reading; the end of ctx interrupts it.
+func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error) {
+	groups := worktreesOf(a.Place, a.Paths)
+	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		for _, g := range groups {
+			projects, err := g.projects(ctx, tx)
+			if err != nil {
+				return err
+			}
+			for _, p := range projects {
+				out.Managed = true
+				s := &scope{Office: o, tx: tx, p: p, now: now(tx)}
+				if err := s.obstacles(ctx, a, g, &out); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	slices.SortStableFunc(out.Obstacles, func(a, b Obstacle) int { return int(min(max(b.Until-a.Until, -1), 1)) })
+	return out, err
+}
+
+// worktree is some files of one repository, or of one folder outside any.
+type worktree struct {
+	place project.Place
+	files []guardedFile
+}
+
+// guardedFile is a file: its path in its worktree, "" outside one, and its
+// absolute one, with the links in the working directory resolved.
+type guardedFile struct{ rel, abs string }
+
+// worktreesOf maps files to the worktrees that they are in: that of the working
+// directory, or else another one. Of a folder one file is looked at.
+func worktreesOf(place project.Place, paths []string) []*worktree {
+	here := &worktree{place: place}
+	groups := []*worktree{here}
+	type seen struct {
+		group *worktree
+		rel   string
+	}
+	folders := map[string]seen{}
+	for _, p := range paths {
+		abs := place.Absolute(p)
+		if abs == "" {
+			continue
+		}
+		dir, base := filepath.Dir(abs), filepath.Base(abs)
+		f, ok := folders[dir]
+		if !ok {
+			f.group, f.rel = here, place.PathKey(abs)
+			if project.IsAbsolute(f.rel) {
+				f.group, f.rel = elsewhere(&groups, dir, abs, place.Home)
+			}
+			f.rel = path.Dir(f.rel)
+			folders[dir] = f
+		}
+		rel := ""
+		if f.group.place.Identity != "" {
+			rel = path.Join(f.rel, base)
+		}
+		if below, ok := beneath(place.Cwd, abs); ok {
+			abs = filepath.Join(place.Canonical(), filepath.FromSlash(below))
+		}
+		f.group.files = append(f.group.files, guardedFile{rel, abs})
+	}
+	return groups
+}
+
+// elsewhere is the worktree of a file outside the one at hand.
+func elsewhere(groups *[]*worktree, dir, abs, home string) (*worktree, string) {
+	place, err := project.Locate(dir, home)
+	if err != nil || place.Identity == "" {
+		place = project.Place{Cwd: dir, Home: home}
+	}
+	for _, g := range (*groups)[1:] {
+		if g.place.Identity == place.Identity {
+			return g, place.PathKey(abs)
+		}
+	}
+	g := &worktree{place: place}
+	*groups = append(*groups, g)
+	return g, place.PathKey(abs)
+}
+
+const selectFolderProjects = projectColumns + `WHERE m.human_key IN (SELECT value FROM json_each(?)) AND m.identity_mode = '` + modeDir + `' ORDER BY m.id`
+
+// projects are the projects that files may be in: the repository's, and folders
+// above the files that are projects of their own.
+func (g *worktree) projects(ctx context.Context, tx *store.Tx) (all []*Project, err error) {
+	if len(g.files) == 0 {
+		return nil, nil
+	}
+	if g.place.Identity != "" {
+		row, ok, err := project.Current(ctx, tx, g.place)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			p, err := findProject(ctx, tx, selectProjectByKey, row.Key)
+			if err != nil {
+				return nil, err
+			}
+			if p != nil && p.IdentityMode != modeDir {
+				all = append(all, p)
+			}
+		}
+	}
+	list, err := json.Marshal(g.folders())
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		p := &Project{Format: 1}
+		all = append(all, p)
+		return rows.Scan(p.columns()...)
+	}, selectFolderProjects, string(list))
+	return all, err
+}
+
+// folders are the folders above the files.
+func (g *worktree) folders() []string {
+	known := map[string]bool{}
+	var out []string
+	for _, f := range g.files {
+		for dir := filepath.Dir(f.abs); !known[dir]; dir = filepath.Dir(dir) {
+			known[dir] = true
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// The exclusive, not advisory ones of those, but for the session's own.
+const selectForeign = selectHeldAt + ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE
+AND r.session_key IS NOT (SELECT key FROM sessions WHERE id = ?4)
+AND r.agent_id NOT IN (SELECT b.agent_id FROM mail_sessions b JOIN sessions s ON s.key = b.session_key WHERE s.id = ?4 AND b.ended_ts IS NULL)`
+
+// obstacles finds what stands in the way of the files of one project.
+func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Guarded) error {
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	files := make([]pathpattern.Path, 0, len(g.files))
+	seen, prefixes := map[string]bool{}, []string{}
+	for _, f := range g.files {
+		rel := f.rel
+		if s.p.IdentityMode == modeDir {
+			rel, _ = beneath(s.p.HumanKey, f.abs)
+		}
+		parsed, err := pathpattern.ParsePath(rel)
+		if err != nil {
+			continue // not in this project
+		}
+		files = append(files, parsed)
+		for _, prefix := range parsed.Prefixes() {
+			if !seen[prefix] {
+				seen[prefix] = true
+				prefixes = append(prefixes, prefix)
+			}
+		}
+	}
+	list, err := json.Marshal(prefixes)
+	if err != nil {
+		return err
+	}
+	foreign := map[string][]*held{}
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		h, err := s.scanHeld(rows)
+		if err != nil {
+			return err
+		}
+		h.pattern = storedPattern(h.PathPattern, s.p.FoldsCase)
+		prefix := h.pattern.LiteralPrefix()
+		foreign[prefix] = append(foreign[prefix], h)
+		return nil
+	}, selectForeign, s.p.ID, s.now, string(list), a.Session, a.Agent)
+	if err != nil || len(foreign) == 0 {
+		return err
+	}
+	for _, f := range files {
+		for _, prefix := range f.Prefixes() {
+			for _, h := range foreign[prefix] {
+				if h.pattern.Matches(f) {
+					out.Obstacles = append(out.Obstacles, h.obstacle(f))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (h *held) obstacle(f pathpattern.Path) Obstacle {
+	o := Obstacle{Path: f.String(), Holder: h.Agent, Pattern: h.PathPattern, Reason: h.Reason, Since: h.Created, Until: h.Expires}
+	if h.branch != nil {
+		o.Branch = *h.branch
+	}
+	if h.worktree != nil {
+		o.Worktree = *h.worktree
+	}
+	return o
+}

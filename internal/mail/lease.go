@@ -1,0 +1,155 @@
+package mail
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+)
+
+// LeaseArgs are files that a session of a harness is about to change.
+type LeaseArgs struct {
+	Session string // its id
+	Program string // of an agent that has to be made: what the session runs in
+	Model   string // likewise
+	Agent   string // the name of CAIRN_AGENT; "" for the agent of the session
+	Place   project.Place
+	Paths   []string
+	TTL     time.Duration
+}
+
+// Lease reserves files for the agent of a session, exclusively and each for itself,
+// as an edit does where the user has asked for it (mail §8). A file that the agent
+// holds already, by a lease or otherwise, is renewed once less than half of TTL is
+// left; one that somebody else holds is left alone. A session without an agent gets
+// a generated one, which its next notice names. Files outside the working
+// directory's project are left alone. It returns how many leases were taken or
+// renewed; repeating it soon changes nothing.
+//
+// Errors: those of RegisterAgent and FileReservationPaths.
+func (o *Office) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) {
+	root := a.Place.Root
+	def(&root, a.Place.Cwd)
+	all := a.patterns()
+	if len(all) == 0 {
+		return 0, nil
+	}
+	def(&a.Program, "unknown")
+	def(&a.Model, "unknown")
+	c := Caller{Session: a.Session, Place: a.Place}
+	fresh, err := o.profile(c, RegisterArgs{Program: a.Program, Model: a.Model})
+	if err != nil {
+		return 0, mapped(err)
+	}
+	err = o.writeIn(ctx, c, root, func(ctx context.Context, s *scope) error {
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+		if err := s.editor(ctx, a.Agent, fresh); err != nil {
+			return err
+		}
+		taken, err = s.lease(ctx, all, Time(a.TTL))
+		return err
+	})
+	return taken, err
+}
+
+// patterns are the files inside the project of the working directory.
+func (a *LeaseArgs) patterns() (all []string) {
+	for _, file := range a.Paths {
+		rel := a.Place.PathKey(file)
+		if project.IsAbsolute(rel) && a.Place.Identity == "" {
+			rel, _ = beneath(a.Place.Cwd, rel)
+		}
+		if rel != "" && rel != "." && !project.IsAbsolute(rel) && !slices.Contains(all, path.Clean(rel)) {
+			all = append(all, path.Clean(rel))
+		}
+	}
+	return all
+}
+
+// editor makes the agent of the session the actor: the one of CAIRN_AGENT, else the
+// one bound to it, else a new one.
+func (s *scope) editor(ctx context.Context, name string, fresh profile) error {
+	if name != "" {
+		s.source = SourceEnvironment
+		if _, err := s.actor(ctx, name); !fault.HasCode(err, CodeNotFound) {
+			return err
+		}
+	}
+	bound, err := bonded(ctx, s.tx, s.session.Key, s.p.ID)
+	if err != nil {
+		return err
+	}
+	if len(bound) > 0 {
+		s.actAs(bound[0])
+		return nil
+	}
+	s.source = SourceEdit
+	_, err = s.register(ctx, fresh, false)
+	return err
+}
+
+// lease takes or renews what is free.
+func (s *scope) lease(ctx context.Context, files []string, ttl Time) (taken int, err error) {
+	var all []wish
+	for _, file := range files[:min(len(files), maxPaths)] {
+		if p, err := pathpattern.Parse(file, pathpattern.Options{FoldCase: s.p.FoldsCase}); err == nil {
+			all = append(all, wish{file, p})
+		}
+	}
+	near, err := s.near(ctx, all)
+	if err != nil {
+		return 0, err
+	}
+	var fresh []wish
+	for _, w := range all {
+		own, lasts := s.held(near, w.pattern)
+		switch {
+		case len(s.inTheWay(near, w.pattern, true)) > 0 || lasts > s.now+ttl/2:
+		case own != nil:
+			r, err := findReservation(ctx, s.tx, selectReservationByID, own.ID)
+			if err != nil {
+				return taken, err
+			}
+			r.Expires = s.now + ttl
+			r.Renewals++
+			if err := s.put(ctx, r); err != nil {
+				return taken, err
+			}
+			taken++
+		default:
+			fresh = append(fresh, w)
+		}
+	}
+	if len(fresh) == 0 || s.needRoom() != nil {
+		return taken, nil
+	}
+	out, err := s.grant(ctx, fresh, ReserveArgs{Reason: "editing"}, ReservedByEdit, ttl)
+	return taken + len(out.Granted), err
+}
+
+// held finds the actor's own lease of a pattern, and until when anything of its own
+// that is exclusive holds it.
+func (s *scope) held(near []*held, p pathpattern.Pattern) (lease *held, until Time) {
+	for _, h := range near {
+		if h.agentID != s.me.ID || !h.Exclusive || h.Advisory || !h.covers(p, s.p.FoldsCase) {
+			continue
+		}
+		if h.Source == ReservedByEdit && h.PathPattern == p.String() {
+			lease = h
+		}
+		until = max(until, h.Expires)
+	}
+	return lease, until
+}
+
+// covers reports whether a reservation covers the file that a pattern names.
+func (h *held) covers(p pathpattern.Pattern, foldCase bool) bool {
+	file, err := pathpattern.ParsePath(p.String())
+	return err == nil && h.overlaps(p, foldCase) && h.pattern.Matches(file)
+}
