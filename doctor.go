@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -334,7 +335,19 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 		return found, err
 	}
 	records, err := record.New(s, record.Config{}).Check(ctx)
-	return append(append(found, more...), records...), err
+	if err != nil {
+		return found, err
+	}
+	letters, err := checkMail(ctx, s)
+	return slices.Concat(found, more, records, letters), err
+}
+
+func checkMail(ctx context.Context, s *store.Store) (found []string, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, err = mail.Check(ctx, tx)
+		return err
+	})
+	return found, err
 }
 
 // summary is the first of some findings and how many more there are.
@@ -465,8 +478,17 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 	return store.Salvage(ctx, store.SalvageConfig{
 		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress,
 		Check: func(ctx context.Context, s *store.Store) ([]string, error) {
-			return journal(s).Check(ctx)
+			found, err := journal(s).Check(ctx)
+			if err != nil || len(found) > 0 {
+				return found, err
+			}
+			return checkMail(ctx, s)
 		},
-		Mend: func(ctx context.Context, s *store.Store) error { return journal(s).Mend(ctx) },
+		Mend: func(ctx context.Context, s *store.Store) error {
+			if err := journal(s).Mend(ctx); err != nil {
+				return err
+			}
+			return s.Write(ctx, store.Full, mail.Mend)
+		},
 	})
 }
