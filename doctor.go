@@ -391,7 +391,7 @@ func (d *diagnosing) leftovers() {
 		}
 	}
 	const why = "they take space and hold copies of what was recorded"
-	for _, pattern := range []string{"cairn-dry-run-*", "cairn-examine-*"} {
+	for _, pattern := range []string{"cairn-dry-run-*", "cairn-examine-*", "cairn-backup-*", "cairn-restore-*"} {
 		dirs, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
 		for _, dir := range dirs {
 			info, serr := os.Stat(dir)
@@ -401,9 +401,15 @@ func (d *diagnosing) leftovers() {
 			}
 		}
 	}
+	coming, err := restoresUnderWay(d.config.Dir)
+	if err != nil {
+		d.unknown("leftovers", err)
+		return
+	}
+	abandoned = append(abandoned, coming...)
 	switch {
 	case len(abandoned) > 0:
-		d.add("leftovers", CheckProblem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them")
+		d.add("leftovers", CheckProblem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them; `cairn backup` completes a restore that was killed")
 	case len(kept) > 0:
 		d.add("leftovers", CheckOK, "kept copies of the store: "+strings.Join(kept, ", "), "", "")
 	default:

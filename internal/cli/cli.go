@@ -176,7 +176,7 @@ nobody. Connect your agents and see what your own history holds:
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
-		purgeCommand(p), sweepCommand(p), encryptCommand(p),
+		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)
 	return root
 }
