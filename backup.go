@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"archive/tar"
+	"bufio"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -150,6 +151,9 @@ func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
 	names := []string{databaseMember}
 	if s.Encrypted() { // the copy's own has a salt that is new each time
 		names = append(names, keyCheckMember)
+		if err := os.Remove(filepath.Join(b.dir, keyCheckMember)); err != nil {
+			return err
+		}
 		if err := copyWhole(s.Path()+"-cipher", filepath.Join(b.dir, keyCheckMember)); err != nil {
 			return err
 		}
@@ -467,6 +471,8 @@ func damagedBackup(why string) error {
 
 // unpacking reads a backup member by member.
 type unpacking struct {
+	file *bufio.Reader
+	zip  *gzip.Reader
 	in   *tar.Reader
 	info BackupInfo
 }
@@ -474,11 +480,13 @@ type unpacking struct {
 // newUnpacking reads the metadata. Errors: CodeBackup; store.CodeNewer for a backup
 // that a newer cairn made.
 func newUnpacking(r io.Reader) (*unpacking, error) {
-	zip, err := gzip.NewReader(r)
+	file := bufio.NewReader(r)
+	zip, err := gzip.NewReader(file)
 	if err != nil {
 		return nil, damagedBackup("it is not compressed with gzip")
 	}
-	u := &unpacking{in: tar.NewReader(zip)}
+	zip.Multistream(false)
+	u := &unpacking{file: file, zip: zip, in: tar.NewReader(zip)}
 	h, err := u.in.Next()
 	if err != nil || h.Name != metadataMember || h.Size > maxMetadata {
 		return nil, damagedBackup("it does not begin with " + metadataMember)
@@ -526,13 +534,24 @@ func unpack(ctx context.Context, file, dir string) (BackupInfo, error) {
 			return u.info, err
 		}
 	}
-	if _, err := u.in.Next(); err != io.EOF {
-		return u.info, damagedBackup("something follows its last member, or it is torn")
-	}
-	if n, err := io.Copy(io.Discard, f); err != nil || n > 1<<20 {
-		return u.info, damagedBackup("something follows its end")
+	if err := u.end(); err != nil {
+		return u.info, err
 	}
 	return u.info, nil
+}
+
+// end judges what follows the last member: nothing, up to the sum of the compression.
+func (u *unpacking) end() error {
+	if _, err := u.in.Next(); err != io.EOF {
+		return damagedBackup("something follows its last member, or it is torn")
+	}
+	if n, err := io.Copy(io.Discard, u.zip); err != nil || n > 0 {
+		return damagedBackup("it is torn at its end")
+	}
+	if _, err := u.file.ReadByte(); err != io.EOF {
+		return damagedBackup("something follows its end")
+	}
+	return nil
 }
 
 func (u *unpacking) member(m BackupMember, dir string) error {
