@@ -138,6 +138,26 @@ func adoptMadeUp(ctx context.Context, tx *store.Tx) error {
 func dropMadeUp(ctx context.Context, tx *store.Tx) error {
 	return statements([]string{
 		`DELETE FROM mail_messages WHERE importance NOT IN ('low', 'normal', 'high', 'urgent') OR created_ts <= 0 OR ordinal < 1`,
+		// An agent of which nothing is known is of the project of its messages.
+		`UPDATE mail_agents SET project_id = ifnull((SELECT m.project_id FROM mail_recipients r JOIN mail_messages m ON m.id = r.message_id
+  WHERE r.agent_id = mail_agents.id), ifnull((SELECT project_id FROM mail_messages WHERE sender_id = mail_agents.id),
+  ifnull((SELECT project_id FROM mail_reservations WHERE agent_id = mail_agents.id), project_id))) WHERE project_id < 1`,
+		`DELETE FROM mail_recipients WHERE agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_messages WHERE project_id < 1 OR sender_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_sessions WHERE agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_notices WHERE agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_idempotency WHERE project_id < 1 OR agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_contacts WHERE a_agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)
+OR b_agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_reservations WHERE project_id < 1 OR agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
+		`DELETE FROM mail_threads WHERE project_id < 1`,
+		`DELETE FROM mail_agents WHERE project_id < 1`,
+		`DELETE FROM mail_projects WHERE id < 1`,
+		`DELETE FROM projects WHERE key < 1 AND key NOT IN (SELECT project_key FROM mail_projects)
+AND key NOT IN (SELECT project_key FROM observation_rows WHERE project_key < 1) AND key NOT IN (SELECT project_key FROM records)
+AND key NOT IN (SELECT project_key FROM record_ticks) AND key NOT IN (SELECT project_key FROM record_sessions)
+AND key NOT IN (SELECT project_key FROM activations) AND key NOT IN (SELECT project_key FROM archive_cursor)
+AND key NOT IN (SELECT project_key FROM archive_aside) AND key NOT IN (SELECT project_key FROM archive_commits)`,
 		`UPDATE mail_projects SET uid = substr(lower(hex(zeroblob(10))), 1, 20 - length(id)) || id, slug = 'lost-' || id, human_key = '/lost-' || id,
 identity_mode = 'dir', created_ts = 1000 WHERE identity_mode NOT IN ('dir', 'git-remote', 'git-toplevel', 'git-common-dir')`,
 		`UPDATE mail_agents SET name = 'Lost-' || id, program = 'unknown', model = 'unknown', task_description = '', inception_ts = 1000,
