@@ -52,7 +52,7 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
-				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange",
+				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange", "internal/mail", "internal/archive",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
