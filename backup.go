@@ -204,7 +204,7 @@ func (b *backingUp) describe(ctx context.Context, db string) (err error) {
 // repositories bundles the archive's repositories, after the store was copied: they
 // may be further than it, never behind what it says of them.
 func (b *backingUp) repositories(ctx context.Context) (names []string, err error) {
-	from := filepath.Join(b.cairn.config.Dir, archiveFolder)
+	from := b.cairn.ArchiveDir()
 	to := filepath.Join(b.dir, archiveFolder)
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {

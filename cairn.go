@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -23,6 +24,9 @@ type Config struct {
 	DB   string // the database file; "" for cairn.db in Dir
 	Cwd  string // the working directory that "here" means, "" if there is none to speak of
 	Key  string // the text of CAIRN_KEY, "" if it is not set
+
+	Setting func(key string) string // what the environment gives a key such as guard.mode (EnvName), "" for none; nil for nothing
+	Agent   string                  // CAIRN_AGENT: the agent as which this process acts, "" if it is not set
 
 	Role  store.Role
 	Wait  time.Duration    // for a lock; 0 for the role's
@@ -68,6 +72,8 @@ type Cairn struct {
 	mu    sync.Mutex
 	store *store.Store // nil until it is needed and there
 	key   []byte       // of the open store, nil if it is plain
+
+	following *archive.Archivist // of this process's FollowArchive
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,
@@ -85,6 +91,9 @@ func Open(c Config) (*Cairn, error) {
 		}
 	}
 	if k.settings, err = readSettings(c.Dir, k.place.Root); err != nil {
+		return nil, err
+	}
+	if err = k.settings.work.override(c.Setting); err != nil {
 		return nil, err
 	}
 	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {

@@ -216,7 +216,7 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 		err = errors.Join(err, look(f.Path, 0o600))
 	}
 	err = errors.Join(err, look(d.config.Dir, 0o700))
-	for _, name := range []string{"cairn.log", "cairn.log.1", "key"} {
+	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token"} {
 		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
 	}
 	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files

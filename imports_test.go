@@ -27,6 +27,7 @@ func importTable() map[string]room {
 		"internal/project":      {ours: []string{"internal/fault", "internal/store"}, others: []string{"golang.org/x/sys", "golang.org/x/text"}},
 		"internal/citation":     {},
 		"internal/gitread":      {ours: []string{"internal/fault"}},
+		"internal/githook":      {ours: []string{"internal/fault"}},
 		"internal/redact":       {ours: []string{"internal/fault"}},
 		"internal/observation": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words"},
@@ -51,17 +52,18 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/harness",
-				"internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/exchange", "internal/mail", "internal/archive",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/harness",
+				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/githook", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
+		"internal/httpapi": {ours: []string{"internal/fault", "internal/mcp"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/harness", "internal/mcp", "internal/wiring"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring", "internal/githook"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"cairn/internal/harness"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 )
@@ -11,35 +12,56 @@ import (
 // Recorded is what became of a hook's event.
 type Recorded struct {
 	observation.Recorded
-	Told    string // what the session is to be told, "" if nothing
-	Warning error  // why something that goes with the event failed; the event is stored
+	Told    string          // what the session is to be told, "" if nothing
+	Verdict harness.Verdict // on the edits that the event announces, also when it could not be stored
+	Warning error           // why something that goes with the event failed; the event is stored
 }
 
-// Record stores one event of a harness and finds what the session is to be told
-// then: at the start of a session of the main agent, after sweeping a little, its
+// Record judges the edits that an event announces by the reservations of others
+// (mail §8), before anything else and in excluded folders too, stores the event and
+// finds what the session is to be told then: at the start of a session of the main agent, after sweeping a little, its
 // context, and with assist what helps with a prompt or with a call that is about to
-// be made. What is told is entered in the ledger; a failure of that, like one of the
+// be made, and what mail has for its agents (mail §9). What is told is entered in the ledger; a failure of that, like one of the
 // help, is a Warning. An event in an excluded folder is dropped without opening the
 // store. c must have been opened with the event's working directory.
 func (c *Cairn) Record(ctx context.Context, e observation.Event, process project.Process, assist bool) (Recorded, error) {
-	if e.Kind == observation.Ignored || c.settings.excludes(e.Cwd) {
+	if e.Kind == observation.Ignored {
 		return Recorded{}, nil
+	}
+	r := Recorded{Verdict: c.guard(ctx, &e)}
+	if c.settings.excludes(e.Cwd) {
+		return r, nil
 	}
 	j, err := c.writing(ctx)
 	if err != nil {
-		return Recorded{}, err
+		return r, err
 	}
 	if e.KeepsBranch() {
 		e.Branch = c.place.Branch()
 	}
 	done, err := j.Record(ctx, e, c.place, process)
+	r.Recorded = done
 	if err != nil {
-		return Recorded{Recorded: done}, err
+		return r, err
 	}
-	r := Recorded{Recorded: done}
 	if done.Unnoted != nil {
 		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", done.Unnoted)
 	}
+	notices, err := c.correspond(ctx, &e, done.Project, r.Verdict)
+	if err != nil {
+		r.Warning = fmt.Errorf("the mail of the session was not looked after: %w", err)
+	}
+	if err := c.tell(ctx, j, &r, e, assist); err != nil {
+		r.Warning = err
+	}
+	r.Told += notices
+	return r, nil
+}
+
+// tell finds what a session is to be told upon an event that is stored, and enters
+// it in the ledger.
+func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e observation.Event, assist bool) (err error) {
+	done := r.Recorded
 	var told observation.Context
 	switch {
 	case e.Kind == observation.SessionStart && e.AgentID == "":
@@ -54,12 +76,11 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 		told, err = j.Assist(ctx, e, c.place, done)
 	}
 	if err != nil {
-		r.Warning = fmt.Errorf("what to tell is not available: %w", err)
-		return r, nil
+		return fmt.Errorf("what to tell is not available: %w", err)
 	}
 	r.Told = told.Text
 	if err := j.Inject(ctx, e, done, told.Items); err != nil {
-		r.Warning = fmt.Errorf("what was told is not in the ledger: %w", err)
+		return fmt.Errorf("what was told is not in the ledger: %w", err)
 	}
-	return r, nil
+	return nil
 }

@@ -137,7 +137,7 @@ func (x *recovering) judge(ctx context.Context) (err error) {
 	return x.present(ctx)
 }
 
-func (x *recovering) archive() string { return filepath.Join(x.cairn.config.Dir, archiveFolder) }
+func (x *recovering) archive() string { return x.cairn.ArchiveDir() }
 
 // readNumbers takes in the highest numbers that an archive ever saw; one that cannot
 // be read tells nothing.

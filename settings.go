@@ -44,6 +44,10 @@ type settings struct {
 
 	keyFile string // the user's store.key_file, as it is written
 	records recordSettings
+	http    httpSettings
+	archive archiveSettings
+	disk    diskSettings
+	work    workSettings
 }
 
 // recordSettings are the keys of records; the user's file only.
@@ -76,9 +80,16 @@ type contextSettings struct {
 // userFile is config.toml: each part's keys stand under its name, those of all parts
 // under store. key_file may also stand at the top.
 type userFile struct {
-	Observations settings       `toml:"observations"`
-	Records      recordSettings `toml:"records"`
-	KeyFile      string         `toml:"key_file"`
+	Observations settings            `toml:"observations"`
+	Records      recordSettings      `toml:"records"`
+	HTTP         httpSettings        `toml:"http"`
+	Archive      archiveSettings     `toml:"archive"`
+	Disk         diskSettings        `toml:"disk"`
+	Mail         mailSettings        `toml:"mail"`
+	Reservations reservationSettings `toml:"reservations"`
+	Guard        guardSettings       `toml:"guard"`
+	MCP          mcpSettings         `toml:"mcp"`
+	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
 	} `toml:"store"`
@@ -93,10 +104,15 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records = user.Records
+	s.records, s.http, s.archive, s.disk = user.Records, user.HTTP, user.Archive, user.Disk
+	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP}
 	userPath := filepath.Join(dataDir, "config.toml")
-	if err := s.records.validate(userPath); err != nil {
+	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.archive.validate(userPath), s.disk.validate(userPath))
+	if err != nil {
 		return s, err
+	}
+	if wrong := s.work.check(); wrong != nil {
+		return s, settingsFault(nil, userPath, wrong.key, wrong.Error())
 	}
 	if err := s.validate(userPath); err != nil || root == "" {
 		return s, err

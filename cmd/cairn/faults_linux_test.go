@@ -95,7 +95,7 @@ func TestFullDiskLosesNothingThatWasAcknowledged(t *testing.T) {
 func TestNotASingleFreeByteIsAFullDisk(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	h.tmpfs("1m")
+	h.tmpfs("2m")
 	free := h.fill(0)
 	h.fails("the first event", h.record(h.shell("t0", "make none")), 1, "disk full")
 	free()

@@ -50,6 +50,14 @@ func TestScripts(t *testing.T) {
 			"nowhere": nowhere,
 			"keep":    keep,
 			"nogit":   noGit,
+			"office":  office,
+
+			"reserved":   reserved,
+			"reservedin": reservedIn,
+			"registered": registered,
+			"bound":      bound,
+			"freed":      freed,
+			"nul":        nul,
 		},
 	})
 }
@@ -118,7 +126,8 @@ func payload(ts *testscript.TestScript, _ bool, args []string) {
 func send(ts *testscript.TestScript, payload, want string, options ...string) {
 	cmd := exec.Command(program(ts, "cairn"), append([]string{"record"}, options...)...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "CAIRN_KEY", "GORACE"} {
+	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "CAIRN_KEY", "GORACE",
+		"CAIRN_AGENT", "CAIRN_GUARD_MODE", "CAIRN_GUARD_STRICT", "CAIRN_GUARD_AUTO_RESERVE"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}

@@ -18,7 +18,7 @@ func (h *home) surfaceOf(args ...string) (names []string, bytes int) {
 	}
 	defer func() {
 		for _, word := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(c.InitializeResult().Instructions, -1) {
-			if word != "project_id" && word != "session_id" && !slices.Contains(names, word) {
+			if word != "project_id" && word != "session_id" && word != "project_key" && !slices.Contains(names, word) {
 				h.t.Errorf("%v: the instructions name %s", args, word)
 			}
 		}
@@ -42,7 +42,7 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	all, whole := h.surfaceOf()
-	if len(all) != len(observationTools())+19 || (whole+3)/4 > 3000 {
+	if len(all) != len(observationTools())+19+28 || (whole+3)/4 > 4800 { // of 6,000, for memories come too
 		t.Errorf("%d tools, %d bytes", len(all), whole)
 	}
 	records, bytes := h.surfaceOf("--toolsets", "records")
@@ -52,8 +52,21 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	if observations, _ := h.surfaceOf("--toolsets", "observations"); len(observations) != 6 {
 		t.Errorf("observations: %v", observations)
 	}
-	if both, _ := h.surfaceOf("--toolsets", "records,observations"); len(both) != len(all) {
-		t.Errorf("both: %v", both)
+	if both, _ := h.surfaceOf("--toolsets", "records,mail,observations"); len(both) != len(all) {
+		t.Errorf("all by name: %v", both)
+	}
+	for profile, has := range map[string][]string{
+		"core":      {"search", "create_record", "fetch_inbox", "macro_start_session", "file_reservation_paths"},
+		"messaging": {"search", "create_record", "fetch_inbox", "request_contact"},
+		"minimal":   {"search", "create_record", "fetch_inbox", "register_agent"},
+	} {
+		some, bytes := h.surfaceOf("--profile", profile)
+		if bytes >= whole || slices.ContainsFunc(has, func(name string) bool { return !slices.Contains(some, name) }) {
+			t.Errorf("%s: %v", profile, some)
+		}
+	}
+	if mail, bytes := h.surfaceOf("--toolsets", "mail"); len(mail) != 28 || (bytes+3)/4 > 2000 || slices.Contains(mail, "search") {
+		t.Errorf("mail: %v, %d bytes", mail, bytes)
 	}
 	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 600 || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") {
 		t.Errorf("lean: %v, %d bytes", lean, bytes)

@@ -18,18 +18,21 @@ import (
 
 // Codes of the errors that this room makes.
 const (
-	CodeNoGit = "git_missing"   // there is no git program
-	CodeGone  = "archive_gone"  // where the repository should be is none
-	CodePath  = "archive_path"  // a path that an archive cannot hold
-	CodeFiles = "archive_files" // the work tree cannot be written
-	CodeGit   = "archive_git"   // git refused; the message says why
-	CodeBusy  = "archive_busy"  // others move main all the time
+	CodeNoGit = "git_missing"    // there is no git program
+	CodeGone  = "archive_gone"   // where the repository should be is none
+	CodePath  = "archive_path"   // a path that an archive cannot hold
+	CodeFiles = "archive_files"  // the work tree cannot be written
+	CodeGit   = "archive_git"    // git refused; the message says why
+	CodeBusy  = "archive_busy"   // others move main all the time
+	CodeFull  = "archive_paused" // the volume is nearly full
 )
 
 // git starts the program for one repository.
 type git struct {
 	program string
 	dir     string // the work tree, absolute; the repository is .git in it
+
+	stale time.Duration // how old a lock of git must be that nobody can hold any more; 0 for staleAfter
 }
 
 // settings apply to every git that is started, over those of the repository.

@@ -146,7 +146,7 @@ func (r *Repository) count() (packs, loose int) {
 // what it can: whatever still stands in the way makes git say so.
 func (r *Repository) clear() {
 	for _, lock := range r.gitLocks() {
-		if olderThan(staleAfter, lock) && !r.owned(lock) {
+		if olderThan(cmp.Or(r.git.stale, staleAfter), lock) && !r.owned(lock) {
 			_ = os.Remove(lock)
 		}
 	}

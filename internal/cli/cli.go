@@ -171,11 +171,13 @@ nobody. Connect your agents and see what your own history holds:
 		return root
 	}
 	root.AddCommand(
-		serveCommand(p), toolsCommand(p),
+		serveCommand(p), httpTokenCommand(p), toolsCommand(p),
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
+		archiveCommand(p), reconcileCommand(p), guardCommand(p),
+		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)
 	return root
@@ -215,7 +217,15 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	if db == "" {
 		db = p.Getenv("CAIRN_DB")
 	}
-	return cairn.Config{Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY")}, nil
+	return cairn.Config{
+		Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY"), Agent: strings.TrimSpace(p.Getenv("CAIRN_AGENT")), Setting: p.setting,
+	}, nil
+}
+
+// setting is what the environment gives a key of the settings, "" for none: of
+// guard.mode it is CAIRN_GUARD_MODE.
+func (p *Process) setting(key string) string {
+	return p.Getenv(cairn.EnvName(key))
 }
 
 func (p *Process) home() string {

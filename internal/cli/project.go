@@ -46,7 +46,7 @@ now on goes to INTO, and FROM becomes another name of it. It cannot be undone.`,
 }
 
 func projectListCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	return f.json(answering(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the projects, the one seen last first",
@@ -75,7 +75,7 @@ func projectChange(p *Process, cmd cobra.Command, change func(c *cairn.Cairn, ct
 
 func projectCreateCommand(p *Process) *cobra.Command {
 	var a record.CreateProjectArgs
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	cmd := answering(&f, cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a project that is no repository, and print its id",
@@ -98,7 +98,7 @@ become projects by themselves.`,
 }
 
 func projectShowCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	return f.reading(answering(&f, cobra.Command{
 		Use:     "show [ID]",
 		Short:   "Show a project and its tick, the count of its records' writes",
@@ -124,7 +124,7 @@ func printProject(w io.Writer, q record.Project) error {
 }
 
 func projectOverviewCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	return f.reading(answering(&f, cobra.Command{
 		Use:   "overview [ID]",
 		Short: "Show where a project's records stand and who works on them",

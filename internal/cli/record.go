@@ -27,7 +27,9 @@ func recordCommand(p *Process) *cobra.Command {
 it tells. Agents call it through their hooks; at the start of a session it prints
 what the session should know. With --assist it also prints, when a prompt is
 submitted or a tool is about to run, what earlier sessions know about it; [assist]
-off = true in the settings turns that off. It never starts a process, uses the network or
+off = true in the settings turns that off. Before an edit it has you asked, or
+denies it, where another agent has reserved the file ([guard] mode = off, warn or
+block), and it tells the agents of a session their mail. It never starts a process, uses the network or
 writes into your project.
 
 CAIRN_DISABLE=1 makes it do nothing.`,
@@ -74,13 +76,17 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err != nil {
 		return p.hookFailed(cmd, e, err)
 	}
-	done, err := p.recordEvent(cmd, e, assist)
-	if err != nil {
-		return p.hookFailed(cmd, e, err)
-	}
-	said, err := harness.Injection(e, done.Told)
+	done, failed := p.recordEvent(cmd, e, assist)
+	said, err := harness.Answer(e, done.Told, done.Verdict)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
+	}
+	if failed != nil {
+		code := p.hookFailed(cmd, e, failed)
+		if said != "" && err == nil {
+			return nil // with another code hosts do not read what was said
+		}
+		return code
 	}
 	if err := errors.Join(done.Warning, err); err != nil {
 		report(p.Err, "record", fmt.Errorf("the event is stored, but %w", err))

@@ -44,7 +44,7 @@ is a tick of the project's clock: --at tick:N shows the project as it was then.`
 }
 
 func recordsTreeCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var kept []string
 	cmd := answering(&f, cobra.Command{
 		Use:   "tree [ID]",
@@ -79,7 +79,7 @@ func treeOf(ctx context.Context, r cairn.Records, f *recordFlags, args []string)
 }
 
 func recordsListCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a record.ListArgs
 	var kept []string
 	cmd := answering(&f, cobra.Command{
@@ -108,7 +108,7 @@ listed; --roots or --parent choose one level of the tree, and --depth more of th
 }
 
 func recordsShowCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	return f.reading(answering(&f, cobra.Command{
 		Use:   "show ID",
 		Short: "Print a whole record",
@@ -124,7 +124,7 @@ working tree or the file cannot be read.`,
 }
 
 func recordsSearchCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a record.SearchArgs
 	var kept []string
 	cmd := answering(&f, cobra.Command{
@@ -154,7 +154,7 @@ more than bodies. The number is the score, 1.000 for the best.`,
 }
 
 func recordsHistoryCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a record.HistoryArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "history ID",
@@ -173,7 +173,7 @@ what was done, and how the body changed.`,
 }
 
 func recordsDiffCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a record.DiffArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "diff ID --from VERSION",
@@ -195,7 +195,7 @@ what the session saved last; --to left out means now.`,
 }
 
 func recordsActivityCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a record.ActivityArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "activity",

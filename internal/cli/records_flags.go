@@ -18,22 +18,37 @@ import (
 // recordFlags are the flags that commands of records share.
 type recordFlags struct {
 	project, session, at string
-	asJSON               bool
+	answers
+}
 
+// answers is how commands answer.
+type answers struct {
 	process *Process
+	asJSON  bool
 	said    []string // said on standard error once the answer is printed
 	no      bool     // the answer is no: exit code 1
 }
 
+// asking are the flags of a group of commands.
+type asking interface {
+	answer() *answers
+
+	// inTerminal says in the words of commands what hints say in those of tools.
+	inTerminal(cmd *cobra.Command, err error) error
+}
+
+func (f *answers) answer() *answers { return f }
+
 // answering completes a command: ask finds its answer, which is printed as text, or
 // as JSON with --json.
-func answering[T any](f *recordFlags, cmd cobra.Command, ask func(cmd *cobra.Command, c *cairn.Cairn, args []string) (T, error), text func(io.Writer, T) error) *cobra.Command {
+func answering[T any](flags asking, cmd cobra.Command, ask func(cmd *cobra.Command, c *cairn.Cairn, args []string) (T, error), text func(io.Writer, T) error) *cobra.Command {
+	f := flags.answer()
 	p := f.process
 	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 		v, err := ask(cmd, c, args)
 		switch {
 		case err != nil:
-			return f.inTerminal(cmd, err)
+			return flags.inTerminal(cmd, err)
 		case f.asJSON:
 			err = printJSON(p.Out, v)
 		default:
@@ -51,7 +66,7 @@ func answering[T any](f *recordFlags, cmd cobra.Command, ask func(cmd *cobra.Com
 }
 
 // say adds a line to be said on standard error after the answer.
-func (f *recordFlags) say(format string, args ...any) {
+func (f *answers) say(format string, args ...any) {
 	f.said = append(f.said, printable(fmt.Sprintf(format, args...)))
 }
 
@@ -77,7 +92,7 @@ func (f *recordFlags) common(cmd *cobra.Command) {
 	f.json(cmd)
 }
 
-func (f *recordFlags) json(cmd *cobra.Command) *cobra.Command {
+func (f *answers) json(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -30,7 +30,7 @@ func TestTreeDrawsEveryRecordOnceWhateverIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "R001 OPEN      note: root\n" +
-		"├─ R002 LATER     note: first [31mchild\n" +
+		"├─ R002 LATER     note: first child\n" +
 		"│  └─ R004 OPEN      note: grandchild\n" +
 		"└─ R003 RESOLVED  note: second child (drifted)\n" +
 		"R007 DISCARDED note: its parent is not listed\n"
@@ -63,7 +63,7 @@ func TestTreeOfSomeStatesKeepsWhatIsAboveThem(t *testing.T) {
 func TestBlocksEndInANewlineAndHoldNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"": "", "a": "a\n", "a\n": "a\n", "a\n\nb": "a\n\nb\n", "\ta\r\n\x1b[2Jb\x00": "    a\n[2Jb\n",
+		"": "", "a": "a\n", "a\n": "a\n", "a\n\nb": "a\n\nb\n", "\ta\r\n\x1b[2Jb\x00": "    a\nb\n",
 	} {
 		if got := block(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

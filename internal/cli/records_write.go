@@ -15,7 +15,7 @@ import (
 )
 
 func recordsActivateCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var override bool
 	cmd := answering(&f, cobra.Command{
 		Use:   "activate ID",
@@ -102,7 +102,7 @@ func (t *texts) object(cmd *cobra.Command) json.RawMessage {
 }
 
 func recordsCreateCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var t texts
 	var parent, state string
 	var a record.CreateArgs
@@ -145,7 +145,7 @@ active in the session. The type is any word: question, conclusion, note…`,
 }
 
 func recordsUpdateCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var t texts
 	var a record.UpdateArgs
 	cmd := answering(&f, cobra.Command{
@@ -185,7 +185,7 @@ stores this one, and the other stays in the history.`,
 }
 
 func recordsTransitionCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a record.TransitionArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "transition ID STATE",

@@ -28,7 +28,7 @@ Without --session these commands mean the session of the agent that runs them.`,
 }
 
 func sessionListCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	return f.reading(answering(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the open sessions of a project and what they have active",
@@ -50,7 +50,7 @@ func printSessions(w io.Writer, list []record.OpenSession) error {
 }
 
 func sessionSyncCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	return f.recording(answering(&f, cobra.Command{
 		Use:   "sync",
 		Short: "Show what other sessions changed since the last sync",
@@ -79,7 +79,7 @@ func printSync(w io.Writer, s record.Synced) error {
 }
 
 func sessionSaveCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var summary string
 	cmd := answering(&f, cobra.Command{
 		Use:   "save",
@@ -99,7 +99,7 @@ shows what came after it.`,
 }
 
 func sessionCloseCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var summary string
 	cmd := answering(&f, cobra.Command{
 		Use:   "close",

@@ -8,24 +8,36 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/store"
 )
 
 // toolset is a group of tools that is served or left out as a whole.
 type toolset struct {
 	name         string
 	tools        []mcp.Tool
-	instructions string // how to use them together
-	lean         string // the same for those of the lean profile
+	instructions string         // how to use them together
+	lean         string         // the same for those of the lean profile
+	project      []string       // arguments that name a call's project, the likeliest first; see httpapi.Toolset
+	resources    []mcp.Resource // besides the context
 }
 
-func (q questions) toolsets() []toolset {
+func (q questions) toolsets(profile string) []toolset {
+	options := mcp.MailOptions{Keyring: q.keyring, Log: q.log}
 	return []toolset{
-		{"observations", mcp.ObservationTools(q.observations()), observationInstructions, leanObservationInstructions},
 		{
-			"records", append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
-			recordInstructions, leanRecordInstructions,
+			name: "observations", tools: mcp.ObservationTools(q.observations()), instructions: observationInstructions,
+			lean: leanObservationInstructions, project: []string{"project"},
+		},
+		{
+			name: "records", tools: append(mcp.RecordTools(q.cairn.Records(), q.project), mcp.WhyTool(q.cairn.Why, q.project)),
+			instructions: recordInstructions, lean: leanRecordInstructions, project: []string{"project_id", "id"},
+		},
+		{
+			name: "mail", tools: mcp.MailProfile(mcp.MailTools(q.cairn.Mail(), options), profile), instructions: mailInstructions(profile),
+			project: []string{"project_key", "human_key"}, resources: mcp.MailResources(q.cairn.Mail(), options),
 		},
 	}
 }
@@ -33,20 +45,30 @@ func (q questions) toolsets() []toolset {
 // surface is which tools a server offers.
 type surface struct {
 	toolsets []string // by name; none for all
-	profile  string   // full or lean
+	profile  string   // one of cairn.Profiles; "" for that of the settings
 }
 
 // flags adds the flags that choose a surface.
 func (s *surface) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools, by toolset: observations,records (default all)")
-	cmd.Flags().StringVar(&s.profile, "profile", "full", "full, or lean: the few tools that are worth their tokens in every session")
+	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools, by toolset: observations,records,mail (default all)")
+	cmd.Flags().StringVar(&s.profile, "profile", "", "full; core, messaging or minimal: less of mail; lean: the few tools that are\nworth their tokens in every session (default mcp.profile of the settings, else full)")
 }
 
-// of picks what the surface shows of the toolsets.
-func (s surface) of(all []toolset) ([]toolset, error) {
-	if s.profile != "full" && s.profile != "lean" {
-		return nil, fault.Newf(fault.Invalid, "usage", "there is no profile %q", s.profile).WithHint("full or lean")
+// sets are the toolsets of q that the surface shows.
+func (s surface) sets(q questions) ([]toolset, error) {
+	profile := s.profile
+	if profile == "" {
+		profile = q.cairn.Profile()
 	}
+	if !slices.Contains(cairn.Profiles(), profile) {
+		return nil, fault.Newf(fault.Invalid, "usage", "there is no profile %q", profile).WithHint("there are " + strings.Join(cairn.Profiles(), ", "))
+	}
+	return s.of(q.toolsets(profile), profile == "lean")
+}
+
+// of picks the toolsets that were asked for. Of those that are lean some have no
+// tools left, and are shown only if they were asked for by name.
+func (s surface) of(all []toolset, lean bool) ([]toolset, error) {
 	var names []string
 	for _, t := range all {
 		names = append(names, t.name)
@@ -61,8 +83,11 @@ func (s surface) of(all []toolset) ([]toolset, error) {
 		if len(s.toolsets) > 0 && !slices.Contains(s.toolsets, t.name) {
 			continue
 		}
-		if s.profile == "lean" {
+		if lean {
 			t.tools, t.instructions = mcp.Lean(t.tools), t.lean
+		}
+		if len(t.tools) == 0 && len(s.toolsets) == 0 {
+			continue
 		}
 		chosen = append(chosen, t)
 	}
@@ -120,9 +145,9 @@ func toolsCommand(p *Process) *cobra.Command {
 it says what each definition costs an agent's context, in every session: a quarter
 of its bytes, rounded up.`,
 		Example: "  cairn tools --tokens\n  cairn tools --tokens --profile lean",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			sets, err := chosen.of(questions{}.toolsets())
+		Args:    noArgs,
+		RunE: p.using(store.Command, func(_ *cobra.Command, c *cairn.Cairn, _ []string) error {
+			sets, err := chosen.sets(questions{cairn: c})
 			if err != nil {
 				return err
 			}
@@ -134,7 +159,7 @@ of its bytes, rounded up.`,
 				return printJSON(p.Out, cost)
 			}
 			return p.printTools(cost, tokens)
-		},
+		}),
 	}
 	chosen.flags(cmd)
 	cmd.Flags().BoolVar(&tokens, "tokens", false, "print tokens per tool, per toolset and in all")

@@ -40,13 +40,3 @@ It ends with Ctrl-C. Nothing is kept from being stored by it.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
-
-// printable removes control characters, which could steer a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
-}

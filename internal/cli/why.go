@@ -15,7 +15,7 @@ import (
 )
 
 func whyCommand(p *Process) *cobra.Command {
-	f := recordFlags{process: p}
+	f := recordFlags{answers: answers{process: p}}
 	var a cairn.WhyArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "why FILE[:LINE]",

@@ -24,8 +24,11 @@ const (
 const Time = 5 * time.Second
 
 const (
-	maxOutput = 4 << 20 // bytes that git may print
-	maxError  = 4 << 10
+	hookTime = 30 * time.Second // for those who commit or push anyway
+
+	maxOutput     = 4 << 20 // bytes that git may print
+	maxHookOutput = 64 << 20
+	maxError      = 4 << 10
 )
 
 // Repository is a working tree whose history can be asked for.
@@ -33,6 +36,8 @@ type Repository struct {
 	git  string // the program
 	root string
 	time time.Duration
+	most int  // bytes that git may print
+	hook bool // what git told its hook in the environment holds
 }
 
 // Open finds the git program. root is the root of a working tree. Without the
@@ -43,23 +48,39 @@ func Open(root string) (Repository, error) {
 		return Repository{}, fault.Wrap(err, fault.Unavailable, CodeNoGit, "git is not installed").
 			WithHint("install git, or put it on the PATH")
 	}
-	return Repository{git: git, root: root, time: Time}, nil
+	return Repository{git: git, root: root, time: Time, most: maxOutput}, nil
+}
+
+// OpenHook finds the git program for a process that git runs as a hook, or that
+// stands in for one: the repository, the worktree and the index are those that git
+// names in the environment, and without any those around dir. It may take longer
+// and print more than others. Errors are those of Open.
+func OpenHook(dir string) (Repository, error) {
+	r, err := Open(dir)
+	r.time, r.most, r.hook = hookTime, maxHookOutput, true
+	return r, err
 }
 
 // run returns what git prints. Only settings of the repository that cannot start
 // a program apply, besides the content filters without which no working file can
 // be compared with what is committed.
 func (r Repository) run(ctx context.Context, args ...string) ([]byte, error) {
+	return r.runOn(ctx, nil, args...)
+}
+
+// runOn is run with a standard input; nil for an empty one.
+func (r Repository) runOn(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.time, errSlow)
 	defer cancel()
 	base := []string{
-		"--no-pager", "--literal-pathspecs", "--no-optional-locks", "-C", r.root,
+		"--no-pager", "--literal-pathspecs", "--no-optional-locks",
 		"-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false",
 	}
 	cmd := exec.CommandContext(ctx, r.git, append(base, args...)...)
-	cmd.Env = environment(cmd.Environ())
+	cmd.Dir, cmd.Stdin = r.root, in
+	cmd.Env = environment(cmd.Environ(), r.hook)
 	cmd.WaitDelay = time.Second
-	out, told := &bounded{left: maxOutput, stop: cancel}, &bounded{left: maxError}
+	out, told := &bounded{left: r.most, stop: cancel}, &bounded{left: maxError}
 	cmd.Stdout, cmd.Stderr = out, told
 	err := cmd.Run()
 	switch {
@@ -86,17 +107,19 @@ func firstLine(told string, err error) string {
 	return line
 }
 
-// environment is that of the process without what points git at another
-// repository or makes it print more, as it stands inside a hook of git's.
-func environment(process []string) []string {
+// environment is that of the process without what makes git print more or start a
+// program, and, unless this is git's own hook, without what points git at another
+// repository.
+func environment(process []string, hook bool) []string {
 	kept := slices.DeleteFunc(slices.Clone(process), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		name = strings.ToUpper(name)
 		switch name {
 		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE",
 			"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
-			"GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS",
-			"GIT_EXTERNAL_DIFF", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR", "LC_ALL", "LANGUAGE":
+			"GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS":
+			return !hook
+		case "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_REDIRECT_STDIN", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR", "LC_ALL", "LANGUAGE":
 			return true
 		}
 		return strings.HasPrefix(name, "GIT_TRACE")

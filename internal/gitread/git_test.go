@@ -40,7 +40,7 @@ func (w *work) git(args ...string) string {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = w.dir
 	date := "@" + strconv.FormatInt(w.at, 10) + " +0000"
-	cmd.Env = append(environment(os.Environ()), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+	cmd.Env = append(environment(os.Environ(), false), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Ana", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=Bo", "GIT_COMMITTER_EMAIL=b@example.org",
 		"GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
 	out, err := cmd.CombinedOutput()
@@ -183,15 +183,15 @@ func TestWhatGitCannotAnswerIsItsRefusal(t *testing.T) {
 		"an option":    func() error { _, err := r.Commit(t.Context(), "--output=owned"); return err },
 		"a log option": func() error { _, err := r.Log(t.Context(), "a.go", "--output=owned", 1); return err },
 		"no repository": func() error {
-			_, err := Repository{r.git, t.TempDir(), time.Minute}.Blame(t.Context(), "a.go", 1)
+			_, err := Repository{git: r.git, root: t.TempDir(), time: time.Minute, most: maxOutput}.Blame(t.Context(), "a.go", 1)
 			return err
 		},
 		"no folder": func() error {
-			_, err := Repository{r.git, filepath.Join(w.dir, "nowhere"), time.Minute}.Blame(t.Context(), "a.go", 1)
+			_, err := Repository{git: r.git, root: filepath.Join(w.dir, "nowhere"), time: time.Minute, most: maxOutput}.Blame(t.Context(), "a.go", 1)
 			return err
 		},
 		"no program": func() error {
-			_, err := Repository{filepath.Join(w.dir, "nogit"), w.dir, time.Minute}.Blame(t.Context(), "a.go", 1)
+			_, err := Repository{git: filepath.Join(w.dir, "nogit"), root: w.dir, time: time.Minute, most: maxOutput}.Blame(t.Context(), "a.go", 1)
 			return err
 		},
 	} {
@@ -272,7 +272,7 @@ func TestNoProgramOfTheRepositoryIsRun(t *testing.T) {
 
 func TestTheEnvironmentPointsNowhereElse(t *testing.T) {
 	t.Parallel()
-	got := environment([]string{"PATH=/bin", "GIT_DIR=/x", "git_work_tree=/x", "GIT_INDEX_FILE=/x", "GIT_TRACE=1", "GIT_TRACE2_EVENT=/x", "LC_ALL=de", "GIT_CONFIG_GLOBAL=/g", "HOME=/h"})
+	got := environment([]string{"PATH=/bin", "GIT_DIR=/x", "git_work_tree=/x", "GIT_INDEX_FILE=/x", "GIT_TRACE=1", "GIT_TRACE2_EVENT=/x", "LC_ALL=de", "GIT_CONFIG_GLOBAL=/g", "HOME=/h"}, false)
 	want := "PATH=/bin GIT_CONFIG_GLOBAL=/g HOME=/h LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got %q", got)

@@ -12,10 +12,15 @@ import (
 // per file of a patch, also of one that a command line hands to apply_patch. The
 // input is an object or, of a tool with free input, a text.
 func codexCalls(id, tool string, input []byte) []observation.Call {
+	return codexCallsUpTo(maxPatchFiles, id, tool, input)
+}
+
+// codexCallsUpTo is codexCalls with another limit to the files of a patch.
+func codexCallsUpTo(limit int, id, tool string, input []byte) []observation.Call {
 	c := observation.Call{ID: id, Tool: tool}
 	switch tool {
 	case patchTool, "applypatch":
-		if calls := patchCalls(id, tool, patchText(input), ""); len(calls) > 0 {
+		if calls := patchCallsUpTo(limit, id, tool, patchText(input), ""); len(calls) > 0 {
 			return calls
 		}
 		c.Action = observation.Other
@@ -26,7 +31,7 @@ func codexCalls(id, tool string, input []byte) []observation.Call {
 		}
 		c.Action, c.Command, c.Description = observation.Shell, shellLine(firstOf(f[0], f[1])), text(f[2])
 		if patch, dir, ok := shellPatch(c.Command); ok {
-			if calls := patchCalls(id, tool, patch, dir); len(calls) > 0 {
+			if calls := patchCallsUpTo(limit, id, tool, patch, dir); len(calls) > 0 {
 				return calls
 			}
 		}

@@ -28,13 +28,17 @@ func fillCodexTool(e *observation.Event, body []byte) {
 	f := pick(body, "tool_name", "tool_use_id", "tool_input", "tool_response", "duration_ms", "error", "is_interrupt")
 	tool := text(f[0])
 	if e.Source == onBeforeTool {
-		e.Kind = observation.Touch
+		e.Kind, e.Alone = observation.Touch, isAlone(body)
 	}
 	if strings.TrimSpace(tool) == "" {
 		return
 	}
+	if e.Source == onBeforeTool {
+		e.Calls = codexCallsUpTo(maxAnnouncedFiles, text(f[1]), tool, f[2])
+		return
+	}
 	e.Calls = codexCalls(text(f[1]), tool, f[2])
-	if e.Source == onBeforeTool || isOwn(tool) {
+	if isOwn(tool) {
 		e.Kind = observation.Touch
 		return
 	}

@@ -8,9 +8,12 @@ import (
 	"cairn/internal/observation"
 )
 
-// maxPatchFiles is how many files of one patch are told: a call is stored in one
-// transaction.
-const maxPatchFiles = 1000
+// How many files of one patch are told: a call is stored in one transaction, but
+// what is only announced is not.
+const (
+	maxPatchFiles     = 1000
+	maxAnnouncedFiles = 50_000
+)
 
 const (
 	patchBegin = "*** Begin Patch"
@@ -23,6 +26,10 @@ const (
 // and the new one. dir is the directory that relative paths start from, "" for
 // the working directory. Text without a file gives none.
 func patchCalls(id, tool, patch, dir string) []observation.Call {
+	return patchCallsUpTo(maxPatchFiles, id, tool, patch, dir)
+}
+
+func patchCallsUpTo(limit int, id, tool, patch, dir string) []observation.Call {
 	var calls []observation.Call
 	add := func(action observation.Action, file string) *observation.Call {
 		calls = append(calls, observation.Call{
@@ -31,7 +38,7 @@ func patchCalls(id, tool, patch, dir string) []observation.Call {
 		return &calls[len(calls)-1]
 	}
 	for verb, file := range patchHeaders(patch) {
-		if len(calls) == maxPatchFiles {
+		if len(calls) >= limit {
 			break
 		}
 		switch verb {

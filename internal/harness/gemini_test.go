@@ -247,10 +247,10 @@ func TestInjectionTakesTheFormOfTheHarness(t *testing.T) {
 		"cursor, tool":       {observation.Event{Harness: "cursor", Source: "PreToolUse"}, ""},
 		"cursor, after tool": {observation.Event{Harness: "cursor", Source: "PostToolUse"}, ""},
 	} {
-		if got, err := Injection(c.e, text); err != nil || got != c.want {
+		if got, err := Answer(c.e, text, Verdict{}); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		if got, err := Injection(c.e, ""); err != nil || got != "" {
+		if got, err := Answer(c.e, "", Verdict{}); err != nil || got != "" {
 			t.Errorf("%s without text: %q, %v", name, got, err)
 		}
 	}

@@ -18,7 +18,7 @@ func fuzzHook(t *testing.T, payload []byte, from string) {
 	if e.Harness != from {
 		t.Errorf("%+v", e)
 	}
-	said, err := Injection(e, "# cairn context")
+	said, err := Answer(e, "# cairn context", Verdict{})
 	if err != nil || said != "" && said[0] != '{' {
 		t.Errorf("injection %q, %v", said, err)
 	}

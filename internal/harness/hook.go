@@ -111,8 +111,15 @@ func claudeEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(claude, "prompt_id", body)
 	if err == nil {
 		fill(&e, body)
+		e.Alone = e.Source == onBeforeTool && isAlone(body)
 	}
 	return e, err
+}
+
+// isAlone reports whether a payload tells of a session in which nobody is asked.
+func isAlone(body []byte) bool {
+	mode := text(get(body, "permission_mode"))
+	return mode == "bypassPermissions" || mode == "dontAsk"
 }
 
 // commonEvent reads what all events of Claude Code, and of harnesses that send

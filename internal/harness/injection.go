@@ -6,45 +6,113 @@ import (
 	"cairn/internal/observation"
 )
 
-// Injection is what a hook prints so that its harness puts a text into the
-// conversation, "" if it has no way to do so upon this event, or if there is no
-// text. Plain text never begins with {, which hosts would read as JSON
-// (observations §4.3, §9).
+// Verdict is a judgement on calls that are about to be made; the zero value is
+// none, and the harness's own permissions stand.
+type Verdict struct {
+	Decision string // Ask, Deny or ""
+	Reason   string
+}
+
+// Decisions.
+const (
+	Ask  = "ask"  // a person decides
+	Deny = "deny" // the call is not made
+)
+
+// Answer is what a hook prints so that its harness puts a text into the
+// conversation and heeds a verdict, "" if there is neither or no way to do so upon
+// this event. Plain text never begins with {, which hosts would read as JSON
+// (observations §4.3, §9; mail §8).
 //
-// Gemini CLI takes nothing but one object, which names the event as it calls it;
-// Cursor listens at the start of a session only.
-func Injection(e observation.Event, text string) (string, error) {
-	if text == "" {
+// A harness that cannot ask (Codex would make the call, Gemini CLI knows no such
+// word), or where nobody would answer (Event.Alone), gets what it should have asked
+// as text. Gemini CLI takes nothing but one object, which names
+// the event as it calls it, and before a tool shows a text to the user only; Cursor
+// listens at the start of a session and, for verdicts, before a tool.
+func Answer(e observation.Event, text string, v Verdict) (string, error) {
+	if e.Source != onBeforeTool {
+		v = Verdict{}
+	}
+	if e.Harness == gemini {
+		return geminiAnswerTo(e, text, v)
+	}
+	if v.Decision == Ask && (e.Alone || e.Harness == codex) {
+		text, v = withText(v.Reason, text), Verdict{}
+	}
+	if text == "" && v.Decision == "" {
 		return "", nil
 	}
-	switch e.Harness {
-	case gemini:
-		switch e.Source {
-		case onSessionStart:
-			return forEvent(onSessionStart, text)
-		case onPrompt:
-			return forEvent("BeforeAgent", text)
-		}
-		return "", nil
-	case cursor:
-		if e.Source == onSessionStart {
-			return jsonLine(map[string]any{"additional_context": text})
-		}
-		return "", nil
+	if e.Harness == cursor {
+		return cursorAnswerTo(e, text, v)
 	}
 	switch e.Source {
 	case onSessionStart, onPrompt:
 		return text, nil
-	case onBeforeTool:
-		return forEvent(onBeforeTool, text)
+	case onBeforeTool, onToolUse:
+		return forEvent(e.Source, text, v)
 	}
 	return "", nil
 }
 
-func forEvent(name, text string) (string, error) {
-	return jsonLine(map[string]any{"hookSpecificOutput": map[string]any{
-		"hookEventName": name, "additionalContext": text,
-	}})
+// Listens reports whether a harness puts a text into the conversation upon an
+// event.
+func Listens(e observation.Event) bool {
+	switch e.Harness {
+	case gemini:
+		return e.Source == onSessionStart || e.Source == onPrompt || e.Source == onToolUse
+	case cursor:
+		return e.Source == onSessionStart
+	}
+	return e.Source == onSessionStart || e.Source == onPrompt || e.Source == onBeforeTool || e.Source == onToolUse
+}
+
+func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
+	switch {
+	case v.Decision == Deny:
+		return jsonLine(map[string]any{"decision": "deny", "reason": v.Reason})
+	case v.Decision == Ask:
+		return jsonLine(map[string]any{"systemMessage": v.Reason})
+	case text == "":
+		return "", nil
+	}
+	switch e.Source {
+	case onSessionStart:
+		return forEvent(onSessionStart, text, v)
+	case onPrompt:
+		return forEvent("BeforeAgent", text, v)
+	case onToolUse:
+		return forEvent("AfterTool", text, v)
+	}
+	return "", nil
+}
+
+func cursorAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
+	switch {
+	case e.Source == onSessionStart:
+		return jsonLine(map[string]any{"additional_context": text})
+	case v.Decision != "":
+		return jsonLine(map[string]any{"permission": v.Decision, "user_message": v.Reason, "agent_message": v.Reason})
+	}
+	return "", nil
+}
+
+// withText is a text behind another one.
+func withText(first, second string) string {
+	if second == "" {
+		return first
+	}
+	return first + "\n\n" + second
+}
+
+func forEvent(name, text string, v Verdict) (string, error) {
+	out := map[string]any{"hookEventName": name}
+	if text != "" {
+		out["additionalContext"] = text
+	}
+	if v.Decision != "" {
+		out["permissionDecision"], out["permissionDecisionReason"] = v.Decision, v.Reason
+	}
+	return jsonLine(map[string]any{"hookSpecificOutput": out})
 }
 
 func jsonLine(v any) (string, error) {

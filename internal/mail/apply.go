@@ -366,7 +366,8 @@ func isTaken(ctx context.Context, tx *store.Tx, d Document, id int64) (taken boo
 
 // known reports whether an entity is there.
 func known(ctx context.Context, tx *store.Tx, d Document) (there bool, err error) {
-	query, args := "", []any{}
+	var query string
+	var args []any
 	switch d := d.(type) {
 	case *Project:
 		query, args = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE uid = ?)`, []any{d.UID}

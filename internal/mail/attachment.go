@@ -109,17 +109,22 @@ func (o *Office) readFiles(ctx context.Context, t *target, paths []string) (out 
 	if len(paths) == 0 {
 		return nil, nil
 	}
+	if len(paths) > maxFiles {
+		return nil, invalid("attachment_paths", len(paths), "a message has at most %d attachments, not %d", maxFiles, len(paths))
+	}
 	roots, err := o.roots(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	total := 0
 	for _, path := range paths {
-		f, err := o.readFile(roots, path, o.config.MaxAttachments-total)
+		f, err := o.readFile(roots, path)
 		if err != nil {
 			return nil, err
 		}
-		total += len(f.data)
+		if total += len(f.data); total > o.config.MaxAttachments {
+			return nil, tooLarge("attachment_paths", total, o.config.MaxAttachments)
+		}
 		if f.name, err = o.text("attachment_paths", f.name); err != nil {
 			return nil, err
 		}
@@ -151,8 +156,10 @@ func (o *Office) roots(ctx context.Context, t *target) (out []string, err error)
 	return out, err
 }
 
-// readFile reads one file; left is what is left of the sum of all.
-func (o *Office) readFile(roots []string, path string, left int) (f file, err error) {
+const maxFiles = 200
+
+// readFile reads one file.
+func (o *Office) readFile(roots []string, path string) (f file, err error) {
 	if err := checkText("attachment_paths", path); err != nil {
 		return f, err
 	}
@@ -166,7 +173,7 @@ func (o *Office) readFile(roots []string, path string, left int) (f file, err er
 	}
 	defer in.Close() //nolint:errcheck // it is only read
 	info, err := in.Stat()
-	most := min(o.config.MaxAttachment, left)
+	most := o.config.MaxAttachment
 	switch {
 	case err != nil:
 		return f, badFile(path, err)
@@ -262,8 +269,8 @@ func (o *Office) openBelow(root, name string) (*os.File, error) {
 			w.data = nil // there is none that could be read
 		}
 	}
-	if err := w.allowed(top, ".", nil); err != nil {
-		return nil, err
+	if itself, err := top.Stat("."); err != nil || w.isBarred(top, itself) {
+		return nil, errors.Join(err, errBarred)
 	}
 	for len(w.names) > 0 {
 		f, err := w.step()
@@ -301,13 +308,16 @@ func (w *walk) step() (*os.File, error) {
 		w.at = w.at[:len(w.at)-1]
 		return nil, nil
 	}
+	if strings.EqualFold(strings.TrimRight(name, ". "), ".git") {
+		return nil, errBarred
+	}
 	in := w.at[len(w.at)-1]
 	seen, err := in.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.allowed(in, name, seen); err != nil {
-		return nil, err
+	if w.isBarred(in, seen) {
+		return nil, errBarred
 	}
 	switch {
 	case seen.Mode()&fs.ModeSymlink != 0:
@@ -364,19 +374,12 @@ func (w *walk) follow(in *os.Root, name string) error {
 	return nil
 }
 
-// allowed refuses the folder of our own data and whatever belongs to Git, under any
-// name that the file system has for them. seen is nil for the directory itself.
-func (w *walk) allowed(in *os.Root, name string, seen fs.FileInfo) (err error) {
-	if seen == nil {
-		if seen, err = in.Stat(name); err != nil {
-			return err
-		}
+// isBarred recognises the folder of our own data and Git's, under any name that the
+// file system has for them.
+func (w *walk) isBarred(in *os.Root, seen fs.FileInfo) bool {
+	if w.data != nil && os.SameFile(seen, w.data) {
+		return true
 	}
-	if w.data != nil && os.SameFile(seen, w.data) || strings.EqualFold(strings.TrimRight(name, ". "), ".git") {
-		return errBarred
-	}
-	if git, err := in.Lstat(".git"); err == nil && os.SameFile(seen, git) {
-		return errBarred
-	}
-	return nil
+	git, err := in.Lstat(".git")
+	return err == nil && os.SameFile(seen, git)
 }

@@ -413,6 +413,8 @@ func TestMailIntoAnotherProjectNeedsALinkAndComesFromAMirror(t *testing.T) {
 		want(t, "a broadcast", strings.Join(all.Deliveries[0].Payload.To, ","), "BlueDog")
 		out := must(s.ListContacts(t.Context(), Caller{}, s.app, "BlueDog", ""))(t)
 		want(t, "listed", out[0].To, "WhiteOwl@"+slug)
+		person := must(s.Overseer(t.Context(), Caller{Owner: true}, OverseerArgs{ProjectKey: s.app, To: []string{"BlueDog@" + slug}}))(t)
+		want(t, "the person needs no link and is the same everywhere", person.Deliveries[0].Project+" "+person.Deliveries[0].Payload.From, other+" HumanOverseer")
 		s.rebuilt()
 	}
 }

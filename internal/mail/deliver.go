@@ -98,6 +98,7 @@ func (s *scope) post(ctx context.Context, from *Agent, d *draft, attached attach
 			m.BCC = append(m.BCC, r.Name)
 		}
 	}
+	slices.Sort(m.BCC) // no file of the archive tells their order
 	if err := s.number(ctx, m); err != nil {
 		return nil, err
 	}

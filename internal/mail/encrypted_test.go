@@ -12,5 +12,6 @@ func TestMailHoldsOverEncryptedStores(t *testing.T) {
 	t.Parallel()
 	storetest.RunEncrypted(t, "TestEveryDocumentComesBackFromItsRowsAndFromTheLog", "TestTwoProjectsNeverShareASlugOrAProductID",
 		"TestRetiringReleasesReservationsHidesTheAgentAndIsUndoneByRegistering", "TestWhoisTellsTheCommitsThatHoldWhatAnAgentDid",
-		"TestSessionsAreBoundToTheAgentsAsWhichTheyAct", "TestProcessesThatRegisterOneNameAtOnceAreOneAgentOfOneProject")
+		"TestSessionsAreBoundToTheAgentsAsWhichTheyAct", "TestProcessesThatRegisterOneNameAtOnceAreOneAgentOfOneProject",
+		"TestASearchRanksFiltersAndFallsBack", "TestAnInboxIsFilteredAndNewestFirst", "TestThreadsAreSummarizedOneByOneAndTogether")
 }

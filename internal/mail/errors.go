@@ -109,13 +109,17 @@ func invalid(field string, provided any, format string, args ...any) *problem {
 		hint("change the argument " + field + " and call again")
 }
 
+// Fault gives an error of the store, such as one of opening it, the code that it
+// has in this room; other errors stay as they are, and nil is nil.
+func Fault(err error) error { return mapped(err) }
+
 // mapped gives the errors of the store the codes of this room (mail §2.1, §14).
 func mapped(err error) error {
 	if err == nil {
 		return nil
 	}
 	f := fault.As(err)
-	code, text := f.Code, ""
+	var code, text string
 	switch f.Code {
 	case store.CodeBusy, store.CodeOverloaded, store.CodeClosed:
 		code, text = CodeBusy, "Resource is temporarily busy."

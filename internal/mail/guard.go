@@ -19,6 +19,8 @@ type GuardArgs struct {
 	Agent   string        // the name of CAIRN_AGENT, whose do not count either; "" for none
 	Place   project.Place // of its working directory
 	Paths   []string      // as the harness names them
+	Names   []string      // as git names them: from the root of the place's worktree, in slashes
+	Project string        // a project_key: all files are in that project; "" for those that they are in
 }
 
 // Guarded is what Guard found.
@@ -44,12 +46,23 @@ type Obstacle struct {
 // literal prefixes that a pattern covering one of them can have, then the exact
 // match. A file outside every project of mail is no obstacle. It changes nothing.
 //
-// Errors: those of reading; the end of ctx interrupts it.
+// Errors: those of reading; NOT_FOUND for a Project that is none; the end of ctx
+// interrupts it.
 func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error) {
 	groups := worktreesOf(a.Place, a.Paths)
+	for _, name := range a.Names {
+		groups[0].files = append(groups[0].files, guardedFile{name, filepath.Join(a.Place.Root, filepath.FromSlash(name))})
+	}
+	var key *target
+	if a.Project != "" {
+		caller := Caller{Place: a.Place}
+		if key, err = caller.target(a.Project); err != nil {
+			return out, mapped(err)
+		}
+	}
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, g := range groups {
-			projects, err := g.projects(ctx, tx)
+			projects, err := g.projectsOr(ctx, tx, key)
 			if err != nil {
 				return err
 			}
@@ -130,6 +143,18 @@ func elsewhere(groups *[]*worktree, dir, abs, home string) (*worktree, string) {
 	return g, place.PathKey(abs)
 }
 
+// projectsOr are the projects that files may be in, or the one that a key names.
+func (g *worktree) projectsOr(ctx context.Context, tx *store.Tx, key *target) ([]*Project, error) {
+	if key == nil {
+		return g.projects(ctx, tx)
+	}
+	p, err := key.find(ctx, tx)
+	if err == nil && p == nil {
+		err = key.notFound(ctx, tx)
+	}
+	return []*Project{p}, err
+}
+
 const selectFolderProjects = projectColumns + `WHERE m.human_key IN (SELECT value FROM json_each(?)) AND m.identity_mode = '` + modeDir + `' ORDER BY m.id`
 
 // projects are the projects that files may be in: the repository's, and folders
@@ -180,7 +205,7 @@ func (g *worktree) folders() []string {
 
 // The exclusive, not advisory ones of those, but for the session's own.
 const selectForeign = selectHeldAt + ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE
-AND r.session_key IS NOT (SELECT key FROM sessions WHERE id = ?4)
+AND ifnull(r.session_key, 0) <> ifnull((SELECT key FROM sessions WHERE id = ?4), -1)
 AND r.agent_id NOT IN (SELECT b.agent_id FROM mail_sessions b JOIN sessions s ON s.key = b.session_key WHERE s.id = ?4 AND b.ended_ts IS NULL)`
 
 // obstacles finds what stands in the way of the files of one project.
@@ -193,7 +218,10 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 	for _, f := range g.files {
 		rel := f.rel
 		if s.p.IdentityMode == modeDir {
-			rel, _ = beneath(s.p.HumanKey, f.abs)
+			below, ok := beneath(s.p.HumanKey, f.abs)
+			if ok || a.Project == "" {
+				rel = below
+			}
 		}
 		parsed, err := pathpattern.ParsePath(rel)
 		if err != nil {

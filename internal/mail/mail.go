@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"cairn/internal/fault"
 	"cairn/internal/redact"
 	"cairn/internal/store"
 )
@@ -89,7 +88,7 @@ type Office struct {
 }
 
 // New makes the office of a store; nil for no store yet: then reading finds
-// nothing.
+// nothing, and writing is tried over nothing and leaves nothing behind.
 func New(s *store.Store, c Config) *Office {
 	def(&c.NameMode, Coerce)
 	def(&c.Tokens, TokensOptional)
@@ -117,10 +116,11 @@ func def[T comparable](field *T, value T) {
 	}
 }
 
-// write runs fn in one transaction; a failed fn leaves nothing behind.
+// write runs fn in one transaction; a failed fn leaves nothing behind, and where
+// there is no store yet any fn.
 func (o *Office) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if o.store == nil {
-		return fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet")
+		return mapped(store.Scratch(ctx, time.Now(), fn))
 	}
 	return mapped(o.store.Write(ctx, store.Full, fn))
 }

@@ -34,6 +34,7 @@ var children = map[string]func(ctx context.Context, o *Office, name string) erro
 	"register": registerOnce,
 	"create":   createOnce,
 	"reserve":  reserveOnce,
+	"send":     sendMany,
 }
 
 func TestMain(m *testing.M) {

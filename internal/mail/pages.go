@@ -364,6 +364,9 @@ func Every(ctx context.Context, tx *store.Tx, projectUID string, put func(d Docu
 	r := &renderer{tx: tx, at: map[string]int{}, threads: map[part]bool{}}
 	err = eachDocument(ctx, tx, p, func(d Document) error {
 		files, err := r.files(ctx, p, d)
+		if m, ok := d.(*Message); ok {
+			files = files[:len(files)-len(m.BCC)] // what has become of a blind copy comes as a delivery
+		}
 		if err != nil || len(files) == 0 {
 			return err
 		}

@@ -39,11 +39,11 @@ FROM mail_recipients r CROSS JOIN mail_agents a ON a.id = r.agent_id WHERE r.mes
 // of it at each recipient. Of a message that it sent into another project it asks in
 // its own.
 //
-// Errors: those of acting as the agent, NOT_FOUND for the message, CAPABILITY_DENIED
+// Errors: those of reading the agent's mail, NOT_FOUND for the message, CAPABILITY_DENIED
 // for one that somebody else sent.
 func (o *Office) GetDeliveryReceipt(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Receipt, err error) {
 	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
-		me, err := s.actor(ctx, agentName)
+		me, err := s.reader(ctx, agentName)
 		if err != nil {
 			return err
 		}

@@ -82,7 +82,11 @@ func (o *Office) FileReservationPaths(ctx context.Context, c Caller, a ReserveAr
 		if _, err := s.actor(ctx, a.AgentName); err != nil {
 			return err
 		}
-		out, err = s.reserve(ctx, a, ReservedByTool, relative)
+		source := ReservedByTool
+		if c.Owner {
+			source = ReservedByCLI
+		}
+		out, err = s.reserve(ctx, a, source, relative)
 		return err
 	})
 	return out, err

@@ -241,7 +241,13 @@ func noRecipient() error {
 	return invalid(fieldTo, []string{}, "At least one recipient is needed in to, cc or bcc")
 }
 
+// maxNamed bounds the names in all fields together, those that come twice included.
+const maxNamed = 5 * maxRecipients
+
 func (c *Caller) allAddresses(to, cc, bcc []string) (out []address, err error) {
+	if n := len(to) + len(cc) + len(bcc); n > maxNamed {
+		return nil, invalid(fieldTo, n, "a message has at most %d recipients, not %d", maxRecipients, n)
+	}
 	for _, field := range [...]struct {
 		kind string
 		list []string

@@ -1,12 +1,15 @@
 package mail
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
 
@@ -94,6 +97,13 @@ func TestWhatCannotBeSentIsRefusedAndNothingIsStored(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, Config{})
 	s.ensure(s.mkdir(s.path("other")))
+	s.exec(`WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+INSERT INTO mail_agents (project_id, name, program, model, task_description, inception_ts, last_active_ts, attachments_policy, contact_policy)
+SELECT 1, 'Bulk' || i, 'p', 'm', '', 1, 1, 'auto', 'auto' FROM n`)
+	crowd := make([]string, 201)
+	for i := range crowd {
+		crowd[i] = fmt.Sprint("Bulk", i)
+	}
 	before := s.changes()
 	many := make([]string, 201)
 	for i := range many {
@@ -104,6 +114,8 @@ func TestWhatCannotBeSentIsRefusedAndNothingIsStored(t *testing.T) {
 		code    string
 		details []string
 	}{
+		"201 recipients":     {SendArgs{To: crowd}, CodeInvalid, []string{"at most 200"}},
+		"1,001 names":        {SendArgs{To: make([]string, 1001)}, CodeInvalid, []string{"at most 200"}},
 		"nobody":             {SendArgs{To: []string{}}, CodeInvalid, []string{"At least one recipient"}},
 		"an empty name":      {SendArgs{To: []string{" "}}, CodeInvalid, nil},
 		"a broadcast to one": {SendArgs{To: []string{"BlueDog"}, Broadcast: true}, CodeInvalid, nil},
@@ -382,4 +394,16 @@ func FuzzAnAddressIsANameAndPerhapsAProject(f *testing.F) {
 			}
 		}
 	})
+}
+
+// exec runs a statement that is no call of ours.
+func (s *street) exec(query string, args ...any) {
+	s.Helper()
+	err := s.store.Write(s.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, query, args...)
+		return err
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
 }

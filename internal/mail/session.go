@@ -85,6 +85,28 @@ func (s *scope) findSession(ctx context.Context) (err error) {
 	return err
 }
 
+// ActingAs names the agents of a project as which the caller's session acts, the one
+// that was bound first first; none without a session that is known.
+//
+// Errors: NOT_FOUND for the project.
+func (o *Office) ActingAs(ctx context.Context, c Caller, projectKey string) (names []string, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		session, ok, err := project.CurrentSession(ctx, s.tx, c.Ancestors)
+		if err == nil && !ok && c.Session != "" {
+			session, ok, err = project.FindSession(ctx, s.tx, c.Session)
+		}
+		if err != nil || !ok {
+			return err
+		}
+		all, err := bonded(ctx, s.tx, session.Key, s.p.ID)
+		for _, a := range all {
+			names = append(names, a.Name)
+		}
+		return err
+	})
+	return names, err
+}
+
 // Bond says as which agent a session acts.
 type Bond struct {
 	Session string // its id; it must be known

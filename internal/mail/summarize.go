@@ -343,26 +343,21 @@ func isAction(text string) bool {
 	return false
 }
 
-// mentionsIn counts every @Name that begins a word.
+// mentionsIn counts every @Name that does not go on with a word.
 func (g *gist) mentionsIn(line string) {
-	for {
-		before, after, found := strings.Cut(line, "@")
-		if !found {
-			return
+	for at, r := range line {
+		if r != '@' {
+			continue
 		}
-		last, _ := utf8.DecodeLastRuneInString(before)
-		end := strings.IndexFunc(after, func(r rune) bool { return !isNameRune(r) })
-		if end < 0 {
-			end = len(after)
+		before, _ := utf8.DecodeLastRuneInString(line[:at])
+		name := line[at+1:]
+		if end := strings.IndexFunc(name, func(r rune) bool { return !isNameRune(r) }); end >= 0 {
+			name = name[:end]
 		}
-		name := strings.TrimRight(after[:end], "-_")
+		name = strings.TrimRight(name, "-_")
 		first, _ := utf8.DecodeRuneInString(name)
-		if name != "" && len(name) <= maxName && unicode.IsLetter(first) && (before == "" || !isNameRune(last) && last != '.') {
+		if unicode.IsLetter(first) && len(name) <= maxName && before != '.' && before != '@' && !isNameRune(before) {
 			g.mention(name, 1)
-		}
-		line = after[end:]
-		if end == 0 && strings.HasPrefix(after, "@") {
-			line = strings.TrimLeft(after, "@")
 		}
 	}
 }

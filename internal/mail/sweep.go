@@ -79,6 +79,13 @@ func (s *scope) releaseFound(ctx context.Context, kind, query string, args ...an
 //
 // Errors: those of writing.
 func (o *Office) EndSession(ctx context.Context, session string) (released int, err error) {
+	var bound bool
+	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Get(ctx, []any{&bound}, selectBondOpen, session)
+	})
+	if err != nil || !bound {
+		return 0, err
+	}
 	err = o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		row, ok, err := project.FindSession(ctx, tx, session)
 		if err != nil || !ok {
@@ -94,4 +101,30 @@ func (o *Office) EndSession(ctx context.Context, session string) (released int, 
 		return unbind(ctx, tx, row.Key, s.now)
 	})
 	return released, err
+}
+
+const (
+	selectBonds    = `SELECT EXISTS (SELECT 1 FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key WHERE s.id = ? `
+	selectBondOpen = selectBonds + `AND b.ended_ts IS NULL)`
+	selectEnded    = selectBonds + `AND b.ended_ts NOTNULL)`
+
+	reopenBonds = `UPDATE mail_sessions SET ended_ts = NULL WHERE session_key = (SELECT key FROM sessions WHERE id = ?)`
+)
+
+// BeginSession takes up the bonds of a session that goes on after its end, as a
+// conversation that is resumed does. For any other session it changes nothing.
+//
+// Errors: those of reading and writing.
+func (o *Office) BeginSession(ctx context.Context, session string) error {
+	var ended bool
+	err := o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Get(ctx, []any{&ended}, selectEnded, session)
+	})
+	if err != nil || !ended {
+		return err
+	}
+	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, reopenBonds, session)
+		return err
+	})
 }

@@ -31,7 +31,8 @@ type Args struct {
 	ignored    []string // names that were sent and not declared, in order
 	scope      Scope    // what an omitted project means
 	connection string
-	remote     bool // the call came over HTTP
+	remote     bool   // the call came over HTTP
+	agentToken string // of the header X-Cairn-Agent-Token
 }
 
 // String returns a text argument, or "" when it was omitted.
@@ -89,6 +90,15 @@ func (a Args) Connection() string { return a.connection }
 // process was not started by.
 func (a Args) IsRemote() bool { return a.remote }
 
+// AgentToken is the token of an agent that came in a header of HTTP, or "" (mail §4).
+func (a Args) AgentToken() string { return a.agentToken }
+
+// IsFalse reports whether a boolean argument is there and false.
+func (a Args) IsFalse(name string) bool {
+	b, ok := a.values[name].(bool)
+	return ok && !b
+}
+
 // Bool returns a boolean argument, or false when it was omitted.
 func (a Args) Bool(name string) bool {
 	b, _ := a.values[name].(bool)
@@ -126,10 +136,11 @@ func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) 
 		}
 	}
 	for _, p := range params {
-		field, present := fields[p.Name]
-		delete(fields, p.Name)
+		field, present := p.take(fields)
 		null := present && string(field) == "null"
 		switch {
+		case null && p.Kind == Names:
+			args.values[p.Name] = []string{}
 		case null && p.Kind == Project:
 			args.values[p.Name] = Scope{All: true}
 		case null && p.Kind == Nullable:
@@ -141,7 +152,7 @@ func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) 
 			}
 			args.values[p.Name] = v
 		case p.Required:
-			return args, wrong(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
+			return args, p.missing()
 		}
 	}
 	args.ignored = slices.Sorted(maps.Keys(fields))
@@ -159,9 +170,23 @@ func wrong(name, message string) error {
 // omitted.
 func decodeArg(p Param, raw json.RawMessage) (any, error) {
 	if !isText(raw) {
-		return nil, wrong(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name))
+		return nil, p.said(wrong(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
 	}
+	if p.loose {
+		raw = p.loosened(raw)
+	}
+	v, err := p.read(raw)
+	if err != nil {
+		return nil, p.said(err, raw)
+	}
+	return v, nil
+}
+
+// read reads one value that is not null.
+func (p Param) read(raw json.RawMessage) (any, error) {
 	switch p.Kind {
+	case Anything:
+		return nil, nil
 	case Integer:
 		if n, ok := integer(raw); ok {
 			return n, nil
@@ -174,7 +199,12 @@ func decodeArg(p Param, raw json.RawMessage) (any, error) {
 		}
 		return b, nil
 	case Integers:
-		return list(p.Name, "an array of integers", raw, integer)
+		return list(p.Name, "an array of integers", raw, p.integer)
+	case Names:
+		if s, ok := text(raw); ok {
+			return []string{s}, nil
+		}
+		return list(p.Name, "a string or an array of strings", raw, text)
 	case Strings:
 		return list(p.Name, "an array of strings", raw, text)
 	case Object:

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,12 @@ func TestWireStaysAsItIs(t *testing.T) {
 func TestWireOfRecordsStaysAsItIs(t *testing.T) {
 	t.Parallel()
 	wireStays(t, filepath.Join("testdata", "records", "*.jsonl"), recording)
+}
+
+// TestWireOfMailStaysAsItIs is the same for testdata/mail/*.jsonl, over a store.
+func TestWireOfMailStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	wireStays(t, filepath.Join("testdata", "mail", "*.jsonl"), posting)
 }
 
 func wireStays(t *testing.T, pattern string, server func(*testing.T) *mcp.Server) {
@@ -130,7 +137,11 @@ func TestGoldenAnswersAreJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range append(scripts, records...) {
+	letters, err := filepath.Glob(filepath.Join("testdata", "mail", "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range slices.Concat(scripts, records, letters) {
 		data, err := os.ReadFile(script)
 		if err != nil {
 			t.Fatal(err)

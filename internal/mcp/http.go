@@ -29,6 +29,10 @@ type HTTPOptions struct {
 	// zero.
 	SessionIdle time.Duration
 
+	// MaxSessions is how many sessions may be open; 4,096 when zero, which is some
+	// 60 MB. One more ends the session that was used the longest ago.
+	MaxSessions int
+
 	// Heartbeat is the pause after which an open stream gets an SSE comment, so
 	// that proxies keep it; 30 seconds when zero (contract memories §3).
 	Heartbeat time.Duration
@@ -48,6 +52,9 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 24 * time.Hour
 	}
+	if o.MaxSessions == 0 {
+		o.MaxSessions = 4096
+	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 30 * time.Second
 	}
@@ -62,6 +69,7 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 		stateful:  sdk.NewStreamableHTTPHandler(server, &withSessions),
 		stateless: sdk.NewStreamableHTTPHandler(server, &without),
 		heartbeat: o.Heartbeat,
+		sessions:  &sessions{open: s.sdk.Sessions, most: o.MaxSessions, used: map[string]time.Time{}},
 	}
 }
 
@@ -69,6 +77,7 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 type endpoint struct {
 	stateful, stateless http.Handler
 	heartbeat           time.Duration
+	sessions            *sessions
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -88,6 +97,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case stateless:
 		handler = e.stateless
+	default:
+		e.sessions.coming(r)
+		defer func() { e.sessions.use(w.Header().Get(sessionHeader)) }() // one that has just begun
 	}
 	out := newHeartbeatWriter(w, e.heartbeat)
 	defer out.stop()

@@ -323,3 +323,41 @@ func TestCallEndsWhenItsHTTPRequestIsGone(t *testing.T) {
 		t.Error("the tool was not told")
 	}
 }
+
+func TestTheSessionUsedTheLongestAgoEndsForOneTooMany(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, scoping(t), mcp.HTTPOptions{MaxSessions: 2})
+	begin := func() string {
+		t.Helper()
+		response := send(t.Context(), t, web, http.MethodPost, "", initialize)
+		if _, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+			t.Fatal(response.StatusCode, err)
+		}
+		return response.Header.Get("Mcp-Session-Id")
+	}
+	status := func(session string) int {
+		t.Helper()
+		code, _ := post(t, web, "", ping, "Mcp-Session-Id", session)
+		return code
+	}
+	first, second := begin(), begin()
+	for i := range 10 { // of which no trace may stay
+		if got := status(fmt.Sprint("unknown", i)); got != http.StatusNotFound {
+			t.Fatalf("an unknown session: %d", got)
+		}
+	}
+	if status(first) != http.StatusOK { // so that the second is the oldest
+		t.Fatal("the first session has ended")
+	}
+	third := begin()
+	// A stream of the one that is to end does so with it.
+	stream := send(t.Context(), t, web, http.MethodGet, "", "", "Mcp-Session-Id", second)
+	if _, err := io.ReadAll(stream.Body); err != nil {
+		t.Fatal(err)
+	}
+	for session, want := range map[string]int{first: http.StatusOK, second: http.StatusNotFound, third: http.StatusOK} {
+		if got := status(session); got != want {
+			t.Errorf("%d, want %d", got, want)
+		}
+	}
+}

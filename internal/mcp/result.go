@@ -19,6 +19,19 @@ func success(v any) (*sdk.CallToolResult, error) {
 	if text, ok := v.(Text); ok {
 		return &sdk.CallToolResult{Content: textContent(string(text))}, nil
 	}
+	data, err := resultJSON(v)
+	if err != nil {
+		return nil, err
+	}
+	result := &sdk.CallToolResult{Content: textContent(string(data))}
+	if data[0] == '{' {
+		result.StructuredContent = json.RawMessage(data)
+	}
+	return result, nil
+}
+
+// resultJSON is what a tool returned in JSON; a list that is nil is an empty one.
+func resultJSON(v any) ([]byte, error) {
 	data, err := encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the result: %w", err)
@@ -26,11 +39,7 @@ func success(v any) (*sdk.CallToolResult, error) {
 	if string(data) == "null" && v != nil && reflect.TypeOf(v).Kind() == reflect.Slice {
 		data = []byte("[]")
 	}
-	result := &sdk.CallToolResult{Content: textContent(string(data))}
-	if data[0] == '{' {
-		result.StructuredContent = json.RawMessage(data)
-	}
-	return result, nil
+	return data, nil
 }
 
 // failure presents an error: what the model can act on as a tool result, with
@@ -76,16 +85,21 @@ func enveloped(ctx context.Context, log *slog.Logger, tool string, err error) (*
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
 	}
+	data, err := encode(upperCased(f))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the error: %w", err)
+	}
+	return &sdk.CallToolResult{IsError: true, Content: textContent(string(data)), StructuredContent: json.RawMessage(data)}, nil
+}
+
+// upperCased is the envelope of f with its code as agents know codes (records §2).
+func upperCased(f *fault.Error) fault.Envelope {
 	envelope := fault.EnvelopeOf(f)
 	envelope.Error.Code = strings.ToUpper(envelope.Error.Code)
 	if f.Hint == "" && f.Kind == fault.Invalid {
 		envelope.Error.Hint = "correct the arguments and call again"
 	}
-	data, err := encode(envelope)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the error: %w", err)
-	}
-	return &sdk.CallToolResult{IsError: true, Content: textContent(string(data)), StructuredContent: json.RawMessage(data)}, nil
+	return envelope
 }
 
 // ignoredKey is where a result names the arguments that its tool does not have.
@@ -99,14 +113,19 @@ const (
 
 // noteIgnored tells in a result what was ignored.
 func (a Args) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
+	if names := a.toldIgnored(); len(names) > 0 {
+		result.Meta = sdk.Meta{ignoredKey: names}
+	}
+	return result
+}
+
+// toldIgnored are the ignored arguments as far as they are told.
+func (a Args) toldIgnored() []string {
 	names := make([]string, 0, maxIgnored)
 	for _, name := range a.ignored[:min(len(a.ignored), maxIgnored)] {
 		names = append(names, strings.ToValidUTF8(name[:min(len(name), maxIgnoredName)], ""))
 	}
-	if len(names) > 0 {
-		result.Meta = sdk.Meta{ignoredKey: names}
-	}
-	return result
+	return names
 }
 
 func textContent(texts ...string) []sdk.Content {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"cairn"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,10 +26,15 @@ type Config struct {
 	Version      string // of the program, told to clients
 	Instructions string // how to use the tools together; told to clients, may be empty
 	Tools        []Tool
+	Resources    []Resource
 
 	// Context returns the Markdown behind [ContextURI]. Without it there is no
 	// such resource and nothing to subscribe to.
 	Context func(ctx context.Context, project Scope) (string, error)
+
+	// Seen is told of each call that has ended: how long it took and, unless it
+	// succeeded, its error. It must not block. Nil for nobody.
+	Seen func(tool string, took time.Duration, err error)
 
 	// Log receives what happened to calls and sessions, never their content.
 	// Nil discards it.
@@ -40,6 +46,7 @@ type Config struct {
 type Server struct {
 	sdk     *sdk.Server
 	log     *slog.Logger
+	seen    func(tool string, took time.Duration, err error)
 	context func(context.Context, Scope) (string, error)
 
 	mu          sync.Mutex
@@ -51,9 +58,12 @@ type Server struct {
 func NewServer(c Config) (*Server, error) { return newServer(c, func(*sdk.ServerOptions) {}) }
 
 func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
-	s := &Server{log: c.Log, context: c.Context, connections: map[*sdk.ServerSession]string{}}
+	s := &Server{log: c.Log, seen: c.Seen, context: c.Context, connections: map[*sdk.ServerSession]string{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.seen == nil {
+		s.seen = func(string, time.Duration, error) {}
 	}
 	options := &sdk.ServerOptions{
 		Instructions: c.Instructions,
@@ -62,6 +72,9 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 		// What we answer belongs to one user: no shared cache may keep it.
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
+	if len(c.Resources) > 0 {
+		options.Capabilities.Resources = &sdk.ResourceCapabilities{}
+	}
 	if s.context != nil {
 		options.Capabilities.Resources = &sdk.ResourceCapabilities{Subscribe: true}
 		options.SubscribeHandler = func(_ context.Context, r *sdk.SubscribeRequest) error { return known(r.Params.URI) }
@@ -69,12 +82,15 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 	}
 	adjust(options)
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "cairn", Version: c.Version}, options)
-	s.sdk.AddReceivingMiddleware(s.surviving)
+	s.sdk.AddReceivingMiddleware(s.surviving, addressing)
 	if s.context != nil {
 		s.sdk.AddResource(&sdk.Resource{
 			URI: ContextURI, Name: "context", Title: "cairn context", MIMEType: "text/markdown",
 			Description: "What a new session would be told about earlier work.",
 		}, s.readContext)
+	}
+	for _, r := range c.Resources {
+		s.addResource(r)
 	}
 	names := make(map[string]bool, len(c.Tools))
 	for _, t := range c.Tools {
@@ -114,12 +130,14 @@ func (s *Server) Close() error {
 // errors.
 func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		began := time.Now()
 		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
-		if err != nil {
-			return s.failed(ctx, t, args, err)
+		var v any
+		if err == nil {
+			args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), agentTokenOf(r.Extra)
+			v, err = t.Call(ctx, args)
 		}
-		args.connection, args.remote = s.connectionOf(r), isRemote(r)
-		v, err := t.Call(ctx, args)
+		s.seen(t.Name, time.Since(began), err)
 		if err != nil {
 			return s.failed(ctx, t, args, err)
 		}
@@ -165,6 +183,16 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 		}()
 	}
 	return name
+}
+
+// agentTokenHeader carries the token of the agent that calls (mail §4).
+const agentTokenHeader = "X-Cairn-Agent-Token"
+
+func agentTokenOf(extra *sdk.RequestExtra) string {
+	if extra == nil || extra.Header == nil {
+		return ""
+	}
+	return extra.Header.Get(agentTokenHeader)
 }
 
 func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }

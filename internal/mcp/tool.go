@@ -16,7 +16,7 @@ type Tool struct {
 	Title       string // for people
 	Description string // for the model; every byte of it is paid in each session
 	Params      []Param
-	ReadOnly    bool // changes nothing; told to clients as an annotation
+	ReadOnly    bool // changes nothing; told to clients as an annotation, unless unhinted
 
 	Lean bool // part of the small surface, see [Lean]
 
@@ -30,7 +30,7 @@ type Tool struct {
 	// ends when the client cancels the call or goes away.
 	Call func(ctx context.Context, args Args) (any, error)
 
-	terse bool // told of as shortly as can be
+	unhinted bool // without the annotation, which costs more than a parameter
 }
 
 // Text is a result that is not JSON but text for the model, sent as it is.
@@ -40,8 +40,9 @@ type Text string
 type Kind uint8
 
 // The kinds of arguments and what reads them: [Args.String], [Args.Int] or
-// [Args.Int64], [Args.Bool], [Args.Integers], [Args.Scope], [Args.Strings],
-// [Args.Object], and [Args.String] or [Args.Text] with [Args.IsNull].
+// [Args.Int64], [Args.Bool] or [Args.IsFalse], [Args.Integers], [Args.Scope],
+// [Args.Strings], [Args.Object], [Args.String] or [Args.Text] with [Args.IsNull],
+// and [Args.Strings] again.
 const (
 	String Kind = iota
 	Integer
@@ -51,6 +52,8 @@ const (
 	Strings
 	Object
 	Nullable // a string; null means something else than omitted
+	Names    // a string, a list of strings, or null, which is an empty list
+	Anything // taken and of no effect
 )
 
 // Param declares one argument. Default, Minimum, Maximum and Enum inform the
@@ -58,6 +61,7 @@ const (
 // clamped and not refused (contract observations §8).
 type Param struct {
 	Name        string
+	Aliases     []string // other names by which it is taken, the first that is there
 	Kind        Kind
 	Required    bool
 	Lean        bool // told in the small surface although it is optional
@@ -68,6 +72,7 @@ type Param struct {
 	Maximum     *int
 
 	untold bool // taken, but no part of the definition
+	loose  bool // integers and booleans may come as text, null is omitted, and errors have the codes of mail (mail §2)
 }
 
 // property is a Param in JSON Schema.
@@ -92,7 +97,7 @@ func (p Param) property() property {
 		out.Type = "boolean"
 	case Integers:
 		out.Type, out.Items = "array", map[string]any{"type": "integer"}
-	case Strings:
+	case Strings, Names:
 		out.Type, out.Items = "array", map[string]any{"type": "string"}
 		if p.Enum != nil {
 			out.Items["enum"], out.Enum = p.Enum, nil
@@ -104,6 +109,9 @@ func (p Param) property() property {
 	}
 	return out
 }
+
+// Schema is the JSON Schema of t's arguments, in their order.
+func (t Tool) Schema() (json.RawMessage, error) { return inputSchema(t.Params) }
 
 // inputSchema is the JSON Schema of params, in their order.
 func inputSchema(params []Param) (json.RawMessage, error) {
@@ -139,11 +147,8 @@ func (t Tool) definition() (*sdk.Tool, error) {
 		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
 	d := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema}
-	if t.ReadOnly {
+	if t.ReadOnly && !t.unhinted {
 		d.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
-		if !t.terse {
-			d.Annotations.OpenWorldHint = new(false)
-		}
 	}
 	return d, nil
 }
@@ -175,7 +180,7 @@ func Lean(tools []Tool) []Tool {
 		if !t.Lean {
 			continue
 		}
-		t.terse, t.Title, t.Params = true, "", slices.Clone(t.Params)
+		t.Title, t.Params = "", slices.Clone(t.Params)
 		for i := range t.Params {
 			p := &t.Params[i]
 			p.untold = !p.Required && !p.Lean

@@ -34,6 +34,7 @@ type Event struct {
 	Match    Match     // of an imported event: how rows that a hook stored are recognised
 	Model    string    // of a SessionStart, "" if not told
 	Branch   string    // checked out in Cwd, "" if unknown; see KeepsBranch
+	Alone    bool      // nobody can be asked about a call that is about to be made
 
 	Text     string
 	Role     string // of a Message: turn, subagent or compact_summary

@@ -142,6 +142,7 @@ func BenchmarkBook(b *testing.B) {
 					return err
 				})
 			})
+			b.Run("archive's files of one change", func(b *testing.B) { benchRender(b, s) })
 			b.Run("sync of 500 changes", func(b *testing.B) { benchSync(b, book, s) })
 			for _, callers := range []int{1, 64} {
 				b.Run(fmt.Sprint("create by ", callers), func(b *testing.B) {
@@ -154,6 +155,17 @@ func BenchmarkBook(b *testing.B) {
 			}
 		})
 	}
+}
+
+func benchRender(b *testing.B, s *store.Store) {
+	log := ofRecords(storetest.Changes(b, s))
+	last := slices.IndexFunc(log, func(c store.Change) bool { return c.Kind == record.KindRecord && c.ID == "R900" })
+	spread(b, func(int) error {
+		return s.Read(b.Context(), func(ctx context.Context, tx *store.Tx) error {
+			_, err := record.Render(ctx, tx, log[last:last+1])
+			return err
+		})
+	})
 }
 
 func benchSync(b *testing.B, book *record.Book, s *store.Store) {

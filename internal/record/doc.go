@@ -15,7 +15,8 @@
 //   - A change, its tick, its history and its log entry are all there or all
 //     absent.
 //   - The log applied to an empty store gives equal records, ticks, sessions and
-//     history.
+//     history, and so do the files of the archive: a page for each record, for
+//     people, and the changes themselves beside them.
 //
 // All of it is laid down in the record-sync seed and in contract records.
 package record

@@ -103,7 +103,7 @@ type past struct {
 type standing struct {
 	version, depth int
 	parent         string
-	created        int64
+	created        int64 // 0 if there is no version, or none that is known
 }
 
 // follow says what is wrong with a change at its place, for people, and takes it
@@ -139,11 +139,15 @@ func (h *past) follow(c *change) error {
 	return nil
 }
 
-// checkNumbers judges what is no text of a version: a record costs a tick at least,
-// so that a number above the tick is none that was given.
+// maxLostIDs is by how much the numbers of records may be ahead of the ticks: each
+// costs a tick, but a store that was restored from a damaged archive has fewer ticks
+// than it gives no id of again (see Reindexer).
+const maxLostIDs = 1_000_000
+
+// checkNumbers judges what is no text of a version.
 func (e *Entry) checkNumbers(number int64) error {
 	moment := e.CreatedNS > 0 && e.ModifiedNS > 0
-	clock := 0 <= e.SyncTick && e.SyncTick <= e.Tick && number <= e.Tick
+	clock := 0 <= e.SyncTick && e.SyncTick <= e.Tick && number <= e.Tick+maxLostIDs
 	base := 0 <= e.Base && e.Base <= e.Version
 	event := RecordCreated
 	if e.Version > 1 {
@@ -187,7 +191,7 @@ func (h *past) place(d *Entry, old standing) (depth int, why error) {
 		}
 		depth = p.depth + 1
 	}
-	if old.version > 0 && (old.parent != deref(d.ParentID) || old.created != d.CreatedNS) {
+	if old.created > 0 && (old.parent != deref(d.ParentID) || old.created != d.CreatedNS) {
 		return 0, errors.New("its parent or its creation is not that of the version before it")
 	}
 	for _, id := range append(slices.Clone(d.Related), d.ResolvedBy) {

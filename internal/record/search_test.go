@@ -144,7 +144,7 @@ func TestSearchFindsWhatThePlainQueryFinds(t *testing.T) {
 		must(b.Create(t.Context(), record.CreateArgs{Caller: other, Type: "note", Title: "red blue green cache every"}))(t)
 	}
 	rapid.Check(t, compare)
-	if tied == 0 {
+	if tied == 0 && !testing.Short() {
 		t.Error("no limit ever cut a tie")
 	}
 }

@@ -33,6 +33,10 @@ type Follower struct {
 	// the follower is to stop, a batch has 10 s to finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
 
+	// Elected, if set, is called once, when the lease is held and before the first
+	// batch. It must not block.
+	Elected func()
+
 	// FromStart lets a live follower begin at the log's first change, for one that
 	// waited for the store itself to come into being.
 	FromStart bool
@@ -94,6 +98,9 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 			return classify(ignoreEnd(ctx, err))
 		}
 		defer func() { err = errors.Join(err, lease.Unlock()) }()
+	}
+	if f.Elected != nil {
+		f.Elected()
 	}
 	run.loop(ctx)
 	return nil
@@ -247,7 +254,7 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 					return err
 				}
 			}
-			_, err := tx.Exec(ctx, upsertPosition, f.Name, position, tx.Now().Unix())
+			_, err := tx.Exec(ctx, upsertPosition, f.Name, position, tx.Now().UnixNano())
 			return err
 		})
 		if err != nil {

@@ -194,3 +194,11 @@ func (s *Store) QuickCheck(ctx context.Context) (found []string, err error) {
 	})
 	return found, err
 }
+
+// Schema reads the number of the store's schema from the open store.
+func (s *Store) Schema(ctx context.Context) (version int, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		return tx.Get(ctx, []any{&version}, `PRAGMA user_version`)
+	})
+	return version, err
+}

@@ -10,6 +10,10 @@ import (
 // Write or Read itself; with the ctx it was given, these refuse. The end of ctx
 // interrupts fn's queries.
 //
+// A hook, which does one thing after the other, reads on the connection that it
+// writes with: a second one would cost it the time to read the schema once more.
+// There, what fn writes is undone, and a read waits for this process's own writes.
+//
 // Errors besides fn's: CodeCorrupt, CodeIO, CodeBusy, CodeNewer, CodeClosed.
 func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) (err error) {
 	if err := s.nested(ctx); err != nil {
@@ -20,6 +24,9 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 		return err
 	}
 	defer release()
+	if s.single {
+		return s.classify(s.readSingle(ctx, fn))
+	}
 	ses, err := s.reader(ctx)
 	if err != nil {
 		return s.classify(err)
@@ -37,6 +44,21 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	rolledBack := ses.exec(context.WithoutCancel(ctx), "ROLLBACK")
 	whole = rolledBack == nil
 	return err
+}
+
+// readSingle is Read on the writing connection, under the writer's turn.
+func (s *Store) readSingle(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
+	select {
+	case s.writer.turn <- struct{}{}:
+		defer func() { <-s.writer.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := s.writer.open(s.db); err != nil {
+		return err
+	}
+	err := s.snapshot(ctx, s.writer.ses, fn)
+	return errors.Join(err, s.rollback())
 }
 
 // reserve waits for a place among the readers, for which Close waits in turn.

@@ -58,6 +58,7 @@ type Store struct {
 	temporary string // a folder with a copy that Close removes; see Examine
 
 	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was met
+	single  bool                        // reads are on the writing connection too
 	closing sync.Once
 	quit    chan struct{} // closed by Close
 }
@@ -135,6 +136,7 @@ func newStore(c Config) *Store {
 		clock:   c.Clock,
 		wait:    c.Wait,
 		reading: c.Reading,
+		single:  c.Role == Hook && !c.Reading,
 		quit:    make(chan struct{}),
 		key:     c.Key,
 		readers: make(chan *session, c.Readers),

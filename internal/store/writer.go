@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -167,15 +168,8 @@ func (s *Store) begin(op *pending, sync Sync) (err error) {
 func (s *Store) tryBegin(sync Sync) error {
 	ctx := context.Background()
 	w := s.writer
-	if w.ses == nil {
-		ses, err := newSession(ctx, s.db)
-		if err != nil {
-			return err
-		}
-		w.ses, w.sync = ses, Full
-		if err := ses.exec(ctx, pragmaBusy(0)); err != nil {
-			return err
-		}
+	if err := w.open(s.db); err != nil {
+		return err
 	}
 	if w.sync != sync {
 		pragma := "PRAGMA synchronous=FULL"
@@ -198,6 +192,19 @@ func (s *Store) tryBegin(sync Sync) error {
 		return errors.Join(err, s.rollback())
 	}
 	return nil
+}
+
+// open opens the writing connection if need be.
+func (w *writer) open(db *sql.DB) error {
+	if w.ses != nil {
+		return nil
+	}
+	ses, err := newSession(context.Background(), db)
+	if err != nil {
+		return err
+	}
+	w.ses, w.sync = ses, Full
+	return ses.exec(context.Background(), pragmaBusy(0))
 }
 
 // inPlace refuses to write into a file that is no longer the store: a salvage

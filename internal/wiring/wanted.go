@@ -105,8 +105,8 @@ func wantedHooks(harness string, assist bool) []hook {
 	}
 	out := hooks[:0]
 	for _, h := range hooks {
-		if !assist && h.event == "PreToolUse" {
-			continue
+		if !assist && h.event == "PreToolUse" && harness == Claude {
+			h.matcher = "Edit|Write|MultiEdit|NotebookEdit" // the guard needs no others (mail §8)
 		}
 		extra := h.args
 		if !assist {

@@ -65,6 +65,7 @@ CREATE UNIQUE INDEX mail_messages_by_ordinal ON mail_messages (project_id, subst
 CREATE INDEX mail_messages_of_thread ON mail_messages (project_id, thread_id, created_ts);
 CREATE INDEX mail_messages_by_importance ON mail_messages (project_id, importance, created_ts);
 CREATE INDEX mail_messages_by_sender ON mail_messages (sender_id, created_ts);
+CREATE INDEX mail_messages_to_ack ON mail_messages (sender_id, created_ts) WHERE ack_required = 1;
 CREATE INDEX mail_messages_by_topic ON mail_messages (project_id, topic, created_ts) WHERE topic IS NOT NULL;
 
 -- ack_required, importance and created_ts repeat the message's, for the indexes;
@@ -86,6 +87,7 @@ CREATE TABLE mail_recipients (
 CREATE INDEX mail_recipients_by_agent ON mail_recipients (agent_id, created_ts, message_id);
 CREATE INDEX mail_recipients_urgent ON mail_recipients (agent_id, created_ts, message_id) WHERE importance IN ('high', 'urgent');
 CREATE INDEX mail_recipients_unread ON mail_recipients (agent_id, created_ts, message_id) WHERE read_ts IS NULL;
+CREATE INDEX mail_recipients_unshown ON mail_recipients (agent_id, created_ts, message_id) WHERE shown_ts IS NULL AND read_ts IS NULL;
 CREATE INDEX mail_recipients_ack ON mail_recipients (agent_id, created_ts, message_id) WHERE ack_required = 1 AND ack_ts IS NULL;
 
 CREATE TRIGGER mail_recipient_added AFTER INSERT ON mail_recipients BEGIN
@@ -182,6 +184,7 @@ CREATE INDEX mail_reservations_of_project ON mail_reservations (project_id, ordi
 CREATE INDEX mail_reservations_by_pattern ON mail_reservations (project_id, path_pattern, created_ts);
 CREATE INDEX mail_reservations_held ON mail_reservations (project_id, lit_prefix, expires_ts) WHERE released_ts IS NULL;
 CREATE INDEX mail_reservations_of_agent ON mail_reservations (project_id, agent_id) WHERE released_ts IS NULL;
+CREATE INDEX mail_reservations_forced ON mail_reservations (agent_id, released_ts) WHERE release_kind = 'force';
 CREATE INDEX mail_reservations_ending ON mail_reservations (expires_ts) WHERE released_ts IS NULL;
 
 CREATE TABLE mail_blobs (

@@ -1,0 +1,356 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/archive"
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// archiveSettings are the keys of archive and of disk; the user's file only.
+type archiveSettings struct {
+	WindowMS         *int `toml:"window_ms"`
+	Shards           *int `toml:"shards"`
+	ProbeMessages    *int `toml:"probe_messages"`
+	StaleLockSeconds *int `toml:"stale_lock_seconds"`
+}
+
+type diskSettings struct {
+	WarningMB  *int64 `toml:"warning_mb"`
+	CriticalMB *int64 `toml:"critical_mb"`
+	FatalMB    *int64 `toml:"fatal_mb"`
+}
+
+func (s *archiveSettings) validate(path string) error {
+	for _, key := range []struct {
+		name      string
+		value     *int
+		low, high int
+	}{
+		{"archive.window_ms", s.WindowMS, 0, 10_000}, {"archive.shards", s.Shards, 1, 64},
+		{"archive.probe_messages", s.ProbeMessages, 0, 100_000}, {"archive.stale_lock_seconds", s.StaleLockSeconds, 1, 86_400},
+	} {
+		if v := key.value; v != nil && (*v < key.low || *v > key.high) {
+			return settingsFault(nil, path, key.name, fmt.Sprintf("%s must be from %d to %d", key.name, key.low, key.high))
+		}
+	}
+	return nil
+}
+
+func (s *diskSettings) validate(path string) error {
+	for name, value := range map[string]*int64{"disk.warning_mb": s.WarningMB, "disk.critical_mb": s.CriticalMB, "disk.fatal_mb": s.FatalMB} {
+		if value != nil && *value < 0 {
+			return settingsFault(nil, path, name, name+" must not be negative")
+		}
+	}
+	return nil
+}
+
+// space is what must be free. What is set to 0 is never short.
+func (s *diskSettings) space() archive.Space {
+	number := func(v *int64) int64 {
+		switch {
+		case v == nil:
+			return 0 // the default
+		case *v == 0:
+			return -1
+		}
+		return *v
+	}
+	return archive.Space{Warning: number(s.WarningMB), Critical: number(s.CriticalMB), Fatal: number(s.FatalMB)}
+}
+
+// ArchiveDir is the folder that holds the archives, one for each project.
+func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archive") }
+
+// archivist archives a store by this cairn's settings.
+func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archivist {
+	a := c.settings.archive
+	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart()}, Log: log, Space: c.settings.disk.space()}
+	if v := a.WindowMS; v != nil {
+		if config.Window = time.Duration(*v) * time.Millisecond; *v == 0 {
+			config.Window = -1
+		}
+	}
+	if v := a.Shards; v != nil {
+		config.Shards = *v
+	}
+	if v := a.ProbeMessages; v != nil {
+		if config.Probe = *v; *v == 0 {
+			config.Probe = -1
+		}
+	}
+	if v := a.StaleLockSeconds; v != nil {
+		config.Stale = time.Duration(*v) * time.Second
+	}
+	return archive.New(config)
+}
+
+// mailPart is how mail is archived.
+func mailPart() archive.Part {
+	return archive.Part{
+		Prefix:   mail.StreamPrefix,
+		Projects: mail.Projects,
+		Stream: func(ctx context.Context, tx *store.Tx, id string) (string, error) {
+			uid, err := mail.UIDOf(ctx, tx, id)
+			if uid == "" {
+				return "", err
+			}
+			return mail.Stream(uid), err
+		},
+		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.Pages, error) {
+			pages, err := mail.Render(ctx, tx, changes)
+			return archive.Pages{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}, err
+		},
+		Every: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
+			uid, err := mail.UIDOf(ctx, tx, id)
+			if err != nil || uid == "" {
+				return err
+			}
+			return mail.Every(ctx, tx, uid, func(d mail.Document, files []mail.File) error {
+				var e archive.Entity
+				if d != nil {
+					e = archive.Entity{Kind: d.Kind(), ID: d.Key()}
+				}
+				return put(e, mailFiles(files))
+			})
+		},
+		Source: func(path string) (archive.Entity, bool) {
+			kind, id, ours := mail.SourceOf(path)
+			return archive.Entity{Kind: kind, ID: id}, ours
+		},
+		Newest: func(ctx context.Context, tx *store.Tx, n int) ([]archive.Placed, error) {
+			newest, err := mail.Newest(ctx, tx, n)
+			out := make([]archive.Placed, 0, len(newest))
+			for _, p := range newest {
+				out = append(out, archive.Placed(p))
+			}
+			return out, err
+		},
+		Numbers: mail.Numbers,
+		Raise:   mail.RaiseNumbers,
+	}
+}
+
+func mailFiles(files []mail.File) []archive.File {
+	out := make([]archive.File, 0, len(files))
+	for _, f := range files {
+		out = append(out, archive.File{Path: f.Path, Content: f.Content})
+	}
+	return out
+}
+
+// FollowArchive archives what is written to the store, by all processes, until ctx
+// ends, and then the rest for 30 s at most; it returns nil. Of several processes one
+// does it. It waits for a store that is not there yet. What goes wrong is told to
+// log and tried again: see archive.Archivist.Follow.
+func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
+	s, _, err := c.awaitStore(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err == nil {
+		err = c.FinishRestore(ctx)
+	}
+	if err == nil {
+		a := c.archivist(s, log)
+		c.mu.Lock()
+		c.following = a
+		c.mu.Unlock()
+		err = a.Follow(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.Warn("the archive is not followed", "error", err)
+	}
+	return nil
+}
+
+// ArchiveMetrics are those of this process's FollowArchive; zero while there is none.
+func (c *Cairn) ArchiveMetrics(ctx context.Context) (archive.Metrics, error) {
+	c.mu.Lock()
+	a := c.following
+	c.mu.Unlock()
+	if a == nil {
+		return archive.Metrics{}, nil
+	}
+	return a.Metrics(ctx)
+}
+
+// ArchiveArgs say what a command on the archive works on.
+type ArchiveArgs struct {
+	Project string // its id or an alias, "" for all
+	DryRun  bool
+	// Progress is told what is being worked on; nil for nobody.
+	Progress func(what string)
+}
+
+// archived opens the store for a command and finds the project; id "" is all.
+func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archivist, string, error) {
+	if a.Progress == nil {
+		a.Progress = func(string) {}
+	}
+	s, err := c.opened(ctx, false)
+	if err == nil && s == nil {
+		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet").WithHint("`cairn reconcile --reindex` restores one from its archive")
+	}
+	if err == nil {
+		err = c.FinishRestore(ctx)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	id := ""
+	if a.Project != "" {
+		err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			p, ok, err := project.Find(ctx, tx, a.Project)
+			if err == nil && !ok {
+				err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", a.Project).WithHint("`cairn project` lists them")
+			}
+			id = p.ID
+			return err
+		})
+	}
+	return c.archivist(s, nil), id, err
+}
+
+// ArchiveStatus tells how far the archives are. Errors: CodeMissing (NotFound)
+// without a store, NotFound for an unknown project.
+func (c *Cairn) ArchiveStatus(ctx context.Context, args ArchiveArgs) ([]archive.Status, error) {
+	a, id, err := c.archived(ctx, &args)
+	if err != nil {
+		return nil, err
+	}
+	return a.Status(ctx, id)
+}
+
+// SyncArchive archives everything that was written until now, whether a server
+// follows or not. Errors: as ArchiveStatus; what concerns one archive is in Failed.
+func (c *Cairn) SyncArchive(ctx context.Context, args ArchiveArgs) (out archive.Synced, err error) {
+	a, id, err := c.archived(ctx, &args)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	return a.Sync(ctx, id, args.Progress)
+}
+
+// ArchiveCheck is what CheckArchive found, as mail §10.6 shapes it.
+type ArchiveCheck struct {
+	Consistent      bool                       `json:"consistent"`
+	DBMessages      int                        `json:"db_messages"`
+	ArchiveMessages int                        `json:"archive_messages"`
+	Missing         []archive.Finding          `json:"missing"`
+	Mismatched      []archive.Finding          `json:"mismatched"`
+	Orphans         []archive.Finding          `json:"orphans"`
+	DuplicateIDs    []archive.Finding          `json:"duplicate_ids"`
+	Uncommitted     int                        `json:"uncommitted"`
+	Pending         int                        `json:"pending"`
+	SetAside        []archive.Aside            `json:"set_aside"`
+	Entities        map[string]archive.Counted `json:"entities"`
+	Projects        []archive.Status           `json:"projects"`
+}
+
+// CheckArchive compares the archives with the store and changes nothing (mail
+// §10.6). Errors: as ArchiveStatus; those of archives that cannot be read.
+func (c *Cairn) CheckArchive(ctx context.Context, args ArchiveArgs) (ArchiveCheck, error) {
+	a, id, err := c.archived(ctx, &args)
+	if err != nil {
+		return ArchiveCheck{}, err
+	}
+	found, err := a.Check(ctx, id, args.Progress)
+	messages := found.Entities[mail.KindMessage]
+	out := ArchiveCheck{
+		found.Consistent, messages.DB, messages.Archive, found.Missing, found.Mismatched, found.Orphans, found.Duplicates,
+		found.Uncommitted, found.Pending, found.SetAside, map[string]archive.Counted{}, found.Projects,
+	}
+	for name, kind := range map[string]string{
+		"agents": mail.KindAgent, "deliveries": mail.KindDelivery, "contacts": mail.KindContact, "reservations": mail.KindReservation, "blobs": mail.KindBlob,
+	} {
+		out.Entities[name] = found.Entities[kind]
+	}
+	return out, err
+}
+
+// RebuildArchive writes whatever the archives lack (mail §10.6). Repeating it writes
+// nothing. Errors: as ArchiveStatus; those of the first archive that fails.
+func (c *Cairn) RebuildArchive(ctx context.Context, args ArchiveArgs) (out archive.Rebuilt, err error) {
+	a, id, err := c.archived(ctx, &args)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	return a.Rebuild(ctx, id, args.DryRun, args.Progress)
+}
+
+// Reindexed is what ReindexArchive did (mail §10.6).
+type Reindexed struct {
+	mail.Reindexed
+	NotRecoverable []string `json:"not_recoverable"` // what archives never hold
+}
+
+// ReindexArchive restores the store from its archives: what is missing is inserted,
+// with its ids, uids, times and states; what is there wins. Without a store it makes
+// one. Files that cannot be used are listed and passed over; a folder without
+// project.json is none of an archive. Repeating it adds nothing.
+//
+// Errors: CodeFormat of mail for an archive of a newer cairn, those of the store.
+func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed, error) {
+	if args.Progress == nil {
+		args.Progress = func(string) {}
+	}
+	s, err := c.opened(ctx, !args.DryRun)
+	if err != nil {
+		return Reindexed{}, err
+	}
+	if s == nil {
+		return Reindexed{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store to compare with").
+			WithHint("run it without --dry-run: it makes one")
+	}
+	if err := c.FinishRestore(ctx); err != nil {
+		return Reindexed{}, err
+	}
+	a := c.archivist(s, nil)
+	folder := ""
+	if args.Project != "" {
+		folder = archive.FolderOf(args.Project)
+	}
+	r := mail.NewReindexer(s, args.DryRun)
+	bad := []mail.Unusable{}
+	err = a.Each(ctx, folder, func(f archive.Archived) error {
+		args.Progress(f.Name)
+		if !slices.Contains(f.Paths, "project.json") {
+			bad = append(bad, mail.Unusable{Project: f.Name, Path: "project.json", Reason: "it is not there, so nothing tells whose archive this is"})
+			return nil
+		}
+		err := r.Add(ctx, mail.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+		if ctx.Err() == nil && err != nil && fault.KindOf(err) == fault.Invalid {
+			bad, err = append(bad, mail.Unusable{Project: f.Name, Path: "project.json", Reason: err.Error()}), nil
+		}
+		return err
+	}, func(folder string, why error) {
+		bad = append(bad, mail.Unusable{Project: folder, Path: "", Reason: why.Error()})
+	})
+	if err != nil {
+		return Reindexed{}, err
+	}
+	ids, err := a.Numbers()
+	if err != nil {
+		bad = append(bad, mail.Unusable{Path: "ids.json", Reason: err.Error()})
+	}
+	out, err := r.Finish(ctx, ids)
+	out.Unparseable = append(out.Unparseable, bad...)
+	return Reindexed{out, strings.Split(notRecoverable, ", ")}, err
+}
+
+// notRecoverable is what no archive holds, by design (mail §10.6).
+const notRecoverable = "idempotency records, session bindings, which notices were printed"

@@ -1,0 +1,345 @@
+package cairn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cairn/internal/archive"
+	"cairn/internal/mail"
+	"cairn/internal/store"
+)
+
+const patience = 60 * time.Second
+
+// subjects are the first lines of all commits of a project's archive, oldest first.
+func (m *mailed) subjects(project string) []string {
+	m.t.Helper()
+	return strings.Split(m.git(project, "log", "--reverse", "--format=%s", "main"), "\n")
+}
+
+// archived reports whether main holds a message of this subject, in how many places
+// does not matter.
+func (m *mailed) archived(project, subject string) bool {
+	out, err := m.tryGit(project, "ls-tree", "-r", "--name-only", "main")
+	return err == nil && strings.Contains(out, "__"+subject+"__")
+}
+
+// TestToolsSucceedWhateverBecomesOfTheArchive breaks it in the ways of mail §14.
+func TestToolsSucceedWhateverBecomesOfTheArchive(t *testing.T) {
+	t.Parallel()
+	move := func(from, to string) error { return os.Rename(from, to) }
+	for name, c := range map[string]struct {
+		fault, repair func(m *mailed) error
+		noticed       bool // metrics rise until it is repaired
+	}{
+		"root deleted": {
+			fault: func(m *mailed) error { return os.RemoveAll(m.ArchiveDir()) },
+		},
+		"root replaced by a file": {
+			fault: func(m *mailed) error {
+				return errors.Join(move(m.ArchiveDir(), m.ArchiveDir()+"-aside"), os.WriteFile(m.ArchiveDir(), nil, 0o600))
+			},
+			repair: func(m *mailed) error {
+				return errors.Join(os.Remove(m.ArchiveDir()), move(m.ArchiveDir()+"-aside", m.ArchiveDir()))
+			},
+			noticed: true,
+		},
+		"project replaced by a file": {
+			fault: func(m *mailed) error {
+				return errors.Join(os.RemoveAll(m.archiveOf("shop")), os.WriteFile(m.archiveOf("shop"), nil, 0o600))
+			},
+			repair:  func(m *mailed) error { return os.Remove(m.archiveOf("shop")) },
+			noticed: true,
+		},
+		"objects missing": {
+			fault: func(m *mailed) error {
+				return move(filepath.Join(m.archiveOf("shop"), ".git", "objects", "pack"), filepath.Join(m.dir, "pack"))
+			},
+			repair: func(m *mailed) error {
+				pack := filepath.Join(m.archiveOf("shop"), ".git", "objects", "pack")
+				for _, f := range must(filepath.Glob(filepath.Join(m.dir, "pack", "*"))) {
+					if err := errors.Join(os.MkdirAll(pack, 0o700), move(f, filepath.Join(pack, filepath.Base(f)))); err != nil {
+						return err
+					}
+				}
+				return nil
+			},
+			noticed: true,
+		},
+		"HEAD detached": {
+			fault: func(m *mailed) error { m.git("shop", "checkout", "--quiet", "--detach"); return nil },
+		},
+		"foreign commit": {
+			fault: func(m *mailed) error {
+				err := os.WriteFile(filepath.Join(m.archiveOf("shop"), "README"), []byte("mine\n"), 0o600)
+				m.git("shop", "add", "README")
+				m.git("shop", "commit", "--quiet", "-m", "A word from a person")
+				return err
+			},
+		},
+		"main deleted": {
+			fault: func(m *mailed) error { m.git("shop", "update-ref", "-d", "refs/heads/main"); return nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMailed(t)
+			m.populate("shop")
+			m.register("bakery", "GreenLake", "BlueDog")
+			m.sync()
+			m.follow()
+			m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "before"})
+			within(t, patience, "the follower is at work", func() bool { return m.archived("shop", "before") && m.metrics().Depth == 0 })
+			if err := c.fault(m); err != nil {
+				t.Fatal(err)
+			}
+			m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "meanwhile"})
+			if c.noticed {
+				within(t, patience, "metrics rise", func() bool {
+					got := m.metrics()
+					return got.NeedsReindex > 0 && got.WriteErrors+got.CommitErrors > 0
+				})
+				if name != "root replaced by a file" {
+					m.send("bakery", mail.SendArgs{To: []string{"BlueDog"}, Subject: "another"})
+					within(t, patience, "another project is not held up", func() bool { return m.archived("bakery", "another") })
+				}
+				if err := c.repair(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			within(t, patience, "the archive catches up by itself", func() bool {
+				return m.archived("shop", "meanwhile") && m.metrics().NeedsReindex == 0 && m.checked().Consistent
+			})
+			m.agrees("shop")
+			if name == "foreign commit" && (m.git("shop", "show", "main:README") != "mine" || !slices.Contains(m.subjects("shop"), "A word from a person")) {
+				t.Error("the person's commit is gone")
+			}
+		})
+	}
+}
+
+func TestAFullVolumePausesTheArchiveAndNothingElse(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog")
+	settings := filepath.Join(m.dir, "config.toml")
+	if err := os.WriteFile(settings, []byte("[disk]\ncritical_mb = 1000000000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, office: m.office, log: &notedLog{}}
+	stop := full.follow()
+	full.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "full"})
+	within(t, patience, "what is withheld counts", func() bool { return full.metrics().NeedsReindex >= 4 })
+	if got := full.metrics(); got.WriteErrors+got.CommitErrors > 0 || got.Level != archive.LevelCritical {
+		t.Errorf("a pause counts as an error: %+v", got)
+	}
+	stop()
+	if m.archived("shop", "full") || !strings.Contains(full.log.String(), "level=critical") {
+		t.Errorf("it archived on a full volume, or says nothing: %s", full.log)
+	}
+	m.follow()
+	within(t, patience, "with room it catches up", func() bool { return m.archived("shop", "full") && m.metrics().NeedsReindex == 0 })
+}
+
+func TestTheProbeCountsWhatIsMissingUntilItIsRebuilt(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.populate("shop")
+	m.sync()
+	if err := os.RemoveAll(filepath.Join(m.archiveOf("shop"), "messages")); err != nil {
+		t.Fatal(err)
+	}
+	stop := m.follow()
+	within(t, patience, "the probe counts", func() bool { return m.metrics().NeedsReindex == 4 })
+	if text := m.log.String(); !strings.Contains(text, "cairn reconcile --rebuild") {
+		t.Errorf("the log says %s", text)
+	}
+	stop()
+	if found := m.checked(); len(found.Missing) != 5 { // and a digest
+		t.Errorf("missing: %v", found.Missing)
+	}
+	if done := m.rebuild(); done.Written != 5 || done.Commits != 0 {
+		t.Errorf("rebuilt: %+v", done)
+	}
+	m.agrees("shop")
+	m.follow()
+	m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "later"})
+	within(t, patience, "nothing is missing any more", func() bool { return m.archived("shop", "later") && m.metrics().NeedsReindex == 0 })
+}
+
+func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog")
+	spoil := func(kind, id, doc string) {
+		t.Helper()
+		err := m.written().Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+			uid, err := mail.UIDOf(ctx, tx, "shop")
+			if err == nil {
+				_, err = tx.Append(ctx, store.Change{Project: "shop", Stream: mail.Stream(uid), Kind: kind, ID: id, Op: store.OpPut, Doc: json.RawMessage(doc)})
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	contact := func(path string) string {
+		var uid string
+		err := m.written().Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+			uid, err = mail.UIDOf(ctx, tx, "shop")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprintf(`{"from": "GreenLake", "from_project_uid": %q, "to": "BlueDog", "to_project_uid": %q, "archive_path": %q}`, uid, uid, path)
+	}
+	spoil(mail.KindAgent, "GreenLake", `{"name": 7}`)
+	spoil(mail.KindContact, "x", contact("../../outside.json"))
+	m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "behind"})
+	m.sync()
+	if !m.archived("shop", "behind") {
+		t.Error("what comes behind is held up")
+	}
+	found := m.checked()
+	if found.Consistent || len(found.SetAside) != 2 || found.SetAside[0].Attempts != 1 || !strings.Contains(found.SetAside[1].Error, "outside.json") {
+		t.Errorf("set aside: %+v", found.SetAside)
+	}
+	stop := m.follow() // which tries again
+	within(t, patience, "they are tried again", func() bool {
+		s := must(m.ArchiveStatus(t.Context(), ArchiveArgs{}))[0]
+		return len(s.Aside) == 2 && s.Aside[0].Attempts == 2 && m.metrics().NeedsReindex == 2
+	})
+	stop()
+	c, key := m.caller("shop")
+	if _, err := m.office.RegisterAgent(t.Context(), c, mail.RegisterArgs{ProjectKey: key, Program: "codex", Model: "m", Name: "GreenLake"}); err != nil {
+		t.Fatal(err)
+	}
+	// Later documents take the place of the spoilt ones.
+	spoil(mail.KindContact, "x", contact("contacts/x.json"))
+	m.sync()
+	m.rebuild()
+	if found := m.checked(); len(found.SetAside) != 0 || len(found.Orphans) != 1 {
+		t.Errorf("still: %+v %+v", found.SetAside, found.Orphans)
+	}
+	if _, err := os.Stat(filepath.Join(m.dir, "outside.json")); err == nil {
+		t.Error("a file was written outside of the archive")
+	}
+}
+
+// TestTwoServersAndOneSyncWriteEverythingOnce has two followers, of which one waits,
+// and a command that archives beside them.
+func TestTwoServersAndASyncArchiveEverythingOnce(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog")
+	second := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, log: &notedLog{}}
+	third := &mailed{home: home{Cairn: opened(t, m.config), t: t, dir: m.dir}, log: &notedLog{}}
+	firstStop, secondStop := m.follow(), second.follow()
+	var syncing sync.WaitGroup
+	done := make(chan struct{})
+	syncing.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if got, err := third.SyncArchive(t.Context(), ArchiveArgs{}); err != nil || len(got.Failed) > 0 {
+				t.Errorf("sync: %+v, %v", got, err)
+				return
+			}
+		}
+	})
+	for i := range 120 {
+		m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step-", i), ThreadID: "t"})
+		if i == 60 {
+			firstStop() // the other one takes over
+		}
+	}
+	within(t, patience, "all is archived", func() bool { return m.archived("shop", "step-119") })
+	close(done)
+	syncing.Wait()
+	secondStop()
+	m.agrees("shop")
+	told := map[string]int{}
+	for line := range strings.Lines(m.git("shop", "log", "--format=%B", "main")) {
+		if strings.HasPrefix(line, "mail: ") {
+			told[line]++
+		}
+	}
+	for line, n := range told {
+		if n != 1 {
+			t.Errorf("%d commits say %q", n, line)
+		}
+	}
+	if text := m.log.String() + second.log.String(); text != "" {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+func TestAStopArchivesWhatWasWrittenLast(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog")
+	stop := m.follow()
+	for i := range 150 {
+		m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: fmt.Sprint("step-", i)})
+	}
+	stop()
+	m.agrees("shop")
+	commits := m.subjects("shop")
+	if len(commits) > 75 || !slices.ContainsFunc(commits, func(s string) bool { return strings.HasPrefix(s, "batch: ") }) {
+		t.Errorf("150 messages took %d commits: %q", len(commits), commits)
+	}
+	if out := m.git("shop", "status", "--porcelain"); out != "" {
+		t.Errorf("git status says\n%s", out)
+	}
+	err := m.written().Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		var behind, commits int
+		if err := tx.Get(ctx, []any{&behind}, `SELECT count(*) FROM mail_messages m WHERE NOT EXISTS
+			(SELECT 1 FROM archive_commits c WHERE m.seq BETWEEN c.first_seq AND c.last_seq)`); err != nil {
+			return err
+		}
+		err := tx.Get(ctx, []any{&commits}, `SELECT count(*) FROM archive_commits`)
+		if behind > 0 || commits == 0 {
+			t.Errorf("of %d messages it is not known which of %d commits they are in", behind, commits)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNumbersOfTheArchiveAreNeverGivenAgain(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog")
+	m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "one"})
+	m.sync()
+	path := filepath.Join(m.ArchiveDir(), "ids.json")
+	var ids map[string]int64
+	if err := json.Unmarshal(must(os.ReadFile(path)), &ids); err != nil || ids["messages"] != 1 || ids["agents"] != 2 {
+		t.Fatalf("ids.json holds %v, %v", ids, err)
+	}
+	ids["messages"] = 4711 // as another store, restored over this one, would have given
+	if err := os.WriteFile(path, must(json.Marshal(ids)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.follow()
+	within(t, patience, "numbers go on after those of the archive", func() bool { return numbersOf(t, m.written())["messages"] == 4711 })
+	if id := m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "two"}); id != 4712 {
+		t.Errorf("the next message is %d", id)
+	}
+}

@@ -1,0 +1,472 @@
+package cairn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cairn/internal/archive"
+	"cairn/internal/mail"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// mailed is a home in which agents write to each other.
+type mailed struct {
+	home
+	office *mail.Office
+	log    *notedLog
+}
+
+// notedLog is a log that tests look into.
+type notedLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *notedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *notedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func newMailed(t testing.TB) *mailed {
+	t.Helper()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	now := &atomic.Int64{}
+	now.Store(1_772_357_405)
+	m := &mailed{home: newHome(t, now, ""), log: &notedLog{}}
+	m.office = mail.New(m.written(), mail.Config{NoContactEnforcement: true})
+	return m
+}
+
+func (m *mailed) written() *store.Store {
+	m.t.Helper()
+	s, err := m.Store(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return s
+}
+
+// caller is an agent in a project's folder, which is made.
+func (m *mailed) caller(name string) (mail.Caller, string) {
+	m.t.Helper()
+	dir := filepath.Join(m.dir, "work", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	place, err := project.Locate(dir, m.dir)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return mail.Caller{Owner: true, Place: place}, dir
+}
+
+func (m *mailed) register(project string, names ...string) {
+	m.t.Helper()
+	c, key := m.caller(project)
+	for _, name := range names {
+		if _, err := m.office.RegisterAgent(m.t.Context(), c, mail.RegisterArgs{ProjectKey: key, Program: "claude-code", Model: "m", Name: name}); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+func (m *mailed) send(project string, a mail.SendArgs) int64 {
+	m.t.Helper()
+	id, err := m.trySend(project, a)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return id
+}
+
+func (m *mailed) trySend(project string, a mail.SendArgs) (int64, error) {
+	c, key := m.caller(project)
+	a.ProjectKey = key
+	if a.SenderName == "" {
+		a.SenderName = "GreenLake"
+	}
+	if a.Body == "" {
+		a.Body = "Some words.\n"
+	}
+	sent, err := m.office.SendMessage(m.t.Context(), c, a)
+	if err != nil {
+		return 0, err
+	}
+	return sent.Deliveries[0].Payload.ID, nil
+}
+
+// populate fills a project with one of everything: threads, blind copies, answers,
+// contacts, reservations, attachments, states.
+func (m *mailed) populate(name string) {
+	m.t.Helper()
+	ctx := m.t.Context()
+	m.register(name, "GreenLake", "BlueDog", "RedFox", "QuietOwl")
+	c, key := m.caller(name)
+	if err := os.WriteFile(filepath.Join(key, "notes.txt"), []byte("attached\n"), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	first := m.send(name, mail.SendArgs{
+		To: []string{"BlueDog"}, CC: []string{"RedFox"}, BCC: []string{"QuietOwl"}, Subject: "Build plan", Body: "---\r\n---json\n{}\n", ThreadID: "FEAT-1",
+		AckRequired: true, AttachmentPaths: []string{"notes.txt"},
+	})
+	m.send(name, mail.SendArgs{BCC: []string{"QuietOwl"}, Subject: "../../con: é\u0301", Importance: "urgent"})
+	_, err := m.office.ReplyMessage(ctx, c, mail.ReplyArgs{ProjectKey: key, MessageID: first, SenderName: "BlueDog", Body: "Yes."})
+	do := func(_ any, failed error) { err = errors.Join(err, failed) }
+	do(m.office.AcknowledgeMessage(ctx, c, key, "QuietOwl", first))
+	do(m.office.MarkMessageRead(ctx, c, key, "BlueDog", first))
+	do(m.office.RequestContact(ctx, c, mail.RequestArgs{ProjectKey: key, FromAgent: "BlueDog", ToAgent: "RedFox", Reason: "x"}))
+	do(m.office.SetContactPolicy(ctx, c, key, "RedFox", "contacts_only"))
+	granted, failed := m.office.FileReservationPaths(ctx, c, mail.ReserveArgs{ProjectKey: key, AgentName: "BlueDog", Paths: []string{"src/**", "a b.go"}, Reason: "r"})
+	do(granted, failed)
+	do(m.office.ReleaseFileReservations(ctx, c, mail.ReleaseArgs{ProjectKey: key, AgentName: "BlueDog", Paths: []string{"src/**"}}))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// follow archives in the background until stop.
+func (m *mailed) follow() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- m.FollowArchive(ctx, slog.New(slog.NewTextHandler(m.log, nil))) }()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				m.t.Errorf("following: %v", err)
+			}
+		})
+	}
+	m.t.Cleanup(stop)
+	return stop
+}
+
+// within waits until something holds, for a limited time.
+func within(t testing.TB, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.After(limit)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+func (m *mailed) archiveOf(project string) string { return filepath.Join(m.ArchiveDir(), project) }
+
+// git runs a plain git in a project's archive.
+func (m *mailed) git(project string, args ...string) string {
+	m.t.Helper()
+	out, err := m.tryGit(project, args...)
+	if err != nil {
+		m.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (m *mailed) tryGit(project string, args ...string) (string, error) {
+	cmd := exec.Command("git", args...)
+	cmd.Dir = m.archiveOf(project)
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CEILING_DIRECTORIES="+m.ArchiveDir(),
+		"GIT_AUTHOR_NAME=Ana", "GIT_AUTHOR_EMAIL=ana@example.org", "GIT_COMMITTER_NAME=Ana", "GIT_COMMITTER_EMAIL=ana@example.org")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (m *mailed) sync() archive.Synced {
+	m.t.Helper()
+	done, err := m.SyncArchive(m.t.Context(), ArchiveArgs{})
+	if err != nil || len(done.Failed) > 0 {
+		m.t.Fatalf("sync: %v, %v", done.Failed, err)
+	}
+	return done
+}
+
+func (m *mailed) rebuild() archive.Rebuilt {
+	m.t.Helper()
+	done, err := m.RebuildArchive(m.t.Context(), ArchiveArgs{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return done
+}
+
+func (m *mailed) checked() ArchiveCheck {
+	m.t.Helper()
+	found, err := m.CheckArchive(m.t.Context(), ArchiveArgs{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return found
+}
+
+// agrees expects store and archive to agree, everything archived, and Git to be sound.
+func (m *mailed) agrees(projects ...string) {
+	m.t.Helper()
+	found := m.checked()
+	if !found.Consistent || found.Pending > 0 {
+		text, _ := json.MarshalIndent(found, "", " ")
+		m.t.Errorf("store and archive differ: %s", text)
+	}
+	for _, p := range projects {
+		if out, err := m.tryGit(p, "fsck", "--strict", "--full", "--no-dangling"); err != nil || strings.TrimSpace(out) != "" {
+			m.t.Errorf("git fsck of %s: %v %s", p, err, out)
+		}
+	}
+}
+
+func (m *mailed) metrics() archive.Metrics {
+	m.t.Helper()
+	got, err := m.ArchiveMetrics(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return got
+}
+
+// documents are all entities of all projects of a store, as JSON by kind and key.
+func documents(t testing.TB, s *store.Store) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		ids, err := mail.Projects(ctx, tx)
+		for _, id := range ids {
+			uid, failed := mail.UIDOf(ctx, tx, id)
+			err = errors.Join(err, failed, mail.Every(ctx, tx, uid, func(d mail.Document, files []mail.File) error {
+				if d == nil {
+					for _, f := range files {
+						out[id+" digest "+f.Path] = string(f.Content)
+					}
+					return nil
+				}
+				text, err := json.Marshal(d)
+				out[id+" "+d.Kind()+" "+d.Key()] = string(text)
+				return err
+			}))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestWhatAgentsWriteIsInGitAMomentLater(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog")
+	stop := m.follow()
+	within(t, 20*time.Second, "the profiles are archived", func() bool {
+		out, err := m.tryGit("shop", "ls-tree", "-r", "--name-only", "main")
+		return err == nil && strings.Contains(out, "agents/BlueDog/profile.json")
+	})
+	id := m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "Build plan"})
+	began := time.Now()
+	within(t, 20*time.Second, "the message is archived", func() bool {
+		out, err := m.tryGit("shop", "log", "--format=%s", "main")
+		return err == nil && strings.Contains(out, "mail: GreenLake -> BlueDog | Build plan")
+	})
+	t.Logf("in Git after %s", time.Since(began))
+	stop()
+	tree := m.git("shop", "ls-tree", "-r", "--name-only", "main")
+	for _, folder := range []string{"messages/", "agents/GreenLake/outbox/", "agents/BlueDog/inbox/"} {
+		if !strings.Contains(tree, fmt.Sprintf("%s2026/03/2026-03-01T09-30-05Z__build-plan__%d.md", folder, id)) {
+			t.Errorf("no copy in %s:\n%s", folder, tree)
+		}
+	}
+	if out := m.git("shop", "status", "--porcelain"); out != "" {
+		t.Errorf("after a clean stop git status says\n%s", out)
+	}
+	m.agrees("shop")
+	if text := m.log.String(); text != "" {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+func TestADeletedArchiveIsRebuiltAndASecondRebuildWritesNothing(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.populate("shop")
+	m.populate("con")
+	m.sync()
+	m.agrees("shop", "con-p")
+	before := documents(t, m.written())
+	if err := os.RemoveAll(m.ArchiveDir()); err != nil {
+		t.Fatal(err)
+	}
+	if found := m.checked(); found.Consistent || len(found.Missing) == 0 || found.ArchiveMessages != 0 || found.DBMessages != 8 {
+		t.Errorf("a deleted archive is consistent: %+v", found)
+	}
+	dry, err := m.RebuildArchive(t.Context(), ArchiveArgs{DryRun: true})
+	if err != nil || dry.Written == 0 || dry.Commits != 0 {
+		t.Errorf("a dry run says %+v, %v", dry, err)
+	}
+	if _, err := os.Stat(m.archiveOf("shop")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a dry run made something: %v", err)
+	}
+	first := m.rebuild()
+	m.agrees("shop", "con-p")
+	second := m.rebuild()
+	if first.Written != dry.Written || first.Commits == 0 || second.Written != 0 || second.Commits != 0 || second.Skipped != first.Written+first.Skipped {
+		t.Errorf("rebuilding wrote %+v, then %+v; the dry run said %+v", first, second, dry)
+	}
+	if after := documents(t, m.written()); !reflect.DeepEqual(before, after) {
+		t.Error("rebuilding has changed the store")
+	}
+}
+
+func TestADeletedStoreIsRestoredFromItsArchive(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.populate("shop")
+	m.populate("bakery")
+	m.sync()
+	before := documents(t, m.written())
+	numbers := numbersOf(t, m.written())
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range must(filepath.Glob(m.Path() + "*")) {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := &mailed{home: m.home, log: &notedLog{}}
+	again.Cairn = opened(t, m.config)
+	done, err := again.ReindexArchive(t.Context(), ArchiveArgs{})
+	if err != nil || len(done.Conflicts)+len(done.Unparseable) > 0 || len(done.NotRecoverable) != 3 {
+		t.Fatalf("reindexing: %+v, %v", done, err)
+	}
+	after := documents(t, again.written())
+	for key := range before {
+		if before[key] != after[key] {
+			t.Errorf("%s was\n%s\nand is\n%s", key, before[key], after[key])
+		}
+	}
+	if len(before) != len(after) {
+		t.Errorf("%d entities were, %d are: %v", len(before), len(after), slices.Sorted(maps.Keys(after)))
+	}
+	again.office = mail.New(again.written(), mail.Config{NoContactEnforcement: true})
+	if got := numbersOf(t, again.written()); !reflect.DeepEqual(got, numbers) {
+		t.Errorf("the highest numbers are %v, want %v", got, numbers)
+	}
+	if id := again.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "Next"}); id != numbers["messages"]+1 {
+		t.Errorf("the next message is %d after %d", id, numbers["messages"])
+	}
+	commits := again.git("bakery", "rev-list", "--count", "main")
+	again.sync()
+	again.agrees("shop", "bakery")
+	if now := again.git("bakery", "rev-list", "--count", "main"); now != commits {
+		t.Errorf("the same content was committed again: %s commits, then %s", commits, now)
+	}
+	twice, err := again.ReindexArchive(t.Context(), ArchiveArgs{})
+	if err != nil || len(twice.Inserted) > 0 || len(twice.Conflicts) > 0 {
+		t.Errorf("reindexing again: %+v, %v", twice, err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func numbersOf(t testing.TB, s *store.Store) (out map[string]int64) {
+	t.Helper()
+	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		out, err = mail.Numbers(ctx, tx)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestABlindCopyIsNamedNowhereOutsideItsFolder searches all commits, trees and blobs (mail §15.5).
+func TestABlindCopyIsNamedNowhereOutsideItsFolder(t *testing.T) {
+	t.Parallel()
+	m := newMailed(t)
+	m.register("shop", "GreenLake", "BlueDog", "QuietOwl")
+	m.sync()
+	for i := range 5 {
+		m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, BCC: []string{"QuietOwl"}, Subject: fmt.Sprint("step ", i), ThreadID: "t1"})
+		m.send("shop", mail.SendArgs{BCC: []string{"QuietOwl"}, Subject: "alone"})
+		if i%2 == 0 {
+			m.sync()
+		}
+	}
+	m.sync()
+	m.agrees("shop")
+	registered := 0
+	for line := range strings.Lines(m.git("shop", "log", "--format=%B", "main")) {
+		if strings.TrimSpace(line) == "agent: profile QuietOwl" {
+			registered++
+		} else if strings.Contains(line, "QuietOwl") {
+			t.Errorf("a commit says %q", line)
+		}
+	}
+	if registered != 1 {
+		t.Errorf("the registration is told %d times", registered)
+	}
+	blobs := 0
+	for entry := range strings.Lines(m.git("shop", "log", "--format=", "--raw", "--no-abbrev", "-m", "--root", "main")) {
+		f := strings.Fields(entry) // :mode mode blob blob letter path
+		if len(f) < 6 || strings.HasPrefix(f[5], "agents/QuietOwl/") {
+			continue
+		}
+		blobs++
+		if text := m.git("shop", "cat-file", "blob", f[3]); strings.Contains(text, "QuietOwl") || strings.Contains(f[5], "QuietOwl") {
+			t.Errorf("%s names QuietOwl:\n%s", f[5], text)
+		}
+	}
+	if blobs < 20 {
+		t.Errorf("only %d blobs were searched", blobs)
+	}
+	err := filepath.WalkDir(m.ArchiveDir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "agents/QuietOwl/") || strings.Contains(path, "/.git/") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), "QuietOwl") {
+			t.Errorf("%s names QuietOwl", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	m.git("shop", "show", "main:agents/QuietOwl/profile.json")
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"cairn/internal/mail"
+	"cairn/internal/store"
+)
+
+// inOffice calls do with the mail over the store of a script.
+func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *mail.Office) error) {
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
+	ts.Check(err)
+	ts.Check(errors.Join(do(ctx, mail.New(s, mail.Config{})), s.Close()))
+}
+
+// reserved makes an agent reserve patterns of a project: reserved FOLDER AGENT
+// PATTERN... Before the patterns --shared and --advisory may stand.
+func reserved(ts *testscript.TestScript, _ bool, args []string) {
+	a := mail.ReserveArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1], Reason: "in the middle of it"}
+	for _, word := range args[2:] {
+		switch {
+		case word == "--shared":
+			a.Shared = true
+		case word == "--advisory":
+			a.Advisory = true
+		default:
+			a.Paths = append(a.Paths, strings.ReplaceAll(word, `\n`, "\n"))
+		}
+	}
+	registered(ts, false, args[:2])
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+		_, err := o.FileReservationPaths(ctx, mail.Caller{}, a)
+		return err
+	})
+}
+
+// reservedIn is reserved in a folder that is a project by itself.
+func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+		_, err := o.EnsureProject(ctx, mail.Caller{}, mail.EnsureArgs{HumanKey: ts.MkAbs(args[0]), IdentityMode: "dir"})
+		return err
+	})
+	reserved(ts, neg, args)
+}
+
+// registered makes an agent known to a project: registered FOLDER AGENT.
+func registered(ts *testscript.TestScript, _ bool, args []string) {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+		r, err := o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: ts.MkAbs(args[0]), Program: "claude-code", Model: "m1", Name: args[1]})
+		if err == nil && r.Name != args[1] {
+			err = errors.New("the agent was named " + r.Name)
+		}
+		return err
+	})
+}
+
+// nul makes a file of words, each ended by NUL: nul FILE WORD... In a word \n and \e
+// stand for the characters.
+func nul(ts *testscript.TestScript, _ bool, args []string) {
+	var text strings.Builder
+	for _, word := range args[1:] {
+		text.WriteString(strings.NewReplacer(`\n`, "\n", `\e`, "\x1b").Replace(word) + "\x00")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text.String()), 0o600))
+}
+
+// bound makes a session act as an agent of a project: bound FOLDER AGENT SESSION.
+func bound(ts *testscript.TestScript, _ bool, args []string) {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+		return o.Bind(ctx, mail.Caller{}, ts.MkAbs(args[0]), mail.Bond{Session: args[2], Agent: args[1], Source: mail.SourceCall})
+	})
+}
+
+// freed releases all that an agent of a project holds: freed FOLDER AGENT.
+func freed(ts *testscript.TestScript, _ bool, args []string) {
+	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, mail.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
+		return err
+	})
+}
+
+// A commit of thousands of files, against a thousand reservations, does not wait
+// for its guard.
+func TestAGuardIsNotFeltInALargeCommit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	h := newHome(t)
+	repo := filepath.Join(h.dir, "repo")
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-c", "user.name=Ana", "-c", "user.email=a@example.org", "-C", repo}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	for i := range 5000 {
+		name := filepath.Join(repo, fmt.Sprintf("d%d/sub/f%d.go", i%100, i))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("x"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "-q")
+	git("add", "-A")
+	ctx := t.Context()
+	s, err := store.Open(ctx, store.Config{Path: h.db()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := mail.New(s, mail.Config{})
+	if _, err = o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: repo, Program: "p", Model: "m", Name: "BlueLake"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 5 {
+		a := mail.ReserveArgs{ProjectKey: repo, AgentName: "BlueLake"}
+		for j := range 200 {
+			a.Paths = append(a.Paths, fmt.Sprintf("d%d/sub/[a-e]*%d-%d.go", j%100, i, j))
+		}
+		a.Paths[0] = fmt.Sprintf("d7/sub/f%d.go", 7+100*i)
+		if _, err = o.FileReservationPaths(ctx, mail.Caller{}, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.vars["CAIRN_AGENT"] = "RedFox"
+	best := time.Hour
+	for range 3 {
+		cmd := h.command("guard", "check", "--json")
+		cmd.Dir = repo
+		e := h.run(cmd, nil)
+		best = min(best, e.took)
+		if n := strings.Count(e.stdout, `"holder"`); e.code != 1 || n != 5 {
+			t.Fatalf("exit %d, %d conflicts, %s", e.code, n, e.stderr)
+		}
+	}
+	t.Logf("%v for 5,000 files and 1,000 reservations", best)
+	if best > 5*time.Second {
+		t.Errorf("%v", best)
+	}
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+// starts registers an agent of the repository in a server's session.
+func (c *client) starts(repo, name string, paths ...string) mail.Started {
+	c.t.Helper()
+	args := fields{"human_key": repo, "program": "codex", "model": "m1", "agent_name": name}
+	if len(paths) > 0 {
+		args["file_reservation_paths"] = paths
+	}
+	return asked[mail.Started](c, "macro_start_session", args)
+}
+
+// denied is the envelope of a call that must be refused with a code.
+func (c *client) denied(code, tool string, args fields) fault.Envelope {
+	c.t.Helper()
+	text, isError, err := c.answer(tool, args)
+	var e fault.Envelope
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &e)
+	}
+	if err != nil || !isError || e.Error.Code != code {
+		c.t.Errorf("%s %v: %s, %v; want %s", tool, args, text, err, code)
+	}
+	return e
+}
+
+// TestTwoServersShareMailAndReservations has one client for each of two server
+// processes on one store.
+func TestTwoServersShareMailAndReservations(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	here, there := h.connect("2025-11-25", nil), h.connect("2026-07-28", nil)
+	if s := here.starts(h.repo, "BlueLake", "internal/**"); s.Agent.Name != "BlueLake" || len(s.Reservations.Granted) != 1 {
+		t.Errorf("BlueLake: %+v", s)
+	}
+	s := there.starts(h.repo, "GreenCastle", "internal/a.go", "docs")
+	if len(s.Reservations.Granted) != 1 || len(s.Reservations.Conflicts) != 1 || s.Reservations.Conflicts[0].Holders[0].Agent != "BlueLake" {
+		t.Errorf("GreenCastle: %+v", s.Reservations)
+	}
+	there.starts(h.repo, "RedFox")
+	key := s.Project.Slug
+
+	sent := asked[mail.Sent](here, "send_message", fields{
+		"project_key": h.repo, "sender_name": "BlueLake", "to": "GreenCastle", "bcc": []string{"RedFox"}, "subject": "internal", "body_md": "I move it.", "ack_required": true,
+	})
+	id := sent.Deliveries[0].Payload.ID
+	inbox := asked[[]mail.Item](there, "fetch_inbox", fields{"project_key": key, "agent_name": "GreenCastle", "include_bodies": true})
+	if len(inbox) != 1 || inbox[0].ID != id || inbox[0].From != "BlueLake" || *inbox[0].Body != "I move it." || !inbox[0].AckRequired {
+		t.Fatalf("%+v", inbox)
+	}
+	asked[mail.Acknowledged](there, "acknowledge_message", fields{"project_key": key, "agent_name": "GreenCastle", "message_id": fmt.Sprint(id)})
+	receipt := asked[mail.Receipt](here, "get_delivery_receipt", fields{"project_key": key, "agent_name": "BlueLake", "message_id": id})
+	if c := receipt.Counts; c.Acknowledged != 1 || c.Queued != 1 || len(receipt.Recipients) != 2 {
+		t.Errorf("%+v", receipt)
+	}
+	there.denied(mail.CodeDenied, "get_delivery_receipt", fields{"project_key": key, "agent_name": "RedFox", "message_id": id})
+	reply := asked[mail.Reply](there, "reply_message", fields{"project_key": key, "sender_name": "GreenCastle", "message_id": id, "body_md": "Go on."})
+	if *reply.ThreadID != fmt.Sprint(id) || strings.Join(reply.To, ",") != "BlueLake" {
+		t.Errorf("%+v", reply)
+	}
+
+	// The blind copy is named to its sender and itself alone.
+	for _, c := range []*client{here, there} {
+		for _, uri := range []string{"inbox/GreenCastle?include_bodies=1&project=", "message/" + fmt.Sprint(id) + "?project=", "thread/" + fmt.Sprint(id) + "?include_bodies=1&project="} {
+			if text := c.resource(uri + key); strings.Contains(text, "RedFox") || !strings.Contains(text, "BlueLake") {
+				t.Errorf("%s: %s", uri, text)
+			}
+		}
+	}
+	if text := here.resource("outbox/BlueLake?project=" + key); !strings.Contains(text, "RedFox") {
+		t.Errorf("the sender's outbox: %s", text)
+	}
+	if text := there.resource("inbox/RedFox?project=" + key); !strings.Contains(text, `"kind":"bcc"`) {
+		t.Errorf("its own inbox: %s", text)
+	}
+	if text := h.cairn("mail", "outbox", "--as", "BlueLake"); !strings.Contains(text, "to GreenCastle, bcc RedFox") {
+		t.Errorf("the command line: %s", text)
+	}
+	e := there.denied(mail.CodeReserved, "force_release_file_reservation", fields{"project_key": key, "agent_name": "GreenCastle", "file_reservation_id": 1})
+	if e.Error.Details["holder"] != "BlueLake" {
+		t.Errorf("%+v", e)
+	}
+	if got := asked[mail.ReleasedReservations](here, "release_file_reservations", fields{"project_key": key, "agent_name": "BlueLake"}); got.Released != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := asked[mail.Granted](there, "file_reservation_paths", fields{"project_key": key, "agent_name": "GreenCastle", "paths": []string{"internal/a.go"}}); len(got.Granted) != 1 {
+		t.Errorf("%+v", got)
+	}
+	h.check()
+}
+
+// resource reads a resource of mail.
+func (c *client) resource(address string) string {
+	c.t.Helper()
+	r, err := c.ReadResource(c.t.Context(), &sdk.ReadResourceParams{URI: "resource://" + address})
+	if err != nil || len(r.Contents) != 1 || r.Contents[0].MIMEType != "application/json" {
+		c.t.Fatalf("%s: %+v, %v", address, r, err)
+	}
+	return r.Contents[0].Text
+}
+
+// TestServersThatRaceForAPathGrantItOnce lets two processes reserve overlapping
+// patterns at the same time, again and again.
+func TestServersThatRaceForAPathGrantItOnce(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	servers := []*client{h.connect("", nil), h.connect("", nil)}
+	names, patterns := []string{"BlueLake", "GreenCastle"}, []string{"part%d/**", "part%d/a.go"}
+	for i, c := range servers {
+		c.starts(h.repo, names[i])
+	}
+	for round := range 20 {
+		var granted [2]mail.Granted
+		var group sync.WaitGroup
+		for i, c := range servers {
+			group.Go(func() {
+				granted[i] = asked[mail.Granted](c, "file_reservation_paths", fields{
+					"project_key": h.repo, "agent_name": names[i], "paths": []string{fmt.Sprintf(patterns[i], round)},
+				})
+			})
+		}
+		group.Wait()
+		if len(granted[0].Granted)+len(granted[1].Granted) != 1 || len(granted[0].Conflicts)+len(granted[1].Conflicts) != 1 {
+			t.Errorf("round %d: %+v", round, granted)
+		}
+	}
+	h.check()
+}
+
+// TestACommandActsAsTheAgentOfItsSession records a hook, so that this process is a
+// harness, and registers by the server that it starts.
+func TestACommandActsAsTheAgentOfItsSession(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.recorded(h.shell("t1", "make"))
+	c := h.connect("", nil)
+	c.starts(h.repo, "BlueLake")
+	asked[mail.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": "BlueLake", "subject": "a note to myself", "body_md": ""})
+	if text := h.cairn("mail", "inbox"); !strings.Contains(text, "a note to myself") {
+		t.Errorf("inbox: %q", text)
+	}
+	if text := h.cairn("reserve", "a.go"); !strings.Contains(text, "granted") {
+		t.Errorf("reserve: %q", text)
+	}
+	h.wantRows("SELECT source FROM mail_reservations", "cli")
+	h.wantRows("SELECT DISTINCT agent FROM change_log WHERE kind = 'mail.reservation'", "BlueLake (by owner)")
+
+	c.starts(h.repo, "RedFox") // now the session acts as two
+	e := h.run(h.command("mail", "inbox"), nil)
+	if e.code != 2 || !strings.Contains(e.stderr, "acts as BlueLake and RedFox (choose one with --as)") {
+		t.Errorf("two agents: %+v", e)
+	}
+}
+
+// TestLooseArgumentsAreTakenOverTheWire gives every lenient form at once.
+func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	c := h.connect("", nil)
+	c.starts(h.repo, "BlueLake")
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "send_message", Arguments: fields{
+		"project_key": h.repo, "sender_name": "bluelake", "to": "BlueLake", "cc": nil, "subject": "s", "body_md": "b", "ack_required": "true", "thread_id": nil,
+		"format": "toon", "llm_mode": true, "convert_images": "no", "llm_model": 7, "urgency": "much",
+	}})
+	if err != nil || r.IsError {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if ignored := fmt.Sprint(r.Meta["cairn/ignored"]); ignored != "[urgency]" {
+		t.Errorf("ignored: %s", ignored)
+	}
+	c.denied(mail.CodeType, "acknowledge_message", fields{"project_key": h.repo, "agent_name": "BlueLake", "message_id": "12abc"})
+	c.denied(mail.CodeMissing, "acknowledge_message", fields{"project_key": h.repo, "agent_name": nil, "message_id": 1})
+	c.denied(mail.CodeInvalid, "send_message", fields{"project_key": h.repo, "sender_name": "BlueLake", "to": nil, "subject": "s", "body_md": "b"})
+}

@@ -1,0 +1,128 @@
+package cairn
+
+import (
+	"context"
+	"path/filepath"
+
+	"cairn/internal/harness"
+	"cairn/internal/mail"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// office is the mail part over a store, or over nothing (nil).
+func (c *Cairn) office(s *store.Store) *mail.Office {
+	config := c.settings.work.officeConfig()
+	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
+	return mail.New(s, config)
+}
+
+// guard judges the edits that an event announces by the reservations of others
+// (mail §8); the zero Verdict for anything else, and where there is nothing to say.
+// It changes nothing and takes no longer than its limit, opening the store aside.
+func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
+	paths := edited(e)
+	mode := c.settings.work.Guard.mode()
+	if e.Source != "PreToolUse" || len(paths) == 0 || mode == GuardOff {
+		return harness.Verdict{}
+	}
+	found, err := c.lookOut(ctx, e, paths)
+	switch {
+	case err != nil || !found.Managed:
+		if !value(c.settings.work.Guard.Strict) {
+			return harness.Verdict{}
+		}
+		return harness.Verdict{Decision: harness.Ask, Reason: "cairn could not check whether others have reserved these files; guard.strict is set."}
+	case len(found.Obstacles) == 0:
+		return harness.Verdict{}
+	}
+	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place)}
+	if mode == GuardBlock {
+		v.Decision = harness.Deny
+	}
+	return v
+}
+
+// lookOut asks for the reservations of others that cover some files.
+func (c *Cairn) lookOut(ctx context.Context, e *observation.Event, paths []string) (mail.Guarded, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return mail.Guarded{}, err
+	}
+	limited, stop := context.WithTimeout(ctx, c.settings.work.Guard.time(len(paths)))
+	defer stop()
+	return c.office(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
+}
+
+// edited are the files that an event's calls change.
+func edited(e *observation.Event) (paths []string) {
+	for i := range e.Calls {
+		if call := &e.Calls[i]; (call.Action == observation.Edit || call.Action == observation.Write) && call.Path != "" {
+			paths = append(paths, call.Path)
+		}
+	}
+	return paths
+}
+
+// correspond does for an event that is stored what mail has to do: the bonds and
+// leases of its session, and what its agents are to be told.
+func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.Verdict) (text string, err error) {
+	o := c.office(c.store)
+	switch {
+	case e.Kind == observation.SessionEnd:
+		_, err = o.EndSession(ctx, e.Session)
+		return "", err
+	case e.Kind == observation.SessionStart && e.Text == "resume":
+		if err := o.BeginSession(ctx, e.Session); err != nil {
+			return "", err
+		}
+	case e.Source == "PreToolUse":
+		return "", c.lease(ctx, o, e, v)
+	}
+	if e.Source != "SessionStart" && e.Source != "UserPromptSubmit" && e.Source != "PostToolUse" {
+		return "", nil
+	}
+	often := e.Source == "PostToolUse"
+	if c.config.Agent != "" && !often {
+		if err := o.Bind(ctx, mail.Caller{Place: c.place}, q.ID, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment}); err != nil {
+			return "", err
+		}
+	}
+	if isOff(c.settings.work.Mail.Notices) {
+		return "", nil
+	}
+	return o.Notices(ctx, mail.NoticeArgs{
+		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
+	})
+}
+
+// lease reserves what an edit is about to change, where the user has asked for it
+// and nobody else has reserved it.
+func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event, v harness.Verdict) error {
+	paths := edited(e)
+	if !value(c.settings.work.Guard.AutoReserve) || v.Decision != "" || len(paths) == 0 {
+		return nil
+	}
+	for i, p := range paths {
+		paths[i] = filepath.Clean(c.place.Absolute(p))
+	}
+	_, err := o.Lease(ctx, mail.LeaseArgs{
+		Session: e.Session, Program: programOf(e.Harness), Model: e.Model, Agent: c.config.Agent, Place: c.place, Paths: paths,
+		TTL: c.settings.work.Guard.lease(),
+	})
+	return err
+}
+
+// programOf is what an agent of a harness says that it runs in.
+func programOf(name string) string {
+	switch name {
+	case "claude":
+		return "claude-code"
+	case "codex":
+		return "codex-cli"
+	case "gemini":
+		return "gemini-cli"
+	}
+	return name
+}

@@ -1,0 +1,64 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Archived is a project's folder as a reindex reads it: what main holds, and of what
+// main does not hold the files beside it.
+type Archived struct {
+	Name  string
+	Paths []string // in order
+	Read  func(ctx context.Context, path string) ([]byte, error)
+}
+
+// Each calls do with every folder of the archive, by name, or with one. It changes
+// nothing. A folder whose repository cannot be read is told by its files alone; bad
+// is then called with why. Errors: those of do, and of the archive's own folder.
+func (a *Archivist) Each(ctx context.Context, folder string, do func(Archived) error, bad func(folder string, why error)) error {
+	entries, err := os.ReadDir(a.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || folder != "" && e.Name() != folder {
+			continue
+		}
+		if err := a.readFolder(ctx, e.Name(), do, bad); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// FolderOf is the name of a project's folder.
+func FolderOf(project string) string { return folderName(project) }
+
+func (a *Archivist) readFolder(ctx context.Context, name string, do func(Archived) error, bad func(string, error)) error {
+	dir := filepath.Join(a.Dir, name)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		bad(name, err)
+		return nil
+	}
+	f := &folder{repo: &Repository{git: git{program: "git", dir: dir}, pause: sleep}, root: root}
+	defer f.close()
+	if err := f.look(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		bad(name, err)
+	}
+	paths, err := f.paths()
+	if err != nil {
+		bad(name, err)
+	}
+	return do(Archived{Name: name, Paths: slices.Sorted(maps.Keys(paths)), Read: f.read})
+}

@@ -1,0 +1,273 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"cairn/internal/store"
+)
+
+const (
+	maxPaths    = 4096 // of a commit
+	maxOps      = 50   // that a commit names
+	silentAfter = 10 * time.Second
+)
+
+// shardOf is the worker that commits to a repository (mail §10.4).
+func shardOf(dir string, shards int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(dir))
+	return int(h.Sum32() % uint32(shards))
+}
+
+// request asks for a commit of what one batch of changes came to.
+type request struct {
+	run     *run
+	first   int64 // seq of the first and the last change
+	last    int64
+	at      int64 // time of the last one, Unix nanoseconds
+	files   []File
+	ops     []string
+	refused []store.Refusal
+	since   time.Time
+	done    chan error // has room for one
+}
+
+// shard commits for some repositories, one at a time: what comes for a repository
+// within the window goes into one commit. Its worker is there while there is
+// something to do.
+type shard struct {
+	window, silence time.Duration
+
+	mu      sync.Mutex
+	queue   []*request
+	busy    map[*run]bool // whose commits are being made
+	worker  int           // the number of the worker, which goes on while it is this; 0 for none
+	workers int           // that there ever were
+	beat    time.Time     // when the worker last began or ended something
+	full    chan struct{} // a request came that need not wait
+}
+
+func newShard(window time.Duration) *shard {
+	return &shard{window: window, silence: silentAfter, busy: map[*run]bool{}, full: make(chan struct{}, 1)}
+}
+
+func (s *shard) pending() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.queue))
+}
+
+// add queues a request.
+func (s *shard) add(r *request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.since = time.Now()
+	s.queue = append(s.queue, r)
+	if s.worker == 0 {
+		s.employ()
+	}
+	if s.paths(r.run) >= maxPaths {
+		select {
+		case s.full <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *shard) employ() {
+	s.workers++
+	s.worker, s.beat = s.workers, time.Now()
+	go s.work(s.worker)
+}
+
+func (s *shard) paths(r *run) (n int) {
+	for _, q := range s.queue {
+		if q.run == r {
+			n += len(q.files)
+		}
+	}
+	return n
+}
+
+func (s *shard) work(number int) {
+	for {
+		group, wait := s.next(number)
+		switch {
+		case wait > 0:
+			t := time.NewTimer(wait)
+			select {
+			case <-t.C:
+			case <-s.full:
+			}
+			t.Stop()
+		case group == nil:
+			return
+		default:
+			s.finish(group, commitAll(group))
+		}
+	}
+}
+
+// next is what a worker is to commit now, or how long it is to wait; neither if it
+// may go.
+func (s *shard) next(number int) (group []*request, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.worker != number {
+		return nil, 0
+	}
+	s.beat = time.Now()
+	for _, r := range s.queue {
+		if s.busy[r.run] {
+			continue
+		}
+		wait := s.window - time.Since(r.since)
+		if wait > 0 && s.paths(r.run) < maxPaths && r.run.ctx.Err() == nil {
+			return nil, wait
+		}
+		return s.take(r.run), 0
+	}
+	s.worker = 0 // whoever holds the rest back adds or takes it
+	return nil, 0
+}
+
+// take takes the requests of one repository out of the queue, in their order, until
+// they have as many paths as a commit may have.
+func (s *shard) take(r *run) (group []*request) {
+	paths := 0
+	s.queue = slices.DeleteFunc(s.queue, func(q *request) bool {
+		if q.run != r || len(group) > 0 && paths+len(q.files) > maxPaths {
+			return false
+		}
+		paths += len(q.files)
+		group = append(group, q)
+		return true
+	})
+	s.busy[r] = true
+	return group
+}
+
+// finish tells the requests of a group how their commit went.
+func (s *shard) finish(group []*request, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beat = time.Now()
+	delete(s.busy, group[0].run)
+	for _, q := range group {
+		q.done <- err
+	}
+	if s.worker == 0 && len(s.queue) > 0 {
+		s.employ()
+	}
+}
+
+// takeOver gives a repository's requests to whoever waits for them, if the worker
+// has been silent for too long, and employs another worker for the others. It gives
+// none while a commit for the repository is being made.
+func (s *shard) takeOver(r *run) []*request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy[r] || time.Since(s.beat) < s.silence || s.paths(r) == 0 && !s.waits(r) {
+		return nil
+	}
+	group := s.take(r)
+	s.employ()
+	return group
+}
+
+func (s *shard) waits(r *run) bool {
+	return slices.ContainsFunc(s.queue, func(q *request) bool { return q.run == r })
+}
+
+// errBefore is the error of a request that comes after one that failed.
+var errBefore = errors.New("what comes before it was not committed")
+
+// commitAll commits what a group of requests of one repository holds, and stores how
+// far its archive is then. After a failure nothing more of the run is committed.
+func commitAll(group []*request) (err error) {
+	r := group[0].run
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+		r.failed = r.failed || err != nil
+	}()
+	if r.failed {
+		return errBefore
+	}
+	last := group[len(group)-1]
+	got := landed{cursor: r.cursor, written: r.line.written.Load(), first: group[0].first, at: last.at}
+	var files []File
+	var ops []string
+	for _, q := range group {
+		files, ops = append(files, q.files...), append(ops, q.ops...)
+		got.refused = append(got.refused, q.refused...)
+	}
+	message := commitMessage(ops)
+	got.committed = last.last
+	got.summary, _, _ = strings.Cut(message, "\n")
+	if got.hashes, err = r.line.commit(r.ctx, files, message, time.Unix(0, last.at)); err != nil {
+		return err
+	}
+	if len(got.hashes) > 0 {
+		got.head = got.hashes[len(got.hashes)-1]
+	}
+	if err := r.line.Store.Write(context.WithoutCancel(r.ctx), store.Normal, got.store); err != nil {
+		return err
+	}
+	r.cursor = got.cursor
+	return nil
+}
+
+// commit commits files, each path once, at most 4,096 at a time.
+func (l *line) commit(ctx context.Context, files []File, message string, when time.Time) (hashes []string, err error) {
+	files = newest(files)
+	n := (len(files) + maxPaths - 1) / maxPaths
+	for i := range n {
+		said := message
+		if n > 1 {
+			subject, body, _ := strings.Cut(message, "\n")
+			said = fmt.Sprintf("%.180s (%d/%d)\n%s", subject, i+1, n, body)
+		}
+		hash, err := l.repo.Commit(ctx, files[i*maxPaths:min((i+1)*maxPaths, len(files))], said, when)
+		if err != nil {
+			return hashes, err
+		}
+		hashes = append(hashes, hash)
+	}
+	return hashes, nil
+}
+
+// newest keeps the last state of each path.
+func newest(files []File) []File {
+	at := make(map[string]int, len(files))
+	out := make([]File, 0, len(files))
+	for _, f := range files {
+		if i, ok := at[f.Path]; ok {
+			out[i] = f
+			continue
+		}
+		at[f.Path] = len(out)
+		out = append(out, f)
+	}
+	return out
+}
+
+// commitMessage is what a commit says of what was done (mail §10.2).
+func commitMessage(ops []string) string {
+	switch len(ops) {
+	case 0:
+		return "chore: update"
+	case 1:
+		return ops[0]
+	}
+	named := ops[:min(len(ops), maxOps)]
+	return fmt.Sprintf("batch: %d ops coalesced\n\n%s", len(ops), strings.Join(named, "\n"))
+}

@@ -1,0 +1,168 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cairn/internal/fault"
+)
+
+// folder is a project's archive as it is: the work tree and what main holds. It may
+// be missing, in part or altogether.
+type folder struct {
+	repo *Repository
+	root *os.Root          // nil if there is none
+	tree map[string]string // blobs of main by path
+	lost map[string]bool   // blobs of main that the repository does not hold
+}
+
+// peek looks at an archive and changes nothing, not even by looking. Errors:
+// Unavailable with CodeNoGit or CodeGit; a folder or a repository that is not there
+// is empty.
+func peek(ctx context.Context, dir string) (*folder, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{repo: &Repository{git: git{program: "git", dir: abs}, pause: sleep}, tree: map[string]string{}}
+	if f.root, err = os.OpenRoot(abs); errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	} else if err != nil {
+		return nil, f.repo.git.gone()
+	}
+	if err := f.look(ctx); err != nil && !fault.HasCode(err, CodeGone) {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// look reads what main holds.
+func (f *folder) look(ctx context.Context) (err error) {
+	if f.tree, err = f.repo.Tree(ctx); err != nil {
+		f.tree = map[string]string{}
+		return err
+	}
+	f.lost, err = f.repo.without(ctx, f.tree)
+	return err
+}
+
+func (f *folder) close() {
+	if f.root != nil {
+		_ = f.root.Close()
+	}
+	_ = f.repo.Close()
+}
+
+// state is what has become of a file.
+type state uint8
+
+const (
+	absent state = iota
+	differs
+	same
+)
+
+// file compares a file of the work tree.
+func (f *folder) file(want File) state {
+	if f.root == nil {
+		return absent
+	}
+	info, err := f.root.Lstat(want.Path)
+	switch {
+	case err != nil:
+		return absent
+	case !info.Mode().IsRegular() || info.Size() != int64(len(want.Content)):
+		return differs
+	}
+	if got, err := f.root.ReadFile(want.Path); err != nil || !bytes.Equal(got, want.Content) {
+		return differs
+	}
+	return same
+}
+
+// committed compares a file with main.
+func (f *folder) committed(want File) state {
+	hash, ok := f.tree[want.Path]
+	switch {
+	case !ok || f.lost[hash]:
+		return absent
+	case hash != BlobHash(want.Content):
+		return differs
+	}
+	return same
+}
+
+// paths are those of all files, of main and of the work tree; of cairn's own none.
+func (f *folder) paths() (map[string]bool, error) {
+	all := map[string]bool{}
+	for path := range f.tree {
+		all[path] = true
+	}
+	if f.root == nil {
+		return all, nil
+	}
+	err := fs.WalkDir(f.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path != "." && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case d.Type().IsRegular():
+			all[path] = true
+		}
+		return nil
+	})
+	delete(all, attributesFile)
+	return all, err
+}
+
+// read is the content of a file: what main holds of it, else the work tree's.
+func (f *folder) read(ctx context.Context, path string) ([]byte, error) {
+	if hash := f.tree[path]; hash != "" && !f.lost[hash] {
+		var content []byte
+		var found bool
+		f.repo.mu.Lock()
+		err := f.repo.lookUp(ctx, hash, func(_, kind string, b []byte) error {
+			content, found = b, kind == "blob"
+			return nil
+		})
+		f.repo.mu.Unlock()
+		if err == nil && found || ctx.Err() != nil {
+			return content, ctx.Err()
+		}
+	}
+	if f.root == nil {
+		return nil, fs.ErrNotExist
+	}
+	return f.root.ReadFile(path)
+}
+
+// without are the blobs of a tree that the repository does not hold.
+func (r *Repository) without(ctx context.Context, tree map[string]string) (map[string]bool, error) {
+	var names strings.Builder
+	for _, hash := range tree {
+		names.WriteString(hash + "\n")
+	}
+	cmd := r.git.command(ctx, "cat-file", "--batch-check=%(objectname)")
+	told := &bounded{left: maxTold}
+	cmd.Stdin, cmd.Stderr = strings.NewReader(names.String()), told
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, r.git.refused(ctx, "cat-file", told.String(), err)
+	}
+	lost := map[string]bool{}
+	for line := range strings.Lines(string(out)) {
+		if hash, missing := strings.CutSuffix(strings.TrimSpace(line), " missing"); missing {
+			lost[hash] = true
+		}
+	}
+	return lost, nil
+}

@@ -1,0 +1,255 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"cairn/internal/store"
+)
+
+// cursor is how far a project's archive is.
+type cursor struct {
+	key       int64 // of the project
+	committed int64 // the seq of the last change that main holds
+	head      string
+}
+
+const (
+	selectCursor = `SELECT p.key, ifnull(c.written_seq, 0), ifnull(c.committed_seq, 0), ifnull(c.head, '')
+FROM projects p LEFT JOIN archive_cursor c ON c.project_key = p.key WHERE p.id = ?`
+
+	upsertCursor = `INSERT INTO archive_cursor (project_key, written_seq, committed_seq, head) VALUES (?, ?, ?, ?)
+ON CONFLICT (project_key) DO UPDATE SET written_seq = max(written_seq, excluded.written_seq),
+committed_seq = max(committed_seq, excluded.committed_seq), head = excluded.head`
+
+	upsertCommit = `INSERT INTO archive_commits (project_key, last_seq, first_seq, hexsha, summary, authored_ts) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (project_key, last_seq) DO UPDATE SET hexsha = excluded.hexsha, summary = excluded.summary`
+
+	upsertAside = `INSERT INTO archive_aside (seq, project_key, error, attempts, next_try) VALUES (?, ?, ?, 1, 0)
+ON CONFLICT (seq) DO UPDATE SET error = excluded.error, attempts = attempts + 1`
+	deleteAside  = `DELETE FROM archive_aside WHERE seq = ?`
+	selectAsides = `SELECT seq, error, attempts FROM archive_aside WHERE project_key = ? ORDER BY seq`
+
+	// A change that was purged has no document, and no file.
+	selectStreamAfter = `SELECT c.seq, k.text, c.id, o.text, c.doc, c.at FROM changes c INDEXED BY changes_of_stream
+JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ? ORDER BY c.seq LIMIT ?`
+	countStreamAfter = `SELECT count(*) FROM changes INDEXED BY changes_of_stream
+WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq > ?`
+	selectKeysAfter = `SELECT k.text, c.id FROM changes c INDEXED BY changes_of_stream JOIN symbols k ON k.id = c.kind
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ?`
+	existsStreamAfter = `SELECT EXISTS (SELECT 1 FROM changes INDEXED BY changes_of_stream
+WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq > ?)`
+	selectOneOf = `SELECT c.seq, k.text, c.id, o.text, c.doc, c.at, st.text FROM changes c
+JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op JOIN symbols st ON st.id = c.stream
+WHERE c.seq = ? AND c.doc IS NOT NULL`
+	existsLater = `SELECT EXISTS (SELECT 1 FROM changes c INDEXED BY changes_of_stream
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ?
+AND c.kind = (SELECT id FROM symbols WHERE text = ?) AND c.id = ?)`
+)
+
+// cursorOf reads how far a project's archive is; ok is false for an unknown project.
+func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, written int64, ok bool, err error) {
+	err = tx.Get(ctx, []any{&c.key, &written, &c.committed, &c.head}, selectCursor, project)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, 0, false, nil
+	}
+	return c, written, err == nil, err
+}
+
+// streamsOf are the streams of a project, each with its part.
+func (a *Archivist) streamsOf(ctx context.Context, tx *store.Tx, project string, each func(p *Part, stream string) error) error {
+	for i := range a.Parts {
+		stream, err := a.Parts[i].Stream(ctx, tx, project)
+		if err == nil && stream != "" {
+			err = each(&a.Parts[i], stream)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// projects are the ids of the projects that have anything to archive, in order; of
+// only one if it is named.
+func (a *Archivist) projects(ctx context.Context, tx *store.Tx, only string) ([]string, error) {
+	var ids []string
+	for _, p := range a.Parts {
+		some, err := p.Projects(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, some...)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if only != "" {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id != only })
+	}
+	return ids, nil
+}
+
+// behind are the projects that have changes which are not committed, or had an
+// archive that is gone.
+func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
+	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		projects = nil
+		all, err := a.projects(ctx, tx, "")
+		for _, p := range all {
+			var c cursor
+			if c, _, _, err = cursorOf(ctx, tx, p); err != nil {
+				return err
+			}
+			some := c.head != "" && !exists(filepath.Join(a.folder(p), ".git"))
+			err = a.streamsOf(ctx, tx, p, func(_ *Part, stream string) error {
+				if some {
+					return nil
+				}
+				return tx.Get(ctx, []any{&some}, existsStreamAfter, stream, c.committed)
+			})
+			if err != nil {
+				return err
+			}
+			if some {
+				projects = append(projects, p)
+			}
+		}
+		return err
+	})
+	return projects, err
+}
+
+// changesAfter counts the changes of a project after a position.
+func (a *Archivist) changesAfter(ctx context.Context, tx *store.Tx, project string, after int64) (sum int64, err error) {
+	err = a.streamsOf(ctx, tx, project, func(_ *Part, stream string) error {
+		var n int64
+		err := tx.Get(ctx, []any{&n}, countStreamAfter, stream, after)
+		sum += n
+		return err
+	})
+	return sum, err
+}
+
+const (
+	maxChanges = 1024    // of a batch
+	maxBytes   = 8 << 20 // of their documents, or one that is larger
+)
+
+// partChanges are changes of one part.
+type partChanges struct {
+	part    *Part
+	changes []store.Change
+}
+
+// changesOf reads the next changes of a project after a position, at most 1,024 and
+// about 8 MiB; last is the seq up to which they are all.
+func (a *Archivist) changesOf(ctx context.Context, tx *store.Tx, project string, after int64) (out []partChanges, last int64, err error) {
+	last = after
+	full := int64(0) // the first seq that some part had to leave, 0 for none
+	err = a.streamsOf(ctx, tx, project, func(p *Part, stream string) error {
+		changes, more, err := someOf(ctx, tx, stream, after)
+		if len(changes) > 0 {
+			out = append(out, partChanges{p, changes})
+			if end := changes[len(changes)-1].Seq; more && (full == 0 || end < full) {
+				full = end
+			}
+		}
+		return err
+	})
+	for i := range out {
+		if full > 0 {
+			out[i].changes = slices.DeleteFunc(out[i].changes, func(c store.Change) bool { return c.Seq > full })
+		}
+		if n := len(out[i].changes); n > 0 {
+			last = max(last, out[i].changes[n-1].Seq)
+		}
+	}
+	out = slices.DeleteFunc(out, func(p partChanges) bool { return len(p.changes) == 0 })
+	return out, last, err
+}
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough")
+
+func someOf(ctx context.Context, tx *store.Tx, stream string, after int64) (changes []store.Change, more bool, err error) {
+	size := 0
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		c := store.Change{Stream: stream}
+		var doc string
+		if err := r.Scan(&c.Seq, &c.Kind, &c.ID, &c.Op, &doc, &c.At); err != nil {
+			return err
+		}
+		if size += len(doc); len(changes) > 0 && size > maxBytes {
+			return errEnough
+		}
+		c.Doc = []byte(doc)
+		changes = append(changes, c)
+		return nil
+	}, selectStreamAfter, stream, after, maxChanges)
+	if errors.Is(err, errEnough) {
+		return changes, true, nil
+	}
+	return changes, len(changes) == maxChanges, err
+}
+
+// asides reads what a project has set aside.
+func asides(ctx context.Context, tx *store.Tx, key int64) (out []Aside, err error) {
+	out = []Aside{}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var a Aside
+		err := r.Scan(&a.Seq, &a.Error, &a.Attempts)
+		out = append(out, a)
+		return err
+	}, selectAsides, key)
+	return out, err
+}
+
+// asideChange reads a change that was set aside; ok is false if there is nothing to
+// render any more: it was purged, or the entity has a later document, which has been
+// or will be rendered.
+func asideChange(ctx context.Context, tx *store.Tx, seq int64) (c store.Change, ok bool, err error) {
+	var doc string
+	err = tx.Get(ctx, []any{&c.Seq, &c.Kind, &c.ID, &c.Op, &doc, &c.At, &c.Stream}, selectOneOf, seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	} else if err != nil {
+		return c, false, err
+	}
+	c.Doc = []byte(doc)
+	var later bool
+	err = tx.Get(ctx, []any{&later}, existsLater, c.Stream, seq, c.Kind, c.ID)
+	return c, !later, err
+}
+
+// landed is what a commit has brought.
+type landed struct {
+	cursor
+	written int64
+	first   int64 // the first change of it
+	hashes  []string
+	summary string
+	at      int64 // Unix nanoseconds
+	refused []store.Refusal
+}
+
+// store keeps it.
+func (l *landed) store(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, upsertCursor, l.key, l.written, l.committed, cmp.Or(l.head, "")); err != nil {
+		return err
+	}
+	for _, r := range l.refused {
+		if _, err := tx.Exec(ctx, upsertAside, r.Seq, l.key, r.Err.Error()); err != nil {
+			return err
+		}
+	}
+	if len(l.hashes) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, upsertCommit, l.key, l.committed, l.first, l.hashes[len(l.hashes)-1], l.summary, l.at)
+	return err
+}

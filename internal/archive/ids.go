@@ -1,0 +1,143 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// idsFile holds the highest numbers ever archived, by name. It lies in the archive's
+// folder, in no repository, so that numbers stay given even if a store is lost
+// whose newest rows were not archived (mail §10.6).
+const idsFile = "ids.json"
+
+// Numbers reads ids.json; none if there is none. Errors: Unavailable with CodeFiles
+// if it cannot be read.
+func (a *Archivist) Numbers() (map[string]int64, error) {
+	ids := map[string]int64{}
+	content, err := os.ReadFile(filepath.Join(a.Dir, idsFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ids, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &ids)
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be read: "+reason(err)).
+			WithHint("delete it if it is damaged: it is made again")
+	}
+	return ids, nil
+}
+
+// keepNumbers raises those in ids.json. It is on the disk when it returns.
+func (a *Archivist) keepNumbers(ctx context.Context, ids map[string]int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	unlock, err := store.LockFile(ctx, filepath.Join(a.Dir, ".lock-ids"))
+	if err != nil {
+		return unlockable(ctx, a.Dir, err)
+	}
+	defer func() { _ = unlock() }()
+	old, err := a.Numbers()
+	if err != nil {
+		old = map[string]int64{} // damaged: what is written now holds for all that is archived now
+	}
+	all := maps.Clone(old)
+	for name, n := range ids {
+		all[name] = max(all[name], n)
+	}
+	if err == nil && maps.Equal(all, old) {
+		return nil
+	}
+	content, err := json.MarshalIndent(all, "", "  ")
+	if err == nil {
+		err = replaceFile(filepath.Join(a.Dir, idsFile), append(content, '\n'))
+	}
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be written: "+reason(err)).
+			WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
+	}
+	return nil
+}
+
+// replaceFile puts a file in the place of another one, whole and on the disk.
+func replaceFile(path string, content []byte) error {
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(path+".new", path), syncDir(filepath.Dir(path)))
+}
+
+// raiseNumbers makes the numbers that the store gives next larger than those that
+// the archive has seen.
+func (a *Archivist) raiseNumbers(ctx context.Context) error {
+	ids, err := a.Numbers()
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	given := map[string]int64{}
+	if err := a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return a.numbers(ctx, tx, given) }); err != nil {
+		return err
+	}
+	maps.DeleteFunc(ids, func(name string, n int64) bool { return n <= given[name] })
+	if len(ids) == 0 {
+		return nil
+	}
+	return a.Store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		for _, p := range a.Parts {
+			if p.Raise == nil {
+				continue
+			}
+			if err := p.Raise(ctx, tx, ids); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// numbers adds the highest numbers that the parts have given to ids.
+func (a *Archivist) numbers(ctx context.Context, tx *store.Tx, ids map[string]int64) error {
+	for _, p := range a.Parts {
+		if p.Numbers == nil {
+			continue
+		}
+		given, err := p.Numbers(ctx, tx)
+		if err != nil {
+			return err
+		}
+		maps.Copy(ids, given)
+	}
+	return nil
+}
+
+// makeDir makes the folder that holds the archives.
+func makeDir(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+dir+" cannot be made: "+reason(err)).
+			WithHint("check what stands in its place, and the rights of the data directory")
+	}
+	return nil
+}
+
+func unlockable(ctx context.Context, dir string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+dir+" cannot be locked: "+reason(err)).
+		WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
+}

@@ -1,0 +1,316 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// line archives one project.
+type line struct {
+	*Archivist
+	project string
+	dir     string
+	shard   *shard
+	wake    chan struct{} // something was committed to the store
+
+	written atomic.Int64 // the seq up to which files are written
+	failing atomic.Bool  // the last try failed, or the archive pauses
+	heals   atomic.Bool  // an archive had to be written again: others may be gone too
+
+	// Of whoever holds the project's lock:
+	repo   *Repository // nil until it is needed
+	healed Rebuilt     // what open had to write again
+}
+
+// drop forgets the repository, which may have been deleted or replaced.
+func (l *line) drop() {
+	if l.repo != nil {
+		_ = l.repo.Close()
+		l.repo = nil
+	}
+}
+
+// run is one turn at which a project is caught up with.
+type run struct {
+	cursor
+	line    *line
+	ctx     context.Context
+	waiting []*request // not yet known to be committed, oldest first
+	failed  bool       // one of them; of whoever makes the commits
+}
+
+// catchUp archives what a project's changes since the last commit come to, and goes
+// on while there are more. Nothing is acknowledged that is not in a commit; after an
+// error everything since the last one is done again by the next call.
+func (l *line) catchUp(ctx context.Context) error {
+	err := l.paused()
+	if err == nil {
+		err = l.locked(ctx, func() error { return l.run(ctx) })
+	}
+	l.failing.Store(err != nil && ctx.Err() == nil)
+	if err != nil && ctx.Err() == nil {
+		l.count(err)
+	}
+	return err
+}
+
+func (l *line) run(ctx context.Context) (err error) {
+	r := &run{line: l, ctx: ctx}
+	defer func() {
+		for len(r.waiting) > 0 {
+			err = errors.Join(err, r.settle())
+		}
+		if err != nil {
+			l.drop()
+		}
+	}()
+	if err := r.place(); err != nil {
+		return err
+	}
+	if r.head != "" && !exists(filepath.Join(l.dir, ".git")) {
+		l.drop()
+		if err := l.open(ctx, r.head); err != nil {
+			return err
+		}
+	}
+	for {
+		more, err := r.step()
+		switch {
+		case err != nil:
+			return err
+		case more:
+		case len(r.waiting) == 0:
+			return nil
+		default:
+			if err := r.await(true); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// place reads how far the archive is.
+func (r *run) place() error {
+	return r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
+		c, _, ok, err := cursorOf(ctx, tx, r.line.project)
+		if err == nil && !ok {
+			err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", r.line.project)
+		}
+		r.cursor = c
+		r.line.written.Store(c.committed)
+		return err
+	})
+}
+
+// step writes the files of one batch and asks for its commit; more is false if there
+// was none.
+func (r *run) step() (more bool, err error) {
+	l := r.line
+	if err := l.paused(); err != nil {
+		return false, err
+	}
+	q, ids, n, err := r.read()
+	if err != nil || q == nil {
+		return false, err
+	}
+	l.counts.enqueued.Add(n)
+	if len(q.files) > 0 {
+		if err := l.open(r.ctx, r.head); err != nil {
+			return false, err
+		}
+		if err := l.keepNumbers(r.ctx, ids); err != nil {
+			return false, err
+		}
+		if err := l.write(r.ctx, q.files); err != nil {
+			return false, err
+		}
+	}
+	l.written.Store(q.last)
+	l.counts.drained.Add(n)
+	for r.paths() > 2*maxPaths {
+		l.counts.backpressure.Add(1)
+		if err := r.await(false); err != nil {
+			return false, err
+		}
+	}
+	r.waiting = append(r.waiting, q)
+	l.shard.add(q)
+	return true, nil
+}
+
+func (r *run) paths() (n int) {
+	for _, q := range r.waiting {
+		n += len(q.files)
+	}
+	return n
+}
+
+// read renders the next batch; nil if there is none.
+func (r *run) read() (q *request, ids map[string]int64, n int64, err error) {
+	l := r.line
+	err = l.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
+		q, ids, n = nil, map[string]int64{}, 0
+		parts, last, err := l.changesOf(ctx, tx, l.project, l.written.Load())
+		if err != nil || len(parts) == 0 {
+			return err
+		}
+		q = &request{run: r, last: last, done: make(chan error, 1)}
+		for _, p := range parts {
+			pages, err := render(ctx, tx, p)
+			if err != nil {
+				return err
+			}
+			q.files, q.ops, q.refused = append(q.files, pages.Files...), append(q.ops, pages.Ops...), append(q.refused, pages.Refused...)
+			if first := p.changes[0].Seq; q.first == 0 || first < q.first {
+				q.first = first
+			}
+			q.at = max(q.at, p.changes[len(p.changes)-1].At)
+			n += int64(len(p.changes))
+		}
+		return l.numbers(ctx, tx, ids)
+	})
+	return q, ids, n, err
+}
+
+// open opens the repository if it is not open. One that does not hold the last
+// commit that was stored was deleted, replaced or set back: then every file of the
+// project is compared, and what is missing is written.
+func (l *line) open(ctx context.Context, head string) (err error) {
+	if l.repo != nil {
+		return nil
+	}
+	if l.repo, err = open(ctx, git{program: "git", dir: l.dir, stale: l.Stale}, head); err != nil || head == "" {
+		return err
+	}
+	held, err := l.repo.Contains(ctx, head)
+	if err != nil || held {
+		return err
+	}
+	l.Log.Warn("an archive does not hold its last commit; it is compared with the store", "archive", l.dir, "commit", head)
+	l.heals.Store(true)
+	did, err := l.rebuild(ctx, false)
+	l.healed.add(did)
+	return err
+}
+
+// write writes files to the work tree, three times if it must.
+func (l *line) write(ctx context.Context, files []File) error {
+	pause := 100 * time.Millisecond
+	for try := 1; ; try++ {
+		_, err := l.repo.WriteFiles(ctx, files)
+		if err == nil || try == 3 || l.repo.pause(ctx, pause) != nil {
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// await waits until the oldest request is committed. A wake-up ends it too, and with
+// wake a signal that there is more to read.
+func (r *run) await(wake bool) error {
+	signal := r.line.wake
+	if !wake {
+		signal = nil
+	}
+	t := time.NewTimer(r.line.shard.silence)
+	defer t.Stop()
+	select {
+	case err := <-r.waiting[0].done:
+		r.waiting[0].done <- err
+		return r.settle()
+	case <-signal:
+	case <-t.C:
+		if group := r.line.shard.takeOver(r); group != nil {
+			r.line.counts.fallbacks.Add(1)
+			r.line.shard.finish(group, commitAll(group))
+		}
+	}
+	return nil
+}
+
+// settle waits for the oldest request, and returns how it went.
+func (r *run) settle() error {
+	q := r.waiting[0]
+	for {
+		t := time.NewTimer(r.line.shard.silence)
+		select {
+		case err := <-q.done:
+			t.Stop()
+			r.waiting = r.waiting[1:]
+			if errors.Is(err, errBefore) {
+				err = nil // the one before says why
+			}
+			return err
+		case <-t.C:
+			if group := r.line.shard.takeOver(r); group != nil {
+				r.line.counts.fallbacks.Add(1)
+				r.line.shard.finish(group, commitAll(group))
+			}
+		}
+	}
+}
+
+// render makes the files of changes. A change at which the rendering breaks down, or
+// of which a file cannot be archived, is refused alone.
+func render(ctx context.Context, tx *store.Tx, p partChanges) (Pages, error) {
+	pages, err := renderSome(ctx, tx, p.part, p.changes)
+	if !errors.Is(err, errUnfit) {
+		return pages, err
+	}
+	var refused []store.Refusal
+	var fit []store.Change
+	for _, c := range p.changes {
+		if _, err := renderSome(ctx, tx, p.part, []store.Change{c}); errors.Is(err, errUnfit) {
+			refused = append(refused, store.Refusal{Seq: c.Seq, Err: err})
+			continue
+		} else if err != nil {
+			return Pages{}, err
+		}
+		fit = append(fit, c)
+	}
+	if len(refused) == 0 {
+		return Pages{}, err // only together; it is tried again
+	}
+	pages, err = renderSome(ctx, tx, p.part, fit)
+	pages.Refused = append(pages.Refused, refused...)
+	return pages, err
+}
+
+// errUnfit says that changes cannot become files of an archive.
+var errUnfit = errors.New("cannot be archived")
+
+func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Change) (pages Pages, err error) {
+	defer func() {
+		if defect := recover(); defect != nil {
+			err = fmt.Errorf("%w: panic: %v", errUnfit, defect)
+		}
+	}()
+	pages, err = p.Render(ctx, tx, changes)
+	for _, f := range pages.Files {
+		if bad := checkPath(f.Path); bad != nil && err == nil {
+			err = fmt.Errorf("%w: %w", errUnfit, bad)
+		}
+	}
+	return pages, err
+}
+
+// rest is for when a project has been quiet: Git's index comes along, packs are
+// consolidated, and the git processes end.
+func (l *line) rest(ctx context.Context) {
+	if l.repo == nil {
+		return
+	}
+	if err := errors.Join(l.repo.RefreshIndex(ctx), l.repo.Repack(ctx)); err != nil && ctx.Err() == nil {
+		l.Log.Warn("an archive could not be tidied", "archive", l.dir, "error", err)
+		l.drop()
+		return
+	}
+	_ = l.repo.Close()
+}

@@ -1,0 +1,82 @@
+package archive
+
+import (
+	"context"
+	"errors"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// ProbeNewest looks the newest entities up, Config.Probe of them, in their work
+// trees and in main, and returns how many of those that were committed are not there
+// (mail §10.6). It changes nothing. Errors: those of the store; CodeNoGit.
+func (a *Archivist) ProbeNewest(ctx context.Context) (missing int, err error) {
+	newest, err := a.newest(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for project, list := range newest {
+		n, err := a.probe(ctx, project, list)
+		if err != nil {
+			return missing, err
+		}
+		a.setMissing(project, n)
+		missing += n
+	}
+	return missing, nil
+}
+
+// newest are the newest entities that were committed, by project.
+func (a *Archivist) newest(ctx context.Context) (out map[string][]Placed, err error) {
+	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = map[string][]Placed{}
+		committed := map[string]int64{}
+		for _, p := range a.Parts {
+			if p.Newest == nil || a.Config.Probe <= 0 {
+				continue
+			}
+			list, err := p.Newest(ctx, tx, a.Config.Probe)
+			if err != nil {
+				return err
+			}
+			for _, e := range list {
+				if _, known := committed[e.Project]; !known {
+					c, _, _, err := cursorOf(ctx, tx, e.Project)
+					if err != nil {
+						return err
+					}
+					committed[e.Project] = c.committed
+				}
+				if e.Seq <= committed[e.Project] {
+					out[e.Project] = append(out[e.Project], e)
+				}
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// probe counts the files of one project that are missing.
+func (a *Archivist) probe(ctx context.Context, project string, list []Placed) (missing int, err error) {
+	r := &Repository{git: git{program: "git", dir: a.folder(project)}, pause: sleep}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for _, e := range list {
+		found := exists(a.folder(project) + "/" + e.Path)
+		if found {
+			found = false
+			err := r.lookUp(ctx, mainRef+":"+e.Path, func(_, kind string, _ []byte) error {
+				found = kind == "blob"
+				return nil
+			})
+			if ctx.Err() != nil || fault.HasCode(err, CodeNoGit) {
+				return missing, err
+			}
+		}
+		if !found {
+			missing++
+		}
+	}
+	return missing, nil
+}

@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/archive"
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+func archiveCommand(p *Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "archive",
+		Short: "Mail and records as files in Git, for people",
+		Long: `Everything that agents write to each other, what they reserve and what they decide
+is also kept as files that people can read: one Git repository for each project, in
+the folder archive of the data directory (~/.cairn/archive/PROJECT). Clone it, read
+it, run git log in it, as in any other.
+
+A server (cairn serve) archives what is written within a moment, whoever writes it.
+Nobody waits for it: if the archive cannot be written, work goes on, and the archive
+catches up later by itself.`,
+		Example: `  cairn archive status
+  cairn archive sync
+  git -C ~/.cairn/archive/shop log`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(archiveStatusCommand(p), archiveSyncCommand(p), reconcileCommand(p))
+	return cmd
+}
+
+// onArchive makes a command that works on one project's archive or on all.
+func (p *Process) onArchive(cmd *cobra.Command, run func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error) *cobra.Command {
+	var a cairn.ArchiveArgs
+	var asJSON bool
+	cmd.Args = noArgs
+	cmd.RunE = p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+		a.Progress = p.afterASecond()
+		return run(cmd, c, a, asJSON)
+	})
+	cmd.Flags().StringVar(&a.Project, "project", "", "only this project (id or alias)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func archiveStatusCommand(p *Process) *cobra.Command {
+	return p.onArchive(&cobra.Command{
+		Use:   "status",
+		Short: "Show how far each project's archive is",
+		Long: `status shows for each project the commit at which its archive is and how many
+changes are not archived yet. Changes that cannot be archived are listed with the
+reason; they hold up nothing else. It opens no archive: what is in the files,
+cairn reconcile --check compares.`,
+		Example: "  cairn archive status\n  cairn archive status --project shop --json",
+	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+		statuses, err := c.ArchiveStatus(cmd.Context(), a)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return printJSON(p.Out, map[string]any{"dir": c.ArchiveDir(), "projects": statuses})
+		}
+		fmt.Fprintln(p.Out, c.ArchiveDir())
+		printStatuses(p.Out, statuses)
+		return nil
+	})
+}
+
+func printStatuses(w io.Writer, statuses []archive.Status) {
+	for _, s := range statuses {
+		head := "no commit yet"
+		if s.Head != "" {
+			head = s.Head[:min(len(s.Head), 12)]
+		}
+		fmt.Fprintf(w, "  %-30s %-13s %s behind\n", s.Project, head, counted(int(s.Lag), "change"))
+		for _, aside := range s.Aside {
+			fmt.Fprintf(w, "      set aside: change %d, tried %s: %s\n", aside.Seq, counted(aside.Attempts, "time"), printable(aside.Error))
+		}
+	}
+	if len(statuses) == 0 {
+		fmt.Fprintln(w, "  nothing to archive")
+	}
+}
+
+func archiveSyncCommand(p *Process) *cobra.Command {
+	return p.onArchive(&cobra.Command{
+		Use:   "sync",
+		Short: "Archive at once what is not archived yet",
+		Long: `sync archives everything that was written until now and ends. It works with a
+server running and without one. A project whose archive cannot be written does not
+hold up the others; then the exit code is 1.`,
+		Example: "  cairn archive sync",
+	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+		done, err := c.SyncArchive(cmd.Context(), a)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = printJSON(p.Out, done)
+		} else {
+			fmt.Fprintf(p.Out, "archived %s\n", counted(len(done.Projects)-len(done.Failed), "project"))
+		}
+		for _, project := range slices.Sorted(maps.Keys(done.Failed)) {
+			fmt.Fprintf(p.Err, "cairn: archive sync: %s: %s\n", printable(project), printable(done.Failed[project]))
+		}
+		if err == nil && len(done.Failed) > 0 {
+			return exitError(1)
+		}
+		return err
+	})
+}
+
+func reconcileCommand(p *Process) *cobra.Command {
+	var check, rebuild, reindex, dryRun bool
+	cmd := p.onArchive(&cobra.Command{
+		Use:   "reconcile --check | --rebuild | --reindex",
+		Short: "Compare the store with its archives, and restore either from the other",
+		Long: `reconcile brings the store and the archives (see cairn archive) together again.
+
+--check    compares every message, agent, reservation and so on with its file and
+           with the last commit, and changes nothing. Exit code 1 if they differ.
+           What was written a moment ago and is not archived yet counts as pending.
+--rebuild  writes what the archives lack or have otherwise, from the store, and
+           commits it. Files of your own are left alone.
+--reindex  reads the archives into the store: what is missing there is inserted
+           under its old number, with all its times and states; what is there stays.
+           If the store is lost, this makes a new one.
+
+--dry-run says what --rebuild or --reindex would do.`,
+		Example: `  cairn reconcile --check
+  cairn reconcile --rebuild --project shop
+  cairn reconcile --reindex --dry-run`,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+		a.DryRun = dryRun
+		if check && dryRun {
+			return fault.New(fault.Invalid, "usage", "--check changes nothing, so it takes no --dry-run").WithHint(seeHelp(cmd))
+		}
+		switch {
+		case rebuild:
+			return p.rebuild(cmd, c, a, asJSON)
+		case reindex:
+			return p.reindex(cmd, c, a, asJSON)
+		case check:
+			return p.check(cmd, c, a, asJSON)
+		}
+		return fault.New(fault.Invalid, "usage", "say which: --check, --rebuild or --reindex").WithHint(seeHelp(cmd))
+	})
+	cmd.Flags().BoolVar(&check, "check", false, "compare only")
+	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "from the store to the archives")
+	cmd.Flags().BoolVar(&reindex, "reindex", false, "from the archives to the store")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done")
+	cmd.MarkFlagsMutuallyExclusive("check", "rebuild", "reindex")
+	return cmd
+}
+
+func (p *Process) check(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+	found, err := c.CheckArchive(cmd.Context(), a)
+	if err != nil {
+		return plainly(err)
+	}
+	if asJSON {
+		err = printJSON(p.Out, found)
+	} else {
+		p.printCheck(found)
+	}
+	if err == nil && !found.Consistent {
+		return exitError(1)
+	}
+	return err
+}
+
+func (p *Process) printCheck(found cairn.ArchiveCheck) {
+	w := p.Out
+	for _, list := range []struct {
+		what  string
+		files []archive.Finding
+	}{{"missing", found.Missing}, {"different", found.Mismatched}, {"orphan", found.Orphans}, {"double", found.DuplicateIDs}} {
+		for i, f := range list.files {
+			if i == 10 {
+				fmt.Fprintf(w, "%-10s … and %d more\n", list.what, len(list.files)-i)
+				break
+			}
+			fmt.Fprintf(w, "%-10s %s/%s\n", list.what, f.Project, printable(f.Path))
+		}
+	}
+	for _, s := range found.SetAside {
+		fmt.Fprintf(w, "%-10s change %d: %s\n", "set aside", s.Seq, printable(s.Error))
+	}
+	if found.Uncommitted > 0 {
+		fmt.Fprintf(w, "%s written and not committed\n", counted(found.Uncommitted, "file"))
+	}
+	if found.Pending > 0 {
+		fmt.Fprintf(w, "%s not archived yet\n", counted(found.Pending, "change"))
+	}
+	fmt.Fprintf(w, "%s in the store, %s in the archive\n", counted(found.DBMessages, "message"), counted(found.ArchiveMessages, "message"))
+	if found.Consistent {
+		fmt.Fprintln(w, "store and archive agree")
+		return
+	}
+	fmt.Fprintln(w, "store and archive differ; `cairn reconcile --rebuild` writes what the archive lacks, `--reindex` what the store lacks")
+}
+
+func (p *Process) rebuild(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+	done, err := c.RebuildArchive(cmd.Context(), a)
+	switch {
+	case err != nil:
+		return plainly(err)
+	case asJSON:
+		return printJSON(p.Out, done)
+	}
+	wrote := "wrote"
+	if a.DryRun {
+		wrote = "would write"
+	}
+	fmt.Fprintf(p.Out, "%s %s in %s; %d were right\n", wrote, counted(done.Written, "file"), counted(done.Commits, "commit"), done.Skipped)
+	return nil
+}
+
+func (p *Process) reindex(cmd *cobra.Command, c *cairn.Cairn, a cairn.ArchiveArgs, asJSON bool) error {
+	done, err := c.ReindexArchive(cmd.Context(), a)
+	switch {
+	case err != nil:
+		return plainly(err)
+	case asJSON:
+		return printJSON(p.Out, done)
+	}
+	w, inserted := p.Out, "inserted"
+	if a.DryRun {
+		inserted = "would insert"
+	}
+	fmt.Fprintln(w, inserted+":")
+	printCounts(w, done.Inserted)
+	for _, u := range done.Conflicts {
+		fmt.Fprintf(w, "conflict   %s/%s: %s\n", u.Project, printable(u.Path), printable(u.Reason))
+	}
+	for _, u := range done.Unparseable {
+		fmt.Fprintf(w, "unusable   %s/%s: %s\n", u.Project, printable(u.Path), printable(u.Reason))
+	}
+	for _, what := range done.NotRecoverable {
+		fmt.Fprintf(w, "not kept   %s\n", what)
+	}
+	return nil
+}
+
+// plainly is an error of a comparison, whose exit code 1 is for a divergence alone.
+func plainly(err error) error {
+	f := fault.As(err)
+	if f.Kind == fault.NotFound || f.Kind == fault.Conflict || f.Kind == fault.Denied {
+		return fault.Wrap(err, fault.Unavailable, f.Code, f.Message).WithHint(f.Hint)
+	}
+	return err
+}

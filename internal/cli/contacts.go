@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+func contactsCommand(p *Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "contacts",
+		Short: "Say which agents may write to which",
+		Long: `contacts is about leave to write. Within a project most agents may write to one
+another without asking (policy auto); to one that takes mail from contacts only, or to
+an agent of another project, there must be a contact that the one written to approved.`,
+		Example: `  cairn contacts request GreenCastle --as BlueLake --reason "the schema"
+  cairn contacts respond BlueLake --accept --as GreenCastle
+  cairn contacts policy contacts_only --as GreenCastle`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		contactsRequestCommand(p), contactsRespondCommand(p), contactsCreateCommand(p), contactsListCommand(p), contactsPolicyCommand(p),
+	)
+	return cmd
+}
+
+// linkFlags are the flags of commands about one contact.
+type linkFlags struct{ project, reason, ttl string }
+
+func (l *linkFlags) flags(cmd *cobra.Command, ttl string) {
+	cmd.Flags().StringVar(&l.project, "in", "", "the project where the other agent lives, if it is another one")
+	cmd.Flags().StringVar(&l.reason, "reason", "", "what for")
+	cmd.Flags().StringVar(&l.ttl, "ttl", "", "how long it holds: seconds, or a duration such as 48h (default "+ttl+")")
+}
+
+func contactsRequestCommand(p *Process) *cobra.Command {
+	f := mailing(p)
+	var l linkFlags
+	cmd := answering(&f, cobra.Command{
+		Use:   "request NAME",
+		Short: "Ask an agent for leave to write to it",
+		Long: `request sends the other agent a message that asks for leave. What was approved or
+blocked before stays as it is.`,
+		Example: `  cairn contacts request GreenCastle --as BlueLake --reason "the schema"
+  cairn contacts request RedFox --in /home/me/other --as BlueLake`,
+		Args: exactArgs(1, "one agent's name"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
+		me, ttl, err := f.linking(cmd, c, l)
+		if err != nil {
+			return k, err
+		}
+		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Link, error) {
+			return o.RequestContact(ctx, who, mail.RequestArgs{
+				ProjectKey: f.key(c), FromAgent: me, ToAgent: args[0], ToProject: l.project, Reason: l.reason, TTLSeconds: ttl,
+			})
+		})
+	}, printLink)
+	l.flags(cmd, "a week")
+	return f.acting(cmd)
+}
+
+// linking is who acts on a contact, and how long it is to hold.
+func (f *mailFlags) linking(cmd *cobra.Command, c *cairn.Cairn, l linkFlags) (me string, ttl *int64, err error) {
+	if ttl, err = lifetimeOf("ttl", l.ttl); err == nil {
+		me, err = f.actor(cmd.Context(), c)
+	}
+	return me, ttl, err
+}
+
+func printLink(w io.Writer, k mail.Link) error {
+	until := ""
+	if k.Expires != 0 {
+		until = " until " + upTo(k.Expires)
+	}
+	_, err := fmt.Fprintf(w, "%s to %s: %s%s\n", printable(k.From), printable(k.To), k.Status, until)
+	return err
+}
+
+func contactsRespondCommand(p *Process) *cobra.Command {
+	f := mailing(p)
+	var l linkFlags
+	var accept, block bool
+	cmd := answering(&f, cobra.Command{
+		Use:   "respond NAME --accept|--block",
+		Short: "Let an agent write to you, or block it",
+		Long: `respond answers an agent that asked for leave; it may also do so before it is asked.
+A block holds until it is accepted.`,
+		Example: "  cairn contacts respond BlueLake --accept --as GreenCastle\n  cairn contacts respond BlueLake --block --as GreenCastle",
+		Args:    exactArgs(1, "one agent's name"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Response, err error) {
+		if accept == block {
+			return r, fault.New(fault.Invalid, "usage", "wants --accept or --block").WithHint(seeHelp(cmd))
+		}
+		me, ttl, err := f.linking(cmd, c, l)
+		if err != nil {
+			return r, err
+		}
+		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Response, error) {
+			return o.RespondContact(ctx, who, mail.RespondArgs{
+				ProjectKey: f.key(c), ToAgent: me, FromAgent: args[0], Accept: accept, TTLSeconds: ttl, FromProject: l.project,
+			})
+		})
+	}, func(w io.Writer, r mail.Response) error {
+		status := "blocked"
+		if r.Approved {
+			status = "approved"
+		}
+		return printLink(w, mail.Link{From: r.From, To: r.To, Status: status, Expires: r.Expires})
+	})
+	cmd.Flags().BoolVar(&accept, "accept", false, "it may write")
+	cmd.Flags().BoolVar(&block, "block", false, "it may not")
+	cmd.Flags().StringVar(&l.project, "in", "", "the project where the other agent lives, if it is another one")
+	cmd.Flags().StringVar(&l.ttl, "ttl", "", "how long it holds: seconds, or a duration such as 48h (default 30 days)")
+	return f.acting(cmd)
+}
+
+func contactsCreateCommand(p *Process) *cobra.Command {
+	f := mailing(p)
+	var l linkFlags
+	cmd := answering(&f, cobra.Command{
+		Use:     "create NAME",
+		Short:   "Let an agent write to you before it asks",
+		Example: "  cairn contacts create RedFox --in /home/me/other --as GreenCastle",
+		Args:    exactArgs(1, "one agent's name"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
+		me, ttl, err := f.linking(cmd, c, l)
+		if err != nil {
+			return k, err
+		}
+		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Link, error) {
+			return o.CreateContact(ctx, who, mail.CreateContactArgs{
+				ProjectKey: f.key(c), AgentName: me, Contact: args[0], ContactProject: l.project, TTLSeconds: ttl, Reason: l.reason,
+			})
+		})
+	}, printLink)
+	l.flags(cmd, "30 days")
+	return f.acting(cmd)
+}
+
+func contactsListCommand(p *Process) *cobra.Command {
+	f := mailing(p)
+	var direction string
+	cmd := answering(&f, cobra.Command{
+		Use:     "list",
+		Short:   "List an agent's contacts",
+		Example: "  cairn contacts list --as BlueLake --direction both",
+		Args:    noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]mail.ListedContact, error) {
+		me, err := f.actor(cmd.Context(), c)
+		if err != nil {
+			return nil, err
+		}
+		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.ListedContact, error) {
+			return o.ListContacts(ctx, who, f.key(c), me, direction)
+		})
+	}, printContacts)
+	cmd.Flags().StringVar(&direction, "direction", "", "out: to whom it may write; in: who may write to it; both (default out)")
+	return f.acting(cmd)
+}
+
+func printContacts(w io.Writer, list []mail.ListedContact) error {
+	var lines [][]string
+	for _, k := range list {
+		who := "to " + k.To
+		if k.From != "" {
+			who = "from " + k.From
+		}
+		until := ""
+		if k.Expires != 0 {
+			until = "until " + upTo(k.Expires)
+		}
+		lines = append(lines, []string{printable(who), k.Status, until, oneLine(k.Reason)})
+	}
+	return rows(w, lines)
+}
+
+func contactsPolicyCommand(p *Process) *cobra.Command {
+	f := mailing(p)
+	return f.acting(answering(&f, cobra.Command{
+		Use:   "policy POLICY",
+		Short: "Say who may write to an agent",
+		Long: `policy is open (everybody of the project), auto (they, too, but strangers only as the
+settings allow), contacts_only (whom it approved), or block_all.`,
+		Example: "  cairn contacts policy contacts_only --as GreenCastle",
+		Args:    exactArgs(1, "open, auto, contacts_only or block_all"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out mail.Policy, err error) {
+		me, err := f.actor(cmd.Context(), c)
+		if err != nil {
+			return out, err
+		}
+		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Policy, error) {
+			return o.SetContactPolicy(ctx, who, f.key(c), me, args[0])
+		})
+	}, func(w io.Writer, out mail.Policy) error {
+		_, err := fmt.Fprintf(w, "%s: %s\n", printable(out.Agent), out.Policy)
+		return err
+	}))
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"cairn/internal/fault"
+	"cairn/internal/httpapi"
+)
+
+// listener is where and to whom serve answers over HTTP.
+type listener struct {
+	addr    string // "" for standard input and output
+	remote  bool
+	hosts   []string
+	origins []string
+}
+
+func (l *listener) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.addr, "http", "", "listen on `ADDR` (127.0.0.1:8765, localhost:0; :0 takes a free port of this machine)")
+	cmd.Flags().BoolVar(&l.remote, "allow-remote", false, "let ADDR be one that other machines can reach; the token is not encrypted on its way. Names by which they call need --allow-host")
+	cmd.Flags().StringSliceVar(&l.hosts, "allow-host", nil, "also answer requests to `HOST`[:PORT], as behind a proxy (may be repeated)")
+	cmd.Flags().StringSliceVar(&l.origins, "allow-origin", nil, "let pages of `ORIGIN` call from a browser (may be repeated)")
+}
+
+// check refuses flags that only a listener has a use for.
+func (l *listener) check(cmd *cobra.Command) error {
+	if err := given(cmd, "http"); err != nil {
+		return err
+	}
+	for _, name := range []string{"allow-remote", "allow-host", "allow-origin"} {
+		if l.addr == "" && cmd.Flags().Changed(name) {
+			return fault.Newf(fault.Invalid, "usage", "--%s goes with --http", name).WithHint(seeHelp(cmd))
+		}
+	}
+	return nil
+}
+
+// own is the host of the address, if it names one that requests can name.
+func (l *listener) own() []string {
+	host, _, err := net.SplitHostPort(l.addr)
+	ip, perr := netip.ParseAddr(host)
+	switch {
+	case err != nil, host == "", perr == nil && (ip.IsUnspecified() || ip.Zone() != ""):
+		return nil
+	case perr == nil && ip.Is6():
+		return []string{"[" + host + "]"}
+	}
+	return []string{host}
+}
+
+func mirrored(sets []toolset) []httpapi.Toolset {
+	var out []httpapi.Toolset
+	for _, s := range sets {
+		out = append(out, httpapi.Toolset{Name: s.name, Project: s.project, Tools: s.tools})
+	}
+	return out
+}
+
+// listening opens the listener, says where it is and returns what serves it.
+func (p *Process) listening(ctx context.Context, q questions, web listener, config httpapi.Config) (func(context.Context) error, error) {
+	c := q.cairn
+	s := c.HTTP()
+	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(web.hosts, web.own()...), web.origins, s.RatePerMinute
+	config.Limits = httpapi.Limits{Header: s.Header, Read: s.Read, Write: s.Write, Idle: s.Idle, Stop: s.Stop}
+	config.Token = func() (string, error) { return httpapi.ReadToken(c.Dir()) }
+	config.Health = func(ctx context.Context) httpapi.Health {
+		schema, err := c.Schema(ctx)
+		return httpapi.Health{Version: p.Version, Schema: schema, Err: err}
+	}
+	config.Numbers = q.numbers
+	server, err := httpapi.New(config)
+	if err != nil {
+		return nil, err
+	}
+	l, err := httpapi.Listen(ctx, web.addr, web.remote)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := httpapi.EnsureToken(c.Dir()); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
+	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
+	return func(ctx context.Context) error { return server.Serve(ctx, l) }, nil
+}
+
+// numbers writes what /metrics says of the store.
+func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
+	m, err := q.cairn.Measures(ctx)
+	if err != nil {
+		return err
+	}
+	n.Gauge("cairn_store_observations", float64(m.Counts.Observations))
+	n.Gauge("cairn_store_prompts", float64(m.Counts.Prompts))
+	n.Gauge("cairn_store_sessions", float64(m.Counts.Sessions))
+	n.Gauge("cairn_store_projects", float64(m.Counts.Projects))
+	for _, role := range slices.Sorted(maps.Keys(m.Bytes)) {
+		n.Gauge("cairn_store_size_bytes", float64(m.Bytes[role]), "file", string(role))
+	}
+	for _, f := range m.Followers {
+		n.Gauge("cairn_follower_lag_changes", float64(f.Behind), "follower", f.Follower)
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.SetAside)) {
+		n.Gauge("cairn_follower_set_aside", float64(m.SetAside[name]), "follower", name)
+	}
+	return nil
+}
+
+func httpTokenCommand(p *Process) *cobra.Command {
+	var rotate, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "http-token",
+		Short: "Print the token of serve --http, or make a new one",
+		Long: `http-token prints the token that requests to cairn serve --http must carry, as
+"Authorization: Bearer TOKEN". It is made when it is first needed and kept in the
+data directory, in the file http-token that only its owner can read.
+
+--rotate makes a new one: from then on running servers refuse the old one, and
+every client must be told the new.`,
+		Example: "  curl -H \"Authorization: Bearer $(cairn http-token)\" http://127.0.0.1:8765/v1/tools\n  cairn http-token --rotate",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			get := httpapi.EnsureToken
+			if rotate {
+				get = httpapi.RotateToken
+			}
+			token, err := get(config.Dir)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(p.Out, map[string]string{"token": token, "file": httpapi.TokenFile(config.Dir)})
+			}
+			_, err = fmt.Fprintln(p.Out, token)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&rotate, "rotate", false, "replace the token by a new one")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the file")
+	return cmd
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+// mailFlags are the flags that commands of agents, mail and reservations share.
+type mailFlags struct {
+	project, as string
+	answers
+}
+
+func mailing(p *Process) mailFlags { return mailFlags{answers: answers{process: p}} }
+
+// reading are the flags of a command that looks at a project, acting those of one
+// that does so as an agent, or acts as one.
+func (f *mailFlags) reading(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.project, "project", "", "the project (path, slug or id) instead of the one here (CAIRN_PROJECT)")
+	return f.json(cmd)
+}
+
+func (f *mailFlags) acting(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&f.as, "as", "", "the agent to act as (default: CAIRN_AGENT, else the one of the current session)")
+	return f.reading(cmd)
+}
+
+// key is the project that a command is about.
+func (f *mailFlags) key(c *cairn.Cairn) string {
+	for _, name := range []string{f.project, f.process.Getenv("CAIRN_PROJECT")} {
+		if name != "" {
+			return name
+		}
+	}
+	return c.Cwd()
+}
+
+// owner calls: whoever may run a command on the store may act as anyone.
+func owner() mail.Caller { return mail.Caller{Owner: true} }
+
+// actor is the agent as which a command acts.
+func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err error) {
+	for _, name := range []string{f.as, f.process.Getenv("CAIRN_AGENT")} {
+		if name != "" {
+			return name, nil
+		}
+	}
+	var names []string
+	err = c.Mail().Read(ctx, owner(), func(ctx context.Context, o *mail.Office, who mail.Caller) (err error) {
+		names, err = o.ActingAs(ctx, who, f.key(c))
+		return err
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 1:
+		return names[0], nil
+	case len(names) > 1:
+		return "", fault.New(fault.Invalid, "usage", "this session acts as "+strings.Join(names, " and ")).WithHint("choose one with --as")
+	}
+	return "", fault.New(fault.Invalid, "usage", "wants --as NAME: this shell belongs to no agent").
+		WithHint("`cairn agents list` shows the names, `cairn agents register` makes one; CAIRN_AGENT sets it once for all")
+}
+
+// asked is what a method of the office that only reads answers.
+func asked[T any](cmd *cobra.Command, c *cairn.Cairn, ask func(context.Context, *mail.Office, mail.Caller) (T, error)) (out T, err error) {
+	err = c.Mail().Read(cmd.Context(), owner(), func(ctx context.Context, o *mail.Office, who mail.Caller) (err error) {
+		out, err = ask(ctx, o, who)
+		return err
+	})
+	return out, err
+}
+
+// done is asked for a method that stores something.
+func done[T any](cmd *cobra.Command, c *cairn.Cairn, do func(context.Context, *mail.Office, mail.Caller) (T, error)) (out T, err error) {
+	err = c.Mail().Write(cmd.Context(), owner(), func(ctx context.Context, o *mail.Office, who mail.Caller) (err error) {
+		out, err = do(ctx, o, who)
+		return err
+	})
+	return out, err
+}
+
+func (f *mailFlags) inTerminal(cmd *cobra.Command, err error) error {
+	e, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code {
+	case mail.CodeNotFound:
+		return e.WithHint(f.whereToLook(e))
+	case mail.CodeRecipient:
+		return e.WithHint(like(e) + "`cairn agents list` shows who is there")
+	case mail.CodeContactRequired:
+		return e.WithHint("`cairn contacts request NAME` asks, `cairn contacts respond NAME --accept --as RECIPIENT` allows")
+	case mail.CodeBroadcast:
+		return e.WithHint("--broadcast writes to everybody; an agent has a name of its own")
+	case mail.CodeDenied:
+		if e.Details["suggested_tool_calls"] != nil { // it is retired
+			return e.WithHint("`cairn agents register NAME` brings it back")
+		}
+		return err
+	case mail.CodeReserved:
+		return e.WithHint("write to the holder with `cairn mail send`; HumanOverseer may release it all the same")
+	case mail.CodePath, mail.CodeEmptyPaths, mail.CodeInvalid, mail.CodeMissing, mail.CodeEmptyProgram, mail.CodeEmptyModel, mail.CodeLimit:
+		return e.WithHint(seeHelp(cmd))
+	}
+	return err
+}
+
+// whereToLook is the hint for what is not found.
+func (f *mailFlags) whereToLook(e *fault.Error) string {
+	project := ""
+	if f.project != "" {
+		project = " --project " + f.project
+	}
+	switch {
+	case e.Details["agent"] != nil:
+		return like(e) + "`cairn agents list" + project + "` shows the names"
+	case e.Details["project"] != nil && e.Details["message"] == nil:
+		return like(e) + "`cairn agents register" + project + "` makes it one and gives you a name in it"
+	case e.Details["message"] != nil:
+		return "`cairn mail inbox` and `cairn mail search` show the numbers"
+	case e.Details["thread"] != nil:
+		return "`cairn mail search` shows the threads"
+	}
+	return "`cairn reservations list" + project + "` shows the numbers"
+}
+
+// like asks about the name that is most alike, "" if none is.
+func like(e *fault.Error) string {
+	if near, ok := e.Details["suggestions"].([]mail.Suggestion); ok && len(near) > 0 {
+		return "did you mean " + near[0].Name + "? "
+	}
+	return ""
+}
+
+// bodyFlags are the flags that give a text: itself, a file, or else standard input.
+type bodyFlags struct{ text, file string }
+
+func (b *bodyFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&b.text, "body", "b", "", "the text, in Markdown (default: standard input)")
+	cmd.Flags().StringVar(&b.file, "body-file", "", "the file with the text, - for standard input")
+	cmd.MarkFlagsMutuallyExclusive("body", "body-file")
+}
+
+func (b *bodyFlags) read(cmd *cobra.Command, p *Process) (string, error) {
+	if cmd.Flags().Changed("body") {
+		return b.text, nil
+	}
+	in := p.In
+	if b.file != "" && b.file != "-" {
+		file, err := os.Open(b.file)
+		if err != nil {
+			return "", fault.Wrap(err, fault.Invalid, "usage", "the body cannot be read: "+err.Error())
+		}
+		defer file.Close()
+		in = file
+	} else if f, ok := in.(*os.File); ok && isTerminal(f) {
+		fmt.Fprintln(p.Err, "cairn: reading the body from here; end it with ctrl-D on a line of its own")
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxMailRead))
+	if err != nil {
+		return "", fault.Wrap(err, fault.Invalid, "usage", "the body cannot be read: "+err.Error())
+	}
+	return string(data), nil
+}
+
+// maxMailRead is more than mail.max_body_bytes can allow, so that too much is noticed.
+const maxMailRead = 1<<29 + 1
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0
+}
+
+// lifetimeOf reads a time to live: seconds, or a duration such as 90m; nil for "".
+func lifetimeOf(flag, text string) (*int64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return &n, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return nil, fault.Newf(fault.Invalid, "usage", "--%s takes a number of seconds or a duration such as 90m, not %.20q", flag, text)
+	}
+	return new(int64(d / time.Second)), nil
+}
+
+// numberOf reads the number of a message or a reservation, with or without #.
+func numberOf(what, text string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64)
+	if err != nil {
+		return 0, fault.Newf(fault.Invalid, "usage", "%.40q is no number of a %s", text, what)
+	}
+	return n, nil
+}
+
+// limited is --limit, nil if it was not given.
+func limited(cmd *cobra.Command, n *int) *int {
+	if cmd.Flags().Changed("limit") {
+		return n
+	}
+	return nil
+}
+
+// upTo is a moment as people read it; "" for none.
+func upTo(t mail.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04")
+}
+
+// text is a value that may be missing, safe for a terminal.
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return printable(*s)
+}

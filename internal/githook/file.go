@@ -1,0 +1,102 @@
+package githook
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// file is what stands under a name.
+type file struct {
+	there bool
+	path  string
+	link  string // where a symbolic link leads to
+	text  []byte // of the file, or of what the link leads to, if that can be read
+	mode  fs.FileMode
+}
+
+// read looks at a path. What is neither a file nor a link is an error.
+func read(path string) (f file, err error) {
+	f.path = path
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	f.there, f.mode = true, info.Mode()
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		f.text, _ = os.ReadFile(path) // it may lead nowhere
+		f.link, err = os.Readlink(path)
+	case info.Mode().IsRegular():
+		f.text, err = os.ReadFile(path)
+	default:
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New(filepath.Base(path) + " is no file")}
+	}
+	return f, err
+}
+
+// same reports whether two files cannot be told apart but by their names.
+func (f file) same(g file) bool {
+	return f.there && g.there && f.mode == g.mode && f.link == g.link && string(f.text) == string(g.text)
+}
+
+// copyTo gives a file a second name, or makes an equal one where a file can have
+// one name only. What stands there already is fs.ErrExist.
+func (f file) copyTo(path string) error {
+	if f.link != "" {
+		return os.Symlink(f.link, path)
+	}
+	err := os.Link(f.path, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode.Perm())
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(f.text)
+	if err == nil {
+		err = to.Chmod(f.mode)
+	}
+	if closed := to.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(path) // it is not whole
+	}
+	return err
+}
+
+// put writes a program as a whole, unless it stands there already.
+func put(path, text string) error {
+	const mode = 0o755
+	is, err := read(path)
+	if err == nil && is.link == "" && string(is.text) == text && is.mode.Perm()&0o111 != 0 {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".cairn-hook-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // as best we can
+	}
+	return err
+}

@@ -1,0 +1,22 @@
+// Package httpapi is the edge that listens: one address for MCP at /mcp and /api,
+// a JSON mirror of the same tools under /v1, /health and /metrics (contracts mail
+// §5 and §13, records §3, memories §3).
+//
+// Every request passes the same checks, in this order: its Host is loopback or
+// listed (403), a present Origin is the page's own or listed (403), the bearer
+// token fits (401, /health aside), the rate (429), and room to work in (503, both
+// with Retry-After).
+//
+// The mirror is the tool table: POST /v1/projects/{key}/{toolset}/{tool} with the
+// arguments as a JSON object, and for tools that only read also GET with query
+// parameters. {key} names the project, path-escaped; * leaves it to the server.
+// GET /v1/tools lists the routes. The answer is what the tool returns over MCP as
+// text, byte for byte. Arguments that the tool does not have are ignored and named
+// in the header Cairn-Ignored, percent-encoded, separated by commas.
+//
+// Errors are the product's envelope; a status follows from the kind of fault, some
+// from its code. What the listener itself refuses has codes in lower case:
+// forbidden, not_found, method_not_allowed, request_timeout, body_too_large,
+// unsupported_media_type, rate_limited, resource_busy, internal. A missing or
+// wrong token alone is answered with {"detail":"Unauthorized"}.
+package httpapi

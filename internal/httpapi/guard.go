@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"cairn/internal/fault"
+)
+
+// guard tells requests that this machine's own programs make from those that a
+// foreign page makes a browser send.
+type guard struct {
+	hosts   []string // lower case, each with or without a port
+	origins []string // lower case
+}
+
+func newGuard(c Config) (g guard, err error) {
+	for _, host := range c.AllowHosts {
+		name := strings.ToLower(host)
+		if u, err := url.Parse("http://" + name); err != nil || u.Host != name || u.Hostname() == "" {
+			return g, fault.Newf(fault.Invalid, "usage", "%.80q is no host", host).WithHint("give a name or address, with or without a port")
+		}
+		g.hosts = append(g.hosts, name)
+	}
+	for _, origin := range c.AllowOrigins {
+		name := strings.ToLower(strings.TrimSuffix(origin, "/"))
+		if u, err := url.Parse(name); err != nil || u.Hostname() == "" || u.Scheme+"://"+u.Host != name || strings.Contains(name, "*") {
+			return g, fault.Newf(fault.Invalid, "usage", "%.80q is no origin", origin).WithHint("give one in full, such as https://desk.example")
+		}
+		g.origins = append(g.origins, name)
+	}
+	return g, nil
+}
+
+// admits checks Host and Origin, answers what it refuses and preflights, and gives
+// listed origins their headers.
+func (g guard) admits(w http.ResponseWriter, r *http.Request) bool {
+	if !g.hostOK(r.Host) {
+		refuse(w, refusal{
+			status: http.StatusForbidden, code: "forbidden", message: "this host name is not served",
+			hint: "use a loopback address, or start the server with --allow-host",
+		})
+		return false
+	}
+	sent := r.Header.Values("Origin")
+	if len(sent) == 0 {
+		return true
+	}
+	origin := strings.ToLower(sent[0])
+	listed := slices.Contains(g.origins, origin)
+	if len(sent) > 1 || !listed && origin != "http://"+strings.ToLower(r.Host) {
+		refuse(w, refusal{
+			status: http.StatusForbidden, code: "forbidden", message: "pages of this origin may not call",
+			hint: "start the server with --allow-origin if they should",
+		})
+		return false
+	}
+	if !listed {
+		return true
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", sent[0])
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", "Cairn-Ignored, Mcp-Protocol-Version, Mcp-Session-Id, Retry-After")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return true
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers",
+		"Accept, Authorization, Content-Type, Last-Event-Id, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id")
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return false
+}
+
+// hostOK reports whether a Host header names this machine or what was listed.
+func (g guard) hostOK(host string) bool {
+	host = strings.ToLower(host)
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	return isLoopback(name) || slices.Contains(g.hosts, host) || slices.Contains(g.hosts, name) || slices.Contains(g.hosts, "["+name+"]")
+}
+
+// authorized checks the bearer token, in a time that does not tell how much of a
+// wrong one is right.
+func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
+	want, err := s.config.Token()
+	if err != nil {
+		s.log.ErrorContext(r.Context(), "the token cannot be read", "error", err)
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	if err == nil && want != "" && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
+		return true
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="cairn"`)
+	writeJSON(w, http.StatusUnauthorized, map[string]string{"detail": "Unauthorized"})
+	return false
+}

@@ -1,0 +1,199 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// Meter counts calls of tools and answers to requests. Its zero value is ready for
+// use, and it is safe for concurrent use.
+type Meter struct {
+	mu        sync.Mutex
+	calls     map[outcome]uint64
+	took      map[string]*histogram // by tool
+	responses map[int]uint64        // by status
+}
+
+// outcome is how a call of a tool ended: ok, cancelled, or its fault's kind.
+type outcome struct{ tool, result string }
+
+// Seen counts a call that has ended, with its error if it failed.
+func (m *Meter) Seen(tool string, took time.Duration, err error) {
+	result := "ok"
+	if errors.Is(err, context.Canceled) {
+		result = "cancelled"
+	} else if err != nil {
+		result = strings.ReplaceAll(fault.KindOf(err).String(), " ", "_")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calls == nil {
+		m.calls, m.took = map[outcome]uint64{}, map[string]*histogram{}
+	}
+	m.calls[outcome{tool, result}]++
+	if m.took[tool] == nil {
+		m.took[tool] = new(histogram)
+	}
+	m.took[tool].add(took.Seconds())
+}
+
+func (m *Meter) answered(status int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.responses == nil {
+		m.responses = map[int]uint64{}
+	}
+	m.responses[status]++
+}
+
+// bounds are the upper ends of a histogram's buckets, in seconds.
+var bounds = [...]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+type histogram struct {
+	buckets [len(bounds) + 1]uint64 // of which each holds only its own
+	sum     float64
+}
+
+func (h *histogram) add(v float64) {
+	i, _ := slices.BinarySearch(bounds[:], v)
+	h.buckets[i]++
+	h.sum += v
+}
+
+// write writes what was counted, in a fixed order.
+func (m *Meter) write(n *Numbers) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range slices.SortedFunc(maps.Keys(m.calls), func(a, b outcome) int {
+		return cmp.Or(strings.Compare(a.tool, b.tool), strings.Compare(a.result, b.result))
+	}) {
+		n.Counter("cairn_tool_calls_total", float64(m.calls[o]), "tool", o.tool, "result", o.result)
+	}
+	for _, tool := range slices.Sorted(maps.Keys(m.took)) {
+		h, below := m.took[tool], uint64(0)
+		for i, count := range h.buckets {
+			below += count
+			le := "+Inf"
+			if i < len(bounds) {
+				le = strconv.FormatFloat(bounds[i], 'g', -1, 64)
+			}
+			n.put("cairn_tool_seconds", "histogram", "_bucket", float64(below), "tool", tool, "le", le)
+		}
+		n.put("cairn_tool_seconds", "histogram", "_sum", h.sum, "tool", tool)
+		n.put("cairn_tool_seconds", "histogram", "_count", float64(below), "tool", tool)
+	}
+	for _, status := range slices.Sorted(maps.Keys(m.responses)) {
+		n.Counter("cairn_http_responses_total", float64(m.responses[status]), "status", strconv.Itoa(status))
+	}
+}
+
+// Numbers writes numbers in Prometheus' text format. Those of one name must follow
+// each other.
+type Numbers struct {
+	out  io.Writer
+	last string // the name that was written last
+}
+
+// Gauge writes a number that goes up and down; labels are names and values in turn.
+func (n *Numbers) Gauge(name string, value float64, labels ...string) {
+	n.put(name, "gauge", "", value, labels...)
+}
+
+// Counter writes a number that only grows while the process lives.
+func (n *Numbers) Counter(name string, value float64, labels ...string) {
+	n.put(name, "counter", "", value, labels...)
+}
+
+func (n *Numbers) put(name, kind, suffix string, value float64, labels ...string) {
+	if n.last != name {
+		fmt.Fprintf(n.out, "# TYPE %s %s\n", name, kind)
+		n.last = name
+	}
+	var told []string
+	for pair := range slices.Chunk(labels, 2) {
+		text := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(pair[1])
+		told = append(told, pair[0]+`="`+strings.ToValidUTF8(text, "?")+`"`)
+	}
+	name += suffix
+	if len(told) > 0 {
+		name += "{" + strings.Join(told, ",") + "}"
+	}
+	fmt.Fprintln(n.out, name, strconv.FormatFloat(value, 'g', -1, 64))
+}
+
+// metrics answers with all numbers. Those that cannot be had are left out, and the
+// failure is counted as cairn_metrics_failed.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	if !allowed(w, r, http.MethodGet, http.MethodHead) {
+		return
+	}
+	var text bytes.Buffer
+	n := &Numbers{out: &text}
+	s.meter.write(n)
+	n.Gauge("cairn_http_running_calls", float64(len(s.gate.calls)))
+	n.Gauge("cairn_http_open_streams", float64(len(s.gate.streams)))
+	n.Gauge("cairn_http_body_bytes", float64(s.gate.bodies.Load()))
+	n.Gauge("cairn_uptime_seconds", time.Since(s.began).Seconds())
+	n.Gauge("cairn_goroutines", float64(runtime.NumGoroutine()))
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	n.Gauge("cairn_heap_bytes", float64(memory.HeapAlloc))
+	n.Gauge("cairn_memory_bytes", float64(memory.Sys))
+	failed := 0.0
+	if s.config.Numbers != nil {
+		if err := s.config.Numbers(r.Context(), n); err != nil {
+			failed = 1
+			s.log.WarnContext(r.Context(), "numbers of the store cannot be had", "error", err)
+		}
+	}
+	n.Gauge("cairn_metrics_failed", failed)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(text.Bytes()) // a client that is gone is nobody's error
+}
+
+// Health is what /health says of the store.
+type Health struct {
+	Version string // of the program
+	Schema  int    // of the store, 0 while there is none
+	Err     error  // why the store cannot be read
+}
+
+// healthLimit is how long the store may take to show that it lives.
+const healthLimit = time.Second
+
+// health answers anyone, always with 200 (memories §3).
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	if !allowed(w, r, http.MethodGet, http.MethodHead) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), healthLimit)
+	defer cancel()
+	h := s.config.Health(ctx)
+	told := struct {
+		Status    string  `json:"status"`
+		Cause     string  `json:"cause,omitempty"` // a code
+		Timestamp string  `json:"timestamp"`
+		Version   string  `json:"version"`
+		Schema    int     `json:"schema"`
+		Uptime    float64 `json:"uptime_s"`
+	}{"healthy", "", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), h.Version, h.Schema, time.Since(s.began).Round(time.Millisecond).Seconds()}
+	if h.Err != nil {
+		told.Status, told.Cause = "unhealthy", fault.As(h.Err).Code
+	}
+	writeJSON(w, http.StatusOK, told)
+}

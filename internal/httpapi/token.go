@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cairn/internal/fault"
+)
+
+// TokenFile is the file with the token in a data directory.
+func TokenFile(dir string) string { return filepath.Join(dir, "http-token") }
+
+// ReadToken returns the token of a data directory, an error that is
+// fs.ErrNotExist if there is none, and one of code http_token if the file holds
+// none.
+func ReadToken(dir string) (string, error) {
+	data, err := os.ReadFile(TokenFile(dir))
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if raw, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(raw) != tokenBytes {
+		return "", fault.Newf(fault.Unavailable, codeToken, "%s holds no token", TokenFile(dir)).
+			WithHint("`cairn http-token --rotate` writes a new one")
+	}
+	return token, nil
+}
+
+const codeToken = "http_token"
+
+// tokenBytes is how much chance is in a token.
+const tokenBytes = 32
+
+// EnsureToken returns the token of a data directory, made by whoever is first: of
+// several processes all get the same one. The directory and the file are their
+// owner's alone.
+func EnsureToken(dir string) (string, error) {
+	token, err := ReadToken(dir)
+	switch {
+	case err == nil, fault.HasCode(err, codeToken):
+		return token, err
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", tokenFault(err)
+	}
+	err = withNewToken(dir, func(path string) error {
+		if err := os.Link(path, TokenFile(dir)); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return "", tokenFault(err)
+	}
+	return ReadToken(dir)
+}
+
+// RotateToken replaces the token of a data directory at once: running servers take
+// only the new one from their next request on.
+func RotateToken(dir string) (string, error) {
+	if err := withNewToken(dir, func(path string) error { return os.Rename(path, TokenFile(dir)) }); err != nil {
+		return "", tokenFault(err)
+	}
+	return ReadToken(dir)
+}
+
+// withNewToken gives put a file with a new token, whole and on the disk.
+func withNewToken(dir string, put func(path string) error) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".http-token-") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if rerr := os.Remove(f.Name()); !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	var raw [tokenBytes]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	_, err = f.WriteString(base64.RawURLEncoding.EncodeToString(raw[:]) + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return put(f.Name())
+}
+
+func tokenFault(err error) error {
+	return fault.Wrap(err, fault.Unavailable, codeToken, "the token cannot be kept: "+err.Error()).
+		WithHint("check the rights of the data directory")
+}

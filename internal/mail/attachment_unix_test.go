@@ -1,0 +1,24 @@
+//go:build unix
+
+package mail
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+func TestAPipeIsNeverAttachedAndNobodyWaitsForIt(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, Config{})
+	if err := syscall.Mkfifo(s.path("app", "pipe"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink("pipe", s.path("app", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"pipe", "link", "pipe/x"} {
+		_, err := s.send(SendArgs{AttachmentPaths: []string{path}})
+		wantError(t, path, err, CodeInvalid, path)
+	}
+}

@@ -1,0 +1,88 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+// Arguments by the conventions of mail (mail §2, §2.1).
+
+// maxProvided is how much of a wrong value an error repeats, in bytes.
+const maxProvided = 200
+
+// take finds a parameter's value by its name, or else by the first of its aliases
+// that is there, and takes it out of the fields.
+func (p Param) take(fields map[string]json.RawMessage) (field json.RawMessage, present bool) {
+	for _, name := range append([]string{p.Name}, p.Aliases...) {
+		if v, ok := fields[name]; ok && (!present || string(field) == "null") {
+			field, present = v, true
+			delete(fields, name)
+		}
+	}
+	return field, present
+}
+
+// loosened is a text that stands for an integer or a boolean, where one is wanted,
+// as that; else raw itself.
+func (p Param) loosened(raw json.RawMessage) json.RawMessage {
+	s, ok := text(raw)
+	switch {
+	case !ok:
+	case p.Kind == Integer && isDecimal(s):
+		return json.RawMessage(s)
+	case p.Kind == Boolean && (s == "true" || s == "false"):
+		return json.RawMessage(s)
+	}
+	return raw
+}
+
+// integer reads an element of a list.
+func (p Param) integer(raw json.RawMessage) (int64, bool) {
+	if s, ok := text(raw); ok && p.loose && isDecimal(s) {
+		raw = json.RawMessage(s)
+	}
+	return integer(raw)
+}
+
+// isDecimal reports whether a text is a whole number in decimal digits.
+func isDecimal(s string) bool {
+	digits := bytes.TrimPrefix([]byte(s), []byte("-"))
+	for _, d := range digits {
+		if d < '0' || d > '9' {
+			return false
+		}
+	}
+	return len(digits) > 0
+}
+
+// missing is the error for a parameter that has to be there.
+func (p Param) missing() error {
+	if !p.loose {
+		return wrong(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
+	}
+	err := fault.New(fault.Invalid, mail.CodeMissing, p.Name+" is missing").WithHint("give the argument " + p.Name + " and call again")
+	err.Details = map[string]any{"recoverable": true, "field": p.Name, "provided": nil}
+	return err
+}
+
+// said is an error about a value as the conventions of the parameter have it.
+func (p Param) said(err error, raw json.RawMessage) error {
+	if !p.loose {
+		return err
+	}
+	f := fault.As(err)
+	code, provided := mail.CodeType, any(raw)
+	switch {
+	case !isText(raw):
+		code, provided = mail.CodeInvalid, nil
+	case len(raw) > maxProvided:
+		provided = string(bytes.ToValidUTF8(raw[:maxProvided], nil))
+	}
+	e := fault.New(fault.Invalid, code, f.Message).WithHint("change the argument " + p.Name + " and call again")
+	e.Details = map[string]any{"recoverable": true, "field": p.Name, "provided": provided}
+	return e
+}

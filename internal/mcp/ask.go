@@ -1,0 +1,53 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"cairn/internal/fault"
+)
+
+// Answer is what a tool said to a caller that does not speak MCP.
+type Answer struct {
+	Body    []byte   // JSON, or the bare text of a [Text]
+	Text    bool     // Body is a [Text]
+	Ignored []string // arguments that were sent and that the tool does not have, at most 20; also beside an error
+}
+
+// Ask calls t with a JSON object as a client elsewhere would that keeps no
+// transport session ([Args.IsRemote], [Args.Connection] ""). project is what an
+// omitted project means. Its errors are those of the arguments and of Call; see
+// [Tool.Envelope].
+func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope) (Answer, error) {
+	args, err := decodeArgs(t.Params, arguments, project)
+	answer := Answer{Ignored: args.toldIgnored()}
+	if err != nil {
+		return answer, err
+	}
+	args.remote = true
+	v, err := t.Call(ctx, args)
+	if err != nil {
+		return answer, err
+	}
+	if text, ok := v.(Text); ok {
+		answer.Body, answer.Text = []byte(text), true
+		return answer, nil
+	}
+	answer.Body, err = resultJSON(v)
+	return answer, err
+}
+
+// Envelope is an error of t as its clients know it: with the code in upper case
+// where MCP has it so, and without the text of what nobody classified, since it
+// may name a path.
+func (t Tool) Envelope(err error) fault.Envelope {
+	f, known := errors.AsType[*fault.Error](err)
+	if !known {
+		f = fault.New(fault.Internal, "internal", "internal error")
+	}
+	if t.Enveloped {
+		return upperCased(f)
+	}
+	return fault.EnvelopeOf(f)
+}

@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"iter"
+	"net/http"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sessions keeps those of one endpoint few: clients may begin any number and end
+// none.
+type sessions struct {
+	open func() iter.Seq[*sdk.ServerSession]
+	most int
+
+	mu   sync.Mutex
+	used map[string]time.Time // when, by id; some may have ended
+}
+
+// coming notes a request of a session, or makes room for the one that it may begin.
+func (s *sessions) coming(r *http.Request) {
+	if id := r.Header.Get(sessionHeader); id != "" {
+		s.use(id)
+	} else if r.Method == http.MethodPost {
+		s.makeRoom()
+	}
+}
+
+func (s *sessions) use(id string) {
+	if id == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used[id] = time.Now()
+	if len(s.used) <= 2*s.most {
+		return
+	}
+	live := make(map[string]time.Time, s.most)
+	for session := range s.open() {
+		live[session.ID()] = s.used[session.ID()]
+	}
+	s.used = live
+}
+
+// makeRoom ends the session that was used the longest ago if there are too many.
+func (s *sessions) makeRoom() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest *sdk.ServerSession
+	n := 0
+	for session := range s.open() {
+		if session.ID() == "" {
+			continue // lasts for one request
+		}
+		n++
+		if oldest == nil || s.used[session.ID()].Before(s.used[oldest.ID()]) {
+			oldest = session
+		}
+	}
+	if n < s.most {
+		return
+	}
+	delete(s.used, oldest.ID())
+	go func() { _ = oldest.Close() }() // after its running calls; how it ends is nobody's business
+}

@@ -1,0 +1,167 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"cairn/internal/fault"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Resource is something that clients read by its address, resource://…, whose last
+// part and query are arguments as those of a [Tool].
+type Resource struct {
+	Name        string
+	Description string
+	Address     string  // what stands before the last part, such as inbox/; the whole, without a slash at its end, where there is none
+	Last        Param   // the last part; no name if there is none
+	Query       []Param // in any order; booleans also as 1, t, yes and y
+
+	// Call reads it; the result is sent as JSON.
+	Call func(ctx context.Context, args Args) (any, error)
+}
+
+const resourceScheme = "resource://"
+
+// template is the address in the form of RFC 6570.
+func (r Resource) template() string {
+	text := resourceScheme + r.Address
+	if r.Last.Name != "" {
+		text += "{+" + r.Last.Name + "}"
+	}
+	var names []string
+	for _, p := range r.Query {
+		if !p.untold {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) > 0 {
+		text += "{?" + strings.Join(names, ",") + "}"
+	}
+	return text
+}
+
+// arguments are those of an address.
+func (r Resource) arguments(uri string) (json.RawMessage, error) {
+	path, query, _ := strings.Cut(strings.TrimPrefix(uri, resourceScheme), "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, wrong("uri", "the query of the address cannot be read")
+	}
+	fields := map[string]any{}
+	if r.Last.Name != "" {
+		if fields[r.Last.Name], err = url.PathUnescape(strings.TrimPrefix(path, r.Address)); err != nil {
+			return nil, wrong(r.Last.Name, "the address cannot be read")
+		}
+	}
+	kinds := map[string]Kind{}
+	for _, p := range r.Query {
+		for _, name := range append([]string{p.Name}, p.Aliases...) {
+			kinds[name] = p.Kind
+		}
+	}
+	for name := range values {
+		text := values.Get(name)
+		if b, ok := truth(text); ok && kinds[name] == Boolean {
+			fields[name] = b
+		} else if text != "" {
+			fields[name] = text
+		}
+	}
+	return encode(fields)
+}
+
+// truth reads a boolean of an address (mail §2).
+func truth(word string) (b, ok bool) {
+	switch strings.ToLower(word) {
+	case "1", "t", "true", "yes", "y":
+		return true, true
+	case "0", "f", "false", "no", "n":
+		return false, true
+	}
+	return false, false
+}
+
+// addResource offers r to clients.
+func (s *Server) addResource(r Resource) {
+	handler := func(ctx context.Context, request *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		uri, _ := ctx.Value(wholeURI{}).(string)
+		return s.readResource(ctx, r, uri, request)
+	}
+	if r.Last.Name == "" {
+		s.sdk.AddResource(&sdk.Resource{URI: r.template(), Name: r.Name, Description: r.Description, MIMEType: "application/json"}, handler)
+		return
+	}
+	s.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: r.template(), Name: r.Name, Description: r.Description, MIMEType: "application/json",
+	}, handler)
+}
+
+// wholeURI is the key under which the address of a resource is passed on, with its
+// query.
+type wholeURI struct{}
+
+// addressing looks resources up without their query, which may come in any order.
+func addressing(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if read, ok := r.(*sdk.ReadResourceRequest); ok && strings.HasPrefix(read.Params.URI, resourceScheme) {
+			ctx = context.WithValue(ctx, wholeURI{}, read.Params.URI)
+			params := *read.Params
+			params.URI, _, _ = strings.Cut(params.URI, "?")
+			bare := *read
+			bare.Params = &params
+			r = &bare
+		}
+		return next(ctx, method, r)
+	}
+}
+
+func (s *Server) readResource(ctx context.Context, r Resource, uri string, request *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	var v any
+	raw, err := r.arguments(uri)
+	if err == nil {
+		var args Args
+		params := append([]Param{}, r.Query...)
+		if r.Last.Name != "" {
+			params = append(params, r.Last)
+		}
+		if args, err = decodeArgs(params, raw, scopeOf(request.Extra)); err == nil {
+			args.remote = request.Extra != nil && request.Extra.Header != nil
+			args.agentToken = agentTokenOf(request.Extra)
+			v, err = r.Call(ctx, args)
+		}
+	}
+	var data []byte
+	if err == nil {
+		data, err = encode(v)
+	}
+	if err != nil {
+		return nil, s.unreadable(ctx, uri, err)
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: "application/json", Text: string(data)}}}, nil
+}
+
+// unreadable is the error of reading a resource, which knows only protocol errors,
+// with the envelope as its data.
+func (s *Server) unreadable(ctx context.Context, uri string, err error) error {
+	result, err := enveloped(ctx, s.log, uri, err)
+	if err != nil {
+		return err
+	}
+	data, err := encode(result.StructuredContent)
+	if err != nil {
+		return err
+	}
+	var e fault.Envelope
+	if err := json.Unmarshal(data, &e); err != nil {
+		return err
+	}
+	code := int64(jsonrpc.CodeInvalidParams)
+	if e.Error.Code == "NOT_FOUND" {
+		code = sdk.CodeResourceNotFound
+	}
+	return &jsonrpc.Error{Code: code, Message: e.Error.Message, Data: data}
+}

@@ -1,0 +1,389 @@
+package record
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+const streamPrefix = "records/"
+
+const (
+	selectOfStream = `SELECT p.id FROM projects p WHERE ifnull(p.records_stream, 'records/' || p.id) = ?
+AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = p.id)`
+	selectLastRecord = `SELECT last_record FROM projects WHERE key = ?`
+	selectSeqOfTick  = `SELECT seq FROM record_ticks WHERE project_key = ? AND tick = ?`
+
+	// The title of the eldest version that is not blanked, "" if that is not the first.
+	selectFirstTitle = `SELECT CASE WHEN c.doc ->> '$.version' = 1 THEN c.doc ->> '$.title' ELSE '' END` + ofRecord + `ORDER BY c.seq LIMIT 1`
+
+	// The changes of the stream ?1 from the seq ?2 to ?3, and those of the ticks ?5 to
+	// ?6 of the project ?4 that are blanked, which are in no index.
+	selectPlaces = `SELECT c.seq, 0, octet_length(c.doc) FROM changes c INDEXED BY changes_of_stream
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq BETWEEN ?2 AND ?3
+UNION ALL
+SELECT t.seq, t.tick, 0 FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq
+WHERE t.project_key = ?4 AND t.tick BETWEEN ?5 AND ?6 AND c.doc IS NULL AND c.seq BETWEEN ?2 AND ?3
+ORDER BY 1`
+
+	selectLine = `SELECT k.text, c.id, o.text, ifnull(s.text, ''), ifnull(a.text, ''), c.at, ifnull(c.doc, ''), lower(hex(c.doc_hash))
+FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
+LEFT JOIN symbols s ON s.id = c.session LEFT JOIN symbols a ON a.id = c.agent WHERE c.seq = ?`
+)
+
+// Pages are the files that changes of one project come to, and what a commit of
+// them says.
+type Pages struct {
+	Files   []File   // each path once, its last state
+	Ops     []string // a line for each thing that was done, for the commit
+	Refused []store.Refusal
+
+	// Texts were forgotten, which older files may hold under any name: the folder
+	// records is to be emptied and filled from Every. There are no Files then.
+	Anew bool
+}
+
+// line is a change in a file of history, as an export has it. One whose document was
+// forgotten keeps the hash of it and its tick.
+type line struct {
+	Exported
+	DocSHA256 string `json:"doc_sha256,omitempty"` // of a forgotten document, in hex
+	Tick      int64  `json:"tick,omitempty"`       // of a forgotten document
+	SHA256    string `json:"sha256,omitempty"`     // of the line as it is without this, in hex
+}
+
+// Render makes the files of changes of one project's records, oldest first and
+// without a gap (records §3, archive): of each record its page as its last version
+// in changes has it, and the files of history as they stand after the last of
+// changes. So the same changes come to the same bytes, and after all changes in any
+// batches the files are those of Every. Changes of other streams are passed over.
+//
+// One that cannot be read is refused and does not touch the others; when it can be,
+// it is to be rendered with all that follow it, or Every is, for a batch of it alone
+// would put newer files back. A change without a document asks for all files Anew.
+func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, error) {
+	own := slices.DeleteFunc(slices.Clone(changes), func(c store.Change) bool { return !strings.HasPrefix(c.Stream, streamPrefix) })
+	if len(own) == 0 {
+		return Pages{}, ctx.Err()
+	}
+	p, err := newPager(ctx, tx, own[0].Stream)
+	if err != nil {
+		return Pages{}, err
+	}
+	p.until = own[len(own)-1].Seq
+	for _, c := range own {
+		if c.Stream != p.stream {
+			err = errors.New("it is of another project than the changes before it")
+		} else {
+			err = p.add(c)
+		}
+		if err != nil {
+			p.Refused = append(p.Refused, store.Refusal{Seq: c.Seq, Err: err})
+		}
+	}
+	if p.events > 0 {
+		p.Ops = append(p.Ops, fmt.Sprintf("records: %d events of sessions", p.events))
+	}
+	if p.Anew || p.p.Key == 0 {
+		return p.Pages, ctx.Err()
+	}
+	for _, v := range p.newest {
+		if err := p.page(ctx, v, p.put); err != nil {
+			return Pages{}, err
+		}
+	}
+	return p.Pages, p.history(ctx, own[0].Seq)
+}
+
+// pager makes files of a project's records.
+type pager struct {
+	Pages
+	*scope
+	newest []logged // of each record, in the order of their first changes
+	events int
+	paths  map[string]string // of the pages of records, "" for those that have none
+}
+
+// newPager is a pager for the project whose records are on a stream. Without one it
+// has no key.
+func newPager(ctx context.Context, tx *store.Tx, stream string) (*pager, error) {
+	var id string
+	err := tx.Get(ctx, []any{&id}, selectOfStream, stream)
+	if errors.Is(err, sql.ErrNoRows) {
+		return &pager{scope: &scope{stream: stream}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pagerOf(ctx, tx, id)
+}
+
+func pagerOf(ctx context.Context, tx *store.Tx, id string) (*pager, error) {
+	q, _, err := project.Find(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := (&Book{}).scopeOf(ctx, tx, q)
+	return &pager{scope: s, paths: map[string]string{}}, err
+}
+
+func (p *pager) put(f File) error {
+	p.Files = append(p.Files, f)
+	return nil
+}
+
+// add takes one change into account.
+func (p *pager) add(c store.Change) error {
+	if p.p.Key == 0 {
+		return fmt.Errorf("no project has the records of the stream %.100q", p.stream)
+	}
+	if c.Doc == nil {
+		p.Anew = true
+		p.op("record: " + c.ID + " forgotten")
+		return nil
+	}
+	if c.Kind == KindEvent {
+		var e Event
+		if err := json.Unmarshal(c.Doc, &e); err != nil {
+			return badDocument(err)
+		}
+		switch e.Type {
+		case SessionSaved:
+			p.op("session: " + c.ID + " saved")
+		case SessionClosed:
+			p.op("session: " + c.ID + " closed")
+		default:
+			p.events++
+		}
+		return nil
+	}
+	e, err := decodeEntry(c.Doc)
+	if err != nil {
+		return err
+	}
+	what := strings.TrimPrefix(e.Event, "record_")
+	if e.Event == StateTransition {
+		what = string(e.FromState) + " -> " + string(e.State)
+	}
+	p.op("record: " + e.ID + " " + what + " | " + e.Title)
+	v := logged{Entry: e, session: c.Session}
+	if i := slices.IndexFunc(p.newest, func(old logged) bool { return old.ID == e.ID }); i >= 0 {
+		p.newest[i] = v
+	} else {
+		p.newest = append(p.newest, v)
+	}
+	return nil
+}
+
+func (p *pager) op(text string) { p.Ops = append(p.Ops, opLine(text)) }
+
+// page makes a record's page.
+func (p *pager) page(ctx context.Context, v logged, put func(File) error) error {
+	for _, id := range append([]string{v.ID, deref(v.ParentID), v.ResolvedBy}, v.Related...) {
+		if err := p.place(ctx, id); err != nil {
+			return err
+		}
+	}
+	text, err := v.Entry.page(v.session, func(id string) string { return p.paths[id] })
+	if err != nil {
+		return err
+	}
+	return put(File{p.paths[v.ID], text})
+}
+
+// place looks up where a record's page is.
+func (p *pager) place(ctx context.Context, id string) error {
+	number, ok := numberOf(id)
+	if _, known := p.paths[id]; known || !ok {
+		return nil
+	}
+	var title string
+	err := p.tx.Get(ctx, []any{&title}, selectFirstTitle, p.stream, id, int64(math.MaxInt64))
+	if err == nil {
+		p.paths[id] = pagePath(number, title)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		p.paths[id], err = "", nil
+	}
+	return err
+}
+
+// history puts the files of the changes from a seq on.
+func (p *pager) history(ctx context.Context, from int64) error {
+	first, err := p.tickAt(ctx, from)
+	if err != nil {
+		return err
+	}
+	last, err := p.tickAt(ctx, p.until)
+	for n := first / ticksPerFolder; err == nil && n <= last/ticksPerFolder; n++ {
+		err = p.folder(ctx, n, from, p.put)
+	}
+	return err
+}
+
+// tickAt is the project's tick after a change.
+func (p *pager) tickAt(ctx context.Context, seq int64) (int64, error) {
+	low, high := int64(0), p.tick // seqs grow with ticks
+	for low < high {
+		middle := (low + high + 1) / 2
+		at, err := p.seqOf(ctx, middle)
+		if err != nil {
+			return 0, err
+		}
+		if at <= seq {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low, nil
+}
+
+// seqOf is the change of a tick: for tick 0 the first there can be, for one that is
+// not there yet beyond the last.
+func (p *pager) seqOf(ctx context.Context, tick int64) (seq int64, err error) {
+	switch {
+	case tick == 0:
+		return 0, nil
+	case tick > p.tick:
+		return math.MaxInt64, nil
+	}
+	return seq, p.tx.Get(ctx, []any{&seq}, selectSeqOfTick, p.p.Key, tick)
+}
+
+// place of a change in the log.
+type place struct{ seq, tick, size int64 }
+
+// folder puts the n-th folder's files that hold changes from a seq on.
+func (p *pager) folder(ctx context.Context, n, from int64, put func(File) error) error {
+	begin, err := p.seqOf(ctx, n*ticksPerFolder)
+	if err != nil {
+		return err
+	}
+	end, err := p.seqOf(ctx, (n+1)*ticksPerFolder)
+	if err != nil {
+		return err
+	}
+	var places []place
+	err = p.tx.Each(ctx, func(r *sql.Rows) error {
+		var at place
+		err := r.Scan(&at.seq, &at.tick, &at.size)
+		places = append(places, at)
+		return err
+	}, selectPlaces, p.stream, begin, min(end-1, p.until), p.p.Key, n*ticksPerFolder, (n+1)*ticksPerFolder-1)
+	if err != nil {
+		return err
+	}
+	for i, list := range inFiles(places) {
+		if list[len(list)-1].seq < from {
+			continue
+		}
+		text, err := p.lines(ctx, list)
+		if err == nil {
+			err = put(File{historyPath(n, int64(i)), text})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inFiles divides the changes of a folder.
+func inFiles(places []place) (files [][]place) {
+	begin, size := 0, int64(0)
+	for i, at := range places {
+		if i > begin && (i-begin == maxFileLines || size+at.size > maxFileBytes) {
+			files = append(files, places[begin:i])
+			begin, size = i, 0
+		}
+		size += at.size
+	}
+	if begin < len(places) {
+		files = append(files, places[begin:])
+	}
+	return files
+}
+
+// lines are changes as a file has them.
+func (p *pager) lines(ctx context.Context, places []place) ([]byte, error) {
+	var b bytes.Buffer
+	for _, at := range places {
+		l := line{Tick: at.tick}
+		var doc string
+		var hash sql.NullString
+		err := p.tx.Get(ctx, []any{&l.Kind, &l.ID, &l.Op, &l.Session, &l.Agent, &l.At, &doc, &hash}, selectLine, at.seq)
+		if err != nil {
+			return nil, err
+		}
+		l.Project = p.p.ID
+		if json.Valid([]byte(doc)) {
+			l.Doc = json.RawMessage(doc)
+		} else {
+			l.DocSHA256 = hash.String
+		}
+		text, err := l.text()
+		if err != nil {
+			return nil, err
+		}
+		b.Write(text)
+	}
+	return b.Bytes(), nil
+}
+
+// text is a line as it stands in its file.
+func (l line) text() (text []byte, err error) {
+	if l.SHA256, err = l.sum(); err != nil {
+		return nil, err
+	}
+	text, err = json.Marshal(l)
+	return append(text, '\n'), err
+}
+
+// sum is the hash of what a line says, however it is spelled.
+func (l line) sum() (string, error) {
+	l.SHA256 = ""
+	text, err := json.Marshal(l)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// Every calls put with every file that a project's folder in the archive holds of
+// its records as they stand, each path once. An unknown project has none.
+func Every(ctx context.Context, tx *store.Tx, projectID string, put func(File) error) error {
+	p, err := pagerOf(ctx, tx, projectID)
+	if err != nil || p.p.Key == 0 {
+		return err
+	}
+	var last int64
+	if err := p.tx.Get(ctx, []any{&last}, selectLastRecord, p.p.Key); err != nil {
+		return err
+	}
+	for number := int64(1); number <= last; number++ {
+		v := logged{}
+		err := p.eachVersion(ctx, func(newest logged) bool { v = newest; return false }, selectVersionAt, p.stream, formatID(number), p.until)
+		if err == nil && v.Entry != nil {
+			err = p.page(ctx, v, put)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for n := int64(0); n <= p.tick/ticksPerFolder; n++ {
+		if err := p.folder(ctx, n, 0, put); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,440 @@
+package record
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/project"
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+// Folder is a project's folder of the archive as it is to be read.
+type Folder struct {
+	Name  string   // of the folder, for messages
+	Paths []string // of all files below it, with slashes, in any order
+	Read  func(ctx context.Context, path string) ([]byte, error)
+}
+
+// Reindexed is what a Reindexer did (mail §10.6).
+type Reindexed struct {
+	Inserted       map[string]int `json:"inserted"`        // how many changes of each kind
+	Conflicts      []Unusable     `json:"conflicts"`       // what stands against what is there
+	Unparseable    []Unusable     `json:"unparseable"`     // what cannot be read
+	NotRecoverable []Unusable     `json:"not_recoverable"` // what could be read and yet not be restored
+}
+
+// Unusable is a file, or a line of one, that was passed over.
+type Unusable struct {
+	Project string `json:"project"` // the folder's name
+	Path    string `json:"path"`    // for a line with a colon and its number, from 1
+	Reason  string `json:"reason"`
+}
+
+// Reindexer restores the records of a store from its archive: versions, ticks,
+// sessions and activity, as the files of history tell them. What the store has wins:
+// where a project has records of another history, none of the archive's are taken.
+//
+// A line that cannot be used is listed and passed over as long as the clock shows no
+// gap: what costs no tick may be missing. Nothing is taken from behind a missing
+// tick, since the ids, versions and ticks of records cannot be given anew; records of
+// which pages tell newer versions than could be restored are listed, and no id of a
+// page or a line that was passed over is given again.
+type Reindexer struct {
+	store    *store.Store
+	restorer *Restorer
+	dryRun   bool
+	out      Reindexed
+}
+
+// NewReindexer begins; with dryRun nothing is written and Inserted counts what would
+// be. The filter is applied to what is restored.
+func NewReindexer(s *store.Store, filter *redact.Filter, dryRun bool) *Reindexer {
+	return &Reindexer{store: s, restorer: NewRestorer(filter), dryRun: dryRun, out: Reindexed{
+		Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}, NotRecoverable: []Unusable{},
+	}}
+}
+
+// Result is what became of the folders so far.
+func (r *Reindexer) Result() Reindexed { return r.out }
+
+// Add takes over the records of one project from its folder; the project is made if
+// it is missing, so import it first for all that is known of it. A folder may be
+// added again to another Reindexer, which then finds everything known, also after a
+// kill.
+//
+// Errors: CodeNewerDocument (Unavailable) for changes of a newer cairn; CodeConflict
+// if others change the project's records meanwhile; those of the store and of ctx.
+// What was listed until then stays listed.
+func (r *Reindexer) Add(ctx context.Context, projectID string, f Folder) error {
+	g := &gathering{Reindexer: r, folder: f, project: projectID, passed: map[spot]bool{}, added: map[string]int{}}
+	g.order()
+	err := r.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return g.judge(ctx, tx) })
+	if fault.HasCode(err, CodeOtherHistory) || fault.HasCode(err, CodeBothHaveRecords) {
+		r.out.Conflicts = append(r.out.Conflicts, Unusable{f.Name, cmp.Or(g.at.String(), historyFolder), err.Error()})
+		return nil
+	}
+	if err == nil && !r.dryRun {
+		err = g.take(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	for kind, n := range g.added {
+		r.out.Inserted[kind] += n
+	}
+	return nil
+}
+
+// gathering is one folder on its way into the store.
+type gathering struct {
+	*Reindexer
+	folder  Folder
+	project string
+	files   []string // of history, in order
+	at      spot     // where a line is read
+	passed  map[spot]bool
+	end     spot // the first line that is not taken, and with it all behind it; zero for none
+	added   map[string]int
+	highest int64 // number of a record of which the folder tells
+}
+
+// spot is a line of a file, counted from 1; 0 is the file.
+type spot struct {
+	path string
+	line int
+}
+
+func (s spot) String() string {
+	if s.line == 0 {
+		return s.path
+	}
+	return fmt.Sprintf("%s:%d", s.path, s.line)
+}
+
+func (g *gathering) unparseable(at spot, why error) {
+	g.out.Unparseable = append(g.out.Unparseable, Unusable{g.folder.Name, at.String(), why.Error()})
+}
+
+func (g *gathering) notRecoverable(at spot, why string) {
+	g.out.NotRecoverable = append(g.out.NotRecoverable, Unusable{g.folder.Name, at.String(), why})
+}
+
+// order finds the files of history, and which are missing between them.
+func (g *gathering) order() {
+	type numbered struct {
+		folder, file int64
+		path         string
+	}
+	var list []numbered
+	for _, path := range g.folder.Paths {
+		if folder, file, ok := parseHistoryPath(path); ok {
+			list = append(list, numbered{folder, file, path})
+		}
+	}
+	slices.SortFunc(list, func(a, b numbered) int { return cmp.Or(cmp.Compare(a.folder, b.folder), cmp.Compare(a.file, b.file)) })
+	last := numbered{folder: 0, file: -1}
+	for _, n := range list {
+		missing := historyPath(last.folder, last.file+1)
+		if n.folder > last.folder && n.file > 0 || n.folder > last.folder+1 {
+			missing = historyPath(last.folder+1, 0)
+		}
+		if next := n.file == 0 && n.folder == last.folder+1 || n.folder == last.folder && n.file == last.file+1; !next {
+			g.unparseable(spot{path: missing}, errors.New("this file of the history is missing"))
+		}
+		g.files = append(g.files, n.path)
+		last = n
+	}
+}
+
+// each calls fn with the lines of the history; why tells what is wrong with one, and
+// with a file that cannot be read.
+func (g *gathering) each(ctx context.Context, fn func(l *line, why error) error) error {
+	for _, path := range g.files {
+		g.at = spot{path: path}
+		content, err := g.folder.Read(ctx, path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			if err := fn(nil, err); err != nil {
+				return err
+			}
+			continue
+		}
+		for text := range bytes.Lines(content) {
+			g.at.line++
+			l, why := readLine(text)
+			if why == nil {
+				l.Project = g.project // whatever it was called when the line was written
+			}
+			if err := fn(l, why); err != nil {
+				return err
+			}
+		}
+	}
+	g.at = spot{}
+	return ctx.Err()
+}
+
+// readLine reads a line of history. Its document is nil if it was forgotten.
+func readLine(text []byte) (*line, error) {
+	l := &line{}
+	if err := json.Unmarshal(text, l); err != nil {
+		return nil, errors.New("it is no whole line of JSON")
+	}
+	if sum, err := l.sum(); err != nil || sum != l.SHA256 {
+		return nil, errors.New("it is not what its sha256 says")
+	}
+	if l.Kind != KindRecord && l.Kind != KindEvent {
+		return nil, fmt.Errorf("its kind %.40q is none of records", l.Kind)
+	}
+	if string(l.Doc) != "null" {
+		return l, l.Check()
+	}
+	sound := l.Exported
+	sound.Doc = json.RawMessage("{}")
+	l.Doc = nil
+	if hash, err := hex.DecodeString(l.DocSHA256); err != nil || len(hash) != 0 && len(hash) != 32 || l.Tick < 0 {
+		return nil, errors.New("its hash or its tick is none")
+	}
+	return l, sound.Check()
+}
+
+// judge compares the history with what the store has, without storing anything, and
+// the pages with the history.
+func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
+	tick, err := g.tickHere(ctx, tx)
+	if err != nil {
+		return err
+	}
+	p, err := g.restorer.project(ctx, tx, g.project)
+	if err != nil {
+		return err
+	}
+	behind := 0
+	var cause string
+	err = g.each(ctx, func(l *line, why error) (err error) {
+		if why == nil && l.Kind == KindRecord {
+			g.see(l.ID)
+		}
+		if g.end != (spot{}) {
+			behind++
+			return nil
+		}
+		if why == nil {
+			if why, err = g.compare(ctx, tx, p, l, tick); err != nil {
+				return err
+			}
+		}
+		switch {
+		case fault.HasCode(why, CodeNewerDocument):
+			return why
+		case why == nil:
+		case l != nil && l.costsTick():
+			g.end, cause = g.at, why.Error()
+		default:
+			g.unparseable(g.at, why)
+			g.passed[g.at] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if g.end != (spot{}) {
+		g.notRecoverable(g.end, fmt.Sprintf("%s (tick %d), so that neither this line nor the %d behind it can be taken", cause, p.past.tick, behind))
+	}
+	return g.judgePages(ctx, &p.past)
+}
+
+// see notes that an id was given, if it is a record's.
+func (g *gathering) see(id string) {
+	if number, ok := numberOf(id); ok && number <= maxLostIDs {
+		g.highest = max(g.highest, number)
+	}
+}
+
+// tickHere is the tick of the store's project, 0 without one.
+func (g *gathering) tickHere(ctx context.Context, tx *store.Tx) (int64, error) {
+	q, ok, err := project.Find(ctx, tx, g.project)
+	if err != nil || !ok {
+		return 0, err
+	}
+	s, err := (&Book{}).scopeOf(ctx, tx, q)
+	return s.tick, err
+}
+
+// compare judges a sound line at its place and counts it if the store lacks it.
+func (g *gathering) compare(ctx context.Context, tx *store.Tx, p *restoring, l *line, tick int64) (why, err error) {
+	if l.Doc == nil {
+		if why := p.past.forget(l); why != nil || l.Tick <= tick {
+			return why, nil
+		}
+	} else if why, err := g.restorer.Compare(ctx, tx, l.Exported); why != nil || err != nil || !p.over {
+		return why, err
+	}
+	g.added[l.Kind]++
+	return nil, nil
+}
+
+// costsTick reports whether a line advances the clock.
+func (l *line) costsTick() bool {
+	var doc struct {
+		Tick int64 `json:"tick"`
+	}
+	return l.Tick > 0 || l.Kind == KindRecord || json.Unmarshal(l.Doc, &doc) == nil && doc.Tick > 0
+}
+
+// forget takes a change into account whose document was forgotten: of a version all
+// that is left is that it was there.
+func (h *past) forget(l *line) error {
+	if l.Tick == 0 {
+		return nil
+	}
+	if l.Tick != h.tick+1 {
+		return errors.New("its tick does not follow the one before it")
+	}
+	if l.Kind == KindRecord {
+		number, ok := numberOf(l.ID)
+		if !ok || number > l.Tick+maxLostIDs {
+			return errors.New("its id is no record's")
+		}
+		h.records[number] = standing{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
+	}
+	h.tick = l.Tick
+	return nil
+}
+
+// judgePages lists the pages that cannot be read, and those of versions that the
+// history does not have.
+func (g *gathering) judgePages(ctx context.Context, h *past) error {
+	for _, path := range slices.Sorted(slices.Values(g.folder.Paths)) {
+		number, ok := numberOfPage(path)
+		if !ok {
+			continue
+		}
+		g.see(formatID(number))
+		content, err := g.folder.Read(ctx, path)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var e *Entry
+		if err == nil {
+			e, _, err = parsePage(content)
+		}
+		switch {
+		case err != nil:
+			g.unparseable(spot{path: path}, err)
+		case e.ID != formatID(number):
+			g.unparseable(spot{path: path}, errors.New("its name is that of another record"))
+		case e.Version > h.records[number].version:
+			g.notRecoverable(spot{path: path}, fmt.Sprintf(
+				"the page has version %d, the history only %d: its text is here to read, but its versions and ticks are lost", e.Version, h.records[number].version))
+		}
+	}
+	return nil
+}
+
+// A reindex's transactions end after so much time, so that a live hook never waits
+// on it; no more lines are held than reindexBatch.
+const (
+	reindexBatch = 200
+	reindexTime  = 50 * time.Millisecond
+)
+
+// take stores the lines that were judged sound.
+func (g *gathering) take(ctx context.Context) error {
+	var batch []*line
+	over := false
+	err := g.each(ctx, func(l *line, why error) (err error) {
+		if over = over || g.at == g.end; over || g.passed[g.at] {
+			return nil
+		}
+		if why != nil {
+			return fault.Newf(fault.Conflict, CodeConflict, "%s was changed while it was read", g.at.path).WithHint("reindex again")
+		}
+		if batch = append(batch, l); len(batch) == reindexBatch {
+			err = g.flush(ctx, batch)
+			batch = batch[:0]
+		}
+		return err
+	})
+	if err == nil {
+		err = g.flush(ctx, batch)
+	}
+	if err != nil || g.highest == 0 {
+		return err
+	}
+	return g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		s, err := restoredScope(ctx, tx, g.project)
+		if err == nil {
+			_, err = tx.Exec(ctx, updateClock, s.p.Key, s.tick, g.highest)
+		}
+		return err
+	})
+}
+
+// flush stores lines, in small transactions.
+func (g *gathering) flush(ctx context.Context, lines []*line) error {
+	for len(lines) > 0 {
+		taken := 0
+		err := g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+			for began := time.Now(); taken < len(lines) && time.Since(began) < reindexTime; taken++ {
+				if err := g.restorer.line(ctx, tx, lines[taken]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		lines = lines[taken:]
+	}
+	return ctx.Err()
+}
+
+// line applies a line that was compared, unless it is here.
+func (r *Restorer) line(ctx context.Context, tx *store.Tx, l *line) error {
+	if l.Doc != nil {
+		return r.Change(ctx, tx, l.Exported)
+	}
+	if l.Tick == 0 {
+		return nil
+	}
+	s, err := restoredScope(ctx, tx, l.Project)
+	if err != nil || l.Tick <= s.tick {
+		return err
+	}
+	if err := s.follow(l.Tick); err != nil {
+		return err
+	}
+	m, err := s.memberOf(ctx, l.Session)
+	if err != nil {
+		return err
+	}
+	hash, err := hex.DecodeString(l.DocSHA256)
+	if err != nil {
+		return err
+	}
+	number := int64(0)
+	if l.Kind == KindRecord {
+		number, _ = numberOf(l.ID)
+	}
+	return s.append(ctx, m, store.Change{Kind: l.Kind, ID: l.ID, Agent: l.Agent, At: l.At, DocHash: hash}, func(seq, _ int64) error {
+		if _, err := s.tx.Exec(ctx, updateClock, s.p.Key, l.Tick, number); err != nil {
+			return err
+		}
+		_, err := s.tx.Exec(ctx, insertTick, s.p.Key, l.Tick, seq)
+		return err
+	})
+}

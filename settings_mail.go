@@ -1,0 +1,222 @@
+package cairn
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+// workSettings are the keys of those who work side by side (mail §12); the user's
+// file only, over which the environment goes. A nil field is the default's.
+type workSettings struct {
+	Mail         mailSettings        `toml:"mail"`
+	Reservations reservationSettings `toml:"reservations"`
+	Guard        guardSettings       `toml:"guard"`
+	MCP          mcpSettings         `toml:"mcp"`
+}
+
+type mailSettings struct {
+	NameMode            *string `toml:"name_mode"`
+	Tokens              *string `toml:"tokens"`
+	ContactEnforcement  *bool   `toml:"contact_enforcement"`
+	ContactWindow       *int    `toml:"contact_window_seconds"`
+	FirstContact        *bool   `toml:"first_contact"`
+	RegisterRecipients  *bool   `toml:"auto_register_recipients"`
+	MaxBody             *int    `toml:"max_body_bytes"`
+	MaxAttachment       *int    `toml:"max_attachment_bytes"`
+	MaxAttachments      *int    `toml:"max_attachments_bytes"`
+	InlineImage         *int    `toml:"inline_image_bytes"`
+	AbsoluteAttachments *bool   `toml:"allow_absolute_attachments"`
+	AckTTL              *int    `toml:"ack_ttl_seconds"`
+	AckOverdue          *int    `toml:"ack_overdue_seconds"`
+	IdempotencyHours    *int    `toml:"idempotency_hours"`
+	CallTimeout         *string `toml:"call_timeout"`
+	Notices             *bool   `toml:"notices"`
+	NoticeTokens        *int    `toml:"notice_tokens"`
+	NoticeInterval      *int    `toml:"notice_interval_seconds"`
+}
+
+type reservationSettings struct {
+	MaxTTL     *int `toml:"max_ttl_seconds"`
+	Inactivity *int `toml:"inactivity_seconds"`
+	Grace      *int `toml:"grace_seconds"`
+	Sweep      *int `toml:"sweep_seconds"`
+}
+
+type guardSettings struct {
+	Mode        *string `toml:"mode"`
+	Strict      *bool   `toml:"strict"`       // ask where reservations cannot be checked
+	AutoReserve *bool   `toml:"auto_reserve"` // an edit takes a lease
+	Lease       *int    `toml:"lease_seconds"`
+	MaxMS       *int    `toml:"max_ms"` // of looking for reservations
+}
+
+type mcpSettings struct {
+	Profile *string `toml:"profile"`
+}
+
+// maxSetting bounds every number of workSettings: half a gigabyte, or 17 years.
+const maxSetting = 1 << 29
+
+// defaultCallTimeout is how long a call may wait (mail §12).
+const defaultCallTimeout = 30 * time.Second
+
+// words are the keys that take one of some words.
+func (s *workSettings) words() []struct {
+	key   string
+	value *string
+	among []string
+} {
+	return []struct {
+		key   string
+		value *string
+		among []string
+	}{
+		{"mail.name_mode", s.Mail.NameMode, []string{string(mail.Coerce), string(mail.Strict), string(mail.AlwaysAuto)}},
+		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
+		{"guard.mode", s.Guard.Mode, []string{GuardOff, GuardWarn, GuardBlock}},
+		{"mcp.profile", s.MCP.Profile, Profiles()},
+	}
+}
+
+// Profiles are the names of the surfaces that a server may offer, the default
+// first (mail §5, design §7).
+func Profiles() []string { return []string{"full", "core", "messaging", "minimal", "lean"} }
+
+// check finds what cannot be used; nil if all can. It gives words their usual form.
+func (s *workSettings) check() *keyError {
+	if value(s.Guard.Mode) == "advisory" { // as guards of others call it
+		s.Guard.Mode = new(GuardWarn)
+	}
+	for _, w := range s.words() {
+		if w.value != nil && !slices.Contains(w.among, *w.value) {
+			last := len(w.among) - 1
+			return &keyError{w.key, "must be " + strings.Join(w.among[:last], ", ") + " or " + w.among[last]}
+		}
+	}
+	if t := s.Mail.CallTimeout; t != nil {
+		if d, err := time.ParseDuration(*t); err != nil || d <= 0 || d > time.Hour {
+			return &keyError{"mail.call_timeout", "must be a duration of at most 1h, such as 30s"}
+		}
+	}
+	if n := s.Guard.Lease; n != nil && *n < minLease {
+		return &keyError{"guard.lease_seconds", fmt.Sprintf("must be %d or more", minLease)}
+	}
+	var wrong *keyError
+	s.each(func(key string, field reflect.Value) {
+		if n, ok := field.Interface().(*int); ok && n != nil && (*n < 1 || *n > maxSetting) && wrong == nil {
+			wrong = &keyError{key, fmt.Sprintf("must be from 1 to %d", maxSetting)}
+		}
+	})
+	return wrong
+}
+
+// each calls fn with every key and its field, in order.
+func (s *workSettings) each(fn func(key string, field reflect.Value)) {
+	all := reflect.ValueOf(s).Elem()
+	for i := range all.NumField() {
+		section, name := all.Field(i), all.Type().Field(i).Tag.Get("toml")
+		for j := range section.NumField() {
+			fn(name+"."+section.Type().Field(j).Tag.Get("toml"), section.Field(j))
+		}
+	}
+}
+
+// EnvName is the variable of the environment that goes over a key of config.toml
+// (mail §12).
+func EnvName(key string) string { return "CAIRN_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
+
+// override takes over what the environment says of a key, "" for nothing.
+func (s *workSettings) override(setting func(key string) string) error {
+	if setting == nil {
+		return nil
+	}
+	var wrong *keyError
+	s.each(func(key string, field reflect.Value) {
+		text := strings.TrimSpace(setting(key))
+		if text == "" || wrong != nil {
+			return
+		}
+		switch field.Interface().(type) {
+		case *string:
+			field.Set(reflect.ValueOf(&text))
+		case *int:
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				wrong = &keyError{key, "must be a whole number"}
+			}
+			field.Set(reflect.ValueOf(&n))
+		case *bool:
+			b, ok := truth(text)
+			if !ok {
+				wrong = &keyError{key, "must be true or false"}
+			}
+			field.Set(reflect.ValueOf(&b))
+		}
+	})
+	if wrong == nil {
+		wrong = s.check()
+	}
+	if wrong == nil {
+		return nil
+	}
+	return fault.Newf(fault.Invalid, CodeSettings, "%s: %s %s", EnvName(wrong.key), wrong.key, wrong.why).
+		WithHint("correct the variable or unset it")
+}
+
+// truth reads a boolean of the environment.
+func truth(text string) (b, ok bool) {
+	switch strings.ToLower(text) {
+	case "1", "true", "on", "yes":
+		return true, true
+	case "0", "false", "off", "no":
+		return false, true
+	}
+	return false, false
+}
+
+// lasting is a setting in seconds, 0 for the default's.
+func lasting(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
+
+// value is a setting, the zero value for the default's.
+func value[T any](v *T) (out T) {
+	if v != nil {
+		out = *v
+	}
+	return out
+}
+
+// isOff reports whether a setting that is on by default was turned off.
+func isOff(b *bool) bool { return b != nil && !*b }
+
+// officeConfig is what the mail part needs of the settings.
+func (s *workSettings) officeConfig() mail.Config {
+	m, r := &s.Mail, &s.Reservations
+	return mail.Config{
+		NameMode: mail.NameMode(value(m.NameMode)), Tokens: mail.TokenMode(value(m.Tokens)),
+		NoContactEnforcement: isOff(m.ContactEnforcement), ContactWindow: lasting(m.ContactWindow),
+		NoFirstContact: isOff(m.FirstContact), RegisterRecipients: value(m.RegisterRecipients),
+		MaxBody: value(m.MaxBody), MaxAttachment: value(m.MaxAttachment), MaxAttachments: value(m.MaxAttachments),
+		InlineImage: value(m.InlineImage), AbsoluteAttachments: value(m.AbsoluteAttachments),
+		Idempotency: time.Duration(value(m.IdempotencyHours)) * time.Hour,
+		MaxTTL:      lasting(r.MaxTTL), Inactivity: lasting(r.Inactivity), Grace: lasting(r.Grace),
+		AckTTL: lasting(m.AckTTL), AckOverdue: lasting(m.AckOverdue),
+		NoticeTokens: value(m.NoticeTokens), NoticeInterval: lasting(m.NoticeInterval),
+	}
+}
+
+// callTimeout is how long a call of mail may wait.
+func (s *workSettings) callTimeout() time.Duration {
+	if s.Mail.CallTimeout != nil {
+		if d, err := time.ParseDuration(*s.Mail.CallTimeout); err == nil {
+			return d
+		}
+	}
+	return defaultCallTimeout
+}
