@@ -99,4 +99,3 @@ func Unbundle(ctx context.Context, dir, bundle string) error {
 	}
 	return r.Close()
 }
-
