@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // The paths of the archive (mail §10.1). Folders stay small: from the 1,000th entry
