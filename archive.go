@@ -204,6 +204,9 @@ func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 		return nil
 	}
 	if err == nil {
+		err = c.FinishRestore(ctx)
+	}
+	if err == nil {
 		a := c.archivist(s, log)
 		c.mu.Lock()
 		c.following = a
@@ -243,6 +246,9 @@ func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archivis
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet").WithHint("`cairn reconcile --reindex` restores one from its archive")
+	}
+	if err == nil {
+		err = c.FinishRestore(ctx)
 	}
 	if err != nil {
 		return nil, "", err
@@ -374,6 +380,9 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 	if s == nil {
 		return Reindexed{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store to compare with").
 			WithHint("run it without --dry-run: it makes one")
+	}
+	if err := c.FinishRestore(ctx); err != nil {
+		return Reindexed{}, err
 	}
 	a := c.archivist(s, nil)
 	folder := ""

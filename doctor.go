@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -335,7 +336,19 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 		return found, err
 	}
 	records, err := record.New(s, record.Config{}).Check(ctx)
-	return append(append(found, more...), records...), err
+	if err != nil {
+		return found, err
+	}
+	letters, err := checkMail(ctx, s)
+	return slices.Concat(found, more, records, letters), err
+}
+
+func checkMail(ctx context.Context, s *store.Store) (found []string, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, err = mail.Check(ctx, tx)
+		return err
+	})
+	return found, err
 }
 
 // summary is the first of some findings and how many more there are.
@@ -379,7 +392,7 @@ func (d *diagnosing) leftovers() {
 		}
 	}
 	const why = "they take space and hold copies of what was recorded"
-	for _, pattern := range []string{"cairn-dry-run-*", "cairn-examine-*"} {
+	for _, pattern := range []string{"cairn-dry-run-*", "cairn-examine-*", "cairn-backup-*", "cairn-restore-*"} {
 		dirs, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
 		for _, dir := range dirs {
 			info, serr := os.Stat(dir)
@@ -389,9 +402,15 @@ func (d *diagnosing) leftovers() {
 			}
 		}
 	}
+	coming, err := restoresUnderWay(d.config.Dir)
+	if err != nil {
+		d.unknown("leftovers", err)
+		return
+	}
+	abandoned = append(abandoned, coming...)
 	switch {
 	case len(abandoned) > 0:
-		d.add("leftovers", CheckProblem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them")
+		d.add("leftovers", CheckProblem, "left by interrupted operations: "+strings.Join(abandoned, ", "), why, "remove them; `cairn backup` completes a restore that was killed")
 	case len(kept) > 0:
 		d.add("leftovers", CheckOK, "kept copies of the store: "+strings.Join(kept, ", "), "", "")
 	default:
@@ -481,8 +500,17 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 	return store.Salvage(ctx, store.SalvageConfig{
 		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress,
 		Check: func(ctx context.Context, s *store.Store) ([]string, error) {
-			return journal(s).Check(ctx)
+			found, err := journal(s).Check(ctx)
+			if err != nil || len(found) > 0 {
+				return found, err
+			}
+			return checkMail(ctx, s)
 		},
-		Mend: func(ctx context.Context, s *store.Store) error { return journal(s).Mend(ctx) },
+		Mend: func(ctx context.Context, s *store.Store) error {
+			if err := journal(s).Mend(ctx); err != nil {
+				return err
+			}
+			return s.Write(ctx, store.Full, mail.Mend)
+		},
 	})
 }

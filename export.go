@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -124,6 +125,7 @@ func (x *exporting) run(ctx context.Context, tx *store.Tx, w io.Writer) (err err
 		},
 		func() error { return observation.Export(ctx, tx, x.scope, x.keys, x.put) },
 		func() error { return record.Export(ctx, tx, x.scope, x.put) },
+		func() error { return mail.Export(ctx, tx, x.scope, x.put) },
 		func() error { return observation.ExportForgotten(ctx, tx, x.put) },
 		x.out.Close,
 	} {
@@ -156,10 +158,19 @@ func (x *exporting) header(ctx context.Context, tx *store.Tx) (exchange.Header, 
 	if err != nil {
 		return h, err
 	}
-	x.keys = slices.Concat(rows, records)
+	reserving, err := mail.SessionKeys(ctx, tx, x.scope)
+	if err != nil {
+		return h, err
+	}
+	x.keys = slices.Concat(rows, records, reserving)
 	if h.Counts, err = record.CountExported(ctx, tx, x.scope); err != nil {
 		return h, err
 	}
+	letters, err := mail.CountExported(ctx, tx, x.scope)
+	if err != nil {
+		return h, err
+	}
+	maps.Copy(h.Counts, letters)
 	count := func(kind string, n int) {
 		if n > 0 {
 			h.Counts[kind] = n

@@ -262,7 +262,7 @@ func pick[E any](t *rapid.T, label string, of ...E) E { return rapid.SampledFrom
 // step does one thing.
 func (x *history) step() {
 	x.now.Add(int64(pick(x.T, "seconds", 0, 0, 1, 40, 4000)))
-	switch rapid.IntRange(0, 24).Draw(x.T, "what") {
+	switch rapid.IntRange(0, 32).Draw(x.T, "what") {
 	case 0:
 		_, err := x.Mark(x.ctx(), observation.MarkArgs{Text: x.words(), Cwd: x.cwd(), Pin: rapid.Bool().Draw(x.T, "pin")})
 		x.fine(err, fault.NotFound)
@@ -285,6 +285,8 @@ func (x *history) step() {
 		}
 	case 5, 6, 7, 8, 9, 10, 11, 12, 13:
 		x.recordStep()
+	case 14, 15, 16, 17, 18, 19, 20, 21:
+		x.mailStep()
 	default:
 		done := x.event(x.randomEvent())
 		for _, id := range done.IDs {
@@ -445,7 +447,7 @@ func compareCopy(r *rapid.T, source, target home, whole []byte) {
 	}
 	for _, h := range []home{source, target} {
 		head := h.head()
-		if done := h.mustRestore(whole); done.Rows.Added+done.Records.Added != 0 || done.New != 0 || h.head() != head || !bytes.Equal(h.export(""), whole) {
+		if done := h.mustRestore(whole); done.Rows.Added+done.Records.Added+len(done.Mail.Added) != 0 || done.New != 0 || h.head() != head || !bytes.Equal(h.export(""), whole) {
 			r.Fatalf("importing again changed something: %+v, %d changes", done, h.head()-head)
 		}
 	}

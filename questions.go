@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -174,6 +175,9 @@ func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 // moveRows moves what the parts have of a project that is merged into another.
 func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	if err := record.MoveRows(ctx, tx, from, into); err != nil {
+		return err
+	}
+	if err := mail.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
 	return observation.MoveRows(ctx, tx, from, into)

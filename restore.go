@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/exchange"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -22,6 +23,7 @@ type RestoreReport struct {
 	Left     int                      `json:"aliases_left"`
 	Rows     observation.RestoredRows `json:"observations"`
 	Records  record.RestoredChanges   `json:"records"`
+	Mail     mail.RestoredMail        `json:"mail"`
 	Lines    int                      `json:"lines"`
 }
 
@@ -30,6 +32,7 @@ type RestoreReport struct {
 const (
 	maxRestoreLines = 500
 	maxRestoreTime  = 50 * time.Millisecond
+	maxRestoreBytes = 16 << 20 // of attachments that wait for their transaction
 )
 
 // splitExports parts the files that are cairn's own exports from all other paths.
@@ -56,7 +59,7 @@ func isExport(path string) bool {
 	return exchange.IsExport(f)
 }
 
-// restore imports an export: projects, sessions, rows, records and what must not
+// restore imports an export: projects, sessions, rows, records, mail and what must not
 // come back. Before anything is stored the whole file is read and judged, against
 // the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
 // they are where they are free. What is here already is left as it is, so that
@@ -70,6 +73,8 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 		store: s, args: a, records: record.NewRestorer(c.journal.Filter),
 		report: RestoreReport{File: path},
 	}
+	r.judged = mail.NewReferences(s.Now())
+	r.mail = mail.NewRestorer(c.journal.Filter, r.judged.Highest())
 	file, err := os.Open(path)
 	if err != nil {
 		return r.report, err
@@ -85,7 +90,7 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 		return r.report, err
 	}
 	err = r.take(ctx, file)
-	r.report.Rows, r.report.Records = r.rows.Counts(), r.records.Counts()
+	r.report.Rows, r.report.Records, r.report.Mail = r.rows.Counts(), r.records.Counts(), r.mail.Counts()
 	return r.report, err
 }
 
@@ -97,8 +102,12 @@ type restoring struct {
 	highest observation.HighestIDs
 	rows    *observation.Restorer
 	records *record.Restorer
+	judged  *mail.References
+	mail    *mail.Restorer
 	queue   []any
+	waiting int // bytes of attachments in queue
 	done    int
+	lines   int // judged
 	report  RestoreReport
 }
 
@@ -140,6 +149,8 @@ func decodeLine(l exchange.Line) (any, error) {
 		v = &record.Exported{}
 	case observation.KindForgotten:
 		v = &observation.ExportedForgotten{}
+	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
+		v = &mail.Exported{}
 	default:
 		return nil, l.Unknown()
 	}
@@ -155,8 +166,9 @@ func decodeLine(l exchange.Line) (any, error) {
 // judge reads the whole file without storing anything: its frame, its lines, what
 // they refer to, and whether its records go together with the store's.
 func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
-	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}}
+	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}, mail: r.judged}
 	x, err := r.eachLine(ctx, file, func(l exchange.Line, v any) error {
+		r.lines = l.Number
 		if why := refs.check(v); why != "" {
 			return exchange.Damaged(l.Number, why)
 		}
@@ -171,11 +183,16 @@ func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 				err = l.Refuse(why)
 			}
 			return err
+		case *mail.Exported:
+			return r.mail.Fits(ctx, tx, v)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if why := r.judged.End(); why != "" {
+		return exchange.Damaged(r.lines, why)
 	}
 	r.id, r.report.Projects = x.SHA256(), x.Header.Projects
 	for _, n := range x.Header.Counts {
@@ -192,6 +209,7 @@ type references struct {
 	sessions map[string]bool
 	session  string // whose rows come
 	prompts  map[int64]bool
+	mail     *mail.References
 }
 
 // The order of the lines.
@@ -199,6 +217,7 @@ const (
 	stageProjects = iota
 	stageSessions
 	stageRecords
+	stageMail
 	stageForgotten
 )
 
@@ -230,6 +249,11 @@ func (f *references) check(v any) string {
 			return "its project is merged into another, which has its records"
 		}
 		return f.enter(stageRecords)
+	case *mail.Exported:
+		if why := f.mail.Check(v, func(id string) bool { return f.projects[id] }); why != "" {
+			return why
+		}
+		return f.enter(stageMail)
 	default:
 		return f.enter(stageForgotten)
 	}
@@ -297,9 +321,13 @@ func (f *references) enter(stage int) string {
 func (r *restoring) take(ctx context.Context, file io.Reader) error {
 	x, err := r.eachLine(ctx, file, func(_ exchange.Line, v any) error {
 		r.queue = append(r.queue, v)
-		if len(r.queue) < maxRestoreLines {
+		if m, ok := v.(*mail.Exported); ok {
+			r.waiting += len(m.Data)
+		}
+		if len(r.queue) < maxRestoreLines && r.waiting < maxRestoreBytes {
 			return nil
 		}
+		r.waiting = 0
 		return r.flush(ctx)
 	})
 	if err != nil {
@@ -344,7 +372,8 @@ func (r *restoring) flush(ctx context.Context) error {
 // durability is what the queued lines need; the last transaction makes all of them
 // safe.
 func (r *restoring) durability() store.Sync {
-	if _, ok := r.queue[0].(*record.Exported); ok {
+	switch r.queue[0].(type) {
+	case *record.Exported, *mail.Exported:
 		return store.Full
 	}
 	return store.Normal
@@ -369,6 +398,11 @@ func (r *restoring) apply(ctx context.Context, tx *store.Tx, v any) error {
 			return err
 		}
 		return r.records.Change(ctx, tx, *v)
+	case *mail.Exported:
+		if err := r.rows.End(ctx, tx); err != nil { // its session, before a reservation refers to it
+			return err
+		}
+		return r.mail.Line(ctx, tx, v)
 	case *observation.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)
 	}

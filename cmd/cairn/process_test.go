@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
@@ -194,10 +195,16 @@ func (h *home) check() {
 		}
 		found, err := s.Check(ctx)
 		more, merr := observation.New(s, observation.Config{}).Check(ctx)
-		for _, f := range append(found, more...) {
+		found = append(found, more...)
+		lerr := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			letters, err := mail.Check(ctx, tx)
+			found = append(found, letters...)
+			return err
+		})
+		for _, f := range found {
 			h.t.Errorf("check: %s", f)
 		}
-		return errors.Join(err, merr)
+		return errors.Join(err, merr, lerr)
 	})
 }
 

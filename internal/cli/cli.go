@@ -178,7 +178,7 @@ nobody. Connect your agents and see what your own history holds:
 		recordsCommand(p), sessionCommand(p),
 		archiveCommand(p), reconcileCommand(p), guardCommand(p),
 		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
-		purgeCommand(p), sweepCommand(p), encryptCommand(p),
+		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)
 	return root
 }

@@ -21,8 +21,8 @@ func exportCommand(p *Process) *cobra.Command {
 		Use:   "export",
 		Short: "Write a project into a file that another cairn can import",
 		Long: `export writes a project with everything that cairn knows of it: its names, sessions,
-observations with pins and digests, records with their whole history, and what was
-purged and must not come back. ` + "`cairn import FILE`" + ` restores an equal project, in
+observations with pins and digests, records with their whole history, mail with
+attachments, contacts and reservations, and what was purged and must not come back. ` + "`cairn import FILE`" + ` restores an equal project, in
 another store or on another machine. --all writes every project of the store.
 
 The file is JSON Lines: one object per line with its kind, readable with jq and
@@ -85,8 +85,8 @@ func (p *Process) printRestored(r cairn.RestoreReport, dryRun bool) {
 	if dryRun {
 		verb = "would restore"
 	}
-	fmt.Fprintf(p.Out, "%s %s from %s: %d observations, %d sessions, %d records (%d changes)\n",
-		verb, strings.Join(r.Projects, ", "), r.File, r.Rows.Added, r.Rows.Sessions, r.Records.Records, r.Records.Added)
+	fmt.Fprintf(p.Out, "%s %s from %s: %d observations, %d sessions, %d records (%d changes), %d messages\n",
+		verb, strings.Join(r.Projects, ", "), r.File, r.Rows.Added, r.Rows.Sessions, r.Records.Records, r.Records.Added, r.Mail.Messages)
 	for _, part := range []struct {
 		n    int
 		what string
@@ -96,6 +96,9 @@ func (p *Process) printRestored(r cairn.RestoreReport, dryRun bool) {
 		{r.Rows.NewIDs, "observations got a new id, theirs were taken"},
 		{r.Rows.Purged, "observations were purged here before and stay out"},
 		{r.Rows.Redacted, "observations held a secret that is redacted now"},
+		{r.Mail.Known, "agents, messages and other mail known already"},
+		{r.Mail.NewIDs, "agents, messages and reservations got a new number, theirs was taken"},
+		{r.Mail.Redacted, "messages and other mail held a secret that is redacted now"},
 		{r.Left, "aliases lead elsewhere here and were left"},
 	} {
 		if part.n > 0 {

@@ -22,12 +22,16 @@ func purgeCommand(p *Process) *cobra.Command {
 		Short: "Forget observations for good, also on the disk",
 		Long: `purge deletes every observation that matches all the filters given, pinned ones
 too, and takes their text off the disk: out of the store, the search index, the
-write-ahead log and the backups that cairn made by itself. Without --confirm it
-only counts.
+write-ahead log, and off every backup in the data directory: those that cairn made
+by itself and those of ` + "`cairn backup`" + ` in the folder backups are deleted. Back
+up anew afterwards. Without --confirm it only counts.
+
+Records and mail are no observations; no filter reaches them, and they stay whole.
 
 What was purged does not come back: neither a later import nor a late hook stores
 it again, unless you say ` + "`cairn import --include-purged`" + `. The transcripts of
-your agents are not touched, they are not cairn's; nor are files that you exported.
+your agents are not touched, they are not cairn's; nor are files that you exported,
+or backups that you keep elsewhere.
 
 If another process reads the store all the while, purge exits 1 and says so: the
 rows are gone then, and the next purge or sweep clears the bytes.`,

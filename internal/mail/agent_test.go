@@ -410,7 +410,7 @@ func TestRetiringReleasesReservationsHidesTheAgentAndIsUndoneByRegistering(t *te
 		err := y.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 			_, err := Restore(ctx, tx, Actor{}, &Reservation{
 				ID: id, UID: "r" + agent + string(rune('0'+id)), ProjectUID: uid, Agent: agent, PathPattern: "a/**", LitPrefix: "a", Exclusive: true, Source: "tool",
-				Reason: "r", Created: at, Expires: expires, Ordinal: id, ArchivePath: "x",
+				Reason: "r", Created: at, Expires: expires, Ordinal: id, ArchivePath: reservationPath(id, id),
 			}, true)
 			return err
 		})

@@ -16,7 +16,7 @@ const (
 
 	upsertProject = `INSERT INTO mail_projects (id, project_key, uid, slug, human_key, identity_mode, normalized_remote, folds_case, created_ts)
 VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (uid) DO UPDATE SET normalized_remote = excluded.normalized_remote, folds_case = excluded.folds_case`
+ON CONFLICT (uid) DO UPDATE SET project_key = excluded.project_key, normalized_remote = excluded.normalized_remote, folds_case = excluded.folds_case`
 
 	upsertAgent = `INSERT INTO mail_agents (id, project_id, name, program, model, task_description, inception_ts, last_active_ts,
 attachments_policy, contact_policy, token_sha256, branch, worktree, home, retired_ts)
@@ -32,7 +32,7 @@ ack_required, topic, created_ts, attachments, seq, ordinal, archive_path)
 VALUES (nullif(?, 0), ?, ?, ?, ?, (SELECT id FROM mail_messages WHERE uid = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (uid) DO NOTHING`
 	insertRecipient = `INSERT INTO mail_recipients (message_id, agent_id, kind, position, importance, ack_required, created_ts)
-VALUES (?, ?, ?, ?, ?, ?, ?)`
+VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (message_id, agent_id) DO NOTHING`
 	upsertThread = `INSERT INTO mail_threads (project_id, thread_id, ordinal, digest_path, first_ts, last_ts, messages)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5, 1)
 ON CONFLICT (project_id, thread_id) DO UPDATE SET first_ts = min(first_ts, excluded.first_ts),
@@ -56,7 +56,10 @@ VALUES (nullif(?, 0), ?, ?, ?, (SELECT key FROM sessions WHERE id = ?), ?, ?, ?,
 ON CONFLICT (uid) DO UPDATE SET expires_ts = excluded.expires_ts, renewals = excluded.renewals,
 released_ts = excluded.released_ts, release_kind = excluded.release_kind`
 
-	insertBlob = `INSERT INTO mail_blobs (sha1, media_type, bytes, data) VALUES (?, ?, ?, ?) ON CONFLICT (sha1) DO NOTHING`
+	insertBlob       = `INSERT INTO mail_blobs (sha1, media_type, bytes, data) VALUES (?, ?, ?, ?) ON CONFLICT (sha1) DO NOTHING`
+	selectBlobLogged = `SELECT EXISTS (SELECT 1 FROM changes WHERE id = ?1 AND doc IS NOT NULL
+AND kind = (SELECT id FROM symbols WHERE text = ?2) AND stream = (SELECT id FROM symbols WHERE text = ?3))
+AND EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?1)`
 	selectBlob = `SELECT EXISTS (SELECT 1 FROM mail_blobs WHERE sha1 = ?)`
 )
 
@@ -298,6 +301,9 @@ func Restore(ctx context.Context, tx *store.Tx, by Actor, d Document, keepID boo
 			return false, err
 		}
 	}
+	if err := settle(ctx, tx, d); err != nil {
+		return false, err
+	}
 	productID, err := productOf(ctx, tx, d)
 	if err != nil {
 		return false, err
@@ -343,14 +349,19 @@ func claim(ctx context.Context, tx *store.Tx, d Document, id *int64) (err error)
 		*id, err = nextID(ctx, tx, numbered(d))
 		return err
 	}
-	var taken bool
-	if err := tx.Get(ctx, []any{&taken}, `SELECT EXISTS (SELECT 1 FROM `+numbered(d)+` WHERE id = ?)`, *id); err != nil {
+	taken, err := isTaken(ctx, tx, d, *id)
+	if err != nil {
 		return err
 	}
 	if taken {
 		return fault.Newf(fault.Conflict, CodeTaken, "the number %d of the %s %s is another's here", *id, d.Kind(), printable(d.Key()))
 	}
 	return nil
+}
+
+// isTaken reports whether an entity of a document's kind has a number.
+func isTaken(ctx context.Context, tx *store.Tx, d Document, id int64) (taken bool, err error) {
+	return taken, tx.Get(ctx, []any{&taken}, `SELECT EXISTS (SELECT 1 FROM `+numbered(d)+` WHERE id = ?)`, id)
 }
 
 // known reports whether an entity is there.
@@ -379,7 +390,7 @@ WHERE p.uid = ? AND a.name = ? AND q.uid = ? AND b.name = ?)`, []any{d.FromProje
 	case *Reservation:
 		query, args = `SELECT EXISTS (SELECT 1 FROM mail_reservations WHERE uid = ?)`, []any{d.UID}
 	case *Blob:
-		query, args = selectBlob, []any{d.SHA1}
+		query, args = selectBlobLogged, []any{d.SHA1, KindBlob, Stream(d.ProjectUID)}
 	default:
 		return false, fmt.Errorf("no document: %T", d)
 	}

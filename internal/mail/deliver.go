@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	selectLastTime = `SELECT ifnull(max(created_ts), 0) FROM mail_messages`
-	selectNewestOf = `SELECT created_ts, ordinal FROM mail_messages WHERE project_id = ? ORDER BY created_ts DESC, id DESC LIMIT 1`
+	selectLastTime    = `SELECT ifnull(max(created_ts), 0) FROM mail_messages`
+	messageMonth      = `substr(archive_path, 10, 7)` // YYYY/MM, as the index has it
+	selectLastOfMonth = `SELECT ifnull(max(ordinal), 0) FROM mail_messages WHERE project_id = ?1 AND ` + messageMonth + ` = ?2`
 )
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -116,21 +117,22 @@ func (s *scope) number(ctx context.Context, m *Message) (err error) {
 	if m.ID, err = nextID(ctx, s.tx, "mail_messages"); err != nil {
 		return err
 	}
-	var last, newest Time
-	var ordinal int64
+	var last Time
 	if err := s.tx.Get(ctx, []any{&last}, selectLastTime); err != nil {
 		return err
 	}
-	m.Created, m.Ordinal = max(s.now, last+1000), 1
-	found, err := one(ctx, s.tx, []any{&newest, &ordinal}, selectNewestOf, s.p.ID)
-	if err != nil {
+	m.Created = max(s.now, last+1000)
+	if m.Ordinal, err = nextOrdinal(ctx, s.tx, s.p.ID, month(m.Created)); err != nil {
 		return err
-	}
-	if found && monthBegin(newest) == monthBegin(m.Created) {
-		m.Ordinal = ordinal + 1
 	}
 	m.ArchivePath = messagePath(m.Created, m.Subject, m.ID, m.Ordinal)
 	return nil
+}
+
+// nextOrdinal is the ordinal of the next message of a project and month.
+func nextOrdinal(ctx context.Context, tx *store.Tx, projectID int64, month string) (n int64, err error) {
+	err = tx.Get(ctx, []any{&n}, selectLastOfMonth, projectID, month)
+	return n + 1, err
 }
 
 // mirror is the agent of this project that stands for one of another project, made

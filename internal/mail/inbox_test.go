@@ -373,7 +373,7 @@ func TestNoQueryScansATable(t *testing.T) {
 		for name, query := range map[string]string{
 			"items": selectItems, "unread": selectUnread, "urgent": selectUrgent, "unread and urgent": selectUnreadUrgent, "due": selectDue, "overdue": selectOverdue,
 			"topic": selectTopic, "received": selectReceived, "receipts": selectReceipts, "links": selectLinks, "heard": selectHeard, "heard in": selectHeardIn,
-			"takes part": selectTakesPart, "patterns": selectPatterns, "last time": selectLastTime, "newest": selectNewestOf, "thread": selectOfThread,
+			"takes part": selectTakesPart, "patterns": selectPatterns, "last time": selectLastTime, "last of the month": selectLastOfMonth, "thread": selectOfThread,
 			"in thread": selectInThread, "first": selectFirstOnes, "thread resource": selectThreadMessages, "outbox": selectOutbox, "urgent outbox": selectOutboxUrgent,
 			"relevant": selectRelevant, "recent": selectRecent, "all relevant": selectAllRelevant, "all recent": selectAllRecent, "containing": selectContainingFirst,
 			"hit": selectHit, "commit": selectCommit, "active": selectActive, "contacts": selectContactsOut, "contacts in": selectContactsIn, "count": selectContactCount,
@@ -430,7 +430,7 @@ func TestEachWayToLookIntoAnInboxHasItsIndexAndNeedsNoSorting(t *testing.T) {
 	for index, queries := range map[string][]string{
 		"mail_recipients_by_agent": {selectItems}, "mail_recipients_unread": {selectUnread}, "mail_recipients_urgent": {selectUrgent},
 		"mail_recipients_ack": {selectDue, selectOverdue}, "mail_messages_by_topic": {selectTopic}, "mail_messages_by_sender": {selectOutbox},
-		"mail_messages_of_project": {selectNewestOf, selectContainingRecent}, "mail_messages_of_thread": {selectOfThread},
+		"mail_messages_of_project": {selectContainingRecent}, "mail_messages_by_ordinal": {selectLastOfMonth}, "mail_messages_of_thread": {selectOfThread},
 	} {
 		for _, query := range queries {
 			plan := strings.Join(s.plan(query), "\n")

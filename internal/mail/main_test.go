@@ -246,6 +246,7 @@ ordinal, archive_path FROM mail_messages ORDER BY id`,
 	if here != there {
 		y.Errorf("the log leads to\n%s\nthe rows are\n%s", there, here)
 	}
+	soundMail(y, y.store)
 }
 
 // jsonOf is an expression for a row of a query as text.

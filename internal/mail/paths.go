@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // The paths of the archive (mail §10.1). Folders stay small: from the 1,000th entry
@@ -56,12 +55,6 @@ func fileWord(text string) string {
 
 // month is the folder YYYY/MM of a time.
 func month(at Time) string { return at.UTC().Format("2006/01") }
-
-// monthBegin is the first instant of a time's month.
-func monthBegin(at Time) Time {
-	t := at.UTC()
-	return timeOf(time.Date(t.Year(), t.Month(), 1, 0, 0, 0, 0, time.UTC))
-}
 
 // statePath is the path of what became of a message at one recipient.
 func statePath(agent string, created Time, id, ordinal int64) string {

@@ -97,7 +97,7 @@ func TestACallReachesAnotherProjectInItsTransaction(t *testing.T) {
 			return err
 		}
 		other := s.other(p)
-		if err := other.put(ctx, other.strangerCalled("GreenLake")); err != nil {
+		if _, err := other.added(ctx, other.strangerCalled("GreenLake")); err != nil {
 			return err
 		}
 		_, err = s.findOther(ctx, "/nowhere/at/all")

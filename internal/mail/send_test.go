@@ -222,7 +222,7 @@ func TestTimesGrowAndNumbersAndOrdinalsGoUpAlsoWhenTheClockIsSetBack(t *testing.
 	}
 	want(t, "newest first", s.inboxOf("BlueDog")[0].ID, last.ID-1)
 	ordinals := func() (text string) {
-		s.query(&text, "SELECT group_concat(project_id || ':' || ordinal, ' ') FROM mail_messages")
+		s.query(&text, "SELECT group_concat(project_id || ':' || ordinal, ' ') FROM (SELECT * FROM mail_messages ORDER BY id)")
 		return text
 	}
 	want(t, "ordinals", ordinals(), "1:1 2:1 1:2 2:2 1:3 2:3")

@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(data))
+	if err == nil && (at.Year() < 1678 || at.Year() >= 2262) {
+		err = errors.New("a time is out of range")
+	}
 	if err == nil {
 		*t = timeOf(at)
 	}

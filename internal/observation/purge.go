@@ -67,7 +67,9 @@ const (
 	selectHasFile = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ? AND path_key = ?)`
 
 	selectIsEmpty = `SELECT NOT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ?1)
-AND NOT EXISTS (SELECT 1 FROM record_sessions WHERE session_key = ?1)`
+AND NOT EXISTS (SELECT 1 FROM record_sessions WHERE session_key = ?1)
+AND NOT EXISTS (SELECT 1 FROM mail_sessions WHERE session_key = ?1) AND NOT EXISTS (SELECT 1 FROM mail_notices WHERE session_key = ?1)
+AND NOT EXISTS (SELECT 1 FROM mail_reservations WHERE session_key = ?1)`
 	deleteSessionLedger  = `DELETE FROM injection_rows WHERE session_key = ?`
 	deleteSessionPrompts = `DELETE FROM prompt_rows WHERE session_key = ?`
 	deleteSession        = `DELETE FROM sessions WHERE key = ?`
@@ -75,7 +77,9 @@ AND NOT EXISTS (SELECT 1 FROM record_sessions WHERE session_key = ?1)`
 	selectEmptySessions = `SELECT s.key, s.id, s.project_id FROM sessions s
 WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last_seen <= ?3
   AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)
-  AND NOT EXISTS (SELECT 1 FROM record_sessions r WHERE r.session_key = s.key)`
+  AND NOT EXISTS (SELECT 1 FROM record_sessions r WHERE r.session_key = s.key)
+  AND s.key NOT IN (SELECT session_key FROM mail_sessions UNION SELECT session_key FROM mail_notices
+    UNION SELECT session_key FROM mail_reservations WHERE session_key NOTNULL)`
 )
 
 // Purge forgets the rows that match every filter, for good (observations

@@ -76,9 +76,9 @@ func roleOf(rest string) FileRole {
 		return Lock
 	case strings.HasPrefix(rest, damagedSuffix):
 		return Damaged
-	case strings.HasPrefix(rest, backupSuffix):
+	case strings.HasPrefix(rest, backupSuffix), strings.HasPrefix(rest, asideSuffix):
 		return Backup
-	case strings.HasPrefix(rest, buildingSuffix):
+	case strings.HasPrefix(rest, buildingSuffix), strings.HasPrefix(rest, incomerSuffix):
 		return Abandoned
 	case rest == cipherSuffix:
 		return KeyCheck
@@ -90,8 +90,16 @@ func roleOf(rest string) FileRole {
 
 // backupSuffix follows the database's name in that of every copy that is to be
 // kept. Such copies may also lie in the folder backups beside the database, under
-// any name that begins with the database's.
+// any name that begins with the database's, or with BackupPrefix.
 const backupSuffix = ".bak"
+
+// What the files of `cairn backup` are called, in the folder BackupFolder beside the
+// database.
+const (
+	BackupFolder = "backups"
+	BackupPrefix = "cairn-"
+	BackupSuffix = ".tar.gz"
+)
 
 // Copies lists the files that cairn made of the store by itself and that may hold
 // what the store holds or held: backups, what salvages kept, and what
@@ -99,7 +107,14 @@ const backupSuffix = ".bak"
 // and an encryption leave none of them. Links are not followed.
 func Copies(path string) (out []File, err error) {
 	files, err := Files(path)
-	backups, berr := Files(filepath.Join(filepath.Dir(path), "backups", filepath.Base(path)))
+	folder := filepath.Join(filepath.Dir(path), BackupFolder)
+	backups, berr := Files(filepath.Join(folder, filepath.Base(path)))
+	archives, aerr := Files(filepath.Join(folder, BackupPrefix))
+	for _, f := range archives {
+		if strings.HasSuffix(f.Path, BackupSuffix) {
+			backups = append(backups, f)
+		}
+	}
 	for i := range backups {
 		backups[i].Role = Backup
 	}
@@ -112,7 +127,7 @@ func Copies(path string) (out []File, err error) {
 			out = append(out, f)
 		}
 	}
-	return out, errors.Join(err, berr)
+	return out, errors.Join(err, berr, aerr)
 }
 
 // Volume is what a store lies on.

@@ -61,6 +61,7 @@ CREATE TABLE mail_messages (
 );
 CREATE INDEX mail_messages_by_time ON mail_messages (created_ts);
 CREATE INDEX mail_messages_of_project ON mail_messages (project_id, created_ts);
+CREATE UNIQUE INDEX mail_messages_by_ordinal ON mail_messages (project_id, substr(archive_path, 10, 7), ordinal);
 CREATE INDEX mail_messages_of_thread ON mail_messages (project_id, thread_id, created_ts);
 CREATE INDEX mail_messages_by_importance ON mail_messages (project_id, importance, created_ts);
 CREATE INDEX mail_messages_by_sender ON mail_messages (sender_id, created_ts);

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/store"
+)
+
+func backupCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "backup [FILE]",
+		Short: "Write the store and the archive into one file",
+		Long: `backup writes one file, a compressed tar archive, with metadata.json, a consistent
+copy of the store and a Git bundle of each project's archive. It reads the file back
+before it says that it is done. Agents may go on working meanwhile. As long as
+nothing has changed, two backups are the same byte for byte.
+
+Without FILE it goes to the folder backups beside the store, named after the time
+(UTC). Only you can read it. A purge deletes the backups in that folder, because
+they hold what was purged; it cannot reach those that you keep elsewhere.
+
+The copy of an encrypted store is encrypted with the same key, which is not in the
+backup: keep the key in another place. Archives are files for people and plain.
+Settings are not in it.
+
+` + "`cairn restore FILE`" + ` puts a backup back.`,
+		Example: `  cairn backup
+  cairn backup /mnt/disk/cairn.tar.gz
+  cairn backup list
+  cairn backup verify /mnt/disk/cairn.tar.gz`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			a := cairn.BackupArgs{Version: p.Version, Progress: p.afterASecond()}
+			if len(args) > 0 {
+				a.File = args[0]
+			}
+			r, err := c.Backup(cmd.Context(), a)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(p.Out, r)
+			}
+			_, err = fmt.Fprintf(p.Out, "backed up to %s: %s, %s, %s\n", r.File, bytesOf(r.Bytes),
+				counted(int(r.Changes), "change"), counted(bundles(r.BackupInfo), "archive"))
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(backupListCommand(p), backupVerifyCommand(p))
+	return cmd
+}
+
+func bytesOf(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+
+// bundles is how many repositories a backup holds.
+func bundles(b cairn.BackupInfo) (n int) {
+	for _, m := range b.Members {
+		if strings.HasSuffix(m.Name, ".bundle") {
+			n++
+		}
+	}
+	return n
+}
+
+// asOf tells when the last change of a backup was made.
+func asOf(b cairn.BackupInfo) string {
+	if b.As == nil {
+		return "empty"
+	}
+	return b.As.Local().Format(time.DateTime)
+}
+
+func backupListCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the backups in the folder backups, the newest first",
+		Args:  noArgs,
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+			all, err := c.Backups(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(p.Out, all)
+			case len(all) == 0:
+				_, err = fmt.Fprintf(p.Out, "there are no backups in %s\n", c.BackupFolder())
+				return err
+			}
+			for _, b := range all {
+				what := asOf(b.BackupInfo)
+				if b.Format == 0 {
+					what = "cannot be read"
+				}
+				fmt.Fprintf(p.Out, "%-20s %10s  %s\n", what, bytesOf(b.Bytes), b.File)
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func backupVerifyCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Read a backup to its end; exit 1 if it is not sound",
+		Args:  cobra.ExactArgs(1),
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			v, err := c.VerifyBackup(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(p.Out, v)
+			} else if v.OK {
+				_, err = fmt.Fprintf(p.Out, "%s is sound: as of %s, %s, %s\n", v.File, asOf(v.BackupInfo),
+					counted(int(v.Changes), "change"), counted(bundles(v.BackupInfo), "archive"))
+				if !v.Content && err == nil {
+					_, err = fmt.Fprintln(p.Out, "the store in it is encrypted, and there is no key that fits: it was not looked into")
+				}
+			} else {
+				_, err = fmt.Fprintf(p.Out, "%s: %s\n", v.File, printable(v.Problem))
+			}
+			if err == nil && !v.OK {
+				return exitError(1)
+			}
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func restoreCommand(p *Process) *cobra.Command {
+	var a cairn.RecoverArgs
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup in the place of the store and the archive",
+		Long: `restore reads a backup to its end and then puts it in the place of the present store
+and archive. These are moved away, not deleted, to names that end in .backup-TIME.
+No agent and no server may have the store open. Whenever it is interrupted, there
+is either the present store or the restored one; then run it again.
+
+Ids go on 100,000 above those of the backup, so that none is given again that was
+given after it. If the store has changes that the backup does not have, restore
+refuses, unless you say --force. A damaged store, or none, is replaced at once.
+` + "`cairn import`" + ` may bring back afterwards what transcripts still tell.`,
+		Example: `  cairn restore --dry-run ~/.cairn/backups/cairn-20260302T101500.000Z.tar.gz
+  cairn restore --force /mnt/disk/cairn.tar.gz`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			if config.Cwd, err = os.Getwd(); err != nil {
+				config.Cwd = "" // gone; then no repository's settings count
+			}
+			a.File, a.Progress = args[0], p.afterASecond()
+			r, err := cairn.Recover(cmd.Context(), config, a)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return printJSON(p.Out, r)
+			}
+			p.printRecovery(r)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "look at the backup and say what would be done")
+	cmd.Flags().BoolVar(&a.Force, "force", false, "also if the store has changes that the backup does not have")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (p *Process) printRecovery(r cairn.Recovery) {
+	verb := "restored"
+	if r.DryRun {
+		verb = "would restore"
+	}
+	fmt.Fprintf(p.Out, "%s %s: as of %s, %s, %s\n", verb, r.File, asOf(r.BackupInfo), counted(int(r.Changes), "change"), counted(r.Archives, "archive"))
+	if r.Later > 0 {
+		fmt.Fprintf(p.Out, "%s of the present store after it stay behind\n", counted(int(r.Later), "change"))
+	}
+	for _, m := range r.Moved {
+		fmt.Fprintf(p.Out, "the former data lie in %s\n", m)
+	}
+}

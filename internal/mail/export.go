@@ -1,0 +1,326 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Exported is an entity of mail as exports carry it, on a line of the kind of its
+// document. The bytes of an attachment are in its line, those of a large one on
+// several lines in a row.
+type Exported struct {
+	Kind string          `json:"kind,omitempty"`
+	Doc  json.RawMessage `json:"doc"`
+	From int64           `json:"from,omitempty"` // of an attachment: where Data begins in its bytes
+	Data []byte          `json:"data,omitempty"` // at most exportedPart of its bytes; none if the file has them before
+
+	document Document // what Check has read
+}
+
+// exportedPart is how many bytes of an attachment stand on one line.
+const exportedPart = 8 << 20
+
+const (
+	selectScope = projectColumns + `WHERE ?1 = 0 OR m.project_key = ?1 ORDER BY m.id`
+
+	selectMessagesByTime     = messageColumns + `ORDER BY m.created_ts, m.id`
+	selectMessagesOfByTime   = messageColumns + `WHERE m.project_id = ? ORDER BY m.created_ts, m.id`
+	selectExportedAgents     = agentColumns + `WHERE a.project_id = ? ORDER BY a.id`
+	selectExportedDeliveries = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id,
+m.created_ts, m.ordinal
+FROM mail_messages m JOIN mail_projects p ON p.id = m.project_id JOIN mail_recipients r ON r.message_id = m.id
+JOIN mail_agents a ON a.id = r.agent_id
+WHERE m.id = ? AND (r.shown_ts NOTNULL OR r.read_ts NOTNULL OR r.ack_ts NOTNULL) ORDER BY r.position`
+	selectExportedContacts     = contactColumns + `WHERE a.project_id = ?1 AND (?2 OR b.project_id = ?1) ORDER BY c.id`
+	selectExportedReservations = reservationColumns + `WHERE r.project_id = ?1 ORDER BY r.id`
+	selectExportedBlobs        = `SELECT sha1, media_type, bytes FROM mail_blobs WHERE sha1 IN (` + selectBlobsOf + `) ORDER BY sha1`
+	selectBytes                = `SELECT substr(data, ?2, ?3) FROM mail_blobs WHERE sha1 = ?1`
+
+	countInScope = `WITH scope AS (SELECT id FROM mail_projects WHERE ?1 = 0 OR project_key = ?1)
+SELECT (SELECT count(*) FROM scope), (SELECT count(*) FROM mail_agents WHERE project_id IN scope),
+(SELECT count(*) FROM mail_messages WHERE project_id IN scope),
+(SELECT count(*) FROM mail_recipients r JOIN mail_messages m ON m.id = r.message_id WHERE m.project_id IN scope
+  AND (r.shown_ts NOTNULL OR r.read_ts NOTNULL OR r.ack_ts NOTNULL)),
+(SELECT count(*) FROM mail_contacts c JOIN mail_agents a ON a.id = c.a_agent_id JOIN mail_agents b ON b.id = c.b_agent_id
+  WHERE a.project_id IN scope AND b.project_id IN scope),
+(SELECT count(*) FROM mail_reservations WHERE project_id IN scope)`
+
+	selectReservingSessions = `SELECT DISTINCT r.session_key FROM mail_reservations r JOIN mail_projects p ON p.id = r.project_id
+WHERE p.project_key = ? AND r.session_key NOTNULL`
+)
+
+// SessionKeys are the sessions that the mail of one project refers to, by key.
+func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) (keys []int64, err error) {
+	if of.ID == "" {
+		return nil, nil
+	}
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var key int64
+		err := rows.Scan(&key)
+		keys = append(keys, key)
+		return err
+	}, selectReservingSessions, of.Key)
+	return keys, err
+}
+
+// exporting is the mail of a scope on its way out.
+type exporting struct {
+	tx       *store.Tx
+	all      bool
+	projects []*Project
+	blobs    map[string]bool // whose bytes were put
+	out      func(kind string, v any) error
+}
+
+func newExporting(ctx context.Context, tx *store.Tx, of project.Scope, out func(kind string, v any) error) (*exporting, error) {
+	x := &exporting{tx: tx, all: of.ID == "", blobs: map[string]bool{}, out: out}
+	return x, tx.Each(ctx, func(rows *sql.Rows) error {
+		p := &Project{Format: 1}
+		x.projects = append(x.projects, p)
+		return rows.Scan(p.columns()...)
+	}, selectScope, of.Key)
+}
+
+// Export gives the mail of a scope, one entity at a time, each after those that it
+// refers to: projects, agents, attachments, messages by time with what became of
+// them, contacts, reservations. Of one project it leaves out what leads into
+// others: contacts, and which message of another one a message replies to. What
+// belongs to the machine stays out: bindings of sessions, idempotency keys, notices.
+func Export(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind string, v any) error) error {
+	x, err := newExporting(ctx, tx, of, put)
+	if err != nil {
+		return err
+	}
+	for _, p := range x.projects {
+		if err := x.put(p); err != nil {
+			return err
+		}
+	}
+	for _, part := range []func(context.Context, *Project) error{x.agents, x.attachments} {
+		for _, p := range x.projects {
+			if err := part(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.messages(ctx); err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context, *Project) error{x.contacts, x.reservations} {
+		for _, p := range x.projects {
+			if err := part(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *exporting) put(d Document) error {
+	doc, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return x.out(d.Kind(), &Exported{Doc: doc})
+}
+
+func (x *exporting) agents(ctx context.Context, p *Project) error {
+	return x.tx.Each(ctx, func(rows *sql.Rows) error {
+		a := &Agent{}
+		if err := rows.Scan(a.columns()...); err != nil {
+			return err
+		}
+		return x.put(a)
+	}, selectExportedAgents, p.ID)
+}
+
+func (x *exporting) attachments(ctx context.Context, p *Project) error {
+	return x.tx.Each(ctx, func(rows *sql.Rows) error {
+		b := &Blob{ProjectUID: p.UID}
+		if err := rows.Scan(&b.SHA1, &b.MediaType, &b.Bytes); err != nil {
+			return err
+		}
+		return x.bytes(ctx, b)
+	}, selectExportedBlobs, p.ID)
+}
+
+// bytes puts an attachment with its bytes, which stand in the file once.
+func (x *exporting) bytes(ctx context.Context, b *Blob) error {
+	if x.blobs[b.SHA1] || b.Bytes == 0 {
+		return x.put(b)
+	}
+	x.blobs[b.SHA1] = true
+	doc, err := json.Marshal(b)
+	for from := int64(0); from < b.Bytes && err == nil; from += exportedPart {
+		e := &Exported{Doc: doc, From: from}
+		if err = x.tx.Get(ctx, []any{&e.Data}, selectBytes, b.SHA1, from+1, exportedPart); err == nil {
+			err = x.out(KindBlob, e)
+		}
+	}
+	return err
+}
+
+func (x *exporting) messages(ctx context.Context) error {
+	query, args := selectMessagesByTime, []any{}
+	switch {
+	case len(x.projects) == 0:
+		return nil
+	case !x.all:
+		query, args = selectMessagesOfByTime, []any{x.projects[0].ID}
+	}
+	return x.tx.Each(ctx, func(rows *sql.Rows) error {
+		m := &Message{To: []string{}, CC: []string{}, BCC: []string{}}
+		var attachments sql.NullString
+		if err := rows.Scan(m.columns(&attachments)...); err != nil {
+			return err
+		}
+		m.setAttachments(attachments)
+		if err := m.loadRecipients(ctx, x.tx); err != nil {
+			return err
+		}
+		if err := x.inside(ctx, m); err != nil {
+			return err
+		}
+		if err := x.put(m.lean(x.blobs)); err != nil {
+			return err
+		}
+		return x.deliveries(ctx, m)
+	}, query, args...)
+}
+
+// inside takes out that a message replies to one that is not in the file.
+func (x *exporting) inside(ctx context.Context, m *Message) error {
+	if m.ReplyTo == nil {
+		return nil
+	}
+	var there bool
+	err := x.tx.Get(ctx, []any{&there}, `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE id = ?1 AND (?2 OR project_id = ?3))`, *m.ReplyTo, x.all, m.projectID)
+	if !there {
+		m.ReplyTo, m.ReplyToUID = nil, nil
+	}
+	return err
+}
+
+// lean takes out of a message the bytes of attachments that have lines of their own.
+func (m *Message) lean(blobs map[string]bool) *Message {
+	list, err := m.attached()
+	if err != nil {
+		return m
+	}
+	slim := false
+	for i := range list {
+		data, err := base64.StdEncoding.DecodeString(list[i].Data)
+		if len(data) > 0 && err == nil && blobs[list[i].SHA1] && sha1Of(data) == list[i].SHA1 {
+			list[i].Data, slim = "", true
+		}
+	}
+	if !slim {
+		return m
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return m
+	}
+	out := *m
+	out.Attachments = text
+	return &out
+}
+
+// full is the reverse of lean.
+func (m *Message) full(ctx context.Context, tx *store.Tx) error {
+	list, err := m.attached()
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		a := &list[i]
+		if a.Type != "inline" || a.SHA1 == "" || a.Data != "" {
+			continue
+		}
+		var data []byte
+		if found, err := one(ctx, tx, []any{&data}, `SELECT data FROM mail_blobs WHERE sha1 = ?`, a.SHA1); err != nil || !found {
+			return err
+		}
+		a.Data = base64.StdEncoding.EncodeToString(data)
+		if m.Attachments, err = json.Marshal(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *exporting) deliveries(ctx context.Context, m *Message) error {
+	return x.tx.Each(ctx, func(rows *sql.Rows) error {
+		d := &Delivery{}
+		var created Time
+		var ordinal int64
+		if err := rows.Scan(d.columns(&created, &ordinal)...); err != nil {
+			return err
+		}
+		d.ArchivePath = statePath(d.Agent, created, d.MessageID, ordinal)
+		return x.put(d)
+	}, selectExportedDeliveries, m.ID)
+}
+
+func (x *exporting) contacts(ctx context.Context, p *Project) error {
+	return x.tx.Each(ctx, func(rows *sql.Rows) error {
+		c := &Contact{}
+		if err := rows.Scan(c.columns()...); err != nil {
+			return err
+		}
+		return x.put(c)
+	}, selectExportedContacts, p.ID, x.all)
+}
+
+func (x *exporting) reservations(ctx context.Context, p *Project) error {
+	return x.tx.Each(ctx, func(rows *sql.Rows) error {
+		r := &Reservation{}
+		if err := rows.Scan(r.columns()...); err != nil {
+			return err
+		}
+		return x.put(r)
+	}, selectExportedReservations, p.ID)
+}
+
+// CountExported is how many lines Export gives, by kind; kinds without any are not
+// in it.
+func CountExported(ctx context.Context, tx *store.Tx, of project.Scope) (map[string]int, error) {
+	n := [6]int{}
+	if err := tx.Get(ctx, []any{&n[0], &n[1], &n[2], &n[3], &n[4], &n[5]}, countInScope, of.Key); err != nil {
+		return nil, err
+	}
+	out := map[string]int{KindProject: n[0], KindAgent: n[1], KindMessage: n[2], KindDelivery: n[3], KindContact: n[4], KindReservation: n[5]}
+	x, err := newExporting(ctx, tx, of, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range x.projects {
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			b := Blob{}
+			err := rows.Scan(&b.SHA1, &b.MediaType, &b.Bytes)
+			lines := max(1, int((b.Bytes+exportedPart-1)/exportedPart))
+			if x.blobs[b.SHA1] {
+				lines = 1
+			}
+			x.blobs[b.SHA1] = true
+			out[KindBlob] += lines
+			return err
+		}, selectExportedBlobs, p.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, kind := range slices.Collect(maps.Keys(out)) {
+		if out[kind] == 0 {
+			delete(out, kind)
+		}
+	}
+	return out, nil
+}

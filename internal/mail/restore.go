@@ -1,0 +1,475 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+// CodeBothHaveMail is the code of the error (Conflict) for two projects that are to
+// be one and both have mail.
+const CodeBothHaveMail = "mail_in_both"
+
+// Restorer takes the mail of an export over, line by line, each of which References
+// has found sound. It is used by one goroutine.
+type Restorer struct {
+	filter   *redact.Filter
+	highest  map[string]int64
+	raised   bool
+	uids     map[string]string          // project_uid of the file → of this store
+	numbers  map[string]map[int64]int64 // project_uid of this store → message of the file → of this store, where they differ
+	data     bytes.Buffer               // of an attachment whose lines come
+	restored RestoredMail
+}
+
+// RestoredMail counts what became of an export's mail.
+type RestoredMail struct {
+	Added    map[string]int `json:"added"`    // by kind; of deliveries also those that say more now
+	Known    int            `json:"known"`    // entities that were here
+	Messages int            `json:"messages"` // of those added
+	NewIDs   int            `json:"new_ids"`  // got a new number, theirs was taken
+	Redacted int            `json:"redacted"` // in which the present rules found a secret
+}
+
+// NewRestorer returns a restorer for one export with these highest numbers.
+func NewRestorer(filter *redact.Filter, highest map[string]int64) *Restorer {
+	return &Restorer{
+		filter: filter, highest: highest, uids: map[string]string{}, numbers: map[string]map[int64]int64{},
+		restored: RestoredMail{Added: map[string]int{}},
+	}
+}
+
+// Counts is what became of the lines so far.
+func (r *Restorer) Counts() RestoredMail { return r.restored }
+
+// Fits reports whether the mail of a project of an export can go to the project that
+// bears its name here. Mail of a project that is known by its uid goes where that is.
+//
+// Errors: Conflict with CodeBothHaveMail for two projects of the export that are one
+// here.
+func (r *Restorer) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
+	p, ok := e.document.(*Project)
+	if !ok {
+		return nil
+	}
+	here, err := r.home(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	uid := p.UID
+	if here != nil {
+		uid = here.UID
+	}
+	for _, other := range r.uids {
+		if other == uid {
+			return fault.Newf(fault.Conflict, CodeBothHaveMail, "two projects of the file are one project here, and the file has mail of both").
+				WithHint("import it into a store of its own with --db")
+		}
+	}
+	r.uids[p.UID] = uid
+	return nil
+}
+
+// home is the project of mail here that a project of the file is, nil if there is none.
+func (r *Restorer) home(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
+	here, err := projectByUID(ctx, tx, p.UID)
+	if here != nil || err != nil {
+		return here, err
+	}
+	row, ok, err := project.Find(ctx, tx, p.ProductID)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return findProject(ctx, tx, selectProjectByKey, row.Key)
+}
+
+// Line takes one line over. Its number stays where no other entity has it; uids and
+// names stay. What is here already is left as it is, except that a delivery learns
+// what it did not know. Repeating it adds nothing.
+func (r *Restorer) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
+	if !r.raised { // so that new numbers are none that later lines have
+		if err := RaiseNumbers(ctx, tx, r.highest); err != nil {
+			return err
+		}
+		r.raised = true
+	}
+	if p, ok := e.document.(*Project); ok {
+		return r.project(ctx, tx, p)
+	}
+	if b, ok := e.document.(*Blob); ok {
+		if e.From == 0 {
+			r.data.Reset()
+		}
+		r.data.Write(e.Data)
+		if int64(r.data.Len()) < b.Bytes && e.Data != nil {
+			return nil // more of it comes
+		}
+		if e.Data != nil || b.Bytes == 0 {
+			b.data = append([]byte{}, r.data.Bytes()...)
+		}
+		r.data = bytes.Buffer{}
+	}
+	d := e.document
+	r.rehome(d)
+	r.redact(d)
+	if m, ok := d.(*Message); ok {
+		return r.message(ctx, tx, m)
+	}
+	return r.add(ctx, tx, d)
+}
+
+func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error {
+	here, err := r.home(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	if here != nil {
+		r.uids[p.UID] = here.UID
+		r.restored.Known++
+		return nil
+	}
+	r.uids[p.UID] = p.UID
+	row, err := project.Ensure(ctx, tx, p.ProductID)
+	if err != nil {
+		return err
+	}
+	p.ProductID = row.ID
+	i := identity{slug: p.Slug, humanKey: p.HumanKey, uid: p.UID}
+	if p.Slug, err = i.freeSlug(ctx, tx); err != nil {
+		return err
+	}
+	return r.add(ctx, tx, p)
+}
+
+// rehome names the projects of this store in a document.
+func (r *Restorer) rehome(d Document) {
+	here := func(uid *string) {
+		if other, ok := r.uids[*uid]; ok {
+			*uid = other
+		}
+	}
+	switch d := d.(type) {
+	case *Agent:
+		here(&d.ProjectUID)
+		if uid, name, ok := strings.Cut(deref(d.Home), "/"); ok {
+			here(&uid)
+			home := uid + "/" + name
+			d.Home = &home
+		}
+	case *Message:
+		here(&d.ProjectUID)
+	case *Delivery:
+		here(&d.ProjectUID)
+	case *Contact:
+		here(&d.FromProjectUID)
+		here(&d.ToProjectUID)
+	case *Reservation:
+		here(&d.ProjectUID)
+	case *Blob:
+		here(&d.ProjectUID)
+	}
+}
+
+// redact applies the present rules.
+func (r *Restorer) redact(d Document) {
+	if r.filter == nil {
+		return
+	}
+	var texts []*string
+	switch d := d.(type) {
+	case *Agent:
+		texts = []*string{&d.TaskDescription}
+	case *Message:
+		texts = []*string{&d.Subject, &d.Body}
+	case *Contact:
+		texts = []*string{&d.Reason}
+	case *Reservation:
+		texts = []*string{&d.Reason}
+	}
+	found := false
+	for _, text := range texts {
+		clean, _ := r.filter.Text(*text)
+		found = found || clean != *text
+		*text = clean
+	}
+	if found {
+		r.restored.Redacted++
+	}
+}
+
+func (r *Restorer) message(ctx context.Context, tx *store.Tx, m *Message) error {
+	was := m.ID
+	here, err := findMessage(ctx, tx, selectMessageByUID, m.UID)
+	if err != nil {
+		return err
+	}
+	if here != nil {
+		r.restored.Known++
+		r.became(here.ProjectUID, was, here.ID)
+		return nil
+	}
+	// A reply to a message without a thread has its number for one.
+	if id := r.numbers[m.ProjectUID][beginning(m.ThreadID)]; id != 0 {
+		thread := decimal(id)
+		m.ThreadID = &thread
+	}
+	if err := m.full(ctx, tx); err != nil {
+		return err
+	}
+	if err := r.add(ctx, tx, m); err != nil {
+		return err
+	}
+	r.restored.Messages++
+	r.became(m.ProjectUID, was, m.ID)
+	return nil
+}
+
+// became notes which number a message of the file has here.
+func (r *Restorer) became(uid string, was, is int64) {
+	if was == is {
+		return
+	}
+	if r.numbers[uid] == nil {
+		r.numbers[uid] = map[int64]int64{}
+	}
+	r.numbers[uid][was] = is
+}
+
+// add restores a document, under its number if that is free.
+func (r *Restorer) add(ctx context.Context, tx *store.Tx, d Document) error {
+	keep := true
+	if id := numberOf(d); id != nil {
+		taken, err := isTaken(ctx, tx, d, *id)
+		if err != nil {
+			return err
+		}
+		keep = !taken
+	}
+	if err := shelve(ctx, tx, d); err != nil {
+		return err
+	}
+	added, err := Restore(ctx, tx, Actor{}, d, keep)
+	if err != nil {
+		return err
+	}
+	if !added {
+		r.restored.Known++
+		return nil
+	}
+	if r.restored.Added[d.Kind()]++; !keep {
+		r.restored.NewIDs++
+	}
+	return nil
+}
+
+const (
+	selectOrdinalTaken     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?1 AND ` + messageMonth + ` = ?2 AND ordinal = ?3)`
+	selectReservationTaken = `SELECT EXISTS (SELECT 1 FROM mail_reservations WHERE project_id = ?1 AND ordinal = ?2)`
+)
+
+// shelve gives a document from elsewhere its place among those of this store, its
+// ordinal if that is free. The paths of files follow when the number is known.
+func shelve(ctx context.Context, tx *store.Tx, d Document) (err error) {
+	p := (*Project)(nil)
+	if _, ok := d.(*Project); !ok {
+		if p, err = projectOf(ctx, tx, d); err != nil {
+			return err
+		}
+	}
+	taken := false
+	switch d := d.(type) {
+	case *Message:
+		d.ArchivePath = ""
+	case *Reservation:
+		pattern, perr := pathpattern.Parse(d.PathPattern, pathpattern.Options{})
+		if perr != nil {
+			return perr
+		}
+		d.LitPrefix = pattern.LiteralPrefix()
+		if err = tx.Get(ctx, []any{&taken}, selectReservationTaken, p.ID, d.Ordinal); err == nil && taken {
+			err = tx.Get(ctx, []any{&d.Ordinal}, selectLastOrdinal, p.ID)
+			d.Ordinal++
+		}
+		d.ArchivePath = ""
+	case *Contact:
+		var n int64
+		to, terr := projectByUID(ctx, tx, d.ToProjectUID)
+		if terr != nil || to == nil {
+			return terr // Restore says what is missing
+		}
+		err = tx.Get(ctx, []any{&n}, selectContactCount, p.ID)
+		d.ArchivePath = "contacts/" + shelf(n+1) + d.From + "__" + to.Slug + "__" + d.To + ".json"
+	}
+	return err
+}
+
+// settle writes into a document what it says in the words of this store: names as
+// they are spelled here, numbers by uids, and what was known of it before. Then its
+// rows say the same as it does.
+func settle(ctx context.Context, tx *store.Tx, d Document) error {
+	switch d := d.(type) {
+	case *Message:
+		return d.settle(ctx, tx)
+	case *Delivery:
+		old, err := deliveryOf(ctx, tx, d.UID, d.ProjectUID, d.Agent)
+		if err != nil || old == nil {
+			return err // which apply says
+		}
+		if old.Shown == 0 {
+			old.Shown, old.ShownVia = d.Shown, d.ShownVia
+		}
+		old.Read, old.Ack = earlier(old.Read, d.Read), earlier(old.Ack, d.Ack)
+		*d = *old
+	case *Reservation:
+		if d.ArchivePath == "" {
+			d.ArchivePath = reservationPath(d.ID, d.Ordinal)
+		}
+		if d.Session != nil {
+			var there bool
+			if err := tx.Get(ctx, []any{&there}, `SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?)`, *d.Session); err != nil {
+				return err
+			}
+			if !there {
+				d.Session = nil
+			}
+		}
+		return spell(ctx, tx, d, &d.Agent)
+	case *Contact:
+		if err := spell(ctx, tx, d, &d.From); err != nil {
+			return err
+		}
+		to, err := projectByUID(ctx, tx, d.ToProjectUID)
+		if err != nil || to == nil {
+			return err
+		}
+		a, err := agentByName(ctx, tx, to.ID, d.To)
+		if a != nil {
+			d.To = a.Name
+		}
+		return err
+	}
+	return nil
+}
+
+// earlier is what stands: the first stamp wins.
+func earlier(old, d Time) Time {
+	if old != 0 {
+		return old
+	}
+	return d
+}
+
+func (m *Message) settle(ctx context.Context, tx *store.Tx) error {
+	names := []*string{&m.From}
+	for _, list := range []*[]string{&m.To, &m.CC, &m.BCC} {
+		if *list == nil {
+			*list = []string{}
+		}
+		for i := range *list {
+			names = append(names, &(*list)[i])
+		}
+	}
+	for _, name := range names {
+		if err := spell(ctx, tx, m, name); err != nil {
+			return err
+		}
+	}
+	if len(m.Attachments) == 0 || string(m.Attachments) == "null" {
+		m.Attachments = json.RawMessage("[]")
+	}
+	m.ReplyTo = nil
+	if m.ReplyToUID != nil {
+		var id int64
+		found, err := one(ctx, tx, []any{&id}, `SELECT id FROM mail_messages WHERE uid = ?`, *m.ReplyToUID)
+		switch {
+		case err != nil:
+			return err
+		case found:
+			m.ReplyTo = &id
+		default:
+			m.ReplyToUID = nil
+		}
+	}
+	if err := m.settleOrdinal(ctx, tx); err != nil {
+		return err
+	}
+	if m.ArchivePath == "" {
+		m.ArchivePath = messagePath(m.Created, m.Subject, m.ID, m.Ordinal)
+	}
+	return nil
+}
+
+func (m *Message) settleOrdinal(ctx context.Context, tx *store.Tx) error {
+	p, err := projectOf(ctx, tx, m)
+	if err != nil {
+		return err
+	}
+	at, taken := month(m.Created), false
+	if m.ArchivePath != "" {
+		at = monthOf(m.ArchivePath)
+	}
+	if err := tx.Get(ctx, []any{&taken}, selectOrdinalTaken, p.ID, at, m.Ordinal); err != nil || !taken {
+		return err
+	}
+	m.Ordinal, err = nextOrdinal(ctx, tx, p.ID, at)
+	return err
+}
+
+// monthOf is the month in a message's path, as the index of ordinals has it.
+func monthOf(path string) string { return path[min(len(path), 9):min(len(path), 16)] }
+
+// spell writes an agent's name as its row does.
+func spell(ctx context.Context, tx *store.Tx, d Document, name *string) error {
+	p, err := projectOf(ctx, tx, d)
+	if err != nil {
+		return err
+	}
+	a, err := agentOf(ctx, tx, d, p.ID, *name)
+	if err == nil {
+		*name = a.Name
+	}
+	return err
+}
+
+const (
+	selectMailOf = `SELECT (SELECT uid FROM mail_projects WHERE project_key = ?1), EXISTS (SELECT 1 FROM mail_projects WHERE project_key = ?2)`
+	moveMail     = `UPDATE mail_projects SET project_key = ?2 WHERE project_key = ?1`
+	dropCursor   = `DELETE FROM archive_cursor WHERE project_key = ?2 AND EXISTS (SELECT 1 FROM archive_cursor WHERE project_key = ?1)`
+	moveCursor   = `UPDATE archive_cursor SET project_key = ?2 WHERE project_key = ?1`
+	moveAside    = `UPDATE archive_aside SET project_key = ?2 WHERE project_key = ?1`
+	moveCommits  = `UPDATE OR REPLACE archive_commits SET project_key = ?2 WHERE project_key = ?1`
+)
+
+// MoveRows gives the mail of a project to the one that takes it over, with its
+// numbers, uid, slug and archive; for project.Merge. Agents' names and the archive
+// are a project's own, so two that both have mail cannot become one.
+//
+// Errors: Conflict with CodeBothHaveMail.
+func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
+	var uid *string
+	var ours bool
+	if err := tx.Get(ctx, []any{&uid, &ours}, selectMailOf, from.Key, into.Key); err != nil || uid == nil {
+		return err
+	}
+	if ours {
+		return fault.Newf(fault.Conflict, CodeBothHaveMail, "%s and %s both have mail, whose agents and archives would collide", from.ID, into.ID).
+			WithHint("keep both projects: agents write across projects, see `request_contact`")
+	}
+	for _, move := range [...]string{moveMail, dropCursor, moveCursor, moveAside, moveCommits} {
+		if _, err := tx.Exec(ctx, move, from.Key, into.Key); err != nil {
+			return err
+		}
+	}
+	p, err := projectByUID(ctx, tx, *uid)
+	if err != nil {
+		return err
+	}
+	return put(ctx, tx, Actor{}, p.ProductID, p)
+}

@@ -1,0 +1,262 @@
+package mail
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cairn/internal/fault"
+	"cairn/internal/pathpattern"
+	"cairn/internal/project"
+)
+
+// Bounds of what a document from elsewhere may hold. They are beyond those of the
+// calls, which settings may move.
+const (
+	maxForeignLine    = 16 << 10 // bytes of a name, subject, reason or path
+	maxForeignText    = 1 << 20  // of a task description
+	maxForeignNumber  = 1 << 50  // clients read numbers as floats, and more will be given
+	maxForeignOrdinal = 1 << 31
+	maxForeignNames   = 10_000 // recipients
+)
+
+// sound tells what is wrong with a document taken by itself, for people and without
+// its texts; nil for nothing. It fits what calls of this room store, too: a row that
+// a salvage has made up is not sound.
+func sound(d Document) error {
+	var texts []string
+	switch d := d.(type) {
+	case *Project:
+		texts = []string{d.Slug, d.HumanKey, d.ProductID, deref(d.Remote)}
+	case *Agent:
+		texts = []string{d.Program, d.Model, deref(d.Branch), deref(d.Worktree), deref(d.Home)}
+	case *Message:
+		texts = []string{d.Subject}
+	case *Delivery:
+		texts = []string{deref(d.ShownVia)}
+	case *Contact:
+		texts = []string{d.Reason}
+	case *Reservation:
+		texts = []string{d.PathPattern, d.Reason, d.Source, deref(d.Session), deref(d.ReleaseKind)}
+	case *Blob:
+		texts = []string{d.MediaType}
+	}
+	for _, text := range texts {
+		if len(text) > maxForeignLine || flat(text) != text {
+			return errors.New("one of its texts is too long, or no line")
+		}
+	}
+	if !isLower(d.project(), 20) {
+		return errors.New("its project_uid cannot be one")
+	}
+	return d.sound()
+}
+
+func deref(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// isLower reports whether a text is n digits and small letters.
+func isLower(text string, n int) bool {
+	return len(text) == n && isPlain(text) && strings.ToLower(text) == text && !strings.ContainsAny(text, "._-")
+}
+
+// isForeignName reports whether a text can be an agent's name. Files are called
+// after it.
+func isForeignName(name string) bool {
+	return name != "" && len(name) <= 200 && isPlain(name) && !strings.ContainsAny(name, "._") && !isDevice(name)
+}
+
+func isNumber(n int64) bool { return 0 < n && n <= maxForeignNumber }
+
+func oneOf(text string, words ...string) bool { return slices.Contains(words, text) }
+
+func (p *Project) sound() error {
+	switch {
+	case !isNumber(p.ID):
+		return errors.New("its number is out of range")
+	case p.Format != 1:
+		return fault.Newf(fault.Unavailable, CodeFormat, "its project has format %d", p.Format)
+	case p.Slug == "" || len(p.Slug) > 200 || slugWord(p.Slug) != p.Slug:
+		return errors.New("its slug cannot be one")
+	case !project.IsAbsolute(p.HumanKey):
+		return errors.New("its human_key is no absolute path")
+	case !oneOf(p.IdentityMode, modeDir, modeRemote, modeToplevel, modeCommon):
+		return errors.New("its identity_mode is none")
+	case p.ProductID == "" || p.Created <= 0:
+		return errors.New("it has no project_id or no time")
+	}
+	return nil
+}
+
+func (a *Agent) sound() error {
+	switch {
+	case !isNumber(a.ID):
+		return errors.New("its number is out of range")
+	case !isForeignName(a.Name):
+		return errors.New("its name cannot be an agent's")
+	case len(a.TaskDescription) > maxForeignText || strings.ContainsRune(a.TaskDescription, 0):
+		return errors.New("its task_description is too long, or no text")
+	case !oneOf(a.AttachmentsPolicy, "auto", "inline", "file", "none") || !oneOf(a.ContactPolicy, "open", "auto", "contacts_only", "block_all"):
+		return errors.New("one of its policies is none")
+	case a.TokenSHA256 != nil && (!isLower(*a.TokenSHA256, 64)):
+		return errors.New("its token_sha256 cannot be one")
+	case a.Inception <= 0 || a.Retired < 0:
+		return errors.New("its times are out of range")
+	}
+	return nil
+}
+
+func (m *Message) sound() error {
+	thread, topicIs := (*string)(nil), (*string)(nil)
+	var err error
+	if m.ThreadID != nil {
+		thread, err = threadID(*m.ThreadID)
+	}
+	if m.Topic != nil && err == nil {
+		topicIs, err = topicOf(*m.Topic)
+	}
+	switch {
+	case !isLower(m.UID, 26):
+		return errors.New("its uid cannot be one")
+	case !isNumber(m.ID) || m.Ordinal < 1 || m.Ordinal > maxForeignOrdinal || m.ReplyTo != nil && !isNumber(*m.ReplyTo):
+		return errors.New("one of its numbers is out of range")
+	case err != nil || !same(thread, m.ThreadID) || !same(topicIs, m.Topic):
+		return errors.New("its thread_id or topic cannot be one")
+	case !oneOf(m.Importance, "low", "normal", "high", "urgent"):
+		return errors.New("its importance is none")
+	case m.Created <= 0:
+		return errors.New("its time is out of range")
+	case strings.ContainsRune(m.Body, 0) || !utf8.ValidString(m.Body):
+		return errors.New("its body is no text")
+	case utf8.RuneCountInString(m.Subject) > maxSubject:
+		return errors.New("its subject is too long")
+	}
+	if _, err := m.attached(); err != nil {
+		return err
+	}
+	return m.soundNames()
+}
+
+func (m *Message) soundNames() error {
+	all := append(slices.Concat(m.To, m.CC, m.BCC), m.From)
+	if len(all) > maxForeignNames {
+		return errors.New("it has too many recipients")
+	}
+	seen := map[string]bool{}
+	for i, name := range all {
+		key := strings.ToLower(name)
+		switch {
+		case !isForeignName(name):
+			return errors.New("one of its names cannot be an agent's")
+		case seen[key] && i < len(all)-1: // the sender may write to itself
+			return errors.New("one of its recipients stands there twice")
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// attached reads the attachments of a message; what it does not know of one is an
+// error.
+func (m *Message) attached() (list []Attachment, err error) {
+	if len(m.Attachments) == 0 || string(m.Attachments) == "null" {
+		return nil, nil
+	}
+	if err := strictJSON(m.Attachments, &list); err != nil {
+		return nil, fmt.Errorf("its attachments: %w", err)
+	}
+	for _, a := range list {
+		text := a.Type + a.MediaType + a.Path + a.OriginalPath
+		if a.SHA1 != "" && !isLower(a.SHA1, 40) || len(text) > 4*maxForeignLine || strings.ContainsRune(text, 0) {
+			return nil, errors.New("one of its attachments cannot be one")
+		}
+	}
+	return list, nil
+}
+
+func (d *Delivery) sound() error {
+	switch {
+	case !isLower(d.UID, 26) || !isNumber(d.MessageID):
+		return errors.New("its message cannot be one")
+	case !isForeignName(d.Agent):
+		return errors.New("its agent's name cannot be one")
+	case !oneOf(d.Recipient, "to", "cc", "bcc"):
+		return errors.New("its kind is none")
+	case d.Shown < 0 || d.Read < 0 || d.Ack < 0:
+		return errors.New("its times are out of range")
+	}
+	return nil
+}
+
+func (c *Contact) sound() error {
+	switch {
+	case !isForeignName(c.From) || !isForeignName(c.To) || !isLower(c.ToProjectUID, 20):
+		return errors.New("one of its ends cannot be an agent")
+	case !oneOf(c.Status, "pending", "approved", "blocked"):
+		return errors.New("its status is none")
+	case c.Created <= 0 || c.Updated <= 0 || c.Expires < 0:
+		return errors.New("its times are out of range")
+	}
+	return nil
+}
+
+func (r *Reservation) sound() error {
+	_, err := pathpattern.Parse(r.PathPattern, pathpattern.Options{})
+	switch {
+	case !isLower(r.UID, 26):
+		return errors.New("its uid cannot be one")
+	case !isNumber(r.ID) || r.Ordinal < 1 || r.Ordinal > maxForeignOrdinal || r.Renewals < 0:
+		return errors.New("one of its numbers is out of range")
+	case !isForeignName(r.Agent):
+		return errors.New("its agent's name cannot be one")
+	case err != nil:
+		return errors.New("its path_pattern cannot be one")
+	case r.Created <= 0 || r.Expires <= 0 || r.Released < 0 || (r.Released == 0) != (r.ReleaseKind == nil):
+		return errors.New("its times are out of range")
+	case !oneOf(r.Source, "tool", "edit", "cli", "macro"):
+		return errors.New("its source is none")
+	case r.ReleaseKind != nil && !oneOf(*r.ReleaseKind, "owner", "force", "expired", "retired", "session_end"):
+		return errors.New("its release_kind is none")
+	}
+	return nil
+}
+
+func (b *Blob) sound() error {
+	switch {
+	case !isLower(b.SHA1, 40):
+		return errors.New("its sha1 cannot be one")
+	case b.Bytes < 0 || b.MediaType == "":
+		return errors.New("its size or its media_type cannot be one")
+	}
+	return nil
+}
+
+// strictJSON reads one JSON value, all of it, with the fields of v only. Errors do
+// not repeat any of it; a field that v does not have is Unavailable, CodeFormat.
+func strictJSON(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil {
+		if _, err = d.Token(); err == io.EOF {
+			return nil
+		}
+		return errors.New("something follows its JSON value")
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fault.Newf(fault.Unavailable, CodeFormat, "this cairn does not know its field %.60s", name)
+	}
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
+		return fmt.Errorf("its field %.60s holds a JSON %s", t.Field, strings.Fields(t.Value)[0])
+	}
+	return errors.New("it is not the JSON of its kind")
+}
