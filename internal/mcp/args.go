@@ -198,15 +198,8 @@ func (p Param) read(raw json.RawMessage) (any, error) {
 			return nil, wrongType(p.Name, "true or false", raw)
 		}
 		return b, nil
-	case Integers:
-		return list(p.Name, "an array of integers", raw, p.integer)
-	case Names:
-		if s, ok := text(raw); ok {
-			return []string{s}, nil
-		}
-		return list(p.Name, "a string or an array of strings", raw, text)
-	case Strings:
-		return list(p.Name, "an array of strings", raw, text)
+	case Integers, Names, Strings:
+		return p.readList(raw)
 	case Object:
 		if trimmed := bytes.TrimSpace(raw); trimmed[0] != '{' {
 			return nil, wrongType(p.Name, "an object", raw)
@@ -233,6 +226,20 @@ func (p Param) read(raw json.RawMessage) (any, error) {
 		}
 		return s, nil
 	}
+}
+
+// readList reads a list, of Names also a single one.
+func (p Param) readList(raw json.RawMessage) (any, error) {
+	switch p.Kind {
+	case Integers:
+		return list(p.Name, "an array of integers", raw, p.integer)
+	case Names:
+		if s, ok := text(raw); ok {
+			return []string{s}, nil
+		}
+		return list(p.Name, "a string or an array of strings", raw, text)
+	}
+	return list(p.Name, "an array of strings", raw, text)
 }
 
 // isText reports whether every string in a JSON value is valid Unicode: no broken
