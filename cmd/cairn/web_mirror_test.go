@@ -228,3 +228,35 @@ func TestThePathNamesTheProject(t *testing.T) {
 	w.wants(http.StatusBadRequest, "invalid_argument", http.MethodPost, "/v1/projects/shop/observations/recent_context", `{"project":null}`)
 	w.wants(http.StatusOK, "", http.MethodPost, "/v1/projects/shop/records/list_records", `{"project_id":null}`)
 }
+
+// TestMailIsTheSameAsJSON for a project that its folder names, with the token of a
+// protected agent in a header, and with the statuses of mail's codes.
+func TestMailIsTheSameAsJSON(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	w := h.listen()
+	key := url.PathEscape(h.repository(h.dir + "/shop"))
+	at := func(tool string) string { return "/v1/projects/" + key + "/mail/" + tool }
+	w.wants(http.StatusNotFound, "NOT_FOUND", http.MethodGet, at("list_agents"), "")
+	made := w.post(at("register_agent"), fields{"program": "claude-code", "model": "m", "name": "GreenLake", "want_token": true})
+	var agent struct {
+		Name  string `json:"name"`
+		Token string `json:"registration_token"`
+	}
+	if err := json.Unmarshal([]byte(made.body), &agent); err != nil || agent.Name != "GreenLake" || agent.Token == "" {
+		t.Fatalf("%v: %s", err, made.body)
+	}
+	w.post(at("register_agent"), fields{"program": "codex", "model": "m", "name": "BlueDog"})
+	send := `{"sender_name":"BlueDog","to":"GreenLake","subject":"hi","body_md":"x"}`
+	if r := w.do(http.MethodPost, at("send_message"), send); r.status != http.StatusOK {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	inbox := at("fetch_inbox") + "?agent_name=GreenLake"
+	w.wants(http.StatusForbidden, "CAPABILITY_DENIED", http.MethodGet, inbox, "")
+	if r := w.do(http.MethodGet, inbox, "", "X-Cairn-Agent-Token", agent.Token); r.status != http.StatusOK || !strings.Contains(r.body, `"subject":"hi"`) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	w.wants(http.StatusNotFound, "RECIPIENT_NOT_FOUND", http.MethodPost, at("send_message"), strings.Replace(send, "GreenLake", "RedFox", 1))
+	w.wants(http.StatusRequestEntityTooLarge, "MESSAGE_TOO_LARGE", http.MethodPost, at("send_message"), strings.Replace(send, `"hi"`, `"`+strings.Repeat("s", 2000)+`"`, 1))
+	w.wants(http.StatusBadRequest, "INVALID_LIMIT", http.MethodGet, at("fetch_inbox")+"?agent_name=BlueDog&limit=0", "")
+}

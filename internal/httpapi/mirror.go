@@ -177,7 +177,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Answer
 	if c.key != "*" {
 		scope = mcp.Scope{Name: c.key}
 	}
-	return c.tool.Ask(r.Context(), arguments, scope)
+	return c.tool.Ask(r.Context(), arguments, scope, r.Header.Get(mcp.AgentTokenHeader))
 }
 
 // bodyOf reads the arguments of a POST; none are an empty object.

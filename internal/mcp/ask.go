@@ -17,15 +17,16 @@ type Answer struct {
 
 // Ask calls t with a JSON object as a client elsewhere would that keeps no
 // transport session ([Args.IsRemote], [Args.Connection] ""). project is what an
-// omitted project means. Its errors are those of the arguments and of Call; see
+// omitted project means, agentToken the caller's X-Cairn-Agent-Token, "" for none
+// (mail §4). Its errors are those of the arguments and of Call; see
 // [Tool.Envelope].
-func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope) (Answer, error) {
+func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope, agentToken string) (Answer, error) {
 	args, err := decodeArgs(t.Params, arguments, project)
 	answer := Answer{Ignored: args.toldIgnored()}
 	if err != nil {
 		return answer, err
 	}
-	args.remote = true
+	args.remote, args.agentToken = true, agentToken
 	v, err := t.Call(ctx, args)
 	if err != nil {
 		return answer, err

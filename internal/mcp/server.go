@@ -185,14 +185,14 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 	return name
 }
 
-// agentTokenHeader carries the token of the agent that calls (mail §4).
-const agentTokenHeader = "X-Cairn-Agent-Token"
+// AgentTokenHeader carries the token of the agent that calls (mail §4).
+const AgentTokenHeader = "X-Cairn-Agent-Token"
 
 func agentTokenOf(extra *sdk.RequestExtra) string {
 	if extra == nil || extra.Header == nil {
 		return ""
 	}
-	return extra.Header.Get(agentTokenHeader)
+	return extra.Header.Get(AgentTokenHeader)
 }
 
 func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }
