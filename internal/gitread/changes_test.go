@@ -86,7 +86,7 @@ func TestDuringAMergeOnlyWhatNoParentHasCounts(t *testing.T) {
 	w.write("ours", "2\n")
 	w.write("both", "ours\n")
 	w.commit("Ours")
-	if out, err := exec.Command("git", "-C", w.dir, "merge", "-q", "theirs").CombinedOutput(); err == nil {
+	if out, err := w.command("merge", "-q", "theirs").CombinedOutput(); err == nil {
 		t.Fatalf("no conflict: %s", out)
 	}
 	w.write("both", "mixed\n")

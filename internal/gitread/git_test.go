@@ -37,17 +37,22 @@ func newWork(t *testing.T) *work {
 
 func (w *work) git(args ...string) string {
 	w.t.Helper()
+	out, err := w.command(args...).CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// command is git with everything that it could ask a machine for.
+func (w *work) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = w.dir
 	date := "@" + strconv.FormatInt(w.at, 10) + " +0000"
 	cmd.Env = append(environment(os.Environ(), false), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=Ana", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=Bo", "GIT_COMMITTER_EMAIL=b@example.org",
 		"GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		w.t.Fatalf("git %q: %v\n%s", args, err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return cmd
 }
 
 func (w *work) write(name, text string) {
