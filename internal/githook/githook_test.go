@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"cairn/internal/fault"
@@ -24,6 +25,16 @@ func newGuard(t *testing.T, hook string) Guard {
 	return Guard{Dir: filepath.Join(t.TempDir(), "hooks"), Hook: hook, Program: "/nowhere/cairn", Staged: staged()}
 }
 
+// install installs a guard. A process that another test starts meanwhile would hold
+// the new files open for writing for an instant, in which they cannot be run: so none
+// is started, as in write.
+func install(t *testing.T, g Guard) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	must(t, g.Install())
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -33,6 +44,8 @@ func must(t *testing.T, err error) {
 
 func write(t *testing.T, path, text string, mode fs.FileMode) {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	must(t, os.WriteFile(path, []byte(text), 0o600))
 	must(t, os.Chmod(path, mode))
@@ -80,12 +93,12 @@ func cycle(t *testing.T, g Guard) {
 	t.Helper()
 	must(t, os.MkdirAll(g.Dir, 0o755))
 	before := tree(t, g.Dir)
-	must(t, g.Install())
+	install(t, g)
 	installed := tree(t, g.Dir)
 	if l, err := g.Look(); err != nil || l.State != Guarded {
 		t.Errorf("after installing it is %+v, %v", l, err)
 	}
-	must(t, g.Install())
+	install(t, g)
 	if again := tree(t, g.Dir); again != installed {
 		t.Errorf("installing again has changed\n%s\nto\n%s", installed, again)
 	}
@@ -188,7 +201,7 @@ func TestAnInstallationThatWasKilledCanBeRepeatedAndUndone(t *testing.T) {
 				step(t, g)
 			}
 			if again {
-				must(t, g.Install())
+				install(t, g)
 			}
 			uninstall(t, g)
 			if after := tree(t, g.Dir); after != before && n > 0 {
@@ -268,7 +281,7 @@ func TestPathsMayHoldAnything(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), name)
 			g := Guard{Dir: filepath.Join(dir, "hooks"), Hook: hook, Program: filepath.Join(dir, "cairn"), Project: name, Staged: staged()}
 			write(t, g.Program, "#!/bin/sh\nprintf '<%s>' \"$@\"\ncat >/dev/null\nexit 1\n", 0o755)
-			must(t, g.Install())
+			install(t, g)
 			cmd := exec.Command(g.Path(), "origin", "url")
 			cmd.Stdin = strings.NewReader("a line\n")
 			out, err := cmd.Output()
@@ -293,7 +306,7 @@ func TestOnlyANoOfTheGuardStops(t *testing.T) {
 		g := newGuard(t, PrePush)
 		g.Program = filepath.Join(g.Dir, "cairn")
 		write(t, g.Program, fmt.Sprintf("#!/bin/sh\nexit %d\n", code), 0o755)
-		must(t, g.Install())
+		install(t, g)
 		cmd := exec.Command(g.Path())
 		told, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want || (code > 1) != bytes.Contains(told, []byte("nothing was checked")) {
@@ -316,7 +329,7 @@ func TestAChainHandsEverythingOn(t *testing.T) {
 		g.Program = filepath.Join(g.Dir, "cairn")
 		write(t, g.Program, "#!/bin/sh\nexit 0\n", 0o755) // which reads nothing
 		write(t, g.Path(), echo+fmt.Sprint(code)+"\n", 0o755)
-		must(t, g.Install())
+		install(t, g)
 		write(t, filepath.Join(g.programs(), "10-first"), echo+"0\n", 0o755)
 		write(t, filepath.Join(g.programs(), "90-asleep"), echo+"1\n", 0o644)
 		cmd := exec.Command(g.Path(), "origin", "a b")
@@ -330,7 +343,7 @@ func TestAChainHandsEverythingOn(t *testing.T) {
 	g := newGuard(t, PreCommit)
 	g.Program = "/nowhere/cairn"
 	write(t, g.Path(), echo+"0\n", 0o755)
-	must(t, g.Install())
+	install(t, g)
 	cmd := exec.Command("sh", PreCommit, "x y") // by a name without a folder
 	cmd.Dir = g.Dir
 	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH"))
@@ -357,7 +370,7 @@ func FuzzWhatStoodThereComesBack(f *testing.F) {
 		}
 		if _, intact, ours := bodyOf(text, chainMark); ours {
 			before := tree(t, g.Dir)
-			must(t, g.Install())
+			install(t, g)
 			_, kept := uninstall(t, g)
 			if !intact && (len(kept) != 1 || tree(t, g.Dir) != before) {
 				t.Errorf("a chain that was changed: kept %q\n%s\n%s", kept, before, tree(t, g.Dir))
