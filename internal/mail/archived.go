@@ -58,7 +58,7 @@ func Newest(ctx context.Context, tx *store.Tx, n int) (out []Posted, err error) 
 // SourceOf tells of a path in a project's archive whether files of mail lie there
 // (tombstones of purged messages aside), and of which entity it is the file that the
 // entity is read from: its kind and what the path tells of its id, which is a
-// message's or reservation's number; id "" for copies, digests and other files.
+// message's or reservation's number; kind and id "" for copies, digests and other files.
 func SourceOf(name string) (kind, id string, ours bool) {
 	folder, rest, _ := strings.Cut(name, "/")
 	base := strings.TrimSuffix(path.Base(name), path.Ext(name))
@@ -72,13 +72,13 @@ func SourceOf(name string) (kind, id string, ours bool) {
 		return KindDelivery, agent + "/" + base, true
 	case folder == "messages" && strings.HasPrefix(rest, "tombstones/"):
 		return "", "", false
-	case folder == "messages" && isSource(name):
+	case folder == "messages" && !strings.HasPrefix(rest, "threads/"):
 		return KindMessage, base[strings.LastIndexByte(base, '_')+1:], true
 	case folder == "contacts":
 		return KindContact, base, true
-	case folder == "file_reservations" && isSource(name):
+	case folder == "file_reservations" && strings.HasPrefix(path.Base(name), "id-"):
 		return KindReservation, strings.TrimPrefix(base, "id-"), true
-	case folder == "attachments" && isSource(name):
+	case folder == "attachments" && strings.HasPrefix(rest, "_manifests/"):
 		return KindBlob, base, true
 	case folder == "agents", folder == "messages", folder == "file_reservations", folder == "attachments":
 		return "", "", true

@@ -82,18 +82,25 @@ type item struct {
 	seq int64
 }
 
-func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
-	n, err := limit(a.Limit, 20)
-	if err != nil {
-		return nil, err
+// window reads the arguments that bound what a box shows; since is 0 and topic nil
+// where they are not given.
+//
+// Errors: INVALID_LIMIT, INVALID_TIMESTAMP, INVALID_TOPIC.
+func (a *InboxArgs) window() (n int, since Time, topic *string, err error) {
+	if n, err = limit(a.Limit, 20); err != nil {
+		return 0, 0, nil, err
 	}
-	var since Time
 	if a.Since != "" {
 		if since, err = parseTime("since_ts", a.Since); err != nil {
-			return nil, err
+			return 0, 0, nil, err
 		}
 	}
-	topic, err := topicOf(a.Topic)
+	topic, err = topicOf(a.Topic)
+	return n, since, topic, err
+}
+
+func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
+	n, since, topic, err := a.window()
 	if err != nil {
 		return nil, err
 	}

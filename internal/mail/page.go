@@ -229,35 +229,34 @@ func (r *Reservation) files(p *Project, pattern string) ([]File, error) {
 
 // parse reads the file of an entity by its place in the archive; nil without an
 // error for files that are made from others: copies, digests, and what is not
-// mail's. projectUID is that of the archive's project.json.
+// mail's (see SourceOf), and for attachments, whose bytes lie in a second file. projectUID is that of the archive's project.json.
 func parse(path string, content []byte, projectUID string) (Document, error) {
-	folder, rest, _ := strings.Cut(path, "/")
-	switch {
-	case path == "project.json":
+	switch kind, _, _ := SourceOf(path); kind {
+	case KindProject:
 		p := &Project{}
 		return p, strictly(content, p)
-	case folder == "agents" && strings.HasSuffix(rest, "/profile.json"):
+	case KindAgent:
 		a := &Agent{}
 		return a, strictly(content, a)
-	case folder == "agents" && strings.Contains(rest, "/state/"):
+	case KindDelivery:
 		var s state
 		err := strictly(content, &s)
 		return &Delivery{
 			MessageID: s.MessageID, UID: s.UID, ProjectUID: projectUID, Agent: s.Agent, Recipient: s.Kind,
 			Shown: s.Shown, ShownVia: s.ShownVia, Read: s.Read, Ack: s.Ack, ArchivePath: path,
 		}, err
-	case folder == "messages" && !strings.HasPrefix(rest, "threads/") && !strings.HasPrefix(rest, "tombstones/"):
+	case KindMessage:
 		m, err := parseMessage(path, content)
 		if err != nil {
 			return nil, err
 		}
 		m.ProjectUID = projectUID
 		return m, nil
-	case folder == "contacts":
+	case KindContact:
 		var l link
 		err := strictly(content, &l)
 		return &Contact{l.From, l.FromProjectUID, l.To, l.ToProjectUID, l.Status, l.Reason, l.Created, l.Updated, l.Expires, path, 0, 0}, err
-	case folder == "file_reservations" && strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "id-"):
+	case KindReservation:
 		var l lease
 		err := strictly(content, &l)
 		return &Reservation{

@@ -125,7 +125,7 @@ type archived struct {
 func (r *Reindexer) parseAll(ctx context.Context, f Folder, uid string) *archived {
 	a := &archived{}
 	for _, name := range f.Paths {
-		if !isSource(name) || name == "project.json" {
+		if kind, _, _ := SourceOf(name); kind == "" || kind == KindProject {
 			continue
 		}
 		if err := a.read(ctx, f, name, uid); err != nil {
@@ -161,25 +161,6 @@ func (m *Message) misnamed() int {
 		return 0
 	}
 	return 1
-}
-
-// isSource reports whether a file is one from which an entity is read, and no copy
-// of another.
-func isSource(name string) bool {
-	folder, rest, _ := strings.Cut(name, "/")
-	switch folder {
-	case "agents":
-		return strings.HasSuffix(rest, "/profile.json") || strings.Contains(rest, "/state/")
-	case "messages":
-		return !strings.HasPrefix(rest, "threads/") && !strings.HasPrefix(rest, "tombstones/")
-	case "contacts":
-		return true
-	case "file_reservations":
-		return strings.HasPrefix(path.Base(name), "id-")
-	case "attachments":
-		return strings.HasPrefix(rest, "_manifests/")
-	}
-	return name == "project.json"
 }
 
 func (a *archived) read(ctx context.Context, f Folder, name, uid string) error {

@@ -190,17 +190,7 @@ func (o *Office) Outbox(ctx context.Context, c Caller, a InboxArgs) (out OutboxR
 }
 
 func (s *scope) sent(ctx context.Context, me *Agent, a InboxArgs) ([]*Message, error) {
-	n, err := limit(a.Limit, 20)
-	if err != nil {
-		return nil, err
-	}
-	var since Time
-	if a.Since != "" {
-		if since, err = parseTime("since_ts", a.Since); err != nil {
-			return nil, err
-		}
-	}
-	topic, err := topicOf(a.Topic)
+	n, since, topic, err := a.window()
 	if err != nil {
 		return nil, err
 	}
