@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Read runs fn over one snapshot of the store, on a connection that cannot
@@ -19,15 +20,18 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	if err := s.nested(ctx); err != nil {
 		return err
 	}
+	began := time.Now()
 	release, err := s.reserve(ctx)
 	if err != nil {
+		s.gauges.waited(began)
 		return err
 	}
 	defer release()
 	if s.single {
-		return s.classify(s.readSingle(ctx, fn))
+		return s.classify(s.readSingle(ctx, began, fn))
 	}
 	ses, err := s.reader(ctx)
+	s.gauges.waited(began)
 	if err != nil {
 		return s.classify(err)
 	}
@@ -47,13 +51,15 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 }
 
 // readSingle is Read on the writing connection, under the writer's turn.
-func (s *Store) readSingle(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
+func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx context.Context, tx *Tx) error) error {
 	select {
 	case s.writer.turn <- struct{}{}:
 		defer func() { <-s.writer.turn }()
 	case <-ctx.Done():
+		s.gauges.waited(began)
 		return ctx.Err()
 	}
+	s.gauges.waited(began)
 	if err := s.writer.open(s.db); err != nil {
 		return err
 	}
@@ -65,11 +71,26 @@ func (s *Store) readSingle(ctx context.Context, fn func(ctx context.Context, tx 
 func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	select {
 	case s.limit <- struct{}{}:
-		return func() { <-s.limit }, nil
+		return s.reserved(), nil
+	default:
+	}
+	s.gauges.waiting.Add(1)
+	defer s.gauges.waiting.Add(-1)
+	select {
+	case s.limit <- struct{}{}:
+		return s.reserved(), nil
 	case <-s.quit:
 		return nil, stopping()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+func (s *Store) reserved() (release func()) {
+	s.gauges.load.Add(1)
+	return func() {
+		s.gauges.load.Add(-1)
+		<-s.limit
 	}
 }
 

@@ -34,6 +34,7 @@ type Config struct {
 	Wait    time.Duration    // how long to wait for a lock; default by Role
 	Clock   func() time.Time // default time.Now
 	Readers int              // most concurrent readers; default 4
+	Kept    int              // of their connections, that Shed leaves open; default all
 	Reading bool             // only read: a missing store is an error, nothing is created or migrated
 	Key     []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 }
@@ -50,7 +51,9 @@ type Store struct {
 	readDB  *sql.DB // the readers' connections, query-only
 	readers chan *session
 	limit   chan struct{}
+	kept    int // connections that may stay open without a reader
 	writer  *writer
+	gauges  gauges
 	symbols symbols
 	wake    wakeups
 	reading bool
@@ -114,6 +117,9 @@ func newStore(c Config) *Store {
 	if c.Readers < 1 {
 		c.Readers = 4
 	}
+	if c.Kept < 1 {
+		c.Kept = c.Readers
+	}
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
 		if c.Role == Server {
@@ -141,9 +147,11 @@ func newStore(c Config) *Store {
 		key:     c.Key,
 		readers: make(chan *session, c.Readers),
 		limit:   make(chan struct{}, c.Readers),
+		kept:    c.Kept,
 		writer:  newWriter(c.Path),
 		symbols: symbols{ids: map[string]int64{}},
 	}
+	s.gauges.load.Capacity = int64(c.Readers) + 1
 	s.db = sql.OpenDB(s.connector("mode=rw", writing))
 	s.readDB = sql.OpenDB(s.connector("mode=rw", s.readPragmas()))
 	return s
