@@ -146,6 +146,10 @@ func queueLimits() limits   { return limits{50, 80} }  // percent
 func highLimits() limits    { return limits{30, 300} } // seconds over 80 %
 func acquireLimits() limits { return limits{10, 50} }  // milliseconds, p95
 
+// fewWaits are so few that their p95 is a matter of chance, as it is right after a
+// start.
+const fewWaits = 100
+
 // HealthCheck tells how this process does. Without a store all numbers are 0.
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
@@ -166,7 +170,10 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 		commits.Depth, commits.Capacity, commits.Utilization, commits.Peak, commits.Entered, commits.Left, m.CommitErrors, m.SyncFallbacks,
 		commits.P50, commits.P95, commits.P99, commits.High, commits.Warning,
 	}
-	poolLevel := worse(poolLimits().level(h.Pool.Utilization), highLimits().level(float64(h.Pool.High)), acquireLimits().level(h.Pool.P95))
+	poolLevel := worse(poolLimits().level(h.Pool.Utilization), highLimits().level(float64(h.Pool.High)))
+	if pool.Acquired.Count >= fewWaits {
+		poolLevel = worse(poolLevel, acquireLimits().level(h.Pool.P95))
+	}
 	h.Pool.Warning = poolLevel != Green
 	h.Level = worse(poolLevel, filesLevel, commitsLevel)
 	space := c.settings.work.Disk.space()

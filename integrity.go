@@ -54,9 +54,9 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	}
 	switch {
 	case len(found) > 0:
-		err = damaged(fmt.Sprintf("%.100s", summary(found)), err)
+		err = damaged("the store is damaged: "+summary(found), err)
 	case fault.HasCode(err, store.CodeCorrupt):
-		err = damaged(fmt.Sprintf("%.100s", errorText(err)), err)
+		err = damaged(errorText(err), err)
 	case err != nil:
 		return nil
 	}
@@ -66,8 +66,8 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	return err
 }
 
-func damaged(why string, err error) error {
-	return fault.Wrap(err, fault.Internal, store.CodeCorrupt, "the store is damaged: "+why).
+func damaged(what string, err error) error {
+	return fault.Wrap(err, fault.Internal, store.CodeCorrupt, fmt.Sprintf("%.120s", what)).
 		WithHint("`cairn doctor --salvage`, `cairn restore` or `cairn reconcile --reindex` repairs it; serve --auto-restore takes the newest sound backup")
 }
 

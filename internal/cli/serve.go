@@ -186,12 +186,11 @@ func (p *Process) begin(ctx context.Context, c *cairn.Cairn, restore bool, log *
 	if !restore || !fault.HasCode(err, store.CodeCorrupt) {
 		return watchman, err
 	}
-	report(p.Err, "serve", err)
-	r, err := c.RestoreNewest(ctx, log, p.afterASecond())
-	if err != nil {
-		return nil, err
+	r, failed := c.RestoreNewest(ctx, log, p.afterASecond())
+	if failed != nil {
+		return nil, failed
 	}
-	fmt.Fprintf(p.Err, "cairn: restored %s, as of %s; the former data lie in %s\n", r.File, asOf(r.BackupInfo), strings.Join(r.Moved, ", "))
+	fmt.Fprintf(p.Err, "cairn: %s; restored %s, as of %s; the former data lie in %s\n", fault.As(err).Message, r.File, asOf(r.BackupInfo), strings.Join(r.Moved, ", "))
 	return c.Begin(ctx)
 }
 

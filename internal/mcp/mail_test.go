@@ -87,7 +87,7 @@ func TestGoldensOfMailHoldEveryToolAndCode(t *testing.T) {
 	}
 	for _, tool := range mcp.MailTools(cairn.Mail{}, mcp.MailOptions{}) {
 		switch tool.Name {
-		case "force_release_file_reservation", "install_precommit_guard", "uninstall_precommit_guard": // see cmd/cairn
+		case "health_check", "force_release_file_reservation", "install_precommit_guard", "uninstall_precommit_guard": // see cmd/cairn
 			continue
 		}
 		if !succeeded[tool.Name] {

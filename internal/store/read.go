@@ -50,6 +50,24 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	return err
 }
 
+// readApart is Read on a connection that is opened for it.
+func (s *Store) readApart(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) (err error) {
+	if err := s.nested(ctx); err != nil {
+		return err
+	}
+	release, err := s.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ses, err := newSession(context.WithoutCancel(ctx), s.readDB)
+	if err != nil {
+		return s.classify(err)
+	}
+	defer func() { err = s.classify(errors.Join(err, ses.discard())) }()
+	return s.snapshot(ctx, ses, fn)
+}
+
 // readSingle is Read on the writing connection, under the writer's turn.
 func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx context.Context, tx *Tx) error) error {
 	select {
