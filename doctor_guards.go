@@ -34,7 +34,7 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 		d.args.Progress("looking at the hooks of " + p.Root)
 		r, err := d.cairn.guardedRepository(ctx, p.Root)
 		switch {
-		case fault.HasCode(err, mail.CodeInvalid): // no repository any more
+		case fault.HasCode(err, mail.CodeInvalid), fault.HasCode(err, gitread.CodeFailed): // no repository, or not for git
 			continue
 		case fault.HasCode(err, gitread.CodeNoGit):
 			d.unknown("guards", err)

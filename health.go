@@ -116,14 +116,19 @@ type Latency struct {
 	P99 float64 `json:"p99"`
 }
 
-// limits are from where on a level is no longer green, or is red.
-type limits struct{ yellow, red float64 }
+// limits are where a level is no longer green, and where it is red; above says that
+// the limits themselves still are not.
+type limits struct {
+	yellow, red float64
+	above       bool
+}
 
 func (l limits) level(v float64) HealthLevel {
+	reached := func(limit float64) bool { return v > limit || v == limit && !l.above }
 	switch {
-	case v >= l.red:
+	case reached(l.red):
 		return Red
-	case v >= l.yellow:
+	case reached(l.yellow):
 		return Yellow
 	}
 	return Green
@@ -141,10 +146,10 @@ func worse(levels ...HealthLevel) HealthLevel {
 }
 
 // When pool and queues are no longer green (mail §10.5).
-func poolLimits() limits    { return limits{70, 90} }  // percent
-func queueLimits() limits   { return limits{50, 80} }  // percent
-func highLimits() limits    { return limits{30, 300} } // seconds over 80 %
-func acquireLimits() limits { return limits{10, 50} }  // milliseconds, p95
+func poolLimits() limits    { return limits{yellow: 70, red: 90} }              // percent
+func queueLimits() limits   { return limits{yellow: 50, red: 80} }              // percent
+func highLimits() limits    { return limits{yellow: 30, red: 300} }             // seconds over 80 %
+func acquireLimits() limits { return limits{yellow: 10, red: 50, above: true} } // milliseconds, p95
 
 // fewWaits are so few that their p95 is a matter of chance, as it is right after a
 // start.

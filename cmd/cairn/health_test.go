@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,8 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cairn"
+	"cairn/internal/mail"
 )
 
 // healthShape is what health_check answers (mail §10.5), of each value its type.
@@ -324,4 +328,31 @@ func TestAServerRestoresAndServesOverHTTP(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	w.stop()
+}
+
+// TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne and of no other.
+func TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	c, err := cairn.Open(cairn.Config{Home: h.dir, Dir: h.dataDir(), Clock: func() time.Time { return time.Now().Add(-48 * time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Mail().Write(t.Context(), mail.Caller{}, func(ctx context.Context, o *mail.Office, caller mail.Caller) error {
+		_, err := o.RegisterAgent(ctx, caller, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: "GreenLake"})
+		return err
+	})
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h.cairn("encrypt")
+	d, _ := h.diagnosed()
+	wants(t, d, "followers", cairn.CheckOK)
+	h.setting("[archive]\nof_encrypted = true\n")
+	d, _ = h.diagnosed()
+	wants(t, d, "followers", cairn.CheckProblem, "the archive of shop is", "changes behind", "cairn archive sync")
+	h.setting("[archive]\nof_encrypted = false\n")
+	h.vars["CAIRN_ARCHIVE_OF_ENCRYPTED"] = "true"
+	d, _ = h.diagnosed()
+	wants(t, d, "followers", cairn.CheckProblem, "the archive of shop is")
 }
