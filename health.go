@@ -13,7 +13,8 @@ import (
 )
 
 // HealthCheck is what health_check answers (mail §10.5). Counters and latencies are
-// those of this process.
+// those of this process since it began, but the waits for a connection those of the
+// last five to ten minutes.
 type HealthCheck struct {
 	Status      string      `json:"status"`       // ok; degraded at red, or if the disk is full or the store damaged
 	Level       HealthLevel `json:"health_level"` // by pool and queues
@@ -160,13 +161,13 @@ const fewWaits = 100
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	h.Environment, h.Database = runtime.GOOS+"/"+runtime.GOARCH, filepath.Base(c.config.DB)
-	m, pool, err := c.Gauges(ctx)
+	g, err := c.Gauges(ctx)
 	if err != nil {
 		return h, err
 	}
-	at := c.attended()
+	at, m := c.attended(), g.Archive
 	h.Host, h.Port = at.host, at.port
-	h.Pool = poolHealth(pool)
+	h.Pool = poolHealth(g.Pool, g.Recent)
 	files, filesLevel := queueHealth(m.Files)
 	files.Errors, files.Backpressure = m.WriteErrors, m.Backpressure
 	commits, commitsLevel := queueHealth(m.Commits)
@@ -176,7 +177,7 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 		commits.P50, commits.P95, commits.P99, commits.High, commits.Warning,
 	}
 	poolLevel := worse(poolLimits().level(h.Pool.Utilization), highLimits().level(float64(h.Pool.High)))
-	if pool.Acquired.Count >= fewWaits {
+	if g.Recent.Count >= fewWaits {
 		poolLevel = worse(poolLevel, acquireLimits().level(h.Pool.P95))
 	}
 	h.Pool.Warning = poolLevel != Green
@@ -187,7 +188,7 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	if !at.checked.IsZero() {
 		h.Integrity.LastCheck, h.Integrity.OK = mail.Time(at.checked.Truncate(time.Microsecond).UnixNano()), new(at.damage == nil)
 	}
-	h.Metrics = HealthMetrics{m.Depth, m.WriteErrors, m.CommitErrors, m.SyncFallbacks, m.NeedsReindex, LatencyOf(pool.Acquired)}
+	h.Metrics = HealthMetrics{m.Depth, m.WriteErrors, m.CommitErrors, m.SyncFallbacks, m.NeedsReindex, g.Latency()}
 	h.Status = "ok"
 	if h.Level == Red || at.damage != nil || h.Disk.Level == archive.LevelCritical || h.Disk.Level == archive.LevelFatal {
 		h.Status = "degraded"
@@ -196,26 +197,42 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 }
 
 // Gauges are the numbers of the archive and of the connections to the store. Without
-// a store, and before the archive is followed, they are zero.
-//
-// Errors: those of store.Read, and of a store that cannot be opened.
-func (c *Cairn) Gauges(ctx context.Context) (m archive.Metrics, p store.Pool, err error) {
-	s, err := c.opened(ctx, false)
-	if err != nil {
-		return m, p, err
-	}
-	p.Capacity = int64(c.settings.work.DB.most()) + 1
-	if s != nil {
-		p = s.Pool()
-	}
-	m, err = c.ArchiveMetrics(ctx)
-	return m, p, err
+// a store, and before the archive is followed, they are zero but for capacities.
+type Gauges struct {
+	Archive archive.Metrics
+	Pool    store.Pool
+	Recent  store.Distribution // waits for a connection in the last five to ten minutes
 }
 
-func poolHealth(p store.Pool) PoolHealth {
+// Latency is how long callers waited for a connection lately.
+func (g *Gauges) Latency() Latency {
+	us := func(share float64) float64 {
+		return rounded(float64(g.Recent.Quantile(share)) / float64(time.Microsecond))
+	}
+	return Latency{us(.5), us(.95), us(.99)}
+}
+
+// Gauges reads them.
+//
+// Errors: those of store.Read, and of a store that cannot be opened.
+func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return g, err
+	}
+	g.Pool.Capacity = int64(c.settings.work.DB.most()) + 1
+	if s != nil {
+		g.Pool = s.Pool()
+		g.Recent = g.Pool.Acquired.Since(c.attended().waits[0])
+	}
+	g.Archive, err = c.ArchiveMetrics(ctx)
+	return g, err
+}
+
+func poolHealth(p store.Pool, waits store.Distribution) PoolHealth {
 	return PoolHealth{
 		Active: p.Now, Idle: p.Capacity - p.Now, Total: p.Capacity, Pending: p.Pending, Peak: p.Peak, Utilization: rounded(p.Percent()),
-		P50: milliseconds(&p.Acquired, .5), P95: milliseconds(&p.Acquired, .95), P99: milliseconds(&p.Acquired, .99), High: int64(p.High.Seconds()),
+		P50: milliseconds(&waits, .5), P95: milliseconds(&waits, .95), P99: milliseconds(&waits, .99), High: int64(p.High.Seconds()),
 	}
 }
 
@@ -226,12 +243,6 @@ func queueHealth(q archive.Queue) (FileQueueHealth, HealthLevel) {
 		P50: milliseconds(&q.Latency, .5), P95: milliseconds(&q.Latency, .95), P99: milliseconds(&q.Latency, .99),
 		High: int64(q.High.Seconds()), Warning: level != Green,
 	}, level
-}
-
-// LatencyOf is a distribution in microseconds.
-func LatencyOf(d store.Distribution) Latency {
-	us := func(share float64) float64 { return rounded(float64(d.Quantile(share)) / float64(time.Microsecond)) }
-	return Latency{us(.5), us(.95), us(.99)}
 }
 
 func milliseconds(d *store.Distribution, share float64) float64 {

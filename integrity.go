@@ -17,6 +17,23 @@ type attendance struct {
 
 	checked time.Time // when the store was last looked through, zero before
 	damage  error     // what was found then
+
+	waits   [2]store.Distribution // for connections, until five to ten minutes ago, and until five ago at most
+	rotated time.Time             // when the second was taken
+}
+
+// recentFor is for how long at least a wait for a connection is a recent one; for
+// twice as long at most.
+const recentFor = 5 * time.Minute
+
+// rotate forgets waits that are no longer recent.
+func (c *Cairn) rotate(s *store.Store) {
+	now, all := time.Now(), s.Pool().Acquired
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := &c.attendance; now.Sub(a.rotated) >= recentFor {
+		a.waits[0], a.waits[1], a.rotated = a.waits[1], all, now
+	}
 }
 
 func (c *Cairn) attended() attendance {

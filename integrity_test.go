@@ -121,6 +121,62 @@ func TestALongCheckDoesNotHoldUpAStart(t *testing.T) {
 	})
 }
 
+// TestLongWaitsMakeTheLevelRedUntilTheyAreOld although they count for ever in the
+// histogram.
+func TestLongWaitsMakeTheLevelRedUntilTheyAreOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := servingWithOneReader(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		tended := make(chan error)
+		go func() { tended <- c.Tend(ctx) }()
+		time.Sleep(time.Hour) // of the bubble's time
+		health := func() HealthCheck {
+			h, err := c.HealthCheck(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		if h := health(); h.Level != Green || h.Pool.Warning {
+			t.Errorf("at first: %+v", h.Pool)
+		}
+		release, read := make(chan struct{}), make(chan error)
+		const callers = 2 * fewWaits
+		for range callers {
+			go func() {
+				read <- s.Read(t.Context(), func(context.Context, *store.Tx) error { <-release; return nil })
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		close(release)
+		for range callers {
+			if err := <-read; err != nil {
+				t.Error(err)
+			}
+		}
+		if h := health(); h.Level != Red || h.Status != "degraded" || !h.Pool.Warning || h.Pool.P95 < 750 || h.Metrics.Acquire.P95 < 750_000 {
+			t.Errorf("after long waits: %s, %+v", h.Level, h.Pool)
+		}
+		time.Sleep(recentFor - time.Minute)
+		if h := health(); h.Level != Red {
+			t.Errorf("a little later: %s, %+v", h.Level, h.Pool)
+		}
+		time.Sleep(recentFor + 2*time.Minute)
+		if h := health(); h.Level != Green || h.Status != "ok" || h.Pool.P95 > 10 {
+			t.Errorf("long after: %s, %+v", h.Level, h.Pool)
+		}
+		if all := s.Pool().Acquired; all.Count < callers || all.Quantile(.95) < 750*time.Millisecond {
+			t.Errorf("the histogram has forgotten: %v", all.Quantile(.95))
+		}
+		cancel()
+		if err := <-tended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestLevelsOfHealthAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 )
@@ -126,22 +125,23 @@ func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
 // gauges writes what /metrics says of the archive and of the connections to the store
 // (mail §10.5).
 func (q questions) gauges(ctx context.Context, n *httpapi.Numbers) error {
-	m, pool, err := q.cairn.Gauges(ctx)
+	g, err := q.cairn.Gauges(ctx)
 	if err != nil {
 		return err
 	}
+	m, waits := g.Archive, g.Pool.Acquired
 	n.Gauge("wbq_depth", float64(m.Depth))
 	n.Counter("wbq_errors_total", float64(m.WriteErrors))
 	n.Counter("commit_errors_total", float64(m.CommitErrors))
 	n.Counter("commit_sync_fallbacks_total", float64(m.SyncFallbacks))
 	n.Gauge("needs_reindex_total", float64(m.NeedsReindex))
-	ends, below := pool.Acquired.Doublings()
+	ends, below := waits.Doublings()
 	buckets := make([]httpapi.Bucket, len(ends))
 	for i, end := range ends {
 		buckets[i] = httpapi.Bucket{Upto: float64(end.Microseconds()), Count: uint64(below[i])}
 	}
-	n.Histogram("pool_acquire_latency_us", buckets, uint64(pool.Acquired.Count), float64(pool.Acquired.Sum)/1e3)
-	l := cairn.LatencyOf(pool.Acquired)
+	n.Histogram("pool_acquire_latency_us", buckets, uint64(waits.Count), float64(waits.Sum)/1e3)
+	l := g.Latency()
 	n.Gauge("pool_acquire_latency_us_p50", l.P50)
 	n.Gauge("pool_acquire_latency_us_p95", l.P95)
 	n.Gauge("pool_acquire_latency_us_p99", l.P99)

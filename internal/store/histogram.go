@@ -57,6 +57,15 @@ type Distribution struct {
 	counts [slots]int64
 }
 
+// Since is what was counted after an earlier Read of the same Histogram.
+func (d Distribution) Since(earlier Distribution) Distribution {
+	for i := range d.counts {
+		d.counts[i] -= earlier.counts[i]
+	}
+	d.Count, d.Sum = d.Count-earlier.Count, d.Sum-earlier.Sum
+	return d
+}
+
 // Quantile is the duration that a share of all do not exceed, such as 0.95; it is
 // exact to a quarter. 0 when nothing was counted.
 func (d *Distribution) Quantile(share float64) time.Duration {
