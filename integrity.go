@@ -156,8 +156,10 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 			return Recovery{}, ctx.Err()
 		case err != nil:
 			log.Warn("a backup could not be verified", "file", b.File, "error", err)
-		case !v.OK || !v.Content:
+		case !v.OK:
 			log.Warn("a backup is not sound", "file", b.File, "problem", v.Problem)
+		case !v.Content:
+			log.Warn("a backup is encrypted, and there is no key that fits", "file", b.File)
 		default:
 			return Recover(ctx, c.config, RecoverArgs{File: b.File, Force: true, Progress: progress})
 		}

@@ -22,7 +22,7 @@ type httpSettings struct {
 
 // dbSettings are the keys of db: how many connections a server reads with.
 type dbSettings struct {
-	ReadersMin *int `toml:"readers_min"` // that stay open once they are
+	ReadersMin *int `toml:"readers_min"` // at the same time, unless callers wait for long; so many stay open
 	ReadersMax *int `toml:"readers_max"` // at the same time
 }
 

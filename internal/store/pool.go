@@ -45,7 +45,7 @@ func (s *Store) Shed(ctx context.Context) (err error) {
 		return err
 	}
 	defer release()
-	for len(s.readers) > s.kept {
+	for len(s.readers) > cap(s.limit) {
 		select {
 		case ses := <-s.readers:
 			err = errors.Join(err, ses.discard())

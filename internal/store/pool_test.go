@@ -84,7 +84,8 @@ func TestALoadTellsForHowLongItIsHigh(t *testing.T) {
 	})
 }
 
-// TestReadersAreBoundedAndTheirWaitIsMeasured with two places for five.
+// TestReadersAreBoundedAndTheirWaitIsMeasured with two places for five, of which the
+// second is for those that have waited for a second.
 func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,11 +105,14 @@ func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 			})
 		}
 		synctest.Wait()
+		if p := s.Pool(); p.Now != 1 || p.Pending != 4 || p.Acquired.Count != before.Acquired.Count+1 {
+			t.Errorf("while one reads: %+v", p)
+		}
+		time.Sleep(2 * time.Second) // of the bubble's time
 		p := s.Pool()
 		if p.Now != 2 || p.Pending != 3 || p.Open != 3 || p.Acquired.Count != before.Acquired.Count+2 {
 			t.Errorf("while two read: %+v", p)
 		}
-		time.Sleep(2 * time.Second) // of the bubble's time
 		close(release)
 		group.Wait()
 		p = s.Pool()

@@ -85,30 +85,45 @@ func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx con
 	return errors.Join(err, s.rollback())
 }
 
+// patience is how long a reader waits for one of the places that are kept before it
+// takes another. More readers than that at once make none of them faster, unless some
+// hold their places for long.
+const patience = time.Second
+
 // reserve waits for a place among the readers, for which Close waits in turn.
 func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	select {
 	case s.limit <- struct{}{}:
-		return s.reserved(), nil
+		return s.reserved(s.limit), nil
 	default:
 	}
 	s.gauges.waiting.Add(1)
 	defer s.gauges.waiting.Add(-1)
-	select {
-	case s.limit <- struct{}{}:
-		return s.reserved(), nil
-	case <-s.quit:
-		return nil, stopping()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	var extra chan struct{}
+	for {
+		select {
+		case s.limit <- struct{}{}:
+			return s.reserved(s.limit), nil
+		case extra <- struct{}{}:
+			return s.reserved(extra), nil
+		case <-late.C:
+			extra = s.extra
+		case <-s.quit:
+			return nil, stopping()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
-func (s *Store) reserved() (release func()) {
+// reserved is how the place that was taken is given back.
+func (s *Store) reserved(places chan struct{}) (release func()) {
 	s.gauges.load.Add(1)
 	return func() {
 		s.gauges.load.Add(-1)
-		<-s.limit
+		<-places
 	}
 }
 
