@@ -3,7 +3,6 @@ package cairn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -19,56 +18,32 @@ import (
 	"cairn/internal/store"
 )
 
-// archiveSettings are the keys of archive and of disk; the user's file only.
+// archiveSettings are the keys of archive.
 type archiveSettings struct {
-	WindowMS         *int `toml:"window_ms"`
-	Shards           *int `toml:"shards"`
-	ProbeMessages    *int `toml:"probe_messages"`
-	StaleLockSeconds *int `toml:"stale_lock_seconds"`
-	OfEncrypted      bool `toml:"of_encrypted"` // an encrypted store is archived too, in plain text
+	WindowMS         *int  `toml:"window_ms"`
+	Shards           *int  `toml:"shards"`
+	ProbeMessages    *int  `toml:"probe_messages"`
+	StaleLockSeconds *int  `toml:"stale_lock_seconds"`
+	OfEncrypted      *bool `toml:"of_encrypted"` // an encrypted store is archived too, in plain text
 }
 
+// diskSettings are the keys of disk, in MiB.
 type diskSettings struct {
-	WarningMB  *int64 `toml:"warning_mb"`
-	CriticalMB *int64 `toml:"critical_mb"`
-	FatalMB    *int64 `toml:"fatal_mb"`
-}
-
-func (s *archiveSettings) validate(path string) error {
-	for _, key := range []struct {
-		name      string
-		value     *int
-		low, high int
-	}{
-		{"archive.window_ms", s.WindowMS, 0, 10_000}, {"archive.shards", s.Shards, 1, 64},
-		{"archive.probe_messages", s.ProbeMessages, 0, 100_000}, {"archive.stale_lock_seconds", s.StaleLockSeconds, 1, 86_400},
-	} {
-		if v := key.value; v != nil && (*v < key.low || *v > key.high) {
-			return settingsFault(nil, path, key.name, fmt.Sprintf("%s must be from %d to %d", key.name, key.low, key.high))
-		}
-	}
-	return nil
-}
-
-func (s *diskSettings) validate(path string) error {
-	for name, value := range map[string]*int64{"disk.warning_mb": s.WarningMB, "disk.critical_mb": s.CriticalMB, "disk.fatal_mb": s.FatalMB} {
-		if value != nil && *value < 0 {
-			return settingsFault(nil, path, name, name+" must not be negative")
-		}
-	}
-	return nil
+	WarningMB  *int `toml:"warning_mb"`
+	CriticalMB *int `toml:"critical_mb"`
+	FatalMB    *int `toml:"fatal_mb"`
 }
 
 // space is what must be free. What is set to 0 is never short.
 func (s *diskSettings) space() archive.Space {
-	number := func(v *int64) int64 {
+	number := func(v *int) int64 {
 		switch {
 		case v == nil:
 			return 0 // the default
 		case *v == 0:
 			return -1
 		}
-		return *v
+		return int64(*v)
 	}
 	return archive.Space{Warning: number(s.WarningMB), Critical: number(s.CriticalMB), Fatal: number(s.FatalMB)}
 }
@@ -78,8 +53,8 @@ func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archiv
 
 // archivist archives a store by this cairn's settings.
 func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archivist {
-	a := c.settings.archive
-	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.disk.space()}
+	a := c.settings.work.Archive
+	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space()}
 	if v := a.WindowMS; v != nil {
 		if config.Window = time.Duration(*v) * time.Millisecond; *v == 0 {
 			config.Window = -1
@@ -187,7 +162,7 @@ func mailFiles(files []mail.File) []archive.File {
 // isUnarchived reports whether a store is kept out of archives: what is encrypted is
 // not to lie beside it in plain text unless somebody wants that (archive.of_encrypted).
 func (c *Cairn) isUnarchived(s *store.Store) bool {
-	return s.Encrypted() && !c.settings.archive.OfEncrypted
+	return s.Encrypted() && !value(c.settings.work.Archive.OfEncrypted)
 }
 
 // FollowArchive archives what is written to the store, by all processes, until ctx
@@ -219,13 +194,16 @@ func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// ArchiveMetrics are those of this process's FollowArchive; zero while there is none.
+// ArchiveMetrics are those of this process's FollowArchive; zero while there is none,
+// but for the capacities.
 func (c *Cairn) ArchiveMetrics(ctx context.Context) (archive.Metrics, error) {
 	c.mu.Lock()
 	a := c.following
 	c.mu.Unlock()
 	if a == nil {
-		return archive.Metrics{}, nil
+		var none archive.Metrics
+		none.Files.Capacity, none.Commits.Capacity = archive.Capacity, archive.Capacity
+		return none, nil
 	}
 	return a.Metrics(ctx)
 }

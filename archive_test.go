@@ -559,13 +559,14 @@ func TestSettingsOfTheArchiveAreChecked(t *testing.T) {
 	t.Parallel()
 	for text, wrong := range map[string]string{
 		"[archive]\nwindow_ms = 0\nshards = 64\nprobe_messages = 0\nstale_lock_seconds = 1\n[disk]\nwarning_mb = 0\ncritical_mb = 0\nfatal_mb = 0\n": "",
-		"[archive]\nwindow_ms = -1\n":          "line 2: archive.window_ms",
-		"[archive]\nshards = 0\n":              "line 2: archive.shards",
-		"[archive]\nprobe_messages = -5\n":     "line 2: archive.probe_messages",
-		"[archive]\nstale_lock_seconds = 0\n":  "line 2: archive.stale_lock_seconds",
-		"[disk]\nfatal_mb = 1\nwarning_mb=-1":  "line 3: disk.warning_mb",
-		"[archive]\nshards = \"many\"\n":       "config.toml",
-		"[disk]\ncritical_mb = 99999999999999": "",
+		"[archive]\nwindow_ms = -1\n":         "line 2: archive.window_ms",
+		"[archive]\nshards = 0\n":             "line 2: archive.shards",
+		"[archive]\nprobe_messages = -5\n":    "line 2: archive.probe_messages",
+		"[archive]\nstale_lock_seconds = 0\n": "line 2: archive.stale_lock_seconds",
+		"[disk]\nfatal_mb = 1\nwarning_mb=-1": "line 3: disk.warning_mb",
+		"[archive]\nshards = \"many\"\n":      "config.toml",
+		"[disk]\ncritical_mb = 1073741824":    "",
+		"[disk]\ncritical_mb = 1073741825":    "line 2: disk.critical_mb must be from 0 to 1073741824",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.toml"), []byte(text), 0o600); err != nil {

@@ -73,7 +73,8 @@ type Cairn struct {
 	store *store.Store // nil until it is needed and there
 	key   []byte       // of the open store, nil if it is plain
 
-	following *archive.Archivist // of this process's FollowArchive
+	following  *archive.Archivist // of this process's FollowArchive
+	attendance attendance
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,
@@ -125,6 +126,9 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		return c.store, nil
 	}
 	config := store.Config{Path: c.config.DB, Role: c.config.Role, Wait: c.config.Wait, Clock: c.config.Clock}
+	if c.config.Role == store.Server {
+		config.Readers, config.Kept = c.settings.work.DB.most(), c.settings.work.DB.kept()
+	}
 	if info, err := os.Stat(c.config.DB); !make && (err != nil || info.Size() == 0) {
 		if errors.Is(err, os.ErrNotExist) || err == nil {
 			return nil, nil

@@ -65,6 +65,7 @@ type diagnosing struct {
 	Diagnosis
 	config  Config
 	args    DoctorArgs
+	cairn   *Cairn // with the settings that could be read
 	area    string
 	journal *observation.Journal // over no store if there is none or it cannot be read
 	key     []byte               // of an encrypted store, if there is one that fits
@@ -95,7 +96,8 @@ func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
 
 func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.area = "store"
-	d.keyed(d.settings())
+	d.cairn = d.settings()
+	d.keyed(d.cairn)
 	d.unknownKeys()
 	d.encryption()
 	d.rights()
@@ -117,6 +119,9 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 		d.followers(ctx, s)
 	}
 	d.area = "host"
+	if s != nil && !d.unread && !d.older {
+		d.guards(ctx, s)
+	}
 	d.host(ctx)
 	return ctx.Err()
 }

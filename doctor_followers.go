@@ -24,8 +24,8 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 		return
 	}
 	var archives []archive.Status
-	if !s.Encrypted() { // those of an encrypted one are the exception, and nobody has to keep them
-		if archives, err = (&Cairn{config: d.config}).archivist(s, nil).Status(ctx, ""); err != nil {
+	if !d.cairn.isUnarchived(s) {
+		if archives, err = d.cairn.archivist(s, nil).Status(ctx, ""); err != nil {
 			d.unknown("followers", err)
 			return
 		}

@@ -20,7 +20,7 @@ func (c *Cairn) office(s *store.Store) *mail.Office {
 	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
 	config.Commits = c.commits
 	config.Free = func() mail.Room {
-		level, _ := c.settings.disk.space().Level(c.config.DB, c.ArchiveDir())
+		level, _ := c.settings.work.Disk.space().Level(c.config.DB, c.ArchiveDir())
 		return mail.Room(level)
 	}
 	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {

@@ -96,8 +96,8 @@ func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation
 const tendEvery = 30 * time.Second
 
 // Tend keeps the write-ahead log short and the store within its bound, which hooks
-// never do, until ctx ends;
-// then it returns nil. A failed attempt is repeated at the next turn.
+// never do, and closes connections that nobody needs, until ctx ends; then it
+// returns nil. A failed attempt is repeated at the next turn.
 func (c *Cairn) Tend(ctx context.Context) error {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
@@ -109,7 +109,8 @@ func (c *Cairn) Tend(ctx context.Context) error {
 		}
 		s, err := c.opened(ctx, false)
 		if err == nil && s != nil {
-			err = errors.Join(s.Checkpoint(ctx), c.makeRoom(ctx, s))
+			c.rotate(s)
+			err = errors.Join(s.Checkpoint(ctx), s.Shed(ctx), c.makeRoom(ctx, s))
 		}
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("the store's files could not be tended", "error", err)

@@ -10,7 +10,7 @@ import (
 	"cairn/internal/store"
 )
 
-// httpSettings are the keys of http (memories §14, mail §12); the user's file only.
+// httpSettings are the keys of http (memories §14, mail §12).
 type httpSettings struct {
 	RatePerMinute *int `toml:"rate_limit_per_minute"` // 0 for any rate
 	HeaderS       *int `toml:"header_s"`
@@ -20,26 +20,44 @@ type httpSettings struct {
 	StopS         *int `toml:"stop_s"`
 }
 
-// What http may be set to.
+// dbSettings are the keys of db: how many connections a server reads with.
+type dbSettings struct {
+	ReadersMin *int `toml:"readers_min"` // at the same time, unless callers wait for long; so many stay open
+	ReadersMax *int `toml:"readers_max"` // at the same time
+}
+
+// How many connections a server reads with (mail §11).
 const (
-	maxRatePerMinute = 1_000_000
-	maxHTTPSeconds   = 3600
+	minReaders     = 25
+	defaultReaders = 100
+	maxReaders     = 1000 // that may be asked for
 )
 
-func (s *httpSettings) validate(path string) error {
-	if n := s.RatePerMinute; n != nil && (*n < 0 || *n > maxRatePerMinute) {
-		return settingsFault(nil, path, "http.rate_limit_per_minute",
-			fmt.Sprintf("http.rate_limit_per_minute must be from 0, for no limit, to %d", maxRatePerMinute))
-	}
-	for _, limit := range []struct {
-		key   string
-		value *int
-	}{{"http.header_s", s.HeaderS}, {"http.read_s", s.ReadS}, {"http.write_s", s.WriteS}, {"http.idle_s", s.IdleS}, {"http.stop_s", s.StopS}} {
-		if limit.value != nil && (*limit.value < 1 || *limit.value > maxHTTPSeconds) {
-			return settingsFault(nil, path, limit.key, fmt.Sprintf("%s must be from 1 to %d seconds", limit.key, maxHTTPSeconds))
+func (s *dbSettings) check() *keyError {
+	if low, high := s.ReadersMin, s.ReadersMax; low != nil && *low > s.most() {
+		why := fmt.Sprintf("must be from 1 to %d", s.most())
+		if high != nil {
+			why += ", which is db.readers_max"
 		}
+		return &keyError{"db.readers_min", why}
 	}
 	return nil
+}
+
+// most is how many connections may read at the same time.
+func (s *dbSettings) most() int {
+	if s.ReadersMax != nil {
+		return *s.ReadersMax
+	}
+	return defaultReaders
+}
+
+// kept is how many of them stay open while nobody reads.
+func (s *dbSettings) kept() int {
+	if s.ReadersMin != nil {
+		return *s.ReadersMin
+	}
+	return min(minReaders, s.most())
 }
 
 // HTTP is how the settings want the HTTP server to be; a zero stands for the
@@ -57,7 +75,7 @@ func (c *Cairn) HTTP() HTTP {
 		}
 		return time.Duration(*n) * time.Second
 	}
-	s := c.settings.http
+	s := c.settings.work.HTTP
 	h := HTTP{Header: seconds(s.HeaderS), Read: seconds(s.ReadS), Write: seconds(s.WriteS), Idle: seconds(s.IdleS), Stop: seconds(s.StopS)}
 	if s.RatePerMinute != nil {
 		h.RatePerMinute = *s.RatePerMinute

@@ -44,9 +44,6 @@ type settings struct {
 
 	keyFile string // the user's store.key_file, as it is written
 	records recordSettings
-	http    httpSettings
-	archive archiveSettings
-	disk    diskSettings
 	work    workSettings
 }
 
@@ -82,13 +79,14 @@ type contextSettings struct {
 type userFile struct {
 	Observations settings            `toml:"observations"`
 	Records      recordSettings      `toml:"records"`
-	HTTP         httpSettings        `toml:"http"`
-	Archive      archiveSettings     `toml:"archive"`
-	Disk         diskSettings        `toml:"disk"`
 	Mail         mailSettings        `toml:"mail"`
 	Reservations reservationSettings `toml:"reservations"`
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
+	HTTP         httpSettings        `toml:"http"`
+	Archive      archiveSettings     `toml:"archive"`
+	Disk         diskSettings        `toml:"disk"`
+	DB           dbSettings          `toml:"db"`
 	KeyFile      string              `toml:"key_file"`
 	Store        struct {
 		KeyFile string `toml:"key_file"`
@@ -104,11 +102,10 @@ func readSettings(dataDir, root string) (settings, error) {
 	}
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
-	s.records, s.http, s.archive, s.disk = user.Records, user.HTTP, user.Archive, user.Disk
-	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP}
+	s.records = user.Records
+	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP, user.HTTP, user.Archive, user.Disk, user.DB}
 	userPath := filepath.Join(dataDir, "config.toml")
-	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.archive.validate(userPath), s.disk.validate(userPath))
-	if err != nil {
+	if err := s.records.validate(userPath); err != nil {
 		return s, err
 	}
 	if wrong := s.work.check(); wrong != nil {

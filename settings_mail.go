@@ -12,13 +12,18 @@ import (
 	"cairn/internal/mail"
 )
 
-// workSettings are the keys of those who work side by side (mail §12); the user's
-// file only, over which the environment goes. A nil field is the default's.
+// workSettings are the keys of those who work side by side and of servers (mail
+// §12); the user's file only, over which the environment goes. A nil field is the
+// default's.
 type workSettings struct {
 	Mail         mailSettings        `toml:"mail"`
 	Reservations reservationSettings `toml:"reservations"`
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
+	HTTP         httpSettings        `toml:"http"`
+	Archive      archiveSettings     `toml:"archive"`
+	Disk         diskSettings        `toml:"disk"`
+	DB           dbSettings          `toml:"db"`
 }
 
 type mailSettings struct {
@@ -61,8 +66,35 @@ type mcpSettings struct {
 	Profile *string `toml:"profile"`
 }
 
-// maxSetting bounds every number of workSettings: half a gigabyte, or 17 years.
+// maxSetting bounds the numbers of workSettings that have no bound of their own:
+// half a gigabyte, or 17 years.
 const maxSetting = 1 << 29
+
+// bounds are the least and the largest value of a key that is a number.
+func bounds(key string) (low, high int) {
+	section, name, _ := strings.Cut(key, ".")
+	switch {
+	case key == "guard.lease_seconds":
+		return minLease, maxSetting
+	case key == "http.rate_limit_per_minute": // 0 for no limit
+		return 0, 1_000_000
+	case section == "http": // seconds
+		return 1, 3600
+	case section == "disk": // MiB, 0 for never short
+		return 0, 1 << 30
+	case section == "db":
+		return 1, maxReaders
+	case name == "window_ms":
+		return 0, 10_000
+	case name == "shards":
+		return 1, 64
+	case name == "probe_messages":
+		return 0, 100_000
+	case name == "stale_lock_seconds":
+		return 1, 86_400
+	}
+	return 1, maxSetting
+}
 
 // defaultCallTimeout is how long a call may wait (mail §12).
 const defaultCallTimeout = 30 * time.Second
@@ -105,15 +137,16 @@ func (s *workSettings) check() *keyError {
 			return &keyError{"mail.call_timeout", "must be a duration of at most 1h, such as 30s"}
 		}
 	}
-	if n := s.Guard.Lease; n != nil && *n < minLease {
-		return &keyError{"guard.lease_seconds", fmt.Sprintf("must be %d or more", minLease)}
-	}
 	var wrong *keyError
 	s.each(func(key string, field reflect.Value) {
-		if n, ok := field.Interface().(*int); ok && n != nil && (*n < 1 || *n > maxSetting) && wrong == nil {
-			wrong = &keyError{key, fmt.Sprintf("must be from 1 to %d", maxSetting)}
+		low, high := bounds(key)
+		if n, ok := field.Interface().(*int); ok && n != nil && (*n < low || *n > high) && wrong == nil {
+			wrong = &keyError{key, fmt.Sprintf("must be from %d to %d", low, high)}
 		}
 	})
+	if wrong == nil {
+		wrong = s.DB.check()
+	}
 	return wrong
 }
 

@@ -46,6 +46,26 @@ lease_seconds = 61
 max_ms = 26
 [mcp]
 profile = "core"
+[http]
+rate_limit_per_minute = 27
+header_s = 28
+read_s = 29
+write_s = 30
+idle_s = 31
+stop_s = 32
+[archive]
+window_ms = 33
+shards = 34
+probe_messages = 35
+stale_lock_seconds = 36
+of_encrypted = true
+[disk]
+warning_mb = 37
+critical_mb = 38
+fatal_mb = 39
+[db]
+readers_min = 40
+readers_max = 41
 `
 
 func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
@@ -72,6 +92,16 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 	if g := &w.Guard; g.mode() != GuardBlock || !value(g.Strict) || !value(g.AutoReserve) || g.lease() != 61*time.Second || g.time(0) != 26*time.Millisecond {
 		t.Errorf("%+v", g)
 	}
+	if got, want := c.HTTP(), (HTTP{27, 28 * time.Second, 29 * time.Second, 30 * time.Second, 31 * time.Second, 32 * time.Second}); got != want {
+		t.Errorf("http is %+v", got)
+	}
+	if a := c.archivist(nil, nil); a.Window != 33*time.Millisecond || a.Shards != 34 || a.Probe != 35 || a.Stale != 36*time.Second ||
+		a.Space.Warning != 37 || a.Space.Critical != 38 || a.Space.Fatal != 39 || !value(w.Archive.OfEncrypted) {
+		t.Errorf("the archive is %+v", a.Config)
+	}
+	if w.DB.kept() != 40 || w.DB.most() != 41 {
+		t.Errorf("%d to %d readers", w.DB.kept(), w.DB.most())
+	}
 	w.each(func(key string, field reflect.Value) {
 		if field.IsNil() {
 			t.Errorf("%s is not in this test", key)
@@ -89,6 +119,9 @@ func TestDefaultsOfMailAreThoseOfTheContract(t *testing.T) {
 	if w.callTimeout() != 30*time.Second || w.Guard.mode() != GuardWarn || w.Guard.lease() != 900*time.Second || c.Profile() != "full" {
 		t.Errorf("%v, %s, %v, %s", w.callTimeout(), w.Guard.mode(), w.Guard.lease(), c.Profile())
 	}
+	if w.DB.kept() != 25 || w.DB.most() != 100 {
+		t.Errorf("%d to %d readers", w.DB.kept(), w.DB.most())
+	}
 	if got := w.officeConfig(); !reflect.DeepEqual(got, mail.Config{}) { // whose zero values stand for the defaults
 		t.Errorf("%+v", got)
 	}
@@ -102,6 +135,7 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 	environment := map[string]string{
 		"CAIRN_MAIL_NAME_MODE": " always_auto ", "CAIRN_MAIL_CONTACT_ENFORCEMENT": "ON", "CAIRN_MAIL_MAX_BODY_BYTES": "99", "CAIRN_MAIL_CALL_TIMEOUT": "2m",
 		"CAIRN_RESERVATIONS_GRACE_SECONDS": "98", "CAIRN_GUARD_MODE": "advisory", "CAIRN_GUARD_STRICT": "0", "CAIRN_MCP_PROFILE": "lean",
+		"CAIRN_HTTP_STOP_S": "9", "CAIRN_ARCHIVE_SHARDS": "8", "CAIRN_ARCHIVE_OF_ENCRYPTED": "no", "CAIRN_DISK_FATAL_MB": "7", "CAIRN_DB_READERS_MIN": "6",
 	}
 	c, err := Open(Config{Dir: dir, Setting: func(key string) string { return environment[EnvName(key)] }})
 	if err != nil {
@@ -115,7 +149,12 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 	if w.Guard.mode() != GuardWarn || value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
 		t.Errorf("%+v, %+v", got, w.Guard)
 	}
+	if a := c.archivist(nil, nil); c.HTTP().Stop != 9*time.Second || a.Shards != 8 || a.Space.Fatal != 7 || value(w.Archive.OfEncrypted) || w.DB.kept() != 6 {
+		t.Errorf("%+v, %+v", c.HTTP(), a.Config)
+	}
 	for name, wrong := range map[string]string{
+		"CAIRN_HTTP_RATE_LIMIT_PER_MINUTE": "-1", "CAIRN_HTTP_READ_S": "0", "CAIRN_ARCHIVE_WINDOW_MS": "10001", "CAIRN_ARCHIVE_OF_ENCRYPTED": "2",
+		"CAIRN_DISK_WARNING_MB": "-1", "CAIRN_DB_READERS_MAX": "1001", "CAIRN_DB_READERS_MIN": "101",
 		"CAIRN_MAIL_TOKENS": "some", "CAIRN_MAIL_MAX_BODY_BYTES": "many", "CAIRN_MAIL_NOTICES": "perhaps", "CAIRN_RESERVATIONS_MAX_TTL_SECONDS": "0",
 		"CAIRN_MAIL_CALL_TIMEOUT": "30", "CAIRN_GUARD_MODE": "loud", "CAIRN_GUARD_LEASE_SECONDS": "5", "CAIRN_MCP_PROFILE": "fat",
 	} {
@@ -134,13 +173,17 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 func TestWrongSettingsOfMailAreNamedByTheirLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"[mail]\nname_mode = \"lax\"\n":        "line 2: mail.name_mode must be coerce, strict or always_auto",
-		"[mail]\n\ncall_timeout = \"2h\"\n":    "line 3: mail.call_timeout must be a duration of at most 1h, such as 30s",
-		"[mail]\nmax_body_bytes = 536870913\n": "line 2: mail.max_body_bytes must be from 1 to 536870912",
-		"[reservations]\nsweep_seconds = -1\n": "line 2: reservations.sweep_seconds must be from 1 to ",
-		"[guard]\nlease_seconds = 59\n":        "line 2: guard.lease_seconds must be 60 or more",
-		"[mcp]\nprofile = \"\"\n":              "line 2: mcp.profile must be full, core, messaging, minimal or lean",
-		"[mail]\nmax_body_bytes = \"12\"\n":    "line 2",
+		"[mail]\nname_mode = \"lax\"\n":            "line 2: mail.name_mode must be coerce, strict or always_auto",
+		"[mail]\n\ncall_timeout = \"2h\"\n":        "line 3: mail.call_timeout must be a duration of at most 1h, such as 30s",
+		"[mail]\nmax_body_bytes = 536870913\n":     "line 2: mail.max_body_bytes must be from 1 to 536870912",
+		"[reservations]\nsweep_seconds = -1\n":     "line 2: reservations.sweep_seconds must be from 1 to ",
+		"[guard]\nlease_seconds = 59\n":            "line 2: guard.lease_seconds must be from 60 to 536870912",
+		"[http]\nidle_s = 3601\n":                  "line 2: http.idle_s must be from 1 to 3600",
+		"[disk]\nfatal_mb = -1\n":                  "line 2: disk.fatal_mb must be from 0 to 1073741824",
+		"[db]\nreaders_min = 9\nreaders_max = 8\n": "line 2: db.readers_min must be from 1 to 8, which is db.readers_max",
+		"[db]\nreaders_max = 0\n":                  "line 2: db.readers_max must be from 1 to 1000",
+		"[mcp]\nprofile = \"\"\n":                  "line 2: mcp.profile must be full, core, messaging, minimal or lean",
+		"[mail]\nmax_body_bytes = \"12\"\n":        "line 2",
 	} {
 		dir := t.TempDir()
 		put(t, filepath.Join(dir, "config.toml"), text, 0o600)

@@ -111,7 +111,7 @@ func TestDamagedStoreIsRefusedAndLeftAsItIs(t *testing.T) {
 				h.fails("search", h.run(h.command("search", "refund"), nil), 2, "cairn doctor --salvage")
 				h.fails("import", h.run(h.command("import", h.repo), nil), 2, "cairn doctor --salvage")
 				h.fails("mark", h.run(h.command("mark", "remember this"), nil), 2, "cairn doctor --salvage")
-				h.refusesQuestions("damaged")
+				h.fails("serve", h.run(h.command("serve"), nil), 2, repairs()...)
 			})
 		})
 	}

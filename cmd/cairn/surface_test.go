@@ -42,7 +42,7 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	all, whole := h.surfaceOf()
-	if len(all) != len(observationTools())+19+30 || (whole+3)/4 > 4800 { // of 6,000, for memories come too
+	if len(all) != len(observationTools())+19+31 || (whole+3)/4 > 4800 { // of 6,000, for memories come too
 		t.Errorf("%d tools, %d bytes", len(all), whole)
 	}
 	records, bytes := h.surfaceOf("--toolsets", "records")
@@ -58,14 +58,14 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	for profile, has := range map[string][]string{
 		"core":      {"search", "create_record", "fetch_inbox", "macro_start_session", "file_reservation_paths"},
 		"messaging": {"search", "create_record", "fetch_inbox", "request_contact"},
-		"minimal":   {"search", "create_record", "fetch_inbox", "register_agent"},
+		"minimal":   {"search", "health_check", "create_record", "fetch_inbox", "register_agent"},
 	} {
 		some, bytes := h.surfaceOf("--profile", profile)
 		if bytes >= whole || slices.ContainsFunc(has, func(name string) bool { return !slices.Contains(some, name) }) {
 			t.Errorf("%s: %v", profile, some)
 		}
 	}
-	if mail, bytes := h.surfaceOf("--toolsets", "mail"); len(mail) != 30 || (bytes+3)/4 > 2050 || slices.Contains(mail, "search") {
+	if mail, bytes := h.surfaceOf("--toolsets", "mail"); len(mail) != 31 || (bytes+3)/4 > 2050 || slices.Contains(mail, "search") {
 		t.Errorf("mail: %v, %d bytes", mail, bytes)
 	}
 	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 600 || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") {

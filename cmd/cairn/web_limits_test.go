@@ -383,7 +383,7 @@ func TestAnAddressThatCannotBeServedIsExplained(t *testing.T) {
 	}
 	for setting, want := range map[string]string{
 		"rate_limit_per_minute = -1": "http.rate_limit_per_minute must be from 0",
-		"stop_s = 0":                 "http.stop_s must be from 1 to 3600 seconds",
+		"stop_s = 0":                 "http.stop_s must be from 1 to 3600",
 		"write_s = 4000":             "http.write_s must be from 1",
 	} {
 		other := newHome(t)

@@ -286,11 +286,15 @@ func TestHTTPStatusesFollowTheErrors(t *testing.T) { // records §2, mail §2.1 
 	h.check()
 }
 
-func TestADamagedStoreIsToldByHealthAndStatuses(t *testing.T) {
+// TestAStoreThatCannotBeReadIsToldByHealthAndStatuses where that is no damage, which
+// servers refuse to begin with.
+func TestAStoreThatCannotBeReadIsToldByHealthAndStatuses(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	h.recorded(h.shell("t1", "make"))
-	if err := os.WriteFile(h.db(), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+	db := h.raw()
+	h.sqlite(db, "PRAGMA user_version=4711")
+	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	w := h.listenUntil()
@@ -302,7 +306,7 @@ func TestADamagedStoreIsToldByHealthAndStatuses(t *testing.T) {
 	if r := w.wants(http.StatusServiceUnavailable, "STORAGE_UNAVAILABLE", http.MethodGet, "/v1/projects/x/records/list_records", ""); r.header.Get("Retry-After") == "" {
 		t.Errorf("no Retry-After: %v", r.header)
 	}
-	w.wants(http.StatusInternalServerError, "store_corrupt", http.MethodGet, "/v1/projects/x/observations/recent_context", "")
+	w.wants(http.StatusServiceUnavailable, "store_newer", http.MethodGet, "/v1/projects/x/observations/recent_context", "")
 	if w.number("cairn_metrics_failed") != 1 {
 		t.Error("the metrics do not say that they are not all")
 	}

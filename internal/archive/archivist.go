@@ -99,6 +99,7 @@ func New(c Config) *Archivist {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Archivist{Config: c, lines: map[string]*line{}, missing: map[string]int{}}
+	a.counts.files.load.Capacity, a.counts.commits.load.Capacity = Capacity, Capacity
 	for range max(c.Shards, 1) {
 		a.shards = append(a.shards, newShard(c.Window))
 	}

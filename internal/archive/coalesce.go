@@ -58,12 +58,6 @@ func newShard(window time.Duration) *shard {
 	return &shard{window: window, silence: silentAfter, busy: map[*run]bool{}, full: make(chan struct{}, 1)}
 }
 
-func (s *shard) pending() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int64(len(s.queue))
-}
-
 // add queues a request.
 func (s *shard) add(r *request) {
 	s.mu.Lock()
@@ -160,7 +154,13 @@ func (s *shard) finish(group []*request, err error) {
 	defer s.mu.Unlock()
 	s.beat = time.Now()
 	delete(s.busy, group[0].run)
+	commits := &group[0].run.line.counts.commits
 	for _, q := range group {
+		if err == nil {
+			commits.left.Add(1)
+			commits.latency.Add(s.beat.Sub(q.since))
+		}
+		commits.load.Add(-1)
 		q.done <- err
 	}
 	if s.worker == 0 && len(s.queue) > 0 {

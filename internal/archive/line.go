@@ -51,6 +51,7 @@ type run struct {
 // on while there are more. Nothing is acknowledged that is not in a commit; after an
 // error everything since the last one is done again by the next call.
 func (l *line) catchUp(ctx context.Context) error {
+	l.sample(ctx)
 	err := l.paused()
 	if err == nil {
 		err = l.locked(ctx, func() error { return l.run(ctx) })
@@ -130,14 +131,15 @@ func (r *run) place() error {
 // was none.
 func (r *run) step() (more bool, err error) {
 	l := r.line
+	l.sample(r.ctx)
 	if err := l.paused(); err != nil {
 		return false, err
 	}
-	q, ids, n, err := r.read()
+	q, ids, came, err := r.read()
 	if err != nil || q == nil {
 		return false, err
 	}
-	l.counts.enqueued.Add(n)
+	l.counts.files.entered.Add(int64(len(came)))
 	if len(q.files) > 0 {
 		if err := l.open(r.ctx, r.begin); err != nil {
 			return false, err
@@ -150,7 +152,11 @@ func (r *run) step() (more bool, err error) {
 		}
 	}
 	l.written.Store(q.last)
-	l.counts.drained.Add(n)
+	l.counts.files.left.Add(int64(len(came)))
+	now := l.Store.Now()
+	for _, at := range came {
+		l.counts.files.latency.Add(now.Sub(time.Unix(0, at)))
+	}
 	for r.paths() > 2*maxPaths {
 		l.counts.backpressure.Add(1)
 		if err := r.await(false); err != nil {
@@ -158,6 +164,8 @@ func (r *run) step() (more bool, err error) {
 		}
 	}
 	r.waiting = append(r.waiting, q)
+	l.counts.commits.load.Add(1)
+	l.counts.commits.entered.Add(1)
 	l.shard.add(q)
 	return true, nil
 }
@@ -169,11 +177,11 @@ func (r *run) paths() (n int) {
 	return n
 }
 
-// read renders the next batch; nil if there is none.
-func (r *run) read() (q *request, ids map[string]int64, n int64, err error) {
+// read renders the next batch, nil if there is none; came are the times of its changes.
+func (r *run) read() (q *request, ids map[string]int64, came []int64, err error) {
 	l := r.line
 	err = l.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
-		q, ids, n = nil, map[string]int64{}, 0
+		q, ids, came = nil, map[string]int64{}, nil
 		parts, last, err := l.changesOf(ctx, tx, l.project, l.written.Load())
 		if err != nil || len(parts) == 0 {
 			return err
@@ -189,11 +197,13 @@ func (r *run) read() (q *request, ids map[string]int64, n int64, err error) {
 				q.first = first
 			}
 			q.at = max(q.at, p.changes[len(p.changes)-1].At)
-			n += int64(len(p.changes))
+			for _, c := range p.changes {
+				came = append(came, c.At)
+			}
 		}
 		return l.numbers(ctx, tx, ids)
 	})
-	return q, ids, n, err
+	return q, ids, came, err
 }
 
 // open opens the repository if it is not open. One that does not hold the last

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -18,28 +19,50 @@ type Metrics struct {
 	SyncFallbacks int64 `json:"commit_sync_fallbacks_total"` // commits made without a worker, which was silent
 	NeedsReindex  int64 `json:"needs_reindex_total"`         // changes and entities known to lack a current file
 
-	Enqueued     int64 `json:"enqueued_total"`     // changes that were read to be written
-	Drained      int64 `json:"drained_total"`      // changes whose files were written
+	Files   Queue `json:"-"` // changes on their way to files
+	Commits Queue `json:"-"` // batches of them on their way to a commit
+
 	Backpressure int64 `json:"backpressure_total"` // how often reading paused for the commits to come along
-	Pending      int64 `json:"pending_requests"`   // batches that wait to be committed
 	Level        Level `json:"disk_level"`
 }
 
+// Queue is how one of the archive's queues does. Its capacity is no limit: what waits
+// stands in the change log.
+type Queue struct {
+	store.Used
+	Entered, Left int64              // since the process began; what failed enters again and does not leave
+	Latency       store.Distribution // from a change's time to its files, and from a batch to its commit
+}
+
+// Capacity is what the depth of a queue is compared with (mail §10.5).
+const Capacity = 8192
+
 // counters are the counters of Metrics.
 type counters struct {
-	writeErrors, commitErrors, fallbacks, enqueued, drained, backpressure atomic.Int64
+	writeErrors, commitErrors, fallbacks, backpressure atomic.Int64
+
+	files, commits queue
+	sampled        atomic.Int64 // when the depth was looked at last, in Unix nanoseconds
+}
+
+// queue counts what Queue tells.
+type queue struct {
+	load          store.Load
+	entered, left atomic.Int64
+	latency       store.Histogram
+}
+
+func (q *queue) read() Queue {
+	return Queue{Used: q.load.Read(), Entered: q.entered.Load(), Left: q.left.Load(), Latency: q.latency.Read()}
 }
 
 // Metrics reads them. Errors: those of store.Read.
 func (a *Archivist) Metrics(ctx context.Context) (Metrics, error) {
 	m := Metrics{
 		WriteErrors: a.counts.writeErrors.Load(), CommitErrors: a.counts.commitErrors.Load(), SyncFallbacks: a.counts.fallbacks.Load(),
-		Enqueued: a.counts.enqueued.Load(), Drained: a.counts.drained.Load(), Backpressure: a.counts.backpressure.Load(),
-		Level: a.level(),
+		Backpressure: a.counts.backpressure.Load(), Level: a.level(),
 	}
-	for _, s := range a.shards {
-		m.Pending += s.pending()
-	}
+	withheld := m.Level == LevelCritical || m.Level == LevelFatal
 	statuses, err := a.Status(ctx, "")
 	for _, s := range statuses {
 		m.NeedsReindex += int64(len(s.Aside))
@@ -48,16 +71,29 @@ func (a *Archivist) Metrics(ctx context.Context) (Metrics, error) {
 			s.Unwritten, err = a.unwritten(ctx, s.Project, written, err)
 		}
 		m.Depth += s.Unwritten
-		if l.failing.Load() {
+		if withheld || l.failing.Load() {
 			m.NeedsReindex += s.Lag
 		}
 	}
+	a.counts.files.load.Set(m.Depth)
+	m.Files, m.Commits = a.counts.files.read(), a.counts.commits.read()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range a.missing {
 		m.NeedsReindex += int64(n)
 	}
 	return m, err
+}
+
+// sample looks at the depth if nobody has done so for a second.
+func (a *Archivist) sample(ctx context.Context) {
+	now, last := time.Now().UnixNano(), a.counts.sampled.Load()
+	if now-last < int64(time.Second) || !a.counts.sampled.CompareAndSwap(last, now) {
+		return
+	}
+	if _, err := a.Metrics(ctx); err != nil && ctx.Err() == nil {
+		a.Log.Warn("the depth of the archive's queue could not be read", "error", err)
+	}
 }
 
 func (a *Archivist) unwritten(ctx context.Context, project string, after int64, err error) (n int64, _ error) {

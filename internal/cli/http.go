@@ -78,7 +78,9 @@ func (p *Process) listening(ctx context.Context, q questions, web listener, conf
 		schema, err := c.Schema(ctx)
 		return httpapi.Health{Version: p.Version, Schema: schema, Err: err}
 	}
-	config.Numbers = q.numbers
+	config.Numbers = func(ctx context.Context, n *httpapi.Numbers) error {
+		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))
+	}
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err
@@ -89,6 +91,9 @@ func (p *Process) listening(ctx context.Context, q questions, web listener, conf
 	}
 	if _, err := httpapi.EnsureToken(c.Dir()); err != nil {
 		return nil, errors.Join(err, l.Close())
+	}
+	if at, err := netip.ParseAddrPort(l.Addr().String()); err == nil {
+		c.Listening(at.Addr().String(), int(at.Port()))
 	}
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
 	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
@@ -114,6 +119,32 @@ func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
 	for _, name := range slices.Sorted(maps.Keys(m.SetAside)) {
 		n.Gauge("cairn_follower_set_aside", float64(m.SetAside[name]), "follower", name)
 	}
+	return nil
+}
+
+// gauges writes what /metrics says of the archive and of the connections to the store
+// (mail §10.5).
+func (q questions) gauges(ctx context.Context, n *httpapi.Numbers) error {
+	g, err := q.cairn.Gauges(ctx)
+	if err != nil {
+		return err
+	}
+	m, waits := g.Archive, g.Pool.Acquired
+	n.Gauge("wbq_depth", float64(m.Depth))
+	n.Counter("wbq_errors_total", float64(m.WriteErrors))
+	n.Counter("commit_errors_total", float64(m.CommitErrors))
+	n.Counter("commit_sync_fallbacks_total", float64(m.SyncFallbacks))
+	n.Gauge("needs_reindex_total", float64(m.NeedsReindex))
+	ends, below := waits.Doublings()
+	buckets := make([]httpapi.Bucket, len(ends))
+	for i, end := range ends {
+		buckets[i] = httpapi.Bucket{Upto: float64(end.Microseconds()), Count: uint64(below[i])}
+	}
+	n.Histogram("pool_acquire_latency_us", buckets, uint64(waits.Count), float64(waits.Sum)/1e3)
+	l := g.Latency()
+	n.Gauge("pool_acquire_latency_us_p50", l.P50)
+	n.Gauge("pool_acquire_latency_us_p95", l.P95)
+	n.Gauge("pool_acquire_latency_us_p99", l.P99)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os/signal"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"cairn"
+	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
@@ -66,6 +68,7 @@ func serveCommand(p *Process) *cobra.Command {
 	var name string
 	var chosen surface
 	var web listener
+	var restore bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Answer MCP clients over standard input and output, or over HTTP",
@@ -92,6 +95,10 @@ path, and what only reads answers GET too:
 GET /v1/tools lists all of these. SIGTERM and SIGINT let running calls end, a
 second one does not.
 
+The store is looked through at the start and every 24 hours; a damaged one is
+refused, with exit code 2. With --auto-restore a server that starts takes the newest
+sound backup instead, and moves the damaged store away.
+
 All tools are offered unless --toolsets or --profile choose some; what they cost an
 agent's context is told by cairn tools --tokens. Those of observations only read.`,
 		Example: "  cairn serve --toolsets records --project checkout-design\n  cairn serve --profile lean\n" +
@@ -104,28 +111,37 @@ agent's context is told by cairn tools --tokens. Those of observations only read
 			if err := web.check(cmd); err != nil {
 				return err
 			}
-			return p.serve(cmd.Context(), c, name, chosen, web)
+			return p.serve(cmd.Context(), c, serving{project: name, surface: chosen, web: web, restore: restore})
 		}),
 	}
 	cmd.Flags().StringVar(&name, "project", "", "answer for this project (id or alias) instead of the one here (CAIRN_PROJECT)")
+	cmd.Flags().BoolVar(&restore, "auto-restore", false, "put the newest sound backup in the place of a damaged store")
 	chosen.flags(cmd)
 	web.flags(cmd)
 	return cmd
 }
 
+// serving says what a server is to do.
+type serving struct {
+	project string // --project or CAIRN_PROJECT
+	surface surface
+	web     listener
+	restore bool // --auto-restore
+}
+
 // serve answers one client until it leaves, or over HTTP any number until the
 // process is stopped. Meanwhile it tells clients when the context has changed, keeps
 // the write-ahead log short and archives what is written.
-func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen surface, web listener) error {
+func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 	log := slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	q := questions{cairn: c, project: name, keyring: &mail.Keyring{}, log: log}
-	sets, err := chosen.sets(q)
+	q := questions{cairn: c, project: s.project, keyring: &mail.Keyring{}, log: log}
+	sets, err := s.surface.sets(q)
 	if err != nil {
 		return err
 	}
 	config := mcp.Config{Version: p.Version, Instructions: instructionsFor(sets), Log: log, Context: q.context}
-	for _, s := range sets {
-		config.Tools, config.Resources = append(config.Tools, s.tools...), append(config.Resources, s.resources...)
+	for _, set := range sets {
+		config.Tools, config.Resources = append(config.Tools, set.tools...), append(config.Resources, set.resources...)
 	}
 	var meter httpapi.Meter
 	config.Seen = meter.Seen
@@ -133,15 +149,19 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watchman, err := p.begin(ctx, c, s.restore, log)
+	if err != nil {
+		return err
+	}
 	run := func(ctx context.Context) error { return server.ServeStdio(ctx, p.In, p.Out) }
-	if web.addr != "" {
-		if run, err = p.listening(ctx, q, web, httpapi.Config{MCP: server, Toolsets: mirrored(sets), Meter: &meter, Log: log}); err != nil {
+	if s.web.addr != "" {
+		if run, err = p.listening(ctx, q, s.web, httpapi.Config{MCP: server, Toolsets: mirrored(sets), Meter: &meter, Log: log}); err != nil {
 			return err
 		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a client that is gone is the end of the session, not a sudden death
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var group errgroup.Group
 	group.Go(func() error {
 		defer cancel()
@@ -151,11 +171,27 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, name string, chosen
 		}
 		return err
 	})
-	group.Go(func() error { return q.tellChanges(ctx, server, web.addr != "") })
+	group.Go(func() error { defer cancel(); return watchman.Attend(ctx) })
+	group.Go(func() error { return q.tellChanges(ctx, server, s.web.addr != "") })
 	group.Go(func() error { return c.Tend(ctx) })
 	group.Go(func() error { return c.FollowArchive(ctx, log) })
 	group.Go(func() error { return c.Mail().Sweep(ctx) })
 	return group.Wait()
+}
+
+// begin looks at the store before anybody is served; a damaged one is replaced by a
+// backup if that is wanted.
+func (p *Process) begin(ctx context.Context, c *cairn.Cairn, restore bool, log *slog.Logger) (*cairn.Watchman, error) {
+	watchman, err := c.Begin(ctx)
+	if !restore || !fault.HasCode(err, store.CodeCorrupt) {
+		return watchman, err
+	}
+	r, failed := c.RestoreNewest(ctx, log, p.afterASecond())
+	if failed != nil {
+		return nil, failed
+	}
+	fmt.Fprintf(p.Err, "cairn: %s; restored %s, as of %s; the former data lie in %s\n", fault.As(err).Message, r.File, asOf(r.BackupInfo), strings.Join(r.Moved, ", "))
+	return c.Begin(ctx)
 }
 
 // questions answers the MCP tools from the façade.

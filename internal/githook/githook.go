@@ -262,6 +262,9 @@ type Look struct {
 	State  State    `json:"state"`
 	Kept   string   `json:"kept,omitempty"`   // the hook that stood there before, and is run last
 	Others []string `json:"others,omitempty"` // other programs that the chain runs
+
+	Program string `json:"program,omitempty"` // that the guard calls; "" if there is none, or it was edited
+	Edited  bool   `json:"edited,omitempty"`  // somebody changed the guard itself
 }
 
 // Look says what stands at the hook. It changes nothing. The error is CodeFolder
@@ -281,6 +284,12 @@ func (g Guard) Look() (Look, error) {
 		l.Others = g.others()
 		if name := origOf(body); name != "" {
 			l.Kept = filepath.Join(g.Dir, name)
+		}
+	}
+	if body, intact, _ := bodyOf(guard.text, guardMark); guard.there {
+		l.Edited = !intact
+		if intact {
+			l.Program = programOf(body)
 		}
 	}
 	switch {

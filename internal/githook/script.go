@@ -122,7 +122,7 @@ func (g Guard) guardText() string {
 	}
 	return signed(guardMark, `# Asks cairn whether other agents have reserved what is about to change.
 # Written by "cairn guard install"; "cairn guard uninstall" takes it away.
-cairn=`+quoted(g.Program)+`
+`+programIs+quoted(g.Program)+`
 [ -f "$cairn" ] && [ -x "$cairn" ] || cairn=$(command -v cairn) || {
 	echo 'cairn: guard: the program cairn is not there; nothing was checked' >&2
 	exit 0
@@ -135,6 +135,25 @@ esac
 echo 'cairn: guard: cairn failed; nothing was checked' >&2
 exit 0
 `)
+}
+
+// programIs stands before the program in a guard.
+const programIs = "cairn="
+
+// programOf is the program that a guard calls, "" if it names none.
+func programOf(body string) (program string) {
+	_, rest, ok := strings.Cut("\n"+body, "\n"+programIs+"'")
+	for ok {
+		var part string
+		if part, rest, ok = strings.Cut(rest, "'"); !ok {
+			return ""
+		}
+		program += part
+		if rest, ok = strings.CutPrefix(rest, `\''`); ok {
+			program += "'"
+		}
+	}
+	return program
 }
 
 // quoted is a word for the shell.

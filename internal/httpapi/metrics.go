@@ -85,16 +85,12 @@ func (m *Meter) write(n *Numbers) {
 	}
 	for _, tool := range slices.Sorted(maps.Keys(m.took)) {
 		h, below := m.took[tool], uint64(0)
-		for i, count := range h.buckets {
-			below += count
-			le := "+Inf"
-			if i < len(bounds) {
-				le = strconv.FormatFloat(bounds[i], 'g', -1, 64)
-			}
-			n.put("cairn_tool_seconds", "histogram", "_bucket", float64(below), "tool", tool, "le", le)
+		var buckets []Bucket
+		for i, end := range bounds {
+			below += h.buckets[i]
+			buckets = append(buckets, Bucket{end, below})
 		}
-		n.put("cairn_tool_seconds", "histogram", "_sum", h.sum, "tool", tool)
-		n.put("cairn_tool_seconds", "histogram", "_count", float64(below), "tool", tool)
+		n.Histogram("cairn_tool_seconds", buckets, below+h.buckets[len(bounds)], h.sum, "tool", tool)
 	}
 	for _, status := range slices.Sorted(maps.Keys(m.responses)) {
 		n.Counter("cairn_http_responses_total", float64(m.responses[status]), "status", strconv.Itoa(status))
@@ -116,6 +112,23 @@ func (n *Numbers) Gauge(name string, value float64, labels ...string) {
 // Counter writes a number that only grows while the process lives.
 func (n *Numbers) Counter(name string, value float64, labels ...string) {
 	n.put(name, "counter", "", value, labels...)
+}
+
+// Bucket is how many values of a histogram were at most Upto.
+type Bucket struct {
+	Upto  float64
+	Count uint64
+}
+
+// Histogram writes how values are distributed: the buckets, smallest first, then how
+// many values there were and their sum.
+func (n *Numbers) Histogram(name string, buckets []Bucket, count uint64, sum float64, labels ...string) {
+	for _, b := range buckets {
+		n.put(name, "histogram", "_bucket", float64(b.Count), append(slices.Clip(labels), "le", strconv.FormatFloat(b.Upto, 'g', -1, 64))...)
+	}
+	n.put(name, "histogram", "_bucket", float64(count), append(slices.Clip(labels), "le", "+Inf")...)
+	n.put(name, "histogram", "_sum", sum, labels...)
+	n.put(name, "histogram", "_count", float64(count), labels...)
 }
 
 func (n *Numbers) put(name, kind, suffix string, value float64, labels ...string) {

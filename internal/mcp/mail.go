@@ -206,6 +206,16 @@ func (t *mailTools) identityTools() []Tool {
 	more := and(untold(String, "attachments_policy", "session_id"), untold(Boolean, "want_token"), acting())
 	return []Tool{
 		{
+			Name: "health_check", ReadOnly: true, Description: "Are you well?",
+			Call: func(ctx context.Context, _ Args) (any, error) {
+				h, err := t.mail.Cairn().HealthCheck(ctx)
+				if err != nil {
+					return nil, mail.Fault(err)
+				}
+				return h, nil
+			},
+		},
+		{
 			Name: "ensure_project", Description: "Make an absolute path a project.",
 			Params: and(params(must("human_key")), untold(String, "identity_mode")),
 			Call: writes(t, (*mail.Office).EnsureProject, func(a Args) mail.EnsureArgs {

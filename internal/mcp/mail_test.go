@@ -87,7 +87,7 @@ func TestGoldensOfMailHoldEveryToolAndCode(t *testing.T) {
 	}
 	for _, tool := range mcp.MailTools(cairn.Mail{}, mcp.MailOptions{}) {
 		switch tool.Name {
-		case "force_release_file_reservation", "install_precommit_guard", "uninstall_precommit_guard": // see cmd/cairn
+		case "health_check", "force_release_file_reservation", "install_precommit_guard", "uninstall_precommit_guard": // see cmd/cairn
 			continue
 		}
 		if !succeeded[tool.Name] {
@@ -128,9 +128,9 @@ func TestProfilesNarrowMail(t *testing.T) {
 	tools := mcp.MailTools(cairn.Mail{}, mcp.MailOptions{})
 	for profile, want := range map[string]struct{ has, lacks string }{
 		"full":      {"request_contact macro_start_session send_message", ""},
-		"core":      {"whois fetch_inbox file_reservation_paths macro_contact_handshake", "request_contact search_messages"},
-		"messaging": {"whois reply_message search_messages set_contact_policy", "file_reservation_paths macro_start_session"},
-		"minimal":   {"ensure_project register_agent send_message fetch_inbox acknowledge_message", "whois reply_message mark_message_read"},
+		"core":      {"health_check whois fetch_inbox file_reservation_paths macro_contact_handshake", "request_contact search_messages"},
+		"messaging": {"health_check whois reply_message search_messages set_contact_policy", "file_reservation_paths macro_start_session"},
+		"minimal":   {"health_check ensure_project register_agent send_message fetch_inbox acknowledge_message", "whois reply_message mark_message_read"},
 	} {
 		names := map[string]bool{}
 		for _, tool := range mcp.MailProfile(tools, profile) {
@@ -296,6 +296,7 @@ func TestEveryStoreErrorOfOpeningHasACodeOfMail(t *testing.T) {
 // letter says of what kind: integer, boolean, list of strings, numbers, else a
 // string; = parts a name from its alias.
 const parameters = `
+health_check: ;
 ensure_project: human_key; identity_mode
 register_agent: project_key program model; name task_description attachments_policy want_token/b session_id registration_token
 create_agent_identity: project_key program model; name_hint task_description attachments_policy want_token/b session_id registration_token

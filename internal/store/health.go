@@ -181,9 +181,10 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 }
 
 // QuickCheck runs SQLite's quick check, which reads every page once and compares
-// no index with its table. A sound store gives no findings.
+// no index with its table. A sound store gives no findings. It reads on a connection
+// of its own, since one that was used before holds pages as they were.
 func (s *Store) QuickCheck(ctx context.Context) (found []string, err error) {
-	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+	err = s.readApart(ctx, func(ctx context.Context, tx *Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var line string
 			err := r.Scan(&line)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Read runs fn over one snapshot of the store, on a connection that cannot
@@ -19,15 +20,18 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	if err := s.nested(ctx); err != nil {
 		return err
 	}
+	began := time.Now()
 	release, err := s.reserve(ctx)
 	if err != nil {
+		s.gauges.waited(began)
 		return err
 	}
 	defer release()
 	if s.single {
-		return s.classify(s.readSingle(ctx, fn))
+		return s.classify(s.readSingle(ctx, began, fn))
 	}
 	ses, err := s.reader(ctx)
+	s.gauges.waited(began)
 	if err != nil {
 		return s.classify(err)
 	}
@@ -46,14 +50,34 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	return err
 }
 
+// readApart is Read on a connection that is opened for it.
+func (s *Store) readApart(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) (err error) {
+	if err := s.nested(ctx); err != nil {
+		return err
+	}
+	release, err := s.reserve(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	ses, err := newSession(context.WithoutCancel(ctx), s.readDB)
+	if err != nil {
+		return s.classify(err)
+	}
+	defer func() { err = s.classify(errors.Join(err, ses.discard())) }()
+	return s.snapshot(ctx, ses, fn)
+}
+
 // readSingle is Read on the writing connection, under the writer's turn.
-func (s *Store) readSingle(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
+func (s *Store) readSingle(ctx context.Context, began time.Time, fn func(ctx context.Context, tx *Tx) error) error {
 	select {
 	case s.writer.turn <- struct{}{}:
 		defer func() { <-s.writer.turn }()
 	case <-ctx.Done():
+		s.gauges.waited(began)
 		return ctx.Err()
 	}
+	s.gauges.waited(began)
 	if err := s.writer.open(s.db); err != nil {
 		return err
 	}
@@ -61,15 +85,45 @@ func (s *Store) readSingle(ctx context.Context, fn func(ctx context.Context, tx 
 	return errors.Join(err, s.rollback())
 }
 
+// patience is how long a reader waits for one of the places that are kept before it
+// takes another. More readers than that at once make none of them faster, unless some
+// hold their places for long.
+const patience = time.Second
+
 // reserve waits for a place among the readers, for which Close waits in turn.
 func (s *Store) reserve(ctx context.Context) (release func(), err error) {
 	select {
 	case s.limit <- struct{}{}:
-		return func() { <-s.limit }, nil
-	case <-s.quit:
-		return nil, stopping()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		return s.reserved(s.limit), nil
+	default:
+	}
+	s.gauges.waiting.Add(1)
+	defer s.gauges.waiting.Add(-1)
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	var extra chan struct{}
+	for {
+		select {
+		case s.limit <- struct{}{}:
+			return s.reserved(s.limit), nil
+		case extra <- struct{}{}:
+			return s.reserved(extra), nil
+		case <-late.C:
+			extra = s.extra
+		case <-s.quit:
+			return nil, stopping()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// reserved is how the place that was taken is given back.
+func (s *Store) reserved(places chan struct{}) (release func()) {
+	s.gauges.load.Add(1)
+	return func() {
+		s.gauges.load.Add(-1)
+		<-places
 	}
 }
 

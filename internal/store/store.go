@@ -34,6 +34,7 @@ type Config struct {
 	Wait    time.Duration    // how long to wait for a lock; default by Role
 	Clock   func() time.Time // default time.Now
 	Readers int              // most concurrent readers; default 4
+	Kept    int              // of them, that begin at once, and whose connections Shed leaves open; the others wait a second; default all
 	Reading bool             // only read: a missing store is an error, nothing is created or migrated
 	Key     []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 }
@@ -49,8 +50,10 @@ type Store struct {
 	db      *sql.DB // the writer's connection
 	readDB  *sql.DB // the readers' connections, query-only
 	readers chan *session
-	limit   chan struct{}
+	limit   chan struct{} // places of readers, as many as are kept
+	extra   chan struct{} // places beyond those
 	writer  *writer
+	gauges  gauges
 	symbols symbols
 	wake    wakeups
 	reading bool
@@ -114,6 +117,9 @@ func newStore(c Config) *Store {
 	if c.Readers < 1 {
 		c.Readers = 4
 	}
+	if c.Kept < 1 || c.Kept > c.Readers {
+		c.Kept = c.Readers
+	}
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
 		if c.Role == Server {
@@ -140,10 +146,12 @@ func newStore(c Config) *Store {
 		quit:    make(chan struct{}),
 		key:     c.Key,
 		readers: make(chan *session, c.Readers),
-		limit:   make(chan struct{}, c.Readers),
+		limit:   make(chan struct{}, c.Kept),
+		extra:   make(chan struct{}, c.Readers-c.Kept),
 		writer:  newWriter(c.Path),
 		symbols: symbols{ids: map[string]int64{}},
 	}
+	s.gauges.load.Capacity = int64(c.Readers) + 1
 	s.db = sql.OpenDB(s.connector("mode=rw", writing))
 	s.readDB = sql.OpenDB(s.connector("mode=rw", s.readPragmas()))
 	return s
@@ -190,8 +198,10 @@ func (s *Store) Close() error {
 	s.closing.Do(func() {
 		close(s.quit)
 		err = s.writer.stop()
-		for range cap(s.limit) { // taken for good: every reader has been given back
-			s.limit <- struct{}{}
+		for _, places := range []chan struct{}{s.limit, s.extra} {
+			for range cap(places) { // taken for good: every reader has been given back
+				places <- struct{}{}
+			}
 		}
 		for len(s.readers) > 0 {
 			err = errors.Join(err, (<-s.readers).close())

@@ -34,7 +34,8 @@ func (s *Store) Write(ctx context.Context, sync Sync, fn func(ctx context.Contex
 	if err := s.refusal(ctx); err != nil {
 		return err
 	}
-	op := &pending{ctx: ctx, sync: sync, fn: fn, until: time.Now().Add(s.wait), done: make(chan struct{})}
+	began := time.Now()
+	op := &pending{ctx: ctx, sync: sync, fn: fn, began: began, until: began.Add(s.wait), done: make(chan struct{})}
 	if err := s.writer.enqueue(op); err != nil {
 		return err
 	}
@@ -44,10 +45,12 @@ func (s *Store) Write(ctx context.Context, sync Sync, fn func(ctx context.Contex
 			return op.err
 		case s.writer.turn <- struct{}{}:
 			if err := s.lead(op); err != nil && s.writer.withdraw(op) {
+				s.gauges.waited(began)
 				return s.classify(err)
 			}
 		case <-ctx.Done():
 			if s.writer.withdraw(op) {
+				s.gauges.waited(began)
 				return ctx.Err()
 			}
 			<-op.done
@@ -79,11 +82,16 @@ func (s *Store) lead(op *pending) error {
 	if !waiting {
 		return nil
 	}
+	s.gauges.load.Add(1)
+	defer s.gauges.load.Add(-1)
 	if err := s.begin(op, sync); err != nil {
 		return err
 	}
 	defer s.writer.line.leave()
 	batch := s.writer.next(sync)
+	for _, op := range batch {
+		s.gauges.waited(op.began)
+	}
 	results := make([]error, len(batch))
 	lost := errors.New("a write ended its goroutine") // unless commit returns
 	defer func() {

@@ -32,6 +32,7 @@ type pending struct {
 	ctx   context.Context
 	sync  Sync
 	fn    func(context.Context, *Tx) error
+	began time.Time
 	until time.Time // when to stop waiting for another process
 	done  chan struct{}
 	err   error // once done is closed
