@@ -140,7 +140,7 @@ func findMessage(ctx context.Context, tx *store.Tx, query string, arg any) (*Mes
 
 func (m *Message) setAttachments(text sql.NullString) {
 	m.Attachments = json.RawMessage("[]")
-	if text.Valid {
+	if m.Purged = purgedAt(text); text.Valid && m.Purged == 0 {
 		m.Attachments = json.RawMessage(text.String)
 	}
 }

@@ -140,8 +140,12 @@ func (m *Message) sound() error {
 	case utf8.RuneCountInString(m.Subject) > maxSubject:
 		return errors.New("its subject is too long")
 	}
-	if _, err := m.attached(); err != nil {
+	attached, err := m.attached()
+	if err != nil {
 		return err
+	}
+	if m.Purged < 0 || m.Purged > 0 && (m.Subject != "" || m.Body != "" || len(attached) > 0) {
+		return errors.New("it is purged and has a text")
 	}
 	return m.soundNames()
 }
