@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"cairn/internal/fault"
@@ -57,13 +58,14 @@ func (c *Cairn) buryFiles(ctx context.Context, done *PurgedMail) error {
 		if !slices.Contains(done.Projects, status.Project) {
 			continue
 		}
-		if _, gone := os.Stat(status.Folder); gone != nil {
+		folder := filepath.Join(c.ArchiveDir(), status.Folder)
+		if _, gone := os.Stat(folder); gone != nil {
 			continue
 		}
-		done.Archives = append(done.Archives, status.Folder)
+		done.Archives = append(done.Archives, folder)
 		synced, serr := c.SyncArchive(ctx, ArchiveArgs{Project: status.Project})
 		for _, why := range synced.Failed {
-			serr = errors.Join(serr, fault.Newf(fault.Unavailable, "archive_behind", "the archive %s still has the files: %s", status.Folder, why).
+			serr = errors.Join(serr, fault.Newf(fault.Unavailable, "archive_behind", "the archive %s still has the files: %s", folder, why).
 				WithHint("`cairn archive sync` takes them away"))
 		}
 		err = errors.Join(err, serr)

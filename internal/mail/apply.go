@@ -297,6 +297,11 @@ func Restore(ctx context.Context, tx *store.Tx, by Actor, d Document, keepID boo
 	if err != nil || there {
 		return false, err
 	}
+	if b, ok := d.(*Blob); ok {
+		if dropped, err := b.wasDropped(ctx, tx); err != nil || dropped {
+			return false, err
+		}
+	}
 	if m, ok := d.(*Message); ok && m.Purged != 0 {
 		if here, err := findMessage(ctx, tx, selectMessageByUID, m.UID); err != nil || here != nil {
 			return here != nil, errors.Join(err, here.purgeAs(ctx, tx, m))

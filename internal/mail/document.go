@@ -98,6 +98,7 @@ type Message struct {
 	Ordinal     int64           `json:"ordinal"`             // among the messages of its project and month, from 1
 	ArchivePath string          `json:"archive_path"`        // of the canonical file
 	Purged      Time            `json:"purged_ts,omitempty"` // when subject, body and attachments were taken away for good
+	Dropped     []string        `json:"dropped,omitempty"`   // sha1 of its attachments that the purge took out of the project
 
 	senderID, projectID int64
 	seq                 int64

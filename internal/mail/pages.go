@@ -40,9 +40,6 @@ type Pages struct {
 func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, error) {
 	r := &renderer{tx: tx, at: map[string]int{}, threads: map[part]bool{}}
 	for _, c := range changes {
-		if strings.HasPrefix(c.Stream, "mail/") && c.Kind == KindBlob && c.Op == store.OpPurge {
-			r.Gone = append(r.Gone, goneBlob(c.ID)...)
-		}
 		if !strings.HasPrefix(c.Stream, "mail/") || len(c.Doc) == 0 {
 			continue
 		}

@@ -38,11 +38,13 @@ const (
 
 	selectMessageIDs = `SELECT id FROM mail_messages WHERE project_id = ? ORDER BY id`
 	buryMessage      = `UPDATE mail_messages SET subject = '', body_md = '', attachments = ?2, archive_path = ?3 WHERE uid = ?1`
-	selectRefers     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE (?2 = 0 OR project_id = ?2) AND instr(attachments, ?1) > 0)`
-	deleteBlob       = `DELETE FROM mail_blobs WHERE sha1 = ?`
-	selectAnswers    = `SELECT project_id, agent_id, tool, key, result FROM mail_idempotency WHERE tool IN ('send_message', 'reply_message', 'overseer')`
-	updateAnswer     = `UPDATE mail_idempotency SET result = ?5 WHERE project_id = ?1 AND agent_id = ?2 AND tool = ?3 AND key = ?4`
-	buryCommits      = `UPDATE archive_commits SET summary = substr(summary, 1, instr(summary, ' | ')) || '| (purged)'
+	selectRefers     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE (?2 = 0 OR project_id = ?2) AND id <> ?3 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
+	selectDropped    = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '{%' AND instr(attachments, ?1) > 0)
+AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
+	deleteBlob    = `DELETE FROM mail_blobs WHERE sha1 = ?`
+	selectAnswers = `SELECT project_id, agent_id, tool, key, result FROM mail_idempotency WHERE tool IN ('send_message', 'reply_message', 'overseer')`
+	updateAnswer  = `UPDATE mail_idempotency SET result = ?5 WHERE project_id = ?1 AND agent_id = ?2 AND tool = ?3 AND key = ?4`
+	buryCommits   = `UPDATE archive_commits SET summary = substr(summary, 1, instr(summary, ' | ')) || '| (purged)'
 WHERE project_key = ?1 AND first_seq <= ?2 AND last_seq >= ?2 AND summary LIKE 'mail: %' AND instr(summary, ' | ') > 0`
 
 	dropStaleWords = `INSERT INTO mail_fts (mail_fts) VALUES ('optimize')`
@@ -189,6 +191,18 @@ func (m *Message) purge(ctx context.Context, tx *store.Tx, p *Project, at Time) 
 	if _, err := tx.Blank(ctx, Stream(p.UID), KindMessage, m.UID); err != nil {
 		return 0, err
 	}
+	for _, a := range attached {
+		gone, everywhere, err := m.dropBlob(ctx, tx, p, a.SHA1)
+		if err != nil {
+			return attachments, err
+		}
+		if gone {
+			m.Dropped = append(m.Dropped, a.SHA1)
+		}
+		if everywhere {
+			attachments++
+		}
+	}
 	m.bury(at)
 	if err := put(ctx, tx, Actor{}, p.ProductID, m); err != nil {
 		return 0, err
@@ -196,19 +210,7 @@ func (m *Message) purge(ctx context.Context, tx *store.Tx, p *Project, at Time) 
 	if _, err := tx.Exec(ctx, buryCommits, p.key, m.seq); err != nil {
 		return 0, err
 	}
-	if err := m.buryAnswers(ctx, tx); err != nil {
-		return 0, err
-	}
-	for _, a := range attached {
-		gone, err := dropBlob(ctx, tx, p, a.SHA1)
-		if err != nil {
-			return attachments, err
-		}
-		if gone {
-			attachments++
-		}
-	}
-	return attachments, nil
+	return attachments, m.buryAnswers(ctx, tx)
 }
 
 // purgeAs purges a message, unless it is nil, that was purged elsewhere.
@@ -229,46 +231,59 @@ func (m *Message) bury(at Time) {
 	m.ArchivePath = messagePath(m.Created, "", m.ID, m.Ordinal)
 }
 
-// attachmentsColumn is what stands in the column of attachments: of a purged message,
-// which has none, when it was purged.
+// marker stands in the column of attachments of a purged message, which has none.
+type marker struct {
+	Purged  Time     `json:"purged"`
+	Dropped []string `json:"dropped,omitempty"`
+}
+
+// attachmentsColumn is what stands in the column of attachments.
 func (m *Message) attachmentsColumn() any {
-	if m.Purged != 0 {
-		return fmt.Sprintf(`{"purged":%d}`, int64(m.Purged))
+	if m.Purged == 0 {
+		return textOrNull(m.Attachments)
 	}
-	return textOrNull(m.Attachments)
+	text, _ := json.Marshal(marker{m.Purged, m.Dropped}) // of a time and texts: it cannot fail
+	return string(text)
 }
 
-// purgedAt is when the message of a column of attachments was purged, 0 if it was not.
-func purgedAt(column sql.NullString) Time {
-	var is struct{ Purged int64 }
-	if len(column.String) == 0 || column.String[0] != '{' || json.Unmarshal([]byte(column.String), &is) != nil {
-		return 0
+// markerOf reads a column of attachments: what is left of a purged message, nil of
+// any other.
+func markerOf(column sql.NullString) *marker {
+	m := &marker{}
+	if column.String == "" || column.String[0] != '{' || json.Unmarshal([]byte(column.String), m) != nil || m.Purged == 0 {
+		return nil
 	}
-	return Time(is.Purged)
+	return m
 }
 
-// dropBlob takes an attachment out of a project in which no message refers to it any
-// more, and its bytes out of the store if none does anywhere.
-func dropBlob(ctx context.Context, tx *store.Tx, p *Project, sha1 string) (gone bool, err error) {
+// wasDropped reports whether an attachment went with a purged message of its project,
+// and no other message there refers to it.
+func (b *Blob) wasDropped(ctx context.Context, tx *store.Tx) (dropped bool, err error) {
+	p, err := projectByUID(ctx, tx, b.ProjectUID)
+	if err != nil || p == nil {
+		return false, err
+	}
+	return dropped, tx.Get(ctx, []any{&dropped}, selectDropped, b.SHA1, p.ID)
+}
+
+// dropBlob takes an attachment out of a project in which no other message refers to
+// it, and its bytes out of the store if none does anywhere.
+func (m *Message) dropBlob(ctx context.Context, tx *store.Tx, p *Project, sha1 string) (gone, everywhere bool, err error) {
 	if sha1 == "" {
-		return false, nil
+		return false, false, nil
 	}
-	var here, anywhere bool
-	if err := tx.Get(ctx, []any{&here}, selectRefers, sha1, p.ID); err != nil || here {
-		return false, err
-	}
-	if err := tx.Get(ctx, []any{&anywhere}, selectRefers, sha1, 0); err != nil {
-		return false, err
+	var here, elsewhere bool
+	if err := tx.Get(ctx, []any{&here}, selectRefers, sha1, p.ID, m.ID); err != nil || here {
+		return false, false, err
 	}
 	if n, err := tx.Blank(ctx, Stream(p.UID), KindBlob, sha1); err != nil || n == 0 {
-		return false, err
+		return false, false, err
 	}
-	_, err = tx.Append(ctx, store.Change{Project: p.ProductID, Stream: Stream(p.UID), Kind: KindBlob, ID: sha1, Op: store.OpPurge})
-	if err != nil || anywhere {
-		return false, err
+	if err := tx.Get(ctx, []any{&elsewhere}, selectRefers, sha1, 0, m.ID); err != nil || elsewhere {
+		return true, false, err
 	}
 	_, err = tx.Exec(ctx, deleteBlob, sha1)
-	return err == nil, err
+	return true, true, err
 }
 
 // buryAnswers takes the texts of a message out of the answers that are kept for
@@ -343,6 +358,7 @@ type tombstone struct {
 	AckRequired bool     `json:"ack_required"`
 	Created     Time     `json:"created"`
 	Ordinal     int64    `json:"ordinal"`
+	Dropped     []string `json:"attachments_dropped"` // sha1
 }
 
 const tombstones = "messages/tombstones/"
@@ -351,7 +367,7 @@ func tombstonePath(id int64) string { return tombstones + fmt.Sprint(id) + ".jso
 
 func (m *Message) tombstone(p *Project) (File, error) {
 	text, err := sheet(tombstone{
-		m.ID, m.UID, m.Purged, p.HumanKey, m.From, list(m.To), list(m.CC), m.ThreadID, m.ReplyTo, m.Topic, m.Importance, m.AckRequired, m.Created, m.Ordinal,
+		m.ID, m.UID, m.Purged, p.HumanKey, m.From, list(m.To), list(m.CC), m.ThreadID, m.ReplyTo, m.Topic, m.Importance, m.AckRequired, m.Created, m.Ordinal, list(m.Dropped),
 	})
 	return File{tombstonePath(m.ID), text}, err
 }
@@ -368,7 +384,9 @@ func parseTombstone(content []byte, projectUID string) (*Message, error) {
 		ID: t.ID, UID: t.UID, ProjectUID: projectUID, From: t.From, To: list(t.To), CC: list(t.CC), BCC: []string{}, ThreadID: t.ThreadID,
 		ReplyTo: t.ReplyTo, Topic: t.Topic, Importance: t.Importance, AckRequired: t.AckRequired, Created: t.Created, Ordinal: t.Ordinal,
 	}
-	m.bury(t.Purged)
+	if m.bury(t.Purged); len(t.Dropped) > 0 {
+		m.Dropped = t.Dropped
+	}
 	return m, nil
 }
 
@@ -377,7 +395,7 @@ func parseTombstone(content []byte, projectUID string) (*Message, error) {
 type Gone struct{ Folder, Begin, End string }
 
 // gone are the files that a message had before it was purged, of whose names the
-// part that its subject gave is not known any more.
+// part that its subject gave is not known any more, and those of its attachments.
 func (m *Message) gone() []Gone {
 	name := messageFile(m.Created, "", m.ID)
 	stem := len(m.Created.UTC().Format("2006-01-02T15-04-05Z__"))
@@ -388,6 +406,9 @@ func (m *Message) gone() []Gone {
 	var out []Gone
 	for _, f := range files {
 		out = append(out, Gone{f[:len(f)-len(name)-1], name[:stem], fmt.Sprintf("__%d.md", m.ID)})
+	}
+	for _, sha1 := range m.Dropped {
+		out = append(out, goneBlob(sha1)...)
 	}
 	return out
 }

@@ -144,6 +144,11 @@ func (m *Message) sound() error {
 	if err != nil {
 		return err
 	}
+	for _, sha1 := range m.Dropped {
+		if m.Purged == 0 || !isLower(sha1, 40) {
+			return errors.New("its dropped attachments cannot be some")
+		}
+	}
 	if m.Purged < 0 || m.Purged > 0 && (m.Subject != "" || m.Body != "" || len(attached) > 0) {
 		return errors.New("it is purged and has a text")
 	}
