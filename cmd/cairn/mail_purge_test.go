@@ -29,7 +29,7 @@ func purgedWords() []string {
 	return []string{"Xyloquartz", "xyloquartz", "xyloquart", "QIBUVEKO", "qibuveko", "zuphorinth", "stairs"}
 }
 
-// guarded runs fn with the mail of the store.
+// mailed runs fn with the mail of the store.
 func (h *home) mailed(fn func(ctx context.Context, o *mail.Office, by mail.Caller) error) {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
@@ -174,6 +174,10 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Fatal("a refused purge has purged")
 	}
 
+	was, err := os.ReadFile(h.db())
+	if err != nil {
+		t.Fatal(err)
+	}
 	said := h.cairn("purge", "--message", number, "--project", h.repo, "--confirm")
 	for _, want := range []string{"purged 1 message\n", "also gone: 1 attachment\n", "also gone: 1 automatic backup\n", folder, "Git history keeps them", "cairn reconcile --rebuild"} {
 		if !strings.Contains(said, want) {
@@ -221,6 +225,24 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		t.Errorf("again: %q", said)
 	}
 
+	// The store as it was before the purge learns it from the archive.
+	now, err := os.ReadFile(h.db())
+	if err == nil {
+		err = os.WriteFile(h.db(), was, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.wantRows(`SELECT subject FROM mail_messages WHERE id = `+number, purgedSubject)
+	h.cairn("reconcile", "--reindex")
+	h.wantRows(`SELECT subject || body_md FROM mail_messages WHERE id = `+number, "")
+	h.wantRows(`SELECT count(*) FROM mail_blobs`, "1")
+	h.cairn("reconcile", "--check")
+	h.check()
+	if err := os.WriteFile(h.db(), now, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
 	// Neither an older export nor the archive brings it back.
 	file := filepath.Join(h.dir, "older.jsonl")
 	if err := os.WriteFile(file, []byte(older), 0o600); err != nil {
@@ -261,4 +283,13 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 		}
 	}
 	h.cairn("reconcile", "--check")
+
+	// All of a project.
+	if said := h.cairn("purge", "--mail", "--project", h.repo, "--confirm"); !strings.HasPrefix(said, "purged 2 messages\n1 message had been purged before\nalso gone: 1 attachment\n") {
+		t.Errorf("all: %q", said)
+	}
+	h.wantRows(`SELECT count(*), sum(length(subject || body_md)) FROM mail_messages`, "3|0")
+	h.wantRows(`SELECT count(*) FROM mail_blobs`, "0")
+	h.cairn("reconcile", "--check")
+	h.check()
 }
