@@ -121,15 +121,8 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 		return "", nil
 	}
 	often := e.Source == "PostToolUse"
-	if often {
-		if err := c.witness(ctx, o, e, q.ID); err != nil {
-			return "", err
-		}
-	}
-	if c.config.Agent != "" && !often {
-		if err := o.Bind(ctx, mail.Caller{Place: c.place}, q.ID, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment}); err != nil {
-			return "", err
-		}
+	if err := c.bind(ctx, o, e, q.ID); err != nil {
+		return "", err
 	}
 	if isOff(c.settings.work.Mail.Notices) {
 		return "", nil
@@ -139,8 +132,15 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 	})
 }
 
-// witness binds a session to the agent of a call of mail's own tools that it made.
-func (c *Cairn) witness(ctx context.Context, o *mail.Office, e *observation.Event, project string) error {
+// bind binds a session to the agent of CAIRN_AGENT or, after a call of mail's own
+// tools that it made, to that of the call.
+func (c *Cairn) bind(ctx context.Context, o *mail.Office, e *observation.Event, project string) error {
+	if e.Source != "PostToolUse" {
+		if c.config.Agent == "" {
+			return nil
+		}
+		return o.Bind(ctx, mail.Caller{Place: c.place}, project, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
+	}
 	if e.Kind != observation.Touch || len(e.Calls) != 1 || e.Calls[0].Failed || e.Calls[0].Result == "" {
 		return nil
 	}

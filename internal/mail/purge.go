@@ -117,20 +117,27 @@ func (o *Office) DropStaleWords(ctx context.Context) error {
 	})
 }
 
+// project is the one that is named, nil if none is.
+func (a *PurgeArgs) project(ctx context.Context, tx *store.Tx, c Caller) (*Project, error) {
+	if a.Project == "" {
+		return nil, nil
+	}
+	t, err := c.target(a.Project)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.find(ctx, tx)
+	if err == nil && p == nil {
+		err = t.notFound(ctx, tx)
+	}
+	return p, err
+}
+
 // find finds the messages that are meant.
 func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c Caller) (found []*Message, err error) {
-	var p *Project
-	if a.Project != "" {
-		t, err := c.target(a.Project)
-		if err == nil {
-			p, err = t.find(ctx, tx)
-		}
-		if err == nil && p == nil {
-			err = t.notFound(ctx, tx)
-		}
-		if err != nil {
-			return nil, err
-		}
+	p, err := a.project(ctx, tx, c)
+	if err != nil {
+		return nil, err
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(a.IDs)))
 	switch {
