@@ -167,6 +167,9 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	if said := h.cairn("purge", "--message", number); !strings.Contains(said, "would purge 1 message\n") || !strings.Contains(said, "add --confirm") {
 		t.Errorf("the dry run says %q", said)
 	}
+	if said := h.cairn("purge", "--message", number, "--json"); !strings.Contains(said, `"messages": 1,`) || !strings.Contains(said, `"archives": []`) {
+		t.Errorf("the dry run as JSON: %s", said)
+	}
 	h.fails("an unknown message", h.run(h.command("purge", "--message", number, "--message", "999", "--confirm"), nil), 1, "message 999 not found", "nothing was purged")
 	h.fails("mixed", h.run(h.command("purge", "--message", number, "--type", "user_prompt"), nil), 2, "--type is about observations")
 	h.fails("no project", h.run(h.command("purge", "--mail"), nil), 2, "--mail wants --project")

@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/project"
@@ -61,7 +62,7 @@ func (c *SeenCall) actor() (name, token string) {
 		Token string          `json:"registration_token"`
 		Agent json.RawMessage `json:"agent"`
 	}
-	if json.Unmarshal([]byte(c.Result), &result) != nil || result.Error != nil {
+	if !strings.HasPrefix(c.Result, "{") || json.Unmarshal([]byte(c.Result), &result) != nil || result.Error != nil {
 		return "", ""
 	}
 	token = c.Argument("registration_token")
