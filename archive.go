@@ -89,7 +89,11 @@ func mailPart() archive.Part {
 		},
 		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.Pages, error) {
 			pages, err := mail.Render(ctx, tx, changes)
-			return archive.Pages{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}, err
+			out := archive.Pages{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}
+			for _, g := range pages.Gone {
+				out.Gone = append(out.Gone, archive.Gone(g))
+			}
+			return out, err
 		},
 		Every: func(ctx context.Context, tx *store.Tx, id string, put func(archive.Entity, []archive.File) error) error {
 			uid, err := mail.UIDOf(ctx, tx, id)

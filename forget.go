@@ -57,6 +57,11 @@ func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation
 		return observation.Purged{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
+	if a.Confirm {
+		if _, err := c.finishForgetting(ctx, s); err != nil { // what a purge of mail left when it was killed
+			return observation.Purged{}, err
+		}
+	}
 	return c.over(s).Purge(ctx, a)
 }
 
@@ -105,8 +110,8 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 			return done, err
 		}
 	}
-	if !a.DryRun {
-		_, err = j.FinishForgetting(ctx)
+	if s, oerr := c.opened(ctx, false); !a.DryRun && s != nil && oerr == nil {
+		_, err = c.finishForgetting(ctx, s)
 	}
 	return done, err
 }

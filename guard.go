@@ -3,6 +3,7 @@ package cairn
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"cairn/internal/fault"
@@ -120,16 +121,39 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 		return "", nil
 	}
 	often := e.Source == "PostToolUse"
-	if c.config.Agent != "" && !often {
-		if err := o.Bind(ctx, mail.Caller{Place: c.place}, q.ID, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment}); err != nil {
-			return "", err
-		}
+	if err := c.bind(ctx, o, e, q.ID); err != nil {
+		return "", err
 	}
 	if isOff(c.settings.work.Mail.Notices) {
 		return "", nil
 	}
 	return o.Notices(ctx, mail.NoticeArgs{
 		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
+	})
+}
+
+// bind binds a session to the agent of CAIRN_AGENT or, after a call of mail's own
+// tools that it made, to that of the call.
+func (c *Cairn) bind(ctx context.Context, o *mail.Office, e *observation.Event, project string) error {
+	if e.Source != "PostToolUse" {
+		if c.config.Agent == "" {
+			return nil
+		}
+		return o.Bind(ctx, mail.Caller{Place: c.place}, project, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
+	}
+	if e.Kind != observation.Touch || len(e.Calls) != 1 || e.Calls[0].Failed || e.Calls[0].Result == "" {
+		return nil
+	}
+	call := &e.Calls[0]
+	return o.Witness(ctx, project, mail.SeenCall{
+		Session: e.Session, Place: c.place, Tool: call.Method, Result: call.Result,
+		Argument: func(name string) string {
+			i := slices.IndexFunc(call.Args, func(a observation.Arg) bool { return a.Name == name })
+			if i < 0 {
+				return ""
+			}
+			return call.Args[i].Value
+		},
 	})
 }
 

@@ -16,15 +16,19 @@ import (
 func wired(ts *testscript.TestScript, _ bool, args []string) {
 	var file struct {
 		Hooks map[string][]struct {
-			Hooks []struct{ Command string }
+			Command string // of Cursor
+			Hooks   []struct{ Command string }
 		}
 	}
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &file))
 	groups := file.Hooks[args[1]]
-	if len(groups) != 1 || len(groups[0].Hooks) != 1 {
+	if len(groups) != 1 || groups[0].Command == "" && len(groups[0].Hooks) != 1 {
 		ts.Fatalf("wired: %s has %v for %s", args[0], groups, args[1])
 	}
-	line := groups[0].Hooks[0].Command
+	line := groups[0].Command
+	if line == "" {
+		line = groups[0].Hooks[0].Command
+	}
 	cmd := exec.Command("sh", "-c", line)
 	if runtime.GOOS == "windows" {
 		words := strings.Fields(line)

@@ -45,6 +45,7 @@ type Part struct {
 // Pages are the files that changes come to, and what a commit of them says.
 type Pages struct {
 	Files   []File
+	Gone    []Gone   // what shall not be there, unless it is among Files
 	Ops     []string // a line for each thing that was done
 	Refused []store.Refusal
 }

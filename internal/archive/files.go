@@ -68,6 +68,50 @@ func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int,
 	return written, err
 }
 
+// Gone names files that shall not be there: those in a folder, not below it, whose
+// names begin and end so.
+type Gone struct{ Folder, Begin, End string }
+
+// matching are the files, as deleted, that main or the work tree holds of those that
+// shall not be there. Errors: Unavailable as for Open, and with CodeFiles.
+func (r *Repository) matching(ctx context.Context, all []Gone) (out []File, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	tree, err := r.Tree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(r.git.dir)
+	if err != nil {
+		return nil, r.unwritten("", err)
+	}
+	defer func() { _ = root.Close() }()
+	names := map[string][]string{} // by folder
+	for p := range tree {
+		names[path.Dir(p)] = append(names[path.Dir(p)], path.Base(p))
+	}
+	read := map[string]bool{}
+	for _, g := range all {
+		if !read[g.Folder] {
+			read[g.Folder] = true
+			entries, err := fs.ReadDir(root.FS(), g.Folder)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, r.unwritten(g.Folder, err)
+			}
+			for _, e := range entries {
+				names[g.Folder] = append(names[g.Folder], e.Name())
+			}
+		}
+		for _, name := range names[g.Folder] {
+			if len(name) >= len(g.Begin)+len(g.End) && strings.HasPrefix(name, g.Begin) && strings.HasSuffix(name, g.End) && badName(name) == "" {
+				out = append(out, File{Path: g.Folder + "/" + name, Deleted: true})
+			}
+		}
+	}
+	return out, nil
+}
+
 func (r *Repository) unwritten(path string, err error) error {
 	return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+r.git.dir+": "+path+" cannot be written: "+reason(err)).
 		WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")

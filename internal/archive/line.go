@@ -140,13 +140,18 @@ func (r *run) step() (more bool, err error) {
 		return false, err
 	}
 	l.counts.files.entered.Add(int64(len(came)))
-	if len(q.files) > 0 {
+	if len(q.files)+len(q.gone) > 0 {
 		if err := l.open(r.ctx, r.begin); err != nil {
 			return false, err
 		}
 		if err := l.keepNumbers(r.ctx, ids); err != nil {
 			return false, err
 		}
+		doomed, err := l.repo.matching(r.ctx, q.gone)
+		if err != nil {
+			return false, err
+		}
+		q.files = newest(append(doomed, q.files...))
 		if err := l.write(r.ctx, q.files); err != nil {
 			return false, err
 		}
@@ -193,6 +198,7 @@ func (r *run) read() (q *request, ids map[string]int64, came []int64, err error)
 				return err
 			}
 			q.files, q.ops, q.refused = append(q.files, pages.Files...), append(q.ops, pages.Ops...), append(q.refused, pages.Refused...)
+			q.gone = append(q.gone, pages.Gone...)
 			if first := p.changes[0].Seq; q.first == 0 || first < q.first {
 				q.first = first
 			}

@@ -93,19 +93,41 @@ func open(ctx context.Context, g git, last string) (*Repository, error) {
 func (r *Repository) prepare(ctx context.Context, last string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
-		if _, err := os.Stat(r.inGit(name)); err == nil {
-			continue
-		}
-		if _, err := r.git.run(ctx, "init", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=main"); err != nil {
-			return err
-		}
-		break
+	if err := r.init(ctx); err != nil {
+		return err
 	}
 	if err := r.exclude(); err != nil {
 		return r.git.refused(ctx, "init", "", err)
 	}
 	r.clear()
+	if err := r.stand(ctx, last); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(r.git.dir, attributesFile)); err != nil {
+		if err := os.WriteFile(filepath.Join(r.git.dir, attributesFile), []byte(attributes), 0o600); err != nil {
+			return r.unwritten(attributesFile, err)
+		}
+	}
+	if _, err := os.Stat(r.inGit("index")); err != nil {
+		return r.refreshIndex(ctx)
+	}
+	return nil
+}
+
+// init makes the repository if a part of it is missing.
+func (r *Repository) init(ctx context.Context) error {
+	for _, name := range []string{"HEAD", "objects", "refs", "config"} {
+		if _, err := os.Stat(r.inGit(name)); err != nil {
+			_, err := r.git.run(ctx, "init", "--quiet", "--template=", "--object-format=sha1", "--initial-branch=main")
+			return err
+		}
+	}
+	return nil
+}
+
+// stand finds out where main stands, puts it back to the commit that was seen last if
+// it is missing, and else begins it.
+func (r *Repository) stand(ctx context.Context, last string) error {
 	if last != "" {
 		if _, ok, err := r.commitTree(ctx, last); err != nil {
 			return err
@@ -118,22 +140,12 @@ func (r *Repository) prepare(ctx context.Context, last string) error {
 	case err != nil:
 		return err
 	case main.hash == "" && r.last != "":
-		err = r.moveMain(ctx, unborn, r.last)
+		return r.moveMain(ctx, unborn, r.last)
 	case main.hash == "":
 		_, err = r.advance(ctx, nil, "chore: initialize archive", time.Now())
+		return err
 	case r.last == "":
 		r.last = main.hash
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := os.Lstat(filepath.Join(r.git.dir, attributesFile)); err != nil {
-		if err := os.WriteFile(filepath.Join(r.git.dir, attributesFile), []byte(attributes), 0o600); err != nil {
-			return r.unwritten(attributesFile, err)
-		}
-	}
-	if _, err := os.Stat(r.inGit("index")); err != nil {
-		return r.refreshIndex(ctx)
 	}
 	return nil
 }

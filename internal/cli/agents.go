@@ -175,7 +175,7 @@ reservations. Its name and its mail stay; registering it again brings it back.`,
 		_, err := fmt.Fprintf(w, "%s retired at %s, %s released\n", printable(r.Agent), upTo(r.At), counted(r.Released, "reservation"))
 		return err
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is not kept, tell it in a message")
 	return f.reading(cmd)
 }
 

@@ -9,17 +9,19 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
 
 func purgeCommand(p *Process) *cobra.Command {
 	var a observation.PurgeArgs
+	var letters mail.PurgeArgs
 	var before string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "purge",
-		Short: "Forget observations for good, also on the disk",
+		Short: "Forget observations or mail for good, also on the disk",
 		Long: `purge deletes every observation that matches all the filters given, pinned ones
 too, and takes their text off the disk: out of the store, the search index, the
 write-ahead log, and off every backup in the data directory: those that cairn made
@@ -27,6 +29,11 @@ by itself and those of ` + "`cairn backup`" + ` in the folder backups are delete
 up anew afterwards. Without --confirm it only counts.
 
 Records and mail are no observations; no filter reaches them, and they stay whole.
+Mail goes by its numbers, --message ID, or --mail with --project, all of a
+project: subject, body and attachments go; who wrote to whom and when, and what was
+read, stays. The archive's files go too, and a tombstone is left in their place; the
+history of its Git keeps them until it is rewritten, which purge tells how to do.
+Replies that quote a message, or repeat its subject, are messages of their own.
 
 What was purged does not come back: neither a later import nor a late hook stores
 it again, unless you say ` + "`cairn import --include-purged`" + `. The transcripts of
@@ -37,11 +44,16 @@ If another process reads the store all the while, purge exits 1 and says so: the
 rows are gone then, and the next purge or sweep clears the bytes.`,
 		Example: `  cairn purge --search '"customer list"'
   cairn purge --session 0b5c2c3e-7d19-4f3a-9b6e-d0f0a6a1f1c2 --confirm
-  cairn purge --project shop --type web_fetch --older-than 30 --confirm`,
+  cairn purge --project shop --type web_fetch --older-than 30 --confirm
+  cairn purge --message 12 --message 15 --confirm`,
 		Args: noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (err error) {
 			if err := given(cmd, "session", "project", "file", "type", "before", "search"); err != nil {
 				return err
+			}
+			if letters.All || len(letters.IDs) > 0 {
+				letters.Project, letters.Confirm = a.Project, a.Confirm
+				return p.purgeMail(cmd, c, letters, asJSON)
 			}
 			if a.Before, err = parseDate(before); err != nil {
 				return err
@@ -73,9 +85,71 @@ rows are gone then, and the next purge or sweep clears the bytes.`,
 	f.StringVar(&before, "before", "", "those from before the day `DATE` (YYYY-MM-DD, local midnight) or Unix second")
 	f.IntVar(&a.OlderThan, "older-than", 0, "those older than so many `DAYS`")
 	f.StringVar(&a.Search, "search", "", "those that `QUERY` finds, in the language of cairn search")
+	f.Int64SliceVar(&letters.IDs, "message", nil, "the message with the number `ID` (may be repeated)")
+	f.Lookup("message").DefValue = ""
+	f.BoolVar(&letters.All, "mail", false, "all messages of --project")
 	f.BoolVar(&a.Confirm, "confirm", false, "purge them; else only count")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// purgeMail is purge for messages.
+func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a mail.PurgeArgs, asJSON bool) error {
+	for _, name := range []string{"id", "session", "file", "type", "before", "older-than", "search"} {
+		if cmd.Flags().Changed(name) {
+			return fault.Newf(fault.Invalid, "usage", "--%s is about observations; mail is purged by --message, or by --mail with --project", name)
+		}
+	}
+	switch {
+	case a.All && len(a.IDs) > 0:
+		return fault.New(fault.Invalid, "usage", "--mail means all messages: leave --message out")
+	case a.All && a.Project == "":
+		return fault.New(fault.Invalid, "usage", "--mail wants --project")
+	}
+	a.Progress = p.progress("messages")
+	defer p.patience()()
+	done, err := c.PurgeMail(cmd.Context(), a)
+	if err != nil && (!a.Confirm || done.Messages == 0) {
+		return err
+	}
+	if asJSON {
+		err = errors.Join(err, printJSON(p.Out, done))
+	} else {
+		p.printPurgedMail(done, a.Confirm)
+	}
+	return p.partly("purge", err)
+}
+
+func (p *Process) printPurgedMail(done cairn.PurgedMail, confirmed bool) {
+	w := p.Out
+	if !confirmed {
+		fmt.Fprintf(w, "would purge %s\n", counted(done.Messages, "message"))
+		if done.Messages > 0 {
+			fmt.Fprintln(w, "nothing is changed yet: add --confirm to purge them for good")
+		}
+		return
+	}
+	fmt.Fprintf(w, "purged %s\n", counted(done.Messages, "message"))
+	if done.Already > 0 {
+		fmt.Fprintf(w, "%s had been purged before\n", counted(done.Already, "message"))
+	}
+	if done.Attachments > 0 {
+		fmt.Fprintln(w, "also gone: "+counted(done.Attachments, "attachment"))
+	}
+	if done.Backups > 0 {
+		fmt.Fprintln(w, "also gone: "+counted(done.Backups, "automatic backup"))
+	}
+	for _, b := range done.Behind {
+		fmt.Fprintf(w, "%s does not know of it yet: %s behind\n", b.Follower, counted(int(b.Changes), "change"))
+	}
+	for _, folder := range done.Archives {
+		fmt.Fprintf(w, "the files are gone from %s; its Git history keeps them, and the subjects in it, until it is rewritten:\n", folder)
+		fmt.Fprintf(w, "  delete that folder and run `cairn reconcile --rebuild`, which begins a new history;\n")
+		fmt.Fprintf(w, "  clones of it, exports, and backups made earlier that lie elsewhere keep them as well\n")
+	}
+	if done.Messages > 0 && len(done.Archives) == 0 {
+		fmt.Fprintln(w, "exports, and backups made earlier that lie elsewhere, keep them")
+	}
 }
 
 // partly reports an error after which a part is done: exit code 1.

@@ -36,7 +36,7 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 		Example: `  echo '{"session_id":"s1","cwd":"/tmp","hook_event_name":"UserPromptSubmit","prompt":"hello"}' | cairn record`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.isOff() {
-				return nil
+				return p.stayOut(from)
 			}
 			if len(args) > 0 {
 				return p.misused(fault.New(fault.Invalid, "usage", "takes no argument; to work with records, use `cairn records`"))
@@ -55,6 +55,26 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: auto or "+strings.Join(harness.Names(), ", "))
 	cmd.Flags().BoolVar(&assist, "assist", false, "also help with prompts and before tool calls")
 	return cmd
+}
+
+// stayOut does nothing but tell Cursor so, for which no answer would be a refusal.
+func (p *Process) stayOut(from string) error {
+	if from != "cursor" {
+		return nil
+	}
+	payload, err := harness.ReadPayload(p.In)
+	if err != nil {
+		return nil
+	}
+	e, err := harness.Hook(payload, from, p.home())
+	if err != nil {
+		return nil
+	}
+	said, err := harness.Answer(e, "", harness.Verdict{})
+	if err == nil {
+		_, err = fmt.Fprint(p.Out, said)
+	}
+	return err
 }
 
 // isOff reports whether nothing is to be recorded.
@@ -83,7 +103,7 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	}
 	if failed != nil {
 		code := p.hookFailed(cmd, e, failed)
-		if said != "" && err == nil {
+		if (done.Told != "" || done.Verdict.Decision != "") && said != "" && err == nil {
 			return nil // with another code hosts do not read what was said
 		}
 		return code

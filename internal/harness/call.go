@@ -94,6 +94,22 @@ func isOwn(tool string) bool {
 	return ok && (server == "cairn" || strings.HasPrefix(server, "plugin_") && strings.HasSuffix(server, "_cairn"))
 }
 
+// maxResult bounds what is looked at of the result of one of cairn's own tools.
+const maxResult = 256 << 10
+
+// finishOwn adds to a call of one of cairn's own tools what came of it. also are
+// further objects in which an error flag may stand.
+func finishOwn(c *observation.Call, response []byte, also ...[]byte) {
+	judge(c, response, also...)
+	switch {
+	case len(response) > maxResult:
+	case kindOf(response) == '{' && get(response, "content") == nil && get(response, "text") == nil:
+		c.Result = validText(response) // what the tool returned, itself
+	default:
+		c.Result = plain(response)
+	}
+}
+
 func replacesAll(input []byte) bool {
 	f := pick(input, "replace_all", "edits")
 	if isTrue(f[0]) {

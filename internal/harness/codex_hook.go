@@ -40,6 +40,7 @@ func fillCodexTool(e *observation.Event, body []byte) {
 	e.Calls = codexCalls(text(f[1]), tool, f[2])
 	if isOwn(tool) {
 		e.Kind = observation.Touch
+		finishOwn(&e.Calls[0], firstOf(insideText(f[3]), f[3]), body)
 		return
 	}
 	e.Kind = observation.Tool

@@ -72,12 +72,17 @@ func cursorAfter(e *observation.Event, body []byte) {
 		calls[0].Server = firstNonBlank(cursorServer(text(f[6])), calls[0].Server)
 	}
 	e.Kind, e.Calls = observation.Tool, calls
-	if isOwnServer(calls[0]) || text(f[7]) == "permission_denied" { // what was denied never ran
-		e.Kind = observation.Touch
-		return
-	}
 	if event == "postToolUseFailure" {
 		e.Source = onToolFailure
+	}
+	switch {
+	case isOwnServer(calls[0]):
+		e.Kind = observation.Touch
+		finishOwn(&calls[0], firstOf(insideText(response), response), body)
+		return
+	case text(f[7]) == "permission_denied": // what was denied never ran
+		e.Kind = observation.Touch
+		return
 	}
 	for i := range calls {
 		cursorResult(&calls[i], e.Source == onToolFailure, firstOf(insideText(response), response), body)

@@ -62,10 +62,6 @@ func geminiTool(e *observation.Event, body []byte) {
 	}
 	c := geminiCall(text(f[1]), tool, f[2], f[4])
 	e.Kind, e.Calls = observation.Tool, []observation.Call{c}
-	if isOwnServer(c) {
-		e.Kind = observation.Touch
-		return
-	}
 	if ms, ok := integer(f[5]); ok {
 		e.Calls[0].DurationMS = ms
 	}
@@ -76,6 +72,10 @@ func geminiTool(e *observation.Event, body []byte) {
 	}
 	if a.failed {
 		e.Source = onToolFailure
+	}
+	if isOwnServer(c) {
+		e.Kind, e.Calls[0].Failed, e.Calls[0].Result = observation.Touch, a.failed, a.said
+		return
 	}
 	a.judge(&e.Calls[0])
 }

@@ -244,7 +244,6 @@ func TestInjectionTakesTheFormOfTheHarness(t *testing.T) {
 		"gemini, tool":       {observation.Event{Harness: "gemini", Source: "PreToolUse"}, ""},
 		"cursor":             {observation.Event{Harness: "cursor", Source: "SessionStart"}, `{"additional_context":"# cairn context\n\"quoted\" | ` + "`x`" + `"}` + "\n"},
 		"cursor, prompt":     {observation.Event{Harness: "cursor", Source: "UserPromptSubmit"}, ""},
-		"cursor, tool":       {observation.Event{Harness: "cursor", Source: "PreToolUse"}, ""},
 		"cursor, after tool": {observation.Event{Harness: "cursor", Source: "PostToolUse"}, ""},
 	} {
 		if got, err := Answer(c.e, text, Verdict{}); err != nil || got != c.want {

@@ -174,6 +174,7 @@ func fillTool(e *observation.Event, body []byte) {
 	}
 	c := newCall(text(f[1]), tool, f[2])
 	if isOwn(tool) {
+		finishOwn(&c, f[3], body)
 		e.Kind, e.Calls = observation.Touch, []observation.Call{c}
 		return
 	}

@@ -24,26 +24,28 @@ const (
 // this event. Plain text never begins with {, which hosts would read as JSON
 // (observations §4.3, §9; mail §8).
 //
-// A harness that cannot ask (Codex would make the call, Gemini CLI knows no such
-// word), or where nobody would answer (Event.Alone), gets what it should have asked
-// as text. Gemini CLI takes nothing but one object, which names
-// the event as it calls it, and before a tool shows a text to the user only; Cursor
-// listens at the start of a session and, for verdicts, before a tool.
+// A harness that cannot ask (Codex would make the call), or where nobody would answer
+// (Event.Alone), gets what it should have asked as text. Gemini CLI takes nothing but
+// one object, which names the event as it calls it; it asks with its systemMessage
+// for a question, refuses where nobody can be asked, and in versions that know no
+// such word shows the text and goes on. Cursor listens at the start of a session and,
+// for verdicts, before a tool, where it takes no answer for a refusal: it is told to
+// go on as its own permissions say. It takes "ask", too, and may go on all the same.
 func Answer(e observation.Event, text string, v Verdict) (string, error) {
 	if e.Source != onBeforeTool {
 		v = Verdict{}
 	}
-	if e.Harness == gemini {
+	switch e.Harness {
+	case gemini:
 		return geminiAnswerTo(e, text, v)
+	case cursor:
+		return cursorAnswerTo(e, text, v)
 	}
 	if v.Decision == Ask && (e.Alone || e.Harness == codex) {
 		text, v = withText(v.Reason, text), Verdict{}
 	}
 	if text == "" && v.Decision == "" {
 		return "", nil
-	}
-	if e.Harness == cursor {
-		return cursorAnswerTo(e, text, v)
 	}
 	switch e.Source {
 	case onSessionStart, onPrompt:
@@ -71,7 +73,7 @@ func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error)
 	case v.Decision == Deny:
 		return jsonLine(map[string]any{"decision": "deny", "reason": v.Reason})
 	case v.Decision == Ask:
-		return jsonLine(map[string]any{"systemMessage": v.Reason})
+		return jsonLine(map[string]any{"decision": "ask", "reason": v.Reason, "systemMessage": v.Reason})
 	case text == "":
 		return "", nil
 	}
@@ -88,10 +90,12 @@ func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error)
 
 func cursorAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
 	switch {
-	case e.Source == onSessionStart:
+	case e.Source == onSessionStart && text != "":
 		return jsonLine(map[string]any{"additional_context": text})
 	case v.Decision != "":
 		return jsonLine(map[string]any{"permission": v.Decision, "user_message": v.Reason, "agent_message": v.Reason})
+	case e.Source == onBeforeTool:
+		return jsonLine(map[string]any{"permission": "allow"})
 	}
 	return "", nil
 }

@@ -28,12 +28,15 @@ func TestAVerdictTakesTheFormOfTheHarnessAndWhoCannotAskIsTold(t *testing.T) {
 		"codex cannot ask":   {at("codex", false), Ask, told},
 		"codex denies":       {at("codex", false), Deny, decision("deny")},
 		"gemini denies":      {at("gemini", false), Deny, `{"decision":"deny","reason":"why"}` + "\n"},
-		"gemini cannot ask":  {at("gemini", false), Ask, `{"systemMessage":"why"}` + "\n"},
+		"gemini asks":        {at("gemini", false), Ask, `{"decision":"ask","reason":"why","systemMessage":"why"}` + "\n"},
 		"cursor asks":        {at("cursor", false), Ask, `{"agent_message":"why","permission":"ask","user_message":"why"}` + "\n"},
 		"cursor denies":      {at("cursor", false), Deny, `{"agent_message":"why","permission":"deny","user_message":"why"}` + "\n"},
 		"after the fact":     {observation.Event{Harness: "claude", Source: "PostToolUse"}, Deny, ""},
 		"upon a prompt":      {observation.Event{Harness: "gemini", Source: "UserPromptSubmit"}, Deny, ""},
 		"no verdict, claude": {at("claude", false), "", ""},
+		"no verdict, codex":  {at("codex", false), "", ""},
+		"no verdict, gemini": {at("gemini", false), "", ""},
+		"no verdict, cursor": {at("cursor", false), "", `{"permission":"allow"}` + "\n"},
 	} {
 		if got, err := Answer(c.e, "", Verdict{c.decision, "why"}); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)

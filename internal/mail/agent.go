@@ -402,7 +402,10 @@ func (s *scope) list(ctx context.Context, a ListAgentsArgs, n int) ([]ListedAgen
 type RetireArgs struct {
 	ProjectKey string
 	AgentName  string
-	Reason     string // at most 1,000 characters are taken; it is checked and not kept
+	// Reason must be a text. It is not kept: neither a row nor profile.json has a place
+	// for it, and what the log alone held would be gone with the next rebuild. Who is to
+	// know it is written a message.
+	Reason string
 }
 
 // Retired is what retire_agent answers.

@@ -539,14 +539,13 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	for _, err := range []error{
 		bindAs(Caller{}, "live", "RedFox", SourceEnvironment),
 		bindAs(Caller{}, "live", "RedFox", SourceCall),    // the first source stays
-		bindAs(Caller{}, "named", "BlueDog", SourceCall),  // protected, but the call went through
 		bindAs(Caller{}, "unknown", "RedFox", SourceCall), // there is nothing to bind
 	} {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	want(t, "bound by hooks", y.bonds(), "live=GreenLake/server, live=BlueDog/server, live=RedFox/environment, named=GreenLake/argument, named=BlueDog/call, T=BlueDog/server")
+	want(t, "bound by hooks", y.bonds(), "live=GreenLake/server, live=BlueDog/server, live=RedFox/environment, named=GreenLake/argument, T=BlueDog/server")
 	wantError(t, "a protected agent in the environment", bindAs(Caller{}, "live", "BlueDog", SourceEnvironment), CodeDenied)
 	wantError(t, "an unknown agent", bindAs(Caller{}, "live", "GoldBear", SourceEnvironment), CodeNotFound)
 	wantError(t, "the person", bindAs(Caller{}, "live", Overseer, SourceCall), CodeNotFound)
@@ -566,9 +565,17 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 		return names
 	}
 	want(t, "own agents", own(), "GreenLake BlueDog RedFox ")
+	err = y.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE mail_sessions SET source = 'edit' WHERE source = 'environment' OR source = 'server' AND agent_id = 1`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "those made for edits come last", own(), "BlueDog GreenLake RedFox ")
 	must(y.RetireAgent(t.Context(), Caller{}, RetireArgs{ProjectKey: shared, AgentName: "RedFox"}))(t)
 	wantError(t, "a retired agent", bindAs(Caller{}, "live", "RedFox", SourceEnvironment), CodeDenied)
-	want(t, "own agents without the retired", own(), "GreenLake BlueDog ")
+	want(t, "own agents without the retired", own(), "BlueDog GreenLake ")
 	err = y.writeIn(t.Context(), Caller{Ancestors: above}, shared, func(ctx context.Context, s *scope) error {
 		return unbind(ctx, s.tx, s.session.Key, s.now)
 	})

@@ -131,12 +131,15 @@ func (m *Message) apply(ctx context.Context, tx *store.Tx, seq int64) error {
 		return err
 	}
 	res, err := tx.Exec(ctx, insertMessage, m.ID, m.UID, p.ID, sender.ID, m.ThreadID, m.ReplyToUID, m.Subject, m.Body, m.Importance,
-		m.AckRequired, m.Topic, m.Created, textOrNull(m.Attachments), seq, m.Ordinal, m.ArchivePath)
+		m.AckRequired, m.Topic, m.Created, m.attachmentsColumn(), seq, m.Ordinal, m.ArchivePath)
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return err // it is there, with its recipients
+	if n, err := res.RowsAffected(); err != nil || n == 0 { // it is there, with its recipients
+		if err == nil && m.Purged != 0 {
+			_, err = tx.Exec(ctx, buryMessage, m.UID, m.attachmentsColumn(), m.ArchivePath)
+		}
+		return err
 	}
 	if m.ID, err = res.LastInsertId(); err != nil {
 		return err
@@ -283,7 +286,8 @@ func textOrNull(text []byte) any {
 // Restore takes over a document that comes from elsewhere, an export, an archive or
 // a hub: it is appended to this store's log and the rows follow. With keepID it has
 // the number that it had, else, and wherever another entity has that number, a new
-// one; uids and names stay. What is there already stays as it is, which added tells.
+// one; uids and names stay. What is there already stays as it is, which added tells;
+// but a message that was purged elsewhere is purged here too.
 // The documents to which one refers must come before it.
 //
 // Errors: Conflict with CodeIncomplete if one of them is missing, CodeTaken if
@@ -292,6 +296,16 @@ func Restore(ctx context.Context, tx *store.Tx, by Actor, d Document, keepID boo
 	there, err := known(ctx, tx, d)
 	if err != nil || there {
 		return false, err
+	}
+	if b, ok := d.(*Blob); ok {
+		if dropped, err := b.wasDropped(ctx, tx); err != nil || dropped {
+			return false, err
+		}
+	}
+	if m, ok := d.(*Message); ok && m.Purged != 0 {
+		if here, err := findMessage(ctx, tx, selectMessageByUID, m.UID); err != nil || here != nil {
+			return here != nil, errors.Join(err, here.purgeAs(ctx, tx, m))
+		}
 	}
 	if id := numberOf(d); id != nil {
 		if !keepID {
@@ -375,7 +389,7 @@ func known(ctx context.Context, tx *store.Tx, d Document) (there bool, err error
 		query, args = `SELECT EXISTS (SELECT 1 FROM mail_agents a JOIN mail_projects p ON p.id = a.project_id
 WHERE p.uid = ? AND a.name = ?)`, []any{d.ProjectUID, d.Name}
 	case *Message:
-		query, args = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE uid = ?)`, []any{d.UID}
+		query, args = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE uid = ?1 AND (?2 = 0 OR attachments LIKE '{%'))`, []any{d.UID, int64(d.Purged)}
 	case *Delivery:
 		old, err := deliveryOf(ctx, tx, d.UID, d.ProjectUID, d.Agent)
 		if err != nil || old == nil {

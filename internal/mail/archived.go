@@ -15,7 +15,7 @@ const StreamPrefix = "mail/"
 const (
 	selectProjectIDs = `SELECT p.id FROM mail_projects m JOIN projects p ON p.key = m.project_key ORDER BY m.id`
 	selectUIDByID    = `SELECT m.uid FROM mail_projects m JOIN projects p ON p.key = m.project_key WHERE p.id = ?`
-	selectNewestOnes = `SELECT p.id, m.archive_path, m.seq FROM mail_messages m
+	selectNewestOnes = `SELECT p.id, CASE WHEN m.attachments LIKE '{%' THEN '` + tombstones + `' || m.id || '.json' ELSE m.archive_path END, m.seq FROM mail_messages m
 JOIN mail_projects q ON q.id = m.project_id JOIN projects p ON p.key = q.project_key ORDER BY m.created_ts DESC LIMIT ?`
 )
 
@@ -55,8 +55,8 @@ func Newest(ctx context.Context, tx *store.Tx, n int) (out []Posted, err error) 
 	return out, err
 }
 
-// SourceOf tells of a path in a project's archive whether files of mail lie there
-// (tombstones of purged messages aside), and of which entity it is the file that the
+// SourceOf tells of a path in a project's archive whether files of mail lie there,
+// and of which entity it is the file that the
 // entity is read from: its kind and what the path tells of its id, which is a
 // message's or reservation's number; kind and id "" for copies, digests and other files.
 func SourceOf(name string) (kind, id string, ours bool) {
@@ -70,8 +70,8 @@ func SourceOf(name string) (kind, id string, ours bool) {
 	case folder == "agents" && strings.Contains(rest, "/state/"):
 		agent, _, _ := strings.Cut(rest, "/")
 		return KindDelivery, agent + "/" + base, true
-	case folder == "messages" && strings.HasPrefix(rest, "tombstones/"):
-		return "", "", false
+	case strings.HasPrefix(name, tombstones):
+		return KindMessage, base, true
 	case folder == "messages" && !strings.HasPrefix(rest, "threads/"):
 		return KindMessage, base[strings.LastIndexByte(base, '_')+1:], true
 	case folder == "contacts":

@@ -95,8 +95,10 @@ type Message struct {
 	Subject     string          `json:"subject"`
 	Attachments json.RawMessage `json:"attachments"` // a JSON array
 	Body        string          `json:"body_md"`
-	Ordinal     int64           `json:"ordinal"`      // among the messages of its project and month, from 1
-	ArchivePath string          `json:"archive_path"` // of the canonical file
+	Ordinal     int64           `json:"ordinal"`             // among the messages of its project and month, from 1
+	ArchivePath string          `json:"archive_path"`        // of the canonical file
+	Purged      Time            `json:"purged_ts,omitempty"` // when subject, body and attachments were taken away for good
+	Dropped     []string        `json:"dropped,omitempty"`   // sha1 of its attachments that the purge took out of the project
 
 	senderID, projectID int64
 	seq                 int64

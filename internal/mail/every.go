@@ -20,7 +20,7 @@ JOIN mail_agents a ON a.id = r.agent_id
 WHERE m.id = ? AND (r.kind = 'bcc' OR r.shown_ts NOTNULL OR r.read_ts NOTNULL OR r.ack_ts NOTNULL) ORDER BY r.position`
 	selectContactsFrom      = contactColumns + `WHERE a.project_id = ? ORDER BY c.id`
 	selectReservationsAfter = reservationColumns + `WHERE r.project_id = ?1 AND r.id > ?2 ORDER BY r.id LIMIT ?3`
-	selectBlobsOf           = `SELECT DISTINCT json_extract(j.value, '$.sha1') FROM mail_messages m, json_each(m.attachments) j
+	selectBlobsOf           = `SELECT DISTINCT json_extract(j.value, '$.sha1') FROM mail_messages m, json_each(CASE WHEN m.attachments LIKE '[%' THEN m.attachments END) j
 WHERE m.project_id = ? AND json_extract(j.value, '$.sha1') IN (SELECT sha1 FROM mail_blobs)`
 )
 

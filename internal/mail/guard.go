@@ -213,28 +213,7 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
-	files := make([]pathpattern.Path, 0, len(g.files))
-	seen, prefixes := map[string]bool{}, []string{}
-	for _, f := range g.files {
-		rel := f.rel
-		if s.p.IdentityMode == modeDir {
-			below, ok := beneath(s.p.HumanKey, f.abs)
-			if ok || a.Project == "" {
-				rel = below
-			}
-		}
-		parsed, err := pathpattern.ParsePath(rel)
-		if err != nil {
-			continue // not in this project
-		}
-		files = append(files, parsed)
-		for _, prefix := range parsed.Prefixes() {
-			if !seen[prefix] {
-				seen[prefix] = true
-				prefixes = append(prefixes, prefix)
-			}
-		}
-	}
+	files, prefixes := s.within(a, g)
 	list, err := json.Marshal(prefixes)
 	if err != nil {
 		return err
@@ -263,6 +242,34 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 		}
 	}
 	return nil
+}
+
+// within are the files of a worktree that are in the project, and the literal
+// prefixes that a pattern covering one of them can have, each once.
+func (s *scope) within(a GuardArgs, g *worktree) (files []pathpattern.Path, prefixes []string) {
+	seen := map[string]bool{}
+	prefixes = []string{}
+	for _, f := range g.files {
+		rel := f.rel
+		if s.p.IdentityMode == modeDir {
+			below, ok := beneath(s.p.HumanKey, f.abs)
+			if ok || a.Project == "" {
+				rel = below
+			}
+		}
+		parsed, err := pathpattern.ParsePath(rel)
+		if err != nil {
+			continue // not in this project
+		}
+		files = append(files, parsed)
+		for _, prefix := range parsed.Prefixes() {
+			if !seen[prefix] {
+				seen[prefix] = true
+				prefixes = append(prefixes, prefix)
+			}
+		}
+	}
+	return files, prefixes
 }
 
 func (h *held) obstacle(f pathpattern.Path) Obstacle {

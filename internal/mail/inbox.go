@@ -133,7 +133,7 @@ func (s *scope) itemsOf(ctx context.Context, query string, args ...any) (out []i
 }
 
 func attachmentsOf(text sql.NullString) json.RawMessage {
-	if text.Valid {
+	if text.Valid && markerOf(text) == nil {
 		return json.RawMessage(text.String)
 	}
 	return json.RawMessage("[]")

@@ -226,7 +226,7 @@ func (m *Message) bringBack(ctx context.Context, tx *store.Tx) error {
 		return unlessIncomplete(err)
 	}
 	_, err = tx.Exec(ctx, correctMessage, m.UID, sender.ID, m.ThreadID, m.Subject, m.Body, m.Importance, m.AckRequired, m.Topic, m.Created,
-		textOrNull(m.Attachments), m.Ordinal, m.ArchivePath, m.ReplyToUID)
+		m.attachmentsColumn(), m.Ordinal, m.ArchivePath, m.ReplyToUID)
 	if err != nil {
 		return err
 	}

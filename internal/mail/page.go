@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -125,14 +126,22 @@ func sheet(v any) ([]byte, error) {
 // files are all files of a message: the canonical one, a copy in the sender's
 // outbox and in each recipient's inbox, and the state of each blind copy, in which
 // alone it is told. Digests of threads are made from several messages: see digest.
+// Of a purged message there is a tombstone in place of canonical file and copies.
 func (m *Message) files(p *Project) ([]File, error) {
-	text, err := m.page(p)
-	if err != nil {
-		return nil, err
-	}
-	out := []File{{m.ArchivePath, text}, {copyPath(m.From, "outbox", m.ArchivePath), text}}
-	for _, names := range [][]string{m.To, m.CC, m.BCC} {
-		for _, name := range names {
+	var out []File
+	if m.Purged != 0 {
+		left, err := m.tombstone(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, left)
+	} else {
+		text, err := m.page(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, File{m.ArchivePath, text}, File{copyPath(m.From, "outbox", m.ArchivePath), text})
+		for _, name := range slices.Concat(m.To, m.CC, m.BCC) {
 			out = append(out, File{copyPath(name, "inbox", m.ArchivePath), text})
 		}
 	}
@@ -246,6 +255,9 @@ func parse(path string, content []byte, projectUID string) (Document, error) {
 			Shown: s.Shown, ShownVia: s.ShownVia, Read: s.Read, Ack: s.Ack, ArchivePath: path,
 		}, err
 	case KindMessage:
+		if strings.HasPrefix(path, tombstones) {
+			return parseTombstone(content, projectUID)
+		}
 		m, err := parseMessage(path, content)
 		if err != nil {
 			return nil, err

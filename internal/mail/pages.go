@@ -28,13 +28,14 @@ const (
 // them says.
 type Pages struct {
 	Files   []File   // each path once, its last state
+	Gone    []Gone   // what shall not be there, unless it is among Files
 	Ops     []string // a line for each thing that was done, for the commit
 	Refused []store.Refusal
 }
 
 // Render makes the files of changes of one project's mail, oldest first (mail
 // §10.1, §10.3). Changes of another stream are passed over, and those whose document
-// was purged. A change that cannot be rendered is refused and does not touch the
+// was purged; what was purged takes its files along. A change that cannot be rendered is refused and does not touch the
 // others.
 func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, error) {
 	r := &renderer{tx: tx, at: map[string]int{}, threads: map[part]bool{}}
@@ -109,6 +110,9 @@ func (r *renderer) add(ctx context.Context, d Document) error {
 	}
 	r.put(files...)
 	r.note(d)
+	if m, ok := d.(*Message); ok && m.Purged != 0 {
+		r.Gone = append(r.Gone, m.gone()...)
+	}
 	if m, ok := d.(*Message); ok && m.ThreadID != nil {
 		var before int64
 		if err := r.tx.Get(ctx, []any{&before}, selectPosition, p.ID, *m.ThreadID, m.Created); err != nil {
@@ -234,12 +238,15 @@ func digestText(thread, up string, messages []*Message) string {
 		if to == "" {
 			to = "(undisclosed)"
 		}
-		subject := m.Subject
-		if subject == "" {
+		subject, file := m.Subject, m.ArchivePath
+		switch {
+		case m.Purged != 0:
+			subject, file = "(purged)", tombstonePath(m.ID)
+		case subject == "":
 			subject = "(no subject)"
 		}
 		fmt.Fprintf(&b, "\n## %s — %s → %s\n\n[message %d](%s)\n\n### %s\n\n", m.Created, m.From, to, m.ID,
-			up+strings.TrimPrefix(m.ArchivePath, "messages/"), oneLine(subject))
+			up+strings.TrimPrefix(file, "messages/"), oneLine(subject))
 		for line := range strings.Lines(excerpt(m.Body, maxDigestBody)) {
 			b.WriteString(strings.TrimRight("> "+strings.TrimRight(line, "\r\n"), " ") + "\n")
 		}
@@ -287,6 +294,10 @@ func (r *renderer) note(d Document) {
 	case *Agent:
 		r.ops = append(r.ops, "agent: profile "+d.Name)
 	case *Message:
+		if d.Purged != 0 {
+			r.ops = append(r.ops, fmt.Sprintf("purge: message %d", d.ID))
+			return
+		}
 		to := strings.Join(append(append([]string{}, d.To...), d.CC...), ", ")
 		if to == "" {
 			to = "(undisclosed)"
@@ -355,7 +366,7 @@ func oneLine(text string) string {
 
 // Every calls put with the files of every entity of a project, as it stands, each
 // path once, in no order that matters; digests included. That is what a project's
-// folder in the archive holds of mail, tombstones of purges aside.
+// folder in the archive holds of mail.
 func Every(ctx context.Context, tx *store.Tx, projectUID string, put func(d Document, files []File) error) error {
 	p, err := projectByUID(ctx, tx, projectUID)
 	if err != nil || p == nil {

@@ -269,7 +269,7 @@ func FuzzMessagePage(f *testing.F) {
 }
 
 func FuzzParseFile(f *testing.F) {
-	s := []string{"project.json", "agents/A/profile.json", "agents/A/state/2026/03/1.json", "messages/2026/03/x.md", "contacts/x.json", "file_reservations/id-1.json"}
+	s := []string{"project.json", "agents/A/profile.json", "agents/A/state/2026/03/1.json", "messages/2026/03/x.md", "messages/tombstones/1.json", "contacts/x.json", "file_reservations/id-1.json"}
 	for _, path := range s {
 		f.Add(path, []byte(`{"id":1}`))
 		f.Add(path, []byte("---json\n{}\n---\n\nx"))

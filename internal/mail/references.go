@@ -236,6 +236,12 @@ func (f *References) contact(c *Contact) string {
 	return ""
 }
 
+// goesOn reports whether a line has the next bytes of the attachment.
+func (s *blobState) goesOn(b *Blob, e *Exported) bool {
+	same := s.about.SHA1 == b.SHA1 && s.about.ProjectUID == b.ProjectUID && s.about.Bytes == b.Bytes
+	return s.sum != nil && same && s.read == e.From && len(e.Data) > 0
+}
+
 // blob follows the bytes of an attachment through its lines.
 func (f *References) blob(b *Blob, e *Exported) string {
 	s := &f.current
@@ -250,7 +256,7 @@ func (f *References) blob(b *Blob, e *Exported) string {
 			return ""
 		}
 		*s = blobState{about: *b, sum: sha1.New()} // the name of the bytes, no protection
-	case s.sum == nil || s.about.SHA1 != b.SHA1 || s.about.ProjectUID != b.ProjectUID || s.about.Bytes != b.Bytes || s.read != e.From || len(e.Data) == 0:
+	case !s.goesOn(b, e):
 		return torn
 	}
 	s.sum.Write(e.Data)

@@ -155,8 +155,12 @@ func (a *archived) dropDoubles() (doubles []*Message) {
 	return doubles
 }
 
-// misnamed is 1 if a message's file has not the name that its message gives it.
+// misnamed is 1 if a message's file has not the name that its message gives it, and
+// -1 for a tombstone, beside which no file of its message counts.
 func (m *Message) misnamed() int {
+	if m.Purged != 0 {
+		return -1
+	}
 	if path.Base(m.ArchivePath) == messageFile(m.Created, m.Subject, m.ID) {
 		return 0
 	}
@@ -230,7 +234,7 @@ func (a *archived) complete() {
 	ordinals := map[string]int64{}
 	for _, m := range a.messages {
 		byID[m.ID] = m
-		m.Ordinal = max(ordinals[month(m.Created)]+1, shelfBegin(m.ArchivePath))
+		m.Ordinal = max(ordinals[month(m.Created)]+1, shelfBegin(m.ArchivePath), m.Ordinal)
 		ordinals[month(m.Created)] = m.Ordinal
 	}
 	for _, m := range a.messages {

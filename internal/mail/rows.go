@@ -140,7 +140,9 @@ func findMessage(ctx context.Context, tx *store.Tx, query string, arg any) (*Mes
 
 func (m *Message) setAttachments(text sql.NullString) {
 	m.Attachments = json.RawMessage("[]")
-	if text.Valid {
+	if left := markerOf(text); left != nil {
+		m.Purged, m.Dropped = left.Purged, left.Dropped
+	} else if text.Valid {
 		m.Attachments = json.RawMessage(text.String)
 	}
 }

@@ -26,7 +26,8 @@ const (
 ON CONFLICT (session_key, agent_id) DO UPDATE SET ended_ts = NULL WHERE ended_ts IS NOT NULL`
 	endBonds     = `UPDATE mail_sessions SET ended_ts = ? WHERE session_key = ? AND ended_ts IS NULL`
 	selectBonded = agentColumns + `JOIN mail_sessions s ON s.agent_id = a.id
-WHERE s.session_key = ? AND s.ended_ts IS NULL AND a.project_id = ? AND a.retired_ts IS NULL ORDER BY s.bound_ts, a.id`
+WHERE s.session_key = ? AND s.ended_ts IS NULL AND a.project_id = ? AND a.retired_ts IS NULL
+ORDER BY s.source = '` + SourceEdit + `', s.bound_ts, a.id`
 )
 
 // bind notes that a session acts as an agent. The bond is no change of the log;
@@ -43,7 +44,7 @@ func unbind(ctx context.Context, tx *store.Tx, sessionKey int64, at Time) error 
 }
 
 // bonded lists the agents of a project that a session acts as, the one bound first
-// first, without those that are retired.
+// first and one that was made for its edits last, without those that are retired.
 func bonded(ctx context.Context, tx *store.Tx, sessionKey, projectID int64) (all []*Agent, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		a := &Agent{}
@@ -114,39 +115,33 @@ type Bond struct {
 	Source  string // one of the sources
 }
 
-// Bind notes that a session acts as an agent, as a hook sees it: CAIRN_AGENT in its
-// environment, or a call of ours that succeeded. A session may act as several.
+// Bind notes that a session acts as an agent, as CAIRN_AGENT in a hook's environment
+// says; Witness is what a hook does with a call. A session may act as several.
 // Repeating changes nothing. An unknown session changes nothing either.
 //
 // Errors: NOT_FOUND; CAPABILITY_DENIED for who cannot act, and for a protected agent
-// without its token unless the source is a call, which has shown it.
+// without its token.
 func (o *Office) Bind(ctx context.Context, c Caller, projectKey string, b Bond) error {
-	return o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
-		a, err := s.bindable(ctx, b)
-		if err != nil {
-			return err
-		}
-		session, ok, err := project.FindSession(ctx, s.tx, b.Session)
-		if err != nil || !ok {
-			return err
-		}
-		return bind(ctx, s.tx, session.Key, a.ID, b.Source, s.now)
-	})
+	switch b.Source {
+	case SourceEnvironment, SourceServer, SourceArgument, SourceCall, SourceEdit:
+	default:
+		return mapped(invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source)))
+	}
+	return o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error { return s.bond(ctx, b) })
 }
 
-// bindable finds the agent of a bond.
-func (s *scope) bindable(ctx context.Context, b Bond) (*Agent, error) {
-	find := s.reader
-	switch b.Source {
-	case SourceCall:
-		find = s.resident // the call that the hook saw has shown the token
-	case SourceEnvironment, SourceServer, SourceArgument, SourceEdit:
-	default:
-		return nil, invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source))
-	}
-	a, err := find(ctx, b.Agent)
+// bond binds a session to an agent of the project, whatever the caller's session.
+func (s *scope) bond(ctx context.Context, b Bond) error {
+	a, err := s.reader(ctx, b.Agent)
 	if err == nil {
 		err = s.checkAlive(a)
 	}
-	return a, err
+	if err != nil {
+		return err
+	}
+	session, ok, err := project.FindSession(ctx, s.tx, b.Session)
+	if err != nil || !ok {
+		return err
+	}
+	return bind(ctx, s.tx, session.Key, a.ID, b.Source, s.now)
 }

@@ -29,24 +29,7 @@ const (
 // its texts; nil for nothing. It fits what calls of this room store, too: a row that
 // a salvage has made up is not sound.
 func sound(d Document) error {
-	var texts []string
-	switch d := d.(type) {
-	case *Project:
-		texts = []string{d.Slug, d.HumanKey, d.ProductID, deref(d.Remote)}
-	case *Agent:
-		texts = []string{d.Program, d.Model, deref(d.Branch), deref(d.Worktree), deref(d.Home)}
-	case *Message:
-		texts = []string{d.Subject}
-	case *Delivery:
-		texts = []string{deref(d.ShownVia)}
-	case *Contact:
-		texts = []string{d.Reason}
-	case *Reservation:
-		texts = []string{d.PathPattern, d.Reason, d.Source, deref(d.Session), deref(d.ReleaseKind)}
-	case *Blob:
-		texts = []string{d.MediaType}
-	}
-	for _, text := range texts {
+	for _, text := range linesOf(d) {
 		if len(text) > maxForeignLine || flat(text) != text {
 			return errors.New("one of its texts is too long, or no line")
 		}
@@ -55,6 +38,27 @@ func sound(d Document) error {
 		return errors.New("its project_uid cannot be one")
 	}
 	return d.sound()
+}
+
+// linesOf are the texts of a document that are one line each.
+func linesOf(d Document) []string {
+	switch d := d.(type) {
+	case *Project:
+		return []string{d.Slug, d.HumanKey, d.ProductID, deref(d.Remote)}
+	case *Agent:
+		return []string{d.Program, d.Model, deref(d.Branch), deref(d.Worktree), deref(d.Home)}
+	case *Message:
+		return []string{d.Subject}
+	case *Delivery:
+		return []string{deref(d.ShownVia)}
+	case *Contact:
+		return []string{d.Reason}
+	case *Reservation:
+		return []string{d.PathPattern, d.Reason, d.Source, deref(d.Session), deref(d.ReleaseKind)}
+	case *Blob:
+		return []string{d.MediaType}
+	}
+	return nil
 }
 
 func deref(text *string) string {
@@ -116,20 +120,14 @@ func (a *Agent) sound() error {
 }
 
 func (m *Message) sound() error {
-	thread, topicIs := (*string)(nil), (*string)(nil)
-	var err error
-	if m.ThreadID != nil {
-		thread, err = threadID(*m.ThreadID)
-	}
-	if m.Topic != nil && err == nil {
-		topicIs, err = topicOf(*m.Topic)
-	}
+	thread, err := threadID(deref(m.ThreadID))
+	topic, terr := topicOf(deref(m.Topic))
 	switch {
 	case !isLower(m.UID, 26):
 		return errors.New("its uid cannot be one")
-	case !isNumber(m.ID) || m.Ordinal < 1 || m.Ordinal > maxForeignOrdinal || m.ReplyTo != nil && !isNumber(*m.ReplyTo):
+	case !m.numbersFit():
 		return errors.New("one of its numbers is out of range")
-	case err != nil || !same(thread, m.ThreadID) || !same(topicIs, m.Topic):
+	case err != nil || terr != nil || !same(thread, m.ThreadID) || !same(topic, m.Topic):
 		return errors.New("its thread_id or topic cannot be one")
 	case !oneOf(m.Importance, "low", "normal", "high", "urgent"):
 		return errors.New("its importance is none")
@@ -140,10 +138,31 @@ func (m *Message) sound() error {
 	case utf8.RuneCountInString(m.Subject) > maxSubject:
 		return errors.New("its subject is too long")
 	}
-	if _, err := m.attached(); err != nil {
+	if err := m.soundPurged(); err != nil {
 		return err
 	}
 	return m.soundNames()
+}
+
+func (m *Message) numbersFit() bool {
+	return isNumber(m.ID) && 0 < m.Ordinal && m.Ordinal <= maxForeignOrdinal && (m.ReplyTo == nil || isNumber(*m.ReplyTo))
+}
+
+// soundPurged judges the attachments, and that of a purged message nothing is left.
+func (m *Message) soundPurged() error {
+	attached, err := m.attached()
+	if err != nil {
+		return err
+	}
+	for _, sha1 := range m.Dropped {
+		if m.Purged == 0 || !isLower(sha1, 40) {
+			return errors.New("its dropped attachments cannot be some")
+		}
+	}
+	if m.Purged < 0 || m.Purged > 0 && (m.Subject != "" || m.Body != "" || len(attached) > 0) {
+		return errors.New("it is purged and has a text")
+	}
+	return nil
 }
 
 func (m *Message) soundNames() error {

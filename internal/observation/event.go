@@ -122,6 +122,7 @@ type Call struct {
 	Server string
 	Method string
 	Args   []Arg
+	Result string // of a finished call to cairn's own tools: the text that it returned, "" if that is long; it is not stored
 
 	Question  string
 	SkillName string

@@ -166,6 +166,10 @@ func (f *forgotten) tell(ctx context.Context, tx *store.Tx, project, op string) 
 	})
 }
 
+// NoteForgetting is for other parts that forget, too: it notes, in the transaction in
+// which rows go, that FinishForgetting has something to do.
+func NoteForgetting(ctx context.Context, tx *store.Tx) error { return setPending(ctx, tx) }
+
 // setPending notes that bytes of what is gone are still in the files. Each note
 // has its own value, so that nobody takes away a later one.
 func setPending(ctx context.Context, tx *store.Tx) error {

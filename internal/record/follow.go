@@ -232,17 +232,22 @@ func eventTypes() []string {
 func (h *past) followEvent(c *change) error {
 	d := c.event
 	r, known := h.find(d.RecordID)
-	saved := d.Type == SessionSaved
+	tick := int64(0)
+	if d.Type == SessionSaved {
+		tick = h.tick + 1
+	}
+	base := 0 <= d.Base && d.Base <= r.version
+	synced := 0 <= d.SyncTick && d.SyncTick <= max(h.tick, d.Tick)
 	switch {
 	case !slices.Contains(eventTypes(), d.Type):
 		return errors.New("its event is of an unknown type")
 	case c.ID != c.Session:
 		return errors.New("its id is not its session's")
-	case saved && d.Tick != h.tick+1 || !saved && d.Tick != 0:
+	case d.Tick != tick:
 		return errors.New("its tick does not follow the one before it")
 	case d.RecordID != "" && !known || !h.hasAll(d.Records):
 		return errors.New("it refers to a record that is no earlier one")
-	case d.Base < 0 || d.Base > r.version || d.SyncTick < 0 || d.SyncTick > max(h.tick, d.Tick):
+	case !base || !synced:
 		return errors.New("one of its numbers is out of range")
 	case d.Type == SessionBranched && d.Parent == "":
 		return errors.New("it branches off no session")

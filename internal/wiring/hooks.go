@@ -219,6 +219,9 @@ func (h *hookSet) fields(w hook, apart bool) []field {
 	if w.timeout > 0 {
 		fields = append(fields, field{"timeout", w.timeout})
 	}
+	if h.flat && w.matcher != "" {
+		fields = append(fields, field{"matcher", w.matcher})
+	}
 	return fields
 }
 

@@ -96,7 +96,7 @@ func TestAnInitAfterOthersChangesKeepsTheirsAsTheOriginal(t *testing.T) {
 	moved := d
 	moved.Program = filepath.Join(d.Home, "elsewhere", "cairn")
 	d.want("init from another place", moved.init(Options{}), all(Changed))
-	if text := d.read(".cursor/hooks.json"); strings.Contains(text, d.Program) || strings.Count(text, "elsewhere") != 8 {
+	if text := d.read(".cursor/hooks.json"); strings.Contains(text, d.Program) || strings.Count(text, "elsewhere") != 9 {
 		t.Errorf("the entries are not corrected in place: %s", text)
 	}
 	d.want("uninstall", d.uninstall(), all(Restored))

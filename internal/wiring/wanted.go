@@ -92,15 +92,23 @@ func wantedHooks(harness string, assist bool) []hook {
 			{event: "SessionEnd", timeout: 3},
 		}
 	case Gemini:
-		for _, event := range []string{"SessionStart", "BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"} {
-			hooks = append(hooks, hook{event: event, timeout: 10_000})
+		for _, event := range []string{"SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"} {
+			h := hook{event: event, timeout: 10_000}
+			if event == "BeforeTool" {
+				h.matcher = "write_file|replace" // for the guard
+			}
+			hooks = append(hooks, h)
 		}
 	case Cursor: // postToolUse would tell again what the after… events tell
 		for _, event := range []string{
-			"sessionStart", "beforeSubmitPrompt", "afterShellExecution", "afterFileEdit", "afterMCPExecution",
+			"sessionStart", "beforeSubmitPrompt", "preToolUse", "afterShellExecution", "afterFileEdit", "afterMCPExecution",
 			"afterAgentResponse", "stop", "sessionEnd",
 		} {
-			hooks = append(hooks, hook{event: event})
+			h := hook{event: event}
+			if event == "preToolUse" {
+				h.matcher = "Write|Edit|StrReplace|MultiEdit|EditNotebook|Delete|ApplyPatch" // for the guard
+			}
+			hooks = append(hooks, h)
 		}
 	}
 	out := hooks[:0]

@@ -1,0 +1,431 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"cairn/internal/store"
+)
+
+// PurgeArgs say which messages to purge.
+type PurgeArgs struct {
+	IDs     []int64
+	Project string // a project_key: the messages are there; "" for wherever they are
+	All     bool   // every message of Project, in place of IDs
+	Confirm bool   // without it Purge only counts
+
+	// Note runs in each transaction that leaves bytes behind; it notes that they are
+	// to be cleared.
+	Note func(ctx context.Context, tx *store.Tx) error
+	// Progress, if set, is told how many messages of how many are gone.
+	Progress func(done, total int)
+}
+
+// Purged is what a purge of mail took away, or would.
+type Purged struct {
+	Messages    int      `json:"messages"`
+	Already     int      `json:"already"`     // that had been purged before
+	Attachments int      `json:"attachments"` // whose bytes went, for nobody else refers to them
+	Projects    []string `json:"projects"`    // in whose archives files go: the ids that all parts know
+	Seq         int64    `json:"-"`           // of the last change, 0 for none
+}
+
+const (
+	purgeBatch = 200 // messages of one transaction
+
+	selectMessageIDs = `SELECT id FROM mail_messages WHERE project_id = ? ORDER BY id`
+	buryMessage      = `UPDATE mail_messages SET subject = '', body_md = '', attachments = ?2, archive_path = ?3 WHERE uid = ?1`
+	selectRefers     = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE (?2 = 0 OR project_id = ?2) AND id <> ?3 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
+	selectDropped    = `SELECT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '{%' AND instr(attachments, ?1) > 0)
+AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachments LIKE '[%' AND instr(attachments, ?1) > 0)`
+	deleteBlob    = `DELETE FROM mail_blobs WHERE sha1 = ?`
+	selectAnswers = `SELECT project_id, agent_id, tool, key, result FROM mail_idempotency WHERE tool IN ('send_message', 'reply_message', 'overseer')`
+	updateAnswer  = `UPDATE mail_idempotency SET result = ?5 WHERE project_id = ?1 AND agent_id = ?2 AND tool = ?3 AND key = ?4`
+	buryCommits   = `UPDATE archive_commits SET summary = substr(summary, 1, instr(summary, ' | ')) || '| (purged)'
+WHERE project_key = ?1 AND first_seq <= ?2 AND last_seq >= ?2 AND summary LIKE 'mail: %' AND instr(summary, ' | ') > 0`
+
+	dropStaleWords = `INSERT INTO mail_fts (mail_fts) VALUES ('optimize')`
+)
+
+// Purge takes subject, body and attachments of messages out of the store for good
+// (mail §6): of the rows, of the words that search finds, of the documents in the
+// change log, of answers kept for idempotency keys, and of what the store remembers
+// of Git's commits. The bytes of an attachment go when no other message refers to
+// them. The row stays, with its numbers, uid, names, thread, times and receipts; a
+// change tells the archive to take the message's files away and to leave a tombstone.
+// What the log's file and the backups still hold is for whoever calls to clear: see
+// PurgeArgs.Note. Repeating it changes nothing.
+//
+// Errors: INVALID_ARGUMENT without messages, NOT_FOUND for the project and, before
+// anything is done, for a message that is not there. After another error Purged
+// tells what is gone.
+func (o *Office) Purge(ctx context.Context, c Caller, a PurgeArgs) (out Purged, err error) {
+	out.Projects = []string{}
+	var found []*Message
+	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, err = a.find(ctx, tx, c)
+		return err
+	})
+	if err != nil {
+		return out, mapped(err)
+	}
+	total := len(found)
+	found = slices.DeleteFunc(found, func(m *Message) bool { return m.Purged != 0 })
+	out.Already = total - len(found)
+	if !a.Confirm {
+		out.Messages = len(found)
+		return out, nil
+	}
+	for batch := range slices.Chunk(found, purgeBatch) {
+		var did Purged
+		err := o.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			did, err = purgeAll(ctx, tx, batch)
+			if err == nil && a.Note != nil {
+				err = a.Note(ctx, tx)
+			}
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+		out.add(did)
+		if a.Progress != nil {
+			a.Progress(out.Messages, len(found))
+		}
+	}
+	return out, nil
+}
+
+func (p *Purged) add(did Purged) {
+	p.Messages, p.Attachments, p.Seq = p.Messages+did.Messages, p.Attachments+did.Attachments, max(p.Seq, did.Seq)
+	for _, id := range did.Projects {
+		if !slices.Contains(p.Projects, id) {
+			p.Projects = append(p.Projects, id)
+		}
+	}
+}
+
+// DropStaleWords takes the words of purged messages out of the index's own files.
+// Repeating it is harmless.
+func (o *Office) DropStaleWords(ctx context.Context) error {
+	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, dropStaleWords)
+		return err
+	})
+}
+
+// project is the one that is named, nil if none is.
+func (a *PurgeArgs) project(ctx context.Context, tx *store.Tx, c Caller) (*Project, error) {
+	if a.Project == "" {
+		return nil, nil
+	}
+	t, err := c.target(a.Project)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.find(ctx, tx)
+	if err == nil && p == nil {
+		err = t.notFound(ctx, tx)
+	}
+	return p, err
+}
+
+// find finds the messages that are meant.
+func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c Caller) (found []*Message, err error) {
+	p, err := a.project(ctx, tx, c)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Compact(slices.Sorted(slices.Values(a.IDs)))
+	switch {
+	case a.All && p == nil, !a.All && len(ids) == 0:
+		return nil, problemf(CodeInvalid, "name the messages to purge").hint("by their numbers, or all of a project")
+	case a.All:
+		ids = nil
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			ids = append(ids, id)
+			return err
+		}, selectMessageIDs, p.ID)
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range ids {
+		m, err := findMessage(ctx, tx, selectMessageByID, id)
+		switch {
+		case err != nil:
+			return nil, err
+		case m == nil || p != nil && m.projectID != p.ID:
+			return nil, problemf(CodeNotFound, "message %d not found", id).with("message_id", id).hint("nothing was purged")
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
+// purgeAll purges messages, which it changes, in one transaction.
+func purgeAll(ctx context.Context, tx *store.Tx, messages []*Message) (did Purged, err error) {
+	for _, m := range messages {
+		p, err := findProject(ctx, tx, selectProjectByID, m.projectID)
+		if err != nil {
+			return did, err
+		}
+		n, err := m.purge(ctx, tx, p, now(tx))
+		if err != nil {
+			return did, err
+		}
+		did.add(Purged{Messages: 1, Attachments: n, Projects: []string{p.ProductID}})
+	}
+	if err := tx.Get(ctx, []any{&did.Seq}, `SELECT ifnull(max(seq), 0) FROM changes`); err != nil {
+		return did, err
+	}
+	_, err = tx.Exec(ctx, dropStaleWords)
+	return did, err
+}
+
+// purge takes the texts of a message, as its row has it, away, and returns how many
+// attachments went.
+func (m *Message) purge(ctx context.Context, tx *store.Tx, p *Project, at Time) (attachments int, err error) {
+	attached, err := m.attached()
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.Blank(ctx, Stream(p.UID), KindMessage, m.UID); err != nil {
+		return 0, err
+	}
+	for _, a := range attached {
+		gone, everywhere, err := m.dropBlob(ctx, tx, p, a.SHA1)
+		if err != nil {
+			return attachments, err
+		}
+		if gone {
+			m.Dropped = append(m.Dropped, a.SHA1)
+		}
+		if everywhere {
+			attachments++
+		}
+	}
+	m.bury(at)
+	if err := put(ctx, tx, Actor{}, p.ProductID, m); err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(ctx, buryCommits, p.key, m.seq); err != nil {
+		return 0, err
+	}
+	return attachments, m.buryAnswers(ctx, tx)
+}
+
+// purgeAs purges a message, unless it is nil, that was purged elsewhere.
+func (m *Message) purgeAs(ctx context.Context, tx *store.Tx, elsewhere *Message) error {
+	if m == nil {
+		return nil
+	}
+	p, err := findProject(ctx, tx, selectProjectByID, m.projectID)
+	if err == nil {
+		_, err = m.purge(ctx, tx, p, elsewhere.Purged)
+	}
+	return err
+}
+
+// bury makes a message one that was purged.
+func (m *Message) bury(at Time) {
+	m.Purged, m.Subject, m.Body, m.Attachments = at, "", "", json.RawMessage("[]")
+	m.ArchivePath = messagePath(m.Created, "", m.ID, m.Ordinal)
+}
+
+// marker stands in the column of attachments of a purged message, which has none.
+type marker struct {
+	Purged  Time     `json:"purged"`
+	Dropped []string `json:"dropped,omitempty"`
+}
+
+// attachmentsColumn is what stands in the column of attachments.
+func (m *Message) attachmentsColumn() any {
+	if m.Purged == 0 {
+		return textOrNull(m.Attachments)
+	}
+	text, _ := json.Marshal(marker{m.Purged, m.Dropped}) // of a time and texts: it cannot fail
+	return string(text)
+}
+
+// markerOf reads a column of attachments: what is left of a purged message, nil of
+// any other.
+func markerOf(column sql.NullString) *marker {
+	m := &marker{}
+	if column.String == "" || column.String[0] != '{' || json.Unmarshal([]byte(column.String), m) != nil || m.Purged == 0 {
+		return nil
+	}
+	return m
+}
+
+// wasDropped reports whether an attachment went with a purged message of its project,
+// and no other message there refers to it.
+func (b *Blob) wasDropped(ctx context.Context, tx *store.Tx) (dropped bool, err error) {
+	p, err := projectByUID(ctx, tx, b.ProjectUID)
+	if err != nil || p == nil {
+		return false, err
+	}
+	return dropped, tx.Get(ctx, []any{&dropped}, selectDropped, b.SHA1, p.ID)
+}
+
+// dropBlob takes an attachment out of a project in which no other message refers to
+// it, and its bytes out of the store if none does anywhere.
+func (m *Message) dropBlob(ctx context.Context, tx *store.Tx, p *Project, sha1 string) (gone, everywhere bool, err error) {
+	if sha1 == "" {
+		return false, false, nil
+	}
+	var here, elsewhere bool
+	if err := tx.Get(ctx, []any{&here}, selectRefers, sha1, p.ID, m.ID); err != nil || here {
+		return false, false, err
+	}
+	if n, err := tx.Blank(ctx, Stream(p.UID), KindBlob, sha1); err != nil || n == 0 {
+		return false, false, err
+	}
+	if err := tx.Get(ctx, []any{&elsewhere}, selectRefers, sha1, 0, m.ID); err != nil || elsewhere {
+		return true, false, err
+	}
+	_, err = tx.Exec(ctx, deleteBlob, sha1)
+	return true, true, err
+}
+
+// buryAnswers takes the texts of a message out of the answers that are kept for
+// idempotency keys. The keys stay, so that no repetition sends it again.
+func (m *Message) buryAnswers(ctx context.Context, tx *store.Tx) error {
+	type answer struct {
+		project, agent    int64
+		tool, key, result string
+	}
+	return all(ctx, tx, func(rows *sql.Rows) (a answer, err error) {
+		return a, rows.Scan(&a.project, &a.agent, &a.tool, &a.key, &a.result)
+	}, func(a answer) error {
+		result, err := m.buriedIn(a.tool, a.result)
+		if err == nil && result != nil {
+			_, err = tx.Exec(ctx, updateAnswer, a.project, a.agent, a.tool, a.key, string(result))
+		}
+		return err
+	}, selectAnswers)
+}
+
+// buriedIn is an answer without the texts of a purged message, nil if it holds none.
+func (m *Message) buriedIn(tool, result string) ([]byte, error) {
+	holds := false
+	bury := func(p *Payload) {
+		if p.ID == m.ID {
+			holds = true
+			p.Subject, p.Body, p.Attachments = "", new(string), json.RawMessage("[]")
+		}
+	}
+	var answer any
+	if tool == "reply_message" {
+		r := &Reply{}
+		if err := json.Unmarshal([]byte(result), r); err != nil {
+			return nil, err
+		}
+		bury(&r.Payload)
+		for i := range r.Deliveries {
+			bury(&r.Deliveries[i].Payload)
+		}
+		answer = r
+	} else {
+		s := &Sent{}
+		if err := json.Unmarshal([]byte(result), s); err != nil {
+			return nil, err
+		}
+		for i := range s.Deliveries {
+			bury(&s.Deliveries[i].Payload)
+		}
+		s.Attachments = json.RawMessage("[]")
+		answer = s
+	}
+	if !holds {
+		return nil, nil
+	}
+	return json.Marshal(answer)
+}
+
+// tombstone is the file that is left of a purged message: who wrote to whom and when,
+// and no word of it.
+type tombstone struct {
+	ID          int64    `json:"id"`
+	UID         string   `json:"uid"`
+	Purged      Time     `json:"purged_ts"`
+	Project     string   `json:"project"` // human_key
+	From        string   `json:"from"`
+	To          []string `json:"to"`
+	CC          []string `json:"cc"`
+	ThreadID    *string  `json:"thread_id"`
+	ReplyTo     *int64   `json:"reply_to"`
+	Topic       *string  `json:"topic"`
+	Importance  string   `json:"importance"`
+	AckRequired bool     `json:"ack_required"`
+	Created     Time     `json:"created"`
+	Ordinal     int64    `json:"ordinal"`
+	Dropped     []string `json:"attachments_dropped"` // sha1
+}
+
+const tombstones = "messages/tombstones/"
+
+func tombstonePath(id int64) string { return tombstones + fmt.Sprint(id) + ".json" }
+
+func (m *Message) tombstone(p *Project) (File, error) {
+	text, err := sheet(tombstone{
+		m.ID, m.UID, m.Purged, p.HumanKey, m.From, list(m.To), list(m.CC), m.ThreadID, m.ReplyTo, m.Topic, m.Importance, m.AckRequired, m.Created, m.Ordinal, list(m.Dropped),
+	})
+	return File{tombstonePath(m.ID), text}, err
+}
+
+func parseTombstone(content []byte, projectUID string) (*Message, error) {
+	var t tombstone
+	if err := strictly(content, &t); err != nil {
+		return nil, err
+	}
+	if t.ID < 1 || t.UID == "" || t.From == "" || t.Created == 0 || t.Purged == 0 {
+		return nil, fmt.Errorf("it lacks an id, a uid, a sender or a time")
+	}
+	m := &Message{
+		ID: t.ID, UID: t.UID, ProjectUID: projectUID, From: t.From, To: list(t.To), CC: list(t.CC), BCC: []string{}, ThreadID: t.ThreadID,
+		ReplyTo: t.ReplyTo, Topic: t.Topic, Importance: t.Importance, AckRequired: t.AckRequired, Created: t.Created, Ordinal: t.Ordinal,
+	}
+	if m.bury(t.Purged); len(t.Dropped) > 0 {
+		m.Dropped = t.Dropped
+	}
+	return m, nil
+}
+
+// Gone names files that shall not be there: those in a folder whose names begin and
+// end so.
+type Gone struct{ Folder, Begin, End string }
+
+// gone are the files that a message had before it was purged, of whose names the
+// part that its subject gave is not known any more, and those of its attachments.
+func (m *Message) gone() []Gone {
+	name := messageFile(m.Created, "", m.ID)
+	stem := len(m.Created.UTC().Format("2006-01-02T15-04-05Z__"))
+	files := []string{m.ArchivePath, copyPath(m.From, "outbox", m.ArchivePath)}
+	for _, to := range slices.Concat(m.To, m.CC, m.BCC) {
+		files = append(files, copyPath(to, "inbox", m.ArchivePath))
+	}
+	var out []Gone
+	for _, f := range files {
+		out = append(out, Gone{f[:len(f)-len(name)-1], name[:stem], fmt.Sprintf("__%d.md", m.ID)})
+	}
+	for _, sha1 := range m.Dropped {
+		out = append(out, goneBlob(sha1)...)
+	}
+	return out
+}
+
+// goneBlob are the files of an attachment.
+func goneBlob(sha1 string) []Gone {
+	if len(sha1) < 2 {
+		return nil
+	}
+	return []Gone{
+		{"attachments/" + sha1[:2], sha1 + ".", ""}, {"attachments/files/" + sha1[:2], sha1 + ".", ""}, {"attachments/_manifests", sha1 + ".", ""},
+	}
+}
