@@ -31,6 +31,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -53,6 +54,9 @@ type options struct {
 	corpus    string
 	profile   string
 	replaying bool
+	mailTime  time.Duration
+	mailRate  float64
+	mailFiles int
 	files     []string // to replay
 }
 
@@ -71,6 +75,9 @@ func parse(args []string, out io.Writer) (options, error) {
 		f.BoolVar(&o.quick, "quick", false, "smaller stores and fewer repetitions")
 		f.StringVar(&o.corpus, "corpus", filepath.Join("..", "shared", "corpus", "*.tar.gz"), "`archives` of real transcripts to import as well, if they are there")
 		f.StringVar(&o.profile, "profile", "", "write CPU profiles of what runs in this process to this `folder`")
+		f.DurationVar(&o.mailTime, "mail-time", time.Minute, "how `long` the mix of mail runs at its pace")
+		f.Float64Var(&o.mailRate, "mail-rate", 400, "how many `calls` a second that is")
+		f.IntVar(&o.mailFiles, "mail-archive", 10_000, "up to how many `messages` the archive is measured with")
 	}
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -79,6 +86,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	switch {
 	case o.replaying && len(o.files) == 0:
 		return o, errors.New("replay takes the transcripts to replay")
+	case !o.replaying && (o.mailTime <= 0 || o.mailRate <= 0):
+		return o, errors.New("--mail-time and --mail-rate are more than 0")
 	case !o.replaying && len(o.files) > 0:
 		return o, fmt.Errorf("unexpected argument %q", o.files[0])
 	}
@@ -99,6 +108,7 @@ func experiments() []experiment {
 		{"commit", (*bench).commit},
 		{"import", (*bench).imports},
 		{"size", (*bench).size},
+		{"mail", (*bench).mail},
 	}
 }
 
