@@ -109,6 +109,9 @@ func experiments() []experiment {
 		{"import", (*bench).imports},
 		{"size", (*bench).size},
 		{"mail", (*bench).mail},
+		{"mail-writes", (*bench).mailWrites},
+		{"mail-archive", (*bench).mailArchive},
+		{"mail-calls", (*bench).mailCalls},
 	}
 }
 
