@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -104,4 +105,25 @@ func slope(x, y []float64) float64 {
 		return 0
 	}
 	return xy / xx
+}
+
+// machineTime is the processor time of the whole machine: what was used by anybody, and
+// what there was. Both are 0 where nothing tells.
+func machineTime() (used, all float64) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, field := range strings.Fields(line) {
+		const idle, waiting, steal = 4, 5, 8
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil || i > steal { // the name; what guests used is counted already
+			continue
+		}
+		if all += n; i != idle && i != waiting {
+			used += n
+		}
+	}
+	return used, all
 }

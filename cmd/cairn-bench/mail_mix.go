@@ -117,6 +117,7 @@ type mixed struct {
 	lasted time.Duration
 	failed []error
 	cpu    time.Duration // of the server
+	others float64       // the share of the machine that neither it nor this program used
 }
 
 func (m *mixed) calls() (n int) {
@@ -134,7 +135,8 @@ func (m *mailServer) mix(ctx context.Context, callers []*mailCaller, lasting, pa
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
+	began, own := time.Now(), ownCPU()
+	used, had := machineTime()
 	var all sync.WaitGroup
 	errs := make([]error, len(callers))
 	for i, c := range callers {
@@ -144,6 +146,11 @@ func (m *mailServer) mix(ctx context.Context, callers []*mailCaller, lasting, pa
 	out := &mixed{took: map[string]sample{}, lasted: time.Since(began)}
 	after, err := cpuOf(m.cmd.Process.Pid)
 	out.cpu = after - cpu
+	usedNow, hadNow := machineTime()
+	if hadNow > had {
+		const ticks = 100 // of a second
+		out.others = max(0, usedNow-used-ticks*(out.cpu+ownCPU()-own).Seconds()) / (hadNow - had)
+	}
 	for _, c := range callers {
 		for tool, s := range c.took {
 			out.took[tool] = append(out.took[tool], s...)
@@ -207,5 +214,8 @@ func (m *mixed) table(title string, promised bool) *table {
 	}
 	t.note("the server used %.2f ms of CPU time a call, %.0f %% of one core", milliseconds(m.cpu)/float64(max(len(every), 1)),
 		100*m.cpu.Seconds()/m.lasted.Seconds())
+	if m.others >= 0.05 {
+		t.note("others used %.0f %% of the machine meanwhile, which the times above suffer from", 100*m.others)
+	}
 	return t
 }
