@@ -16,7 +16,7 @@ const (
 	usualLease     = 15 * time.Minute
 	minLease       = 60 // seconds
 	usualGuardTime = 4 * time.Millisecond
-	guardPatience  = 50 * time.Millisecond // longer by the clock, on a machine with too much to do
+	guardPatience  = 100 * time.Millisecond // longer by the clock, on a machine with too much to do
 )
 
 func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), GuardWarn) }

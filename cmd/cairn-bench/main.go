@@ -1,17 +1,22 @@
-// Command cairn-bench measures what the contract of observations promises (§14)
+// Command cairn-bench measures what the contracts promise (observations §14, mail §11)
 // and prints each figure beside its target and beside a limit that was measured
 // in the same run: an empty Go program, a bare SQLite insert, a decoder that
-// throws everything away, the disk's own flush. A target that is not met fails
-// nothing; figures of different machines or days are not to be compared.
+// throws everything away, the disk's own flush, a git fast-import. A target that is
+// not met fails nothing; lost data and calls that fail do. Figures of different
+// machines or days are not to be compared.
 //
 // Usage:
 //
-//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
+//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
 //
-// The experiments are startup, hook, search, commit, import and size. replay
+// The experiments are startup, hook, search, commit, import and size, and of mail §11:
+// mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
+// proof that all that was acknowledged is there; mail-writes are durable writes,
+// mail-archive is the way into Git (--mail-archive: up to how many messages),
+// mail-calls are single calls beside many rows, mail-hooks the hooks of edits. replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
 // imports them as well and tells what the import added. redaction counts and lists
 // the strings of transcripts that the current rules change. continuity replays a
@@ -112,6 +117,7 @@ func experiments() []experiment {
 		{"mail-writes", (*bench).mailWrites},
 		{"mail-archive", (*bench).mailArchive},
 		{"mail-calls", (*bench).mailCalls},
+		{"mail-hooks", (*bench).mailHooks},
 	}
 }
 
