@@ -126,8 +126,9 @@ func (r *run) place() error {
 	})
 }
 
-// step writes the files of one batch and asks for its commit; more is false if there
-// was none.
+// step writes the files of one batch and asks for its commit; more says that there is
+// surely another one. A small batch is followed by none: what comes meanwhile wakes the
+// project, and after the commit one looks again.
 func (r *run) step() (more bool, err error) {
 	l := r.line
 	if err := l.paused(); err != nil {
@@ -159,7 +160,7 @@ func (r *run) step() (more bool, err error) {
 	}
 	r.waiting = append(r.waiting, q)
 	l.shard.add(q)
-	return true, nil
+	return n >= maxChanges, nil
 }
 
 func (r *run) paths() (n int) {
