@@ -33,7 +33,11 @@ func mailBars() []mailBar {
 // mailCalls measures calls one by one, in process, by the benchmarks of the room.
 func (b *bench) mailCalls(ctx context.Context) error {
 	b.say("  benchmarks of internal/mail")
-	measured, err := mailBenchmarks(ctx, 100*min(b.rounds, 3)-100)
+	times := 200
+	if b.quick {
+		times = 100
+	}
+	measured, err := mailBenchmarks(ctx, times)
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,11 @@ func (b *bench) prove(ctx context.Context, m *mailServer, l *mailLedger) error {
 		return err2
 	}
 	none("repositories that git fsck complains of", bad)
-	return errors.Join(b.publish(t), err)
+	said, err2 := m.warnings()
+	if len(said) > 0 {
+		t.note("the server said %d times that something was amiss, first %.300s", len(said), said[0])
+	}
+	return errors.Join(b.publish(t), err, err2)
 }
 
 // reconciled is what `cairn reconcile --check` found amiss, and the number of

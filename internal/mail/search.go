@@ -96,7 +96,9 @@ const (
 // first, equals by their numbers (mail §5). A query is one of SQLite's full text
 // search; what is none is searched literally, and if no word matches, as a part of
 // the texts of the newest 10,000 messages. A blank query finds nothing; so does an
-// unknown sender.
+// unknown sender. Where 10,000 messages and more match, and as many are of the thread,
+// the sender or else the project, the newest 10,000 matches are ranked among each other
+// if they fill the page.
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
 // INVALID_THREAD_ID, INVALID_TIMESTAMP.
