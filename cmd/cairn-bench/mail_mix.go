@@ -120,13 +120,6 @@ type mixed struct {
 	others float64       // the share of the machine that neither it nor this program used
 }
 
-func (m *mixed) calls() (n int) {
-	for _, s := range m.took {
-		n += len(s)
-	}
-	return n
-}
-
 // mix lets the callers call for a time. With a pace each has its calls due at moments
 // that do not depend on the answers, and what a call took counts from when it was
 // due; without one each calls again as soon as it has an answer.
