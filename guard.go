@@ -57,7 +57,7 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 
 // guard judges the edits that an event announces by the reservations of others
 // (mail §8); the zero Verdict for anything else, and where there is nothing to say.
-// It changes nothing and takes no longer than its limit, opening the store aside.
+// It changes nothing and works no longer than its limit, opening the store aside.
 func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()
@@ -87,7 +87,8 @@ func (c *Cairn) lookOut(ctx context.Context, e *observation.Event, paths []strin
 	if err != nil || s == nil {
 		return mail.Guarded{}, err
 	}
-	limited, stop := context.WithTimeout(ctx, c.settings.work.Guard.time(len(paths)))
+	limit := c.settings.work.Guard.time(len(paths))
+	limited, stop := withEffort(ctx, limit, limit+guardPatience)
 	defer stop()
 	return c.office(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
 }

@@ -1,17 +1,22 @@
-// Command cairn-bench measures what the contract of observations promises (§14)
+// Command cairn-bench measures what the contracts promise (observations §14, mail §11)
 // and prints each figure beside its target and beside a limit that was measured
 // in the same run: an empty Go program, a bare SQLite insert, a decoder that
-// throws everything away, the disk's own flush. A target that is not met fails
-// nothing; figures of different machines or days are not to be compared.
+// throws everything away, the disk's own flush, a git fast-import. A target that is
+// not met fails nothing; lost data and calls that fail do. Figures of different
+// machines or days are not to be compared.
 //
 // Usage:
 //
-//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
+//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
 //
-// The experiments are startup, hook, search, commit, import and size. replay
+// The experiments are startup, hook, search, commit, import and size, and of mail §11:
+// mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
+// proof that all that was acknowledged is there; mail-writes are durable writes,
+// mail-archive is the way into Git (--mail-archive: up to how many messages),
+// mail-calls are single calls beside many rows, mail-hooks the hooks of edits. replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
 // imports them as well and tells what the import added. redaction counts and lists
 // the strings of transcripts that the current rules change. continuity replays a
@@ -31,6 +36,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -53,6 +59,9 @@ type options struct {
 	corpus    string
 	profile   string
 	replaying bool
+	mailTime  time.Duration
+	mailRate  float64
+	mailFiles int
 	files     []string // to replay
 }
 
@@ -71,6 +80,9 @@ func parse(args []string, out io.Writer) (options, error) {
 		f.BoolVar(&o.quick, "quick", false, "smaller stores and fewer repetitions")
 		f.StringVar(&o.corpus, "corpus", filepath.Join("..", "shared", "corpus", "*.tar.gz"), "`archives` of real transcripts to import as well, if they are there")
 		f.StringVar(&o.profile, "profile", "", "write CPU profiles of what runs in this process to this `folder`")
+		f.DurationVar(&o.mailTime, "mail-time", time.Minute, "how `long` the mix of mail runs at its pace")
+		f.Float64Var(&o.mailRate, "mail-rate", 400, "how many `calls` a second that is")
+		f.IntVar(&o.mailFiles, "mail-archive", 10_000, "up to how many `messages` the archive is measured with")
 	}
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -79,6 +91,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	switch {
 	case o.replaying && len(o.files) == 0:
 		return o, errors.New("replay takes the transcripts to replay")
+	case !o.replaying && (o.mailTime <= 0 || o.mailRate <= 0):
+		return o, errors.New("--mail-time and --mail-rate are more than 0")
 	case !o.replaying && len(o.files) > 0:
 		return o, fmt.Errorf("unexpected argument %q", o.files[0])
 	}
@@ -99,6 +113,11 @@ func experiments() []experiment {
 		{"commit", (*bench).commit},
 		{"import", (*bench).imports},
 		{"size", (*bench).size},
+		{"mail", (*bench).mail},
+		{"mail-writes", (*bench).mailWrites},
+		{"mail-archive", (*bench).mailArchive},
+		{"mail-calls", (*bench).mailCalls},
+		{"mail-hooks", (*bench).mailHooks},
 	}
 }
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # What `make soak` runs: processes killed again and again, processes that compete
-# for one store, and every fuzz target of the tree. It goes on after a failure,
+# for one store, a server under load, and every fuzz target of the tree. It goes on after a failure,
 # prints a line for each step and exits 1 if one failed.
 #
 #   CAIRN_SOAK_KILLS  how often each kill test kills (default 1000; 0: not at all)
+#   CAIRN_SOAK_MAIL   how long the mix of mail is put on a server (default 10m; 0: not at all)
 #   FUZZTIME          how long each fuzz target runs (default 5m; 0: not at all)
 #   SOAK_LIMIT        the longest a step besides fuzzing may take (default 60m)
 #   SOAK_LOGS         folder for what the steps print (default: a temporary one)
@@ -11,6 +12,7 @@ set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
 kills=${CAIRN_SOAK_KILLS:-1000}
+mail=${CAIRN_SOAK_MAIL:-10m}
 fuzztime=${FUZZTIME:-5m}
 limit=${SOAK_LIMIT:-60m}
 logs=${SOAK_LOGS:-$(mktemp -d)}
@@ -41,14 +43,18 @@ step() {
   fi
 }
 
-# summary shows what the tests of a log had to tell: seeds, counts, times.
+# summary shows what a log has to tell: seeds, counts and times of tests, figures that
+# were held to a bar, with what was asked of each.
 summary() {
+  grep -E ' (met|NOT MET): ' "$1" | sed 's/^/      /'
   grep -E '^ +[A-Za-z0-9_]+_test\.go:[0-9]+: ' "$1" | sed -E 's/^ +[A-Za-z0-9_]+_test\.go:[0-9]+: /        /' | tail -n 6
   grep -E '^fuzz: elapsed' "$1" | tail -n 1 | sed 's/^/        /'
   return 0
 }
 
 tests() { go test -tags "$tags" -count=1 -v -timeout "$limit" "$@"; }
+
+bench() { go run -tags "$tags" ./cmd/cairn-bench --cairn bin/cairn "$@"; }
 
 list_targets() { go test -tags "$tags" -list '^Fuzz' ./...; }
 
@@ -78,6 +84,11 @@ step "logs, histories and the past of records against their models" tests -run '
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
 unset CAIRN_SOAK
+
+if [ "$mail" != 0 ]; then
+  step "the mix of mail for $mail, 4,000 callers at once, then all that was acknowledged" bench --only mail --mail-time "$mail"
+  step "mail into Git beside 1,000, 10,000 and 100,000 messages" bench --only mail-archive --mail-archive 100000
+fi
 
 if [ "$fuzztime" != 0 ]; then
   step "fuzz targets listed" list_targets

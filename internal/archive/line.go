@@ -127,8 +127,9 @@ func (r *run) place() error {
 	})
 }
 
-// step writes the files of one batch and asks for its commit; more is false if there
-// was none.
+// step writes the files of one batch and asks for its commit; more says that there is
+// surely another one. A small batch is followed by none: what comes meanwhile wakes the
+// project, and after the commit one looks again.
 func (r *run) step() (more bool, err error) {
 	l := r.line
 	l.sample(r.ctx)
@@ -172,7 +173,7 @@ func (r *run) step() (more bool, err error) {
 	l.counts.commits.load.Add(1)
 	l.counts.commits.entered.Add(1)
 	l.shard.add(q)
-	return true, nil
+	return n >= maxChanges, nil
 }
 
 func (r *run) paths() (n int) {

@@ -375,7 +375,9 @@ func TestNoQueryScansATable(t *testing.T) {
 			"topic": selectTopic, "received": selectReceived, "receipts": selectReceipts, "links": selectLinks, "heard": selectHeard, "heard in": selectHeardIn,
 			"takes part": selectTakesPart, "patterns": selectPatterns, "last time": selectLastTime, "last of the month": selectLastOfMonth, "thread": selectOfThread,
 			"in thread": selectInThread, "first": selectFirstOnes, "thread resource": selectThreadMessages, "outbox": selectOutbox, "urgent outbox": selectOutboxUrgent,
-			"relevant": selectRelevant, "recent": selectRecent, "all relevant": selectAllRelevant, "all recent": selectAllRecent, "containing": selectContainingFirst,
+			"relevant": selectRelevant, "recent": selectRecent, "newest relevant": selectNewestRelevant, "newest recent": selectNewestRecent,
+			"among a thread's": threadRelevant, "a sender's": senderRecent, "a project's": projectRelevant, "a thread's": countThread, "all of a sender": countSender,
+			"all of a project": countProject, "matches": countAllMatches, "containing": selectContainingFirst,
 			"hit": selectHit, "commit": selectCommit, "active": selectActive, "contacts": selectContactsOut, "contacts in": selectContactsIn, "count": selectContactCount,
 			"residents": selectResidents,
 		} {

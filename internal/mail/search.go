@@ -44,18 +44,41 @@ const (
 AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= ?7 `
 	hitColumns = `SELECT m.id, m.subject, m.importance, m.ack_required, m.created_ts, m.thread_id, a.name `
 
-	// The newest matches of the store, ?8 of them, and how many these are.
-	newestMatches = `WITH newest AS MATERIALIZED (SELECT rowid AS id, ` + searchRank + ` AS score FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY rowid DESC LIMIT ?8)
-SELECT m.id, (SELECT count(*) FROM newest) FROM newest f CROSS JOIN mail_messages m ON m.id = f.id WHERE ` + searchFilter
-	allMatches = `SELECT m.id, 0 FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid WHERE mail_fts MATCH ?1 AND ` + searchFilter
+	// All matches, of which those that are asked for get a score.
+	allMatches      = `SELECT m.id FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid WHERE mail_fts MATCH ?1 AND ` + searchFilter
+	mostRelevant    = `ORDER BY ` + searchRank + `, m.id LIMIT ?9`
+	mostRecent      = `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?9`
+	selectRelevant  = allMatches + mostRelevant
+	selectRecent    = allMatches + mostRecent
+	countAllMatches = `SELECT count(*) FROM (SELECT rowid FROM mail_fts WHERE mail_fts MATCH ? ORDER BY rowid DESC LIMIT ?)`
 
-	selectRelevant    = newestMatches + `ORDER BY f.score, m.id LIMIT ?9`
-	selectRecent      = newestMatches + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?9`
-	selectAllRelevant = allMatches + `ORDER BY ` + searchRank + `, m.id LIMIT ?9`
-	selectAllRecent   = allMatches + `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?9`
+	// The same among few messages, of a thread, a sender or a project; the sign keeps
+	// SQLite from asking the full text for each of them.
+	ofThread  = `SELECT id FROM mail_messages WHERE project_id = ?2 AND thread_id = ?5`
+	ofSender  = `SELECT id FROM mail_messages WHERE sender_id = ?3`
+	ofProject = `SELECT id FROM mail_messages WHERE project_id = ?2`
+	among     = allMatches + `AND +f.rowid IN (`
+	countOf   = `SELECT count(*) FROM (`
+	limited   = ` LIMIT ?8)`
+
+	countThread     = countOf + ofThread + limited
+	countSender     = countOf + ofSender + limited
+	countProject    = countOf + ofProject + limited
+	threadRelevant  = among + ofThread + `) ` + mostRelevant
+	threadRecent    = among + ofThread + `) ` + mostRecent
+	senderRelevant  = among + ofSender + `) ` + mostRelevant
+	senderRecent    = among + ofSender + `) ` + mostRecent
+	projectRelevant = among + ofProject + `) ` + mostRelevant
+	projectRecent   = among + ofProject + `) ` + mostRecent
+
+	// The newest matches of the store, ?8 of them, read one after the other and not put
+	// aside first. Most of the time is for their scores.
+	newestMatches        = `FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY rowid DESC LIMIT ?8) f CROSS JOIN mail_messages m ON m.id = f.id WHERE ` + searchFilter
+	selectNewestRelevant = `SELECT m.id FROM (SELECT rowid AS id, ` + searchRank + ` AS score ` + newestMatches + `ORDER BY f.score, m.id LIMIT ?9`
+	selectNewestRecent   = `SELECT m.id FROM (SELECT rowid AS id ` + newestMatches + mostRecent
 
 	// Among the newest of the project, ?8 of them: looking into a text is slow.
-	selectContaining = `SELECT m.id, 0 FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT ?8) m
+	selectContaining = `SELECT m.id FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT ?8) m
 WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND ` + searchFilter + `ORDER BY `
 
 	selectContainingFirst  = selectContaining + `m.id LIMIT ?9`
@@ -65,7 +88,7 @@ WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND `
 )
 
 const (
-	rankedMatches   = 10_000 // the newest of more are ranked, as long as they fill a page
+	rankedMatches   = 10_000 // of more, among as many messages, the newest are ranked, as long as they fill a page
 	lookedIntoTexts = 10_000 // messages that are searched for a part of a word
 )
 
@@ -73,7 +96,9 @@ const (
 // first, equals by their numbers (mail §5). A query is one of SQLite's full text
 // search; what is none is searched literally, and if no word matches, as a part of
 // the texts of the newest 10,000 messages. A blank query finds nothing; so does an
-// unknown sender.
+// unknown sender. Where 10,000 messages and more match, and as many are of the thread,
+// the sender or else the project, the newest 10,000 matches are ranked among each other
+// if they fill the page.
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
 // INVALID_THREAD_ID, INVALID_TIMESTAMP.
@@ -194,20 +219,50 @@ func (q *query) filter(s *scope, text string, more ...any) []any {
 	return append([]any{text, s.p.ID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
 }
 
-// matching finds what a query of full text matches, the page and all before it.
+// matching finds what a query of full text matches, the page and all before it. Of a
+// word that is in very many messages only the newest are ranked, unless few messages
+// come into question anyway.
 func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, error) {
-	query, all := selectRelevant, selectAllRelevant
-	if q.recent {
-		query, all = selectRecent, selectAllRecent
-	}
 	args := q.filter(s, match, rankedMatches, q.skip+q.n)
-	ids, matches, err := s.found(ctx, query, args...)
-	if err != nil || len(ids) == q.skip+q.n || len(ids) > 0 && matches < rankedMatches {
+	var matches, few int
+	err := s.tx.Get(ctx, []any{&matches}, countAllMatches, match, rankedMatches)
+	if err != nil {
+		return nil, err
+	}
+	if matches < rankedMatches {
+		return s.found(ctx, q.ordered(selectRelevant, selectRecent), args...)
+	}
+	count, among := q.narrowed()
+	if err := s.tx.Get(ctx, []any{&few}, count, args[:len(args)-1]...); err != nil {
+		return nil, err
+	}
+	if few < rankedMatches {
+		return s.found(ctx, among, args...)
+	}
+	ids, err := s.found(ctx, q.ordered(selectNewestRelevant, selectNewestRecent), args...)
+	if err != nil || len(ids) == q.skip+q.n {
 		return ids, err
 	}
-	// Perhaps there are more than were looked at.
-	ids, _, err = s.found(ctx, all, args...)
-	return ids, err
+	return s.found(ctx, q.ordered(selectRelevant, selectRecent), args...) // perhaps there are more than were looked at
+}
+
+func (q *query) ordered(relevant, recent string) string {
+	if q.recent {
+		return recent
+	}
+	return relevant
+}
+
+// narrowed are the queries for the messages that come into question: how many they
+// are, and which of them match.
+func (q *query) narrowed() (count, matching string) {
+	switch {
+	case q.thread != nil:
+		return countThread, q.ordered(threadRelevant, threadRecent)
+	case q.sender != 0:
+		return countSender, q.ordered(senderRelevant, senderRecent)
+	}
+	return countProject, q.ordered(projectRelevant, projectRecent)
 }
 
 func (s *scope) containing(ctx context.Context, q *query) ([]int64, error) {
@@ -215,17 +270,16 @@ func (s *scope) containing(ctx context.Context, q *query) ([]int64, error) {
 	if q.recent {
 		query = selectContainingRecent
 	}
-	ids, _, err := s.found(ctx, query, q.filter(s, strings.ToLower(q.text), lookedIntoTexts, q.skip+q.n)...)
-	return ids, err
+	return s.found(ctx, query, q.filter(s, strings.ToLower(q.text), lookedIntoTexts, q.skip+q.n)...)
 }
 
-// found runs a query for numbers of messages; matches is what it says beside them.
-func (s *scope) found(ctx context.Context, query string, args ...any) (ids []int64, matches int, err error) {
+// found runs a query for numbers of messages.
+func (s *scope) found(ctx context.Context, query string, args ...any) (ids []int64, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var id int64
-		err := rows.Scan(&id, &matches)
+		err := rows.Scan(&id)
 		ids = append(ids, id)
 		return err
 	}, query, args...)
-	return ids, matches, err
+	return ids, err
 }

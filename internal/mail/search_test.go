@@ -1,6 +1,9 @@
 package mail
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -107,9 +110,60 @@ func TestASearchAmongManyFindsWhatIsRareInThem(t *testing.T) {
 	want(t, "in a thread", s.search(SearchArgs{Query: "build", ThreadID: "rare"}), decimal(p.ID))
 	want(t, "of a sender, newest", s.search(SearchArgs{Query: "build", Sender: "GreenLake", Ranking: "recency"}), decimal(p.ID))
 	hundred := 100
+	other := s.mkdir(s.path("other"))
+	s.register(other, "GreenLake")
+	s.register(other, "BlueDog")
+	q := s.sent(SendArgs{ProjectKey: other, Subject: "build", Body: "build"})
+	r := s.sent(SendArgs{ProjectKey: other, Subject: "x", Body: "a build and much more is said about it, at length"})
+	for ranking, ids := range map[string]string{"": decimal(q.ID) + " " + decimal(r.ID), "recency": decimal(r.ID) + " " + decimal(q.ID)} {
+		out := must(s.SearchMessages(t.Context(), Caller{}, SearchArgs{ProjectKey: other, Query: "build", Ranking: ranking}))(t)
+		want(t, "a small project beside a large one, "+ranking, fmt.Sprint(out.Result[0].ID, " ", out.Result[1].ID, " ", len(out.Result)), ids+" 2")
+	}
 	want(t, "a page", len(strings.Fields(s.search(SearchArgs{Query: "build", Limit: &hundred}))), 100)
 	far := rankedMatches + 501 - 3
 	want(t, "the last page", len(strings.Fields(s.search(SearchArgs{Query: "build", Offset: far}))), 3)
+}
+
+// However many messages come into question, their order is that of all matches.
+func TestASearchRanksAmongFewAsAmongAll(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, Config{})
+	s.fill(rankedMatches + 500)
+	thousand := 1000
+	for what, a := range map[string]SearchArgs{
+		"a thread": {ThreadID: "big"}, "a sender": {Sender: "Bulk7"}, "a thread and a sender": {ThreadID: "big", Sender: "Bulk10", Importance: "normal"},
+	} {
+		for _, a.Ranking = range []string{"relevance", "recency"} {
+			for _, a.Query = range []string{"deploy release", "build OR word7"} {
+				a.ProjectKey, a.Limit = s.app, &thousand
+				q, err := a.query()
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = s.readIn(t.Context(), Caller{}, s.app, func(ctx context.Context, in *scope) error {
+					if a.Sender != "" {
+						from, err := agentByName(ctx, in.tx, in.p.ID, a.Sender)
+						if err != nil {
+							return err
+						}
+						q.sender = from.ID
+					}
+					got, err := in.matching(ctx, q, q.text)
+					if err != nil {
+						return err
+					}
+					all, err := in.found(ctx, q.ordered(selectRelevant, selectRecent), q.filter(in, q.text, rankedMatches, q.n)...)
+					if len(all) == 0 || !slices.Equal(got, all) {
+						t.Errorf("%s, %s: %d and %d of all, or another order", what, a.Ranking, len(got), len(all))
+					}
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
 }
 
 func FuzzAnyQueryIsSearched(f *testing.F) {
