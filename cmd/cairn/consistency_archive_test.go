@@ -22,9 +22,10 @@ import (
 type archiveFault struct {
 	prepare      func(h *home) // nil for nothing
 	make, repair func(w *town) error
+	anew         bool // the server starts after the fault
 	unnoticed    bool // the follower works on
 	whole        bool // no project can be archived meanwhile
-	withheld     bool // it is no error
+	withheld     bool // it is no error but a matter of settings
 }
 
 // TestWritesSucceedWhateverBecomesOfTheArchive holds the second half of mail §1's
@@ -51,6 +52,7 @@ func TestWritesSucceedWhateverBecomesOfTheArchive(t *testing.T) {
 func faultsOfArchives() map[string]archiveFault {
 	root := func(w *town) string { return filepath.Join(w.dataDir(), "archive") }
 	shop := func(w *town) string { return filepath.Join(root(w), "shop") }
+	main := func(w *town) string { return filepath.Join(shop(w), ".git", "refs", "heads", "main") }
 	aside := func(path func(w *town) string) func(w *town) error {
 		return func(w *town) error {
 			return errors.Join(os.Rename(path(w), path(w)+"-aside"), os.WriteFile(path(w), nil, 0o600))
@@ -82,16 +84,17 @@ func faultsOfArchives() map[string]archiveFault {
 				return moveInto(filepath.Join(shop(w), ".git", "objects", "pack"), filepath.Join(w.dir, "pack"))
 			},
 		},
-		"the repository is broken": {
+		"main is no branch": {
 			make: func(w *town) error {
-				return os.WriteFile(filepath.Join(shop(w), ".git", "config"), []byte("[core"), 0o600)
+				return errors.Join(os.Rename(main(w), main(w)+"-aside"), os.WriteFile(main(w), []byte("no commit\n"), 0o600))
 			},
-			repair: func(w *town) error { return os.WriteFile(filepath.Join(shop(w), ".git", "config"), nil, 0o600) },
+			repair: func(w *town) error { return os.Rename(main(w)+"-aside", main(w)) },
 		},
 		"the disk is critical": {
 			make:     func(w *town) error { w.set("[disk]\ncritical_mb = 1000000000\nfatal_mb = 0\n"); return nil },
 			repair:   func(w *town) error { w.set(""); return nil },
 			whole:    true,
+			anew:     true,
 			withheld: true,
 		},
 	}
@@ -166,13 +169,13 @@ func (s *serving) metrics() archive.Metrics {
 // staysWritable makes a fault, calls every tool, and repairs it.
 func (w *town) staysWritable(s *serving, f archiveFault) {
 	w.t.Helper()
-	if f.withheld { // which is a matter of settings
+	if f.anew {
 		s.stop()
 	}
 	if err := f.make(w); err != nil {
 		w.t.Fatal(err)
 	}
-	if f.withheld {
+	if f.anew {
 		s = w.serves()
 	}
 	for _, x := range w.writings() {

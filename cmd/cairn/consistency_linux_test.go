@@ -33,7 +33,7 @@ func faultsOfArchiveVolumes() map[string]archiveFault {
 		return func(w *town) error { return syscall.Mount("", root(w), "", syscall.MS_REMOUNT|flags, "") }
 	}
 	return map[string]archiveFault{
-		"the root is read-only": {prepare: (*home).archiveOnSmallVolume, make: remount(syscall.MS_RDONLY), repair: remount(0), whole: true},
+		"the root is read-only": {prepare: (*home).archiveOnSmallVolume, make: remount(syscall.MS_RDONLY), repair: remount(0), whole: true, anew: true},
 		"the volume is full": {
 			prepare: (*home).archiveOnSmallVolume, whole: true,
 			make:   func(w *town) error { return fillUp(filepath.Join(root(w), ".filler")) },

@@ -31,12 +31,16 @@ func faultsOfVolumes() map[string]databaseFault {
 	return all
 }
 
-// makeReadOnly takes the right to write the database from its user.
+// makeReadOnly takes the right to write the database from its user. A process that
+// has it open keeps the log beside it, which would else be made with these rights.
 func (w *town) makeReadOnly() (gone func()) {
+	db := w.raw()
+	w.sqlite(db, "SELECT count(*) FROM changes")
 	w.protect(0o700, 0o400)
 	return func() {
 		if err := os.Chmod(w.db(), 0o600); err != nil {
 			w.t.Error(err)
 		}
+		w.closes(db)
 	}
 }
