@@ -64,7 +64,9 @@ if [ "$kills" != 0 ]; then
   export CAIRN_SOAK_KILLS=$kills
   step "writers of a store killed $kills times" tests -run Kill ./internal/store
   step "writers of records killed $kills times" tests -run Killed ./internal/record
-  step "hooks, servers and imports killed $kills times" tests -run Killed ./cmd/cairn
+  step "hooks, servers and imports killed $kills times" tests -run Killed -skip KilledWritersOfMail ./cmd/cairn
+  export CAIRN_SOAK_KILLS=$((2 * kills))
+  step "writers of mail killed $CAIRN_SOAK_KILLS times" tests -run KilledWritersOfMail ./cmd/cairn
   unset CAIRN_SOAK_KILLS
 fi
 

@@ -10,7 +10,7 @@ import (
 // its end by the settings.
 func (h *home) onSmallVolume() {
 	h.tmpfs("16m")
-	h.set("[disk]\ncritical_mb = 0\nfatal_mb = 0\n")
+	h.settle("[disk]\ncritical_mb = 0\nfatal_mb = 0\n")
 }
 
 // fillVolume leaves no room, also not in the log: a reader keeps it from being used
@@ -44,7 +44,7 @@ func faultsOfArchiveVolumes() map[string]archiveFault {
 
 func (h *home) archiveOnSmallVolume() {
 	h.t.Helper()
-	h.set("[disk]\ncritical_mb = 0\nfatal_mb = 0\n")
+	h.settle("[disk]\ncritical_mb = 0\nfatal_mb = 0\n")
 	dir := filepath.Join(h.dataDir(), "archive")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		h.t.Fatal(err)

@@ -89,7 +89,7 @@ func (h *home) failsAndRecovers(f databaseFault) {
 	}
 	c.ends()
 	w.check()
-	w.settle()
+	w.drain()
 	if w.wantAgreement(); w.archived() == archive {
 		h.t.Error("nothing was archived afterwards")
 	}
@@ -169,11 +169,11 @@ func (w *town) refuseCommits() (gone func()) {
 	}, []string{"DROP TRIGGER orphan", "DROP TABLE orphans", "DROP TABLE parents"})
 }
 
-// corrupt overwrites the first page of a table, beside the running server.
-func (w *town) corrupt(table string) (gone func()) {
+// corrupt overwrites the first page of a table or an index, beside the running server.
+func (w *town) corrupt(name string) (gone func()) {
 	db := w.raw()
 	var page int64
-	if err := db.QueryRowContext(w.t.Context(), `SELECT rootpage FROM sqlite_schema WHERE name = ?`, table).Scan(&page); err != nil {
+	if err := db.QueryRowContext(w.t.Context(), `SELECT rootpage FROM sqlite_schema WHERE name = ?`, name).Scan(&page); err != nil {
 		w.t.Fatal(err)
 	}
 	// A change of another process lets all others forget the pages that they know.
@@ -220,5 +220,53 @@ func TestEveryToolThatWritesHasAClass(t *testing.T) {
 	only := slices.DeleteFunc((&town{home: &home{}}).writings(), func(x callToWrite) bool { return x.class != inStore })
 	if len(only) != 5 {
 		t.Errorf("%d tools of the class S", len(only))
+	}
+}
+
+// TestMailIsNotDeliveredWhereLeaveCannotBeChecked (G6, §14): what the check of contacts
+// would read is gone or damaged, so nothing is sent, however open the recipient is.
+func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.vars["CAIRN_MAIL_FIRST_CONTACT"] = "false"
+	c := h.dial("", nil)
+	for _, name := range []string{"GreenLake", "BlueDog"} {
+		asked[mail.Registered](c, "register_agent", fields{"project_key": h.repo, "program": "codex", "model": "m1", "name": name})
+		w := &town{home: h}
+		w.reserves(c, name, name+"/**")
+	}
+	w := &town{home: h}
+	first := asked[mail.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueDog", "to": "BlueDog", "cc": []string{}, "subject": "mine", "body_md": ""})
+	send := callToWrite{tool: "send_message", args: fields{"project_key": h.repo, "sender_name": "GreenLake", "to": "BlueDog", "subject": "never", "body_md": "Words.\n"}}
+	reply := callToWrite{tool: "reply_message", args: fields{
+		"project_key": h.repo, "sender_name": "BlueDog", "message_id": first.Deliveries[0].Payload.ID, "to": "GreenLake", "body_md": "Words.\n",
+	}}
+	shake := callToWrite{tool: "macro_contact_handshake", args: fields{
+		"project_key": h.repo, "requester": "GreenLake", "target": "BlueDog", "welcome_subject": "never", "welcome_body": "Words.\n",
+	}}
+	for _, table := range []string{"mail_contacts", "mail_reservations"} {
+		before := w.dump()
+		gone := w.changeSchema([]string{"ALTER TABLE " + table + " RENAME TO lost"}, []string{"ALTER TABLE lost RENAME TO " + table})
+		calls := []callToWrite{send, reply}
+		if table == "mail_contacts" {
+			calls = append(calls, shake)
+		}
+		for _, x := range calls {
+			c.failsWith(mail.CodeDatabase, x)
+		}
+		h.fails("a command", h.run(h.command("mail", "send", "BlueDog", "--as", "GreenLake", "-s", "never", "--body", "Words."), nil), 2, "A database error occurred.")
+		gone()
+		if now := w.dump(); now != before {
+			t.Errorf("without %s something was stored: %s", table, firstDifference(before, now))
+		}
+	}
+	c.failsWith(mail.CodeContactRequired, send) // now that it is known that they are strangers
+	before := w.dump()
+	gone := w.corrupt("mail_contacts_from")
+	c.failsWith(mail.CodeCorruption, send)
+	gone()
+	c.ends()
+	if now := w.dump(); now != before {
+		t.Errorf("with a damaged page something was stored: %s", firstDifference(before, now))
 	}
 }

@@ -59,7 +59,7 @@ func found(h *home, c *client) *town {
 	h.soon("a reservation is stale", func() bool {
 		return strings.Contains(c.resource("file_reservations/"+filepath.Base(h.repo)+"?active_only=true"), `"stale":true`)
 	})
-	w.settle()
+	w.drain()
 	return w
 }
 
@@ -72,14 +72,6 @@ func prepared(h *home) *home {
 	h.vars["CAIRN_RESERVATIONS_INACTIVITY_SECONDS"], h.vars["CAIRN_RESERVATIONS_GRACE_SECONDS"] = "1", "1"
 	h.vars["CAIRN_MAIL_CALL_TIMEOUT"] = "2s"
 	return h
-}
-
-// set writes the settings of the user.
-func (h *home) set(text string) {
-	h.t.Helper()
-	if err := errors.Join(os.MkdirAll(h.dataDir(), 0o700), os.WriteFile(filepath.Join(h.dataDir(), "config.toml"), []byte(text), 0o600)); err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 func (w *town) reserves(c *client, name string, path string) int64 {
@@ -158,25 +150,25 @@ func (c *client) failsWith(code string, x callToWrite) {
 	}
 }
 
-// settle archives everything.
-func (w *town) settle() {
-	w.t.Helper()
-	w.cairn("archive", "sync")
+// drain archives everything.
+func (h *home) drain() {
+	h.t.Helper()
+	h.cairn("archive", "sync")
 }
 
 // wantAgreement expects that store and archive agree and that Git finds nothing.
-func (w *town) wantAgreement() {
-	w.t.Helper()
-	if e := w.run(w.command("reconcile", "--check"), nil); e.code != 0 {
-		w.t.Errorf("reconcile --check: exit %d, %s%s", e.code, e.stdout, e.stderr)
+func (h *home) wantAgreement() {
+	h.t.Helper()
+	if e := h.run(h.command("reconcile", "--check"), nil); e.code != 0 {
+		h.t.Errorf("reconcile --check: exit %d, %s%s", e.code, e.stdout, e.stderr)
 	}
-	repositories, err := filepath.Glob(filepath.Join(w.dataDir(), "archive", "*", ".git"))
+	repositories, err := filepath.Glob(filepath.Join(h.dataDir(), "archive", "*", ".git"))
 	if err != nil || len(repositories) == 0 {
-		w.t.Errorf("no archive: %v", err)
+		h.t.Errorf("no archive: %v", err)
 	}
 	for _, repository := range repositories {
 		if out, err := gitIn(filepath.Dir(repository), "fsck", "--strict", "--full", "--no-dangling"); err != nil || out != "" {
-			w.t.Errorf("git fsck: %v, %s", err, out)
+			h.t.Errorf("git fsck: %v, %s", err, out)
 		}
 	}
 }
