@@ -351,8 +351,8 @@ func (s *siege) killHook() {
 	}
 }
 
-// shot starts a process and kills it at a random instant of its life. lived is true
-// if it had ended by itself, which must be a success.
+// shot starts a process and kills it at a random instant of its life, or one in four
+// not at all. lived is true if it has ended by itself, which must be a success.
 func (s *siege) shot(kind string, cmd *exec.Cmd) (out string, lived bool) {
 	s.t.Helper()
 	var said, told bytes.Buffer
@@ -361,7 +361,11 @@ func (s *siege) shot(kind string, cmd *exec.Cmd) (out string, lived bool) {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	timer := time.AfterFunc(time.Duration(1.2*s.random.Float64()*float64(s.typical[kind])), func() { _ = cmd.Process.Kill() })
+	instant := time.Duration(1.2 * s.random.Float64() * float64(s.typical[kind]))
+	if s.random.IntN(4) == 0 {
+		instant = stopLimit
+	}
+	timer := time.AfterFunc(instant, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	timer.Stop()
 	if cmd.ProcessState.ExitCode() == -1 || !cmd.ProcessState.Exited() {
