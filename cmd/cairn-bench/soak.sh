@@ -3,7 +3,8 @@
 # for one store, and every fuzz target of the tree. It goes on after a failure,
 # prints a line for each step and exits 1 if one failed.
 #
-#   CAIRN_SOAK_KILLS  how often each kill test kills (default 1000; 0: not at all)
+#   CAIRN_SOAK_KILLS  how often each kill test kills (default 1000; 0: not at all); that of
+#                     mail, with four kinds of victims, twice as often
 #   FUZZTIME          how long each fuzz target runs (default 5m; 0: not at all)
 #   SOAK_LIMIT        the longest a step besides fuzzing may take (default 60m)
 #   SOAK_LOGS         folder for what the steps print (default: a temporary one)
