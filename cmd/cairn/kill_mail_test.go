@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -368,13 +369,14 @@ func (s *siege) shot(kind string, cmd *exec.Cmd) (out string, lived bool) {
 	timer := time.AfterFunc(instant, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	timer.Stop()
-	if cmd.ProcessState.ExitCode() == -1 || !cmd.ProcessState.Exited() {
+	code := cmd.ProcessState.ExitCode()
+	if code == -1 || runtime.GOOS == "windows" && code == 1 {
 		s.dead(kind)
 		s.typical[kind] += s.typical[kind] / 20
 		return "", false
 	}
 	s.typical[kind] = (s.typical[kind] + time.Since(began)) / 2
-	if code := cmd.ProcessState.ExitCode(); code != 0 {
+	if code != 0 {
 		s.t.Errorf("cairn %q: exit %d, %s", cmd.Args[1:], code, &told)
 		return "", false
 	}

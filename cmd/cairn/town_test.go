@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
@@ -302,7 +301,3 @@ func firstDifference(a, b string) string {
 	}
 	return fmt.Sprintf("%d lines, now %d", len(x), len(y))
 }
-
-// patience is how long the follower may take to see that an archive is well again:
-// its back-off and more.
-const patience = 90 * time.Second
