@@ -3,7 +3,6 @@ package cairn
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,101 +30,6 @@ func (m *mailed) subjects(project string) []string {
 func (m *mailed) archived(project, subject string) bool {
 	out, err := m.tryGit(project, "ls-tree", "-r", "--name-only", "main")
 	return err == nil && strings.Contains(out, "__"+subject+"__")
-}
-
-// TestToolsSucceedWhateverBecomesOfTheArchive breaks it in the ways of mail §14.
-func TestToolsSucceedWhateverBecomesOfTheArchive(t *testing.T) {
-	t.Parallel()
-	move := func(from, to string) error { return os.Rename(from, to) }
-	for name, c := range map[string]struct {
-		fault, repair func(m *mailed) error
-		noticed       bool // metrics rise until it is repaired
-	}{
-		"root deleted": {
-			fault: func(m *mailed) error { return os.RemoveAll(m.ArchiveDir()) },
-		},
-		"root replaced by a file": {
-			fault: func(m *mailed) error {
-				return errors.Join(move(m.ArchiveDir(), m.ArchiveDir()+"-aside"), os.WriteFile(m.ArchiveDir(), nil, 0o600))
-			},
-			repair: func(m *mailed) error {
-				return errors.Join(os.Remove(m.ArchiveDir()), move(m.ArchiveDir()+"-aside", m.ArchiveDir()))
-			},
-			noticed: true,
-		},
-		"project replaced by a file": {
-			fault: func(m *mailed) error {
-				return errors.Join(os.RemoveAll(m.archiveOf("shop")), os.WriteFile(m.archiveOf("shop"), nil, 0o600))
-			},
-			repair:  func(m *mailed) error { return os.Remove(m.archiveOf("shop")) },
-			noticed: true,
-		},
-		"objects missing": {
-			fault: func(m *mailed) error {
-				return move(filepath.Join(m.archiveOf("shop"), ".git", "objects", "pack"), filepath.Join(m.dir, "pack"))
-			},
-			repair: func(m *mailed) error {
-				pack := filepath.Join(m.archiveOf("shop"), ".git", "objects", "pack")
-				for _, f := range must(filepath.Glob(filepath.Join(m.dir, "pack", "*"))) {
-					if err := errors.Join(os.MkdirAll(pack, 0o700), move(f, filepath.Join(pack, filepath.Base(f)))); err != nil {
-						return err
-					}
-				}
-				return nil
-			},
-			noticed: true,
-		},
-		"HEAD detached": {
-			fault: func(m *mailed) error { m.git("shop", "checkout", "--quiet", "--detach"); return nil },
-		},
-		"foreign commit": {
-			fault: func(m *mailed) error {
-				err := os.WriteFile(filepath.Join(m.archiveOf("shop"), "README"), []byte("mine\n"), 0o600)
-				m.git("shop", "add", "README")
-				m.git("shop", "commit", "--quiet", "-m", "A word from a person")
-				return err
-			},
-		},
-		"main deleted": {
-			fault: func(m *mailed) error { m.git("shop", "update-ref", "-d", "refs/heads/main"); return nil },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := newMailed(t)
-			m.populate("shop")
-			m.register("bakery", "GreenLake", "BlueDog")
-			m.sync()
-			m.follow()
-			m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "before"})
-			within(t, patience, "the follower is at work", func() bool { return m.archived("shop", "before") && m.metrics().Depth == 0 })
-			if err := c.fault(m); err != nil {
-				t.Fatal(err)
-			}
-			m.send("shop", mail.SendArgs{To: []string{"BlueDog"}, Subject: "meanwhile"})
-			if c.noticed {
-				within(t, patience, "metrics rise", func() bool {
-					got := m.metrics()
-					return got.NeedsReindex > 0 && got.WriteErrors+got.CommitErrors > 0
-				})
-				if name != "root replaced by a file" {
-					m.send("bakery", mail.SendArgs{To: []string{"BlueDog"}, Subject: "another"})
-					within(t, patience, "another project is not held up", func() bool { return m.archived("bakery", "another") })
-				}
-				if err := c.repair(m); err != nil {
-					t.Fatal(err)
-				}
-			}
-			within(t, patience, "the archive catches up by itself", func() bool {
-				found, err := m.CheckArchive(t.Context(), ArchiveArgs{}) // which may look in the middle of a repair
-				return err == nil && found.Consistent && m.archived("shop", "meanwhile") && m.metrics().NeedsReindex == 0
-			})
-			m.agrees("shop")
-			if name == "foreign commit" && (m.git("shop", "show", "main:README") != "mine" || !slices.Contains(m.subjects("shop"), "A word from a person")) {
-				t.Error("the person's commit is gone")
-			}
-		})
-	}
 }
 
 func TestAFullVolumePausesTheArchiveAndNothingElse(t *testing.T) {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,77 +143,6 @@ func TestAServerArchivesWhatOtherProcessesWrite(t *testing.T) {
 	if !strings.Contains(status, "shop") || !strings.Contains(status, "0 changes behind") {
 		t.Errorf("archive status says\n%s", status)
 	}
-}
-
-// TestKilledServersArchiveEverythingOnce kills servers at random instants while
-// messages come, with their gits or without.
-func TestKilledServersArchiveEverythingOnce(t *testing.T) {
-	t.Parallel()
-	kills, seed := number(t, "CAIRN_SOAK_KILLS", int64(often(20, 6))), number(t, "CAIRN_SEED", time.Now().UnixNano())
-	t.Logf("CAIRN_SEED=%d", seed)
-	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	p := newPosting(t)
-	posted := map[int64]bool{}
-	for range kills {
-		cmd := p.command("serve")
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd.Stdout = io.Discard
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		kill := time.NewTimer(time.Duration(random.IntN(700)) * time.Millisecond)
-	post:
-		for i := 0; ; i++ {
-			select {
-			case <-kill.C:
-				break post
-			default:
-				posted[p.post(fmt.Sprint("step-", i))] = true
-			}
-		}
-		if err := errors.Join(cmd.Process.Kill(), in.Close()); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
-	}
-	before, _ := p.git("rev-list", "--count", "main")
-	p.cairn("archive", "sync")
-	p.wantAgreement()
-	tree, err := p.git("ls-tree", "-r", "--name-only", "main", "messages/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]int{}
-	for path := range strings.Lines(tree) {
-		if !strings.HasPrefix(path, "messages/threads/") {
-			found[strings.TrimSuffix(path[strings.LastIndex(path, "__")+2:], ".md\n")]++
-		}
-	}
-	for id := range posted {
-		if n := found[strings.TrimSpace(fmt.Sprint(id))] + found[fmt.Sprint(id)+".md"]; n != 1 {
-			t.Errorf("message %d is archived %d times", id, n)
-		}
-	}
-	trees, err := p.git("log", "--format=%T", "main")
-	list := strings.Fields(trees)
-	for i := 1; err == nil && i < len(list); i++ {
-		if list[i] == list[i-1] {
-			t.Errorf("commit %d from the end changes nothing", i)
-		}
-	}
-	if before == "" || before == "0" {
-		t.Error("no server archived anything before it was killed")
-	}
-	t.Logf("%d messages, %d commits (%s before the last sync)", len(posted), len(list), before)
-	e := p.run(p.command("reconcile", "--rebuild", "--json"), nil)
-	var done struct{ Written, Commits int }
-	if err := json.Unmarshal([]byte(e.stdout), &done); err != nil || done.Written != 0 || done.Commits != 0 {
-		t.Errorf("a rebuild afterwards: %s %s", e.stdout, e.stderr)
-	}
-	p.check()
 }
 
 // TestReconcileSpeaksTheShapesOfTheContract (mail §10.6): keys and exit codes.

@@ -173,7 +173,7 @@ func (r *run) step() (more bool, err error) {
 	l.counts.commits.load.Add(1)
 	l.counts.commits.entered.Add(1)
 	l.shard.add(q)
-	return n >= maxChanges, nil
+	return len(came) >= maxChanges, nil
 }
 
 func (r *run) paths() (n int) {

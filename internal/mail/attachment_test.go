@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -15,6 +16,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"cairn/internal/fault"
 )
 
 func picture(w, h int) image.Image {
@@ -197,6 +200,63 @@ func TestNothingOutsideTheProjectAndNothingOfGitsIsAttached(t *testing.T) {
 	}
 	for _, path := range []string{repo + "/.git/config", filepath.Join(data, "token"), filepath.Join(repo, "mine", "token"), "out"} {
 		wantError(t, path, send(path), CodePath)
+	}
+}
+
+// TestAFileThatIsReplacedMeanwhileIsAttachedWholeOrNotAtAll: it vanishes, is another
+// file, or is a link out of the project while messages are sent with it.
+func TestAFileThatIsReplacedMeanwhileIsAttachedWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	s := newStreet(t, Config{})
+	s.write(s.path("secret.txt"), "secret")
+	s.write(s.path("app", "x.txt"), "whole")
+	file, aside := s.path("app", "x.txt"), s.path("app", "aside")
+	symlink(t, "../secret.txt", s.path("app", "probe"))
+	done, gone := make(chan struct{}), make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; err == nil; i++ {
+			select {
+			case <-done:
+				gone <- nil
+				return
+			default:
+			}
+			switch i % 9 {
+			case 0:
+				err = os.Remove(file)
+			case 1:
+				err = errors.Join(os.Symlink("../secret.txt", aside), os.Rename(aside, file))
+			default:
+				err = errors.Join(os.WriteFile(aside, []byte("whole"), 0o600), os.Rename(aside, file))
+			}
+		}
+		gone <- err
+	}()
+	codes, sent := map[string]int{}, 0
+	for i := 0; i < 200 || i < 20_000 && (sent == 0 || len(codes) == 0); i++ {
+		before := s.changes()
+		out, err := s.send(SendArgs{AttachmentPaths: []string{"x.txt"}})
+		if err == nil && !strings.Contains(string(out.Attachments), sha1Of([]byte("whole"))) {
+			t.Errorf("attached %s", out.Attachments)
+		}
+		if err != nil {
+			if codes[fault.As(err).Code]++; s.changes() != before {
+				t.Error("something of a refused message was stored")
+			}
+			continue
+		}
+		sent++
+	}
+	close(done)
+	if err := <-gone; err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d sent, %v", sent, codes)
+	delete(codes, CodeInvalid)
+	delete(codes, CodePath)
+	if sent == 0 || len(codes) > 0 {
+		t.Errorf("%d sent, refused otherwise: %v", sent, codes)
 	}
 }
 

@@ -287,40 +287,61 @@ func (a *archived) inOrder() []Document {
 
 const restoreBatch = 200
 
-// restore takes over documents in small transactions, so that nobody waits long.
+// restore takes over documents in small transactions, so that nobody waits long. One
+// that refers to what is not there has been half applied when that is found, so its
+// transaction is undone and those of its neighbours are made one by one.
 func (r *Reindexer) restore(ctx context.Context, folder string, docs []Document) error {
 	for batch := range slices.Chunk(docs, restoreBatch) {
-		var inserted map[string]int
-		var conflicts []Unusable
-		each := func(ctx context.Context, tx *store.Tx) error {
-			inserted, conflicts = map[string]int{}, nil
-			for _, d := range batch {
-				added, err := r.one(ctx, tx, d)
-				switch {
-				case fault.HasCode(err, CodeTaken) || fault.HasCode(err, CodeIncomplete):
-					conflicts = append(conflicts, Unusable{folder, placeOf(d), err.Error()})
-				case err != nil:
-					return err
-				case added:
-					inserted[d.Kind()]++
-				}
+		err := r.together(ctx, folder, batch)
+		if !fault.HasCode(err, CodeIncomplete) {
+			if err != nil {
+				return err
 			}
-			return nil
+			continue
 		}
-		var err error
-		if r.dryRun {
-			err = r.store.Read(ctx, each)
-		} else {
-			err = r.store.Write(ctx, store.Full, each)
+		for _, d := range batch {
+			switch err := r.together(ctx, folder, []Document{d}); {
+			case fault.HasCode(err, CodeIncomplete):
+				r.out.Conflicts = append(r.out.Conflicts, Unusable{folder, placeOf(d), err.Error()})
+			case err != nil:
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		for kind, n := range inserted {
-			r.out.Inserted[kind] += n
-		}
-		r.out.Conflicts = append(r.out.Conflicts, conflicts...)
 	}
+	return nil
+}
+
+// together takes over documents in one transaction; CodeIncomplete undoes all of it.
+func (r *Reindexer) together(ctx context.Context, folder string, batch []Document) (err error) {
+	var inserted map[string]int
+	var conflicts []Unusable
+	each := func(ctx context.Context, tx *store.Tx) error {
+		inserted, conflicts = map[string]int{}, nil
+		for _, d := range batch {
+			added, err := r.one(ctx, tx, d)
+			switch {
+			case fault.HasCode(err, CodeTaken):
+				conflicts = append(conflicts, Unusable{folder, placeOf(d), err.Error()})
+			case err != nil:
+				return err
+			case added:
+				inserted[d.Kind()]++
+			}
+		}
+		return nil
+	}
+	if r.dryRun {
+		err = r.store.Read(ctx, each)
+	} else {
+		err = r.store.Write(ctx, store.Full, each)
+	}
+	if err != nil {
+		return err
+	}
+	for kind, n := range inserted {
+		r.out.Inserted[kind] += n
+	}
+	r.out.Conflicts = append(r.out.Conflicts, conflicts...)
 	return nil
 }
 

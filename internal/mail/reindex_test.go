@@ -120,6 +120,36 @@ func TestDamagedFilesArePassedOverByName(t *testing.T) {
 	}
 }
 
+// TestWhatRefersToALostFileIsNotHalfRestored takes the profile of a recipient away.
+func TestWhatRefersToALostFileIsNotHalfRestored(t *testing.T) {
+	t.Parallel()
+	_, files := rendered(t, filled(t))
+	files["agents/RedFox/profile.json"] = "{"
+	fresh := storetest.Open(t, store.Config{})
+	r := NewReindexer(fresh, false)
+	if err := r.Add(t.Context(), folder(files)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.Finish(t.Context(), nil)
+	if err != nil || len(out.Conflicts) == 0 || out.Inserted[KindMessage]+len(out.Conflicts) < 2 {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	err = fresh.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		found, err := Check(ctx, tx)
+		for _, f := range found {
+			t.Error(f)
+		}
+		var rows int
+		if err := tx.Get(ctx, []any{&rows}, "SELECT count(*) FROM mail_messages"); rows != out.Inserted[KindMessage] {
+			t.Errorf("%d messages, %d inserted: %v", rows, out.Inserted[KindMessage], err)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestANewerArchiveIsRefusedWithItsFormat(t *testing.T) {
 	t.Parallel()
 	_, files := rendered(t, filled(t))

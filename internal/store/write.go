@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -106,7 +107,17 @@ func (s *Store) lead(op *pending) error {
 		}
 	}()
 	lost = s.commit(batch, results)
+	if slices.ContainsFunc(append(results, lost), isReadOnly) && s.writer.ses != nil {
+		_ = s.writer.reopen() // all that matters is that it is not used again
+	}
 	return nil
+}
+
+// isReadOnly reports whether a write failed because the file could not be written
+// when its connection was opened. SQLite would not look again.
+func isReadOnly(err error) bool {
+	code, _ := resultCode(err)
+	return code&0xff == resReadOnly
 }
 
 // commit runs the batch in the transaction that was begun. results receives the

@@ -226,6 +226,11 @@ func (s *Store) rollback() error {
 	if w.ses == nil || w.ses.exec(context.Background(), "ROLLBACK") == nil {
 		return nil
 	}
+	return w.reopen()
+}
+
+// reopen gives the connection up, so that the next write opens another one.
+func (w *writer) reopen() error {
 	ses := w.ses
 	w.ses = nil
 	return ses.discard()

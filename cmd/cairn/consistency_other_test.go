@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+func (h *home) onSmallVolume() { h.t.Skip("a file system cannot be mounted here") }
+
+func (w *town) fillVolume() (gone func()) { return func() {} }
+
+// faultsOfArchiveVolumes cannot be made here.
+func faultsOfArchiveVolumes() map[string]archiveFault { return nil }

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"cairn"
+	"cairn/internal/mail"
+	"cairn/internal/mcp"
+)
+
+// A databaseFault makes the database of a town fail until gone is called.
+type databaseFault struct {
+	code    string
+	make    func(w *town) (gone func())
+	prepare func(h *home) // nil for nothing
+	anew    bool          // the server starts after the fault
+}
+
+// TestWritesFailWholeWhereTheDatabaseFails holds the first half of mail §1's classes
+// (G1, §14, §15.2): upon a fault of any stage of a transaction every tool that writes
+// answers the code for it, nothing of the call is in any table, nothing comes to the
+// archive, and the same call succeeds once the fault is gone.
+func TestWritesFailWholeWhereTheDatabaseFails(t *testing.T) {
+	t.Parallel()
+	faults := map[string]databaseFault{
+		"another process holds the lock":  {code: mail.CodeBusy, make: (*town).lock},
+		"the first row is refused":        {code: mail.CodeDatabase, make: (*town).refuseRows},
+		"the change is refused":           {code: mail.CodeDatabase, make: (*town).refuseChanges},
+		"the commit is refused":           {code: mail.CodeDatabase, make: (*town).refuseCommits},
+		"the page of projects is corrupt": {code: mail.CodeCorruption, make: func(w *town) func() { return w.corrupt("mail_projects") }},
+		"the page of changes is corrupt":  {code: mail.CodeCorruption, make: func(w *town) func() { return w.corrupt("changes") }},
+	}
+	maps.Copy(faults, faultsOfVolumes())
+	for name, f := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			prepared(newHome(t)).failsAndRecovers(f)
+		})
+	}
+}
+
+// failsAndRecovers makes a fault, calls every tool, and calls it again afterwards.
+func (h *home) failsAndRecovers(f databaseFault) {
+	h.t.Helper()
+	if f.prepare != nil {
+		f.prepare(h)
+	}
+	c := h.dial("", nil)
+	w := found(h, c)
+	rows, archive, all := w.dump(), w.archived(), w.writings()
+	if f.anew {
+		c.ends()
+	}
+	gone := f.make(w)
+	if f.anew {
+		c = h.dial("", nil)
+	}
+	var calls sync.WaitGroup
+	for _, x := range all {
+		if x.class != beside { // which asks no database, or only reads
+			calls.Go(func() { c.failsWith(f.code, x) })
+		}
+	}
+	calls.Wait()
+	gone()
+	if now := w.dump(); now != rows {
+		h.t.Errorf("something was stored: %s", firstDifference(rows, now))
+	}
+	if now := w.archived(); now != archive {
+		h.t.Errorf("something was archived: %s", firstDifference(archive, now))
+	}
+	if f.code == mail.CodeCorruption { // what is damaged is repaired while no server runs
+		c.ends()
+		c = h.dial("", nil)
+	}
+	for _, x := range all {
+		before := w.changed(x.kind)
+		c.failsWith("", x)
+		if x.class != beside && w.changed(x.kind) == before {
+			h.t.Errorf("%s stored no %s", x.tool, x.kind)
+		}
+	}
+	c.ends()
+	w.check()
+	w.drain()
+	if w.wantAgreement(); w.archived() == archive {
+		h.t.Error("nothing was archived afterwards")
+	}
+}
+
+// ends ends a client whose server may have told of faults, but not what was in calls.
+func (c *client) ends() {
+	c.t.Helper()
+	if err := c.Close(); err != nil {
+		c.t.Errorf("closing the client: %v", err)
+	}
+	if state := c.server.ProcessState; state == nil || state.ExitCode() != 0 {
+		c.t.Errorf("serve ended with %v and said %q", state, c.stderr)
+	}
+	if said := c.stderr.String(); strings.Contains(said, "Words.") || strings.Contains(said, "goroutine ") {
+		c.t.Errorf("serve said %s", said)
+	}
+}
+
+// lock takes the write lock.
+func (w *town) lock() (gone func()) {
+	db := w.raw()
+	w.sqlite(db, "BEGIN IMMEDIATE")
+	return func() {
+		w.sqlite(db, "ROLLBACK")
+		w.closes(db)
+	}
+}
+
+func (w *town) closes(db *sql.DB) {
+	w.t.Helper()
+	if err := db.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// changeSchema runs statements on the store past the program, and others later.
+func (w *town) changeSchema(make, undo []string) (gone func()) {
+	db := w.raw()
+	w.sqlite(db, make...)
+	return func() {
+		w.sqlite(db, undo...)
+		w.closes(db)
+	}
+}
+
+// refuseRows lets every change of a row fail, of whatever table.
+func (w *town) refuseRows() (gone func()) {
+	db := w.raw()
+	all := tables(w.t, db)
+	w.closes(db)
+	var triggers, undo []string
+	for _, table := range all {
+		if strings.HasPrefix(table, "sqlite_") || strings.Contains(table, "_fts") {
+			continue
+		}
+		for _, change := range []string{"INSERT", "UPDATE", "DELETE"} {
+			name := fmt.Sprintf("refuse_%s_%s", change, table)
+			triggers = append(triggers, fmt.Sprintf("CREATE TRIGGER %s BEFORE %s ON %s BEGIN SELECT raise(ABORT, 'refused'); END", name, change, table))
+			undo = append(undo, "DROP TRIGGER "+name)
+		}
+	}
+	return w.changeSchema(triggers, undo)
+}
+
+// refuseChanges lets the last thing fail that a write does before it commits.
+func (w *town) refuseChanges() (gone func()) {
+	return w.changeSchema([]string{"CREATE TRIGGER refuse AFTER INSERT ON changes BEGIN SELECT raise(ABORT, 'refused'); END"}, []string{"DROP TRIGGER refuse"})
+}
+
+// refuseCommits lets COMMIT itself fail: a row refers to another that never comes.
+func (w *town) refuseCommits() (gone func()) {
+	return w.changeSchema([]string{
+		"CREATE TABLE parents (id INTEGER PRIMARY KEY)",
+		"CREATE TABLE orphans (parent INTEGER REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)",
+		"CREATE TRIGGER orphan AFTER INSERT ON changes BEGIN INSERT INTO orphans VALUES (7); END",
+	}, []string{"DROP TRIGGER orphan", "DROP TABLE orphans", "DROP TABLE parents"})
+}
+
+// corrupt overwrites the first page of a table or an index, beside the running server.
+func (w *town) corrupt(name string) (gone func()) {
+	db := w.raw()
+	var page int64
+	if err := db.QueryRowContext(w.t.Context(), `SELECT rootpage FROM sqlite_schema WHERE name = ?`, name).Scan(&page); err != nil {
+		w.t.Fatal(err)
+	}
+	// A change of another process lets all others forget the pages that they know.
+	w.sqlite(db, "CREATE TABLE forget (id)", "DROP TABLE forget", "PRAGMA wal_checkpoint(TRUNCATE)")
+	w.closes(db)
+	file, err := os.OpenFile(w.db(), os.O_RDWR, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	was := make([]byte, pageSize)
+	put := func(data []byte) {
+		if _, err := file.WriteAt(data, (page-1)*pageSize); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if _, err := file.ReadAt(was, (page-1)*pageSize); err != nil {
+		w.t.Fatal(err)
+	}
+	put(noise(was, 0, pageSize))
+	return func() {
+		put(was)
+		if err := file.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+}
+
+// TestEveryToolThatWritesHasAClass: the tables of the seed and ours name all of them.
+func TestEveryToolThatWritesHasAClass(t *testing.T) {
+	t.Parallel()
+	classes := map[string]string{}
+	for _, x := range (&town{home: &home{}}).writings() {
+		classes[x.tool] = x.class
+	}
+	for _, tool := range mcp.MailTools(cairn.Mail{}, mcp.MailOptions{}) {
+		if (classes[tool.Name] == "") != tool.ReadOnly {
+			t.Errorf("%s: class %q, only reads: %v", tool.Name, classes[tool.Name], tool.ReadOnly)
+		}
+		delete(classes, tool.Name)
+	}
+	if len(classes) > 0 {
+		t.Errorf("there are no tools %v", classes)
+	}
+	only := slices.DeleteFunc((&town{home: &home{}}).writings(), func(x callToWrite) bool { return x.class != inStore })
+	if len(only) != 5 {
+		t.Errorf("%d tools of the class S", len(only))
+	}
+}
+
+// TestMailIsNotDeliveredWhereLeaveCannotBeChecked (G6, §14): what the check of contacts
+// would read is gone or damaged, so nothing is sent, however open the recipient is.
+func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.vars["CAIRN_MAIL_FIRST_CONTACT"] = "false"
+	c := h.dial("", nil)
+	for _, name := range []string{"GreenLake", "BlueDog"} {
+		asked[mail.Registered](c, "register_agent", fields{"project_key": h.repo, "program": "codex", "model": "m1", "name": name})
+		w := &town{home: h}
+		w.reserves(c, name, name+"/**")
+	}
+	w := &town{home: h}
+	first := asked[mail.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueDog", "to": "BlueDog", "cc": []string{}, "subject": "mine", "body_md": ""})
+	h.drain() // so that the follower has nothing to note meanwhile
+	send := callToWrite{tool: "send_message", args: fields{"project_key": h.repo, "sender_name": "GreenLake", "to": "BlueDog", "subject": "never", "body_md": "Words.\n"}}
+	reply := callToWrite{tool: "reply_message", args: fields{
+		"project_key": h.repo, "sender_name": "BlueDog", "message_id": first.Deliveries[0].Payload.ID, "to": "GreenLake", "body_md": "Words.\n",
+	}}
+	shake := callToWrite{tool: "macro_contact_handshake", args: fields{
+		"project_key": h.repo, "requester": "GreenLake", "target": "BlueDog", "welcome_subject": "never", "welcome_body": "Words.\n",
+	}}
+	for _, table := range []string{"mail_contacts", "mail_reservations"} {
+		before := w.dump()
+		gone := w.changeSchema([]string{"ALTER TABLE " + table + " RENAME TO lost"}, []string{"ALTER TABLE lost RENAME TO " + table})
+		calls := []callToWrite{send, reply}
+		if table == "mail_contacts" {
+			calls = append(calls, shake)
+		}
+		for _, x := range calls {
+			c.failsWith(mail.CodeDatabase, x)
+		}
+		h.fails("a command", h.run(h.command("mail", "send", "BlueDog", "--as", "GreenLake", "-s", "never", "--body", "Words."), nil), 2, "A database error occurred.")
+		gone()
+		if now := w.dump(); now != before {
+			t.Errorf("without %s something was stored: %s", table, firstDifference(before, now))
+		}
+	}
+	c.failsWith(mail.CodeContactRequired, send) // now that it is known that they are strangers
+	before := w.dump()
+	gone := w.corrupt("mail_contacts_from")
+	c.failsWith(mail.CodeCorruption, send)
+	gone()
+	c.ends()
+	if now := w.dump(); now != before {
+		t.Errorf("with a damaged page something was stored: %s", firstDifference(before, now))
+	}
+}
