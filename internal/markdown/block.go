@@ -163,11 +163,14 @@ func (p *parser) definitions(in []string) string {
 }
 
 // untab writes the tabs that a line begins with as blanks.
-func untab(line string) string {
+func untab(line string) string { return untabAt(line, 0) }
+
+// untabAt is untab of the end of a line, from a column on.
+func untabAt(line string, column int) string {
 	if !strings.Contains(line[:len(line)-len(strings.TrimLeft(line, " \t"))], "\t") {
 		return line
 	}
-	width := 0
+	width := column
 	for i, c := range []byte(line) {
 		switch c {
 		case ' ':
@@ -175,7 +178,7 @@ func untab(line string) string {
 		case '\t':
 			width += 4 - width%4
 		default:
-			return strings.Repeat(" ", width) + line[i:]
+			return strings.Repeat(" ", width-column) + line[i:]
 		}
 	}
 	return ""

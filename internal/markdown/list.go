@@ -31,7 +31,7 @@ func marker(rest string) (m mark) {
 		return mark{}
 	}
 	end++
-	behind := untab(rest[end:])
+	behind := untabAt(rest[end:], end)
 	blanks := indent(behind)
 	switch {
 	case blanks == len(behind):
@@ -92,7 +92,7 @@ func follows(line string, first mark) bool {
 // lines at its end are used up but not its own; apart says that there were some.
 func within(in []string, width, ind int, m mark) (inner []string, used int, apart bool) {
 	var open follow
-	text := untab(untab(in[0])[ind+m.sign:])
+	text := untabAt(untab(in[0])[ind+m.sign:], m.sign)
 	text = text[min(len(text), m.width-m.sign):]
 	inner = append(inner, text)
 	open.see(text)
