@@ -361,10 +361,10 @@ func TestWhatAgentsWroteIsEscapedOnEveryPage(t *testing.T) {
 	const bad = `"><script>alert(1)</script>'<img src=x onerror=alert(1)>`
 	h.correspondents("BlueLake", "GreenFox", "RedOwl")
 	h.cairn("agents", "register", "BlueLake", "--program", bad, "--model", bad, "--task", bad)
-	h.put("note <b>.svg", []byte(`<svg onload="alert(1)"/>`))
+	h.put(filepath.Join("shop", "note <b>.svg"), []byte(`<svg onload="alert(1)"/>`))
 	h.cairn("mail", "send", "GreenFox", "--as", "BlueLake", "--bcc", "RedOwl", "--subject", bad, "--body", bad, "--thread", "t.1", "--attach", filepath.Join(h.repo, "note <b>.svg"))
-	h.cairn("mail", "send", "--as", "BlueLake", "--bcc", "RedOwl", "--subject", "alone", "--body", "x")
 	w := h.listen()
+	w.post("/v1/projects/"+url.PathEscape(h.repo)+"/mail/send_message", fields{"sender_name": "BlueLake", "to": []string{}, "bcc": "RedOwl", "subject": "alone", "body_md": "x"})
 	v := w.visitor()
 	for _, path := range []string{"/", "/mail", "/mail/1", "/mail/2", "/mail?before=2", "/threads/t.1", "/overseer", "/overseer?to=" + url.QueryEscape(bad) + "&thread=" + url.QueryEscape(bad)} {
 		if path != "/" {
