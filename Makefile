@@ -37,7 +37,7 @@ test: ## everything with the race detector, then the rooms over SQLite with the 
 
 # Not a part of test: Chromium is 300 MB, and a minute goes by.
 browser: ## the pages in Chromium, with hostile mail (where there is none, installs it on Debian as root)
-	@command -v chromium chromium-browser google-chrome >/dev/null || ./internal/web/browser/install.sh
+	@./internal/web/browser/install.sh
 	cd internal/web/browser && go vet ./... && go test -count=1 -v ./...
 
 bench: build ## the figures of the contract, beside limits measured in the same run

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"path"
 	"strings"
 )
@@ -44,9 +45,9 @@ type Desk struct {
 const (
 	postedColumns = `SELECT m.id, s.name, ifnull((SELECT group_concat(name, ', ') FROM (SELECT a.name FROM mail_recipients r JOIN mail_agents a ON a.id = r.agent_id
 WHERE r.message_id = m.id AND r.kind <> 'bcc' ORDER BY r.kind = 'cc', r.position)), ''), m.subject, m.thread_id, m.importance, m.ack_required, m.created_ts,
-ifnull(json_array_length(m.attachments), 0) FROM mail_messages m JOIN mail_agents s ON s.id = m.sender_id `
-	selectPosted = postedColumns + `WHERE m.project_id = ?1 AND (?2 = 0 OR m.created_ts <= (SELECT created_ts FROM mail_messages WHERE id = ?2)
-AND (m.created_ts, m.id) < (SELECT created_ts, id FROM mail_messages WHERE id = ?2)) ORDER BY m.created_ts DESC, m.id DESC LIMIT ?3`
+ifnull(json_array_length(m.attachments), 0) FROM mail_messages m CROSS JOIN mail_agents s ON s.id = m.sender_id `
+	selectPosted = postedColumns + `WHERE m.project_id = ?1 AND m.created_ts <= ?2 AND (m.created_ts < ?2 OR m.id < ?3) ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+	selectTime   = `SELECT created_ts FROM mail_messages WHERE id = ? AND project_id = ?`
 )
 
 // DeskOf shows who is in a project and n of its messages, from 1 to 1,000: the
@@ -63,12 +64,18 @@ func (o *Office) DeskOf(ctx context.Context, c Caller, projectKey string, before
 		if err != nil {
 			return err
 		}
+		end := Time(math.MaxInt64)
+		if before > 0 {
+			if found, err := one(ctx, s.tx, []any{&end}, selectTime, before, s.p.ID); err != nil || !found {
+				return err
+			}
+		}
 		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 			var m Listing
 			err := rows.Scan(&m.ID, &m.From, &m.To, &m.Subject, &m.ThreadID, &m.Importance, &m.AckRequired, &m.Created, &m.Attachments)
 			out.Messages = append(out.Messages, m)
 			return err
-		}, selectPosted, s.p.ID, max(before, 0), n+1)
+		}, selectPosted, s.p.ID, end, before, n+1)
 		if len(out.Messages) > n {
 			out.Messages = out.Messages[:n]
 			out.Older = out.Messages[n-1].ID
