@@ -229,51 +229,51 @@ func (s *inlines) emphasize(from int) {
 	bottom := map[[3]int]int{} // below which there is nothing to pair with
 	for i := 0; i < len(runs); {
 		closer := &runs[i]
-		if !closer.mayClose || closer.n == 0 {
-			i = closer.next
-			continue
+		j := -1
+		if closer.mayClose {
+			j = opener(runs, i, bottom)
 		}
-		kind := [3]int{int(closer.c), closer.written % 3, 0}
-		if closer.mayOpen {
-			kind[2] = 1
-		}
-		if closer.c == '~' {
-			kind[1] = closer.written
-		}
-		low, known := bottom[kind]
-		if !known {
-			low = -1
-		}
-		j := closer.previous
-		for ; j > low; j = runs[j].previous {
-			if runs[j].c == closer.c && runs[j].mayOpen && runs[j].n > 0 && pairs(&runs[j], closer) {
-				break
-			}
-		}
-		if j <= low {
-			bottom[kind] = closer.previous
+		if j < 0 {
 			i = closer.next
 			continue
 		}
 		s.pair(&runs[j], closer)
-		runs[j].next, closer.previous = i, j // what is between is of no more use
+		closer.previous = j // what is between is of no more use
 		if runs[j].n == 0 {
 			closer.previous = runs[j].previous
-			if closer.previous >= 0 {
-				runs[closer.previous].next = i
-			}
 		}
 		if closer.n == 0 {
 			i = closer.next
 			if i < len(runs) {
 				runs[i].previous = closer.previous
 			}
-			if closer.previous >= 0 {
-				runs[closer.previous].next = i
-			}
 		}
 	}
 	s.runs = s.runs[:from]
+}
+
+// opener finds the nearest run that a run may close, -1 for none. That there is none
+// is kept for runs of the same kind, so that nothing is looked at twice.
+func opener(runs []run, i int, bottom map[[3]int]int) int {
+	closer := &runs[i]
+	kind := [3]int{int(closer.c), closer.written % 3, 0}
+	if closer.mayOpen {
+		kind[2] = 1
+	}
+	if closer.c == '~' {
+		kind[1] = closer.written
+	}
+	low, known := bottom[kind]
+	if !known {
+		low = -1
+	}
+	for j := closer.previous; j > low; j = runs[j].previous {
+		if runs[j].c == closer.c && runs[j].mayOpen && pairs(&runs[j], closer) {
+			return j
+		}
+	}
+	bottom[kind] = closer.previous
+	return -1
 }
 
 // pairs reports whether two runs of a mark are a pair.

@@ -171,28 +171,22 @@ func target(in string) (to string, n int, ok bool) {
 		return in[:n], n, true
 	}
 	if strings.HasPrefix(in, "<") {
-		for i := 1; i < len(in) && i < maxLink; i++ {
-			switch in[i] {
-			case '\\':
-				i++
-			case '\n', '<':
-				return "", 0, false
-			case '>':
-				return unescape(in[1:i]), i + 1, true
-			}
-		}
-		return "", 0, false
+		return enclosed(in)
 	}
 	depth := 0
 	for ; n < len(in) && n <= maxLink; n++ {
-		switch c := in[n]; {
-		case c <= ' ' || c == 0x7f:
+		c := in[n]
+		if c <= ' ' || c == 0x7f {
 			return unescape(in[:n]), n, depth == 0
-		case c == '\\' && n+1 < len(in) && isPunctuation(in[n+1]):
-			n++
-		case c == '(':
+		}
+		switch c {
+		case '\\':
+			if n+1 < len(in) && isPunctuation(in[n+1]) {
+				n++
+			}
+		case '(':
 			depth++
-		case c == ')':
+		case ')':
 			if depth == 0 {
 				return unescape(in[:n]), n, true
 			}
@@ -203,6 +197,21 @@ func target(in string) (to string, n int, ok bool) {
 		return "", 0, false
 	}
 	return unescape(in), n, true
+}
+
+// enclosed reads an address in angle brackets.
+func enclosed(in string) (to string, n int, ok bool) {
+	for i := 1; i < len(in) && i < maxLink; i++ {
+		switch in[i] {
+		case '\\':
+			i++
+		case '\n', '<':
+			return "", 0, false
+		case '>':
+			return unescape(in[1:i]), i + 1, true
+		}
+	}
+	return "", 0, false
 }
 
 // unescape takes backslashes and entities out of an address.

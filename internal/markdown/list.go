@@ -13,25 +13,12 @@ type mark struct {
 }
 
 // marker reads the mark at the beginning of a line.
-func marker(rest string) (m mark) {
-	end := 0
-	for end < len(rest) && end < 9 && rest[end] >= '0' && rest[end] <= '9' {
-		m.start = m.start*10 + int(rest[end]-'0')
-		end++
+func marker(rest string) mark {
+	m := sign(rest)
+	if m.sign == 0 {
+		return m
 	}
-	if end == len(rest) {
-		return mark{}
-	}
-	switch c := rest[end]; {
-	case end > 0 && (c == '.' || c == ')'):
-		m.ordered, m.kind = true, c
-	case end == 0 && (c == '-' || c == '+' || c == '*') && !isRule(rest):
-		m.kind = c
-	default:
-		return mark{}
-	}
-	end++
-	behind := untabAt(rest[end:], end)
+	behind := untabAt(rest[m.sign:], m.sign)
 	blanks := indent(behind)
 	switch {
 	case blanks == len(behind):
@@ -41,8 +28,25 @@ func marker(rest string) (m mark) {
 	case blanks > 4:
 		blanks = 1 // the text begins with code
 	}
-	m.sign, m.width = end, end+blanks
+	m.width = m.sign + blanks
 	return m
+}
+
+// sign reads a mark without looking at what is behind it.
+func sign(rest string) (m mark) {
+	end := 0
+	for end < len(rest) && end < 9 && rest[end] >= '0' && rest[end] <= '9' {
+		m.start = m.start*10 + int(rest[end]-'0')
+		end++
+	}
+	if end == len(rest) {
+		return mark{}
+	}
+	m.sign, m.kind, m.ordered = end+1, rest[end], end > 0
+	if m.ordered && (m.kind == '.' || m.kind == ')') || !m.ordered && strings.IndexByte("-+*", m.kind) >= 0 && !isRule(rest) {
+		return m
+	}
+	return mark{}
 }
 
 // list reads a list and its items.

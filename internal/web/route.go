@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -55,35 +56,59 @@ func find(escaped string) (at place, ok bool) {
 		return place{answer: (*Site).projects}, true
 	}
 	rest, ok := strings.CutPrefix(escaped, "/projects/")
-	if !ok {
+	parts, readable := names(rest)
+	if !ok || !readable || len(parts) < 2 {
 		return at, false
-	}
-	parts := strings.Split(rest, "/")
-	for i, p := range parts {
-		var err error
-		if parts[i], err = url.PathUnescape(p); err != nil || p == "" {
-			return at, false
-		}
 	}
 	at.key = parts[0]
-	if len(parts) < 2 {
-		return at, false
+	if len(parts) > 2 {
+		at.id = parts[2]
 	}
-	switch kind := parts[1]; {
-	case kind == "mail" && len(parts) == 2:
+	if len(parts) > 4 {
+		at.file = parts[4]
+	}
+	switch shape(parts[1:]) {
+	case "mail":
 		at.answer = (*Site).mailbox
-	case kind == "overseer" && len(parts) == 2:
+	case "mail/*":
+		at.answer = (*Site).letter
+	case "mail/*/files/*":
+		at.answer = (*Site).file
+	case "threads/*":
+		at.answer = (*Site).thread
+	case "overseer":
 		at.answer, at.post = (*Site).overseer, true
-	case kind == "mail" && len(parts) == 3:
-		at.answer, at.id = (*Site).letter, parts[2]
-	case kind == "threads" && len(parts) == 3:
-		at.answer, at.id = (*Site).thread, parts[2]
-	case kind == "mail" && len(parts) == 5 && parts[3] == "files":
-		at.answer, at.id, at.file = (*Site).file, parts[2], parts[4]
 	default:
 		return at, false
 	}
 	return at, true
+}
+
+// names cuts a path at its slashes; each part must be some text.
+func names(path string) (parts []string, ok bool) {
+	for part := range strings.SplitSeq(path, "/") {
+		name, err := url.PathUnescape(part)
+		if err != nil || name == "" {
+			return nil, false
+		}
+		parts = append(parts, name)
+	}
+	return parts, true
+}
+
+// shape is what the parts of an address are for: every second one is a name of its
+// own.
+func shape(parts []string) string {
+	out := slices.Clone(parts)
+	for i := 1; i < len(out); i += 2 {
+		out[i] = "*"
+	}
+	for i := 0; i < len(out); i += 2 {
+		if strings.ContainsAny(out[i], "/*") {
+			return "" // an escaped slash is none
+		}
+	}
+	return strings.Join(out, "/")
 }
 
 // under is the address of something in a project.
