@@ -180,6 +180,13 @@ func TestPagesNeedSignInAndTheAPIStaysAsItWas(t *testing.T) {
 		t.Errorf("style: %d %v", r.status, r.header)
 	}
 
+}
+
+func TestOnlyTheTokenSignsInAndNotTooOften(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	w := h.listen()
+	nobody := &visitor{w: w, project: "/projects/" + url.PathEscape(h.repo)}
 	// Who is foreign is refused before anything is looked at.
 	right := url.Values{"token": {w.token}}
 	nobody.page(nobody.submit("/login", right, "Origin", "https://evil.example"), http.StatusForbidden)
