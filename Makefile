@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 1
 export CGO_CFLAGS ?= -O2 -g -DSQLITE_DEFAULT_MEMSTATUS=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench soak conformance lint clean
+.PHONY: help build demo test browser bench soak conformance lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,11 @@ test: ## everything with the race detector, then the rooms over SQLite with the 
 	CGO_ENABLED=0 go test -short . ./internal/store/... ./internal/project/... ./internal/observation/... ./internal/record/... ./internal/mail/... ./internal/words/... ./cmd/cairn/...
 	CGO_ENABLED=0 go test ./internal/harness/...
 	cd internal/redact/oracle && go test ./...
+
+# Not a part of test: Chromium is 300 MB, and a minute goes by.
+browser: ## the pages in Chromium, with hostile mail (where there is none, installs it on Debian as root)
+	@./internal/web/browser/install.sh
+	cd internal/web/browser && go vet ./... && go test -count=1 -v ./...
 
 bench: build ## the figures of the contract, beside limits measured in the same run
 	go run -tags $(TAGS) ./cmd/cairn-bench --cairn bin/cairn $(ARGS)

@@ -77,7 +77,7 @@ func TestWithoutTheTokenNobodyIsLetIn(t *testing.T) {
 	h := newHome(t)
 	w := h.listenUntil()
 	old := w.token
-	for _, path := range []string{"/mcp", "/api/", "/v1/tools", "/v1/projects/x/records/list_records", "/metrics", "/", "/nowhere"} {
+	for _, path := range []string{"/mcp", "/api/", "/v1/tools", "/v1/projects/x/records/list_records", "/metrics", "/nowhere"} {
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer " + old[:42], "Bearer " + old + "x", "Basic " + old, old} {
 			r := w.wants(http.StatusUnauthorized, "", http.MethodGet, path, "", "Authorization", "", "Authorization", header)
 			if r.body != `{"detail":"Unauthorized"}`+"\n" || !strings.HasPrefix(r.header.Get("WWW-Authenticate"), "Bearer") {
@@ -258,7 +258,6 @@ func TestHTTPStatusesFollowTheErrors(t *testing.T) { // records §2, mail §2.1 
 		{404, "not_found", "GET", "/v1/projects//records/list_records", ``, nil},
 		{404, "not_found", "GET", "/v1/projects/shop/records/list_records/", ``, nil},
 		{404, "not_found", "GET", "/v1/projects/a/b/records/list_records", ``, nil},
-		{404, "not_found", "GET", "/", ``, nil},
 		{404, "not_found", "GET", "/mcp/more", ``, nil},
 		{404, "not_found", "GET", "/health/", ``, nil},
 		{405, "method_not_allowed", "GET", records + "create_record", ``, nil},

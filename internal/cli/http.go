@@ -16,6 +16,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
+	"cairn/internal/web"
 )
 
 // listener is where and to whom serve answers over HTTP.
@@ -68,10 +69,10 @@ func mirrored(sets []toolset) []httpapi.Toolset {
 }
 
 // listening opens the listener, says where it is and returns what serves it.
-func (p *Process) listening(ctx context.Context, q questions, web listener, config httpapi.Config) (func(context.Context) error, error) {
+func (p *Process) listening(ctx context.Context, q questions, at listener, config httpapi.Config) (func(context.Context) error, error) {
 	c := q.cairn
 	s := c.HTTP()
-	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(web.hosts, web.own()...), web.origins, s.RatePerMinute
+	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(at.hosts, at.own()...), at.origins, s.RatePerMinute
 	config.Limits = httpapi.Limits{Header: s.Header, Read: s.Read, Write: s.Write, Idle: s.Idle, Stop: s.Stop}
 	config.Token = func() (string, error) { return httpapi.ReadToken(c.Dir()) }
 	config.Health = func(ctx context.Context) httpapi.Health {
@@ -81,11 +82,12 @@ func (p *Process) listening(ctx context.Context, q questions, web listener, conf
 	config.Numbers = func(ctx context.Context, n *httpapi.Numbers) error {
 		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))
 	}
+	config.Pages = web.New(c.Mail())
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err
 	}
-	l, err := httpapi.Listen(ctx, web.addr, web.remote)
+	l, err := httpapi.Listen(ctx, at.addr, at.remote)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func (p *Process) listening(ctx context.Context, q questions, web listener, conf
 		c.Listening(at.Addr().String(), int(at.Port()))
 	}
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
-	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
+	fmt.Fprintf(p.Err, "cairn: serving http://%s, to people at http://%[1]s/ (token in %[2]s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
 	return func(ctx context.Context) error { return server.Serve(ctx, l) }, nil
 }
 

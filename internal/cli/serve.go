@@ -77,9 +77,9 @@ input and output and ends with its client. Register it with the command "cairn"
 and the argument "serve".
 
 With --http it listens instead and serves any number of clients until it is
-stopped: MCP at /mcp (and /api), the same tools as plain JSON under /v1, /health
-and /metrics. Every request but /health needs the token that cairn http-token
-prints. To connect Claude Code to it:
+stopped: MCP at /mcp (and /api), the same tools as plain JSON under /v1, pages for
+people at /, /health and /metrics. Every request but /health needs the token that
+cairn http-token prints; in a browser you sign in with it. To connect Claude Code:
 
     cairn serve --http 127.0.0.1:8765 &
     claude mcp add --transport http cairn http://127.0.0.1:8765/mcp \

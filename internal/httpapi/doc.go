@@ -1,6 +1,6 @@
 // Package httpapi is the edge that listens: one address for MCP at /mcp and /api,
-// a JSON mirror of the same tools under /v1, /health and /metrics (contracts mail
-// §5 and §13, records §3, memories §3).
+// a JSON mirror of the same tools under /v1, pages for people at / and below
+// /projects, /health and /metrics (contracts mail §5 and §13, records §3, memories §3).
 //
 // Every request passes the same checks, in this order: its Host is loopback or
 // listed (403), a present Origin is the page's own or listed (403), the bearer
@@ -13,6 +13,11 @@
 // GET /v1/tools lists the routes. The answer is what the tool returns over MCP as
 // text, byte for byte. Arguments that the tool does not have are ignored and named
 // in the header Cairn-Ignored, percent-encoded, separated by commas.
+//
+// For pages a visit counts as well as the token: /login takes the token and gives a
+// cookie, for twelve hours or until /logout or a new token. What the pages are asked
+// for without it leads to /login. A form must come from a page of the same origin and
+// carry the visit's form token. The cookie opens nothing but pages.
 //
 // Errors are the product's envelope; a status follows from the kind of fault, some
 // from its code. What the listener itself refuses has codes in lower case:

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -88,19 +89,30 @@ func (g guard) hostOK(host string) bool {
 	return isLoopback(name) || slices.Contains(g.hosts, host) || slices.Contains(g.hosts, name) || slices.Contains(g.hosts, "["+name+"]")
 }
 
-// authorized checks the bearer token, in a time that does not tell how much of a
-// wrong one is right.
+// authorized checks the bearer token and answers who has none.
 func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
-	want, err := s.config.Token()
-	if err != nil {
-		s.log.ErrorContext(r.Context(), "the token cannot be read", "error", err)
-	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	if err == nil && want != "" && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
+	if scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") && s.isToken(r.Context(), given) {
 		return true
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="cairn"`)
 	writeJSON(w, http.StatusUnauthorized, map[string]string{"detail": "Unauthorized"})
 	return false
+}
+
+// isToken compares a text with the token, in a time that does not tell how much of a
+// wrong one is right.
+func (s *Server) isToken(ctx context.Context, given string) bool {
+	want := s.token(ctx)
+	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	return want != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// token is the token that counts now, "" if nobody is let in.
+func (s *Server) token(ctx context.Context) string {
+	token, err := s.config.Token()
+	if err != nil {
+		s.log.ErrorContext(ctx, "the token cannot be read", "error", err)
+		return ""
+	}
+	return token
 }

@@ -118,6 +118,19 @@ func (r *rate) wait(address string, now time.Time) time.Duration {
 	return 0
 }
 
+// exceeded counts a call and refuses it when there were too many. A nil rate lets all
+// pass.
+func (r *rate) exceeded(w http.ResponseWriter, request *http.Request) bool {
+	if r == nil {
+		return false
+	}
+	wait := r.wait(addressOf(request), time.Now())
+	if wait > 0 {
+		refuse(w, refusal{http.StatusTooManyRequests, "rate_limited", "too many calls in a minute", "wait as long as Retry-After says", nil, wait})
+	}
+	return wait > 0
+}
+
 // addressOf is the address that a request comes from, without the port.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -18,6 +18,7 @@ type response struct {
 	http.ResponseWriter
 	status   int // 0 until there is one
 	patience time.Duration
+	problem  func(refusal) // how a refusal is told, if not as JSON
 }
 
 func (w *response) WriteHeader(status int) {
@@ -60,11 +61,15 @@ type refusal struct {
 }
 
 func refuse(w http.ResponseWriter, r refusal) {
-	e := fault.New(fault.Invalid, r.code, r.message).WithHint(r.hint)
-	e.Details = r.details
 	if r.retry > 0 {
 		setRetry(w, r.retry)
 	}
+	if out, ok := w.(*response); ok && out.problem != nil {
+		out.problem(r)
+		return
+	}
+	e := fault.New(fault.Invalid, r.code, r.message).WithHint(r.hint)
+	e.Details = r.details
 	writeJSON(w, r.status, fault.EnvelopeOf(e))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/web"
 )
 
 // Toolset is a group of tools that the mirror serves under one name.
@@ -30,6 +31,7 @@ type Toolset struct {
 type Config struct {
 	MCP      *mcp.Server // served at /mcp and /api
 	Toolsets []Toolset   // mirrored under /v1
+	Pages    *web.Site   // for people, at / and below it; nil for none
 
 	// Token returns the bearer token that requests must carry now; while it
 	// fails, or returns "", nobody is let in.
@@ -81,6 +83,8 @@ type Server struct {
 	mirror *mirror
 	mcp    http.Handler
 	began  time.Time
+
+	sessions *sessions // of the people who look at pages
 }
 
 // New returns a server. It fails with Invalid, code usage, when an allowed host or
@@ -98,6 +102,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, log: c.Log, guard: g, gate: newGate(), meter: c.Meter, mirror: m,
 		mcp: c.MCP.Handler(mcp.HTTPOptions{HostChecked: true}), began: time.Now(),
+		sessions: newSessions(),
 	}
 	if c.RatePerMinute > 0 {
 		s.rate = newRate(c.RatePerMinute)
@@ -161,7 +166,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	limits := s.config.Limits
-	web := &http.Server{
+	server := &http.Server{
 		Handler:           s,
 		BaseContext:       func(net.Listener) context.Context { return calls },
 		ReadHeaderTimeout: limits.Header,
@@ -171,7 +176,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what clients do wrong is no news
 	}
-	web.RegisterOnShutdown(func() {
+	server.RegisterOnShutdown(func() {
 		if err := s.config.MCP.Close(); err != nil {
 			s.log.Debug("ending the streams", "error", err)
 		}
@@ -180,15 +185,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	watching := context.AfterFunc(ctx, func() {
 		limited, cancel := context.WithTimeout(calls, limits.Stop)
 		defer cancel()
-		err := web.Shutdown(limited)
+		err := server.Shutdown(limited)
 		if errors.Is(err, context.DeadlineExceeded) {
 			s.log.Warn("calls that were still running are cut off", "after", limits.Stop)
 			cut()
-			err = web.Close()
+			err = server.Close()
 		}
 		stopped <- err
 	})
-	err := web.Serve(l)
+	err := server.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		return <-stopped
 	}
@@ -205,6 +210,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	out.Header().Set("Cache-Control", "no-store")
+	if s.config.Pages != nil && web.Covers(r.URL.EscapedPath()) {
+		s.visit(out, r)
+		return
+	}
 	if !s.guard.admits(out, r) {
 		return
 	}
@@ -215,11 +224,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(out, r) {
 		return
 	}
-	if s.rate != nil {
-		if wait := s.rate.wait(addressOf(r), time.Now()); wait > 0 {
-			refuse(out, refusal{http.StatusTooManyRequests, "rate_limited", "too many calls in a minute", "wait as long as Retry-After says", nil, wait})
-			return
-		}
+	if s.rate.exceeded(out, r) {
+		return
 	}
 	s.route(out, r)
 }

@@ -1,0 +1,261 @@
+package httpapi
+
+import (
+	"crypto/hmac"
+	"errors"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/web"
+)
+
+// maxForm is how long a form may be that is sent, in bytes: 50,000 characters can
+// take twelve each.
+const maxForm = 1 << 20
+
+// policy is what a page may load and do: nothing but its own style and images
+// (mail §13).
+const policy = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// visit answers a request for a page. The checks are those of all requests, in the
+// same order, but a person may have signed in instead of sending the token, and what
+// is refused is told by a page.
+func (s *Server) visit(w *response, r *http.Request) {
+	v := web.Visitor{}
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	w.problem = func(no refusal) { s.tell(w, r, v, no) }
+	if !s.guard.admits(w, r) {
+		return
+	}
+	session, known := s.visitor(r)
+	if known {
+		v = web.Visitor{SignedIn: true, FormToken: formToken(s.token(r.Context()), session)}
+	}
+	path := r.URL.EscapedPath()
+	open := path == web.SignInPath || path == web.StylePath
+	if !known && !open {
+		s.unknown(w, r)
+		return
+	}
+	if !open && s.rate.exceeded(w, r) {
+		return
+	}
+	methods := web.Methods(path)
+	switch {
+	case methods == nil:
+		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "there is no such page", hint: "begin with the list of projects"})
+	case !slices.Contains(methods, r.Method):
+		allowed(w, r, methods...)
+	default:
+		s.gate.pass(w, r, false, func(http.ResponseWriter, *http.Request) {
+			if r.Method != http.MethodPost || s.formRead(w, r) {
+				s.page(w, r, v, session)
+			}
+		})
+	}
+}
+
+// visitor finds the visit of a request: the token itself counts as one.
+func (s *Server) visitor(r *http.Request) (session string, known bool) {
+	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok {
+		return "", strings.EqualFold(scheme, "Bearer") && s.isToken(r.Context(), given)
+	}
+	token, now := s.token(r.Context()), time.Now()
+	for _, c := range r.CookiesNamed(sessionCookie) {
+		if s.sessions.valid(token, c.Value, now) {
+			return c.Value, true
+		}
+	}
+	return "", false
+}
+
+// unknown sends a person to sign in; a program that sent a wrong token is told as
+// everywhere, and who sent a form that it is lost.
+func (s *Server) unknown(w *response, r *http.Request) {
+	switch {
+	case r.Header.Get("Authorization") != "":
+		s.authorized(w, r)
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		to := web.SignInPath
+		if r.URL.Path != "/" {
+			to += "?next=" + url.QueryEscape(r.URL.RequestURI())
+		}
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	default:
+		refuse(w, refusal{
+			status: http.StatusUnauthorized, code: "unauthorized", message: "you are not signed in; nothing was done",
+			hint: "sign in in another window, come back with your browser's button, and send it again",
+		})
+	}
+}
+
+// formRead checks where a form comes from and reads it.
+func (s *Server) formRead(w *response, r *http.Request) bool {
+	if r.Header.Get("Origin") == "" { // one that is there has been compared
+		refuse(w, refusal{
+			status: http.StatusForbidden, code: "forbidden", message: "the browser does not say which page the form is of",
+			hint: "send it from cairn's own page",
+		})
+		return false
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+		refuse(w, refusal{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "this is no form", hint: "send it from cairn's own page"})
+		return false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	err := r.ParseForm()
+	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		tooLong(w, long.Limit)
+	} else if err != nil {
+		refuse(w, refusal{status: http.StatusBadRequest, code: "invalid_argument", message: "the form could not be read", hint: "send it again"})
+	}
+	return err == nil
+}
+
+// page answers a request that has passed all checks but that for the form's token.
+func (s *Server) page(w *response, r *http.Request, v web.Visitor, session string) {
+	pages, path := s.config.Pages, r.URL.EscapedPath()
+	posted := r.Method == http.MethodPost
+	if path == web.SignInPath {
+		s.signIn(w, r)
+		return
+	}
+	if posted && !hmac.Equal([]byte(r.PostForm.Get("form_token")), []byte(v.FormToken)) {
+		a, err := pages.Stale(r, v)
+		if err != nil || a.Body == nil {
+			refuse(w, refusal{status: http.StatusForbidden, code: "forbidden", message: "the form is not of this visit; nothing was done", hint: "open it anew"})
+			return
+		}
+		a.Status = http.StatusForbidden
+		s.show(w, r, a, nil)
+		return
+	}
+	var a web.Answer
+	var err error
+	switch {
+	case path == web.StylePath:
+		a, err = pages.Style()
+	case path == web.SignOutPath && posted:
+		if session != "" {
+			s.sessions.end(session, time.Now())
+		}
+		setSession(w, r, "")
+		a.To = web.SignInPath
+	case path == web.SignOutPath:
+		a, err = pages.SignOut(v)
+	default:
+		a, err = pages.Answer(r, v)
+	}
+	s.show(w, r, a, err)
+}
+
+// signIn shows the form for the token, or takes it.
+func (s *Server) signIn(w *response, r *http.Request) {
+	next, problem, status := r.FormValue("next"), "", http.StatusOK
+	if !strings.HasPrefix(next, "/") || !web.Covers(pathOf(next)) {
+		next = "/" // never to another site
+	}
+	if r.Method == http.MethodPost {
+		switch now := time.Now(); {
+		case s.sessions.tries.exceeded(w, r):
+			return
+		case s.isToken(r.Context(), r.PostForm.Get("token")):
+			setSession(w, r, s.sessions.begin(s.token(r.Context()), now))
+			s.show(w, r, web.Answer{To: next}, nil)
+			return
+		}
+		problem, status = "That is not the token.", http.StatusUnauthorized
+	}
+	a, err := s.config.Pages.SignIn(next, problem)
+	a.Status = status
+	s.show(w, r, a, err)
+}
+
+// pathOf is the path of an address of this site, "" for none.
+func pathOf(address string) string {
+	u, err := url.ParseRequestURI(address)
+	if err != nil || u.Host != "" || strings.Contains(address, `\`) {
+		return ""
+	}
+	return u.EscapedPath()
+}
+
+// show sends a page. With an error its status is the error's.
+func (s *Server) show(w *response, r *http.Request, a web.Answer, err error) {
+	h := w.Header()
+	switch {
+	case err != nil && a.Body == nil:
+		s.failedPage(w, r, err)
+		return
+	case err != nil:
+		a.Status = statusOf(err)
+	case a.To != "":
+		http.Redirect(w, r, a.To, http.StatusSeeOther)
+		return
+	}
+	if a.Forms {
+		// With no-referrer a browser would not say of which page a form is.
+		h.Set("Referrer-Policy", "same-origin")
+	}
+	if a.SaveAs != "" {
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(a.SaveAs)}))
+		h.Set("Content-Security-Policy", policy+"; sandbox")
+	}
+	h.Set("Content-Type", a.Type)
+	w.WriteHeader(max(a.Status, http.StatusOK))
+	_, _ = w.Write(a.Body) // a client that is gone is nobody's error
+}
+
+// fileName is a name under which a browser may save what others named.
+func fileName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x200b && r <= 0x206f || strings.ContainsRune(`/\:*?"<>|`, r) {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "_"))
+	if name = strings.TrimLeft(name, ". "); name == "" {
+		return "attachment"
+	}
+	return name
+}
+
+// failedPage tells of an error by a page; what is no fault of ours is logged and not
+// told.
+func (s *Server) failedPage(w *response, r *http.Request, err error) {
+	f, known := errors.AsType[*fault.Error](err)
+	switch {
+	case !known && r.Context().Err() != nil:
+		refuse(w, refusal{status: http.StatusServiceUnavailable, code: "stopping", message: "the call was cut off", hint: "try again", retry: busyFor})
+	case !known:
+		s.log.ErrorContext(r.Context(), "a page failed", "error", err)
+		refuse(w, refusal{status: http.StatusInternalServerError, code: "internal", message: "internal error", hint: "see what the server logged"})
+	default:
+		no := refusal{status: statusOf(err), code: f.Code, message: f.Message, hint: f.Hint}
+		if no.status == http.StatusServiceUnavailable {
+			no.retry = busyFor
+		}
+		refuse(w, no)
+	}
+}
+
+// tell answers by a page that tells what was refused.
+func (s *Server) tell(w *response, r *http.Request, v web.Visitor, no refusal) {
+	a, err := s.config.Pages.Problem(v, no.status, no.message, no.hint)
+	if err != nil {
+		w.problem = nil
+		refuse(w, no)
+		return
+	}
+	s.show(w, r, a, nil)
+}

@@ -1,0 +1,161 @@
+package mail
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"path"
+	"strings"
+)
+
+// What the person who oversees a project is shown. Blind copies are told to nobody
+// but those who sent and got them, so not here either (mail G8).
+
+// Listing is a message in a list, without its text.
+type Listing struct {
+	ID          int64
+	From        string
+	To          string // names of those in to and cc, separated by ", "; "" for blind copies alone
+	Subject     string
+	ThreadID    *string
+	Importance  string
+	AckRequired bool
+	Created     Time
+	Attachments int
+}
+
+// Resident is an agent that is not retired.
+type Resident struct {
+	AgentInfo
+	Unread   int
+	Writable bool // the person who oversees may write to it: neither this person nor a mirror
+}
+
+// Desk is what goes on in a project.
+type Desk struct {
+	Project  ProjectShort
+	Agents   []Resident // by name
+	Messages []Listing  // the newest first
+	Older    int64      // the message before which the next ones are, 0 if these are the oldest
+}
+
+const (
+	postedColumns = `SELECT m.id, s.name, ifnull((SELECT group_concat(name, ', ') FROM (SELECT a.name FROM mail_recipients r JOIN mail_agents a ON a.id = r.agent_id
+WHERE r.message_id = m.id AND r.kind <> 'bcc' ORDER BY r.kind = 'cc', r.position)), ''), m.subject, m.thread_id, m.importance, m.ack_required, m.created_ts,
+ifnull(json_array_length(m.attachments), 0) FROM mail_messages m CROSS JOIN mail_agents s ON s.id = m.sender_id `
+	selectPosted = postedColumns + `WHERE m.project_id = ?1 AND m.created_ts <= ?2 AND (m.created_ts < ?2 OR m.id < ?3) ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+	selectTime   = `SELECT created_ts FROM mail_messages WHERE id = ? AND project_id = ?`
+)
+
+// DeskOf shows who is in a project and n of its messages, from 1 to 1,000: the
+// newest, or those before a message. An unknown message has none before it.
+//
+// Errors: NOT_FOUND for the project.
+func (o *Office) DeskOf(ctx context.Context, c Caller, projectKey string, before int64, n int) (out Desk, err error) {
+	n = min(max(n, 1), maxLimit)
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		out = Desk{Project: s.p.short()}
+		err := s.residents(ctx, func(a *Agent) {
+			out.Agents = append(out.Agents, Resident{a.info(), a.Unread, a.Home == nil && a.Name != Overseer})
+		})
+		if err != nil {
+			return err
+		}
+		end := Time(math.MaxInt64)
+		if before > 0 {
+			if found, err := one(ctx, s.tx, []any{&end}, selectTime, before, s.p.ID); err != nil || !found {
+				return err
+			}
+		}
+		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var m Listing
+			err := rows.Scan(&m.ID, &m.From, &m.To, &m.Subject, &m.ThreadID, &m.Importance, &m.AckRequired, &m.Created, &m.Attachments)
+			out.Messages = append(out.Messages, m)
+			return err
+		}, selectPosted, s.p.ID, end, before, n+1)
+		if len(out.Messages) > n {
+			out.Messages = out.Messages[:n]
+			out.Older = out.Messages[n-1].ID
+		}
+		return err
+	})
+	return out, err
+}
+
+// Letter is a message as a whole, without those who got blind copies.
+type Letter struct {
+	Project ProjectShort
+	Listing
+	Cc      string // names, as in To, which here are those in to alone
+	Topic   *string
+	ReplyTo *int64
+	Body    string
+	Files   []Attachment // those at hand have Bytes; of images in the body only the media types are known
+}
+
+// LetterOf shows a message.
+//
+// Errors: NOT_FOUND.
+func (o *Office) LetterOf(ctx context.Context, c Caller, projectKey string, id int64) (out Letter, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		m, err := s.message(ctx, id)
+		if err != nil {
+			return err
+		}
+		out = Letter{
+			Project: s.p.short(), Cc: strings.Join(m.CC, ", "), Topic: m.Topic, ReplyTo: m.ReplyTo, Body: m.Body,
+			Listing: Listing{m.ID, m.From, strings.Join(m.To, ", "), m.Subject, m.ThreadID, m.Importance, m.AckRequired, m.Created, 0},
+		}
+		if err := json.Unmarshal(m.attachments(), &out.Files); err != nil {
+			return fmt.Errorf("attachments of message %d: %w", id, err)
+		}
+		out.Attachments = len(out.Files)
+		return nil
+	})
+	return out, err
+}
+
+// Enclosed is the content of an attachment.
+type Enclosed struct {
+	Name      string // without a folder
+	MediaType string
+	Data      []byte
+}
+
+// EnclosedIn reads the nth attachment of a message, counted from 0.
+//
+// Errors: NOT_FOUND, also for an image that the body itself holds and for a file
+// whose bytes are not in this store.
+func (o *Office) EnclosedIn(ctx context.Context, c Caller, projectKey string, id int64, n int) (out Enclosed, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+		m, err := s.message(ctx, id)
+		if err != nil {
+			return err
+		}
+		var all []Attachment
+		if err := json.Unmarshal(m.attachments(), &all); err != nil {
+			return fmt.Errorf("attachments of message %d: %w", id, err)
+		}
+		missing := notFound("attachment", n).with("message_id", id).hint("the message tells what is attached to it")
+		if n < 0 || n >= len(all) {
+			return missing
+		}
+		a := all[n]
+		out = Enclosed{path.Base(strings.ReplaceAll(a.OriginalPath, `\`, "/")), a.MediaType, nil}
+		if a.Data != "" {
+			out.Data, err = base64.StdEncoding.DecodeString(a.Data)
+			return err
+		}
+		var media string
+		var size int64
+		found, err := one(ctx, s.tx, []any{&media, &size, &out.Data}, selectData, a.SHA1)
+		if err == nil && !found {
+			err = missing
+		}
+		return err
+	})
+	return out, err
+}

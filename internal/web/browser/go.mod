@@ -1,0 +1,22 @@
+// The pages in a real browser. A module of its own, so that what drives the browser
+// is no dependency of the product.
+module cairn/internal/web/browser
+
+go 1.26.0
+
+require (
+	cairn v0.0.0
+	github.com/chromedp/cdproto v0.0.0-20260321001828-e3e3800016bc
+	github.com/chromedp/chromedp v0.15.1
+)
+
+require (
+	github.com/chromedp/sysutil v1.1.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+	github.com/gobwas/httphead v0.1.0 // indirect
+	github.com/gobwas/pool v0.2.1 // indirect
+	github.com/gobwas/ws v1.4.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
+
+replace cairn => ../../..

@@ -1,0 +1,112 @@
+package web
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+)
+
+// draft is what a person has put into the form.
+type draft struct {
+	Key     string
+	Project mail.ProjectShort
+	Agents  []mail.Resident
+	To      []string
+	Subject string
+	Body    string
+	Thread  string
+	Ack     bool
+	Once    string // makes sending the same form twice one message
+	Problem string
+	Hint    string
+}
+
+// Chosen reports whether an agent is to get it.
+func (d draft) Chosen(name string) bool { return slices.Contains(d.To, name) }
+
+// overseer shows the form to write as HumanOverseer, or sends it (mail §4).
+func (s *Site) overseer(r *http.Request, v Visitor, at place) (Answer, error) {
+	desk, err := s.desk(r.Context(), at, 0, 1)
+	if err != nil {
+		return Answer{}, err
+	}
+	d := draft{Key: at.key, Project: desk.Project, Agents: desk.Agents, Once: rand.Text()}
+	if r.Method != http.MethodPost {
+		q := r.URL.Query()
+		d.To, d.Thread = q["to"], q.Get("thread")
+		return s.form("overseer", "Write to agents", v, d)
+	}
+	d.read(r)
+	id, err := s.send(r.Context(), d)
+	if err == nil {
+		return Answer{To: under(d.Key, "mail", id)}, nil
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return Answer{}, err
+	}
+	d.Problem, d.Hint = f.Message, f.Hint
+	a, perr := s.form("overseer", "Write to agents", v, d)
+	if perr != nil {
+		return Answer{}, perr
+	}
+	return a, err
+}
+
+// read takes what was sent. Lines of a form end in CR LF, those of a text in LF.
+func (d *draft) read(r *http.Request) {
+	f := r.PostForm
+	d.To, d.Subject, d.Thread, d.Ack = f["to"], f.Get("subject"), f.Get("thread"), f.Get("ack") != ""
+	d.Body = strings.ReplaceAll(f.Get("body"), "\r\n", "\n")
+	if once := f.Get("once"); once != "" {
+		d.Once = once
+	}
+}
+
+// send writes to the agents and returns the number of the message.
+func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
+	args := mail.OverseerArgs{ProjectKey: d.Key, To: d.To, Subject: d.Subject, Body: d.Body, ThreadID: d.Thread, AckRequired: d.Ack}
+	// A text that was changed after it had gone out is another message.
+	text, err := json.Marshal([]any{d.Once, args})
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(text)
+	args.IdempotencyKey = "form-" + hex.EncodeToString(sum[:])
+	var sent mail.Sent
+	err = s.mail.Write(ctx, person(), func(ctx context.Context, o *mail.Office, c mail.Caller) (err error) {
+		sent, err = o.Overseer(ctx, c, args)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatInt(sent.Deliveries[0].Payload.ID, 10), nil
+}
+
+// Stale is the form again, with what was put into it, for a person whose form was
+// not of this visit.
+func (s *Site) Stale(r *http.Request, v Visitor) (Answer, error) {
+	at, ok := find(r.URL.EscapedPath())
+	if !ok || !at.post {
+		return Answer{}, nil
+	}
+	desk, err := s.desk(r.Context(), at, 0, 1)
+	if err != nil {
+		return Answer{}, err
+	}
+	d := draft{Key: at.key, Project: desk.Project, Agents: desk.Agents, Once: rand.Text()}
+	d.read(r)
+	d.Problem, d.Hint = "Nothing was sent: the form was made before you signed in.", "Look at it once more and send it again."
+	return s.form("overseer", "Write to agents", v, d)
+}

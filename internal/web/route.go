@@ -1,0 +1,121 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Addresses that the listener answers by itself, with pages from here.
+const (
+	SignInPath  = "/login"
+	SignOutPath = "/logout"
+	StylePath   = "/style.css"
+)
+
+// handler makes a page of a request; of what its address names, key is the project
+// and rest the texts behind it.
+type handler func(s *Site, r *http.Request, v Visitor, at place) (Answer, error)
+
+// place is what an address names.
+type place struct {
+	key    string // the project
+	id     string // the message or thread
+	file   string // the number of the attachment
+	answer handler
+	post   bool // a form is sent to it
+}
+
+// Covers reports whether an escaped path is the pages' affair, be there a page or
+// not.
+func Covers(escaped string) bool {
+	switch escaped {
+	case "/", SignInPath, SignOutPath, StylePath:
+		return true
+	}
+	return strings.HasPrefix(escaped, "/projects/")
+}
+
+// Methods are those by which the page at an escaped path may be asked for; none
+// where there is no page.
+func Methods(escaped string) []string {
+	at, ok := find(escaped)
+	switch {
+	case !ok && escaped != SignInPath && escaped != SignOutPath && escaped != StylePath:
+		return nil
+	case escaped == SignInPath, escaped == SignOutPath, at.post:
+		return []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	}
+	return []string{http.MethodGet, http.MethodHead}
+}
+
+// find reads the address of a page behind sign-in.
+func find(escaped string) (at place, ok bool) {
+	if escaped == "/" {
+		return place{answer: (*Site).projects}, true
+	}
+	rest, ok := strings.CutPrefix(escaped, "/projects/")
+	parts, readable := names(rest)
+	if !ok || !readable || len(parts) < 2 {
+		return at, false
+	}
+	at.key = parts[0]
+	if len(parts) > 2 {
+		at.id = parts[2]
+	}
+	if len(parts) > 4 {
+		at.file = parts[4]
+	}
+	switch shape(parts[1:]) {
+	case "mail":
+		at.answer = (*Site).mailbox
+	case "mail/*":
+		at.answer = (*Site).letter
+	case "mail/*/files/*":
+		at.answer = (*Site).file
+	case "threads/*":
+		at.answer = (*Site).thread
+	case "overseer":
+		at.answer, at.post = (*Site).overseer, true
+	default:
+		return at, false
+	}
+	return at, true
+}
+
+// names cuts a path at its slashes; each part must be some text.
+func names(path string) (parts []string, ok bool) {
+	for part := range strings.SplitSeq(path, "/") {
+		name, err := url.PathUnescape(part)
+		if err != nil || name == "" {
+			return nil, false
+		}
+		parts = append(parts, name)
+	}
+	return parts, true
+}
+
+// shape is what the parts of an address are for: every second one is a name of its
+// own.
+func shape(parts []string) string {
+	out := slices.Clone(parts)
+	for i := 1; i < len(out); i += 2 {
+		out[i] = "*"
+	}
+	for i := 0; i < len(out); i += 2 {
+		if strings.ContainsAny(out[i], "/*") {
+			return "" // an escaped slash is none
+		}
+	}
+	return strings.Join(out, "/")
+}
+
+// under is the address of something in a project.
+func under(key string, rest ...string) string {
+	out := "/projects/" + url.PathEscape(key)
+	for _, r := range rest {
+		out += "/" + url.PathEscape(r)
+	}
+	return out
+}

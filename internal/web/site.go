@@ -1,0 +1,188 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+	"cairn/internal/markdown"
+	"cairn/internal/project"
+)
+
+//go:embed pages
+var files embed.FS
+
+// Site makes pages. Any number of goroutines may use one.
+type Site struct {
+	mail   cairn.Mail
+	layout func() (*template.Template, error) // of all pages, read when the first is made
+	style  func() ([]byte, error)
+}
+
+// New makes the pages over the mail of a store.
+func New(m cairn.Mail) *Site {
+	return &Site{
+		mail:   m,
+		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
+		layout: sync.OnceValues(parse),
+	}
+}
+
+// Visitor is the person who asks for a page.
+type Visitor struct {
+	FormToken string // the forms carry it as form_token; who answers them has checked it
+	SignedIn  bool
+}
+
+// Answer is a page, or another address to go to.
+type Answer struct {
+	Status int    // 0 for 200, or for what follows from the error beside it
+	Type   string // media type
+	Body   []byte
+	To     string // path to go to, with 303; "" for none
+	SaveAs string // name under which the body is to be saved, "" for a page to look at
+	Forms  bool   // the page holds a form
+}
+
+// Answer makes the page at the address of a request that has passed all checks. With
+// an error Body may hold a page that tells of it.
+//
+// Errors: fault.NotFound, code not_found, where there is no page; those of mail.
+func (s *Site) Answer(r *http.Request, v Visitor) (Answer, error) {
+	at, ok := find(r.URL.EscapedPath())
+	if !ok {
+		return Answer{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with the list of projects")
+	}
+	return at.answer(s, r, v, at)
+}
+
+// Style is the stylesheet of all pages.
+func (s *Site) Style() (Answer, error) {
+	text, err := s.style()
+	return Answer{Type: "text/css; charset=utf-8", Body: text}, err
+}
+
+// SignIn is the page that asks for the token; problem says what was wrong with the
+// one before, next where to go then.
+func (s *Site) SignIn(next, problem string) (Answer, error) {
+	return s.form("login", "Sign in", Visitor{}, struct{ Next, Problem string }{next, problem})
+}
+
+// SignOut is the page that asks whether to sign out.
+func (s *Site) SignOut(v Visitor) (Answer, error) {
+	return s.form("logout", "Sign out", v, nil)
+}
+
+// Problem is the page that tells of an error.
+func (s *Site) Problem(v Visitor, status int, message, hint string) (Answer, error) {
+	a, err := s.page("problem", http.StatusText(status), v, struct{ Message, Hint string }{message, hint})
+	a.Status = status
+	return a, err
+}
+
+// frame is what the layout shows around a page.
+type frame struct {
+	Title    string
+	Visitor  Visitor
+	Content  any
+	Template string
+}
+
+func (s *Site) page(name, title string, v Visitor, content any) (Answer, error) {
+	layout, err := s.layout()
+	if err != nil {
+		return Answer{}, err
+	}
+	var out bytes.Buffer
+	if err := layout.ExecuteTemplate(&out, name, frame{title, v, content, name}); err != nil {
+		return Answer{}, fmt.Errorf("page %s: %w", name, err)
+	}
+	return Answer{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
+}
+
+func (s *Site) form(name, title string, v Visitor, content any) (Answer, error) {
+	a, err := s.page(name, title, v, content)
+	a.Forms = true
+	return a, err
+}
+
+func parse() (*template.Template, error) {
+	return template.New("").Funcs(template.FuncMap{
+		"under": func(key string, rest ...any) string {
+			texts := make([]string, len(rest))
+			for i, r := range rest {
+				texts[i] = told(r)
+			}
+			return under(key, texts...)
+		},
+		"line": func(v any) string { return markdown.Visible(told(v)) },
+		"markdown": func(text string) template.HTML {
+			return template.HTML(markdown.HTML(text)) // which holds nothing but what it made itself
+		},
+		"date": func(t mail.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+		"iso":  func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
+		"size": size,
+	}).ParseFS(files, "pages/*.html")
+}
+
+// told is a value of a page as text; nothing for nil.
+func told(v any) string {
+	switch v := v.(type) {
+	case *string:
+		if v == nil {
+			return ""
+		}
+		return *v
+	case *int64:
+		if v == nil {
+			return ""
+		}
+		return strconv.FormatInt(*v, 10)
+	}
+	return fmt.Sprint(v)
+}
+
+// size is a number of bytes for people.
+func size(n *int64) string {
+	switch {
+	case n == nil:
+		return "in the text"
+	case *n < 1<<10:
+		return strconv.FormatInt(*n, 10) + " bytes"
+	case *n < 1<<20:
+		return strconv.FormatInt(*n>>10, 10) + " KiB"
+	}
+	return strconv.FormatFloat(float64(*n)/(1<<20), 'f', 1, 64) + " MiB"
+}
+
+// person is the caller that the one before the browser is: the owner of the store,
+// in no session.
+func person() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
+
+// ask reads from the mail.
+func ask[T any](ctx context.Context, s *Site, read func(context.Context, *mail.Office, mail.Caller) (T, error)) (out T, err error) {
+	err = s.mail.Read(ctx, person(), func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		out, err = read(ctx, o, c)
+		return err
+	})
+	return out, err
+}
+
+// number reads a number of an address; whatever is none is there for nobody.
+func number(what, text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != text {
+		return 0, fault.Newf(fault.NotFound, "not_found", "%s %.40q not found", what, strings.ToValidUTF8(text, "?"))
+	}
+	return n, nil
+}
