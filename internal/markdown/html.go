@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// maxSource is how long a text may be, in bytes, to be read as Markdown: a longer one
+// that was made for it could take seconds.
+const maxSource = 128 << 10
+
 // maxInline is how deep emphasis is followed.
 const maxInline = 20
 
@@ -18,12 +22,18 @@ type page struct {
 }
 
 // HTML is a text as HTML that does nothing: blocks for the inside of an element. It
-// takes any text; an empty one gives "".
+// takes any text; an empty one gives "", one of more than 128 KiB is shown as it was
+// typed.
 //
 // Elements: h1 to h6, p, ul, ol (start), li, blockquote, pre, code (class
 // language-…), em, strong, del, a (href, rel), img (src, alt), hr, br, span (class
 // mark) and those of tables (class center or right).
 func HTML(source string) string {
+	if len(source) > maxSource {
+		out := &page{}
+		out.block(&node{kind: code, text: source})
+		return out.String()
+	}
 	p := &parser{refs: map[string]string{}}
 	blocks, _ := p.blocks(lines(source), 0)
 	out := &page{refs: p.refs, refBudget: max(len(source), 100_000), padding: maxPadded}

@@ -221,9 +221,17 @@ func TestWhatIsLeftOutIsShownAsItWasTyped(t *testing.T) {
 	}
 }
 
+func TestALongTextIsShownAsItWasTyped(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("*", maxSource) + "<b>"
+	if got, want := HTML(text), "<pre><code>"+strings.Repeat("*", maxSource)+"&lt;b&gt;</code></pre>\n"; got != want {
+		t.Errorf("%d bytes, beginning %.40q", len(got), got)
+	}
+}
+
 func TestNoTextCostsMoreThanItsLength(t *testing.T) {
 	t.Parallel()
-	n := 1 << 18
+	n := maxSource
 	if testing.Short() {
 		n = 1 << 16
 	}
