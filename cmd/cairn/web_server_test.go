@@ -58,7 +58,7 @@ func (h *home) listenAt(addr string, args ...string) *web {
 	if err := w.server.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	line := regexp.MustCompile(`^cairn: serving (http://[0-9.]+:\d+), to people at http://[0-9.]+:\d+/ \(token in (.*)\)\n`)
+	line := regexp.MustCompile(`^cairn: serving (http://[0-9.]+:\d+) \(token in (.*)\)\n`)
 	h.t.Cleanup(func() { _ = w.server.Process.Kill() }) // has ended already, unless the test failed
 	h.soon("the address", func() bool { return strings.Contains(w.stderr.String(), "\n") })
 	m := line.FindStringSubmatch(w.stderr.String())

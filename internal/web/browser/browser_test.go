@@ -73,7 +73,7 @@ func serve(t *testing.T) *site {
 		_ = server.Wait()
 	})
 	line, err := bufio.NewReader(said).ReadString('\n')
-	m := regexp.MustCompile(`to people at (http://\S+)/ `).FindStringSubmatch(line)
+	m := regexp.MustCompile(`serving (http://\S+) `).FindStringSubmatch(line)
 	if err != nil || m == nil {
 		t.Fatalf("serve said %q, %v", line, err)
 	}
