@@ -66,6 +66,9 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 	return d
 }
 
+// Fail is the test's, not the book's.
+func (d *desk) Fail() { d.TB.Fail() }
+
 func (d *desk) newVault(c Caller, title string) string {
 	d.Helper()
 	v, _, err := d.CreateVault(d.Context(), c, NewVault{Title: title})
