@@ -152,18 +152,30 @@ func (r *Replicator) forget(mine, still []memory.Lease) {
 // Leftovers removes the lock files of replicators that are gone, as a server does at
 // its start. What cannot be removed stays.
 func Leftovers(db string) {
-	paths, err := filepath.Glob(lockOf(globbed(db), "*"))
+	files, err := os.ReadDir(filepath.Dir(db))
 	if err != nil {
 		return
 	}
-	names := make([]string, len(paths))
-	for i, p := range paths {
-		names[i] = strings.TrimPrefix(p, lockOf(db, ""))
+	var names []string
+	for _, f := range files {
+		if name, ok := strings.CutPrefix(f.Name(), lockOf(filepath.Base(db), "")); ok {
+			names = append(names, name)
+		}
 	}
 	dead(db, names, "")
 }
 
-// globbed is a path in which nothing stands for anything else.
-func globbed(path string) string {
-	return strings.NewReplacer(`[`, `\[`, `*`, `\*`, `?`, `\?`, `\`, `\\`).Replace(path)
+// leasesOf are the leases of the lanes of some streams.
+func (r *Replicator) leasesOf(streams []string) []memory.Lease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []memory.Lease
+	seen := map[int]bool{}
+	for _, id := range streams {
+		lane := memory.LaneOf(id)
+		if l, ours := r.leases[lane]; ours && !seen[lane] {
+			out, seen[lane] = append(out, l), true
+		}
+	}
+	return out
 }

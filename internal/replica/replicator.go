@@ -15,8 +15,8 @@ import (
 
 // What memories §10.3 and §10.4 fix.
 const (
-	requestsAtOnce = 4               // pushes underway for one credential
-	maxBatchBytes  = 1 << 20         // documents of a push
+	requestsAtOnce = 4       // pushes underway for one credential
+	maxBatchBytes  = 1 << 20 // documents of a push
 	firstDelay     = 100 * time.Millisecond
 	maxDelay       = 20 * time.Second
 	probeEvery     = 5 * time.Second // an unreachable hub
@@ -363,7 +363,7 @@ func (r *Replicator) deliver(ctx context.Context, streams []string) {
 	if len(streams) == 1 && r.isSingle(streams[0]) {
 		limit = 1
 	}
-	leases := r.held()
+	leases := r.leasesOf(streams)
 	batch, err := r.Book.NextBatch(ctx, leases, streams, limit, maxBatchBytes)
 	if err != nil {
 		r.lost(err)
