@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -39,7 +40,8 @@ func newGate() gate { return gate{make(chan struct{}, maxPushes), make(chan stru
 
 // Serve answers on l until ctx ends. Then it takes no more requests, ends waiting
 // pulls, lets the others end within ten seconds, and returns nil. It closes l.
-func (h *Hub) Serve(ctx context.Context, l net.Listener, version string) error {
+// Without a secure configuration it speaks plain HTTP.
+func (h *Hub) Serve(ctx context.Context, l net.Listener, version string, secure *tls.Config) error {
 	calls, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	web := &http.Server{
@@ -50,6 +52,7 @@ func (h *Hub) Serve(ctx context.Context, l net.Listener, version string) error {
 		WriteTimeout:      writeTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    64 << 10,
+		TLSConfig:         secure,
 		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug), // what clients do wrong is no news
 	}
 	h.sweepSoon()
@@ -66,7 +69,11 @@ func (h *Hub) Serve(ctx context.Context, l net.Listener, version string) error {
 		}
 		stopped <- err
 	})
-	err := web.Serve(l)
+	serve := web.Serve
+	if secure != nil {
+		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+	}
+	err := serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		return <-stopped
 	}
