@@ -40,6 +40,8 @@ func importTable() map[string]room {
 		},
 		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
 		"internal/memory":   {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
+		"internal/replica":  {ours: []string{"internal/fault", "internal/store", "internal/memory"}},
+		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {
@@ -64,7 +66,7 @@ func importTable() map[string]room {
 		},
 		"internal/httpapi": {ours: []string{"internal/fault", "internal/mcp"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring", "internal/githook"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring", "internal/githook", "internal/hub"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

@@ -9,7 +9,7 @@ import (
 // Where the hub answers, below its base URL. All but [PathHealth] want the header
 // "Authorization: Bearer TOKEN".
 const (
-	PathPush    = "/v1/hub/push"    // POST [PushRequest], answered by [PushAnswer]; level write, deletes of memories and vaults included
+	PathPush    = "/v1/hub/push"    // POST [PushRequest], answered by [PushAnswer]; level write
 	PathPull    = "/v1/hub/pull"    // POST [PullRequest], answered by [PullAnswer]; level read
 	PathHeads   = "/v1/hub/heads"   // GET ?after&limit, answered by [HeadsAnswer]; level read
 	PathEntries = "/v1/hub/entries" // GET ?memory&entry or ?memory&limit&before&after&tag&session_id, answered by [EntriesAnswer]; level read
@@ -60,7 +60,7 @@ type PushRequest struct {
 }
 
 // Item is one change. Its document is what the change log holds, as JSON of at
-// most 64 KiB:
+// most 512 KiB:
 //
 //   - vault put: {key, vaultId, title, description, creationTime}
 //   - memory put: {key, memoryId, vaultId, memoryType, title, description,
@@ -73,8 +73,8 @@ type PushRequest struct {
 //   - entry delete: {key, entryId}; memory delete, vault delete: {key}
 //   - context put: {key, contextId, sessionId, markdown, updatedAt}
 //
-// Of other members only those that a pulled document has are ignored: actorId,
-// vaultId, memoryId, localId, creationTime, traceparent.
+// A traceparent is kept, other members are not. Deletes want a token of level admin,
+// the rest level write.
 type Item struct {
 	Stream string          `json:"stream"` // id of the memory (kinds memory, entry, context) or of the vault (kind vault), as the hub knows it
 	Seq    int64           `json:"seq"`    // of the change in the device's log, > 0
@@ -97,7 +97,7 @@ type PushAnswer struct {
 //   - 200: known under this key already, or a patch that is taken now; fields as
 //     they were then. Also a vault or memory that exists with this id and title;
 //   - 204: deleted, now or before;
-//   - 400, 404, 409, 413: refused for good (memories §10.4). 409 already_exists
+//   - 400, 403 (a delete by a token below admin), 404, 409, 413: refused for good (memories §10.4). 409 already_exists
 //     with details.existing_id: the title (or the proposed entryId) belongs to that
 //     id; 409 immutability_violation: a second correction, or a patch of a
 //     corrected entry; 409 idempotency_mismatch: the key stands for something else;

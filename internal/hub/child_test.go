@@ -1,0 +1,5 @@
+package hub_test
+
+const childVar = "CAIRN_TEST_HUB"
+
+func serveAsChild(string) {}
