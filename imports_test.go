@@ -55,18 +55,18 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/harness",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
 				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/githook", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
-		"internal/httpapi": {ours: []string{"internal/fault", "internal/mcp"}},
+		"internal/httpapi": {ours: []string{".", "internal/fault", "internal/mcp", "internal/memory"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring", "internal/githook", "internal/hub"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring", "internal/githook", "internal/hub", "internal/replica"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

@@ -86,6 +86,7 @@ type userFile struct {
 	Archive      archiveSettings     `toml:"archive"`
 	Disk         diskSettings        `toml:"disk"`
 	Mail         mailSettings        `toml:"mail"`
+	Memory       memorySettings      `toml:"memory"`
 	Reservations reservationSettings `toml:"reservations"`
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
@@ -105,7 +106,7 @@ func readSettings(dataDir, root string) (settings, error) {
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	s.records, s.http, s.archive, s.disk = user.Records, user.HTTP, user.Archive, user.Disk
-	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP}
+	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP, user.Memory}
 	userPath := filepath.Join(dataDir, "config.toml")
 	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.archive.validate(userPath), s.disk.validate(userPath))
 	if err != nil {

@@ -19,6 +19,7 @@ type workSettings struct {
 	Reservations reservationSettings `toml:"reservations"`
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
+	Memory       memorySettings      `toml:"memory"`
 }
 
 type mailSettings struct {
@@ -108,9 +109,9 @@ func (s *workSettings) check() *keyError {
 	if n := s.Guard.Lease; n != nil && *n < minLease {
 		return &keyError{"guard.lease_seconds", fmt.Sprintf("must be %d or more", minLease)}
 	}
-	var wrong *keyError
+	wrong := s.checkMemory()
 	s.each(func(key string, field reflect.Value) {
-		if n, ok := field.Interface().(*int); ok && n != nil && (*n < 1 || *n > maxSetting) && wrong == nil {
+		if n, ok := field.Interface().(*int); ok && n != nil && !strings.HasPrefix(key, "memory.") && (*n < 1 || *n > maxSetting) && wrong == nil {
 			wrong = &keyError{key, fmt.Sprintf("must be from 1 to %d", maxSetting)}
 		}
 	})
