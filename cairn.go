@@ -15,6 +15,7 @@ import (
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
+	"cairn/internal/replica"
 	"cairn/internal/store"
 )
 
@@ -75,7 +76,8 @@ type Cairn struct {
 	book  *memory.Book // over the store, nil until it is needed
 	key   []byte       // of the open store, nil if it is plain
 
-	following *archive.Archivist // of this process's FollowArchive
+	following   *archive.Archivist             // of this process's FollowArchive
+	replicators map[string]*replica.Replicator // of this process's Replication.Run, by local user
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,

@@ -87,6 +87,7 @@ type userFile struct {
 	Disk         diskSettings        `toml:"disk"`
 	Mail         mailSettings        `toml:"mail"`
 	Memory       memorySettings      `toml:"memory"`
+	Hub          hubSettings         `toml:"hub"`
 	Reservations reservationSettings `toml:"reservations"`
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
@@ -106,7 +107,7 @@ func readSettings(dataDir, root string) (settings, error) {
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	s.records, s.http, s.archive, s.disk = user.Records, user.HTTP, user.Archive, user.Disk
-	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP, user.Memory}
+	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP, user.Memory, user.Hub}
 	userPath := filepath.Join(dataDir, "config.toml")
 	err := cmp.Or(s.records.validate(userPath), s.http.validate(userPath), s.archive.validate(userPath), s.disk.validate(userPath))
 	if err != nil {

@@ -20,6 +20,7 @@ type workSettings struct {
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
 	Memory       memorySettings      `toml:"memory"`
+	Hub          hubSettings         `toml:"hub"`
 }
 
 type mailSettings struct {
@@ -83,6 +84,7 @@ func (s *workSettings) words() []struct {
 		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
 		{"guard.mode", s.Guard.Mode, []string{GuardOff, GuardWarn, GuardBlock}},
 		{"mcp.profile", s.MCP.Profile, Profiles()},
+		{"hub.on_permanent", s.Hub.OnPermanent, []string{"skip", "halt"}},
 	}
 }
 
@@ -110,6 +112,9 @@ func (s *workSettings) check() *keyError {
 		return &keyError{"guard.lease_seconds", fmt.Sprintf("must be %d or more", minLease)}
 	}
 	wrong := s.checkMemory()
+	if wrong == nil {
+		wrong = s.checkHub()
+	}
 	s.each(func(key string, field reflect.Value) {
 		if n, ok := field.Interface().(*int); ok && n != nil && !strings.HasPrefix(key, "memory.") && (*n < 1 || *n > maxSetting) && wrong == nil {
 			wrong = &keyError{key, fmt.Sprintf("must be from 1 to %d", maxSetting)}

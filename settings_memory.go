@@ -1,11 +1,14 @@
 package cairn
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
 	"cairn/internal/memory"
 	"cairn/internal/redact"
+	"cairn/internal/replica"
 )
 
 // memorySettings are the keys of memory (memories §14); the user's file only, over
@@ -21,6 +24,40 @@ type memorySettings struct {
 	RetentionMB     *int    `toml:"retention_mb"`
 	PurgeChunk      *int    `toml:"purge_chunk"`
 	PromptsDir      *string `toml:"prompts_dir"`
+}
+
+// hubSettings are the keys of hub (memories §14), of the device's side.
+type hubSettings struct {
+	URL         *string `toml:"url"` // instead of the address by which it was joined
+	Batch       *int    `toml:"batch"`
+	LeaseS      *int    `toml:"lease_s"`
+	TimeoutS    *int    `toml:"timeout_s"`
+	OnPermanent *string `toml:"on_permanent"` // what a refused change does to its memory's later ones: skip, halt
+}
+
+// defaultHubTimeout is how long a call of the hub may take (memories §10.3).
+const defaultHubTimeout = 30 * time.Second
+
+func (s *workSettings) hubTimeout() time.Duration {
+	return cmp.Or(lasting(s.Hub.TimeoutS), defaultHubTimeout)
+}
+
+// checkHub finds a number that is out of its range; nil if none is.
+func (s *workSettings) checkHub() *keyError {
+	for _, n := range []struct {
+		key         string
+		value       *int
+		least, most int
+	}{
+		{"hub.batch", s.Hub.Batch, 1, replica.MaxPushItems},
+		{"hub.lease_s", s.Hub.LeaseS, 5, 3600},
+		{"hub.timeout_s", s.Hub.TimeoutS, 1, 600},
+	} {
+		if n.value != nil && (*n.value < n.least || *n.value > n.most) {
+			return &keyError{n.key, fmt.Sprintf("must be from %d to %d", n.least, n.most)}
+		}
+	}
+	return nil
 }
 
 // checkMemory finds a number that is out of its range; nil if none is.

@@ -64,7 +64,7 @@ CAIRN_HUB_DATABASE than on the command line, which others can read.`,
 	flags.BoolVar(&f.insecure, "insecure-http", false, "let ADDR be one that other machines can reach without TLS; tokens and texts cross the network in the clear")
 	flags.IntVar(&f.pool, "db-pool", 0, "connections to the database (default: 4 for each processor, at most 32)")
 	flags.StringVar(&f.replica, "read-database", "", "`URL` of a PostgreSQL replica that serves what only reads")
-	cmd.AddCommand(hubInitCommand(p, &f), hubRestoredCommand(p, &f), hubTokenCommand(p, &f))
+	cmd.AddCommand(hubInitCommand(p, &f), hubRestoredCommand(p, &f), hubTokenCommand(p, &f), hubJoinCommand(p), hubLeaveCommand(p))
 	return cmd
 }
 

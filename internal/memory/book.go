@@ -38,6 +38,9 @@ func New(s *store.Store, c Config) *Book {
 	return &Book{store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout)}
 }
 
+// Exists tells whether there is a store under the book.
+func (b *Book) Exists() bool { return b.store != nil }
+
 // Stop refuses new jobs with CodeStopping, releases the callers that wait for a place
 // in a queue and returns when all accepted jobs have run, or with ctx's error when
 // that ends before. It may be called again, also at the same time.

@@ -273,3 +273,13 @@ func (t *Tx) symbol(ctx context.Context, word string) (any, error) {
 	t.fresh[word] = id
 	return id, nil
 }
+
+// Device is the id of this store's device, under which its own changes stand in the
+// log; "" until the first of them.
+func (s *Store) Device(ctx context.Context) (id string, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		id, err = tx.device(ctx)
+		return err
+	})
+	return id, err
+}
