@@ -226,5 +226,12 @@ func (t memoryTools) contextTools() []Tool {
 				return b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: a.String("memory_id"), SessionID: a.String("session_id"), Markdown: a.String("markdown")})
 			}),
 		},
+		{
+			Name: "await_consistency", ReadOnly: true, Description: "Wait until the hub has what was written.", Params: params(memoryParam(), told("timeout_ms", Integer)),
+			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (Spoken, error) {
+				err := b.AwaitConsistency(ctx, c, a.String("memory_id"), memory.AwaitFor(a.Int64("timeout_ms")))
+				return Spoken{"consistent", map[string]string{"status": "consistent"}}, err
+			}),
+		},
 	}
 }

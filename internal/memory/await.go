@@ -156,3 +156,12 @@ func (b *Book) SetPaused(ctx context.Context, paused bool) error {
 		return err
 	})
 }
+
+// AwaitFor is the timeout that a number of milliseconds asks for: nil is the default,
+// what is too long the longest; a negative one is for AwaitConsistency to refuse.
+func AwaitFor(milliseconds *int64) time.Duration {
+	if milliseconds == nil {
+		return DefaultAwait
+	}
+	return time.Duration(min(*milliseconds, MaxAwait.Milliseconds())) * time.Millisecond
+}

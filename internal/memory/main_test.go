@@ -203,3 +203,10 @@ func placeIn(t testing.TB, name string) project.Place {
 }
 
 func childMain() int { return 0 }
+
+func wantNot(t testing.TB, what, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%s: %q holds %q", what, text, part)
+	}
+}
