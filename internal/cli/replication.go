@@ -146,17 +146,17 @@ and brings those of your other devices. What is here already is sent, too, unles
 --upload none says otherwise.`,
 		Example: "  cairn hub join https://hub.example:8766 < token\n  cairn replication status",
 		Args:    exactArgs(1, "the hub's URL, such as https://hub.example:8766"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (joined, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (hubJoined, error) {
 		if a.URL, a.Upload = args[0], upload == "all"; upload != "all" && upload != "none" {
-			return joined{}, fault.New(fault.Invalid, "usage", "--upload takes all or none").WithHint(seeHelp(cmd))
+			return hubJoined{}, fault.New(fault.Invalid, "usage", "--upload takes all or none").WithHint(seeHelp(cmd))
 		}
 		var err error
 		if a.Token, err = p.tokenLine(); err != nil {
-			return joined{}, err
+			return hubJoined{}, err
 		}
 		user, who, err := c.Replication().Join(cmd.Context(), a)
-		return joined{user, who}, err
-	}, func(w io.Writer, j joined) error {
+		return hubJoined{user, who}, err
+	}, func(w io.Writer, j hubJoined) error {
 		_, err := fmt.Fprintf(w, "joined %s as user %s\n", j.HubURL, j.Hub.UserID)
 		return err
 	})
@@ -166,8 +166,8 @@ and brings those of your other devices. What is here already is sent, too, unles
 	return f.json(cmd)
 }
 
-// joined is the answer of hub join.
-type joined struct {
+// hubJoined is the answer of hub join.
+type hubJoined struct {
 	memory.User
 	Hub replica.Whoami `json:"hub"`
 }
