@@ -58,7 +58,11 @@ func (m Memories) book(ctx context.Context, make bool) (b *memory.Book, there bo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.book == nil || s == nil {
-		b = memory.New(s, c.settings.work.bookConfig(c.journal.Filter))
+		config := c.settings.work.bookConfig(c.journal.Filter)
+		if s != nil {
+			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
+		}
+		b = memory.New(s, config)
 		if s == nil {
 			return b, false, nil
 		}

@@ -256,9 +256,9 @@ func (r Replication) Running() map[string]*replica.Replicator {
 // ReplicationStatus is how it stands with one user's hub.
 type ReplicationStatus struct {
 	UserID  string `json:"userId"`
-	HubURL  string `json:"hub"`             // "" without one
-	State   string `json:"state"`           // none, paused, running, unreachable, unauthorized, hub_too_old
-	Why     string `json:"why,omitempty"`   // of a state that is not well
+	HubURL  string `json:"hub"`           // "" without one
+	State   string `json:"state"`         // none, paused, running, unreachable, unauthorized, hub_too_old
+	Why     string `json:"why,omitempty"` // of a state that is not well
 	HubUser string `json:"hubUserId,omitempty"`
 	memory.Backlog
 	Failures []memory.Failed `json:"failures"` // never nil
@@ -403,4 +403,37 @@ func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (le
 		return nil
 	})
 	return left, err
+}
+
+// wantedTime is how long the first read of a memory may wait for its rows.
+const wantedTime = 2 * time.Second
+
+// wanted subscribes a memory that is read for the first time, and pulls it as far as
+// that goes quickly. What fails is left to the replicator.
+func (r Replication) wanted(ctx context.Context, s *store.Store, user, stream string) {
+	ctx, cancel := context.WithTimeout(ctx, wantedTime)
+	defer cancel()
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	if err == nil {
+		err = b.Subscribe(ctx, user, stream)
+	}
+	if one := r.Running()[user]; err == nil && one != nil {
+		one.Subscribed()
+	}
+	var users []memory.User
+	if err == nil {
+		users, err = b.Users(ctx)
+	}
+	for _, u := range users {
+		if u.UserID != user || err != nil {
+			continue
+		}
+		var one *replica.Replicator
+		if one, err = r.replicator(ctx, s, b, u, nil); err == nil {
+			err = one.PullStream(ctx, stream)
+		}
+	}
+	if err != nil {
+		slog.Debug("a memory could not be pulled at its first read", "error", err)
+	}
 }

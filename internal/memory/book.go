@@ -14,6 +14,11 @@ import (
 type Config struct {
 	Settings Settings
 	Filter   *redact.Filter // takes secrets out before anything is stored; nil with memory.redact off
+
+	// Wanted is called when a memory is read for the first time that is known from a
+	// hub's catalogue alone: it is to subscribe the stream and may wait a moment for its
+	// rows (memories §10.3). Nil for nobody.
+	Wanted func(ctx context.Context, user, stream string)
 }
 
 // Book is the memories of every user of a store. Its methods are the operations of

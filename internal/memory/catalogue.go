@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-
-	"cairn/internal/store"
 )
 
 const (
@@ -73,27 +71,4 @@ func (s *scope) projectTitles(ctx context.Context) (map[string]bool, error) {
 		return err
 	}, selectTitles)
 	return out, err
-}
-
-// Unsubscribed tells of a memory of the caller's which is known from the hub's
-// catalogue alone, under its id here, so that reading it can bring its rows first; ok
-// is false for any other.
-func (b *Book) Unsubscribed(ctx context.Context, c Caller, memory string) (user, stream string, ok bool, err error) {
-	if memory, err = memoryArg(memory); err != nil {
-		return "", "", false, err
-	}
-	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		s, err := b.enter(ctx, tx, c, false)
-		if err != nil || !s.u.hub() {
-			return err
-		}
-		if err = s.open(ctx, memory); err != nil || !s.m.exists {
-			return err
-		}
-		var m Stream
-		err = m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, s.m.MemoryID) })
-		user, stream, ok = s.u.ID, s.m.MemoryID, err == nil && !m.Subscribed
-		return ignoreNone(err)
-	})
-	return user, stream, ok, err
 }

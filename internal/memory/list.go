@@ -159,7 +159,9 @@ func (b *Book) readMemory(ctx context.Context, c Caller, memory string, fn func(
 	if err != nil {
 		return err
 	}
-	return b.ordered(ctx, shard, func(ctx context.Context, tx *store.Tx) error {
+	var asked string // the stream that is to be pulled first
+	var owner string
+	read := func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.enter(ctx, tx, c, false)
 		if err == nil {
 			err = s.open(ctx, memory)
@@ -167,8 +169,17 @@ func (b *Book) readMemory(ctx context.Context, c Caller, memory string, fn func(
 		if err != nil {
 			return err
 		}
+		if asked == "" && b.config.Wanted != nil && s.u.hub() && s.m.exists && !s.m.subscribed {
+			asked, owner = s.m.MemoryID, s.u.ID
+			return nil
+		}
 		return fn(ctx, s)
-	})
+	}
+	if err = b.ordered(ctx, shard, read); err != nil || asked == "" {
+		return err
+	}
+	b.config.Wanted(ctx, owner, asked)
+	return b.read(ctx, read)
 }
 
 // GetEntry is one committed entry. CodeNotFound for any other, which is at the hub

@@ -45,24 +45,29 @@ type memoryRow struct {
 	lastNS, lastCanonicalNS, contextNS   int64
 	headSeq, sentSeq, ackedSeq, purgedNS int64
 	remoteID                             string
+	subscribed                           bool // false for one that is known from a hub's catalogue alone
 }
 
 const (
 	memoryColumns = `m.memory_id, m.user_id, m.vault_id, m.memory_type, m.title, m.description, m.creation_ns,
 ifnull(p.id, ''), ifnull(m.deleting_seq, 0), s.last_ns, s.last_canonical_ns, s.context_ns, s.head_seq, s.sent_seq, s.acked_seq,
-s.purged_before_ns, ifnull(s.remote_id, '')
+s.purged_before_ns, ifnull(s.remote_id, ''), s.subscribed
 FROM memories m JOIN memory_streams s ON s.stream = m.memory_id LEFT JOIN projects p ON p.key = m.project_key `
-	selectAnyMemory    = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
-	selectMemory       = selectAnyMemory + ` AND m.deleting_seq IS NULL`
+	selectAnyMemory = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
+	selectMemory    = selectAnyMemory + ` AND m.deleting_seq IS NULL`
+	// main of a vault.
+	selectMemoryTitled = `SELECT ` + memoryColumns + `JOIN memory_vaults v ON v.vault_id = m.vault_id
+WHERE v.user_id = ? AND v.title = ? AND m.title = 'main'`
 	selectMemoryRemote = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND s.remote_id = ? AND m.deleting_seq IS NULL`
 
 	upsertStream = `INSERT INTO memory_streams (stream, user_id, lane, head_seq, subscribed) VALUES (?1, ?2, ?3, ?4, 1)
-ON CONFLICT (stream) DO UPDATE SET head_seq = max(head_seq, excluded.head_seq)`
+ON CONFLICT (stream) DO UPDATE SET subscribed = 1, acked_seq = CASE WHEN acked_seq >= head_seq THEN max(acked_seq, excluded.head_seq - 1) ELSE acked_seq END,
+head_seq = max(head_seq, excluded.head_seq)`
 )
 
 func (m *memoryRow) scan() []any {
 	return []any{&m.MemoryID, &m.ActorID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &m.CreationTime, &m.project, &m.deleting,
-		&m.lastNS, &m.lastCanonicalNS, &m.contextNS, &m.headSeq, &m.sentSeq, &m.ackedSeq, &m.purgedNS, &m.remoteID}
+		&m.lastNS, &m.lastCanonicalNS, &m.contextNS, &m.headSeq, &m.sentSeq, &m.ackedSeq, &m.purgedNS, &m.remoteID, &m.subscribed}
 }
 
 // enter makes the scope of a call; creating says whether the device's own user is
@@ -144,16 +149,22 @@ func (s *scope) currentProject(ctx context.Context) (project.Project, bool, erro
 
 // openDefault finds `main` of the current project, or says what it will be.
 func (s *scope) openDefault(ctx context.Context) error {
+	s.m = memoryRow{}
 	q, ok, err := s.currentProject(ctx)
-	if err != nil || !ok || s.u.ID == "" {
-		s.m = memoryRow{}
+	if err != nil || s.u.ID == "" {
 		return err
 	}
-	_, memory := defaultIDs(s.u.ID, q.ID)
-	found, err := s.find(ctx, selectMemory, memory)
-	if !found {
-		s.m = memoryRow{}
-		s.m.MemoryID, s.m.ActorID = memory, s.u.ID
+	name, found := q.ID, false
+	if ok {
+		_, memory := defaultIDs(s.u.ID, q.ID)
+		if found, err = s.find(ctx, selectMemory, memory); !found {
+			s.m.MemoryID, s.m.ActorID = memory, s.u.ID
+		}
+	} else if name = s.c.ProjectID; name == "" {
+		name = s.c.Place.Slug
+	}
+	if err == nil && !found && name != "" && s.u.hub() { // another device may have made it
+		_, err = s.find(ctx, selectMemoryTitled, s.u.ID, titleOf(name))
 	}
 	return err
 }

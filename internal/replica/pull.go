@@ -292,3 +292,19 @@ func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
 	}{h.Memory, vaults[h.Memory.VaultID]})
 	return item, err
 }
+
+// PullStream pulls one stream until there is nothing more now. Errors are the hub's,
+// and those of memory.Book.Apply; repeating is safe.
+func (r *Replicator) PullStream(ctx context.Context, stream string) error {
+	defer r.Client.Close()
+	r.pulled = newPuller()
+	s, ok, err := r.Book.Stream(ctx, stream)
+	if err != nil || !ok {
+		return err
+	}
+	c := Cursor{Stream: s.ID, After: s.PullCursor}
+	if s.RemoteID != "" {
+		c.Stream = s.RemoteID
+	}
+	return r.pullPages(ctx, []Cursor{c}, 0)
+}
