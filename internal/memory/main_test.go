@@ -202,8 +202,6 @@ func placeIn(t testing.TB, name string) project.Place {
 	return must(project.Locate(dir, home))(t)
 }
 
-func childMain() int { return 0 }
-
 func wantNot(t testing.TB, what, text, part string) {
 	t.Helper()
 	if strings.Contains(text, part) {
