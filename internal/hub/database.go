@@ -124,6 +124,7 @@ type statements struct {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 		QueryRowContext(context.Context, string, ...any) *sql.Row
+		PrepareContext(context.Context, string) (*sql.Stmt, error)
 	}
 	postgres bool
 }
@@ -142,6 +143,24 @@ func (s statements) exec(ctx context.Context, query string, args ...any) (int64,
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+// many runs a statement n times, prepared once.
+func (s statements) many(ctx context.Context, query string, n int, args func(i int) []any) (err error) {
+	if n == 0 {
+		return nil
+	}
+	prepared, err := s.on.PrepareContext(ctx, s.text(query))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prepared.Close()) }()
+	for i := range n {
+		if _, err := prepared.ExecContext(ctx, args(i)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // one reads a row into dest and reports whether there is one.
