@@ -40,7 +40,8 @@ func importTable() map[string]room {
 		},
 		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
 		"internal/replica":  {ours: []string{"internal/fault"}},
-		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
+		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/memory", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
+		"internal/memory":   {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {

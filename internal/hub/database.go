@@ -20,13 +20,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/store"
 )
 
 // Codes of the faults that concern the database.
 const (
-	CodeUnavailable = "hub_unavailable" // busy, away or failing; what was asked may be asked again
-	CodeTooNew      = "hub_too_new"     // the schema was made by a newer cairn
+	CodeUnavailable = memory.CodeHubUnavailable // busy, away or failing; what was asked may be asked again
+	CodeTooNew      = "hub_too_new"             // the schema was made by a newer cairn
 	codeUsage       = "usage"
 )
 
@@ -295,7 +296,7 @@ func retryable(err error) (state string, again bool) {
 
 // unavailable is what callers are told of a database that failed. The cause is for
 // the log.
-func unavailable(err error) error {
+func unavailable(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
 	}

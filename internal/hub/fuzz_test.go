@@ -45,9 +45,9 @@ func FuzzPush(f *testing.F) {
 				if err != nil || !utf8.ValidString(text) {
 					t.Fatalf("%q cannot be stored: %v", text, err)
 				}
-				again, p := h.parse(replica.Item{Stream: b.stream, Seq: in.seq, Kind: in.kind, Op: in.op, Key: in.key, Doc: json.RawMessage(text)})
-				if p != nil && in.kind != replica.KindContext || p == nil && (again.doc.RawEntry != in.doc.RawEntry || again.hash != in.hash) {
-					t.Fatalf("%s came back otherwise: %+v", text, p)
+				again, err := h.parse(replica.Item{Stream: b.stream, Seq: in.seq, Kind: in.kind, Op: in.op, Key: in.key, Doc: json.RawMessage(text)})
+				if err != nil && in.kind != replica.KindContext || err == nil && (again.doc.RawEntry != in.doc.RawEntry || again.hash != in.hash) {
+					t.Fatalf("%s came back otherwise: %+v", text, err)
 				}
 			}
 		}

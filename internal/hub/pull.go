@@ -51,17 +51,17 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 
 func soundPull(req *replica.PullRequest) (limit int, err error) {
 	if len(req.Cursors) == 0 || len(req.Cursors) > replica.MaxCursors {
-		return 0, wrong("cursors", "there are not 1 to 1000 cursors")
+		return 0, invalid("cursors", "there are not 1 to 1000 cursors")
 	}
 	seen := map[string]bool{}
 	for _, c := range req.Cursors {
-		if !isUUID(c.Stream) || c.After < 0 || seen[c.Stream] {
-			return 0, wrong("cursors", "a cursor is a stream, each named once, and a number from 0 on")
+		if soundID("", c.Stream) != nil || c.After < 0 || seen[c.Stream] {
+			return 0, invalid("cursors", "a cursor is a stream, each named once, and a number from 0 on")
 		}
 		seen[c.Stream] = true
 	}
 	if req.Limit < 0 || req.WaitMillis < 0 {
-		return 0, wrong("limit", "limit and wait_ms are not below 0")
+		return 0, invalid("limit", "limit and wait_ms are not below 0")
 	}
 	req.WaitMillis = min(req.WaitMillis, replica.MaxWaitMillis)
 	if req.Limit == 0 {
