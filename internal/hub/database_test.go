@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/hub"
+	"cairn/internal/hub/pgtest"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 )
@@ -290,4 +293,41 @@ func TestTwoHubsOverOneDatabaseAreOne(t *testing.T) {
 			}
 		}
 	})
+}
+
+// PostgreSQL crashes again and again under a hub: what was acknowledged stays, and
+// the hub goes on when the server is back.
+func TestNothingAcknowledgedIsLostInACrashOfTheServer(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CAIRN_SOAK") == "" {
+		t.Skip("starts a server of its own; make soak runs it")
+	}
+	c, err := pgtest.Start()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	o := open(t, c.Database(t))
+	d := o.device("new", hub.LevelAdmin)
+	w := newWriter(3000, d.memory(), d.memory())
+	url := d.url
+	p := &process{}
+	p.url.Store(&url)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.run(t.Context(), d.token, []*process{p})
+	}()
+	for range 5 {
+		time.Sleep(200 * time.Millisecond) // the moment of the crash is what is tried
+		if err := errors.Join(c.Down("QUIT"), c.Up()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-done
+	w.check(t, d)
 }
