@@ -41,7 +41,7 @@ func importTable() map[string]room {
 		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
 		"internal/memory":   {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
 		"internal/replica":  {ours: []string{"internal/fault", "internal/store", "internal/memory"}},
-		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
+		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/memory", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {

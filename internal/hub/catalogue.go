@@ -2,9 +2,12 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
+	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
 
@@ -25,13 +28,19 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`
 	deleteMemory = `DELETE FROM hub_memories WHERE tenant = $1 AND memory_id = $2`
 )
 
+// errDeleted is a vault that was deleted after the one at hand was made.
+var errDeleted = errors.New("the vault was deleted")
+
 func (st *stream) applyVault(ctx context.Context, in incoming) (replica.Result, error) {
 	if in.op == replica.OpDelete {
 		return st.deleteVault(ctx, in)
 	}
-	v, p, err := st.vault(ctx, *in.doc.Vault, in.at)
-	if p != nil || err != nil {
-		return refused(in.seq, p), err
+	v, err := st.vault(ctx, *in.doc.Vault, in.at)
+	if errors.Is(err, errDeleted) {
+		return refused(in.seq, missing("vault any more")), nil
+	}
+	if err != nil {
+		return replica.Result{}, err
 	}
 	if v.VaultID != st.id || v.Title != in.doc.Title {
 		return refused(in.seq, exists("title", v.VaultID)), nil
@@ -55,26 +64,26 @@ func (st *stream) isBeforeDeletion(made time.Time) bool {
 
 // vault returns the vault of this title, made if there is none, and holds it until
 // the transaction ends, so that it is not deleted meanwhile. One that was deleted
-// after this one was made is not made again.
-func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (replica.Vault, *problem, error) {
+// after this one was made is not made again: errDeleted.
+func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (replica.Vault, error) {
 	is, found, err := st.heldVault(ctx, v)
 	if found || err != nil {
-		return is, nil, err
+		return is, err
 	}
 	var deletedNs int64
 	if _, err := st.s.one(ctx, selectDeletion, []any{v.VaultID, st.tenant}, &deletedNs); err != nil {
-		return is, nil, err
+		return is, err
 	}
 	if made.UnixNano() <= deletedNs {
-		return is, missing("vault any more"), nil
+		return is, errDeleted
 	}
 	if _, err := st.s.exec(ctx, insertVault, st.tenant, v.VaultID, v.Title, v.Description, made.UnixNano()); err != nil {
-		return is, nil, err
+		return is, err
 	}
 	if is, found, err = st.heldVault(ctx, v); err == nil && !found {
 		err = errMeanwhile
 	}
-	return is, nil, err
+	return is, err
 }
 
 // heldVault finds a vault by its title, else by its id.
@@ -103,12 +112,12 @@ func (st *stream) deleteVault(ctx context.Context, in incoming) (replica.Result,
 		}
 		return refused(in.seq, missing("vault")), nil
 	}
-	var memory string
-	if found, err = st.s.one(ctx, selectInVault, []any{st.tenant, st.id}, &memory); err != nil {
+	var inside string
+	if found, err = st.s.one(ctx, selectInVault, []any{st.tenant, st.id}, &inside); err != nil {
 		return replica.Result{}, err
 	}
 	if found {
-		return refused(in.seq, &problem{http.StatusConflict, replica.Error{Code: "vault_not_empty", Message: "the vault has memories"}}), nil
+		return refused(in.seq, fault.New(fault.Conflict, memory.CodeVaultNotEmpty, "the vault has memories")), nil
 	}
 	if _, err := st.s.exec(ctx, deleteVault, st.tenant, st.id); err != nil {
 		return replica.Result{}, err
@@ -159,9 +168,12 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, error) {
 	d := in.doc
 	made, _ := time.Parse(time.RFC3339Nano, d.Vault.CreationTime) // which was checked
-	v, p, err := st.vault(ctx, *d.Vault, made)
-	if p != nil || err != nil {
-		return refused(in.seq, p), err
+	v, err := st.vault(ctx, *d.Vault, made)
+	if errors.Is(err, errDeleted) {
+		return refused(in.seq, missing("vault any more")), nil
+	}
+	if err != nil {
+		return replica.Result{}, err
 	}
 	n, err := st.s.exec(ctx, insertMemory, st.tenant, st.id, v.VaultID, d.MemoryType, d.Title, *d.Description, in.at.UnixNano(), st.head.seq+1)
 	if err != nil {

@@ -20,13 +20,14 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/store"
 )
 
 // Codes of the faults that concern the database.
 const (
-	CodeUnavailable = "hub_unavailable" // busy, away or failing; what was asked may be asked again
-	CodeTooNew      = "hub_too_new"     // the schema was made by a newer cairn
+	CodeUnavailable = memory.CodeHubUnavailable // busy, away or failing; what was asked may be asked again
+	CodeTooNew      = "hub_too_new"             // the schema was made by a newer cairn
 	codeUsage       = "usage"
 )
 
@@ -124,6 +125,7 @@ type statements struct {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 		QueryRowContext(context.Context, string, ...any) *sql.Row
+		PrepareContext(context.Context, string) (*sql.Stmt, error)
 	}
 	postgres bool
 }
@@ -142,6 +144,24 @@ func (s statements) exec(ctx context.Context, query string, args ...any) (int64,
 		return 0, err
 	}
 	return r.RowsAffected()
+}
+
+// many runs a statement n times, prepared once.
+func (s statements) many(ctx context.Context, query string, n int, args func(i int) []any) (err error) {
+	if n == 0 {
+		return nil
+	}
+	prepared, err := s.on.PrepareContext(ctx, s.text(query))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prepared.Close()) }()
+	for i := range n {
+		if _, err := prepared.ExecContext(ctx, args(i)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // one reads a row into dest and reports whether there is one.
@@ -276,7 +296,7 @@ func retryable(err error) (state string, again bool) {
 
 // unavailable is what callers are told of a database that failed. The cause is for
 // the log.
-func unavailable(err error) error {
+func unavailable(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
 	}

@@ -75,17 +75,17 @@ func (st *stream) keep(ctx context.Context) error {
 
 // insertEach inserts row by row, as any database can.
 func (st *stream) insertEach(ctx context.Context, entries []*entry) error {
-	for _, l := range st.fresh {
-		if _, err := st.s.exec(ctx, insertItem, st.id, st.tenant, l.seq, l.key, l.kind, l.op, l.id, l.ns, l.prev, st.device, l.hash, l.doc); err != nil {
-			return err
-		}
+	err := st.s.many(ctx, insertItem, len(st.fresh), func(i int) []any {
+		l := st.fresh[i]
+		return []any{st.id, st.tenant, l.seq, l.key, l.kind, l.op, l.id, l.ns, l.prev, st.device, l.hash, l.doc}
+	})
+	if err != nil {
+		return err
 	}
-	for _, e := range entries {
-		if _, err := st.s.exec(ctx, insertEntry, st.id, st.tenant, e.id, e.ns, e.put, e.last, e.deletedNs, e.doc); err != nil {
-			return err
-		}
-	}
-	return nil
+	return st.s.many(ctx, insertEntry, len(entries), func(i int) []any {
+		e := entries[i]
+		return []any{st.id, st.tenant, e.id, e.ns, e.put, e.last, e.deletedNs, e.doc}
+	})
 }
 
 // insertAll inserts them all at once.

@@ -54,5 +54,6 @@ func (h *Hub) WriteMetrics(w io.Writer) {
 	if h.db.reader != h.db.writer {
 		inUse += h.db.reader.Stats().InUse
 	}
+	fmt.Fprintf(w, "# TYPE cairn_hub_waiting_pulls gauge\ncairn_hub_waiting_pulls %d\n", len(h.gate.pulls))
 	fmt.Fprintf(w, "# TYPE cairn_hub_pool_in_use gauge\ncairn_hub_pool_in_use %d\n", inUse)
 }

@@ -51,17 +51,17 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 
 func soundPull(req *replica.PullRequest) (limit int, err error) {
 	if len(req.Cursors) == 0 || len(req.Cursors) > replica.MaxCursors {
-		return 0, wrong("cursors", "there are not 1 to 1000 cursors")
+		return 0, invalid("cursors", "there are not 1 to 1000 cursors")
 	}
 	seen := map[string]bool{}
 	for _, c := range req.Cursors {
-		if !isUUID(c.Stream) || c.After < 0 || seen[c.Stream] {
-			return 0, wrong("cursors", "a cursor is a stream, each named once, and a number from 0 on")
+		if soundID("", c.Stream) != nil || c.After < 0 || seen[c.Stream] {
+			return 0, invalid("cursors", "a cursor is a stream, each named once, and a number from 0 on")
 		}
 		seen[c.Stream] = true
 	}
 	if req.Limit < 0 || req.WaitMillis < 0 {
-		return 0, wrong("limit", "limit and wait_ms are not below 0")
+		return 0, invalid("limit", "limit and wait_ms are not below 0")
 	}
 	req.WaitMillis = min(req.WaitMillis, replica.MaxWaitMillis)
 	if req.Limit == 0 {
@@ -88,8 +88,8 @@ func (h *Hub) wait(ctx context.Context, news <-chan struct{}, d time.Duration) b
 
 // behind is a stream of which there is something newer than the cursor.
 type behind struct {
-	stream      string
-	after, head int64
+	stream string
+	after  int64
 }
 
 func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor) ([]behind, error) {
@@ -108,7 +108,7 @@ func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor
 	var out []behind
 	for _, c := range cursors {
 		if head := heads[c.Stream]; head[0] > c.After {
-			out = append(out, behind{c.Stream, max(c.After, head[1]), head[0]})
+			out = append(out, behind{c.Stream, max(c.After, head[1])})
 		}
 	}
 	return out, err
@@ -141,10 +141,9 @@ func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit 
 		if err != nil {
 			return nil, err
 		}
-		if !page.More {
-			page.Next = max(page.Next, b.head) // what lies between was blanked
+		if len(page.Items) > 0 || page.More { // a replica may lag behind the one that told the heads
+			out = append(out, page)
 		}
-		out = append(out, page)
 	}
 	return out, nil
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"cairn/internal/fault"
 	"cairn/internal/replica"
 )
 
@@ -20,7 +19,7 @@ type batch struct {
 	stream string
 	at     []int // where they stand in the request
 	items  []incoming
-	bad    *problem // why the item behind items is refused; the rest is not tried
+	bad    error // why the item behind items is refused; the rest is not tried
 }
 
 // Push takes changes of one device of a user and answers each item with a result
@@ -50,9 +49,9 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 	switch {
 	case !isToken(req.DeviceID, replica.MaxDeviceID):
-		return nil, wrong("device_id", "device_id is not 1 to 64 printable ASCII characters")
+		return nil, invalid("device_id", "device_id is not 1 to 64 printable ASCII characters")
 	case len(req.Items) == 0 || len(req.Items) > replica.MaxPushItems:
-		return nil, wrong("items", "there are not 1 to 1000 items")
+		return nil, invalid("items", "there are not 1 to 1000 items")
 	}
 	var all []*batch
 	byStream := map[string]*batch{}
@@ -64,29 +63,23 @@ func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 			byStream[item.Stream] = b
 			all = append(all, b)
 		case item.Seq <= req.Items[b.at[len(b.at)-1]].Seq:
-			return nil, wrong("seq", "the items of a stream do not ascend")
+			return nil, invalid("seq", "the items of a stream do not ascend")
 		}
 		if item.Seq <= 0 {
-			return nil, wrong("seq", "seq is not above 0")
+			return nil, invalid("seq", "seq is not above 0")
 		}
 		b.at = append(b.at, i)
 		if b.bad != nil {
 			continue
 		}
-		in, p := h.parse(item)
-		if p != nil {
-			b.bad = p
+		in, err := h.parse(item)
+		if err != nil {
+			b.bad = err
 			continue
 		}
 		b.items = append(b.items, in)
 	}
 	return all, nil
-}
-
-func wrong(field, message string) error {
-	e := fault.New(fault.Invalid, "validation_error", message)
-	e.Details = map[string]any{"field": field}
-	return e
 }
 
 // eachStream commits every stream in a transaction of its own, several at a time.
@@ -189,13 +182,11 @@ func (h *Hub) spread(ctx context.Context, b *batch, answer []replica.Result, err
 		case i < len(answer):
 			results[at] = answer[i]
 		case failed:
-			results[at] = refused(seq, &problem{http.StatusFailedDependency, replica.Error{
+			results[at] = replica.Result{Seq: seq, Status: http.StatusFailedDependency, Error: &replica.Error{
 				Code: "failed_dependency", Message: "an earlier item of the stream was not taken",
-			}})
+			}}
 		case err != nil && len(b.items) > 0:
-			results[at] = refused(seq, &problem{http.StatusServiceUnavailable, replica.Error{
-				Code: CodeUnavailable, Message: "the hub's database is busy or away",
-			}})
+			results[at] = refused(seq, unavailable(err))
 		default:
 			results[at] = refused(seq, b.bad)
 		}

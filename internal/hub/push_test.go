@@ -267,6 +267,12 @@ func TestADeletedMemoryTakesItsContentsAndStaysDeleted(t *testing.T) {
 		if err := d.hub.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		var kept, unswept int
+		db := behind(t, address)
+		if err := db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM hub_items WHERE doc LIKE '%old%') +
+(SELECT count(*) FROM hub_entries WHERE doc LIKE '%old%'), (SELECT count(*) FROM hub_meta WHERE name LIKE 'sweep:%')`).Scan(&kept, &unswept); err != nil || kept+unswept != 0 {
+			t.Errorf("%d deleted texts are in the database, %d streams are to be swept, %v", kept, unswept, err)
+		}
 
 		// Made anew afterwards, as the default memory of a project is, with nothing of the old.
 		d.clock.set(noon.Add(time.Hour))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
 
@@ -40,8 +41,8 @@ func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) 
 	part, id := pageVaults, ""
 	if after != "" {
 		part, id = after[:1], after[1:]
-		if (part != pageVaults && part != pageMemories) || id != "" && !isUUID(id) {
-			return answer, wrong("after", "after is not what an earlier answer gave as next")
+		if (part != pageVaults && part != pageMemories) || id != "" && soundID("", id) != nil {
+			return answer, invalid("after", "after is not what an earlier answer gave as next")
 		}
 	}
 	if limit <= 0 || limit > replica.MaxHeads {
@@ -113,7 +114,7 @@ func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica
 	var put int64
 	found, err := s.one(ctx, selectMemory, []any{who.UserID, a.Memory}, &vaultID, &title, &put)
 	if err == nil && !found {
-		err = fault.New(fault.NotFound, "not_found", "there is no such memory")
+		err = fault.New(fault.NotFound, memory.CodeNotFound, "there is no such memory")
 	}
 	if err != nil {
 		return answer, err
@@ -123,7 +124,7 @@ func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica
 		var doc string
 		found, err := s.one(ctx, selectEntry, []any{a.Memory, who.UserID, a.Entry}, &ns, &doc)
 		if err == nil && !found {
-			err = fault.New(fault.NotFound, "not_found", "there is no such entry")
+			err = fault.New(fault.NotFound, memory.CodeNotFound, "there is no such entry")
 		}
 		answer.Entries = append(answer.Entries, json.RawMessage(doc))
 		return answer, err

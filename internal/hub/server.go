@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
 
@@ -145,46 +146,14 @@ func (h *Hub) bearer(r *http.Request) (Identity, error) {
 	return h.authenticate(r.Context(), secret)
 }
 
-// statusOf is the one mapping of faults to HTTP.
-func statusOf(f *fault.Error) int {
-	switch f.Code {
-	case "method_not_allowed":
-		return http.StatusMethodNotAllowed
-	case "body_too_large":
-		return http.StatusRequestEntityTooLarge
-	case "unsupported_media_type":
-		return http.StatusUnsupportedMediaType
-	case "rate_limited":
-		return http.StatusTooManyRequests
-	case "unauthorized":
-		return http.StatusUnauthorized
-	}
-	switch f.Kind {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.Denied:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
-}
-
 // fail answers with an error. What is none of ours is the database's: the caller is
 // told to come again, and the log has the reason.
 func (h *Hub) fail(w http.ResponseWriter, r *http.Request, err error) {
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok {
-		if r.Context().Err() == nil {
-			h.log.WarnContext(r.Context(), "the database failed", "path", r.URL.Path, "error", err)
-		}
-		f = fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the hub's database is busy or away").WithHint("try again")
+	f := unavailable(err)
+	if f.Code == CodeUnavailable && r.Context().Err() == nil {
+		h.log.WarnContext(r.Context(), "the database failed", "path", r.URL.Path, "error", err)
 	}
-	status := statusOf(f)
+	status := memory.Status(f)
 	switch status {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -215,7 +184,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error 
 		return f
 	}
 	if err != nil {
-		return wrong("", "the body did not arrive")
+		return invalid("", "the body did not arrive")
 	}
 	return decodeBody(body, v)
 }
@@ -225,10 +194,10 @@ func decodeBody(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return wrong("", "the body is not the JSON that is wanted here")
+		return invalid("", "the body is not the JSON that is wanted here")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return wrong("", "there is something behind the JSON")
+		return invalid("", "there is something behind the JSON")
 	}
 	return nil
 }
@@ -307,7 +276,7 @@ func limitOf(r *http.Request) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, wrong("limit", "limit is not a whole number")
+		return 0, invalid("limit", "limit is not a whole number")
 	}
 	return n, nil
 }
@@ -321,24 +290,22 @@ func (h *Hub) serveEntries(w http.ResponseWriter, r *http.Request, who Identity)
 	}
 	var ok bool
 	if a.Tags, ok = tagsOf(q["tag"]); !ok {
-		return wrong("tag", "a tag is KEY:VALUE, each key once")
+		return invalid("tag", "a tag is KEY:VALUE, each key once")
 	}
 	for field, id := range map[string]string{"memory": a.Memory, "entry": a.Entry, "session_id": a.Session} {
-		if !isUUID(id) && (id != "" || field == "memory") {
-			return wrong(field, field+" is not a UUID in lower case")
+		if err := soundID(field, id); err != nil && (id != "" || field == "memory") {
+			return err
 		}
 	}
 	for field, at := range map[string]*time.Time{"before": &a.Before, "after": &a.After} {
 		if text := q.Get(field); text != "" {
-			t, p := soundTime(field, text)
-			if p != nil {
-				return wrong(field, p.Message)
+			if *at, err = soundTime(field, text); err != nil {
+				return err
 			}
-			*at = t
 		}
 	}
 	if !a.Before.IsZero() && !a.After.IsZero() {
-		return wrong("before", "provide only one of before or after")
+		return invalid("before", "provide only one of before or after")
 	}
 	answer, err := h.Entries(r.Context(), who, a)
 	if err != nil {

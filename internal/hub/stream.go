@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/replica"
 )
 
@@ -126,7 +128,7 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 // apply does one item.
 func (st *stream) apply(ctx context.Context, in incoming) (replica.Result, error) {
 	if in.op == replica.OpDelete && !st.admin {
-		return refused(in.seq, &problem{http.StatusForbidden, replica.Error{Code: "forbidden", Message: "deleting wants a token of level admin"}}), nil
+		return refused(in.seq, fault.New(fault.Denied, memory.CodeForbidden, "deleting wants a token of level admin")), nil
 	}
 	if l, ok := st.known[in.key]; ok {
 		return replayed(in, l), nil
@@ -159,9 +161,7 @@ func (st *stream) apply(ctx context.Context, in incoming) (replica.Result, error
 // replayed answers an item whose key is known.
 func replayed(in incoming, l logged) replica.Result {
 	if l.kind != in.kind || l.op != in.op || l.hash != "" && l.hash != in.hash {
-		return refused(in.seq, &problem{http.StatusConflict, replica.Error{
-			Code: "idempotency_mismatch", Message: "the key stands for another operation",
-		}})
+		return refused(in.seq, fault.New(fault.Conflict, memory.CodeMismatch, "the key stands for another operation"))
 	}
 	r := done(in, l)
 	if r.Status == http.StatusCreated {
@@ -188,21 +188,20 @@ func done(in incoming, l logged) replica.Result {
 	return r
 }
 
-func refused(seq int64, p *problem) replica.Result {
-	if p == nil {
-		return replica.Result{}
-	}
-	return replica.Result{Seq: seq, Status: p.status, Error: &p.Error}
+// refused answers an item that is not taken.
+func refused(seq int64, why error) replica.Result {
+	f := fault.As(why)
+	return replica.Result{Seq: seq, Status: memory.Status(f), Error: &replica.Error{Code: f.Code, Message: f.Message, Details: f.Details}}
 }
 
-func missing(what string) *problem {
-	return &problem{http.StatusNotFound, replica.Error{Code: "not_found", Message: "there is no such " + what}}
+func missing(what string) error {
+	return fault.New(fault.NotFound, memory.CodeNotFound, "there is no such "+what)
 }
 
-func exists(what, id string) *problem {
-	return &problem{http.StatusConflict, replica.Error{
-		Code: "already_exists", Message: what + " is taken", Details: map[string]any{"existing_id": id},
-	}}
+func exists(what, id string) error {
+	e := fault.New(fault.Conflict, memory.CodeExists, what+" is taken")
+	e.Details = map[string]any{"existing_id": id}
+	return e
 }
 
 // log appends an item with the next number.
@@ -241,7 +240,7 @@ func (st *stream) putEntry(in incoming) (replica.Result, error) {
 		return refused(in.seq, exists("entryId", id)), nil
 	}
 	if id == "" {
-		id = newUUID()
+		id = memory.NewID()
 	}
 	ns := st.canonicalTime(in.at.UnixNano())
 	l, err := st.log(in, id, ns, 0, in.doc.stored(st.id, id, ns))
@@ -262,7 +261,7 @@ func (st *stream) patchEntry(in incoming) (replica.Result, error) {
 		return replica.Result{}, err
 	}
 	if now.CorrectedEntryID != "" {
-		return refused(in.seq, &problem{http.StatusConflict, replica.Error{Code: "immutability_violation", Message: "the entry has been corrected"}}), nil
+		return refused(in.seq, fault.New(fault.Conflict, memory.CodeImmutable, "the entry has been corrected")), nil
 	}
 	if target := in.doc.CorrectedEntryID; target != "" {
 		if t := st.entries[target]; t == nil || t.deletedNs != 0 {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 )
 
 // Level is what a token lets its bearer do; each includes those before.
@@ -86,11 +87,11 @@ func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret str
 	if a.Level == "" {
 		a.Level = LevelAdmin
 	}
-	user := strings.ToLower(a.UserID)
+	user, ok := memory.ParseID(a.UserID)
 	switch {
-	case user == "new":
-		user = newUUID()
-	case !isUUID(user):
+	case a.UserID == "new":
+		user = memory.NewID()
+	case !ok:
 		return usage("the user is neither a UUID nor new")
 	}
 	switch {
@@ -155,7 +156,7 @@ func (h *Hub) Tokens(ctx context.Context) ([]Token, error) {
 // is NotFound, several Conflict.
 func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	id = strings.ToLower(id)
-	if len(id) < 6 || !onlyOf(id, "0123456789abcdef") {
+	if len(id) < 6 || strings.Trim(id, "0123456789abcdef") != "" {
 		return Token{}, fault.New(fault.Invalid, codeUsage, "a token's id has at least 6 characters of 0-9 and a-f").
 			WithHint("`cairn hub token list` shows them")
 	}
@@ -169,7 +170,7 @@ func (h *Hub) Revoke(ctx context.Context, id string) (Token, error) {
 	case err != nil:
 		return Token{}, err
 	case len(rows) == 0:
-		return Token{}, fault.New(fault.NotFound, "not_found", "there is no token "+id).WithHint("`cairn hub token list` shows them")
+		return Token{}, fault.New(fault.NotFound, memory.CodeNotFound, "there is no token "+id).WithHint("`cairn hub token list` shows them")
 	case len(rows) > 1:
 		return Token{}, fault.New(fault.Conflict, "ambiguous", "several tokens begin with "+id).WithHint("give more of the id")
 	}

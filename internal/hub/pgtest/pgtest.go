@@ -120,14 +120,15 @@ func (c *Cluster) Stop() error {
 	return errors.Join(c.Down("QUIT"), os.RemoveAll(c.dir))
 }
 
-// Database makes an empty database and returns its URL.
+// Database makes an empty schema and returns a URL that leads to it: as good as a
+// database of its own, and made in no time.
 func (c *Cluster) Database(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("t%d", c.made.Add(1))
-	if err := c.run("createdb", "-h", c.dir, "-U", "cairn", name); err != nil {
+	if err := c.run("psql", "-q", "-h", c.dir, "-U", "cairn", "-d", "postgres", "-c", "CREATE SCHEMA "+name); err != nil {
 		tb.Fatal(err)
 	}
-	return "postgres://cairn@/" + name + "?host=" + url.QueryEscape(c.dir)
+	return "postgres://cairn@/postgres?host=" + url.QueryEscape(c.dir) + "&search_path=" + name
 }
 
 // binaries finds the folder with PostgreSQL's programs.
@@ -167,7 +168,7 @@ func look() string {
 		}
 	}
 	for _, dir := range dirs {
-		if has(dir, "initdb") && has(dir, "postgres") && has(dir, "createdb") && has(dir, "pg_isready") {
+		if has(dir, "initdb") && has(dir, "postgres") && has(dir, "psql") && has(dir, "pg_isready") {
 			return dir
 		}
 	}
