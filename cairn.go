@@ -12,8 +12,10 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
+	"cairn/internal/replica"
 	"cairn/internal/store"
 )
 
@@ -71,10 +73,12 @@ type Cairn struct {
 
 	mu    sync.Mutex
 	store *store.Store // nil until it is needed and there
+	book  *memory.Book // over the store, nil until it is needed
 	key   []byte       // of the open store, nil if it is plain
 
-	following  *archive.Archivist // of this process's FollowArchive
-	attendance attendance
+	following   *archive.Archivist // of this process's FollowArchive
+	attendance  attendance
+	replicators map[string]*replica.Replicator // of this process's Replication.Run, by local user
 }
 
 // Open reads the settings; the store itself is opened when it is first needed,
@@ -103,14 +107,24 @@ func Open(c Config) (*Cairn, error) {
 	return k, nil
 }
 
-// Close closes the store. Closing twice is harmless.
+// stopTime is how long writes of memories that were accepted may take to end.
+const stopTime = 10 * time.Second
+
+// Close ends the writes of memories that were accepted and closes the store. Closing
+// twice is harmless.
 func (c *Cairn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.store == nil {
-		return nil
+	var stopped error
+	if c.book != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		stopped = c.book.Stop(ctx)
 	}
-	return c.store.Close()
+	if c.store == nil {
+		return stopped
+	}
+	return errors.Join(stopped, c.store.Close())
 }
 
 // Store opens the store for writing, making it if it is missing.

@@ -39,6 +39,9 @@ func importTable() map[string]room {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
 		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
+		"internal/memory":   {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
+		"internal/replica":  {ours: []string{"internal/fault", "internal/store", "internal/memory"}},
+		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/memory", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {
@@ -52,20 +55,20 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/harness",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
 				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/githook", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
 		"internal/markdown": {},
 		"internal/web":      {ours: []string{".", "internal/fault", "internal/project", "internal/mail", "internal/markdown"}},
-		"internal/httpapi":  {ours: []string{"internal/fault", "internal/mcp", "internal/web"}},
+		"internal/httpapi":  {ours: []string{".", "internal/fault", "internal/mcp", "internal/memory", "internal/web"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook", "internal/hub", "internal/replica"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

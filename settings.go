@@ -80,6 +80,8 @@ type userFile struct {
 	Observations settings            `toml:"observations"`
 	Records      recordSettings      `toml:"records"`
 	Mail         mailSettings        `toml:"mail"`
+	Memory       memorySettings      `toml:"memory"`
+	Hub          hubSettings         `toml:"hub"`
 	Reservations reservationSettings `toml:"reservations"`
 	Guard        guardSettings       `toml:"guard"`
 	MCP          mcpSettings         `toml:"mcp"`
@@ -103,7 +105,9 @@ func readSettings(dataDir, root string) (settings, error) {
 	s := user.Observations
 	s.keyFile = cmp.Or(user.Store.KeyFile, user.KeyFile)
 	s.records = user.Records
-	s.work = workSettings{user.Mail, user.Reservations, user.Guard, user.MCP, user.HTTP, user.Archive, user.Disk, user.DB}
+	s.work = workSettings{
+		user.Mail, user.Reservations, user.Guard, user.MCP, user.HTTP, user.Archive, user.Disk, user.DB, user.Memory, user.Hub,
+	}
 	userPath := filepath.Join(dataDir, "config.toml")
 	if err := s.records.validate(userPath); err != nil {
 		return s, err

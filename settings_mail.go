@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/replica"
 )
 
 // workSettings are the keys of those who work side by side and of servers (mail
@@ -24,6 +25,8 @@ type workSettings struct {
 	Archive      archiveSettings     `toml:"archive"`
 	Disk         diskSettings        `toml:"disk"`
 	DB           dbSettings          `toml:"db"`
+	Memory       memorySettings      `toml:"memory"`
+	Hub          hubSettings         `toml:"hub"`
 }
 
 type mailSettings struct {
@@ -84,6 +87,12 @@ func bounds(key string) (low, high int) {
 		return 0, 1 << 30
 	case section == "db":
 		return 1, maxReaders
+	case key == "hub.batch":
+		return 1, replica.MaxPushItems
+	case key == "hub.lease_s":
+		return 5, 3600
+	case key == "hub.timeout_s":
+		return 1, 600
 	case name == "window_ms":
 		return 0, 10_000
 	case name == "shards":
@@ -114,6 +123,7 @@ func (s *workSettings) words() []struct {
 		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
 		{"guard.mode", s.Guard.Mode, []string{GuardOff, GuardWarn, GuardBlock}},
 		{"mcp.profile", s.MCP.Profile, Profiles()},
+		{"hub.on_permanent", s.Hub.OnPermanent, []string{"skip", "halt"}},
 	}
 }
 
@@ -137,10 +147,10 @@ func (s *workSettings) check() *keyError {
 			return &keyError{"mail.call_timeout", "must be a duration of at most 1h, such as 30s"}
 		}
 	}
-	var wrong *keyError
+	wrong := s.checkMemory()
 	s.each(func(key string, field reflect.Value) {
 		low, high := bounds(key)
-		if n, ok := field.Interface().(*int); ok && n != nil && (*n < low || *n > high) && wrong == nil {
+		if n, ok := field.Interface().(*int); ok && n != nil && !strings.HasPrefix(key, "memory.") && (*n < low || *n > high) && wrong == nil {
 			wrong = &keyError{key, fmt.Sprintf("must be from %d to %d", low, high)}
 		}
 	})

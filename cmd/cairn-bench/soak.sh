@@ -72,6 +72,7 @@ if [ "$kills" != 0 ]; then
   step "writers of a store killed $kills times" tests -run Kill ./internal/store
   step "writers of records killed $kills times" tests -run Killed ./internal/record
   step "hooks, servers and imports killed $kills times" tests -run Killed -skip KilledWritersOfMail ./cmd/cairn
+  step "hubs over SQLite and PostgreSQL killed $kills times" tests -run Killed ./internal/hub
   export CAIRN_SOAK_KILLS=$((2 * kills))
   step "writers of mail killed $CAIRN_SOAK_KILLS times" tests -run KilledWritersOfMail ./cmd/cairn
   unset CAIRN_SOAK_KILLS
@@ -86,6 +87,7 @@ step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|
 step "logs, histories and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery' ./internal/store ./internal/record
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
+step "PostgreSQL crashes under a hub" tests -run Crash ./internal/hub
 unset CAIRN_SOAK
 
 if [ "$mail" != 0 ]; then

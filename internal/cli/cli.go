@@ -23,6 +23,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"cairn/internal/store"
 )
 
@@ -119,6 +120,8 @@ func exitCode(err error) int {
 	switch {
 	case f.Code == store.CodeMissing:
 		return 2
+	case f.Code == memory.CodeAwaitTimeout:
+		return 1
 	case f.Kind == fault.NotFound, f.Kind == fault.Conflict, f.Kind == fault.Denied:
 		return 1
 	}
@@ -171,12 +174,13 @@ nobody. Connect your agents and see what your own history holds:
 		return root
 	}
 	root.AddCommand(
-		serveCommand(p), httpTokenCommand(p), toolsCommand(p),
+		serveCommand(p), httpTokenCommand(p), toolsCommand(p), hubCommand(p),
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
 		archiveCommand(p), reconcileCommand(p), guardCommand(p),
+		memoryCommand(p), whoamiCommand(p), replicationCommand(p),
 		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)

@@ -50,6 +50,10 @@ it whole.`
 const leanRecordInstructions = `Records keep design reasoning. Begin with get_project_overview; activate a record before
 you reason with it, change it or add below it; write bodies that explain themselves.`
 
+const memoryInstructions = `Memories keep texts, also for other devices. add_entry keeps one word for word, memory_id
+default is this project's own memory; get_context is the document that sums it up:
+read it first, update_context when it changes.`
+
 // mailInstructions tell of tools that the profile has.
 func mailInstructions(profile string) string {
 	text := `Mail is for agents that work side by side. project_key is the absolute path of your
@@ -176,6 +180,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 	group.Go(func() error { return c.Tend(ctx) })
 	group.Go(func() error { return c.FollowArchive(ctx, log) })
 	group.Go(func() error { return c.Mail().Sweep(ctx) })
+	group.Go(func() error { return c.Replication().Run(ctx, log) })
 	return group.Wait()
 }
 

@@ -39,6 +39,9 @@ func (q questions) toolsets(profile string) []toolset {
 			name: "mail", tools: mcp.MailProfile(mcp.MailTools(q.cairn.Mail(), options), profile), instructions: mailInstructions(profile),
 			project: []string{"project_key", "human_key"}, resources: mcp.MailResources(q.cairn.Mail(), options),
 		},
+		{
+			name: "memories", tools: mcp.MemoryTools(q.cairn.Memories(), q.project), instructions: memoryInstructions, project: []string{"project"},
+		},
 	}
 }
 
@@ -50,7 +53,7 @@ type surface struct {
 
 // flags adds the flags that choose a surface.
 func (s *surface) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools, by toolset: observations,records,mail (default all)")
+	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools, by toolset: observations,memories,records,mail (default all)")
 	cmd.Flags().StringVar(&s.profile, "profile", "", "full; core, messaging or minimal: less of mail; lean: the few tools that are\nworth their tokens in every session (default mcp.profile of the settings, else full)")
 }
 

@@ -21,7 +21,7 @@ import (
 
 // kinds is a tool with an argument of every kind.
 func kinds(call func(context.Context, mcp.Args) (any, error)) mcp.Tool {
-	return mcp.Tool{Name: "kinds", ReadOnly: true, Enveloped: true, Call: call, Params: []mcp.Param{
+	return mcp.Tool{Name: "kinds", ReadOnly: true, Errors: mcp.Enveloped, Call: call, Params: []mcp.Param{
 		{Name: "s"}, {Name: "i", Kind: mcp.Integer}, {Name: "b", Kind: mcp.Boolean}, {Name: "is", Kind: mcp.Integers},
 		{Name: "ss", Kind: mcp.Strings}, {Name: "o", Kind: mcp.Object}, {Name: "n", Kind: mcp.Nullable}, {Name: "project", Kind: mcp.Project},
 	}}

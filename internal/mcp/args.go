@@ -136,6 +136,9 @@ func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) 
 		}
 	}
 	for _, p := range params {
+		if p.manner == memorial && p.ambiguous(fields) {
+			return args, unsound(p.Name, p.Name+" and "+p.Aliases[0]+" are given and differ")
+		}
 		field, present := p.take(fields)
 		null := present && string(field) == "null"
 		switch {
@@ -143,6 +146,8 @@ func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) 
 			args.values[p.Name] = []string{}
 		case null && p.Kind == Project:
 			args.values[p.Name] = Scope{All: true}
+		case null && p.Kind == Object && p.manner == memorial:
+			return args, p.said(wrongType(p.Name, "an object", field), field)
 		case null && p.Kind == Nullable:
 			args.values[p.Name] = jsonNull{}
 		case present && !null:
@@ -172,7 +177,7 @@ func decodeArg(p Param, raw json.RawMessage) (any, error) {
 	if !isText(raw) {
 		return nil, p.said(wrong(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
 	}
-	if p.loose {
+	if p.manner != plain {
 		raw = p.loosened(raw)
 	}
 	v, err := p.read(raw)

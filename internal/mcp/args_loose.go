@@ -7,9 +7,10 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 )
 
-// Arguments by the conventions of mail (mail §2, §2.1).
+// Arguments by the conventions of mail (mail §2, §2.1) and memories (memories §5.3).
 
 // maxProvided is how much of a wrong value an error repeats, in bytes.
 const maxProvided = 200
@@ -26,6 +27,16 @@ func (p Param) take(fields map[string]json.RawMessage) (field json.RawMessage, p
 	return field, present
 }
 
+// ambiguous reports whether a parameter is given under two names with two texts.
+func (p Param) ambiguous(fields map[string]json.RawMessage) bool {
+	if len(p.Aliases) == 0 || fields[p.Name] == nil || fields[p.Aliases[0]] == nil {
+		return false
+	}
+	one, _ := text(fields[p.Name])
+	other, _ := text(fields[p.Aliases[0]])
+	return one != other
+}
+
 // loosened is a text that stands for an integer or a boolean, where one is wanted,
 // as that; else raw itself.
 func (p Param) loosened(raw json.RawMessage) json.RawMessage {
@@ -34,7 +45,7 @@ func (p Param) loosened(raw json.RawMessage) json.RawMessage {
 	case !ok:
 	case p.Kind == Integer && isDecimal(s):
 		return json.RawMessage(s)
-	case p.Kind == Boolean && (s == "true" || s == "false"):
+	case p.Kind == Boolean && p.manner == mailed && (s == "true" || s == "false"):
 		return json.RawMessage(s)
 	}
 	return raw
@@ -42,7 +53,7 @@ func (p Param) loosened(raw json.RawMessage) json.RawMessage {
 
 // integer reads an element of a list.
 func (p Param) integer(raw json.RawMessage) (int64, bool) {
-	if s, ok := text(raw); ok && p.loose && isDecimal(s) {
+	if s, ok := text(raw); ok && p.manner == mailed && isDecimal(s) {
 		raw = json.RawMessage(s)
 	}
 	return integer(raw)
@@ -61,8 +72,11 @@ func isDecimal(s string) bool {
 
 // missing is the error for a parameter that has to be there.
 func (p Param) missing() error {
-	if !p.loose {
+	switch p.manner {
+	case plain:
 		return wrong(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
+	case memorial:
+		return unsound(p.Name, p.Name+" is required")
 	}
 	err := fault.New(fault.Invalid, mail.CodeMissing, p.Name+" is missing").WithHint("give the argument " + p.Name + " and call again")
 	err.Details = map[string]any{"recoverable": true, "field": p.Name, "provided": nil}
@@ -71,10 +85,13 @@ func (p Param) missing() error {
 
 // said is an error about a value as the conventions of the parameter have it.
 func (p Param) said(err error, raw json.RawMessage) error {
-	if !p.loose {
-		return err
-	}
 	f := fault.As(err)
+	switch p.manner {
+	case plain:
+		return err
+	case memorial:
+		return unsound(p.Name, f.Message)
+	}
 	code, provided := mail.CodeType, any(raw)
 	switch {
 	case !isText(raw):
@@ -84,5 +101,12 @@ func (p Param) said(err error, raw json.RawMessage) error {
 	}
 	e := fault.New(fault.Invalid, code, f.Message).WithHint("change the argument " + p.Name + " and call again")
 	e.Details = map[string]any{"recoverable": true, "field": p.Name, "provided": provided}
+	return e
+}
+
+// unsound is an error of memories about an argument.
+func unsound(field, message string) error {
+	e := fault.New(fault.Invalid, memory.CodeInvalid, message).WithHint("change " + field + " and call again")
+	e.Details = map[string]any{"field": field}
 	return e
 }

@@ -31,9 +31,12 @@ func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope,
 	if err != nil {
 		return answer, err
 	}
-	if text, ok := v.(Text); ok {
-		answer.Body, answer.Text = []byte(text), true
+	switch said := v.(type) {
+	case Text:
+		answer.Body, answer.Text = []byte(said), true
 		return answer, nil
+	case Spoken:
+		v = said.Value
 	}
 	answer.Body, err = resultJSON(v)
 	return answer, err
@@ -47,7 +50,7 @@ func (t Tool) Envelope(err error) fault.Envelope {
 	if !known {
 		f = fault.New(fault.Internal, "internal", "internal error")
 	}
-	if t.Enveloped {
+	if t.Errors == Enveloped {
 		return upperCased(f)
 	}
 	return fault.EnvelopeOf(f)

@@ -53,12 +53,12 @@ func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
 
 // complete gives a tool what all tools of mail have.
 func (t *mailTools) complete(tool *Tool) {
-	tool.Enveloped, tool.unhinted = true, true
+	tool.Errors, tool.unhinted = Enveloped, true
 	for _, name := range []string{"format", "llm_mode", "llm_model", "convert_images"} {
 		tool.Params = append(tool.Params, Param{Name: name, Kind: Anything, untold: true})
 	}
 	for i := range tool.Params {
-		tool.Params[i].loose = true
+		tool.Params[i].manner = mailed
 	}
 	tool.Call = t.guarded(tool.Name, tool.Call)
 }

@@ -16,9 +16,9 @@ func MailResources(m cairn.Mail, o MailOptions) []Resource {
 		r := &all[i]
 		r.Query = append(r.Query, untold(String, "registration_token")...)
 		r.Call = t.guarded(r.Name, r.Call)
-		r.Last.loose, r.Last.Required = true, true
+		r.Last.manner, r.Last.Required = mailed, true
 		for j := range r.Query {
-			r.Query[j].loose = true
+			r.Query[j].manner = mailed
 		}
 	}
 	return all

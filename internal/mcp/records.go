@@ -19,7 +19,7 @@ func RecordTools(r cairn.Records, project string) []Tool {
 	tools = append(tools, t.writingTools()...)
 	tools = append(tools, t.pastTools()...)
 	for i := range tools {
-		tools[i].Enveloped = true
+		tools[i].Errors = Enveloped
 	}
 	return tools
 }

@@ -11,10 +11,10 @@ import (
 
 func inboxResource() Resource {
 	return Resource{
-		Address: "inbox/", Last: Param{Name: "agent", loose: true, Required: true},
+		Address: "inbox/", Last: Param{Name: "agent", manner: mailed, Required: true},
 		Query: []Param{
-			{Name: "project", Required: true, loose: true}, {Name: "limit", Kind: Integer, loose: true},
-			{Name: "since_ts", Aliases: []string{"since"}, loose: true}, {Name: "unread_only", Kind: Boolean, loose: true}, {Name: "secret", untold: true, loose: true},
+			{Name: "project", Required: true, manner: mailed}, {Name: "limit", Kind: Integer, manner: mailed},
+			{Name: "since_ts", Aliases: []string{"since"}, manner: mailed}, {Name: "unread_only", Kind: Boolean, manner: mailed}, {Name: "secret", untold: true, manner: mailed},
 		},
 	}
 }
@@ -70,8 +70,8 @@ func FuzzAddress(f *testing.F) {
 func TestLooseParametersTakeTextForNumbersAndBooleans(t *testing.T) {
 	t.Parallel()
 	params := []Param{
-		{Name: "n", Kind: Integer, loose: true}, {Name: "b", Kind: Boolean, loose: true}, {Name: "ids", Kind: Integers, loose: true},
-		{Name: "to", Kind: Names, loose: true, Required: true}, {Name: "key", Aliases: []string{"old", "older"}, loose: true}, {Name: "any", Kind: Anything, loose: true},
+		{Name: "n", Kind: Integer, manner: mailed}, {Name: "b", Kind: Boolean, manner: mailed}, {Name: "ids", Kind: Integers, manner: mailed},
+		{Name: "to", Kind: Names, manner: mailed, Required: true}, {Name: "key", Aliases: []string{"old", "older"}, manner: mailed}, {Name: "any", Kind: Anything, manner: mailed},
 	}
 	for raw, want := range map[string]string{
 		`{"to":"A","n":"12","b":"false","ids":["1",2],"any":[{}]}`: `A|12|false true|[1 2]|`,

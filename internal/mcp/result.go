@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -19,11 +20,18 @@ func success(v any) (*sdk.CallToolResult, error) {
 	if text, ok := v.(Text); ok {
 		return &sdk.CallToolResult{Content: textContent(string(text))}, nil
 	}
+	said, spoken := v.(Spoken)
+	if spoken {
+		v = said.Value
+	}
 	data, err := resultJSON(v)
 	if err != nil {
 		return nil, err
 	}
-	result := &sdk.CallToolResult{Content: textContent(string(data))}
+	if !spoken {
+		said.Text = string(data)
+	}
+	result := &sdk.CallToolResult{Content: textContent(said.Text)}
 	if data[0] == '{' {
 		result.StructuredContent = json.RawMessage(data)
 	}
@@ -41,6 +49,9 @@ func resultJSON(v any) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// presenter presents the error of a call.
+type presenter func(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error)
 
 // failure presents an error: what the model can act on as a tool result, with
 // the product's envelope as structured content, anything else as a JSON-RPC
@@ -90,6 +101,30 @@ func enveloped(ctx context.Context, log *slog.Logger, tool string, err error) (*
 		return nil, fmt.Errorf("encoding the error: %w", err)
 	}
 	return &sdk.CallToolResult{IsError: true, Content: textContent(string(data)), StructuredContent: json.RawMessage(data)}, nil
+}
+
+// statused presents every error as a result: a line that begins with the code, and the
+// envelope with the status that the error has over HTTP (memories §9).
+func statused(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error) {
+	f, known := errors.AsType[*fault.Error](err)
+	if !known {
+		return failure(ctx, log, tool, err)
+	}
+	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
+		log.ErrorContext(ctx, "a tool failed", "tool", tool, "code", f.Code, "error", f.Message)
+	}
+	data, err := encode(struct {
+		fault.Envelope
+		Status int `json:"status"`
+	}{fault.EnvelopeOf(f), memory.Status(f)})
+	if err != nil {
+		return nil, fmt.Errorf("encoding the error: %w", err)
+	}
+	text := f.Code + ": " + f.Message
+	if f.Hint != "" {
+		text += "; " + f.Hint
+	}
+	return &sdk.CallToolResult{IsError: true, Content: textContent(text), StructuredContent: json.RawMessage(data)}, nil
 }
 
 // upperCased is the envelope of f with its code as agents know codes (records §2).

@@ -92,7 +92,8 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 	for _, r := range c.Resources {
 		s.addResource(r)
 	}
-	names := make(map[string]bool, len(c.Tools))
+	names, aliases := make(map[string]bool, len(c.Tools)), map[string]string{}
+	s.sdk.AddReceivingMiddleware(renaming(aliases))
 	for _, t := range c.Tools {
 		d, err := t.definition()
 		if err != nil {
@@ -102,9 +103,26 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 			return nil, fmt.Errorf("two tools are named %q", t.Name)
 		}
 		names[t.Name] = true
+		for _, alias := range t.Aliases {
+			aliases[alias] = t.Name
+		}
 		s.sdk.AddTool(d, s.calling(t))
 	}
 	return s, nil
+}
+
+// renaming lets tools be called by their aliases.
+func renaming(aliases map[string]string) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if call, ok := r.(*sdk.CallToolRequest); ok && aliases[call.Params.Name] != "" {
+				params, named := *call.Params, *call
+				params.Name, named.Params = aliases[params.Name], &params
+				r = &named
+			}
+			return next(ctx, method, r)
+		}
+	}
 }
 
 // ContextChanged tells every session that subscribed to [ContextURI] that its
@@ -151,10 +169,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 
 // failed presents the error of a call.
 func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk.CallToolResult, error) {
-	present := failure
-	if t.Enveloped {
-		present = enveloped
-	}
+	present := map[Errors]presenter{Bare: failure, Enveloped: enveloped, Statused: statused}[t.Errors]
 	result, err := present(ctx, s.log, t.Name, err)
 	if err != nil {
 		return nil, err

@@ -20,9 +20,9 @@ type Tool struct {
 
 	Lean bool // part of the small surface, see [Lean]
 
-	// Enveloped errors are sent as the product's envelope in JSON, with codes in
-	// upper case; otherwise as the bare message (observations §8, records §2).
-	Enveloped bool
+	Errors Errors // how they are told
+
+	Aliases []string // names by which it is called, too, and which no list shows
 
 	// Call does the work. Args holds only values of the declared kinds, with
 	// every required one present. The result is sent as JSON text, and as
@@ -35,6 +35,22 @@ type Tool struct {
 
 // Text is a result that is not JSON but text for the model, sent as it is.
 type Text string
+
+// Spoken is a result whose text for the model is not its JSON.
+type Spoken struct {
+	Text  string
+	Value any // an object, sent as structured content
+}
+
+// Errors says how the errors of a tool are told.
+type Errors uint8
+
+// The ways of telling errors.
+const (
+	Bare      Errors = iota // the message, and as structured content the product's envelope (observations §8)
+	Enveloped               // the envelope in JSON as text too, with codes in upper case (records §2, mail §2.1)
+	Statused                // a text that begins with the code; the envelope has one more key, status (memories §9)
+)
 
 // Kind is the type of an argument.
 type Kind uint8
@@ -72,8 +88,17 @@ type Param struct {
 	Maximum     *int
 
 	untold bool // taken, but no part of the definition
-	loose  bool // integers and booleans may come as text, null is omitted, and errors have the codes of mail (mail §2)
+	manner manner
 }
+
+// manner is how a part of cairn wants its arguments read.
+type manner uint8
+
+const (
+	plain    manner = iota // records and observations: JSON types, errors with code invalid_argument
+	mailed                 // integers and booleans may come as text, and errors have the codes of mail (mail §2)
+	memorial               // integers may come as text, and errors have the code of memories (memories §5.3)
+)
 
 // property is a Param in JSON Schema.
 type property struct {

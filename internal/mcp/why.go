@@ -11,7 +11,7 @@ import (
 // one in the URL comes first.
 func WhyTool(ask func(context.Context, cairn.WhyArgs) (cairn.Why, error), project string) Tool {
 	return Tool{
-		Name: "why", ReadOnly: true, Enveloped: true,
+		Name: "why", ReadOnly: true, Errors: Enveloped,
 		Description: "Why a line of code, or a file, is as it is: the commit, session and prompt that wrote it, " +
 			"and the records about it. What is not known is listed under missing.",
 		Params: []Param{

@@ -21,7 +21,7 @@ const (
 // Change is one entry of the change log (design §1).
 type Change struct {
 	Seq       int64           // position in this store's log; set by Append
-	Device    string          // where it was made; "" in Append means this store
+	Device    string          // where it was made; "" in Append means this store, else see Append
 	DeviceSeq int64           // 1, 2, 3 … per device; set by Append for the own device
 	Project   string          // project id, "" if it belongs to none
 	Stream    string          // the ordering key: session, memory, mailbox, record project
@@ -87,13 +87,22 @@ LEFT JOIN symbols a ON a.id = c.agent `
 	selectHead         = `SELECT ifnull(max(seq), 0) FROM changes`
 )
 
-// Append adds one change of this store to the log, in the transaction of the
-// rows that it describes, and returns its seq.
+// Append adds one change to the log, in the transaction of the rows that it
+// describes, and returns its seq. One with a Device that is not this store's own was
+// made elsewhere: it continues the chain that this log keeps under that name.
 func (t *Tx) Append(ctx context.Context, c Change) (int64, error) {
 	if t.log == nil {
 		return 0, errors.New("a change was appended outside a write")
 	}
-	if err := t.complete(ctx, &c); err != nil {
+	head := t.log
+	if own, err := t.device(ctx); err != nil {
+		return 0, err
+	} else if c.Device == "" {
+		c.Device = own
+	} else if c.Device != own {
+		head = &logHead{}
+	}
+	if err := t.complete(ctx, &c, head); err != nil {
 		return 0, err
 	}
 	nums := make([]any, 0, 7)
@@ -113,18 +122,15 @@ func (t *Tx) Append(ctx context.Context, c Change) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	t.log.seq, t.log.hash, t.wrote = c.DeviceSeq, c.Hash(), true
+	head.seq, head.hash, t.wrote = c.DeviceSeq, c.Hash(), true
 	return res.LastInsertId()
 }
 
-// complete fills in what Append decides: device, number, time and hashes.
-func (t *Tx) complete(ctx context.Context, c *Change) error {
-	device, err := t.device(ctx)
-	if err != nil {
-		return err
-	}
-	if !t.log.known {
-		if err := t.readHead(ctx, device); err != nil {
+// complete fills in what Append decides: number, time and hashes. head is the newest
+// change of the same device, read if it is not known.
+func (t *Tx) complete(ctx context.Context, c *Change, head *logHead) error {
+	if !head.known {
+		if err := t.readHead(ctx, c.Device, head); err != nil {
 			return err
 		}
 	}
@@ -135,11 +141,11 @@ func (t *Tx) complete(ctx context.Context, c *Change) error {
 		sum := sha256.Sum256(c.Doc)
 		c.DocHash = sum[:]
 	}
-	c.Device, c.DeviceSeq, c.PrevHash = device, t.log.seq+1, t.log.hash
+	c.DeviceSeq, c.PrevHash = head.seq+1, head.hash
 	return nil
 }
 
-func (t *Tx) readHead(ctx context.Context, device string) error {
+func (t *Tx) readHead(ctx context.Context, device string, head *logHead) error {
 	id, err := t.symbol(ctx, device)
 	if err != nil {
 		return err
@@ -149,9 +155,9 @@ func (t *Tx) readHead(ctx context.Context, device string) error {
 	if err != nil {
 		return err
 	}
-	*t.log = logHead{known: true, seq: last.DeviceSeq, hash: make([]byte, sha256.Size)}
+	*head = logHead{known: true, seq: last.DeviceSeq, hash: make([]byte, sha256.Size)}
 	if last.DeviceSeq > 0 {
-		t.log.hash = last.Hash()
+		head.hash = last.Hash()
 	}
 	return nil
 }
@@ -266,4 +272,14 @@ func (t *Tx) symbol(ctx context.Context, word string) (any, error) {
 	}
 	t.fresh[word] = id
 	return id, nil
+}
+
+// Device is the id of this store's device, under which its own changes stand in the
+// log; "" until the first of them.
+func (s *Store) Device(ctx context.Context) (id string, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		id, err = tx.device(ctx)
+		return err
+	})
+	return id, err
 }

@@ -29,6 +29,7 @@ func migrationFiles() []string {
 		"migrations/0004_branches.sql",
 		"migrations/0005_records.sql",
 		"migrations/0006_mail.sql",
+		"migrations/0007_memories.sql",
 	}
 }
 

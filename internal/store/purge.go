@@ -24,6 +24,9 @@ const (
 WHERE kind = (SELECT id FROM symbols WHERE text = ?) AND id = ? AND doc IS NOT NULL
   AND stream = (SELECT id FROM symbols WHERE text = ?)`
 
+	blankChange    = `UPDATE changes SET doc = NULL WHERE seq = ? AND doc IS NOT NULL`
+	blankStreamDoc = `UPDATE changes SET doc = NULL WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL`
+
 	selectBehind = `SELECT name, ? - position FROM followers WHERE position < ? ORDER BY name`
 )
 
@@ -37,6 +40,18 @@ func (t *Tx) Blank(ctx context.Context, stream, kind, id string) (int64, error) 
 		return 0, err
 	}
 	return res.RowsAffected()
+}
+
+// BlankChange removes the document of one change. Repeating it is harmless.
+func (t *Tx) BlankChange(ctx context.Context, seq int64) error {
+	_, err := t.Exec(ctx, blankChange, seq)
+	return err
+}
+
+// BlankStream removes the documents of all changes of a stream so far.
+func (t *Tx) BlankStream(ctx context.Context, stream string) error {
+	_, err := t.Exec(ctx, blankStreamDoc, stream)
+	return err
 }
 
 // Behind is a follower that has not come to a change yet.

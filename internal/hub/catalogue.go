@@ -1,0 +1,198 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+)
+
+const (
+	insertVault = `INSERT INTO hub_vaults (tenant, vault_id, title, description, created_ns)
+VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
+	lockVaultTitled = `UPDATE hub_vaults SET title = title WHERE tenant = $1 AND title = $2
+RETURNING vault_id, title, description, created_ns`
+	lockVault = `UPDATE hub_vaults SET title = title WHERE tenant = $1 AND vault_id = $2
+RETURNING vault_id, title, description, created_ns`
+	deleteVault    = `DELETE FROM hub_vaults WHERE tenant = $1 AND vault_id = $2`
+	selectInVault  = `SELECT memory_id FROM hub_memories WHERE tenant = $1 AND vault_id = $2 LIMIT 1`
+	selectDeletion = `SELECT deleted_ns FROM hub_heads WHERE memory_id = $1 AND tenant = $2`
+	insertMemory   = `INSERT INTO hub_memories (tenant, memory_id, vault_id, memory_type, title, description, created_ns, put_seq)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`
+	selectMemory = `SELECT vault_id, title, put_seq FROM hub_memories WHERE tenant = $1 AND memory_id = $2`
+	selectTitled = `SELECT memory_id FROM hub_memories WHERE tenant = $1 AND vault_id = $2 AND title = $3`
+	deleteMemory = `DELETE FROM hub_memories WHERE tenant = $1 AND memory_id = $2`
+)
+
+// errDeleted is a vault that was deleted after the one at hand was made.
+var errDeleted = errors.New("the vault was deleted")
+
+func (st *stream) applyVault(ctx context.Context, in incoming) (replica.Result, error) {
+	if in.op == replica.OpDelete {
+		return st.deleteVault(ctx, in)
+	}
+	v, err := st.vault(ctx, *in.doc.Vault, in.at)
+	if errors.Is(err, errDeleted) {
+		return refused(in.seq, missing("vault any more")), nil
+	}
+	if err != nil {
+		return replica.Result{}, err
+	}
+	if v.VaultID != st.id || v.Title != in.doc.Title {
+		return refused(in.seq, exists("title", v.VaultID)), nil
+	}
+	if st.head.seq > 0 && st.head.isGone == 0 {
+		return replica.Result{Seq: in.seq, Status: http.StatusOK, HubSeq: st.head.seq}, nil
+	}
+	st.head.isGone = 0
+	l, err := st.log(in, st.id, 0, 0, document{
+		VaultID: v.VaultID, Title: v.Title, Description: &v.Description, CreationTime: v.CreationTime, Traceparent: in.doc.Traceparent,
+	})
+	return done(in, l), err
+}
+
+// isBeforeDeletion reports whether what was made then went with the stream's
+// deletion. What was made afterwards is a new one under the old id: the ids of
+// default vaults and memories are always the same.
+func (st *stream) isBeforeDeletion(made time.Time) bool {
+	return st.head.isGone != 0 && made.UnixNano() <= st.head.deletedNs
+}
+
+// vault returns the vault of this title, made if there is none, and holds it until
+// the transaction ends, so that it is not deleted meanwhile. One that was deleted
+// after this one was made is not made again: errDeleted.
+func (st *stream) vault(ctx context.Context, v replica.Vault, made time.Time) (replica.Vault, error) {
+	is, found, err := st.heldVault(ctx, v)
+	if found || err != nil {
+		return is, err
+	}
+	var deletedNs int64
+	if _, err := st.s.one(ctx, selectDeletion, []any{v.VaultID, st.tenant}, &deletedNs); err != nil {
+		return is, err
+	}
+	if made.UnixNano() <= deletedNs {
+		return is, errDeleted
+	}
+	if _, err := st.s.exec(ctx, insertVault, st.tenant, v.VaultID, v.Title, v.Description, made.UnixNano()); err != nil {
+		return is, err
+	}
+	if is, found, err = st.heldVault(ctx, v); err == nil && !found {
+		err = errMeanwhile
+	}
+	return is, err
+}
+
+// heldVault finds a vault by its title, else by its id.
+func (st *stream) heldVault(ctx context.Context, v replica.Vault) (is replica.Vault, found bool, err error) {
+	var ns int64
+	for _, by := range [][2]string{{lockVaultTitled, v.Title}, {lockVault, v.VaultID}} {
+		found, err = st.s.one(ctx, by[0], []any{st.tenant, by[1]}, &is.VaultID, &is.Title, &is.Description, &ns)
+		if found || err != nil {
+			break
+		}
+	}
+	is.CreationTime = timeText(ns)
+	return is, found, err
+}
+
+func (st *stream) deleteVault(ctx context.Context, in incoming) (replica.Result, error) {
+	var v replica.Vault
+	var ns int64
+	found, err := st.s.one(ctx, lockVault, []any{st.tenant, st.id}, &v.VaultID, &v.Title, &v.Description, &ns)
+	if err != nil {
+		return replica.Result{}, err
+	}
+	if !found {
+		if st.head.isGone != 0 {
+			return replica.Result{Seq: in.seq, Status: http.StatusNoContent}, nil
+		}
+		return refused(in.seq, missing("vault")), nil
+	}
+	var inside string
+	if found, err = st.s.one(ctx, selectInVault, []any{st.tenant, st.id}, &inside); err != nil {
+		return replica.Result{}, err
+	}
+	if found {
+		return refused(in.seq, fault.New(fault.Conflict, memory.CodeVaultNotEmpty, "the vault has memories")), nil
+	}
+	if _, err := st.s.exec(ctx, deleteVault, st.tenant, st.id); err != nil {
+		return replica.Result{}, err
+	}
+	return st.end(in)
+}
+
+// end logs the deletion of the stream itself.
+func (st *stream) end(in incoming) (replica.Result, error) {
+	l, err := st.log(in, st.id, 0, 0, document{Traceparent: in.doc.Traceparent})
+	st.head.deletedSeq, st.head.deletedNs, st.head.isGone, st.sweep = l.seq-1, st.now, 1, true
+	return done(in, l), err
+}
+
+func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result, error) {
+	if in.op == replica.OpDelete {
+		if st.head.isGone != 0 {
+			return replica.Result{Seq: in.seq, Status: http.StatusNoContent}, nil
+		}
+		if _, err := st.s.exec(ctx, deleteMemory, st.tenant, st.id); err != nil {
+			return replica.Result{}, err
+		}
+		for _, e := range st.entries { // so that what comes behind this finds none of them
+			if e.deletedNs == 0 {
+				e.deletedNs, e.doc = st.now, ""
+			}
+		}
+		return st.end(in)
+	}
+	if st.isBeforeDeletion(in.at) {
+		return refused(in.seq, missing("memory any more")), nil
+	}
+	var vaultID, title string
+	var put int64
+	found, err := st.s.one(ctx, selectMemory, []any{st.tenant, st.id}, &vaultID, &title, &put)
+	if err != nil {
+		return replica.Result{}, err
+	}
+	if found {
+		if title != in.doc.Title {
+			return refused(in.seq, exists("the memory's id", st.id)), nil
+		}
+		return replica.Result{Seq: in.seq, Status: http.StatusOK, VaultID: vaultID, HubSeq: put}, nil
+	}
+	return st.putMemory(ctx, in)
+}
+
+func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, error) {
+	d := in.doc
+	made, _ := time.Parse(time.RFC3339Nano, d.Vault.CreationTime) // which was checked
+	v, err := st.vault(ctx, *d.Vault, made)
+	if errors.Is(err, errDeleted) {
+		return refused(in.seq, missing("vault any more")), nil
+	}
+	if err != nil {
+		return replica.Result{}, err
+	}
+	n, err := st.s.exec(ctx, insertMemory, st.tenant, st.id, v.VaultID, d.MemoryType, d.Title, *d.Description, in.at.UnixNano(), st.head.seq+1)
+	if err != nil {
+		return replica.Result{}, err
+	}
+	if n == 0 {
+		var id string
+		found, err := st.s.one(ctx, selectTitled, []any{st.tenant, v.VaultID, d.Title}, &id)
+		if err == nil && !found {
+			err = errMeanwhile
+		}
+		return refused(in.seq, exists("title", id)), err
+	}
+	st.head.isGone = 0
+	l, err := st.log(in, st.id, 0, 0, document{
+		MemoryID: st.id, VaultID: v.VaultID, MemoryType: d.MemoryType, Title: d.Title, Description: d.Description,
+		CreationTime: timeText(in.at.UnixNano()), Vault: &v, Traceparent: d.Traceparent,
+	})
+	r := done(in, l)
+	r.VaultID = v.VaultID
+	return r, err
+}

@@ -1,0 +1,304 @@
+package hub
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/store"
+)
+
+// Codes of the faults that concern the database.
+const (
+	CodeUnavailable = memory.CodeHubUnavailable // busy, away or failing; what was asked may be asked again
+	CodeTooNew      = "hub_too_new"             // the schema was made by a newer cairn
+	codeUsage       = "usage"
+)
+
+// database is the hub's, behind database/sql. Statements are written with $1, $2 …,
+// which PostgreSQL knows; for SQLite they are rewritten.
+type database struct {
+	writer, reader *sql.DB
+	postgres       bool
+	retried        func(sqlstate string)
+}
+
+// openDatabase opens what an address names: sqlite:PATH, or a URL of PostgreSQL. It
+// does not connect yet.
+func openDatabase(address, replica string, pool int) (*database, error) {
+	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
+		return openSQLite(path, replica, pool)
+	}
+	d := &database{postgres: true}
+	var err error
+	if d.writer, err = openPostgres(address, pool); err != nil {
+		return nil, err
+	}
+	if d.reader = d.writer; replica != "" {
+		if d.reader, err = openPostgres(replica, pool); err != nil {
+			return nil, errors.Join(err, d.writer.Close())
+		}
+	}
+	return d, nil
+}
+
+// lockWait is how long a process waits for another one's lock on an SQLite file.
+const lockWait = 5 * time.Second
+
+func openSQLite(path, replica string, pool int) (*database, error) {
+	switch {
+	case path == "":
+		return nil, fault.New(fault.Invalid, codeUsage, "sqlite: wants a path").WithHint("such as sqlite:/var/lib/cairn/hub.db")
+	case replica != "":
+		return nil, fault.New(fault.Invalid, codeUsage, "a database to read from goes with PostgreSQL")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, store.Explain(err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // else SQLite would let others read it
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the database cannot be opened: "+err.Error())
+	}
+	if err := f.Close(); err != nil {
+		return nil, store.Explain(err)
+	}
+	bare := store.OpenBare(path, pool, lockWait)
+	return &database{writer: bare.Write, reader: bare.Read}, nil
+}
+
+// openPostgres opens a pool. Descriptions of statements are kept, but no statement is
+// prepared by name, so that a proxy may give each transaction another connection.
+func openPostgres(address string, pool int) (*sql.DB, error) {
+	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
+		return nil, fault.New(fault.Invalid, codeUsage, "the address is neither sqlite:PATH nor postgres://…").
+			WithHint("such as sqlite:/var/lib/cairn/hub.db or postgres://cairn@db.example/cairn")
+	}
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, codeUsage, "the address of the database cannot be read").
+			WithHint("postgres://USER:PASSWORD@HOST:PORT/NAME?sslmode=verify-full")
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 5 * time.Second
+	}
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "cairn hub"
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(pool)
+	db.SetMaxIdleConns(pool)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	return db, nil
+}
+
+// standardPool is how many connections a process has (memories §13.2).
+func standardPool() int { return min(4*runtime.NumCPU(), 32) }
+
+func (d *database) close() error {
+	err := d.writer.Close()
+	if d.reader != d.writer {
+		err = errors.Join(err, d.reader.Close())
+	}
+	return err
+}
+
+// statements runs statements on a connection or in a transaction.
+type statements struct {
+	on interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+		QueryRowContext(context.Context, string, ...any) *sql.Row
+		PrepareContext(context.Context, string) (*sql.Stmt, error)
+	}
+	postgres bool
+}
+
+func (s statements) text(query string) string {
+	if s.postgres {
+		return query
+	}
+	return strings.ReplaceAll(query, "$", "?")
+}
+
+// exec returns how many rows were touched.
+func (s statements) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	r, err := s.on.ExecContext(ctx, s.text(query), args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// many runs a statement n times, prepared once.
+func (s statements) many(ctx context.Context, query string, n int, args func(i int) []any) (err error) {
+	if n == 0 {
+		return nil
+	}
+	prepared, err := s.on.PrepareContext(ctx, s.text(query))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, prepared.Close()) }()
+	for i := range n {
+		if _, err := prepared.ExecContext(ctx, args(i)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one reads a row into dest and reports whether there is one.
+func (s statements) one(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
+	err := s.on.QueryRowContext(ctx, s.text(query), args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// each calls row for every row until it returns false.
+func (s statements) each(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) (err error) {
+	rows, err := s.on.QueryContext(ctx, s.text(query), args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if more, err := row(rows.Scan); err != nil || !more {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// eachOf is each for a query that ends in IN, over values.
+func (s statements) eachOf(ctx context.Context, query string, args, values []any, row func(func(...any) error) (bool, error)) error {
+	query, args = inList(query, args, values)
+	return s.each(ctx, query, args, row)
+}
+
+// execOf is exec for a statement that ends in IN, over values.
+func (s statements) execOf(ctx context.Context, query string, args, values []any) error {
+	query, args = inList(query, args, values)
+	_, err := s.exec(ctx, query, args...)
+	return err
+}
+
+// inList appends values, some of them twice, so that there are few different texts
+// of a query: PostgreSQL describes each once.
+func inList(query string, args, values []any) (string, []any) {
+	n := 1
+	for n < len(values) {
+		n *= 2
+	}
+	var list strings.Builder
+	all := append(make([]any, 0, len(args)+n), args...)
+	for i := range n {
+		fmt.Fprintf(&list, ",$%d", len(args)+i+1)
+		all = append(all, values[min(i, len(values)-1)])
+	}
+	return query + "(" + list.String()[1:] + ")", all
+}
+
+func (d *database) reading() statements { return statements{d.reader, d.postgres} }
+func (d *database) writing() statements { return statements{d.writer, d.postgres} }
+
+// errNothing makes write undo its transaction, in which nothing is worth keeping.
+var errNothing = errors.New("nothing to commit")
+
+// errMeanwhile is a row that another transaction took away between two statements.
+var errMeanwhile = errors.New("changed meanwhile")
+
+// What is tried again (memories §13.1).
+const (
+	maxTries   = 8
+	firstPause = 10 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// write runs change in a transaction, and runs it again while the database says that
+// this may help. Change must be repeatable.
+func (d *database) write(ctx context.Context, change func(statements) error) error {
+	pause := firstPause
+	for try := 1; ; try++ {
+		err := d.attempt(ctx, change)
+		state, again := retryable(err)
+		if !again || try == maxTries || ctx.Err() != nil {
+			return err
+		}
+		d.retried(state)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+func (d *database) attempt(ctx context.Context, change func(statements) error) error {
+	tx, err := d.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := change(statements{tx, d.postgres}); err != nil {
+		_ = tx.Rollback() // what fails here is undone by the end of the connection
+		if errors.Is(err, errNothing) {
+			return nil
+		}
+		return err
+	}
+	return tx.Commit()
+}
+
+// retryable reports whether a transaction may succeed when it is tried again, and
+// why it failed: SQLSTATE, or 08000 for a connection that broke or was refused.
+func retryable(err error) (state string, again bool) {
+	if err == nil || errors.Is(err, errMeanwhile) {
+		return "40001", err != nil
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch {
+		case e.Code == "40001", e.Code == "40P01", strings.HasPrefix(e.Code, "08"),
+			e.Code == "57P01", e.Code == "57P02", e.Code == "57P03", e.Code == "53300":
+			return e.Code, true
+		}
+		return e.Code, false
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return "", false
+	}
+	_, network := errors.AsType[net.Error](err)
+	_, refused := errors.AsType[*pgconn.ConnectError](err)
+	if network || refused || pgconn.SafeToRetry(err) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return "08000", true
+	}
+	return "", false
+}
+
+// unavailable is what callers are told of a database that failed. The cause is for
+// the log.
+func unavailable(err error) *fault.Error {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the hub's database cannot serve this now").WithHint("try again")
+}

@@ -1,0 +1,333 @@
+package hub_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"cairn/internal/fault"
+	"cairn/internal/hub"
+	"cairn/internal/hub/pgtest"
+	"cairn/internal/replica"
+	"cairn/internal/store"
+)
+
+// behind opens a hub's database behind its back.
+func behind(tb testing.TB, address string) *sql.DB {
+	tb.Helper()
+	var db *sql.DB
+	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
+		bare := store.OpenBare(path, 1, 5*time.Second)
+		db = bare.Write
+	} else {
+		var err error
+		if db, err = sql.Open("pgx", address); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return db
+}
+
+func run(tb testing.TB, db *sql.DB, query string) {
+	tb.Helper()
+	if _, err := db.ExecContext(tb.Context(), query); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func tryOpen(address string) error {
+	h, err := hub.Open(context.Background(), hub.Config{Database: address, Log: slog.New(slog.DiscardHandler), Pool: 2})
+	if err != nil {
+		return err
+	}
+	return h.Close()
+}
+
+func TestManyHubsThatStartTogetherMakeOneSchema(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, address string) {
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if err := tryOpen(address); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		d := open(t, address).device("new", hub.LevelAdmin)
+		d.want([]int{201}, entryPut(d.memory(), "x"))
+	})
+}
+
+func TestASchemaOfANewerCairnIsRefused(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, address string) {
+		if err := tryOpen(address); err != nil {
+			t.Fatal(err)
+		}
+		run(t, behind(t, address), "UPDATE hub_meta SET value = '99' WHERE name = 'schema'")
+		if err := tryOpen(address); !fault.HasCode(err, hub.CodeTooNew) || fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("opened with %v", err)
+		}
+	})
+}
+
+func TestAHubWaitsForTheOneThatMigratesAndTakesOverWhenItDied(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, address string) {
+		db := behind(t, address)
+		run(t, db, "CREATE TABLE hub_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+		claim := func(until time.Time) string { return fmt.Sprintf("'%d another'", until.UnixNano()) }
+		run(t, db, "INSERT INTO hub_meta (name, value) VALUES ('migrating', "+claim(time.Now().Add(time.Minute))+")")
+		opened := make(chan error, 1)
+		go func() { opened <- tryOpen(address) }()
+		select {
+		case err := <-opened:
+			t.Fatalf("opened while another process migrates: %v", err)
+		case <-time.After(300 * time.Millisecond):
+		}
+		run(t, db, "UPDATE hub_meta SET value = "+claim(time.Now().Add(-time.Second))+" WHERE name = 'migrating'")
+		if err := <-opened; err != nil {
+			t.Fatal(err)
+		}
+		var left int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM hub_meta WHERE name = 'migrating'").Scan(&left); err != nil || left != 0 {
+			t.Errorf("%d claims are left, %v", left, err)
+		}
+	})
+}
+
+func TestPartitionsAreChosenOnce(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	if err := hub.Init(ctx, "sqlite:"+t.TempDir()+"/hub.db", 2); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("SQLite in two partitions: %v", err)
+	}
+	address := postgres(t)
+	for _, n := range []int{0, -1, 1025} {
+		if err := hub.Init(ctx, address, n); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%d partitions: %v", n, err)
+		}
+	}
+	for range 2 {
+		if err := hub.Init(ctx, address, 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hub.Init(ctx, address, 8); !fault.HasCode(err, "hub_partitions") {
+		t.Errorf("another number: %v", err)
+	}
+	d := open(t, address).device("new", hub.LevelAdmin)
+	for range 20 {
+		memory := d.memory()
+		r := d.want([]int{201, 201}, entryPut(memory, "x"), contextPut(memory, "y", noon))
+		d.want([]int{200, 204}, entryPatch(memory, r[0].EntryID, object{"summary": "z"}), entryDelete(memory, r[0].EntryID))
+		if n := len(d.all(memory)); n != 3 {
+			t.Errorf("%d items", n)
+		}
+	}
+	db := behind(t, address)
+	for _, table := range []string{"hub_items", "hub_entries", "hub_heads"} {
+		var used, wide int
+		query := fmt.Sprintf("SELECT count(DISTINCT tableoid), count(DISTINCT memory_id) FROM %s", table)
+		if err := db.QueryRowContext(ctx, query).Scan(&used, &wide); err != nil || used < 2 || used > 4 || wide < 20 {
+			t.Errorf("%s uses %d partitions for %d memories, %v", table, used, wide, err)
+		}
+	}
+}
+
+// The same hubs at the strictest isolation, where writers of a memory fail each
+// other with 40001 as CockroachDB's do.
+func TestWritersThatCollideAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	address := postgres(t) + "&default_transaction_isolation=serializable"
+	hubs := []*office{open(t, address), open(t, address)}
+	d := hubs[0].device("new", hub.LevelAdmin)
+	memory := d.memory()
+	var all sync.WaitGroup
+	var taken sync.Map
+	for i := range 4 {
+		all.Go(func() {
+			w := d.other(hubs[i%2])
+			for range 15 {
+				it := entryPut(memory, "x")
+				for try := 0; ; try++ {
+					if r := w.push(it)[0]; r.Status == 201 || r.Status == 200 {
+						taken.Store(it.Key, r.HubSeq)
+						break
+					} else if r.Status != 503 || try > 50 {
+						t.Errorf("%d %+v", r.Status, r.Error)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	items := d.all(memory)
+	if len(items) != 61 {
+		t.Errorf("%d items, want 61", len(items))
+	}
+	for i, it := range items {
+		if seq, ok := taken.Load(it.Key); i > 0 && (!ok || seq != it.HubSeq) || it.HubSeq != int64(i+1) {
+			t.Errorf("item %d has number %d, acknowledged as %v", i, it.HubSeq, seq)
+		}
+	}
+	var text bytes.Buffer
+	for _, o := range hubs {
+		o.hub.WriteMetrics(&text)
+	}
+	if !strings.Contains(text.String(), `cairn_hub_tx_retries_total{sqlstate="40001"}`) {
+		t.Errorf("nothing collided:\n%s", &text)
+	}
+}
+
+func TestConnectionsThatTheServerEndsAreReplaced(t *testing.T) {
+	t.Parallel()
+	address := postgres(t) + "&application_name=victim" + uuid()[:8]
+	o := open(t, address)
+	d := o.device("new", hub.LevelAdmin)
+	memory := d.memory()
+	db := behind(t, strings.Split(address, "&application_name")[0])
+	name := address[strings.LastIndex(address, "=")+1:]
+	for i := range 20 {
+		if i%4 == 0 {
+			run(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '"+name+"'")
+		}
+		d.want([]int{201}, entryPut(memory, "x"))
+		if n := len(d.all(memory)); n != i+2 {
+			t.Fatalf("%d items after %d", n, i+1)
+		}
+	}
+}
+
+func TestAMemoryThatIsBlockedDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	address := postgres(t)
+	d := open(t, address).device("new", hub.LevelAdmin)
+	blocked, free := d.memory(), d.memory()
+	db := behind(t, address)
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "UPDATE hub_heads SET kind = kind WHERE memory_id = $1", blocked); err != nil {
+		t.Fatal(err)
+	}
+	held := entryPut(blocked, "held")
+	r := d.want([]int{503, 201, 424}, held, entryPut(free, "x"), entryPut(blocked, "behind"))
+	if r[0].Error.Code != hub.CodeUnavailable {
+		t.Errorf("blocked: %+v", r[0].Error)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	d.want([]int{201}, held)
+}
+
+func TestAnAddressThatCannotBeOpenedIsRefusedWithoutItsPassword(t *testing.T) {
+	t.Parallel()
+	secret := "pw" + uuid()[:8]
+	for _, address := range []string{
+		"mysql://root:" + secret + "@db/x", "postgres://u:" + secret + "@127.0.0.1:1/x?connect_timeout=1", "postgres://u:" + secret + "@:x/y", "sqlite:", "", secret,
+	} {
+		err := tryOpen(address)
+		f := fault.As(err)
+		if err == nil || f.Code == "internal" || strings.Contains(f.Message+f.Hint, secret) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestTwoHubsOverOneDatabaseAreOne(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, address string) {
+		here, there := open(t, address), open(t, address)
+		desk := here.device("new", hub.LevelAdmin)
+		laptop := desk.other(there)
+		memory := desk.memory()
+		put := entryPut(memory, "x")
+		first := desk.want([]int{201}, put)[0]
+		if r := laptop.want([]int{200}, put)[0]; r.EntryID != first.EntryID {
+			t.Errorf("the other hub answered %+v", r)
+		}
+		laptop.want([]int{204}, entryDelete(memory, first.EntryID))
+		desk.want([]int{404}, entryPatch(memory, first.EntryID, object{"summary": "s"}))
+		if a, b := fmt.Sprint(desk.all(memory)), fmt.Sprint(laptop.all(memory)); a != b {
+			t.Errorf("the hubs tell %s and %s", a, b)
+		}
+		var all sync.WaitGroup
+		for i := range 20 { // the same key through both at once
+			it := entryPut(memory, fmt.Sprint(i))
+			ids := make([]string, 2)
+			it.Seq = int64(1000 + i)
+			for j, d := range []*device{desk, laptop} {
+				all.Go(func() {
+					results, err := tryPush(d.url, d.token, replica.PushRequest{DeviceID: "d", Items: []replica.Item{it}})
+					if err != nil || results[0].Status > 201 {
+						t.Errorf("%+v %v", results, err)
+						return
+					}
+					ids[j] = results[0].EntryID
+				})
+			}
+			all.Wait()
+			if ids[0] != ids[1] || ids[0] == "" {
+				t.Errorf("one key became %s and %s", ids[0], ids[1])
+			}
+		}
+	})
+}
+
+// PostgreSQL crashes again and again under a hub: what was acknowledged stays, and
+// the hub goes on when the server is back.
+func TestNothingAcknowledgedIsLostInACrashOfTheServer(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CAIRN_SOAK") == "" {
+		t.Skip("starts a server of its own; make soak runs it")
+	}
+	c, err := pgtest.Start()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	o := open(t, c.Database(t))
+	d := o.device("new", hub.LevelAdmin)
+	w := newWriter(3000, d.memory(), d.memory())
+	url := d.url
+	p := &process{}
+	p.url.Store(&url)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.run(t.Context(), d.token, []*process{p})
+	}()
+	for range 5 {
+		time.Sleep(200 * time.Millisecond) // the moment of the crash is what is tried
+		if err := errors.Join(c.Down("QUIT"), c.Up()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-done
+	w.check(t, d)
+}

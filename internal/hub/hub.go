@@ -1,0 +1,116 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"cairn/internal/replica"
+)
+
+// Config is what a hub is made of.
+type Config struct {
+	Database     string           // sqlite:PATH or postgres://…
+	ReadDatabase string           // a replica that serves what only reads, "" for none; PostgreSQL only
+	Pool         int              // connections; 0 counts as 4 × CPU, at most 32
+	MaxContext   int              // characters of a context, 0 counts as 5000 (memory.max_context_chars)
+	Clock        func() time.Time // nil for the system's
+	Log          *slog.Logger     // must be given
+}
+
+// Hub serves one database. It is safe for concurrent use, and any number of hubs in
+// any number of processes may serve the same one.
+type Hub struct {
+	db         *database
+	clock      func() time.Time
+	log        *slog.Logger
+	maxContext int
+
+	signals  signals
+	known    known
+	metrics  metrics
+	workers  chan struct{} // streams that are written at the same time
+	gate     gate
+	stopping chan struct{} // closed when waiting pulls are to end
+	stop     sync.Once
+	sweeping sync.WaitGroup
+	sweeps   chan struct{} // a place in it lets one sweep
+	life     context.Context
+	end      context.CancelFunc
+}
+
+// Open opens a hub and brings its database's schema up to date, or waits up to a
+// minute while another process does. It fails with Unavailable: code hub_too_new
+// when a newer cairn has made the schema, else hub_unavailable; Invalid, code usage,
+// when an address is none.
+func Open(ctx context.Context, c Config) (*Hub, error) {
+	if c.Pool <= 0 {
+		c.Pool = standardPool()
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.MaxContext == 0 {
+		c.MaxContext = standardContext
+	}
+	db, err := openDatabase(c.Database, c.ReadDatabase, c.Pool)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{
+		db: db, clock: c.Clock, log: c.Log, maxContext: c.MaxContext,
+		workers: make(chan struct{}, max(1, c.Pool/2)), gate: newGate(), stopping: make(chan struct{}), sweeps: make(chan struct{}, 1),
+	}
+	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	db.retried = h.metrics.retried
+	if _, err := db.migrate(ctx, 1); err != nil {
+		h.end()
+		return nil, errors.Join(openFault(err), db.close())
+	}
+	return h, nil
+}
+
+// Stop ends waiting pulls, with what they have. Repeating it is harmless.
+func (h *Hub) Stop() { h.stop.Do(func() { close(h.stopping) }) }
+
+// Close ends what runs and closes the database.
+func (h *Hub) Close() error {
+	h.Stop()
+	h.end()
+	h.sweeping.Wait()
+	return h.db.close()
+}
+
+// Whoami says who the bearer of a token is, and which hub this is.
+func (h *Hub) Whoami(ctx context.Context, who Identity) (replica.Whoami, error) {
+	s := h.db.writing() // of an epoch that was raised just now a replica may not know
+	w := replica.Whoami{UserID: who.UserID, Device: who.Device, Level: string(who.Level)}
+	if _, err := s.one(ctx, selectMeta, []any{metaHub}, &w.HubID); err != nil {
+		return w, err
+	}
+	epoch, err := s.number(ctx, metaEpoch)
+	w.HubEpoch = epoch
+	return w, err
+}
+
+// Restored raises the epoch of a hub whose database was restored from an older
+// backup, and returns the new one. Devices that see it send again what they hold
+// beyond the heads (memories §13.2).
+func (h *Hub) Restored(ctx context.Context) (epoch int64, err error) {
+	err = h.db.write(ctx, func(s statements) error {
+		was, err := s.number(ctx, metaEpoch)
+		if err != nil {
+			return err
+		}
+		epoch = was + 1
+		n, err := s.exec(ctx, swapMeta, metaEpoch, strconv.FormatInt(was, 10), strconv.FormatInt(epoch, 10))
+		if err == nil && n == 0 {
+			err = errMeanwhile
+		}
+		return err
+	})
+	return epoch, err
+}

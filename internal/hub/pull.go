@@ -1,0 +1,192 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"cairn/internal/replica"
+)
+
+const (
+	selectHeads = `SELECT memory_id, head_seq, deleted_seq FROM hub_heads WHERE tenant = $1 AND memory_id IN `
+	selectItems = `SELECT hub_seq, kind, op, id, key, doc FROM hub_items
+WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND doc <> '' ORDER BY hub_seq LIMIT $4`
+)
+
+// headCheck is how often a waiting pull looks for what other processes have taken.
+const headCheck = 500 * time.Millisecond
+
+// Pull returns what is newer than the cursors, and waits for something if there is
+// nothing, up to the time that the request names, or until the hub stops. It only
+// reads. A wrong request is Invalid, code validation_error.
+func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullAnswer, error) {
+	answer := replica.PullAnswer{Streams: []replica.StreamItems{}}
+	limit, err := soundPull(&req)
+	if err != nil {
+		return answer, err
+	}
+	until := time.Now().Add(time.Duration(req.WaitMillis) * time.Millisecond)
+	news, forget := h.signals.listen(who.UserID, req.Cursors)
+	defer forget()
+	for {
+		ahead, err := h.ahead(ctx, who.UserID, req.Cursors)
+		if err != nil {
+			return answer, err
+		}
+		if len(ahead) > 0 {
+			if answer.Streams, err = h.collect(ctx, who.UserID, ahead, limit); err != nil {
+				return answer, err
+			}
+		}
+		left := time.Until(until)
+		if len(answer.Streams) > 0 || left <= 0 || !h.wait(ctx, news, min(left, headCheck)) {
+			break
+		}
+	}
+	answer.HubEpoch, err = h.db.reading().number(ctx, metaEpoch)
+	return answer, err
+}
+
+func soundPull(req *replica.PullRequest) (limit int, err error) {
+	if len(req.Cursors) == 0 || len(req.Cursors) > replica.MaxCursors {
+		return 0, invalid("cursors", "there are not 1 to 1000 cursors")
+	}
+	seen := map[string]bool{}
+	for _, c := range req.Cursors {
+		if soundID("", c.Stream) != nil || c.After < 0 || seen[c.Stream] {
+			return 0, invalid("cursors", "a cursor is a stream, each named once, and a number from 0 on")
+		}
+		seen[c.Stream] = true
+	}
+	if req.Limit < 0 || req.WaitMillis < 0 {
+		return 0, invalid("limit", "limit and wait_ms are not below 0")
+	}
+	req.WaitMillis = min(req.WaitMillis, replica.MaxWaitMillis)
+	if req.Limit == 0 {
+		return replica.MaxPullItems, nil
+	}
+	return min(req.Limit, replica.MaxPullItems), nil
+}
+
+// wait returns after a while, or at once when there is news; false when it is time
+// to give up.
+func (h *Hub) wait(ctx context.Context, news <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-news:
+	case <-timer.C:
+	case <-h.stopping:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// behind is a stream of which there is something newer than the cursor.
+type behind struct {
+	stream string
+	after  int64
+}
+
+func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor) ([]behind, error) {
+	ids := make([]any, len(cursors))
+	for i, c := range cursors {
+		ids[i] = c.Stream
+	}
+	heads := map[string][2]int64{}
+	err := h.db.reading().eachOf(ctx, selectHeads, []any{tenant}, ids, func(scan func(...any) error) (bool, error) {
+		var id string
+		var seq, deleted int64
+		err := scan(&id, &seq, &deleted)
+		heads[id] = [2]int64{seq, deleted}
+		return true, err
+	})
+	var out []behind
+	for _, c := range cursors {
+		if head := heads[c.Stream]; head[0] > c.After {
+			out = append(out, behind{c.Stream, max(c.After, head[1])})
+		}
+	}
+	return out, err
+}
+
+// collect reads the items of streams, in turn, up to the limits.
+func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit int) ([]replica.StreamItems, error) {
+	var out []replica.StreamItems
+	size := 0
+	for _, b := range ahead {
+		if limit <= 0 || size >= replica.MaxPullBytes {
+			break
+		}
+		page := replica.StreamItems{Stream: b.stream, Items: []replica.PulledItem{}, Next: b.after}
+		err := h.db.reading().each(ctx, selectItems, []any{b.stream, tenant, b.after, limit + 1}, func(scan func(...any) error) (bool, error) {
+			var item replica.PulledItem
+			var doc string
+			if err := scan(&item.HubSeq, &item.Kind, &item.Op, &item.ID, &item.Key, &doc); err != nil {
+				return false, err
+			}
+			if limit == 0 || size > 0 && size+len(doc) > replica.MaxPullBytes {
+				page.More = true
+				return false, nil
+			}
+			item.Doc = json.RawMessage(doc)
+			limit, size = limit-1, size+len(doc)
+			page.Items, page.Next = append(page.Items, item), item.HubSeq
+			return true, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Items) > 0 || page.More { // a replica may lag behind the one that told the heads
+			out = append(out, page)
+		}
+	}
+	return out, nil
+}
+
+// signals wake the pulls of this process that wait for a stream.
+type signals struct {
+	mu      sync.Mutex
+	waiting map[[2]string]map[chan struct{}]bool // by user and stream
+}
+
+func (s *signals) listen(tenant string, cursors []replica.Cursor) (news chan struct{}, forget func()) {
+	news = make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[[2]string]map[chan struct{}]bool{}
+	}
+	for _, c := range cursors {
+		at := [2]string{tenant, c.Stream}
+		if s.waiting[at] == nil {
+			s.waiting[at] = map[chan struct{}]bool{}
+		}
+		s.waiting[at][news] = true
+	}
+	return news, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, c := range cursors {
+			at := [2]string{tenant, c.Stream}
+			if delete(s.waiting[at], news); len(s.waiting[at]) == 0 {
+				delete(s.waiting, at)
+			}
+		}
+	}
+}
+
+func (s *signals) wake(tenant, stream string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for news := range s.waiting[[2]string{tenant, stream}] {
+		select {
+		case news <- struct{}{}:
+		default: // it has been told
+		}
+	}
+}

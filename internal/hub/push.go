@@ -1,0 +1,195 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"cairn/internal/replica"
+)
+
+// memoryLimit is how long one stream may take of a batch before it is answered with
+// 503, so that it delays no other (memories §13.1).
+const memoryLimit = 2 * time.Second
+
+// batch is the items of one stream in a push.
+type batch struct {
+	stream string
+	at     []int // where they stand in the request
+	items  []incoming
+	bad    error // why the item behind items is refused; the rest is not tried
+}
+
+// Push takes changes of one device of a user and answers each item with a result
+// of its own. Repeating it is safe at any time and on any process. What is wrong
+// with the request as a whole is Invalid, code validation_error.
+func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) ([]replica.Result, error) {
+	batches, err := h.divide(req)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]replica.Result, len(req.Items))
+	if h.db.postgres {
+		h.eachStream(ctx, who, req, batches, results)
+	} else {
+		h.together(ctx, who, req, batches, results)
+	}
+	h.metrics.seen(results)
+	for _, b := range batches {
+		if results[b.at[0]].Status < 300 {
+			h.signals.wake(who.UserID, b.stream)
+		}
+	}
+	return results, nil
+}
+
+// divide sorts the items by stream and checks what can be checked of them alone.
+func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
+	switch {
+	case !isToken(req.DeviceID, replica.MaxDeviceID):
+		return nil, invalid("device_id", "device_id is not 1 to 64 printable ASCII characters")
+	case len(req.Items) == 0 || len(req.Items) > replica.MaxPushItems:
+		return nil, invalid("items", "there are not 1 to 1000 items")
+	}
+	var all []*batch
+	byStream := map[string]*batch{}
+	for i, item := range req.Items {
+		b := byStream[item.Stream]
+		switch {
+		case b == nil:
+			b = &batch{stream: item.Stream}
+			byStream[item.Stream] = b
+			all = append(all, b)
+		case item.Seq <= req.Items[b.at[len(b.at)-1]].Seq:
+			return nil, invalid("seq", "the items of a stream do not ascend")
+		}
+		if item.Seq <= 0 {
+			return nil, invalid("seq", "seq is not above 0")
+		}
+		b.at = append(b.at, i)
+		if b.bad != nil {
+			continue
+		}
+		in, err := h.parse(item)
+		if err != nil {
+			b.bad = err
+			continue
+		}
+		b.items = append(b.items, in)
+	}
+	return all, nil
+}
+
+// eachStream commits every stream in a transaction of its own, several at a time.
+func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
+	var all sync.WaitGroup
+	for _, b := range batches {
+		h.workers <- struct{}{}
+		all.Go(func() {
+			defer func() { <-h.workers }()
+			ctx, cancel := context.WithTimeout(ctx, memoryLimit)
+			defer cancel()
+			var answer []replica.Result
+			err := h.db.write(ctx, func(s statements) (err error) {
+				answer, err = h.stream(ctx, s, who, req.DeviceID, b)
+				return err
+			})
+			h.spread(ctx, b, answer, err, req, results)
+		})
+	}
+	all.Wait()
+}
+
+// together commits all streams in one transaction: SQLite has one writer, and a
+// commit is what costs.
+func (h *Hub) together(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
+	answers := make([][]replica.Result, len(batches))
+	err := h.db.write(ctx, func(s statements) error {
+		kept := errNothing
+		for i, b := range batches {
+			if _, err := s.exec(ctx, "SAVEPOINT stream"); err != nil {
+				return err
+			}
+			answer, err := h.stream(ctx, s, who, req.DeviceID, b)
+			answers[i] = answer
+			if errors.Is(err, errNothing) {
+				_, err = s.exec(ctx, "ROLLBACK TO stream")
+			} else if err == nil {
+				kept = nil
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := s.exec(ctx, "RELEASE stream"); err != nil {
+				return err
+			}
+		}
+		return kept
+	})
+	for i, b := range batches {
+		h.spread(ctx, b, answers[i], err, req, results)
+	}
+}
+
+// stream applies one stream's items in order, up to the first that is refused, and
+// returns their results. It fails with errNothing when the transaction has nothing
+// worth keeping.
+func (h *Hub) stream(ctx context.Context, s statements, who Identity, device string, b *batch) ([]replica.Result, error) {
+	if len(b.items) == 0 {
+		return nil, errNothing
+	}
+	st := stream{s: s, id: b.stream, tenant: who.UserID, device: device, admin: who.Level == LevelAdmin, now: h.clock().UnixNano()}
+	found, err := st.open(ctx, b.items)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		what := b.items[0].kind
+		if what != replica.KindVault {
+			what = replica.KindMemory
+		}
+		return []replica.Result{refused(b.items[0].seq, missing(what))}, errNothing
+	}
+	var answer []replica.Result
+	for _, in := range b.items {
+		r, err := st.apply(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		answer = append(answer, r)
+		if r.Status >= 300 {
+			break
+		}
+	}
+	if len(st.fresh) == 0 {
+		return answer, errNothing
+	}
+	return answer, st.keep(ctx)
+}
+
+// spread puts the answers where their items stand in the request.
+func (h *Hub) spread(ctx context.Context, b *batch, answer []replica.Result, err error, req replica.PushRequest, results []replica.Result) {
+	if err != nil {
+		h.log.WarnContext(ctx, "a stream could not be written", "error", err)
+		answer = nil
+	}
+	failed := false
+	for i, at := range b.at {
+		seq := req.Items[at].Seq
+		switch {
+		case i < len(answer):
+			results[at] = answer[i]
+		case failed:
+			results[at] = replica.Result{Seq: seq, Status: http.StatusFailedDependency, Error: &replica.Error{
+				Code: "failed_dependency", Message: "an earlier item of the stream was not taken",
+			}}
+		case err != nil && len(b.items) > 0:
+			results[at] = refused(seq, unavailable(err))
+		default:
+			results[at] = refused(seq, b.bad)
+		}
+		failed = failed || results[at].Status >= 300
+	}
+}

@@ -1,0 +1,197 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+)
+
+const (
+	selectVaults = `SELECT v.vault_id, v.title, v.description, v.created_ns, coalesce(h.head_seq, 0)
+FROM hub_vaults v LEFT JOIN hub_heads h ON h.memory_id = v.vault_id AND h.tenant = v.tenant
+WHERE v.tenant = $1 AND v.vault_id > $2 ORDER BY v.vault_id LIMIT $3`
+	selectMemories = `SELECT m.memory_id, m.vault_id, m.memory_type, m.title, m.description, m.created_ns, h.head_seq
+FROM hub_memories m JOIN hub_heads h ON h.memory_id = m.memory_id AND h.tenant = m.tenant
+WHERE m.tenant = $1 AND m.memory_id > $2 ORDER BY m.memory_id LIMIT $3`
+	entryColumns = `SELECT e.canonical_ns, e.doc FROM hub_entries e
+JOIN hub_heads h ON h.memory_id = e.memory_id AND h.tenant = e.tenant
+WHERE e.memory_id = $1 AND e.tenant = $2 AND e.deleted_ns = 0 AND e.put_seq > h.deleted_seq AND `
+	selectEntry       = entryColumns + `e.entry_id = $3`
+	selectEntriesDown = entryColumns + `e.canonical_ns < $3 ORDER BY e.canonical_ns DESC LIMIT $4`
+	selectEntriesUp   = entryColumns + `e.canonical_ns > $3 ORDER BY e.canonical_ns LIMIT $4`
+)
+
+// Pages of heads list the vaults first, then the memories; a cursor is one of these
+// and the id of the last one listed.
+const (
+	pageVaults   = "v"
+	pageMemories = "m"
+)
+
+// Heads lists a user's vaults and memories behind a cursor, which is "" or what an
+// answer gave as Next; limit 0 counts as the most. A cursor that is none is Invalid,
+// code validation_error.
+func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) (replica.HeadsAnswer, error) {
+	answer := replica.HeadsAnswer{Heads: []replica.Head{}}
+	part, id := pageVaults, ""
+	if after != "" {
+		part, id = after[:1], after[1:]
+		if (part != pageVaults && part != pageMemories) || id != "" && soundID("", id) != nil {
+			return answer, invalid("after", "after is not what an earlier answer gave as next")
+		}
+	}
+	if limit <= 0 || limit > replica.MaxHeads {
+		limit = replica.MaxHeads
+	}
+	s := h.db.reading()
+	var err error
+	if answer.HubEpoch, err = s.number(ctx, metaEpoch); err != nil {
+		return answer, err
+	}
+	if part == pageVaults {
+		if err := vaultHeads(ctx, s, who.UserID, id, limit, &answer.Heads); err != nil {
+			return answer, err
+		}
+		if len(answer.Heads) == limit {
+			answer.Next = pageVaults + answer.Heads[limit-1].Stream
+			return answer, nil
+		}
+		id = ""
+	}
+	vaults := len(answer.Heads)
+	if err := memoryHeads(ctx, s, who.UserID, id, limit-vaults, &answer.Heads); err != nil {
+		return answer, err
+	}
+	if len(answer.Heads) == limit {
+		answer.Next = pageMemories + answer.Heads[limit-1].Stream
+	}
+	return answer, nil
+}
+
+func vaultHeads(ctx context.Context, s statements, tenant, after string, limit int, out *[]replica.Head) error {
+	return s.each(ctx, selectVaults, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
+		var v replica.Vault
+		var ns, seq int64
+		err := scan(&v.VaultID, &v.Title, &v.Description, &ns, &seq)
+		v.CreationTime = timeText(ns)
+		*out = append(*out, replica.Head{Stream: v.VaultID, HeadSeq: seq, Vault: &v})
+		return true, err
+	})
+}
+
+func memoryHeads(ctx context.Context, s statements, tenant, after string, limit int, out *[]replica.Head) error {
+	return s.each(ctx, selectMemories, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
+		var m replica.Memory
+		var ns, seq int64
+		err := scan(&m.MemoryID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &ns, &seq)
+		m.CreationTime = timeText(ns)
+		*out = append(*out, replica.Head{Stream: m.MemoryID, HeadSeq: seq, Memory: &m})
+		return true, err
+	})
+}
+
+// EntriesArgs say which entries of a memory are wanted: one, or those before or
+// after a time, or the newest; of these those of a session and with all the tags.
+type EntriesArgs struct {
+	Memory, Entry string
+	Before, After time.Time // zero for none
+	Tags          map[string]string
+	Session       string
+	Limit         int // 0 counts as 50
+}
+
+// Entries reads through to the current entries of a memory (memories §10.7). A
+// memory or entry that is unknown, deleted or another user's is NotFound.
+func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica.EntriesAnswer, error) {
+	answer := replica.EntriesAnswer{Entries: []json.RawMessage{}}
+	s := h.db.reading()
+	var vaultID, title string
+	var put int64
+	found, err := s.one(ctx, selectMemory, []any{who.UserID, a.Memory}, &vaultID, &title, &put)
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, memory.CodeNotFound, "there is no such memory")
+	}
+	if err != nil {
+		return answer, err
+	}
+	if a.Entry != "" {
+		var ns int64
+		var doc string
+		found, err := s.one(ctx, selectEntry, []any{a.Memory, who.UserID, a.Entry}, &ns, &doc)
+		if err == nil && !found {
+			err = fault.New(fault.NotFound, memory.CodeNotFound, "there is no such entry")
+		}
+		answer.Entries = append(answer.Entries, json.RawMessage(doc))
+		return answer, err
+	}
+	return answer, h.page(ctx, s, who.UserID, a, &answer)
+}
+
+// farFuture is later than any canonical time.
+const farFuture = 1<<63 - 1
+
+// page fills the answer with the entries wanted, newest first.
+func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesArgs, answer *replica.EntriesAnswer) error {
+	if a.Limit <= 0 {
+		a.Limit = 50
+	}
+	a.Limit = min(a.Limit, replica.MaxEntries)
+	query, from := selectEntriesDown, int64(farFuture)
+	if !a.Before.IsZero() {
+		from = a.Before.UnixNano()
+	}
+	if !a.After.IsZero() {
+		query, from = selectEntriesUp, a.After.UnixNano()
+	}
+	filtered := len(a.Tags) > 0 || a.Session != ""
+	chunk, size := a.Limit+1, 0
+	for rows := chunk; rows == chunk && !answer.More; {
+		rows = 0
+		err := s.each(ctx, query, []any{a.Memory, tenant, from, chunk}, func(scan func(...any) error) (bool, error) {
+			var doc string
+			if err := scan(&from, &doc); err != nil {
+				return false, err
+			}
+			rows++
+			if filtered {
+				var d document
+				if err := json.Unmarshal([]byte(doc), &d); err != nil || !d.has(a.Tags, a.Session) {
+					return true, err
+				}
+			}
+			if len(answer.Entries) == a.Limit || size > 0 && size+len(doc) > replica.MaxPullBytes {
+				answer.More = true
+				return false, nil
+			}
+			answer.Entries, size = append(answer.Entries, json.RawMessage(doc)), size+len(doc)
+			return true, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if query == selectEntriesUp {
+		for i, j := 0, len(answer.Entries)-1; i < j; i, j = i+1, j-1 {
+			answer.Entries[i], answer.Entries[j] = answer.Entries[j], answer.Entries[i]
+		}
+	}
+	return nil
+}
+
+// tagsOf reads tag=KEY:VALUE parameters.
+func tagsOf(all []string) (map[string]string, bool) {
+	tags := map[string]string{}
+	for _, one := range all {
+		k, v, ok := strings.Cut(one, ":")
+		if _, twice := tags[k]; !ok || twice {
+			return nil, false
+		}
+		tags[k] = v
+	}
+	return tags, true
+}

@@ -1,0 +1,297 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/store"
+)
+
+// schemaVersion is what this program makes and understands. A version more is a
+// migration more in migrations, after which the release before still works.
+const schemaVersion = 1
+
+const createMeta = `CREATE TABLE IF NOT EXISTS hub_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
+
+// migrations[n] leads from version n to n+1. Statements may be run again. Those with
+// %s are tables that are partitioned by memory_id. Times are nanoseconds since 1970,
+// 0 for never.
+var migrations = [...][]string{{
+	`CREATE TABLE IF NOT EXISTS hub_heads (
+  memory_id   TEXT NOT NULL, -- the stream: a memory, or a vault
+  tenant      TEXT NOT NULL,
+  kind        TEXT NOT NULL,
+  head_seq    BIGINT NOT NULL,
+  last_ns     BIGINT NOT NULL, -- canonical time of the newest entry
+  deleted_seq BIGINT NOT NULL, -- what is up to here is gone
+  deleted_ns  BIGINT NOT NULL,
+  gone        BIGINT NOT NULL, -- 1: deleted and not made anew
+  PRIMARY KEY (memory_id, tenant)
+)%s`,
+	`CREATE TABLE IF NOT EXISTS hub_items (
+  memory_id    TEXT NOT NULL,
+  tenant       TEXT NOT NULL,
+  hub_seq      BIGINT NOT NULL,
+  key          TEXT NOT NULL,
+  kind         TEXT NOT NULL,
+  op           TEXT NOT NULL,
+  id           TEXT NOT NULL,
+  canonical_ns BIGINT NOT NULL,
+  prev_seq     BIGINT NOT NULL, -- of the item of the same entry before
+  device_id    TEXT NOT NULL,
+  body_hash    TEXT NOT NULL,   -- '' once blanked
+  doc          TEXT NOT NULL,   -- '' once blanked
+  PRIMARY KEY (memory_id, tenant, hub_seq),
+  UNIQUE (memory_id, tenant, key)
+)%s`,
+	`CREATE TABLE IF NOT EXISTS hub_entries (
+  memory_id    TEXT NOT NULL,
+  tenant       TEXT NOT NULL,
+  entry_id     TEXT NOT NULL,
+  canonical_ns BIGINT NOT NULL,
+  put_seq      BIGINT NOT NULL,
+  last_seq     BIGINT NOT NULL,
+  deleted_ns   BIGINT NOT NULL,
+  doc          TEXT NOT NULL, -- '' once deleted
+  PRIMARY KEY (memory_id, tenant, entry_id)
+)%s`,
+	`CREATE INDEX IF NOT EXISTS hub_entries_by_time ON hub_entries (memory_id, tenant, canonical_ns)`,
+	`CREATE TABLE IF NOT EXISTS hub_vaults (
+  tenant      TEXT NOT NULL,
+  vault_id    TEXT NOT NULL,
+  title       TEXT NOT NULL,
+  description TEXT NOT NULL,
+  created_ns  BIGINT NOT NULL,
+  PRIMARY KEY (tenant, vault_id),
+  UNIQUE (tenant, title)
+)`,
+	`CREATE TABLE IF NOT EXISTS hub_memories (
+  tenant      TEXT NOT NULL,
+  memory_id   TEXT NOT NULL,
+  vault_id    TEXT NOT NULL,
+  memory_type TEXT NOT NULL,
+  title       TEXT NOT NULL,
+  description TEXT NOT NULL,
+  created_ns  BIGINT NOT NULL,
+  put_seq     BIGINT NOT NULL,
+  PRIMARY KEY (tenant, memory_id),
+  UNIQUE (tenant, vault_id, title)
+)`,
+	`CREATE TABLE IF NOT EXISTS hub_tokens (
+  hash       TEXT PRIMARY KEY, -- lower-case hex of the SHA-256
+  tenant     TEXT NOT NULL,
+  device     TEXT NOT NULL,
+  level      TEXT NOT NULL,
+  created_ns BIGINT NOT NULL,
+  expires_ns BIGINT NOT NULL,
+  last_day   TEXT NOT NULL, -- on which it was last used, '' for none
+  revoked_ns BIGINT NOT NULL
+)`,
+}}
+
+// Names in hub_meta.
+const (
+	metaSchema     = "schema"
+	metaMigrating  = "migrating" // who migrates, and until when others wait for it
+	metaPartitions = "partitions"
+	metaHub        = "hub_id"
+	metaEpoch      = "hub_epoch"
+	metaSweep      = "sweep:" // followed by a deleted stream whose documents are still there
+)
+
+const (
+	selectMeta = `SELECT value FROM hub_meta WHERE name = $1`
+	insertMeta = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+	swapMeta   = `UPDATE hub_meta SET value = $3 WHERE name = $1 AND value = $2`
+	setMeta    = `INSERT INTO hub_meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	deleteMeta = `DELETE FROM hub_meta WHERE name = $1 AND value = $2`
+)
+
+// How long one process may migrate before another takes over, and how long the
+// others wait (memories §13.2).
+const migrationLimit = 60 * time.Second
+
+// maxPartitions is how many tables hub init makes of one.
+const maxPartitions = 1024
+
+// migrate brings the schema up to date, or waits while another process does. It
+// fails with hub_too_new when the schema is a newer one, and with hub_unavailable
+// when the other process does not finish. A new schema gets so many partitions; it
+// returns how many there are.
+func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
+	if err := d.createMeta(ctx); err != nil {
+		return 0, err
+	}
+	s, me := d.writing(), rand.Text()
+	began := time.Now()
+	for {
+		version, err := s.number(ctx, metaSchema)
+		switch {
+		case err != nil:
+			return 0, err
+		case version > schemaVersion:
+			return 0, fault.Newf(fault.Unavailable, CodeTooNew, "the hub's database has schema %d, this cairn knows %d", version, schemaVersion).
+				WithHint("install the newer cairn that made it")
+		case version == schemaVersion:
+			n, err := s.number(ctx, metaPartitions)
+			return int(n), err
+		}
+		claim, won, err := s.claim(ctx, me)
+		if err != nil {
+			return 0, err
+		}
+		if won {
+			return partitions, d.climb(ctx, int(version), partitions, claim)
+		}
+		if time.Since(began) > migrationLimit {
+			return 0, fault.New(fault.Unavailable, CodeUnavailable, "another process has been migrating the hub's database for a minute").
+				WithHint("see what it says, then start again")
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// createMeta makes the one table that tells who makes the others. Two processes may
+// do that at once, and PostgreSQL then fails one of them.
+func (d *database) createMeta(ctx context.Context) error {
+	for try := 1; ; try++ {
+		_, err := d.writing().exec(ctx, createMeta)
+		state, again := retryable(err)
+		if twin := state == "23505" || state == "42P07"; err == nil || try == maxTries || !again && !twin {
+			return err
+		}
+		time.Sleep(firstPause)
+	}
+}
+
+// claim makes this process the one that migrates: by a row that only one can
+// insert, or swap once its holder's time is up.
+func (s statements) claim(ctx context.Context, me string) (claim string, won bool, err error) {
+	claim = fmt.Sprintf("%d %s", time.Now().Add(migrationLimit).UnixNano(), me)
+	n, err := s.exec(ctx, insertMeta, metaMigrating, claim)
+	if err != nil || n == 1 {
+		return claim, n == 1, err
+	}
+	var held string
+	if ok, err := s.one(ctx, selectMeta, []any{metaMigrating}, &held); err != nil || !ok {
+		return "", false, err
+	}
+	until, _, _ := strings.Cut(held, " ")
+	if ns, err := strconv.ParseInt(until, 10, 64); err == nil && time.Now().UnixNano() < ns {
+		return "", false, nil
+	}
+	n, err = s.exec(ctx, swapMeta, metaMigrating, held, claim)
+	return claim, n == 1, err
+}
+
+// climb runs the migrations above version.
+func (d *database) climb(ctx context.Context, version, partitions int, claim string) error {
+	s := d.writing()
+	for _, statements := range migrations[version:] {
+		for _, statement := range statements {
+			if err := d.define(ctx, statement, partitions); err != nil {
+				return fmt.Errorf("migrating the hub's database: %w", err)
+			}
+		}
+	}
+	for _, fact := range [][2]string{{metaPartitions, strconv.Itoa(partitions)}, {metaHub, memory.NewID()}, {metaEpoch, "1"}} {
+		if _, err := s.exec(ctx, insertMeta, fact[0], fact[1]); err != nil {
+			return err
+		}
+	}
+	if _, err := s.exec(ctx, setMeta, metaSchema, strconv.Itoa(schemaVersion)); err != nil {
+		return err
+	}
+	_, err := s.exec(ctx, deleteMeta, metaMigrating, claim)
+	return err
+}
+
+// define runs a statement that defines something, a partitioned table with all its
+// partitions.
+func (d *database) define(ctx context.Context, statement string, partitions int) error {
+	s := d.writing()
+	if !strings.Contains(statement, "%s") {
+		_, err := s.exec(ctx, statement)
+		return err
+	}
+	if partitions == 1 {
+		_, err := s.exec(ctx, fmt.Sprintf(statement, ""))
+		return err
+	}
+	if _, err := s.exec(ctx, fmt.Sprintf(statement, " PARTITION BY HASH (memory_id)")); err != nil {
+		return err
+	}
+	_, name, _ := strings.Cut(statement, "EXISTS ")
+	name, _, _ = strings.Cut(name, " ")
+	for i := range partitions {
+		if _, err := s.exec(ctx, fmt.Sprintf(
+			`CREATE TABLE IF NOT EXISTS %[1]s_%[2]d PARTITION OF %[1]s FOR VALUES WITH (MODULUS %[3]d, REMAINDER %[2]d)`, name, i, partitions)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// number is a number in hub_meta, 0 if there is none.
+func (s statements) number(ctx context.Context, name string) (int64, error) {
+	var text string
+	if ok, err := s.one(ctx, selectMeta, []any{name}, &text); err != nil || !ok {
+		return 0, err
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+// Init makes the schema in a database that has none, its tables of what grows with
+// the entries divided into so many partitions (memories §13.2). Repeating it does
+// nothing; asking for another number than the database has fails with Conflict, code
+// hub_partitions. SQLite has one.
+func Init(ctx context.Context, address string, partitions int) (err error) {
+	if partitions < 1 || partitions > maxPartitions {
+		return fault.Newf(fault.Invalid, codeUsage, "there can be 1 to %d partitions", maxPartitions)
+	}
+	d, err := openDatabase(address, "", 2)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	if !d.postgres && partitions > 1 {
+		return fault.New(fault.Invalid, codeUsage, "SQLite has no partitions").WithHint("they are for --database postgres://…")
+	}
+	have, err := d.migrate(ctx, partitions)
+	if err != nil {
+		return openFault(err)
+	}
+	if have != partitions {
+		return fault.Newf(fault.Conflict, "hub_partitions", "the database has %d partitions and keeps them", have).
+			WithHint("to have others, make a new database and let the devices send everything again")
+	}
+	return nil
+}
+
+// openFault says why a database could not be opened, without its address.
+func openFault(err error) error {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f
+	}
+	why := "it cannot be reached"
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		why = e.Message
+	} else if code := fault.As(store.Explain(err)); code.Code != "internal" {
+		why = code.Message
+	}
+	return fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the hub's database cannot be opened: "+why).
+		WithHint("check --database, and that the server runs and lets you in")
+}

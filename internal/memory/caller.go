@@ -1,0 +1,194 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"cairn/internal/fault"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Level is what a token may do (memories §3).
+type Level uint8
+
+// The levels, from the local user's down.
+const (
+	Admin Level = iota // may also delete, import, and command the replication
+	Write              // may also create and change
+	Read
+)
+
+// Caller says who acts, from where, and under which key. The zero value is the
+// device's own user, outside of any project.
+type Caller struct {
+	User   string // the acting user's local id; "" for the device's own
+	UserID string // a user_id argument as it was given: the acting user's local or hub id; "" for none
+	Level  Level
+
+	Key       string // Idempotency-Key of a writing call; "" for one made here
+	Trace     string // traceparent of the operation, kept on the row; "" for none
+	ProjectID string // --project, ?project=, the argument project: whose memory `default` is; "" for Place's
+	Place     project.Place
+	Session   string // the product session that causes a change; "" if unknown
+	Agent     string // likewise
+}
+
+// Receipt is what a writing call says besides its answer; with an error it counts, too.
+type Receipt struct {
+	Key      string // the idempotency key, the caller's or one made here
+	Replayed bool   // an earlier call's answer was given again, and nothing was done
+}
+
+// user is a row of the users.
+type user struct {
+	ID      string
+	HubURL  string // "" while it has not joined a hub
+	HubUser string
+}
+
+func (u user) hub() bool { return u.HubURL != "" }
+
+const (
+	metaUser = "memory.user"
+
+	selectOwnUser = `SELECT value FROM store_meta WHERE name = '` + metaUser + `'`
+	insertOwnUser = `INSERT INTO store_meta (name, value) VALUES ('` + metaUser + `', ?)`
+	selectUser    = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, '') FROM memory_users WHERE user_id = ?`
+	insertUser    = `INSERT INTO memory_users (user_id, created_ns) VALUES (?, ?)`
+	selectUsers   = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, '') FROM memory_users ORDER BY user_id`
+)
+
+// checkArgs checks what of a caller needs no store.
+func (c Caller) checkArgs() error {
+	if c.UserID != "" {
+		if _, err := uuidArg("user_id", c.UserID); err != nil {
+			return err
+		}
+	}
+	return checkKey(c.Key)
+}
+
+// may refuses a caller whose level is too low; asked after the object was found to be
+// the caller's own (memories §9).
+func (c Caller) may(needed Level) error {
+	if c.Level <= needed {
+		return nil
+	}
+	return failure(fault.Denied, CodeForbidden, "use a token of a higher level", "the token's level is too low for this")
+}
+
+// actor is the acting user. make says whether the device's own is made when it is
+// missing; else it is then the zero user, who owns nothing.
+func actor(ctx context.Context, tx *store.Tx, c Caller, make bool) (u user, err error) {
+	id := c.User
+	if id == "" {
+		if id, err = ownUser(ctx, tx, make); err != nil {
+			return u, err
+		}
+	}
+	if u, err = findUser(ctx, tx, id); err != nil {
+		return u, err
+	}
+	if c.UserID == "" {
+		return u, nil
+	}
+	given, _ := ParseID(c.UserID)
+	if given != u.ID && given != u.HubUser {
+		return u, notFound("user")
+	}
+	return u, nil
+}
+
+func findUser(ctx context.Context, tx *store.Tx, id string) (u user, err error) {
+	err = tx.Get(ctx, []any{&u.ID, &u.HubURL, &u.HubUser}, selectUser, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return user{}, nil
+	}
+	return u, err
+}
+
+// ownUser is the device's own user; "" if it is missing and not to be made.
+func ownUser(ctx context.Context, tx *store.Tx, make bool) (id string, err error) {
+	err = tx.Get(ctx, []any{&id}, selectOwnUser)
+	if !errors.Is(err, sql.ErrNoRows) || !make {
+		return id, ignoreNone(err)
+	}
+	if id, err = addUser(ctx, tx); err != nil {
+		return "", err
+	}
+	_, err = tx.Exec(ctx, insertOwnUser, id)
+	return id, err
+}
+
+func addUser(ctx context.Context, tx *store.Tx) (string, error) {
+	id := NewID()
+	_, err := tx.Exec(ctx, insertUser, id, tx.Now().UnixNano())
+	return id, err
+}
+
+func ignoreNone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// User is who acts.
+type User struct {
+	UserID  string `json:"userId"`
+	HubUser string `json:"hubUserId,omitempty"` // who it is at its hub
+	HubURL  string `json:"hubUrl,omitempty"`    // "" while it has not joined one
+}
+
+// Whoami returns the acting user; the device's own, a UUIDv4, is made at its first
+// use. Repeating it is safe. NotFound for a user that is none of this device.
+func (b *Book) Whoami(ctx context.Context, c Caller) (out User, err error) {
+	if err := c.checkArgs(); err != nil {
+		return out, err
+	}
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		u, err := actor(ctx, tx, c, false)
+		out = User{u.ID, u.HubUser, u.HubURL}
+		return err
+	})
+	if err != nil || out.UserID != "" {
+		return out, err
+	}
+	err = b.shards.runFirst(ctx, func(ctx context.Context) error {
+		return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			u, err := actor(ctx, tx, c, true)
+			out = User{u.ID, u.HubUser, u.HubURL}
+			if err == nil && u.ID == "" {
+				return notFound("user")
+			}
+			return err
+		})
+	})
+	return out, err
+}
+
+// AddUser makes one more local user, who owns nothing yet.
+func (b *Book) AddUser(ctx context.Context) (out User, err error) {
+	err = b.shards.runFirst(ctx, func(ctx context.Context) error {
+		return b.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			out.UserID, err = addUser(ctx, tx)
+			return err
+		})
+	})
+	return out, err
+}
+
+// Users lists the users of this device by id; none before the first use.
+func (b *Book) Users(ctx context.Context) (out []User, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var u User
+			err := rows.Scan(&u.UserID, &u.HubURL, &u.HubUser)
+			out = append(out, u)
+			return err
+		}, selectUsers)
+	})
+	return out, err
+}

@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+)
+
+const (
+	selectHere    = `SELECT EXISTS (SELECT 1 FROM memory_streams WHERE stream = ?1 OR user_id = ?2 AND remote_id = ?1)`
+	selectTitles  = `SELECT id FROM projects`
+	updateNoPulls = `UPDATE memory_streams SET subscribed = 0 WHERE stream = ? AND head_seq = 0`
+)
+
+// Catalogue notes vaults and memories that a hub has of a user: items of kind vault or
+// memory, whose documents are those of a put, a memory's vault in it. What is here
+// already stays as it is. A new memory is subscribed only if its vault is that of a
+// project known here; others are once they are read (memories §10.3). Repeating it
+// is safe.
+func (b *Book) Catalogue(ctx context.Context, userID string, items []Item) error {
+	return b.settling(ctx, nil, func(ctx context.Context, s *scope) error {
+		u, err := findUser(ctx, s.tx, userID)
+		if err != nil {
+			return err
+		}
+		s.u = u
+		projects, err := s.projectTitles(ctx)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := s.catalogued(ctx, item, projects); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *scope) catalogued(ctx context.Context, item Item, projects map[string]bool) error {
+	var here bool
+	if err := s.tx.Get(ctx, []any{&here}, selectHere, item.ID, s.u.ID); err != nil || here {
+		return err
+	}
+	s.m = memoryRow{}
+	if err := s.apply(ctx, item.ID, item); err != nil {
+		return err
+	}
+	var d memoryDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "the hub's catalogue is not readable")
+	}
+	title := d.Vault.Title
+	if item.Kind == KindVault {
+		title = d.Title
+	}
+	if projects[title] {
+		return nil
+	}
+	_, err := s.tx.Exec(ctx, updateNoPulls, item.ID)
+	return err
+}
+
+// projectTitles are the titles of the vaults of the projects known here.
+func (s *scope) projectTitles(ctx context.Context) (map[string]bool, error) {
+	out := map[string]bool{}
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		out[titleOf(id)] = true
+		return err
+	}, selectTitles)
+	return out, err
+}

@@ -1,0 +1,170 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// Patch is what PatchEntry takes; a nil field stays as it is, at least one is given.
+type Patch struct {
+	Tags    map[string]string `json:"tags,omitzero"` // the whole new map; nil for unchanged
+	Summary *string           `json:"summary,omitzero"`
+}
+
+// Correction is what CorrectEntry takes.
+type Correction struct {
+	CorrectedEntryID string `json:"correctedEntryId"` // the committed entry that is right instead
+	Reason           string `json:"reason"`
+}
+
+// The documents of patches.
+type (
+	patchDoc struct {
+		Key     string            `json:"key"`
+		EntryID string            `json:"entryId"`
+		Tags    map[string]string `json:"tags,omitzero"`
+		Summary *string           `json:"summary,omitzero"`
+	}
+	correctionDoc struct {
+		Key              string `json:"key"`
+		EntryID          string `json:"entryId"`
+		CorrectedEntryID string `json:"correctedEntryId"`
+		CorrectionReason string `json:"correctionReason"`
+		CorrectionTime   Time   `json:"correctionTime"`
+	}
+)
+
+const (
+	updatePatch      = `UPDATE memory_entries SET tags = ?2, summary = ?3 WHERE key = ?1`
+	updateCorrection = `UPDATE memory_entries SET correction_ns = ?2, corrected_entry_id = ?3, correction_reason = ?4 WHERE key = ?1`
+)
+
+// PatchEntry changes tags and summary of a committed entry; it shows here at once.
+//
+// Errors: CodeNotCommitted (Conflict) for a localId, CodeNotFound, CodeInvalid,
+// CodeImmutable (Conflict) for a corrected entry, CodeMismatch.
+func (b *Book) PatchEntry(ctx context.Context, c Caller, memory, entry string, p Patch) (Entry, Receipt, error) {
+	var unsound error
+	if p.Tags == nil && p.Summary == nil {
+		unsound = invalid("tags", "give tags or summary")
+	}
+	unsound = firstError(unsound, checkTags(p.Tags))
+	if p.Summary != nil {
+		unsound = firstError(unsound, checkLength("summary", *p.Summary, maxSummary))
+		clean := b.redact(*p.Summary)
+		p.Summary = &clean
+	}
+	if p.Tags != nil {
+		p.Tags = b.redactTags(p.Tags)
+	}
+	return b.change(ctx, c, memory, entry, p, changing{method: "PATCH", unsound: unsound, do: func(ctx context.Context, s *scope, e *entryRow, n issued) error {
+		if p.Tags != nil {
+			e.Tags = p.Tags
+		}
+		if p.Summary != nil {
+			e.Summary = *p.Summary
+		}
+		if err := s.patch(ctx, e); err != nil {
+			return err
+		}
+		_, err := s.log(ctx, KindEntry, e.EntryID, OpPatch, patchDoc{n.hub, e.EntryID, p.Tags, p.Summary})
+		return err
+	}})
+}
+
+// patch stores the tags and the summary of a row.
+func (s *scope) patch(ctx context.Context, e *entryRow) error {
+	tags, err := json.Marshal(e.Tags)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updatePatch, e.key, string(tags), e.Summary)
+	}
+	return err
+}
+
+// CorrectEntry says once, of a committed entry, which other committed entry of the
+// memory is right instead. Errors as of PatchEntry; CodeImmutable (Conflict) for a
+// second correction, CodeInvalid for a target that is the entry itself, CodeNotFound
+// for one that is no committed entry of the memory.
+func (b *Book) CorrectEntry(ctx context.Context, c Caller, memory, entry string, a Correction) (Entry, Receipt, error) {
+	target, err := uuidArg("correctedEntryId", a.CorrectedEntryID)
+	if err != nil {
+		return Entry{}, Receipt{}, err
+	}
+	unsound := checkLength("reason", a.Reason, maxReason)
+	if a.Reason == "" {
+		unsound = invalid("reason", "reason is required")
+	}
+	a.CorrectedEntryID, a.Reason = target, b.redact(a.Reason)
+	return b.change(ctx, c, memory, entry, a, changing{method: "POST", suffix: ":correct", unsound: unsound, do: func(ctx context.Context, s *scope, e *entryRow, n issued) error {
+		if target == e.EntryID {
+			return invalid("correctedEntryId", "an entry cannot correct itself")
+		}
+		if _, err := s.committed(ctx, target); err != nil {
+			return err
+		}
+		e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason = Time(s.tx.Now().UnixNano()), target, a.Reason
+		if err := s.correct(ctx, e); err != nil {
+			return err
+		}
+		_, err := s.log(ctx, KindEntry, e.EntryID, OpPatch, correctionDoc{n.hub, e.EntryID, target, a.Reason, e.CorrectionTime})
+		return err
+	}})
+}
+
+// correct stores the correction of a row.
+func (s *scope) correct(ctx context.Context, e *entryRow) error {
+	_, err := s.tx.Exec(ctx, updateCorrection, e.key, e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason)
+	return err
+}
+
+// changing is one way to change a committed entry.
+type changing struct {
+	method, suffix string
+	unsound        error // what is wrong with its content
+	do             func(ctx context.Context, s *scope, e *entryRow, n issued) error
+}
+
+// change runs a change of one committed entry that was not corrected yet.
+func (b *Book) change(ctx context.Context, c Caller, memory, entry string, body any, w changing) (out Entry, r Receipt, err error) {
+	memory, err = memoryArg(memory)
+	id, badID := entryArg(entry)
+	if err = firstError(err, badID); err != nil {
+		return out, r, err
+	}
+	shard, err := b.shardKey(ctx, c, memory)
+	if err != nil {
+		return out, r, err
+	}
+	return mutate(ctx, b, c, call{body: body, shard: shard}, func(ctx context.Context, s *scope) (st step[Entry], err error) {
+		if err = s.open(ctx, memory); err != nil {
+			return st, err
+		}
+		if isLocalID(id) {
+			err = conflict(CodeNotCommitted, "wait for the hub with await_consistency, then use its entryId", "the entry has not been committed yet")
+		}
+		st.route = route{w.method, s.path("entries/" + id + w.suffix)}
+		st.do = func(n issued) (Entry, error) {
+			e, err := s.committed(ctx, id)
+			if err == nil && e.CorrectionTime != 0 {
+				err = conflict(CodeImmutable, "add a new entry instead", "the entry was corrected and cannot be changed any more")
+			}
+			if err == nil {
+				err = w.do(ctx, s, &e, n)
+			}
+			return e.Entry, err
+		}
+		return st, firstError(s.c.may(Write), w.unsound, err)
+	})
+}
+
+// entryArg reads the name of an entry: a UUID or a localId.
+func entryArg(text string) (string, error) {
+	if isLocalID(text) {
+		return text, nil
+	}
+	id, err := uuidArg("entry_id", text)
+	if err != nil && text != "" {
+		err = invalid("entry_id", "entry_id is neither a UUID nor a localId")
+	}
+	return id, err
+}

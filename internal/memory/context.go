@@ -1,0 +1,137 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Document is a memory's context document; Markdown is left out of a writer's answer.
+type Document struct {
+	MemoryID  string `json:"memory_id"`
+	SessionID string `json:"session_id"`
+	UpdatedAt Time   `json:"updated_at"`
+	Markdown  string `json:"markdown,omitempty"`
+	Synced    bool   `json:"synced"`
+}
+
+// NewDocument is what UpdateContext takes.
+type NewDocument struct {
+	MemoryID  string `json:"-"`          // a UUID or DefaultMemory
+	SessionID string `json:"session_id"` // a UUID or a product session; required
+	Markdown  string `json:"markdown"`   // the whole document
+}
+
+// contextDoc is the document of a put of a context.
+type contextDoc struct {
+	Key       string `json:"key"`
+	ContextID string `json:"contextId"`
+	SessionID string `json:"sessionId"`
+	Markdown  string `json:"markdown"`
+	UpdatedAt Time   `json:"updatedAt"`
+	Trace     string `json:"traceparent,omitempty"`
+}
+
+const (
+	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
+body_hash, hub_key, hub_seq, trace_id, change_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
+	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts WHERE memory_id = ? ORDER BY updated_ns DESC, seq DESC LIMIT 1`
+	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
+	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
+	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2 WHERE change_seq = ?1`
+	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2 WHERE context_id = ?1`
+	selectContextByPlace = `SELECT seq, context_id FROM memory_contexts WHERE change_seq = ? AND memory_id = ?`
+)
+
+// UpdateContext stores a whole context document, the memory's current one from then
+// on; there are no versions and no conflicts (memories §7).
+//
+// Errors: CodeInvalid, CodeContextTooLarge (the earlier document stays), CodeNotFound
+// for a memory that is not the user's, CodeMismatch, those of the queue and the store.
+func (b *Book) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out Document, r Receipt, err error) {
+	memory, err := memoryArg(a.MemoryID)
+	session, badSession := sessionArg(a.SessionID, true)
+	if err = firstError(err, badSession); err != nil {
+		return out, r, err
+	}
+	shard, err := b.shardKey(ctx, c, memory)
+	if err != nil {
+		return out, r, err
+	}
+	unsound := firstError(checkBody("markdown", a.Markdown, b.config.Settings.MaxContextChars, CodeContextTooLarge), checkContext(a.Markdown))
+	a.SessionID = session
+	if unsound == nil {
+		a.Markdown = b.redact(a.Markdown)
+	}
+	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *scope) (step[Document], error) {
+		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
+		return step[Document]{
+			route:   route{"PUT", s.path("context")},
+			earlier: func(n issued) (Document, bool, error) { return s.contextEarlier(ctx, n) },
+			do:      func(n issued) (Document, error) { return s.putContext(ctx, a, n) },
+		}, err
+	})
+}
+
+// putContext stores and logs a context of the scope's memory.
+func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Document, error) {
+	out := Document{
+		MemoryID: s.m.MemoryID, SessionID: a.SessionID, Synced: !s.u.hub(),
+		UpdatedAt: max(Time(s.tx.Now().UnixNano()), Time(s.m.contextNS)+1),
+	}
+	id := NewID()
+	seq, err := s.log(ctx, KindContext, id, store.OpPut, contextDoc{n.hub, id, a.SessionID, a.Markdown, out.UpdatedAt, s.c.Trace})
+	if err != nil {
+		return out, err
+	}
+	_, err = s.tx.Exec(ctx, insertContext, s.u.ID, out.MemoryID, out.SessionID, out.UpdatedAt, a.Markdown, id, out.Synced, n.key,
+		n.hash, n.hub, nil, nullable(s.c.Trace), seq)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updateContextNS, out.MemoryID, out.UpdatedAt)
+	}
+	return out, err
+}
+
+// contextEarlier answers from the row that the same key made.
+func (s *scope) contextEarlier(ctx context.Context, n issued) (out Document, found bool, err error) {
+	var hash []byte
+	out.MemoryID = s.m.MemoryID
+	err = s.tx.Get(ctx, []any{&out.SessionID, &out.UpdatedAt, &out.Synced, &hash}, selectContextOfKey, n.hub)
+	if errors.Is(err, sql.ErrNoRows) {
+		return out, false, nil
+	}
+	if err == nil && string(hash) != string(n.hash) {
+		err = mismatch()
+	}
+	return out, err == nil, err
+}
+
+// GetContext is the current context document of a memory, this device's own newest
+// one also while it is inflight. CodeNotFound with the message `context not found` if
+// none was ever written, and for a memory that is not the user's.
+func (b *Book) GetContext(ctx context.Context, c Caller, memory string) (out Document, err error) {
+	memory, err = memoryArg(memory)
+	if err = firstError(err, c.checkArgs()); err != nil {
+		return out, err
+	}
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		d, found, err := s.context(ctx)
+		if err == nil && !found {
+			err = failure(fault.NotFound, CodeNotFound, "write one with update_context", "context not found")
+		}
+		out = d
+		return err
+	})
+	return out, err
+}
+
+// context is the current document of the scope's memory, if there is one.
+func (s *scope) context(ctx context.Context) (d Document, found bool, err error) {
+	d.MemoryID = s.m.MemoryID
+	err = s.tx.Get(ctx, []any{&d.SessionID, &d.UpdatedAt, &d.Markdown, &d.Synced}, selectNewestContext, s.m.MemoryID)
+	return d, err == nil, ignoreNone(err)
+}

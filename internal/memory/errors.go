@@ -1,0 +1,145 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Codes of the errors that this room makes (memories §9).
+const (
+	CodeInvalid           = "validation_error"
+	CodeLocalID           = "invalid_local_id"
+	CodeForbidden         = "forbidden"
+	CodeNotFound          = "not_found"
+	CodeCommitted         = "already_committed"
+	CodeExists            = "already_exists"
+	CodeVaultNotEmpty     = "vault_not_empty"
+	CodeMismatch          = "idempotency_mismatch"
+	CodeImmutable         = "immutability_violation"
+	CodeNotCommitted      = "not_committed"
+	CodeReplicationFailed = "replication_failed"
+	CodeEntryTooLarge     = "entry_too_large"
+	CodeContextTooLarge   = "context_too_large"
+	CodeQueueFull         = "queue_full"
+	CodeInternal          = "internal"
+	CodeHubUnavailable    = "hub_unavailable"
+	CodeSearchUnavailable = "search_unavailable"
+	CodeStopping          = "stopping"
+	CodeAwaitTimeout      = "await_timeout"
+
+	// Inside of cairn alone: a late holder of a lease, and a hub's command that
+	// cannot be followed now.
+	CodeLeaseLost = "lease_lost"
+	CodeInflight  = "rows_inflight"
+	CodeJoined    = "already_joined"
+)
+
+// Status is the HTTP number of an error of this room or of the store (memories §9),
+// 500 for any other and 200 for none. MCP results carry it as `status`.
+func Status(err error) int {
+	f := fault.As(err)
+	if f == nil {
+		return http.StatusOK
+	}
+	switch f.Code {
+	case CodeEntryTooLarge, CodeContextTooLarge, "body_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "unauthorized":
+		return http.StatusUnauthorized
+	case "method_not_allowed":
+		return http.StatusMethodNotAllowed
+	case "unsupported_media_type":
+		return http.StatusUnsupportedMediaType
+	case CodeQueueFull, "rate_limited":
+		return http.StatusTooManyRequests
+	case CodeAwaitTimeout:
+		return http.StatusGatewayTimeout
+	case store.CodeFull:
+		return http.StatusInsufficientStorage
+	}
+	switch f.Kind {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Denied:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// failure makes an error with details, given as key and value in turn.
+func failure(kind fault.Kind, code, hint, message string, details ...any) *fault.Error {
+	e := fault.New(kind, code, message).WithHint(hint)
+	e.Details = map[string]any{}
+	for i := 0; i+1 < len(details); i += 2 {
+		e.Details[details[i].(string)] = details[i+1]
+	}
+	return e
+}
+
+// invalid is the error for a field that breaks its rule.
+func invalid(field, format string, args ...any) *fault.Error {
+	return failure(fault.Invalid, CodeInvalid, "change "+field+" and call again", fmt.Sprintf(format, args...), "field", field)
+}
+
+// notFound says that something is not there, be it foreign or missing (memories P9).
+func notFound(what string) *fault.Error {
+	return failure(fault.NotFound, CodeNotFound, "check the id, and that it is this user's", what+" not found")
+}
+
+func conflict(code, hint, message string, details ...any) *fault.Error {
+	return failure(fault.Conflict, code, hint, message, details...)
+}
+
+func stopping() *fault.Error {
+	return failure(fault.Unavailable, CodeStopping, "cairn is stopping; call again when it runs", "cairn is stopping")
+}
+
+// mapped gives errors of the store the codes of this room, and hides what a caller is
+// not to see (memories P11).
+func mapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+	code, message, kind := f.Code, f.Message, f.Kind
+	switch f.Code {
+	case store.CodeBusy:
+		message = "another process is writing to the store"
+	case store.CodeOverloaded:
+		code = store.CodeBusy
+	case store.CodeIO, store.CodeReplaced, store.CodeNewer, store.CodeMissing:
+		code, kind = store.CodeReadOnly, fault.Unavailable
+	case "database_error", store.CodeCorrupt, "internal":
+		code, message, kind = CodeInternal, "the store could not do this", fault.Internal
+	default:
+		return withDetails(f)
+	}
+	e := fault.Wrap(err, kind, code, message).WithHint(f.Hint)
+	if e.Hint == "" {
+		e = e.WithHint("nothing was stored; call again, and if it stays, run `cairn doctor`")
+	}
+	return withDetails(e)
+}
+
+// withDetails is an error whose details are an object.
+func withDetails(f *fault.Error) *fault.Error {
+	if f.Details != nil {
+		return f
+	}
+	e := *f
+	e.Details = map[string]any{}
+	return &e
+}

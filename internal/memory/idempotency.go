@@ -1,0 +1,163 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// keep is how long answers are kept (memories §9).
+const keep = 24 * time.Hour
+
+const (
+	selectAnswer = `SELECT body_hash, status, body FROM memory_idempotency
+WHERE user_id = ? AND method = ? AND path = ? AND key = ? AND expires_ns > ?`
+	insertAnswer = `INSERT OR REPLACE INTO memory_idempotency (user_id, method, path, key, body_hash, status, body, expires_ns)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	// A few at a time: each answer that is kept takes two old ones away.
+	deleteAnswers = `DELETE FROM memory_idempotency WHERE expires_ns <= ? AND id IN (SELECT id FROM memory_idempotency ORDER BY id LIMIT 2)`
+)
+
+// call is a writing call that is still to be judged.
+type call struct {
+	body  any    // the fields that count, as JSON
+	shard string // the memory whose shard it runs on; "" for the priority lane
+}
+
+// route is a call's HTTP form, as which MCP and the command line count, too.
+type route struct{ method, path string }
+
+// step is a writing call that was found allowed and sound.
+type step[R any] struct {
+	route
+	// earlier finds what the row that the same key made answers, after the kept
+	// answer has gone (memories §9); nil where rows keep no key.
+	earlier func(n issued) (R, bool, error)
+	// do decides, with errors before its first change, then changes.
+	do func(n issued) (R, error)
+}
+
+// issued is a call's key, the one under which the hub knows the call, and the hash of
+// its body.
+type issued struct {
+	key, hub string
+	hash     []byte
+}
+
+// refusal is a refused call's error as it is kept.
+type refusal struct {
+	Kind    fault.Kind     `json:"kind"`
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Hint    string         `json:"hint"`
+	Details map[string]any `json:"details"`
+}
+
+// mutate runs a writing call as one job and one transaction, at most once per
+// idempotency key: the same key with the same body gets the same answer for 24 h.
+// prepare finds and checks; what it refuses is not kept. What do refuses is, for the
+// error of do leaves no change behind.
+func mutate[R any](ctx context.Context, b *Book, c Caller, k call, prepare func(ctx context.Context, s *scope) (step[R], error)) (out R, r Receipt, err error) {
+	if err := c.checkArgs(); err != nil {
+		return out, r, err
+	}
+	r.Key = c.Key
+	if r.Key == "" {
+		r.Key = NewID()
+	}
+	hash, err := bodyHash(k.body)
+	if err != nil {
+		return out, r, invalid("body", "a number cannot be represented")
+	}
+	var refused error
+	job := func(ctx context.Context) error {
+		return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+			s, err := b.enter(ctx, tx, c, true)
+			if err != nil {
+				return err
+			}
+			st, err := prepare(ctx, s)
+			if err != nil {
+				return err
+			}
+			out, r.Replayed, err = once(ctx, s, r.Key, hash, st)
+			if refused = nil; keeps(err) {
+				refused, err = err, nil
+			}
+			return err
+		})
+	}
+	if k.shard == "" {
+		err = b.shards.runFirst(ctx, job)
+	} else {
+		err = b.shards.run(ctx, k.shard, job)
+	}
+	return out, r, firstError(err, refused)
+}
+
+// keeps tells whether an answer is kept: 4xx but 401, 403, 408, 429, and no 5xx.
+func keeps(err error) bool {
+	status := Status(err)
+	return err != nil && status >= 400 && status < 500 && status != http.StatusTooManyRequests && fault.KindOf(err) != fault.Denied
+}
+
+// once answers from what is kept, else does the step and keeps its answer.
+func once[R any](ctx context.Context, s *scope, key string, hash []byte, st step[R]) (out R, replayed bool, err error) {
+	var before []byte
+	var status int
+	var body string
+	err = s.tx.Get(ctx, []any{&before, &status, &body}, selectAnswer, s.u.ID, st.method, st.path, key, s.tx.Now().UnixNano())
+	switch {
+	case err == nil && !bytes.Equal(before, hash):
+		return out, false, mismatch()
+	case err == nil && status >= 400:
+		var f refusal
+		if err := json.Unmarshal([]byte(body), &f); err != nil {
+			return out, false, err
+		}
+		return out, true, &fault.Error{Kind: f.Kind, Code: f.Code, Message: f.Message, Hint: f.Hint, Details: f.Details}
+	case err == nil:
+		return out, true, json.Unmarshal([]byte(body), &out)
+	case !errors.Is(err, sql.ErrNoRows):
+		return out, false, err
+	}
+	n := issued{key, hubKey(st.method, st.path, key), hash}
+	if st.earlier != nil {
+		if out, replayed, err = st.earlier(n); err != nil || replayed {
+			return out, replayed, err
+		}
+	}
+	out, err = st.do(n)
+	if err != nil && !keeps(err) {
+		return out, false, err
+	}
+	return out, false, firstError(s.keepAnswer(ctx, st.route, key, hash, out, err), err)
+}
+
+func mismatch() error {
+	return conflict(CodeMismatch, "use a new key for a new call", "the idempotency key was used with another body")
+}
+
+// keepAnswer stores what a call answered, or how it was refused.
+func (s *scope) keepAnswer(ctx context.Context, k route, key string, hash []byte, out any, refused error) error {
+	if f := fault.As(refused); f != nil {
+		out = refusal{f.Kind, f.Code, f.Message, f.Hint, f.Details}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	now := s.tx.Now().UnixNano()
+	if _, err = s.tx.Exec(ctx, deleteAnswers, now); err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, insertAnswer, s.u.ID, k.method, k.path, key, hash, Status(refused), string(text), now+int64(keep))
+	return err
+}

@@ -1,0 +1,115 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// InflightList is what ListInflight answers; the array is never nil.
+type InflightList struct {
+	Entries      []Inflight `json:"entries"`
+	Count        int        `json:"count"`
+	AppliedLimit int        `json:"applied_limit"`
+}
+
+const (
+	selectInflight = `SELECT key, creation_ns, raw_entry, summary, tags FROM memory_entries
+WHERE user_id = ?1 AND memory_id = ?2 AND synced = 0 AND deleting_seq IS NULL
+AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_seq IS NOT NULL) ORDER BY creation_ns, key LIMIT ?3`
+	selectMemoryHidden = `SELECT EXISTS (SELECT 1 FROM memories WHERE memory_id = ? AND deleting_seq IS NOT NULL)`
+	// A memory's local id, if it was given under the hub's.
+	selectLocalOf = `SELECT stream FROM memory_streams WHERE remote_id = ? AND user_id = ?`
+)
+
+// ListInflight lists the oldest inflight entries of a memory. It reads past the
+// shard's queue, and so answers while that is blocked. A memory that is missing or
+// foreign is empty (memories §6).
+func (b *Book) ListInflight(ctx context.Context, c Caller, memory string, limit int64) (InflightList, error) {
+	out := InflightList{Entries: []Inflight{}, AppliedLimit: Limit(limit)}
+	err := b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			e, err := scanInflight(rows)
+			out.Entries = append(out.Entries, e)
+			return err
+		}, selectInflight, s.u.ID, s.m.MemoryID, out.AppliedLimit)
+	})
+	out.Count = len(out.Entries)
+	return out, err
+}
+
+func scanInflight(rows *sql.Rows) (e Inflight, err error) {
+	var key int64
+	var tags sql.RawBytes
+	e.Tags = map[string]string{}
+	if err = rows.Scan(&key, &e.CreationTime, &e.RawEntry, &e.Summary, &tags); err != nil {
+		return e, err
+	}
+	e.LocalID = localID(key)
+	if string(tags) != "{}" {
+		err = json.Unmarshal(tags, &e.Tags)
+	}
+	return e, err
+}
+
+// GetInflight is one inflight entry, as ListInflight shows it. Errors: CodeLocalID
+// (Invalid), CodeCommitted (NotFound) with details.entryId once the hub has confirmed
+// it, CodeNotFound otherwise. It passes the shard's queue by.
+func (b *Book) GetInflight(ctx context.Context, c Caller, memory, local string) (out Inflight, err error) {
+	key, badLocal := parseLocalID(local)
+	if memory, err = memoryArg(memory); err == nil {
+		err = badLocal
+	}
+	if err != nil {
+		return out, err
+	}
+	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		var hidden bool
+		e, found, err := s.entry(ctx, selectByRow, key)
+		if err == nil {
+			err = s.tx.Get(ctx, []any{&hidden}, selectMemoryHidden, s.m.MemoryID)
+		}
+		switch {
+		case err != nil:
+			return err
+		case !found || e.ActorID != s.u.ID || e.MemoryID != s.m.MemoryID || e.deleting != 0 || hidden:
+			return notFound("entry")
+		case e.synced:
+			return failure(fault.NotFound, CodeCommitted, "read it with get_entry", "the entry has been committed", "entryId", e.EntryID)
+		}
+		out = Inflight{local, e.CreationTime, e.RawEntry, e.Summary, e.Tags}
+		return nil
+	})
+	return out, err
+}
+
+// bypass runs fn beside the shards; the scope has the memory's id alone.
+func (b *Book) bypass(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *scope) error) error {
+	memory, err := memoryArg(memory)
+	if err = firstError(err, c.checkArgs()); err != nil {
+		return err
+	}
+	return b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err != nil {
+			return err
+		}
+		if s.m.MemoryID = memory; memory == DefaultMemory {
+			if err := s.openDefault(ctx); err != nil {
+				return err
+			}
+		} else if s.u.hub() {
+			local := ""
+			if err := ignoreNone(tx.Get(ctx, []any{&local}, selectLocalOf, memory, s.u.ID)); err != nil {
+				return err
+			}
+			if local != "" {
+				s.m.MemoryID = local
+			}
+		}
+		return fn(ctx, s)
+	})
+}

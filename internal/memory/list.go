@@ -1,0 +1,221 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"math"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// Bounds of lists (memories §5.1).
+const (
+	defaultLimit = 25
+	maxLimit     = 50
+	// MaxTopK and DefaultTopK bound k, topK and top_k of searches.
+	DefaultTopK = 10
+	MaxTopK     = 100
+)
+
+// Limit is the limit that applies to a list when one was asked for; 0 and below stand
+// for none.
+func Limit(asked int64) int {
+	if asked <= 0 {
+		return defaultLimit
+	}
+	return int(min(asked, maxLimit))
+}
+
+// TopK is the k that applies to a search.
+func TopK(asked int64) int {
+	if asked <= 0 {
+		return DefaultTopK
+	}
+	return int(min(asked, MaxTopK))
+}
+
+// ListArgs are the arguments of ListEntries.
+type ListArgs struct {
+	MemoryID      string // a UUID or DefaultMemory
+	Limit         int64  // clamped by Limit
+	Before, After string // RFC3339(Nano) times or ids of entries of the memory; at most one
+	Tags          []string
+	SessionID     string
+}
+
+// Listed is a page of committed entries, newest first always (memories §5.2). The
+// array is never nil; the times are null for an empty page.
+type Listed struct {
+	Entries      []Entry `json:"entries"`
+	Count        int     `json:"count"` // of this page
+	AppliedLimit int     `json:"applied_limit"`
+	NextBefore   *Time   `json:"next_before"`
+	NextAfter    *Time   `json:"next_after"`
+	// PurgedBefore is the time before which rows are at the hub alone; 0 if all are
+	// here. Reading through to the hub is the caller's (memories §10.7).
+	PurgedBefore Time `json:"-"`
+}
+
+const (
+	// The tags wanted are a JSON array of "key:value", and each must be there.
+	listFilter = `e.memory_id = ?1 AND e.synced = 1 AND e.deleting_seq IS NULL AND e.canonical_ns > ?2 AND e.canonical_ns < ?3
+AND (?4 = '' OR e.session_id = ?4)
+AND (?5 = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(?5) w
+WHERE NOT EXISTS (SELECT 1 FROM json_each(e.tags) t WHERE t.key || ':' || t.value = w.value))) `
+	selectNewest = entryColumns + `WHERE ` + listFilter + `ORDER BY e.canonical_ns DESC LIMIT ?6`
+	selectOldest = entryColumns + `WHERE ` + listFilter + `ORDER BY e.canonical_ns LIMIT ?6`
+	selectCursor = `SELECT canonical_ns FROM memory_entries WHERE entry_id = ? AND memory_id = ? AND synced = 1 AND deleting_seq IS NULL`
+)
+
+// ListEntries lists committed entries. Errors: CodeInvalid for cursors, CodeNotFound
+// for a memory that is not the user's.
+func (b *Book) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, error) {
+	out := Listed{Entries: []Entry{}, AppliedLimit: Limit(a.Limit)}
+	memory, err := memoryArg(a.MemoryID)
+	session, badSession := sessionArg(a.SessionID, false)
+	if err = firstError(err, badSession, c.checkArgs()); err != nil {
+		return out, err
+	}
+	if a.Before != "" && a.After != "" {
+		return out, invalid("before", "provide only one of before or after")
+	}
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		out.PurgedBefore = Time(s.m.purgedNS)
+		low, high := Time(math.MinInt64), Time(math.MaxInt64)
+		query := selectNewest
+		var err error
+		switch {
+		case a.Before != "":
+			high, err = s.cursor(ctx, "before", a.Before)
+		case a.After != "":
+			low, err = s.cursor(ctx, "after", a.After)
+			query = selectOldest
+		}
+		if err != nil {
+			return err
+		}
+		return s.list(ctx, &out, query, low, high, session, a.Tags)
+	})
+	return out, err
+}
+
+func (s *scope) list(ctx context.Context, out *Listed, query string, low, high Time, session string, tags []string) error {
+	if tags == nil {
+		tags = []string{}
+	}
+	wanted, err := json.Marshal(tags)
+	if err != nil {
+		return err
+	}
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		e, err := scanEntry(rows.Scan)
+		out.Entries = append(out.Entries, e.Entry)
+		return err
+	}, query, s.m.MemoryID, low, high, session, string(wanted), out.AppliedLimit)
+	if query == selectOldest {
+		for i, j := 0, len(out.Entries)-1; i < j; i, j = i+1, j-1 {
+			out.Entries[i], out.Entries[j] = out.Entries[j], out.Entries[i]
+		}
+	}
+	if out.Count = len(out.Entries); out.Count > 0 {
+		newest, oldest := out.Entries[0].CreationTime, out.Entries[out.Count-1].CreationTime
+		out.NextBefore, out.NextAfter = &oldest, &newest
+	}
+	return err
+}
+
+// cursor reads a cursor: a time, or an entry of the memory.
+func (s *scope) cursor(ctx context.Context, field, text string) (Time, error) {
+	at, id, ok := parseCursor(text)
+	if !ok {
+		return 0, invalid(field, "%s is neither an RFC 3339 time nor an entry of this memory", field)
+	}
+	if id == "" {
+		return at, nil
+	}
+	err := s.tx.Get(ctx, []any{&at}, selectCursor, id, s.m.MemoryID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, invalid(field, "%s is neither an RFC 3339 time nor an entry of this memory", field)
+	}
+	return at, err
+}
+
+// parseCursor reads a cursor as a time or, with id, as a UUID.
+func parseCursor(text string) (at Time, id string, ok bool) {
+	if id, ok = ParseID(text); ok {
+		return 0, id, true
+	}
+	when, err := time.Parse(time.RFC3339Nano, text)
+	return clamped(when), "", err == nil
+}
+
+// readMemory runs fn over a memory of the acting user, after what was submitted for
+// it before. A default memory that was never written is an empty one.
+func (b *Book) readMemory(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *scope) error) error {
+	shard, err := b.shardKey(ctx, c, memory)
+	if err != nil {
+		return err
+	}
+	var asked string // the stream that is to be pulled first
+	var owner string
+	read := func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err == nil {
+			err = s.open(ctx, memory)
+		}
+		if err != nil {
+			return err
+		}
+		if asked == "" && b.config.Wanted != nil && s.u.hub() && s.m.exists && !s.m.subscribed {
+			asked, owner = s.m.MemoryID, s.u.ID
+			return nil
+		}
+		return fn(ctx, s)
+	}
+	if err = b.ordered(ctx, shard, read); err != nil || asked == "" {
+		return err
+	}
+	b.config.Wanted(ctx, owner, asked)
+	return b.read(ctx, read)
+}
+
+// GetEntry is one committed entry. CodeNotFound for any other, which is at the hub
+// perhaps, if the memory was purged (see PurgedBefore).
+func (b *Book) GetEntry(ctx context.Context, c Caller, memory, id string) (out Entry, err error) {
+	memory, err = memoryArg(memory)
+	id, badID := uuidArg("entry_id", id)
+	if err = firstError(err, badID, c.checkArgs()); err != nil {
+		return out, err
+	}
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		e, err := s.committed(ctx, id)
+		out = e.Entry
+		return err
+	})
+	return out, err
+}
+
+// committed is a committed entry of the scope's memory; CodeNotFound for any other.
+func (s *scope) committed(ctx context.Context, id string) (entryRow, error) {
+	e, found, err := s.entry(ctx, selectByID, id)
+	if err == nil && (!found || e.MemoryID != s.m.MemoryID || !e.synced || e.deleting != 0) {
+		err = notFound("entry")
+	}
+	return e, err
+}
+
+// PurgedBefore is the time before which a memory's rows are at the hub alone, 0 if
+// none was purged. CodeNotFound for a memory that is not the user's.
+func (b *Book) PurgedBefore(ctx context.Context, c Caller, memory string) (at Time, err error) {
+	if memory, err = memoryArg(memory); err != nil {
+		return 0, err
+	}
+	err = b.readMemory(ctx, c, memory, func(_ context.Context, s *scope) error {
+		at = Time(s.m.purgedNS)
+		return nil
+	})
+	return at, err
+}

@@ -1,0 +1,269 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Kinds of this part's changes, and its ops besides put and delete (memories §10.1).
+const (
+	KindVault   = "vault"
+	KindMemory  = "memory"
+	KindEntry   = "entry"
+	KindContext = "context"
+
+	OpPatch    = "patch"
+	OpUndelete = "undelete"
+	OpConfirm  = "confirm"
+)
+
+// DefaultMemory is the memory_id that stands for the current project's own memory.
+const DefaultMemory = "default"
+
+// scope is one transaction of one caller, mostly on one memory.
+type scope struct {
+	*Book
+	tx *store.Tx
+	c  Caller
+	u  user
+	m  memoryRow
+}
+
+// memoryRow is a memory with its vault's title, its project and where its stream is.
+type memoryRow struct {
+	Memory
+	project                              string // of whom it is the default memory
+	exists                               bool   // false for a default memory that was never written
+	deleting                             int64
+	lastNS, lastCanonicalNS, contextNS   int64
+	headSeq, sentSeq, ackedSeq, purgedNS int64
+	remoteID                             string
+	subscribed                           bool // false for one that is known from a hub's catalogue alone
+}
+
+const (
+	memoryColumns = `m.memory_id, m.user_id, m.vault_id, m.memory_type, m.title, m.description, m.creation_ns,
+ifnull(p.id, ''), ifnull(m.deleting_seq, 0), s.last_ns, s.last_canonical_ns, s.context_ns, s.head_seq, s.sent_seq, s.acked_seq,
+s.purged_before_ns, ifnull(s.remote_id, ''), s.subscribed
+FROM memories m JOIN memory_streams s ON s.stream = m.memory_id LEFT JOIN projects p ON p.key = m.project_key `
+	selectAnyMemory = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
+	selectMemory    = selectAnyMemory + ` AND m.deleting_seq IS NULL`
+	// main of a vault.
+	selectMemoryTitled = `SELECT ` + memoryColumns + `JOIN memory_vaults v ON v.vault_id = m.vault_id
+WHERE v.user_id = ? AND v.title = ? AND m.title = 'main'`
+	selectMemoryRemote = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND s.remote_id = ? AND m.deleting_seq IS NULL`
+
+	upsertStream = `INSERT INTO memory_streams (stream, user_id, lane, head_seq, subscribed) VALUES (?1, ?2, ?3, ?4, 1)
+ON CONFLICT (stream) DO UPDATE SET subscribed = 1, acked_seq = CASE WHEN acked_seq >= head_seq THEN max(acked_seq, excluded.head_seq - 1) ELSE acked_seq END,
+head_seq = max(head_seq, excluded.head_seq)`
+)
+
+func (m *memoryRow) scan() []any {
+	return []any{&m.MemoryID, &m.ActorID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &m.CreationTime, &m.project, &m.deleting,
+		&m.lastNS, &m.lastCanonicalNS, &m.contextNS, &m.headSeq, &m.sentSeq, &m.ackedSeq, &m.purgedNS, &m.remoteID, &m.subscribed}
+}
+
+// enter makes the scope of a call; creating says whether the device's own user is
+// made when it is missing.
+func (b *Book) enter(ctx context.Context, tx *store.Tx, c Caller, creating bool) (*scope, error) {
+	u, err := actor(ctx, tx, c, creating)
+	return &scope{Book: b, tx: tx, c: c, u: u}, err
+}
+
+// memoryArg checks a memory_id argument: a UUID or `default`.
+func memoryArg(text string) (string, error) {
+	if text == DefaultMemory {
+		return text, nil
+	}
+	id, err := uuidArg("memory_id", text)
+	if err != nil && text != "" {
+		return "", invalid("memory_id", "memory_id is neither a UUID nor %s", DefaultMemory)
+	}
+	return id, err
+}
+
+// shardKey is what decides on which shard the jobs of a memory run: its id, which
+// for the default memory is looked up.
+func (b *Book) shardKey(ctx context.Context, c Caller, memory string) (key string, err error) {
+	if err := c.checkArgs(); err != nil || memory != DefaultMemory {
+		return memory, err
+	}
+	key = memory + ":" + c.ProjectID + ":" + c.Place.Root // before there is a project
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err != nil {
+			return err
+		}
+		q, ok, err := s.currentProject(ctx)
+		if ok && s.u.ID != "" {
+			_, key = defaultIDs(s.u.ID, q.ID)
+		}
+		return err
+	})
+	return key, err
+}
+
+// open finds a memory of the acting user, a default memory also when it was never
+// written: then exists is false. Errors: CodeNotFound for all that is not the user's.
+func (s *scope) open(ctx context.Context, memory string) error {
+	if memory == DefaultMemory {
+		return s.openDefault(ctx)
+	}
+	found, err := s.find(ctx, selectMemory, memory)
+	if err == nil && !found {
+		found, err = s.find(ctx, selectMemoryRemote, s.u.ID, memory)
+	}
+	if err == nil && !found {
+		err = notFound("memory")
+	}
+	return err
+}
+
+// find reads one memory; a foreign one is not found.
+func (s *scope) find(ctx context.Context, query string, args ...any) (bool, error) {
+	m := memoryRow{exists: true}
+	err := s.tx.Get(ctx, m.scan(), query, args...)
+	if err != nil {
+		return false, ignoreNone(err)
+	}
+	if m.ActorID != s.u.ID {
+		return false, nil
+	}
+	s.m = m
+	return true, nil
+}
+
+func (s *scope) currentProject(ctx context.Context) (project.Project, bool, error) {
+	if s.c.ProjectID != "" {
+		return project.Find(ctx, s.tx, s.c.ProjectID)
+	}
+	return project.Current(ctx, s.tx, s.c.Place)
+}
+
+// openDefault finds `main` of the current project, or says what it will be.
+func (s *scope) openDefault(ctx context.Context) error {
+	s.m = memoryRow{}
+	q, ok, err := s.currentProject(ctx)
+	if err != nil || s.u.ID == "" {
+		return err
+	}
+	name, found := q.ID, false
+	if ok {
+		_, memory := defaultIDs(s.u.ID, q.ID)
+		if found, err = s.find(ctx, selectMemory, memory); !found {
+			s.m.MemoryID, s.m.ActorID = memory, s.u.ID
+		}
+	} else if name = s.c.ProjectID; name == "" {
+		name = s.c.Place.Slug
+	}
+	if err == nil && !found && name != "" && s.u.hub() { // another device may have made it
+		_, err = s.find(ctx, selectMemoryTitled, s.u.ID, titleOf(name))
+	}
+	return err
+}
+
+// openToWrite is open, and makes a default memory that was never written. check is
+// asked first, so that what is refused makes nothing.
+func (s *scope) openToWrite(ctx context.Context, memory string, check func() error) error {
+	if err := s.open(ctx, memory); err != nil {
+		return err
+	}
+	if err := check(); err != nil || s.m.exists {
+		return err
+	}
+	return s.makeDefault(ctx)
+}
+
+// makeDefault makes the current project's vault and memory (memories §2).
+func (s *scope) makeDefault(ctx context.Context) error {
+	var q project.Project
+	var err error
+	if s.c.ProjectID != "" {
+		q, err = project.Ensure(ctx, s.tx, s.c.ProjectID)
+	} else {
+		q, err = project.Resolve(ctx, s.tx, s.c.Place)
+	}
+	if err != nil {
+		return err
+	}
+	vault, memory := defaultIDs(s.u.ID, q.ID)
+	now := Time(s.tx.Now().UnixNano())
+	v, found, err := s.vaultTitled(ctx, titleOf(q.ID))
+	if err == nil && !found {
+		v = Vault{VaultID: vault, ActorID: s.u.ID, Title: titleOf(q.ID), CreationTime: now}
+		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", vault))
+	}
+	if err != nil {
+		return err
+	}
+	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: "main", CreationTime: now}
+	return s.putMemory(ctx, m, v, &q, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", memory))
+}
+
+// defaultIDs are the ids of a project's own vault and memory.
+func defaultIDs(user, project string) (vault, memory string) {
+	vault = derivedID(user, "vault:"+titleOf(project))
+	return vault, derivedID(vault, "memory:main")
+}
+
+// titleOf is a project's id as a title (memories §2).
+func titleOf(project string) string {
+	if checkTitle(project) == nil {
+		return project
+	}
+	title := strings.Map(func(r rune) rune {
+		if isTitleRune(r) {
+			return r
+		}
+		return '-'
+	}, project)
+	sum := sha256.Sum256([]byte(project))
+	return title[:min(len(title), 41)] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// hubKey is the key under which a hub knows a call (memories §9).
+func hubKey(method, path, key string) string {
+	sum := sha256.Sum256([]byte(method + "\n" + path + "\n" + key))
+	return hex.EncodeToString(sum[:])
+}
+
+// log appends a change of the memory, which is to be sent.
+func (s *scope) log(ctx context.Context, kind, id, op string, doc any) (int64, error) {
+	seq, err := s.logOn(ctx, s.m.MemoryID, s.m.project, kind, id, op, doc)
+	s.m.headSeq = max(s.m.headSeq, seq)
+	return seq, err
+}
+
+// logOn appends a change to a stream and moves its head.
+func (s *scope) logOn(ctx context.Context, stream, project, kind, id, op string, doc any) (int64, error) {
+	text, err := json.Marshal(doc)
+	if err != nil {
+		return 0, err
+	}
+	seq, err := s.tx.Append(ctx, store.Change{
+		Project: project, Stream: stream, Kind: kind, ID: id, Op: op, Doc: text, Session: s.c.Session, Agent: s.c.Agent,
+	})
+	if err == nil {
+		_, err = s.tx.Exec(ctx, upsertStream, stream, s.u.ID, LaneOf(stream), seq)
+	}
+	return seq, err
+}
+
+// redact takes secrets out of a text.
+func (b *Book) redact(text string) string {
+	if b.config.Filter == nil || text == "" {
+		return text
+	}
+	text, _ = b.config.Filter.Text(text)
+	return text
+}
+
+// nullable is a text for a column where "" is NULL.
+func nullable(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }

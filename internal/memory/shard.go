@@ -1,0 +1,242 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// shards runs jobs one after the other per memory, and those of different memories
+// side by side (memories §8). A shard's worker is a goroutine that lives while there
+// are jobs.
+type shards struct {
+	all      []shard // the last is the priority lane
+	capacity int
+	patience time.Duration
+	stopping chan struct{} // closed by stop
+	once     sync.Once
+	workers  sync.WaitGroup
+}
+
+// shard is a queue and who works it off. A job is accepted by being appended under
+// mu while stopped is false.
+type shard struct {
+	mu      sync.Mutex
+	places  chan struct{} // one for each job that waits; made at first use
+	queue   []*job
+	running bool
+	stopped bool
+
+	submissions, full, skipped, panics atomic.Int64
+	runs, busy                         atomic.Int64 // jobs done, and the nanoseconds that they took
+}
+
+// job is a function on its way, taken by its worker or given up by its caller.
+type job struct {
+	ctx   context.Context
+	fn    func(ctx context.Context) error
+	taken atomic.Bool
+	done  chan struct{}
+	err   error // once done is closed
+}
+
+// ShardStats is what one shard has done since the start.
+type ShardStats struct {
+	Shard       int   // the priority lane is the one after the last
+	Submissions int64 // jobs accepted
+	Full        int64 // jobs refused with CodeQueueFull
+	Skipped     int64 // jobs whose caller had left
+	Panics      int64
+	Runs        int64
+	Busy        time.Duration // all runs together
+	Depth       int           // jobs that wait now
+}
+
+func newShards(n, capacity int, patience time.Duration) *shards {
+	return &shards{all: make([]shard, n+1), capacity: capacity, patience: patience, stopping: make(chan struct{})}
+}
+
+// shardOf is the shard of a memory among n: FNV-1a-32 of its id's text, unsigned.
+func shardOf(memory string, n int) int { return int(fnv32(memory) % uint32(n)) }
+
+// LaneOf is the lane of a stream (memories §10.3); it does not depend on settings.
+func LaneOf(stream string) int { return int(fnv32(stream) % 256) }
+
+func fnv32(text string) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(text)) // never fails (hash.Hash)
+	return h.Sum32()
+}
+
+// run submits fn to the shard of a memory and returns what it returned.
+//
+// A caller whose ctx ends before fn has begun gets ctx's error, and fn does not run;
+// later the end of ctx changes nothing. Errors besides fn's: CodeQueueFull after the
+// enqueue timeout, CodeStopping, CodeInternal if fn panicked.
+func (s *shards) run(ctx context.Context, memory string, fn func(ctx context.Context) error) error {
+	return s.runOn(ctx, shardOf(memory, len(s.all)-1), fn)
+}
+
+// runFirst is run in the lane of what creates memories and users.
+func (s *shards) runFirst(ctx context.Context, fn func(ctx context.Context) error) error {
+	return s.runOn(ctx, len(s.all)-1, fn)
+}
+
+func (s *shards) runOn(ctx context.Context, number int, fn func(ctx context.Context) error) error {
+	j := &job{ctx: ctx, fn: fn, done: make(chan struct{})}
+	if err := s.submit(ctx, number, j); err != nil {
+		return err
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		if j.taken.CompareAndSwap(false, true) {
+			return ctx.Err()
+		}
+		<-j.done
+		return j.err
+	}
+}
+
+// submit waits for a place in a queue, appends the job and sees to a worker.
+func (s *shards) submit(ctx context.Context, number int, j *job) error {
+	sh := &s.all[number]
+	places := sh.open(s.capacity)
+	select {
+	case places <- struct{}{}:
+	default:
+		if err := s.wait(ctx, number, places); err != nil {
+			return err
+		}
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.stopped {
+		<-places
+		return stopping()
+	}
+	sh.submissions.Add(1)
+	sh.queue = append(sh.queue, j)
+	if !sh.running {
+		sh.running = true
+		s.workers.Add(1)
+		go s.work(sh)
+	}
+	return nil
+}
+
+func (s *shards) wait(ctx context.Context, number int, places chan struct{}) error {
+	timer := time.NewTimer(s.patience)
+	defer timer.Stop()
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-s.stopping:
+		return stopping()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		s.all[number].full.Add(1)
+		return failure(fault.Unavailable, CodeQueueFull, "wait a second and call again with the same idempotency key",
+			"too many writes of this memory are waiting", "shard", number, "length", len(places), "capacity", s.capacity)
+	}
+}
+
+func (sh *shard) open(capacity int) chan struct{} {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.places == nil {
+		sh.places = make(chan struct{}, capacity)
+	}
+	return sh.places
+}
+
+// work runs a shard's jobs until none waits.
+func (s *shards) work(sh *shard) {
+	defer s.workers.Done()
+	for {
+		j := sh.next()
+		if j == nil {
+			return
+		}
+		if !j.taken.CompareAndSwap(false, true) {
+			sh.skipped.Add(1)
+			close(j.done)
+			continue
+		}
+		begun := time.Now()
+		j.err = sh.guarded(j)
+		sh.runs.Add(1)
+		sh.busy.Add(int64(time.Since(begun)))
+		close(j.done)
+	}
+}
+
+// next takes the oldest job off the queue; nil ends the worker.
+func (sh *shard) next() *job {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if len(sh.queue) == 0 {
+		sh.running, sh.queue = false, nil
+		return nil
+	}
+	j := sh.queue[0]
+	sh.queue[0] = nil
+	sh.queue = sh.queue[1:]
+	<-sh.places
+	return j
+}
+
+// guarded runs a job so that a panic ends it alone.
+func (sh *shard) guarded(j *job) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			sh.panics.Add(1)
+			err = panicked(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	return j.fn(context.WithoutCancel(j.ctx))
+}
+
+// stop refuses new jobs and waits for the accepted ones.
+func (s *shards) stop(ctx context.Context) error {
+	s.once.Do(func() { close(s.stopping) })
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.mu.Lock()
+		sh.stopped = true
+		sh.mu.Unlock()
+	}
+	done := make(chan struct{})
+	go func() {
+		s.workers.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *shards) stats() (out []ShardStats) {
+	for i := range s.all {
+		sh := &s.all[i]
+		sh.mu.Lock()
+		used, depth := sh.places != nil, len(sh.queue)
+		sh.mu.Unlock()
+		if used {
+			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.Load(),
+				time.Duration(sh.busy.Load()), depth})
+		}
+	}
+	return out
+}

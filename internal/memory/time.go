@@ -1,0 +1,39 @@
+package memory
+
+import (
+	"encoding/json"
+	"math"
+	"time"
+)
+
+// Time is a moment in Unix nanoseconds; in JSON it is RFC3339Nano in UTC. Order is
+// that of the numbers: the texts do not sort (memories P8). The zero Time is left out.
+type Time int64
+
+// String is the time as it stands in JSON, without quotes.
+func (t Time) String() string { return time.Unix(0, int64(t)).UTC().Format(time.RFC3339Nano) }
+
+// MarshalJSON writes the time.
+func (t Time) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
+
+// UnmarshalJSON reads RFC 3339 text.
+func (t *Time) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	at, err := time.Parse(time.RFC3339Nano, text)
+	*t = clamped(at)
+	return err
+}
+
+// clamped is a time in nanoseconds; what int64 cannot hold is its nearest.
+func clamped(at time.Time) Time {
+	switch year := at.UTC().Year(); {
+	case year < 1678:
+		return math.MinInt64
+	case year > 2261:
+		return math.MaxInt64
+	}
+	return Time(at.UnixNano())
+}

@@ -1,0 +1,287 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Vault is a vault as it stands in JSON.
+type Vault struct {
+	VaultID      string `json:"vaultId"`
+	ActorID      string `json:"actorId"` // its owner
+	Title        string `json:"title"`   // unique per user
+	Description  string `json:"description"`
+	CreationTime Time   `json:"creationTime"`
+}
+
+// Memory is a memory as it stands in JSON.
+type Memory struct {
+	MemoryID     string `json:"memoryId"`
+	ActorID      string `json:"actorId"`
+	VaultID      string `json:"vaultId"`
+	MemoryType   string `json:"memoryType"`
+	Title        string `json:"title"` // unique per vault
+	Description  string `json:"description"`
+	CreationTime Time   `json:"creationTime"`
+}
+
+// Vaults and Memories are lists; the arrays are never nil.
+type (
+	Vaults struct {
+		Vaults []Vault `json:"vaults"`
+		Count  int     `json:"count"`
+	}
+	Memories struct {
+		Memories []Memory `json:"memories"`
+		Count    int      `json:"count"`
+	}
+)
+
+// NewVault is what CreateVault takes.
+type NewVault struct {
+	Title       string `json:"title"`
+	Description string `json:"description"`
+}
+
+// NewMemory is what CreateMemory takes.
+type NewMemory struct {
+	VaultID     string `json:"vaultId"`
+	Title       string `json:"title"`
+	MemoryType  string `json:"memoryType"` // "" for chat
+	Description string `json:"description"`
+}
+
+// The documents of changes of vaults and memories.
+type (
+	vaultDoc struct {
+		Key          string `json:"key,omitempty"`
+		VaultID      string `json:"vaultId"`
+		Title        string `json:"title"`
+		Description  string `json:"description"`
+		CreationTime Time   `json:"creationTime"`
+	}
+	memoryDoc struct {
+		Key          string   `json:"key,omitempty"`
+		MemoryID     string   `json:"memoryId"`
+		VaultID      string   `json:"vaultId"`
+		MemoryType   string   `json:"memoryType"`
+		Title        string   `json:"title"`
+		Description  string   `json:"description"`
+		CreationTime Time     `json:"creationTime"`
+		Vault        vaultDoc `json:"vault"`
+	}
+	keyDoc struct {
+		Key string `json:"key"`
+	}
+)
+
+const (
+	vaultColumns      = `SELECT vault_id, user_id, title, description, creation_ns FROM memory_vaults `
+	selectVault       = vaultColumns + `WHERE vault_id = ? AND user_id = ? AND deleting_seq IS NULL`
+	selectVaultTitled = vaultColumns + `WHERE user_id = ? AND title = ?`
+	selectVaults      = vaultColumns + `WHERE user_id = ? AND deleting_seq IS NULL ORDER BY creation_ns, vault_id`
+	insertVault       = `INSERT INTO memory_vaults (vault_id, user_id, title, description, creation_ns) VALUES (?, ?, ?, ?, ?)`
+
+	selectMemories = `SELECT ` + memoryColumns + `WHERE m.vault_id = ? AND m.deleting_seq IS NULL ORDER BY m.creation_ns, m.memory_id`
+	selectTitled   = `SELECT memory_id FROM memories WHERE vault_id = ? AND title = ?`
+	insertMemory   = `INSERT INTO memories (memory_id, user_id, vault_id, memory_type, title, description, creation_ns, project_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+func (v *Vault) scan() []any {
+	return []any{&v.VaultID, &v.ActorID, &v.Title, &v.Description, &v.CreationTime}
+}
+
+func (v Vault) doc(key string) vaultDoc {
+	return vaultDoc{key, v.VaultID, v.Title, v.Description, v.CreationTime}
+}
+
+// CreateVault makes a vault. Errors: CodeInvalid for title and description,
+// CodeExists (Conflict) with details.existing_id.
+func (b *Book) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault, Receipt, error) {
+	a.Description = b.redact(a.Description)
+	return mutate(ctx, b, c, call{body: a}, func(ctx context.Context, s *scope) (step[Vault], error) {
+		return step[Vault]{route: route{"POST", "/v1/vaults"}, do: func(n issued) (v Vault, err error) {
+			old, taken, err := s.vaultTitled(ctx, a.Title)
+			if err != nil {
+				return v, err
+			}
+			if taken {
+				return v, conflict(CodeExists, "use the existing one, or another title", "a vault of this title exists already", "existing_id", old.VaultID)
+			}
+			v = Vault{VaultID: NewID(), ActorID: s.u.ID, Title: a.Title, Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
+			return v, s.putVault(ctx, v, n.hub)
+		}}, firstError(s.c.may(Write), checkTitle(a.Title), checkLength("description", a.Description, maxDescription))
+	})
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Vaults lists the acting user's vaults, oldest first.
+func (b *Book) Vaults(ctx context.Context, c Caller) (Vaults, error) {
+	out := Vaults{Vaults: []Vault{}}
+	if err := c.checkArgs(); err != nil {
+		return out, err
+	}
+	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err != nil {
+			return err
+		}
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var v Vault
+			err := rows.Scan(v.scan()...)
+			out.Vaults = append(out.Vaults, v)
+			return err
+		}, selectVaults, s.u.ID)
+	})
+	out.Count = len(out.Vaults)
+	return out, err
+}
+
+// Vault is one vault of the acting user. CodeNotFound for any other.
+func (b *Book) Vault(ctx context.Context, c Caller, id string) (v Vault, err error) {
+	err = b.readVault(ctx, c, id, func(_ context.Context, _ *scope, found Vault) error {
+		v = found
+		return nil
+	})
+	return v, err
+}
+
+// Memories lists the memories of a vault, oldest first. CodeNotFound for a vault that
+// is missing or foreign.
+func (b *Book) Memories(ctx context.Context, c Caller, vault string) (Memories, error) {
+	out := Memories{Memories: []Memory{}}
+	err := b.readVault(ctx, c, vault, func(ctx context.Context, s *scope, v Vault) error {
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var m memoryRow
+			err := rows.Scan(m.scan()...)
+			out.Memories = append(out.Memories, m.Memory)
+			return err
+		}, selectMemories, v.VaultID)
+	})
+	out.Count = len(out.Memories)
+	return out, err
+}
+
+func (b *Book) readVault(ctx context.Context, c Caller, id string, fn func(context.Context, *scope, Vault) error) error {
+	id, err := uuidArg("vault_id", id)
+	if err = firstError(err, c.checkArgs()); err != nil {
+		return err
+	}
+	return b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err != nil {
+			return err
+		}
+		v, err := s.vault(ctx, id)
+		if err != nil {
+			return err
+		}
+		return fn(ctx, s, v)
+	})
+}
+
+// vault is a vault of the acting user; CodeNotFound for any other.
+func (s *scope) vault(ctx context.Context, id string) (v Vault, err error) {
+	err = s.tx.Get(ctx, v.scan(), selectVault, id, s.u.ID)
+	if ignoreNone(err) == nil && err != nil {
+		return v, notFound("vault")
+	}
+	return v, err
+}
+
+// vaultTitled finds a vault, a hidden one too, since its title is still taken.
+func (s *scope) vaultTitled(ctx context.Context, title string) (v Vault, found bool, err error) {
+	err = s.tx.Get(ctx, v.scan(), selectVaultTitled, s.u.ID, title)
+	return v, err == nil, ignoreNone(err)
+}
+
+// putVault stores and logs a new vault.
+func (s *scope) putVault(ctx context.Context, v Vault, key string) error {
+	_, err := s.tx.Exec(ctx, insertVault, v.VaultID, v.ActorID, v.Title, v.Description, v.CreationTime)
+	if err == nil {
+		_, err = s.logOn(ctx, v.VaultID, "", KindVault, v.VaultID, store.OpPut, v.doc(key))
+	}
+	return err
+}
+
+// CreateMemory makes a memory in a vault. Errors: CodeNotFound for a vault that is
+// missing or foreign, CodeInvalid, CodeExists (Conflict) with details.existing_id.
+func (b *Book) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory, Receipt, error) {
+	vault, err := uuidArg("vault_id", a.VaultID)
+	if err != nil {
+		return Memory{}, Receipt{}, err
+	}
+	a.VaultID, a.Description = vault, b.redact(a.Description)
+	if a.MemoryType == "" {
+		a.MemoryType = "chat"
+	}
+	return mutate(ctx, b, c, call{body: a}, func(ctx context.Context, s *scope) (step[Memory], error) {
+		v, err := s.vault(ctx, vault)
+		if err != nil {
+			return step[Memory]{}, err
+		}
+		return step[Memory]{route: route{"POST", "/v1/vaults/" + vault + "/memories"}, do: func(n issued) (m Memory, err error) {
+			var existing string
+			err = s.tx.Get(ctx, []any{&existing}, selectTitled, v.VaultID, a.Title)
+			if err == nil {
+				return m, conflict(CodeExists, "use the existing one, or another title", "a memory of this title exists already in the vault",
+					"existing_id", existing)
+			}
+			if err = ignoreNone(err); err != nil {
+				return m, err
+			}
+			m = Memory{MemoryID: NewID(), ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
+				Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
+			return m, s.putMemory(ctx, m, v, nil, n.hub)
+		}}, firstError(s.c.may(Write), checkTitle(a.Title), checkType(a.MemoryType), checkLength("description", a.Description, maxDescription))
+	})
+}
+
+// putMemory stores and logs a new memory, which becomes the scope's.
+func (s *scope) putMemory(ctx context.Context, m Memory, v Vault, q *project.Project, key string) error {
+	s.m = memoryRow{Memory: m, exists: true}
+	var of sql.NullInt64
+	if q != nil {
+		s.m.project, of = q.ID, sql.NullInt64{Int64: q.Key, Valid: true}
+	}
+	_, err := s.tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, of)
+	if err == nil {
+		_, err = s.log(ctx, KindMemory, m.MemoryID, store.OpPut, memoryDoc{
+			key, m.MemoryID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, v.doc(""),
+		})
+	}
+	return err
+}
+
+// Memory is one memory of the acting user; `default` is the current project's, also
+// when it was never written: then it has an id, once there is a project, and nothing
+// else. CodeNotFound for any other.
+func (b *Book) Memory(ctx context.Context, c Caller, id string) (m Memory, err error) {
+	if id, err = memoryArg(id); err != nil {
+		return m, err
+	}
+	if err = c.checkArgs(); err != nil {
+		return m, err
+	}
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err == nil {
+			err = s.open(ctx, id)
+			m = s.m.Memory
+		}
+		return err
+	})
+	return m, err
+}

@@ -1,0 +1,310 @@
+package replica
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+)
+
+// catalogueEvery is how often the list of the user's streams is read anew, and how old
+// what a stream that is not waited for holds may get (memories §13.3).
+const catalogueEvery = 30 * time.Second
+
+// puller is what pulling needs to remember.
+type puller struct {
+	mu     sync.Mutex
+	cancel context.CancelFunc
+}
+
+func newPuller() *puller { return &puller{} }
+
+// Subscribed ends a pull that waits, so that the next one asks for a stream that was
+// subscribed meanwhile.
+func (r *Replicator) Subscribed() {
+	if r.pulled == nil {
+		return
+	}
+	r.pulled.mu.Lock()
+	defer r.pulled.mu.Unlock()
+	if r.pulled.cancel != nil {
+		r.pulled.cancel()
+	}
+}
+
+// pull brings back what other devices sent: it waits at the hub for news of the
+// subscribed streams, and looks now and then which streams there are.
+func (r *Replicator) pull(ctx context.Context) error {
+	var catalogued time.Time
+	for ctx.Err() == nil {
+		if r.waits(ctx) {
+			r.sleep(ctx, pollEvery)
+			continue
+		}
+		err := r.catalogue(ctx, &catalogued)
+		if err == nil {
+			err = r.pullOnce(ctx, time.Until(catalogued.Add(catalogueEvery)))
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		r.notPulled(err)
+		r.sleep(ctx, pollEvery)
+	}
+	return nil
+}
+
+func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// notPulled deals with a pull that failed.
+func (r *Replicator) notPulled(err error) {
+	no, refused := errors.AsType[*Refused](err)
+	switch {
+	case errors.Is(err, context.Canceled):
+	case refused && (no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden):
+		r.hold(StateUnauthorized, no.Reason.Message, askEvery)
+	case refused && no.Reason.Code == CodeTooOld:
+		r.hold(StateTooOld, no.Reason.Message, askEvery)
+	case refused:
+		r.hold(StateUnreachable, no.Error(), max(no.RetryAfter, delay(1, probeEvery)))
+	case fault.HasCode(err, CodeUnavailable):
+		r.unreachable(err)
+	default:
+		r.lost(err)
+	}
+}
+
+// pullAll pulls until there is nothing more now.
+func (r *Replicator) pullAll(ctx context.Context) error {
+	var never time.Time
+	if err := r.catalogue(ctx, &never); err != nil {
+		return err
+	}
+	return r.pullOnce(ctx, 0)
+}
+
+// pullOnce asks for news of all subscribed streams and applies them, page by page. Of
+// up to a thousand streams it waits for as long as given for the first news; more are
+// asked in turn.
+func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
+	cursors, err := r.cursors(ctx)
+	if err != nil {
+		return err
+	}
+	if len(cursors) == 0 {
+		if wait > 0 {
+			r.sleep(ctx, min(wait, pollEvery))
+		}
+		return nil
+	}
+	wait = max(0, min(wait, MaxWaitMillis*time.Millisecond))
+	if len(cursors) > MaxCursors {
+		wait = 0
+	}
+	for first := 0; first < len(cursors); first += MaxCursors {
+		if err := r.pullPages(ctx, cursors[first:min(first+MaxCursors, len(cursors))], wait); err != nil {
+			return err
+		}
+	}
+	if len(cursors) > MaxCursors {
+		r.sleep(ctx, pollEvery)
+	}
+	return nil
+}
+
+// cursors are how far the subscribed streams have been pulled.
+func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
+	after := ""
+	for {
+		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, s := range page {
+			if after = s.ID; !s.Subscribed {
+				continue
+			}
+			c := Cursor{Stream: s.ID, After: s.PullCursor}
+			if s.RemoteID != "" {
+				c.Stream = s.RemoteID
+			}
+			out = append(out, c)
+		}
+	}
+}
+
+func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.Duration) error {
+	for len(cursors) > 0 {
+		answer, err := r.waitFor(ctx, cursors, wait)
+		if err != nil {
+			return err
+		}
+		if answer == nil { // something new is to be asked for
+			return nil
+		}
+		r.answered(ctx)
+		more := cursors[:0:0]
+		for _, s := range answer.Streams {
+			if err := r.apply(ctx, s); err != nil {
+				return err
+			}
+			if s.More {
+				more = append(more, Cursor{Stream: s.Stream, After: s.Next})
+			}
+		}
+		cursors, wait = more, 0
+	}
+	return nil
+}
+
+// waitFor is one pull; nil if it was ended because of a new subscription.
+func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Duration) (*PullAnswer, error) {
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.pulled.mu.Lock()
+	r.pulled.cancel = cancel
+	r.pulled.mu.Unlock()
+	answer, err := r.Client.Pull(waiting, PullRequest{Cursors: cursors, Limit: MaxPullItems, WaitMillis: int(wait / time.Millisecond)})
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return nil, nil
+	}
+	return &answer, err
+}
+
+// apply brings the items of a stream to the rows.
+func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
+	items := make([]memory.Item, len(s.Items))
+	for i, p := range s.Items {
+		items[i] = memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc}
+	}
+	r.Passing("mid_pull")
+	err := r.Book.Apply(ctx, r.User, s.Stream, items, s.Next)
+	if err == nil {
+		r.meter.Pulled.Add(int64(len(items)))
+	}
+	return err
+}
+
+// catalogue reads which vaults and memories the user has at the hub, if that was not
+// done lately. Those of vaults named like a project here are subscribed.
+func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
+	if time.Since(*last) < catalogueEvery {
+		return nil
+	}
+	heads, err := r.heads(ctx)
+	if err != nil {
+		return err
+	}
+	vaults := map[string]Vault{}
+	for _, h := range heads {
+		if h.Vault != nil {
+			vaults[h.Vault.VaultID] = *h.Vault
+		}
+	}
+	items, listed := make([]memory.Item, 0, len(heads)), map[string]bool{}
+	for _, h := range heads {
+		listed[h.Stream] = true
+		item, err := h.item(vaults)
+		if err != nil {
+			return err
+		}
+		items = append(items, item)
+	}
+	if err := r.Book.Catalogue(ctx, r.User, items); err != nil {
+		return err
+	}
+	if err := r.missing(ctx, listed); err != nil {
+		return err
+	}
+	*last = time.Now()
+	return nil
+}
+
+// heads are all streams of the user at the hub.
+func (r *Replicator) heads(ctx context.Context) (all []Head, err error) {
+	for after := ""; ; {
+		page, err := r.Client.Heads(ctx, after)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Heads...)
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+// missing asks after streams that are here, not subscribed, and not listed any more:
+// those that were deleted say so.
+func (r *Replicator) missing(ctx context.Context, listed map[string]bool) error {
+	var gone []Cursor
+	for after := ""; ; {
+		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, s := range page {
+			id := s.ID
+			if after = s.ID; s.RemoteID != "" {
+				id = s.RemoteID
+			}
+			if !s.Subscribed && s.Acked >= s.Head && !listed[id] {
+				gone = append(gone, Cursor{Stream: id, After: s.PullCursor})
+			}
+		}
+	}
+	for first := 0; first < len(gone); first += MaxCursors {
+		if err := r.pullPages(ctx, gone[first:min(first+MaxCursors, len(gone))], 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// item is a head as a change of its stream.
+func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
+	item := memory.Item{ID: h.Stream, Op: OpPut}
+	var err error
+	if h.Vault != nil {
+		item.Kind = KindVault
+		item.Doc, err = json.Marshal(h.Vault)
+		return item, err
+	}
+	item.Kind = KindMemory
+	item.Doc, err = json.Marshal(struct {
+		*Memory
+		Vault Vault `json:"vault"`
+	}{h.Memory, vaults[h.Memory.VaultID]})
+	return item, err
+}
+
+// PullStream pulls one stream until there is nothing more now. Errors are the hub's,
+// and those of memory.Book.Apply; repeating is safe.
+func (r *Replicator) PullStream(ctx context.Context, stream string) error {
+	defer r.Client.Close()
+	r.pulled = newPuller()
+	s, ok, err := r.Book.Stream(ctx, stream)
+	if err != nil || !ok {
+		return err
+	}
+	c := Cursor{Stream: s.ID, After: s.PullCursor}
+	if s.RemoteID != "" {
+		c.Stream = s.RemoteID
+	}
+	return r.pullPages(ctx, []Cursor{c}, 0)
+}

@@ -1,0 +1,221 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+)
+
+// Meter counts what a replicator did (memories §14). It is safe for concurrent use.
+type Meter struct {
+	Sent, Refused, Retried, Failed counter // items: 2xx, refused for good, to be sent again; requests without a usable answer
+	Batches                        counter // requests
+	LeaseLosses                    counter
+	Pulled                         counter // items applied
+}
+
+// retryable tells whether a status passes by itself.
+func retryable(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// settle stores what the hub said to each change: what it took in one transaction,
+// then what it refused.
+func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, results []Result) error {
+	r.meter.Batches.Add(1)
+	var taken []memory.Outcome
+	for i, o := range batch {
+		if res := results[i]; res.Status >= 200 && res.Status < 300 {
+			taken = append(taken, outcome(o, res))
+		}
+	}
+	r.Passing("before_flip_commit")
+	if len(taken) > 0 {
+		if err := r.Book.Confirm(ctx, leases, taken); err != nil {
+			return err
+		}
+		r.meter.Sent.Add(int64(len(taken)))
+		r.went(taken)
+	}
+	r.Passing("after_flip_commit")
+	for i, o := range batch {
+		if err := r.refused(ctx, leases, o, results[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func outcome(o memory.Outgoing, res Result) memory.Outcome {
+	out := memory.Outcome{Stream: o.Stream, Seq: o.Seq, Status: res.Status, EntryID: res.EntryID, HubSeq: res.HubSeq}
+	out.CreationTime, _ = time.Parse(time.RFC3339Nano, res.CreationTime) // other kinds have none
+	if res.Error != nil {
+		out.Code, out.Message = res.Error.Code, res.Error.Message
+	}
+	return out
+}
+
+// refused settles one change that the hub has not taken.
+func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memory.Outgoing, res Result) error {
+	switch {
+	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
+		return nil
+	case retryable(res.Status):
+		r.meter.Retried.Add(1)
+		return r.putOff(ctx, leases, o.Stream, 0, reason(res))
+	}
+	if existing := existingID(o, res); existing != "" {
+		return r.Book.SetRemote(ctx, leases, o.Stream, o.Seq, existing)
+	}
+	r.meter.Refused.Add(1)
+	out := outcome(o, res)
+	if out.Code == "" {
+		out.Code, out.Message = "refused", http.StatusText(res.Status)
+	}
+	level := r.Log.Warn
+	if out.Code == memory.CodeMismatch {
+		level = r.Log.Error // the key stood for something else: a defect
+	}
+	level("the hub has refused a change for good", "kind", o.Kind, "op", o.Op, "seq", o.Seq, "status", out.Status, "code", out.Code)
+	return r.Book.Fail(ctx, leases, out, r.Halt)
+}
+
+// existingID is the hub's id of a vault or memory whose title it knows already, "" for
+// any other refusal.
+func existingID(o memory.Outgoing, res Result) string {
+	if res.Status != http.StatusConflict || o.Op != OpPut || o.Kind != KindVault && o.Kind != KindMemory || res.Error == nil {
+		return ""
+	}
+	id, _ := res.Error.Details["existing_id"].(string)
+	return id
+}
+
+func reason(res Result) string {
+	if res.Error == nil {
+		return http.StatusText(res.Status)
+	}
+	return res.Error.Code + ": " + res.Error.Message
+}
+
+// went forgets that streams had to be sent piece by piece.
+func (r *Replicator) went(taken []memory.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range taken {
+		delete(r.single, o.Stream)
+	}
+}
+
+// putOff delays a stream after a failed attempt.
+func (r *Replicator) putOff(ctx context.Context, leases []memory.Lease, stream string, wait time.Duration, why string) error {
+	s, ok, err := r.Book.Stream(ctx, stream)
+	if err != nil || !ok {
+		return err
+	}
+	attempts := s.Attempts + 1
+	if wait == 0 {
+		wait = delay(attempts, maxDelay)
+	}
+	return r.Book.Delay(ctx, leases, stream, attempts, time.Now().Add(wait), why)
+}
+
+// undelivered deals with a push that failed as a whole.
+func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, err error) error {
+	r.meter.Failed.Add(1)
+	no, ok := errors.AsType[*Refused](err)
+	switch {
+	case ctx.Err() != nil:
+		return nil // the replicator stops
+	case !ok:
+		r.unreachable(err)
+		return nil
+	case no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden:
+		r.hold(StateUnauthorized, no.Reason.Message, askEvery)
+		return nil
+	case no.Reason.Code == CodeTooOld || no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed:
+		r.hold(StateTooOld, no.Reason.Message, askEvery)
+		return nil
+	case retryable(no.Status) && no.Reason.Code == CodeUnavailable:
+		r.unreachable(err) // a proxy before a hub that is away
+		return nil
+	case retryable(no.Status):
+		return r.putAllOff(ctx, leases, batch, no.RetryAfter, err.Error())
+	case len(batch) > 1:
+		return r.divide(ctx, leases, batch, err)
+	}
+	return r.refused(ctx, leases, batch[0], Result{Status: no.Status, Error: &no.Reason})
+}
+
+// putAllOff delays every stream of a batch.
+func (r *Replicator) putAllOff(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, wait time.Duration, why string) error {
+	for id := range streamsOf(batch) {
+		if err := r.putOff(ctx, leases, id, wait, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// divide sends what was refused as a whole change by change, so that the hub's reason
+// can be told of the one that it is about.
+func (r *Replicator) divide(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, err error) error {
+	r.mu.Lock()
+	for id := range streamsOf(batch) {
+		r.single[id] = true
+	}
+	r.mu.Unlock()
+	r.Log.Warn("the hub has refused a batch as a whole; its changes are sent one by one", "error", err)
+	return nil
+}
+
+func streamsOf(batch []memory.Outgoing) map[string]bool {
+	out := map[string]bool{}
+	for _, o := range batch {
+		out[o.Stream] = true
+	}
+	return out
+}
+
+// unreachable notes that nobody answered, and when to try again: soon at first, then
+// every five seconds.
+func (r *Replicator) unreachable(err error) {
+	r.mu.Lock()
+	r.silent++
+	wait := delay(r.silent, probeEvery*2/3) // with its jitter at most five seconds
+	r.mu.Unlock()
+	r.hold(StateUnreachable, fault.As(err).Message, wait)
+}
+
+// hold stops all requests of the credential for a while.
+func (r *Replicator) hold(state, why string, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.state != state {
+		r.Log.Warn("nothing can be sent to the hub", "state", state, "why", why)
+	}
+	r.state, r.why, r.resume = state, why, time.Now().Add(wait)
+}
+
+// answered notes that the hub answers; what waited because it did not is due.
+func (r *Replicator) answered(ctx context.Context) {
+	r.mu.Lock()
+	was := r.state
+	r.state, r.why, r.silent, r.resume = StateRunning, "", 0, time.Time{}
+	r.mu.Unlock()
+	if was == StateRunning || was == StatePaused {
+		return
+	}
+	r.Log.Info("the hub answers again")
+	if err := r.Book.ClearDelays(ctx, r.User); err != nil {
+		r.lost(err)
+	}
+	r.nudge()
+}

@@ -1,0 +1,224 @@
+package replica
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// Where the hub answers, below its base URL. All but [PathHealth] want the header
+// "Authorization: Bearer TOKEN".
+const (
+	PathPush    = "/v1/hub/push"    // POST [PushRequest], answered by [PushAnswer]; level write
+	PathPull    = "/v1/hub/pull"    // POST [PullRequest], answered by [PullAnswer]; level read
+	PathHeads   = "/v1/hub/heads"   // GET ?after&limit, answered by [HeadsAnswer]; level read
+	PathEntries = "/v1/hub/entries" // GET ?memory&entry or ?memory&limit&before&after&tag&session_id, answered by [EntriesAnswer]; level read
+	PathWhoami  = "/v1/hub/whoami"  // GET, answered by [Whoami]; any level
+	PathHealth  = "/v1/health"      // GET, by anyone
+)
+
+// What one request may hold (memories §13). What is above is refused as a whole
+// with 400 or 413, except a Limit, which is lowered.
+const (
+	MaxPushBody   = 4 << 20 // bytes of a push
+	MaxPushItems  = 1000    // items of a push; devices send 500
+	MaxCursors    = 1000    // cursors of a pull
+	MaxPullItems  = 1000    // items in the answer to a pull, over all streams
+	MaxPullBytes  = 4 << 20 // documents in the answer to a pull; one item always fits
+	MaxWaitMillis = 25_000  // how long a pull may wait for something new
+	MaxHeads      = 1000    // heads of a page
+	MaxEntries    = 1000    // entries of a read-through
+	MaxKeyBytes   = 64      // of a hub key
+	MaxDeviceID   = 64      // of a device id
+)
+
+// The kinds of what is replicated and what is done to it (memories §10.1).
+const (
+	KindVault   = "vault"
+	KindMemory  = "memory"
+	KindEntry   = "entry"
+	KindContext = "context"
+
+	OpPut    = "put"
+	OpPatch  = "patch"
+	OpDelete = "delete"
+)
+
+// Key is the hub key of an operation: lower-case hex of the SHA-256 of its method,
+// canonical path and idempotency key, each on a line of its own (memories §9). The
+// hub keeps keys for ever, so sending a key again is safe at any time.
+func Key(method, path, idempotencyKey string) string {
+	sum := sha256.Sum256([]byte(method + "\n" + path + "\n" + idempotencyKey))
+	return hex.EncodeToString(sum[:])
+}
+
+// PushRequest sends changes of one device. Seq must rise within each stream, else
+// the whole request is refused with 400; streams may be mixed in any way.
+type PushRequest struct {
+	DeviceID string `json:"device_id"` // 1 to 64 printable ASCII characters
+	Items    []Item `json:"items"`     // 1 to 1000
+}
+
+// Item is one change. Its document is what the change log holds, as JSON of at
+// most 512 KiB:
+//
+//   - vault put: {key, vaultId, title, description, creationTime}
+//   - memory put: {key, memoryId, vaultId, memoryType, title, description,
+//     creationTime, vault: {vaultId, title, description, creationTime}}
+//   - entry put: {key, localId, entryId?, rawEntry, summary, tags, metadata, sessionId,
+//     capturedTime, correctedEntryId?, correctionReason?, correctionTime?}; with an
+//     entryId, which must be a UUIDv4, the hub takes that one if it is free
+//   - entry patch: {key, entryId, tags?, summary?} or
+//     {key, entryId, correctedEntryId, correctionReason, correctionTime}
+//   - entry delete: {key, entryId}; memory delete, vault delete: {key}
+//   - context put: {key, contextId, sessionId, markdown, updatedAt}
+//
+// A traceparent is kept, other members are not. Deletes want a token of level admin,
+// the rest level write.
+type Item struct {
+	Stream string          `json:"stream"` // id of the memory (kinds memory, entry, context) or of the vault (kind vault), as the hub knows it
+	Seq    int64           `json:"seq"`    // of the change in the device's log, > 0
+	Kind   string          `json:"kind"`
+	ID     string          `json:"id"` // as in the device's log; the document decides
+	Op     string          `json:"op"`
+	Key    string          `json:"key"` // see [Key]; 1 to 64 printable ASCII characters
+	Doc    json.RawMessage `json:"doc"`
+}
+
+// PushAnswer has one result for each item, in the order of the items.
+type PushAnswer struct {
+	Results []Result `json:"results"`
+}
+
+// Result says what became of one item. Status is
+//
+//   - 201: taken; EntryID (entries only), HubSeq, CreationTime (entries; of contexts
+//     the time they count from) are set;
+//   - 200: known under this key already, or a patch that is taken now; fields as
+//     they were then. Also a vault or memory that exists with this id and title;
+//   - 204: deleted, now or before;
+//   - 400, 403 (a delete by a token below admin), 404, 409, 413: refused for good (memories §10.4). 409 already_exists
+//     with details.existing_id: the title (or the proposed entryId) belongs to that
+//     id; 409 immutability_violation: a second correction, or a patch of a
+//     corrected entry; 409 idempotency_mismatch: the key stands for something else;
+//     409 vault_not_empty;
+//   - 424 (failed_dependency): an earlier item of the stream was not 2xx; send again;
+//   - 503 (hub_unavailable): the database was busy or away; send again later.
+type Result struct {
+	Seq          int64  `json:"seq"`
+	Status       int    `json:"status"`
+	EntryID      string `json:"entry_id,omitempty"`
+	VaultID      string `json:"vault_id,omitempty"` // of a memory put: the vault it is filed in, which is the one proposed unless its title was known
+	HubSeq       int64  `json:"hub_seq,omitempty"`
+	CreationTime string `json:"creation_time,omitempty"` // RFC 3339 with nanoseconds, UTC: canonical (memories §10.2)
+	Error        *Error `json:"error,omitempty"`         // set if and only if Status is not 2xx
+}
+
+// Error is why an item was refused. Whole requests are refused with the envelope
+// of fault.Envelope instead.
+type Error struct {
+	Code    string         `json:"code"`
+	Message string         `json:"message"`
+	Details map[string]any `json:"details,omitempty"` // field; limit and actual; existing_id
+}
+
+// PullRequest asks for what is newer than the cursors. If there is nothing the hub
+// waits up to WaitMillis for something in any of the streams.
+type PullRequest struct {
+	Cursors    []Cursor `json:"cursors"`           // 1 to 1000, each stream once
+	Limit      int      `json:"limit,omitempty"`   // items over all streams; 0 or more than 1000 count as 1000
+	WaitMillis int      `json:"wait_ms,omitempty"` // 0 to 25000; more counts as 25000
+}
+
+// Cursor is how far a stream has been pulled: the hub_seq of the last item applied,
+// 0 for none. One beyond the stream's head (after a backup of the hub was restored)
+// returns nothing.
+type Cursor struct {
+	Stream string `json:"stream"`
+	After  int64  `json:"after"`
+}
+
+// PullAnswer has the streams of which there is something, in the order of the
+// cursors. A stream that is unknown, or another user's, is left out like one with
+// nothing new.
+type PullAnswer struct {
+	HubEpoch int64         `json:"hub_epoch"` // see [Whoami]
+	Streams  []StreamItems `json:"streams"`   // [] when the time is up
+}
+
+// StreamItems are the next items of a stream, ascending by HubSeq. Numbers may be
+// missing: of what was deleted only the deletion is told.
+type StreamItems struct {
+	Stream string       `json:"stream"`
+	Items  []PulledItem `json:"items"`
+	Next   int64        `json:"next"` // the cursor to go on with
+	More   bool         `json:"more"` // there is more now; pull again at once
+}
+
+// PulledItem is one change as the hub keeps it. Doc is an [Item]'s document made
+// canonical: an entry put has entryId, memoryId and the canonical creationTime and
+// no localId; a memory put names the vault it is filed in, in vaultId and in
+// vault; a context's updatedAt is the time it counts from. ID is the vault's,
+// memory's, entry's or context's. Key is the one it was pushed under, so that a
+// device knows its own.
+type PulledItem struct {
+	HubSeq int64           `json:"hub_seq"`
+	Kind   string          `json:"kind"`
+	ID     string          `json:"id"`
+	Op     string          `json:"op"`
+	Key    string          `json:"key"`
+	Doc    json.RawMessage `json:"doc"`
+}
+
+// HeadsAnswer is a page of the user's streams. Deleted ones are not listed.
+type HeadsAnswer struct {
+	HubEpoch int64  `json:"hub_epoch"`
+	Heads    []Head `json:"heads"`
+	Next     string `json:"next,omitempty"` // what ?after= continues with; absent on the last page
+}
+
+// Head is one stream, the number of its newest item (0: known only through another
+// stream so far), and what it is: exactly one of Vault and Memory is set.
+type Head struct {
+	Stream  string  `json:"stream"`
+	HeadSeq int64   `json:"head_seq"`
+	Vault   *Vault  `json:"vault,omitempty"`
+	Memory  *Memory `json:"memory,omitempty"`
+}
+
+// Vault is a vault of the catalogue.
+type Vault struct {
+	VaultID      string `json:"vaultId"`
+	Title        string `json:"title"`
+	Description  string `json:"description"`
+	CreationTime string `json:"creationTime"`
+}
+
+// Memory is a memory of the catalogue.
+type Memory struct {
+	MemoryID     string `json:"memoryId"`
+	VaultID      string `json:"vaultId"`
+	MemoryType   string `json:"memoryType"`
+	Title        string `json:"title"`
+	Description  string `json:"description"`
+	CreationTime string `json:"creationTime"`
+}
+
+// EntriesAnswer answers a read-through (memories §10.7): the entries of a memory as
+// they are now, newest first, as documents like those of an entry put with all
+// patches in them. ?before= gives the newest that are older, ?after= the oldest that
+// are newer; both are times in RFC 3339. ?entry= gives that one alone. A memory or
+// entry that is unknown, deleted or another user's is 404 not_found.
+type EntriesAnswer struct {
+	Entries []json.RawMessage `json:"entries"`
+	More    bool              `json:"more"` // the memory has more in that direction
+}
+
+// Whoami is who the hub takes the token's bearer for.
+type Whoami struct {
+	UserID   string `json:"user_id"`
+	Device   string `json:"device,omitempty"` // the name the token was given
+	Level    string `json:"level"`            // read, write or admin
+	HubID    string `json:"hub_id"`           // of the hub's database, for ever; another one is another hub
+	HubEpoch int64  `json:"hub_epoch"`        // risen: an older backup was restored, so send again what is beyond the heads (memories §13.2)
+}

@@ -1,0 +1,95 @@
+package cairn
+
+import (
+	"context"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Memories are what agents decided to keep (memories §1), for callers of this process.
+type Memories struct{ cairn *Cairn }
+
+// Memories are the memories over the store.
+func (c *Cairn) Memories() Memories { return Memories{c} }
+
+// Read calls ask with the book, which is one over nothing while there is no store, and
+// with who calls: of a Caller only what the caller said need be set, the working
+// directory is added here. It makes no store.
+//
+// Errors: those of ask, and those of opening the store.
+func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Context, *memory.Book, memory.Caller) error) error {
+	b, _, err := m.book(ctx, false)
+	if err != nil {
+		return err
+	}
+	return ask(ctx, b, m.completed(c))
+}
+
+// Write calls do with the book over the store. While there is no store do is first
+// tried over nothing, and the store is made if that succeeds: so do may be called
+// twice, and what is refused makes no store. Errors: those of Read.
+func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Book, memory.Caller) error) error {
+	b, there, err := m.book(ctx, false)
+	if err != nil {
+		return err
+	}
+	c = m.completed(c)
+	if !there {
+		if err := do(ctx, b, c); err != nil {
+			return err
+		}
+		if b, _, err = m.book(ctx, true); err != nil {
+			return err
+		}
+	}
+	return do(ctx, b, c)
+}
+
+// book opens the memories; there is false where they are over nothing.
+func (m Memories) book(ctx context.Context, make bool) (b *memory.Book, there bool, err error) {
+	c := m.cairn
+	s, err := c.opened(ctx, make)
+	if err != nil {
+		return nil, false, unopened(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.book == nil || s == nil {
+		config := c.settings.work.bookConfig(c.journal.Filter)
+		if s != nil {
+			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
+		}
+		b = memory.New(s, config)
+		if s == nil {
+			return b, false, nil
+		}
+		c.book = b
+	}
+	return c.book, true, nil
+}
+
+// unopened is the error of a store that cannot be opened, with a code of memories §9.
+func unopened(err error) error {
+	f := fault.As(err)
+	code := store.CodeReadOnly
+	switch f.Code {
+	case store.CodeBusy, store.CodeFull, store.CodeReadOnly:
+		return err
+	case store.CodeCorrupt:
+		return fault.Wrap(err, fault.Internal, memory.CodeInternal, "the store is damaged").WithHint(f.Hint)
+	}
+	if f.Kind != fault.Unavailable {
+		return err
+	}
+	return fault.Wrap(err, fault.Unavailable, code, "the store cannot be opened: "+f.Message).WithHint(f.Hint)
+}
+
+func (m Memories) completed(c memory.Caller) memory.Caller {
+	if c.Place == (project.Place{}) {
+		c.Place = m.cairn.place
+	}
+	return c
+}

@@ -1,0 +1,439 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+	"cairn/internal/store"
+)
+
+// Replication is how memories get to the hub and back (memories §10.3), for callers of
+// this process.
+type Replication struct{ cairn *Cairn }
+
+// Replication is the replication of the store's memories.
+func (c *Cairn) Replication() Replication { return Replication{c} }
+
+// CodeNotJoined is the code of the error (Conflict) for a user without a hub.
+const CodeNotJoined = "not_joined"
+
+// JoinArgs say which hub to join and how.
+type JoinArgs struct {
+	URL      string
+	Token    string
+	User     string // the local user; "" for the device's own
+	Upload   bool   // what is here already is sent, too
+	Insecure bool   // plain HTTP to another machine is meant
+}
+
+// Join connects a local user to a hub, whose token says who the user is there. The
+// token goes to a file that is its owner's alone. From then on entries are inflight
+// until the hub has confirmed them.
+//
+// Errors: Invalid, code usage, for an address that is none; the hub's own; those of
+// memory.Book.Join. Joining again as before only replaces the token.
+func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, who replica.Whoami, err error) {
+	client, err := replica.NewClient(a.URL, a.Token, r.timeout(), a.Insecure)
+	if err != nil {
+		return user, who, err
+	}
+	defer client.Close()
+	if who, err = client.Whoami(ctx); err != nil {
+		return user, who, refusedJoin(err)
+	}
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		if user, err = b.Whoami(ctx, c); err != nil || !b.Exists() {
+			return err
+		}
+		if err := writeSecret(r.tokenFile(user.UserID), a.Token); err != nil {
+			return err
+		}
+		if err := b.Join(ctx, user.UserID, strings.TrimSuffix(a.URL, "/"), who.UserID, a.Upload); err != nil {
+			return err
+		}
+		user, err = b.Whoami(ctx, c)
+		return err
+	})
+	return user, who, err
+}
+
+// refusedJoin is the error of a hub that does not let a user in.
+func refusedJoin(err error) error {
+	no, ok := errors.AsType[*replica.Refused](err)
+	if !ok {
+		return err
+	}
+	if no.Status == http.StatusUnauthorized {
+		return fault.Wrap(err, fault.Denied, "unauthorized", "the hub does not know the token").WithHint("`cairn hub token create` at the hub makes one")
+	}
+	return fault.Wrap(err, fault.Unavailable, replica.CodeUnavailable, no.Error())
+}
+
+// writeSecret writes a file that is its owner's alone, whole or not at all.
+func writeSecret(path, text string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".hub-token-")
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text + "\n")
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// tokenFile is where a local user's token of its hub is kept.
+func (r Replication) tokenFile(user string) string {
+	return filepath.Join(r.cairn.config.Dir, "hub-token-"+user)
+}
+
+func (r Replication) timeout() time.Duration { return r.cairn.settings.work.hubTimeout() }
+
+// client calls the hub of a user. Errors: CodeNotJoined (Conflict), and Unavailable,
+// code unauthorized, if the token is not there.
+func (r Replication) client(u memory.User) (*replica.Client, error) {
+	if u.HubURL == "" {
+		return nil, fault.New(fault.Conflict, CodeNotJoined, "no hub was joined").WithHint("`cairn hub join URL` joins one")
+	}
+	token, err := os.ReadFile(r.tokenFile(u.UserID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.New(fault.Unavailable, "unauthorized", "the token of the hub is gone").WithHint("`cairn hub join " + u.HubURL + "` takes a new one")
+	}
+	if err != nil {
+		return nil, err
+	}
+	url := u.HubURL
+	if s := value(r.cairn.settings.work.Hub.URL); s != "" {
+		url = s
+	}
+	return replica.NewClient(url, strings.TrimSpace(string(token)), r.timeout(), true) // what is in the clear was decided when joining
+}
+
+// replicator makes a user's replicator, for one run.
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, log *slog.Logger) (*replica.Replicator, error) {
+	client, err := r.client(u)
+	if err != nil {
+		return nil, err
+	}
+	device, err := s.Device(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h := r.cairn.settings.work.Hub
+	return replica.New(replica.Config{
+		Store: s, Book: b, User: u.UserID, Client: client, Device: device, Log: log,
+		Batch: value(h.Batch), Lease: lasting(h.LeaseS), Halt: value(h.OnPermanent) == "halt",
+	}), nil
+}
+
+// lookEvery is how soon a server sees that a hub was joined or left.
+const lookEvery = time.Second
+
+// Run replicates the memories of all users that have joined a hub, also of those that
+// join meanwhile, until ctx ends; then it returns nil. It waits for a store that is
+// not there yet.
+func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
+	s, _, err := r.cairn.awaitStore(ctx)
+	if err != nil || ctx.Err() != nil {
+		return nil
+	}
+	replica.Leftovers(s.Path())
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	if err != nil {
+		log.Warn("memories are not replicated", "error", err)
+		return nil
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	running := map[memory.User]context.CancelFunc{}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		users, err := b.Users(ctx)
+		if err != nil && ctx.Err() == nil {
+			log.Warn("the users of memories cannot be read; trying again", "error", err)
+			users = nil
+		}
+		if err == nil {
+			r.match(ctx, s, b, users, running, &group, log)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// match starts what is to run and stops what is not.
+func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, users []memory.User, running map[memory.User]context.CancelFunc,
+	group *sync.WaitGroup, log *slog.Logger,
+) {
+	wanted := map[memory.User]bool{}
+	for _, u := range users {
+		if u.HubURL == "" {
+			continue
+		}
+		if wanted[u] = true; running[u] != nil {
+			continue
+		}
+		one, cancel := context.WithCancel(ctx)
+		running[u] = cancel
+		group.Go(func() {
+			defer cancel()
+			r.runOne(one, s, b, u, log)
+		})
+	}
+	for u, cancel := range running {
+		if !wanted[u] {
+			cancel()
+			delete(running, u)
+		}
+	}
+}
+
+// runOne runs a user's replicator, again after a failure.
+func (r Replication) runOne(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, log *slog.Logger) {
+	for ctx.Err() == nil {
+		one, err := r.replicator(ctx, s, b, u, log)
+		if err == nil {
+			r.note(u.UserID, one)
+			err = one.Run(ctx)
+			r.note(u.UserID, nil)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("memories are not replicated; trying again", "error", err)
+		}
+		timer := time.NewTimer(10 * lookEvery)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// note remembers which replicator runs for a user in this process.
+func (r Replication) note(user string, one *replica.Replicator) {
+	c := r.cairn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replicators == nil {
+		c.replicators = map[string]*replica.Replicator{}
+	}
+	if c.replicators[user] = one; one == nil {
+		delete(c.replicators, user)
+	}
+}
+
+// Running are the replicators of this process, by local user.
+func (r Replication) Running() map[string]*replica.Replicator {
+	c := r.cairn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[string]*replica.Replicator, len(c.replicators))
+	for user, one := range c.replicators {
+		out[user] = one
+	}
+	return out
+}
+
+// ReplicationStatus is how it stands with one user's hub.
+type ReplicationStatus struct {
+	UserID  string `json:"userId"`
+	HubURL  string `json:"hub"`           // "" without one
+	State   string `json:"state"`         // none, paused, running, unreachable, unauthorized, hub_too_old
+	Why     string `json:"why,omitempty"` // of a state that is not well
+	HubUser string `json:"hubUserId,omitempty"`
+	memory.Backlog
+	Failures []memory.Failed `json:"failures"` // never nil
+	Waiting  []WaitingStream `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
+}
+
+// WaitingStream is a memory, or vault, of which something waits.
+type WaitingStream struct {
+	MemoryID    string    `json:"memory_id"`
+	State       string    `json:"state"`
+	Attempts    int       `json:"attempts"`
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+	Error       string    `json:"error,omitempty"`
+}
+
+// StateNone is the state of a user without a hub.
+const StateNone = "none"
+
+// Status says how it stands with the hub of the caller. With probe the hub is asked,
+// for three seconds at most, else the answer is what this process knows and the store
+// says. It makes no store.
+func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
+	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []WaitingStream{}}
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		if !b.Exists() {
+			return nil
+		}
+		u, err := b.Whoami(ctx, c)
+		if err != nil {
+			return err
+		}
+		out.UserID, out.HubURL, out.HubUser = u.UserID, u.HubURL, u.HubUser
+		if out.Backlog, err = b.Backlog(ctx, u.UserID); err != nil || u.HubURL == "" {
+			return err
+		}
+		failures, err := b.Failures(ctx, u.UserID)
+		if err != nil {
+			return err
+		}
+		out.Failures = append(out.Failures, failures...)
+		if out.Waiting, err = waiting(ctx, b, u.UserID); err != nil {
+			return err
+		}
+		return r.state(ctx, b, u, probe, &out)
+	})
+	return out, err
+}
+
+func waiting(ctx context.Context, b *memory.Book, user string) ([]WaitingStream, error) {
+	out, after := []WaitingStream{}, ""
+	for {
+		page, err := b.Streams(ctx, user, after, 1000)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, s := range page {
+			if after = s.ID; s.Attempts > 0 || s.State != memory.StreamReady {
+				w := WaitingStream{MemoryID: s.ID, State: s.State, Attempts: s.Attempts, Error: s.LastError}
+				if s.NextAttempt.Unix() > 0 {
+					w.NextAttempt = s.NextAttempt.UTC()
+				}
+				out = append(out, w)
+			}
+		}
+	}
+}
+
+// state finds out whether a user's hub takes what is sent.
+func (r Replication) state(ctx context.Context, b *memory.Book, u memory.User, probe bool, out *ReplicationStatus) error {
+	paused, err := b.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	if out.State = replica.StateRunning; paused {
+		out.State = replica.StatePaused
+		return nil
+	}
+	if one := r.Running()[u.UserID]; one != nil {
+		out.State, out.Why = one.State()
+		return nil
+	}
+	client, err := r.client(u)
+	if err != nil {
+		out.State, out.Why = replica.StateUnauthorized, fault.As(err).Message
+		return nil
+	}
+	defer client.Close()
+	if !probe {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, err = client.Whoami(ctx)
+	no, refused := errors.AsType[*replica.Refused](err)
+	switch {
+	case err == nil:
+	case refused && no.Status == http.StatusUnauthorized:
+		out.State, out.Why = replica.StateUnauthorized, no.Reason.Message
+	default:
+		out.State, out.Why = replica.StateUnreachable, err.Error()
+	}
+	return nil
+}
+
+// Drain sends what there is to send and pulls what there is, here and now. Errors:
+// CodeNotJoined, hub_unavailable if the hub takes nothing now.
+func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logger) error {
+	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		s, err := r.cairn.opened(ctx, false)
+		if err != nil || s == nil {
+			return err
+		}
+		u, err := b.Whoami(ctx, c)
+		if err != nil {
+			return err
+		}
+		one, err := r.replicator(ctx, s, b, u, log)
+		if err != nil {
+			return err
+		}
+		return one.Drain(ctx)
+	})
+}
+
+// Leave ends the replication of the caller: from then on the store is the authority
+// again, and the token's file is gone. Errors: CodeNotJoined; memory.CodeInflight
+// (Conflict) while entries are inflight, unless force commits them here.
+func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (left memory.User, err error) {
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		if left, err = b.Whoami(ctx, c); err != nil {
+			return err
+		}
+		if left.HubURL == "" {
+			return fault.New(fault.Conflict, CodeNotJoined, "no hub was joined")
+		}
+		if err := b.Leave(ctx, left.UserID, force); err != nil {
+			return err
+		}
+		if err := os.Remove(r.tokenFile(left.UserID)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	return left, err
+}
+
+// wantedTime is how long the first read of a memory may wait for its rows.
+const wantedTime = 2 * time.Second
+
+// wanted subscribes a memory that is read for the first time, and pulls it as far as
+// that goes quickly. What fails is left to the replicator.
+func (r Replication) wanted(ctx context.Context, s *store.Store, user, stream string) {
+	ctx, cancel := context.WithTimeout(ctx, wantedTime)
+	defer cancel()
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	if err == nil {
+		err = b.Subscribe(ctx, user, stream)
+	}
+	if one := r.Running()[user]; err == nil && one != nil {
+		one.Subscribed()
+	}
+	var users []memory.User
+	if err == nil {
+		users, err = b.Users(ctx)
+	}
+	for _, u := range users {
+		if u.UserID != user || err != nil {
+			continue
+		}
+		var one *replica.Replicator
+		if one, err = r.replicator(ctx, s, b, u, nil); err == nil {
+			err = one.PullStream(ctx, stream)
+		}
+	}
+	if err != nil {
+		slog.Debug("a memory could not be pulled at its first read", "error", err)
+	}
+}

@@ -1,0 +1,78 @@
+package cairn
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"cairn/internal/memory"
+	"cairn/internal/redact"
+)
+
+// memorySettings are the keys of memory (memories §14); the user's file only, over
+// which the environment goes. A nil field is the default's.
+type memorySettings struct {
+	Shards          *int    `toml:"shards"`
+	QueueLen        *int    `toml:"queue_len"`
+	EnqueueTimeout  *int    `toml:"enqueue_timeout_ms"`
+	MaxContextChars *int    `toml:"max_context_chars"`
+	DeleteTimeout   *int    `toml:"delete_timeout_ms"`
+	Redact          *bool   `toml:"redact"`
+	RetentionDays   *int    `toml:"retention_days"`
+	RetentionMB     *int    `toml:"retention_mb"`
+	PurgeChunk      *int    `toml:"purge_chunk"`
+	PromptsDir      *string `toml:"prompts_dir"`
+}
+
+// hubSettings are the keys of hub (memories §14), of the device's side.
+type hubSettings struct {
+	URL         *string `toml:"url"` // instead of the address by which it was joined
+	Batch       *int    `toml:"batch"`
+	LeaseS      *int    `toml:"lease_s"`
+	TimeoutS    *int    `toml:"timeout_s"`
+	OnPermanent *string `toml:"on_permanent"` // what a refused change does to its memory's later ones: skip, halt
+}
+
+// defaultHubTimeout is how long a call of the hub may take (memories §10.3).
+const defaultHubTimeout = 30 * time.Second
+
+func (s *workSettings) hubTimeout() time.Duration {
+	return cmp.Or(lasting(s.Hub.TimeoutS), defaultHubTimeout)
+}
+
+// checkMemory finds a number that is out of its range; nil if none is.
+func (s *workSettings) checkMemory() *keyError {
+	if err := s.bookConfig(nil).Settings.Check(); err != nil {
+		key, why, _ := strings.Cut(err.Error(), " ")
+		return &keyError{key, why}
+	}
+	return nil
+}
+
+// bookConfig is what the part of memories needs of the settings.
+func (s *workSettings) bookConfig(filter *redact.Filter) memory.Config {
+	m, out := &s.Memory, memory.Config{Settings: memory.Defaults()}
+	if !isOff(m.Redact) {
+		out.Filter = filter
+	}
+	set := func(to *int, from *int) {
+		if from != nil {
+			*to = *from
+		}
+	}
+	milliseconds := func(to *time.Duration, from *int) {
+		if from != nil {
+			*to = time.Duration(*from) * time.Millisecond
+		}
+	}
+	set(&out.Settings.Shards, m.Shards)
+	set(&out.Settings.QueueLen, m.QueueLen)
+	milliseconds(&out.Settings.EnqueueTimeout, m.EnqueueTimeout)
+	set(&out.Settings.MaxContextChars, m.MaxContextChars)
+	milliseconds(&out.Settings.DeleteTimeout, m.DeleteTimeout)
+	set(&out.Settings.RetentionDays, m.RetentionDays)
+	set(&out.Settings.RetentionMB, m.RetentionMB)
+	set(&out.Settings.PurgeChunk, m.PurgeChunk)
+	out.Settings.PromptsDir = value(m.PromptsDir)
+	return out
+}
