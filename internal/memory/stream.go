@@ -304,15 +304,16 @@ func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, limit int,
 	return nil, nil
 }
 
-// complete reads the key out of a document and puts the entryId into that of a delete
-// which knew a localId alone; ready is false while there is none.
+// complete reads the key out of a document and puts the entryId into those that knew a
+// localId alone: a delete waits for it, for which ready is false, and a put that is
+// sent again proposes it.
 func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready bool, err error) {
 	var d entryDeleteDoc
 	if err := json.Unmarshal(o.Doc, &d); err != nil {
 		return false, err
 	}
 	o.Key = d.Key
-	if o.Kind != KindEntry || o.Op != store.OpDelete || d.EntryID != "" {
+	if o.Kind != KindEntry || d.EntryID != "" || o.Op != store.OpDelete && o.Op != store.OpPut {
 		return true, nil
 	}
 	key, err := parseLocalID(d.LocalID)
@@ -321,8 +322,19 @@ func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready b
 	}
 	s := &scope{Book: b, tx: tx}
 	e, found, err := s.entry(ctx, selectByRow, key)
-	if err != nil || !found || !e.synced {
+	switch {
+	case err != nil:
 		return false, err
+	case !found || !e.synced:
+		return o.Op == store.OpPut, nil
+	case o.Op == store.OpPut:
+		var put entryDoc
+		if err := json.Unmarshal(o.Doc, &put); err != nil {
+			return false, err
+		}
+		put.EntryID = e.EntryID
+		o.Doc, err = json.Marshal(put)
+		return true, err
 	}
 	d.EntryID = e.EntryID
 	o.Doc, err = json.Marshal(d)
