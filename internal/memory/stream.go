@@ -57,10 +57,11 @@ ifnull(remote_id, ''), pull_cursor, subscribed FROM memory_streams `
 	selectStreams = streamColumns + `WHERE user_id = ? AND stream > ? ORDER BY stream LIMIT ?`
 	selectRemote  = streamColumns + `WHERE user_id = ? AND remote_id = ?`
 
-	// Own changes of a stream that are still to be sent.
+	// Own changes of a stream that are still to be sent: all but the hub's, since a
+	// store that was restored has another device's name than when it made them.
 	selectToSend = `SELECT c.seq, k.text, c.id, o.text, c.doc FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq > ?2 AND c.doc IS NOT NULL AND o.text <> 'confirm'
-AND c.device = (SELECT s.id FROM symbols s JOIN store_meta m ON m.value = s.text WHERE m.name = 'device') ORDER BY c.seq LIMIT ?3`
+AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0) ORDER BY c.seq LIMIT ?3`
 
 	updateSent    = `UPDATE memory_streams SET sent_seq = max(sent_seq, ?2) WHERE stream = ?1`
 	updateAcked   = `UPDATE memory_streams SET acked_seq = max(acked_seq, ?2), attempts = 0, next_attempt_ns = 0, last_error = NULL WHERE stream = ?1`
