@@ -366,3 +366,18 @@ func TestAHubWhoseDatabaseIsStuckAnswersInTime(t *testing.T) {
 		t.Errorf("answered after %s", took)
 	}
 }
+
+func TestAMemoryThatIsDamagedDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, address string) {
+		d := open(t, address).device("new", hub.LevelAdmin)
+		one, two := d.memory(), d.memory()
+		damaged := d.want([]int{201}, entryPut(one, "x"))[0].EntryID
+		run(t, behind(t, address), "UPDATE hub_entries SET doc = 'damaged' WHERE entry_id = '"+damaged+"'")
+		d.want([]int{201, 503, 424, 201}, entryPut(two, "a"), entryPatch(one, damaged, object{"summary": "s"}), entryPut(one, "b"), entryPut(two, "c"))
+		d.want([]int{201}, entryPut(one, "b"))
+		if a, b := len(d.all(one)), len(d.all(two)); a != 3 || b != 3 {
+			t.Errorf("%d and %d items", a, b)
+		}
+	})
+}

@@ -141,38 +141,43 @@ func (h *Hub) inParts(ctx context.Context, who Identity, device string, b *batch
 	return answers, nil
 }
 
-// together commits all streams in one transaction: SQLite has one writer, and a
-// commit is what costs.
+// together commits all streams in one transaction, each in a savepoint: SQLite has one
+// writer, and a commit is what costs.
 func (h *Hub) together(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
-	answers := make([][]replica.Result, len(batches))
+	answers, failures := make([][]replica.Result, len(batches)), make([]error, len(batches))
 	err := h.db.write(ctx, func(s statements) error {
-		kept := errNothing
+		outcome := errNothing
 		for i, b := range batches {
 			if _, err := s.exec(ctx, "SAVEPOINT stream"); err != nil {
 				return err
 			}
 			answer, err := h.stream(ctx, s, who, req.DeviceID, b.stream, b.items)
-			answers[i] = answer
-			if errors.Is(err, errNothing) {
-				_, err = s.exec(ctx, "ROLLBACK TO stream")
-			} else if err == nil {
-				kept = nil
-			}
-			if err != nil {
-				return err
+			answers[i], failures[i] = answer, nil
+			switch {
+			case err == nil:
+				outcome = nil
+			case !errors.Is(err, errNothing):
+				answers[i], failures[i] = nil, err
+				fallthrough
+			default:
+				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil {
+					return err
+				}
 			}
 			if _, err := s.exec(ctx, "RELEASE stream"); err != nil {
 				return err
 			}
 		}
-		return kept
+		return outcome
 	})
-	if err != nil {
-		h.log.WarnContext(ctx, "a push could not be written", "error", err)
-		clear(answers)
-	}
 	for i, b := range batches {
-		b.spread(answers[i], err, req, results)
+		if err != nil {
+			answers[i], failures[i] = nil, err
+		}
+		b.spread(answers[i], failures[i], req, results)
+	}
+	if err = firstOf(failures...); err != nil {
+		h.log.WarnContext(ctx, "a stream could not be written", "error", err)
 	}
 }
 
