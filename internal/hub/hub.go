@@ -64,7 +64,7 @@ func Open(ctx context.Context, c Config) (*Hub, error) {
 	}
 	h := &Hub{
 		db: db, clock: c.Clock, log: c.Log, maxContext: c.MaxContext, memoryLimit: memoryLimit,
-		workers: make(chan struct{}, max(1, c.Pool/2)), gate: newGate(), stopping: make(chan struct{}), sweeps: make(chan struct{}, 1),
+		workers: make(chan struct{}, max(1, c.Pool*3/4)), gate: newGate(), stopping: make(chan struct{}), sweeps: make(chan struct{}, 1),
 	}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	db.retried = h.metrics.retried
