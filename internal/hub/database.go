@@ -124,10 +124,10 @@ type statements struct {
 	on interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 		QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-		QueryRowContext(context.Context, string, ...any) *sql.Row
 		PrepareContext(context.Context, string) (*sql.Stmt, error)
 	}
 	postgres bool
+	retried  func(sqlstate string) // nil in a transaction, which is tried again as a whole
 }
 
 func (s statements) text(query string) string {
@@ -165,16 +165,32 @@ func (s statements) many(ctx context.Context, query string, n int, args func(i i
 }
 
 // one reads a row into dest and reports whether there is one.
-func (s statements) one(ctx context.Context, query string, args []any, dest ...any) (bool, error) {
-	err := s.on.QueryRowContext(ctx, s.text(query), args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
+func (s statements) one(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
+	err = s.each(ctx, query, args, func(scan func(...any) error) (bool, error) {
+		found = true
+		return false, scan(dest...)
+	})
+	return found, err
 }
 
-// each calls row for every row until it returns false.
-func (s statements) each(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) (err error) {
+// each calls row for every row until it returns false. Outside of a transaction a
+// query whose connection turns out to be broken is tried again.
+func (s statements) each(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) error {
+	for try := 1; ; try++ {
+		began := false
+		err := s.rows(ctx, query, args, func(scan func(...any) error) (bool, error) {
+			began = true
+			return row(scan)
+		})
+		state, again := retryable(err)
+		if !again || began || s.retried == nil || try == maxTries || !pause(ctx, try) {
+			return err
+		}
+		s.retried(state)
+	}
+}
+
+func (s statements) rows(ctx context.Context, query string, args []any, row func(scan func(...any) error) (bool, error)) (err error) {
 	rows, err := s.on.QueryContext(ctx, s.text(query), args...)
 	if err != nil {
 		return err
@@ -217,8 +233,8 @@ func inList(query string, args, values []any) (string, []any) {
 	return query + "(" + list.String()[1:] + ")", all
 }
 
-func (d *database) reading() statements { return statements{d.reader, d.postgres} }
-func (d *database) writing() statements { return statements{d.writer, d.postgres} }
+func (d *database) reading() statements { return statements{d.reader, d.postgres, d.retried} }
+func (d *database) writing() statements { return statements{d.writer, d.postgres, d.retried} }
 
 // errNothing makes write undo its transaction, in which nothing is worth keeping.
 var errNothing = errors.New("nothing to commit")
@@ -236,20 +252,24 @@ const (
 // write runs change in a transaction, and runs it again while the database says that
 // this may help. Change must be repeatable.
 func (d *database) write(ctx context.Context, change func(statements) error) error {
-	pause := firstPause
 	for try := 1; ; try++ {
 		err := d.attempt(ctx, change)
 		state, again := retryable(err)
-		if !again || try == maxTries || ctx.Err() != nil {
+		if !again || try == maxTries || !pause(ctx, try) {
 			return err
 		}
 		d.retried(state)
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(pause/2 + rand.N(pause)):
-		}
-		pause = min(2*pause, maxPause)
+	}
+}
+
+// pause waits before the next try and reports whether there is still time for one.
+func pause(ctx context.Context, try int) bool {
+	d := min(firstPause<<(try-1), maxPause)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d/2 + rand.N(d)):
+		return true
 	}
 }
 
@@ -258,7 +278,7 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 	if err != nil {
 		return err
 	}
-	if err := change(statements{tx, d.postgres}); err != nil {
+	if err := change(statements{tx, d.postgres, nil}); err != nil {
 		_ = tx.Rollback() // what fails here is undone by the end of the connection
 		if errors.Is(err, errNothing) {
 			return nil
