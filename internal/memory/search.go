@@ -70,15 +70,15 @@ const (
 
 	selectGroups = `SELECT count(*), ifnull(max(next) FILTER (WHERE name = ''), 0) FROM memory_groups WHERE memory_id = ?`
 	selectGroup  = `SELECT key FROM memory_groups WHERE memory_id = ? AND name = ?`
-	selectSizes  = `SELECT g.key, g.next FROM json_each(?) w JOIN memory_groups g ON g.key = w.value`
+	selectSizes  = `SELECT g.key, g.next FROM json_each(?) w CROSS JOIN memory_groups g ON g.key = w.value`
 
 	selectCandidates = `SELECT w.key, e.key, e.entry_id, e.user_id, e.summary, e.raw_entry, e.tags, e.metadata, ifnull(e.session_id, ''), e.canonical_ns
-FROM json_each(?3) w JOIN memory_entries e ON e.place = w.value
-WHERE e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS NULL`
+FROM json_each(?3) w CROSS JOIN memory_entries e ON e.place = w.value
+WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS NULL`
 
 	countContexts  = `SELECT count(*) FROM memory_contexts WHERE memory_id = ?`
-	selectContexts = `SELECT c.seq, c.updated_ns, c.markdown FROM json_each(?2) w JOIN memory_contexts c ON c.seq = w.value
-WHERE c.memory_id = ?1 ORDER BY c.updated_ns DESC, c.seq DESC LIMIT 1`
+	selectContexts = `SELECT c.seq, c.updated_ns, c.markdown FROM json_each(?2) w CROSS JOIN memory_contexts c ON c.seq = w.value
+WHERE +c.memory_id = ?1 ORDER BY c.updated_ns DESC, c.seq DESC LIMIT 1`
 )
 
 // Search finds the committed entries of a memory that a query asks for (memories

@@ -46,7 +46,7 @@ func nearness(by int64) float64 {
 }
 
 // maxCandidates is how many entries are read and ranked to the end.
-const maxCandidates = 400
+const maxCandidates = 200
 
 // posting is a term of the question and the places that have it, ascending.
 type posting struct {

@@ -92,9 +92,13 @@ func asks(text string) bool {
 }
 
 // tellsTime reports whether a text has a word of time: a day, a month, a year, ago …
-func tellsTime(text string) (found bool) {
-	eachWord(text, func(word string) { found = found || isTimeWord(word) })
-	return found
+func tellsTime(text string) bool {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		if isTimeWord(word) {
+			return true
+		}
+	}
+	return false
 }
 
 func isTimeWord(word string) bool {
