@@ -171,37 +171,3 @@ func entryArg(text string) (string, error) {
 	}
 	return id, err
 }
-
-const deleteEntry = `DELETE FROM memory_entries WHERE key = ?`
-
-// removeEntry takes a row away for good: its documents in the log are blanked, and
-// neither its id nor its key comes back (memories P10).
-func (s *scope) removeEntry(ctx context.Context, e *entryRow) error {
-	if _, err := s.tx.Exec(ctx, deleteEntry, e.key); err != nil {
-		return err
-	}
-	for _, id := range []string{e.EntryID, localID(e.key)} {
-		if id == "" {
-			continue
-		}
-		if _, err := s.tx.Blank(ctx, e.MemoryID, KindEntry, id); err != nil {
-			return err
-		}
-	}
-	return s.bury(ctx, e.MemoryID, e.EntryID, e.hubKey)
-}
-
-const insertTombstone = `INSERT OR IGNORE INTO memory_tombstones (memory_id, id, deleted_ns) VALUES (?, ?, ?)`
-
-// bury notes what must not come back to a memory.
-func (s *scope) bury(ctx context.Context, memory string, ids ...string) error {
-	for _, id := range ids {
-		if id == "" {
-			continue
-		}
-		if _, err := s.tx.Exec(ctx, insertTombstone, memory, id, s.tx.Now().UnixNano()); err != nil {
-			return err
-		}
-	}
-	return nil
-}

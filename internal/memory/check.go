@@ -1,5 +1,100 @@
 package memory
 
-import "context"
+import (
+	"context"
+	"database/sql"
 
-func (b *Book) Check(ctx context.Context) (findings []string, err error) { return nil, nil }
+	"cairn/internal/store"
+)
+
+// What must hold of the rows; each query selects what is wrong, in words that begin
+// with the promise that is broken (memories §1).
+func invariants() []string {
+	return []string{
+		`SELECT 'P3: stream ' || stream || ' is settled or sent beyond its newest change' FROM memory_streams WHERE acked_seq > head_seq OR sent_seq > head_seq`,
+
+		`SELECT 'P3: memory ' || m.memory_id || ' has no stream' FROM memories m LEFT JOIN memory_streams s ON s.stream = m.memory_id WHERE s.stream IS NULL`,
+
+		`SELECT 'P4: the inflight entry pending-' || e.key || ' is not in the log, so it will not be sent' FROM memory_entries e
+LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN symbols t ON t.id = c.stream
+WHERE e.synced = 0 AND (c.doc IS NULL OR t.text <> e.memory_id OR c.id <> 'pending-' || e.key)`,
+
+		`SELECT 'P4: the inflight entry pending-' || e.key || ' lies behind the position of its stream, so it will not be sent' FROM memory_entries e
+JOIN memory_streams s ON s.stream = e.memory_id
+WHERE e.synced = 0 AND s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq)`,
+
+		`SELECT 'P5: the entry of row ' || key || ' is neither inflight nor committed' FROM memory_entries
+WHERE synced NOT IN (0, 1) OR (synced = 1) <> (entry_id IS NOT NULL) OR (synced = 1) <> (canonical_ns IS NOT NULL)`,
+
+		`SELECT 'P6: the entry of row ' || e.key || ' is hidden by a delete that is none' FROM memory_entries e
+LEFT JOIN changes c ON c.seq = e.deleting_seq LEFT JOIN symbols o ON o.id = c.op
+WHERE e.deleting_seq IS NOT NULL AND (o.text IS NOT 'delete' OR c.doc IS NULL)`,
+
+		`SELECT 'P6: memory ' || m.memory_id || ' is hidden by a delete that is none' FROM memories m
+LEFT JOIN changes c ON c.seq = m.deleting_seq LEFT JOIN symbols o ON o.id = c.op
+WHERE m.deleting_seq IS NOT NULL AND (o.text IS NOT 'delete' OR c.doc IS NULL)`,
+
+		`SELECT 'P7: row numbers of entries may be given twice' FROM (SELECT ifnull(max(key), 0) AS newest FROM memory_entries)
+WHERE newest > ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'memory_entries'), 0)`,
+
+		`SELECT 'P7: ' || c.id || ' was given out and may be given again' FROM changes c JOIN symbols k ON k.id = c.kind
+WHERE k.text = 'entry' AND c.id GLOB 'pending-[1-9]*'
+AND CAST(substr(c.id, 9) AS INTEGER) > ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'memory_entries'), 0)`,
+
+		`SELECT 'P8: two entries of memory ' || memory_id || ' have one time' FROM memory_entries WHERE canonical_ns IS NOT NULL
+GROUP BY memory_id, canonical_ns HAVING count(*) > 1`,
+
+		`SELECT 'P8: the next entry of memory ' || s.stream || ' may be older than one that is there' FROM memory_streams s
+WHERE s.last_canonical_ns < ifnull((SELECT max(canonical_ns) FROM memory_entries WHERE memory_id = s.stream), 0)
+OR s.last_ns < ifnull((SELECT max(creation_ns) FROM memory_entries WHERE memory_id = s.stream AND synced = 0), 0)
+OR s.context_ns < ifnull((SELECT max(updated_ns) FROM memory_contexts WHERE memory_id = s.stream), 0)`,
+
+		`SELECT 'P9: the entry of row ' || e.key || ' is not its memory''s owner''s' FROM memory_entries e JOIN memories m ON m.memory_id = e.memory_id
+WHERE e.user_id <> m.user_id OR e.vault_id <> m.vault_id`,
+
+		`SELECT 'P9: memory ' || m.memory_id || ' is not its vault''s owner''s' FROM memories m JOIN memory_vaults v ON v.vault_id = m.vault_id
+WHERE m.user_id <> v.user_id`,
+
+		`SELECT 'P10: the entry of row ' || e.key || ' was deleted and is there' FROM memory_entries e
+JOIN memory_tombstones t ON t.memory_id = e.memory_id AND t.id IN (e.entry_id, e.hub_key)`,
+
+		`SELECT 'P10: an entry of memory ' || t.memory_id || ' was deleted and is still in the log' FROM memory_tombstones t
+JOIN changes c ON c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.id = t.id AND c.doc IS NOT NULL
+JOIN symbols o ON o.id = c.op WHERE o.text IN ('put', 'patch')`,
+
+		`SELECT 'P11: the entry of row ' || e.key || ' is not what the log says' FROM memory_entries e JOIN changes c ON c.seq = e.seq
+WHERE c.doc IS NOT NULL AND c.doc ->> '$.rawEntry' IS NOT e.raw_entry`,
+
+		`SELECT 'P11: the entry of row ' || key || ' has tags or metadata that are no JSON' FROM memory_entries
+WHERE NOT json_valid(tags) OR metadata IS NOT NULL AND NOT json_valid(metadata)`,
+
+		`SELECT 'P11: context ' || x.seq || ' is not what the log says' FROM memory_contexts x JOIN changes c ON c.seq = x.change_seq
+WHERE c.doc IS NOT NULL AND c.doc ->> '$.markdown' IS NOT x.markdown`,
+	}
+}
+
+// Check tells what is wrong with the rows of memories; sound ones give no findings. It
+// changes nothing.
+func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
+	for _, query := range invariants() {
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			var text string
+			err := rows.Scan(&text)
+			findings = append(findings, text)
+			return err
+		}, query)
+		if err != nil {
+			return findings, err
+		}
+	}
+	return findings, nil
+}
+
+// Check is Check over the book's store.
+func (b *Book) Check(ctx context.Context) (findings []string, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		findings, err = Check(ctx, tx)
+		return err
+	})
+	return findings, err
+}

@@ -363,6 +363,12 @@ func (e *entryRow) added() Added {
 // addedEarlier answers from the row that the same key made.
 func (s *scope) addedEarlier(ctx context.Context, n issued) (out Added, found bool, err error) {
 	e, found, err := s.entry(ctx, selectByHub, n.hub)
+	if err == nil && !found {
+		var gone bool
+		if gone, err = s.buried(ctx, n.hub); gone {
+			err = failure(fault.NotFound, CodeNotFound, "use a new key for a new entry", "the entry of this idempotency key was deleted")
+		}
+	}
 	if !found || err != nil {
 		return out, false, err
 	}

@@ -18,7 +18,9 @@ type InflightList struct {
 
 const (
 	selectInflight = `SELECT key, creation_ns, raw_entry, summary, tags FROM memory_entries
-WHERE user_id = ? AND memory_id = ? AND synced = 0 AND deleting_seq IS NULL ORDER BY creation_ns, key LIMIT ?`
+WHERE user_id = ?1 AND memory_id = ?2 AND synced = 0 AND deleting_seq IS NULL
+AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_seq IS NOT NULL) ORDER BY creation_ns, key LIMIT ?3`
+	selectMemoryHidden = `SELECT EXISTS (SELECT 1 FROM memories WHERE memory_id = ? AND deleting_seq IS NOT NULL)`
 	// A memory's local id, if it was given under the hub's.
 	selectLocalOf = `SELECT stream FROM memory_streams WHERE remote_id = ? AND user_id = ?`
 )
@@ -65,11 +67,15 @@ func (b *Book) GetInflight(ctx context.Context, c Caller, memory, local string) 
 		return out, err
 	}
 	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		var hidden bool
 		e, found, err := s.entry(ctx, selectByRow, key)
+		if err == nil {
+			err = s.tx.Get(ctx, []any{&hidden}, selectMemoryHidden, s.m.MemoryID)
+		}
 		switch {
 		case err != nil:
 			return err
-		case !found || e.ActorID != s.u.ID || e.MemoryID != s.m.MemoryID || e.deleting != 0:
+		case !found || e.ActorID != s.u.ID || e.MemoryID != s.m.MemoryID || e.deleting != 0 || hidden:
 			return notFound("entry")
 		case e.synced:
 			return failure(fault.NotFound, CodeCommitted, "read it with get_entry", "the entry has been committed", "entryId", e.EntryID)

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -10,8 +11,16 @@ import (
 const (
 	updateJoined = `UPDATE memory_users SET hub_url = ?2, hub_user = ?3 WHERE user_id = ?1`
 	skipUpload   = `UPDATE memory_streams SET acked_seq = head_seq, sent_seq = head_seq WHERE user_id = ?`
-	updateLeft   = `UPDATE memory_users SET hub_url = NULL, hub_user = NULL WHERE user_id = ?`
-	countPending = `SELECT count(*) FROM memory_entries WHERE user_id = ? AND synced = 0`
+	resetStreams = `UPDATE memory_streams SET acked_seq = 0, sent_seq = 0, attempts = 0, next_attempt_ns = 0, state = 'ready', last_error = NULL,
+remote_id = NULL, pull_cursor = 0 WHERE user_id = ?`
+	selectUserPending  = entryColumns + `WHERE e.user_id = ? AND e.synced = 0 ORDER BY e.memory_id, e.creation_ns, e.key`
+	selectUserDeleting = entryColumns + `WHERE e.user_id = ? AND e.deleting_seq IS NOT NULL`
+	selectMemsDeleting = `SELECT memory_id FROM memories WHERE user_id = ? AND deleting_seq IS NOT NULL`
+	deleteVaultsHidden = `DELETE FROM memory_vaults WHERE user_id = ? AND deleting_seq IS NOT NULL`
+	commitContexts     = `UPDATE memory_contexts SET synced = 1 WHERE user_id = ?`
+	dropFailures       = `DELETE FROM memory_failures WHERE stream IN (SELECT stream FROM memory_streams WHERE user_id = ?)`
+	updateLeft         = `UPDATE memory_users SET hub_url = NULL, hub_user = NULL WHERE user_id = ?`
+	countPending       = `SELECT count(*) FROM memory_entries WHERE user_id = ? AND synced = 0`
 )
 
 // Join connects a local user to a hub, where it is hubUser; whatever process writes
@@ -43,4 +52,97 @@ func (b *Book) Join(ctx context.Context, local, url, hubUser string, upload bool
 		}
 		return err
 	})
+}
+
+// Leave ends a user's replication: from then on the store is the authority again.
+// Rows that are inflight are in its way, CodeInflight (Conflict) with details.pending;
+// with force they are committed here under new ids. Deletes that the hub has not
+// confirmed are done. Who joins again sends everything again, under the same keys. It
+// is no error to leave without having joined.
+func (b *Book) Leave(ctx context.Context, local string, force bool) error {
+	defer b.progress.step()
+	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		u, err := findUser(ctx, tx, local)
+		switch {
+		case err != nil:
+			return err
+		case u.ID == "":
+			return notFound("user")
+		case !u.hub():
+			return nil
+		}
+		s := &scope{Book: b, tx: tx, u: u}
+		var pending int
+		if err := tx.Get(ctx, []any{&pending}, countPending, local); err != nil {
+			return err
+		}
+		if pending > 0 && !force {
+			return conflict(CodeInflight, "wait with `cairn replication drain`, or force it", "the hub has not confirmed all entries", "pending", pending)
+		}
+		if err := firstError(s.finishDeletes(ctx), s.commitHere(ctx)); err != nil {
+			return err
+		}
+		for _, query := range []string{commitContexts, dropFailures, resetStreams, updateLeft} {
+			if _, err := tx.Exec(ctx, query, local); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// rows reads entries.
+func (s *scope) rows(ctx context.Context, query string, args ...any) (out []entryRow, err error) {
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		e, err := scanEntry(rows.Scan)
+		out = append(out, e)
+		return err
+	}, query, args...)
+	return out, err
+}
+
+// finishDeletes does what a hub was to confirm.
+func (s *scope) finishDeletes(ctx context.Context) error {
+	entries, err := s.rows(ctx, selectUserDeleting, s.u.ID)
+	for i := range entries {
+		if err == nil {
+			err = s.removeEntry(ctx, &entries[i])
+		}
+	}
+	var memories []string
+	if err == nil {
+		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			memories = append(memories, id)
+			return err
+		}, selectMemsDeleting, s.u.ID)
+	}
+	for _, id := range memories {
+		if err == nil {
+			err = s.removeMemory(ctx, id, true)
+		}
+	}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, deleteVaultsHidden, s.u.ID)
+	}
+	return err
+}
+
+// commitHere commits what is inflight under ids of this store.
+func (s *scope) commitHere(ctx context.Context) error {
+	entries, err := s.rows(ctx, selectUserPending, s.u.ID)
+	for i := range entries {
+		e := &entries[i]
+		var found bool
+		if err == nil {
+			found, err = s.find(ctx, selectAnyMemory, e.MemoryID)
+		}
+		if err == nil && found {
+			err = s.flip(ctx, e, NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
+		} else if err == nil {
+			err = s.removeEntry(ctx, e) // its memory was deleted on another device
+		}
+	}
+	return err
 }

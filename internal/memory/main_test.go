@@ -66,6 +66,9 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 	return d
 }
 
+// Fail is the test's, not the book's.
+func (d *desk) Fail() { d.TB.Fail() }
+
 func (d *desk) newVault(c Caller, title string) string {
 	d.Helper()
 	v, _, err := d.CreateVault(d.Context(), c, NewVault{Title: title})
@@ -199,4 +202,9 @@ func placeIn(t testing.TB, name string) project.Place {
 	return must(project.Locate(dir, home))(t)
 }
 
-func childMain() int { return 0 }
+func wantNot(t testing.TB, what, text, part string) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%s: %q holds %q", what, text, part)
+	}
+}

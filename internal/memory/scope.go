@@ -52,8 +52,9 @@ const (
 ifnull(p.id, ''), ifnull(m.deleting_seq, 0), s.last_ns, s.last_canonical_ns, s.context_ns, s.head_seq, s.sent_seq, s.acked_seq,
 s.purged_before_ns, ifnull(s.remote_id, '')
 FROM memories m JOIN memory_streams s ON s.stream = m.memory_id LEFT JOIN projects p ON p.key = m.project_key `
-	selectMemory       = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
-	selectMemoryRemote = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND s.remote_id = ?`
+	selectAnyMemory    = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
+	selectMemory       = selectAnyMemory + ` AND m.deleting_seq IS NULL`
+	selectMemoryRemote = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND s.remote_id = ? AND m.deleting_seq IS NULL`
 
 	upsertStream = `INSERT INTO memory_streams (stream, user_id, lane, head_seq, subscribed) VALUES (?1, ?2, ?3, ?4, 1)
 ON CONFLICT (stream) DO UPDATE SET head_seq = max(head_seq, excluded.head_seq)`
@@ -120,14 +121,14 @@ func (s *scope) open(ctx context.Context, memory string) error {
 	return err
 }
 
-// find reads one memory; a foreign or a hidden one is not found.
+// find reads one memory; a foreign one is not found.
 func (s *scope) find(ctx context.Context, query string, args ...any) (bool, error) {
 	m := memoryRow{exists: true}
 	err := s.tx.Get(ctx, m.scan(), query, args...)
 	if err != nil {
 		return false, ignoreNone(err)
 	}
-	if m.ActorID != s.u.ID || m.deleting != 0 {
+	if m.ActorID != s.u.ID {
 		return false, nil
 	}
 	s.m = m

@@ -1,0 +1,379 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"cairn/internal/store"
+)
+
+// hubDevice is the name under which this log keeps the chain of what was pulled.
+const hubDevice = "hub"
+
+// Item is a change as a hub tells it.
+type Item struct {
+	HubSeq int64           `json:"hub_seq"`
+	Kind   string          `json:"kind"`
+	ID     string          `json:"id"`
+	Op     string          `json:"op"`
+	Key    string          `json:"key"` // hub key
+	Doc    json.RawMessage `json:"doc"` // nil where it was blanked
+}
+
+const (
+	selectTombstone  = `SELECT EXISTS (SELECT 1 FROM memory_tombstones WHERE memory_id = ? AND id = ?)`
+	updateHubSeq     = `UPDATE memory_entries SET hub_seq = max(ifnull(hub_seq, 0), ?2) WHERE key = ?1`
+	selectOwnPending = entryColumns + `WHERE e.memory_id = ? AND e.synced = 0 ORDER BY e.key`
+	stopStream       = `UPDATE memory_streams SET acked_seq = head_seq WHERE stream = ?`
+)
+
+// Apply brings a page of what was pulled for a stream of a user to the rows, all in
+// one transaction, and moves the pull cursor to next. stream is the hub's id or the
+// local one. Own items are expected: an item whose key is that of an inflight row
+// flips it. What is here already changes nothing, and what was deleted stays deleted,
+// so that repeating it is safe (memories §10.3). Changes are logged as the hub's.
+func (b *Book) Apply(ctx context.Context, userID, stream string, items []Item, next int64) error {
+	return b.settling(ctx, nil, func(ctx context.Context, s *scope) error {
+		u, err := findUser(ctx, s.tx, userID)
+		if err != nil {
+			return err
+		}
+		s.u = u
+		local, err := s.localStream(ctx, stream)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			if err := s.apply(ctx, local, item); err != nil {
+				return err
+			}
+			if item.Kind != KindMemory && item.Kind != KindVault {
+				continue
+			}
+			if local, err = s.localStream(ctx, stream); err != nil { // it may have become one of ours
+				return err
+			}
+		}
+		if _, err := s.tx.Exec(ctx, upsertStream, local, s.u.ID, LaneOf(local), 0); err != nil {
+			return err
+		}
+		_, err = s.tx.Exec(ctx, updateCursor, local, next)
+		return err
+	})
+}
+
+// localStream is the id here of a stream that the hub names.
+func (s *scope) localStream(ctx context.Context, stream string) (string, error) {
+	var m Stream
+	err := m.scan(func(dest ...any) error { return s.tx.Get(ctx, dest, selectRemote, s.u.ID, stream) })
+	if errors.Is(err, sql.ErrNoRows) {
+		return stream, nil
+	}
+	return m.ID, err
+}
+
+func (s *scope) apply(ctx context.Context, stream string, item Item) error {
+	switch item.Kind {
+	case KindVault:
+		return s.applyVault(ctx, stream, item)
+	case KindMemory:
+		return s.applyMemory(ctx, stream, item)
+	}
+	found, err := s.find(ctx, selectAnyMemory, stream)
+	if err != nil || !found {
+		return err // deleted here, or foreign
+	}
+	switch item.Kind + " " + item.Op {
+	case KindEntry + " " + store.OpPut:
+		return s.applyEntry(ctx, item)
+	case KindEntry + " " + OpPatch:
+		return s.applyPatch(ctx, item)
+	case KindEntry + " " + store.OpDelete:
+		return s.applyDelete(ctx, item)
+	case KindContext + " " + store.OpPut:
+		return s.applyContext(ctx, item)
+	}
+	return nil
+}
+
+// logPulled appends a change as the hub's, which is never sent.
+func (s *scope) logPulled(ctx context.Context, stream string, item Item, id string, doc []byte) (int64, error) {
+	return s.tx.Append(ctx, store.Change{Device: hubDevice, Project: s.m.project, Stream: stream, Kind: item.Kind, ID: id, Op: item.Op, Doc: doc})
+}
+
+func (s *scope) buried(ctx context.Context, ids ...string) (bool, error) {
+	for _, id := range ids {
+		var yes bool
+		if err := s.tx.Get(ctx, []any{&yes}, selectTombstone, s.m.MemoryID, id); err != nil || yes {
+			return yes, err
+		}
+	}
+	return false, nil
+}
+
+func (s *scope) applyEntry(ctx context.Context, item Item) error {
+	if item.Doc == nil {
+		return nil
+	}
+	var d entryDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "an entry of the hub is not readable")
+	}
+	id, ok := ParseID(d.EntryID)
+	if !ok {
+		return invalid("doc", "an entry of the hub has no entryId")
+	}
+	e, found, err := s.entry(ctx, selectByHub, item.Key)
+	if err == nil && !found {
+		e, found, err = s.entry(ctx, selectByID, id)
+	}
+	if err != nil {
+		return err
+	}
+	if found {
+		return s.flip(ctx, &e, id, d.CreationTime, item.HubSeq)
+	}
+	if gone, err := s.buried(ctx, id, item.Key); err != nil || gone {
+		return err
+	}
+	e = entryRow{hubKey: item.Key, hubSeq: item.HubSeq, trace: d.Trace, synced: true, creationNS: d.CreationTime}
+	e.Entry = Entry{
+		EntryID: id, ActorID: s.u.ID, VaultID: s.m.VaultID, MemoryID: s.m.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
+		Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
+		CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
+	}
+	e.bodyHash, err = bodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
+	if err != nil {
+		return invalid("doc", "an entry of the hub has a number that cannot be represented")
+	}
+	if e.seq, err = s.logPulled(ctx, s.m.MemoryID, item, id, item.Doc); err != nil {
+		return err
+	}
+	return s.insert(ctx, &e)
+}
+
+func (s *scope) applyPatch(ctx context.Context, item Item) error {
+	if item.Doc == nil {
+		return nil
+	}
+	var d struct {
+		patchDoc
+		CorrectedEntryID string `json:"correctedEntryId"`
+		CorrectionReason string `json:"correctionReason"`
+		CorrectionTime   Time   `json:"correctionTime"`
+	}
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "a patch of the hub is not readable")
+	}
+	e, found, err := s.entry(ctx, selectByID, d.EntryID)
+	if err != nil || !found || e.MemoryID != s.m.MemoryID {
+		return err
+	}
+	before := e.Entry
+	if d.Tags != nil {
+		e.Tags = d.Tags
+	}
+	if d.Summary != nil {
+		e.Summary = *d.Summary
+	}
+	if d.CorrectedEntryID != "" {
+		e.CorrectedEntryID, e.CorrectionReason, e.CorrectionTime = d.CorrectedEntryID, d.CorrectionReason, d.CorrectionTime
+	}
+	if sameEntry(&before, &e.Entry) {
+		return nil
+	}
+	if err := s.patch(ctx, &e); err != nil {
+		return err
+	}
+	if e.CorrectedEntryID != "" {
+		if err := s.correct(ctx, &e); err != nil {
+			return err
+		}
+	}
+	_, err = s.logPulled(ctx, s.m.MemoryID, item, d.EntryID, item.Doc)
+	return err
+}
+
+// sameEntry compares what a patch can change.
+func sameEntry(a, b *Entry) bool {
+	if len(a.Tags) != len(b.Tags) || a.Summary != b.Summary || a.CorrectedEntryID != b.CorrectedEntryID {
+		return false
+	}
+	for k, v := range a.Tags {
+		if other, ok := b.Tags[k]; !ok || other != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *scope) applyDelete(ctx context.Context, item Item) error {
+	id := item.ID
+	var d entryDeleteDoc
+	if item.Doc != nil {
+		if err := json.Unmarshal(item.Doc, &d); err != nil {
+			return invalid("doc", "a delete of the hub is not readable")
+		}
+		if d.EntryID != "" {
+			id = d.EntryID
+		}
+	}
+	e, found, err := s.entry(ctx, selectByID, id)
+	if err != nil {
+		return err
+	}
+	if !found || e.MemoryID != s.m.MemoryID {
+		return s.bury(ctx, s.m.MemoryID, id)
+	}
+	if err := s.removeEntry(ctx, &e); err != nil {
+		return err
+	}
+	_, err = s.logPulled(ctx, s.m.MemoryID, item, id, nil)
+	return err
+}
+
+func (s *scope) applyContext(ctx context.Context, item Item) error {
+	if item.Doc == nil {
+		return nil
+	}
+	var d contextDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "a context of the hub is not readable")
+	}
+	var seq int64
+	err := s.tx.Get(ctx, []any{&seq}, selectContextByID, d.ContextID)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updateContextByKey, d.ContextID, item.HubSeq)
+		return err
+	}
+	if ignoreNone(err) != nil {
+		return err
+	}
+	change, err := s.logPulled(ctx, s.m.MemoryID, item, d.ContextID, item.Doc)
+	if err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, true, nil, nil,
+		nullable(item.Key), item.HubSeq, nullable(d.Trace), change)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updateContextNS, s.m.MemoryID, d.UpdatedAt)
+	}
+	return err
+}
+
+func (s *scope) applyVault(ctx context.Context, stream string, item Item) error {
+	if item.Op == store.OpDelete {
+		var held int64
+		err := s.tx.Get(ctx, []any{&held}, selectInVault, stream)
+		if err == nil && held == 0 {
+			_, err = s.tx.Exec(ctx, deleteVault, stream)
+		}
+		return err
+	}
+	var d vaultDoc
+	if item.Doc == nil {
+		return nil
+	}
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "a vault of the hub is not readable")
+	}
+	_, err := s.pulledVault(ctx, d)
+	return err
+}
+
+// pulledVault is the vault here of one that the hub knows: under its id, else its
+// title, else made.
+func (s *scope) pulledVault(ctx context.Context, d vaultDoc) (v Vault, err error) {
+	v, err = s.vault(ctx, d.VaultID)
+	if err == nil {
+		return v, nil
+	}
+	v, found, err := s.vaultTitled(ctx, d.Title)
+	if err != nil {
+		return v, err
+	}
+	if found {
+		if v.VaultID != d.VaultID {
+			_, err = s.tx.Exec(ctx, updateRemote, v.VaultID, d.VaultID)
+		}
+		return v, err
+	}
+	v = Vault{d.VaultID, s.u.ID, d.Title, d.Description, d.CreationTime}
+	if _, err = s.tx.Exec(ctx, insertVault, v.VaultID, v.ActorID, v.Title, v.Description, v.CreationTime); err != nil {
+		return v, err
+	}
+	doc, err := json.Marshal(d)
+	if err == nil {
+		_, err = s.tx.Append(ctx, store.Change{Device: hubDevice, Stream: v.VaultID, Kind: KindVault, ID: v.VaultID, Op: store.OpPut, Doc: doc})
+	}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, upsertStream, v.VaultID, s.u.ID, LaneOf(v.VaultID), 0)
+	}
+	return v, err
+}
+
+func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error {
+	if item.Op == store.OpDelete {
+		return s.applyMemoryDelete(ctx, stream, item)
+	}
+	if found, err := s.find(ctx, selectAnyMemory, stream); err != nil || found || item.Doc == nil {
+		return err
+	}
+	s.m = memoryRow{}
+	s.m.MemoryID = stream
+	if gone, err := s.buried(ctx, stream); err != nil || gone {
+		return err
+	}
+	var d memoryDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "a memory of the hub is not readable")
+	}
+	v, err := s.pulledVault(ctx, d.Vault)
+	if err != nil {
+		return err
+	}
+	var existing string
+	err = s.tx.Get(ctx, []any{&existing}, selectTitled, v.VaultID, d.Title)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updateRemote, existing, d.MemoryID)
+		return err
+	}
+	if ignoreNone(err) != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, insertMemory, stream, s.u.ID, v.VaultID, d.MemoryType, d.Title, d.Description, d.CreationTime, nil)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, upsertStream, stream, s.u.ID, LaneOf(stream), 0)
+	}
+	if err == nil {
+		_, err = s.logPulled(ctx, stream, item, stream, item.Doc)
+	}
+	return err
+}
+
+// applyMemoryDelete is for a memory that another device has deleted: committed rows
+// go, inflight ones stay readable, each with a failure, until they are discarded.
+func (s *scope) applyMemoryDelete(ctx context.Context, stream string, item Item) error {
+	found, err := s.find(ctx, selectAnyMemory, stream)
+	if err != nil || !found {
+		return err
+	}
+	left, err := s.rows(ctx, selectOwnPending, stream)
+	if err == nil {
+		err = s.removeMemory(ctx, stream, false)
+	}
+	for _, e := range left {
+		if err == nil {
+			_, err = s.tx.Exec(ctx, insertFailure, e.seq, stream, localID(e.key), 404, CodeNotFound, "the memory was deleted on another device", s.tx.Now().UnixNano())
+		}
+	}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, stopStream, stream)
+	}
+	if err == nil {
+		_, err = s.logPulled(ctx, stream, item, stream, nil)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package memory
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// TestEachBrokenPromiseIsFound damages a store in one way after the other.
+func TestEachBrokenPromiseIsFound(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	d.add("one")
+	d.add("two")
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "doc"}); err != nil {
+		t.Fatal(err)
+	}
+	d.drain(h)
+	d.add("pending")
+	want(t, "findings before", strings.Join(must(d.Check(t.Context()))(t), "; "), "")
+	for damage, promise := range map[string]string{
+		`UPDATE memory_streams SET acked_seq = head_seq + 1`:                                                        "P3",
+		`UPDATE memory_streams SET sent_seq = head_seq + 1`:                                                         "P3",
+		`DELETE FROM memory_streams`:                                                                                "P3",
+		`UPDATE memory_entries SET seq = 0 WHERE synced = 0`:                                                        "P4",
+		`UPDATE changes SET doc = NULL WHERE seq = (SELECT seq FROM memory_entries WHERE synced = 0)`:               "P4",
+		`UPDATE memory_streams SET acked_seq = head_seq`:                                                            "P4",
+		`UPDATE memory_entries SET synced = 0 WHERE raw_entry = 'one'`:                                              "P5",
+		`UPDATE memory_entries SET entry_id = NULL WHERE raw_entry = 'one'`:                                         "P5",
+		`UPDATE memory_entries SET canonical_ns = 5 WHERE synced = 0`:                                               "P5",
+		`UPDATE memory_entries SET deleting_seq = 1 WHERE raw_entry = 'one'`:                                        "P6",
+		`UPDATE memories SET deleting_seq = 1`:                                                                      "P6",
+		`UPDATE sqlite_sequence SET seq = 1 WHERE name = 'memory_entries'`:                                          "P7",
+		`UPDATE memory_entries SET canonical_ns = 1700000001000000000 WHERE synced = 1`:                             "P8",
+		`UPDATE memory_streams SET last_ns = 0`:                                                                     "P8",
+		`UPDATE memory_streams SET last_canonical_ns = 0`:                                                           "P8",
+		`UPDATE memory_streams SET context_ns = 0`:                                                                  "P8",
+		`UPDATE memory_entries SET user_id = 'x' WHERE raw_entry = 'one'`:                                           "P9",
+		`UPDATE memory_vaults SET user_id = 'x'`:                                                                    "P9",
+		`INSERT INTO memory_tombstones SELECT memory_id, entry_id, 0 FROM memory_entries WHERE raw_entry = 'one'`:   "P10",
+		`INSERT INTO memory_tombstones SELECT memory_id, hub_key, 0 FROM memory_entries WHERE raw_entry = 'one'`:    "P10",
+		`INSERT INTO memory_tombstones SELECT memory_id, 'pending-' || key, 0 FROM memory_entries WHERE synced = 0`: "P10",
+		`UPDATE memory_entries SET raw_entry = 'other' WHERE raw_entry = 'one'`:                                     "P11",
+		`UPDATE memory_entries SET tags = '{' WHERE raw_entry = 'one'`:                                              "P11",
+		`UPDATE memory_contexts SET markdown = 'other'`:                                                             "P11",
+	} {
+		found, err := damaged(d, damage)
+		told := false
+		for _, f := range found {
+			told = told || strings.HasPrefix(f, promise+": ")
+		}
+		if err != nil || !told {
+			t.Errorf("%s: %v, found %q, want %s", damage, err, found, promise)
+		}
+	}
+	want(t, "findings after", strings.Join(must(d.Check(t.Context()))(t), "; "), "")
+}
+
+// damaged checks the store as it would be after a statement, which is undone.
+func damaged(d *desk, query string) (found []string, err error) {
+	d.Helper()
+	undo := context.Canceled
+	outer := d.store.Write(d.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		if _, err = tx.Exec(ctx, query); err == nil {
+			found, err = Check(ctx, tx)
+		}
+		return undo
+	})
+	if err == nil && outer != undo {
+		err = outer
+	}
+	return found, err
+}
+
+func TestMemoriesHoldOverEncryptedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunEncrypted(t, "TestTwoDevicesSeeEachOther", "TestEachBrokenPromiseIsFound", "TestACallUnderOneKeyIsDoneOnce",
+		"TestListsArePagedInBothDirectionsWithoutGapsOrRepeats", "TestInflightToolsSeeTheRowsOfTheirCase",
+		"TestRetentionTakesWhatTheHubHasAndLeavesTheRest")
+}

@@ -1,0 +1,449 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// deletion is a delete under way: seq is the logged change that the hub is to
+// confirm, 0 once there is nothing to wait for.
+type deletion struct {
+	Seq  int64  `json:"seq,omitempty"`
+	Kind string `json:"kind,omitempty"`
+	ID   string `json:"id,omitempty"` // of the vault or the memory; of an entry its row's localId
+
+	route route
+	user  string
+	shard string
+}
+
+// entryDeleteDoc is the document of an entry's delete: of one that was in the air when
+// it was deleted the localId alone is known.
+type entryDeleteDoc struct {
+	Key     string `json:"key"`
+	EntryID string `json:"entryId,omitempty"`
+	LocalID string `json:"localId,omitempty"`
+}
+
+const (
+	hideEntry  = `UPDATE memory_entries SET deleting_seq = ?2 WHERE key = ?1`
+	hideMemory = `UPDATE memories SET deleting_seq = ?2 WHERE memory_id = ?1`
+	hideVault  = `UPDATE memory_vaults SET deleting_seq = ?2 WHERE vault_id = ?1`
+
+	showEntry  = `UPDATE memory_entries SET deleting_seq = NULL WHERE key = ? AND deleting_seq = ?`
+	showMemory = `UPDATE memories SET deleting_seq = NULL WHERE memory_id = ? AND deleting_seq = ?`
+	showVault  = `UPDATE memory_vaults SET deleting_seq = NULL WHERE vault_id = ? AND deleting_seq = ?`
+
+	selectHiddenEntry  = `SELECT deleting_seq FROM memory_entries WHERE key = ?`
+	selectHiddenMemory = `SELECT deleting_seq FROM memories WHERE memory_id = ?`
+	selectHiddenVault  = `SELECT deleting_seq FROM memory_vaults WHERE vault_id = ?`
+
+	deleteEntry       = `DELETE FROM memory_entries WHERE key = ?`
+	deleteEntriesOf   = `DELETE FROM memory_entries WHERE memory_id = ?1 AND (synced = 1 OR ?2)`
+	deleteContextsOf  = `DELETE FROM memory_contexts WHERE memory_id = ?`
+	deleteMemory      = `DELETE FROM memories WHERE memory_id = ?`
+	deleteVault       = `DELETE FROM memory_vaults WHERE vault_id = ?`
+	deleteStream      = `DELETE FROM memory_streams WHERE stream = ?`
+	deleteFailure     = `DELETE FROM memory_failures WHERE seq = ?`
+	deleteFailuresOf  = `DELETE FROM memory_failures WHERE stream = ?`
+	deleteAnswer      = `DELETE FROM memory_idempotency WHERE user_id = ? AND method = ? AND path = ? AND key = ?`
+	insertTombstone   = `INSERT OR IGNORE INTO memory_tombstones (memory_id, id, deleted_ns) VALUES (?, ?, ?)`
+	selectInVault     = `SELECT count(*) FROM memories WHERE vault_id = ?`
+	selectSent        = `SELECT ifnull(max(sent_seq), 0) FROM memory_streams WHERE stream = ?`
+	selectFailure     = `SELECT status, code, message FROM memory_failures WHERE seq = ?`
+	selectFailureSeen = `SELECT EXISTS (SELECT 1 FROM memory_failures WHERE seq = ?)`
+)
+
+// DeleteEntry deletes an entry of a memory of the acting user, named by its id or its
+// localId, for good (memories §10.6). One that is gone already is no error.
+//
+// With a hub it returns when the hub has confirmed, and after the delete timeout
+// CodeHubUnavailable (Unavailable), or the hub's own error; then the entry is as it
+// was. One that was never sent is annulled without asking. Repeating it is safe.
+func (b *Book) DeleteEntry(ctx context.Context, c Caller, memory, entry string) (r Receipt, err error) {
+	memory, err = memoryArg(memory)
+	entry, badEntry := entryArg(entry)
+	if err = firstError(err, badEntry); err != nil {
+		return r, err
+	}
+	shard, err := b.shardKey(ctx, c, memory)
+	if err != nil {
+		return r, err
+	}
+	return b.remove(ctx, c, shard, func(ctx context.Context, s *scope) (step[deletion], error) {
+		err := firstError(s.open(ctx, memory), s.c.may(Admin))
+		return step[deletion]{route: route{"POST", s.path("entries/" + entry + ":delete")}, do: func(n issued) (deletion, error) {
+			return s.deleteEntry(ctx, entry, n)
+		}}, err
+	})
+}
+
+// DeleteMemory deletes a memory with its contents; else as DeleteEntry. CodeNotFound
+// for one that is not the user's or gone.
+func (b *Book) DeleteMemory(ctx context.Context, c Caller, memory string) (r Receipt, err error) {
+	if memory, err = memoryArg(memory); err != nil {
+		return r, err
+	}
+	shard, err := b.shardKey(ctx, c, memory)
+	if err != nil {
+		return r, err
+	}
+	return b.remove(ctx, c, shard, func(ctx context.Context, s *scope) (step[deletion], error) {
+		err := s.open(ctx, memory)
+		if err == nil && !s.m.exists {
+			err = notFound("memory")
+		}
+		return step[deletion]{route: route{"DELETE", "/v1/memories/" + s.m.MemoryID}, do: func(n issued) (deletion, error) {
+			return s.deleteMemory(ctx, n)
+		}}, firstError(err, s.c.may(Admin))
+	})
+}
+
+// DeleteVault deletes a vault, which must be empty: CodeVaultNotEmpty (Conflict). Else
+// as DeleteMemory.
+func (b *Book) DeleteVault(ctx context.Context, c Caller, vault string) (r Receipt, err error) {
+	if vault, err = uuidArg("vault_id", vault); err != nil {
+		return r, err
+	}
+	return b.remove(ctx, c, vault, func(ctx context.Context, s *scope) (step[deletion], error) {
+		v, err := s.vault(ctx, vault)
+		return step[deletion]{route: route{"DELETE", "/v1/vaults/" + vault}, do: func(n issued) (deletion, error) {
+			return s.deleteVault(ctx, v, n)
+		}}, firstError(err, s.c.may(Admin))
+	})
+}
+
+// remove runs a delete and waits for the hub's word where there is one to ask.
+func (b *Book) remove(ctx context.Context, c Caller, shard string, prepare func(ctx context.Context, s *scope) (step[deletion], error)) (Receipt, error) {
+	var at route
+	var user string
+	out, r, err := mutate(ctx, b, c, call{body: struct{}{}, shard: shard}, func(ctx context.Context, s *scope) (step[deletion], error) {
+		st, err := prepare(ctx, s)
+		at, user = st.route, s.u.ID
+		return st, err
+	})
+	if err != nil || out.Seq == 0 {
+		return r, err
+	}
+	out.route, out.user, out.shard = at, user, shard
+	return r, b.confirmed(ctx, c, out, r.Key)
+}
+
+func (s *scope) deleteEntry(ctx context.Context, name string, n issued) (out deletion, err error) {
+	query, arg := selectByID, any(name)
+	if key, err := parseLocalID(name); err == nil {
+		query, arg = selectByRow, key
+	}
+	e, found, err := s.entry(ctx, query, arg)
+	if err != nil || !found || e.MemoryID != s.m.MemoryID {
+		return out, err
+	}
+	if e.deleting != 0 {
+		return deletion{Seq: e.deleting, Kind: KindEntry, ID: localID(e.key)}, nil
+	}
+	known, err := s.known(ctx, &e)
+	if err != nil {
+		return out, err
+	}
+	doc := entryDeleteDoc{Key: n.hub, EntryID: e.EntryID}
+	id := e.EntryID
+	if !e.synced {
+		id, doc.LocalID = localID(e.key), localID(e.key)
+	}
+	switch {
+	case !known:
+		if err = s.removeEntry(ctx, &e); err == nil {
+			err = s.note(ctx, s.m.MemoryID, KindEntry, id, store.OpDelete)
+		}
+		return out, err
+	case !s.u.hub():
+		if err = s.removeEntry(ctx, &e); err == nil {
+			_, err = s.log(ctx, KindEntry, id, store.OpDelete, doc)
+		}
+		return out, err
+	}
+	seq, err := s.log(ctx, KindEntry, id, store.OpDelete, doc)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, hideEntry, e.key, seq)
+	}
+	return deletion{Seq: seq, Kind: KindEntry, ID: localID(e.key)}, err
+}
+
+// known tells whether a hub may have an entry: it was put into a request that was not
+// refused, or came from there.
+func (s *scope) known(ctx context.Context, e *entryRow) (bool, error) {
+	if e.hubSeq != 0 {
+		return true, nil
+	}
+	if e.seq > s.m.sentSeq {
+		return false, nil
+	}
+	var failed bool
+	err := s.tx.Get(ctx, []any{&failed}, selectFailureSeen, e.seq)
+	return !failed, err
+}
+
+func (s *scope) deleteMemory(ctx context.Context, n issued) (out deletion, err error) {
+	id := s.m.MemoryID
+	known := s.m.sentSeq > 0 || s.m.remoteID != ""
+	if known && s.u.hub() {
+		seq, err := s.log(ctx, KindMemory, id, store.OpDelete, keyDoc{n.hub})
+		if err == nil {
+			_, err = s.tx.Exec(ctx, hideMemory, id, seq)
+		}
+		return deletion{Seq: seq, Kind: KindMemory, ID: id}, err
+	}
+	if err = s.removeMemory(ctx, id, true); err != nil {
+		return out, err
+	}
+	if known {
+		_, err = s.log(ctx, KindMemory, id, store.OpDelete, keyDoc{n.hub})
+		return out, err
+	}
+	if _, err = s.tx.Exec(ctx, deleteStream, id); err == nil {
+		err = s.note(ctx, id, KindMemory, id, store.OpDelete)
+	}
+	return out, err
+}
+
+func (s *scope) deleteVault(ctx context.Context, v Vault, n issued) (out deletion, err error) {
+	var held, sent int64
+	err = firstError(s.tx.Get(ctx, []any{&held}, selectInVault, v.VaultID), s.tx.Get(ctx, []any{&sent}, selectSent, v.VaultID))
+	if err == nil && held > 0 {
+		err = conflict(CodeVaultNotEmpty, "delete its memories first", "the vault still holds memories", "count", held)
+	}
+	if err != nil {
+		return out, err
+	}
+	if !s.u.hub() {
+		if _, err = s.tx.Exec(ctx, deleteVault, v.VaultID); err == nil {
+			err = firstError(s.tx.BlankStream(ctx, v.VaultID))
+		}
+		if err == nil && sent > 0 {
+			_, err = s.logOn(ctx, v.VaultID, "", KindVault, v.VaultID, store.OpDelete, keyDoc{n.hub})
+		} else if err == nil {
+			_, err = s.tx.Exec(ctx, deleteStream, v.VaultID)
+			err = firstError(err, s.note(ctx, v.VaultID, KindVault, v.VaultID, store.OpDelete))
+		}
+		return out, err
+	}
+	seq, err := s.logOn(ctx, v.VaultID, "", KindVault, v.VaultID, store.OpDelete, keyDoc{n.hub})
+	if err == nil {
+		_, err = s.tx.Exec(ctx, hideVault, v.VaultID, seq)
+	}
+	return deletion{Seq: seq, Kind: KindVault, ID: v.VaultID}, err
+}
+
+// note logs what is not to be sent: it has no document.
+func (s *scope) note(ctx context.Context, stream, kind, id, op string) error {
+	_, err := s.tx.Append(ctx, store.Change{Project: s.m.project, Stream: stream, Kind: kind, ID: id, Op: op, Session: s.c.Session, Agent: s.c.Agent})
+	return err
+}
+
+// removeEntry takes a row away for good: its documents in the log are blanked, and
+// neither its id nor its key comes back (memories P10).
+func (s *scope) removeEntry(ctx context.Context, e *entryRow) error {
+	if err := s.deleteRow(ctx, e.key); err != nil {
+		return err
+	}
+	if _, err := s.tx.Exec(ctx, deleteFailure, e.seq); err != nil {
+		return err
+	}
+	if err := s.blankEntry(ctx, e); err != nil {
+		return err
+	}
+	return s.bury(ctx, e.MemoryID, e.EntryID, e.hubKey)
+}
+
+// deleteRow deletes the row of an entry, and nothing besides.
+func (s *scope) deleteRow(ctx context.Context, key int64) error {
+	_, err := s.tx.Exec(ctx, deleteEntry, key)
+	return err
+}
+
+// blankEntry blanks an entry's documents in the log, under both of its names.
+func (s *scope) blankEntry(ctx context.Context, e *entryRow) error {
+	for _, id := range []string{e.EntryID, localID(e.key)} {
+		if id == "" {
+			continue
+		}
+		if _, err := s.tx.Blank(ctx, e.MemoryID, KindEntry, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bury notes what must not come back to a memory.
+func (s *scope) bury(ctx context.Context, memory string, ids ...string) error {
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		if _, err := s.tx.Exec(ctx, insertTombstone, memory, id, s.tx.Now().UnixNano()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeMemory takes a memory with its contents away for good; inflight says whether
+// entries that no hub has go, too. Its stream stays.
+func (s *scope) removeMemory(ctx context.Context, id string, inflight bool) error {
+	_, err := s.tx.Exec(ctx, deleteEntriesOf, id, inflight)
+	for _, query := range []string{deleteContextsOf, deleteMemory, deleteFailuresOf} {
+		if err == nil {
+			_, err = s.tx.Exec(ctx, query, id)
+		}
+	}
+	return firstError(err, s.tx.BlankStream(ctx, id), s.bury(ctx, id, id))
+}
+
+// confirmed waits until the hub has confirmed a delete, or withdraws it.
+func (b *Book) confirmed(ctx context.Context, c Caller, d deletion, key string) error {
+	timer := time.NewTimer(b.config.Settings.DeleteTimeout)
+	defer timer.Stop()
+	for {
+		seen := b.progress.seen()
+		over, err := b.deleted(ctx, d)
+		if over && err != nil {
+			return firstError(b.forget(ctx, d, key), err)
+		}
+		if over || err != nil {
+			return err
+		}
+		if err := b.pause(ctx, seen, timer.C); err != nil {
+			return b.withdraw(ctx, c, d, key)
+		}
+	}
+}
+
+// errTime is pause's end of time.
+var errTime = errors.New("time is up")
+
+// pause waits for a step of the replication: one in this process is told by seen,
+// those of others are looked for.
+func (b *Book) pause(ctx context.Context, seen <-chan struct{}, over <-chan time.Time) error {
+	look := time.NewTimer(25 * time.Millisecond)
+	defer look.Stop()
+	select {
+	case <-seen:
+	case <-look.C:
+	case <-over:
+		return errTime
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// deleted tells whether a delete is over: done, with nil, or undone.
+func (b *Book) deleted(ctx context.Context, d deletion) (over bool, err error) {
+	var status int
+	var code, message string
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		hidden, there, err := d.hidden(ctx, tx)
+		if err != nil || hidden {
+			return err
+		}
+		over = true
+		if !there {
+			return nil
+		}
+		err = tx.Get(ctx, []any{&status, &code, &message}, selectFailure, d.Seq)
+		if errors.Is(err, sql.ErrNoRows) {
+			return hubUnavailable()
+		}
+		return firstError(err, refusedByHub(status, code, message))
+	})
+	return over, err
+}
+
+// hidden tells whether what is to be deleted is still hidden by this delete, and
+// whether it is there.
+func (d deletion) hidden(ctx context.Context, tx *store.Tx) (hidden, there bool, err error) {
+	var seq sql.NullInt64
+	switch d.Kind {
+	case KindEntry:
+		key, _ := parseLocalID(d.ID)
+		err = tx.Get(ctx, []any{&seq}, selectHiddenEntry, key)
+	case KindMemory:
+		err = tx.Get(ctx, []any{&seq}, selectHiddenMemory, d.ID)
+	default:
+		err = tx.Get(ctx, []any{&seq}, selectHiddenVault, d.ID)
+	}
+	return seq.Int64 == d.Seq, err == nil, ignoreNone(err)
+}
+
+// show makes what a delete has hidden visible again.
+func (d deletion) show(ctx context.Context, tx *store.Tx) (shown bool, err error) {
+	query, arg := showVault, any(d.ID)
+	switch d.Kind {
+	case KindEntry:
+		key, _ := parseLocalID(d.ID)
+		query, arg = showEntry, key
+	case KindMemory:
+		query = showMemory
+	}
+	res, err := tx.Exec(ctx, query, arg, d.Seq)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// withdraw takes an unconfirmed delete back: neither it nor its undelete is sent.
+func (b *Book) withdraw(ctx context.Context, c Caller, d deletion, key string) error {
+	var done bool
+	err := b.job(context.WithoutCancel(ctx), d.shard, func(ctx context.Context, tx *store.Tx) error {
+		s := &scope{Book: b, tx: tx, c: c, u: user{ID: d.user}}
+		shown, err := d.show(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if _, there, err := d.hidden(ctx, tx); err != nil || !there {
+			done = err == nil
+			return err
+		}
+		if _, err := tx.Exec(ctx, deleteAnswer, d.user, d.route.method, d.route.path, key); err != nil || !shown {
+			return err
+		}
+		return s.undelete(ctx, d)
+	})
+	if err != nil || done {
+		return err
+	}
+	return hubUnavailable()
+}
+
+// undelete logs that a delete does not hold, which is not sent any more.
+func (s *scope) undelete(ctx context.Context, d deletion) error {
+	changes, err := s.tx.Changes(ctx, d.Seq-1, 1)
+	if err != nil || len(changes) == 0 {
+		return err
+	}
+	s.m.project = changes[0].Project
+	return firstError(s.tx.BlankChange(ctx, d.Seq), s.note(ctx, changes[0].Stream, d.Kind, changes[0].ID, OpUndelete))
+}
+
+// forget drops what is kept of a delete that the hub has refused: its caller knows.
+func (b *Book) forget(ctx context.Context, d deletion, key string) error {
+	return b.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, deleteAnswer, d.user, d.route.method, d.route.path, key)
+		if err == nil {
+			_, err = tx.Exec(ctx, deleteFailure, d.Seq)
+		}
+		return err
+	})
+}
+
+func hubUnavailable() error {
+	return failure(fault.Unavailable, CodeHubUnavailable, "try again when the hub can be reached; see `cairn replication status`",
+		"the hub did not confirm in time; nothing was deleted")
+}

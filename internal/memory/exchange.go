@@ -1,0 +1,220 @@
+package memory
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+
+	"cairn/internal/store"
+)
+
+// ExportLimit is the most entries of one Export.
+const ExportLimit = 1000
+
+// Exported is a page of an export: entries oldest first, and the cursor that goes on
+// behind them, "" when there is nothing more. The array is never nil.
+type Exported struct {
+	Entries []Entry
+	Next    string
+}
+
+// Export reads committed entries of a memory, oldest first, after a cursor ("" for
+// the start) as ListEntries takes it; limit is clamped to 1 … ExportLimit, 0 for that.
+// A line of the export is one entry as JSON.
+func (b *Book) Export(ctx context.Context, c Caller, memory, after string, limit int64) (Exported, error) {
+	out := Exported{Entries: []Entry{}}
+	memory, err := memoryArg(memory)
+	if err = firstError(err, c.checkArgs()); err != nil {
+		return out, err
+	}
+	if limit <= 0 || limit > ExportLimit {
+		limit = ExportLimit
+	}
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		low := Time(math.MinInt64)
+		if after != "" {
+			if low, err = s.cursor(ctx, "after", after); err != nil {
+				return err
+			}
+		}
+		page := Listed{Entries: out.Entries, AppliedLimit: int(limit)}
+		err := s.list(ctx, &page, selectOldest, low, math.MaxInt64, "", nil)
+		for i := len(page.Entries) - 1; i >= 0; i-- { // a list is newest first
+			out.Entries = append(out.Entries, page.Entries[i])
+		}
+		return err
+	})
+	if n := len(out.Entries); n == int(limit) {
+		out.Next = out.Entries[n-1].EntryID
+	}
+	return out, err
+}
+
+// Imported is what an import has done.
+type Imported struct {
+	Added   int           `json:"added"`
+	Known   int           `json:"known"` // lines whose entry was there already
+	Refused []RefusedLine `json:"refused"`
+}
+
+// RefusedLine is a line that could not be taken.
+type RefusedLine struct {
+	Line    int    `json:"line"` // from 1
+	Message string `json:"message"`
+}
+
+// importLine is what of an exported entry an import takes.
+type importLine struct {
+	RawEntry     string            `json:"rawEntry"`
+	Summary      string            `json:"summary"`
+	Tags         map[string]string `json:"tags"`
+	Metadata     json.RawMessage   `json:"metadata"`
+	SessionID    string            `json:"sessionId"`
+	CapturedTime Time              `json:"capturedTime"`
+	CreationTime Time              `json:"creationTime"`
+}
+
+// importChunk is how many lines share a transaction; maxLine bounds a line.
+const (
+	importChunk = 200
+	maxLine     = 1 << 20
+)
+
+// Import adds entries from JSON lines, as Export gives them, to a memory. A line's key
+// is the SHA-256 of its text, so that an import may be repeated; ids and times are
+// made anew, the capturedTime is kept. Lines that break a rule are told and left out.
+// progress, which may be nil, hears the number of lines read. It needs the level Admin.
+func (b *Book) Import(ctx context.Context, c Caller, memory string, in io.Reader, progress func(lines int)) (Imported, error) {
+	out := Imported{Refused: []RefusedLine{}}
+	memory, err := memoryArg(memory)
+	if err != nil {
+		return out, err
+	}
+	shard, err := b.shardKey(ctx, c, memory)
+	if err != nil {
+		return out, err
+	}
+	lines := newLines(in)
+	for done := false; !done; {
+		var chunk []numbered
+		if chunk, done, err = lines.next(importChunk); err != nil {
+			return out, err
+		}
+		var part Imported
+		err := b.job(ctx, shard, func(ctx context.Context, tx *store.Tx) (err error) {
+			part, err = b.importChunk(ctx, tx, c, memory, chunk)
+			return err
+		})
+		if err != nil {
+			return out, err
+		}
+		out.Added, out.Known, out.Refused = out.Added+part.Added, out.Known+part.Known, append(out.Refused, part.Refused...)
+		if progress != nil {
+			progress(lines.count)
+		}
+	}
+	return out, nil
+}
+
+func (b *Book) importChunk(ctx context.Context, tx *store.Tx, c Caller, memory string, chunk []numbered) (out Imported, err error) {
+	s, err := b.enter(ctx, tx, c, true)
+	if err == nil {
+		err = s.openToWrite(ctx, memory, func() error { return s.c.may(Admin) })
+	}
+	for _, l := range chunk {
+		if err != nil {
+			return out, err
+		}
+		a, captured, unsound := b.parseLine(l.text)
+		if unsound != nil {
+			out.Refused = append(out.Refused, RefusedLine{l.number, unsound.Error()})
+			continue
+		}
+		sum := sha256.Sum256(l.text)
+		n := issued{key: hex.EncodeToString(sum[:])}
+		n.hub = hubKey("POST", s.path("entries"), n.key)
+		if n.hash, err = bodyHash(a); err != nil {
+			return out, err
+		}
+		var known bool
+		if _, known, err = s.entry(ctx, selectByHub, n.hub); err != nil {
+			return out, err
+		}
+		if !known {
+			known, err = s.buried(ctx, n.hub)
+		}
+		if known || err != nil {
+			out.Known++
+			continue
+		}
+		_, err = s.add(ctx, a, n, captured)
+		out.Added++
+	}
+	return out, err
+}
+
+// parseLine reads, checks and redacts one line of an import.
+func (b *Book) parseLine(text []byte) (a NewEntry, captured Time, err error) {
+	if err := CheckJSON("line", text); err != nil {
+		return a, 0, err
+	}
+	var l importLine
+	if err := json.Unmarshal(text, &l); err != nil {
+		return a, 0, invalid("line", "the line is no entry as JSON")
+	}
+	session, err := sessionArg(l.SessionID, false)
+	if err != nil {
+		return a, 0, err
+	}
+	a = NewEntry{RawEntry: l.RawEntry, Summary: l.Summary, Tags: l.Tags, Metadata: l.Metadata, SessionID: session}
+	if err := a.sound(); err != nil {
+		return a, 0, err
+	}
+	if captured = l.CapturedTime; captured == 0 {
+		captured = l.CreationTime
+	}
+	a = b.redacted(a)
+	_, err = bodyHash(a)
+	return a, captured, err
+}
+
+// numbered is a line and its number.
+type numbered struct {
+	number int
+	text   []byte
+}
+
+// lines reads lines of at most maxLine bytes.
+type lines struct {
+	in    *bufio.Scanner
+	count int
+}
+
+func newLines(in io.Reader) *lines {
+	s := bufio.NewScanner(in)
+	s.Buffer(make([]byte, 0, 64<<10), maxLine)
+	return &lines{in: s}
+}
+
+// next reads up to n lines that are not blank; done is true behind the last.
+func (l *lines) next(n int) (out []numbered, done bool, err error) {
+	for len(out) < n {
+		if !l.in.Scan() {
+			if errors.Is(l.in.Err(), bufio.ErrTooLong) {
+				return out, true, invalid("line", "line %d exceeds %d bytes", l.count+1, maxLine)
+			}
+			return out, true, l.in.Err()
+		}
+		l.count++
+		if text := bytes.TrimSpace(l.in.Bytes()); len(text) > 0 {
+			out = append(out, numbered{l.count, bytes.Clone(text)})
+		}
+	}
+	return out, false, nil
+}

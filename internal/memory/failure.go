@@ -1,0 +1,168 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+
+	"cairn/internal/store"
+)
+
+// Failed is a change that the hub has refused for good.
+type Failed struct {
+	Seq     int64  `json:"seq"`
+	Stream  string `json:"memory_id"`
+	LocalID string `json:"local_id"` // what it is about: pending-N, context-N, an id
+	Status  int    `json:"status"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	At      Time   `json:"at"`
+}
+
+// Backlog is what of a user's the hub has not got (metrics, memories §14).
+type Backlog struct {
+	Pending       int  `json:"pending"`                  // inflight entries and contexts
+	Failed        int  `json:"failed"`                   // changes refused for good
+	Halted        int  `json:"halted"`                   // streams that do not go on
+	OldestPending Time `json:"oldest_pending,omitempty"` // 0 with nothing pending
+}
+
+const (
+	selectFailures = `SELECT f.seq, f.stream, ifnull(f.local_id, ''), f.status, f.code, f.message, f.at_ns
+FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE (?1 = '' OR s.user_id = ?1) ORDER BY f.seq`
+	selectBacklog = `SELECT (SELECT count(*) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
+(SELECT ifnull(min(creation_ns), 0) FROM memory_entries WHERE synced = 0 AND user_id = ?1),
+(SELECT count(*) FROM memory_contexts WHERE synced = 0 AND user_id = ?1),
+(SELECT count(*) FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE s.user_id = ?1),
+(SELECT count(*) FROM memory_streams WHERE user_id = ?1 AND state = 'halted')`
+	updateContextPlace = `UPDATE memory_contexts SET change_seq = ?2 WHERE change_seq = ?1`
+	deleteContextAt    = `DELETE FROM memory_contexts WHERE change_seq = ?`
+)
+
+// Failures lists the refused changes of a user, or with "" of all, oldest first.
+func (b *Book) Failures(ctx context.Context, user string) (out []Failed, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out, err = failures(ctx, tx, user)
+		return err
+	})
+	return out, err
+}
+
+func failures(ctx context.Context, tx *store.Tx, user string) (out []Failed, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var f Failed
+		err := rows.Scan(&f.Seq, &f.Stream, &f.LocalID, &f.Status, &f.Code, &f.Message, &f.At)
+		out = append(out, f)
+		return err
+	}, selectFailures, user)
+	return out, err
+}
+
+// Backlog counts what of a user's is not at the hub.
+func (b *Book) Backlog(ctx context.Context, user string) (out Backlog, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var contexts int
+		err := tx.Get(ctx, []any{&out.Pending, &out.OldestPending, &contexts, &out.Failed, &out.Halted}, selectBacklog, user)
+		out.Pending += contexts
+		return err
+	})
+	return out, err
+}
+
+// Retry sends refused changes of the caller's again, those with some localIds or, with
+// none given, all: each at the end of its stream, under the same key. It returns how
+// many there were.
+func (b *Book) Retry(ctx context.Context, c Caller, locals []string) (n int, err error) {
+	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *scope, f Failed, was store.Change) error {
+		if was.Kind == KindMemory && was.Op == store.OpPut || was.Doc == nil {
+			return nil // its stream stands before it
+		}
+		own := store.Change{Project: was.Project, Stream: was.Stream, Kind: was.Kind, ID: was.ID, Op: was.Op, Doc: was.Doc, Session: was.Session, Agent: was.Agent}
+		seq, err := s.tx.Append(ctx, own)
+		if err != nil {
+			return err
+		}
+		switch key, bad := parseLocalID(was.ID); {
+		case was.Kind == KindContext:
+			_, err = s.tx.Exec(ctx, updateContextPlace, f.Seq, seq)
+		case bad == nil && was.Op == store.OpPut:
+			_, err = s.tx.Exec(ctx, updateSeq, seq, key)
+		}
+		return firstError(err, s.tx.BlankChange(ctx, f.Seq), s.advance(ctx, was.Stream, seq))
+	})
+}
+
+// advance moves a stream's head.
+func (s *scope) advance(ctx context.Context, stream string, seq int64) error {
+	_, err := s.tx.Exec(ctx, upsertStream, stream, s.u.ID, LaneOf(stream), seq)
+	return err
+}
+
+// Discard gives refused changes of the caller's up, as Retry names them: inflight
+// entries and contexts go for good, a refused memory with all of its rows; a patch
+// stays here alone. It returns how many there were.
+func (b *Book) Discard(ctx context.Context, c Caller, locals []string) (n int, err error) {
+	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *scope, f Failed, was store.Change) error {
+		switch was.Kind + " " + was.Op {
+		case KindEntry + " " + store.OpPut:
+			e, found, err := s.named(ctx, was.ID)
+			if err != nil || !found || e.synced {
+				return err
+			}
+			return firstError(s.removeEntry(ctx, &e), s.note(ctx, was.Stream, KindEntry, was.ID, store.OpDelete))
+		case KindContext + " " + store.OpPut:
+			_, err := s.tx.Exec(ctx, deleteContextAt, f.Seq)
+			return firstError(err, s.tx.BlankChange(ctx, f.Seq))
+		case KindMemory + " " + store.OpPut:
+			return firstError(s.removeMemory(ctx, was.Stream, true), s.note(ctx, was.Stream, KindMemory, was.ID, store.OpDelete))
+		}
+		return s.tx.BlankChange(ctx, f.Seq)
+	})
+}
+
+// eachFailed runs fn for refused changes of the caller's and drops their failures. It
+// needs the level Admin.
+func (b *Book) eachFailed(ctx context.Context, c Caller, locals []string, fn func(ctx context.Context, s *scope, f Failed, was store.Change) error) (n int, err error) {
+	if err := firstError(c.checkArgs(), c.may(Admin)); err != nil {
+		return 0, err
+	}
+	defer b.progress.step()
+	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		n = 0
+		s, err := b.enter(ctx, tx, c, false)
+		if err != nil || s.u.ID == "" {
+			return err
+		}
+		all, err := failures(ctx, tx, s.u.ID)
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			if len(locals) > 0 && !slices.Contains(locals, f.LocalID) {
+				continue
+			}
+			was, found, err := s.change(ctx, Outcome{Stream: f.Stream, Seq: f.Seq})
+			if err == nil && found {
+				err = fn(ctx, s, f, was)
+			}
+			if err == nil {
+				_, err = tx.Exec(ctx, deleteFailure, f.Seq)
+			}
+			if err == nil {
+				_, err = tx.Exec(ctx, updateState, f.Stream, StreamReady, nil)
+			}
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// confirmation is the document of a row's confirm.
+func confirmation(e *entryRow) ([]byte, error) {
+	return json.Marshal(confirmDoc{localID(e.key), e.EntryID, e.CreationTime, e.hubSeq})
+}

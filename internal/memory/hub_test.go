@@ -1,0 +1,165 @@
+package memory
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// fakeHub is the least that a hub does, in memory: it keeps keys, gives numbers and
+// times, and answers what it is told to.
+type fakeHub struct {
+	items   map[string][]Item // by stream
+	keys    map[string]Outcome
+	last    time.Time
+	refuse  map[string]int // rawEntry → status
+	handled int
+}
+
+func newHub(d *desk) *fakeHub {
+	return &fakeHub{items: map[string][]Item{}, keys: map[string]Outcome{}, last: d.clock.Now(), refuse: map[string]int{}}
+}
+
+// push is the hub's side of a batch: an outcome each, 424 behind a refusal.
+func (h *fakeHub) push(t testing.TB, batch []Outgoing) (out []Outcome) {
+	t.Helper()
+	failed := map[string]bool{}
+	for _, o := range batch {
+		if failed[o.Stream] {
+			out = append(out, Outcome{Stream: o.Stream, Seq: o.Seq, Status: http.StatusFailedDependency})
+			continue
+		}
+		r := h.take(t, o)
+		failed[o.Stream] = r.Status >= 300
+		out = append(out, r)
+	}
+	return out
+}
+
+func (h *fakeHub) take(t testing.TB, o Outgoing) Outcome {
+	t.Helper()
+	if len(o.Key) != 64 && o.Key != "" {
+		t.Errorf("key %q of %s %s", o.Key, o.Kind, o.Op)
+	}
+	stream := cmp.Or(o.Remote, o.Stream)
+	if r, ok := h.keys[stream+o.Key]; ok {
+		r.Seq, r.Stream, r.Status = o.Seq, o.Stream, http.StatusOK
+		return r
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(o.Doc, &doc); err != nil {
+		t.Fatal(err)
+	}
+	h.handled++
+	r := Outcome{Stream: o.Stream, Seq: o.Seq, Status: http.StatusCreated}
+	if raw, ok := doc["rawEntry"].(string); ok && h.refuse[raw] != 0 {
+		r.Status, r.Code, r.Message = h.refuse[raw], "refused", "refused by the hub"
+		return r
+	}
+	id := o.ID
+	switch {
+	case o.Kind == KindEntry && o.Op == store.OpPut:
+		captured, err := time.Parse(time.RFC3339Nano, doc["capturedTime"].(string))
+		if h.last = h.last.Add(time.Nanosecond); err == nil && captured.After(h.last) {
+			h.last = captured
+		}
+		r.CreationTime, r.EntryID = h.last, NewID()
+		if proposed, ok := doc["entryId"].(string); ok {
+			r.EntryID = proposed
+		}
+		id = r.EntryID
+		doc["entryId"], doc["creationTime"] = id, Time(h.last.UnixNano())
+		delete(doc, "localId")
+	case o.Op == store.OpDelete:
+		r.Status = http.StatusNoContent
+		if e, ok := doc["entryId"].(string); ok {
+			id = e
+		}
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.HubSeq = int64(len(h.items[stream]) + 1)
+	h.items[stream] = append(h.items[stream], Item{HubSeq: r.HubSeq, Kind: o.Kind, ID: id, Op: o.Op, Key: o.Key, Doc: text})
+	h.keys[stream+o.Key] = r
+	return r
+}
+
+// lanes are leases of all lanes.
+func (d *desk) lanes() []Lease {
+	d.Helper()
+	var all []int
+	for i := range 256 {
+		all = append(all, i)
+	}
+	return must(d.TakeLanes(d.Context(), "test", all, nil, time.Unix(0, 0), time.Unix(60, 0)))(d)
+}
+
+func (d *desk) me() string {
+	d.Helper()
+	return must(d.Whoami(d.Context(), Caller{}))(d).UserID
+}
+
+// take takes one batch of everything that is ready.
+func (d *desk) take(leases []Lease, limit int) []Outgoing {
+	d.Helper()
+	var ids []string
+	for _, m := range must(d.ReadyStreams(d.Context(), d.me(), time.Unix(1, 0), 100))(d) {
+		ids = append(ids, m.ID)
+	}
+	return must(d.NextBatch(d.Context(), leases, ids, limit, 1<<20))(d)
+}
+
+// drain replicates until nothing is left to be sent, and pulls everything.
+func (d *desk) drain(h *fakeHub) {
+	d.Helper()
+	leases := d.lanes()
+	for range 1000 {
+		batch := d.take(leases, 3)
+		if len(batch) == 0 {
+			if more := must(d.ReadyStreams(d.Context(), d.me(), time.Unix(1, 0), 1))(d); len(more) == 0 {
+				return
+			}
+			continue
+		}
+		d.settle(leases, h.push(d, batch))
+	}
+	d.Fatal("the backlog does not end")
+}
+
+// settle gives outcomes to the store as the replicator does.
+func (d *desk) settle(leases []Lease, outcomes []Outcome) {
+	d.Helper()
+	var good []Outcome
+	for _, o := range outcomes {
+		if o.Status < 300 {
+			good = append(good, o)
+		}
+	}
+	if err := d.Confirm(d.Context(), leases, good); err != nil {
+		d.Fatal(err)
+	}
+	for _, o := range outcomes {
+		if o.Status >= 300 && o.Status != http.StatusFailedDependency {
+			if err := d.Book.Fail(d.Context(), leases, o, false); err != nil {
+				d.Fatal(err)
+			}
+		}
+	}
+}
+
+// pull applies everything that the hub has of some streams.
+func (d *desk) pull(h *fakeHub, streams ...string) {
+	d.Helper()
+	for _, stream := range streams {
+		items := h.items[stream]
+		if err := d.Apply(d.Context(), d.me(), stream, items, int64(len(items))); err != nil {
+			d.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package memory
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// model is what a memory must hold after some operations: the texts in the order of
+// their writing, each committed, inflight or gone.
+type model struct {
+	*desk
+	hub     *fakeHub
+	rows    []*modelRow
+	context string
+	given   map[string]bool // localIds
+	last    Time
+}
+
+type modelRow struct {
+	text, local string
+	state       string // "committed", "inflight" or "gone"
+}
+
+// in lists the texts in a state, in the order of their writing.
+func (m *model) in(state string) string {
+	var out []string
+	for _, r := range m.rows {
+		if r.state == state {
+			out = append(out, r.text)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (m *model) pick(t *rapid.T, state string) *modelRow {
+	var all []*modelRow
+	for _, r := range m.rows {
+		if r.state == state {
+			all = append(all, r)
+		}
+	}
+	if len(all) == 0 {
+		t.Skip("no entry is " + state)
+	}
+	return rapid.SampledFrom(all).Draw(t, "row")
+}
+
+func (m *model) joinedNow() bool { return must(m.Whoami(m.Context(), Caller{}))(m).HubURL != "" }
+
+// actions are the operations, each with what it does to the model.
+func (m *model) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"add": func(t *rapid.T) {
+			m.clock.Move(time.Duration(rapid.Int64Range(-5, 5).Draw(t, "step")))
+			out := m.add(fmt.Sprint("e", len(m.rows)))
+			if m.given[out.LocalID] {
+				t.Fatalf("%s names a second row (P7)", out.LocalID)
+			}
+			if out.CreationTime <= m.last {
+				t.Fatalf("time %v is not after %v (P8)", out.CreationTime, m.last)
+			}
+			m.given[out.LocalID], m.last = true, out.CreationTime
+			state := map[string]string{Committed: "committed", Enqueued: "inflight"}[out.Status]
+			m.rows = append(m.rows, &modelRow{fmt.Sprint("e", len(m.rows)), out.LocalID, state})
+		},
+		"context": func(t *rapid.T) {
+			m.context = rapid.StringMatching(`[a-z]{1,5}`).Draw(t, "text")
+			if _, _, err := m.UpdateContext(m.Context(), Caller{}, NewDocument{m.memory, NewID(), m.context}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"annul": func(t *rapid.T) {
+			r := m.pick(t, "inflight") // nothing is ever in the air between two actions
+			if _, err := m.DeleteEntry(m.Context(), Caller{}, m.memory, r.local); err != nil {
+				t.Fatal(err)
+			}
+			r.state = "gone"
+		},
+		"delete": func(t *rapid.T) {
+			r := m.pick(t, "committed")
+			_, err := m.DeleteEntry(m.Context(), Caller{}, m.memory, r.local)
+			switch {
+			case !m.joinedNow() && err == nil:
+				r.state = "gone"
+			case m.joinedNow() && (err == nil || Status(err) == 503): // known to no hub, or nobody confirms
+				if err == nil {
+					r.state = "gone"
+				}
+			default:
+				t.Fatal(err)
+			}
+		},
+		"drain": func(t *rapid.T) {
+			if !m.joinedNow() {
+				t.Skip("no hub")
+			}
+			m.drain(m.hub)
+			for _, r := range m.rows {
+				if r.state == "inflight" {
+					r.state = "committed"
+				}
+			}
+		},
+		"pull": func(t *rapid.T) {
+			if !m.joinedNow() {
+				t.Skip("no hub")
+			}
+			m.pull(m.hub, m.memory)
+		},
+		"join": func(t *rapid.T) {
+			if m.joinedNow() {
+				t.Skip("joined")
+			}
+			m.hub = newHub(m.desk)
+			m.hub.last = time.Unix(0, int64(m.last))
+			m.joined()
+		},
+		"leave": func(t *rapid.T) {
+			if err := m.Leave(m.Context(), m.me(), true); err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range m.rows {
+				if r.state == "inflight" {
+					r.state = "committed"
+				}
+			}
+		},
+		"": m.compare,
+	}
+}
+
+// compare holds the store against the model.
+func (m *model) compare(t *rapid.T) {
+	list := must(m.ListEntries(m.Context(), Caller{}, ListArgs{MemoryID: m.memory, Limit: 50}))(m).Entries
+	var committed []string
+	for i, e := range list {
+		committed = append(committed, e.RawEntry)
+		if i > 0 && e.CreationTime >= list[i-1].CreationTime {
+			t.Fatalf("times %v, %v (P8)", list[i-1].CreationTime, e.CreationTime)
+		}
+	}
+	slices.Sort(committed)
+	wanted := strings.Fields(m.in("committed"))
+	slices.Sort(wanted)
+	if !slices.Equal(committed, wanted) {
+		t.Fatalf("committed are %v, want %v", committed, wanted)
+	}
+	if got := m.pending(); got != m.in("inflight") {
+		t.Fatalf("inflight are %q, want %q", got, m.in("inflight"))
+	}
+	if m.context != "" {
+		if got := must(m.GetContext(m.Context(), Caller{}, m.memory))(m).Markdown; got != m.context {
+			t.Fatalf("the context is %q, want %q", got, m.context)
+		}
+	}
+	if found := must(m.Check(m.Context()))(m); len(found) > 0 {
+		t.Fatalf("unsound: %q", found)
+	}
+}
+
+func TestAMemoryIsWhatAModelOfItSays(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if runs++; runs > 12 && os.Getenv("CAIRN_SOAK") == "" {
+			return
+		}
+		d := newDesk(t, func(c *Config) { c.Settings.DeleteTimeout = 0 })
+		m := &model{desk: d, hub: newHub(d), given: map[string]bool{}}
+		rt.Repeat(m.actions())
+	})
+}

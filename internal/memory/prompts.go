@@ -1,0 +1,105 @@
+package memory
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"cairn/internal/fault"
+)
+
+// Limits of an override (memories §5.1).
+const (
+	maxPrompt      = 2048 // code points
+	maxPromptWords = 200
+)
+
+//go:embed prompts
+var prompts embed.FS
+
+// Templates are the texts by their names.
+type Templates struct {
+	Context string `json:"context_prompt"`
+	Capture string `json:"entry_capture_prompt"`
+	Summary string `json:"summary_prompt"`
+}
+
+// Prompts is what tells an agent how to keep a memory.
+type Prompts struct {
+	Version   string    `json:"version"` // v1
+	Rules     string    `json:"context_summary_rules"`
+	Templates Templates `json:"templates"`
+	Prompt    string    `json:"prompt"` // all of them in one text
+	Source    string    `json:"source"` // override if any of the texts is one, else default
+}
+
+// PromptKinds are the kinds of memories that there are prompts for.
+func PromptKinds() []string { return []string{"chat", "code"} }
+
+// Prompts is the texts for a kind of memory, those under memory.prompts_dir first:
+// <dir>/<kind>/<template>.md, where a template is a name of Templates or
+// context_summary_rules. An override that cannot be used is left out and told in
+// warnings. CodeNotFound with details.allowed for another kind.
+func (b *Book) Prompts(kind string) (out Prompts, warnings []string, err error) {
+	if kind != "chat" && kind != "code" {
+		return out, nil, failure(fault.NotFound, CodeNotFound, "use one of the kinds in details.allowed", "there are no prompts of this kind",
+			"allowed", PromptKinds())
+	}
+	out.Version, out.Source = "v1", "default"
+	for _, t := range []struct {
+		name string
+		text *string
+	}{
+		{"context_prompt", &out.Templates.Context}, {"entry_capture_prompt", &out.Templates.Capture},
+		{"summary_prompt", &out.Templates.Summary}, {"context_summary_rules", &out.Rules},
+	} {
+		text, warning := b.override(kind, t.name)
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		if text != "" {
+			out.Source = "override"
+		} else if text, err = builtIn(kind, t.name); err != nil {
+			return out, warnings, err
+		}
+		*t.text = text
+	}
+	out.Prompt = strings.Join([]string{out.Templates.Context, out.Templates.Capture, out.Templates.Summary, out.Rules}, "\n\n")
+	return out, warnings, nil
+}
+
+// builtIn is our own text: the kind's, or the one for all kinds.
+func builtIn(kind, name string) (string, error) {
+	text, err := prompts.ReadFile("prompts/" + kind + "/" + name + ".md")
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = prompts.ReadFile("prompts/" + name + ".md")
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// override is the user's text, "" for none.
+func (b *Book) override(kind, name string) (text, warning string) {
+	if b.config.Settings.PromptsDir == "" {
+		return "", ""
+	}
+	file := filepath.Join(b.config.Settings.PromptsDir, kind, name+".md")
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", ""
+	}
+	text = strings.TrimSpace(string(raw))
+	switch {
+	case err != nil:
+		return "", fmt.Sprintf("%s cannot be read; the default is used", file)
+	case text == "" || !utf8.ValidString(text):
+		return "", fmt.Sprintf("%s is empty or not UTF-8; the default is used", file)
+	case utf8.RuneCountInString(text) > maxPrompt || len(strings.Fields(text)) > maxPromptWords:
+		return "", fmt.Sprintf("%s has more than %d characters or %d words; the default is used", file, maxPrompt, maxPromptWords)
+	}
+	return text, ""
+}

@@ -1,0 +1,171 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// Purged is what a purge has taken away here; the hub keeps it.
+type Purged struct {
+	Entries  int `json:"entries"`
+	Contexts int `json:"contexts"`
+}
+
+const (
+	selectJoined = `SELECT user_id FROM memory_users WHERE hub_url IS NOT NULL ORDER BY user_id`
+
+	// Committed rows that the hub has, oldest first. What the hub has not told a number
+	// for is nowhere else; a change of it that was not sent would be lost.
+	purgeable = `FROM memory_entries e JOIN memory_streams s ON s.stream = e.memory_id
+WHERE e.user_id = ?1 AND e.synced = 1 AND e.hub_seq > 0 AND e.deleting_seq IS NULL AND e.canonical_ns < ?2 AND s.acked_seq >= s.head_seq `
+	selectPurgeable = `SELECT e.key, e.entry_id, e.memory_id, e.canonical_ns, length(CAST(e.raw_entry AS BLOB)) + length(CAST(e.summary AS BLOB)) + length(e.tags) + ifnull(length(e.metadata), 0)
+` + purgeable + `ORDER BY e.canonical_ns LIMIT ?3`
+	updatePurged = `UPDATE memory_streams SET purged_before_ns = max(purged_before_ns, ?2) WHERE stream = ?1`
+
+	selectOldContexts = `SELECT c.seq, c.context_id, c.memory_id, length(CAST(c.markdown AS BLOB)) FROM memory_contexts c
+WHERE c.user_id = ?1 AND c.synced = 1 AND c.hub_seq > 0 AND c.updated_ns < ?2
+AND EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND (n.updated_ns, n.seq) > (c.updated_ns, c.seq))
+ORDER BY c.updated_ns LIMIT ?3`
+	deleteContext = `DELETE FROM memory_contexts WHERE seq = ?`
+
+	selectHeld = `SELECT (SELECT ifnull(sum(length(CAST(raw_entry AS BLOB)) + length(CAST(summary AS BLOB)) + length(tags) + ifnull(length(metadata), 0)), 0)
+FROM memory_entries WHERE user_id = ?1) + (SELECT ifnull(sum(length(CAST(markdown AS BLOB))), 0) FROM memory_contexts WHERE user_id = ?1)`
+)
+
+// Purge takes away rows of joined users that their hub has: those older than the
+// retention's days, or with ignoreAge all, then the oldest until the rest is within
+// its megabytes (memories §10.7). Inflight rows, rows with changes that were not sent,
+// and the newest context of a memory stay. Without a hub nothing is purged. It works
+// in chunks, so that writers hardly wait, and gives free pages back; being stopped
+// between chunks is harmless, and so is repeating it.
+func (b *Book) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error) {
+	var users []string
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			users = append(users, id)
+			return err
+		}, selectJoined)
+	})
+	for _, u := range users {
+		if err == nil {
+			err = b.purgeUser(ctx, u, ignoreAge, &out)
+		}
+	}
+	if err != nil || out == (Purged{}) {
+		return out, err
+	}
+	return out, b.giveBack(ctx)
+}
+
+func (b *Book) purgeUser(ctx context.Context, user string, ignoreAge bool, out *Purged) error {
+	before := int64(math.MaxInt64)
+	if !ignoreAge {
+		before = b.store.Now().Add(-time.Duration(b.config.Settings.RetentionDays) * 24 * time.Hour).UnixNano()
+	}
+	if err := b.purgeChunks(ctx, user, before, math.MaxInt64, out); err != nil || ignoreAge {
+		return err
+	}
+	var held int64
+	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&held}, selectHeld, user) })
+	if excess := held - int64(b.config.Settings.RetentionMB)<<20; err == nil && excess > 0 {
+		err = b.purgeChunks(ctx, user, math.MaxInt64, excess, out)
+	}
+	return err
+}
+
+// purgeChunks purges what is older than a time until so many bytes are gone.
+func (b *Book) purgeChunks(ctx context.Context, owner string, before, bytes int64, out *Purged) error {
+	for bytes > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var entries, contexts int
+		err := b.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			s := &scope{Book: b, tx: tx, u: user{ID: owner}}
+			left := bytes
+			if entries, err = s.purgeEntries(ctx, before, &left); err == nil {
+				contexts, err = s.purgeContexts(ctx, before, &left)
+			}
+			bytes = left
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		out.Entries += entries
+		out.Contexts += contexts
+		if entries+contexts == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// purgeEntries purges one chunk of entries.
+func (s *scope) purgeEntries(ctx context.Context, before int64, bytes *int64) (n int, err error) {
+	type old struct {
+		entryRow
+		size int64
+	}
+	var all []old
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var o old
+		err := rows.Scan(&o.key, &o.EntryID, &o.MemoryID, &o.CreationTime, &o.size)
+		all = append(all, o)
+		return err
+	}, selectPurgeable, s.u.ID, before, s.config.Settings.PurgeChunk)
+	for _, o := range all {
+		if err != nil || *bytes <= 0 {
+			break
+		}
+		if err = firstError(s.deleteRow(ctx, o.key), s.blankEntry(ctx, &o.entryRow)); err == nil {
+			_, err = s.tx.Exec(ctx, updatePurged, o.MemoryID, o.CreationTime+1)
+		}
+		*bytes -= o.size
+		n++
+	}
+	return n, err
+}
+
+// purgeContexts purges one chunk of contexts that are not their memory's newest.
+func (s *scope) purgeContexts(ctx context.Context, before int64, bytes *int64) (n int, err error) {
+	type old struct {
+		seq, size  int64
+		id, memory string
+	}
+	var all []old
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var o old
+		err := rows.Scan(&o.seq, &o.id, &o.memory, &o.size)
+		all = append(all, o)
+		return err
+	}, selectOldContexts, s.u.ID, before, s.config.Settings.PurgeChunk)
+	for _, o := range all {
+		if err != nil || *bytes <= 0 {
+			break
+		}
+		if _, err = s.tx.Exec(ctx, deleteContext, o.seq); err == nil {
+			_, err = s.tx.Blank(ctx, o.memory, KindContext, o.id)
+		}
+		*bytes -= o.size
+		n++
+	}
+	return n, err
+}
+
+// giveBack moves the write-ahead log into the file and returns free pages to the
+// volume.
+func (b *Book) giveBack(ctx context.Context) error {
+	if err := b.store.Checkpoint(ctx); err != nil {
+		return mapped(err)
+	}
+	return mapped(b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(*sql.Rows) error { return nil }, `PRAGMA incremental_vacuum(1000)`)
+	}))
+}

@@ -1,0 +1,458 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+func TestAMemorysChangesAreSentInOrderOnceAndFlipTheirRows(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	first := d.add("a")
+	d.add("b")
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "doc"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "context is inflight", must(d.GetContext(t.Context(), Caller{}, d.memory))(t).Synced, false)
+	wantError(t, "await before", d.AwaitConsistency(t.Context(), Caller{}, d.memory, 0), 504, CodeAwaitTimeout, `"paused":false`, `"pending":4`)
+	d.drain(h)
+	var ops []string
+	for _, i := range h.items[d.memory] {
+		ops = append(ops, i.Kind+" "+i.Op)
+	}
+	want(t, "order", strings.Join(ops, ", "), "memory put, entry put, entry put, context put")
+	want(t, "list", d.texts(), "b a")
+	want(t, "inflight", d.pending(), "")
+	want(t, "context is confirmed", must(d.GetContext(t.Context(), Caller{}, d.memory))(t).Synced, true)
+	_, err := d.GetInflight(t.Context(), Caller{}, d.memory, first.LocalID)
+	wantError(t, "the localId", err, 404, CodeCommitted, `"entryId"`)
+	if err := d.AwaitConsistency(t.Context(), Caller{}, d.memory, 0); err != nil {
+		t.Errorf("await after: %v", err)
+	}
+	var confirms int
+	d.query(&confirms, `SELECT count(*) FROM change_log WHERE op = 'confirm'`)
+	want(t, "confirms in the log", confirms, 2)
+	want(t, "handled", h.handled, 5)
+}
+
+func TestWhatWasConfirmedAndNotFlippedIsAnsweredAgainUnderTheSameKey(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	d.add("a")
+	leases := d.lanes()
+	lost := h.push(t, d.take(leases, 100)) // the reply is lost
+	again := h.push(t, d.take(leases, 100))
+	want(t, "as many", len(again), len(lost))
+	want(t, "one entryId", again[len(again)-1].EntryID, lost[len(lost)-1].EntryID)
+	d.settle(leases, again)
+	d.settle(leases, lost) // twice is harmless
+	want(t, "list", d.texts(), "a")
+	want(t, "at the hub", len(h.items[d.memory]), 2)
+}
+
+func TestALateHolderCannotFlip(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	d.add("a")
+	leases := d.lanes()
+	late := h.push(t, d.take(leases, 100))
+	var all []int
+	for i := range 256 {
+		all = append(all, i)
+	}
+	none := must(d.TakeLanes(t.Context(), "other", all, nil, time.Unix(1, 0), time.Unix(90, 0)))(t)
+	want(t, "a lease that holds is not taken", len(none), 0)
+	taken := must(d.TakeLanes(t.Context(), "other", all, []string{"test"}, time.Unix(1, 0), time.Unix(90, 0)))(t)
+	want(t, "that of a dead holder is", len(taken), 256)
+	wantError(t, "late", d.Confirm(t.Context(), leases, late), 409, CodeLeaseLost)
+	want(t, "still inflight", d.pending(), "a")
+	kept := must(d.RenewLanes(t.Context(), "test", leases, time.Unix(99, 0)))(t)
+	want(t, "renewed by the late", len(kept), 0)
+	if err := d.Confirm(t.Context(), taken, late); err != nil {
+		t.Error(err)
+	}
+	want(t, "flipped", d.texts(), "a")
+}
+
+func TestARefusedEntryStaysInflightAndTheOthersGoOn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	h.refuse["bad"] = 422
+	bad := d.add("bad")
+	d.add("good")
+	d.drain(h)
+	want(t, "list", d.texts(), "good")
+	want(t, "inflight", d.pending(), "bad")
+	for range 2 {
+		wantError(t, "await", d.AwaitConsistency(t.Context(), Caller{}, d.memory, 0), 409, CodeReplicationFailed, `"failed":["`+bad.LocalID+`"]`)
+	}
+	delete(h.refuse, "bad")
+	want(t, "retried", must(d.Retry(t.Context(), Caller{}, []string{bad.LocalID}))(t), 1)
+	d.drain(h)
+	want(t, "list after retry", d.texts(), "bad good")
+	h.refuse["worse"] = 400
+	worse := d.add("worse")
+	d.drain(h)
+	want(t, "failures", len(must(d.Failures(t.Context(), d.me()))(t)), 1)
+	want(t, "discarded", must(d.Discard(t.Context(), Caller{}, nil))(t), 1)
+	want(t, "inflight after discard", d.pending(), "")
+	_, err := d.GetInflight(t.Context(), Caller{}, d.memory, worse.LocalID)
+	wantError(t, "the discarded", err, 404, CodeNotFound)
+	if err := d.AwaitConsistency(t.Context(), Caller{}, d.memory, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAMemoryThatIsRefusedHaltsItsStreamAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	leases := d.lanes()
+	other := d.newMemory(Caller{}, d.vault, "other")
+	d.add("a")
+	batch := d.take(leases, 100)
+	for _, o := range batch {
+		if o.Stream == d.memory && o.Kind == KindMemory {
+			if err := d.Book.Fail(t.Context(), leases, Outcome{Stream: o.Stream, Seq: o.Seq, Status: 400, Code: "x", Message: "y"}, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m, _, err := d.Stream(t.Context(), d.memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "state", m.State, StreamHalted)
+	for _, o := range d.take(leases, 100) {
+		wantNot(t, "what is sent", o.Stream, d.memory)
+	}
+	want(t, "the other is ready", must(d.Backlog(t.Context(), d.me()))(t).Halted, 1)
+	if _, err := d.Retry(t.Context(), Caller{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(d)
+	d.drain(h)
+	want(t, "after retry", d.texts(), "a")
+	want(t, "the other's put", len(h.items[other]), 1)
+}
+
+func TestTwoDevicesSeeEachOther(t *testing.T) {
+	t.Parallel()
+	one, two := newDesk(t).joined(), newDesk(t).joined()
+	h := newHub(one)
+	a := one.add("a")
+	one.drain(h)
+	two.pull(h, one.memory)
+	two.pull(h, one.memory) // twice is harmless
+	far := two.with(one.memory)
+	want(t, "list at the other", far.texts(), "a")
+	far.add("b")
+	two.drain(h)
+	one.pull(h, one.memory)
+	want(t, "list at the first", one.texts(), "b a")
+	e := must(far.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: far.memory}))(t).Entries[1]
+	summary := "patched"
+	if _, _, err := far.PatchEntry(t.Context(), Caller{}, far.memory, e.EntryID, Patch{Summary: &summary, Tags: map[string]string{"k": "v"}}); err != nil {
+		t.Fatal(err)
+	}
+	b := must(far.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: far.memory}))(t).Entries[0]
+	if _, _, err := far.CorrectEntry(t.Context(), Caller{}, far.memory, e.EntryID, Correction{b.EntryID, "typo"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := far.UpdateContext(t.Context(), Caller{}, NewDocument{far.memory, NewID(), "theirs"}); err != nil {
+		t.Fatal(err)
+	}
+	two.drain(h)
+	one.pull(h, one.memory)
+	got := must(one.GetEntry(t.Context(), Caller{}, one.memory, e.EntryID))(t)
+	want(t, "patched and corrected", got.Summary+got.Tags["k"]+got.CorrectionReason+got.CorrectedEntryID, "patchedvtypo"+b.EntryID)
+	want(t, "context", must(one.GetContext(t.Context(), Caller{}, one.memory))(t).Markdown, "theirs")
+	_, err := one.GetInflight(t.Context(), Caller{}, one.memory, a.LocalID)
+	wantError(t, "own localId", err, 404, CodeCommitted, e.EntryID)
+}
+
+// with is the desk over another memory.
+func (d *desk) with(memory string) *desk {
+	other := *d
+	other.memory = memory
+	return &other
+}
+
+func TestAPulledItemWithTheKeyOfAnInflightRowFlipsIt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	a := d.add("a")
+	h.push(t, d.take(d.lanes(), 100)) // the reply is lost, and pulled
+	d.pull(h, d.memory)
+	want(t, "list", d.texts(), "a")
+	_, err := d.GetInflight(t.Context(), Caller{}, d.memory, a.LocalID)
+	wantError(t, "the localId", err, 404, CodeCommitted)
+	d.drain(h)
+	want(t, "once at the hub", len(h.items[d.memory]), 2)
+	want(t, "list after", d.texts(), "a")
+}
+
+func TestADeletedEntryStaysDeleted(t *testing.T) {
+	t.Parallel()
+	one, two := newDesk(t).joined(), newDesk(t).joined()
+	h := newHub(one)
+	one.add("a")
+	one.drain(h)
+	two.pull(h, one.memory)
+	id := must(one.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: one.memory}))(t).Entries[0].EntryID
+	before := h.items[one.memory]
+	deleteWith(t, one, h, id)
+	want(t, "list here", one.texts(), "")
+	two.pull(h, one.memory)
+	want(t, "list there", two.with(one.memory).texts(), "")
+	for _, d := range []*desk{one, two} { // a late pull, and one of the beginning
+		h.items[one.memory] = before
+		d.pull(h, one.memory)
+		want(t, "revived", d.with(one.memory).texts(), "")
+	}
+	leases := one.lanes()
+	late := Outcome{Stream: one.memory, Seq: 0, Status: 201, EntryID: id}
+	one.query(&late.Seq, `SELECT seq FROM change_log WHERE kind = 'entry' AND op = 'put' AND device <> 'hub'`)
+	if err := one.Confirm(t.Context(), leases, []Outcome{late}); err != nil { // a late retry
+		t.Error(err)
+	}
+	want(t, "revived by a retry", one.texts(), "")
+	var docs int
+	one.query(&docs, `SELECT count(*) FROM change_log WHERE kind = 'entry' AND op <> 'delete' AND doc IS NOT NULL`)
+	want(t, "documents that are left", docs, 0)
+}
+
+// deleteWith deletes an entry while a replicator runs.
+func deleteWith(t *testing.T, d *desk, h *fakeHub, name string) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.DeleteEntry(context.Background(), Caller{}, d.memory, name)
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatalf("delete: %v", err)
+			}
+			return
+		default:
+			d.drain(h)
+		}
+	}
+}
+
+func TestADeleteThatTheHubDoesNotConfirmIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, func(c *Config) { c.Settings.DeleteTimeout = 0 }).joined()
+	h := newHub(d)
+	d.add("a")
+	d.drain(h)
+	id := must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t).Entries[0].EntryID
+	for range 2 {
+		_, err := d.DeleteEntry(t.Context(), Caller{Key: "k"}, d.memory, id)
+		wantError(t, "delete", err, 503, CodeHubUnavailable)
+		want(t, "visible again", d.texts(), "a")
+	}
+	_, err := d.DeleteMemory(t.Context(), Caller{}, d.memory)
+	wantError(t, "delete of the memory", err, 503, CodeHubUnavailable)
+	want(t, "still visible", d.texts(), "a")
+	d.drain(h)
+	want(t, "nothing of it is sent", len(h.items[d.memory]), 2)
+	var undone int
+	d.query(&undone, `SELECT count(*) FROM change_log WHERE op = 'undelete' AND doc IS NULL`)
+	want(t, "undeletes", undone, 3)
+	// Had the hub done it after all, the next pull removes the row: delete wins.
+	h.items[d.memory] = append(h.items[d.memory], Item{HubSeq: 3, Kind: KindEntry, ID: id, Op: store.OpDelete})
+	d.pull(h, d.memory)
+	want(t, "delete wins", d.texts(), "")
+}
+
+func TestADeleteThatTheHubRefusesTellsItsError(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	d.add("a")
+	d.drain(h)
+	id := must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t).Entries[0].EntryID
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.DeleteEntry(context.Background(), Caller{}, d.memory, id)
+		done <- err
+	}()
+	leases := d.lanes()
+	for batch := d.take(leases, 9); ; batch = d.take(leases, 9) {
+		if len(batch) == 0 {
+			continue
+		}
+		want(t, "hidden meanwhile", d.texts(), "")
+		if err := d.Book.Fail(t.Context(), leases, Outcome{Stream: d.memory, Seq: batch[0].Seq, Status: 403, Code: "forbidden", Message: "no"}, false); err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	wantError(t, "delete", <-done, 403, "forbidden", "no")
+	want(t, "visible again", d.texts(), "a")
+	want(t, "failures", len(must(d.Failures(t.Context(), ""))(t)), 0)
+}
+
+func TestAnInflightEntryIsAnnulledOrDeletedOnceItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	never := d.add("never")
+	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, never.LocalID); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "annulled", d.pending(), "")
+	air := d.add("air")
+	d.add("next")
+	leases := d.lanes()
+	flying := h.push(t, d.take(leases, 100))
+	done := make(chan error, 1)
+	go func() {
+		_, err := d.DeleteEntry(context.Background(), Caller{}, d.memory, air.LocalID)
+		done <- err
+	}()
+	for d.pending() == "air next" {
+		storetest.Changes(t, d.store)
+	}
+	want(t, "nothing may be sent before the confirmation but what came before", fmt.Sprint(len(d.take(leases, 100))), fmt.Sprint(len(flying)))
+	d.settle(leases, flying)
+	d.drain(h)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, "list", d.texts(), "next")
+	last := h.items[d.memory][len(h.items[d.memory])-1]
+	sent := slices.IndexFunc(flying, func(o Outcome) bool { return o.EntryID != "" })
+	want(t, "the hub was told the entryId", last.ID, flying[sent].EntryID)
+	for _, i := range h.items[d.memory] {
+		wantNot(t, "the hub's log", string(i.Doc), "never")
+	}
+}
+
+func TestAMemoryDeletedElsewhereKeepsItsInflightRowsUntilTheyAreDiscarded(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	d.add("sent")
+	d.drain(h)
+	d.add("mine")
+	h.items[d.memory] = append(h.items[d.memory], Item{HubSeq: 3, Kind: KindMemory, ID: d.memory, Op: store.OpDelete})
+	d.pull(h, d.memory)
+	d.pull(h, d.memory)
+	_, err := d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory})
+	wantError(t, "the memory", err, 404, CodeNotFound)
+	want(t, "inflight", d.pending(), "mine")
+	want(t, "discarded", must(d.Discard(t.Context(), Caller{}, nil))(t), 1)
+	want(t, "gone", d.pending(), "")
+}
+
+func TestAMemoryThatTheHubKnowsUnderAnotherIDIsBoth(t *testing.T) {
+	t.Parallel()
+	one, two := newDesk(t).joined(), newDesk(t).joined() // both have a vault v with a memory m
+	h := newHub(one)
+	one.add("a")
+	one.drain(h)
+	two.pull(h, one.memory)
+	want(t, "under the local id", two.texts(), "a")
+	want(t, "under the hub's", two.with(one.memory).texts(), "a")
+	two.with(one.memory).add("b")
+	want(t, "inflight under the hub's", two.with(one.memory).pending(), "b")
+	m, _, err := two.Stream(t.Context(), two.memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "remote id", m.RemoteID, one.memory)
+	for _, o := range two.take(two.lanes(), 9) {
+		if o.Kind == KindEntry {
+			want(t, "sent as", o.Remote, one.memory)
+		}
+	}
+}
+
+func TestJoiningSendsWhatWasThereBeforeAndLeavingKeepsIt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	old := d.add("old")
+	gone := d.add("gone")
+	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, gone.EntryID); err != nil {
+		t.Fatal(err)
+	}
+	d.joined()
+	h := newHub(d)
+	d.drain(h)
+	want(t, "items", len(h.items[d.memory]), 2)
+	want(t, "the id stays", must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t).Entries[0].EntryID, old.EntryID)
+	d.add("new")
+	err := d.Leave(t.Context(), d.me(), false)
+	wantError(t, "leave", err, 409, CodeInflight, `"pending":1`)
+	if err := d.Leave(t.Context(), d.me(), true); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "list", d.texts(), "new old")
+	want(t, "inflight", d.pending(), "")
+	want(t, "status of the next", d.add("after").Status, Committed)
+	d.joined()
+	d.drain(newHub(d)) // another hub gets everything
+	want(t, "list", d.texts(), "after new old")
+	if err := d.Join(t.Context(), d.me(), "http://another", NewID(), true); err == nil {
+		t.Error("joined twice")
+	}
+}
+
+func TestJoiningWithoutUploadSendsWhatIsNewAlone(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("old")
+	if err := d.Join(t.Context(), d.me(), "http://hub", NewID(), false); err != nil {
+		t.Fatal(err)
+	}
+	d.add("new")
+	batch := d.take(d.lanes(), 9)
+	want(t, "sent", len(batch), 1)
+	want(t, "it is the new one", strings.Contains(string(batch[0].Doc), `"new"`), true)
+}
+
+func TestRetentionTakesWhatTheHubHasAndLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, func(c *Config) { c.Settings.PurgeChunk = 2 })
+	d.add("local")
+	want(t, "without a hub", must(d.Purge(t.Context(), true))(t), Purged{})
+	d.joined()
+	h := newHub(d)
+	for i := range 5 {
+		d.add(fmt.Sprint("e", i))
+		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), fmt.Sprint("c", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.drain(h)
+	d.clock.Move(29 * 24 * time.Hour)
+	want(t, "young", must(d.Purge(t.Context(), false))(t), Purged{})
+	d.add("pending")
+	want(t, "while something is to be sent", must(d.Purge(t.Context(), true))(t).Entries, 0)
+	d.drain(h)
+	d.clock.Move(2 * 24 * time.Hour)
+	want(t, "old", must(d.Purge(t.Context(), false))(t).Entries, 6)
+	want(t, "list", d.texts(), "pending")
+	want(t, "context", must(d.GetContext(t.Context(), Caller{}, d.memory))(t).Markdown, "c4")
+	page := must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t)
+	want(t, "it is told", page.PurgedBefore > 0 && page.PurgedBefore <= *page.NextBefore, true)
+	_, err := d.GetInflight(t.Context(), Caller{}, d.memory, "pending-2")
+	wantError(t, "a purged localId", err, 404, CodeNotFound)
+	want(t, "the number is not given again", d.add("later").LocalID, "pending-8")
+}

@@ -1,0 +1,257 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Outcome is what the hub said to one change that was sent.
+type Outcome struct {
+	Stream       string
+	Seq          int64
+	Status       int       // HTTP
+	EntryID      string    // of a confirmed entry
+	HubSeq       int64     // of what the hub stored
+	CreationTime time.Time // canonical, of a confirmed entry
+	Code         string    // of a refusal
+	Message      string
+}
+
+// confirmDoc is the document of a confirm.
+type confirmDoc struct {
+	LocalID      string `json:"localId"`
+	EntryID      string `json:"entryId"`
+	CreationTime Time   `json:"creationTime"`
+	HubSeq       int64  `json:"hubSeq"`
+}
+
+const (
+	flipEntry = `UPDATE memory_entries SET entry_id = ?2, canonical_ns = ?3, hub_seq = ?4, synced = 1, synced_ns = ?5 WHERE key = ?1`
+	// A row that the hub told already, without our key.
+	selectTwin     = `SELECT key FROM memory_entries WHERE entry_id = ? AND key <> ?`
+	selectBuried   = `SELECT EXISTS (SELECT 1 FROM memory_tombstones WHERE memory_id = ?1 AND id IN (?2, ?3))`
+	insertFailure  = `INSERT OR REPLACE INTO memory_failures (seq, stream, local_id, status, code, message, at_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	selectOwner    = `SELECT user_id FROM memory_streams WHERE stream = ?`
+	selectChangeOf = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
+)
+
+// settling is a transaction of the replicator, which acts for the owners of streams.
+func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context.Context, s *scope) error) error {
+	defer b.progress.step()
+	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := checkLeases(ctx, tx, leases); err != nil {
+			return err
+		}
+		return fn(ctx, &scope{Book: b, tx: tx})
+	})
+}
+
+// Confirm settles changes that the hub has taken, all in one transaction: entries
+// flip to committed, deletes take their rows away, positions move on. Outcomes of a
+// stream are ascending. What is settled already stays as it is, so that repeating it
+// is safe. Errors besides the store's: CodeLeaseLost; then nothing is settled.
+func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) error {
+	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+		for _, o := range outcomes {
+			c, ok, err := s.change(ctx, o)
+			if err == nil && ok {
+				err = s.confirm(ctx, c, o)
+			}
+			if err == nil {
+				_, err = s.tx.Exec(ctx, updateAcked, o.Stream, o.Seq)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// change reads the change that an outcome is about, and whose it is.
+func (s *scope) change(ctx context.Context, o Outcome) (c store.Change, ok bool, err error) {
+	changes, err := s.tx.Changes(ctx, o.Seq-1, 1)
+	if err != nil || len(changes) == 0 || changes[0].Seq != o.Seq || changes[0].Stream != o.Stream {
+		return c, false, err
+	}
+	var owner string
+	if err = ignoreNone(s.tx.Get(ctx, []any{&owner}, selectOwner, o.Stream)); err != nil {
+		return c, false, err
+	}
+	s.u = user{ID: owner}
+	s.m = memoryRow{}
+	s.m.MemoryID, s.m.ActorID, s.m.project = o.Stream, owner, changes[0].Project
+	return changes[0], true, nil
+}
+
+func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
+	switch c.Kind + " " + c.Op {
+	case KindEntry + " " + store.OpPut:
+		e, found, err := s.named(ctx, c.ID)
+		if err != nil || !found {
+			return err
+		}
+		return s.flip(ctx, &e, o.EntryID, clamped(o.CreationTime), o.HubSeq)
+	case KindEntry + " " + store.OpDelete:
+		e, found, err := s.named(ctx, c.ID)
+		if err != nil || !found {
+			return err
+		}
+		return s.removeEntry(ctx, &e)
+	case KindContext + " " + store.OpPut:
+		_, err := s.tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq)
+		return err
+	case KindMemory + " " + store.OpDelete:
+		return s.removeMemory(ctx, c.Stream, true)
+	case KindVault + " " + store.OpDelete:
+		_, err := s.tx.Exec(ctx, deleteVault, c.ID)
+		return err
+	}
+	return nil
+}
+
+// named finds the row of a change's id: an entryId or a localId.
+func (s *scope) named(ctx context.Context, id string) (entryRow, bool, error) {
+	if key, err := parseLocalID(id); err == nil {
+		return s.entry(ctx, selectByRow, key)
+	}
+	return s.entry(ctx, selectByID, id)
+}
+
+// flip commits a row under the hub's id and time, in one statement (memories P5). One
+// that is committed so already stays; one that was deleted meanwhile goes (P10).
+func (s *scope) flip(ctx context.Context, e *entryRow, id string, at Time, hubSeq int64) error {
+	if id == "" || e.synced && e.EntryID == id && e.CreationTime == at && e.hubSeq == hubSeq {
+		return nil
+	}
+	var buried bool
+	if err := s.tx.Get(ctx, []any{&buried}, selectBuried, e.MemoryID, id, e.hubKey); err != nil {
+		return err
+	}
+	if buried {
+		e.EntryID = id
+		return s.removeEntry(ctx, e)
+	}
+	var twin int64
+	err := s.tx.Get(ctx, []any{&twin}, selectTwin, id, e.key)
+	if err == nil {
+		err = s.deleteRow(ctx, twin)
+	}
+	if ignoreNone(err) != nil {
+		return err
+	}
+	fresh := !e.synced || e.EntryID != id
+	e.synced, e.EntryID, e.CreationTime, e.hubSeq = true, id, at, hubSeq
+	if _, err := s.tx.Exec(ctx, flipEntry, e.key, id, at, hubSeq, s.tx.Now().UnixNano()); err != nil {
+		return err
+	}
+	s.m.MemoryID, s.m.lastNS, s.m.lastCanonicalNS = e.MemoryID, 0, int64(at)
+	if err := s.noteTimes(ctx); err != nil || !fresh {
+		return err
+	}
+	return s.logConfirm(ctx, e)
+}
+
+func (s *scope) logConfirm(ctx context.Context, e *entryRow) error {
+	doc, err := confirmation(e)
+	if err == nil {
+		_, err = s.tx.Append(ctx, store.Change{Project: s.m.project, Stream: e.MemoryID, Kind: KindEntry, ID: e.EntryID, Op: OpConfirm, Doc: doc})
+	}
+	return err
+}
+
+// Fail notes that the hub has refused a change for good: its row stays inflight with
+// a failure, and the stream goes on behind it, or halts. A refused delete is withdrawn.
+// A memory's own put halts its stream whatever halt says, since all else would fail.
+func (b *Book) Fail(ctx context.Context, leases []Lease, o Outcome, halt bool) error {
+	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+		c, ok, err := s.change(ctx, o)
+		if err != nil || !ok {
+			return err
+		}
+		local, err := s.localOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		_, err = s.tx.Exec(ctx, insertFailure, o.Seq, o.Stream, nullable(local), o.Status, o.Code, o.Message, s.tx.Now().UnixNano())
+		if err != nil {
+			return err
+		}
+		if c.Op == store.OpDelete {
+			err = s.refuseDelete(ctx, c, local)
+		} else if halt || c.Kind == KindMemory && c.Op == store.OpPut {
+			_, err = s.tx.Exec(ctx, updateState, o.Stream, StreamHalted, o.Code)
+			return err
+		}
+		if err == nil {
+			_, err = s.tx.Exec(ctx, updateAcked, o.Stream, o.Seq)
+		}
+		return err
+	})
+}
+
+// refuseDelete shows what a refused delete has hidden.
+func (s *scope) refuseDelete(ctx context.Context, c store.Change, local string) error {
+	d := deletion{Seq: c.Seq, Kind: c.Kind, ID: c.ID}
+	if c.Kind == KindEntry {
+		e, found, err := s.named(ctx, local)
+		if err != nil || !found {
+			return err
+		}
+		d.ID = localID(e.key)
+	}
+	shown, err := d.show(ctx, s.tx)
+	if err != nil || !shown {
+		return err
+	}
+	return s.undelete(ctx, d)
+}
+
+// localOf is how a caller knows what a change is about: the localId of an entry,
+// context-N, an entryId, or the id of the memory or the vault.
+func (s *scope) localOf(ctx context.Context, c store.Change) (string, error) {
+	if c.Kind != KindContext {
+		return c.ID, nil
+	}
+	var n int64
+	err := s.tx.Get(ctx, []any{&n}, selectChangeOf, c.Seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c.ID, nil
+	}
+	return fmt.Sprint("context-", n), err
+}
+
+// SetRemote notes under which id the hub knows a memory or a vault whose title it had
+// already, and settles its put (memories §10.3).
+func (b *Book) SetRemote(ctx context.Context, leases []Lease, stream string, seq int64, remote string) error {
+	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+		_, err := s.tx.Exec(ctx, updateRemote, stream, remote)
+		if err == nil {
+			_, err = s.tx.Exec(ctx, updateAcked, stream, seq)
+		}
+		return err
+	})
+}
+
+// refusedByHub is a hub's error for the caller of a delete.
+func refusedByHub(status int, code, message string) error {
+	kind := fault.Unavailable
+	switch {
+	case status == http.StatusNotFound:
+		kind = fault.NotFound
+	case status == http.StatusConflict:
+		kind = fault.Conflict
+	case status == http.StatusForbidden || status == http.StatusUnauthorized:
+		kind = fault.Denied
+	case status >= 400 && status < 500:
+		kind = fault.Invalid
+	}
+	return failure(kind, code, "the hub has refused the delete; nothing was deleted", message)
+}
