@@ -6,7 +6,7 @@
 -- number of the group's next entry; the row named '' counts those of the memory.
 CREATE TABLE memory_groups (
     key       INTEGER PRIMARY KEY,
-    memory_id TEXT NOT NULL,
+    memory_id TEXT NOT NULL REFERENCES memories (memory_id) ON DELETE CASCADE,
     name      TEXT NOT NULL,
     next      INTEGER NOT NULL,
     UNIQUE (memory_id, name)
