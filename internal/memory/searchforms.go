@@ -111,7 +111,7 @@ func base(word string) string {
 		return "gift"
 	case "gave", "given":
 		return "give"
-	case "gone", "went":
+	case "goes", "gone", "went":
 		return "go"
 	case "best", "better":
 		return "good"
