@@ -246,6 +246,30 @@ func TestChangesAndDeletesReachTheIndexInTheirTransaction(t *testing.T) {
 	want(t, "left of a deleted memory", left, 0)
 }
 
+func TestALostIndexIsBuiltAnew(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	talk := NewID()
+	for i := range 5 {
+		d.put(NewEntry{RawEntry: fmt.Sprint("needle ", i), SessionID: talk, Tags: map[string]string{"n": fmt.Sprint(i)}})
+	}
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{MemoryID: d.memory, SessionID: talk, Markdown: "about needles"}); err != nil {
+		t.Fatal(err)
+	}
+	before := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
+	d.sql(`INSERT INTO memory_words (memory_words) VALUES ('delete-all')`)
+	d.sql(`DELETE FROM memory_groups`)
+	want(t, "lost", d.found(SearchArgs{Query: "needle 3"}), "")
+	for range 2 {
+		if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+			t.Fatal(err)
+		}
+		after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
+		want(t, "built anew", asJSON(t, after), asJSON(t, before))
+	}
+	want(t, "tags too", d.found(SearchArgs{Query: "needle", Tags: map[string]string{"n": "4"}}), "needle 4")
+}
+
 func TestContextsAreToldLatestAndBest(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -123,14 +123,19 @@ func speakerOf(metadata json.RawMessage) string {
 	return speaker
 }
 
-// indexContext puts a context that was just inserted into the index of contexts.
-func indexContext(ctx context.Context, tx *store.Tx, memory string, inserted sql.Result, markdown string) error {
+// indexInserted is indexContext for one that was just inserted.
+func indexInserted(ctx context.Context, tx *store.Tx, memory string, inserted sql.Result, markdown string) error {
 	seq, err := inserted.LastInsertId()
 	if err != nil {
 		return err
 	}
+	return indexContext(ctx, tx, memory, seq, markdown)
+}
+
+// indexContext puts a context into the index of contexts.
+func indexContext(ctx context.Context, tx *store.Tx, memory string, seq int64, markdown string) error {
 	var b strings.Builder
 	writeTerms(&b, space(memory)+ofContext, terms(markdown))
-	_, err = tx.Exec(ctx, insertWords, -seq, b.String())
+	_, err := tx.Exec(ctx, insertWords, -seq, b.String())
 	return err
 }
