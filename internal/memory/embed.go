@@ -108,12 +108,14 @@ func (e *embedder) post(ctx context.Context, body, answer any) (err error) {
 	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(answer)
 }
 
-// queryVector is the vector of a query, nil for a search by words alone.
-// CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for and there is none.
+// wantsVector reports whether a search is to ask the embedder.
+func (b *Book) wantsVector(a SearchArgs) bool {
+	return a.Mode == ModeHybrid || a.Mode != ModeLexical && b.embedder != nil && b.config.Settings.SearchAlpha > 0
+}
+
+// queryVector is the vector of a query, nil if there is none and the search goes by
+// words. CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for.
 func (b *Book) queryVector(ctx context.Context, a SearchArgs) ([]float32, error) {
-	if a.Mode == ModeLexical || a.Mode != ModeHybrid && (b.embedder == nil || b.config.Settings.SearchAlpha == 0) {
-		return nil, nil
-	}
 	err := errors.New("memory.embed_url is not set")
 	var all [][]float32
 	if b.embedder != nil {

@@ -97,13 +97,15 @@ func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (Found, error
 		return out, err
 	}
 	a.SessionID = session
-	err = b.readMemory(ctx, c, memory, func(context.Context, *scope) error { return nil })
-	if err != nil {
-		return out, err
-	}
-	vector, err := b.queryVector(ctx, a)
-	if err != nil {
-		return out, err
+	var vector []float32
+	if b.wantsVector(a) {
+		// No transaction waits for the network, and nobody asks it in vain.
+		if err = b.readMemory(ctx, c, memory, func(context.Context, *scope) error { return nil }); err == nil {
+			vector, err = b.queryVector(ctx, a)
+		}
+		if err != nil {
+			return out, err
+		}
 	}
 	if vector != nil {
 		out.Mode = ModeHybrid
