@@ -363,3 +363,15 @@ func (s *scope) tellContexts(ctx context.Context, out *Found, q *question) error
 	out.BestContextScore = min(best, 1)
 	return ignoreNone(s.tx.Get(ctx, []any{&seq, &out.BestContextTimestamp, &out.BestContext}, selectContexts, s.m.MemoryID, string(list)))
 }
+
+// TopK is get_top_k (memories §3): with a query what Search finds of it, without one
+// the newest k entries. One of the two answers is set. Errors are those of Search and
+// ListEntries.
+func (b *Book) TopK(ctx context.Context, c Caller, memory string, k int64, query string) (*Found, *Listed, error) {
+	if query != "" {
+		found, err := b.Search(ctx, c, SearchArgs{MemoryID: memory, Query: query, TopK: k})
+		return &found, nil, err
+	}
+	listed, err := b.ListEntries(ctx, c, ListArgs{MemoryID: memory, Limit: int64(TopK(k))})
+	return nil, &listed, err
+}

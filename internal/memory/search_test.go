@@ -296,6 +296,40 @@ func TestContextsAreToldLatestAndBest(t *testing.T) {
 	want(t, "latest all the same", f.LatestContext, "# Cars")
 }
 
+func TestTopKSearchesOrLists(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for i := range 12 {
+		d.add(fmt.Sprint("entry ", i))
+	}
+	found, listed, err := d.TopK(t.Context(), Caller{}, d.memory, 3, "entry 4")
+	if err != nil || listed != nil {
+		t.Fatal(listed, err)
+	}
+	want(t, "found", found.Count, 3)
+	want(t, "the best", found.Entries[0].RawEntry, "entry 4")
+	for k, n := range map[int64]int{0: 10, -1: 10, 2: 2, 1000: 12} {
+		found, listed, err = d.TopK(t.Context(), Caller{}, d.memory, k, "")
+		if err != nil || found != nil {
+			t.Fatal(found, err)
+		}
+		want(t, fmt.Sprint("listed of ", k), listed.Count, n)
+		want(t, "the newest first", listed.Entries[0].RawEntry, "entry 11")
+	}
+	_, listed, err = d.TopK(t.Context(), Caller{}, d.memory, 1000, "")
+	want(t, "at most a list's", err == nil && listed.AppliedLimit == 50, true)
+}
+
+func TestCoverageTellsWhatWasPurged(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("a needle")
+	d.sql(`UPDATE memory_streams SET purged_before_ns = 1600000000000000000 WHERE stream = ?`, d.memory)
+	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle"}))(t)
+	want(t, "coverage", asJSON(t, f.Coverage), `{"from":"2020-09-13T12:26:40Z","complete":false}`)
+	want(t, "what is held", f.Count, 1)
+}
+
 func TestBadArgumentsOfASearch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
