@@ -26,10 +26,10 @@ const (
 	// The memory's own count stands in its row without a name.
 	countEntry = `INSERT INTO memory_groups (memory_id, name, next) VALUES (?1, ?2, 1)
 ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
-	selectPlace = `SELECT ifnull(place, 0) FROM memory_entries WHERE key = ?`
-	updatePlace = `UPDATE memory_entries SET place = ?2 WHERE key = ?1`
-	insertWords = `INSERT INTO memory_words (rowid, words) VALUES (?, ?)`
-	deleteWords = `DELETE FROM memory_words WHERE rowid = ?`
+	selectPlace      = `SELECT ifnull(place, 0) FROM memory_entries WHERE key = ?`
+	updateEntryPlace = `UPDATE memory_entries SET place = ?2 WHERE key = ?1`
+	insertWords      = `INSERT INTO memory_words (rowid, words) VALUES (?, ?)`
+	deleteWords      = `DELETE FROM memory_words WHERE rowid = ?`
 
 	dropVector = `DELETE FROM memory_vectors WHERE key = ?`
 )
@@ -73,7 +73,7 @@ func (s *scope) place(ctx context.Context, e *entryRow, place *int64) error {
 		return err
 	}
 	*place = group<<placeBits | (next - 1)
-	_, err := s.tx.Exec(ctx, updatePlace, e.key, *place)
+	_, err := s.tx.Exec(ctx, updateEntryPlace, e.key, *place)
 	return err
 }
 
