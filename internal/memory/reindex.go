@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"math"
+
+	"cairn/internal/store"
 )
 
 const (
@@ -66,6 +68,40 @@ func (s *scope) fillContexts(ctx context.Context) error {
 		}, selectContextsToIndex, last)
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// The first step has all the index's parts merged, the others go on with that.
+	mergeAll     = `INSERT INTO memory_words (memory_words, rank) VALUES ('merge', -500)`
+	mergeMore    = `INSERT INTO memory_words (memory_words, rank) VALUES ('merge', 500)`
+	countChanges = `SELECT total_changes()`
+)
+
+// OptimizeIndex merges the parts of the index that writing leaves behind (memories
+// §13.3), for a quiet hour. It works in short transactions; stopped between them, it
+// has done no harm. Repeating it is safe.
+func (b *Book) OptimizeIndex(ctx context.Context) error {
+	if b.store == nil {
+		return nil
+	}
+	for query, more := mergeAll, true; more; query = mergeMore {
+		err := b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+			var before, after int64
+			if err := tx.Get(ctx, []any{&before}, countChanges); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, query); err != nil {
+				return err
+			}
+			err := tx.Get(ctx, []any{&after}, countChanges)
+			more = after-before > 1 // one is the statement's own
+			return err
+		})
+		if err != nil {
+			return mapped(err)
 		}
 	}
 	return nil

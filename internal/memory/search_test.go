@@ -400,3 +400,29 @@ func stampedText(found Found, text string) string {
 	}
 	return stampedLine(Time(1_700_000_000*time.Second), "", text)
 }
+
+func TestAnOptimizedIndexFindsTheSame(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var gone Added
+	for i := range 40 {
+		gone = d.put(NewEntry{RawEntry: fmt.Sprint("needle ", i), SessionID: NewID()})
+	}
+	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, gone.EntryID); err != nil {
+		t.Fatal(err)
+	}
+	before := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 7"}))(t)
+	var parts, left int
+	d.query(&parts, `SELECT count(DISTINCT segid) FROM memory_words_idx`)
+	for range 2 {
+		if err := d.OptimizeIndex(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.query(&left, `SELECT count(DISTINCT segid) FROM memory_words_idx`)
+	want(t, "parts were several", parts > 1, true)
+	want(t, "parts are one", left, 1)
+	after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 7"}))(t)
+	want(t, "the answer", asJSON(t, after), asJSON(t, before))
+	want(t, "without a store", New(nil, Config{}).OptimizeIndex(t.Context()), nil)
+}
