@@ -11,6 +11,7 @@
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
+//	cairn-bench locomo [--json FILE] FILE
 //
 // The experiments are startup, hook, search, commit, import and size, and of mail §11:
 // mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
@@ -22,7 +23,9 @@
 // the strings of transcripts that the current rules change. continuity replays a
 // folder of transcripts in the order of time and compares, at every start of a
 // session, the files that cairn would name with those the session goes on to
-// touch; see the package of that name for what counts.
+// touch; see the package of that name for what counts. locomo puts the conversations
+// of a file into memories and tells how much of the evidence of its questions the
+// search of memories finds (contract memories §11).
 package main
 
 import (
@@ -152,6 +155,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	if len(args) > 0 && args[0] == "continuity" {
 		return measureContinuity(ctx, args[1:], out, progress)
+	}
+	if len(args) > 0 && args[0] == "locomo" {
+		return measureLocomo(ctx, args[1:], out, progress)
 	}
 	o, err := parse(args, progress)
 	if err != nil {

@@ -1,0 +1,13 @@
+package memory
+
+import (
+	"testing"
+
+	"cairn/internal/store/storetest"
+)
+
+func TestSearchHoldsOverEncryptedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunEncrypted(t, "TestFiltersComeBeforeTheCap", "TestChangesAndDeletesReachTheIndexInTheirTransaction", "TestALostIndexIsBuiltAnew",
+		"TestContextsAreToldLatestAndBest", "TestVectorsFindWhatWordsDoNot", "TestTheTextOfAQueryIsNeverSyntax")
+}
