@@ -98,7 +98,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 		c.Listening(at.Addr().String(), int(at.Port()))
 	}
 	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
-	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\ncairn: pages for people are at http://%[1]s/\n", l.Addr(), httpapi.TokenFile(c.Dir()))
+	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
 	return func(ctx context.Context) error { return server.Serve(ctx, l) }, nil
 }
 
