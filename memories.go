@@ -2,6 +2,9 @@ package cairn
 
 import (
 	"context"
+	"log/slog"
+	"sync"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
@@ -92,4 +95,47 @@ func (m Memories) completed(c memory.Caller) memory.Caller {
 		c.Place = m.cairn.place
 	}
 	return c
+}
+
+// How servers look after memories (memories §10.7, §13.3).
+const (
+	purgeEvery    = time.Hour
+	optimizeEvery = 24 * time.Hour
+)
+
+// Tend purges what the hub holds too and retention no longer keeps here, merges the
+// search index now and then, and keeps vectors where there is an embedder, until ctx
+// ends; then it returns nil. It waits for a store that is not there yet; a failed
+// attempt is repeated at the next turn.
+func (m Memories) Tend(ctx context.Context, log *slog.Logger) error {
+	if _, _, err := m.cairn.awaitStore(ctx); err != nil || ctx.Err() != nil {
+		return nil
+	}
+	b, there, err := m.book(ctx, false)
+	if err != nil || !there {
+		return nil
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		if err := b.Embed(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("entries are not embedded any more", "error", err)
+		}
+	})
+	purge, optimize := time.NewTicker(purgeEvery), time.NewTicker(optimizeEvery)
+	defer purge.Stop()
+	defer optimize.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-purge.C:
+			_, err = b.Purge(ctx, false)
+		case <-optimize.C:
+			err = b.OptimizeIndex(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("memories could not be tended; trying again", "error", err)
+		}
+	}
 }

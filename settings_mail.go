@@ -195,6 +195,12 @@ func (s *workSettings) override(setting func(key string) string) error {
 				wrong = &keyError{key, "must be a whole number"}
 			}
 			field.Set(reflect.ValueOf(&n))
+		case *float64:
+			f, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				wrong = &keyError{key, "must be a number"}
+			}
+			field.Set(reflect.ValueOf(&f))
 		case *bool:
 			b, ok := truth(text)
 			if !ok {

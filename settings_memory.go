@@ -22,6 +22,10 @@ type memorySettings struct {
 	RetentionMB     *int    `toml:"retention_mb"`
 	PurgeChunk      *int    `toml:"purge_chunk"`
 	PromptsDir      *string `toml:"prompts_dir"`
+
+	SearchAlpha *float64 `toml:"search_alpha"` // the share of vectors in a hybrid score
+	EmbedURL    *string  `toml:"embed_url"`
+	EmbedModel  *string  `toml:"embed_model"`
 }
 
 // hubSettings are the keys of hub (memories §14), of the device's side.
@@ -73,6 +77,10 @@ func (s *workSettings) bookConfig(filter *redact.Filter) memory.Config {
 	set(&out.Settings.RetentionDays, m.RetentionDays)
 	set(&out.Settings.RetentionMB, m.RetentionMB)
 	set(&out.Settings.PurgeChunk, m.PurgeChunk)
-	out.Settings.PromptsDir = value(m.PromptsDir)
+	out.Settings.PromptsDir, out.Settings.EmbedURL = value(m.PromptsDir), value(m.EmbedURL)
+	out.Settings.EmbedModel = cmp.Or(value(m.EmbedModel), out.Settings.EmbedModel)
+	if m.SearchAlpha != nil {
+		out.Settings.SearchAlpha = *m.SearchAlpha
+	}
 	return out
 }

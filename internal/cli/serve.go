@@ -180,6 +180,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 	group.Go(func() error { return c.Tend(ctx) })
 	group.Go(func() error { return c.FollowArchive(ctx, log) })
 	group.Go(func() error { return c.Mail().Sweep(ctx) })
+	group.Go(func() error { return c.Memories().Tend(ctx, log) })
 	group.Go(func() error { return c.Replication().Run(ctx, log) })
 	return group.Wait()
 }
