@@ -9,6 +9,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 )
 
 // everyMailSetting is config.toml with each key of mail §12 that is read here, in a
@@ -66,6 +67,26 @@ fatal_mb = 39
 [db]
 readers_min = 40
 readers_max = 41
+[memory]
+shards = 42
+queue_len = 43
+enqueue_timeout_ms = 44
+max_context_chars = 45
+delete_timeout_ms = 46
+redact = false
+retention_days = 47
+retention_mb = 48
+purge_chunk = 49
+prompts_dir = "/prompts"
+search_alpha = 0.25
+embed_url = "http://127.0.0.1:11434/api/embeddings"
+embed_model = "m"
+[hub]
+url = "https://hub.example"
+batch = 50
+lease_s = 51
+timeout_s = 52
+on_permanent = "halt"
 `
 
 func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
@@ -101,6 +122,17 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 	}
 	if w.DB.kept() != 40 || w.DB.most() != 41 {
 		t.Errorf("%d to %d readers", w.DB.kept(), w.DB.most())
+	}
+	if got, want := w.bookConfig(c.journal.Filter), (memory.Config{Settings: memory.Settings{
+		Shards: 42, QueueLen: 43, EnqueueTimeout: 44 * time.Millisecond, MaxContextChars: 45, DeleteTimeout: 46 * time.Millisecond,
+		RetentionDays: 47, RetentionMB: 48, PurgeChunk: 49, PromptsDir: "/prompts",
+		SearchAlpha: 0.25, EmbedURL: "http://127.0.0.1:11434/api/embeddings", EmbedModel: "m",
+	}}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if h := w.Hub; value(h.URL) != "https://hub.example" || value(h.Batch) != 50 || lasting(h.LeaseS) != 51*time.Second ||
+		w.hubTimeout() != 52*time.Second || value(h.OnPermanent) != "halt" {
+		t.Errorf("the hub is %+v", h)
 	}
 	w.each(func(key string, field reflect.Value) {
 		if field.IsNil() {
