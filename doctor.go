@@ -220,7 +220,7 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token"} {
 		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
 	}
-	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
+	for _, name := range []string{"wiring", "backups", "http-tokens"} { // wiring: originals of settings files
 		dir := filepath.Join(d.config.Dir, name)
 		err = errors.Join(err, look(dir, 0o700))
 		files, rerr := os.ReadDir(dir)
