@@ -115,7 +115,9 @@ func codeOf(w *httptest.ResponseRecorder) string {
 
 // detail is a detail of an error, "" if it is no text or not there.
 func detail(w *httptest.ResponseRecorder, name string) string {
-	var e struct{ Error struct{ Details map[string]any } }
+	var e struct {
+		Error struct{ Details map[string]any }
+	}
 	_ = json.Unmarshal(w.Body.Bytes(), &e)
 	text, _ := e.Error.Details[name].(string)
 	return text
