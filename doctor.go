@@ -471,7 +471,10 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 			if err := journal(s).Mend(ctx); err != nil {
 				return err
 			}
-			return s.Write(ctx, store.Full, mail.Mend)
+			if err := s.Write(ctx, store.Full, mail.Mend); err != nil {
+				return err
+			}
+			return s.Write(ctx, store.Full, memory.Mend)
 		},
 	})
 }
