@@ -55,9 +55,13 @@ AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 
 // Mend makes memories whole again after a salvage has lost rows: memories and vaults
 // come back from the log, or under names of their own, inflight rows are logged again
-// to be sent under their old keys, and positions follow. Repeating it is harmless.
+// to be sent under their old keys, positions follow, and the index is built anew.
+// Repeating it is harmless.
 func Mend(ctx context.Context, tx *store.Tx) error {
 	s := &scope{Book: &Book{}, tx: tx}
+	if err := s.clearIndex(ctx); err != nil {
+		return err
+	}
 	if err := s.mendHomes(ctx); err != nil {
 		return err
 	}
@@ -80,7 +84,10 @@ func Mend(ctx context.Context, tx *store.Tx) error {
 			_, err = tx.Exec(ctx, updateSeq, e.seq, e.key)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.fillIndex(ctx)
 }
 
 // homeless is a memory whose row is lost.
