@@ -64,7 +64,7 @@ func importTable() map[string]room {
 			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk"},
 		},
-		"internal/httpapi": {ours: []string{".", "internal/fault", "internal/mcp", "internal/memory"}},
+		"internal/httpapi": {ours: []string{".", "internal/fault", "internal/mcp", "internal/memory", "internal/replica"}},
 		"internal/cli": {
 			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/wiring", "internal/githook", "internal/hub", "internal/replica"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},

@@ -85,17 +85,7 @@ func (m *Meter) write(n *Numbers) {
 		n.Counter("cairn_tool_calls_total", float64(m.calls[o]), "tool", o.tool, "result", o.result)
 	}
 	for _, tool := range slices.Sorted(maps.Keys(m.took)) {
-		h, below := m.took[tool], uint64(0)
-		for i, count := range h.buckets {
-			below += count
-			le := "+Inf"
-			if i < len(bounds) {
-				le = strconv.FormatFloat(bounds[i], 'g', -1, 64)
-			}
-			n.put("cairn_tool_seconds", "histogram", "_bucket", float64(below), "tool", tool, "le", le)
-		}
-		n.put("cairn_tool_seconds", "histogram", "_sum", h.sum, "tool", tool)
-		n.put("cairn_tool_seconds", "histogram", "_count", float64(below), "tool", tool)
+		n.histogram("cairn_tool_seconds", bounds[:], m.took[tool].buckets[:], m.took[tool].sum, "tool", tool)
 	}
 	for _, status := range slices.Sorted(maps.Keys(m.responses)) {
 		n.Counter("cairn_http_responses_total", float64(m.responses[status]), "status", strconv.Itoa(status))
@@ -155,11 +145,17 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	n.Gauge("cairn_heap_bytes", float64(memory.HeapAlloc))
 	n.Gauge("cairn_memory_bytes", float64(memory.Sys))
 	failed := 0.0
-	if s.config.Numbers != nil {
-		if err := s.config.Numbers(r.Context(), n); err != nil {
-			failed = 1
-			s.log.WarnContext(r.Context(), "numbers of the store cannot be had", "error", err)
-		}
+	more := s.config.Numbers
+	if more == nil {
+		more = func(context.Context, *Numbers) error { return nil }
+	}
+	err := more(r.Context(), n)
+	if s.config.Cairn != nil {
+		err = errors.Join(err, n.Memories(r.Context(), s.config.Cairn))
+	}
+	if err != nil {
+		failed = 1
+		s.log.WarnContext(r.Context(), "numbers of the store cannot be had", "error", err)
 	}
 	n.Gauge("cairn_metrics_failed", failed)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
