@@ -39,7 +39,7 @@ func importTable() map[string]room {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
 		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
-		"internal/memory":   {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact"}},
+		"internal/memory":   {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words"}},
 		"internal/replica":  {ours: []string{"internal/fault", "internal/store", "internal/memory"}},
 		"internal/hub":      {ours: []string{"internal/fault", "internal/store", "internal/memory", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
 		"internal/exchange": {ours: []string{"internal/fault"}},

@@ -10,6 +10,7 @@
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
+//	cairn-bench locomo [--json FILE] FILE
 //
 // The experiments are startup, hook, search, commit, import and size. replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
@@ -17,7 +18,9 @@
 // the strings of transcripts that the current rules change. continuity replays a
 // folder of transcripts in the order of time and compares, at every start of a
 // session, the files that cairn would name with those the session goes on to
-// touch; see the package of that name for what counts.
+// touch; see the package of that name for what counts. locomo puts the conversations
+// of a file into memories and tells how much of the evidence of its questions the
+// search of memories finds (contract memories §11).
 package main
 
 import (
@@ -133,6 +136,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	if len(args) > 0 && args[0] == "continuity" {
 		return measureContinuity(ctx, args[1:], out, progress)
+	}
+	if len(args) > 0 && args[0] == "locomo" {
+		return measureLocomo(ctx, args[1:], out, progress)
 	}
 	o, err := parse(args, progress)
 	if err != nil {

@@ -86,6 +86,9 @@ func (s *scope) patch(ctx context.Context, e *entryRow) error {
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updatePatch, e.key, string(tags), e.Summary)
 	}
+	if err == nil && e.synced {
+		err = s.index(ctx, e)
+	}
 	return err
 }
 

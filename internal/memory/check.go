@@ -62,6 +62,20 @@ JOIN memory_tombstones t ON t.memory_id = e.memory_id AND t.id IN (e.entry_id, e
 JOIN changes c ON c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.id = t.id AND c.doc IS NOT NULL
 JOIN symbols o ON o.id = c.op WHERE o.text IN ('put', 'patch')`,
 
+		// What the index holds of its rows is known by their numbers.
+		`SELECT 'P6: the committed entry of row ' || key || ' is not in the index' FROM memory_entries
+WHERE synced = 1 AND (place IS NULL OR place NOT IN (SELECT id FROM memory_words_docsize))`,
+
+		`SELECT 'P6: the inflight entry of row ' || key || ' is in the index' FROM memory_entries WHERE synced = 0 AND place IS NOT NULL`,
+
+		`SELECT 'P6: context ' || seq || ' is not in the index' FROM memory_contexts WHERE -seq NOT IN (SELECT id FROM memory_words_docsize)`,
+
+		`SELECT 'P10: the index holds an entry that is not there, at ' || id FROM memory_words_docsize
+WHERE id >= 0 AND id NOT IN (SELECT place FROM memory_entries WHERE place IS NOT NULL)`,
+
+		`SELECT 'P10: the index holds context ' || -id || ', which is not there' FROM memory_words_docsize
+WHERE id < 0 AND -id NOT IN (SELECT seq FROM memory_contexts)`,
+
 		`SELECT 'P11: the entry of row ' || e.key || ' is not what the log says' FROM memory_entries e JOIN changes c ON c.seq = e.seq
 WHERE c.doc IS NOT NULL AND c.doc ->> '$.rawEntry' IS NOT e.raw_entry`,
 

@@ -88,8 +88,11 @@ func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Docume
 	if err != nil {
 		return out, err
 	}
-	_, err = s.tx.Exec(ctx, insertContext, s.u.ID, out.MemoryID, out.SessionID, out.UpdatedAt, a.Markdown, id, out.Synced, n.key,
+	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, out.MemoryID, out.SessionID, out.UpdatedAt, a.Markdown, id, out.Synced, n.key,
 		n.hash, n.hub, nil, nullable(s.c.Trace), seq)
+	if err == nil {
+		err = indexContext(ctx, s.tx, out.MemoryID, res, a.Markdown)
+	}
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updateContextNS, out.MemoryID, out.UpdatedAt)
 	}

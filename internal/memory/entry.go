@@ -324,6 +324,9 @@ func (s *scope) insert(ctx context.Context, e *entryRow) error {
 	s.m.lastNS = max(s.m.lastNS, int64(e.creationNS))
 	if e.synced {
 		s.m.lastCanonicalNS = max(s.m.lastCanonicalNS, int64(e.CreationTime))
+		if err := s.index(ctx, e); err != nil {
+			return err
+		}
 	}
 	return s.noteTimes(ctx)
 }

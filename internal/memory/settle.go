@@ -156,6 +156,9 @@ func (s *scope) flip(ctx context.Context, e *entryRow, id string, at Time, hubSe
 	if err := s.noteTimes(ctx); err != nil || !fresh {
 		return err
 	}
+	if err := s.index(ctx, e); err != nil {
+		return err
+	}
 	return s.logConfirm(ctx, e)
 }
 

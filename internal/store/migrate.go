@@ -30,6 +30,7 @@ func migrationFiles() []string {
 		"migrations/0005_records.sql",
 		"migrations/0006_mail.sql",
 		"migrations/0007_memories.sql",
+		"migrations/0008_memory_search.sql",
 	}
 }
 

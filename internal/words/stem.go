@@ -2,6 +2,10 @@ package words
 
 import "strings"
 
+// Stem is a word in small letters as FTS5's tokenizer porter stems it, for parts that
+// keep stems themselves. What is no word of ASCII letters stays as it is.
+func Stem(word string) string { return stem(word) }
+
 // stem is Porter's stem of a word in small letters, as FTS5's tokenizer porter
 // has it: words of three to 63 bytes of ASCII letters are stemmed, others stay.
 func stem(word string) string {

@@ -1,0 +1,351 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Modes of a search.
+const (
+	ModeAuto    = "auto"    // hybrid where there is an embedder that answers, else lexical
+	ModeLexical = "lexical" // by words
+	ModeHybrid  = "hybrid"  // by words and vectors
+)
+
+const maxQuery = 1_000 // code points
+
+// SearchArgs are the arguments of Search.
+type SearchArgs struct {
+	MemoryID  string            // a UUID or DefaultMemory
+	Query     string            // any text; not blank, at most 1,000 code points
+	TopK      int64             // clamped by TopK
+	Mode      string            // "" for ModeAuto
+	Tags      map[string]string // all must be on a hit
+	SessionID string            // "" for any
+}
+
+// Hit is a committed entry that was found.
+type Hit struct {
+	EntryID      string  `json:"entryId"`
+	ActorID      string  `json:"actorId"`
+	MemoryID     string  `json:"memoryId"`
+	Summary      string  `json:"summary"`
+	RawEntry     string  `json:"rawEntry"`
+	CreationTime Time    `json:"creationTime"`
+	Score        float64 `json:"score"` // 0–1, not to be compared between queries
+}
+
+// Coverage says what of the memory a search could look at.
+type Coverage struct {
+	From     *Time `json:"from"` // null if nothing was purged
+	Complete bool  `json:"complete"`
+}
+
+// Found is what Search answers.
+type Found struct {
+	Entries []Hit  `json:"entries"` // the best first, of equal ones the older; never nil
+	Count   int    `json:"count"`
+	Mode    string `json:"mode"` // ModeLexical or ModeHybrid
+
+	LatestContext    string `json:"latestContext,omitempty"` // the memory's current one, also without a hit
+	ContextTimestamp Time   `json:"contextTimestamp,omitzero"`
+
+	// Of all contexts the one with most of what the query says, of equal ones the
+	// newest; left out where none has a word of it.
+	BestContext          string  `json:"bestContext,omitempty"`
+	BestContextTimestamp Time    `json:"bestContextTimestamp,omitzero"`
+	BestContextScore     float64 `json:"bestContextScore,omitempty"` // 0–1
+
+	Coverage Coverage `json:"coverage"`
+}
+
+const (
+	// One row per term: the places or, negative, the contexts that have it.
+	selectPostings = `SELECT ifnull(group_concat(rowid, ' '), '') FROM memory_words WHERE memory_words MATCH ?`
+
+	selectGroups = `SELECT count(*), ifnull(max(next) FILTER (WHERE name = ''), 0) FROM memory_groups WHERE memory_id = ?`
+	selectGroup  = `SELECT key FROM memory_groups WHERE memory_id = ? AND name = ?`
+	selectSizes  = `SELECT g.key, g.next FROM json_each(?) w CROSS JOIN memory_groups g ON g.key = w.value`
+
+	selectCandidates = `SELECT w.key, e.key, e.entry_id, e.user_id, e.summary, e.raw_entry, e.tags, e.metadata, ifnull(e.session_id, ''), e.canonical_ns
+FROM json_each(?3) w CROSS JOIN memory_entries e ON e.place = w.value
+WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS NULL`
+
+	countContexts  = `SELECT count(*) FROM memory_contexts WHERE memory_id = ?`
+	selectContexts = `SELECT c.seq, c.updated_ns, c.markdown FROM json_each(?2) w CROSS JOIN memory_contexts c ON c.seq = w.value
+WHERE +c.memory_id = ?1 ORDER BY c.updated_ns DESC, c.seq DESC LIMIT 1`
+)
+
+// Search finds the committed entries of a memory that a query asks for (memories
+// §11). The query is plain text whatever stands in it. An entry is found as soon as
+// it is committed and no more once it is deleted. What filters leave out costs none
+// of the hits that remain.
+//
+// Errors: CodeInvalid for the arguments, CodeNotFound for a memory that is not the
+// user's, CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for and the
+// embedder is missing or does not answer. Nothing found is no error.
+func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (Found, error) {
+	out := Found{Entries: []Hit{}, Mode: ModeLexical}
+	memory, err := memoryArg(a.MemoryID)
+	session, badSession := sessionArg(a.SessionID, false)
+	if err = firstError(err, badSession, c.checkArgs(), a.sound()); err != nil {
+		return out, err
+	}
+	a.SessionID = session
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		return s.search(ctx, &out, a)
+	})
+	return out, err
+}
+
+func (a *SearchArgs) sound() error {
+	blank := error(nil)
+	if strings.TrimSpace(a.Query) == "" {
+		blank = invalid("query", "query is required")
+	}
+	mode := error(nil)
+	if a.Mode != "" && a.Mode != ModeAuto && a.Mode != ModeLexical && a.Mode != ModeHybrid {
+		mode = invalid("mode", "mode is none of auto, lexical, hybrid")
+	}
+	return firstError(checkLength("query", a.Query, maxQuery), blank, mode, checkTags(a.Tags))
+}
+
+// search answers a query over the scope's memory.
+func (s *scope) search(ctx context.Context, out *Found, a SearchArgs) error {
+	q := ask(a.Query)
+	if err := s.tellContexts(ctx, out, &q); err != nil {
+		return err
+	}
+	if out.Coverage.Complete = s.m.purgedNS == 0; !out.Coverage.Complete {
+		from := Time(s.m.purgedNS)
+		out.Coverage.From = &from
+	}
+	found, err := s.byWords(ctx, &q, a)
+	if err != nil {
+		return err
+	}
+	hits, err := s.ranked(ctx, &q, a, found)
+	if err != nil {
+		return err
+	}
+	out.Entries = append(out.Entries, hits[:min(len(hits), TopK(a.TopK))]...)
+	out.Count = len(out.Entries)
+	return nil
+}
+
+// byWords are the candidates that the question's words lead to.
+func (s *scope) byWords(ctx context.Context, q *question, a SearchArgs) ([]candidate, error) {
+	var groups, entries int
+	if err := s.tx.Get(ctx, []any{&groups, &entries}, selectGroups, s.m.MemoryID); err != nil {
+		return nil, err
+	}
+	postings, err := s.postings(ctx, ofEntry, q.terms)
+	if err != nil {
+		return nil, err
+	}
+	admitted, err := s.filter(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	postings = weigh(postings, entries)
+	sizes, err := s.sizes(ctx, postings)
+	if err != nil {
+		return nil, err
+	}
+	usual := float64(entries) / float64(max(groups-1, 1))
+	return candidates(postings, func(group int64) float64 { return sizes[group] }, usual, admitted), nil
+}
+
+// postings reads where terms stand, one posting per term.
+func (s *scope) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
+	out := make([]posting, len(terms))
+	for i, t := range terms {
+		var text string
+		if err := s.tx.Get(ctx, []any{&text}, selectPostings, `"`+space(s.m.MemoryID)+of+t+`"`); err != nil {
+			return nil, err
+		}
+		for field := range strings.SplitSeq(text, " ") {
+			if n, err := strconv.ParseInt(field, 10, 64); err == nil {
+				out[i].places = append(out[i].places, n)
+			}
+		}
+		slices.Sort(out[i].places)
+	}
+	return out, nil
+}
+
+// filter says which places tags and session admit; nil for all.
+func (s *scope) filter(ctx context.Context, a SearchArgs) (func(place int64) bool, error) {
+	if len(a.Tags) == 0 && a.SessionID == "" {
+		return nil, nil
+	}
+	group := int64(-1)
+	if a.SessionID != "" {
+		if err := ignoreNone(s.tx.Get(ctx, []any{&group}, selectGroup, s.m.MemoryID, a.SessionID)); err != nil {
+			return nil, err
+		}
+	}
+	var tags []string
+	for k, v := range a.Tags {
+		tags = append(tags, strings.TrimPrefix(tagTerm("", k, v), ofTag))
+	}
+	tagged, err := s.postings(ctx, ofTag, tags)
+	return func(place int64) bool {
+		if a.SessionID != "" && place>>placeBits != group {
+			return false
+		}
+		return !slices.ContainsFunc(tagged, func(p posting) bool {
+			_, has := slices.BinarySearch(p.places, place)
+			return !has
+		})
+	}, err
+}
+
+// sizes are those of the groups in which postings are.
+func (s *scope) sizes(ctx context.Context, postings []posting) (map[int64]float64, error) {
+	sizes := map[int64]float64{}
+	var wanted []int64
+	for _, p := range postings {
+		for _, place := range p.places {
+			if group := place >> placeBits; sizes[group] == 0 {
+				sizes[group] = 1
+				wanted = append(wanted, group)
+			}
+		}
+	}
+	list, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, err
+	}
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var group int64
+		var size float64
+		err := rows.Scan(&group, &size)
+		sizes[group] = size
+		return err
+	}, selectSizes, string(list))
+	return sizes, err
+}
+
+// rankedHit is a hit and the number of its row.
+type rankedHit struct {
+	Hit
+	key int64
+}
+
+// ranked reads candidates and scores them to the end: the best first, of equal ones
+// the older.
+func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate) ([]Hit, error) {
+	places := make([]int64, len(found))
+	for i, c := range found {
+		places[i] = c.place
+	}
+	list, err := json.Marshal(places)
+	if err != nil {
+		return nil, err
+	}
+	var hits []Hit
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		h := Hit{MemoryID: s.m.MemoryID}
+		var at int
+		var key int64
+		var tags, session string
+		var metadata sql.NullString
+		err := rows.Scan(&at, &key, &h.EntryID, &h.ActorID, &h.Summary, &h.RawEntry, &tags, &metadata, &session, &h.CreationTime)
+		if err != nil || !a.admits(tags, session) {
+			return err
+		}
+		h.Score = (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))) / weightSum
+		hits = append(hits, h)
+		return nil
+	}, selectCandidates, s.m.MemoryID, s.m.ActorID, string(list))
+	slices.SortFunc(hits, func(a, b Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.CreationTime, b.CreationTime))
+	})
+	return hits, err
+}
+
+// admits looks at the tags and the session themselves, of which the index knows
+// hashes and groups.
+func (a *SearchArgs) admits(tags, session string) bool {
+	if a.SessionID != "" && session != a.SessionID {
+		return false
+	}
+	if len(a.Tags) == 0 {
+		return true
+	}
+	var has map[string]string
+	if json.Unmarshal([]byte(tags), &has) != nil {
+		return false
+	}
+	for k, v := range a.Tags {
+		if got, ok := has[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}
+
+// bonus is what an entry's score has besides words.
+func (q *question) bonus(text, raw, speaker string) (score float64) {
+	if q.names(speaker) {
+		score += weightSpeaker
+	}
+	if tellsTime(text) {
+		score += weightTime
+		if q.time {
+			score += weightAsked
+		}
+	}
+	if !asks(raw) {
+		score += weightStatement
+	}
+	return score
+}
+
+// tellContexts adds the current context and the best one.
+func (s *scope) tellContexts(ctx context.Context, out *Found, q *question) error {
+	latest, found, err := s.context(ctx)
+	if err != nil || !found {
+		return err
+	}
+	out.LatestContext, out.ContextTimestamp = latest.Markdown, latest.UpdatedAt
+	var n int
+	if err := s.tx.Get(ctx, []any{&n}, countContexts, s.m.MemoryID); err != nil {
+		return err
+	}
+	postings, err := s.postings(ctx, ofContext, q.terms)
+	if err != nil {
+		return err
+	}
+	scores := map[int64]float64{}
+	best := 0.0
+	for _, p := range weigh(postings, n) {
+		for _, seq := range p.places {
+			scores[-seq] += p.weight
+			best = max(best, scores[-seq])
+		}
+	}
+	const close = 1e-9 // sums of the same numbers in another order
+	var equal []int64
+	for seq, score := range scores {
+		if score > best-close {
+			equal = append(equal, seq)
+		}
+	}
+	if len(equal) == 0 {
+		return nil
+	}
+	list, err := json.Marshal(equal)
+	if err != nil {
+		return err
+	}
+	var seq int64
+	out.BestContextScore = min(best, 1)
+	return ignoreNone(s.tx.Get(ctx, []any{&seq, &out.BestContextTimestamp, &out.BestContext}, selectContexts, s.m.MemoryID, string(list)))
+}

@@ -1,0 +1,344 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"cairn/internal/store"
+)
+
+// found are the texts that a search finds, best first.
+func (d *desk) found(a SearchArgs) string {
+	d.Helper()
+	if a.MemoryID == "" {
+		a.MemoryID = d.memory
+	}
+	f, err := d.Search(d.Context(), Caller{}, a)
+	if err != nil {
+		d.Fatal(err)
+	}
+	if f.Count != len(f.Entries) || f.Entries == nil {
+		d.Errorf("count %d of %v", f.Count, f.Entries)
+	}
+	var out []string
+	for _, h := range f.Entries {
+		if h.Score < 0 || h.Score > 1 {
+			d.Errorf("the score of %q is %v", h.RawEntry, h.Score)
+		}
+		out = append(out, h.RawEntry)
+	}
+	return strings.Join(out, "|")
+}
+
+// put adds an entry with everything that searches look at.
+func (d *desk) put(a NewEntry) Added {
+	d.Helper()
+	if a.MemoryID == "" {
+		a.MemoryID = d.memory
+	}
+	out, _, err := d.AddEntry(d.Context(), Caller{}, a)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return out
+}
+
+func TestACommittedEntryIsFoundAtOnceByRawAndSummary(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	want(t, "in an empty memory", d.found(SearchArgs{Query: "deploy"}), "")
+	added := d.put(NewEntry{RawEntry: "the deployment goes through staging", Summary: "about releases"})
+	for _, query := range []string{"deployments", "STAGING?", "release", "how does it go"} {
+		want(t, query, d.found(SearchArgs{Query: query}), "the deployment goes through staging")
+	}
+	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "staging"}))(t)
+	me := must(d.Whoami(t.Context(), Caller{}))(t)
+	h := f.Entries[0]
+	score := h.Score
+	h.Score = 0
+	want(t, "the hit", h, Hit{added.EntryID, me.UserID, d.memory, "about releases", "the deployment goes through staging", added.CreationTime, 0})
+	want(t, "a score above nothing", score > 0.3, true)
+	want(t, "mode", f.Mode, ModeLexical)
+	want(t, "coverage", asJSON(t, f.Coverage), `{"from":null,"complete":true}`)
+	want(t, "no contexts", f.LatestContext+f.BestContext, "")
+	want(t, "the keys", strings.Contains(asJSON(t, f), "Context"), false)
+}
+
+func TestAnInflightEntryIsFoundOnceItIsCommittedAndNoEarlier(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	d.add("a needle")
+	want(t, "inflight", d.found(SearchArgs{Query: "needle"}), "")
+	me := must(d.Whoami(t.Context(), Caller{}))(t)
+	if err := d.Leave(t.Context(), me.UserID, true); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "committed", d.found(SearchArgs{Query: "needle"}), "a needle")
+}
+
+func TestASearchStaysInItsMemoryAndWithItsUser(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("here is a needle")
+	other := d.newMemory(Caller{}, d.vault, "other")
+	d.put(NewEntry{MemoryID: other, RawEntry: "there is a needle"})
+	want(t, "this memory", d.found(SearchArgs{Query: "needle"}), "here is a needle")
+	want(t, "the other", d.found(SearchArgs{MemoryID: other, Query: "needle"}), "there is a needle")
+	stranger := must(d.AddUser(t.Context()))(t)
+	_, err := d.Search(t.Context(), Caller{User: stranger.UserID}, SearchArgs{MemoryID: d.memory, Query: "needle"})
+	wantError(t, "a foreign memory", err, 404, CodeNotFound)
+	_, err = d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: NewID(), Query: "needle"})
+	wantError(t, "no memory", err, 404, CodeNotFound)
+	want(t, "of none of the words", d.found(SearchArgs{Query: "haystack"}), "")
+}
+
+func TestWhatOthersKeepBearsNotOnARanking(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("red apples and green pears")
+	d.add("green apples")
+	before := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "red apples"}))(t)
+	other := d.newMemory(Caller{}, d.vault, "other")
+	for range 20 {
+		d.put(NewEntry{MemoryID: other, RawEntry: "red red red"})
+	}
+	after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "red apples"}))(t)
+	want(t, "the answer", asJSON(t, after), asJSON(t, before))
+}
+
+func TestTheTextOfAQueryIsNeverSyntax(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("alpha beta")
+	d.add("gamma")
+	for query, hits := range map[string]string{
+		`alpha AND gamma`: "gamma|alpha beta", `alpha NOT beta`: "alpha beta|gamma", `"alpha`: "alpha beta|gamma", `words:alpha`: "alpha beta|gamma",
+		`NEAR(alpha gamma, 1)`: "gamma|alpha beta", `alph*`: "", `*`: "", `(((`: "", "😀": "", `' OR 1=1 --`: "", "^gamma": "gamma|alpha beta",
+	} {
+		want(t, query, d.found(SearchArgs{Query: query}), hits)
+	}
+}
+
+func TestAQueryOfStopWordsKeepsThem(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(NewEntry{RawEntry: "to be or not to be", SessionID: NewID()})
+	d.put(NewEntry{RawEntry: "something else", SessionID: NewID()})
+	want(t, "stop words alone", d.found(SearchArgs{Query: "who are you not"}), "to be or not to be")
+	want(t, "beside others", d.found(SearchArgs{Query: "are you not else"}), "something else")
+}
+
+func TestWordsAreFoundInOtherForms(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("We bought two bikes for the children, says Zoë of 東京 in getUserById")
+	for _, query := range []string{"buy", "bicycle", "child", "zoe", "ZOË", "京", "user", "getuserbyid", "get_user"} {
+		want(t, query, d.found(SearchArgs{Query: query}) != "", true)
+	}
+}
+
+func TestWhoIsNamedAndSpeaksComesFirst(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, name := range []string{"Ann", "Ben"} {
+		d.put(NewEntry{RawEntry: "my trip went well", Metadata: []byte(`{"speaker":"` + name + `"}`), SessionID: NewID()})
+	}
+	d.put(NewEntry{RawEntry: "my trip went well, too", Metadata: []byte(`{"speaker":7}`), SessionID: NewID()})
+	first := func(query string) string {
+		f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: query}))(t)
+		return must(d.GetEntry(t.Context(), Caller{}, d.memory, f.Entries[0].EntryID))(t).metadataText()
+	}
+	want(t, "ben", first("how was ben's trip"), `{"speaker":"Ben"}`)
+	want(t, "ann", first("how was Ann's trip"), `{"speaker":"Ann"}`)
+}
+
+func (e Entry) metadataText() string { return string(e.Metadata) }
+
+func TestAQuestionOfTimeFindsWhatTellsOne(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, text := range []string{"the concert was loud", "the concert was yesterday", "was the concert loud?"} {
+		d.put(NewEntry{RawEntry: text, SessionID: NewID()})
+	}
+	want(t, "when", d.found(SearchArgs{Query: "when was the concert"}), "the concert was yesterday|the concert was loud|was the concert loud?")
+	want(t, "by the date of capture", d.found(SearchArgs{Query: "14 November 2023", TopK: 1}) != "", true)
+}
+
+func TestNeighboursLendTheirWords(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	talk := NewID()
+	d.put(NewEntry{RawEntry: "which instrument do you play?", SessionID: talk})
+	d.put(NewEntry{RawEntry: "the cello, since I was six", SessionID: talk})
+	for range 3 {
+		d.put(NewEntry{RawEntry: "nothing of that kind", SessionID: NewID()})
+	}
+	want(t, "the answer beside the question", d.found(SearchArgs{Query: "instrument"}), "which instrument do you play?|the cello, since I was six")
+}
+
+func TestFiltersComeBeforeTheCap(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	session := NewID()
+	err := d.write(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		s, err := d.enter(ctx, tx, Caller{}, true)
+		if err == nil {
+			err = s.open(ctx, d.memory)
+		}
+		for i := 0; i < 2*maxCandidates && err == nil; i++ {
+			e := entryRow{synced: true, creationNS: Time(i + 1)}
+			e.Entry = Entry{EntryID: NewID(), ActorID: s.u.ID, VaultID: d.vault, MemoryID: d.memory, RawEntry: "needle needle needle", Tags: map[string]string{"k": "other"},
+				CreationTime: Time(i + 1), CapturedTime: Time(i+1) * Time(time.Hour)}
+			err = s.insert(ctx, &e)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.put(NewEntry{RawEntry: "a rather long text that mentions a needle in passing?", Tags: map[string]string{"k": "v", "l": "w"}, SessionID: session})
+	const text = "a rather long text that mentions a needle in passing?"
+	for name, a := range map[string]SearchArgs{
+		"a tag": {Tags: map[string]string{"k": "v"}}, "two tags": {Tags: map[string]string{"k": "v", "l": "w"}}, "a session": {SessionID: session},
+		"both": {Tags: map[string]string{"k": "v"}, SessionID: session},
+	} {
+		a.Query = "needle"
+		want(t, name, d.found(a), text)
+	}
+	want(t, "a tag that is nowhere", d.found(SearchArgs{Query: "needle", Tags: map[string]string{"k": "v", "l": "x"}}), "")
+	want(t, "a session that is nowhere", d.found(SearchArgs{Query: "needle", SessionID: NewID()}), "")
+	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle", TopK: 1000}))(t)
+	want(t, "clamped", f.Count, MaxTopK)
+	want(t, "older first among equal ones", f.Entries[0].CreationTime < f.Entries[1].CreationTime, true)
+	want(t, "by default", strings.Count(d.found(SearchArgs{Query: "needle"}), "|"), DefaultTopK-1)
+}
+
+func TestChangesAndDeletesReachTheIndexInTheirTransaction(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	e := d.put(NewEntry{RawEntry: "raw", Summary: "walnut", Tags: map[string]string{"k": "v"}})
+	summary := "hazel"
+	if _, _, err := d.PatchEntry(t.Context(), Caller{}, d.memory, e.EntryID, Patch{Summary: &summary, Tags: map[string]string{"k": "w"}}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "the old summary", d.found(SearchArgs{Query: "walnut"}), "")
+	want(t, "the new one", d.found(SearchArgs{Query: "hazel"}), "raw")
+	want(t, "the old tag", d.found(SearchArgs{Query: "raw", Tags: map[string]string{"k": "v"}}), "")
+	want(t, "the new tag", d.found(SearchArgs{Query: "raw", Tags: map[string]string{"k": "w"}}), "raw")
+	right := d.add("better")
+	if _, _, err := d.CorrectEntry(t.Context(), Caller{}, d.memory, e.EntryID, Correction{right.EntryID, "wrong"}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "corrected", strings.HasPrefix(d.found(SearchArgs{Query: "hazel"}), "raw"), true)
+	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, e.EntryID); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "deleted", d.found(SearchArgs{Query: "hazel raw"}), "")
+	if _, err := d.DeleteMemory(t.Context(), Caller{}, d.memory); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	d.query(&left, `SELECT (SELECT count(*) FROM memory_words_docsize) + (SELECT count(*) FROM memory_groups)`)
+	want(t, "left of a deleted memory", left, 0)
+}
+
+func TestContextsAreToldLatestAndBest(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	write := func(text string) Document {
+		out, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{MemoryID: d.memory, SessionID: NewID(), Markdown: text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	write("# Boats\nwe sail on sundays")
+	second := write("# Boats\nwe sail on mondays")
+	third := write("# Cars")
+	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "sailing boats"}))(t)
+	want(t, "no hit", f.Count, 0)
+	want(t, "latest", f.LatestContext, "# Cars")
+	want(t, "its time", f.ContextTimestamp, third.UpdatedAt)
+	want(t, "best, of equal ones the newest", f.BestContext, "# Boats\nwe sail on mondays")
+	want(t, "its time", f.BestContextTimestamp, second.UpdatedAt)
+	want(t, "its score", f.BestContextScore > 0.9 && f.BestContextScore <= 1, true)
+	f = must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "trains"}))(t)
+	want(t, "best without any", f.BestContext, "")
+	want(t, "left out", strings.Contains(asJSON(t, f), "best"), false)
+	want(t, "latest all the same", f.LatestContext, "# Cars")
+}
+
+func TestBadArgumentsOfASearch(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for name, a := range map[string]SearchArgs{
+		`"field":"query"`:      {Query: " \n"},
+		`exceeds 1000`:         {Query: strings.Repeat("é", 1001)},
+		`not valid UTF-8`:      {Query: "\xff"},
+		`a NUL`:                {Query: "a\x00"},
+		`"field":"mode"`:       {Query: "a", Mode: "fuzzy"},
+		`"field":"session_id"`: {Query: "a", SessionID: "x"},
+		`"field":"tags"`:       {Query: "a", Tags: map[string]string{"": "x"}},
+	} {
+		a.MemoryID = d.memory
+		_, err := d.Search(t.Context(), Caller{}, a)
+		wantError(t, name, err, 400, CodeInvalid, name)
+	}
+	want(t, "a thousand", d.found(SearchArgs{Query: strings.Repeat("é", 1000)}), "")
+	want(t, "many words", d.found(SearchArgs{Query: strings.Repeat("aB1 ", 250)}), "")
+}
+
+func TestACollisionOfTagHashesOrGroupsIsNoHit(t *testing.T) {
+	t.Parallel()
+	a := SearchArgs{Tags: map[string]string{"k": "v"}, SessionID: "s"}
+	want(t, "as asked", a.admits(`{"k":"v","l":"w"}`, "s"), true)
+	want(t, "another tag", a.admits(`{"k":"w"}`, "s"), false)
+	want(t, "another session", a.admits(`{"k":"v"}`, "t"), false)
+	want(t, "no tags", a.admits(`{`, "s"), false)
+}
+
+func FuzzSearch(f *testing.F) {
+	for _, q := range []string{"when did we deploy", `"a* OR (b`, "\x00", "é\u0301 東京", strings.Repeat("x ", 300), "the", "-1:2^"} {
+		f.Add(q, "text of "+q)
+	}
+	d := newDesk(f)
+	n := 0
+	f.Fuzz(func(t *testing.T, query, text string) {
+		n++
+		d := &desk{TB: t, Book: d.Book, clock: d.clock, vault: d.vault}
+		d.memory = d.newMemory(Caller{}, d.vault, fmt.Sprint("f", n))
+		_, _, bad := d.AddEntry(t.Context(), Caller{}, NewEntry{MemoryID: d.memory, RawEntry: text})
+		found, err := d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: query})
+		sound := utf8.ValidString(query) && strings.TrimSpace(query) != "" && !strings.Contains(query, "\x00") && utf8.RuneCountInString(query) <= maxQuery
+		if (err == nil) != sound {
+			t.Fatalf("%q: %v", query, err)
+		}
+		if err != nil || bad != nil {
+			return
+		}
+		shared := false
+		has := terms(stampedText(found, text))
+		q := ask(query)
+		for _, term := range q.terms {
+			for _, h := range has {
+				shared = shared || h == term
+			}
+		}
+		if shared != (found.Count == 1) {
+			t.Errorf("%q over %q: %d hits", query, text, found.Count)
+		}
+	})
+}
+
+// stampedText is the text of the one entry as the index has it: what was stored, which
+// may differ from what was given by a secret.
+func stampedText(found Found, text string) string {
+	if found.Count == 1 {
+		text = found.Entries[0].RawEntry
+	}
+	return stampedLine(Time(1_700_000_000*time.Second), "", text)
+}

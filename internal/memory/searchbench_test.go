@@ -1,0 +1,90 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// sizesEnv names, for the soak alone, how many entries the largest store holds.
+const sizesEnv = "CAIRN_SEARCH_BENCH"
+
+// BenchmarkSearch is the search of one memory of a thousand entries in stores that
+// hold ever more memories like it. The largest by default is 10^3 entries, the soak
+// sets CAIRN_SEARCH_BENCH to 1000000.
+func BenchmarkSearch(b *testing.B) {
+	most := 1_000
+	if n, err := strconv.Atoi(os.Getenv(sizesEnv)); err == nil {
+		most = n
+	}
+	for size := 1_000; size <= most; size *= 10 {
+		b.Run(fmt.Sprintf("%d entries", size), func(b *testing.B) {
+			d := searchDesk(b, size)
+			r := rand.New(rand.NewPCG(7, 7))
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				found, err := d.Search(b.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "when did " + babble(r, 6)})
+				took = append(took, time.Since(began))
+				if err != nil || found.Count == 0 {
+					b.Fatal(found.Count, err)
+				}
+			}
+			b.ReportMetric(float64(nearestRank(took, 0.95))/1e6, "p95-ms")
+		})
+	}
+}
+
+// searchDesk holds a thousand entries in its own memory and others in more memories.
+func searchDesk(b *testing.B, size int) *desk {
+	clock := &storetest.Clock{}
+	d := &desk{TB: b, clock: clock, Book: New(storetest.Open(b, store.Config{Clock: clock.Now}), Config{})}
+	b.Cleanup(func() { _ = d.Stop(b.Context()) })
+	d.vault = d.newVault(Caller{}, "v")
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := 0; n < size; n += 1_000 {
+		d.memory = d.newMemory(Caller{}, d.vault, "m"+strconv.Itoa(n))
+		err := d.write(b.Context(), func(ctx context.Context, tx *store.Tx) error {
+			s, err := d.enter(ctx, tx, Caller{}, true)
+			if err == nil {
+				err = s.open(ctx, d.memory)
+			}
+			for i := 0; i < 1_000 && err == nil; i++ {
+				e := entryRow{synced: true}
+				e.Entry = Entry{EntryID: NewID(), ActorID: s.u.ID, VaultID: d.vault, MemoryID: d.memory, RawEntry: babble(r, 25)}
+				e.CreationTime = Time(i+1) * Time(time.Hour)
+				e.creationNS, e.CapturedTime = e.CreationTime, e.CreationTime
+				err = s.insert(ctx, &e)
+			}
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return d
+}
+
+// babble is words as rare as those of a language.
+func babble(r *rand.Rand, n int) string {
+	zipf := rand.NewZipf(r, 1.1, 5, 20_000)
+	var b strings.Builder
+	for range n {
+		b.WriteString("w" + strconv.FormatUint(zipf.Uint64(), 36) + "o ")
+	}
+	return b.String()
+}
+
+func nearestRank(took []time.Duration, q float64) time.Duration {
+	sorted := slices.Sorted(slices.Values(took))
+	return sorted[int(q*float64(len(sorted)-1))]
+}

@@ -1,0 +1,136 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// What a term of the index is of; it stands behind the memory's id.
+const (
+	ofEntry   = "e" // a word of an entry
+	ofTag     = "t" // a hash of a tag of an entry
+	ofContext = "c" // a word of a context
+)
+
+// placeBits are those of an entry's number in its group; the group's key is above.
+const placeBits = 28
+
+const (
+	// The memory's own count stands in its row without a name.
+	countEntry = `INSERT INTO memory_groups (memory_id, name, next) VALUES (?1, ?2, 1)
+ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
+	selectPlace = `SELECT ifnull(place, 0) FROM memory_entries WHERE key = ?`
+	updatePlace = `UPDATE memory_entries SET place = ?2 WHERE key = ?1`
+	insertWords = `INSERT INTO memory_words (rowid, words) VALUES (?, ?)`
+	deleteWords = `DELETE FROM memory_words WHERE rowid = ?`
+
+	dropVector = `DELETE FROM memory_vectors WHERE key = ?`
+)
+
+// space is where the terms of a memory begin.
+func space(memory string) string { return strings.ReplaceAll(memory, "-", "") }
+
+// index puts a committed entry into the index, in the transaction that commits it, or
+// after its summary or tags have changed. It may be called again.
+func (s *scope) index(ctx context.Context, e *entryRow) error {
+	var place int64
+	if err := s.tx.Get(ctx, []any{&place}, selectPlace, e.key); err != nil {
+		return err
+	}
+	if place != 0 {
+		if err := s.unindex(ctx, e.key, place); err != nil {
+			return err
+		}
+	} else if err := s.place(ctx, e, &place); err != nil {
+		return err
+	}
+	_, err := s.tx.Exec(ctx, insertWords, place, entryTerms(e))
+	return err
+}
+
+func (s *scope) unindex(ctx context.Context, key, place int64) error {
+	_, err := s.tx.Exec(ctx, deleteWords, place)
+	if err == nil {
+		_, err = s.tx.Exec(ctx, dropVector, key)
+	}
+	return err
+}
+
+// place gives an entry the next place of its group.
+func (s *scope) place(ctx context.Context, e *entryRow, place *int64) error {
+	var group, next int64
+	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, ""); err != nil {
+		return err
+	}
+	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, groupOf(&e.Entry)); err != nil {
+		return err
+	}
+	*place = group<<placeBits | (next - 1)
+	_, err := s.tx.Exec(ctx, updatePlace, e.key, *place)
+	return err
+}
+
+// groupOf is the name of an entry's group: its session, else its UTC day.
+func groupOf(e *Entry) string {
+	if e.SessionID != "" {
+		return e.SessionID
+	}
+	return time.Unix(0, int64(e.CapturedTime)).UTC().Format(time.DateOnly)
+}
+
+// entryTerms is what the index holds of an entry.
+func entryTerms(e *entryRow) string {
+	of := space(e.MemoryID)
+	var b strings.Builder
+	writeTerms(&b, of+ofEntry, terms(stampedLine(e.CapturedTime, speakerOf(e.Metadata), e.RawEntry)+"\n"+e.Summary))
+	for k, v := range e.Tags {
+		b.WriteString(tagTerm(of, k, v) + " ")
+	}
+	return b.String()
+}
+
+func writeTerms(b *strings.Builder, prefix string, terms []string) {
+	for _, t := range terms {
+		b.WriteString(prefix)
+		b.WriteString(t)
+		b.WriteByte(' ')
+	}
+}
+
+// tagTerm is the term of a tag; whoever reads by it compares the tag itself as well.
+func tagTerm(of, key, value string) string {
+	sum := sha256.Sum256([]byte(key + "\x00" + value))
+	return of + ofTag + hex.EncodeToString(sum[:8])
+}
+
+// speakerOf is the member `speaker` of an entry's metadata if it is a string, else "".
+func speakerOf(metadata json.RawMessage) string {
+	if len(metadata) == 0 {
+		return ""
+	}
+	var all map[string]json.RawMessage
+	var speaker string
+	if json.Unmarshal(metadata, &all) != nil || json.Unmarshal(all["speaker"], &speaker) != nil {
+		return ""
+	}
+	return speaker
+}
+
+// indexContext puts a context that was just inserted into the index of contexts.
+func indexContext(ctx context.Context, tx *store.Tx, memory string, inserted sql.Result, markdown string) error {
+	seq, err := inserted.LastInsertId()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	writeTerms(&b, space(memory)+ofContext, terms(markdown))
+	_, err = tx.Exec(ctx, insertWords, -seq, b.String())
+	return err
+}
