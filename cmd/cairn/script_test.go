@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 			"newkey":  newKey,
 			"nowhere": nowhere,
 			"keep":    keep,
+			"ids":     ids,
 			"nogit":   noGit,
 			"office":  office,
 
@@ -252,6 +253,16 @@ func newKey(ts *testscript.TestScript, _ bool, args []string) {
 // keep sets a variable to what the last command printed: keep NAME.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// ids sets a variable to the first value of a member in the JSON that the last command
+// printed: ids NAME MEMBER.
+func ids(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile(`"` + args[1] + `": ?"([^"]*)"`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("ids: there is no %s", args[1])
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // noGit leaves cairn alone on the PATH.

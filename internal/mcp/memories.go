@@ -18,7 +18,7 @@ import (
 // URL comes first.
 func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
-	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.contextTools())
+	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
 	for i := range tools {
 		tools[i].Errors = Statused
 		tools[i].Params = append(tools[i].Params, untold(String, "project", "user_id", "request_id", "idempotency_key")...)
