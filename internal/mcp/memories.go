@@ -156,7 +156,7 @@ func (t memoryTools) vaultTools() []Tool {
 func (t memoryTools) entryTools() []Tool {
 	return []Tool{
 		{
-			Name: "add_entry", Description: "Keep a text, verbatim. memory_id may be default, this project's own.",
+			Name: "add_entry", Lean: true, Brief: "Keep a text.", Description: "Keep a text, verbatim. memory_id may be default, this project's own.",
 			Params: params(memoryParam(), must("raw_entry"), must("summary"), told("tags", Object), told("metadata", Object), told("session_id", String)),
 			Call:   keeps(t, addEntry),
 		},

@@ -11,7 +11,7 @@ import (
 func (t memoryTools) searchTools() []Tool {
 	return []Tool{
 		{
-			Name: "search_memories", ReadOnly: true, Description: "Find a memory's committed entries; any words.",
+			Name: "search_memories", ReadOnly: true, Lean: true, Brief: "Find kept texts.", Description: "Find a memory's committed entries; any words.",
 			Params: and(params(memoryParam(), must("query"), told("top_k", Integer)), untold(String, "mode", "session_id"), untold(Object, "tags")),
 			Call:   remembers(t, searchMemory),
 		},
