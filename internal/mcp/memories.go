@@ -43,6 +43,11 @@ func exact(call func(context.Context, Args) (any, error)) func(context.Context, 
 			name := a.toldIgnored()[0]
 			return nil, unsound(name, "there is no argument "+name)
 		}
+		for _, name := range []string{"user_id", "memory_id", "vault_id", "entry_id", "session_id"} {
+			if id := a.Text(name); id != nil && *id == "" {
+				return nil, unsound(name, name+" is empty")
+			}
+		}
 		v, err := call(ctx, a)
 		return v, inArguments(err)
 	}
