@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
+			e.Values[scriptHub{}] = &runningHub{listen: "127.0.0.1:0"}
 			e.Setenv("HOME", home)
 			e.Setenv("USERPROFILE", home)
 			e.Setenv("DB", filepath.Join(home, ".cairn", "cairn.db"))
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 			"nowhere": nowhere,
 			"keep":    keep,
 			"ids":     ids,
+			"thehub":  theHub,
 			"nogit":   noGit,
 			"office":  office,
 
