@@ -55,7 +55,7 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
 				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/githook", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},

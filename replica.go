@@ -307,13 +307,6 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 	return out, err
 }
 
-// ReplicationHealth is what anyone may know of the replication.
-type ReplicationHealth struct {
-	State   string `json:"state"` // as of ReplicationStatus; with several users the first that is not running
-	Pending int    `json:"pending"`
-	Failed  int    `json:"failed"`
-}
-
 // Health says in short how it stands with the hubs of all users, and which the first of
 // them is. It asks no hub and makes neither a store nor a user.
 func (r Replication) Health(ctx context.Context) (hub string, out ReplicationHealth, err error) {

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -79,8 +80,19 @@ func Run(p Process) (code int) {
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
-	report(p.Err, nameOf(cmd), err)
+	if cmd.Annotations[enveloped] == "" || !slices.Contains(p.Args, "--json") || tellEnvelope(p.Err, err) != nil {
+		report(p.Err, nameOf(cmd), err)
+	}
 	return exitCode(err)
+}
+
+// enveloped is the annotation of commands that tell errors with --json as the envelope.
+const enveloped = "enveloped"
+
+func tellEnvelope(w io.Writer, err error) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(fault.EnvelopeOf(err))
 }
 
 // isHook reports whether an agent's hook calls.
@@ -180,7 +192,7 @@ nobody. Connect your agents and see what your own history holds:
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
 		archiveCommand(p), reconcileCommand(p), guardCommand(p),
-		memoryCommand(p), whoamiCommand(p), replicationCommand(p),
+		memoryCommand(p), whoamiCommand(p), replicationCommand(p), healthCommand(p),
 		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)
