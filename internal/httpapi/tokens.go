@@ -90,7 +90,7 @@ func CreateToken(dir string, a TokenArgs, now time.Time) (t Token, secret string
 	_, _ = rand.Read(raw[:]) // never fails
 	secret = base64.RawURLEncoding.EncodeToString(raw[:])
 	hash := hashOf(secret)
-	t = Token{ID: hash[:tokenID], Name: a.Name, UserID: user, Level: a.Level, Created: now.UTC().Truncate(time.Second)}
+	t = Token{ID: hash[:tokenID], Name: a.Name, UserID: user, Level: a.Level, Created: now.UTC()}
 	if a.Expires > 0 {
 		t.Expires = now.Add(a.Expires).UTC().Truncate(time.Second)
 	}
