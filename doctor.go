@@ -66,8 +66,8 @@ type diagnosing struct {
 	Diagnosis
 	config  Config
 	args    DoctorArgs
-	cairn   *Cairn // with the settings that could be read
 	area    string
+	cairn   *Cairn               // with the settings that could be read; its store stays closed
 	journal *observation.Journal // over no store if there is none or it cannot be read
 	key     []byte               // of an encrypted store, if there is one that fits
 	keyAt   string               // the key's file if its rights were looked at
@@ -118,6 +118,7 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	if s != nil && !d.unread {
 		d.forgetting(ctx)
 		d.followers(ctx, s)
+		d.replication(ctx, s)
 	}
 	d.area = "host"
 	if s != nil && !d.unread && !d.older {
@@ -222,10 +223,15 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 		err = errors.Join(err, look(f.Path, 0o600))
 	}
 	err = errors.Join(err, look(d.config.Dir, 0o700))
-	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token"} {
+	for _, name := range []string{"cairn.log", "cairn.log.1", "key", "http-token", "hub.db"} {
 		err = errors.Join(err, look(filepath.Join(d.config.Dir, name), 0o600))
 	}
-	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
+	tokens, gerr := filepath.Glob(filepath.Join(d.config.Dir, "hub-token-*"))
+	err = errors.Join(err, gerr)
+	for _, path := range tokens {
+		err = errors.Join(err, look(path, 0o600))
+	}
+	for _, name := range []string{"wiring", "backups", "http-tokens"} { // wiring: originals of settings files
 		dir := filepath.Join(d.config.Dir, name)
 		err = errors.Join(err, look(dir, 0o700))
 		files, rerr := os.ReadDir(dir)

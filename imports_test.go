@@ -55,7 +55,7 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
+				"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
 				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/githook", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
@@ -66,7 +66,7 @@ func importTable() map[string]room {
 		},
 		"internal/markdown": {},
 		"internal/web":      {ours: []string{".", "internal/fault", "internal/project", "internal/mail", "internal/markdown"}},
-		"internal/httpapi":  {ours: []string{".", "internal/fault", "internal/mcp", "internal/memory", "internal/web"}},
+		"internal/httpapi":  {ours: []string{".", "internal/fault", "internal/mcp", "internal/memory", "internal/replica", "internal/web"}},
 		"internal/cli": {
 			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook", "internal/hub", "internal/replica"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},

@@ -30,6 +30,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
+			e.Values[scriptHub{}] = &runningHub{listen: "127.0.0.1:0"}
 			e.Setenv("HOME", home)
 			e.Setenv("USERPROFILE", home)
 			e.Setenv("DB", filepath.Join(home, ".cairn", "cairn.db"))
@@ -49,6 +50,8 @@ func TestScripts(t *testing.T) {
 			"newkey":  newKey,
 			"nowhere": nowhere,
 			"keep":    keep,
+			"ids":     ids,
+			"thehub":  theHub,
 			"nogit":   noGit,
 			"office":  office,
 
@@ -252,6 +255,16 @@ func newKey(ts *testscript.TestScript, _ bool, args []string) {
 // keep sets a variable to what the last command printed: keep NAME.
 func keep(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// ids sets a variable to the first value of a member in the JSON that the last command
+// printed: ids NAME MEMBER.
+func ids(ts *testscript.TestScript, _ bool, args []string) {
+	found := regexp.MustCompile(`"` + args[1] + `": ?"([^"]*)"`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("ids: there is no %s", args[1])
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // noGit leaves cairn alone on the PATH.

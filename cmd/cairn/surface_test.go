@@ -18,7 +18,7 @@ func (h *home) surfaceOf(args ...string) (names []string, bytes int) {
 	}
 	defer func() {
 		for _, word := range regexp.MustCompile(`[a-z]+(_[a-z]+)+`).FindAllString(c.InitializeResult().Instructions, -1) {
-			if word != "project_id" && word != "session_id" && word != "project_key" && !slices.Contains(names, word) {
+			if word != "project_id" && word != "memory_id" && word != "session_id" && word != "project_key" && !slices.Contains(names, word) {
 				h.t.Errorf("%v: the instructions name %s", args, word)
 			}
 		}
@@ -42,7 +42,7 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	all, whole := h.surfaceOf()
-	if len(all) != len(observationTools())+19+31 || (whole+3)/4 > 4800 { // of 6,000, for memories come too
+	if len(all) != len(observationTools())+19+31+16 || (whole+3)/4 > 6000 {
 		t.Errorf("%d tools, %d bytes", len(all), whole)
 	}
 	records, bytes := h.surfaceOf("--toolsets", "records")
@@ -52,7 +52,10 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	if observations, _ := h.surfaceOf("--toolsets", "observations"); len(observations) != 6 {
 		t.Errorf("observations: %v", observations)
 	}
-	if both, _ := h.surfaceOf("--toolsets", "records,mail,observations"); len(both) != len(all) {
+	if memories, bytes := h.surfaceOf("--toolsets", "memories"); len(memories) != 16 || (bytes+3)/4 > 1100 {
+		t.Errorf("memories: %v, %d bytes", memories, bytes)
+	}
+	if both, _ := h.surfaceOf("--toolsets", "records,mail,observations,memories"); len(both) != len(all) {
 		t.Errorf("all by name: %v", both)
 	}
 	for profile, has := range map[string][]string{
@@ -68,7 +71,8 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	if mail, bytes := h.surfaceOf("--toolsets", "mail"); len(mail) != 31 || (bytes+3)/4 > 2050 || slices.Contains(mail, "search") {
 		t.Errorf("mail: %v, %d bytes", mail, bytes)
 	}
-	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 600 || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") {
+	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 600 || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") ||
+		!slices.Contains(lean, "add_entry") || !slices.Contains(lean, "search_memories") {
 		t.Errorf("lean: %v, %d bytes", lean, bytes)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -79,8 +80,19 @@ func Run(p Process) (code int) {
 	if code, ok := errors.AsType[exitError](err); ok {
 		return int(code)
 	}
-	report(p.Err, nameOf(cmd), err)
+	if cmd.Annotations[enveloped] == "" || !slices.Contains(p.Args, "--json") || tellEnvelope(p.Err, err) != nil {
+		report(p.Err, nameOf(cmd), err)
+	}
 	return exitCode(err)
+}
+
+// enveloped is the annotation of commands that tell errors with --json as the envelope.
+const enveloped = "enveloped"
+
+func tellEnvelope(w io.Writer, err error) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(fault.EnvelopeOf(err))
 }
 
 // isHook reports whether an agent's hook calls.
@@ -174,13 +186,13 @@ nobody. Connect your agents and see what your own history holds:
 		return root
 	}
 	root.AddCommand(
-		serveCommand(p), httpTokenCommand(p), toolsCommand(p), hubCommand(p),
+		serveCommand(p), httpTokenCommand(p), tokenCommand(p), toolsCommand(p), hubCommand(p),
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
 		archiveCommand(p), reconcileCommand(p), guardCommand(p),
-		memoryCommand(p), whoamiCommand(p), replicationCommand(p),
+		memoryCommand(p), whoamiCommand(p), replicationCommand(p), healthCommand(p),
 		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)

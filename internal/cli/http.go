@@ -16,6 +16,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
+	"cairn/internal/mcp"
 	"cairn/internal/web"
 )
 
@@ -75,9 +76,15 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(at.hosts, at.own()...), at.origins, s.RatePerMinute
 	config.Limits = httpapi.Limits{Header: s.Header, Read: s.Read, Write: s.Write, Idle: s.Idle, Stop: s.Stop}
 	config.Token = func() (string, error) { return httpapi.ReadToken(c.Dir()) }
+	config.Bearer = func(token string) (mcp.Bearer, bool, error) { return httpapi.FindToken(c.Dir(), token, c.Now()) }
+	config.Cairn, config.Project = c, q.project
 	config.Health = func(ctx context.Context) httpapi.Health {
 		schema, err := c.Schema(ctx)
-		return httpapi.Health{Version: p.Version, Schema: schema, Err: err}
+		h := httpapi.Health{Version: p.Version, Schema: schema, Err: err}
+		if h.Replication.State = "unknown"; err == nil {
+			h.Hub, h.Replication, h.Err = c.Replication().Health(ctx)
+		}
+		return h
 	}
 	config.Numbers = func(ctx context.Context, n *httpapi.Numbers) error {
 		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))

@@ -37,6 +37,7 @@ too. A text that is - is read from standard input.`,
 		listInflightCommand(p), getInflightCommand(p), getContextCommand(p), updateContextCommand(p),
 		createVaultCommand(p), listVaultsCommand(p), getVaultCommand(p), deletingCommand(p, "vault"),
 		createMemoryCommand(p), listMemoriesCommand(p), getMemoryCommand(p), deletingCommand(p, "memory"), awaitCommand(p),
+		searchMemoryCommand(p), getTopKCommand(p), getPromptsCommand(p), exportMemoryCommand(p), importMemoryCommand(p), purgeMemoriesCommand(p),
 	)
 	return cmd
 }

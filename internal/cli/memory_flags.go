@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +29,12 @@ func (f *memoryFlags) common(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVar(&f.project, "project", "", "the project (id or alias) instead of the one here (CAIRN_PROJECT)")
 	cmd.Flags().StringVar(&f.user, "user-id", "", "who you say you are; another user is not found")
 	return f.json(cmd)
+}
+
+// json adds --json, with which an error is an envelope on standard error (memories §3).
+func (f *memoryFlags) json(cmd *cobra.Command) *cobra.Command {
+	cmd.Annotations = map[string]string{enveloped: "yes"}
+	return f.answers.json(cmd)
 }
 
 func (f *memoryFlags) about(cmd *cobra.Command) *cobra.Command {
@@ -70,14 +75,9 @@ func kept[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(con
 	return out, err
 }
 
-// inTerminal says an error with --json as the envelope, on standard error.
 func (f *memoryFlags) inTerminal(cmd *cobra.Command, err error) error {
-	if f.asJSON {
-		e := json.NewEncoder(f.process.Err)
-		e.SetEscapeHTML(false)
-		if e.Encode(fault.EnvelopeOf(err)) == nil {
-			return exitError(exitCode(err))
-		}
+	if f.asJSON || err == nil {
+		return err
 	}
 	known := fault.As(err)
 	switch known.Code {

@@ -13,7 +13,7 @@ import (
 
 func searchCommand(p *Process) *cobra.Command {
 	var a observation.SearchArgs
-	var full, ids bool
+	var full, ids, all bool
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find what happened",
@@ -21,12 +21,19 @@ func searchCommand(p *Process) *cobra.Command {
 --project names one. All words must match; also: OR, NOT, "a phrase", prefix*,
 NEAR(a b, 5) and parentheses. Identifiers are found whole and by their parts.
 
-The result is a JSON array, best match first.`,
+The result is a JSON array, best match first.
+
+--all looks through all parts of the store: observations, records, mail and the entries
+of memories. It prints a line per result; --json prints an array of them.`,
 		Example: `  cairn search 'getUserById'
   cairn search '"connection refused" OR timeout' --type command_error
-  cairn search stale --ids | xargs cairn pin`,
+  cairn search stale --ids | xargs cairn pin
+  cairn search --all 'refund expiry'`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			if all {
+				return p.searchAll(cmd, c, cairn.SearchAllArgs{Query: args[0], Project: a.Scope.Project, Limit: a.Limit})
+			}
 			j, err := c.Journal(cmd.Context())
 			if err != nil {
 				return err
@@ -55,7 +62,11 @@ The result is a JSON array, best match first.`,
 	f.StringVar(&a.OrderBy, "order-by", "relevance", "relevance, or blended with recency")
 	f.BoolVar(&full, "full", false, "whole rows, with content and metadata")
 	f.BoolVar(&ids, "ids", false, "ids only, one a line")
-	f.Bool("json", false, "print JSON; without it too")
+	f.BoolVar(&all, "all", false, "look through records, mail and memories, too")
+	f.Bool("json", false, "print JSON; without it too, except with --all")
+	for _, other := range []string{"type", "offset", "order-by", "full", "ids"} {
+		cmd.MarkFlagsMutuallyExclusive("all", other)
+	}
 	return cmd
 }
 

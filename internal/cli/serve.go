@@ -52,7 +52,10 @@ you reason with it, change it or add below it; write bodies that explain themsel
 
 const memoryInstructions = `Memories keep texts, also for other devices. add_entry keeps one word for word, memory_id
 default is this project's own memory; get_context is the document that sums it up:
-read it first, update_context when it changes.`
+read it first, update_context when it changes. search_memories finds entries.`
+
+const leanMemoryInstructions = `add_entry keeps a text, also for other devices, and search_memories finds it; memory_id
+default is this project's own memory.`
 
 // mailInstructions tell of tools that the profile has.
 func mailInstructions(profile string) string {

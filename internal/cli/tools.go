@@ -40,7 +40,8 @@ func (q questions) toolsets(profile string) []toolset {
 			project: []string{"project_key", "human_key"}, resources: mcp.MailResources(q.cairn.Mail(), options),
 		},
 		{
-			name: "memories", tools: mcp.MemoryTools(q.cairn.Memories(), q.project), instructions: memoryInstructions, project: []string{"project"},
+			name: "memories", tools: mcp.MemoryTools(q.cairn.Memories(), q.project), instructions: memoryInstructions,
+			lean: leanMemoryInstructions, project: []string{"project"},
 		},
 	}
 }

@@ -19,9 +19,16 @@
 // for without it leads to /login. A form must come from a page of the same origin and
 // carry the visit's form token. The cookie opens nothing but pages.
 //
+// Memories have routes of their own (memories §3), /v1/memories/… and others. They read
+// strictly: a field that is not known, or given twice, is refused. Besides the owner's
+// token they take those of `cairn token create`, each with a user and a level; such a
+// token opens nothing else but the tools of memories, /metrics and the list of routes.
+// Every answer has a Request-Id and a traceparent, the request's if they were sound.
+//
 // Errors are the product's envelope; a status follows from the kind of fault, some
 // from its code. What the listener itself refuses has codes in lower case:
 // forbidden, not_found, method_not_allowed, request_timeout, body_too_large,
 // unsupported_media_type, rate_limited, resource_busy, internal. A missing or
-// wrong token alone is answered with {"detail":"Unauthorized"}.
+// wrong token alone is answered with {"detail":"Unauthorized"}, where it is not about
+// memories.
 package httpapi

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"cairn/internal/fault"
 	"cairn/internal/mcp"
 )
 
@@ -75,7 +76,73 @@ func FuzzArguments(f *testing.F) {
 					t.Fatalf("%q lost %q", arguments, field)
 				}
 			}
-			_, _ = tool.Ask(t.Context(), got, mcp.Scope{}, "")
+			_, _ = tool.Ask(t.Context(), got, mcp.Scope{}, mcp.From{})
+		}
+	})
+}
+
+// FuzzMemoryArguments wants whatever comes in a query or a body to be refused on a
+// field, or to be texts that come back as they are.
+func FuzzMemoryArguments(f *testing.F) {
+	f.Add("limit=3&tag=a:b&tag=c", `{"rawEntry":"a","tags":{"k":"v"},"topK":"3","metadata":{"a":[1]}}`)
+	f.Add("limit=3.0&limit=3", `{"rawEntry":null,"tags":null}`)
+	f.Add("rawEntry=%00&x=%FF", `{"rawEntry":"\ud800","rawEntry":"b"}`)
+	f.Add("topK=1e999;a", `{"topK":-99999999999999999999} {}`)
+	f.Add("%zz", "{\"rawEntry\":\"\xff\"}")
+	f.Add("a=", `{"all":1,"local_ids":["a",7]}`)
+	f.Fuzz(func(t *testing.T, query, body string) {
+		fromQuery, err := queryParameters(query, "tag")
+		if err != nil {
+			fromQuery = &arguments{err: err}
+		}
+		fromBody, err := bodyArguments([]byte(body))
+		if err != nil {
+			fromBody = &arguments{err: err}
+		}
+		for _, a := range []*arguments{fromQuery, fromBody} {
+			texts := append(a.texts("tag"), a.string("rawEntry"), a.id("sessionId"), a.required("memoryId"))
+			texts = append(texts, a.texts("local_ids")...)
+			for k, v := range a.tags() {
+				texts = append(texts, k, v)
+			}
+			for _, text := range texts {
+				if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+					t.Fatalf("%q, %q: %q was let in", query, body, text)
+				}
+			}
+			if raw := a.object("metadata"); raw != nil && (raw[0] != '{' || !json.Valid(raw)) {
+				t.Fatalf("%q: metadata is %q", body, raw)
+			}
+			a.number("limit")
+			a.integer("topK")
+			a.boolean("all")
+			if err := a.done(); err != nil {
+				e := fault.As(err)
+				field, ok := e.Details["field"].(string)
+				if e.Code != "validation_error" || !ok || !utf8.ValidString(field) || !utf8.ValidString(e.Message) {
+					t.Fatalf("%q, %q: %v %v", query, body, err, e.Details)
+				}
+			}
+		}
+	})
+}
+
+// FuzzMemoryRoute wants no path to be found that is not written as its route is.
+func FuzzMemoryRoute(f *testing.F) {
+	for _, path := range []string{"/v1/vaults", "/v1/memories/a%2Fb:await_commit", "/memories/x/context", "/v1/memories/x/entries/y:delete", "/v1/x", "//", "/v1/", ""} {
+		f.Add(path)
+	}
+	s := &Server{memoryRoutes: memoryRoutes()}
+	f.Fuzz(func(t *testing.T, path string) {
+		methods, vars, ok := s.findMemoryRoute(path)
+		if !ok {
+			return
+		}
+		if len(methods) == 0 || len(vars) > 2 || strings.Count(path, "/") > 6 {
+			t.Errorf("%q: %v %v", path, methods, vars)
+		}
+		if strings.HasPrefix(path, "/") && !aboutMemories(path) {
+			t.Errorf("%q is a route and not about memories", path)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn"
 	"cairn/internal/fault"
 )
 
@@ -84,13 +85,7 @@ func (m *Meter) write(n *Numbers) {
 		n.Counter("cairn_tool_calls_total", float64(m.calls[o]), "tool", o.tool, "result", o.result)
 	}
 	for _, tool := range slices.Sorted(maps.Keys(m.took)) {
-		h, below := m.took[tool], uint64(0)
-		var buckets []Bucket
-		for i, end := range bounds {
-			below += h.buckets[i]
-			buckets = append(buckets, Bucket{end, below})
-		}
-		n.Histogram("cairn_tool_seconds", buckets, below+h.buckets[len(bounds)], h.sum, "tool", tool)
+		n.histogram("cairn_tool_seconds", bounds[:], m.took[tool].buckets[:], m.took[tool].sum, "tool", tool)
 	}
 	for _, status := range slices.Sorted(maps.Keys(m.responses)) {
 		n.Counter("cairn_http_responses_total", float64(m.responses[status]), "status", strconv.Itoa(status))
@@ -167,11 +162,17 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	n.Gauge("cairn_heap_bytes", float64(memory.HeapAlloc))
 	n.Gauge("cairn_memory_bytes", float64(memory.Sys))
 	failed := 0.0
-	if s.config.Numbers != nil {
-		if err := s.config.Numbers(r.Context(), n); err != nil {
-			failed = 1
-			s.log.WarnContext(r.Context(), "numbers of the store cannot be had", "error", err)
-		}
+	more := s.config.Numbers
+	if more == nil {
+		more = func(context.Context, *Numbers) error { return nil }
+	}
+	err := more(r.Context(), n)
+	if s.config.Cairn != nil {
+		err = errors.Join(err, n.Memories(r.Context(), s.config.Cairn))
+	}
+	if err != nil {
+		failed = 1
+		s.log.WarnContext(r.Context(), "numbers of the store cannot be had", "error", err)
 	}
 	n.Gauge("cairn_metrics_failed", failed)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -184,6 +185,9 @@ type Health struct {
 	Version string // of the program
 	Schema  int    // of the store, 0 while there is none
 	Err     error  // why the store cannot be read
+
+	Hub         string // the hub's URL, "" without one
+	Replication cairn.ReplicationHealth
 }
 
 // healthLimit is how long the store may take to show that it lives.
@@ -204,7 +208,13 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		Version   string  `json:"version"`
 		Schema    int     `json:"schema"`
 		Uptime    float64 `json:"uptime_s"`
-	}{"healthy", "", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), h.Version, h.Schema, time.Since(s.began).Round(time.Millisecond).Seconds()}
+
+		Hub         string                  `json:"hub"`
+		Replication cairn.ReplicationHealth `json:"replication"`
+	}{
+		"healthy", "", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), h.Version, h.Schema,
+		time.Since(s.began).Round(time.Millisecond).Seconds(), h.Hub, h.Replication,
+	}
 	if h.Err != nil {
 		told.Status, told.Cause = "unhealthy", fault.As(h.Err).Code
 	}

@@ -115,7 +115,7 @@ func (s *Server) formRead(w *response, r *http.Request) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	err := r.ParseForm()
 	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		tooLong(w, long.Limit)
+		tooLong(w, long.Limit, max(r.ContentLength, long.Limit+1))
 	} else if err != nil {
 		refuse(w, refusal{status: http.StatusBadRequest, code: "invalid_argument", message: "the form could not be read", hint: "send it again"})
 	}

@@ -41,6 +41,15 @@ func TestWireOfMailStaysAsItIs(t *testing.T) {
 	wireStays(t, filepath.Join("testdata", "mail", "*.jsonl"), posting)
 }
 
+// TestWireOfMemoriesStaysAsItIs is the same for testdata/memories/*.jsonl, over no store.
+// What succeeds in one has ids made at random; see cmd/cairn.
+func TestWireOfMemoriesStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	wireStays(t, filepath.Join("testdata", "memories", "*.jsonl"), func(t *testing.T) *mcp.Server {
+		return newServer(t, mcp.Config{Tools: mcp.MemoryTools(opened(t, ticking).Memories(), "")})
+	})
+}
+
 func wireStays(t *testing.T, pattern string, server func(*testing.T) *mcp.Server) {
 	t.Helper()
 	scripts, err := filepath.Glob(pattern)

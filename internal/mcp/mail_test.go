@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -113,8 +114,8 @@ func TestMailCostsLittle(t *testing.T) {
 	if err != nil || n > 2050 {
 		t.Errorf("%d tools, %d tokens, %v", len(tools), n, err)
 	}
-	all := append(append(mcp.ObservationTools(mcp.Observations{}), mcp.RecordTools(cairn.Records{}, "")...), tools...)
-	if n, err = mcp.Tokens(all); err != nil || n > 4800 { // of 6,000, for memories come too
+	all := slices.Concat(mcp.ObservationTools(mcp.Observations{}), mcp.RecordTools(cairn.Records{}, ""), tools, mcp.MemoryTools(cairn.Memories{}, ""))
+	if n, err = mcp.Tokens(all); err != nil || n > 6000 {
 		t.Errorf("all: %d tokens, %v", n, err)
 	}
 	if lean := mcp.Lean(tools); len(lean) > 0 {

@@ -18,9 +18,9 @@ import (
 // URL comes first.
 func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
-	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.contextTools())
+	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
 	for i := range tools {
-		tools[i].Errors = Statused
+		tools[i].Errors, tools[i].levelled = Statused, true
 		tools[i].Params = append(tools[i].Params, untold(String, "project", "user_id", "request_id", "idempotency_key")...)
 		for j := range tools[i].Params {
 			tools[i].Params[j].manner = memorial
@@ -42,6 +42,11 @@ func exact(call func(context.Context, Args) (any, error)) func(context.Context, 
 		if len(a.ignored) > 0 {
 			name := a.toldIgnored()[0]
 			return nil, unsound(name, "there is no argument "+name)
+		}
+		for _, name := range []string{"user_id", "memory_id", "vault_id", "entry_id", "session_id"} {
+			if id := a.Text(name); id != nil && *id == "" {
+				return nil, unsound(name, name+" is empty")
+			}
 		}
 		v, err := call(ctx, a)
 		return v, inArguments(err)
@@ -70,7 +75,7 @@ func inArguments(err error) error {
 
 // caller is who makes a call.
 func (t memoryTools) caller(a Args) memory.Caller {
-	c := memory.Caller{UserID: a.String("user_id"), Key: a.String("idempotency_key"), ProjectID: t.project}
+	c := memory.Caller{User: a.bearer.User, Level: a.bearer.Level, UserID: a.String("user_id"), Key: a.String("idempotency_key"), ProjectID: t.project}
 	if url := a.Scope("project").Name; url != "" {
 		c.ProjectID = url
 	}
@@ -156,7 +161,7 @@ func (t memoryTools) vaultTools() []Tool {
 func (t memoryTools) entryTools() []Tool {
 	return []Tool{
 		{
-			Name: "add_entry", Description: "Keep a text, verbatim. memory_id may be default, this project's own.",
+			Name: "add_entry", Lean: true, Brief: "Keep a text.", Description: "Keep a text, verbatim. memory_id may be default, this project's own.",
 			Params: params(memoryParam(), must("raw_entry"), must("summary"), told("tags", Object), told("metadata", Object), told("session_id", String)),
 			Call:   keeps(t, addEntry),
 		},

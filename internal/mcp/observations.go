@@ -64,6 +64,7 @@ func searchTool(o Observations) Tool {
 		Name: "search", Title: "Search observations", ReadOnly: true, Lean: true,
 		Description: `Find what agents did before: prompts, files, commands, errors, commits. Best match first, ` +
 			`with a preview. All words must match; also "phrase", prefix*, OR, NOT, NEAR(a b, 5), parentheses.`,
+		Brief: "Find what agents did before. All words must match; also \"phrase\", prefix*, OR, NOT.",
 		Params: []Param{
 			{Name: "query", Required: true},
 			projectParam(),
@@ -90,6 +91,7 @@ func getObservationsTool(o Observations) Tool {
 	return Tool{
 		Name: "get_observations", Title: "Get observations", ReadOnly: true, Lean: true,
 		Description: "Whole observations in the order of the ids.",
+		Brief:       "Whole observations.",
 		Params:      []Param{{Name: "ids", Kind: Integers, Required: true, Description: "1 to 50 ids."}},
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.Get(ctx, a.Integers("ids"))

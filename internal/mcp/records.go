@@ -79,6 +79,7 @@ func (t *recordTools) readingTools() []Tool {
 		{
 			Name: "get_project_overview", ReadOnly: true, Lean: true,
 			Description: "Where the reasoning stands: roots, open and deferred records, sessions. Start here.",
+			Brief:       "Where the reasoning stands. Start here.",
 			Params:      []Param{projectIDParam(), atParam()},
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Overview(ctx, record.OverviewArgs{Caller: t.caller(a), At: a.String("at")})
@@ -135,6 +136,7 @@ func (t *recordTools) sessionTools() []Tool {
 			Name: "activate", Lean: true,
 			Description: "Load a record with parent and children; needed before changing it or adding below it. " +
 				"On a conflict ask the user, then override.",
+			Brief:  "Load a record, before changing it or adding below it. On a conflict ask the user, then override.",
 			Params: []Param{idParam(), {Name: "override", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam()},
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Activate(ctx, record.ActivateArgs{Caller: t.caller(a), ID: a.String("id"), Override: a.Bool("override")})
@@ -169,6 +171,7 @@ func (t *recordTools) writingTools() []Tool {
 		{
 			Name: "create_record", Lean: true,
 			Description: "Store a question, conclusion, note (any type) that explains itself without this chat. It is active at once.",
+			Brief:       "Store a question, conclusion or note.",
 			Params: []Param{
 				{Name: "parent_id", Kind: Nullable, Lean: true, Description: "An active record; null for a root."},
 				{Name: "type", Required: true},
@@ -189,6 +192,7 @@ func (t *recordTools) writingTools() []Tool {
 			Name: "update_record", Lean: true,
 			Description: "Change an active record. A conflict in the answer means that nothing was stored: " +
 				"show the user both versions, then force.",
+			Brief: "Change an active record. After a conflict ask the user, then force.",
 			Params: []Param{
 				idParam(), {Name: "title", Lean: true}, {Name: "summary", Lean: true}, {Name: "body", Lean: true},
 				{Name: "related", Kind: Strings}, {Name: "metadata", Kind: Object}, {Name: "force", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam(),
@@ -203,6 +207,7 @@ func (t *recordTools) writingTools() []Tool {
 		{
 			Name: "transition", Lean: true,
 			Description: "Change an active record's state.",
+			Brief:       "Change an active record's state. LATER and DISCARDED want a reason.",
 			Params: []Param{
 				idParam(), {Name: "to_state", Required: true, Enum: stateNames()},
 				{Name: "reason", Lean: true, Description: "For LATER and DISCARDED."},

@@ -168,7 +168,7 @@ func TestRecordToolsCostLittle(t *testing.T) {
 	if err != nil || len(tools) != 18 || n > 2000 {
 		t.Errorf("%d tools, %d tokens, %v", len(tools), n, err)
 	}
-	all := append(mcp.ObservationTools(mcp.Observations{}), tools...)
+	all := slices.Concat(mcp.ObservationTools(mcp.Observations{}), tools, mcp.MemoryTools(cairn.Memories{}, ""))
 	lean := mcp.Lean(all)
 	n, err = mcp.Tokens(lean)
 	if err != nil || n > 600 || len(lean) == 0 {

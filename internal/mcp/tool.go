@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +19,8 @@ type Tool struct {
 	Params      []Param
 	ReadOnly    bool // changes nothing; told to clients as an annotation, unless unhinted
 
-	Lean bool // part of the small surface, see [Lean]
+	Lean  bool   // part of the small surface, see [Lean]
+	Brief string // its Description there, "" for the same
 
 	Errors Errors // how they are told
 
@@ -31,6 +33,7 @@ type Tool struct {
 	Call func(ctx context.Context, args Args) (any, error)
 
 	unhinted bool // without the annotation, which costs more than a parameter
+	levelled bool // for every bearer, whose level it judges itself; others are the owner's alone
 }
 
 // Text is a result that is not JSON but text for the model, sent as it is.
@@ -205,11 +208,11 @@ func Lean(tools []Tool) []Tool {
 		if !t.Lean {
 			continue
 		}
-		t.Title, t.Params = "", slices.Clone(t.Params)
+		t.Title, t.Description, t.Params = "", cmp.Or(t.Brief, t.Description), slices.Clone(t.Params)
 		for i := range t.Params {
 			p := &t.Params[i]
 			p.untold = !p.Required && !p.Lean
-			p.Default, p.Minimum, p.Maximum = nil, nil, nil
+			p.Description, p.Default, p.Minimum, p.Maximum = "", nil, nil, nil
 		}
 		lean = append(lean, t)
 	}

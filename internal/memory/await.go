@@ -163,5 +163,5 @@ func AwaitFor(milliseconds *int64) time.Duration {
 	if milliseconds == nil {
 		return DefaultAwait
 	}
-	return time.Duration(min(*milliseconds, MaxAwait.Milliseconds())) * time.Millisecond
+	return time.Duration(max(-1, min(*milliseconds, MaxAwait.Milliseconds()))) * time.Millisecond
 }

@@ -32,6 +32,7 @@ type Book struct {
 	shards   *shards
 	progress progress
 	embedder *embedder // nil for none
+	measures measures
 }
 
 // New makes the book of a store; nil for no store yet: then reading finds nothing,

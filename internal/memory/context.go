@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -53,6 +54,7 @@ body_hash, hub_key, hub_seq, trace_id, change_seq) VALUES (?, ?, ?, ?, ?, ?, ?, 
 // Errors: CodeInvalid, CodeContextTooLarge (the earlier document stays), CodeNotFound
 // for a memory that is not the user's, CodeMismatch, those of the queue and the store.
 func (b *Book) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out Document, r Receipt, err error) {
+	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
 	session, badSession := sessionArg(a.SessionID, true)
 	if err = firstError(err, badSession); err != nil {

@@ -127,6 +127,7 @@ func (b *Book) queryVector(ctx context.Context, a SearchArgs) ([]float32, error)
 		return nil, ctx.Err()
 	}
 	if a.Mode != ModeHybrid {
+		b.fellBack("embedder_failed")
 		return nil, nil
 	}
 	f := fault.Wrap(err, fault.Unavailable, CodeSearchUnavailable, "a search by vectors is not possible now: the embedder is missing or does not answer").

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -171,6 +172,7 @@ func isLocalID(text string) bool {
 // user's, CodeMismatch, CodeQueueFull, CodeStopping and those of the store.
 // Repeating it under the same key is safe.
 func (b *Book) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r Receipt, err error) {
+	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
 	session, badSession := sessionArg(a.SessionID, false)
 	if err = firstError(err, badSession); err != nil {

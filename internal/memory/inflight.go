@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"time"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -30,6 +31,7 @@ AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_s
 // foreign is empty (memories §6).
 func (b *Book) ListInflight(ctx context.Context, c Caller, memory string, limit int64) (InflightList, error) {
 	out := InflightList{Entries: []Inflight{}, AppliedLimit: Limit(limit)}
+	began := time.Now()
 	err := b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
 		return s.tx.Each(ctx, func(rows *sql.Rows) error {
 			e, err := scanInflight(rows)
@@ -38,6 +40,7 @@ func (b *Book) ListInflight(ctx context.Context, c Caller, memory string, limit 
 		}, selectInflight, s.u.ID, s.m.MemoryID, out.AppliedLimit)
 	})
 	out.Count = len(out.Entries)
+	b.inflightRead(began, err)
 	return out, err
 }
 
@@ -59,6 +62,7 @@ func scanInflight(rows *sql.Rows) (e Inflight, err error) {
 // (Invalid), CodeCommitted (NotFound) with details.entryId once the hub has confirmed
 // it, CodeNotFound otherwise. It passes the shard's queue by.
 func (b *Book) GetInflight(ctx context.Context, c Caller, memory, local string) (out Inflight, err error) {
+	defer func(began time.Time) { b.inflightRead(began, err) }(time.Now())
 	key, badLocal := parseLocalID(local)
 	if memory, err = memoryArg(memory); err == nil {
 		err = badLocal

@@ -60,6 +60,7 @@ func (b *Book) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error
 	if err != nil || out == (Purged{}) {
 		return out, err
 	}
+	b.measures.do(func(m *Measured) { m.Purged += uint64(out.Entries + out.Contexts) })
 	return out, b.giveBack(ctx)
 }
 

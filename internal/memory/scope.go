@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -34,6 +35,8 @@ type scope struct {
 	c  Caller
 	u  user
 	m  memoryRow
+
+	syncs []time.Duration // how long entries were inflight that the hub has confirmed
 }
 
 // memoryRow is a memory with its vault's title, its project and where its stream is.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Modes of a search.
@@ -89,8 +90,9 @@ WHERE +c.memory_id = ?1 ORDER BY c.updated_ns DESC, c.seq DESC LIMIT 1`
 // Errors: CodeInvalid for the arguments, CodeNotFound for a memory that is not the
 // user's, CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for and the
 // embedder is missing or does not answer. Nothing found is no error.
-func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (Found, error) {
-	out := Found{Entries: []Hit{}, Mode: ModeLexical}
+func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (out Found, err error) {
+	defer func(began time.Time) { b.searched(began, out.Mode, err) }(time.Now())
+	out = Found{Entries: []Hit{}, Mode: ModeLexical}
 	memory, err := memoryArg(a.MemoryID)
 	session, badSession := sessionArg(a.SessionID, false)
 	if err = firstError(err, badSession, c.checkArgs(), a.sound()); err != nil {

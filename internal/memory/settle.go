@@ -58,7 +58,9 @@ func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context
 // stream are ascending. What is settled already stays as it is, so that repeating it
 // is safe. Errors besides the store's: CodeLeaseLost; then nothing is settled.
 func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) error {
-	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+	var syncs []time.Duration
+	err := b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+		defer func() { syncs = s.syncs }()
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
 			if err == nil && ok {
@@ -73,6 +75,14 @@ func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) 
 		}
 		return nil
 	})
+	if err == nil {
+		b.measures.do(func(m *Measured) {
+			for _, took := range syncs {
+				m.Syncs.add(took)
+			}
+		})
+	}
+	return err
 }
 
 // change reads the change that an outcome is about, and whose it is.
@@ -97,6 +107,9 @@ func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
 		e, found, err := s.named(ctx, c.ID)
 		if err != nil || !found {
 			return err
+		}
+		if !e.synced {
+			s.syncs = append(s.syncs, time.Duration(s.tx.Now().UnixNano()-int64(e.creationNS)))
 		}
 		return s.flip(ctx, &e, o.EntryID, clamped(o.CreationTime), o.HubSeq)
 	case KindEntry + " " + store.OpDelete:

@@ -166,6 +166,7 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 		}
 		cursors, wait = more, 0
 	}
+	r.meter.CurrentAt.Store(time.Now().UnixNano())
 	return nil
 }
 

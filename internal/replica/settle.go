@@ -16,6 +16,7 @@ type Meter struct {
 	Batches                        counter // requests
 	LeaseLosses                    counter
 	Pulled                         counter // items applied
+	CurrentAt                      counter // Unix nanoseconds of the last pull that left nothing, 0 for none
 }
 
 // retryable tells whether a status passes by itself.

@@ -1,0 +1,78 @@
+package cairn
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+	"cairn/internal/store"
+)
+
+// replication looks at how memories get to the hubs of this device's users, which are
+// asked for at most three seconds each.
+func (d *diagnosing) replication(ctx context.Context, s *store.Store) {
+	if d.older {
+		return // memories were not known
+	}
+	b := memory.New(s, memory.Config{})
+	users, err := b.Users(ctx)
+	if err != nil {
+		d.unknown("replication", err)
+		return
+	}
+	joined := false
+	for _, u := range users {
+		if u.HubURL == "" {
+			continue
+		}
+		joined = true
+		d.args.Progress("asking " + u.HubURL)
+		if err := d.replicationOf(ctx, b, u); err != nil {
+			d.unknown("replication", err)
+		}
+	}
+	if !joined {
+		d.add("replication", CheckOK, "no hub was joined: memories are committed here", "", "")
+	}
+}
+
+func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory.User) error {
+	backlog, err := b.Backlog(ctx, u.UserID)
+	if err != nil {
+		return err
+	}
+	failures, err := b.Failures(ctx, u.UserID)
+	if err != nil {
+		return err
+	}
+	var now ReplicationStatus
+	if err := d.cairn.Replication().state(ctx, b, u, true, &now); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s: %s, %d pending", u.HubURL, now.State, backlog.Pending)
+	if now.Why != "" {
+		what += "; " + now.Why
+	}
+	late := backlog.Pending > 0 && d.config.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > stalled
+	switch {
+	case backlog.Failed > 0:
+		f := failures[0]
+		what += fmt.Sprintf("; %d refused for good, the first %s: %d %s", backlog.Failed, f.LocalID, f.Status, f.Code)
+		d.add("replication", CheckProblem, what, "other devices never get what was refused", "look at `cairn replication status`, then run `cairn replication retry` or `discard`")
+	case now.State == replica.StateUnauthorized:
+		d.add("replication", CheckProblem, what, "nothing is sent to other devices or comes from them", "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
+	case late:
+		what += ", the oldest since " + backlog.OldestPending.String()
+		d.add("replication", CheckProblem, what, "other devices do not have what this store has", "keep `cairn serve` running, or run `cairn replication drain`")
+	case now.State == replica.StatePaused:
+		d.add("replication", CheckWarning, what, "nothing is sent to other devices or comes from them", "run `cairn replication resume`")
+	case now.State != replica.StateRunning:
+		d.add("replication", CheckWarning, what, "until the hub answers, memories stay on this device", "see that the hub runs and can be reached")
+	default:
+		d.add("replication", CheckOK, what, "", "")
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package cairn
+
+import (
+	"context"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+)
+
+// The states of Health.
+const (
+	Healthy   = "healthy"
+	Unhealthy = "unhealthy" // the store cannot be opened
+)
+
+// Health says whether the memories can be used (memories §3, health).
+type Health struct {
+	Status      string            `json:"status"`          // Healthy or Unhealthy
+	Cause       string            `json:"cause,omitempty"` // the code of the error that makes it unhealthy
+	Timestamp   string            `json:"timestamp"`       // RFC 3339, UTC
+	Version     string            `json:"version"`
+	Hub         string            `json:"hub"` // the URL of the hub, "" without one
+	Replication ReplicationHealth `json:"replication"`
+}
+
+// ReplicationHealth is the replication of the device's own user.
+type ReplicationHealth struct {
+	State   string `json:"state"` // as in ReplicationStatus
+	Pending int    `json:"pending"`
+	Failed  int    `json:"failed"`
+}
+
+// Health looks at the store and, with probe, asks the hub, for three seconds at most. A
+// store that is not there yet is healthy. A hub that does not answer leaves the device
+// healthy: it works offline, and Replication says so.
+func (c *Cairn) Health(ctx context.Context, version string, probe bool) Health {
+	h := Health{Status: Healthy, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Version: version}
+	s, err := c.Replication().Status(ctx, memory.Caller{}, probe)
+	h.Hub, h.Replication = s.HubURL, ReplicationHealth{s.State, s.Pending, s.Failed}
+	if err != nil {
+		h.Status, h.Cause = Unhealthy, fault.As(err).Code
+	}
+	return h
+}

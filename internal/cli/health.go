@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+)
+
+func healthCommand(p *Process) *cobra.Command {
+	f := remembering(p)
+	return f.json(answering(&f, cobra.Command{
+		Use: "health", Short: "Say whether memories can be used, and how it stands with the hub",
+		Long: `health exits 1 if the store cannot be opened. A hub that does not answer is no such
+reason: memories are stored here meanwhile. cairn doctor looks closer.`,
+		Example: "  cairn health --json",
+		Args:    noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (cairn.Health, error) {
+		h := c.Health(cmd.Context(), p.Version, true)
+		f.no = h.Status != cairn.Healthy
+		return h, nil
+	}, func(w io.Writer, h cairn.Health) error {
+		line := h.Status
+		if h.Cause != "" {
+			line += ": " + h.Cause
+		}
+		if h.Hub == "" {
+			_, err := fmt.Fprintln(w, line+", no hub")
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%s, %s: %s, %d pending, %d refused\n", line, h.Hub, h.Replication.State, h.Replication.Pending, h.Replication.Failed)
+		return err
+	}))
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/memory"
+)
+
+func searchMemoryCommand(p *Process) *cobra.Command {
+	f := remembering(p)
+	var a memory.SearchArgs
+	var tags []string
+	cmd := answering(&f, cobra.Command{
+		Use: "search QUERY", Aliases: []string{"search-memories"},
+		Short: "Find committed entries, the best first",
+		Long: `search finds entries of one memory by any of the query's words; the more of them an entry
+has, the rarer they are and the more of them its neighbours have, the better. The query
+is plain text: nothing in it has a special meaning. The number before a hit is its
+score, 0 to 1, which says nothing between two queries. cairn search --all looks through
+every memory, and through what else is in the store.`,
+		Example: "  cairn memory search \"when did Ana ask for refunds\" --top-k 5\n  cairn memory search refunds --tag topic=billing",
+		Args:    exactArgs(1, "one query, or - for standard input; put quotes around several words"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Found, err error) {
+		a.MemoryID = f.memory
+		if a.Query, err = p.textOf("query", args[0]); err != nil {
+			return out, err
+		}
+		if a.Tags, err = tagsOf(tags); err != nil {
+			return out, err
+		}
+		out, err = recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Found, error) {
+			return b.Search(ctx, who, a)
+		})
+		f.say("%s for %q", counted(out.Count, "result"), a.Query)
+		return out, err
+	}, func(w io.Writer, found memory.Found) error {
+		return printHitsOfMemory(w, found)
+	})
+	cmd.Flags().Int64Var(&a.TopK, "top-k", memory.DefaultTopK, "most entries, 1 to 100")
+	cmd.Flags().StringVar(&a.Mode, "mode", "", "auto, lexical or hybrid (default auto)")
+	cmd.Flags().StringArrayVar(&tags, "tag", nil, "only those with this `KEY=VALUE` (may be repeated)")
+	cmd.Flags().StringVar(&a.SessionID, "session-id", "", "only those of a session")
+	return f.about(cmd)
+}
+
+func printHitsOfMemory(w io.Writer, found memory.Found) error {
+	for _, h := range found.Entries {
+		if _, err := fmt.Fprintf(w, "%.3f  ", h.Score); err != nil {
+			return err
+		}
+		err := printEntries(w, memory.Entry{EntryID: h.EntryID, CreationTime: h.CreationTime, Summary: h.Summary, RawEntry: h.RawEntry})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func getTopKCommand(p *Process) *cobra.Command {
+	f := remembering(p)
+	var k int64
+	var query string
+	cmd := answering(&f, cobra.Command{
+		Use: "get-top-k", Short: "Show the entries that suit a query best, or without one the newest",
+		Example: "  cairn memory get-top-k --k 3\n  cairn memory get-top-k --k 3 --query refunds",
+		Args:    noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (any, error) {
+			if cmd.Flags().Changed("query") {
+				return b.Search(ctx, who, memory.SearchArgs{MemoryID: f.memory, Query: query, TopK: k})
+			}
+			return b.ListEntries(ctx, who, memory.ListArgs{MemoryID: f.memory, Limit: int64(memory.TopK(k))})
+		})
+	}, func(w io.Writer, out any) error {
+		if found, ok := out.(memory.Found); ok {
+			return printHitsOfMemory(w, found)
+		}
+		return printEntries(w, out.(memory.Listed).Entries...)
+	})
+	cmd.Flags().Int64Var(&k, "k", memory.DefaultTopK, "most entries, 1 to 100, without a query to 50")
+	cmd.Flags().StringVar(&query, "query", "", "what to look for")
+	return f.about(cmd)
+}
+
+func getPromptsCommand(p *Process) *cobra.Command {
+	f := remembering(p)
+	return f.common(answering(&f, cobra.Command{
+		Use: "get-prompts KIND", Aliases: []string{"get-default-prompts"}, Short: "Print what tells an agent how to keep a memory",
+		Long: `get-prompts prints the prompts for a kind of memory, chat or code. Texts of your own take
+the place of ours: <memory.prompts_dir>/<KIND>/<NAME>.md, where NAME is context_prompt,
+entry_capture_prompt, summary_prompt or context_summary_rules.`,
+		Example: "  cairn memory get-prompts code",
+		Args:    exactArgs(1, "chat or code"),
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Prompts, error) {
+		return recalled(cmd, c, &f, func(_ context.Context, b *memory.Book, _ memory.Caller) (memory.Prompts, error) {
+			out, warnings, err := b.Prompts(args[0])
+			for _, w := range warnings {
+				f.say("%s", w)
+			}
+			return out, err
+		})
+	}, func(w io.Writer, out memory.Prompts) error {
+		_, err := fmt.Fprintln(w, out.Prompt)
+		return err
+	}))
+}

@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"cairn"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+)
+
+// histogram writes a distribution of seconds.
+func (n *Numbers) histogram(name string, bounds []float64, buckets []uint64, sum float64, labels ...string) {
+	below, told := uint64(0), make([]Bucket, len(bounds))
+	for i, end := range bounds {
+		below += buckets[i]
+		told[i] = Bucket{end, below}
+	}
+	n.Histogram(name, told, below+buckets[len(bounds)], sum, labels...)
+}
+
+func (n *Numbers) timing(name string, t memory.Timing, labels ...string) {
+	n.histogram(name, memory.TimingBounds(), t.Buckets[:], t.Sum, labels...)
+}
+
+// summary writes how often something was measured, and what in all.
+func (n *Numbers) summary(name string, count, sum float64, labels ...string) {
+	n.put(name, "summary", "_sum", sum, labels...)
+	n.put(name, "summary", "_count", count, labels...)
+}
+
+// Memories writes the numbers of memories and of their replication (memories §14), as
+// this process counts them and the store has them. No label has an id.
+func (n *Numbers) Memories(ctx context.Context, c *cairn.Cairn) error {
+	var backlog memory.Backlog
+	err := c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+		if !b.Exists() {
+			return nil
+		}
+		n.shards(b.Shards())
+		n.measured(b.Measured())
+		var err error
+		backlog, err = backlogOfAll(ctx, b)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	oldest := 0.0
+	if backlog.OldestPending != 0 {
+		oldest = max(0, c.Now().Sub(time.Unix(0, int64(backlog.OldestPending))).Seconds())
+	}
+	n.Gauge("cairn_memory_pending_rows", float64(backlog.Pending))
+	n.Gauge("cairn_memory_failed_rows", float64(backlog.Failed))
+	n.Gauge("cairn_memory_oldest_pending_seconds", oldest)
+	return n.replication(ctx, c)
+}
+
+func backlogOfAll(ctx context.Context, b *memory.Book) (all memory.Backlog, err error) {
+	users, err := b.Users(ctx)
+	for _, u := range users {
+		if err != nil {
+			break
+		}
+		var one memory.Backlog
+		one, err = b.Backlog(ctx, u.UserID)
+		all.Pending, all.Failed = all.Pending+one.Pending, all.Failed+one.Failed
+		if one.OldestPending != 0 && (all.OldestPending == 0 || one.OldestPending < all.OldestPending) {
+			all.OldestPending = one.OldestPending
+		}
+	}
+	return all, err
+}
+
+// shards writes what each shard did that was ever used.
+func (n *Numbers) shards(all []memory.ShardStats) {
+	for _, s := range all {
+		n.Counter("cairn_shard_submissions_total", float64(s.Submissions), "shard", strconv.Itoa(s.Shard))
+	}
+	for _, s := range all {
+		n.Counter("cairn_shard_queue_full_total", float64(s.Full), "shard", strconv.Itoa(s.Shard))
+	}
+	for _, s := range all {
+		n.summary("cairn_shard_run_duration_seconds", float64(s.Runs), s.Busy.Seconds(), "shard", strconv.Itoa(s.Shard))
+	}
+	for _, s := range all {
+		n.Gauge("cairn_shard_queue_depth", float64(s.Depth), "shard", strconv.Itoa(s.Shard))
+	}
+}
+
+func (n *Numbers) measured(m memory.Measured) {
+	n.timing("cairn_memory_ack_seconds", m.Acks)
+	n.Counter("cairn_memory_inflight_reads_total", float64(m.InflightReads.Count()))
+	n.timing("cairn_memory_inflight_read_seconds", m.InflightReads)
+	n.timing("cairn_memory_sync_latency_seconds", m.Syncs)
+	n.Counter("cairn_memory_purged_rows_total", float64(m.Purged))
+	for _, mode := range slices.Sorted(maps.Keys(m.Searches)) {
+		n.timing("cairn_search_seconds", m.Searches[mode], "mode", mode)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(m.Fallbacks)) {
+		n.Counter("cairn_search_fallback_total", float64(m.Fallbacks[reason]), "reason", reason)
+	}
+}
+
+// replication writes what the replicators of this process did, all users' together.
+func (n *Numbers) replication(ctx context.Context, c *cairn.Cairn) error {
+	_, health, err := c.Replication().Health(ctx)
+	if err != nil {
+		return err
+	}
+	var sent, refused, retried, failed, batches, losses, pulled int64
+	current := time.Time{}
+	for _, one := range c.Replication().Running() {
+		m := one.Meter()
+		sent, refused, retried = sent+m.Sent.Load(), refused+m.Refused.Load(), retried+m.Retried.Load()
+		failed, batches, losses = failed+m.Failed.Load(), batches+m.Batches.Load(), losses+m.LeaseLosses.Load()
+		pulled += m.Pulled.Load()
+		if at := time.Unix(0, m.CurrentAt.Load()); m.CurrentAt.Load() != 0 && (current.IsZero() || at.Before(current)) {
+			current = at
+		}
+	}
+	for _, r := range []struct {
+		result string
+		items  int64
+	}{{"failed", failed}, {"ok", sent}, {"refused", refused}, {"retried", retried}} {
+		n.Counter("cairn_replication_attempts_total", float64(r.items), "result", r.result)
+	}
+	n.summary("cairn_replication_batch_items", float64(batches), float64(sent+refused+retried))
+	for _, reason := range []string{replica.StatePaused, replica.StateTooOld, replica.StateUnauthorized, replica.StateUnreachable} {
+		paused := 0.0
+		if health.State == reason {
+			paused = 1
+		}
+		n.Gauge("cairn_replication_paused", paused, "reason", reason)
+	}
+	n.Counter("cairn_replication_lease_losses_total", float64(losses))
+	n.Counter("cairn_pull_items_total", float64(pulled))
+	if !current.IsZero() { // a poll that waits for news lasts up to 25 s
+		n.Gauge("cairn_pull_lag_seconds", max(0, time.Since(current).Seconds()))
+	}
+	return nil
+}
