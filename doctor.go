@@ -67,7 +67,7 @@ type diagnosing struct {
 	config  Config
 	args    DoctorArgs
 	area    string
-	cairn   *Cairn // with the settings that could be read; its store stays closed
+	cairn   *Cairn               // with the settings that could be read; its store stays closed
 	journal *observation.Journal // over no store if there is none or it cannot be read
 	key     []byte               // of an encrypted store, if there is one that fits
 	keyAt   string               // the key's file if its rights were looked at
@@ -228,7 +228,7 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	for _, path := range tokens {
 		err = errors.Join(err, look(path, 0o600))
 	}
-	for _, name := range []string{"wiring", "backups"} { // wiring: originals of settings files
+	for _, name := range []string{"wiring", "backups", "http-tokens"} { // wiring: originals of settings files
 		dir := filepath.Join(d.config.Dir, name)
 		err = errors.Join(err, look(dir, 0o700))
 		files, rerr := os.ReadDir(dir)
@@ -479,7 +479,10 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 			if err := journal(s).Mend(ctx); err != nil {
 				return err
 			}
-			return s.Write(ctx, store.Full, mail.Mend)
+			if err := s.Write(ctx, store.Full, mail.Mend); err != nil {
+				return err
+			}
+			return s.Write(ctx, store.Full, memory.Mend)
 		},
 	})
 }

@@ -307,6 +307,48 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 	return out, err
 }
 
+// ReplicationHealth is what anyone may know of the replication.
+type ReplicationHealth struct {
+	State   string `json:"state"` // as of ReplicationStatus; with several users the first that is not running
+	Pending int    `json:"pending"`
+	Failed  int    `json:"failed"`
+}
+
+// Health says in short how it stands with the hubs of all users, and which the first of
+// them is. With probe it asks the hubs, for three seconds each at most. It makes neither
+// a store nor a user.
+func (r Replication) Health(ctx context.Context, probe bool) (hub string, out ReplicationHealth, err error) {
+	out.State = StateNone
+	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+		if !b.Exists() {
+			return nil
+		}
+		users, err := b.Users(ctx)
+		for _, u := range users {
+			if err != nil {
+				return err
+			}
+			var one ReplicationStatus
+			if one.Backlog, err = b.Backlog(ctx, u.UserID); err != nil {
+				return err
+			}
+			out.Pending, out.Failed = out.Pending+one.Pending, out.Failed+one.Failed
+			if u.HubURL == "" {
+				continue
+			}
+			err = r.state(ctx, b, u, probe, &one)
+			if hub == "" {
+				hub = u.HubURL
+			}
+			if out.State == StateNone || out.State == replica.StateRunning {
+				out.State = one.State
+			}
+		}
+		return err
+	})
+	return hub, out, err
+}
+
 func waiting(ctx context.Context, b *memory.Book, user string) ([]WaitingStream, error) {
 	out, after := []WaitingStream{}, ""
 	for {

@@ -65,6 +65,14 @@ func (c *Cairn) HTTP() HTTP {
 	return h
 }
 
+// Now is the time by the clock of the store.
+func (c *Cairn) Now() time.Time {
+	if c.config.Clock == nil {
+		return time.Now()
+	}
+	return c.config.Clock()
+}
+
 // Dir is the data directory.
 func (c *Cairn) Dir() string { return c.config.Dir }
 

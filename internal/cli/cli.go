@@ -186,7 +186,7 @@ nobody. Connect your agents and see what your own history holds:
 		return root
 	}
 	root.AddCommand(
-		serveCommand(p), httpTokenCommand(p), toolsCommand(p), hubCommand(p),
+		serveCommand(p), httpTokenCommand(p), tokenCommand(p), toolsCommand(p), hubCommand(p),
 		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),

@@ -16,6 +16,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
+	"cairn/internal/mcp"
 )
 
 // listener is where and to whom serve answers over HTTP.
@@ -74,9 +75,15 @@ func (p *Process) listening(ctx context.Context, q questions, web listener, conf
 	config.AllowHosts, config.AllowOrigins, config.RatePerMinute = append(web.hosts, web.own()...), web.origins, s.RatePerMinute
 	config.Limits = httpapi.Limits{Header: s.Header, Read: s.Read, Write: s.Write, Idle: s.Idle, Stop: s.Stop}
 	config.Token = func() (string, error) { return httpapi.ReadToken(c.Dir()) }
+	config.Bearer = func(token string) (mcp.Bearer, bool, error) { return httpapi.FindToken(c.Dir(), token, c.Now()) }
+	config.Cairn, config.Project = c, q.project
 	config.Health = func(ctx context.Context) httpapi.Health {
 		schema, err := c.Schema(ctx)
-		return httpapi.Health{Version: p.Version, Schema: schema, Err: err}
+		h := httpapi.Health{Version: p.Version, Schema: schema, Err: err}
+		if h.Replication.State = "unknown"; err == nil {
+			h.Hub, h.Replication, h.Err = c.Replication().Health(ctx, false)
+		}
+		return h
 	}
 	config.Numbers = q.numbers
 	server, err := httpapi.New(config)

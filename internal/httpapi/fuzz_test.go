@@ -75,7 +75,7 @@ func FuzzArguments(f *testing.F) {
 					t.Fatalf("%q lost %q", arguments, field)
 				}
 			}
-			_, _ = tool.Ask(t.Context(), got, mcp.Scope{}, "")
+			_, _ = tool.Ask(t.Context(), got, mcp.Scope{}, mcp.From{})
 		}
 	})
 }

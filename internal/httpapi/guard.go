@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/mcp"
+	"cairn/internal/memory"
 )
 
 // guard tells requests that this machine's own programs make from those that a
@@ -66,13 +69,15 @@ func (g guard) admits(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", sent[0])
 	h.Add("Vary", "Origin")
-	h.Set("Access-Control-Expose-Headers", "Cairn-Ignored, Mcp-Protocol-Version, Mcp-Session-Id, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "Cairn-Ignored, Idempotency-Key, Idempotency-Replayed, Mcp-Protocol-Version, Mcp-Session-Id, "+
+		"Request-Id, Retry-After, Session-Id, Synced, Traceparent, Updated-At")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return true
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
 	h.Set("Access-Control-Allow-Headers",
-		"Accept, Authorization, Content-Type, Last-Event-Id, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id")
+		"Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-Id, Mcp-Method, Mcp-Name, Mcp-Protocol-Version, Mcp-Session-Id, "+
+			"Request-Id, Traceparent")
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return false
@@ -88,19 +93,62 @@ func (g guard) hostOK(host string) bool {
 	return isLoopback(name) || slices.Contains(g.hosts, host) || slices.Contains(g.hosts, name) || slices.Contains(g.hosts, "["+name+"]")
 }
 
-// authorized checks the bearer token, in a time that does not tell how much of a
-// wrong one is right.
-func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
-	want, err := s.config.Token()
-	if err != nil {
-		s.log.ErrorContext(r.Context(), "the token cannot be read", "error", err)
-	}
+// authorized finds out who sends a request, and answers who has no token that counts.
+func (s *Server) authorized(w http.ResponseWriter, r *http.Request) (who mcp.Bearer, ok bool) {
 	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	if err == nil && want != "" && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(a[:], b[:]) == 1 {
-		return true
+	given = strings.TrimSpace(given)
+	if strings.EqualFold(scheme, "Bearer") {
+		if s.isToken(r.Context(), given) {
+			return mcp.Bearer{}, true
+		}
+		if who, ok := s.bearer(r.Context(), given); ok {
+			return who, true
+		}
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="cairn"`)
+	if aboutMemories(r.URL.EscapedPath()) {
+		refuse(w, refusal{
+			status: http.StatusUnauthorized, code: "unauthorized", message: "the token is missing, unknown, expired or revoked",
+			hint: "send Authorization: Bearer TOKEN; `cairn http-token` prints the owner's, `cairn token create` makes others",
+		})
+		return who, false
+	}
 	writeJSON(w, http.StatusUnauthorized, map[string]string{"detail": "Unauthorized"})
-	return false
+	return who, false
+}
+
+// isToken compares a text with the token, in a time that does not tell how much of a
+// wrong one is right.
+func (s *Server) isToken(ctx context.Context, given string) bool {
+	want, err := s.config.Token()
+	if err != nil {
+		s.log.ErrorContext(ctx, "the token cannot be read", "error", err)
+		return false
+	}
+	a, b := sha256.Sum256([]byte(want)), sha256.Sum256([]byte(given))
+	return want != "" && subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// bearer finds who bears another token than the owner's.
+func (s *Server) bearer(ctx context.Context, given string) (who mcp.Bearer, ok bool) {
+	if s.config.Bearer == nil || given == "" {
+		return who, false
+	}
+	who, ok, err := s.config.Bearer(given)
+	if err != nil {
+		s.log.ErrorContext(ctx, "a token cannot be read", "error", err)
+	}
+	return who, ok
+}
+
+// bearerKey is where a request's context has who sends it.
+type bearerKey struct{}
+
+// bearerOf is who sends a request that was let in.
+func bearerOf(r *http.Request) mcp.Bearer {
+	who, ok := r.Context().Value(bearerKey{}).(mcp.Bearer)
+	if !ok {
+		return mcp.Bearer{Level: memory.Read}
+	}
+	return who
 }

@@ -31,20 +31,26 @@ func newGate() *gate {
 	return &gate{calls: make(chan struct{}, maxCalls), streams: make(chan struct{}, maxStreams)}
 }
 
-// pass answers by next if there is room. A call's body of unknown length counts as
-// one of the longest.
+// pass answers by next if there is room for a call or a stream.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, stream bool, next http.HandlerFunc) {
-	places, size, most := g.calls, r.ContentLength, int64(maxBody)
+	places, most := g.calls, int64(maxBody)
 	if stream {
 		places, most = g.streams, maxOpening
 	}
+	g.admit(w, r, places, most, func() { next(w, r) })
+}
+
+// admit answers by next if there is a place and room for a body of at most so many
+// bytes. One of unknown length counts as one of the longest, that of a stream as none.
+func (g *gate) admit(w http.ResponseWriter, r *http.Request, places chan struct{}, most int64, next func()) {
+	size := r.ContentLength
 	if size > most {
-		tooLong(w, most)
+		tooLong(w, most, size)
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	switch {
-	case stream:
+	case most == maxOpening:
 		size = 0
 	case size < 0:
 		size = most
@@ -61,7 +67,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, stream bool, next ht
 		busy(w)
 		return
 	}
-	next(w, r)
+	next()
 }
 
 // isStream reports whether a request to MCP stays open for notices.
@@ -76,11 +82,12 @@ func busy(w http.ResponseWriter) {
 	})
 }
 
-func tooLong(w http.ResponseWriter, most int64) {
+// tooLong refuses a body of more than most bytes; actual is how many there are at least.
+func tooLong(w http.ResponseWriter, most, actual int64) {
 	w.Header().Set("Connection", "close") // instead of reading it all
 	refuse(w, refusal{
 		status: http.StatusRequestEntityTooLarge, code: "body_too_large", message: "the body is too long",
-		hint: "send less", details: map[string]any{"limit": most},
+		hint: "send less", details: map[string]any{"limit": most, "actual": actual},
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn"
 	"cairn/internal/fault"
 )
 
@@ -171,6 +172,9 @@ type Health struct {
 	Version string // of the program
 	Schema  int    // of the store, 0 while there is none
 	Err     error  // why the store cannot be read
+
+	Hub         string // the hub's URL, "" without one
+	Replication cairn.ReplicationHealth
 }
 
 // healthLimit is how long the store may take to show that it lives.
@@ -191,7 +195,13 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 		Version   string  `json:"version"`
 		Schema    int     `json:"schema"`
 		Uptime    float64 `json:"uptime_s"`
-	}{"healthy", "", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), h.Version, h.Schema, time.Since(s.began).Round(time.Millisecond).Seconds()}
+
+		Hub         string                  `json:"hub"`
+		Replication cairn.ReplicationHealth `json:"replication"`
+	}{
+		"healthy", "", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), h.Version, h.Schema,
+		time.Since(s.began).Round(time.Millisecond).Seconds(), h.Hub, h.Replication,
+	}
 	if h.Err != nil {
 		told.Status, told.Cause = "unhealthy", fault.As(h.Err).Code
 	}

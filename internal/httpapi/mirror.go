@@ -177,7 +177,7 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Answer
 	if c.key != "*" {
 		scope = mcp.Scope{Name: c.key}
 	}
-	return c.tool.Ask(r.Context(), arguments, scope, r.Header.Get(mcp.AgentTokenHeader))
+	return c.tool.Ask(r.Context(), arguments, scope, mcp.From{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r)})
 }
 
 // bodyOf reads the arguments of a POST; none are an empty object.
@@ -193,7 +193,7 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if long, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		tooLong(w, long.Limit)
+		tooLong(w, long.Limit, long.Limit+1)
 		return nil, new(refused)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 )
@@ -34,6 +35,12 @@ type Config struct {
 	// Token returns the bearer token that requests must carry now; while it
 	// fails, or returns "", nobody is let in.
 	Token func() (string, error)
+
+	// Bearer tells who bears another token; nil if there are none.
+	Bearer func(token string) (who mcp.Bearer, ok bool, err error)
+
+	Cairn   *cairn.Cairn // whose memories are served; nil for none
+	Project string       // whose memory `default` is where ?project= names none
 
 	AllowHosts    []string // hosts besides loopback, each with or without a port
 	AllowOrigins  []string // origins of pages that may call from a browser, such as https://desk.example
@@ -72,15 +79,16 @@ func (l Limits) orStandard() Limits {
 
 // Server answers HTTP requests. It is safe for concurrent use.
 type Server struct {
-	config Config
-	log    *slog.Logger
-	guard  guard
-	rate   *rate // nil for any rate
-	gate   *gate
-	meter  *Meter
-	mirror *mirror
-	mcp    http.Handler
-	began  time.Time
+	config       Config
+	log          *slog.Logger
+	guard        guard
+	rate         *rate // nil for any rate
+	gate         *gate
+	meter        *Meter
+	mirror       *mirror
+	mcp          http.Handler
+	memoryRoutes []route
+	began        time.Time
 }
 
 // New returns a server. It fails with Invalid, code usage, when an allowed host or
@@ -97,7 +105,7 @@ func New(c Config) (*Server, error) {
 	c.Limits = c.Limits.orStandard()
 	s := &Server{
 		config: c, log: c.Log, guard: g, gate: newGate(), meter: c.Meter, mirror: m,
-		mcp: c.MCP.Handler(mcp.HTTPOptions{HostChecked: true}), began: time.Now(),
+		mcp: c.MCP.Handler(mcp.HTTPOptions{HostChecked: true, Bearer: bearerOf}), memoryRoutes: memoryRoutes(), began: time.Now(),
 	}
 	if c.RatePerMinute > 0 {
 		s.rate = newRate(c.RatePerMinute)
@@ -205,16 +213,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	out.Header().Set("X-Content-Type-Options", "nosniff")
 	out.Header().Set("Cache-Control", "no-store")
+	correlate(out, r)
 	if !s.guard.admits(out, r) {
 		return
 	}
-	if r.URL.Path == "/health" {
+	if r.URL.Path == "/health" || r.URL.Path == "/v1/health" {
 		s.health(out, r)
 		return
 	}
-	if !s.authorized(out, r) {
+	who, ok := s.authorized(out, r)
+	if !ok {
 		return
 	}
+	r = r.WithContext(context.WithValue(r.Context(), bearerKey{}, who))
 	if s.rate != nil {
 		if wait := s.rate.wait(addressOf(r), time.Now()); wait > 0 {
 			refuse(out, refusal{http.StatusTooManyRequests, "rate_limited", "too many calls in a minute", "wait as long as Retry-After says", nil, wait})
@@ -229,6 +240,8 @@ func (s *Server) route(w *response, r *http.Request) {
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/mcp" || path == "/api":
 		s.gate.pass(w, r, isStream(r), s.mcp.ServeHTTP)
+	case aboutMemories(r.URL.EscapedPath()):
+		s.remember(w, r, bearerOf(r))
 	case r.URL.Path == "/metrics":
 		s.metrics(w, r)
 	case r.URL.Path == "/v1/tools":

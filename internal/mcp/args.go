@@ -33,6 +33,7 @@ type Args struct {
 	connection string
 	remote     bool   // the call came over HTTP
 	agentToken string // of the header X-Cairn-Agent-Token
+	bearer     Bearer // who calls
 }
 
 // String returns a text argument, or "" when it was omitted.

@@ -15,18 +15,27 @@ type Answer struct {
 	Ignored []string // arguments that were sent and that the tool does not have, at most 20; also beside an error
 }
 
+// From is who asks a tool.
+type From struct {
+	AgentToken string // the caller's X-Cairn-Agent-Token, "" for none (mail §4)
+	Bearer     Bearer
+}
+
 // Ask calls t with a JSON object as a client elsewhere would that keeps no
 // transport session ([Args.IsRemote], [Args.Connection] ""). project is what an
-// omitted project means, agentToken the caller's X-Cairn-Agent-Token, "" for none
-// (mail §4). Its errors are those of the arguments and of Call; see
+// omitted project means, from who asks. Its errors are those of the arguments and of
+// Call, and code forbidden for a bearer who is not to use the tool; see
 // [Tool.Envelope].
-func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope, agentToken string) (Answer, error) {
+func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope, from From) (Answer, error) {
+	if !t.levelled && !from.Bearer.IsOwner() {
+		return Answer{}, ownersOnly()
+	}
 	args, err := decodeArgs(t.Params, arguments, project)
 	answer := Answer{Ignored: args.toldIgnored()}
 	if err != nil {
 		return answer, err
 	}
-	args.remote, args.agentToken = true, agentToken
+	args.remote, args.agentToken, args.bearer = true, from.AgentToken, from.Bearer
 	v, err := t.Call(ctx, args)
 	if err != nil {
 		return answer, err

@@ -41,6 +41,9 @@ type HTTPOptions struct {
 	// request to a loopback address must name a loopback host, which stops DNS
 	// rebinding. Tokens and Origin are always the listener's business.
 	HostChecked bool
+
+	// Bearer says who a request is from; nil if all are from the owner.
+	Bearer func(r *http.Request) Bearer
 }
 
 // Handler serves MCP's streamable HTTP at whatever URL it is mounted on: with
@@ -69,6 +72,7 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 		stateful:  sdk.NewStreamableHTTPHandler(server, &withSessions),
 		stateless: sdk.NewStreamableHTTPHandler(server, &without),
 		heartbeat: o.Heartbeat,
+		bearer:    o.Bearer,
 		sessions:  &sessions{open: s.sdk.Sessions, most: o.MaxSessions, used: map[string]time.Time{}},
 	}
 }
@@ -77,12 +81,17 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 type endpoint struct {
 	stateful, stateless http.Handler
 	heartbeat           time.Duration
+	bearer              func(r *http.Request) Bearer
 	sessions            *sessions
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.Clone(r.Context())
 	r.Header.Del(scopeHeader)
+	r.Header.Del(bearerHeader)
+	if e.bearer != nil {
+		e.bearer(r).set(r.Header)
+	}
 	if project := r.URL.Query().Get("project"); project != "" {
 		r.Header.Set(scopeHeader, project)
 	}

@@ -20,7 +20,7 @@ func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
 	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
 	for i := range tools {
-		tools[i].Errors = Statused
+		tools[i].Errors, tools[i].levelled = Statused, true
 		tools[i].Params = append(tools[i].Params, untold(String, "project", "user_id", "request_id", "idempotency_key")...)
 		for j := range tools[i].Params {
 			tools[i].Params[j].manner = memorial
@@ -75,7 +75,7 @@ func inArguments(err error) error {
 
 // caller is who makes a call.
 func (t memoryTools) caller(a Args) memory.Caller {
-	c := memory.Caller{UserID: a.String("user_id"), Key: a.String("idempotency_key"), ProjectID: t.project}
+	c := memory.Caller{User: a.bearer.User, Level: a.bearer.Level, UserID: a.String("user_id"), Key: a.String("idempotency_key"), ProjectID: t.project}
 	if url := a.Scope("project").Name; url != "" {
 		c.ProjectID = url
 	}

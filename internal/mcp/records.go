@@ -136,7 +136,7 @@ func (t *recordTools) sessionTools() []Tool {
 			Name: "activate", Lean: true,
 			Description: "Load a record with parent and children; needed before changing it or adding below it. " +
 				"On a conflict ask the user, then override.",
-			Brief: "Load a record, before changing it or adding below it. On a conflict ask the user, then override.",
+			Brief:  "Load a record, before changing it or adding below it. On a conflict ask the user, then override.",
 			Params: []Param{idParam(), {Name: "override", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam()},
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Activate(ctx, record.ActivateArgs{Caller: t.caller(a), ID: a.String("id"), Override: a.Bool("override")})

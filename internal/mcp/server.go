@@ -82,7 +82,7 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 	}
 	adjust(options)
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "cairn", Version: c.Version}, options)
-	s.sdk.AddReceivingMiddleware(s.surviving, addressing)
+	s.sdk.AddReceivingMiddleware(s.surviving, admitting, addressing)
 	if s.context != nil {
 		s.sdk.AddResource(&sdk.Resource{
 			URI: ContextURI, Name: "context", Title: "cairn context", MIMEType: "text/markdown",
@@ -150,6 +150,10 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		began := time.Now()
 		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
+		args.bearer = bearerOf(r.Extra)
+		if !t.levelled && !args.bearer.IsOwner() {
+			err = ownersOnly()
+		}
 		var v any
 		if err == nil {
 			args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), agentTokenOf(r.Extra)

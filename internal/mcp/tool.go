@@ -33,6 +33,7 @@ type Tool struct {
 	Call func(ctx context.Context, args Args) (any, error)
 
 	unhinted bool // without the annotation, which costs more than a parameter
+	levelled bool // for every bearer, whose level it judges itself; others are the owner's alone
 }
 
 // Text is a result that is not JSON but text for the model, sent as it is.

@@ -258,7 +258,7 @@ func (s *scope) applyContext(ctx context.Context, item Item) error {
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, true, nil, nil,
 		nullable(item.Key), item.HubSeq, nullable(d.Trace), change)
 	if err == nil {
-		err = indexContext(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
+		err = indexInserted(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
 	}
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updateContextNS, s.m.MemoryID, d.UpdatedAt)

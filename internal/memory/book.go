@@ -31,6 +31,7 @@ type Book struct {
 	config   Config
 	shards   *shards
 	progress progress
+	embedder *embedder // nil for none
 }
 
 // New makes the book of a store; nil for no store yet: then reading finds nothing,
@@ -40,7 +41,10 @@ func New(s *store.Store, c Config) *Book {
 	if c.Settings == (Settings{}) {
 		c.Settings = Defaults()
 	}
-	return &Book{store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout)}
+	return &Book{
+		store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
+		embedder: newEmbedder(c.Settings),
+	}
 }
 
 // Exists tells whether there is a store under the book.

@@ -91,7 +91,7 @@ func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Docume
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, out.MemoryID, out.SessionID, out.UpdatedAt, a.Markdown, id, out.Synced, n.key,
 		n.hash, n.hub, nil, nullable(s.c.Trace), seq)
 	if err == nil {
-		err = indexContext(ctx, s.tx, out.MemoryID, res, a.Markdown)
+		err = indexInserted(ctx, s.tx, out.MemoryID, res, a.Markdown)
 	}
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updateContextNS, out.MemoryID, out.UpdatedAt)

@@ -72,7 +72,7 @@ const (
 	selectGroup  = `SELECT key FROM memory_groups WHERE memory_id = ? AND name = ?`
 	selectSizes  = `SELECT g.key, g.next FROM json_each(?) w CROSS JOIN memory_groups g ON g.key = w.value`
 
-	selectCandidates = `SELECT w.key, e.key, e.entry_id, e.user_id, e.summary, e.raw_entry, e.tags, e.metadata, ifnull(e.session_id, ''), e.canonical_ns
+	selectCandidates = `SELECT w.key, e.entry_id, e.user_id, e.summary, e.raw_entry, e.tags, e.metadata, ifnull(e.session_id, ''), e.canonical_ns
 FROM json_each(?3) w CROSS JOIN memory_entries e ON e.place = w.value
 WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS NULL`
 
@@ -97,8 +97,21 @@ func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (Found, error
 		return out, err
 	}
 	a.SessionID = session
+	var vector []float32
+	if b.wantsVector(a) {
+		// No transaction waits for the network, and nobody asks it in vain.
+		if err = b.readMemory(ctx, c, memory, func(context.Context, *scope) error { return nil }); err == nil {
+			vector, err = b.queryVector(ctx, a)
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	if vector != nil {
+		out.Mode = ModeHybrid
+	}
 	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
-		return s.search(ctx, &out, a)
+		return s.search(ctx, &out, a, vector)
 	})
 	return out, err
 }
@@ -115,8 +128,8 @@ func (a *SearchArgs) sound() error {
 	return firstError(checkLength("query", a.Query, maxQuery), blank, mode, checkTags(a.Tags))
 }
 
-// search answers a query over the scope's memory.
-func (s *scope) search(ctx context.Context, out *Found, a SearchArgs) error {
+// search answers a query over the scope's memory; vector is nil for words alone.
+func (s *scope) search(ctx context.Context, out *Found, a SearchArgs, vector []float32) error {
 	q := ask(a.Query)
 	if err := s.tellContexts(ctx, out, &q); err != nil {
 		return err
@@ -125,11 +138,22 @@ func (s *scope) search(ctx context.Context, out *Found, a SearchArgs) error {
 		from := Time(s.m.purgedNS)
 		out.Coverage.From = &from
 	}
-	found, err := s.byWords(ctx, &q, a)
+	admitted, err := s.filter(ctx, a)
 	if err != nil {
 		return err
 	}
-	hits, err := s.ranked(ctx, &q, a, found)
+	found, err := s.byWords(ctx, &q, admitted)
+	alpha := 0.0
+	if err == nil && vector != nil {
+		alpha = s.config.Settings.SearchAlpha
+		found, err = s.byVector(ctx, vector, found, admitted)
+	} else {
+		found = found[:min(len(found), maxCandidates)]
+	}
+	if err != nil {
+		return err
+	}
+	hits, err := s.ranked(ctx, &q, a, found, alpha)
 	if err != nil {
 		return err
 	}
@@ -139,16 +163,12 @@ func (s *scope) search(ctx context.Context, out *Found, a SearchArgs) error {
 }
 
 // byWords are the candidates that the question's words lead to.
-func (s *scope) byWords(ctx context.Context, q *question, a SearchArgs) ([]candidate, error) {
+func (s *scope) byWords(ctx context.Context, q *question, admitted func(place int64) bool) ([]candidate, error) {
 	var groups, entries int
 	if err := s.tx.Get(ctx, []any{&groups, &entries}, selectGroups, s.m.MemoryID); err != nil {
 		return nil, err
 	}
 	postings, err := s.postings(ctx, ofEntry, q.terms)
-	if err != nil {
-		return nil, err
-	}
-	admitted, err := s.filter(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -232,15 +252,9 @@ func (s *scope) sizes(ctx context.Context, postings []posting) (map[int64]float6
 	return sizes, err
 }
 
-// rankedHit is a hit and the number of its row.
-type rankedHit struct {
-	Hit
-	key int64
-}
-
-// ranked reads candidates and scores them to the end: the best first, of equal ones
-// the older.
-func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate) ([]Hit, error) {
+// ranked reads candidates and scores them to the end, alpha of a score being by
+// vectors: the best first, of equal ones the older.
+func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate, alpha float64) ([]Hit, error) {
 	places := make([]int64, len(found))
 	for i, c := range found {
 		places[i] = c.place
@@ -253,14 +267,14 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		h := Hit{MemoryID: s.m.MemoryID}
 		var at int
-		var key int64
 		var tags, session string
 		var metadata sql.NullString
-		err := rows.Scan(&at, &key, &h.EntryID, &h.ActorID, &h.Summary, &h.RawEntry, &tags, &metadata, &session, &h.CreationTime)
+		err := rows.Scan(&at, &h.EntryID, &h.ActorID, &h.Summary, &h.RawEntry, &tags, &metadata, &session, &h.CreationTime)
 		if err != nil || !a.admits(tags, session) {
 			return err
 		}
-		h.Score = (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))) / weightSum
+		words := (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))) / weightSum
+		h.Score = (1-alpha)*words + alpha*found[at].near
 		hits = append(hits, h)
 		return nil
 	}, selectCandidates, s.m.MemoryID, s.m.ActorID, string(list))
@@ -348,4 +362,16 @@ func (s *scope) tellContexts(ctx context.Context, out *Found, q *question) error
 	var seq int64
 	out.BestContextScore = min(best, 1)
 	return ignoreNone(s.tx.Get(ctx, []any{&seq, &out.BestContextTimestamp, &out.BestContext}, selectContexts, s.m.MemoryID, string(list)))
+}
+
+// TopK is get_top_k (memories §3): with a query what Search finds of it, without one
+// the newest k entries. One of the two answers is set. Errors are those of Search and
+// ListEntries.
+func (b *Book) TopK(ctx context.Context, c Caller, memory string, k int64, query string) (*Found, *Listed, error) {
+	if query != "" {
+		found, err := b.Search(ctx, c, SearchArgs{MemoryID: memory, Query: query, TopK: k})
+		return &found, nil, err
+	}
+	listed, err := b.ListEntries(ctx, c, ListArgs{MemoryID: memory, Limit: int64(TopK(k))})
+	return nil, &listed, err
 }

@@ -246,6 +246,30 @@ func TestChangesAndDeletesReachTheIndexInTheirTransaction(t *testing.T) {
 	want(t, "left of a deleted memory", left, 0)
 }
 
+func TestALostIndexIsBuiltAnew(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	talk := NewID()
+	for i := range 5 {
+		d.put(NewEntry{RawEntry: fmt.Sprint("needle ", i), SessionID: talk, Tags: map[string]string{"n": fmt.Sprint(i)}})
+	}
+	if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{MemoryID: d.memory, SessionID: talk, Markdown: "about needles"}); err != nil {
+		t.Fatal(err)
+	}
+	before := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
+	d.sql(`INSERT INTO memory_words (memory_words) VALUES ('delete-all')`)
+	d.sql(`DELETE FROM memory_groups`)
+	want(t, "lost", d.found(SearchArgs{Query: "needle 3"}), "")
+	for range 2 {
+		if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+			t.Fatal(err)
+		}
+		after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
+		want(t, "built anew", asJSON(t, after), asJSON(t, before))
+	}
+	want(t, "tags too", d.found(SearchArgs{Query: "needle", Tags: map[string]string{"n": "4"}}), "needle 4")
+}
+
 func TestContextsAreToldLatestAndBest(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -270,6 +294,40 @@ func TestContextsAreToldLatestAndBest(t *testing.T) {
 	want(t, "best without any", f.BestContext, "")
 	want(t, "left out", strings.Contains(asJSON(t, f), "best"), false)
 	want(t, "latest all the same", f.LatestContext, "# Cars")
+}
+
+func TestTopKSearchesOrLists(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for i := range 12 {
+		d.add(fmt.Sprint("entry ", i))
+	}
+	found, listed, err := d.TopK(t.Context(), Caller{}, d.memory, 3, "entry 4")
+	if err != nil || listed != nil {
+		t.Fatal(listed, err)
+	}
+	want(t, "found", found.Count, 3)
+	want(t, "the best", found.Entries[0].RawEntry, "entry 4")
+	for k, n := range map[int64]int{0: 10, -1: 10, 2: 2, 1000: 12} {
+		found, listed, err = d.TopK(t.Context(), Caller{}, d.memory, k, "")
+		if err != nil || found != nil {
+			t.Fatal(found, err)
+		}
+		want(t, fmt.Sprint("listed of ", k), listed.Count, n)
+		want(t, "the newest first", listed.Entries[0].RawEntry, "entry 11")
+	}
+	_, listed, err = d.TopK(t.Context(), Caller{}, d.memory, 1000, "")
+	want(t, "at most a list's", err == nil && listed.AppliedLimit == 50, true)
+}
+
+func TestCoverageTellsWhatWasPurged(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.add("a needle")
+	d.sql(`UPDATE memory_streams SET purged_before_ns = 1600000000000000000 WHERE stream = ?`, d.memory)
+	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle"}))(t)
+	want(t, "coverage", asJSON(t, f.Coverage), `{"from":"2020-09-13T12:26:40Z","complete":false}`)
+	want(t, "what is held", f.Count, 1)
 }
 
 func TestBadArgumentsOfASearch(t *testing.T) {

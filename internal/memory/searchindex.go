@@ -26,10 +26,10 @@ const (
 	// The memory's own count stands in its row without a name.
 	countEntry = `INSERT INTO memory_groups (memory_id, name, next) VALUES (?1, ?2, 1)
 ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
-	selectPlace = `SELECT ifnull(place, 0) FROM memory_entries WHERE key = ?`
-	updatePlace = `UPDATE memory_entries SET place = ?2 WHERE key = ?1`
-	insertWords = `INSERT INTO memory_words (rowid, words) VALUES (?, ?)`
-	deleteWords = `DELETE FROM memory_words WHERE rowid = ?`
+	selectPlace      = `SELECT ifnull(place, 0) FROM memory_entries WHERE key = ?`
+	updateEntryPlace = `UPDATE memory_entries SET place = ?2 WHERE key = ?1`
+	insertWords      = `INSERT INTO memory_words (rowid, words) VALUES (?, ?)`
+	deleteWords      = `DELETE FROM memory_words WHERE rowid = ?`
 
 	dropVector = `DELETE FROM memory_vectors WHERE key = ?`
 )
@@ -73,7 +73,7 @@ func (s *scope) place(ctx context.Context, e *entryRow, place *int64) error {
 		return err
 	}
 	*place = group<<placeBits | (next - 1)
-	_, err := s.tx.Exec(ctx, updatePlace, e.key, *place)
+	_, err := s.tx.Exec(ctx, updateEntryPlace, e.key, *place)
 	return err
 }
 
@@ -123,14 +123,19 @@ func speakerOf(metadata json.RawMessage) string {
 	return speaker
 }
 
-// indexContext puts a context that was just inserted into the index of contexts.
-func indexContext(ctx context.Context, tx *store.Tx, memory string, inserted sql.Result, markdown string) error {
+// indexInserted is indexContext for one that was just inserted.
+func indexInserted(ctx context.Context, tx *store.Tx, memory string, inserted sql.Result, markdown string) error {
 	seq, err := inserted.LastInsertId()
 	if err != nil {
 		return err
 	}
+	return indexContext(ctx, tx, memory, seq, markdown)
+}
+
+// indexContext puts a context into the index of contexts.
+func indexContext(ctx context.Context, tx *store.Tx, memory string, seq int64, markdown string) error {
 	var b strings.Builder
 	writeTerms(&b, space(memory)+ofContext, terms(markdown))
-	_, err = tx.Exec(ctx, insertWords, -seq, b.String())
+	_, err := tx.Exec(ctx, insertWords, -seq, b.String())
 	return err
 }

@@ -45,7 +45,8 @@ func nearness(by int64) float64 {
 	return 0.25
 }
 
-// maxCandidates is how many entries are read and ranked to the end.
+// maxCandidates is how many entries are read and ranked to the end, by words and by
+// vectors.
 const maxCandidates = 200
 
 // posting is a term of the question and the places that have it, ascending.
@@ -69,10 +70,11 @@ func weigh(all []posting, n int) []posting {
 	return all
 }
 
-// candidate is a place and its score by words, 0–1.
+// candidate is a place with its score by words and how near its vector is, both 0–1.
 type candidate struct {
 	place int64
 	words float64
+	near  float64
 }
 
 // mark says that the entry at a place has a term.
@@ -81,8 +83,7 @@ type mark struct {
 	term  int
 }
 
-// candidates are the best places by words, best first, at most maxCandidates. An
-// entry without any of the words is one where its window has some. size tells a
+// candidates are the places by words, best first. An entry without any of the words is one where its window has some. size tells a
 // group's size by its key, usual is the memory's. admitted limits what counts as a
 // candidate, not what lends its words to one; nil admits all.
 func candidates(postings []posting, size func(group int64) float64, usual float64, admitted func(place int64) bool) []candidate {
@@ -104,7 +105,7 @@ func candidates(postings []posting, size func(group int64) float64, usual float6
 		marks = marks[end:]
 	}
 	slices.SortFunc(r.found, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(a.place, b.place)) })
-	return r.found[:min(len(r.found), maxCandidates)]
+	return r.found
 }
 
 // ranking gathers candidates; near and has are scratch space, a place per term.
@@ -135,7 +136,7 @@ func (r *ranking) rank(marks []mark, half float64) {
 				low++
 			}
 			if r.admitted == nil || r.admitted(place) {
-				r.found = append(r.found, candidate{place, weightGroup*group + r.window(marks[low:], place)})
+				r.found = append(r.found, candidate{place: place, words: weightGroup*group + r.window(marks[low:], place)})
 			}
 			next = place + 1
 		}

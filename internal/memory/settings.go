@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"net/url"
 	"time"
 
 	"cairn/internal/fault"
@@ -18,6 +19,9 @@ type Settings struct {
 	RetentionMB     int           // memory.retention_mb, of entries and contexts
 	PurgeChunk      int           // memory.purge_chunk, rows of one transaction
 	PromptsDir      string        // memory.prompts_dir, "" for no overrides
+	SearchAlpha     float64       // memory.search_alpha, the share of vectors in a hybrid score: 0–1
+	EmbedURL        string        // memory.embed_url, "" for no embedder
+	EmbedModel      string        // memory.embed_model
 }
 
 // Defaults are the settings of who sets nothing (memories §14).
@@ -25,6 +29,7 @@ func Defaults() Settings {
 	return Settings{
 		Shards: 256, QueueLen: 128, EnqueueTimeout: 100 * time.Millisecond, MaxContextChars: 5000,
 		DeleteTimeout: 10 * time.Second, RetentionDays: 30, RetentionMB: 500, PurgeChunk: 10_000,
+		SearchAlpha: 0.6, EmbedModel: "nomic-embed-text",
 	}
 }
 
@@ -50,6 +55,14 @@ func (s Settings) Check() error {
 			return fault.Newf(fault.Invalid, CodeSetting, "%s is %d, it goes from %d to %d", n.key, n.value, n.least, n.top).
 				WithHint("change it in the settings or the environment")
 		}
+	}
+	if !(s.SearchAlpha >= 0 && s.SearchAlpha <= 1) {
+		return fault.Newf(fault.Invalid, CodeSetting, "memory.search_alpha is %v, it goes from 0 to 1", s.SearchAlpha).
+			WithHint("change it in the settings or the environment")
+	}
+	if at, err := url.Parse(s.EmbedURL); s.EmbedURL != "" && (err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https") {
+		return fault.Newf(fault.Invalid, CodeSetting, "memory.embed_url %q is no http or https address", s.EmbedURL).
+			WithHint("give the whole address, such as http://localhost:11434/api/embeddings")
 	}
 	return nil
 }

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn/internal/httpapi"
+)
+
+func tokenCommand(p *Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke tokens for the memories of serve --http",
+		Long: `token is about who else may use the memories that cairn serve --http serves. Such a
+token lets its bearer read (read), also create and change (write), or all (admin), over
+/v1 and MCP. Observations, records and mail stay with the owner's token, which cairn
+http-token prints.`,
+		Example: "  cairn token create --level write --name laptop --expires 720h\n  cairn token list\n  cairn token revoke 0f3a9c1d2e4b",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(tokenCreateCommand(p), tokenListCommand(p), tokenRevokeCommand(p))
+	return cmd
+}
+
+// newToken is the answer of token create.
+type newToken struct {
+	httpapi.Token
+	Secret string `json:"token"`
+}
+
+func tokenCreateCommand(p *Process) *cobra.Command {
+	var a httpapi.TokenArgs
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a token and print it, once",
+		Long: `create prints a new token; only its SHA-256 is kept, so it cannot be shown again.
+Running servers take it at once.`,
+		Example: "  cairn token create --level read --name dashboard\n  cairn token create --level write --expires 24h",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			t, secret, err := httpapi.CreateToken(config.Dir, a, time.Now())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(p.Out, newToken{t, secret})
+			}
+			_, err = fmt.Fprintln(p.Out, secret)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&a.Level, "level", "admin", "read, write or admin")
+	cmd.Flags().StringVar(&a.Name, "name", "", "what it is for, to know it by in the list")
+	cmd.Flags().StringVar(&a.UserID, "user", "", "the local user of memories (default: the device's own)")
+	cmd.Flags().DurationVar(&a.Expires, "expires", 0, "how long it is good for, such as 24h (default: for ever)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with its id")
+	return cmd
+}
+
+func tokenListCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the tokens that were made, the oldest first",
+		Example: "  cairn token list\n  cairn token list --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			tokens, err := httpapi.Tokens(config.Dir)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(p.Out, map[string]any{"tokens": tokens, "count": len(tokens)})
+			}
+			for _, t := range tokens {
+				if _, err := fmt.Fprintln(p.Out, listedToken(t, time.Now())); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// listedToken is a token as people read it.
+func listedToken(t httpapi.Token, now time.Time) string {
+	line := fmt.Sprintf("%s  %-5s  made %s", t.ID, t.Level, t.Created.Format(time.DateOnly))
+	switch {
+	case !t.Revoked.IsZero():
+		line += ", revoked " + t.Revoked.Format(time.DateOnly)
+	case !t.Expires.IsZero() && !now.Before(t.Expires):
+		line += ", expired " + t.Expires.Format(time.DateOnly)
+	case !t.Expires.IsZero():
+		line += ", good until " + t.Expires.Format("2006-01-02 15:04")
+	}
+	if t.UserID != "" {
+		line += ", user " + t.UserID
+	}
+	if t.Name != "" {
+		line += "  " + printable(t.Name)
+	}
+	return line
+}
+
+func tokenRevokeCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "End a token, at once",
+		Long: `revoke ends a token for good, named by its id or the beginning of it. Running servers
+refuse it from their next request on.`,
+		Example: "  cairn token revoke 0f3a9c1d2e4b",
+		Args:    exactArgs(1, "a token's id, which `cairn token list` tells"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			config, err := p.config(cmd)
+			if err != nil {
+				return err
+			}
+			t, err := httpapi.RevokeToken(config.Dir, args[0], time.Now())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(p.Out, t)
+			}
+			_, err = fmt.Fprintln(p.Out, "revoked "+t.ID)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}

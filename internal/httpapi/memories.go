@@ -1,0 +1,417 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/mcp"
+	"cairn/internal/memory"
+)
+
+// maxMemoryBody is the most bytes of a request about memories (memories §5.1).
+const maxMemoryBody = 1 << 20
+
+// asked is one request about memories.
+type asked struct {
+	*Server
+	w      *response
+	r      *http.Request
+	vars   []string // what stands in the path for {}, unescaped
+	query  *arguments
+	caller memory.Caller
+}
+
+// answer is what a request is answered with. body is JSON, unless it is one of the
+// texts below.
+type answer struct {
+	status  int
+	body    any // nil for none
+	receipt memory.Receipt
+	header  map[string]string
+}
+
+// plain is a body of text, lines one of JSON lines.
+type (
+	plain string
+	lines []byte
+)
+
+// endpoint answers one method of a route.
+type endpoint struct {
+	do         func(a *asked) (answer, error)
+	kinds      []string // media types that a body may have; JSON if there are none
+	repeatable []string // parameters of the query that may be repeated
+	waits      bool     // for something outside of this process, so that it has a place of its own and no time to be over by
+}
+
+// route is a path below /v1, with {} for a segment and behind a colon what is done.
+type route struct {
+	segments []string
+	verb     string
+	methods  map[string]endpoint
+}
+
+// memoryRoutes are the routes of memories §3.
+func memoryRoutes() []route {
+	var routes []route
+	for path, methods := range map[string]map[string]endpoint{
+		"vaults":                         {"GET": {do: listVaults}, "POST": {do: createVault}},
+		"vaults/{}":                      {"GET": {do: getVault}, "DELETE": {do: deleteVault, waits: true}},
+		"vaults/{}/memories":             {"GET": {do: listMemories}, "POST": {do: createMemory}},
+		"memories/{}":                    {"GET": {do: getMemory}, "DELETE": {do: deleteMemory, waits: true}},
+		"memories/{}/entries":            {"GET": {do: listEntries, repeatable: []string{"tag"}}, "POST": {do: addEntry}},
+		"memories/{}/entries/{}":         {"GET": {do: getEntry}, "PATCH": {do: patchEntry}, "DELETE": {do: deleteEntry, waits: true}},
+		"memories/{}/entries/{}/tags":    {"PATCH": {do: patchEntry}},
+		"memories/{}/entries/{}:correct": {"POST": {do: correctEntry}},
+		"memories/{}/entries/{}:delete":  {"POST": {do: deleteEntry, waits: true}},
+		"memories/{}/inflight":           {"GET": {do: listInflight}},
+		"memories/{}/inflight/{}":        {"GET": {do: getInflight}},
+		"memories/{}/context":            {"GET": {do: getContext}, "PUT": {do: putContext, kinds: []string{"application/json", "text/plain"}}},
+		"memories/{}/top":                {"GET": {do: getTop}},
+		"memories/{}:await_consistency":  {"POST": {do: awaitConsistency, waits: true}},
+		"memories/{}:await_commit":       {"POST": {do: awaitCommit, waits: true}},
+		"memories/{}/export":             {"GET": {do: exportMemory}},
+		"memories/{}/import":             {"POST": {do: importMemory, kinds: []string{"application/json", "application/x-ndjson"}}},
+		"search":                         {"POST": {do: search}},
+		"prompts/{}":                     {"GET": {do: getPrompts}},
+		"replication":                    {"GET": {do: replicationStatus}},
+		"replication:pause":              {"POST": {do: pauseReplication}},
+		"replication:resume":             {"POST": {do: resumeReplication}},
+		"replication:retry":              {"POST": {do: retryFailed}},
+		"replication:discard":            {"POST": {do: discardFailed}},
+		"replication:drain":              {"POST": {do: drainReplication, waits: true}},
+	} {
+		path, verb, _ := strings.Cut(path, ":")
+		for method, e := range methods {
+			if e.kinds == nil {
+				e.kinds = []string{"application/json"}
+			}
+			if methods[method] = e; method == http.MethodGet {
+				methods[http.MethodHead] = e
+			}
+		}
+		routes = append(routes, route{strings.Split(path, "/"), verb, methods})
+	}
+	return routes
+}
+
+// aboutMemories reports whether a path belongs to memories, so that also what goes
+// wrong before it is routed is told as there.
+func aboutMemories(escaped string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(escaped, "/v1/"), "/")
+	first, _, _ = strings.Cut(first, ":")
+	switch first {
+	case "vaults", "memories", "search", "prompts", "replication":
+		return strings.HasPrefix(escaped, "/v1/")
+	}
+	return strings.HasPrefix(escaped, "/memories/")
+}
+
+// findMemoryRoute finds the methods of an escaped path, and what stands for {} in it.
+func (s *Server) findMemoryRoute(escaped string) (methods map[string]endpoint, vars []string, ok bool) {
+	rest, versioned := strings.CutPrefix(escaped, "/v1/")
+	if !versioned {
+		rest = strings.TrimPrefix(escaped, "/")
+	}
+	segments := strings.Split(rest, "/")
+	last := len(segments) - 1
+	verb := ""
+	segments[last], verb, _ = strings.Cut(segments[last], ":")
+	for _, r := range s.memoryRoutes {
+		if len(r.segments) != len(segments) || r.verb != verb || !versioned && r.segments[last] != "context" {
+			continue
+		}
+		if vars, ok = r.match(segments); ok {
+			return r.methods, vars, true
+		}
+	}
+	return nil, nil, false
+}
+
+func (r route) match(segments []string) (vars []string, ok bool) {
+	for i, want := range r.segments {
+		if want != "{}" {
+			if segments[i] != want {
+				return nil, false
+			}
+			continue
+		}
+		text, err := url.PathUnescape(segments[i])
+		if err != nil {
+			return nil, false
+		}
+		vars = append(vars, text)
+	}
+	return vars, true
+}
+
+// remember answers a request about memories of a bearer who was let in.
+func (s *Server) remember(w *response, r *http.Request, who mcp.Bearer) {
+	methods, vars, ok := s.findMemoryRoute(r.URL.EscapedPath())
+	if !ok || s.config.Cairn == nil {
+		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "there is nothing here", hint: "memories §3 lists the routes"})
+		return
+	}
+	e, ok := methods[r.Method]
+	if !ok {
+		names := slices.Sorted(maps.Keys(methods))
+		allowed(w, r, slices.DeleteFunc(names, func(m string) bool { return m == http.MethodHead })...)
+		return
+	}
+	a := &asked{Server: s, w: w, r: r, vars: vars, caller: memory.Caller{
+		User: who.User, Level: who.Level, Trace: w.Header().Get("Traceparent"), ProjectID: s.config.Project,
+	}}
+	places := s.gate.calls
+	if e.waits {
+		places = s.gate.streams
+	}
+	s.gate.admit(w, r, places, maxMemoryBody, func() { a.answer(e) })
+}
+
+// answer reads the request's head, does what was asked and writes what came of it.
+func (a *asked) answer(e endpoint) {
+	err := a.head(e)
+	var out answer
+	if err == nil {
+		out, err = e.do(a)
+	}
+	if _, done := errors.AsType[*refused](err); done {
+		return
+	}
+	h := a.w.Header()
+	if out.receipt.Key != "" {
+		h.Set("Idempotency-Key", out.receipt.Key)
+	}
+	if out.receipt.Replayed {
+		h.Set("Idempotency-Replayed", "true")
+	}
+	if err != nil {
+		a.failed(err)
+		return
+	}
+	for name, value := range out.header {
+		h.Set(name, value)
+	}
+	switch body := out.body.(type) {
+	case nil:
+		a.w.WriteHeader(out.status)
+	case plain:
+		a.write(out.status, "text/plain; charset=utf-8", []byte(body))
+	case lines:
+		a.write(out.status, "application/x-ndjson", body)
+	default:
+		writeJSON(a.w, out.status, body)
+	}
+}
+
+func (a *asked) write(status int, kind string, body []byte) {
+	a.w.Header().Set("Content-Type", kind)
+	a.w.WriteHeader(status)
+	_, _ = a.w.Write(body) // a client that is gone is nobody's error
+}
+
+// head reads what every request may carry besides its body.
+func (a *asked) head(e endpoint) (err error) {
+	if a.query, err = queryParameters(a.r.URL.RawQuery, e.repeatable...); err != nil {
+		return err
+	}
+	if project := a.query.string("project"); project != "" {
+		a.caller.ProjectID = project
+	}
+	a.caller.UserID = a.query.id("user_id")
+	if a.query.err != nil {
+		return a.query.err
+	}
+	if sent := a.r.Header.Values("Idempotency-Key"); len(sent) > 0 {
+		if a.caller.Key = sent[0]; len(sent) > 1 || !isPrintable(sent[0], maxCorrelation) {
+			return invalid("Idempotency-Key", "Idempotency-Key has 1 to 64 printable ASCII characters")
+		}
+		a.w.Header().Set("Idempotency-Key", a.caller.Key)
+	}
+	sent := a.r.Header.Values("Content-Type")
+	if len(sent) == 0 || a.r.Method == http.MethodGet || a.r.Method == http.MethodHead {
+		return nil
+	}
+	if !slices.Contains(e.kinds, mediaType(sent)) {
+		f := fault.Newf(fault.Invalid, "unsupported_media_type", "the body must be %s", strings.Join(e.kinds, " or "))
+		f.Details = map[string]any{"accepted": e.kinds}
+		return f.WithHint("send it with such a Content-Type")
+	}
+	return nil
+}
+
+// mediaType is what a Content-Type says, "" for something that cannot be read. Text
+// counts in UTF-8 only.
+func mediaType(sent []string) string {
+	if len(sent) != 1 {
+		return ""
+	}
+	kind, more, err := mime.ParseMediaType(sent[0])
+	if charset, there := more["charset"]; err != nil || kind == "text/plain" && there && !strings.EqualFold(charset, "utf-8") {
+		return ""
+	}
+	return kind
+}
+
+// raw reads the whole body. One that is too long, or does not come, is answered here.
+func (a *asked) raw() ([]byte, error) {
+	body, err := io.ReadAll(a.r.Body)
+	if err == nil {
+		return body, nil
+	}
+	a.w.Header().Set("Connection", "close")
+	switch long, isLong := errors.AsType[*http.MaxBytesError](err); {
+	case isLong:
+		tooLong(a.w, long.Limit, max(a.r.ContentLength, int64(len(body))+1))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refuse(a.w, refusal{status: http.StatusRequestTimeout, code: "request_timeout", message: "the body came too slowly", hint: "send it again"})
+	default:
+		return nil, invalid("body", "the body could not be read")
+	}
+	return nil, new(refused)
+}
+
+// body reads the body's members.
+func (a *asked) body() (*arguments, error) {
+	raw, err := a.raw()
+	if err != nil {
+		return nil, err
+	}
+	return bodyArguments(raw)
+}
+
+// bodiless is for what takes no members.
+func (a *asked) bodiless() error {
+	body, err := a.body()
+	if err != nil {
+		return err
+	}
+	return a.done(body)
+}
+
+// done tells what was wrong in the body and in the query.
+func (a *asked) done(more ...*arguments) error {
+	for _, arguments := range append(more, a.query) {
+		if err := arguments.done(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patient takes the limit for reading away, which would end the request's context
+// while it is worked on.
+func (a *asked) patient() {
+	_ = http.NewResponseController(a.w).SetReadDeadline(time.Time{}) // where there is none, as in a test without a connection, none need go
+}
+
+// failed answers with an error (memories §9).
+func (a *asked) failed(err error) {
+	f, known := errors.AsType[*fault.Error](err)
+	switch {
+	case !known && a.r.Context().Err() != nil:
+		refuse(a.w, refusal{status: http.StatusServiceUnavailable, code: memory.CodeStopping, message: "the call was cut off", hint: "try again", retry: busyFor})
+		return
+	case !known:
+		f = fault.New(fault.Internal, memory.CodeInternal, "internal error").WithHint("see what the server logged")
+	}
+	id := a.w.Header().Get("Request-Id")
+	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
+		a.log.ErrorContext(a.r.Context(), "a request failed", "request_id", id, "code", f.Code, "error", err)
+	}
+	status := memory.Status(f)
+	envelope := fault.EnvelopeOf(f)
+	switch status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		setRetry(a.w, busyFor)
+	case http.StatusInternalServerError:
+		envelope.Error.Details = maps.Clone(envelope.Error.Details)
+		envelope.Error.Details["request_id"] = id
+	}
+	writeJSON(a.w, status, envelope)
+}
+
+// reading answers what a method of the book says.
+func reading[T any](a *asked, ask func(context.Context, *memory.Book, memory.Caller) (T, error)) (answer, error) {
+	out := answer{status: http.StatusOK}
+	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		v, err := ask(ctx, b, c)
+		out.body = v
+		return err
+	})
+	return out, err
+}
+
+// writing answers what a method of the book that stores something says.
+func writing[T any](a *asked, status int, do func(context.Context, *memory.Book, memory.Caller) (T, memory.Receipt, error)) (answer, error) {
+	out := answer{status: status}
+	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		v, receipt, err := do(ctx, b, c)
+		out.body, out.receipt = v, receipt
+		return err
+	})
+	return out, err
+}
+
+// deleting answers a delete.
+func deleting(a *asked, do func(context.Context, *memory.Book, memory.Caller) (memory.Receipt, error)) (answer, error) {
+	if err := a.bodiless(); err != nil {
+		return answer{}, err
+	}
+	a.patient()
+	out, err := writing(a, http.StatusNoContent, func(ctx context.Context, b *memory.Book, c memory.Caller) (any, memory.Receipt, error) {
+		r, err := do(ctx, b, c)
+		return nil, r, err
+	})
+	out.body = nil
+	return out, err
+}
+
+// maxCorrelation is how long Idempotency-Key, Request-Id and traceparent may be.
+const maxCorrelation = 64
+
+// isPrintable reports whether a text has 1 to most bytes of printable ASCII.
+func isPrintable(text string, most int) bool {
+	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// correlate echoes a request's Request-Id and traceparent, or those that it gets here
+// because it has none, or none that can be used (memories §9).
+func correlate(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get("Request-Id")
+	if !isPrintable(id, maxCorrelation) {
+		id = memory.NewID()
+	}
+	trace := r.Header.Get("Traceparent")
+	if !isTraceparent(trace) {
+		var random [24]byte
+		_, _ = rand.Read(random[:]) // never fails
+		random[0] |= 1              // all zeros would be none
+		random[16] |= 1
+		trace = fmt.Sprintf("00-%x-%x-00", random[:16], random[16:])
+	}
+	w.Header().Set("Request-Id", id)
+	w.Header().Set("Traceparent", trace)
+}
+
+// isTraceparent reports whether a text is a W3C traceparent of version 00.
+func isTraceparent(text string) bool {
+	if len(text) != 55 || text[:3] != "00-" || text[35] != '-' || text[52] != '-' || strings.ToLower(text) != text {
+		return false
+	}
+	_, err := hex.DecodeString(text[3:35] + text[36:52] + text[53:])
+	return err == nil && strings.Trim(text[3:35], "0") != "" && strings.Trim(text[36:52], "0") != ""
+}

@@ -1,0 +1,485 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+)
+
+func listVaults(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Vaults, error) {
+		return b.Vaults(ctx, c)
+	})
+}
+
+func createVault(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	v := memory.NewVault{Title: body.string("title"), Description: body.string("description")}
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Vault, memory.Receipt, error) {
+		return b.CreateVault(ctx, c, v)
+	})
+}
+
+func getVault(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Vault, error) {
+		return b.Vault(ctx, c, a.vars[0])
+	})
+}
+
+func deleteVault(a *asked) (answer, error) {
+	return deleting(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Receipt, error) {
+		return b.DeleteVault(ctx, c, a.vars[0])
+	})
+}
+
+func listMemories(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Memories, error) {
+		return b.Memories(ctx, c, a.vars[0])
+	})
+}
+
+func createMemory(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	m := memory.NewMemory{VaultID: a.vars[0], Title: body.string("title"), MemoryType: body.id("memoryType"), Description: body.string("description")}
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Memory, memory.Receipt, error) {
+		return b.CreateMemory(ctx, c, m)
+	})
+}
+
+func getMemory(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Memory, error) {
+		return b.Memory(ctx, c, a.vars[0])
+	})
+}
+
+func deleteMemory(a *asked) (answer, error) {
+	return deleting(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Receipt, error) {
+		return b.DeleteMemory(ctx, c, a.vars[0])
+	})
+}
+
+// asSent is an error about an argument under the name that it has in a body.
+func asSent(err error, names ...string) error {
+	f := fault.As(err)
+	if f == nil {
+		return err
+	}
+	field, _ := f.Details["field"].(string)
+	for i := 0; i+1 < len(names); i += 2 {
+		if field == names[i] {
+			e := *f
+			e.Message, e.Hint = strings.ReplaceAll(f.Message, names[i], names[i+1]), strings.ReplaceAll(f.Hint, names[i], names[i+1])
+			e.Details = maps.Clone(f.Details)
+			e.Details["field"] = names[i+1]
+			return &e
+		}
+	}
+	return err
+}
+
+func addEntry(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	e := memory.NewEntry{
+		MemoryID: a.vars[0], RawEntry: body.string("rawEntry"), Summary: body.string("summary"), Tags: body.tags(),
+		Metadata: body.object("metadata"), SessionID: body.id("sessionId"),
+	}
+	body.take("creationTime") // the server's alone to say (memories §2)
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	out, err := writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Added, memory.Receipt, error) {
+		return b.AddEntry(ctx, c, e)
+	})
+	if added, ok := out.body.(memory.Added); ok && added.Status == memory.Enqueued {
+		out.status = http.StatusAccepted
+	}
+	return out, asSent(err, "session_id", "sessionId")
+}
+
+func listEntries(a *asked) (answer, error) {
+	l := memory.ListArgs{MemoryID: a.vars[0], Before: a.query.id("before"), After: a.query.id("after"), Tags: a.query.texts("tag"), SessionID: a.query.id("session_id")}
+	if n := a.query.number("limit"); n != nil {
+		l.Limit = *n
+	}
+	for _, tag := range l.Tags {
+		if !strings.Contains(tag, ":") {
+			a.query.fail(invalid("tag", "tag is of the form key:value"))
+		}
+	}
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Listed, error) {
+		return b.ListEntries(ctx, c, l)
+	})
+}
+
+func getEntry(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Entry, error) {
+		return b.GetEntry(ctx, c, a.vars[0], a.vars[1])
+	})
+}
+
+func patchEntry(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	p := memory.Patch{Tags: body.tags()}
+	if text, there := body.text("summary"); there {
+		p.Summary = &text
+	}
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Entry, memory.Receipt, error) {
+		return b.PatchEntry(ctx, c, a.vars[0], a.vars[1], p)
+	})
+}
+
+func correctEntry(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	k := memory.Correction{CorrectedEntryID: body.string("correctedEntryId"), Reason: body.string("reason")}
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Entry, memory.Receipt, error) {
+		return b.CorrectEntry(ctx, c, a.vars[0], a.vars[1], k)
+	})
+}
+
+func deleteEntry(a *asked) (answer, error) {
+	return deleting(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Receipt, error) {
+		return b.DeleteEntry(ctx, c, a.vars[0], a.vars[1])
+	})
+}
+
+func listInflight(a *asked) (answer, error) {
+	limit := a.query.number("limit")
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.InflightList, error) {
+		return b.ListInflight(ctx, c, a.vars[0], orZero(limit))
+	})
+}
+
+func orZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+func getInflight(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (map[string]memory.Inflight, error) {
+		e, err := b.GetInflight(ctx, c, a.vars[0], a.vars[1])
+		return map[string]memory.Inflight{"entry": e}, err
+	})
+}
+
+func getContext(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	out, err := reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Document, error) {
+		return b.GetContext(ctx, c, a.vars[0])
+	})
+	if d, ok := out.body.(memory.Document); ok && err == nil && wantsText(a.r.Header.Values("Accept")) {
+		out.body = plain(d.Markdown)
+		out.header = map[string]string{"Session-Id": d.SessionID, "Updated-At": d.UpdatedAt.String(), "Synced": strconv.FormatBool(d.Synced)}
+	}
+	return out, err
+}
+
+// wantsText reports whether Accept names plain text, and JSON not before it.
+func wantsText(accept []string) bool {
+	text, object := 0.0, 0.0
+	for _, one := range strings.Split(strings.Join(accept, ","), ",") {
+		kind, rest, _ := strings.Cut(one, ";")
+		q := 1.0
+		for _, parameter := range strings.Split(rest, ";") {
+			if value, ok := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(parameter, " ", "")), "q="); ok {
+				if n, err := strconv.ParseFloat(value, 64); err == nil {
+					q = n
+				}
+			}
+		}
+		switch strings.ToLower(strings.TrimSpace(kind)) {
+		case "text/plain":
+			text = q
+		case "application/json":
+			object = q
+		}
+	}
+	return text > object
+}
+
+func putContext(a *asked) (answer, error) {
+	kind := mediaType(a.r.Header.Values("Content-Type"))
+	session, inQuery := a.query.text("session_id")
+	d := memory.NewDocument{MemoryID: a.vars[0], SessionID: session}
+	if kind == "text/plain" || kind == "" && inQuery {
+		text, err := a.raw()
+		if err == nil {
+			err = a.done()
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		d.Markdown = string(text)
+	} else {
+		body, err := a.body()
+		if err != nil {
+			return answer{}, err
+		}
+		if there, ok := body.text("session_id"); ok {
+			if d.SessionID = there; inQuery && there != session {
+				body.fail(invalid("session_id", "the query and the body name two sessions"))
+			}
+		}
+		d.Markdown = body.markdown()
+		if err := a.done(body); err != nil {
+			return answer{}, err
+		}
+	}
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Document, memory.Receipt, error) {
+		return b.UpdateContext(ctx, c, d)
+	})
+}
+
+// markdown is a context under one of its two names.
+func (a *arguments) markdown() string {
+	text, there := a.text("markdown")
+	content, too := a.text("content")
+	if there && too && text != content {
+		a.fail(invalid("markdown", "markdown and content are given and differ"))
+	}
+	if !there {
+		return content
+	}
+	return text
+}
+
+func getTop(a *asked) (answer, error) {
+	k := orZero(a.query.number("k"))
+	query, asks := a.query.text("query")
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	if asks {
+		return a.search(memory.SearchArgs{MemoryID: a.vars[0], Query: query, TopK: k})
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Listed, error) {
+		return b.ListEntries(ctx, c, memory.ListArgs{MemoryID: a.vars[0], Limit: int64(memory.TopK(k))})
+	})
+}
+
+func search(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	s := memory.SearchArgs{
+		MemoryID: body.required("memoryId"), Query: body.string("query"), TopK: body.count("topK"), Mode: body.id("mode"),
+		Tags: body.tags(), SessionID: body.id("sessionId"),
+	}
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	out, err := a.search(s)
+	return out, asSent(err, "memory_id", "memoryId", "session_id", "sessionId")
+}
+
+func (a *asked) search(s memory.SearchArgs) (answer, error) {
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Found, error) {
+		return b.Search(ctx, c, s)
+	})
+}
+
+func awaitCommit(a *asked) (answer, error) {
+	a.log.WarnContext(a.r.Context(), "await_commit is deprecated, await_consistency replaces it", "request_id", a.w.Header().Get("Request-Id"))
+	return awaitConsistency(a)
+}
+
+func awaitConsistency(a *asked) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	timeout := memory.AwaitFor(body.integer("timeout_ms"))
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	a.patient()
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (map[string]string, error) {
+		return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, c, a.vars[0], timeout)
+	})
+}
+
+func exportMemory(a *asked) (answer, error) {
+	after, limit := a.query.id("after"), orZero(a.query.number("limit"))
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (lines, error) {
+		page, err := b.Export(ctx, c, a.vars[0], after, limit)
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		for _, entry := range page.Entries {
+			if err == nil {
+				err = e.Encode(entry)
+			}
+		}
+		return text.Bytes(), err
+	})
+}
+
+func importMemory(a *asked) (answer, error) {
+	text, err := a.raw()
+	if err == nil {
+		err = a.done()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Imported, memory.Receipt, error) {
+		done, err := b.Import(ctx, c, a.vars[0], bytes.NewReader(text), nil)
+		return done, memory.Receipt{}, err
+	})
+}
+
+func getPrompts(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(_ context.Context, b *memory.Book, _ memory.Caller) (memory.Prompts, error) {
+		p, warnings, err := b.Prompts(a.vars[0])
+		for _, w := range warnings {
+			a.log.WarnContext(a.r.Context(), "a prompt of the settings is not used", "why", w)
+		}
+		return p, err
+	})
+}
+
+func replicationStatus(a *asked) (answer, error) {
+	if err := a.done(); err != nil {
+		return answer{}, err
+	}
+	status, err := a.config.Cairn.Replication().Status(a.r.Context(), a.caller, false)
+	return answer{status: http.StatusOK, body: status}, err
+}
+
+// commanding refuses who may not command the replication.
+func (a *asked) commanding() error {
+	if a.caller.Level == memory.Admin {
+		return nil
+	}
+	return fault.New(fault.Denied, memory.CodeForbidden, "the token's level is too low for this").WithHint("use a token of level admin")
+}
+
+func pauseReplication(a *asked) (answer, error)  { return a.setPaused(true) }
+func resumeReplication(a *asked) (answer, error) { return a.setPaused(false) }
+
+func (a *asked) setPaused(paused bool) (answer, error) {
+	if err := a.bodiless(); err != nil {
+		return answer{}, err
+	}
+	if err := a.commanding(); err != nil {
+		return answer{}, err
+	}
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, _ memory.Caller) (map[string]bool, memory.Receipt, error) {
+		return map[string]bool{"paused": paused}, memory.Receipt{}, b.SetPaused(ctx, paused)
+	})
+}
+
+func retryFailed(a *asked) (answer, error)   { return a.failures(false, (*memory.Book).Retry) }
+func discardFailed(a *asked) (answer, error) { return a.failures(true, (*memory.Book).Discard) }
+
+// failures sends refused changes again or gives them up: those of local_ids, or all,
+// which has to be said where something is lost.
+func (a *asked) failures(loses bool, do func(*memory.Book, context.Context, memory.Caller, []string) (int, error)) (answer, error) {
+	body, err := a.body()
+	if err != nil {
+		return answer{}, err
+	}
+	locals, all := body.texts("local_ids"), body.boolean("all")
+	if loses && len(locals) == 0 && !all {
+		body.fail(invalid("local_ids", "local_ids or all is required"))
+	}
+	if all && len(locals) > 0 {
+		body.fail(invalid("local_ids", "give local_ids or all"))
+	}
+	if err := a.done(body); err != nil {
+		return answer{}, err
+	}
+	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (map[string]int, error) {
+		n, err := do(b, ctx, c, locals)
+		if err == nil && n == 0 && len(locals) > 0 {
+			err = fault.New(fault.NotFound, memory.CodeNotFound, "nothing of that was refused").WithHint("GET /v1/replication lists what was")
+		}
+		return map[string]int{"changes": n}, err
+	})
+}
+
+func drainReplication(a *asked) (answer, error) {
+	if err := a.bodiless(); err != nil {
+		return answer{}, err
+	}
+	if err := a.commanding(); err != nil {
+		return answer{}, err
+	}
+	a.patient()
+	r := a.config.Cairn.Replication()
+	err := r.Drain(a.r.Context(), a.caller, a.log)
+	var status cairn.ReplicationStatus
+	if err == nil {
+		status, err = r.Status(a.r.Context(), a.caller, false)
+	}
+	return answer{status: http.StatusOK, body: status}, err
+}
