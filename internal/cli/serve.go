@@ -117,6 +117,7 @@ agent's context is told by cairn tools --tokens. Those of observations only read
 	cmd.Flags().StringVar(&name, "project", "", "answer for this project (id or alias) instead of the one here (CAIRN_PROJECT)")
 	chosen.flags(cmd)
 	web.flags(cmd)
+	p.unhooked(cmd)
 	return cmd
 }
 
