@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/memory"
 )
 
 // The states of Health.
@@ -24,21 +23,13 @@ type Health struct {
 	Replication ReplicationHealth `json:"replication"`
 }
 
-// ReplicationHealth is the replication of the device's own user.
-type ReplicationHealth struct {
-	State   string `json:"state"` // as in ReplicationStatus
-	Pending int    `json:"pending"`
-	Failed  int    `json:"failed"`
-}
-
 // Health looks at the store and, with probe, asks the hub, for three seconds at most. A
 // store that is not there yet is healthy. A hub that does not answer leaves the device
 // healthy: it works offline, and Replication says so.
 func (c *Cairn) Health(ctx context.Context, version string, probe bool) Health {
 	h := Health{Status: Healthy, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Version: version}
-	s, err := c.Replication().Status(ctx, memory.Caller{}, probe)
-	h.Hub, h.Replication = s.HubURL, ReplicationHealth{s.State, s.Pending, s.Failed}
-	if err != nil {
+	var err error
+	if h.Hub, h.Replication, err = c.Replication().Health(ctx, probe); err != nil {
 		h.Status, h.Cause = Unhealthy, fault.As(err).Code
 	}
 	return h

@@ -307,9 +307,17 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 	return out, err
 }
 
+// ReplicationHealth is what anyone may know of the replication.
+type ReplicationHealth struct {
+	State   string `json:"state"` // as of ReplicationStatus; with several users the first that is not running
+	Pending int    `json:"pending"`
+	Failed  int    `json:"failed"`
+}
+
 // Health says in short how it stands with the hubs of all users, and which the first of
-// them is. It asks no hub and makes neither a store nor a user.
-func (r Replication) Health(ctx context.Context) (hub string, out ReplicationHealth, err error) {
+// them is. With probe it asks the hubs, for three seconds each at most. It makes neither
+// a store nor a user.
+func (r Replication) Health(ctx context.Context, probe bool) (hub string, out ReplicationHealth, err error) {
 	out.State = StateNone
 	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
 		if !b.Exists() {
@@ -328,7 +336,7 @@ func (r Replication) Health(ctx context.Context) (hub string, out ReplicationHea
 			if u.HubURL == "" {
 				continue
 			}
-			err = r.state(ctx, b, u, false, &one)
+			err = r.state(ctx, b, u, probe, &one)
 			if hub == "" {
 				hub = u.HubURL
 			}

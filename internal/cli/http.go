@@ -82,7 +82,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 		schema, err := c.Schema(ctx)
 		h := httpapi.Health{Version: p.Version, Schema: schema, Err: err}
 		if h.Replication.State = "unknown"; err == nil {
-			h.Hub, h.Replication, h.Err = c.Replication().Health(ctx)
+			h.Hub, h.Replication, h.Err = c.Replication().Health(ctx, false)
 		}
 		return h
 	}

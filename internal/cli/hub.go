@@ -55,6 +55,7 @@ CAIRN_HUB_DATABASE than on the command line, which others can read.`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.hub(cmd, f) },
 	}
+	p.unhooked(cmd)
 	all := cmd.PersistentFlags()
 	all.StringVar(&f.database, "database", "", "`ADDRESS` of the hub's database: sqlite:PATH or postgres://… (CAIRN_HUB_DATABASE; default: hub.db in the data directory)")
 	flags := cmd.Flags()

@@ -109,9 +109,9 @@ func purgeMemoriesCommand(p *Process) *cobra.Command {
 	return f.json(answering(&f, cobra.Command{
 		Use: "purge", Short: "Take away here what is old and safe at the hub",
 		Long: `purge takes away committed entries and contexts that the hub has and that are older than
-memory.retention_days, and the oldest beyond memory.retention_mb. Lists and get-entry
-still find them, at the hub. What the hub has not got stays, and without a hub
-everything does.`,
+memory.retention_days, and the oldest beyond memory.retention_mb. They stay at the hub.
+What the hub has not got stays here, too, and without a hub everything does; so does
+each memory's newest context.`,
 		Example: "  cairn memory purge\n  CAIRN_MEMORY_RETENTION_DAYS=7 cairn memory purge",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Purged, error) {

@@ -71,10 +71,11 @@ func getTopKCommand(p *Process) *cobra.Command {
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
 		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (any, error) {
-			if cmd.Flags().Changed("query") {
-				return b.Search(ctx, who, memory.SearchArgs{MemoryID: f.memory, Query: query, TopK: k})
+			found, listed, err := b.TopK(ctx, who, f.memory, k, query)
+			if found != nil {
+				return *found, err
 			}
-			return b.ListEntries(ctx, who, memory.ListArgs{MemoryID: f.memory, Limit: int64(memory.TopK(k))})
+			return *listed, err
 		})
 	}, func(w io.Writer, out any) error {
 		if found, ok := out.(memory.Found); ok {

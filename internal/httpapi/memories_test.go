@@ -53,7 +53,7 @@ func newDesk(t testing.TB, setting map[string]string) *desk {
 		Token:    func() (string, error) { return "open", nil },
 		Bearer:   func(token string) (mcp.Bearer, bool, error) { return FindToken(d.dir, token, time.Now()) },
 		Health: func(ctx context.Context) (h Health) {
-			h.Hub, h.Replication, h.Err = d.cairn.Replication().Health(ctx)
+			h.Hub, h.Replication, h.Err = d.cairn.Replication().Health(ctx, false)
 			return h
 		},
 	})

@@ -19,10 +19,11 @@ func (t memoryTools) searchTools() []Tool {
 			Name: "get_top_k", ReadOnly: true, Description: "The k entries that suit query best; without one the newest.",
 			Params: params(memoryParam(), told("k", Integer), told("query", String)),
 			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (any, error) {
-				if query := a.Text("query"); query != nil {
-					return b.Search(ctx, c, memory.SearchArgs{MemoryID: a.String("memory_id"), Query: *query, TopK: a.count("k")})
+				found, listed, err := b.TopK(ctx, c, a.String("memory_id"), a.count("k"), a.String("query"))
+				if found != nil {
+					return found, err
 				}
-				return b.ListEntries(ctx, c, memory.ListArgs{MemoryID: a.String("memory_id"), Limit: int64(memory.TopK(a.count("k")))})
+				return listed, err
 			}),
 		},
 		{
