@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/record"
 	"cairn/internal/store"
@@ -338,13 +339,19 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if err != nil {
 		return found, err
 	}
-	letters, err := checkMail(ctx, s)
-	return slices.Concat(found, more, records, letters), err
+	rest, err := checkRest(ctx, s)
+	return slices.Concat(found, more, records, rest), err
 }
 
-func checkMail(ctx context.Context, s *store.Store) (found []string, err error) {
+// checkRest checks mail and memories.
+func checkRest(ctx context.Context, s *store.Store) (found []string, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		found, err = mail.Check(ctx, tx)
+		letters, err := mail.Check(ctx, tx)
+		if err != nil {
+			return err
+		}
+		memories, err := memory.Check(ctx, tx)
+		found = slices.Concat(letters, memories)
 		return err
 	})
 	return found, err
@@ -458,13 +465,16 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 			if err != nil || len(found) > 0 {
 				return found, err
 			}
-			return checkMail(ctx, s)
+			return checkRest(ctx, s)
 		},
 		Mend: func(ctx context.Context, s *store.Store) error {
 			if err := journal(s).Mend(ctx); err != nil {
 				return err
 			}
-			return s.Write(ctx, store.Full, mail.Mend)
+			if err := s.Write(ctx, store.Full, mail.Mend); err != nil {
+				return err
+			}
+			return s.Write(ctx, store.Full, memory.Mend)
 		},
 	})
 }

@@ -268,7 +268,7 @@ func (x *recovering) sound(ctx context.Context, s *store.Store) error {
 	x.Progress("checking the store")
 	for _, check := range []func(context.Context) ([]string, error){
 		s.Check, observation.New(s, observation.Config{}).Check, record.New(s, record.Config{}).Check,
-		func(ctx context.Context) ([]string, error) { return checkMail(ctx, s) },
+		func(ctx context.Context) ([]string, error) { return checkRest(ctx, s) },
 	} {
 		found, err := check(ctx)
 		if err != nil {

@@ -67,9 +67,17 @@ func (b *Book) PatchEntry(ctx context.Context, c Caller, memory, entry string, p
 		if err := s.patch(ctx, e); err != nil {
 			return err
 		}
-		_, err := s.log(ctx, KindEntry, e.EntryID, OpPatch, patchDoc{n.hub, e.EntryID, p.Tags, p.Summary})
-		return err
+		return s.logPatch(ctx, e, patchDoc{n.hub, e.EntryID, p.Tags, p.Summary})
 	}})
+}
+
+// logPatch logs a patch, to be sent unless the hub was never told of the entry.
+func (s *scope) logPatch(ctx context.Context, e *entryRow, doc any) error {
+	if s.u.hub() && e.hubSeq == 0 && e.seq <= s.m.ackedSeq {
+		return s.note(ctx, s.m.MemoryID, KindEntry, e.EntryID, OpPatch)
+	}
+	_, err := s.log(ctx, KindEntry, e.EntryID, OpPatch, doc)
+	return err
 }
 
 // patch stores the tags and the summary of a row.
@@ -106,8 +114,7 @@ func (b *Book) CorrectEntry(ctx context.Context, c Caller, memory, entry string,
 		if err := s.correct(ctx, e); err != nil {
 			return err
 		}
-		_, err := s.log(ctx, KindEntry, e.EntryID, OpPatch, correctionDoc{n.hub, e.EntryID, target, a.Reason, e.CorrectionTime})
-		return err
+		return s.logPatch(ctx, e, correctionDoc{n.hub, e.EntryID, target, a.Reason, e.CorrectionTime})
 	}})
 }
 

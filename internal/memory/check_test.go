@@ -82,3 +82,33 @@ func TestMemoriesHoldOverEncryptedStores(t *testing.T) {
 		"TestListsArePagedInBothDirectionsWithoutGapsOrRepeats", "TestInflightToolsSeeTheRowsOfTheirCase",
 		"TestRetentionTakesWhatTheHubHasAndLeavesTheRest")
 }
+
+// TestWhatASalvageHasLostIsMended deletes what a damaged page may hold, mends, and
+// looks.
+func TestWhatASalvageHasLostIsMended(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{
+		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM memory_failures`,
+		`UPDATE changes SET doc = NULL`, `DELETE FROM memory_tombstones`, `DELETE FROM memory_idempotency`,
+	} {
+		d := newDesk(t).joined()
+		h := newHub(d)
+		h.refuse["bad"] = 400
+		d.add("one")
+		d.add("bad")
+		d.drain(h)
+		me := d.me()
+		d.add("pending")
+		d.sql(lost)
+		for range 2 {
+			if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+				t.Fatalf("%s: %v", lost, err)
+			}
+		}
+		want(t, lost+": findings", strings.Join(must(d.Check(t.Context()))(t), "; "), "")
+		c := Caller{User: me}
+		list := must(d.ListEntries(t.Context(), c, ListArgs{MemoryID: d.memory}))(t)
+		want(t, lost+": entries", list.Count, 1)
+		want(t, lost+": inflight", must(d.ListInflight(t.Context(), c, d.memory, 0))(t).Count, 2)
+	}
+}

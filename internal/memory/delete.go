@@ -43,7 +43,11 @@ const (
 	selectHiddenMemory = `SELECT deleting_seq FROM memories WHERE memory_id = ?`
 	selectHiddenVault  = `SELECT deleting_seq FROM memory_vaults WHERE vault_id = ?`
 
-	deleteEntry       = `DELETE FROM memory_entries WHERE key = ?`
+	deleteEntry = `DELETE FROM memory_entries WHERE key = ?`
+	// Of a project's own memory, whose id may come again.
+	buryEntriesOf = `INSERT OR IGNORE INTO memory_tombstones (memory_id, id, deleted_ns)
+SELECT e.memory_id, n.value, ?2 FROM memories m JOIN memory_entries e ON e.memory_id = m.memory_id JOIN json_each(json_array(e.entry_id, e.hub_key)) n
+WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.value IS NOT NULL`
 	deleteEntriesOf   = `DELETE FROM memory_entries WHERE memory_id = ?1 AND (synced = 1 OR ?2)`
 	deleteContextsOf  = `DELETE FROM memory_contexts WHERE memory_id = ?`
 	deleteMemory      = `DELETE FROM memories WHERE memory_id = ?`
@@ -174,14 +178,14 @@ func (s *scope) deleteEntry(ctx context.Context, name string, n issued) (out del
 	return deletion{Seq: seq, Kind: KindEntry, ID: localID(e.key)}, err
 }
 
-// known tells whether a hub may have an entry: it was put into a request that was not
-// refused, or came from there.
+// known tells whether a hub may have an entry: it came from there, or was put into a
+// request that was not refused.
 func (s *scope) known(ctx context.Context, e *entryRow) (bool, error) {
 	if e.hubSeq != 0 {
 		return true, nil
 	}
-	if e.seq > s.m.sentSeq {
-		return false, nil
+	if e.seq > s.m.sentSeq || e.synced && e.seq <= s.m.ackedSeq {
+		return false, nil // not sent yet, or passed over
 	}
 	var failed bool
 	err := s.tx.Get(ctx, []any{&failed}, selectFailureSeen, e.seq)
@@ -295,7 +299,10 @@ func (s *scope) bury(ctx context.Context, memory string, ids ...string) error {
 // removeMemory takes a memory with its contents away for good; inflight says whether
 // entries that no hub has go, too. Its stream stays.
 func (s *scope) removeMemory(ctx context.Context, id string, inflight bool) error {
-	_, err := s.tx.Exec(ctx, deleteEntriesOf, id, inflight)
+	_, err := s.tx.Exec(ctx, buryEntriesOf, id, s.tx.Now().UnixNano())
+	if err == nil {
+		_, err = s.tx.Exec(ctx, deleteEntriesOf, id, inflight)
+	}
 	for _, query := range []string{deleteContextsOf, deleteMemory, deleteFailuresOf} {
 		if err == nil {
 			_, err = s.tx.Exec(ctx, query, id)

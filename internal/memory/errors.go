@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -110,19 +111,21 @@ func mapped(err error) error {
 	if err == nil {
 		return nil
 	}
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	f := fault.As(err)
 	code, message, kind := f.Code, f.Message, f.Kind
 	switch f.Code {
 	case store.CodeBusy:
 		message = "another process is writing to the store"
 	case store.CodeOverloaded:
-		code = store.CodeBusy
-	case store.CodeIO, store.CodeReplaced, store.CodeNewer, store.CodeMissing:
+		code, message = store.CodeBusy, "too many writes are waiting"
+	case store.CodeIO:
+		code, message = store.CodeReadOnly, "the volume failed"
+	case store.CodeReplaced, store.CodeNewer, store.CodeMissing:
 		code, kind = store.CodeReadOnly, fault.Unavailable
-	case "database_error", store.CodeCorrupt, "internal":
+	case "database_error", store.CodeCorrupt, CodeInternal:
 		code, message, kind = CodeInternal, "the store could not do this", fault.Internal
 	default:
 		return withDetails(f)

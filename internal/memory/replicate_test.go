@@ -422,9 +422,72 @@ func TestJoiningWithoutUploadSendsWhatIsNewAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.add("new")
-	batch := d.take(d.lanes(), 9)
-	want(t, "sent", len(batch), 1)
-	want(t, "it is the new one", strings.Contains(string(batch[0].Doc), `"new"`), true)
+	d.add("newer")
+	h := newHub(d)
+	d.drain(h)
+	want(t, "the memory comes first, then what is new", len(h.items[d.memory]), 3)
+	want(t, "kind", h.items[d.memory][0].Kind, KindMemory)
+	for _, i := range h.items[d.memory] {
+		wantNot(t, "what is sent", string(i.Doc), `"old"`)
+	}
+	list := must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t).Entries
+	want(t, "list", d.texts(), "newer new old")
+	summary := "s"
+	if _, _, err := d.PatchEntry(t.Context(), Caller{}, d.memory, list[2].EntryID, Patch{Summary: &summary}); err != nil {
+		t.Fatal(err)
+	}
+	d.drain(h)
+	want(t, "a patch of what the hub never got stays here", len(h.items[d.memory]), 3)
+	want(t, "such an entry is not taken by retention", must(d.Purge(t.Context(), true))(t).Entries, 2)
+	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, list[2].EntryID); err != nil { // nobody confirms
+		t.Fatal(err)
+	}
+	want(t, "list", d.texts(), "")
+}
+
+func TestAMemoryAndAVaultGoOnceTheHubHasConfirmed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	d.add("a")
+	c := Caller{ProjectID: "shop"}
+	own, _, err := d.AddEntry(t.Context(), c, NewEntry{MemoryID: DefaultMemory, RawEntry: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.drain(h)
+	run := func(what string, fn func() error) {
+		done := make(chan error, 1)
+		go func() { done <- fn() }()
+		for {
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				return
+			default:
+				d.drain(h)
+			}
+		}
+	}
+	run("memory", func() error { _, err := d.DeleteMemory(context.Background(), Caller{}, d.memory); return err })
+	run("vault", func() error { _, err := d.DeleteVault(context.Background(), Caller{}, d.vault); return err })
+	memory := must(d.Memory(t.Context(), c, DefaultMemory))(t).MemoryID
+	old := h.items[memory]
+	run("own memory", func() error { _, err := d.DeleteMemory(context.Background(), c, DefaultMemory); return err })
+	_, err = d.Vault(t.Context(), Caller{}, d.vault)
+	wantError(t, "the vault", err, 404, CodeNotFound)
+	want(t, "told", h.items[d.vault][len(h.items[d.vault])-1].Op+h.items[d.memory][len(h.items[d.memory])-1].Op, "deletedelete")
+	if _, _, err := d.AddEntry(t.Context(), c, NewEntry{MemoryID: DefaultMemory, RawEntry: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	h.items[memory] = old
+	d.pull(h, memory)
+	far := d.with(memory)
+	want(t, "made again, it holds nothing of before", far.texts()+far.pending(), "new")
+	_, err = d.GetEntry(t.Context(), Caller{}, memory, own.LocalID)
+	wantError(t, "no id", err, 400, CodeInvalid)
 }
 
 func TestRetentionTakesWhatTheHubHasAndLeavesTheRest(t *testing.T) {

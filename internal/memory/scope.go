@@ -60,6 +60,9 @@ FROM memories m JOIN memory_streams s ON s.stream = m.memory_id LEFT JOIN projec
 WHERE v.user_id = ? AND v.title = ? AND m.title = 'main'`
 	selectMemoryRemote = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND s.remote_id = ? AND m.deleting_seq IS NULL`
 
+	selectOwnPut = `SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory')
+AND c.id = ? AND c.doc IS NOT NULL AND o.text = 'put' ORDER BY c.seq DESC LIMIT 1`
+
 	upsertStream = `INSERT INTO memory_streams (stream, user_id, lane, head_seq, subscribed) VALUES (?1, ?2, ?3, ?4, 1)
 ON CONFLICT (stream) DO UPDATE SET subscribed = 1, acked_seq = CASE WHEN acked_seq >= head_seq THEN max(acked_seq, excluded.head_seq - 1) ELSE acked_seq END,
 head_seq = max(head_seq, excluded.head_seq)`
@@ -194,17 +197,20 @@ func (s *scope) makeDefault(ctx context.Context) error {
 		return err
 	}
 	vault, memory := defaultIDs(s.u.ID, q.ID)
+	if hidden, err := s.find(ctx, selectAnyMemory, memory); hidden || err != nil {
+		return firstError(err, notFound("memory")) // it is being deleted
+	}
 	now := Time(s.tx.Now().UnixNano())
 	v, found, err := s.vaultTitled(ctx, titleOf(q.ID))
 	if err == nil && !found {
 		v = Vault{VaultID: vault, ActorID: s.u.ID, Title: titleOf(q.ID), CreationTime: now}
-		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", vault))
+		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", NewID()))
 	}
 	if err != nil {
 		return err
 	}
 	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: "main", CreationTime: now}
-	return s.putMemory(ctx, m, v, &q, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", memory))
+	return s.putMemory(ctx, m, v, &q, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", NewID()))
 }
 
 // defaultIDs are the ids of a project's own vault and memory.
@@ -236,9 +242,26 @@ func hubKey(method, path, key string) string {
 
 // log appends a change of the memory, which is to be sent.
 func (s *scope) log(ctx context.Context, kind, id, op string, doc any) (int64, error) {
+	if err := s.introduce(ctx); err != nil {
+		return 0, err
+	}
 	seq, err := s.logOn(ctx, s.m.MemoryID, s.m.project, kind, id, op, doc)
 	s.m.headSeq = max(s.m.headSeq, seq)
 	return seq, err
+}
+
+// introduce logs the memory's own put again if it was settled without being sent, for
+// who joined without uploading: a hub must know a memory before its entries.
+func (s *scope) introduce(ctx context.Context) error {
+	if !s.u.hub() || s.m.sentSeq > 0 || s.m.ackedSeq == 0 || s.m.headSeq > s.m.ackedSeq || s.m.remoteID != "" {
+		return nil
+	}
+	var doc string
+	err := s.tx.Get(ctx, []any{&doc}, selectOwnPut, s.m.MemoryID)
+	if err == nil {
+		s.m.headSeq, err = s.logOn(ctx, s.m.MemoryID, s.m.project, KindMemory, s.m.MemoryID, store.OpPut, json.RawMessage(doc))
+	}
+	return ignoreNone(err)
 }
 
 // logOn appends a change to a stream and moves its head.

@@ -85,9 +85,10 @@ const (
 	selectVaults      = vaultColumns + `WHERE user_id = ? AND deleting_seq IS NULL ORDER BY creation_ns, vault_id`
 	insertVault       = `INSERT INTO memory_vaults (vault_id, user_id, title, description, creation_ns) VALUES (?, ?, ?, ?, ?)`
 
-	selectMemories = `SELECT ` + memoryColumns + `WHERE m.vault_id = ? AND m.deleting_seq IS NULL ORDER BY m.creation_ns, m.memory_id`
-	selectTitled   = `SELECT memory_id FROM memories WHERE vault_id = ? AND title = ?`
-	insertMemory   = `INSERT INTO memories (memory_id, user_id, vault_id, memory_type, title, description, creation_ns, project_key)
+	selectMemories  = `SELECT ` + memoryColumns + `WHERE m.vault_id = ? AND m.deleting_seq IS NULL ORDER BY m.creation_ns, m.memory_id`
+	selectTitled    = `SELECT memory_id FROM memories WHERE vault_id = ? AND title = ?`
+	deleteTombstone = `DELETE FROM memory_tombstones WHERE memory_id = ?1 AND id = ?1`
+	insertMemory    = `INSERT INTO memories (memory_id, user_id, vault_id, memory_type, title, description, creation_ns, project_key)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
@@ -257,6 +258,9 @@ func (s *scope) putMemory(ctx context.Context, m Memory, v Vault, q *project.Pro
 		s.m.project, of = q.ID, sql.NullInt64{Int64: q.Key, Valid: true}
 	}
 	_, err := s.tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, of)
+	if err == nil && q != nil { // one of this id may have been deleted before
+		_, err = s.tx.Exec(ctx, deleteTombstone, m.MemoryID)
+	}
 	if err == nil {
 		_, err = s.log(ctx, KindMemory, m.MemoryID, store.OpPut, memoryDoc{
 			key, m.MemoryID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, v.doc(""),

@@ -93,6 +93,39 @@ func TestBlankedDocumentKeepsTheChainAndTamperingBreaksIt(t *testing.T) {
 	}
 }
 
+func TestChangesOfOtherDevicesKeepChainsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := storetest.Open(t, store.Config{})
+	for _, device := range []string{"", "hub", "hub", "", "other", "hub", ""} {
+		err := s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+			for range 2 {
+				c := store.Change{Device: device, Stream: "s", Kind: "k", ID: "i", Op: store.OpPut, Doc: []byte("{}")}
+				if _, err := tx.Append(ctx, c); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, c := range storetest.Changes(t, s) {
+		name := c.Device
+		if len(name) == 26 {
+			name = "own"
+		}
+		got = append(got, fmt.Sprint(name, c.DeviceSeq))
+	}
+	if want := "own1 own2 hub1 hub2 hub3 hub4 own3 own4 other1 other2 hub5 hub6 own5 own6"; strings.Join(got, " ") != want {
+		t.Errorf("the log is %v, want %s", got, want)
+	}
+	if found, err := s.Check(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("unsound: %v %q", err, found)
+	}
+}
+
 func TestChangesComeFromAPositionInPieces(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})

@@ -1,0 +1,177 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"cairn/internal/store"
+)
+
+const (
+	// Memories that entries or contexts stand in and whose rows are lost, with the
+	// newest put of each that the log still holds.
+	selectHomeless = `SELECT x.memory_id, x.user_id, max(x.vault_id), (SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = x.memory_id AND c.doc IS NOT NULL AND o.text = 'put' ORDER BY c.seq DESC LIMIT 1)
+FROM (SELECT memory_id, user_id, vault_id FROM memory_entries UNION SELECT memory_id, user_id, '' FROM memory_contexts) x
+WHERE x.memory_id NOT IN (SELECT memory_id FROM memories)
+AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_id AND t.id = x.memory_id) GROUP BY x.memory_id, x.user_id`
+	selectVaultless = `SELECT DISTINCT vault_id, user_id FROM memories WHERE vault_id NOT IN (SELECT vault_id FROM memory_vaults)`
+	selectVaultAny  = `SELECT EXISTS (SELECT 1 FROM memory_vaults WHERE vault_id = ?)`
+
+	// Inflight rows that nothing would send any more.
+	selectUnsent = entryColumns + `LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN memory_streams s ON s.stream = e.memory_id
+WHERE e.synced = 0 AND (c.doc IS NULL OR c.id <> 'pending-' || e.key OR s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq))`
+)
+
+// mends are the statements that derive rows from others again, in their order.
+func mends() []string {
+	return []string{
+		`INSERT OR IGNORE INTO memory_users (user_id, created_ns) SELECT user_id, min(creation_ns) FROM memories GROUP BY user_id`,
+		`UPDATE memories SET project_key = NULL WHERE project_key NOT IN (SELECT key FROM projects)`,
+		`UPDATE memory_entries SET vault_id = m.vault_id, user_id = m.user_id FROM memories m WHERE m.memory_id = memory_entries.memory_id`,
+
+		// mendLanes puts the lane right.
+		`INSERT OR IGNORE INTO memory_streams (stream, user_id, lane, head_seq, subscribed)
+SELECT i.id, i.user_id, 0, ifnull((SELECT max(c.seq) FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = i.id) AND c.doc IS NOT NULL), 0), 1
+FROM (SELECT memory_id AS id, user_id FROM memories UNION ALL SELECT vault_id, user_id FROM memory_vaults) i`,
+		`UPDATE memory_streams SET
+last_ns = max(last_ns, ifnull((SELECT max(creation_ns) FROM memory_entries WHERE memory_id = stream), 0)),
+last_canonical_ns = max(last_canonical_ns, ifnull((SELECT max(canonical_ns) FROM memory_entries WHERE memory_id = stream), 0)),
+context_ns = max(context_ns, ifnull((SELECT max(updated_ns) FROM memory_contexts WHERE memory_id = stream), 0)),
+acked_seq = min(acked_seq, head_seq), sent_seq = min(sent_seq, head_seq)`,
+
+		`UPDATE memory_entries SET deleting_seq = NULL WHERE deleting_seq NOT IN (SELECT c.seq FROM changes c JOIN symbols o ON o.id = c.op
+WHERE o.text = 'delete' AND c.doc IS NOT NULL)`,
+		`UPDATE memories SET deleting_seq = NULL WHERE deleting_seq NOT IN (SELECT c.seq FROM changes c JOIN symbols o ON o.id = c.op
+WHERE o.text = 'delete' AND c.doc IS NOT NULL)`,
+		`UPDATE memory_vaults SET deleting_seq = NULL WHERE deleting_seq NOT IN (SELECT c.seq FROM changes c JOIN symbols o ON o.id = c.op
+WHERE o.text = 'delete' AND c.doc IS NOT NULL)`,
+		`DELETE FROM memory_failures WHERE stream NOT IN (SELECT stream FROM memory_streams)`,
+		`DELETE FROM memory_entries WHERE EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = memory_entries.memory_id
+AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
+	}
+}
+
+// Mend makes memories whole again after a salvage has lost rows: memories and vaults
+// come back from the log, or under names of their own, inflight rows are logged again
+// to be sent under their old keys, and positions follow. Repeating it is harmless.
+func Mend(ctx context.Context, tx *store.Tx) error {
+	s := &scope{Book: &Book{}, tx: tx}
+	if err := s.mendHomes(ctx); err != nil {
+		return err
+	}
+	for _, query := range mends() {
+		if _, err := tx.Exec(ctx, query); err != nil {
+			return err
+		}
+	}
+	if err := s.mendLanes(ctx); err != nil {
+		return err
+	}
+	unsent, err := s.rows(ctx, selectUnsent)
+	for i := range unsent {
+		e := &unsent[i]
+		if err == nil {
+			s.u = user{ID: e.ActorID}
+			e.seq, err = s.logOn(ctx, e.MemoryID, "", KindEntry, localID(e.key), store.OpPut, e.doc())
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, updateSeq, e.seq, e.key)
+		}
+	}
+	return err
+}
+
+// homeless is a memory whose row is lost.
+type homeless struct {
+	memory, user, vault string
+	doc                 memoryDoc
+}
+
+// mendHomes brings lost memories and vaults back.
+func (s *scope) mendHomes(ctx context.Context) error {
+	var lost []homeless
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var h homeless
+		var doc sql.NullString
+		if err := rows.Scan(&h.memory, &h.user, &h.vault, &doc); err != nil {
+			return err
+		}
+		if !doc.Valid || json.Unmarshal([]byte(doc.String), &h.doc) != nil || checkTitle(h.doc.Title) != nil {
+			h.doc = memoryDoc{VaultID: h.vault, MemoryType: "chat", Title: "recovered-" + h.memory[:min(8, len(h.memory))]}
+		}
+		if h.doc.VaultID == "" {
+			h.doc.VaultID = derivedID(h.memory, "vault:recovered")
+		}
+		lost = append(lost, h)
+		return nil
+	}, selectHomeless)
+	for _, h := range lost {
+		if err == nil {
+			err = s.mendVault(ctx, h.doc.VaultID, h.user, h.doc.Vault)
+		}
+		if err == nil {
+			_, err = s.tx.Exec(ctx, insertMemory, h.memory, h.user, h.doc.VaultID, h.doc.MemoryType, h.doc.Title, h.doc.Description, h.doc.CreationTime, nil)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var vaults [][2]string
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var v [2]string
+		err := rows.Scan(&v[0], &v[1])
+		vaults = append(vaults, v)
+		return err
+	}, selectVaultless)
+	for _, v := range vaults {
+		if err == nil {
+			err = s.mendVault(ctx, v[0], v[1], vaultDoc{})
+		}
+	}
+	return err
+}
+
+// mendVault brings a vault back if it is lost.
+func (s *scope) mendVault(ctx context.Context, id, owner string, d vaultDoc) error {
+	var there bool
+	if err := s.tx.Get(ctx, []any{&there}, selectVaultAny, id); err != nil || there {
+		return err
+	}
+	s.u = user{ID: owner}
+	_, taken, err := s.vaultTitled(ctx, d.Title)
+	if err != nil {
+		return err
+	}
+	if taken || checkTitle(d.Title) != nil {
+		d.Title = "recovered-" + id[:min(8, len(id))]
+	}
+	_, err = s.tx.Exec(ctx, insertVault, id, owner, d.Title, d.Description, d.CreationTime)
+	return err
+}
+
+const (
+	selectLanes = `SELECT stream, lane FROM memory_streams`
+	updateLane  = `UPDATE memory_streams SET lane = ?2 WHERE stream = ?1`
+)
+
+// mendLanes gives streams their lanes.
+func (s *scope) mendLanes(ctx context.Context) error {
+	wrong := map[string]int{}
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var stream string
+		var lane int
+		err := rows.Scan(&stream, &lane)
+		if right := LaneOf(stream); right != lane {
+			wrong[stream] = right
+		}
+		return err
+	}, selectLanes)
+	for stream, lane := range wrong {
+		if err == nil {
+			_, err = s.tx.Exec(ctx, updateLane, stream, lane)
+		}
+	}
+	return err
+}
