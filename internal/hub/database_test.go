@@ -220,7 +220,9 @@ func TestConnectionsThatTheServerEndsAreReplaced(t *testing.T) {
 func TestAMemoryThatIsBlockedDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	address := postgres(t)
-	d := open(t, address).device("new", hub.LevelAdmin)
+	o := open(t, address)
+	o.hub.LimitMemory(hub.MemoryLimit)
+	d := o.device("new", hub.LevelAdmin)
 	blocked, free := d.memory(), d.memory()
 	db := behind(t, address)
 	tx, err := db.BeginTx(t.Context(), nil)
@@ -297,7 +299,7 @@ func TestTwoHubsOverOneDatabaseAreOne(t *testing.T) {
 
 // PostgreSQL crashes again and again under a hub: what was acknowledged stays, and
 // the hub goes on when the server is back.
-func TestNothingAcknowledgedIsLostInACrashOfTheServer(t *testing.T) {
+func TestNothingAcknowledgedIsLostWhenPostgreSQLCrashes(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CAIRN_SOAK") == "" {
 		t.Skip("starts a server of its own; make soak runs it")
@@ -330,4 +332,37 @@ func TestNothingAcknowledgedIsLostInACrashOfTheServer(t *testing.T) {
 	}
 	<-done
 	w.check(t, d)
+}
+
+// When the database is stuck every stream is answered in time, however many there are.
+func TestAHubWhoseDatabaseIsStuckAnswersInTime(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CAIRN_SOAK") == "" {
+		t.Skip("takes as long as a push may; make soak runs it")
+	}
+	address := postgres(t)
+	o := open(t, address)
+	o.hub.LimitMemory(hub.MemoryLimit)
+	d := o.device("new", hub.LevelAdmin)
+	var items []replica.Item
+	for range 40 {
+		items = append(items, entryPut(d.memory(), "x"))
+	}
+	tx, err := behind(t, address).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "LOCK TABLE hub_heads IN ACCESS EXCLUSIVE MODE"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for _, r := range d.push(items...) {
+		if r.Status != 503 {
+			t.Fatalf("%d %+v", r.Status, r.Error)
+		}
+	}
+	if took := time.Since(began); took > 25*time.Second {
+		t.Errorf("answered after %s", took)
+	}
 }

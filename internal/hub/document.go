@@ -47,6 +47,7 @@ type incoming struct {
 	kind, op, key string
 	doc           document
 	at            time.Time // capturedTime of an entry, updatedAt of a context, creationTime of the others
+	size          int       // of the document as it came, in bytes
 	hash          string    // of what the key must always stand for
 }
 

@@ -1,5 +1,7 @@
 package hub
 
+import "time"
+
 // TokenMemory is how long a revoked token may still be accepted.
 const TokenMemory = tokenMemory
 
@@ -9,3 +11,10 @@ func (h *Hub) Forget() {
 	defer h.known.mu.Unlock()
 	h.known.rows = nil
 }
+
+// LimitMemory says how long a stream may take of a push, of a hub that has had none
+// yet. Tests give more than two seconds, for other tests run beside them.
+func (h *Hub) LimitMemory(d time.Duration) { h.memoryLimit = d }
+
+// MemoryLimit is what it has outside of tests.
+const MemoryLimit = memoryLimit

@@ -29,6 +29,8 @@ type Hub struct {
 	log        *slog.Logger
 	maxContext int
 
+	memoryLimit time.Duration
+
 	signals  signals
 	known    known
 	metrics  metrics
@@ -61,7 +63,7 @@ func Open(ctx context.Context, c Config) (*Hub, error) {
 		return nil, err
 	}
 	h := &Hub{
-		db: db, clock: c.Clock, log: c.Log, maxContext: c.MaxContext,
+		db: db, clock: c.Clock, log: c.Log, maxContext: c.MaxContext, memoryLimit: memoryLimit,
 		workers: make(chan struct{}, max(1, c.Pool/2)), gate: newGate(), stopping: make(chan struct{}), sweeps: make(chan struct{}, 1),
 	}
 	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))

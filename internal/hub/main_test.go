@@ -98,6 +98,7 @@ func open(tb testing.TB, address string) *office {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	o.hub.LimitMemory(time.Minute)
 	server := httptest.NewServer(o.hub.Handler("test"))
 	o.url = server.URL
 	tb.Cleanup(func() {

@@ -14,6 +14,10 @@ import (
 // 503, so that it delays no other (memories §13.1).
 const memoryLimit = 2 * time.Second
 
+// pushLimit is how long a push may take, below what devices wait for an answer
+// (hub.timeout_s): streams that have not had their turn by then are answered with 503.
+const pushLimit = 20 * time.Second
+
 // batch is the items of one stream in a push.
 type batch struct {
 	stream string
@@ -85,21 +89,56 @@ func (h *Hub) divide(req replica.PushRequest) ([]*batch, error) {
 // eachStream commits every stream in a transaction of its own, several at a time.
 func (h *Hub) eachStream(ctx context.Context, who Identity, req replica.PushRequest, batches []*batch, results []replica.Result) {
 	var all sync.WaitGroup
+	var log sync.Once // what is wrong with the database is wrong for all of them
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
 	for _, b := range batches {
-		h.workers <- struct{}{}
+		select {
+		case h.workers <- struct{}{}:
+		case <-ctx.Done():
+			b.spread(nil, ctx.Err(), req, results)
+			continue
+		}
 		all.Go(func() {
 			defer func() { <-h.workers }()
-			ctx, cancel := context.WithTimeout(ctx, memoryLimit)
-			defer cancel()
-			var answer []replica.Result
-			err := h.db.write(ctx, func(s statements) (err error) {
-				answer, err = h.stream(ctx, s, who, req.DeviceID, b)
-				return err
-			})
-			h.spread(ctx, b, answer, err, req, results)
+			answer, err := h.inParts(ctx, who, req.DeviceID, b)
+			if err != nil {
+				log.Do(func() { h.log.WarnContext(ctx, "a stream could not be written", "error", err) })
+			}
+			b.spread(answer, err, req, results)
 		})
 	}
 	all.Wait()
+}
+
+// partBytes is how much of a stream one transaction takes, beyond the first item. What
+// is too much for a slow database is so still taken, in several pushes.
+const partBytes = 256 << 10
+
+// inParts commits a stream's items, some at a time, and returns the results of those
+// that have had their turn within the limit.
+func (h *Hub) inParts(ctx context.Context, who Identity, device string, b *batch) (answers []replica.Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, h.memoryLimit)
+	defer cancel()
+	for rest := b.items; len(rest) > 0; {
+		n := 1
+		for size := rest[0].size; n < len(rest) && size+rest[n].size <= partBytes; n++ {
+			size += rest[n].size
+		}
+		var answer []replica.Result
+		err := h.db.write(ctx, func(s statements) (err error) {
+			answer, err = h.stream(ctx, s, who, device, b.stream, rest[:n])
+			return err
+		})
+		if err != nil {
+			return answers, err
+		}
+		if answers = append(answers, answer...); len(answer) < n || answer[n-1].Status >= 300 {
+			return answers, nil
+		}
+		rest = rest[n:]
+	}
+	return answers, nil
 }
 
 // together commits all streams in one transaction: SQLite has one writer, and a
@@ -112,7 +151,7 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 			if _, err := s.exec(ctx, "SAVEPOINT stream"); err != nil {
 				return err
 			}
-			answer, err := h.stream(ctx, s, who, req.DeviceID, b)
+			answer, err := h.stream(ctx, s, who, req.DeviceID, b.stream, b.items)
 			answers[i] = answer
 			if errors.Is(err, errNothing) {
 				_, err = s.exec(ctx, "ROLLBACK TO stream")
@@ -128,32 +167,36 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 		}
 		return kept
 	})
+	if err != nil {
+		h.log.WarnContext(ctx, "a push could not be written", "error", err)
+		clear(answers)
+	}
 	for i, b := range batches {
-		h.spread(ctx, b, answers[i], err, req, results)
+		b.spread(answers[i], err, req, results)
 	}
 }
 
 // stream applies one stream's items in order, up to the first that is refused, and
 // returns their results. It fails with errNothing when the transaction has nothing
 // worth keeping.
-func (h *Hub) stream(ctx context.Context, s statements, who Identity, device string, b *batch) ([]replica.Result, error) {
-	if len(b.items) == 0 {
+func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id string, items []incoming) ([]replica.Result, error) {
+	if len(items) == 0 {
 		return nil, errNothing
 	}
-	st := stream{s: s, id: b.stream, tenant: who.UserID, device: device, admin: who.Level == LevelAdmin, now: h.clock().UnixNano()}
-	found, err := st.open(ctx, b.items)
+	st := stream{s: s, id: id, tenant: who.UserID, device: device, admin: who.Level == LevelAdmin, now: h.clock().UnixNano()}
+	found, err := st.open(ctx, items)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		what := b.items[0].kind
+		what := items[0].kind
 		if what != replica.KindVault {
 			what = replica.KindMemory
 		}
-		return []replica.Result{refused(b.items[0].seq, missing(what))}, errNothing
+		return []replica.Result{refused(items[0].seq, missing(what))}, errNothing
 	}
 	var answer []replica.Result
-	for _, in := range b.items {
+	for _, in := range items {
 		r, err := st.apply(ctx, in)
 		if err != nil {
 			return nil, err
@@ -170,11 +213,7 @@ func (h *Hub) stream(ctx context.Context, s statements, who Identity, device str
 }
 
 // spread puts the answers where their items stand in the request.
-func (h *Hub) spread(ctx context.Context, b *batch, answer []replica.Result, err error, req replica.PushRequest, results []replica.Result) {
-	if err != nil {
-		h.log.WarnContext(ctx, "a stream could not be written", "error", err)
-		answer = nil
-	}
+func (b *batch) spread(answer []replica.Result, err error, req replica.PushRequest, results []replica.Result) {
 	failed := false
 	for i, at := range b.at {
 		seq := req.Items[at].Seq

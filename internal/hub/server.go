@@ -104,17 +104,17 @@ func (h *Hub) Handler(version string) http.Handler {
 
 // answer admits a request and answers it.
 func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, level Level, do func(http.ResponseWriter, *http.Request, Identity) error) {
+	id := correlate(w, r)
 	defer func() {
 		if defect := recover(); defect != nil && defect != http.ErrAbortHandler {
-			h.log.ErrorContext(r.Context(), "panic while answering", "path", r.URL.Path, "stack", string(debug.Stack()))
-			h.fail(w, r, fault.New(fault.Internal, "internal", "internal error").WithHint("see what the hub logged"))
+			h.log.ErrorContext(r.Context(), "panic while answering", "path", r.URL.Path, "request_id", id, "stack", string(debug.Stack()))
+			e := fault.New(fault.Internal, memory.CodeInternal, "internal error").WithHint("see what the hub logged")
+			e.Details = map[string]any{"request_id": id}
+			h.fail(w, r, e)
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	if id := r.Header.Get("Request-Id"); isToken(id, 64) {
-		w.Header().Set("Request-Id", id)
-	}
 	if r.Header.Get("Origin") != "" {
 		h.fail(w, r, fault.New(fault.Denied, "forbidden", "no page calls a hub"))
 		return
@@ -136,6 +136,19 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 	if err := do(w, r, who); err != nil {
 		h.fail(w, r, err)
 	}
+}
+
+// correlate echoes what ties a request to others, and returns the request's id, which
+// is made if there is none that can be used (memories §9).
+func correlate(w http.ResponseWriter, r *http.Request) (id string) {
+	if id = r.Header.Get("Request-Id"); !isToken(id, maxTrace) {
+		id = memory.NewID()
+	}
+	w.Header().Set("Request-Id", id)
+	if trace := r.Header.Get("Traceparent"); isToken(trace, maxTrace) {
+		w.Header().Set("Traceparent", trace)
+	}
+	return id
 }
 
 func (h *Hub) bearer(r *http.Request) (Identity, error) {

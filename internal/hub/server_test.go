@@ -297,3 +297,29 @@ func TestHealthNeedsNoTokenAndMetricsCountItems(t *testing.T) {
 		}
 	})
 }
+
+func TestRequestsAreCorrelated(t *testing.T) {
+	t.Parallel()
+	d := open(t, "sqlite:"+t.TempDir()+"/hub.db").device("new", hub.LevelAdmin)
+	send := func(id, trace string) http.Header {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", d.url+replica.PathWhoami, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+d.token)
+		r.Header.Set("Request-Id", id)
+		r.Header.Set("Traceparent", trace)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil || answer.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		return answer.Header
+	}
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	if h := send("r-1", trace); h.Get("Request-Id") != "r-1" || h.Get("Traceparent") != trace {
+		t.Errorf("echoed: %v", h)
+	}
+	if h := send(strings.Repeat("x", 65), "ä"); len(h.Get("Request-Id")) != 36 || h.Get("Traceparent") != "" {
+		t.Errorf("instead of what cannot be used: %v", h)
+	}
+}

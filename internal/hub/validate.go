@@ -39,7 +39,7 @@ func firstOf(errs ...error) error {
 
 // parse checks an item as a device checks what it is given (memories §5).
 func (h *Hub) parse(item replica.Item) (incoming, error) {
-	in := incoming{seq: item.Seq, kind: item.Kind, op: item.Op, key: item.Key}
+	in := incoming{seq: item.Seq, kind: item.Kind, op: item.Op, key: item.Key, size: len(item.Doc)}
 	if err := firstOf(soundID("stream", item.Stream), memory.SoundKey(item.Key), memory.CheckJSON("doc", item.Doc)); err != nil {
 		return in, err
 	}
