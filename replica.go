@@ -110,7 +110,7 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 	if u.HubURL == "" {
 		return nil, fault.New(fault.Conflict, CodeNotJoined, "no hub was joined").WithHint("`cairn hub join URL` joins one")
 	}
-	token, err := os.ReadFile(r.tokenFile(u.UserID))
+	token, err := r.token(u)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.Unavailable, "unauthorized", "the token of the hub is gone").WithHint("`cairn hub join " + u.HubURL + "` takes a new one")
 	}
@@ -121,11 +121,16 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 	if s := value(r.cairn.settings.work.Hub.URL); s != "" {
 		url = s
 	}
-	return replica.NewClient(url, strings.TrimSpace(string(token)), r.timeout(), true) // what is in the clear was decided when joining
+	return replica.NewClient(url, token, r.timeout(), true) // what is in the clear was decided when joining
+}
+
+func (r Replication) token(u memory.User) (string, error) {
+	text, err := os.ReadFile(r.tokenFile(u.UserID))
+	return strings.TrimSpace(string(text)), err
 }
 
 // replicator makes a user's replicator, for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, lanes *replica.Lanes, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err
@@ -137,7 +142,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.B
 	h := r.cairn.settings.work.Hub
 	return replica.New(replica.Config{
 		Store: s, Book: b, User: u.UserID, Client: client, Device: device, Log: log,
-		Batch: value(h.Batch), Lease: lasting(h.LeaseS), Halt: value(h.OnPermanent) == "halt",
+		Lanes: lanes, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
 	}), nil
 }
 
@@ -158,8 +163,15 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 		log.Warn("memories are not replicated", "error", err)
 		return nil
 	}
+	lanes, err := replica.NewLanes(s, b, lasting(r.cairn.settings.work.Hub.LeaseS), log)
+	if err != nil {
+		log.Warn("memories are not replicated", "error", err)
+		return nil
+	}
+	defer lanes.Close()
 	var group sync.WaitGroup
 	defer group.Wait()
+	group.Go(func() { lanes.Keep(ctx) })
 	running := map[memory.User]context.CancelFunc{}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -170,7 +182,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 			users = nil
 		}
 		if err == nil {
-			r.match(ctx, s, b, users, running, &group, log)
+			r.match(ctx, users, running, &group, func(ctx context.Context, u memory.User) { r.runOne(ctx, s, b, u, lanes, log) })
 		}
 		select {
 		case <-ctx.Done():
@@ -181,8 +193,8 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 // match starts what is to run and stops what is not.
-func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, users []memory.User, running map[memory.User]context.CancelFunc,
-	group *sync.WaitGroup, log *slog.Logger,
+func (r Replication) match(ctx context.Context, users []memory.User, running map[memory.User]context.CancelFunc, group *sync.WaitGroup,
+	run func(context.Context, memory.User),
 ) {
 	wanted := map[memory.User]bool{}
 	for _, u := range users {
@@ -190,13 +202,14 @@ func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, 
 			continue
 		}
 		if wanted[u] = true; running[u] != nil {
+			r.renew(u)
 			continue
 		}
 		one, cancel := context.WithCancel(ctx)
 		running[u] = cancel
 		group.Go(func() {
 			defer cancel()
-			r.runOne(one, s, b, u, log)
+			run(one, u)
 		})
 	}
 	for u, cancel := range running {
@@ -207,10 +220,24 @@ func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, 
 	}
 }
 
+// renew gives a replicator whose token the hub refuses the one of now.
+func (r Replication) renew(u memory.User) {
+	one := r.Running()[u.UserID]
+	if one == nil {
+		return
+	}
+	if state, _ := one.State(); state != replica.StateUnauthorized {
+		return
+	}
+	if token, err := r.token(u); err == nil && one.Client.SetToken(token) {
+		one.Renewed()
+	}
+}
+
 // runOne runs a user's replicator, again after a failure.
-func (r Replication) runOne(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, log *slog.Logger) {
+func (r Replication) runOne(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, lanes *replica.Lanes, log *slog.Logger) {
 	for ctx.Err() == nil {
-		one, err := r.replicator(ctx, s, b, u, log)
+		one, err := r.replicator(ctx, s, b, u, lanes, log)
 		if err == nil {
 			r.note(u.UserID, one)
 			err = one.Run(ctx)
@@ -375,7 +402,7 @@ func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logge
 		if err != nil {
 			return err
 		}
-		one, err := r.replicator(ctx, s, b, u, log)
+		one, err := r.replicator(ctx, s, b, u, nil, log)
 		if err != nil {
 			return err
 		}
@@ -429,7 +456,7 @@ func (r Replication) wanted(ctx context.Context, s *store.Store, user, stream st
 			continue
 		}
 		var one *replica.Replicator
-		if one, err = r.replicator(ctx, s, b, u, nil); err == nil {
+		if one, err = r.replicator(ctx, s, b, u, nil, nil); err == nil {
 			err = one.PullStream(ctx, stream)
 		}
 	}

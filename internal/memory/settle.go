@@ -106,7 +106,11 @@ func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
 		}
 		return s.removeEntry(ctx, &e)
 	case KindContext + " " + store.OpPut:
-		_, err := s.tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq)
+		var at any // the time it counts from, if it is another one
+		if !o.CreationTime.IsZero() {
+			at = clamped(o.CreationTime)
+		}
+		_, err := s.tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq, at)
 		return err
 	case KindMemory + " " + store.OpDelete:
 		return s.removeMemory(ctx, c.Stream, true)
