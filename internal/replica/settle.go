@@ -156,7 +156,7 @@ func (r *Replicator) failed(err error, by cause) bool {
 		r.hold(StateUnauthorized, no.Reason.Message, by, askEvery)
 	case no.Reason.Code == CodeTooOld || no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed:
 		r.hold(StateTooOld, no.Reason.Message, by, askEvery)
-	case retryable(no.Status) && no.Reason.Code == CodeUnavailable: // its database is away, or the hub behind a proxy
+	case no.Reason.Code == CodeUnavailable && no.Status != http.StatusRequestEntityTooLarge: // its database is away, or what answers is no hub
 		r.unreachable(err, by, no.RetryAfter)
 	default:
 		return false
@@ -219,10 +219,10 @@ func (r *Replicator) hold(state, why string, by cause, wait time.Duration) {
 }
 
 // answered notes that the hub answers; what waited because it did not is due. That a
-// pull succeeds says nothing about pushes that are refused, and the other way round.
+// pull succeeds says nothing about pushes that are refused.
 func (r *Replicator) answered(ctx context.Context, by cause) {
 	r.mu.Lock()
-	if other := causePush + causePull - by; r.cause == other && r.resume.After(time.Now()) {
+	if by == causePull && r.cause == causePush && r.resume.After(time.Now()) {
 		r.mu.Unlock()
 		return
 	}
