@@ -2,12 +2,15 @@ package cairn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -117,11 +120,11 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	url := u.HubURL
+	hub := u.HubURL
 	if s := value(r.cairn.settings.work.Hub.URL); s != "" {
-		url = s
+		hub = s
 	}
-	return replica.NewClient(url, token, r.timeout(), true) // what is in the clear was decided when joining
+	return replica.NewClient(hub, token, r.timeout(), true) // what is in the clear was decided when joining
 }
 
 func (r Replication) token(u memory.User) (string, error) {
@@ -447,20 +450,104 @@ func (r Replication) wanted(ctx context.Context, s *store.Store, user, stream st
 	if one := r.Running()[user]; err == nil && one != nil {
 		one.Subscribed()
 	}
-	var users []memory.User
+	var u memory.User
 	if err == nil {
-		users, err = b.Users(ctx)
+		u, err = joined(ctx, b, user)
 	}
-	for _, u := range users {
-		if u.UserID != user || err != nil {
-			continue
-		}
-		var one *replica.Replicator
-		if one, err = r.replicator(ctx, s, b, u, nil, nil); err == nil {
-			err = one.PullStream(ctx, stream)
-		}
+	var once *replica.Replicator
+	if err == nil {
+		once, err = r.replicator(ctx, s, b, u, nil, nil)
+	}
+	if err == nil {
+		err = once.PullStream(ctx, stream)
 	}
 	if err != nil {
 		slog.Debug("a memory could not be pulled at its first read", "error", err)
 	}
+}
+
+// joined is a local user. Errors: CodeNotJoined for one that is not there.
+func joined(ctx context.Context, b *memory.Book, user string) (memory.User, error) {
+	users, err := b.Users(ctx)
+	for _, u := range users {
+		if u.UserID == user {
+			return u, err
+		}
+	}
+	if err == nil {
+		err = fault.New(fault.Conflict, CodeNotJoined, "no hub was joined")
+	}
+	return memory.User{}, err
+}
+
+// ask sends what a user has to send until ctx ends, in a process that does not
+// replicate; if another one does, nothing is left to do here.
+func (r Replication) ask(ctx context.Context, s *store.Store, user string) {
+	if r.Running()[user] != nil {
+		return
+	}
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	var u memory.User
+	if err == nil {
+		u, err = joined(ctx, b, user)
+	}
+	var one *replica.Replicator
+	if err == nil {
+		one, err = r.replicator(ctx, s, b, u, nil, nil)
+	}
+	if err == nil {
+		err = one.Send(ctx)
+	}
+	if err != nil {
+		slog.Debug("the hub could not be asked", "error", err)
+	}
+}
+
+// throughTime is how long a list may wait for what was purged here.
+const throughTime = 5 * time.Second
+
+// through reads entries at a user's hub that were purged here. Errors:
+// memory.CodeNotFound, memory.CodeHubUnavailable.
+func (r Replication) through(ctx context.Context, user string, q memory.Beyond) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, throughTime)
+	defer cancel()
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	var u memory.User
+	if err == nil {
+		u, err = joined(ctx, b, user)
+	}
+	var client *replica.Client
+	if err == nil {
+		client, err = r.client(u)
+	}
+	var answer replica.EntriesAnswer
+	if err == nil {
+		defer client.Close()
+		answer, err = client.Entries(ctx, entriesQuery(q))
+	}
+	if no, ok := errors.AsType[*replica.Refused](err); ok && no.Status == http.StatusNotFound && no.Reason.Code == memory.CodeNotFound {
+		return nil, fault.New(fault.NotFound, memory.CodeNotFound, "entry not found").WithHint("list_entries shows what there is")
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, memory.CodeHubUnavailable, "the entry may be at the hub, which cannot be asked").WithHint("try again when the hub is reachable")
+	}
+	return answer.Entries, nil
+}
+
+func entriesQuery(q memory.Beyond) url.Values {
+	v := url.Values{"memory": {q.Memory}, "tag": q.Tags}
+	for name, text := range map[string]string{"entry": q.Entry, "session_id": q.SessionID} {
+		if text != "" {
+			v.Set(name, text)
+		}
+	}
+	for name, at := range map[string]memory.Time{"before": q.Before, "after": q.After} {
+		if at != 0 {
+			v.Set(name, at.String())
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
 }

@@ -31,7 +31,7 @@ var cluster = sync.OnceValues(pgtest.Start)
 var started = false // whether a test has asked for cluster
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && childMain() {
+	if childMain() {
 		return
 	}
 	code := m.Run()
@@ -195,12 +195,24 @@ func (o *office) push(w http.ResponseWriter, r *http.Request, status func(replic
 // texts are the entries of a memory at the hub, oldest first.
 func (o *office) texts(memory string) string {
 	o.Helper()
-	answer, err := o.hub.Entries(context.Background(), hub.Identity{UserID: o.user, Level: hub.LevelAdmin}, hub.EntriesArgs{Memory: memory, Limit: 1000})
-	if err != nil {
-		return err.Error()
-	}
 	var out []string
-	for _, doc := range answer.Entries {
+	var docs []json.RawMessage
+	a := hub.EntriesArgs{Memory: memory, Limit: 1000}
+	for more := true; more; {
+		answer, err := o.hub.Entries(context.Background(), hub.Identity{UserID: o.user, Level: hub.LevelAdmin}, a)
+		if err != nil {
+			return err.Error()
+		}
+		docs = append(docs, answer.Entries...)
+		if more = answer.More; more {
+			var last struct{ CreationTime time.Time }
+			if err := json.Unmarshal(docs[len(docs)-1], &last); err != nil {
+				o.Fatal(err)
+			}
+			a.Before = last.CreationTime
+		}
+	}
+	for _, doc := range docs {
 		var e struct{ RawEntry string }
 		if err := json.Unmarshal(doc, &e); err != nil {
 			o.Fatal(err)

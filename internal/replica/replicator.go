@@ -144,6 +144,17 @@ func (r *Replicator) Run(ctx context.Context) error {
 	}
 }
 
+// Send is Run without pulling.
+func (r *Replicator) Send(ctx context.Context) error {
+	running, end, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r.push(running)
+	return nil
+}
+
 // begin sees to the lanes of a run; end ends it.
 func (r *Replicator) begin(ctx context.Context) (running context.Context, end func(), err error) {
 	running, cancel := context.WithCancel(ctx)
