@@ -38,6 +38,9 @@ func (r *Replicator) pull(ctx context.Context) {
 		}
 		err := r.catalogue(ctx, &catalogued)
 		if err == nil {
+			err = r.restore(ctx)
+		}
+		if err == nil {
 			err = r.pullOnce(ctx, time.Until(catalogued.Add(catalogueEvery)))
 		}
 		if err == nil || ctx.Err() != nil {
@@ -149,6 +152,9 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 			return nil
 		}
 		r.answered(ctx, causePull)
+		if err := r.seen(ctx, answer.HubEpoch); err != nil {
+			return err
+		}
 		more := cursors[:0:0]
 		for _, s := range answer.Streams {
 			if err := r.apply(ctx, s); err != nil {
@@ -259,6 +265,9 @@ func (r *Replicator) heads(ctx context.Context) (all []Head, err error) {
 	for after := ""; ; {
 		page, err := r.Client.Heads(ctx, after)
 		if err != nil {
+			return nil, err
+		}
+		if err := r.seen(ctx, page.HubEpoch); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Heads...)

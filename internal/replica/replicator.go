@@ -73,6 +73,9 @@ type Replicator struct {
 	cause  cause                // of the state
 	resume time.Time            // nothing is sent before
 	soured map[string]time.Time // streams that are not pulled before
+
+	epoch     int64 // that the hub told last
+	restoring bool  // there may be streams to restore
 }
 
 // cause says which request brought the replicator into its state, if that is not well.
@@ -185,9 +188,16 @@ func (r *Replicator) Drain(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	if _, err := r.Client.Whoami(ctx); err != nil {
+	who, err := r.Client.Whoami(ctx)
+	if err != nil {
 		r.failed(err, causePull)
 		return r.takesNothing()
+	}
+	if err := r.seen(ctx, who.HubEpoch); err != nil {
+		return err
+	}
+	if err := r.restore(ctx); err != nil {
+		return err
 	}
 	for left, patience := -1, 0; ; {
 		sent, err := r.round(ctx)
