@@ -25,7 +25,7 @@ const (
 	selectAcked    = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
 	selectFailedTo = `SELECT ifnull(local_id, '') FROM memory_failures WHERE stream = ? AND seq <= ? ORDER BY seq`
 	unsettled      = `FROM changes WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND seq > ?2 AND seq <= ?3 AND doc IS NOT NULL
-AND device = (SELECT s.id FROM symbols s JOIN store_meta m ON m.value = s.text WHERE m.name = 'device')
+AND device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0)
 AND op <> ifnull((SELECT id FROM symbols WHERE text = 'confirm'), 0)`
 	countUnsettled = `SELECT count(*) ` + unsettled
 	anyUnsettled   = `SELECT EXISTS (SELECT 1 ` + unsettled + `)`

@@ -39,7 +39,7 @@ const (
 	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
 body_hash, hub_key, hub_seq, trace_id, change_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
-	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts WHERE memory_id = ? ORDER BY updated_ns DESC, ifnull(hub_seq, 9e18) DESC, seq DESC LIMIT 1`
+	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts WHERE memory_id = ? ORDER BY updated_ns DESC, seq DESC LIMIT 1`
 	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
 	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
 	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`

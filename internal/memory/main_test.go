@@ -53,9 +53,13 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 		f(&c)
 	}
 	d.Book = New(storetest.Open(t, store.Config{Clock: d.clock.Now}), c)
+	book := d.Book
 	t.Cleanup(func() {
-		if err := d.Stop(context.Background()); err != nil {
+		if err := book.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
+		}
+		if d.Book != book {
+			return
 		}
 		if found, err := d.Check(context.Background()); !t.Failed() && (err != nil || len(found) > 0) {
 			t.Errorf("the memories are not sound: %v %q", err, found)

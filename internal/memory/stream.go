@@ -57,10 +57,11 @@ ifnull(remote_id, ''), pull_cursor, subscribed FROM memory_streams `
 	selectStreams = streamColumns + `WHERE user_id = ? AND stream > ? ORDER BY stream LIMIT ?`
 	selectRemote  = streamColumns + `WHERE user_id = ? AND remote_id = ?`
 
-	// Own changes of a stream that are still to be sent.
+	// Own changes of a stream that are still to be sent: all but the hub's, since a
+	// store that was restored has another device's name than when it made them.
 	selectToSend = `SELECT c.seq, k.text, c.id, o.text, c.doc FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq > ?2 AND c.doc IS NOT NULL AND o.text <> 'confirm'
-AND c.device = (SELECT s.id FROM symbols s JOIN store_meta m ON m.value = s.text WHERE m.name = 'device') ORDER BY c.seq LIMIT ?3`
+AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0) ORDER BY c.seq LIMIT ?3`
 
 	updateSent    = `UPDATE memory_streams SET sent_seq = max(sent_seq, ?2) WHERE stream = ?1`
 	updateAcked   = `UPDATE memory_streams SET acked_seq = max(acked_seq, ?2), attempts = 0, next_attempt_ns = 0, last_error = NULL WHERE stream = ?1`
@@ -317,15 +318,16 @@ func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, after int6
 	return nil, nil
 }
 
-// complete reads the key out of a document and puts the entryId into that of a delete
-// which knew a localId alone; ready is false while there is none.
+// complete reads the key out of a document and puts the entryId into those that knew a
+// localId alone: a delete waits for it, for which ready is false, and a put that is
+// sent again proposes it.
 func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready bool, err error) {
 	var d entryDeleteDoc
 	if err := json.Unmarshal(o.Doc, &d); err != nil {
 		return false, err
 	}
 	o.Key = d.Key
-	if o.Kind != KindEntry || o.Op != store.OpDelete || d.EntryID != "" {
+	if o.Kind != KindEntry || d.EntryID != "" || o.Op != store.OpDelete && o.Op != store.OpPut {
 		return true, nil
 	}
 	key, err := parseLocalID(d.LocalID)
@@ -334,8 +336,19 @@ func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready b
 	}
 	s := &scope{Book: b, tx: tx}
 	e, found, err := s.entry(ctx, selectByRow, key)
-	if err != nil || !found || !e.synced {
+	switch {
+	case err != nil:
 		return false, err
+	case !found || !e.synced:
+		return o.Op == store.OpPut, nil
+	case o.Op == store.OpPut:
+		var put entryDoc
+		if err := json.Unmarshal(o.Doc, &put); err != nil {
+			return false, err
+		}
+		put.EntryID = e.EntryID
+		o.Doc, err = json.Marshal(put)
+		return true, err
 	}
 	d.EntryID = e.EntryID
 	o.Doc, err = json.Marshal(d)
