@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -64,6 +65,10 @@ func (m Memories) book(ctx context.Context, make bool) (b *memory.Book, there bo
 		config := c.settings.work.bookConfig(c.journal.Filter)
 		if s != nil {
 			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
+			config.Through = func(ctx context.Context, user string, q memory.Beyond) ([]json.RawMessage, error) {
+				return c.Replication().through(ctx, user, q)
+			}
+			config.Waiting = func(ctx context.Context, user string) { c.Replication().ask(ctx, s, user) }
 		}
 		b = memory.New(s, config)
 		if s == nil {

@@ -2,12 +2,15 @@ package cairn
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -110,22 +113,27 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 	if u.HubURL == "" {
 		return nil, fault.New(fault.Conflict, CodeNotJoined, "no hub was joined").WithHint("`cairn hub join URL` joins one")
 	}
-	token, err := os.ReadFile(r.tokenFile(u.UserID))
+	token, err := r.token(u)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.New(fault.Unavailable, "unauthorized", "the token of the hub is gone").WithHint("`cairn hub join " + u.HubURL + "` takes a new one")
 	}
 	if err != nil {
 		return nil, err
 	}
-	url := u.HubURL
+	hub := u.HubURL
 	if s := value(r.cairn.settings.work.Hub.URL); s != "" {
-		url = s
+		hub = s
 	}
-	return replica.NewClient(url, strings.TrimSpace(string(token)), r.timeout(), true) // what is in the clear was decided when joining
+	return replica.NewClient(hub, token, r.timeout(), true) // what is in the clear was decided when joining
+}
+
+func (r Replication) token(u memory.User) (string, error) {
+	text, err := os.ReadFile(r.tokenFile(u.UserID))
+	return strings.TrimSpace(string(text)), err
 }
 
 // replicator makes a user's replicator, for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, lanes *replica.Lanes, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err
@@ -137,7 +145,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.B
 	h := r.cairn.settings.work.Hub
 	return replica.New(replica.Config{
 		Store: s, Book: b, User: u.UserID, Client: client, Device: device, Log: log,
-		Batch: value(h.Batch), Lease: lasting(h.LeaseS), Halt: value(h.OnPermanent) == "halt",
+		Lanes: lanes, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
 	}), nil
 }
 
@@ -158,8 +166,15 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 		log.Warn("memories are not replicated", "error", err)
 		return nil
 	}
+	lanes, err := replica.NewLanes(s, b, lasting(r.cairn.settings.work.Hub.LeaseS), log)
+	if err != nil {
+		log.Warn("memories are not replicated", "error", err)
+		return nil
+	}
+	defer lanes.Close()
 	var group sync.WaitGroup
 	defer group.Wait()
+	group.Go(func() { lanes.Keep(ctx) })
 	running := map[memory.User]context.CancelFunc{}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -170,7 +185,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 			users = nil
 		}
 		if err == nil {
-			r.match(ctx, s, b, users, running, &group, log)
+			r.match(ctx, users, running, &group, func(ctx context.Context, u memory.User) { r.runOne(ctx, s, b, u, lanes, log) })
 		}
 		select {
 		case <-ctx.Done():
@@ -181,8 +196,8 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 }
 
 // match starts what is to run and stops what is not.
-func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, users []memory.User, running map[memory.User]context.CancelFunc,
-	group *sync.WaitGroup, log *slog.Logger,
+func (r Replication) match(ctx context.Context, users []memory.User, running map[memory.User]context.CancelFunc, group *sync.WaitGroup,
+	run func(context.Context, memory.User),
 ) {
 	wanted := map[memory.User]bool{}
 	for _, u := range users {
@@ -190,13 +205,14 @@ func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, 
 			continue
 		}
 		if wanted[u] = true; running[u] != nil {
+			r.renew(u)
 			continue
 		}
 		one, cancel := context.WithCancel(ctx)
 		running[u] = cancel
 		group.Go(func() {
 			defer cancel()
-			r.runOne(one, s, b, u, log)
+			run(one, u)
 		})
 	}
 	for u, cancel := range running {
@@ -207,10 +223,24 @@ func (r Replication) match(ctx context.Context, s *store.Store, b *memory.Book, 
 	}
 }
 
+// renew gives a replicator whose token the hub refuses the one of now.
+func (r Replication) renew(u memory.User) {
+	one := r.Running()[u.UserID]
+	if one == nil {
+		return
+	}
+	if state, _ := one.State(); state != replica.StateUnauthorized {
+		return
+	}
+	if token, err := r.token(u); err == nil && one.Client.SetToken(token) {
+		one.Renewed()
+	}
+}
+
 // runOne runs a user's replicator, again after a failure.
-func (r Replication) runOne(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, log *slog.Logger) {
+func (r Replication) runOne(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, lanes *replica.Lanes, log *slog.Logger) {
 	for ctx.Err() == nil {
-		one, err := r.replicator(ctx, s, b, u, log)
+		one, err := r.replicator(ctx, s, b, u, lanes, log)
 		if err == nil {
 			r.note(u.UserID, one)
 			err = one.Run(ctx)
@@ -417,7 +447,7 @@ func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logge
 		if err != nil {
 			return err
 		}
-		one, err := r.replicator(ctx, s, b, u, log)
+		one, err := r.replicator(ctx, s, b, u, nil, log)
 		if err != nil {
 			return err
 		}
@@ -462,20 +492,104 @@ func (r Replication) wanted(ctx context.Context, s *store.Store, user, stream st
 	if one := r.Running()[user]; err == nil && one != nil {
 		one.Subscribed()
 	}
-	var users []memory.User
+	var u memory.User
 	if err == nil {
-		users, err = b.Users(ctx)
+		u, err = joined(ctx, b, user)
 	}
-	for _, u := range users {
-		if u.UserID != user || err != nil {
-			continue
-		}
-		var one *replica.Replicator
-		if one, err = r.replicator(ctx, s, b, u, nil); err == nil {
-			err = one.PullStream(ctx, stream)
-		}
+	var once *replica.Replicator
+	if err == nil {
+		once, err = r.replicator(ctx, s, b, u, nil, nil)
+	}
+	if err == nil {
+		err = once.PullStream(ctx, stream)
 	}
 	if err != nil {
 		slog.Debug("a memory could not be pulled at its first read", "error", err)
 	}
+}
+
+// joined is a local user. Errors: CodeNotJoined for one that is not there.
+func joined(ctx context.Context, b *memory.Book, user string) (memory.User, error) {
+	users, err := b.Users(ctx)
+	for _, u := range users {
+		if u.UserID == user {
+			return u, err
+		}
+	}
+	if err == nil {
+		err = fault.New(fault.Conflict, CodeNotJoined, "no hub was joined")
+	}
+	return memory.User{}, err
+}
+
+// ask sends what a user has to send until ctx ends, in a process that does not
+// replicate; if another one does, nothing is left to do here.
+func (r Replication) ask(ctx context.Context, s *store.Store, user string) {
+	if r.Running()[user] != nil {
+		return
+	}
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	var u memory.User
+	if err == nil {
+		u, err = joined(ctx, b, user)
+	}
+	var one *replica.Replicator
+	if err == nil {
+		one, err = r.replicator(ctx, s, b, u, nil, nil)
+	}
+	if err == nil {
+		err = one.Send(ctx)
+	}
+	if err != nil {
+		slog.Debug("the hub could not be asked", "error", err)
+	}
+}
+
+// throughTime is how long a list may wait for what was purged here.
+const throughTime = 5 * time.Second
+
+// through reads entries at a user's hub that were purged here. Errors:
+// memory.CodeNotFound, memory.CodeHubUnavailable.
+func (r Replication) through(ctx context.Context, user string, q memory.Beyond) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, throughTime)
+	defer cancel()
+	b, _, err := r.cairn.Memories().book(ctx, false)
+	var u memory.User
+	if err == nil {
+		u, err = joined(ctx, b, user)
+	}
+	var client *replica.Client
+	if err == nil {
+		client, err = r.client(u)
+	}
+	var answer replica.EntriesAnswer
+	if err == nil {
+		defer client.Close()
+		answer, err = client.Entries(ctx, entriesQuery(q))
+	}
+	if no, ok := errors.AsType[*replica.Refused](err); ok && no.Status == http.StatusNotFound && no.Reason.Code == memory.CodeNotFound {
+		return nil, fault.New(fault.NotFound, memory.CodeNotFound, "entry not found").WithHint("list_entries shows what there is")
+	}
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Unavailable, memory.CodeHubUnavailable, "the entry may be at the hub, which cannot be asked").WithHint("try again when the hub is reachable")
+	}
+	return answer.Entries, nil
+}
+
+func entriesQuery(q memory.Beyond) url.Values {
+	v := url.Values{"memory": {q.Memory}, "tag": q.Tags}
+	for name, text := range map[string]string{"entry": q.Entry, "session_id": q.SessionID} {
+		if text != "" {
+			v.Set(name, text)
+		}
+	}
+	for name, at := range map[string]memory.Time{"before": q.Before, "after": q.After} {
+		if at != 0 {
+			v.Set(name, at.String())
+		}
+	}
+	if q.Limit > 0 {
+		v.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return v
 }

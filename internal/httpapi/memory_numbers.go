@@ -107,7 +107,7 @@ func (n *Numbers) measured(m memory.Measured) {
 
 // replication writes what the replicators of this process did, all users' together.
 func (n *Numbers) replication(ctx context.Context, c *cairn.Cairn) error {
-	_, health, err := c.Replication().Health(ctx)
+	_, health, err := c.Replication().Health(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (n *Numbers) replication(ctx context.Context, c *cairn.Cairn) error {
 	for _, one := range c.Replication().Running() {
 		m := one.Meter()
 		sent, refused, retried = sent+m.Sent.Load(), refused+m.Refused.Load(), retried+m.Retried.Load()
-		failed, batches, losses = failed+m.Failed.Load(), batches+m.Batches.Load(), losses+m.LeaseLosses.Load()
+		failed, batches, losses = failed+m.Failed.Load(), batches+m.Batches.Load(), one.LeaseLosses() // lanes are the process's
 		pulled += m.Pulled.Load()
 		if at := time.Unix(0, m.CurrentAt.Load()); m.CurrentAt.Load() != 0 && (current.IsZero() || at.Before(current)) {
 			current = at

@@ -245,7 +245,7 @@ func (s *scope) applyContext(ctx context.Context, item Item) error {
 	var seq int64
 	err := s.tx.Get(ctx, []any{&seq}, selectContextByID, d.ContextID)
 	if err == nil {
-		_, err = s.tx.Exec(ctx, updateContextByKey, d.ContextID, item.HubSeq)
+		_, err = s.tx.Exec(ctx, updateContextByKey, d.ContextID, item.HubSeq, d.UpdatedAt)
 		return err
 	}
 	if ignoreNone(err) != nil {

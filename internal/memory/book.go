@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -19,6 +20,16 @@ type Config struct {
 	// hub's catalogue alone: it is to subscribe the stream and may wait a moment for its
 	// rows (memories §10.3). Nil for nobody.
 	Wanted func(ctx context.Context, user, stream string)
+
+	// Waiting is called while a delete of a user waits for the hub's word: where no
+	// replicator runs for the user, it is to ask the hub until ctx ends, and then return
+	// soon (memories §10.6). Nil for nobody.
+	Waiting func(ctx context.Context, user string)
+
+	// Through reads entries that were purged here at a user's hub, as documents with
+	// their creationTime, newest first. Errors: CodeNotFound, CodeHubUnavailable. Nil for
+	// no reading through.
+	Through func(ctx context.Context, user string, q Beyond) ([]json.RawMessage, error)
 }
 
 // Book is the memories of every user of a store. Its methods are the operations of

@@ -43,8 +43,8 @@ body_hash, hub_key, hub_seq, trace_id, change_seq) VALUES (?, ?, ?, ?, ?, ?, ?, 
 	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts WHERE memory_id = ? ORDER BY updated_ns DESC, seq DESC LIMIT 1`
 	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
 	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
-	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2 WHERE change_seq = ?1`
-	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2 WHERE context_id = ?1`
+	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
+	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3 WHERE context_id = ?1`
 	selectContextByPlace = `SELECT seq, context_id FROM memory_contexts WHERE change_seq = ? AND memory_id = ?`
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"time"
 
 	"cairn/internal/fault"
@@ -313,6 +314,13 @@ func (s *scope) removeMemory(ctx context.Context, id string, inflight bool) erro
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.
 func (b *Book) confirmed(ctx context.Context, c Caller, d deletion, key string) error {
+	if b.config.Waiting != nil {
+		asking, stop := context.WithCancel(ctx)
+		var asked sync.WaitGroup
+		asked.Go(func() { b.config.Waiting(asking, d.user) })
+		defer asked.Wait()
+		defer stop()
+	}
 	timer := time.NewTimer(b.config.Settings.DeleteTimeout)
 	defer timer.Stop()
 	for {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"cairn/internal/fault"
 	"cairn/internal/store"
 )
 
@@ -54,9 +55,10 @@ type Listed struct {
 	AppliedLimit int     `json:"applied_limit"`
 	NextBefore   *Time   `json:"next_before"`
 	NextAfter    *Time   `json:"next_after"`
-	// PurgedBefore is the time before which rows are at the hub alone; 0 if all are
-	// here. Reading through to the hub is the caller's (memories §10.7).
-	PurgedBefore Time `json:"-"`
+	// Truncated says that older entries are at the hub, which could not be asked; Reason
+	// is then Unreachable (memories §10.7).
+	Truncated bool   `json:"truncated,omitempty"`
+	Reason    string `json:"reason,omitempty"`
 }
 
 const (
@@ -82,8 +84,11 @@ func (b *Book) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, e
 	if a.Before != "" && a.After != "" {
 		return out, invalid("before", "provide only one of before or after")
 	}
+	var ask *Beyond
+	var in memoryRow
+	var owner string
+	var elsewhere bool // the cursor may be an entry that was purged here
 	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
-		out.PurgedBefore = Time(s.m.purgedNS)
 		low, high := Time(math.MinInt64), Time(math.MaxInt64)
 		query := selectNewest
 		var err error
@@ -94,11 +99,32 @@ func (b *Book) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, e
 			low, err = s.cursor(ctx, "after", a.After)
 			query = selectOldest
 		}
-		if err != nil {
-			return err
+		elsewhere = fault.HasCode(err, CodeInvalid) && s.isPurged()
+		if err == nil {
+			out.Entries = []Entry{}
+			err = s.list(ctx, &out, query, low, high, session, a.Tags)
 		}
-		return s.list(ctx, &out, query, low, high, session, a.Tags)
+		if err == nil {
+			ask, in, owner = s.through(&out, low, high, session, a.Tags), s.m, s.u.ID
+		}
+		return err
 	})
+	if id, ok := ParseID(a.Before + a.After); ok && elsewhere {
+		e, unknown := b.GetEntry(ctx, c, a.MemoryID, id)
+		switch {
+		case unknown == nil && a.Before != "":
+			a.Before = e.CreationTime.String()
+			return b.ListEntries(ctx, c, a)
+		case unknown == nil:
+			a.After = e.CreationTime.String()
+			return b.ListEntries(ctx, c, a)
+		case fault.HasCode(unknown, CodeHubUnavailable):
+			err = unknown
+		}
+	}
+	if err == nil && ask != nil {
+		err = b.merge(ctx, in, owner, ask, &out)
+	}
 	return out, err
 }
 
@@ -120,10 +146,7 @@ func (s *scope) list(ctx context.Context, out *Listed, query string, low, high T
 			out.Entries[i], out.Entries[j] = out.Entries[j], out.Entries[i]
 		}
 	}
-	if out.Count = len(out.Entries); out.Count > 0 {
-		newest, oldest := out.Entries[0].CreationTime, out.Entries[out.Count-1].CreationTime
-		out.NextBefore, out.NextAfter = &oldest, &newest
-	}
+	out.number()
 	return err
 }
 
@@ -182,20 +205,41 @@ func (b *Book) readMemory(ctx context.Context, c Caller, memory string, fn func(
 	return b.read(ctx, read)
 }
 
-// GetEntry is one committed entry. CodeNotFound for any other, which is at the hub
-// perhaps, if the memory was purged (see PurgedBefore).
+// GetEntry is one committed entry; one that was purged here is read at the hub.
+// CodeNotFound for any other, CodeHubUnavailable (Unavailable) if the hub may have it
+// and cannot be asked.
 func (b *Book) GetEntry(ctx context.Context, c Caller, memory, id string) (out Entry, err error) {
 	memory, err = memoryArg(memory)
 	id, badID := uuidArg("entry_id", id)
 	if err = firstError(err, badID, c.checkArgs()); err != nil {
 		return out, err
 	}
+	var ask *Beyond
+	var in memoryRow
+	var owner string
 	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
 		e, err := s.committed(ctx, id)
+		if fault.HasCode(err, CodeNotFound) && s.isPurged() {
+			ask, in, owner = s.beyond(), s.m, s.u.ID
+			ask.Entry = id
+		}
 		out = e.Entry
 		return err
 	})
-	return out, err
+	if ask == nil {
+		return out, err
+	}
+	found, err := b.readThrough(ctx, in, owner, ask)
+	if err == nil {
+		found, err = b.visible(ctx, in, owner, found)
+	}
+	if err == nil && len(found) == 0 {
+		err = notFound("entry")
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	return found[0], nil
 }
 
 // committed is a committed entry of the scope's memory; CodeNotFound for any other.
@@ -205,17 +249,4 @@ func (s *scope) committed(ctx context.Context, id string) (entryRow, error) {
 		err = notFound("entry")
 	}
 	return e, err
-}
-
-// PurgedBefore is the time before which a memory's rows are at the hub alone, 0 if
-// none was purged. CodeNotFound for a memory that is not the user's.
-func (b *Book) PurgedBefore(ctx context.Context, c Caller, memory string) (at Time, err error) {
-	if memory, err = memoryArg(memory); err != nil {
-		return 0, err
-	}
-	err = b.readMemory(ctx, c, memory, func(_ context.Context, s *scope) error {
-		at = Time(s.m.purgedNS)
-		return nil
-	})
-	return at, err
 }

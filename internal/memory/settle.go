@@ -61,15 +61,19 @@ func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) 
 	var syncs []time.Duration
 	err := b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
 		defer func() { syncs = s.syncs }()
+		last := map[string]int64{}
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
 			if err == nil && ok {
 				err = s.confirm(ctx, c, o)
 			}
-			if err == nil {
-				_, err = s.tx.Exec(ctx, updateAcked, o.Stream, o.Seq)
-			}
 			if err != nil {
+				return err
+			}
+			last[o.Stream] = o.Seq
+		}
+		for stream, seq := range last {
+			if _, err := s.tx.Exec(ctx, updateAcked, stream, seq); err != nil {
 				return err
 			}
 		}
@@ -91,9 +95,11 @@ func (s *scope) change(ctx context.Context, o Outcome) (c store.Change, ok bool,
 	if err != nil || len(changes) == 0 || changes[0].Seq != o.Seq || changes[0].Stream != o.Stream {
 		return c, false, err
 	}
-	var owner string
-	if err = ignoreNone(s.tx.Get(ctx, []any{&owner}, selectOwner, o.Stream)); err != nil {
-		return c, false, err
+	owner := s.m.ActorID
+	if s.m.MemoryID != o.Stream || owner == "" {
+		if err = ignoreNone(s.tx.Get(ctx, []any{&owner}, selectOwner, o.Stream)); err != nil {
+			return c, false, err
+		}
 	}
 	s.u = user{ID: owner}
 	s.m = memoryRow{}
@@ -119,7 +125,11 @@ func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
 		}
 		return s.removeEntry(ctx, &e)
 	case KindContext + " " + store.OpPut:
-		_, err := s.tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq)
+		var at any // the time it counts from, if it is another one
+		if !o.CreationTime.IsZero() {
+			at = clamped(o.CreationTime)
+		}
+		_, err := s.tx.Exec(ctx, updateContextSynced, c.Seq, o.HubSeq, at)
 		return err
 	case KindMemory + " " + store.OpDelete:
 		return s.removeMemory(ctx, c.Stream, true)

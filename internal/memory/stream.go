@@ -52,7 +52,7 @@ const (
 	streamColumns = `SELECT stream, user_id, lane, head_seq, sent_seq, acked_seq, attempts, next_attempt_ns, state, ifnull(last_error, ''),
 ifnull(remote_id, ''), pull_cursor, subscribed FROM memory_streams `
 	selectReady   = streamColumns + `WHERE user_id = ? AND next_attempt_ns <= ? AND head_seq > acked_seq AND state = 'ready' ORDER BY next_attempt_ns LIMIT ?`
-	selectNextDue = `SELECT ifnull(min(next_attempt_ns), 0) FROM memory_streams WHERE user_id = ? AND head_seq > acked_seq AND state = 'ready'`
+	selectNextDue = `SELECT ifnull(min(next_attempt_ns), 0) FROM memory_streams WHERE user_id = ? AND next_attempt_ns > ? AND head_seq > acked_seq AND state = 'ready'`
 	selectStream  = streamColumns + `WHERE stream = ?`
 	selectStreams = streamColumns + `WHERE user_id = ? AND stream > ? ORDER BY stream LIMIT ?`
 	selectRemote  = streamColumns + `WHERE user_id = ? AND remote_id = ?`
@@ -106,12 +106,12 @@ func (b *Book) ReadyStreams(ctx context.Context, user string, now time.Time, lim
 	return out, err
 }
 
-// NextDue is when the next stream of a user with something to send is due: the Unix
-// epoch for at once or for nothing to send.
-func (b *Book) NextDue(ctx context.Context, user string) (at time.Time, err error) {
+// NextDue is when the next stream of a user is due that is not yet: the Unix epoch if
+// there is none.
+func (b *Book) NextDue(ctx context.Context, user string, now time.Time) (at time.Time, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var ns int64
-		err := tx.Get(ctx, []any{&ns}, selectNextDue, user)
+		err := tx.Get(ctx, []any{&ns}, selectNextDue, user, now.UnixNano())
 		at = time.Unix(0, ns)
 		return err
 	})
@@ -234,7 +234,7 @@ func checkLeases(ctx context.Context, tx *store.Tx, leases []Lease) error {
 
 // NextBatch takes what is to be sent of some streams: own changes behind their
 // positions, ascending per stream, at most limit changes and about size bytes of
-// documents. It notes them as sent, so that from then on a delete asks the hub. A
+// documents; a long one leaves each of the others its share. It notes them as sent, so that from then on a delete asks the hub. A
 // change that needs a confirmation which is not there yet ends its stream's part. A
 // stream with nothing left to send is settled.
 //
@@ -245,12 +245,25 @@ func (b *Book) NextBatch(ctx context.Context, leases []Lease, ids []string, limi
 		if err := checkLeases(ctx, tx, leases); err != nil {
 			return err
 		}
-		left := size
+		left, share := size, max(1, limit/max(1, len(ids)))
+		var long []Outgoing // the last change of each that has more
 		for _, id := range ids {
 			if len(out) >= limit || left <= 0 {
 				return nil
 			}
-			part, err := b.takeFrom(ctx, tx, id, limit-len(out), &left)
+			part, err := b.takeFrom(ctx, tx, id, 0, min(share, limit-len(out)), &left)
+			if err != nil {
+				return err
+			}
+			if out = append(out, part...); len(part) == share {
+				long = append(long, part[share-1])
+			}
+		}
+		for _, last := range long {
+			if len(out) >= limit || left <= 0 {
+				return nil
+			}
+			part, err := b.takeFrom(ctx, tx, last.Stream, last.Seq, limit-len(out), &left)
 			if err != nil {
 				return err
 			}
@@ -264,8 +277,8 @@ func (b *Book) NextBatch(ctx context.Context, leases []Lease, ids []string, limi
 // errStop ends the reading of a stream's changes.
 var errStop = errors.New("enough")
 
-// takeFrom is one stream's part of a batch.
-func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, limit int, left *int) (out []Outgoing, err error) {
+// takeFrom is one stream's part of a batch, behind its position and another one.
+func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, after int64, limit int, left *int) (out []Outgoing, err error) {
 	var m Stream
 	err = m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
 	if err != nil || m.State != StreamReady {
@@ -290,11 +303,11 @@ func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, limit int,
 		*left -= len(o.Doc)
 		out = append(out, o)
 		return nil
-	}, selectToSend, id, m.Acked, limit)
+	}, selectToSend, id, max(m.Acked, after), limit)
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
 	}
-	if none {
+	if none && after == 0 {
 		_, err = tx.Exec(ctx, updateAcked, id, m.Head)
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/fault"
@@ -33,7 +34,7 @@ const maxAnswer = 32 << 20
 // connections open; Close ends the idle ones.
 type Client struct {
 	base    string
-	token   string
+	token   atomic.Pointer[string]
 	timeout time.Duration
 	http    *http.Client
 }
@@ -61,14 +62,19 @@ func NewClient(base, token string, timeout time.Duration, insecure bool) (*Clien
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: timeout + MaxWaitMillis*time.Millisecond,
 	}
-	return &Client{
-		base: strings.TrimSuffix(base, "/"), token: token, timeout: timeout,
+	c := &Client{
+		base: strings.TrimSuffix(base, "/"), timeout: timeout,
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token goes nowhere else
 		},
-	}, nil
+	}
+	c.token.Store(&token)
+	return c, nil
 }
+
+// SetToken replaces the token, for calls from now on, and tells whether it is another.
+func (c *Client) SetToken(token string) (other bool) { return *c.token.Swap(&token) != token }
 
 // Close ends the idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -142,7 +148,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+c.token)
+	r.Header.Set("Authorization", "Bearer "+*c.token.Load())
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

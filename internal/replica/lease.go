@@ -3,9 +3,11 @@ package replica
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,32 +67,69 @@ func dead(db string, names []string, own string) (out []string) {
 	return out
 }
 
+// Lanes are the leases of one process on one store (memories §10.3). A lane is leased
+// whoever's streams are in it, so all replicators of a process share one of these.
+type Lanes struct {
+	book *memory.Book
+	db   string
+	life time.Duration
+	log  *slog.Logger
+	*holder
+
+	mu     sync.Mutex
+	leases map[int]memory.Lease
+	losses atomic.Int64
+}
+
+// NewLanes holds no lane yet. life is that of a lease, 0 for 60 s. Keep prolongs what
+// is taken; Close gives it back.
+func NewLanes(s *store.Store, b *memory.Book, life time.Duration, log *slog.Logger) (*Lanes, error) {
+	if life <= 0 {
+		life = time.Minute
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	h, err := newHolder(s.Path())
+	return &Lanes{book: b, db: s.Path(), life: life, log: log, holder: h, leases: map[int]memory.Lease{}}, err
+}
+
+// Close gives the leases back, so that another process need not wait for their end.
+func (l *Lanes) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := l.book.ReleaseLanes(ctx, l.name, l.held()); err != nil {
+		l.log.Debug("leases were not released", "error", err)
+	}
+	l.end()
+}
+
 // held are the leases of this process.
-func (r *Replicator) held() []memory.Lease {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]memory.Lease, 0, len(r.leases))
-	for _, l := range r.leases {
-		out = append(out, l)
+func (l *Lanes) held() []memory.Lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]memory.Lease, 0, len(l.leases))
+	for _, one := range l.leases {
+		out = append(out, one)
 	}
 	return out
 }
 
-// takeLanes takes the lanes of some streams as far as no live process holds them.
-func (r *Replicator) takeLanes(ctx context.Context, streams []memory.Stream) error {
+// take takes the lanes of some streams as far as no live process holds them.
+func (l *Lanes) take(ctx context.Context, streams []memory.Stream) error {
 	wanted := map[int]bool{}
-	r.mu.Lock()
+	l.mu.Lock()
 	for _, s := range streams {
-		if _, ours := r.leases[s.Lane]; !ours {
+		if _, ours := l.leases[s.Lane]; !ours {
 			wanted[s.Lane] = true
 		}
 	}
-	r.mu.Unlock()
+	l.mu.Unlock()
 	if len(wanted) == 0 {
 		return nil
 	}
 	now := time.Now()
-	holders, err := r.Book.Holders(ctx, now)
+	holders, err := l.book.Holders(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -98,56 +137,68 @@ func (r *Replicator) takeLanes(ctx context.Context, streams []memory.Stream) err
 	for lane := range wanted {
 		lanes = append(lanes, lane)
 	}
-	taken, err := r.Book.TakeLanes(ctx, r.holder.name, lanes, dead(r.Store.Path(), holders, r.holder.name), now, now.Add(r.Lease))
+	taken, err := l.book.TakeLanes(ctx, l.name, lanes, dead(l.db, holders, l.name), now, now.Add(l.life))
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range taken {
-		r.leases[l.Lane] = l
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range taken {
+		l.leases[one.Lane] = one
 	}
 	return nil
 }
 
-// keepLeases prolongs the leases three times in their life.
-func (r *Replicator) keepLeases(ctx context.Context) error {
-	tick := time.NewTicker(r.Lease / 3)
+// of is the lease of a stream's lane.
+func (l *Lanes) of(stream string) (lease memory.Lease, ours bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lease, ours = l.leases[memory.LaneOf(stream)]
+	return lease, ours
+}
+
+// Keep prolongs the leases three times in their life, until ctx ends.
+func (l *Lanes) Keep(ctx context.Context) {
+	tick := time.NewTicker(l.life / 3)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
-		mine := r.held()
+		mine := l.held()
 		if len(mine) == 0 {
 			continue
 		}
-		still, err := r.Book.RenewLanes(ctx, r.holder.name, mine, time.Now().Add(r.Lease))
+		still, err := l.book.RenewLanes(ctx, l.name, mine, time.Now().Add(l.life))
 		if err != nil {
-			r.Log.Warn("leases were not renewed; trying again", "error", err)
+			l.log.Warn("leases were not renewed; trying again", "error", err)
 			continue
 		}
-		r.forget(mine, still)
+		l.forget(mine, still)
 	}
 }
 
 // forget drops the leases that were not renewed.
-func (r *Replicator) forget(mine, still []memory.Lease) {
+func (l *Lanes) forget(mine, still []memory.Lease) {
 	kept := map[memory.Lease]bool{}
-	for _, l := range still {
-		kept[l] = true
+	for _, one := range still {
+		kept[one] = true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range mine {
-		if !kept[l] && r.leases[l.Lane] == l {
-			delete(r.leases, l.Lane)
-			r.meter.LeaseLosses.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, one := range mine {
+		if !kept[one] && l.leases[one.Lane] == one {
+			delete(l.leases, one.Lane)
+			l.losses.Add(1)
 		}
 	}
 }
+
+// lost forgets leases of which one turned out to be another's; those that are still
+// ours are taken again, as they were.
+func (l *Lanes) lost(leases []memory.Lease) { l.forget(leases, nil) }
 
 // Leftovers removes the lock files of replicators that are gone, as a server does at
 // its start. What cannot be removed stays.
@@ -165,17 +216,11 @@ func Leftovers(db string) {
 	dead(db, names, "")
 }
 
-// leasesOf are the leases of the lanes of some streams.
-func (r *Replicator) leasesOf(streams []string) []memory.Lease {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var out []memory.Lease
-	seen := map[int]bool{}
-	for _, id := range streams {
-		lane := memory.LaneOf(id)
-		if l, ours := r.leases[lane]; ours && !seen[lane] {
-			out, seen[lane] = append(out, l), true
-		}
+// LeaseLosses is how many leases the lanes that it was given have lost to others; 0 if
+// it was given none.
+func (r *Replicator) LeaseLosses() int64 {
+	if r.Lanes == nil {
+		return 0
 	}
-	return out
+	return r.Lanes.losses.Load()
 }

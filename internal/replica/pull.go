@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"sync"
 	"time"
 
 	"cairn/internal/fault"
@@ -16,47 +14,60 @@ import (
 // what a stream that is not waited for holds may get (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
-// puller is what pulling needs to remember.
-type puller struct {
-	mu     sync.Mutex
-	cancel context.CancelFunc
-}
-
-func newPuller() *puller { return &puller{} }
+// sourTime is how long a stream is left alone whose items could not be applied, so
+// that it is in no other's way.
+const sourTime = 20 * time.Second
 
 // Subscribed ends a pull that waits, so that the next one asks for a stream that was
 // subscribed meanwhile.
 func (r *Replicator) Subscribed() {
-	if r.pulled == nil {
-		return
-	}
-	r.pulled.mu.Lock()
-	defer r.pulled.mu.Unlock()
-	if r.pulled.cancel != nil {
-		r.pulled.cancel()
+	select {
+	case r.asked <- struct{}{}:
+	default:
 	}
 }
 
 // pull brings back what other devices sent: it waits at the hub for news of the
 // subscribed streams, and looks now and then which streams there are.
-func (r *Replicator) pull(ctx context.Context) error {
+func (r *Replicator) pull(ctx context.Context) {
 	var catalogued time.Time
 	for ctx.Err() == nil {
-		if r.waits(ctx) {
-			r.sleep(ctx, pollEvery)
+		if r.waits(ctx) || !r.mayPull() {
+			r.sleep(ctx, pollEvery/4)
 			continue
 		}
 		err := r.catalogue(ctx, &catalogued)
+		if err == nil {
+			err = r.restore(ctx)
+		}
 		if err == nil {
 			err = r.pullOnce(ctx, time.Until(catalogued.Add(catalogueEvery)))
 		}
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		r.notPulled(err)
-		r.sleep(ctx, pollEvery)
+		if no, refused := errors.AsType[*Refused](err); refused || fault.HasCode(err, CodeUnavailable) {
+			if !r.failed(err, causePull) {
+				r.unreachable(err, causePull, no.RetryAfter)
+			}
+		} else {
+			r.lost(nil, err)
+		}
+		r.sleep(ctx, pollEvery/4)
 	}
-	return nil
+}
+
+// mayPull tells whether a pull may be made: if the hub takes nothing, now and then one
+// to find out whether that has changed.
+func (r *Replicator) mayPull() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	may := r.places(1) > 0
+	if may {
+		r.cause = min(r.cause, causeSilent) // a push that was refused has had its turn
+		r.probing()
+	}
+	return may
 }
 
 func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
@@ -65,24 +76,6 @@ func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-	}
-}
-
-// notPulled deals with a pull that failed.
-func (r *Replicator) notPulled(err error) {
-	no, refused := errors.AsType[*Refused](err)
-	switch {
-	case errors.Is(err, context.Canceled):
-	case refused && (no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden):
-		r.hold(StateUnauthorized, no.Reason.Message, askEvery)
-	case refused && no.Reason.Code == CodeTooOld:
-		r.hold(StateTooOld, no.Reason.Message, askEvery)
-	case refused:
-		r.hold(StateUnreachable, no.Error(), max(no.RetryAfter, delay(1, probeEvery)))
-	case fault.HasCode(err, CodeUnavailable):
-		r.unreachable(err)
-	default:
-		r.lost(err)
 	}
 }
 
@@ -126,6 +119,10 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 
 // cursors are how far the subscribed streams have been pulled.
 func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
+	select {
+	case <-r.asked:
+	default:
+	}
 	after := ""
 	for {
 		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
@@ -133,7 +130,7 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 			return out, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed {
+			if after = s.ID; !s.Subscribed || r.isSour(s.ID) {
 				continue
 			}
 			c := Cursor{Stream: s.ID, After: s.PullCursor}
@@ -154,11 +151,18 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 		if answer == nil { // something new is to be asked for
 			return nil
 		}
-		r.answered(ctx)
+		r.answered(ctx, causePull)
+		if err := r.seen(ctx, answer.HubEpoch); err != nil {
+			return err
+		}
 		more := cursors[:0:0]
 		for _, s := range answer.Streams {
 			if err := r.apply(ctx, s); err != nil {
-				return err
+				if ctx.Err() != nil {
+					return err
+				}
+				r.sour(s.Stream, err)
+				continue
 			}
 			if s.More {
 				more = append(more, Cursor{Stream: s.Stream, After: s.Next})
@@ -174,14 +178,37 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Duration) (*PullAnswer, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.pulled.mu.Lock()
-	r.pulled.cancel = cancel
-	r.pulled.mu.Unlock()
+	if wait > 0 {
+		go func() {
+			select {
+			case <-r.asked:
+				cancel()
+			case <-waiting.Done():
+			}
+		}()
+	}
 	answer, err := r.Client.Pull(waiting, PullRequest{Cursors: cursors, Limit: MaxPullItems, WaitMillis: int(wait / time.Millisecond)})
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
 	return &answer, err
+}
+
+// sour leaves a stream alone for a while: what the hub told of it cannot be stored.
+func (r *Replicator) sour(stream string, err error) {
+	r.Log.Error("what the hub told of a memory cannot be stored", "stream", stream, "error", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.soured == nil {
+		r.soured = map[string]time.Time{}
+	}
+	r.soured[stream] = time.Now().Add(sourTime)
+}
+
+func (r *Replicator) isSour(stream string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.soured[stream].After(time.Now())
 }
 
 // apply brings the items of a stream to the rows.
@@ -208,6 +235,7 @@ func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
 	if err != nil {
 		return err
 	}
+	r.answered(ctx, causePull)
 	vaults := map[string]Vault{}
 	for _, h := range heads {
 		if h.Vault != nil {
@@ -238,6 +266,9 @@ func (r *Replicator) heads(ctx context.Context) (all []Head, err error) {
 	for after := ""; ; {
 		page, err := r.Client.Heads(ctx, after)
 		if err != nil {
+			return nil, err
+		}
+		if err := r.seen(ctx, page.HubEpoch); err != nil {
 			return nil, err
 		}
 		all = append(all, page.Heads...)
@@ -298,7 +329,6 @@ func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
 // and those of memory.Book.Apply; repeating is safe.
 func (r *Replicator) PullStream(ctx context.Context, stream string) error {
 	defer r.Client.Close()
-	r.pulled = newPuller()
 	s, ok, err := r.Book.Stream(ctx, stream)
 	if err != nil || !ok {
 		return err

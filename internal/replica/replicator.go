@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -43,10 +44,10 @@ type Config struct {
 	Client *Client      // with the user's token
 	Device string       // the store's device id
 
-	Batch int           // changes of a push, at most MaxPushItems; 0 for 500
-	Lease time.Duration // of a lane; 0 for 60 s
-	Halt  bool          // a refused change halts its stream (hub.on_permanent = halt)
-	Log   *slog.Logger  // never told what entries say; nil discards it
+	Lanes *Lanes       // of this process; nil for some of the run's own
+	Batch int          // changes of a push, at most MaxPushItems; 0 for 500
+	Halt  bool         // a refused change halts its stream (hub.on_permanent = halt)
+	Log   *slog.Logger // never told what entries say; nil discards it
 
 	// Passing is called at the crash points of memories §15, with their names; nil
 	// for nobody.
@@ -58,29 +59,45 @@ type Config struct {
 // kills it, what it had sent is sent again under the same keys.
 type Replicator struct {
 	Config
-	holder *holder
-	wake   chan struct{}
-	pulled *puller
-	meter  Meter
+	lanes *Lanes        // while it runs
+	wake  chan struct{} // there may be something to send
+	asked chan struct{} // a stream was subscribed
+	meter Meter
 
-	mu       sync.Mutex
-	leases   map[int]memory.Lease // by lane
-	inAir    map[string]bool      // streams in a request
-	single   map[string]bool      // streams of which one change at a time is sent: a batch of theirs was refused as a whole
-	state    string
-	why      string
-	silent   int       // failed attempts in a row to reach the hub
-	resume   time.Time // nothing is sent before
-	received bool      // a request of this process has succeeded
+	mu     sync.Mutex
+	inAir  map[string]bool // streams in a request
+	single map[string]bool // streams of which one change at a time is sent: a batch of theirs was refused as a whole
+	state  string
+	why    string
+	silent int                  // failed attempts in a row to reach the hub
+	cause  cause                // of the state
+	resume time.Time            // nothing is sent before
+	soured map[string]time.Time // streams that are not pulled before
+
+	epoch     int64 // that the hub told last
+	restoring bool  // there may be streams to restore
+}
+
+// cause says which request brought the replicator into its state, if that is not well.
+type cause int
+
+const (
+	causeNone   cause = iota
+	causeSilent       // nobody answered
+	causePush         // a push was refused
+	causePull         // a pull was refused
+)
+
+// parcel is what goes into one request: streams and the leases of their lanes.
+type parcel struct {
+	streams []string
+	leases  []memory.Lease
 }
 
 // New returns a replicator that does nothing yet.
 func New(c Config) *Replicator {
 	if c.Batch <= 0 || c.Batch > MaxPushItems {
 		c.Batch = 500
-	}
-	if c.Lease <= 0 {
-		c.Lease = time.Minute
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -89,7 +106,7 @@ func New(c Config) *Replicator {
 		c.Passing = func(string) {}
 	}
 	return &Replicator{
-		Config: c, wake: make(chan struct{}, 1), leases: map[int]memory.Lease{}, inAir: map[string]bool{}, single: map[string]bool{}, state: StateRunning,
+		Config: c, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), inAir: map[string]bool{}, single: map[string]bool{}, state: StateRunning,
 	}
 }
 
@@ -106,22 +123,21 @@ func (r *Replicator) Meter() *Meter { return &r.meter }
 // Run replicates until ctx ends; then requests that are underway get 10 s to end. It
 // returns nil then, and an error only when the store fails for good.
 func (r *Replicator) Run(ctx context.Context) error {
-	if err := r.begin(); err != nil {
+	running, end, err := r.begin(ctx)
+	if err != nil {
 		return err
 	}
-	defer r.end()
-	running, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer end()
 	var group sync.WaitGroup
-	failed := make(chan error, 4)
-	for _, part := range []func(context.Context) error{r.follow, r.keepLeases, r.pull, r.push} {
-		group.Go(func() {
-			if err := part(running); err != nil && running.Err() == nil {
-				failed <- err
-				cancel()
-			}
-		})
-	}
+	failed := make(chan error, 1)
+	group.Go(func() {
+		if err := r.follow(running); err != nil && running.Err() == nil {
+			failed <- err
+			end()
+		}
+	})
+	group.Go(func() { r.pull(running) })
+	group.Go(func() { r.push(running) })
 	group.Wait()
 	select {
 	case err := <-failed:
@@ -131,52 +147,100 @@ func (r *Replicator) Run(ctx context.Context) error {
 	}
 }
 
-// Drain sends what there is until nothing is left that could be sent, and pulls what
-// there is. It returns the hub's error as soon as the hub cannot be reached or refuses
-// the token; what waits for its time, or stands still, is left.
-func (r *Replicator) Drain(ctx context.Context) error {
-	if err := r.begin(); err != nil {
+// Send is Run without pulling.
+func (r *Replicator) Send(ctx context.Context) error {
+	running, end, err := r.begin(ctx)
+	if err != nil {
 		return err
 	}
-	defer r.end()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var group sync.WaitGroup
-	group.Go(func() { _ = r.keepLeases(ctx) }) // its errors show in the flips
-	defer group.Wait()
-	defer cancel()
-	for {
+	defer end()
+	r.push(running)
+	return nil
+}
+
+// begin sees to the lanes of a run; end ends it.
+func (r *Replicator) begin(ctx context.Context) (running context.Context, end func(), err error) {
+	running, cancel := context.WithCancel(ctx)
+	if r.lanes = r.Lanes; r.lanes != nil {
+		return running, func() { cancel(); r.Client.Close() }, nil
+	}
+	if r.lanes, err = NewLanes(r.Store, r.Book, 0, r.Log); err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	var keeping sync.WaitGroup
+	keeping.Go(func() { r.lanes.Keep(running) })
+	return running, sync.OnceFunc(func() {
+		cancel()
+		keeping.Wait()
+		r.lanes.Close()
+		r.Client.Close()
+	}), nil
+}
+
+// Drain sends what there is until nothing is left that could be sent, and pulls what
+// there is. Where another process sends it waits for that one, as long as it gets on.
+// It returns the hub's error as soon as the hub cannot be reached or refuses the
+// token; what waits for its time, or stands still, is left.
+func (r *Replicator) Drain(ctx context.Context) error {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	who, err := r.Client.Whoami(ctx)
+	if err != nil {
+		r.failed(err, causePull)
+		return r.takesNothing()
+	}
+	if err := r.seen(ctx, who.HubEpoch); err != nil {
+		return err
+	}
+	if err := r.restore(ctx); err != nil {
+		return err
+	}
+	for left, patience := -1, 0; ; {
 		sent, err := r.round(ctx)
+		if err == nil && !sent {
+			err = r.takesNothing()
+		}
 		if err != nil {
 			return err
 		}
-		if !sent {
+		if sent {
+			continue
+		}
+		due, err := r.Book.ReadyStreams(ctx, r.User, time.Now(), r.Batch)
+		if err != nil || len(due) == 0 {
 			break
 		}
+		log, err := r.Book.Backlog(ctx, r.User)
+		if patience++; err != nil || patience > drainPatience {
+			break
+		}
+		if log.Pending != left {
+			left, patience = log.Pending, 0
+		}
+		r.sleep(ctx, drainLook)
 	}
 	return r.pullAll(ctx)
 }
 
-func (r *Replicator) begin() (err error) {
-	r.holder, err = newHolder(r.Store.Path())
-	r.pulled = newPuller()
-	return err
-}
-
-// end gives the leases back, so that another process need not wait for their end.
-func (r *Replicator) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	if err := r.Book.ReleaseLanes(ctx, r.holder.name, r.held()); err != nil {
-		r.Log.Debug("leases were not released", "error", err)
-	}
-	r.holder.end()
-	r.Client.Close()
-}
+// Drain looks so often, and so many times, whether another process gets on.
+const (
+	drainLook     = 50 * time.Millisecond
+	drainPatience = 100
+)
 
 // follow wakes the replicator when something was written, here or elsewhere.
 func (r *Replicator) follow(ctx context.Context) error {
-	return r.Store.Follow(ctx, store.Follower{Poll: pollEvery, Batch: func(context.Context, []store.Change) ([]store.Refusal, error) {
+	return r.Store.Follow(ctx, store.Follower{Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+		for _, c := range changes {
+			if c.Kind == KindMemory && c.Op == OpPut {
+				r.Subscribed()
+				break
+			}
+		}
 		r.nudge()
 		return nil, nil
 	}})
@@ -190,13 +254,14 @@ func (r *Replicator) nudge() {
 }
 
 // push sends what is ready, up to four requests at once.
-func (r *Replicator) push(ctx context.Context) error {
-	// Requests outlive ctx by so much that they can end.
+func (r *Replicator) push(ctx context.Context) {
 	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var underway sync.WaitGroup
-	defer underway.Wait()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, cancel) })()
+	defer func() { // requests get some time to end
+		defer time.AfterFunc(stopTime, cancel).Stop()
+		underway.Wait()
+	}()
 	done := make(chan struct{}, requestsAtOnce)
 	free := requestsAtOnce
 	for {
@@ -204,18 +269,18 @@ func (r *Replicator) push(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			r.Log.Warn("what is to be sent cannot be read; trying again", "error", err)
 		}
-		for _, streams := range batches {
+		for _, p := range batches {
 			free--
 			underway.Go(func() {
 				defer func() { done <- struct{}{} }()
-				r.deliver(sending, streams)
+				r.deliver(sending, p)
 			})
 		}
 		timer := time.NewTimer(r.until(ctx))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return nil
+			return
 		case <-done:
 			free++
 		case <-r.wake:
@@ -258,7 +323,7 @@ func (r *Replicator) until(ctx context.Context) time.Duration {
 	if resume.After(now) {
 		return min(wait, resume.Sub(now))
 	}
-	if due, err := r.Book.NextDue(ctx, r.User); err == nil && due.After(now) {
+	if due, err := r.Book.NextDue(ctx, r.User, now); err == nil && due.After(now) {
 		wait = min(wait, due.Sub(now))
 	}
 	return max(wait, time.Millisecond)
@@ -271,19 +336,29 @@ func (r *Replicator) round(ctx context.Context) (sent bool, err error) {
 	if err != nil || len(batches) == 0 {
 		return false, err
 	}
-	for _, streams := range batches {
-		r.deliver(ctx, streams)
+	for _, p := range batches {
+		r.deliver(ctx, p)
 	}
-	switch state, why := r.State(); state {
-	case StateUnreachable, StateUnauthorized, StateTooOld:
-		return true, fault.New(fault.Unavailable, CodeUnavailable, "the hub takes nothing now: "+why).WithHint("cairn replication status shows what waits")
+	if state, _ := r.State(); state != StateRunning {
+		return true, r.takesNothing()
 	}
 	return true, ctx.Err()
 }
 
+// takesNothing is the error of a hub that takes nothing now, nil if it does.
+func (r *Replicator) takesNothing() error {
+	switch state, why := r.State(); state {
+	case StatePaused:
+		return fault.New(fault.Unavailable, CodeUnavailable, "replication is paused").WithHint("cairn replication resume")
+	case StateUnreachable, StateUnauthorized, StateTooOld:
+		return fault.New(fault.Unavailable, CodeUnavailable, "the hub takes nothing now: "+why).WithHint("cairn replication status shows what waits")
+	}
+	return nil
+}
+
 // ready chooses the streams of the next requests: those that are due, whose lanes are
 // ours, that are in no request; one that has failed goes alone.
-func (r *Replicator) ready(ctx context.Context, free int) (batches [][]string, err error) {
+func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err error) {
 	if free == 0 || r.waits(ctx) {
 		return nil, nil
 	}
@@ -291,14 +366,18 @@ func (r *Replicator) ready(ctx context.Context, free int) (batches [][]string, e
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	if err := r.takeLanes(ctx, due); err != nil {
+	if err := r.lanes.take(ctx, due); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if free = r.places(free); free == 0 {
+		return nil, nil
+	}
+	var batches [][]string
 	var together []string
 	for _, s := range due {
-		if _, ours := r.leases[s.Lane]; !ours || r.inAir[s.ID] {
+		if _, ours := r.lanes.of(s.ID); !ours || r.inAir[s.ID] {
 			continue
 		}
 		if s.Attempts > 0 || r.single[s.ID] {
@@ -309,13 +388,57 @@ func (r *Replicator) ready(ctx context.Context, free int) (batches [][]string, e
 		}
 		together = append(together, s.ID)
 	}
+	rand.Shuffle(len(together), func(i, j int) { together[i], together[j] = together[j], together[i] }) // none is always last
 	batches = append(batches, shared(together, free-len(batches), r.Batch)...)
 	for _, streams := range batches {
-		for _, id := range streams {
-			r.inAir[id] = true
+		if p := r.parcel(streams); len(p.streams) > 0 {
+			parcels = append(parcels, p)
 		}
 	}
-	return batches, nil
+	if len(parcels) > 0 {
+		r.probing()
+	}
+	return parcels, nil
+}
+
+// parcel is a parcel of those streams whose lanes are ours still.
+func (r *Replicator) parcel(streams []string) (p parcel) {
+	seen := map[int]bool{}
+	for _, id := range streams {
+		lease, ours := r.lanes.of(id)
+		if !ours {
+			continue
+		}
+		r.inAir[id] = true
+		p.streams = append(p.streams, id)
+		if !seen[lease.Lane] {
+			p.leases, seen[lease.Lane] = append(p.leases, lease), true
+		}
+	}
+	return p
+}
+
+// places is how many requests may be made: one, if that is to find out whether the
+// hub takes something again. The caller holds the lock.
+func (r *Replicator) places(free int) int {
+	if r.state == StateRunning {
+		return free
+	}
+	if r.resume.After(time.Now()) || len(r.inAir) > 0 {
+		return 0
+	}
+	return 1
+}
+
+// probing notes that a request finds out how the hub is: until it is answered, or for
+// so long, there is no other. The caller holds the lock.
+func (r *Replicator) probing() {
+	switch r.state {
+	case StateUnreachable:
+		r.resume = time.Now().Add(probeEvery)
+	case StateUnauthorized, StateTooOld:
+		r.resume = time.Now().Add(askEvery)
+	}
 }
 
 // shared spreads streams over requests, few of them over one: a stream of thousands
@@ -350,23 +473,22 @@ func (r *Replicator) waits(ctx context.Context) bool {
 }
 
 // deliver sends the next changes of some streams and settles them.
-func (r *Replicator) deliver(ctx context.Context, streams []string) {
+func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	defer func() {
 		r.mu.Lock()
-		for _, id := range streams {
+		for _, id := range p.streams {
 			delete(r.inAir, id)
 		}
 		r.mu.Unlock()
 	}()
 	r.Passing("after_lease")
 	limit := r.Batch
-	if len(streams) == 1 && r.isSingle(streams[0]) {
+	if len(p.streams) == 1 && r.isSingle(p.streams[0]) {
 		limit = 1
 	}
-	leases := r.leasesOf(streams)
-	batch, err := r.Book.NextBatch(ctx, leases, streams, limit, maxBatchBytes)
+	batch, err := r.Book.NextBatch(ctx, p.leases, p.streams, limit, maxBatchBytes)
 	if err != nil {
-		r.lost(err)
+		r.lost(p.leases, err)
 		return
 	}
 	if len(batch) == 0 {
@@ -374,23 +496,40 @@ func (r *Replicator) deliver(ctx context.Context, streams []string) {
 	}
 	ask := PushRequest{DeviceID: r.Device, Items: make([]Item, len(batch))}
 	for i, o := range batch {
-		ask.Items[i] = Item{Stream: o.Stream, Seq: o.Seq, Kind: o.Kind, ID: o.ID, Op: o.Op, Key: o.Key, Doc: o.Doc}
-		if o.Remote != "" {
-			ask.Items[i].Stream = o.Remote
-		}
+		ask.Items[i] = item(o)
 	}
 	r.Passing("before_hub_send")
 	answer, err := r.Client.Push(ctx, ask)
 	if err != nil {
-		err = r.undelivered(ctx, leases, batch, err)
+		err = r.undelivered(ctx, p.leases, batch, err)
 	} else {
 		r.Passing("after_hub_201")
-		r.answered(ctx)
-		err = r.settle(ctx, leases, batch, answer.Results)
+		r.answered(ctx, causePush)
+		err = r.settle(ctx, p.leases, batch, answer.Results)
 	}
 	if err != nil {
-		r.lost(err)
+		r.lost(p.leases, err)
 	}
+}
+
+// item is a change as the wire has it. A memory or vault that the hub knows under
+// another id is named so in its own put, too.
+func item(o memory.Outgoing) Item {
+	out := Item{Stream: o.Stream, Seq: o.Seq, Kind: o.Kind, ID: o.ID, Op: o.Op, Key: o.Key, Doc: o.Doc}
+	if o.Remote == "" {
+		return out
+	}
+	out.Stream = o.Remote
+	name := map[string]string{KindVault: "vaultId", KindMemory: "memoryId"}[o.Kind]
+	var doc map[string]json.RawMessage
+	if name == "" || o.Op != OpPut || json.Unmarshal(o.Doc, &doc) != nil {
+		return out
+	}
+	doc[name] = json.RawMessage(`"` + o.Remote + `"`)
+	if text, err := json.Marshal(doc); err == nil {
+		out.Doc = text
+	}
+	return out
 }
 
 func (r *Replicator) isSingle(stream string) bool {
@@ -401,17 +540,17 @@ func (r *Replicator) isSingle(stream string) bool {
 
 // lost deals with an error of the store: a lease that another has taken is given up,
 // anything else is tried again a second later.
-func (r *Replicator) lost(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *Replicator) lost(leases []memory.Lease, err error) {
 	if fault.HasCode(err, memory.CodeLeaseLost) {
-		r.meter.LeaseLosses.Add(1)
-		clear(r.leases)
+		r.lanes.lost(leases)
 		return
 	}
-	if !errors.Is(err, context.Canceled) {
-		r.Log.Warn("what the hub answered cannot be stored; trying again", "error", err)
+	if errors.Is(err, context.Canceled) {
+		return
 	}
+	r.Log.Warn("what the hub answered cannot be stored; trying again", "error", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.resume = time.Now().Add(pollEvery)
 }
 

@@ -14,7 +14,6 @@ import (
 type Meter struct {
 	Sent, Refused, Retried, Failed counter // items: 2xx, refused for good, to be sent again; requests without a usable answer
 	Batches                        counter // requests
-	LeaseLosses                    counter
 	Pulled                         counter // items applied
 	CurrentAt                      counter // Unix nanoseconds of the last pull that left nothing, 0 for none
 }
@@ -130,29 +129,40 @@ func (r *Replicator) putOff(ctx context.Context, leases []memory.Lease, stream s
 
 // undelivered deals with a push that failed as a whole.
 func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, err error) error {
-	r.meter.Failed.Add(1)
-	no, ok := errors.AsType[*Refused](err)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil // the replicator stops
-	case !ok:
-		r.unreachable(err)
+	}
+	r.meter.Failed.Add(1)
+	if r.failed(err, causePush) {
 		return nil
-	case no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden:
-		r.hold(StateUnauthorized, no.Reason.Message, askEvery)
-		return nil
-	case no.Reason.Code == CodeTooOld || no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed:
-		r.hold(StateTooOld, no.Reason.Message, askEvery)
-		return nil
-	case retryable(no.Status) && no.Reason.Code == CodeUnavailable:
-		r.unreachable(err) // a proxy before a hub that is away
-		return nil
-	case retryable(no.Status):
+	}
+	no, _ := errors.AsType[*Refused](err)
+	if retryable(no.Status) {
 		return r.putAllOff(ctx, leases, batch, no.RetryAfter, err.Error())
-	case len(batch) > 1:
-		return r.divide(ctx, leases, batch, err)
+	}
+	if len(batch) > 1 {
+		return r.divide(batch, err)
 	}
 	return r.refused(ctx, leases, batch[0], Result{Status: no.Status, Error: &no.Reason})
+}
+
+// failed deals with an error that is about the hub or the token, not about what was
+// sent: nothing more is sent for a while. It tells whether it was one.
+func (r *Replicator) failed(err error, by cause) bool {
+	no, ok := errors.AsType[*Refused](err)
+	switch {
+	case !ok:
+		r.unreachable(err, causeSilent, 0)
+	case no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden:
+		r.hold(StateUnauthorized, no.Reason.Message, by, askEvery)
+	case no.Reason.Code == CodeTooOld || no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed:
+		r.hold(StateTooOld, no.Reason.Message, by, askEvery)
+	case no.Reason.Code == CodeUnavailable && no.Status != http.StatusRequestEntityTooLarge: // its database is away, or what answers is no hub
+		r.unreachable(err, by, no.RetryAfter)
+	default:
+		return false
+	}
+	return true
 }
 
 // putAllOff delays every stream of a batch.
@@ -167,7 +177,7 @@ func (r *Replicator) putAllOff(ctx context.Context, leases []memory.Lease, batch
 
 // divide sends what was refused as a whole change by change, so that the hub's reason
 // can be told of the one that it is about.
-func (r *Replicator) divide(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, err error) error {
+func (r *Replicator) divide(batch []memory.Outgoing, err error) error {
 	r.mu.Lock()
 	for id := range streamsOf(batch) {
 		r.single[id] = true
@@ -186,37 +196,59 @@ func streamsOf(batch []memory.Outgoing) map[string]bool {
 }
 
 // unreachable notes that nobody answered, and when to try again: soon at first, then
-// every five seconds.
-func (r *Replicator) unreachable(err error) {
+// every five seconds, unless a longer wait was asked for.
+func (r *Replicator) unreachable(err error, by cause, wait time.Duration) {
 	r.mu.Lock()
 	r.silent++
-	wait := delay(r.silent, probeEvery*2/3) // with its jitter at most five seconds
+	wait = max(wait, delay(r.silent, probeEvery*2/3)) // with its jitter at most five seconds
 	r.mu.Unlock()
-	r.hold(StateUnreachable, fault.As(err).Message, wait)
+	why := err.Error()
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		why = f.Message
+	}
+	r.hold(StateUnreachable, why, by, wait)
 }
 
 // hold stops all requests of the credential for a while.
-func (r *Replicator) hold(state, why string, wait time.Duration) {
+func (r *Replicator) hold(state, why string, by cause, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.state != state {
 		r.Log.Warn("nothing can be sent to the hub", "state", state, "why", why)
 	}
-	r.state, r.why, r.resume = state, why, time.Now().Add(wait)
+	r.state, r.why, r.cause, r.resume = state, why, by, time.Now().Add(wait)
 }
 
-// answered notes that the hub answers; what waited because it did not is due.
-func (r *Replicator) answered(ctx context.Context) {
+// answered notes that the hub answers; what waited because it did not is due. That a
+// pull succeeds says nothing about pushes that are refused.
+func (r *Replicator) answered(ctx context.Context, by cause) {
 	r.mu.Lock()
+	if by == causePull && r.cause == causePush && r.resume.After(time.Now()) {
+		r.mu.Unlock()
+		return
+	}
 	was := r.state
-	r.state, r.why, r.silent, r.resume = StateRunning, "", 0, time.Time{}
+	if by == causePush || r.cause != causePush {
+		r.silent = 0
+	}
+	r.state, r.why, r.cause, r.resume = StateRunning, "", causeNone, time.Time{}
 	r.mu.Unlock()
 	if was == StateRunning || was == StatePaused {
 		return
 	}
 	r.Log.Info("the hub answers again")
 	if err := r.Book.ClearDelays(ctx, r.User); err != nil {
-		r.lost(err)
+		r.lost(nil, err)
 	}
+	r.nudge()
+}
+
+// Renewed ends a wait for a better token: there is one.
+func (r *Replicator) Renewed() {
+	r.mu.Lock()
+	if r.state == StateUnauthorized {
+		r.resume = time.Time{}
+	}
+	r.mu.Unlock()
 	r.nudge()
 }

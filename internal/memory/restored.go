@@ -1,0 +1,292 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"cairn/internal/store"
+)
+
+// StreamRestoring is the state of a stream whose hub was restored from a backup: what
+// is held here and is not there is sent again before anything else (memories §13.2).
+const StreamRestoring = "restoring"
+
+const (
+	metaEpoch       = "hub.epoch." // and the user
+	selectEpoch     = `SELECT value FROM store_meta WHERE name = ?`
+	upsertEpoch     = `INSERT INTO store_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+	deleteEpoch     = `DELETE FROM store_meta WHERE name = ?`
+	restoreStreams  = `UPDATE memory_streams SET state = 'restoring' WHERE user_id = ? AND state = 'ready' AND (subscribed = 1 OR head_seq > 0)`
+	selectRestoring = streamColumns + `WHERE user_id = ? AND state = 'restoring' ORDER BY stream`
+
+	// What is held of a memory, by the hub's numbers; below 0 is what is to be sent again.
+	selectNumbers = `SELECT hub_seq, hub_key FROM memory_entries WHERE memory_id = ?1 AND synced = 1 AND hub_key IS NOT NULL AND hub_seq > ?2
+UNION ALL SELECT hub_seq, hub_key FROM memory_contexts WHERE memory_id = ?1 AND synced = 1 AND hub_key IS NOT NULL AND hub_seq > ?2`
+	lackEntry     = `UPDATE memory_entries SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
+	lackContext   = `UPDATE memory_contexts SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
+	lowerCursor   = `UPDATE memory_streams SET pull_cursor = min(pull_cursor, ?2) WHERE stream = ?1`
+	selectLacking = `SELECT hub_key, 'entry' FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
+UNION ALL SELECT hub_key, 'context' FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0`
+	selectLackingBy = `SELECT k, kind FROM (SELECT hub_key AS k, 'entry' AS kind, hub_seq FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
+UNION ALL SELECT hub_key, 'context', hub_seq FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0) ORDER BY hub_seq DESC LIMIT ?2`
+	selectContextDoc = `SELECT context_id, session_id, markdown, updated_ns, ifnull(trace_id, '') FROM memory_contexts WHERE hub_key = ?`
+	settleContext    = `UPDATE memory_contexts SET hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE hub_key = ?1`
+	giveUpEntry      = `UPDATE memory_entries SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
+	giveUpContext    = `UPDATE memory_contexts SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
+
+	selectPatches = `SELECT c.id, c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.stream = (SELECT id FROM symbols WHERE text = ?)
+AND o.text = 'patch' AND c.doc IS NOT NULL ORDER BY c.seq`
+	selectTombstones = `SELECT id FROM memory_tombstones WHERE memory_id = ?`
+)
+
+// NoteEpoch notes the epoch that a user's hub tells. If it has risen, the hub was
+// restored from a backup: the user's streams are then to be restored, and nothing else
+// of them is ready. Repeating it is safe.
+func (b *Book) NoteEpoch(ctx context.Context, user string, epoch int64) error {
+	var known bool
+	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		was, err := epochOf(ctx, tx, user)
+		known = was >= epoch
+		return err
+	})
+	if err != nil || known {
+		return err
+	}
+	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		was, err := epochOf(ctx, tx, user)
+		if err != nil || was >= epoch {
+			return err
+		}
+		if was > 0 {
+			_, err = tx.Exec(ctx, restoreStreams, user)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, upsertEpoch, metaEpoch+user, strconv.FormatInt(epoch, 10))
+		}
+		return err
+	})
+}
+
+func epochOf(ctx context.Context, tx *store.Tx, user string) (int64, error) {
+	var text string
+	if err := tx.Get(ctx, []any{&text}, selectEpoch, metaEpoch+user); err != nil {
+		return 0, ignoreNone(err)
+	}
+	return strconv.ParseInt(text, 10, 64)
+}
+
+// Restoring lists a user's streams that are to be restored.
+func (b *Book) Restoring(ctx context.Context, user string) (out []Stream, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out, err = streams(ctx, tx, selectRestoring, user)
+		return err
+	})
+	return out, err
+}
+
+// Numbers are the hub's numbers of what is held of a stream beyond one, with the keys.
+// Where a restored hub gave a number again there are two keys.
+func (b *Book) Numbers(ctx context.Context, stream string, after int64) (out map[string]int64, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = map[string]int64{}
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var seq int64
+			var key string
+			err := rows.Scan(&seq, &key)
+			out[key] = seq
+			return err
+		}, selectNumbers, stream, after)
+	})
+	return out, err
+}
+
+// Lacking notes by their keys what of a stream a restored hub lacks; all there behind
+// a number is pulled again.
+func (b *Book) Lacking(ctx context.Context, lease Lease, stream string, after int64, keys []string) error {
+	return b.settling(ctx, []Lease{lease}, func(ctx context.Context, s *scope) error {
+		for _, key := range keys {
+			for _, query := range []string{lackEntry, lackContext} {
+				if _, err := s.tx.Exec(ctx, query, key); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := s.tx.Exec(ctx, lowerCursor, stream, after)
+		return err
+	})
+}
+
+// Introduction is what makes a stream known to a hub that lacks it: the put of its
+// vault or memory, or the delete of a memory that is gone. Nil for a vault that is gone.
+func (b *Book) Introduction(ctx context.Context, stream Stream) (out []Outgoing, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = nil
+		s := &scope{Book: b, tx: tx, u: user{ID: stream.UserID}}
+		o := Outgoing{Stream: stream.ID, Remote: stream.RemoteID, Seq: 1, ID: stream.ID, Op: store.OpPut}
+		found, err := s.find(ctx, selectAnyMemory, stream.ID)
+		if err != nil {
+			return err
+		}
+		v, unknown := s.vault(ctx, stream.ID)
+		s.m.MemoryID = stream.ID
+		gone, err := s.buried(ctx, stream.ID)
+		switch {
+		case err != nil:
+			return err
+		case found:
+			if v, err = s.vault(ctx, s.m.VaultID); err != nil {
+				return err
+			}
+			o.Kind, o.Key = KindMemory, hubKey("PUT", "restored", stream.ID)
+			m := s.m.Memory
+			o.Doc, err = json.Marshal(memoryDoc{Key: o.Key, MemoryID: m.MemoryID, VaultID: m.VaultID, MemoryType: m.MemoryType, Title: m.Title,
+				Description: m.Description, CreationTime: m.CreationTime, Vault: docOf(v, "")})
+		case gone:
+			o.Kind, o.Op, o.Key = KindMemory, store.OpDelete, hubKey("DELETE", "restored", stream.ID)
+			o.Doc, err = json.Marshal(keyDoc{o.Key})
+		case unknown == nil:
+			o.Kind, o.Key = KindVault, hubKey("PUT", "restored", stream.ID)
+			o.Doc, err = json.Marshal(docOf(v, o.Key))
+		default:
+			return nil
+		}
+		out = []Outgoing{o}
+		return err
+	})
+	return out, err
+}
+
+func docOf(v Vault, key string) vaultDoc {
+	return vaultDoc{Key: key, VaultID: v.VaultID, Title: v.Title, Description: v.Description, CreationTime: v.CreationTime}
+}
+
+// Resend is the next of what a restored hub lacks of a stream, in the order that it
+// had there, under the old keys and ids: rows as they are now.
+func (b *Book) Resend(ctx context.Context, stream Stream, limit int) (out []Outgoing, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = nil
+		s := &scope{Book: b, tx: tx, u: user{ID: stream.UserID}}
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			o := Outgoing{Stream: stream.ID, Remote: stream.RemoteID, Seq: int64(len(out) + 1), Op: store.OpPut}
+			err := rows.Scan(&o.Key, &o.Kind)
+			out = append(out, o)
+			return err
+		}, selectLackingBy, stream.ID, limit)
+		for i := range out {
+			if err == nil {
+				err = s.document(ctx, &out[i])
+			}
+		}
+		return err
+	})
+	return out, err
+}
+
+// document gives a change the row's document.
+func (s *scope) document(ctx context.Context, o *Outgoing) error {
+	if o.Kind == KindEntry {
+		e, found, err := s.entry(ctx, selectByHub, o.Key)
+		if err != nil || !found {
+			return err
+		}
+		doc := e.doc()
+		o.ID, doc.LocalID = e.EntryID, ""
+		o.Doc, err = json.Marshal(doc)
+		return err
+	}
+	d := contextDoc{Key: o.Key}
+	err := s.tx.Get(ctx, []any{&d.ContextID, &d.SessionID, &d.Markdown, &d.UpdatedAt, &d.Trace}, selectContextDoc, o.Key)
+	if err == nil {
+		o.ID = d.ContextID
+		o.Doc, err = json.Marshal(d)
+	}
+	return err
+}
+
+// Resent settles what a restored hub has taken again, or has refused: that has its
+// old number then, and the next pull says what became of it.
+func (b *Book) Resent(ctx context.Context, lease Lease, o Outgoing, out Outcome) error {
+	return b.settling(ctx, []Lease{lease}, func(ctx context.Context, s *scope) error {
+		taken := out.Status >= 200 && out.Status < 300
+		switch {
+		case o.Kind == KindEntry && taken:
+			e, found, err := s.entry(ctx, selectByHub, o.Key)
+			if err != nil || !found {
+				return err
+			}
+			s.u = user{ID: e.ActorID}
+			if _, err = s.find(ctx, selectAnyMemory, e.MemoryID); err != nil {
+				return err
+			}
+			return s.flip(ctx, &e, out.EntryID, clamped(out.CreationTime), out.HubSeq)
+		case o.Kind == KindContext && taken:
+			var at any
+			if !out.CreationTime.IsZero() {
+				at = clamped(out.CreationTime)
+			}
+			_, err := s.tx.Exec(ctx, settleContext, o.Key, out.HubSeq, at)
+			return err
+		case o.Kind == KindEntry:
+			_, err := s.tx.Exec(ctx, giveUpEntry, o.Key)
+			return err
+		}
+		_, err := s.tx.Exec(ctx, giveUpContext, o.Key)
+		return err
+	})
+}
+
+// Afterwards are the patches and deletes of a stream that are known here: a hub that
+// has them already does nothing.
+func (b *Book) Afterwards(ctx context.Context, stream Stream) (out []Outgoing, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = nil
+		add := func(id, op, key string, doc []byte) {
+			out = append(out, Outgoing{Stream: stream.ID, Remote: stream.RemoteID, Seq: int64(len(out) + 1), Kind: KindEntry, ID: id, Op: op, Key: key, Doc: doc})
+		}
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			var id, doc string
+			var d keyDoc
+			err := rows.Scan(&id, &doc)
+			if err == nil {
+				err = json.Unmarshal([]byte(doc), &d)
+			}
+			if d.Key != "" {
+				add(id, OpPatch, d.Key, []byte(doc))
+			}
+			return err
+		}, selectPatches, stream.ID)
+		if err != nil {
+			return err
+		}
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			id, ok := ParseID(name)
+			if !ok || id == stream.ID {
+				return nil
+			}
+			d := entryDeleteDoc{Key: hubKey("DELETE", "restored", id), EntryID: id}
+			doc, err := json.Marshal(d)
+			add(id, store.OpDelete, d.Key, doc)
+			return err
+		}, selectTombstones, stream.ID)
+	})
+	return out, err
+}
+
+// Restored ends the restoring of a stream of which the hub lacks nothing any more.
+func (b *Book) Restored(ctx context.Context, lease Lease, stream string) error {
+	return b.settling(ctx, []Lease{lease}, func(ctx context.Context, s *scope) error {
+		var key, kind string
+		err := s.tx.Get(ctx, []any{&key, &kind}, selectLacking, stream)
+		if errors.Is(err, sql.ErrNoRows) {
+			_, err = s.tx.Exec(ctx, updateState, stream, StreamReady, nil)
+		}
+		return err
+	})
+}

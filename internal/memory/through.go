@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Beyond asks a hub for entries of a memory that were purged here (memories §10.7).
+type Beyond struct {
+	Memory        string // the hub's id
+	Entry         string // that one alone; the rest is for lists
+	Limit         int
+	Before, After Time     // 0 for none
+	Tags          []string // KEY:VALUE
+	SessionID     string
+}
+
+// Unreachable is the Reason of a list that is cut because the hub could not be asked.
+const Unreachable = "hub_unreachable"
+
+// isPurged tells whether entries of the scope's memory are at the hub alone, and may be
+// asked for there.
+func (s *scope) isPurged() bool { return s.m.purgedNS > 0 && s.u.hub() && s.config.Through != nil }
+
+// beyond is a question about the scope's memory.
+func (s *scope) beyond() *Beyond {
+	q := &Beyond{Memory: s.m.MemoryID}
+	if s.m.remoteID != "" {
+		q.Memory = s.m.remoteID
+	}
+	return q
+}
+
+// readThrough asks the hub and returns what it has, as entries of the memory here.
+// Errors: CodeNotFound, CodeHubUnavailable.
+func (b *Book) readThrough(ctx context.Context, in memoryRow, owner string, q *Beyond) ([]Entry, error) {
+	docs, err := b.config.Through(ctx, owner, *q)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Entry, 0, len(docs))
+	for _, text := range docs {
+		var d entryDoc
+		if err := json.Unmarshal(text, &d); err != nil {
+			return nil, hubUnavailable()
+		}
+		e := Entry{
+			EntryID: d.EntryID, ActorID: owner, VaultID: in.VaultID, MemoryID: in.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
+			Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
+			CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
+		}
+		if e.Tags == nil {
+			e.Tags = map[string]string{}
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// through is what a list that may lack purged entries asks the hub; nil if all that it
+// lists is here.
+func (s *scope) through(out *Listed, low, high Time, session string, tags []string) *Beyond {
+	purged := Time(s.m.purgedNS)
+	up := low != math.MinInt64
+	switch {
+	case !s.isPurged(), up && low >= purged, !up && out.Count == out.AppliedLimit && out.Entries[out.Count-1].CreationTime >= purged:
+		return nil
+	}
+	q := s.beyond()
+	q.Limit, q.Tags, q.SessionID = out.AppliedLimit, tags, session
+	if up {
+		q.After = low
+	} else if high != math.MaxInt64 {
+		q.Before = high
+	}
+	return q
+}
+
+// merge adds to a list what the hub has of it. If it cannot be asked the list is cut
+// where rows are missing, and says so.
+func (b *Book) merge(ctx context.Context, in memoryRow, owner string, q *Beyond, out *Listed) error {
+	more, err := b.readThrough(ctx, in, owner, q)
+	if fault.HasCode(err, CodeHubUnavailable) {
+		out.Truncated, out.Reason = true, Unreachable
+		out.Entries = slices.DeleteFunc(out.Entries, func(e Entry) bool {
+			return (q.After == 0) && e.CreationTime < Time(in.purgedNS) // what would be missing between is not skipped in silence
+		})
+		out.number()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	have := map[string]bool{}
+	for _, e := range out.Entries {
+		have[e.EntryID] = true
+	}
+	more = slices.DeleteFunc(more, func(e Entry) bool { return have[e.EntryID] })
+	if more, err = b.visible(ctx, in, owner, more); err != nil {
+		return err
+	}
+	out.Entries = append(out.Entries, more...)
+	slices.SortFunc(out.Entries, func(a, b Entry) int { return int(max(-1, min(1, int64(b.CreationTime-a.CreationTime)))) })
+	if n := len(out.Entries); n > out.AppliedLimit && q.After != 0 {
+		out.Entries = out.Entries[n-out.AppliedLimit:]
+	} else if n > out.AppliedLimit {
+		out.Entries = out.Entries[:out.AppliedLimit]
+	}
+	out.number()
+	return nil
+}
+
+// visible leaves out what was deleted, or is being deleted, here.
+func (b *Book) visible(ctx context.Context, in memoryRow, owner string, all []Entry) (out []Entry, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s := &scope{Book: b, tx: tx, u: user{ID: owner}, m: in}
+		out = nil
+		for _, e := range all {
+			gone, err := s.buried(ctx, e.EntryID)
+			if err != nil {
+				return err
+			}
+			row, found, err := s.entry(ctx, selectByID, e.EntryID)
+			if err != nil {
+				return err
+			}
+			if !gone && (!found || row.deleting == 0) {
+				out = append(out, e)
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// number counts a page and says where to go on.
+func (l *Listed) number() {
+	l.NextBefore, l.NextAfter = nil, nil
+	if l.Count = len(l.Entries); l.Count > 0 {
+		newest, oldest := l.Entries[0].CreationTime, l.Entries[l.Count-1].CreationTime
+		l.NextBefore, l.NextAfter = &oldest, &newest
+	}
+}

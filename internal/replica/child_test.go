@@ -1,0 +1,364 @@
+package replica_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/hub"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// childVar tells a child process what it is, in JSON.
+const childVar = "CAIRN_REPLICA_CHILD"
+
+// errand is what a child does: it serves a hub's database, or it is a device that
+// writes and replicates. It ends when it is killed or its standard input ends.
+type errand struct {
+	Database string // of a hub
+
+	Store, URL, Secret, User string
+	Name                     string   // of what it writes
+	Memories                 []string // to which it writes in turn
+	Count                    int      // entries, some of which it may have written before
+	Pace                     time.Duration
+}
+
+// childMain does a child's errand; false if this process is none.
+func childMain() bool {
+	text := os.Getenv(childVar)
+	if text == "" {
+		return false
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	var e errand
+	err := json.Unmarshal([]byte(text), &e)
+	switch {
+	case err != nil:
+	case e.Database != "":
+		err = e.serve(ctx)
+	default:
+		err = e.work(ctx)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return true
+}
+
+func (e errand) serve(ctx context.Context) error {
+	h, err := hub.Open(ctx, hub.Config{Database: e.Database, Log: slog.New(slog.DiscardHandler), Pool: 4})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + l.Addr().String())
+	return errors.Join(h.Serve(ctx, l, "child", nil), h.Close())
+}
+
+func (e errand) work(ctx context.Context) error {
+	s, err := store.Open(ctx, storetest.Config(store.Config{Path: e.Store, Wait: 20 * time.Second}))
+	if err != nil {
+		return err
+	}
+	b := memory.New(s, memory.Config{})
+	client, err := replica.NewClient(e.URL, e.Secret, 5*time.Second, false)
+	if err != nil {
+		return err
+	}
+	device, err := s.Device(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	var group sync.WaitGroup
+	group.Go(func() {
+		one := replica.New(replica.Config{Store: s, Book: b, User: e.User, Client: client, Device: device, Batch: 20})
+		if err := one.Run(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	})
+	tick := time.NewTicker(max(e.Pace, time.Millisecond))
+	defer tick.Stop()
+	progress := e.Store + "-progress" // how far it was surely written; what is behind is repeated under its key
+	text, _ := os.ReadFile(progress)
+	first, _ := strconv.Atoi(string(text))
+	for n := first; n < e.Count && err == nil && ctx.Err() == nil; n++ {
+		if err = e.write(ctx, b, n); err == nil {
+			err = os.WriteFile(progress, []byte(strconv.Itoa(n)), 0o600)
+		}
+		<-tick.C
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	group.Wait()
+	return errors.Join(err, b.Stop(context.Background()), s.Close())
+}
+
+// write writes the nth entry to one of the memories, or finds that it was written.
+func (e errand) write(ctx context.Context, b *memory.Book, n int) error {
+	to := e.Memories[n%len(e.Memories)]
+	c := memory.Caller{User: e.User, Key: fmt.Sprint(e.Name, "-", n)}
+	_, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: to, RawEntry: fmt.Sprint(e.Name, n/len(e.Memories))})
+	if err == nil && n%7 == 3 {
+		_, _, err = b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: to, SessionID: memory.NewID(), Markdown: fmt.Sprint(e.Name, " ", n)})
+	}
+	if f := fault.As(err); err != nil && f.Code == memory.CodeMismatch {
+		err = nil // the context's session is another one
+	}
+	return err
+}
+
+// process is a child that is killed and started again.
+type process struct {
+	testing.TB
+	errand errand
+	url    atomic.Pointer[string]
+	cmd    *exec.Cmd
+	in     io.Closer
+}
+
+func (p *process) start() {
+	p.Helper()
+	text, err := json.Marshal(p.errand)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.cmd = exec.Command(os.Args[0], "child")
+	p.cmd.Env = append(os.Environ(), childVar+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	p.cmd.Stderr = os.Stderr
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		p.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		p.Fatalf("a child did not start: %v", err)
+	}
+	p.in = in
+	url := line[:len(line)-1]
+	p.url.Store(&url)
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	_ = p.in.Close()
+}
+
+// finish lets a child end by itself.
+func (p *process) finish() {
+	p.Helper()
+	_ = p.in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.Errorf("a child failed: %v", err)
+	}
+}
+
+// balancer passes requests to any of some hub processes.
+func balancer(hubs []*process) http.Handler {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		ask, err := http.NewRequestWithContext(r.Context(), r.Method, *hubs[rand.N(len(hubs))].url.Load()+r.URL.RequestURI(), bytes.NewReader(body))
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		ask.Header = r.Header.Clone()
+		answer, err := client.Do(ask)
+		if err != nil {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer answer.Body.Close()
+		w.WriteHeader(answer.StatusCode)
+		_, _ = io.Copy(w, answer.Body)
+	})
+}
+
+// Three devices and two hub processes over one database, all of them killed again and
+// again at any moment, while one memory is refused throughout: in the end all devices
+// hold the same, each word once and in its writer's order.
+func TestKilledDevicesAndHubsConverge(t *testing.T) {
+	t.Parallel()
+	lasting := 6 * time.Second
+	if os.Getenv("CAIRN_SOAK") != "" {
+		lasting = 10 * time.Minute
+	} else if testing.Short() {
+		lasting = 3 * time.Second
+	}
+	address := postgres(t)
+	o := open(t, address)
+	hubs := []*process{{TB: t, errand: errand{Database: address}}, {TB: t, errand: errand{Database: address}}}
+	for _, h := range hubs {
+		h.start()
+	}
+	o.inner = balancer(hubs)
+	desks := []*desk{o.desk().furnish(), o.desk(), o.desk()}
+	shared, poisoned := desks[0].memory, desks[0].newMemory(desks[0].vault, "poisoned")
+	desks[0].drain()
+	o.set(func(o *office) {
+		o.item = func(it replica.Item) int {
+			if it.Stream == poisoned && it.Kind == replica.KindEntry {
+				return http.StatusInternalServerError
+			}
+			return 0
+		}
+	})
+	all := hubs
+	pace := 40 * time.Millisecond
+	count := 2 * int(lasting/pace/2)
+	names := []string{"a", "b", "c"}
+	for i, d := range desks {
+		d.subscribe(shared).subscribe(poisoned)
+		p := &process{TB: t, errand: errand{
+			Store: d.store.Path(), URL: o.url, Secret: o.secret, User: d.me, Name: names[i], Memories: []string{shared, poisoned}, Count: count, Pace: pace,
+		}}
+		p.start()
+		all = append(all, p)
+	}
+	kills := 0
+	for end := time.Now().Add(lasting); time.Now().Before(end); kills++ {
+		time.Sleep(rand.N(500 * time.Millisecond)) // the moment of death is what is tried
+		p := all[rand.N(len(all))]
+		p.kill()
+		p.start()
+	}
+	eventually(t, "the shared memory is whole although the other is refused", func() bool { return len(words(o, shared)) == len(names)*count/2 })
+	want(t, "of the poisoned one", o.texts(poisoned), "")
+	o.set(func(o *office) { o.item = nil })
+	eventually(t, "the poisoned memory is whole", func() bool { return len(words(o, poisoned)) == len(names)*count/2 })
+	for _, p := range all[len(hubs):] {
+		p.finish()
+	}
+	for _, m := range []string{shared, poisoned} {
+		inOrder(t, o.texts(m), count/2, names...)
+		for _, d := range desks {
+			d.drain()
+		}
+		for i, d := range desks {
+			want(t, fmt.Sprint("inflight at ", i), d.pending(m), "")
+			want(t, fmt.Sprint("device ", i, " is like the hub"), d.texts(m), o.texts(m))
+			want(t, fmt.Sprint("device ", i, " is like the first"), d.look(m) == desks[0].look(m), true)
+			want(t, "failures", len(d.failures()), 0)
+		}
+	}
+	for _, h := range hubs {
+		h.finish()
+	}
+	t.Logf("%d kills, %d entries each of three devices, alike everywhere", kills, count)
+}
+
+// words are the entries of a memory at the hub, all pages.
+func words(o *office, m string) []string {
+	var out []string
+	for _, w := range bytes.Fields([]byte(o.texts(m))) {
+		out = append(out, string(w))
+	}
+	return out
+}
+
+// Two processes on one store: each change goes once, and what a killed one held the
+// other takes over at once, long before the lease would end.
+func TestOfTwoProcessesOnOneStoreOneTakesOverWhenTheOtherIsKilled(t *testing.T) {
+	t.Parallel()
+	o := open(t, "")
+	d := o.desk().furnish()
+	e := errand{Store: d.store.Path(), URL: o.url, Secret: o.secret, User: d.me}
+	first, second := &process{TB: t, errand: e}, &process{TB: t, errand: e}
+	first.start()
+	for i := range 10 {
+		d.add(fmt.Sprint("a", i))
+	}
+	d.awaits(d.memory)
+	second.start()
+	for i := range 10 {
+		d.add(fmt.Sprint("b", i))
+	}
+	d.awaits(d.memory)
+	for i := range 10 {
+		want(t, "sent once", o.attempts(fmt.Sprint("b", i)), 1)
+	}
+	first.kill()
+	begun := time.Now()
+	d.add("c0")
+	d.awaits(d.memory)
+	took := time.Since(begun)
+	if took > 10*time.Second { // the machine may be slow; the lease lasts 60 s
+		t.Errorf("the other process took over after %s", took)
+	}
+	t.Logf("taken over after %s", took)
+	second.finish()
+	inOrder(t, o.texts(d.memory), 10, "a", "b")
+	d.add("d")
+	d.drain()
+	want(t, "a later one goes on at once", d.pending(d.memory), "")
+}
+
+// A process that slept past its lease cannot settle what another has taken meanwhile.
+func TestALateHolderSettlesNothing(t *testing.T) {
+	t.Parallel()
+	o := open(t, "")
+	d := o.desk().furnish()
+	d.drain()
+	out := d.add("a")
+	lane := []int{memory.LaneOf(d.memory)}
+	late, err := d.TakeLanes(t.Context(), "late", lane, nil, time.Now(), time.Now().Add(time.Minute))
+	if err != nil || len(late) != 1 {
+		t.Fatal(late, err)
+	}
+	batch, err := d.NextBatch(t.Context(), late, []string{d.memory}, 10, 1<<20)
+	if err != nil || len(batch) != 1 {
+		t.Fatal(batch, err)
+	}
+	if _, err := d.TakeLanes(t.Context(), "other", lane, []string{"late"}, time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	err = d.Confirm(t.Context(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: memory.NewID(), HubSeq: 9}})
+	want(t, "code", fault.As(err).Code, memory.CodeLeaseLost)
+	want(t, "still inflight", d.pending(d.memory), "a")
+	d.drain()
+	want(t, "sent by who may", o.texts(d.memory), "a")
+	_, err = d.GetInflight(t.Context(), memory.Caller{}, d.memory, out.LocalID)
+	want(t, "committed", fault.As(err).Code, memory.CodeCommitted)
+}

@@ -1,0 +1,208 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+)
+
+// comparePage is how many numbers of a stream are compared with the hub's at a time.
+const comparePage = 1000
+
+// seen deals with the epoch that the hub tells: if it has risen, the hub was restored
+// from a backup, and what it lacks is sent again (memories §13.2).
+func (r *Replicator) seen(ctx context.Context, epoch int64) error {
+	r.mu.Lock()
+	known := r.epoch == epoch
+	r.mu.Unlock()
+	if known || epoch == 0 {
+		return nil
+	}
+	if err := r.Book.NoteEpoch(ctx, r.User, epoch); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.epoch, r.restoring = epoch, true
+	return nil
+}
+
+// restore restores the streams that are to be and whose lanes are ours.
+func (r *Replicator) restore(ctx context.Context) error {
+	r.mu.Lock()
+	restoring := r.restoring
+	r.mu.Unlock()
+	if !restoring || r.lanes == nil {
+		return nil
+	}
+	streams, err := r.Book.Restoring(ctx, r.User)
+	if err != nil {
+		return err
+	}
+	heads := map[string]int64{}
+	if len(streams) > 0 {
+		r.Log.Warn("the hub was restored from a backup; what it lacks is sent again", "streams", len(streams))
+		all, err := r.heads(ctx)
+		if err != nil {
+			return err
+		}
+		for _, h := range all {
+			heads[h.Stream] = h.HeadSeq
+		}
+		if err := r.lanes.take(ctx, streams); err != nil {
+			return err
+		}
+	}
+	left := false
+	for _, s := range streams {
+		lease, ours := r.lanes.of(s.ID)
+		if left = left || !ours; !ours {
+			continue
+		}
+		if err := r.restoreStream(ctx, lease, s, heads[remoteOf(s)]); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.restoring = left
+	r.mu.Unlock()
+	r.nudge()
+	return nil
+}
+
+func remoteOf(s memory.Stream) string {
+	if s.RemoteID != "" {
+		return s.RemoteID
+	}
+	return s.ID
+}
+
+// restoreStream sends what the hub lacks of one stream. It can be repeated from its
+// start at any time: keys make each step harmless.
+func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s memory.Stream, head int64) error {
+	first, err := r.Book.Introduction(ctx, s)
+	if err == nil {
+		_, err = r.sendAgain(ctx, first)
+	}
+	if err == nil {
+		err = r.compare(ctx, lease, s, head)
+	}
+	for err == nil {
+		var rows []memory.Outgoing
+		if rows, err = r.Book.Resend(ctx, s, r.Batch); err != nil || len(rows) == 0 {
+			break
+		}
+		var results []Result
+		results, err = r.sendAgain(ctx, rows)
+		for i, res := range results {
+			if err == nil && res.Status != http.StatusFailedDependency {
+				err = r.Book.Resent(ctx, lease, rows[i], outcome(rows[i], res))
+			}
+		}
+	}
+	var rest []memory.Outgoing
+	if err == nil {
+		rest, err = r.Book.Afterwards(ctx, s)
+	}
+	for err == nil && len(rest) > 0 {
+		page := rest[:min(len(rest), r.Batch)]
+		var results []Result
+		results, err = r.sendAgain(ctx, page)
+		done := 0
+		for done < len(results) && results[done].Status != http.StatusFailedDependency {
+			done++
+		}
+		rest = rest[done:]
+	}
+	if err != nil {
+		return err
+	}
+	return r.Book.Restored(ctx, lease, s.ID)
+}
+
+// sendAgain pushes changes. What the hub cannot take now is an error; what it refuses
+// for good is for the caller, as are those that were not tried for that.
+func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]Result, error) {
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	ask, size := PushRequest{DeviceID: r.Device}, 0
+	for _, o := range batch {
+		if size += len(o.Doc); size > maxBatchBytes && len(ask.Items) > 0 {
+			break
+		}
+		ask.Items = append(ask.Items, item(o))
+	}
+	answer, err := r.Client.Push(ctx, ask)
+	if err != nil {
+		return nil, err
+	}
+	for i, res := range answer.Results {
+		if retryable(res.Status) {
+			return nil, fault.New(fault.Unavailable, CodeUnavailable, "the hub takes nothing now: "+reason(res))
+		}
+		if res.Status >= 300 && res.Status != http.StatusFailedDependency {
+			r.Log.Info("a restored hub does not take a change again", "kind", batch[i].Kind, "op", batch[i].Op, "status", res.Status)
+		}
+	}
+	return answer.Results, nil
+}
+
+// compare finds out what of a stream the hub lacks: page by page from its head
+// backwards, until a page holds what is held here.
+func (r *Replicator) compare(ctx context.Context, lease memory.Lease, s memory.Stream, head int64) error {
+	after := head
+	have := map[string]int64{}
+	for clean := false; !clean && after > 0; {
+		before := after
+		after = max(0, after-comparePage)
+		if err := r.keysOf(ctx, remoteOf(s), after, before, have); err != nil {
+			return err
+		}
+		ours, err := r.Book.Numbers(ctx, s.ID, after)
+		if err != nil {
+			return err
+		}
+		clean = true
+		for key, seq := range ours {
+			if seq <= before && have[key] != seq {
+				clean = false
+			}
+		}
+	}
+	ours, err := r.Book.Numbers(ctx, s.ID, after)
+	if err != nil {
+		return err
+	}
+	var lacking []string
+	for key, seq := range ours {
+		if have[key] != seq {
+			lacking = append(lacking, key)
+		}
+	}
+	return r.Book.Lacking(ctx, lease, s.ID, after, lacking)
+}
+
+// keysOf adds the numbers of a stream's items at the hub, by their keys.
+func (r *Replicator) keysOf(ctx context.Context, stream string, after, until int64, have map[string]int64) error {
+	for after < until {
+		answer, err := r.Client.Pull(ctx, PullRequest{Cursors: []Cursor{{Stream: stream, After: after}}, Limit: MaxPullItems})
+		if no, refused := errors.AsType[*Refused](err); refused && no.Status == http.StatusNotFound || err == nil && len(answer.Streams) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		page := answer.Streams[0]
+		for _, it := range page.Items {
+			have[it.Key] = it.HubSeq
+		}
+		if after = page.Next; !page.More {
+			return nil
+		}
+	}
+	return nil
+}
