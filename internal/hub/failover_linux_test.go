@@ -16,7 +16,7 @@ import (
 	"cairn/internal/replica"
 )
 
-// stream of entries that a device pushes until it is told to stop, each batch again
+// pusher is a device that pushes entries until it is told to stop, each batch again
 // under its keys until all of it is acknowledged.
 type pusher struct {
 	memories []string
@@ -112,6 +112,7 @@ func inOrder(t *testing.T, d *device, memory string, pushers []*pusher) (found i
 }
 
 // failOver takes the leader away and brings it back as a follower once another leads.
+// One that was frozen first goes on for a while as if nothing had happened.
 func failOver(ctx context.Context, c *pgtest.Patroni, frozen bool) error {
 	old := c.Leader(ctx, -1)
 	if old < 0 {
@@ -129,8 +130,15 @@ func failOver(ctx context.Context, c *pgtest.Patroni, frozen bool) error {
 	}
 	time.Sleep(rand.N(5 * time.Second)) // the new leader goes on without it
 	if frozen {
-		c.Thaw(old)
-	} else if err := c.Begin(old); err != nil {
+		if err := c.Thaw(old); err != nil {
+			return err
+		}
+		time.Sleep(time.Second + rand.N(4*time.Second)) // two servers take connections
+		if err := c.Kill(old); err != nil {
+			return err
+		}
+	}
+	if err := c.Begin(old); err != nil {
 		return err
 	}
 	return c.Whole(ctx)
