@@ -63,7 +63,7 @@ func StartPatroni(ctx context.Context) (p *Patroni, err error) {
 		return nil, err
 	}
 	if !patroniInstalled() {
-		if err := install("patroni", "etcd-server"); err != nil || !patroniInstalled() {
+		if err := install("patroni", "python3-etcd", "etcd-server"); err != nil || !patroniInstalled() {
 			return nil, errors.Join(ErrNoPatroni, err)
 		}
 	}
