@@ -87,7 +87,8 @@ step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|
 step "logs, histories and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery' ./internal/store ./internal/record
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
-step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck" ./internal/hub
+step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck|NotReplicated" ./internal/hub
+step "PostgreSQL fails over under two hubs (Patroni, etcd)" tests -run FailsOver ./internal/hub
 unset CAIRN_SOAK
 
 if [ "$mail" != 0 ]; then

@@ -47,10 +47,18 @@ Every device needs a token, and its token says whose memories it shares:
 
     cairn hub token create --user new --device desk
 
-Any number of hubs may serve one PostgreSQL, behind any balancer. Without TLS only
-addresses of this machine are listened on, unless --insecure-http says that
-something in front of it encrypts. An address with a password is better given in
-CAIRN_HUB_DATABASE than on the command line, which others can read.`,
+Any number of hubs may serve one PostgreSQL, behind any balancer. Where PostgreSQL
+fails over to another server (Patroni, repmgr …), name all of its servers; the hub
+goes to the one that can be written to:
+
+    cairn hub --database 'postgres://cairn@db1,db2,db3/cairn?target_session_attrs=read-write'
+
+Nothing acknowledged is lost then if PostgreSQL replicates synchronously (Patroni:
+synchronous_mode, and watchdog mode required).
+
+Without TLS only addresses of this machine are listened on, unless --insecure-http
+says that something in front of it encrypts. An address with a password is better
+given in CAIRN_HUB_DATABASE than on the command line, which others can read.`,
 		Example: "  cairn hub --listen 127.0.0.1:8766\n  cairn hub token create --user new --device laptop\n  cairn hub token list",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.hub(cmd, f) },

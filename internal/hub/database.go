@@ -17,7 +17,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
@@ -47,11 +46,11 @@ func openDatabase(address, replica string, pool int) (*database, error) {
 	}
 	d := &database{postgres: true}
 	var err error
-	if d.writer, err = openPostgres(address, pool); err != nil {
+	if d.writer, err = openPostgres(address, pool, true); err != nil {
 		return nil, err
 	}
 	if d.reader = d.writer; replica != "" {
-		if d.reader, err = openPostgres(replica, pool); err != nil {
+		if d.reader, err = openPostgres(replica, pool, false); err != nil {
 			return nil, errors.Join(err, d.writer.Close())
 		}
 	}
@@ -84,7 +83,7 @@ func openSQLite(path, replica string, pool int) (*database, error) {
 
 // openPostgres opens a pool. Descriptions of statements are kept, but no statement is
 // prepared by name, so that a proxy may give each transaction another connection.
-func openPostgres(address string, pool int) (*sql.DB, error) {
+func openPostgres(address string, pool int, writes bool) (*sql.DB, error) {
 	if !strings.HasPrefix(address, "postgres://") && !strings.HasPrefix(address, "postgresql://") {
 		return nil, fault.New(fault.Invalid, codeUsage, "the address is neither sqlite:PATH nor postgres://…").
 			WithHint("such as sqlite:/var/lib/cairn/hub.db or postgres://cairn@db.example/cairn")
@@ -101,7 +100,7 @@ func openPostgres(address string, pool int) (*sql.DB, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "cairn hub"
 	}
-	db := stdlib.OpenDB(*config)
+	db := sql.OpenDB(newConnector(config, writes))
 	db.SetMaxOpenConns(pool)
 	db.SetMaxIdleConns(pool)
 	db.SetConnMaxIdleTime(5 * time.Minute)
@@ -288,6 +287,10 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 	return tx.Commit()
 }
 
+// readOnly is the SQLSTATE of a server that follows another one, or has come to. A
+// connection on which it came is closed, so that the next try may reach who leads.
+const readOnly = "25006"
+
 // retryable reports whether a transaction may succeed when it is tried again, and
 // why it failed: SQLSTATE, or 08000 for a connection that broke or was refused.
 func retryable(err error) (state string, again bool) {
@@ -296,7 +299,7 @@ func retryable(err error) (state string, again bool) {
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
-		case e.Code == "40001", e.Code == "40P01", strings.HasPrefix(e.Code, "08"),
+		case e.Code == "40001", e.Code == "40P01", e.Code == readOnly, strings.HasPrefix(e.Code, "08"),
 			e.Code == "57P01", e.Code == "57P02", e.Code == "57P03", e.Code == "53300":
 			return e.Code, true
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -215,6 +216,88 @@ func TestConnectionsThatTheServerEndsAreReplaced(t *testing.T) {
 			t.Fatalf("%d items after %d", n, i+1)
 		}
 	}
+}
+
+// A host that takes connections and says nothing is what a frozen leader looks like.
+func TestAmongSeveralHostsASilentOneDelaysNothing(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	address := postgres(t)
+	_, port, _ := net.SplitHostPort(silent.Addr().String())
+	address = strings.Replace(address, "host=", "port="+port+",5432&host=127.0.0.1,", 1) + "&connect_timeout=300"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	h, err := hub.Open(ctx, hub.Config{Database: address, Log: slog.New(slog.DiscardHandler), Pool: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestConnectionsToAServerThatFollowsAreReplaced(t *testing.T) {
+	t.Parallel()
+	address := postgres(t)
+	role := "r" + uuid()[:8]
+	db := behind(t, address)
+	run(t, db, "CREATE ROLE "+role+" SUPERUSER LOGIN")
+	o := open(t, strings.Replace(address, "cairn@", role+"@", 1))
+	d := o.device("new", hub.LevelAdmin)
+	memory := d.memory()
+	run(t, db, "ALTER ROLE "+role+" SET default_transaction_read_only = on")
+	run(t, db, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+role+"'")
+	d.want([]int{503}, entryPut(memory, "x"))
+	run(t, db, "ALTER ROLE "+role+" RESET default_transaction_read_only")
+	d.want([]int{201}, entryPut(memory, "x"))
+	var text bytes.Buffer
+	if o.hub.WriteMetrics(&text); !strings.Contains(text.String(), `cairn_hub_tx_retries_total{sqlstate="25006"}`) {
+		t.Errorf("not tried again:\n%s", &text)
+	}
+}
+
+// A commit whose client did not wait for its replication can be seen, but is lost with
+// the server: the same item sent again is not acknowledged before it is replicated.
+func TestWhatIsNotReplicatedIsNotAcknowledgedToASecondTry(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CAIRN_SOAK") == "" {
+		t.Skip("starts a server of its own; make soak runs it")
+	}
+	c, err := pgtest.Start()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	address := c.Database(t)
+	o := open(t, address)
+	o.hub.LimitMemory(hub.MemoryLimit)
+	d := o.device("new", hub.LevelAdmin)
+	memory := d.memory()
+	db := behind(t, address)
+	run(t, db, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	run(t, db, "SELECT pg_reload_conf()")
+	it := entryPut(memory, "x")
+	for d.push(it)[0].Status == 201 { // until the server has read its settings
+		it = entryPut(memory, "x")
+	}
+	for len(d.all(memory)) == 0 || d.all(memory)[len(d.all(memory))-1].Key != it.Key {
+		time.Sleep(10 * time.Millisecond) // until the server has heard that nobody waits
+	}
+	d.want([]int{503}, it)
+	run(t, db, "ALTER SYSTEM RESET synchronous_standby_names")
+	run(t, db, "SELECT pg_reload_conf()")
+	for d.push(it)[0].Status == 503 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	d.want([]int{200}, it)
 }
 
 func TestAMemoryThatIsBlockedDelaysNoOther(t *testing.T) {

@@ -183,7 +183,9 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 
 // stream applies one stream's items in order, up to the first that is refused, and
 // returns their results. It fails with errNothing when the transaction has nothing
-// worth keeping.
+// worth keeping. On PostgreSQL what was known already is committed too, the lock on the
+// head: where replication is synchronous, a transaction whose client did not wait for
+// it is visible before another server has it, and a commit behind it waits for both.
 func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id string, items []incoming) ([]replica.Result, error) {
 	if len(items) == 0 {
 		return nil, errNothing
@@ -211,10 +213,13 @@ func (h *Hub) stream(ctx context.Context, s statements, who Identity, device, id
 			break
 		}
 	}
-	if len(st.fresh) == 0 {
-		return answer, errNothing
+	switch {
+	case len(st.fresh) > 0:
+		return answer, st.keep(ctx)
+	case s.postgres && answer[0].Status < 300:
+		return answer, nil
 	}
-	return answer, st.keep(ctx)
+	return answer, errNothing
 }
 
 // spread puts the answers where their items stand in the request.

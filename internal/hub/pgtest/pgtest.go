@@ -136,20 +136,29 @@ func binaries() (string, error) {
 	if dir := look(); dir != "" {
 		return dir, nil
 	}
-	if os.Geteuid() != 0 || os.Getenv("CI") != "true" {
-		return "", ErrMissing
-	}
-	if _, err := exec.LookPath("apt-get"); err != nil {
-		return "", ErrMissing
-	}
-	install := exec.Command("/bin/sh", "-c", "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql")
-	if out, err := install.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w; installing it failed: %w: %s", ErrMissing, err, out)
+	if err := install("postgresql"); err != nil {
+		return "", errors.Join(ErrMissing, err)
 	}
 	if dir := look(); dir != "" {
 		return dir, nil
 	}
 	return "", ErrMissing
+}
+
+// install installs packages of the distribution, as root with CI=true where there is
+// apt-get. Elsewhere it does nothing.
+func install(packages ...string) error {
+	if os.Geteuid() != 0 || os.Getenv("CI") != "true" {
+		return nil
+	}
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return nil
+	}
+	script := "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends " + strings.Join(packages, " ")
+	if out, err := exec.Command("/bin/sh", "-c", script).CombinedOutput(); err != nil {
+		return fmt.Errorf("installing failed: %w: %s", err, out)
+	}
+	return nil
 }
 
 func look() string {
