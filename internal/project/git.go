@@ -45,7 +45,7 @@ func (p Place) linkedWorktree() string {
 		return ""
 	}
 	git, ok := gitDirectory(p.Root)
-	if !ok {
+	if !ok || git == p.Identity { // which is canonical
 		return ""
 	}
 	if git = canonical(git); git == p.Identity || filepath.Base(filepath.Dir(git)) != "worktrees" {
