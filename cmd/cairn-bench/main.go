@@ -17,7 +17,8 @@
 // mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
 // proof that all that was acknowledged is there; mail-writes are durable writes,
 // mail-archive is the way into Git (--mail-archive: up to how many messages),
-// mail-calls are single calls beside many rows, mail-hooks the hooks of edits. replay
+// mail-calls are single calls beside many rows, mail-hooks the hooks of edits,
+// mail-cost what a call costs a server in processor time. replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
 // imports them as well and tells what the import added. redaction counts and lists
 // the strings of transcripts that the current rules change. continuity replays a
@@ -121,6 +122,7 @@ func experiments() []experiment {
 		{"mail-archive", (*bench).mailArchive},
 		{"mail-calls", (*bench).mailCalls},
 		{"mail-hooks", (*bench).mailHooks},
+		{"mail-cost", (*bench).mailCost},
 	}
 }
 

@@ -17,21 +17,18 @@ type Git struct {
 	FoldsCase     bool   // core.ignorecase
 }
 
-// Git reads what the files of the place's repository say about it, a handful of
-// small ones; whatever is missing or broken counts as absent. Outside a repository
+// Git tells what the files of the place's repository say about it, a handful of
+// small ones, of which Locate has read the config; whatever is missing or broken counts as absent. Outside a repository
 // it is the zero Git.
 func (p Place) Git() Git {
 	if p.Identity == "" {
 		return Git{}
 	}
 	g := Git{Common: p.Identity, Toplevel: p.Root, Main: p.mainRoot(), Branch: p.Branch(), DefaultBranch: defaultBranch(p.Identity)}
-	if data, err := readHead(filepath.Join(p.Identity, "config"), maxConfig); err == nil {
-		config := string(data)
-		g.FoldsCase = isTrue(configEntry(config, "core", "ignorecase"))
-		if tree, ok := configEntry(config, "core", "worktree"); ok && tree != "" && filepath.Base(p.Identity) != ".git" {
-			if tree = absoluteIn(p.Identity, tree); isDir(tree) {
-				g.Main = canonical(tree)
-			}
+	g.FoldsCase = p.foldsCase
+	if p.mainTree != "" && filepath.Base(p.Identity) != ".git" {
+		if tree := absoluteIn(p.Identity, p.mainTree); isDir(tree) {
+			g.Main = canonical(tree)
 		}
 	}
 	g.Worktree = p.linkedWorktree()
@@ -45,7 +42,7 @@ func (p Place) linkedWorktree() string {
 		return ""
 	}
 	git, ok := gitDirectory(p.Root)
-	if !ok {
+	if !ok || git == p.Identity { // which is canonical
 		return ""
 	}
 	if git = canonical(git); git == p.Identity || filepath.Base(filepath.Dir(git)) != "worktrees" {

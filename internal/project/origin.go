@@ -9,16 +9,19 @@ import (
 // maxOrigin bounds a remote's address, in bytes; a longer one counts as none.
 const maxOrigin = 2000
 
-// originOf is the address of the remote "origin" in the config of a git
-// directory, without credentials; "" if there is none or it cannot be read.
-// Included files are not followed.
-func originOf(common string) string {
+// configOf is the text of the config of a git directory, "" if there is none or it
+// cannot be read. Included files are not followed.
+func configOf(common string) string {
 	data, err := readHead(filepath.Join(common, "config"), maxConfig)
 	if err != nil {
 		return ""
 	}
-	return withoutCredentials(firstOriginURL(string(data)))
+	return string(data)
 }
+
+// originOf is the address of the remote "origin" in a configuration, without
+// credentials; "" if there is none.
+func originOf(config string) string { return withoutCredentials(firstOriginURL(config)) }
 
 // firstOriginURL is the first remote.origin.url of a Git configuration that is not
 // empty.

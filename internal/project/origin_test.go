@@ -50,7 +50,7 @@ func TestOriginIsWhatGitReads(t *testing.T) {
 				t.Fatalf("git: %v", err)
 			}
 			want, _, _ := strings.Cut(string(out), "\n")
-			if got := originOf(dir); got != want {
+			if got := originOf(configOf(dir)); got != want {
 				t.Errorf("%q, Git reads %q", got, want)
 			}
 		})
@@ -69,11 +69,11 @@ func TestBrokenConfigsHaveNoOrigin(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := originOf(dir); got != "" {
+		if got := originOf(configOf(dir)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := originOf(t.TempDir()); got != "" {
+	if got := originOf(configOf(t.TempDir())); got != "" {
 		t.Errorf("no config: %q", got)
 	}
 }

@@ -21,9 +21,11 @@ type Place struct {
 	Name      string // display name, ≤ 200 characters
 	OriginURL string // of the repository, without credentials, "" if there is none
 
-	real    string // Cwd with its symbolic links resolved
-	subject string // outside a repository: the folder that gives the project its name
-	kind    placeKind
+	real      string // Cwd with its symbolic links resolved
+	subject   string // outside a repository: the folder that gives the project its name
+	kind      placeKind
+	foldsCase bool   // core.ignorecase of the repository
+	mainTree  string // its core.worktree, as it stands there
 }
 
 // placeKind says which rule of observations §2 names the project.
@@ -71,7 +73,10 @@ func Locate(cwd, home string) (Place, error) {
 	}
 	p.Identity, p.Root = r.identity, r.root
 	p.Slug, p.Name = nameRepository(r.identity)
-	p.OriginURL = originOf(r.identity)
+	config := configOf(r.identity)
+	p.OriginURL = originOf(config)
+	p.foldsCase = isTrue(configEntry(config, "core", "ignorecase"))
+	p.mainTree, _ = configEntry(config, "core", "worktree")
 	if p.Gone && p.Root != "" {
 		p.Root = lostWorktree(p.Root, p.real, false)
 	}

@@ -195,6 +195,10 @@ func (s *Store) tryBegin(sync Sync) error {
 	return nil
 }
 
+// undoInMemory keeps in memory what undoes a closure: the savepoint of a message
+// copies some thirty pages, which SQLite would write to a file after the first 64 KiB.
+const undoInMemory = "PRAGMA temp_store=MEMORY"
+
 // open opens the writing connection if need be.
 func (w *writer) open(db *sql.DB) error {
 	if w.ses != nil {
@@ -205,7 +209,7 @@ func (w *writer) open(db *sql.DB) error {
 		return err
 	}
 	w.ses, w.sync = ses, Full
-	return ses.exec(context.Background(), pragmaBusy(0))
+	return ses.exec(context.Background(), pragmaBusy(0)+";"+undoInMemory)
 }
 
 // inPlace refuses to write into a file that is no longer the store: a salvage
