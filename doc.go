@@ -1,4 +1,44 @@
 // Package cairn is the façade over everything that cairn does: it opens the
 // store, reads the settings and holds the use cases that span several rooms.
 // The command line, MCP and HTTP edges call it and nothing below it.
+//
+// # Why: hook
+//
+// Nothing works at program start. A hook never starts a checkpoint, unless it is the
+// last to close the store; servers do, every half minute. Exit code 2 is a veto, so
+// record has it for one case only. What a session is told is noted in a transaction of
+// its own, after sweep and text: to do all that under the event's lock would save 2 % of
+// the instructions, and so neither help nor ledger can cost an event.
+//
+// # Why: why
+//
+// A commit's hash leads to a session, that session's last edit of the file to the
+// prompt; of a rewritten commit the edits before its author date do. Git runs without
+// anything that starts a program which a repository names.
+//
+// # Why: guards of edits
+//
+// An entry that only the guard needs has a matcher for the tools that edit, where its
+// harness has matchers. Cursor takes silence before a tool for a refusal, so it is
+// answered always, also with CAIRN_DISABLE. A bond by a call that a hook saw needs the
+// token of a protected agent: anybody can make up a payload.
+//
+// # Why: backup
+//
+// A member of a backup depends on what it says alone: the store's copy is vacuumed, and
+// a repository's bundle is packed anew by one thread, without old deltas. A restore
+// swaps the store by a salvage's rename, the one moment that counts; the note restored
+// in it says which unpacked archive is to follow, and whoever uses the archive completes
+// that.
+//
+// # Why: health
+//
+// Waits and loads are counted where they happen, in fixed arrays of atomics
+// (store.Histogram, store.Load), which the archive uses too; what they come to is
+// derived when somebody asks. /metrics has the histogram of all waits, quantiles and
+// levels those of the last minutes, or one bad hour would show for days. The depth of
+// the archive's queue is read from the log, looked at once a second while there is work.
+// A store's check at the start holds it up for two seconds at most: then a server
+// serves, and ends if the check finds damage. It reads on a connection of its own, for a
+// used one has pages in its cache as they were.
 package cairn

@@ -12,4 +12,12 @@
 // only makes objects; main is moved by git update-ref, from the value that was
 // read to the new one or not at all. So people may use the repositories like any
 // other, at any moment: what they commit stays.
+//
+// # Why: archive
+//
+// Each project has a cursor and is caught up with by itself, so a broken one holds up no
+// other; a kernel's lock per project lets a command archive beside a server. The
+// follower keeps no position, only a lease: the cursors tell what is behind. Nothing is
+// stored until the commit is on the disk, so whatever is killed is rendered again, to
+// equal bytes.
 package archive

@@ -9,4 +9,17 @@
 //
 // Both scripts carry a hash of their own text. So it can be told whether somebody
 // changed them, and what was changed is never written over nor deleted.
+//
+// # Why: guards of commits
+//
+// Git runs one file per hook, so the guard's place is taken by a chain that runs
+// hooks.d/HOOK/* and then what stood there, renamed. Both scripts carry a hash of their
+// text, which tells without a ledger whose a file is and whether somebody changed it.
+// What stood there is linked under its second name before the chain is renamed over it,
+// so a killed installation leaves a whole hook. Shell hooks that go by their own name
+// (husky's) are sourced, under that name. Only exit code 1 of cairn stops git: a
+// missing, failing or older program is no veto. At commits the mode is block unless
+// somebody set one, for there is nobody to ask; warn as the default of guard.mode is
+// about edits. There the limit of 4 ms is processor time: by the clock a guard on a busy
+// machine missed five of a hundred conflicts (100 ms more is the end).
 package githook

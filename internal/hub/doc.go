@@ -7,4 +7,22 @@
 // database. Writers of a stream queue at its row in hub_heads, which also counts:
 // numbers of a stream become visible in ascending order. What was taken is known by
 // its key for ever, so whatever is sent again is answered and not taken again.
+//
+// # Why: hub
+//
+// A push is sorted by stream; each stream is one transaction that locks its row in
+// hub_heads, loads what the items name, applies them in memory and writes what came of
+// it: few journeys, whatever the batch holds. The statements are the same for both
+// databases ($n becomes ?n for SQLite), but for two insertions of many rows. SQLite
+// takes all streams of a push in one commit, a savepoint each. Numbers rise under the
+// row's lock, so a pull needs no more than "above the cursor". An entry's items are
+// chained backwards, which is how a deletion finds the texts to blank without an index.
+// A deleted memory is out of sight by one number, its texts go afterwards, in pieces;
+// made anew later than that, it begins above it. Of several PostgreSQL hosts all are
+// asked at once, so that a silent one costs nothing, and the first that can be written
+// to is taken; a connection that turns out to be read-only is closed. An item that is
+// known already is answered after a commit too: where replication is synchronous, what
+// another transaction left without waiting for it can be seen, and the commit behind it
+// waits for both. Without that, an item acknowledged to a second try could be lost with
+// the leader.
 package hub

@@ -19,4 +19,13 @@
 //     people, and the changes themselves beside them.
 //
 // All of it is laid down in the record-sync seed and in contract records.
+//
+// # Why: records
+//
+// A command decides, then logs, and the function that applies a change from elsewhere
+// brings the rows to it, so a replay comes out the same; the past is the log up to
+// there, replayed in memory. A row has its path from the root, which never changes. Ids
+// and ticks are for ever, so a merge moves records only into a project without any.
+// Whoever shows a record judges its drift, against the worktree at hand; the room keeps
+// hashes and reads no files.
 package record

@@ -16,4 +16,28 @@
 //     and none of them is starved.
 //   - A follower that is killed at any instruction resumes at its stored
 //     position; a change it cannot process is set aside and stops nothing else.
+//
+// # Why: rows and log
+//
+// Rows and changes name sessions, projects and the like by number, below views that show
+// names (606 bytes a row, not 755). The log's hash chain covers the hash of a document,
+// so that a purge can blank the text. An observation's change has no document: its row
+// is one. Live followers store nothing; one with a name has a lease, a position and what
+// it set aside.
+//
+// # Why: forgetting
+//
+// A purge rewrites the file: secure_delete leaves copies on divided pages; a note in
+// store_meta outlives a killed one. Tombstones are salted hashes of every key by which
+// an event may be told again. Purges and rescans are logged as ranges of ids, sweeps
+// not: how long to keep is each store's affair. store.Copies lists cairn's copies. A
+// purged message keeps its row, whose column of attachments says when; its files' names
+// told its subject, so the archive finds them by their time and number.
+//
+// # Why: damage
+//
+// A salvage reads pages, not SQL, which stops at the first bad one, and finds a page's
+// table by the file's pointer map: only rows of damaged leaf pages are lost. The old
+// file takes its own log in, then one rename replaces it, so the path always holds a
+// whole store. Looking changes nothing: doctor opens as immutable, or copies first.
 package store
