@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -16,6 +17,12 @@ func TestAnAwaitWaitsForWhatWasAcknowledgedBeforeIt(t *testing.T) {
 	d.add("before")
 	done := make(chan error, 1)
 	go func() { done <- d.AwaitConsistency(context.Background(), Caller{}, d.memory, time.Minute) }()
+	for waits := false; !waits; { // until it has noted what it waits for
+		runtime.Gosched()
+		d.progress.mu.Lock()
+		waits = d.progress.next != nil
+		d.progress.mu.Unlock()
+	}
 	leases := d.lanes()
 	batch := d.take(leases, 100)
 	late := d.add("later")

@@ -122,9 +122,16 @@ func isReadOnly(err error) bool {
 
 // commit runs the batch in the transaction that was begun. results receives the
 // errors of single closures; the error is what befell all of them, and the
-// transaction is then still to be rolled back.
-func (s *Store) commit(batch []*pending, results []error) error {
+// transaction is then still to be rolled back. It befell those too that were refused
+// after another had written: what they were refused for may never have been stored.
+func (s *Store) commit(batch []*pending, results []error) (lost error) {
 	log, fresh, wrote, failed := &logHead{}, map[string]int64{}, false, 0
+	written := len(batch) // those from here on ran over rows of others
+	defer func() {
+		if lost != nil {
+			clear(results[written:])
+		}
+	}()
 	for i, op := range batch {
 		tx := &Tx{ses: s.writer.ses, store: s, now: s.clock(), log: log, fresh: map[string]int64{}}
 		var err error
@@ -136,7 +143,7 @@ func (s *Store) commit(batch []*pending, results []error) error {
 			failed++
 			continue
 		}
-		wrote = wrote || tx.wrote
+		wrote, written = wrote || tx.wrote, min(written, i+1)
 		maps.Copy(fresh, tx.fresh)
 	}
 	if failed == len(batch) {
