@@ -23,6 +23,10 @@ type Item struct {
 }
 
 const (
+	// A memory that a hub knows under its own id and whose title another has there now
+	// was deleted there, which its own stream will tell.
+	updateNewRemote = `UPDATE memory_streams SET remote_id = ?2 WHERE stream = ?1 AND remote_id IS NULL AND sent_seq = 0 AND pull_cursor = 0`
+
 	selectTombstone  = `SELECT EXISTS (SELECT 1 FROM memory_tombstones WHERE memory_id = ? AND id = ?)`
 	updateHubSeq     = `UPDATE memory_entries SET hub_seq = max(ifnull(hub_seq, 0), ?2) WHERE key = ?1`
 	selectOwnPending = entryColumns + `WHERE e.memory_id = ? AND e.synced = 0 ORDER BY e.key`
@@ -340,7 +344,7 @@ func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error
 	var existing string
 	err = s.tx.Get(ctx, []any{&existing}, selectTitled, v.VaultID, d.Title)
 	if err == nil {
-		_, err = s.tx.Exec(ctx, updateRemote, existing, d.MemoryID)
+		_, err = s.tx.Exec(ctx, updateNewRemote, existing, d.MemoryID)
 		return err
 	}
 	if ignoreNone(err) != nil {

@@ -108,9 +108,14 @@ func TestAMemoryAndAVaultGoOnceTheHubHasConfirmed(t *testing.T) {
 	if _, _, err := d.AddEntry(t.Context(), c, NewEntry{MemoryID: DefaultMemory, RawEntry: "new"}); err != nil {
 		t.Fatal(err)
 	}
+	again := must(d.Memory(t.Context(), c, DefaultMemory))(t).MemoryID
+	if again == memory {
+		t.Error("what was deleted has its id back")
+	}
+	d.pull(h, memory) // the delete
 	h.items[memory] = old
-	d.pull(h, memory)
-	far := d.with(memory)
+	d.pull(h, memory) // what was before it
+	far := d.with(again)
 	want(t, "made again, it holds nothing of before", far.texts()+far.pending(), "new")
 	_, err = d.GetEntry(t.Context(), Caller{}, memory, own.LocalID)
 	wantError(t, "no id", err, 400, CodeInvalid)

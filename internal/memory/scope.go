@@ -107,11 +107,13 @@ func (b *Book) shardKey(ctx context.Context, c Caller, memory string) (key strin
 		if err != nil {
 			return err
 		}
-		q, ok, err := s.currentProject(ctx)
-		if ok && s.u.ID != "" {
-			_, key = defaultIDs(s.u.ID, q.ID)
+		if err := s.openDefault(ctx); err != nil {
+			return err
 		}
-		return err
+		if s.m.MemoryID != "" {
+			key = s.m.MemoryID
+		}
+		return nil
 	})
 	return key, err
 }
@@ -169,7 +171,7 @@ func (s *scope) openDefault(ctx context.Context) error {
 	} else if name = s.c.ProjectID; name == "" {
 		name = s.c.Place.Slug
 	}
-	if err == nil && !found && name != "" && s.u.hub() { // another device may have made it
+	if err == nil && !found && name != "" { // another device may have made it, or it was deleted and made anew
 		_, err = s.find(ctx, selectMemoryTitled, s.u.ID, titleOf(name))
 	}
 	return err
@@ -200,8 +202,11 @@ func (s *scope) makeDefault(ctx context.Context) error {
 		return err
 	}
 	vault, memory := defaultIDs(s.u.ID, q.ID)
-	if hidden, err := s.find(ctx, selectAnyMemory, memory); hidden || err != nil {
-		return firstError(err, notFound("memory")) // it is being deleted
+	s.m.MemoryID = memory
+	if gone, err := s.buried(ctx, memory); err != nil {
+		return err
+	} else if gone {
+		memory = NewID() // what was deleted stays so, here and wherever the log gets; its title is free
 	}
 	now := Time(s.tx.Now().UnixNano())
 	v, found, err := s.vaultTitled(ctx, titleOf(q.ID))
@@ -211,6 +216,10 @@ func (s *scope) makeDefault(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	var hidden string
+	if err := s.tx.Get(ctx, []any{&hidden}, selectTitled, v.VaultID, "main"); ignoreNone(err) != nil || hidden != "" {
+		return firstError(ignoreNone(err), notFound("memory")) // it is being deleted
 	}
 	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: "main", CreationTime: now}
 	return s.putMemory(ctx, m, v, &q, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", NewID()))

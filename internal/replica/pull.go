@@ -81,11 +81,16 @@ func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
 
 // pullAll pulls until there is nothing more now.
 func (r *Replicator) pullAll(ctx context.Context) error {
-	var never time.Time
-	if err := r.catalogue(ctx, &never); err != nil {
-		return err
+	for range 2 { // what was deleted may have made room for what is new
+		var never time.Time
+		if err := r.catalogue(ctx, &never); err != nil {
+			return err
+		}
+		if err := r.pullOnce(ctx, 0); err != nil {
+			return err
+		}
 	}
-	return r.pullOnce(ctx, 0)
+	return nil
 }
 
 // pullOnce asks for news of all subscribed streams and applies them, page by page. Of
@@ -123,7 +128,7 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 	case <-r.asked:
 	default:
 	}
-	after := ""
+	after, asked := "", map[string]bool{}
 	for {
 		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
 		if err != nil || len(page) == 0 {
@@ -137,7 +142,10 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 			if s.RemoteID != "" {
 				c.Stream = s.RemoteID
 			}
-			out = append(out, c)
+			if !asked[c.Stream] { // a memory that had this id here before it became another's
+				asked[c.Stream] = true
+				out = append(out, c)
+			}
 		}
 	}
 }
