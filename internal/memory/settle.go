@@ -45,12 +45,22 @@ const (
 // settling is a transaction of the replicator, which acts for the owners of streams.
 func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context.Context, s *scope) error) error {
 	defer b.progress.step()
-	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	var s *scope
+	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := checkLeases(ctx, tx, leases); err != nil {
 			return err
 		}
-		return fn(ctx, &scope{Book: b, tx: tx})
+		s = &scope{Book: b, tx: tx}
+		return fn(ctx, s)
 	})
+	if err == nil {
+		b.measures.do(func(m *Measured) {
+			for _, took := range s.syncs {
+				m.Syncs.add(took)
+			}
+		})
+	}
+	return err
 }
 
 // Confirm settles changes that the hub has taken, all in one transaction: entries
@@ -58,9 +68,7 @@ func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context
 // stream are ascending. What is settled already stays as it is, so that repeating it
 // is safe. Errors besides the store's: CodeLeaseLost; then nothing is settled.
 func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) error {
-	var syncs []time.Duration
-	err := b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
-		defer func() { syncs = s.syncs }()
+	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
 		last := map[string]int64{}
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
@@ -79,14 +87,6 @@ func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) 
 		}
 		return nil
 	})
-	if err == nil {
-		b.measures.do(func(m *Measured) {
-			for _, took := range syncs {
-				m.Syncs.add(took)
-			}
-		})
-	}
-	return err
 }
 
 // change reads the change that an outcome is about, and whose it is.
