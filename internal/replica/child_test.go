@@ -251,6 +251,7 @@ func TestKilledDevicesAndHubsConverge(t *testing.T) {
 	names := []string{"a", "b", "c"}
 	for i, d := range desks {
 		d.subscribe(shared).subscribe(poisoned)
+		d.drain() // both memories are here before anything is written to them
 		p := &process{TB: t, errand: errand{
 			Store: d.store.Path(), URL: o.url, Secret: o.secret, User: d.me, Name: names[i], Memories: []string{shared, poisoned}, Count: count, Pace: pace,
 		}}
