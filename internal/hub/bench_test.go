@@ -24,7 +24,7 @@ func BenchmarkPush(b *testing.B) {
 	for _, memories := range []int{1, 10, 100} {
 		name := fmt.Sprintf("memories=%d", memories)
 		b.Run("sqlite/"+name, func(b *testing.B) { benchPush(b, "sqlite:"+filepath.Join(b.TempDir(), "hub.db"), memories) })
-		b.Run("postgres/"+name, func(b *testing.B) { benchPush(b, postgres(b), memories) })
+		b.Run("postgres/"+name, func(b *testing.B) { benchPush(b, postgres.Database(b), memories) })
 	}
 	b.Run("bare/postgres", benchBare)
 	b.Run("bare/postgres/row by row", benchRows)
@@ -75,7 +75,7 @@ const bareTable = `CREATE TABLE bare (stream TEXT, seq BIGINT, key TEXT, doc TEX
 
 func bare(b *testing.B) *sql.DB {
 	b.Helper()
-	db := behind(b, postgres(b))
+	db := behind(b, postgres.Database(b))
 	run(b, db, bareTable)
 	return db
 }

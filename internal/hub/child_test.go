@@ -1,7 +1,6 @@
 package hub_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -21,6 +19,7 @@ import (
 
 	"cairn/internal/hub"
 	"cairn/internal/replica"
+	"cairn/internal/store/storetest"
 )
 
 const childVar = "CAIRN_TEST_HUB"
@@ -32,7 +31,7 @@ func serveAsChild(address string) {
 	if err == nil {
 		var l net.Listener
 		if l, err = net.Listen("tcp", "127.0.0.1:0"); err == nil {
-			fmt.Println("http://" + l.Addr().String())
+			storetest.Tell("http://" + l.Addr().String())
 			ctx, stop := context.WithCancel(context.Background())
 			go func() {
 				_, _ = io.Copy(io.Discard, os.Stdin)
@@ -49,41 +48,22 @@ func serveAsChild(address string) {
 
 // process is a hub process that is killed and started again.
 type process struct {
-	url atomic.Pointer[string]
-	cmd *exec.Cmd
-	in  io.Closer
+	url   atomic.Pointer[string]
+	child *storetest.Process
 }
 
 func (p *process) start(t *testing.T, address string) {
 	t.Helper()
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), childVar+"="+address, "GORACE=atexit_sleep_ms=0")
-	p.cmd.Stderr = os.Stderr
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
+	p.child = storetest.StartProcess(t, storetest.Command("", childVar+"="+address, "GORACE=atexit_sleep_ms=0"))
+	url, ok := p.child.Line(t)
+	if !ok {
+		_, err := p.child.Wait(t)
 		t.Fatalf("a hub did not start: %v", err)
 	}
-	p.in = in
-	url := line[:len(line)-1]
 	p.url.Store(&url)
 }
 
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	_ = p.in.Close()
-}
+func (p *process) kill() { p.child.Kill() }
 
 // tryPush sends a request, as one of which nobody knows whether it arrives.
 func tryPush(url, token string, req replica.PushRequest) ([]replica.Result, error) {
@@ -207,7 +187,7 @@ func TestKilledHubsLoseNothingAndTakeNothingTwice(t *testing.T) {
 			t.Parallel()
 			address := "sqlite:" + t.TempDir() + "/hub.db"
 			if name == "postgres" {
-				address = postgres(t)
+				address = postgres.Database(t)
 			}
 			d := open(t, address).device("new", hub.LevelAdmin)
 			shared := d.memory()

@@ -120,7 +120,7 @@ func TestPartitionsAreChosenOnce(t *testing.T) {
 	if err := hub.Init(ctx, "sqlite:"+t.TempDir()+"/hub.db", 2); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("SQLite in two partitions: %v", err)
 	}
-	address := postgres(t)
+	address := postgres.Database(t)
 	for _, n := range []int{0, -1, 1025} {
 		if err := hub.Init(ctx, address, n); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%d partitions: %v", n, err)
@@ -157,7 +157,7 @@ func TestPartitionsAreChosenOnce(t *testing.T) {
 // other with 40001 as CockroachDB's do.
 func TestWritersThatCollideAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	address := postgres(t) + "&default_transaction_isolation=serializable"
+	address := postgres.Database(t) + "&default_transaction_isolation=serializable"
 	hubs := []*office{open(t, address), open(t, address)}
 	d := hubs[0].device("new", hub.LevelAdmin)
 	memory := d.memory()
@@ -201,7 +201,7 @@ func TestWritersThatCollideAreTriedAgain(t *testing.T) {
 
 func TestConnectionsThatTheServerEndsAreReplaced(t *testing.T) {
 	t.Parallel()
-	address := postgres(t) + "&application_name=victim" + uuid()[:8]
+	address := postgres.Database(t) + "&application_name=victim" + uuid()[:8]
 	o := open(t, address)
 	d := o.device("new", hub.LevelAdmin)
 	memory := d.memory()
@@ -226,7 +226,7 @@ func TestAmongSeveralHostsASilentOneDelaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	address := postgres(t)
+	address := postgres.Database(t)
 	_, port, _ := net.SplitHostPort(silent.Addr().String())
 	address = strings.Replace(address, "host=", "port="+port+",5432&host=127.0.0.1,", 1) + "&connect_timeout=300"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -242,7 +242,7 @@ func TestAmongSeveralHostsASilentOneDelaysNothing(t *testing.T) {
 
 func TestConnectionsToAServerThatFollowsAreReplaced(t *testing.T) {
 	t.Parallel()
-	address := postgres(t)
+	address := postgres.Database(t)
 	role := "r" + uuid()[:8]
 	db := behind(t, address)
 	run(t, db, "CREATE ROLE "+role+" SUPERUSER LOGIN")
@@ -302,7 +302,7 @@ func TestWhatIsNotReplicatedIsNotAcknowledgedToASecondTry(t *testing.T) {
 
 func TestAMemoryThatIsBlockedDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	address := postgres(t)
+	address := postgres.Database(t)
 	o := open(t, address)
 	o.hub.LimitMemory(hub.MemoryLimit)
 	d := o.device("new", hub.LevelAdmin)
@@ -423,7 +423,7 @@ func TestAHubWhoseDatabaseIsStuckAnswersInTime(t *testing.T) {
 	if os.Getenv("CAIRN_SOAK") == "" {
 		t.Skip("takes as long as a push may; make soak runs it")
 	}
-	address := postgres(t)
+	address := postgres.Database(t)
 	o := open(t, address)
 	o.hub.LimitMemory(hub.MemoryLimit)
 	d := o.device("new", hub.LevelAdmin)

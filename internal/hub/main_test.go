@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -18,8 +17,8 @@ import (
 	"cairn/internal/replica"
 )
 
-// cluster starts PostgreSQL when the first test wants it.
-var cluster = sync.OnceValues(pgtest.Start)
+// postgres is PostgreSQL for the tests that want one.
+var postgres pgtest.Shared
 
 func TestMain(m *testing.M) {
 	if address := os.Getenv(childVar); address != "" {
@@ -27,26 +26,11 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
-	if c, err := cluster(); err == nil {
-		if err := c.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+	if err := postgres.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
-}
-
-// postgres returns the URL of a new database, or skips the test.
-func postgres(tb testing.TB) string {
-	tb.Helper()
-	c, err := cluster()
-	if errors.Is(err, pgtest.ErrMissing) {
-		tb.Skip(err)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c.Database(tb)
 }
 
 // eachDatabase runs a test over both databases: one suite, one behaviour.
@@ -58,7 +42,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, address string)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, postgres(t))
+		test(t, postgres.Database(t))
 	})
 }
 

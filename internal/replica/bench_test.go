@@ -92,7 +92,7 @@ func BenchmarkDrain(b *testing.B) {
 					b.StopTimer()
 					address := ""
 					if database == "postgres" {
-						address = postgres(b)
+						address = postgres.Database(b)
 					}
 					o := open(b, address)
 					o.set(func(o *office) { o.direct = true })

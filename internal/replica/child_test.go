@@ -1,7 +1,6 @@
 package replica_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,7 +12,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -79,7 +77,7 @@ func (e errand) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("http://" + l.Addr().String())
+	storetest.Tell("http://" + l.Addr().String())
 	return errors.Join(h.Serve(ctx, l, "child", nil), h.Close())
 }
 
@@ -97,7 +95,7 @@ func (e errand) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
+	storetest.Tell("ready")
 	var group sync.WaitGroup
 	group.Go(func() {
 		one := replica.New(replica.Config{Store: s, Book: b, User: e.User, Client: client, Device: device, Batch: 20})
@@ -141,9 +139,8 @@ func (e errand) write(ctx context.Context, b *memory.Book, n int) error {
 type process struct {
 	testing.TB
 	errand errand
-	url    atomic.Pointer[string]
-	cmd    *exec.Cmd
-	in     io.Closer
+	url    atomic.Pointer[string] // of a hub
+	child  *storetest.Process
 }
 
 func (p *process) start() {
@@ -152,43 +149,19 @@ func (p *process) start() {
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.cmd = exec.Command(os.Args[0], "child")
-	p.cmd.Env = append(os.Environ(), childVar+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	p.cmd.Stderr = os.Stderr
-	in, err := p.cmd.StdinPipe()
-	if err != nil {
-		p.Fatal(err)
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		p.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
+	p.child = storetest.StartProcess(p, storetest.Command("", childVar+"="+string(text), "GORACE=atexit_sleep_ms=0"))
+	url, ok := p.child.Line(p)
+	if !ok {
+		_, err := p.child.Wait(p)
 		p.Fatalf("a child did not start: %v", err)
 	}
-	p.in = in
-	url := line[:len(line)-1]
 	p.url.Store(&url)
 }
 
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
-	_ = p.in.Close()
-}
+func (p *process) kill() { p.child.Kill() }
 
 // finish lets a child end by itself.
-func (p *process) finish() {
-	p.Helper()
-	_ = p.in.Close()
-	if err := p.cmd.Wait(); err != nil {
-		p.Errorf("a child failed: %v", err)
-	}
-}
+func (p *process) finish() { p.Helper(); p.child.Finish(p) }
 
 // balancer passes requests to any of some hub processes.
 func balancer(hubs []*process) http.Handler {
@@ -227,7 +200,7 @@ func TestKilledDevicesAndHubsConverge(t *testing.T) {
 	} else if testing.Short() {
 		lasting = 3 * time.Second
 	}
-	address := postgres(t)
+	address := postgres.Database(t)
 	o := open(t, address)
 	hubs := []*process{{TB: t, errand: errand{Database: address}}, {TB: t, errand: errand{Database: address}}}
 	for _, h := range hubs {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,39 +24,19 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// cluster starts PostgreSQL when the first test wants it.
-var cluster = sync.OnceValues(pgtest.Start)
-
-var started = false // whether a test has asked for cluster
+// postgres is PostgreSQL for the tests that want one.
+var postgres pgtest.Shared
 
 func TestMain(m *testing.M) {
 	if childMain() {
 		return
 	}
 	code := m.Run()
-	if started {
-		if c, err := cluster(); err == nil {
-			if err := c.Stop(); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				code = 1
-			}
-		}
+	if err := postgres.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
-}
-
-// postgres returns the URL of a new database, or skips the test.
-func postgres(tb testing.TB) string {
-	tb.Helper()
-	started = true
-	c, err := cluster()
-	if errors.Is(err, pgtest.ErrMissing) {
-		tb.Skip(err)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c.Database(tb)
 }
 
 // office is a real hub with a front that does to requests what a test wants.

@@ -127,6 +127,18 @@ func (p *Process) Kill() {
 	}
 }
 
+// Finish closes the child's standard input, upon which it is to end by itself, and
+// fails the test if it ends badly.
+func (p *Process) Finish(t testing.TB) {
+	t.Helper()
+	if err := p.stdin.Close(); err != nil {
+		t.Errorf("the input of a child: %v", err)
+	}
+	if _, err := p.Wait(t); err != nil {
+		t.Errorf("a child failed: %v", err)
+	}
+}
+
 // Wait reads what is left of the child's lines and returns how it ended: nil if
 // by exit code 0, else the error with its standard error.
 func (p *Process) Wait(t testing.TB) ([]string, error) {
