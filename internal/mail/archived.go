@@ -21,13 +21,7 @@ JOIN mail_projects q ON q.id = m.project_id JOIN projects p ON p.key = q.project
 
 // Projects are the ids, as all parts know them, of the projects that have mail.
 func Projects(ctx context.Context, tx *store.Tx) (ids []string, err error) {
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, selectProjectIDs)
-	return ids, err
+	return tx.Texts(ctx, selectProjectIDs)
 }
 
 // UIDOf is the project_uid of a project that all parts know by id, "" if it has no

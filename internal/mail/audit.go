@@ -80,13 +80,8 @@ WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL G
 // nothing.
 func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	for _, query := range invariants() {
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var text string
-			err := rows.Scan(&text)
-			findings = append(findings, text)
-			return err
-		}, query)
-		if err != nil {
+		found, err := tx.Texts(ctx, query)
+		if findings = append(findings, found...); err != nil {
 			return findings, err
 		}
 	}

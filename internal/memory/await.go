@@ -93,13 +93,7 @@ func (b *Book) onlyUser(ctx context.Context, c Caller) error {
 // consistent looks whether a stream's changes up to one are settled.
 func (b *Book) consistent(ctx context.Context, stream string, until int64) (ok bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		failed := []string{}
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			failed = append(failed, id)
-			return err
-		}, selectFailedTo, stream, until)
+		failed, err := tx.Texts(ctx, selectFailedTo, stream, until)
 		if err == nil && len(failed) > 0 {
 			return conflict(CodeReplicationFailed, "retry or discard them with `cairn replication retry` or `discard`",
 				"the hub has refused writes of this memory", "failed", failed)

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 )
 
@@ -64,11 +63,9 @@ func (s *scope) catalogued(ctx context.Context, item Item, projects map[string]b
 // projectTitles are the titles of the vaults of the projects known here.
 func (s *scope) projectTitles(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
-	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
+	ids, err := s.tx.Texts(ctx, selectTitles)
+	for _, id := range ids {
 		out[titleOf(id)] = true
-		return err
-	}, selectTitles)
+	}
 	return out, err
 }

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 
 	"cairn/internal/store"
 )
@@ -91,13 +90,8 @@ WHERE c.doc IS NOT NULL AND c.doc ->> '$.markdown' IS NOT x.markdown`,
 // changes nothing.
 func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	for _, query := range invariants() {
-		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var text string
-			err := rows.Scan(&text)
-			findings = append(findings, text)
-			return err
-		}, query)
-		if err != nil {
+		found, err := tx.Texts(ctx, query)
+		if findings = append(findings, found...); err != nil {
 			return findings, err
 		}
 	}

@@ -112,12 +112,7 @@ func (s *scope) finishDeletes(ctx context.Context) error {
 	}
 	var memories []string
 	if err == nil {
-		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			memories = append(memories, id)
-			return err
-		}, selectMemsDeleting, s.u.ID)
+		memories, err = s.tx.Texts(ctx, selectMemsDeleting, s.u.ID)
 	}
 	for _, id := range memories {
 		if err == nil {

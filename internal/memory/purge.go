@@ -44,13 +44,9 @@ FROM memory_entries WHERE user_id = ?1) + (SELECT ifnull(sum(length(CAST(markdow
 // between chunks is harmless, and so is repeating it.
 func (b *Book) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error) {
 	var users []string
-	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Each(ctx, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			users = append(users, id)
-			return err
-		}, selectJoined)
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		users, err = tx.Texts(ctx, selectJoined)
+		return err
 	})
 	for _, u := range users {
 		if err == nil {

@@ -173,13 +173,9 @@ func (b *Book) TakeLanes(ctx context.Context, holder string, lanes []int, dead [
 
 // Holders lists who holds lanes now, by the real clock.
 func (b *Book) Holders(ctx context.Context, now time.Time) (out []string, err error) {
-	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Each(ctx, func(rows *sql.Rows) error {
-			var h string
-			err := rows.Scan(&h)
-			out = append(out, h)
-			return err
-		}, selectHolders, now.UnixNano())
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		out, err = tx.Texts(ctx, selectHolders, now.UnixNano())
+		return err
 	})
 	return out, err
 }

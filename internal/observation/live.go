@@ -39,12 +39,11 @@ func (j *Journal) LastLive(ctx context.Context) (map[string]int64, error) {
 func (j *Journal) Sessions(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Each(ctx, func(r *sql.Rows) error {
-			var id string
-			err := r.Scan(&id)
+		ids, err := tx.Texts(ctx, selectSessions)
+		for _, id := range ids {
 			out[id] = true
-			return err
-		}, selectSessions)
+		}
+		return err
 	})
 	return out, err
 }

@@ -19,13 +19,7 @@ const (
 
 // WithRecords are the ids of the projects that have records, in order.
 func WithRecords(ctx context.Context, tx *store.Tx) (ids []string, err error) {
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var id string
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, selectWithRecords)
-	return ids, err
+	return tx.Texts(ctx, selectWithRecords)
 }
 
 // StreamOf is the stream of the change log in which a project's records are, "" if

@@ -55,13 +55,8 @@ func (b *Book) Check(ctx context.Context) (findings []string, err error) {
 	}
 	err = b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range invariants() {
-			err := tx.Each(ctx, func(rows *sql.Rows) error {
-				var text string
-				err := rows.Scan(&text)
-				findings = append(findings, text)
-				return err
-			}, query)
-			if err != nil {
+			found, err := tx.Texts(ctx, query)
+			if findings = append(findings, found...); err != nil {
 				return err
 			}
 		}

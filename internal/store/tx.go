@@ -88,6 +88,18 @@ func (t *Tx) Each(ctx context.Context, scan func(*sql.Rows) error, query string,
 	return nil
 }
 
+// Texts are the first column of every row of a query that has one column, in order;
+// nil without a row.
+func (t *Tx) Texts(ctx context.Context, query string, args ...any) (out []string, err error) {
+	err = t.Each(ctx, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		out = append(out, text)
+		return err
+	}, query, args...)
+	return out, err
+}
+
 func (t *Tx) read(ctx context.Context, query string, args []any) (*cursor, error) {
 	ctx, st, err := t.prepared(ctx, query)
 	if err != nil {
