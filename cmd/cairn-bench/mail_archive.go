@@ -111,7 +111,7 @@ func (g *growing) reach(ctx context.Context, size int, t *table) (batches sample
 	var following sync.WaitGroup
 	var followErr error
 	following.Go(func() { followErr = g.c.FollowArchive(follow, slog.New(slog.DiscardHandler)) })
-	for range 16 {
+	for range 8 {
 		began := time.Now()
 		err = g.send(ctx, archiveBatch)
 		if err == nil {
@@ -121,6 +121,9 @@ func (g *growing) reach(ctx context.Context, size int, t *table) (batches sample
 			break
 		}
 		batches = append(batches, time.Since(began))
+		if err = waitUntil(ctx, time.Now().Add(2*time.Second)); err != nil { // its project rests after a turn
+			break
+		}
 	}
 	stop()
 	following.Wait()

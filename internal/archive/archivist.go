@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -80,6 +81,7 @@ type Config struct {
 type Archivist struct {
 	Config
 	shards []*shard
+	turns  chan struct{} // one for each project whose files may be written at once
 	counts counters
 
 	mu      sync.Mutex
@@ -99,7 +101,10 @@ func New(c Config) *Archivist {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Archivist{Config: c, lines: map[string]*line{}, missing: map[string]int{}}
+	a := &Archivist{
+		Config: c, lines: map[string]*line{}, missing: map[string]int{},
+		turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+	}
 	a.counts.files.load.Capacity, a.counts.commits.load.Capacity = Capacity, Capacity
 	for range max(c.Shards, 1) {
 		a.shards = append(a.shards, newShard(c.Window))

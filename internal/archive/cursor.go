@@ -40,7 +40,7 @@ LEFT JOIN symbols p ON p.id = c.project LEFT JOIN symbols s ON s.id = c.session 
 
 	// A change that was purged has no document, and no file.
 	selectStreamAfter = selectChanges + `FROM changes c INDEXED BY changes_of_stream ` + joinWords + `
-WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ? ORDER BY c.seq LIMIT ?`
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL AND c.seq > ? ORDER BY c.seq LIMIT +?`
 	countStreamAfter = `SELECT count(*) FROM changes INDEXED BY changes_of_stream
 WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL AND seq > ?`
 	selectTimeAfter = `SELECT at FROM changes INDEXED BY changes_of_stream

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cairn/internal/fault"
@@ -22,6 +23,11 @@ const (
 	firstDelay = time.Second            // after a failure, doubled up to lastDelay
 	lastDelay  = time.Minute
 	probeAgain = 15 * time.Second // while the last probe found something missing
+
+	// A project that is written to all the time is archived in larger pieces, since
+	// each turn costs the same: after one it rests this many times as long.
+	restFactor  = 20
+	longestRest = 2 * time.Second
 )
 
 // Follow archives whatever is written to the store, by this and all other
@@ -67,6 +73,7 @@ type following struct {
 	*Archivist
 	draining chan struct{} // closed when all is to come to an end
 	tenders  sync.WaitGroup
+	busy     atomic.Int64 // projects that have a turn or rest after one
 
 	mu    sync.Mutex
 	lines map[string]bool // that are tended
@@ -169,11 +176,8 @@ func (f *following) attend(ctx context.Context, l *line) {
 	for {
 		select {
 		case <-l.wake:
-			if !f.persist(ctx, l) {
+			if !f.turn(ctx, l) {
 				return
-			}
-			if l.heals.Swap(false) {
-				f.catchUp(ctx)
 			}
 			idle.Reset(IdleAfter)
 			continue
@@ -193,6 +197,36 @@ func (f *following) attend(ctx context.Context, l *line) {
 		}
 		l.rest(ctx)
 		return
+	}
+}
+
+// turn catches up with a project, and lets it rest; false if all is to come to an end.
+func (f *following) turn(ctx context.Context, l *line) bool {
+	f.busy.Add(1)
+	defer f.busy.Add(-1)
+	began := time.Now()
+	if !f.persist(ctx, l) {
+		return false
+	}
+	if l.heals.Swap(false) {
+		f.catchUp(ctx)
+	}
+	f.pause(ctx, l, time.Since(began))
+	return true
+}
+
+// pause lets a project rest after a turn, unless so much came that the turn had a whole
+// batch to do. What is written meanwhile is the next turn's.
+func (f *following) pause(ctx context.Context, l *line, turn time.Duration) {
+	if l.flooded.Load() {
+		return
+	}
+	t := time.NewTimer(min(restFactor*turn*time.Duration(f.busy.Load()), longestRest))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-f.draining:
 	}
 }
 

@@ -192,6 +192,7 @@ func (g git) talk(args ...string) (*talk, error) {
 	if err := t.cmd.Start(); err != nil {
 		return nil, g.refused(context.Background(), t.what, "", err)
 	}
+	lowerPriority(t.cmd.Process.Pid)
 	t.pipe, t.in, t.out = pipe, bufio.NewWriterSize(pipe, 64<<10), bufio.NewReaderSize(out, 64<<10)
 	return t, nil
 }

@@ -21,6 +21,7 @@ type line struct {
 
 	written atomic.Int64 // the seq up to which files are written
 	failing atomic.Bool  // the last try failed, or the archive pauses
+	flooded atomic.Bool  // the last turn had a whole batch of changes to do
 	heals   atomic.Bool  // an archive had to be written again: others may be gone too
 
 	// Of whoever holds the project's lock:
@@ -81,12 +82,14 @@ func (l *line) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	l.flooded.Store(false)
 	for {
 		more, err := r.step()
 		switch {
 		case err != nil:
 			return err
 		case more:
+			l.flooded.Store(true)
 		case len(r.waiting) == 0:
 			return nil
 		default:
@@ -136,26 +139,9 @@ func (r *run) step() (more bool, err error) {
 	if err := l.paused(); err != nil {
 		return false, err
 	}
-	q, ids, came, err := r.read()
+	q, came, err := r.prepare()
 	if err != nil || q == nil {
 		return false, err
-	}
-	l.counts.files.entered.Add(int64(len(came)))
-	if len(q.files)+len(q.gone) > 0 {
-		if err := l.open(r.ctx, r.begin); err != nil {
-			return false, err
-		}
-		if err := l.keepNumbers(r.ctx, ids); err != nil {
-			return false, err
-		}
-		doomed, err := l.repo.matching(r.ctx, q.gone)
-		if err != nil {
-			return false, err
-		}
-		q.files = newest(append(doomed, q.files...))
-		if err := l.write(r.ctx, q.files); err != nil {
-			return false, err
-		}
 	}
 	l.written.Store(q.last)
 	l.counts.files.left.Add(int64(len(came)))
@@ -174,6 +160,39 @@ func (r *run) step() (more bool, err error) {
 	l.counts.commits.entered.Add(1)
 	l.shard.add(q)
 	return len(came) >= maxChanges, nil
+}
+
+// prepare renders the next batch and writes its files, while few other projects do so:
+// callers want the processors too. It returns nil if there is none; came are the times
+// of its changes.
+func (r *run) prepare() (q *request, came []int64, err error) {
+	l := r.line
+	select {
+	case l.turns <- struct{}{}:
+	case <-r.ctx.Done():
+		return nil, nil, r.ctx.Err()
+	}
+	defer func() { <-l.turns }()
+	q, ids, came, err := r.read()
+	if err != nil || q == nil {
+		return nil, nil, err
+	}
+	l.counts.files.entered.Add(int64(len(came)))
+	if len(q.files)+len(q.gone) == 0 {
+		return q, came, nil
+	}
+	if err := l.open(r.ctx, r.begin); err != nil {
+		return nil, nil, err
+	}
+	if err := l.keepNumbers(r.ctx, ids); err != nil {
+		return nil, nil, err
+	}
+	doomed, err := l.repo.matching(r.ctx, q.gone)
+	if err != nil {
+		return nil, nil, err
+	}
+	q.files = newest(append(doomed, q.files...))
+	return q, came, l.write(r.ctx, q.files)
 }
 
 func (r *run) paths() (n int) {

@@ -303,7 +303,7 @@ const selectCommits = `SELECT hexsha, summary, authored_ts FROM
 (SELECT * FROM archive_commits WHERE project_key = ?1 ORDER BY last_seq DESC LIMIT 1000) k
 WHERE EXISTS (SELECT 1 FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = ?2) AND c.doc IS NOT NULL
     AND c.seq BETWEEN k.first_seq AND k.last_seq AND c.agent IN (SELECT id FROM symbols WHERE text IN (?3, ?3 || '` + byOwner + `')))
-ORDER BY last_seq DESC LIMIT ?4`
+ORDER BY last_seq DESC LIMIT +?4`
 
 // Whois tells about an agent, retired ones too, and which of the newest commits of
 // the archive hold something of its doing.
@@ -354,7 +354,7 @@ type ListAgentsArgs struct {
 }
 
 const selectListed = agentColumns + `WHERE a.project_id = ?1 AND a.last_active_ts >= ?2 AND (?3 OR a.retired_ts IS NULL)
-AND (?4 = '' OR a.program = ?4 COLLATE NOCASE) ORDER BY a.name LIMIT ?5`
+AND (?4 = '' OR a.program = ?4 COLLATE NOCASE) ORDER BY a.name LIMIT +?5`
 
 const selectHolding = `SELECT count(*) FROM mail_reservations WHERE project_id = ? AND agent_id = ? AND released_ts IS NULL AND expires_ts > ?`
 

@@ -16,7 +16,7 @@ const (
 	selectProjectIDs = `SELECT p.id FROM mail_projects m JOIN projects p ON p.key = m.project_key ORDER BY m.id`
 	selectUIDByID    = `SELECT m.uid FROM mail_projects m JOIN projects p ON p.key = m.project_key WHERE p.id = ?`
 	selectNewestOnes = `SELECT p.id, CASE WHEN m.attachments LIKE '{%' THEN '` + tombstones + `' || m.id || '.json' ELSE m.archive_path END, m.seq FROM mail_messages m
-JOIN mail_projects q ON q.id = m.project_id JOIN projects p ON p.key = q.project_key ORDER BY m.created_ts DESC LIMIT ?`
+JOIN mail_projects q ON q.id = m.project_id JOIN projects p ON p.key = q.project_key ORDER BY m.created_ts DESC LIMIT +?`
 )
 
 // Projects are the ids, as all parts know them, of the projects that have mail.

@@ -46,7 +46,7 @@ const (
 	postedColumns = `SELECT m.id, s.name, ifnull((SELECT group_concat(name, ', ') FROM (SELECT a.name FROM mail_recipients r JOIN mail_agents a ON a.id = r.agent_id
 WHERE r.message_id = m.id AND r.kind <> 'bcc' ORDER BY r.kind = 'cc', r.position)), ''), m.subject, m.thread_id, m.importance, m.ack_required, m.created_ts,
 ifnull(json_array_length(m.attachments), 0) FROM mail_messages m CROSS JOIN mail_agents s ON s.id = m.sender_id `
-	selectPosted = postedColumns + `WHERE m.project_id = ?1 AND m.created_ts <= ?2 AND (m.created_ts < ?2 OR m.id < ?3) ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+	selectPosted = postedColumns + `WHERE m.project_id = ?1 AND m.created_ts <= ?2 AND (m.created_ts < ?2 OR m.id < ?3) ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 	selectTime   = `SELECT created_ts FROM mail_messages WHERE id = ? AND project_id = ?`
 )
 

@@ -10,8 +10,8 @@ import (
 const (
 	pageSize = 200 // rows that are held in memory at once
 
-	selectAgentsAfter   = agentColumns + `WHERE a.project_id = ? AND a.id > ? ORDER BY a.id LIMIT ?`
-	selectMessagesAfter = messageColumns + `WHERE m.project_id = ?1 AND m.id > ?2 ORDER BY m.id LIMIT ?3`
+	selectAgentsAfter   = agentColumns + `WHERE a.project_id = ? AND a.id > ? ORDER BY a.id LIMIT +?`
+	selectMessagesAfter = messageColumns + `WHERE m.project_id = ?1 AND m.id > ?2 ORDER BY m.id LIMIT +?3`
 	// What there is to say of deliveries that no message file says.
 	selectDeliveriesOf = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id,
 m.created_ts, m.ordinal
@@ -19,7 +19,7 @@ FROM mail_messages m JOIN mail_projects p ON p.id = m.project_id JOIN mail_recip
 JOIN mail_agents a ON a.id = r.agent_id
 WHERE m.id = ? AND (r.kind = 'bcc' OR r.shown_ts NOTNULL OR r.read_ts NOTNULL OR r.ack_ts NOTNULL) ORDER BY r.position`
 	selectContactsFrom      = contactColumns + `WHERE a.project_id = ? ORDER BY c.id`
-	selectReservationsAfter = reservationColumns + `WHERE r.project_id = ?1 AND r.id > ?2 ORDER BY r.id LIMIT ?3`
+	selectReservationsAfter = reservationColumns + `WHERE r.project_id = ?1 AND r.id > ?2 ORDER BY r.id LIMIT +?3`
 	selectBlobsOf           = `SELECT DISTINCT json_extract(j.value, '$.sha1') FROM mail_messages m, json_each(CASE WHEN m.attachments LIKE '[%' THEN m.attachments END) j
 WHERE m.project_id = ? AND json_extract(j.value, '$.sha1') IN (SELECT sha1 FROM mail_blobs)`
 )

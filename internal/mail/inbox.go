@@ -29,7 +29,7 @@ const (
 r.kind, CASE WHEN ?3 THEN m.body_md END, m.seq `
 	receivedBy = itemColumns + `FROM mail_recipients r CROSS JOIN mail_messages m ON m.id = r.message_id CROSS JOIN mail_agents a ON a.id = m.sender_id
 WHERE r.agent_id = ?1 AND r.created_ts > ?2 `
-	newestItems = `ORDER BY r.created_ts DESC, r.message_id DESC LIMIT ?4`
+	newestItems = `ORDER BY r.created_ts DESC, r.message_id DESC LIMIT +?4`
 
 	// Each has an index of its own.
 	onlyUnread = `AND r.read_ts IS NULL `
@@ -46,7 +46,7 @@ WHERE r.agent_id = ?1 AND r.created_ts > ?2 `
 	selectTopic = itemColumns + `FROM mail_messages m CROSS JOIN mail_recipients r ON r.message_id = m.id AND r.agent_id = ?1
 CROSS JOIN mail_agents a ON a.id = m.sender_id
 WHERE m.project_id = ?5 AND m.topic = ?6 AND m.created_ts > ?2 AND (NOT ?7 OR r.read_ts IS NULL) AND (NOT ?8 OR r.importance IN ('high', 'urgent'))
-ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 )
 
 // FetchInbox lists what an agent has got, the newest first; nothing gives an empty

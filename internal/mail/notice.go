@@ -223,9 +223,9 @@ WHERE r.agent_id = ?1 `
 	untold = `AND NOT EXISTS (SELECT 1 FROM mail_notices n WHERE n.subject_uid = m.uid AND n.agent_id = ?1 AND n.notice = ?2) `
 
 	selectUnseen = noticeColumns + untold + `AND r.shown_ts IS NULL AND r.read_ts IS NULL
-ORDER BY r.importance = 'urgent' DESC, r.importance = 'high' DESC, r.created_ts LIMIT ?3`
+ORDER BY r.importance = 'urgent' DESC, r.importance = 'high' DESC, r.created_ts LIMIT +?3`
 	selectLate = noticeColumns + untold + `AND r.ack_required = 1 AND r.ack_ts IS NULL AND r.created_ts > ?4 AND r.created_ts <= ?5
-ORDER BY r.created_ts LIMIT ?3`
+ORDER BY r.created_ts LIMIT +?3`
 )
 
 // messages finds messages to an agent. One that is to be told in two ways is told
@@ -267,7 +267,7 @@ func rankOf(kind, importance string) rank {
 const selectUnanswered = `SELECT m.id, m.uid, m.importance, m.subject, m.created_ts, (SELECT group_concat(a.name, ', ') FROM mail_recipients r
     JOIN mail_agents a ON a.id = r.agent_id WHERE r.message_id = m.id AND r.ack_ts IS NULL) AS late
 FROM mail_messages m WHERE m.sender_id = ?1 AND m.ack_required = 1 AND m.created_ts BETWEEN ?4 AND ?5 AND late NOTNULL ` + untold + `
-ORDER BY m.created_ts LIMIT ?3`
+ORDER BY m.created_ts LIMIT +?3`
 
 // unanswered finds what an agent has sent and others have not acknowledged in time.
 func (w *briefing) unanswered(ctx context.Context, tx *store.Tx, x *waiting, overdue Time) error {
@@ -280,7 +280,7 @@ func (w *briefing) unanswered(ctx context.Context, tx *store.Tx, x *waiting, ove
 
 const (
 	selectTold   = `SELECT EXISTS (SELECT 1 FROM mail_notices WHERE subject_uid = ? AND agent_id = ? AND notice = ?)`
-	selectForced = reservationColumns + `WHERE r.agent_id = ? AND r.release_kind = 'force' AND r.released_ts >= ? ORDER BY r.released_ts DESC LIMIT ?`
+	selectForced = reservationColumns + `WHERE r.agent_id = ? AND r.release_kind = 'force' AND r.released_ts >= ? ORDER BY r.released_ts DESC LIMIT +?`
 )
 
 // reservations finds reservations that were taken from an agent by force, and those

@@ -16,7 +16,7 @@ import (
 const (
 	// Of the n-th message of a thread, in the order of time, n being counted from 0.
 	selectPosition = `SELECT count(*) FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2 AND created_ts < ?3`
-	selectPart     = messageColumns + `WHERE m.project_id = ? AND m.thread_id = ? ORDER BY m.created_ts, m.id LIMIT ? OFFSET ?`
+	selectPart     = messageColumns + `WHERE m.project_id = ? AND m.thread_id = ? ORDER BY m.created_ts, m.id LIMIT +? OFFSET ?`
 	selectThreads  = `SELECT thread_id, messages FROM mail_threads WHERE project_id = ? AND thread_id > ? ORDER BY thread_id LIMIT 1`
 
 	selectNewest = `SELECT uid FROM mail_reservations WHERE project_id = ? AND path_pattern = ? ORDER BY created_ts DESC, id DESC LIMIT 1`

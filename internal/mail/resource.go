@@ -152,7 +152,7 @@ type OutboxResource struct {
 
 const (
 	outbox     = `WHERE m.sender_id = ?1 AND m.created_ts > ?2 AND (?3 IS NULL OR m.topic = ?3) `
-	newestSent = `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?4`
+	newestSent = `ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 
 	selectOutbox       = messageColumns + outbox + newestSent
 	selectOutboxUrgent = messageColumns + outbox + `AND m.importance IN ('high', 'urgent') ` + newestSent

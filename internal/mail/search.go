@@ -46,11 +46,11 @@ AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= 
 
 	// All matches, of which those that are asked for get a score.
 	allMatches      = `SELECT m.id FROM mail_fts f CROSS JOIN mail_messages m ON m.id = f.rowid WHERE mail_fts MATCH ?1 AND ` + searchFilter
-	mostRelevant    = `ORDER BY ` + searchRank + `, m.id LIMIT ?9`
-	mostRecent      = `ORDER BY m.created_ts DESC, m.id DESC LIMIT ?9`
+	mostRelevant    = `ORDER BY ` + searchRank + `, m.id LIMIT +?9`
+	mostRecent      = `ORDER BY m.created_ts DESC, m.id DESC LIMIT +?9`
 	selectRelevant  = allMatches + mostRelevant
 	selectRecent    = allMatches + mostRecent
-	countAllMatches = `SELECT count(*) FROM (SELECT rowid FROM mail_fts WHERE mail_fts MATCH ? ORDER BY rowid DESC LIMIT ?)`
+	countAllMatches = `SELECT count(*) FROM (SELECT rowid FROM mail_fts WHERE mail_fts MATCH ? ORDER BY rowid DESC LIMIT +?)`
 
 	// The same among few messages, of a thread, a sender or a project; the sign keeps
 	// SQLite from asking the full text for each of them.
@@ -59,7 +59,7 @@ AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= 
 	ofProject = `SELECT id FROM mail_messages WHERE project_id = ?2`
 	among     = allMatches + `AND +f.rowid IN (`
 	countOf   = `SELECT count(*) FROM (`
-	limited   = ` LIMIT ?8)`
+	limited   = ` LIMIT +?8)`
 
 	countThread     = countOf + ofThread + limited
 	countSender     = countOf + ofSender + limited
@@ -73,16 +73,16 @@ AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= 
 
 	// The newest matches of the store, ?8 of them, read one after the other and not put
 	// aside first. Most of the time is for their scores.
-	newestMatches        = `FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY rowid DESC LIMIT ?8) f CROSS JOIN mail_messages m ON m.id = f.id WHERE ` + searchFilter
-	selectNewestRelevant = `SELECT m.id FROM (SELECT rowid AS id, ` + searchRank + ` AS score ` + newestMatches + `ORDER BY f.score, m.id LIMIT ?9`
+	newestMatches        = `FROM mail_fts WHERE mail_fts MATCH ?1 ORDER BY rowid DESC LIMIT +?8) f CROSS JOIN mail_messages m ON m.id = f.id WHERE ` + searchFilter
+	selectNewestRelevant = `SELECT m.id FROM (SELECT rowid AS id, ` + searchRank + ` AS score ` + newestMatches + `ORDER BY f.score, m.id LIMIT +?9`
 	selectNewestRecent   = `SELECT m.id FROM (SELECT rowid AS id ` + newestMatches + mostRecent
 
 	// Among the newest of the project, ?8 of them: looking into a text is slow.
-	selectContaining = `SELECT m.id FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT ?8) m
+	selectContaining = `SELECT m.id FROM (SELECT * FROM mail_messages WHERE project_id = ?2 ORDER BY created_ts DESC LIMIT +?8) m
 WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND ` + searchFilter + `ORDER BY `
 
-	selectContainingFirst  = selectContaining + `m.id LIMIT ?9`
-	selectContainingRecent = selectContaining + `m.created_ts DESC, m.id DESC LIMIT ?9`
+	selectContainingFirst  = selectContaining + `m.id LIMIT +?9`
+	selectContainingRecent = selectContaining + `m.created_ts DESC, m.id DESC LIMIT +?9`
 
 	selectHit = hitColumns + `FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id WHERE m.id = ?`
 )

@@ -148,10 +148,10 @@ const (
 	// The numbers of the messages of the thread ?2 of the project ?1, ?4 of them from
 	// one end, and with ?3 of the message that began it.
 	threadEnd = `SELECT id FROM (SELECT id FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2 ORDER BY created_ts `
-	threadBeg = `LIMIT ?4) UNION ALL SELECT id FROM mail_messages WHERE id = ?3 AND project_id = ?1 AND thread_id IS NULL`
-	newestIn  = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `DESC, id DESC ` + threadBeg + `) ORDER BY created_ts DESC, id DESC LIMIT ?4) m
+	threadBeg = `LIMIT +?4) UNION ALL SELECT id FROM mail_messages WHERE id = ?3 AND project_id = ?1 AND thread_id IS NULL`
+	newestIn  = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `DESC, id DESC ` + threadBeg + `) ORDER BY created_ts DESC, id DESC LIMIT +?4) m
 JOIN mail_agents a ON a.id = m.sender_id ORDER BY m.created_ts, m.id`
-	oldestIn = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `, id ` + threadBeg + `) ORDER BY created_ts, id LIMIT ?4) m
+	oldestIn = `(SELECT * FROM mail_messages WHERE id IN (` + threadEnd + `, id ` + threadBeg + `) ORDER BY created_ts, id LIMIT +?4) m
 JOIN mail_agents a ON a.id = m.sender_id ORDER BY m.created_ts, m.id`
 
 	selectInThread = `SELECT (SELECT count(*) FROM mail_messages WHERE project_id = ?1 AND thread_id = ?2)

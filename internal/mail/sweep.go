@@ -11,7 +11,7 @@ import (
 const (
 	sweepSize = 200 // a transaction, so that nobody waits long for it
 
-	selectEnding = reservationColumns + `WHERE r.released_ts IS NULL AND r.expires_ts <= ? ORDER BY r.expires_ts, r.id LIMIT ?`
+	selectEnding = reservationColumns + `WHERE r.released_ts IS NULL AND r.expires_ts <= ? ORDER BY r.expires_ts, r.id LIMIT +?`
 
 	selectLeases = reservationColumns + `WHERE r.session_key = ?1 AND r.source = 'edit' AND r.released_ts IS NULL
 AND (r.project_id, r.agent_id) IN (SELECT a.project_id, a.id FROM mail_sessions b JOIN mail_agents a ON a.id = b.agent_id

@@ -20,7 +20,7 @@ type InflightList struct {
 const (
 	selectInflight = `SELECT key, creation_ns, raw_entry, summary, tags FROM memory_entries
 WHERE user_id = ?1 AND memory_id = ?2 AND synced = 0 AND deleting_seq IS NULL
-AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_seq IS NOT NULL) ORDER BY creation_ns, key LIMIT ?3`
+AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_seq IS NOT NULL) ORDER BY creation_ns, key LIMIT +?3`
 	selectMemoryHidden = `SELECT EXISTS (SELECT 1 FROM memories WHERE memory_id = ? AND deleting_seq IS NOT NULL)`
 	// A memory's local id, if it was given under the hub's.
 	selectLocalOf = `SELECT stream FROM memory_streams WHERE remote_id = ? AND user_id = ?`

@@ -67,8 +67,8 @@ const (
 AND (?4 = '' OR e.session_id = ?4)
 AND (?5 = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(?5) w
 WHERE NOT EXISTS (SELECT 1 FROM json_each(e.tags) t WHERE t.key || ':' || t.value = w.value))) `
-	selectNewest = entryColumns + `WHERE ` + listFilter + `ORDER BY e.canonical_ns DESC LIMIT ?6`
-	selectOldest = entryColumns + `WHERE ` + listFilter + `ORDER BY e.canonical_ns LIMIT ?6`
+	selectNewest = entryColumns + `WHERE ` + listFilter + `ORDER BY e.canonical_ns DESC LIMIT +?6`
+	selectOldest = entryColumns + `WHERE ` + listFilter + `ORDER BY e.canonical_ns LIMIT +?6`
 	selectCursor = `SELECT canonical_ns FROM memory_entries WHERE entry_id = ? AND memory_id = ? AND synced = 1 AND deleting_seq IS NULL`
 )
 

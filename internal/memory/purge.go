@@ -23,13 +23,13 @@ const (
 	purgeable = `FROM memory_entries e JOIN memory_streams s ON s.stream = e.memory_id
 WHERE e.user_id = ?1 AND e.synced = 1 AND e.hub_seq > 0 AND e.deleting_seq IS NULL AND e.canonical_ns < ?2 AND s.acked_seq >= s.head_seq `
 	selectPurgeable = `SELECT e.key, e.entry_id, e.memory_id, e.canonical_ns, length(CAST(e.raw_entry AS BLOB)) + length(CAST(e.summary AS BLOB)) + length(e.tags) + ifnull(length(e.metadata), 0)
-` + purgeable + `ORDER BY e.canonical_ns LIMIT ?3`
+` + purgeable + `ORDER BY e.canonical_ns LIMIT +?3`
 	updatePurged = `UPDATE memory_streams SET purged_before_ns = max(purged_before_ns, ?2) WHERE stream = ?1`
 
 	selectOldContexts = `SELECT c.seq, c.context_id, c.memory_id, length(CAST(c.markdown AS BLOB)) FROM memory_contexts c
 WHERE c.user_id = ?1 AND c.synced = 1 AND c.hub_seq > 0 AND c.updated_ns < ?2
 AND EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND (n.updated_ns, n.seq) > (c.updated_ns, c.seq))
-ORDER BY c.updated_ns LIMIT ?3`
+ORDER BY c.updated_ns LIMIT +?3`
 	deleteContext = `DELETE FROM memory_contexts WHERE seq = ?`
 
 	selectHeld = `SELECT (SELECT ifnull(sum(length(CAST(raw_entry AS BLOB)) + length(CAST(summary AS BLOB)) + length(tags) + ifnull(length(metadata), 0)), 0)

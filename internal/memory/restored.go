@@ -31,7 +31,7 @@ UNION ALL SELECT hub_seq, hub_key FROM memory_contexts WHERE memory_id = ?1 AND 
 	selectLacking = `SELECT hub_key, 'entry' FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
 UNION ALL SELECT hub_key, 'context' FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0`
 	selectLackingBy = `SELECT k, kind FROM (SELECT hub_key AS k, 'entry' AS kind, hub_seq FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
-UNION ALL SELECT hub_key, 'context', hub_seq FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0) ORDER BY hub_seq DESC LIMIT ?2`
+UNION ALL SELECT hub_key, 'context', hub_seq FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0) ORDER BY hub_seq DESC LIMIT +?2`
 	selectContextDoc = `SELECT context_id, session_id, markdown, updated_ns, ifnull(trace_id, '') FROM memory_contexts WHERE hub_key = ?`
 	settleContext    = `UPDATE memory_contexts SET hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE hub_key = ?1`
 	giveUpEntry      = `UPDATE memory_entries SET hub_seq = abs(hub_seq) WHERE hub_key = ?`

@@ -51,17 +51,17 @@ type Lease struct {
 const (
 	streamColumns = `SELECT stream, user_id, lane, head_seq, sent_seq, acked_seq, attempts, next_attempt_ns, state, ifnull(last_error, ''),
 ifnull(remote_id, ''), pull_cursor, subscribed FROM memory_streams `
-	selectReady   = streamColumns + `WHERE user_id = ? AND next_attempt_ns <= ? AND head_seq > acked_seq AND state = 'ready' ORDER BY next_attempt_ns LIMIT ?`
+	selectReady   = streamColumns + `WHERE user_id = ? AND next_attempt_ns <= ? AND head_seq > acked_seq AND state = 'ready' ORDER BY next_attempt_ns LIMIT +?`
 	selectNextDue = `SELECT ifnull(min(next_attempt_ns), 0) FROM memory_streams WHERE user_id = ? AND next_attempt_ns > ? AND head_seq > acked_seq AND state = 'ready'`
 	selectStream  = streamColumns + `WHERE stream = ?`
-	selectStreams = streamColumns + `WHERE user_id = ? AND stream > ? ORDER BY stream LIMIT ?`
+	selectStreams = streamColumns + `WHERE user_id = ? AND stream > ? ORDER BY stream LIMIT +?`
 	selectRemote  = streamColumns + `WHERE user_id = ? AND remote_id = ?`
 
 	// Own changes of a stream that are still to be sent: all but the hub's, since a
 	// store that was restored has another device's name than when it made them.
 	selectToSend = `SELECT c.seq, k.text, c.id, o.text, c.doc FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.seq > ?2 AND c.doc IS NOT NULL AND o.text <> 'confirm'
-AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0) ORDER BY c.seq LIMIT ?3`
+AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0) ORDER BY c.seq LIMIT +?3`
 
 	updateSent    = `UPDATE memory_streams SET sent_seq = max(sent_seq, ?2) WHERE stream = ?1`
 	updateAcked   = `UPDATE memory_streams SET acked_seq = max(acked_seq, ?2), attempts = 0, next_attempt_ns = 0, last_error = NULL WHERE stream = ?1`

@@ -26,17 +26,17 @@ const (
     (SELECT s.summary ->> '$.intent' FROM sessions s WHERE s.key = o.session_key), '')
 FROM observation_rows o WHERE o.id = (
     SELECT c.id FROM (SELECT id, obs_type, metadata FROM observation_rows
-        WHERE project_key = ? AND path_key = ? ORDER BY timestamp DESC, id DESC LIMIT ?) c
+        WHERE project_key = ? AND path_key = ? ORDER BY timestamp DESC, id DESC LIMIT +?) c
     WHERE c.obs_type IN ('file_edit', 'file_write') AND c.metadata ->> '$.failed' IS NULL LIMIT 1)`
 
 	selectFailures = `SELECT id, timestamp, session_key, metadata ->> '$.command', ifnull(metadata ->> '$.error', '')
-FROM observation_rows WHERE project_key = ? AND obs_type = 'command_error' ORDER BY timestamp DESC, id DESC LIMIT ?`
+FROM observation_rows WHERE project_key = ? AND obs_type = 'command_error' ORDER BY timestamp DESC, id DESC LIMIT +?`
 
 	selectPasses = `SELECT content FROM observation_rows
-WHERE project_key = ? AND obs_type = ? AND timestamp >= ? ORDER BY timestamp DESC, id DESC LIMIT ?`
+WHERE project_key = ? AND obs_type = ? AND timestamp >= ? ORDER BY timestamp DESC, id DESC LIMIT +?`
 
 	selectLaterInSession = `SELECT c.id, c.obs_type, c.content FROM (SELECT id, timestamp, obs_type, content FROM observation_rows
-    WHERE session_key = ? AND (timestamp, id) > (?, ?) ORDER BY timestamp, id LIMIT ?) c
+    WHERE session_key = ? AND (timestamp, id) > (?, ?) ORDER BY timestamp, id LIMIT +?) c
 WHERE c.obs_type IN ('command', 'git_commit', 'git_push', 'github') ORDER BY c.timestamp, c.id`
 )
 

@@ -59,7 +59,7 @@ WHERE o.project_key = ?1 AND o.path_key = ?2
       WHERE l.project_key = o.project_key AND l.path_key = o.path_key AND l.session_key = o.session_key
         AND l.obs_type IN ('file_write', 'file_edit') AND (l.timestamp, l.id) > (o.timestamp, o.id)
         AND (?3 IS NULL OR l.timestamp < ?3)))
-ORDER BY o.timestamp DESC, o.id DESC LIMIT ?6`
+ORDER BY o.timestamp DESC, o.id DESC LIMIT +?6`
 
 const selectProjectKeys = `SELECT key FROM projects ORDER BY key`
 

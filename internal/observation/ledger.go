@@ -66,7 +66,7 @@ FROM observation_rows WHERE session_key = ? AND timestamp >= ?
 	updateCommandUsed = `UPDATE injection_rows SET used_at = ?, used_how = 'command' WHERE id = ?`
 
 	deleteOldInjections = `DELETE FROM injection_rows WHERE id IN
-(SELECT id FROM injection_rows WHERE timestamp < ? ORDER BY timestamp LIMIT ?)`
+(SELECT id FROM injection_rows WHERE timestamp < ? ORDER BY timestamp LIMIT +?)`
 
 	selectLedger = `SELECT i.trigger, i.section, count(*), sum(i.tokens), count(i.used_at)
 FROM injection_rows i JOIN sessions s ON s.key = i.session_key

@@ -111,7 +111,7 @@ FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows 
     WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
       AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
       AND (instr(o.metadata, '"failed"') = 0 OR o.metadata ->> '$.failed' IS NULL)
-    ORDER BY o.timestamp DESC, o.id DESC LIMIT ?)`
+    ORDER BY o.timestamp DESC, o.id DESC LIMIT +?)`
 
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
 )

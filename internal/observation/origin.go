@@ -52,7 +52,7 @@ FROM observation_rows o ` + originJoins + `
 WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'file_edit')
   AND (?3 IS NULL OR o.timestamp > ?3) AND (?4 IS NULL OR o.timestamp <= ?4)
   AND o.metadata ->> '$.failed' IS NULL
-ORDER BY o.timestamp DESC, o.id DESC LIMIT ?5`
+ORDER BY o.timestamp DESC, o.id DESC LIMIT +?5`
 )
 
 // CommitOrigins tells for whole commit hashes which rows made them: of each the

@@ -83,7 +83,7 @@ WHERE (p.key = ?) + ? != 1`
 
 	selectLane = `SELECT id, timestamp, ifnull(path_key, '') FROM observation_rows
 WHERE project_key = ? AND obs_type = ? AND (timestamp, id) < (?, ?)
-ORDER BY timestamp DESC, id DESC LIMIT ?`
+ORDER BY timestamp DESC, id DESC LIMIT +?`
 
 	laneAhead = 64
 )

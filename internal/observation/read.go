@@ -19,10 +19,10 @@ FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p
 	selectObservation = observationColumns + `WHERE o.id = ?`
 
 	selectBefore = observationColumns + `WHERE o.session_key = (SELECT session_key FROM observation_rows WHERE id = ?)
-AND (o.timestamp, o.id) < (?, ?) ORDER BY o.timestamp DESC, o.id DESC LIMIT ?`
+AND (o.timestamp, o.id) < (?, ?) ORDER BY o.timestamp DESC, o.id DESC LIMIT +?`
 
 	selectAfter = observationColumns + `WHERE o.session_key = (SELECT session_key FROM observation_rows WHERE id = ?)
-AND (o.timestamp, o.id) > (?, ?) ORDER BY o.timestamp, o.id LIMIT ?`
+AND (o.timestamp, o.id) > (?, ?) ORDER BY o.timestamp, o.id LIMIT +?`
 
 	selectHasRows = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ?)`
 )

@@ -13,7 +13,7 @@ const (
 	deleteAllWords = `DELETE FROM observations_fts`
 
 	selectIndexed = `SELECT id, content, ifnull(file_path, ''), ifnull(metadata, '')
-FROM observation_rows WHERE id > ? ORDER BY id LIMIT ?`
+FROM observation_rows WHERE id > ? ORDER BY id LIMIT +?`
 )
 
 // reindexBatch is how many rows are indexed in one transaction.

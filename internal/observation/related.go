@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	selectProjectSize = `SELECT count(*) FROM (SELECT 1 FROM observation_rows WHERE project_key = ? LIMIT ?)`
+	selectProjectSize = `SELECT count(*) FROM (SELECT 1 FROM observation_rows WHERE project_key = ? LIMIT +?)`
 
 	selectContent = `SELECT content FROM observation_rows WHERE id = ?`
 
@@ -38,11 +38,11 @@ const (
 WHERE o.session_key = ?1 AND o.obs_type = 'user_prompt' AND o.id < ?2 ORDER BY o.id DESC LIMIT 1`
 
 	selectMatches = `SELECT count(*), ifnull(group_concat(id), '')
-FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LIMIT ?)`
+FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LIMIT +?)`
 
 	selectProjectMatches = `SELECT count(*) FROM (SELECT 1
     FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ?) f
-    CROSS JOIN observation_rows o ON o.id = f.id WHERE o.project_key = ? LIMIT ?)`
+    CROSS JOIN observation_rows o ON o.id = f.id WHERE o.project_key = ? LIMIT +?)`
 
 	selectRelated = `SELECT j.key, ifnull(o.path_key, o.content), o.session_key
 FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value

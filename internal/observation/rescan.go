@@ -36,14 +36,14 @@ const (
 	selectToRescan = `SELECT o.id, p.id, o.session_key, s.id, o.obs_type, o.tool_name, o.content, o.file_path,
 o.path_key, o.metadata
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key
-WHERE o.id > ? ORDER BY o.id LIMIT ?`
+WHERE o.id > ? ORDER BY o.id LIMIT +?`
 
 	updateRescanned = `UPDATE observation_rows
 SET tool_name = ?, content = ?, file_path = ?, path_key = ?, metadata = ? WHERE id = ?`
 
 	selectSessionsToRescan = `SELECT key, id, ifnull(model, ''), ifnull(summary, ''),
 (SELECT json_group_array(branch) FROM session_branches WHERE session_key = key) FROM sessions
-WHERE key > ? ORDER BY key LIMIT ?`
+WHERE key > ? ORDER BY key LIMIT +?`
 
 	deleteBranch = `DELETE FROM session_branches WHERE branch = ? AND session_key = ?`
 )

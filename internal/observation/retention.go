@@ -81,7 +81,7 @@ WHERE EXISTS (SELECT 1 FROM observation_rows i
     WHERE i.project_key = p.key AND i.obs_type = t.key AND i.timestamp < t.value AND i.is_pinned = 0)`
 
 	selectExpired = `SELECT id FROM observation_rows
-WHERE project_key = ? AND obs_type = ? AND timestamp < ? AND is_pinned = 0 ORDER BY timestamp, id LIMIT ?`
+WHERE project_key = ? AND obs_type = ? AND timestamp < ? AND is_pinned = 0 ORDER BY timestamp, id LIMIT +?`
 
 	countExpired = `SELECT t.key, count(*) FROM projects p, json_each(?) t
 JOIN observation_rows i ON i.project_key = p.key AND i.obs_type = t.key AND i.timestamp < t.value AND i.is_pinned = 0
@@ -91,7 +91,7 @@ GROUP BY t.key`
 	countOldLedger     = `SELECT count(*) FROM injection_rows WHERE timestamp < ?`
 
 	selectOldest = `SELECT o.id FROM observation_rows o JOIN json_each(?) t ON t.key = o.obs_type
-WHERE o.is_pinned = 0 ORDER BY t.value, o.timestamp, o.id LIMIT ?`
+WHERE o.is_pinned = 0 ORDER BY t.value, o.timestamp, o.id LIMIT +?`
 
 	countRows = `SELECT count(*) FROM observation_rows`
 )

@@ -44,20 +44,20 @@ const (
 	// FTS5 from sorting every match: SQLite's own sorter keeps the best alone.
 	selectTop = `WITH top AS MATERIALIZED (
     SELECT rowid AS id, rank AS relevance FROM observations_fts
-    WHERE observations_fts MATCH ?1 ORDER BY +rank LIMIT ?7),
+    WHERE observations_fts MATCH ?1 ORDER BY +rank LIMIT +?7),
 edge AS MATERIALIZED (SELECT count(*) AS matches, max(relevance) AS worst FROM top)
 SELECT o.id, o.timestamp, t.relevance, e.matches, e.worst
 FROM edge e CROSS JOIN top t CROSS JOIN observation_rows o ON o.id = t.id
 WHERE (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
   AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
-ORDER BY t.relevance, o.timestamp DESC, o.id DESC LIMIT ?6`
+ORDER BY t.relevance, o.timestamp DESC, o.id DESC LIMIT +?6`
 
 	selectBest = `SELECT o.id, o.timestamp, f.rank, 0, 0
 FROM observations_fts f CROSS JOIN observation_rows o ON o.id = f.rowid
 WHERE observations_fts MATCH ?1
   AND (?2 IS NULL OR o.project_key = ?2) AND (?3 IS NULL OR o.obs_type = ?3)
   AND (?4 IS NULL OR o.timestamp < ?4) AND (?5 IS NULL OR o.timestamp > ?5)
-ORDER BY f.rank, o.timestamp DESC, o.id DESC LIMIT ?6`
+ORDER BY f.rank, o.timestamp DESC, o.id DESC LIMIT +?6`
 
 	selectHit = `SELECT o.id, o.timestamp, o.obs_type, substr(o.content, 1, 120), o.file_path, s.id, p.id, o.is_pinned
 FROM observation_rows o

@@ -54,8 +54,8 @@ const (
 	selectShowFailures = `SELECT session_key FROM (
     SELECT o.session_key, o.timestamp FROM projects p
     JOIN observation_rows o ON o.project_key = p.key AND o.obs_type = 'command_error'
-    ORDER BY o.timestamp DESC LIMIT ?)
-GROUP BY session_key ORDER BY max(timestamp) DESC LIMIT ?`
+    ORDER BY o.timestamp DESC LIMIT +?)
+GROUP BY session_key ORDER BY max(timestamp) DESC LIMIT +?`
 
 	selectShowRows = `SELECT o.id, o.timestamp, p.id, o.obs_type, o.content, ifnull(o.path_key, ''), ifnull(p.root, ''),
 ifnull(o.metadata ->> '$.failed', 0), ifnull(o.metadata ->> '$.command', ''), ifnull(o.metadata ->> '$.error', '')

@@ -26,7 +26,7 @@ CROSS JOIN symbols k ON k.id = c.kind LEFT JOIN symbols s ON s.id = c.session
 WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq <= ?2 AND c.at >= ?3
   AND ` + typeOfChange + ` IN (SELECT value FROM json_each(?4))
   AND (?5 IS NULL OR ?5 = CASE WHEN k.text = '` + KindRecord + `' THEN c.id ELSE c.doc ->> '$.record_id' END)
-ORDER BY c.seq DESC LIMIT ?6`
+ORDER BY c.seq DESC LIMIT +?6`
 
 	selectEventsOf = `SELECT '', c.id, c.doc, ifnull(s.text, ''), c.at FROM changes c INDEXED BY changes_with_doc
 LEFT JOIN symbols s ON s.id = c.session WHERE c.kind = (SELECT id FROM symbols WHERE text = '` + KindEvent + `') AND c.id = ?2 AND c.doc IS NOT NULL

@@ -22,7 +22,7 @@ const (
 AND b.seq < c.seq AND b.doc IS NOT NULL ORDER BY b.seq DESC LIMIT 1), '')`
 
 	selectHistory = `SELECT c.doc, ifnull(s.text, ''), c.at, ` + previousDoc + ofRecord + `AND c.at >= ?4
-ORDER BY c.seq DESC LIMIT ?5`
+ORDER BY c.seq DESC LIMIT +?5`
 	selectVersions  = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `ORDER BY c.seq DESC`
 	selectVersionAt = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `ORDER BY c.seq DESC LIMIT 1`
 	selectVersionBy = `SELECT c.doc, ifnull(s.text, ''), c.at, ''` + ofRecord + `AND c.at <= ?4 ORDER BY c.seq DESC LIMIT 1`

@@ -12,15 +12,15 @@ const (
 	newestCount = 20 // events in an overview
 
 	selectRoots = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
-WHERE r.project_key = ?1 AND r.parent IS NULL ORDER BY r.number LIMIT ?2`
+WHERE r.project_key = ?1 AND r.parent IS NULL ORDER BY r.number LIMIT +?2`
 	selectByState = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_state
-WHERE r.project_key = ?1 AND r.state = ?3 ORDER BY r.path LIMIT ?2`
+WHERE r.project_key = ?1 AND r.state = ?3 ORDER BY r.path LIMIT +?2`
 	selectTotals = `SELECT
 (SELECT count(*) FROM records WHERE project_key = ?1 AND parent IS NULL),
 (SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'OPEN'),
 (SELECT count(*) FROM records WHERE project_key = ?1 AND state = 'LATER')`
 	selectOpenSessions = `SELECT s.id, r.session_key, r.last_sync_tick FROM record_sessions r JOIN sessions s ON s.key = r.session_key
-WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.session_key DESC LIMIT ?`
+WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.session_key DESC LIMIT +?`
 	selectSessionCount = `SELECT count(*) FROM record_sessions WHERE project_key = ? AND closed = 0`
 	selectActive       = `SELECT number FROM activations WHERE project_key = ? AND session_key = ? ORDER BY at, number`
 )

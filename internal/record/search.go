@@ -30,10 +30,10 @@ AND (?6 IS NULL OR r.state IN (SELECT value FROM json_each(?6))) AND (?7 IS NULL
     SELECT records_fts.rowid AS key, bm25(records_fts, ` + weights + `) AS score FROM `
 	hitsBehind = `),
 edge AS MATERIALIZED (
-    SELECT max(score) AS worst, (SELECT count(*) FROM scored) AS total FROM (SELECT score FROM scored ORDER BY score LIMIT ?2))
+    SELECT max(score) AS worst, (SELECT count(*) FROM scored) AS total FROM (SELECT score FROM scored ORDER BY score LIMIT +?2))
 SELECT ` + refColumns + `, s.score, r.body, e.total
 FROM edge e CROSS JOIN scored s CROSS JOIN records r ON r.key = s.key
-WHERE s.score <= e.worst ORDER BY s.score, r.modified_at DESC, r.key DESC LIMIT ?2`
+WHERE s.score <= e.worst ORDER BY s.score, r.modified_at DESC, r.key DESC LIMIT +?2`
 
 	selectHits    = hitsBefore + matchesThatPass + hitsBehind
 	selectAllHits = hitsBefore + allMatches + hitsBehind

@@ -14,7 +14,7 @@ const (
 	selectChanges = `SELECT t.tick, s.text, c.doc, ` + previousDoc + `
 FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq CROSS JOIN symbols k ON k.id = c.kind CROSS JOIN symbols s ON s.id = c.session
 WHERE t.project_key = ?1 AND t.tick > ?2 AND k.text = '` + KindRecord + `' AND s.text <> ?3 AND c.doc IS NOT NULL
-ORDER BY t.tick LIMIT ?4`
+ORDER BY t.tick LIMIT +?4`
 )
 
 // Sync tells what other sessions did to the project's records since the session's

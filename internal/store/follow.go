@@ -219,7 +219,7 @@ ON CONFLICT (follower, seq) DO UPDATE
 SET error = excluded.error, attempts = excluded.attempts, next_try = excluded.next_try`
 
 	deleteAside    = `DELETE FROM set_aside WHERE follower = ? AND seq = ?`
-	selectAsideDue = `SELECT seq, attempts FROM set_aside WHERE follower = ? AND next_try <= ? ORDER BY seq LIMIT ?`
+	selectAsideDue = `SELECT seq, attempts FROM set_aside WHERE follower = ? AND next_try <= ? ORDER BY seq LIMIT +?`
 	selectAside    = `SELECT follower, seq, error, attempts, next_try FROM set_aside ORDER BY follower, seq`
 	updateDue      = `UPDATE set_aside SET next_try = 0 WHERE follower = ?`
 )

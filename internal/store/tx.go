@@ -41,7 +41,9 @@ type cursor struct {
 // Now is the time of this transaction, read once from the store's clock.
 func (t *Tx) Now() time.Time { return t.now }
 
-// Exec runs a statement. Statements are kept prepared by their text.
+// Exec runs a statement. Statements are kept prepared by their text. One whose LIMIT is
+// a bare parameter is prepared anew at every run all the same, since SQLite plans by the
+// number; with a sign, as in LIMIT +?, it is not.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx, st, err := t.prepared(ctx, query)
 	if err != nil {

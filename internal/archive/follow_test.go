@@ -1,0 +1,50 @@
+package archive
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestAProjectRestsAfterATurnUnlessItIsFlooded, and a stop ends the rest.
+func TestAProjectRestsAfterATurnUnlessItIsFlooded(t *testing.T) {
+	t.Parallel()
+	_, lines := linesOf(t, Config{}, 1)
+	l := lines[0]
+	rested := func(turn time.Duration, stopped bool) time.Duration {
+		f := &following{draining: make(chan struct{})}
+		f.busy.Store(3)
+		if stopped {
+			close(f.draining)
+		}
+		began := time.Now()
+		f.pause(t.Context(), l, turn)
+		return time.Since(began)
+	}
+	turn := func(prefix string, changes int) {
+		t.Helper()
+		var ids []string
+		for i := range changes {
+			ids = append(ids, fmt.Sprintf("%s/%d", prefix, i))
+		}
+		l.write1(t, ids...)
+		if err := l.catchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn("a", 1)
+	if d := rested(10*time.Millisecond, false); d < 3*10*time.Millisecond*restFactor {
+		t.Errorf("after a turn of 10 ms, beside two others, a project rested for %s", d)
+	}
+	if d := rested(time.Hour, true); d >= longestRest {
+		t.Errorf("a stop had to wait for %s", d)
+	}
+	turn("b", maxChanges+1)
+	if d := rested(time.Hour, false); d >= longestRest {
+		t.Errorf("a project of which a whole batch was to be archived rested for %s", d)
+	}
+	turn("c", 1)
+	if l.flooded.Load() {
+		t.Error("the next turn had one change, and counts as flooded")
+	}
+}
