@@ -15,21 +15,25 @@ import (
 
 // Here is the id of the project that the working directory, or name if given,
 // means. "" means no project: a filesystem root, or no working directory. A
-// project that has no row yet keeps the id that it would get.
+// project that has no row yet keeps the id that it would get, or its name.
 func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
-	if name != "" {
-		return name, nil
+	id, find := c.place.Slug, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
+		return project.Current(ctx, tx, c.place)
 	}
-	if c.config.Cwd == "" || filepath.Dir(c.place.Cwd) == c.place.Cwd {
+	switch {
+	case name != "":
+		id, find = name, func(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
+			return project.Find(ctx, tx, name)
+		}
+	case c.config.Cwd == "" || filepath.Dir(c.place.Cwd) == c.place.Cwd:
 		return "", nil
 	}
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
-		return c.place.Slug, err
+		return id, err
 	}
-	id := c.place.Slug
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		p, ok, err := project.Current(ctx, tx, c.place)
+		p, ok, err := find(ctx, tx)
 		if ok {
 			id = p.ID
 		}

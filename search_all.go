@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
@@ -131,7 +130,7 @@ type searchingAll struct {
 // isPlain reports whether a question is words alone, without anything that a language
 // of queries has a meaning for.
 func isPlain(query string) bool {
-	return !strings.ContainsFunc(query, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsSpace(r) }) &&
+	return !strings.ContainsAny(query, `"*()`) &&
 		!slices.ContainsFunc(strings.Fields(query), func(word string) bool { return slices.Contains([]string{"AND", "OR", "NOT", "NEAR"}, word) })
 }
 
@@ -165,7 +164,8 @@ func (q *searchingAll) share(text string) float64 {
 // passes are the questions to a part that wants all words: the question itself, and
 // then, if it is words alone, any of them.
 func (q *searchingAll) passes() []string {
-	if all := strings.Fields(q.args.Query); q.plain && len(all) > 1 {
+	all := slices.DeleteFunc(strings.Fields(q.args.Query), func(word string) bool { return len(stemsOf(word)) == 0 })
+	if q.plain && len(all) > 1 {
 		return []string{q.args.Query, strings.Join(all, " OR ")}
 	}
 	return []string{q.args.Query}
@@ -203,7 +203,7 @@ func (q *searchingAll) observations(ctx context.Context) (out []FoundAnywhere, e
 
 func (q *searchingAll) records(ctx context.Context) (out []FoundAnywhere, err error) {
 	r := q.cairn.Records()
-	projects := []string{q.args.Project}
+	projects := []string{q.here}
 	if q.args.Project == "" {
 		all, err := r.ListProjects(ctx)
 		if err != nil {
@@ -244,10 +244,10 @@ func (q *searchingAll) mail(ctx context.Context) (out []FoundAnywhere, err error
 			return err
 		}
 		for _, p := range projects {
-			if q.args.Project != "" && p.Slug != q.args.Project {
+			if q.args.Project != "" && p.ProductID != q.here {
 				continue
 			}
-			found, err := q.mailOf(ctx, o, who, p.Slug)
+			found, err := q.mailOf(ctx, o, who, p)
 			if err != nil {
 				return err
 			}
@@ -258,10 +258,10 @@ func (q *searchingAll) mail(ctx context.Context) (out []FoundAnywhere, err error
 	return out, err
 }
 
-func (q *searchingAll) mailOf(ctx context.Context, o *mail.Office, who mail.Caller, project string) (out []FoundAnywhere, err error) {
+func (q *searchingAll) mailOf(ctx context.Context, o *mail.Office, who mail.Caller, p mail.ProjectShort) (out []FoundAnywhere, err error) {
 	known := map[int64]bool{}
 	for pass, query := range q.passes() {
-		found, err := o.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: project, Query: query, Limit: &q.args.Limit})
+		found, err := o.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &q.args.Limit})
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +269,7 @@ func (q *searchingAll) mailOf(ctx context.Context, o *mail.Office, who mail.Call
 			if !known[h.ID] {
 				known[h.ID] = true
 				out = append(out, FoundAnywhere{
-					ID: strconv.FormatInt(h.ID, 10), When: h.Created.UTC(), Project: project, Title: h.From + ": " + inOneLine(h.Subject),
+					ID: strconv.FormatInt(h.ID, 10), When: h.Created.UTC(), Project: p.ProductID, Title: h.From + ": " + inOneLine(h.Subject),
 					shared: passed(pass), weight: -float64(i),
 				})
 			}

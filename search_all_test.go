@@ -50,6 +50,7 @@ func TestSharesOfAQuestionAreOfItsWords(t *testing.T) {
 		{`"refund expiry"`, "lunch", 1}, // the part has judged
 		{"refund OR expiry", "lunch", 1},
 		{"refund refund", "refund", 1},
+		{"auto-commit refund - date", "the date of a refund", 0.5},
 	} {
 		s := searchingAll{wanted: stemsOf(q.query), plain: isPlain(q.query)}
 		if got := s.share(q.text); got != q.share {

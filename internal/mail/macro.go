@@ -15,6 +15,8 @@ type ProjectShort struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
 	Created  Time   `json:"created_at"`
+
+	ProductID string `json:"-"` // the id that all parts of cairn share
 }
 
 // GrantedPaths is Granted without warnings.
@@ -63,7 +65,7 @@ func (o *Office) MacroStartSession(ctx context.Context, c Caller, a StartArgs) (
 		return out, mapped(err)
 	}
 	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) (err error) {
-		out.Project = ProjectShort{s.p.ID, s.p.Slug, s.p.HumanKey, s.p.Created}
+		out.Project = s.p.short()
 		if out.Agent, err = s.register(ctx, p, false); err != nil {
 			return err
 		}

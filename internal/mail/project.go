@@ -138,6 +138,15 @@ func (t *target) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 	return nil, nil
 }
 
+// known is the path of the project that other parts know by the key, nil if none is.
+func (t *target) known(ctx context.Context, tx *store.Tx, c Caller) (*identity, error) {
+	row, ok, err := project.Find(ctx, tx, t.key)
+	if err != nil || !ok || !project.IsAbsolute(row.Root) {
+		return nil, err
+	}
+	return identify(row.Root, c.Place.Home, "")
+}
+
 // find looks for the project of a path: its repository's; but a directory that was
 // made a project by itself stays one, also inside a repository and when it becomes
 // one.

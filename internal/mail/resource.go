@@ -15,7 +15,9 @@ type ProjectResource struct {
 	Agents []AgentInfo `json:"agents"` // by name, without those that are retired
 }
 
-func (p *Project) short() ProjectShort { return ProjectShort{p.ID, p.Slug, p.HumanKey, p.Created} }
+func (p *Project) short() ProjectShort {
+	return ProjectShort{p.ID, p.Slug, p.HumanKey, p.Created, p.ProductID}
+}
 
 // Projects lists all projects by their numbers; none gives an empty list.
 func (o *Office) Projects(ctx context.Context) (out []ProjectShort, err error) {

@@ -72,12 +72,17 @@ func (o *Office) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx c
 	return err
 }
 
-// open finds or makes the project of a write and finds the caller's session.
+// open finds or makes the project of a write and finds the caller's session. The id of
+// a project that has no mail yet is as good as the path at which cairn knows it.
 func (s *scope) open(ctx context.Context, t *target) (err error) {
-	if t.path != nil {
+	if t.path == nil {
+		if s.p, err = t.find(ctx, s.tx); s.p == nil && err == nil {
+			t.path, err = t.known(ctx, s.tx, s.caller)
+			s.path = t.path
+		}
+	}
+	if t.path != nil && err == nil {
 		s.p, err = t.path.ensure(ctx, s.tx, s.by)
-	} else {
-		s.p, err = t.find(ctx, s.tx)
 	}
 	switch {
 	case err != nil:
