@@ -1,5 +1,5 @@
-// Command cairn-bench measures what the contracts promise (observations §14, mail §11)
-// and prints each figure beside its target and beside a limit that was measured
+// Command cairn-bench measures what the contracts promise (observations §14, mail §11,
+// memories §14) and prints each figure beside its target and beside a limit that was measured
 // in the same run: an empty Go program, a bare SQLite insert, a decoder that
 // throws everything away, the disk's own flush, a git fast-import. A target that is
 // not met fails nothing; lost data and calls that fail do. Figures of different
@@ -7,7 +7,7 @@
 //
 // Usage:
 //
-//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
+//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--memory-entries N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
@@ -18,7 +18,8 @@
 // proof that all that was acknowledged is there; mail-writes are durable writes,
 // mail-archive is the way into Git (--mail-archive: up to how many messages),
 // mail-calls are single calls beside many rows, mail-hooks the hooks of edits,
-// mail-cost what a call costs a server in processor time. replay
+// mail-cost what a call costs a server in processor time; memories are acknowledgement,
+// the way to a hub and search (--memory-entries: up to how many). replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
 // imports them as well and tells what the import added. redaction counts and lists
 // the strings of transcripts that the current rules change. continuity replays a
@@ -66,6 +67,7 @@ type options struct {
 	mailTime  time.Duration
 	mailRate  float64
 	mailFiles int
+	entries   int      // of memories
 	files     []string // to replay
 }
 
@@ -87,6 +89,7 @@ func parse(args []string, out io.Writer) (options, error) {
 		f.DurationVar(&o.mailTime, "mail-time", time.Minute, "how `long` the mix of mail runs at its pace")
 		f.Float64Var(&o.mailRate, "mail-rate", 400, "how many `calls` a second that is")
 		f.IntVar(&o.mailFiles, "mail-archive", 10_000, "up to how many `messages` the archive is measured with")
+		f.IntVar(&o.entries, "memory-entries", 10_000, "up to how many `entries` memories are measured with")
 	}
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -123,6 +126,7 @@ func experiments() []experiment {
 		{"mail-calls", (*bench).mailCalls},
 		{"mail-hooks", (*bench).mailHooks},
 		{"mail-cost", (*bench).mailCost},
+		{"memories", (*bench).memories},
 	}
 }
 

@@ -87,6 +87,7 @@ step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|
 step "logs, histories and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery' ./internal/store ./internal/record
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
+step "three devices and two hubs over PostgreSQL killed for ten minutes" tests -run KilledDevicesAndHubsConverge ./internal/replica
 step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck|NotReplicated" ./internal/hub
 step "PostgreSQL fails over under two hubs (Patroni, etcd)" tests -run FailsOver ./internal/hub
 unset CAIRN_SOAK
@@ -94,6 +95,7 @@ unset CAIRN_SOAK
 if [ "$mail" != 0 ]; then
   step "the mix of mail for $mail, 4,000 callers at once, then all that was acknowledged" bench --only mail --mail-time "$mail"
   step "mail into Git beside 1,000, 10,000 and 100,000 messages" bench --only mail-archive --mail-archive 100000
+  step "memories: entries to hubs and searches, up to 100,000" bench --only memories --memory-entries 100000
 fi
 
 if [ "$fuzztime" != 0 ]; then
