@@ -31,6 +31,10 @@ func (c *Cairn) Replication() Replication { return Replication{c} }
 // CodeNotJoined is the code of the error (Conflict) for a user without a hub.
 const CodeNotJoined = "not_joined"
 
+// CodeTokenNotKept is the code of the error (Unavailable) for a user whose hub was
+// joined while the file of its token could not be written.
+const CodeTokenNotKept = "hub_token_not_kept"
+
 // JoinArgs say which hub to join and how.
 type JoinArgs struct {
 	URL      string
@@ -45,7 +49,9 @@ type JoinArgs struct {
 // until the hub has confirmed them.
 //
 // Errors: Invalid, code usage, for an address that is none; the hub's own; those of
-// memory.Book.Join. Joining again as before only replaces the token.
+// memory.Book.Join, after which the token of the hub that was joined before is still
+// there; CodeTokenNotKept (Unavailable) if the hub was joined and the token's file could
+// not be written. Joining again as before only replaces the token, so repeating is safe.
 func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, who replica.Whoami, err error) {
 	client, err := replica.NewClient(a.URL, a.Token, r.timeout(), a.Insecure)
 	if err != nil {
@@ -59,15 +65,19 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 		if user, err = b.Whoami(ctx, c); err != nil || !b.Exists() {
 			return err
 		}
-		if err := writeSecret(r.tokenFile(user.UserID), a.Token); err != nil {
-			return err
-		}
 		if err := b.Join(ctx, user.UserID, strings.TrimSuffix(a.URL, "/"), who.UserID, a.Upload); err != nil {
 			return err
 		}
 		user, err = b.Whoami(ctx, c)
 		return err
 	})
+	if err != nil { // also that of a user who has joined another hub, whose token stays
+		return user, who, err
+	}
+	if err = writeSecret(r.tokenFile(user.UserID), a.Token); err != nil {
+		err = fault.Wrap(err, fault.Unavailable, CodeTokenNotKept, "the hub was joined, but its token cannot be kept: "+err.Error()).
+			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
+	}
 	return user, who, err
 }
 
