@@ -70,7 +70,10 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if err != nil { // also that of a user who has joined another hub, whose token stays
 		return user, who, err
 	}
-	if err = writeSecret(r.tokenFile(user.UserID), a.Token); err != nil {
+	err = writePrivate(r.cairn.config.Dir, ".hub-token-*", a.Token+"\n", func(written string) error {
+		return os.Rename(written, r.tokenFile(user.UserID))
+	})
+	if err != nil {
 		err = fault.Wrap(err, fault.Unavailable, CodeTokenNotKept, "the hub was joined, but its token cannot be kept: "+err.Error()).
 			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
 	}
@@ -109,23 +112,6 @@ func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (le
 		return nil
 	})
 	return left, err
-}
-
-// writeSecret writes a file that is its owner's alone, whole or not at all.
-func writeSecret(path, text string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".hub-token-")
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(text + "\n")
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	return nil
 }
 
 // tokenFile is where a local user's token of its hub is kept.
