@@ -173,8 +173,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 
 // failed presents the error of a call.
 func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk.CallToolResult, error) {
-	present := map[Errors]presenter{Bare: failure, Enveloped: enveloped, Statused: statused}[t.Errors]
-	result, err := present(ctx, s.log, t.Name, err)
+	result, err := t.Errors.presenter()(ctx, s.log, t.Name, err)
 	if err != nil {
 		return nil, err
 	}
