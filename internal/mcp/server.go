@@ -149,7 +149,7 @@ func (s *Server) Close() error {
 func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		began := time.Now()
-		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
+		args, err := t.decode(r.Params.Arguments, scopeOf(r.Extra))
 		args.bearer = bearerOf(r.Extra)
 		if !t.levelled && !args.bearer.IsOwner() {
 			err = ownersOnly()
