@@ -311,28 +311,16 @@ func makeKey(path string) (made bool, err error) {
 	if _, err := rand.Read(key); err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return false, err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "key-*") // its owner's alone
-	if err != nil {
-		return false, err
-	}
-	defer func() {
-		if gone := os.Remove(f.Name()); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
+	err = writePrivate(filepath.Dir(path), "key-*", fmt.Sprintf("%x\n", key), func(written string) error {
+		err := os.Link(written, path)
+		switch {
+		case errors.Is(err, fs.ErrExist): // another process was faster
+			return nil
+		case err != nil: // no links on this volume
+			err = os.Rename(written, path)
 		}
-	}()
-	_, err = fmt.Fprintf(f, "%x\n", key)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return false, err
-	}
-	err = os.Link(f.Name(), path)
-	switch {
-	case errors.Is(err, fs.ErrExist): // another process was faster
-		return false, nil
-	case err != nil: // no links on this volume
-		err = os.Rename(f.Name(), path)
-	}
-	return err == nil, err
+		made = err == nil
+		return err
+	})
+	return made, err
 }

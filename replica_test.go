@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/hub"
 	"cairn/internal/memory"
+	"cairn/internal/replica"
 )
 
 // remote is a real hub that listens.
@@ -36,13 +39,12 @@ func remote(t *testing.T) (url, secret string, away func()) {
 	return server.URL, secret, func() { server.CloseClientConnections(); server.Close() }
 }
 
-// A process that does not replicate, such as a command, still asks the hub to delete,
-// and reads what was purged here at the hub; without the hub it says what it lacks.
-func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
-	t.Parallel()
-	url, secret, away := remote(t)
-	dir := t.TempDir()
-	c, err := cairn.Open(cairn.Config{Home: dir, Dir: dir + "/data", Setting: func(key string) string {
+// device is a store of its own, and its data directory.
+func device(t *testing.T) (c *cairn.Cairn, dir string) {
+	t.Helper()
+	home := t.TempDir()
+	dir = filepath.Join(home, "data")
+	c, err := cairn.Open(cairn.Config{Home: home, Dir: dir, Setting: func(key string) string {
 		return map[string]string{"memory.delete_timeout_ms": "5000"}[key]
 	}})
 	if err != nil {
@@ -56,6 +58,78 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	if _, err := c.Store(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return c, dir
+}
+
+// Who has joined a hub and is refused by another one, or as another user, still has the
+// token of the first and is served by it.
+func TestARefusedJoinLeavesTheTokenOfTheHubThatWasJoined(t *testing.T) {
+	t.Parallel()
+	first, secret, _ := remote(t)
+	second, foreign, _ := remote(t)
+	c, dir := device(t)
+	u, _, err := c.Replication().Join(t.Context(), cairn.JoinArgs{URL: first, Token: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.Replication().Join(t.Context(), cairn.JoinArgs{URL: second, Token: foreign})
+	if got := fault.As(err); got == nil || got.Code != memory.CodeJoined {
+		t.Fatalf("the second hub: %v, want %s", err, memory.CodeJoined)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "hub-token-"+u.UserID))
+	if err != nil || strings.TrimSpace(string(text)) != secret {
+		t.Errorf("the first hub's token is no longer there: %v", err)
+	}
+	if err := c.Replication().Drain(t.Context(), memory.Caller{}, nil); err != nil {
+		t.Errorf("the first hub refuses: %v", err)
+	}
+}
+
+// A token that cannot be kept is told, and joining again then keeps it.
+func TestJoiningAgainKeepsATokenThatCouldNotBeKept(t *testing.T) {
+	t.Parallel()
+	url, secret, _ := remote(t)
+	c, dir := device(t)
+	args := cairn.JoinArgs{URL: url, Token: secret}
+	u, _, err := c.Replication().Join(t.Context(), args)
+	if err == nil {
+		_, err = c.Replication().Leave(t.Context(), memory.Caller{}, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(dir, "hub-token-"+u.UserID)
+	if err := os.MkdirAll(filepath.Join(inTheWay, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.Replication().Join(t.Context(), args)
+	if got := fault.As(err); got == nil || got.Code != cairn.CodeTokenNotKept || !strings.Contains(got.Hint, "again") {
+		t.Fatalf("without a place for the token: %v", err)
+	}
+	status, err := c.Replication().Status(t.Context(), memory.Caller{}, false)
+	if err != nil || status.HubURL != url || status.State != replica.StateUnauthorized {
+		t.Errorf("the hub was joined, without a token: %+v %v", status, err)
+	}
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = c.Replication().Join(t.Context(), args); err != nil {
+		t.Fatalf("again: %v", err)
+	}
+	if err := c.Replication().Drain(t.Context(), memory.Caller{}, nil); err != nil {
+		t.Errorf("after joining again: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".hub-token-*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// A process that does not replicate, such as a command, still asks the hub to delete,
+// and reads what was purged here at the hub; without the hub it says what it lacks.
+func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
+	t.Parallel()
+	url, secret, away := remote(t)
+	c, _ := device(t)
 	if _, _, err := c.Replication().Join(t.Context(), cairn.JoinArgs{URL: url, Token: secret, Upload: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +137,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 		return c.Memories().Write(t.Context(), memory.Caller{}, do)
 	}
 	var m memory.Memory
-	err = with(func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+	err := with(func(ctx context.Context, b *memory.Book, who memory.Caller) error {
 		v, _, err := b.CreateVault(ctx, who, memory.NewVault{Title: "v"})
 		if err == nil {
 			m, _, err = b.CreateMemory(ctx, who, memory.NewMemory{VaultID: v.VaultID, Title: "m"})

@@ -17,11 +17,11 @@ func healthCommand(p *Process) *cobra.Command {
 reason: memories are stored here meanwhile. cairn doctor looks closer.`,
 		Example: "  cairn health --json",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (cairn.Health, error) {
-		h := c.Health(cmd.Context(), p.Version, true)
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (cairn.MemoryHealth, error) {
+		h := c.Memories().Health(cmd.Context(), p.Version, true)
 		f.no = h.Status != cairn.Healthy
 		return h, nil
-	}, func(w io.Writer, h cairn.Health) error {
+	}, func(w io.Writer, h cairn.MemoryHealth) error {
 		line := h.Status
 		if h.Cause != "" {
 			line += ": " + h.Cause

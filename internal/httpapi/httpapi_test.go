@@ -172,6 +172,8 @@ func TestErrorsHaveTheStatusesOfTheContracts(t *testing.T) {
 		{fault.Unavailable, "RATE_LIMITED", 429, true},
 		{fault.Unavailable, "queue_full", 429, true},
 		{fault.Internal, "DATABASE_CORRUPTION", 500, false},
+		{fault.Internal, "store_corrupt", 500, false},
+		{fault.Unavailable, "DISK_FULL", 507, false},
 		{fault.Internal, "UNHANDLED_EXCEPTION", 500, false},
 		{fault.Unavailable, "await_timeout", 504, false},
 	} {

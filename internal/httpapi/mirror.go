@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/memory"
 )
 
 // mirror finds tools by their path.
@@ -267,36 +268,22 @@ func (s *Server) failed(w http.ResponseWriter, r *http.Request, t mcp.Tool, err 
 	writeJSON(w, status, t.Envelope(err))
 }
 
-// statusOf is the status of an error: by its code where a contract says so, else by
-// its kind (records §2, mail §2.1, memories §9).
+// statusOf is the status of an error: what mail and records have in upper case by its
+// code where mail says so (mail §2.1), a call that took too long, and as of memories any
+// other (memories §9).
 func statusOf(err error) int {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusGatewayTimeout
 	}
-	f := fault.As(err)
-	switch strings.ToLower(f.Code) {
-	case "message_too_large", "entry_too_large", "context_too_large", "body_too_large":
+	switch fault.As(err).Code {
+	case "MESSAGE_TOO_LARGE":
 		return http.StatusRequestEntityTooLarge
-	case "rate_limited", "queue_full":
+	case "RATE_LIMITED":
 		return http.StatusTooManyRequests
-	case "await_timeout":
-		return http.StatusGatewayTimeout
-	case "disk_full":
+	case "DISK_FULL":
 		return http.StatusInsufficientStorage
-	case "database_error", "database_corruption", "store_corrupt":
+	case "DATABASE_ERROR", "DATABASE_CORRUPTION":
 		return http.StatusInternalServerError
 	}
-	switch f.Kind {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.Denied:
-		return http.StatusForbidden
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+	return memory.Status(err)
 }

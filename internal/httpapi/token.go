@@ -69,28 +69,10 @@ func RotateToken(dir string) (string, error) {
 }
 
 // withNewToken gives put a file with a new token, whole and on the disk.
-func withNewToken(dir string, put func(path string) error) (err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, ".http-token-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if rerr := os.Remove(f.Name()); !errors.Is(rerr, fs.ErrNotExist) {
-			err = errors.Join(err, rerr)
-		}
-	}()
+func withNewToken(dir string, put func(path string) error) error {
 	var raw [tokenBytes]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	_, err = f.WriteString(base64.RawURLEncoding.EncodeToString(raw[:]) + "\n")
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return put(f.Name())
+	_, _ = rand.Read(raw[:]) // never fails
+	return writePrivate(dir, ".http-token-*", base64.RawURLEncoding.EncodeToString(raw[:])+"\n", put)
 }
 
 func tokenFault(err error) error {

@@ -105,24 +105,16 @@ func hashOf(secret string) string {
 }
 
 // keepToken writes the file of a token, whole and on the disk.
-func keepToken(dir, hash string, t Token) (err error) {
+func keepToken(dir, hash string, t Token) error {
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(tokensDir(dir), 0o700); err != nil {
-		return tokenFault(err)
-	}
-	f, err := os.CreateTemp(tokensDir(dir), ".new-") // 0600
+	err = writePrivate(tokensDir(dir), ".new-*", string(data)+"\n", func(written string) error {
+		return os.Rename(written, filepath.Join(tokensDir(dir), hash))
+	})
 	if err != nil {
 		return tokenFault(err)
-	}
-	_, err = f.Write(append(data, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(tokensDir(dir), hash))
-	}
-	if err != nil {
-		return tokenFault(errors.Join(err, os.Remove(f.Name())))
 	}
 	return nil
 }

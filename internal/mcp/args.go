@@ -28,7 +28,7 @@ type Scope struct {
 // was not declared with its kind answers as if it had been omitted.
 type Args struct {
 	values     map[string]any
-	ignored    []string // names that were sent and not declared, in order
+	ignored    []string // names that were sent and not declared, in order; none of a strict tool
 	scope      Scope    // what an omitted project means
 	connection string
 	remote     bool   // the call came over HTTP
@@ -124,6 +124,21 @@ func (a Args) Scope(name string) Scope {
 
 // jsonNull is the value of a Nullable argument that is null.
 type jsonNull struct{}
+
+// decode reads the arguments of a call. Those that t does not have are refused if it is
+// strict, by the first of them, else noted in what it returns.
+func (t Tool) decode(raw json.RawMessage, scope Scope) (Args, error) {
+	args, err := decodeArgs(t.Params, raw, scope)
+	if !t.strict {
+		return args, err
+	}
+	unknown := args.toldIgnored()
+	args.ignored = nil
+	if err == nil && len(unknown) > 0 {
+		err = unsound(unknown[0], "there is no argument "+unknown[0])
+	}
+	return args, err
+}
 
 // decodeArgs checks raw against params. Its errors are Invalid, name the
 // argument, what it must be and what it was, and carry its name in

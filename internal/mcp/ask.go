@@ -30,7 +30,7 @@ func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope,
 	if !t.levelled && !from.Bearer.IsOwner() {
 		return Answer{}, ownersOnly()
 	}
-	args, err := decodeArgs(t.Params, arguments, project)
+	args, err := t.decode(arguments, project)
 	answer := Answer{Ignored: args.toldIgnored()}
 	if err != nil {
 		return answer, err

@@ -20,7 +20,7 @@ func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
 	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
 	for i := range tools {
-		tools[i].Errors, tools[i].levelled = Statused, true
+		tools[i].Errors, tools[i].levelled, tools[i].strict = Statused, true, true // strict: memories §5.3
 		tools[i].Params = append(tools[i].Params, untold(String, "project", "user_id", "request_id", "idempotency_key")...)
 		for j := range tools[i].Params {
 			tools[i].Params[j].manner = memorial
@@ -35,14 +35,10 @@ type memoryTools struct {
 	project  string
 }
 
-// exact is a call that takes no arguments which the tool does not have (memories
-// §5.3) and whose errors name fields as its arguments do.
+// exact is a call that takes no empty ids and whose errors name fields as its arguments
+// do.
 func exact(call func(context.Context, Args) (any, error)) func(context.Context, Args) (any, error) {
 	return func(ctx context.Context, a Args) (any, error) {
-		if len(a.ignored) > 0 {
-			name := a.toldIgnored()[0]
-			return nil, unsound(name, "there is no argument "+name)
-		}
 		for _, name := range []string{"user_id", "memory_id", "vault_id", "entry_id", "session_id"} {
 			if id := a.Text(name); id != nil && *id == "" {
 				return nil, unsound(name, name+" is empty")

@@ -53,6 +53,16 @@ func resultJSON(v any) ([]byte, error) {
 // presenter presents the error of a call.
 type presenter func(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error)
 
+func (e Errors) presenter() presenter {
+	switch e {
+	case Enveloped:
+		return enveloped
+	case Statused:
+		return statused
+	}
+	return failure
+}
+
 // failure presents an error: what the model can act on as a tool result, with
 // the product's envelope as structured content, anything else as a JSON-RPC
 // error. An error that nobody classified is logged and its text withheld, since

@@ -149,7 +149,7 @@ func (s *Server) Close() error {
 func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		began := time.Now()
-		args, err := decodeArgs(t.Params, r.Params.Arguments, scopeOf(r.Extra))
+		args, err := t.decode(r.Params.Arguments, scopeOf(r.Extra))
 		args.bearer = bearerOf(r.Extra)
 		if !t.levelled && !args.bearer.IsOwner() {
 			err = ownersOnly()
@@ -173,8 +173,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 
 // failed presents the error of a call.
 func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk.CallToolResult, error) {
-	present := map[Errors]presenter{Bare: failure, Enveloped: enveloped, Statused: statused}[t.Errors]
-	result, err := present(ctx, s.log, t.Name, err)
+	result, err := t.Errors.presenter()(ctx, s.log, t.Name, err)
 	if err != nil {
 		return nil, err
 	}

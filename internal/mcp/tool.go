@@ -33,6 +33,7 @@ type Tool struct {
 	Call func(ctx context.Context, args Args) (any, error)
 
 	unhinted bool // without the annotation, which costs more than a parameter
+	strict   bool // refuses arguments that it does not have; others ignore them and say so
 	levelled bool // for every bearer, whose level it judges itself; others are the owner's alone
 }
 

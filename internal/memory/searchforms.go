@@ -1,270 +1,224 @@
 package memory
 
+import "strings"
+
 // base is the word that another one is a form of, where Porter's rules do not see it:
 // irregular verbs and plurals, and words of daily life that say the same. Any other
 // word is its own.
 func base(word string) string {
-	switch word {
-	case "arisen", "arose":
-		return "arise"
-	case "awoke", "awoken":
-		return "awake"
-	case "worse", "worst":
-		return "bad"
-	case "beaten":
-		return "beat"
-	case "became":
-		return "become"
-	case "began", "begun", "commence", "start":
-		return "begin"
-	case "bent":
-		return "bend"
-	case "huge", "large":
-		return "big"
-	case "bicycle", "cycle":
-		return "bike"
-	case "bound":
-		return "bind"
-	case "bit", "bitten":
-		return "bite"
-	case "bled":
-		return "bleed"
-	case "blew", "blown":
-		return "blow"
-	case "broke", "broken":
-		return "break"
-	case "brought":
-		return "bring"
-	case "built":
-		return "build"
-	case "burnt":
-		return "burn"
-	case "bought", "purchase":
-		return "buy"
-	case "vehicle":
-		return "car"
-	case "caught":
-		return "catch"
-	case "children":
-		return "child"
-	case "chose", "chosen":
-		return "choose"
-	case "color":
-		return "colour"
-	case "came":
-		return "come"
-	case "business", "firm":
-		return "company"
-	case "crept":
-		return "creep"
-	case "father", "papa":
-		return "dad"
-	case "dealt":
-		return "deal"
-	case "dug":
-		return "dig"
-	case "did", "done":
-		return "do"
-	case "physician":
-		return "doctor"
-	case "drawn", "drew":
-		return "draw"
-	case "dreamt":
-		return "dream"
-	case "drank", "drunk":
-		return "drink"
-	case "driven", "drove":
-		return "drive"
-	case "ate", "eaten":
-		return "eat"
-	case "test":
-		return "exam"
-	case "fallen", "fell":
-		return "fall"
-	case "fave", "favourite":
-		return "favorite"
-	case "fed":
-		return "feed"
-	case "felt":
-		return "feel"
-	case "fought":
-		return "fight"
-	case "found":
-		return "find"
-	case "repair":
-		return "fix"
-	case "flew", "flown":
-		return "fly"
-	case "feet":
-		return "foot"
-	case "forgot", "forgotten":
-		return "forget"
-	case "forgave", "forgiven":
-		return "forgive"
-	case "froze", "frozen":
-		return "freeze"
-	case "refrigerator":
-		return "fridge"
-	case "got", "gotten":
-		return "get"
-	case "present":
-		return "gift"
-	case "gave", "given":
-		return "give"
-	case "goes", "gone", "went":
-		return "go"
-	case "best", "better":
-		return "good"
-	case "grandmother":
-		return "grandma"
-	case "grandfather":
-		return "grandpa"
-	case "grew", "grown":
-		return "grow"
-	case "hung":
-		return "hang"
-	case "had":
-		return "have"
-	case "heard":
-		return "hear"
-	case "hid", "hidden":
-		return "hide"
-	case "held":
-		return "hold"
-	case "home":
-		return "house"
-	case "career", "work":
-		return "job"
-	case "kept":
-		return "keep"
-	case "knives":
-		return "knife"
-	case "knew", "known":
-		return "know"
-	case "laid":
-		return "lay"
-	case "led":
-		return "lead"
-	case "learnt":
-		return "learn"
-	case "left":
-		return "leave"
-	case "lent":
-		return "lend"
-	case "lain":
-		return "lie"
-	case "lives":
-		return "life"
-	case "lost":
-		return "lose"
-	case "made":
-		return "make"
-	case "men":
-		return "man"
-	case "meant":
-		return "mean"
-	case "met":
-		return "meet"
-	case "mama", "mother", "mum":
-		return "mom"
-	case "mice":
-		return "mouse"
-	case "film":
-		return "movie"
-	case "paid":
-		return "pay"
-	case "people":
-		return "person"
-	case "image", "photograph", "pic", "picture":
-		return "photo"
-	case "ridden", "rode":
-		return "ride"
-	case "rang", "rung":
-		return "ring"
-	case "risen", "rose":
-		return "rise"
-	case "ran":
-		return "run"
-	case "said":
-		return "say"
-	case "saw", "seen":
-		return "see"
-	case "sought":
-		return "seek"
-	case "sold":
-		return "sell"
-	case "sent":
-		return "send"
-	case "sewn":
-		return "sew"
-	case "shaken", "shook":
-		return "shake"
-	case "shelves":
-		return "shelf"
-	case "shone":
-		return "shine"
-	case "shot":
-		return "shoot"
-	case "shown":
-		return "show"
-	case "sang", "sung":
-		return "sing"
-	case "sank", "sunk":
-		return "sink"
-	case "sat":
-		return "sit"
-	case "slept":
-		return "sleep"
-	case "spoke", "spoken":
-		return "speak"
-	case "spent":
-		return "spend"
-	case "stood":
-		return "stand"
-	case "stole", "stolen":
-		return "steal"
-	case "stuck":
-		return "stick"
-	case "struck":
-		return "strike"
-	case "swore", "sworn":
-		return "swear"
-	case "swam", "swum":
-		return "swim"
-	case "taken", "took":
-		return "take"
-	case "taught":
-		return "teach"
-	case "tore", "torn":
-		return "tear"
-	case "told":
-		return "tell"
-	case "thought":
-		return "think"
-	case "threw", "thrown":
-		return "throw"
-	case "teeth":
-		return "tooth"
-	case "television":
-		return "tv"
-	case "understood":
-		return "understand"
-	case "holiday", "trip":
-		return "vacation"
-	case "woke", "woken":
-		return "wake"
-	case "wore", "worn":
-		return "wear"
-	case "wove", "woven":
-		return "weave"
-	case "wives":
-		return "wife"
-	case "won":
-		return "win"
-	case "women":
-		return "woman"
-	case "written", "wrote":
-		return "write"
+	for low, high := 0, len(forms); low < high; { // both at the beginning of a line
+		line := low + (high-low)/2
+		for line > low && forms[line-1] != '\n' {
+			line--
+		}
+		n := 0 // bytes that word and form share
+		for n < len(word) && forms[line+n] == word[n] && word[n] != ' ' {
+			n++
+		}
+		rest := forms[line+n:]
+		end := strings.IndexByte(rest, '\n')
+		switch {
+		case n == len(word) && rest[0] == ' ':
+			return rest[1:end]
+		case n == len(word) || word[n] < rest[0]:
+			high = line
+		default:
+			low = line + n + end + 1
+		}
 	}
 	return word
 }
+
+// forms has a line for each form: the form, a space, what it is a form of. The lines are
+// in the order of the forms' bytes, so that the text is searched as it is and no table
+// is built when the program starts.
+const forms = `arisen arise
+arose arise
+ate eat
+awoke awake
+awoken awake
+beaten beat
+became become
+began begin
+begun begin
+bent bend
+best good
+better good
+bicycle bike
+bit bite
+bitten bite
+bled bleed
+blew blow
+blown blow
+bought buy
+bound bind
+broke break
+broken break
+brought bring
+built build
+burnt burn
+business company
+came come
+career job
+caught catch
+children child
+chose choose
+chosen choose
+color colour
+commence begin
+crept creep
+cycle bike
+dealt deal
+did do
+done do
+drank drink
+drawn draw
+dreamt dream
+drew draw
+driven drive
+drove drive
+drunk drink
+dug dig
+eaten eat
+fallen fall
+father dad
+fave favorite
+favourite favorite
+fed feed
+feet foot
+fell fall
+felt feel
+film movie
+firm company
+flew fly
+flown fly
+forgave forgive
+forgiven forgive
+forgot forget
+forgotten forget
+fought fight
+found find
+froze freeze
+frozen freeze
+gave give
+given give
+goes go
+gone go
+got get
+gotten get
+grandfather grandpa
+grandmother grandma
+grew grow
+grown grow
+had have
+heard hear
+held hold
+hid hide
+hidden hide
+holiday vacation
+home house
+huge big
+hung hang
+image photo
+kept keep
+knew know
+knives knife
+known know
+laid lay
+lain lie
+large big
+learnt learn
+led lead
+left leave
+lent lend
+lives life
+lost lose
+made make
+mama mom
+meant mean
+men man
+met meet
+mice mouse
+mother mom
+mum mom
+paid pay
+papa dad
+people person
+photograph photo
+physician doctor
+pic photo
+picture photo
+present gift
+purchase buy
+ran run
+rang ring
+refrigerator fridge
+repair fix
+ridden ride
+risen rise
+rode ride
+rose rise
+rung ring
+said say
+sang sing
+sank sink
+sat sit
+saw see
+seen see
+sent send
+sewn sew
+shaken shake
+shelves shelf
+shone shine
+shook shake
+shot shoot
+shown show
+slept sleep
+sold sell
+sought seek
+spent spend
+spoke speak
+spoken speak
+start begin
+stole steal
+stolen steal
+stood stand
+struck strike
+stuck stick
+sung sing
+sunk sink
+swam swim
+swore swear
+sworn swear
+swum swim
+taken take
+taught teach
+teeth tooth
+television tv
+test exam
+thought think
+threw throw
+thrown throw
+told tell
+took take
+tore tear
+torn tear
+trip vacation
+understood understand
+vehicle car
+went go
+wives wife
+woke wake
+woken wake
+women woman
+won win
+wore wear
+work job
+worn wear
+worse bad
+worst bad
+wove weave
+woven weave
+written write
+wrote write
+`

@@ -1,6 +1,7 @@
 package replica_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"cairn/internal/hub"
 	"cairn/internal/memory"
 	"cairn/internal/replica"
+	"cairn/internal/store"
 )
 
 // answered makes the front answer some pushes itself.
@@ -311,6 +313,43 @@ func TestAHubThatIsTooOldKeepsTheStreamWaitingAndSaysSo(t *testing.T) {
 	d.equip()
 	d.drain()
 	want(t, "the hub has", o.texts(d.memory), "a")
+}
+
+// While another process sends, what is left is counted; a store that cannot say how much
+// that is ends the wait with its error.
+func TestDrainTellsThatTheStoreCannotBeRead(t *testing.T) {
+	t.Parallel()
+	d := open(t, "").desk().furnish()
+	d.add("a")
+	other := store.NewID()
+	unlock, err := store.LockFile(t.Context(), d.store.Path()+"-replicator-"+other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	if taken, err := d.TakeLanes(t.Context(), other, []int{memory.LaneOf(d.memory)}, nil, now, now.Add(time.Hour)); err != nil || len(taken) != 1 {
+		t.Fatalf("%d lanes: %v", len(taken), err)
+	}
+	change := func(query string) {
+		t.Helper()
+		err := d.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, query)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`ALTER TABLE memory_failures RENAME TO away`)
+	if err := d.one.Drain(t.Context()); !fault.HasCode(err, memory.CodeInternal) {
+		t.Errorf("drain: %v", err)
+	}
+	change(`ALTER TABLE away RENAME TO memory_failures`)
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	d.equip()
+	d.drain() // the other's lane is free, as if it had died
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {

@@ -7,14 +7,15 @@ import (
 	"cairn/internal/fault"
 )
 
-// The states of Health.
+// The states of MemoryHealth.
 const (
 	Healthy   = "healthy"
 	Unhealthy = "unhealthy" // the store cannot be opened
 )
 
-// Health says whether the memories can be used (memories §3, health).
-type Health struct {
+// MemoryHealth says whether the memories can be used (memories §3, health). How busy this
+// process is, and its store, is another matter: HealthCheck.
+type MemoryHealth struct {
 	Status      string            `json:"status"`          // Healthy or Unhealthy
 	Cause       string            `json:"cause,omitempty"` // the code of the error that makes it unhealthy
 	Timestamp   string            `json:"timestamp"`       // RFC 3339, UTC
@@ -26,10 +27,10 @@ type Health struct {
 // Health looks at the store and, with probe, asks the hub, for three seconds at most. A
 // store that is not there yet is healthy. A hub that does not answer leaves the device
 // healthy: it works offline, and Replication says so.
-func (c *Cairn) Health(ctx context.Context, version string, probe bool) Health {
-	h := Health{Status: Healthy, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Version: version}
+func (m Memories) Health(ctx context.Context, version string, probe bool) MemoryHealth {
+	h := MemoryHealth{Status: Healthy, Timestamp: time.Now().UTC().Format(time.RFC3339Nano), Version: version}
 	var err error
-	if h.Hub, h.Replication, err = c.Replication().Health(ctx, probe); err != nil {
+	if h.Hub, h.Replication, err = m.cairn.Replication().Health(ctx, probe); err != nil {
 		h.Status, h.Cause = Unhealthy, fault.As(err).Code
 	}
 	return h

@@ -12,9 +12,10 @@ import (
 	"cairn/internal/store"
 )
 
-// HealthCheck is what health_check answers (mail §10.5). Counters and latencies are
-// those of this process since it began, but the waits for a connection those of the
-// last five to ten minutes.
+// HealthCheck is what health_check answers (mail §10.5): how busy this process is, its
+// store and its archive. Whether memories can be used is MemoryHealth. Counters and
+// latencies are those of this process since it began, but the waits for a connection
+// those of the last five to ten minutes.
 type HealthCheck struct {
 	Status      string      `json:"status"`       // ok; degraded at red, or if the disk is full or the store damaged
 	Level       HealthLevel `json:"health_level"` // by pool and queues

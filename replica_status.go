@@ -1,0 +1,164 @@
+package cairn
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+)
+
+// ReplicationStatus is how it stands with one user's hub.
+type ReplicationStatus struct {
+	UserID  string `json:"userId"`
+	HubURL  string `json:"hub"`           // "" without one
+	State   string `json:"state"`         // none, paused, running, unreachable, unauthorized, hub_too_old
+	Why     string `json:"why,omitempty"` // of a state that is not well
+	HubUser string `json:"hubUserId,omitempty"`
+	memory.Backlog
+	Failures []memory.Failed `json:"failures"` // never nil
+	Waiting  []WaitingStream `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
+}
+
+// WaitingStream is a memory, or vault, of which something waits.
+type WaitingStream struct {
+	MemoryID    string    `json:"memory_id"`
+	State       string    `json:"state"`
+	Attempts    int       `json:"attempts"`
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+	Error       string    `json:"error,omitempty"`
+}
+
+// StateNone is the state of a user without a hub.
+const StateNone = "none"
+
+// Status says how it stands with the hub of the caller. With probe the hub is asked,
+// for three seconds at most, else the answer is what this process knows and the store
+// says. It makes no store.
+func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
+	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []WaitingStream{}}
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		if !b.Exists() {
+			return nil
+		}
+		u, err := b.Whoami(ctx, c)
+		if err != nil {
+			return err
+		}
+		out.UserID, out.HubURL, out.HubUser = u.UserID, u.HubURL, u.HubUser
+		if out.Backlog, err = b.Backlog(ctx, u.UserID); err != nil || u.HubURL == "" {
+			return err
+		}
+		failures, err := b.Failures(ctx, u.UserID)
+		if err != nil {
+			return err
+		}
+		out.Failures = append(out.Failures, failures...)
+		if out.Waiting, err = waiting(ctx, b, u.UserID); err != nil {
+			return err
+		}
+		return r.state(ctx, b, u, probe, &out)
+	})
+	return out, err
+}
+
+// ReplicationHealth is what anyone may know of the replication.
+type ReplicationHealth struct {
+	State   string `json:"state"` // as of ReplicationStatus; with several users the first that is not running
+	Pending int    `json:"pending"`
+	Failed  int    `json:"failed"`
+}
+
+// Health says in short how it stands with the hubs of all users, and which the first of
+// them is. With probe it asks the hubs, for three seconds each at most. It makes neither
+// a store nor a user.
+func (r Replication) Health(ctx context.Context, probe bool) (hub string, out ReplicationHealth, err error) {
+	out.State = StateNone
+	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+		if !b.Exists() {
+			return nil
+		}
+		users, err := b.Users(ctx)
+		for _, u := range users {
+			if err != nil {
+				return err
+			}
+			var one ReplicationStatus
+			if one.Backlog, err = b.Backlog(ctx, u.UserID); err != nil {
+				return err
+			}
+			out.Pending, out.Failed = out.Pending+one.Pending, out.Failed+one.Failed
+			if u.HubURL == "" {
+				continue
+			}
+			err = r.state(ctx, b, u, probe, &one)
+			if hub == "" {
+				hub = u.HubURL
+			}
+			if out.State == StateNone || out.State == replica.StateRunning {
+				out.State = one.State
+			}
+		}
+		return err
+	})
+	return hub, out, err
+}
+
+func waiting(ctx context.Context, b *memory.Book, user string) ([]WaitingStream, error) {
+	out, after := []WaitingStream{}, ""
+	for {
+		page, err := b.Streams(ctx, user, after, 1000)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, s := range page {
+			if after = s.ID; s.Attempts > 0 || s.State != memory.StreamReady {
+				w := WaitingStream{MemoryID: s.ID, State: s.State, Attempts: s.Attempts, Error: s.LastError}
+				if s.NextAttempt.Unix() > 0 {
+					w.NextAttempt = s.NextAttempt.UTC()
+				}
+				out = append(out, w)
+			}
+		}
+	}
+}
+
+// state finds out whether a user's hub takes what is sent.
+func (r Replication) state(ctx context.Context, b *memory.Book, u memory.User, probe bool, out *ReplicationStatus) error {
+	paused, err := b.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	if out.State = replica.StateRunning; paused {
+		out.State = replica.StatePaused
+		return nil
+	}
+	if one := r.Running()[u.UserID]; one != nil {
+		out.State, out.Why = one.State()
+		return nil
+	}
+	client, err := r.client(u)
+	if err != nil {
+		out.State, out.Why = replica.StateUnauthorized, fault.As(err).Message
+		return nil
+	}
+	defer client.Close()
+	if !probe {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	_, err = client.Whoami(ctx)
+	no, refused := errors.AsType[*replica.Refused](err)
+	switch {
+	case err == nil:
+	case refused && no.Status == http.StatusUnauthorized:
+		out.State, out.Why = replica.StateUnauthorized, no.Reason.Message
+	default:
+		out.State, out.Why = replica.StateUnreachable, err.Error()
+	}
+	return nil
+}
