@@ -173,7 +173,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	sound := content(t, origin)
 	held := inside(t, sound)
 	pages := len(sound) / pageSize
-	rounds, fixed := 8, 4
+	rounds, fixed := 6, 4
 	if storetest.Key() != nil || testing.Short() { // the driver is slow, or the second one to be asked
 		rounds, fixed = 3, 1
 	}
