@@ -85,6 +85,7 @@ step "eight processes write to one store for 10 s" tests -run EightProcesses ./i
 step "readers of an encrypted log beside 20,000 writes" tests -run TestReadersOfAnEncryptedLog ./internal/store
 step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|TwoImports' ./cmd/cairn
 step "logs, histories, archives and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery|InAnyBatches|NeverMakesSomethingUp' ./internal/store ./internal/record
+step "exports altered at random, and what their imports make" tests -run 'AnImportedExport|AnyLinesOfAnExport|MailInAnyOrder' .
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
 step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck|NotReplicated" ./internal/hub
