@@ -72,6 +72,7 @@ if [ "$kills" != 0 ]; then
   step "writers of a store killed $kills times" tests -run Kill ./internal/store
   step "writers of records killed $kills times" tests -run Killed ./internal/record
   step "hooks, servers and imports killed $kills times" tests -run Killed -skip KilledWritersOfMail ./cmd/cairn
+  step "commits to an archive killed $kills times" tests -run WhateverIsKilled ./internal/archive
   step "hubs over SQLite and PostgreSQL killed $kills times" tests -run Killed ./internal/hub
   export CAIRN_SOAK_KILLS=$((2 * kills))
   step "writers of mail killed $CAIRN_SOAK_KILLS times" tests -run KilledWritersOfMail ./cmd/cairn
@@ -89,6 +90,7 @@ step "exports altered at random, and what their imports make" tests -run 'AnImpo
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
 step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck|NotReplicated" ./internal/hub
+step "devices and hubs killed for 10 minutes" tests -run KilledDevices ./internal/replica
 step "PostgreSQL fails over under two hubs (Patroni, etcd)" tests -run FailsOver ./internal/hub
 unset CAIRN_SOAK
 
