@@ -27,8 +27,9 @@ demo: build ## the main job on invented sessions (ARGS=--mine: on a copy of your
 	@go run ./cmd/cairn-demo --cairn bin/cairn $(ARGS)
 
 # The second pass is -short: there tests that kill, salvage and try at random repeat less
-# of what the first has done in full; none is skipped. The rooms whose limits of memory
-# cannot be measured under the race detector run in full. make soak goes further.
+# of what the first has done in full, and cmd/cairn leaves out what is the same with each
+# driver. The rooms whose limits of memory cannot be measured under the race detector run
+# in full. make soak goes further.
 test: ## everything with the race detector, then the rooms over SQLite with the other driver
 	go test $(RACE) -tags $(TAGS) ./...
 	CGO_ENABLED=0 go test -short . ./internal/store/... ./internal/project/... ./internal/observation/... ./internal/record/... ./internal/mail/... ./internal/memory/... ./internal/words/... ./internal/hub/... ./cmd/cairn/...

@@ -398,12 +398,15 @@ func (x *history) randomEvent() observation.Event {
 }
 
 // maxHistories is how many histories are tried, fewer with the second driver
-// (-short); of a failing one as many as it takes to find the shortest.
+// (-short), many in a soak; of a failing one as many as it takes to find the shortest.
 func maxHistories() int {
-	if testing.Short() {
-		return 5
+	switch {
+	case os.Getenv("CAIRN_SOAK") != "":
+		return 100
+	case testing.Short():
+		return 4
 	}
-	return 15
+	return 8
 }
 
 // TestAnImportedExportIsTheProjectItself does random things, exports everything and

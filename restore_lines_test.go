@@ -197,7 +197,7 @@ func TestAnyLinesOfAnExportAreTakenSoundlyOrRefusedByName(t *testing.T) {
 	t.Parallel()
 	lines := body(storied(t).export(""))
 	runs, taken, refused, failed := 0, 0, 0, false
-	const most = 40
+	most := min(3*maxHistories(), 100)
 	rapid.Check(t, func(r *rapid.T) {
 		defer func() { failed = failed || r.Failed() }()
 		if runs++; runs > most && !failed {

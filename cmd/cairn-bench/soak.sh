@@ -72,6 +72,7 @@ if [ "$kills" != 0 ]; then
   step "writers of a store killed $kills times" tests -run Kill ./internal/store
   step "writers of records killed $kills times" tests -run Killed ./internal/record
   step "hooks, servers and imports killed $kills times" tests -run Killed -skip KilledWritersOfMail ./cmd/cairn
+  step "commits to an archive killed $kills times" tests -run WhateverIsKilled ./internal/archive
   step "hubs over SQLite and PostgreSQL killed $kills times" tests -run Killed ./internal/hub
   export CAIRN_SOAK_KILLS=$((2 * kills))
   step "writers of mail killed $CAIRN_SOAK_KILLS times" tests -run KilledWritersOfMail ./cmd/cairn
@@ -84,11 +85,13 @@ export CAIRN_SOAK=1
 step "eight processes write to one store for 10 s" tests -run EightProcesses ./internal/store
 step "readers of an encrypted log beside 20,000 writes" tests -run TestReadersOfAnEncryptedLog ./internal/store
 step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|TwoImports' ./cmd/cairn
-step "logs, histories and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery' ./internal/store ./internal/record
+step "logs, histories, archives and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery|InAnyBatches|NeverMakesSomethingUp' ./internal/store ./internal/record
+step "exports altered at random, and what their imports make" tests -run 'AnImportedExport|AnyLinesOfAnExport|MailInAnyOrder' .
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
 step "three devices and two hubs over PostgreSQL killed for ten minutes" tests -run KilledDevicesAndHubsConverge ./internal/replica
 step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck|NotReplicated" ./internal/hub
+step "devices and hubs killed for 10 minutes" tests -run KilledDevices ./internal/replica
 step "PostgreSQL fails over under two hubs (Patroni, etcd)" tests -run FailsOver ./internal/hub
 unset CAIRN_SOAK
 

@@ -148,6 +148,7 @@ func TestAServerArchivesWhatOtherProcessesWrite(t *testing.T) {
 // TestReconcileSpeaksTheShapesOfTheContract (mail §10.6): keys and exit codes.
 func TestReconcileSpeaksTheShapesOfTheContract(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.fails("without a store", h.run(h.command("reconcile", "--check"), nil), 2, "no store", "--reindex")
 	h.fails("without a word", h.run(h.command("reconcile"), nil), 2, "--check, --rebuild or --reindex")
@@ -250,6 +251,7 @@ func wantKeys(t *testing.T, object map[string]any, want ...string) {
 
 func TestWithoutGitEverythingWorksAndTheArchiveWaits(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	p := newPosting(t)
 	path := p.vars["PATH"]
 	p.vars["PATH"] = filepath.Dir(p.program)

@@ -13,6 +13,7 @@ import (
 // table of observations §13, each payload as bytes on standard input.
 func TestBadPayloadsStoreNothingOrWhatCanBeRead(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	start := fmt.Sprintf(`{"session_id":"s1","cwd":%q,"hook_event_name":"UserPromptSubmit",`, h.repo)
 	for name, c := range map[string]struct{ payload, says string }{
@@ -72,6 +73,7 @@ func TestTextThatIsNoTextIsMended(t *testing.T) {
 // TestToolFieldsOfTheWrongTypeStillMakeARow, possibly with the tool's name only.
 func TestToolFieldsOfTheWrongTypeStillMakeARow(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	wrong := []any{nil, 7, true, "text", []any{}, []any{1, "two", nil}, fields{}, fields{"command": 7, "file_path": []int{1}, "stdout": fields{}},
 		fields{"command": fields{"x": 1}, "file_path": nil, "filePath": 3, "numFiles": "many"}}
@@ -93,6 +95,7 @@ func TestToolFieldsOfTheWrongTypeStillMakeARow(t *testing.T) {
 // TestSettingsThatCannotBeReadFailClosed: they may hold patterns or exclusions.
 func TestSettingsThatCannotBeReadFailClosed(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	config := filepath.Join(h.dataDir(), "config.toml")
 	if err := os.MkdirAll(config, 0o700); err != nil { // a folder
@@ -118,6 +121,7 @@ func TestSettingsThatCannotBeReadFailClosed(t *testing.T) {
 // TestHugeTranscriptLineIsSkippedAndCounted while all others are imported.
 func TestHugeTranscriptLineIsSkippedAndCounted(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	story := newStory(t, filepath.Join(h.dir, "old"), "tale", h.repo, 2)
 	path := filepath.Join(story.dir, "tale-0.jsonl")

@@ -144,6 +144,7 @@ func (c *client) told() string {
 // seed and of observations §8.
 func TestToolsRefuseInTheWordsOfTheContract(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.worked()
 	many := make([]int, 51)
@@ -209,6 +210,7 @@ func (c *client) object(tool string, args, into any) {
 // TestMalformedQueriesAreExplained wants the reason named, not only the failure.
 func TestMalformedQueriesAreExplained(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.recorded(h.shell("t1", "make"))
 	c := h.connect("", nil)

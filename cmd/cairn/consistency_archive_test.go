@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -36,11 +35,10 @@ type archiveFault struct {
 // the follower catches up with nothing missing.
 func TestWritesSucceedWhateverBecomesOfTheArchive(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	faults := faultsOfArchives()
 	maps.Copy(faults, faultsOfArchiveVolumes())
-	names := slices.Sorted(maps.Keys(faults))
-	for _, name := range names[:often(len(names), 4)] {
-		f := faults[name]
+	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := prepared(newHome(t))
@@ -232,6 +230,7 @@ func (w *town) staysWritable(s *serving, f archiveFault) {
 // delivery gets its file with the first thing there is to say of it.
 func TestOnlyTheDatabaseIsChangedByToolsOfClassS(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := prepared(newHome(t))
 	c := h.connect("", nil)
 	w := found(h, c)
@@ -262,6 +261,7 @@ func TestOnlyTheDatabaseIsChangedByToolsOfClassS(t *testing.T) {
 // TestWithoutAGitProgramMailGoesOn and is archived once there is one.
 func TestWithoutAGitProgramMailGoesOn(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := prepared(newHome(t))
 	c := h.dial("", nil)
 	w := found(h, c)

@@ -287,6 +287,7 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 // part of it.
 func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.ownTemp()
 	settings := filepath.Join(h.dir, ".claude", "settings.json")

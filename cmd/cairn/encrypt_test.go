@@ -14,6 +14,7 @@ import (
 
 func TestEncryptRefusesWhileAServerHasTheStoreOpen(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.recorded(h.shell("1", "bake marzipan"))
 	c := h.connect("", nil)

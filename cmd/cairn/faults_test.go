@@ -238,6 +238,7 @@ func TestLockedStoreIsGivenUpAfterTheWait(t *testing.T) {
 // each kind.
 func TestDataDirectoryIsFoundOrTheErrorSaysHow(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	payload := h.shell("t1", "make first")
 
@@ -273,6 +274,7 @@ func TestDataDirectoryIsFoundOrTheErrorSaysHow(t *testing.T) {
 // it reads.
 func TestHookSurvivesItsPipes(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.worked()
 
@@ -329,6 +331,7 @@ func TestHookSurvivesItsPipes(t *testing.T) {
 // TestServerEndsWithItsClient in each way in which clients leave.
 func TestServerEndsWithItsClient(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.worked()
 	for name, input := range map[string]string{

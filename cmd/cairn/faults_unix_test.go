@@ -168,6 +168,7 @@ func TestUserDatabaseIsAskedWhereHomeIsNotSet(t *testing.T) {
 // TestServerEndsOnTheSignalToEnd while its client waits.
 func TestServerEndsOnTheSignalToEnd(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.worked()
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {

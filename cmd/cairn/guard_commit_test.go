@@ -95,6 +95,7 @@ func freed(ts *testscript.TestScript, _ bool, args []string) {
 // for its guard.
 func TestAGuardIsNotFeltInALargeCommit(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
 	}

@@ -12,6 +12,7 @@ import (
 // refused without a word on standard output. internal/mail holds the 50 ms.
 func TestAHookChecksEveryFileOfAPatch(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.settle("[guard]\nmode = \"block\"\nmax_ms = 20000\n")
 	h.cairn("agents", "register", "BlueDog", "--program", "codex", "--model", "m1")

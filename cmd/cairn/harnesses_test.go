@@ -104,6 +104,7 @@ func (h *home) keeps(lines ...any) {
 
 func TestGeminiSessionsAreNotImportedAfterTheirHooks(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	hook := func(event string, f fields) {
 		f["session_id"] = "g1"
@@ -133,6 +134,7 @@ WHERE obs_type IN ('user_prompt', 'agent_message') ORDER BY id`), " "), &began, 
 
 func TestGeminiSessionsAreImportedOnce(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	talk := newGeminiTalk(h, 1_767_000_000, 1_767_000_001)
 	h.put(".gemini/tmp/shop/logs.json", talk.logs)
@@ -166,6 +168,7 @@ agent_message|shop||Still.
 
 func TestCursorSessionsAreImportedOnceAlsoAfterTheirHooks(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	text := func(s string) fields { return fields{"type": "text", "text": s} }
 	use := func(tool string, input fields) fields {
 		return fields{"type": "tool_use", "name": tool, "input": input}

@@ -141,6 +141,7 @@ func metricsOfMail() map[string]string {
 // /metrics and in health_check.
 func TestMetricsOfTheArchiveRiseWithATroubleAndFallAfterItsRepair(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	p := newPosting(t)
 	w := p.listenUntil()
 	health := func() cairn.HealthCheck {

@@ -133,6 +133,7 @@ func TestAHubStopsInOrderAndKnowsEverythingWhenItStartsAgain(t *testing.T) {
 
 func TestAHubSpeaksTLSAndTakesARenewedCertificate(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	cert, key := filepath.Join(h.dir, "cert.pem"), filepath.Join(h.dir, "key.pem")
 	first := makeCertificate(t, cert, key)

@@ -26,7 +26,7 @@ import (
 // printed; CAIRN_SEED repeats its plan, though not the machine's timing.
 func TestKilledProcessesLoseNothingAcknowledged(t *testing.T) {
 	t.Parallel()
-	kills, seed := number(t, "CAIRN_SOAK_KILLS", int64(often(50, 15))), number(t, "CAIRN_SEED", time.Now().UnixNano())
+	kills, seed := number(t, "CAIRN_SOAK_KILLS", int64(often(30, 15))), number(t, "CAIRN_SEED", time.Now().UnixNano())
 	t.Logf("CAIRN_SEED=%d", seed)
 	o := newOrdeal(t, seed)
 	began := time.Now()
@@ -62,7 +62,7 @@ func TestKilledFirstWriterLeavesAStoreThatOthersFinish(t *testing.T) {
 	seed := number(t, "CAIRN_SEED", time.Now().UnixNano())
 	t.Logf("CAIRN_SEED=%d", seed)
 	o := newOrdeal(t, seed)
-	rounds := max(int64(often(10, 4)), number(t, "CAIRN_SOAK_KILLS", 0)/10)
+	rounds := max(int64(often(6, 4)), number(t, "CAIRN_SOAK_KILLS", 0)/10)
 	for i := range rounds {
 		o.vars["CAIRN_HOME"] = filepath.Join(o.dir, fmt.Sprint("data", i))
 		o.sure, o.perhaps = nil, nil

@@ -158,6 +158,7 @@ func (h *home) file(name string) string {
 // (mail §14).
 func TestBadTextsAndNumbersOverTheWire(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.cairn("agents", "register", "GreenLake", "--program", "codex", "--model", "m1")
 	w := h.listen()

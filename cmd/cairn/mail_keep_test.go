@@ -178,6 +178,7 @@ func TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew(t *testing.T) {
 // TestARestoreIsRefusedWhileAServerHasTheStoreOpen and works once it has ended.
 func TestARestoreIsRefusedWhileAServerHasTheStoreOpen(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.recorded(h.shell("t1", "make first"))
 	backup := filepath.Join(h.dir, "backup.tar.gz")

@@ -174,6 +174,7 @@ func TestACommandActsAsTheAgentOfItsSession(t *testing.T) {
 // TestLooseArgumentsAreTakenOverTheWire gives every lenient form at once.
 func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	c := h.connect("", nil)
 	c.starts(h.repo, "BlueLake")
@@ -195,6 +196,7 @@ func TestLooseArgumentsAreTakenOverTheWire(t *testing.T) {
 // TestGuardsAreInstalledByTools asks the tools, twice each.
 func TestGuardsAreInstalledByTools(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	repo := filepath.Join(h.dir, "guarded")
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", repo).CombinedOutput(); err != nil {

@@ -149,6 +149,7 @@ func (h *home) correspondents(names ...string) {
 
 func TestPagesNeedSignInAndTheAPIStaysAsItWas(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.correspondents("BlueLake")
 	w := h.listen()
@@ -184,6 +185,7 @@ func TestPagesNeedSignInAndTheAPIStaysAsItWas(t *testing.T) {
 
 func TestOnlyTheTokenSignsInAndNotTooOften(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listen()
 	nobody := &visitor{w: w, project: "/projects/" + url.PathEscape(h.repo)}
@@ -226,6 +228,7 @@ func TestOnlyTheTokenSignsInAndNotTooOften(t *testing.T) {
 
 func TestAVisitEndsBySigningOutAndByANewToken(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.correspondents("BlueLake")
 	w := h.listen()
@@ -260,6 +263,7 @@ func TestAVisitEndsBySigningOutAndByANewToken(t *testing.T) {
 
 func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.correspondents("BlueLake", "GreenFox")
 	h.cairn("contacts", "policy", "block_all", "--as", "GreenFox")
@@ -299,6 +303,7 @@ func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 
 func TestTheFormHasItsLimitsAndKeepsTheText(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.correspondents("BlueLake")
 	w := h.listen()
@@ -364,6 +369,7 @@ func TestOnAFullDiskThePersonIsTold(t *testing.T) {
 
 func TestWhatAgentsWroteIsEscapedOnEveryPage(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	const bad = `"><script>alert(1)</script>'<img src=x onerror=alert(1)>`
 	h.correspondents("BlueLake", "GreenFox", "RedOwl")
@@ -398,6 +404,7 @@ func TestWhatAgentsWroteIsEscapedOnEveryPage(t *testing.T) {
 
 func TestPagesThatAreNotThereSaySo(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.correspondents("BlueLake")
 	elsewhere := h.repository(filepath.Join(h.dir, "elsewhere"))

@@ -291,6 +291,15 @@ func often(full, again int) int {
 	return full
 }
 
+// sameWithEachDriver leaves a test out where it would run again with the other driver
+// (-short): of what it is about, nothing is SQLite's.
+func sameWithEachDriver(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the same with each driver")
+	}
+}
+
 // gathered is a buffer that a process writes while the test reads it.
 type gathered struct {
 	mu   sync.Mutex

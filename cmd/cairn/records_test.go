@@ -250,6 +250,7 @@ func TestAConflictIsShownAndResolved(t *testing.T) { // the seed's pattern 4
 // required and typed arguments.
 func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	for _, revision := range revisions() {
 		c := h.dialTo(h.command("serve", "--toolsets", "observations,records"), revision, nil)
@@ -415,6 +416,7 @@ func TestLoneSurrogatesAreRefused(t *testing.T) {
 
 func TestUnknownArgumentsAreIgnoredAndNamed(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	c := h.connect("", nil)
 	for tool, isError := range map[string]bool{"list_projects": false, "get_record_ref": true} {
@@ -436,6 +438,7 @@ func TestUnknownArgumentsAreIgnoredAndNamed(t *testing.T) {
 // this process, which starts the servers too.
 func TestTheSessionOfTheAgentThatStartedTheServerIsUsed(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	early := h.connect("", nil)
 	r := early.created(fields{"title": "before any hook"})
@@ -456,6 +459,7 @@ func TestTheSessionOfTheAgentThatStartedTheServerIsUsed(t *testing.T) {
 
 func TestTheEndOfTheStreamClosesNothing(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	one := h.connect("", nil)
 	r := one.created(fields{"title": "kept"})
@@ -471,6 +475,7 @@ func TestTheEndOfTheStreamClosesNothing(t *testing.T) {
 
 func TestTheProjectIsExplicitThenConfiguredThenHere(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.connect("", nil).created(fields{"title": "here"})
 	h.vars["CAIRN_PROJECT"] = "design"

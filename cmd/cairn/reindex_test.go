@@ -18,6 +18,7 @@ import (
 // an archive of a newer cairn is refused with its format.
 func TestAnArchiveThatPeopleChangedIsRestoredAsFarAsItGoes(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.letters(6)
 	h.drain()

@@ -40,6 +40,7 @@ func (h *home) surfaceOf(args ...string) (names []string, bytes int) {
 
 func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	all, whole := h.surfaceOf()
 	if len(all) != len(observationTools())+19+31+16 || (whole+3)/4 > 6000 {
@@ -80,6 +81,7 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 // TestLeanToolsTakeEveryArgument gives one that the lean definition leaves out.
 func TestLeanToolsTakeEveryArgument(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	c := h.dialTo(h.command("serve", "--profile", "lean"), "", nil)
 	h.t.Cleanup(c.leave)

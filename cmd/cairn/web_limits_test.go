@@ -21,6 +21,7 @@ const newRecord = `{"type":"question","title":"Where?","summary":"","body":""}`
 
 func TestCallsBeyondTheRateAreRefused(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.setting("[http]\nrate_limit_per_minute = 4\n")
 	w := h.listen()
@@ -86,6 +87,7 @@ func TestAThousandCallersAreAllServed(t *testing.T) {
 // more callers come than are let in.
 func TestCallersBeyondTheLimitAreRefusedAtOnceAndNoneHangs(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	const admitted = 1024
 	callers := 1300
 	if soaking() {
@@ -133,6 +135,7 @@ func TestCallersBeyondTheLimitAreRefusedAtOnceAndNoneHangs(t *testing.T) {
 // and streams are open.
 func TestAStopLetsRunningCallsEnd(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listenUntil()
 	w.post("/v1/projects/*/records/create_project", fields{"id": "p", "name": "p"})
@@ -201,6 +204,7 @@ func (w *web) openStream(session string) io.Reader {
 
 func TestAStopCutsCallsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.setting("[http]\nstop_s = 1\n")
 	w := h.listenUntil()
@@ -228,6 +232,7 @@ func TestAStopCutsCallsThatDoNotEnd(t *testing.T) {
 
 func TestASecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.setting("[http]\nstop_s = 3600\n")
 	w := h.listenUntil()
@@ -260,6 +265,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 // take longer.
 func TestStreamsAndLongCallsOutlastTheLimits(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.setting("[http]\nread_s = 1\nwrite_s = 1\nheader_s = 1\nidle_s = 1\n")
 	w := h.listen()
@@ -356,6 +362,7 @@ func TestTwoServersOnOneStoreShareItAndTheToken(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedIsExplained(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listen()
 	taken := strings.TrimPrefix(w.url, "http://")

@@ -72,6 +72,7 @@ func TestMemoriesAreServedToTokensOfTheirLevelUntilTheyAreRevoked(t *testing.T) 
 // the times that a server grants for reading and writing.
 func TestAWaitLastsLongerThanARequestMayTakeToCome(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.setting("[http]\nread_s = 1\nwrite_s = 1\n[memory]\ndelete_timeout_ms = 1200\n")
 	token := h.cairn("hub", "token", "create", "--user", "new")

@@ -154,6 +154,7 @@ func TestEveryRecordCommandAnswersAlikeOverMCPAndAsJSON(t *testing.T) {
 // TestTheMirrorListsItsRoutes and each of them can be called.
 func TestTheMirrorListsItsRoutes(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.worked()
 	w := h.listen()
@@ -196,6 +197,7 @@ func TestTheMirrorListsItsRoutes(t *testing.T) {
 
 func TestThePathNamesTheProject(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.worked()
 	w := h.listen("--project", "mail")

@@ -79,15 +79,16 @@ func (h *home) listenAt(addr string, args ...string) *web {
 // soon waits until something is so.
 func (h *home) soon(what string, so func() bool) {
 	h.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(stopLimit)
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-limit:
+	for limit := time.Now().Add(stopLimit); ; {
+		began := time.Now()
+		if so() {
+			return
+		}
+		if began.After(limit) {
 			h.t.Fatalf("%s: not in time", what)
 		}
+		// A look that costs much, a process say, leaves room for what it waits for.
+		<-time.After(max(5*time.Millisecond, min(4*time.Since(began), time.Second)))
 	}
 }
 

@@ -46,6 +46,7 @@ func TestClientsOfEveryRevisionAreServedOverHTTP(t *testing.T) {
 
 func TestSubscribersOverHTTPAreToldOfEveryProject(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	h.recorded(h.shell("t0", "make first"))
 	w := h.listen()
@@ -74,6 +75,7 @@ func TestSubscribersOverHTTPAreToldOfEveryProject(t *testing.T) {
 
 func TestWithoutTheTokenNobodyIsLetIn(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listenUntil()
 	old := w.token
@@ -155,6 +157,7 @@ func TestEightProcessesMakeOneToken(t *testing.T) {
 
 func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, foreign pages
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listen("--allow-host", "desk.example", "--allow-host", "lab.example:81", "--allow-origin", "https://Desk.example")
 	own := strings.TrimPrefix(w.url, "http://")
@@ -210,6 +213,7 @@ func TestHostAndOriginAreChecked(t *testing.T) { // DNS rebinding, foreign pages
 
 func TestOtherMachinesAreServedOnlyWhenThatIsMeant(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listenAt("0.0.0.0:0", "--allow-remote")
 	for host, want := range map[string]int{"localhost": 200, "127.0.0.1": 200, "10.1.2.3": 403, "0.0.0.0": 403, "desk.example": 403} {
@@ -224,6 +228,7 @@ const initializing = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"p
 
 func TestHTTPStatusesFollowTheErrors(t *testing.T) { // records §2, mail §2.1 and §13
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listen()
 	w.post("/v1/projects/*/records/create_project", fields{"id": "shop", "name": "Shop"})
@@ -313,6 +318,7 @@ func TestAStoreThatCannotBeReadIsToldByHealthAndStatuses(t *testing.T) {
 
 func TestHealthAndMetricsTellTheState(t *testing.T) {
 	t.Parallel()
+	sameWithEachDriver(t)
 	h := newHome(t)
 	w := h.listen()
 	health := func() (v struct {

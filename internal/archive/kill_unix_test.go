@@ -17,7 +17,7 @@ import (
 
 func TestWhateverIsKilledEveryAcknowledgedCommitStays(t *testing.T) {
 	t.Parallel()
-	kills := 20
+	kills := 12
 	if soak, err := strconv.Atoi(os.Getenv("CAIRN_SOAK_KILLS")); err == nil {
 		kills = soak
 	} else if testing.Short() {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv("CAIRN_SOAK") == "" {
 		// With -short, a second time with the other driver, rapid does a fifth of them.
-		if err := flag.Set("rapid.checks", "25"); err != nil {
+		if err := flag.Set("rapid.checks", "15"); err != nil {
 			panic(err)
 		}
 	}

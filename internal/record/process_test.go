@@ -191,7 +191,7 @@ func workUntilKilled(ctx context.Context, b *record.Book, session string) error 
 	}
 }
 
-// kills is how often a test kills: 30, a few times where it runs again with the
+// kills is how often a test kills: 20, a few times where it runs again with the
 // other driver (-short), or as often as a soak wants.
 func kills() int {
 	if soak, err := strconv.Atoi(os.Getenv("CAIRN_SOAK_KILLS")); err == nil {
@@ -200,7 +200,7 @@ func kills() int {
 	if testing.Short() {
 		return 8
 	}
-	return 30
+	return 20
 }
 
 func TestKilledAtAnyInstantAChangeIsThereAsAWholeOrNotAtAll(t *testing.T) {

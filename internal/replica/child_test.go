@@ -194,7 +194,7 @@ func balancer(hubs []*process) http.Handler {
 // hold the same, each word once and in its writer's order.
 func TestKilledDevicesAndHubsConverge(t *testing.T) {
 	t.Parallel()
-	lasting := 6 * time.Second
+	lasting := 4 * time.Second
 	if os.Getenv("CAIRN_SOAK") != "" {
 		lasting = 10 * time.Minute
 	} else if testing.Short() {

@@ -65,7 +65,7 @@ func compete(o order, in *bufio.Reader) error {
 
 func TestEightProcessesWritingAtOnceMeetNoError(t *testing.T) {
 	t.Parallel()
-	length := time.Second // per durability
+	length := 500 * time.Millisecond // per durability
 	if os.Getenv("CAIRN_SOAK") != "" {
 		length = 10 * time.Second
 	}

@@ -83,7 +83,7 @@ func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
 	plainOnly(t)
 	plain, encrypted := 0, 0
 	phases := []string{"-cipher", "-encrypting", "-encrypted", "header", "end"}
-	for round := range rounds(20) {
+	for round := range max(rounds(10), len(phases)) {
 		path, want := filled(t)
 		hook := child(t, "record until killed", order{Path: path, Prefix: fmt.Sprint("h", round)})
 		p := child(t, "encrypt until killed", order{Path: path})

@@ -59,7 +59,7 @@ func encryptNow(t testing.TB, path string, key []byte) store.EncryptReport {
 }
 
 // expectNowhere fails the test if a file below dir contains a text.
-func expectNowhere(t testing.TB, dir, text string) {
+func expectNowhere(t testing.TB, dir string, texts ...string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -69,8 +69,10 @@ func expectNowhere(t testing.TB, dir, text string) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if bytes.Contains(found, []byte(text)) {
-			t.Errorf("%s contains %q", filepath.Base(path), text)
+		for _, text := range texts {
+			if bytes.Contains(found, []byte(text)) {
+				t.Errorf("%s contains %q", filepath.Base(path), text)
+			}
 		}
 		return err
 	})

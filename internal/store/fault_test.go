@@ -366,7 +366,7 @@ func TestFileThatIsDeletedWhileItIsLookedAtCountsAsMissing(t *testing.T) {
 	flicker := make(chan error, 1)
 	go func() {
 		var err error
-		for n := 0; n < 5000 && err == nil; n++ {
+		for n := 0; n < 2500 && err == nil; n++ {
 			err = errors.Join(os.WriteFile(path, []byte("SQLite format 3\x00"), 0o600), os.Remove(path))
 		}
 		flicker <- err

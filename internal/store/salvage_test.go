@@ -31,7 +31,16 @@ func salvaged(t testing.TB, path string) store.Salvaged {
 		}
 	}
 	c := salvageConfig(path)
-	c.Progress = func(string) { expectNoPlainText(t, path) }
+	tables := 0
+	c.Progress = func(what string) {
+		// What the reading of one table left would still be there some tables later.
+		if strings.HasPrefix(what, "reading ") {
+			if tables++; tables%8 != 0 {
+				return
+			}
+		}
+		expectNoPlainText(t, path)
+	}
 	r, err := store.Salvage(t.Context(), c)
 	expectNoPlainText(t, path)
 	if err != nil {
@@ -64,9 +73,7 @@ func expectNoPlainText(t testing.TB, path string) {
 	if storetest.Key() == nil {
 		return
 	}
-	for _, text := range []string{strings.Repeat("x", 24), strings.Repeat("y", 24), "SQLite format 3", "CREATE TABLE"} {
-		expectNowhere(t, filepath.Dir(path), text)
-	}
+	expectNowhere(t, filepath.Dir(path), strings.Repeat("x", 24), strings.Repeat("y", 24), "SQLite format 3", "CREATE TABLE")
 }
 
 // examine is store.Examine, of an encrypted store if all are to be such.
@@ -166,7 +173,7 @@ func TestSalvageLosesNothingOutsideADamagedPage(t *testing.T) {
 	sound := content(t, origin)
 	held := inside(t, sound)
 	pages := len(sound) / pageSize
-	rounds, fixed := 8, 4
+	rounds, fixed := 6, 4
 	if storetest.Key() != nil || testing.Short() { // the driver is slow, or the second one to be asked
 		rounds, fixed = 3, 1
 	}
@@ -253,11 +260,12 @@ func TestSalvageOfATruncatedFileKeepsWhatIsLeft(t *testing.T) {
 	origin := populated(t)
 	want := changesOf(t, origin)
 	sound := content(t, origin)
+	held := inside(t, sound)
 	for _, keep := range []int{len(sound) - 1, len(sound) / 2, len(sound)/2 + 1000, 20 * pageSize, pageSize, 500} {
 		path := storetest.Path(t)
 		place(t, path, sound[:keep])
 		salvaged(t, path)
-		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), inside(t, sound)[keep/pageSize*pageSize:])
+		expectLostOnly(t, fmt.Sprintf("cut to %d", keep), want, changesOf(t, path), held[keep/pageSize*pageSize:])
 	}
 }
 
@@ -283,8 +291,9 @@ func TestSalvageOfARebuiltFileWithoutItsSchema(t *testing.T) {
 	want := changesOf(t, path)
 	rawExec(t, raw(t, path), "DROP INDEX changes_by_device", "VACUUM", "CREATE UNIQUE INDEX changes_by_device ON changes (device, device_seq)")
 	sound := content(t, path)
+	held := inside(t, sound)
 	for n := range len(sound) / pageSize {
-		page := inside(t, sound)[n*pageSize : (n+1)*pageSize]
+		page := held[n*pageSize : (n+1)*pageSize]
 		if !bytes.Contains(page, []byte("CREATE TABLE")) && n > 0 {
 			continue
 		}
