@@ -194,11 +194,11 @@ func balancer(hubs []*process) http.Handler {
 // hold the same, each word once and in its writer's order.
 func TestKilledDevicesAndHubsConverge(t *testing.T) {
 	t.Parallel()
-	lasting := 4 * time.Second
+	lasting, pause, pace := time.Minute, 2*time.Second, 100*time.Millisecond
 	if os.Getenv("CAIRN_SOAK") != "" {
-		lasting = 10 * time.Minute
+		lasting, pause, pace = 10*time.Minute, 500*time.Millisecond, 40*time.Millisecond
 	} else if testing.Short() {
-		lasting = 3 * time.Second
+		lasting, pause, pace = 3*time.Second, 500*time.Millisecond, 40*time.Millisecond
 	}
 	address := postgres.Database(t)
 	o := open(t, address)
@@ -219,7 +219,6 @@ func TestKilledDevicesAndHubsConverge(t *testing.T) {
 		}
 	})
 	all := hubs
-	pace := 40 * time.Millisecond
 	count := 2 * int(lasting/pace/2)
 	names := []string{"a", "b", "c"}
 	for i, d := range desks {
@@ -233,7 +232,7 @@ func TestKilledDevicesAndHubsConverge(t *testing.T) {
 	}
 	kills := 0
 	for end := time.Now().Add(lasting); time.Now().Before(end); kills++ {
-		time.Sleep(rand.N(500 * time.Millisecond)) // the moment of death is what is tried
+		time.Sleep(rand.N(pause)) // the moment of death is what is tried
 		p := all[rand.N(len(all))]
 		p.kill()
 		p.start()
