@@ -79,7 +79,7 @@ WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq I
 
 	countContexts  = `SELECT count(*) FROM memory_contexts WHERE memory_id = ?`
 	selectContexts = `SELECT c.seq, c.updated_ns, c.markdown FROM json_each(?2) w CROSS JOIN memory_contexts c ON c.seq = w.value
-WHERE +c.memory_id = ?1 ORDER BY c.updated_ns DESC, c.seq DESC LIMIT 1`
+WHERE +c.memory_id = ?1` + newestContexts
 )
 
 // Search finds the committed entries of a memory that a query asks for (memories
