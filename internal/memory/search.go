@@ -275,7 +275,7 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 		if err != nil || !a.admits(tags, session) {
 			return err
 		}
-		words := (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))) / weightSum
+		words := (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has)) / weightSum
 		h.Score = (1-alpha)*words + alpha*found[at].near
 		hits = append(hits, h)
 		return nil
@@ -307,15 +307,19 @@ func (a *SearchArgs) admits(tags, session string) bool {
 	return true
 }
 
-// bonus is what an entry's score has besides words.
-func (q *question) bonus(text, raw, speaker string) (score float64) {
+// bonus is what an entry's score has besides words; has says whether it has some of
+// them itself.
+func (q *question) bonus(text, raw, speaker string, has bool) (score float64) {
 	if q.names(speaker) {
 		score += weightSpeaker
 	}
 	if tellsTime(text) {
 		score += weightTime
-		if q.time {
+		switch {
+		case q.time && has:
 			score += weightAsked
+		case q.time:
+			score += weightBeside
 		}
 	}
 	if !asks(raw) {
