@@ -17,6 +17,7 @@ type attendance struct {
 
 	checked time.Time // when the store was last looked through, zero before
 	damage  error     // what was found then
+	damages int64     // how often damage was met by stores that are closed, or could not be opened
 
 	waits   [2]store.Distribution // for connections, until five to ten minutes ago, and until five ago at most
 	rotated time.Time             // when the second was taken
@@ -73,6 +74,9 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	case len(found) > 0:
 		err = damaged("the store is damaged: "+summary(found), err)
 	case fault.HasCode(err, store.CodeCorrupt):
+		if s == nil {
+			c.met(1)
+		}
 		err = damaged(errorText(err), err)
 	case err != nil:
 		return nil
@@ -81,6 +85,25 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.attendance.checked, c.attendance.damage = time.Now(), err
 	return err
+}
+
+// met counts damage that no open store counts.
+func (c *Cairn) met(damages int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attendance.damages += damages
+}
+
+// IntegrityErrors is how often this process has met damage of the store: whoever read
+// or wrote, and each finding of CheckIntegrity (memories §14). It opens nothing.
+func (c *Cairn) IntegrityErrors() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.attendance.damages
+	if c.store != nil {
+		n += c.store.Damages()
+	}
+	return n
 }
 
 func damaged(what string, err error) error {
@@ -177,5 +200,6 @@ func (c *Cairn) reopen() error {
 	if s == nil {
 		return nil
 	}
+	c.attendance.damages += s.Damages()
 	return s.Close()
 }

@@ -42,8 +42,8 @@ func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at := c.attended(); at.checked.IsZero() || at.damage != nil {
-			t.Errorf("at the start: %+v", at)
+		if at := c.attended(); at.checked.IsZero() || at.damage != nil || c.IntegrityErrors() != 0 {
+			t.Errorf("at the start: %+v, %d", at, c.IntegrityErrors())
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- w.Attend(t.Context()) }()
@@ -56,6 +56,13 @@ func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 		err = <-ended
 		if f := fault.As(err); f.Code != store.CodeCorrupt || f.Hint == "" {
 			t.Errorf("after the damage: %v", err)
+		}
+		met := c.IntegrityErrors()
+		if met == 0 {
+			t.Error("the damage is not counted")
+		}
+		if err := c.reopen(); err != nil || c.IntegrityErrors() != met {
+			t.Errorf("%d are left of %d, %v", c.IntegrityErrors(), met, err)
 		}
 		if h, err := c.HealthCheck(t.Context()); err == nil && (h.Status != "degraded" || h.Integrity.OK == nil || *h.Integrity.OK) {
 			t.Errorf("health: %+v", h)

@@ -111,6 +111,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 
 // numbers writes what /metrics says of the store.
 func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
+	n.Counter("cairn_store_integrity_errors_total", float64(q.cairn.IntegrityErrors()))
 	m, err := q.cairn.Measures(ctx)
 	if err != nil {
 		return err

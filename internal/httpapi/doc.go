@@ -24,6 +24,9 @@
 // token they take those of `cairn token create`, each with a user and a level; such a
 // token opens nothing else but the tools of memories, /metrics and the list of routes.
 // Every answer has a Request-Id and a traceparent, the request's if they were sound.
+// What writes memories keeps the traceparent on the row, over MCP and the mirror too. An
+// Idempotency-Key counts there and in the mirror. A message of MCP has its own, the
+// argument idempotency_key (memories §9), and its result names the key in _meta.
 //
 // Errors are the product's envelope; a status follows from the kind of fault, some
 // from its code. What the listener itself refuses has codes in lower case:

@@ -192,12 +192,7 @@ func (a *asked) answer(e endpoint) {
 		return
 	}
 	h := a.w.Header()
-	if out.receipt.Key != "" {
-		h.Set("Idempotency-Key", out.receipt.Key)
-	}
-	if out.receipt.Replayed {
-		h.Set("Idempotency-Replayed", "true")
-	}
+	echo(h, out.receipt)
 	if err != nil {
 		a.failed(err)
 		return
@@ -235,12 +230,10 @@ func (a *asked) head(e endpoint) (err error) {
 	if a.query.err != nil {
 		return a.query.err
 	}
-	if sent := a.r.Header.Values("Idempotency-Key"); len(sent) > 0 {
-		if a.caller.Key = sent[0]; len(sent) > 1 || !isPrintable(sent[0], maxCorrelation) {
-			return invalid("Idempotency-Key", "Idempotency-Key has 1 to 64 printable ASCII characters")
-		}
-		a.w.Header().Set("Idempotency-Key", a.caller.Key)
+	if a.caller.Key, err = keyOf(a.r); err != nil {
+		return err
 	}
+	echo(a.w.Header(), memory.Receipt{Key: a.caller.Key})
 	sent := a.r.Header.Values("Content-Type")
 	if len(sent) == 0 || a.r.Method == http.MethodGet || a.r.Method == http.MethodHead {
 		return nil
@@ -386,6 +379,28 @@ const maxCorrelation = 64
 // isPrintable reports whether a text has 1 to most bytes of printable ASCII.
 func isPrintable(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// keyOf is the idempotency key that a request's header has, "" for none.
+func keyOf(r *http.Request) (string, error) {
+	sent := r.Header.Values("Idempotency-Key")
+	if len(sent) == 0 {
+		return "", nil
+	}
+	if len(sent) > 1 || !isPrintable(sent[0], maxCorrelation) {
+		return "", invalid("Idempotency-Key", "Idempotency-Key has 1 to 64 printable ASCII characters")
+	}
+	return sent[0], nil
+}
+
+// echo says in the head of an answer under which key a call can be repeated.
+func echo(h http.Header, r memory.Receipt) {
+	if r.Key != "" {
+		h.Set("Idempotency-Key", r.Key)
+	}
+	if r.Replayed {
+		h.Set("Idempotency-Replayed", "true")
+	}
 }
 
 // correlate echoes a request's Request-Id and traceparent, or those that it gets here

@@ -84,7 +84,7 @@ func (n *Numbers) shards(all []memory.ShardStats) {
 		n.Counter("cairn_shard_queue_full_total", float64(s.Full), "shard", strconv.Itoa(s.Shard))
 	}
 	for _, s := range all {
-		n.summary("cairn_shard_run_duration_seconds", float64(s.Runs), s.Busy.Seconds(), "shard", strconv.Itoa(s.Shard))
+		n.timing("cairn_shard_run_duration_seconds", s.Runs, "shard", strconv.Itoa(s.Shard))
 	}
 	for _, s := range all {
 		n.Gauge("cairn_shard_queue_depth", float64(s.Depth), "shard", strconv.Itoa(s.Shard))

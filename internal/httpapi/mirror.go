@@ -142,6 +142,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c call) {
 	if len(answer.Ignored) > 0 {
 		w.Header().Set("Cairn-Ignored", strings.Join(answer.Ignored, ", "))
 	}
+	echo(w.Header(), answer.Receipt)
 	if err != nil {
 		s.failed(w, r, c.tool.Tool, err)
 		return
@@ -178,7 +179,13 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Answer
 	if c.key != "*" {
 		scope = mcp.Scope{Name: c.key}
 	}
-	return c.tool.Ask(r.Context(), arguments, scope, mcp.From{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r)})
+	from := mcp.From{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r), Trace: w.Header().Get("Traceparent")}
+	if c.tool.Errors == mcp.Statused { // the tools of memories, which alone know this header
+		if from.Key, err = keyOf(r); err != nil {
+			return mcp.Answer{}, err
+		}
+	}
+	return c.tool.Ask(r.Context(), arguments, scope, from)
 }
 
 // bodyOf reads the arguments of a POST; none are an empty object.

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 func TestTokensAreKeptAsHashesAndEndAtOnce(t *testing.T) {
@@ -281,5 +284,74 @@ func TestCallsCarryTheirKeysAndNamesBack(t *testing.T) {
 	var list memory.Listed
 	if err := json.Unmarshal(d.send("GET", "/v1/memories/{m}/entries", ``).Body.Bytes(), &list); err != nil || list.Count != 2 {
 		t.Errorf("%d entries, %v", list.Count, err)
+	}
+}
+
+// traces are those that the memory's rows keep, the oldest first.
+func (d *desk) traces() (out []string) {
+	d.Helper()
+	s, err := d.cairn.Store(d.Context())
+	if err == nil {
+		err = s.Read(d.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+			out, err = tx.Texts(ctx, `SELECT ifnull(trace_id, '') FROM memory_entries UNION ALL SELECT ifnull(trace_id, '') FROM memory_contexts`)
+			return err
+		})
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	return out
+}
+
+func TestCallsOfToolsCarryTheirKeysAndTracesToo(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0"
+	arguments := func(text, more string) string {
+		return `{"memory_id":"` + d.memory + `","raw_entry":"` + text + `","summary":"s"` + more + `}`
+	}
+	const path = "/v1/projects/shop/memories/add_entry"
+	for i, replayed := range []string{"", "true"} {
+		w := d.wants(http.StatusOK, "", "POST", path, arguments("json", ""), "Idempotency-Key", "k 1", "Traceparent", trace+"1")
+		if h := w.Header(); h.Get("Idempotency-Key") != "k 1" || h.Get("Idempotency-Replayed") != replayed {
+			t.Errorf("%d: %v", i, h)
+		}
+	}
+	w := d.wants(http.StatusConflict, "idempotency_mismatch", "POST", path, arguments("other", ""), "Idempotency-Key", "k 1")
+	if w.Header().Get("Idempotency-Key") != "k 1" {
+		t.Errorf("%v", w.Header())
+	}
+	w = d.wants(http.StatusOK, "", "POST", path, arguments("json", `,"idempotency_key":"k 2"`), "Idempotency-Key", "k 1", "Traceparent", trace+"2")
+	if w.Header().Get("Idempotency-Key") != "k 2" { // what names the call itself comes first
+		t.Errorf("%v", w.Header())
+	}
+	d.wants(http.StatusBadRequest, "validation_error", "POST", path, arguments("json", ""), "Idempotency-Key", "")
+
+	const meta = `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	call := func(tool, arguments string, headers ...string) string {
+		t.Helper()
+		got := d.rpc("Bearer open", "tools/call", `{"name":"`+tool+`","arguments":`+arguments+meta+`}`,
+			append(headers, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "tools/call", "Mcp-Name", tool)...)
+		if !strings.Contains(got, `"structuredContent"`) {
+			t.Fatal(got)
+		}
+		return got
+	}
+	for _, want := range []string{`"cairn/idempotency-key":"k 3",`, `"cairn/idempotency-key":"k 3","cairn/idempotency-replayed":true`} {
+		if got := call("add_entry", arguments("mcp", `,"idempotency_key":"k 3"`), "Traceparent", trace+"3"); !strings.Contains(got, want) {
+			t.Errorf("%s lacks %s", got, want)
+		}
+	}
+	call("update_context", `{"memory_id":"`+d.memory+`","session_id":"`+absent+`","markdown":"x"}`, "Traceparent", trace+"4")
+	call("add_entry", arguments("unsound", ""), "Traceparent", "x")
+	if got := call("list_vaults", `{}`); strings.Contains(got, "idempotency") {
+		t.Errorf("what only reads has a key: %s", got)
+	}
+	got := d.traces()
+	if made := got[3]; !isTraceparent(made) {
+		t.Errorf("the trace made here is %q", made)
+	}
+	if want := []string{trace + "1", trace + "2", trace + "3", got[3], trace + "4"}; !slices.Equal(got, want) {
+		t.Errorf("the rows have %q, not %q", got, want)
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // anyHost makes connections to whichever of several hosts lets in, asking all at once.
@@ -25,14 +24,14 @@ func newConnector(config *pgx.ConnConfig, writes bool) driver.Connector {
 	}
 	hosts := splitHosts(config)
 	if len(hosts) == 1 {
-		return stdlib.GetConnector(*config)
+		return patientHost{config}
 	}
 	var all anyHost
 	for _, h := range hosts {
 		if h.ValidateConnect == nil && writes {
 			h.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 		}
-		all = append(all, stdlib.GetConnector(*h))
+		all = append(all, patientHost{h})
 	}
 	return all
 }

@@ -260,46 +260,6 @@ func TestConnectionsToAServerThatFollowsAreReplaced(t *testing.T) {
 	}
 }
 
-// A commit whose client did not wait for its replication can be seen, but is lost with
-// the server: the same item sent again is not acknowledged before it is replicated.
-func TestWhatIsNotReplicatedIsNotAcknowledgedToASecondTry(t *testing.T) {
-	t.Parallel()
-	if os.Getenv("CAIRN_SOAK") == "" {
-		t.Skip("starts a server of its own; make soak runs it")
-	}
-	c, err := pgtest.Start()
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	address := c.Database(t)
-	o := open(t, address)
-	o.hub.LimitMemory(hub.MemoryLimit)
-	d := o.device("new", hub.LevelAdmin)
-	memory := d.memory()
-	db := behind(t, address)
-	run(t, db, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-	run(t, db, "SELECT pg_reload_conf()")
-	it := entryPut(memory, "x")
-	for d.push(it)[0].Status == 201 { // until the server has read its settings
-		it = entryPut(memory, "x")
-	}
-	for len(d.all(memory)) == 0 || d.all(memory)[len(d.all(memory))-1].Key != it.Key {
-		time.Sleep(10 * time.Millisecond) // until the server has heard that nobody waits
-	}
-	d.want([]int{503}, it)
-	run(t, db, "ALTER SYSTEM RESET synchronous_standby_names")
-	run(t, db, "SELECT pg_reload_conf()")
-	for d.push(it)[0].Status == 503 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	d.want([]int{200}, it)
-}
-
 func TestAMemoryThatIsBlockedDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	address := postgres.Database(t)

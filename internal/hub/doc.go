@@ -20,9 +20,10 @@
 // A deleted memory is out of sight by one number, its texts go afterwards, in pieces;
 // made anew later than that, it begins above it. Of several PostgreSQL hosts all are
 // asked at once, so that a silent one costs nothing, and the first that can be written
-// to is taken; a connection that turns out to be read-only is closed. An item that is
-// known already is answered after a commit too: where replication is synchronous, what
-// another transaction left without waiting for it can be seen, and the commit behind it
-// waits for both. Without that, an item acknowledged to a second try could be lost with
-// the leader.
+// to is taken; a connection that turns out to be read-only is closed. Where replication
+// is synchronous a commit is never broken off, or it could be seen, and pulled, while one
+// server alone has it; nobody hears of it, and it is sent again. An item that is known
+// already is answered after a commit too: should another have broken one off, the commit
+// behind it waits for both. Without that, an item acknowledged to a second try could be
+// lost with the leader.
 package hub

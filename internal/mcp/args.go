@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 )
 
 // CodeInvalidArgument is the stable code of every argument error.
@@ -31,9 +32,12 @@ type Args struct {
 	ignored    []string // names that were sent and not declared, in order; none of a strict tool
 	scope      Scope    // what an omitted project means
 	connection string
-	remote     bool   // the call came over HTTP
-	agentToken string // of the header X-Cairn-Agent-Token
-	bearer     Bearer // who calls
+	remote     bool            // the call came over HTTP
+	agentToken string          // of the header X-Cairn-Agent-Token
+	bearer     Bearer          // who calls
+	trace      string          // of the header traceparent
+	key        string          // of the header Idempotency-Key
+	receipt    *memory.Receipt // what a call that wrote memories leaves beside its result
 }
 
 // String returns a text argument, or "" when it was omitted.
@@ -144,7 +148,7 @@ func (t Tool) decode(raw json.RawMessage, scope Scope) (Args, error) {
 // argument, what it must be and what it was, and carry its name in
 // details.field.
 func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) {
-	args := Args{values: make(map[string]any, len(params)), scope: scope}
+	args := Args{values: make(map[string]any, len(params)), scope: scope, receipt: new(memory.Receipt)}
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &fields); err != nil {

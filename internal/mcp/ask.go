@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory"
 )
 
 // Answer is what a tool said to a caller that does not speak MCP.
@@ -13,12 +14,16 @@ type Answer struct {
 	Body    []byte   // JSON, or the bare text of a [Text]
 	Text    bool     // Body is a [Text]
 	Ignored []string // arguments that were sent and that the tool does not have, at most 20; also beside an error
+
+	Receipt memory.Receipt // of a tool that writes memories, also beside an error; else zero
 }
 
 // From is who asks a tool.
 type From struct {
 	AgentToken string // the caller's X-Cairn-Agent-Token, "" for none (mail §4)
 	Bearer     Bearer
+	Trace      string // traceparent of the request, which rows of memories keep; "" for none
+	Key        string // Idempotency-Key of the request, for a tool of memories that is given no idempotency_key; "" for none
 }
 
 // Ask calls t with a JSON object as a client elsewhere would that keeps no
@@ -35,8 +40,9 @@ func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope,
 	if err != nil {
 		return answer, err
 	}
-	args.remote, args.agentToken, args.bearer = true, from.AgentToken, from.Bearer
+	args.remote, args.agentToken, args.bearer, args.trace, args.key = true, from.AgentToken, from.Bearer, from.Trace, from.Key
 	v, err := t.Call(ctx, args)
+	answer.Receipt = *args.receipt
 	if err != nil {
 		return answer, err
 	}

@@ -21,6 +21,10 @@ const (
 	// scopeHeader carries ?project= from the URL to the call inside this
 	// process; what a client sends under that name is dropped.
 	scopeHeader = "Cairn-Scope"
+
+	// traceHeader is passed on as the listener has answered it already: a request
+	// without one that can be used has one from there (memories §9).
+	traceHeader = "Traceparent"
 )
 
 // HTTPOptions tunes [Server.Handler]. The zero value is ready for use.
@@ -92,6 +96,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.bearer != nil {
 		e.bearer(r).set(r.Header)
 	}
+	r.Header.Set(traceHeader, w.Header().Get(traceHeader))
 	if project := r.URL.Query().Get("project"); project != "" {
 		r.Header.Set(scopeHeader, project)
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -71,7 +72,9 @@ func inArguments(err error) error {
 
 // caller is who makes a call.
 func (t memoryTools) caller(a Args) memory.Caller {
-	c := memory.Caller{User: a.bearer.User, Level: a.bearer.Level, UserID: a.String("user_id"), Key: a.String("idempotency_key"), ProjectID: t.project}
+	c := memory.Caller{
+		User: a.bearer.User, Level: a.bearer.Level, UserID: a.String("user_id"), Key: cmp.Or(a.String("idempotency_key"), a.key), Trace: a.trace, ProjectID: t.project,
+	}
 	if url := a.Scope("project").Name; url != "" {
 		c.ProjectID = url
 	}
@@ -98,7 +101,7 @@ func keeps[T any](t memoryTools, do func(ctx context.Context, b *memory.Book, c 
 	return func(ctx context.Context, a Args) (any, error) {
 		var out T
 		err := t.memories.Write(ctx, t.caller(a), func(ctx context.Context, b *memory.Book, c memory.Caller) (err error) {
-			out, _, err = do(ctx, b, c, a)
+			out, *a.receipt, err = do(ctx, b, c, a)
 			return err
 		})
 		return out, err

@@ -130,7 +130,7 @@ func (s *Server) readResource(ctx context.Context, r Resource, uri string, reque
 		}
 		if args, err = decodeArgs(params, raw, scopeOf(request.Extra)); err == nil {
 			args.remote = request.Extra != nil && request.Extra.Header != nil
-			args.agentToken = agentTokenOf(request.Extra)
+			args.agentToken = headerOf(request.Extra, AgentTokenHeader)
 			v, err = r.Call(ctx, args)
 		}
 	}

@@ -150,6 +150,13 @@ func upperCased(f *fault.Error) fault.Envelope {
 // ignoredKey is where a result names the arguments that its tool does not have.
 const ignoredKey = "cairn/ignored"
 
+// Where the result of a tool that writes memories names the key under which the call
+// can be repeated, and says that it was a repetition (memories §9).
+const (
+	idempotencyKey = "cairn/idempotency-key"
+	replayedKey    = "cairn/idempotency-replayed"
+)
+
 // What of the ignored arguments is told: so many names, of so many bytes.
 const (
 	maxIgnored     = 20
@@ -160,6 +167,18 @@ const (
 func (a Args) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
 	if names := a.toldIgnored(); len(names) > 0 {
 		result.Meta = sdk.Meta{ignoredKey: names}
+	}
+	return result
+}
+
+// noteReceipt tells in a result the call's receipt. Memories ignore no arguments. An
+// error has none: nothing was stored, and a key of the caller's own is known to it.
+func (a Args) noteReceipt(result *sdk.CallToolResult) *sdk.CallToolResult {
+	if a.receipt.Key != "" {
+		result.Meta = sdk.Meta{idempotencyKey: a.receipt.Key}
+	}
+	if a.receipt.Replayed {
+		result.Meta[replayedKey] = true
 	}
 	return result
 }

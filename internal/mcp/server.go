@@ -156,7 +156,8 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		}
 		var v any
 		if err == nil {
-			args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), agentTokenOf(r.Extra)
+			args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), headerOf(r.Extra, AgentTokenHeader)
+			args.trace = headerOf(r.Extra, traceHeader)
 			v, err = t.Call(ctx, args)
 		}
 		s.seen(t.Name, time.Since(began), err)
@@ -167,7 +168,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		if err != nil {
 			return s.failed(ctx, t, args, err)
 		}
-		return args.noteIgnored(result), nil
+		return args.noteReceipt(args.noteIgnored(result)), nil
 	}
 }
 
@@ -206,11 +207,12 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 // AgentTokenHeader carries the token of the agent that calls (mail §4).
 const AgentTokenHeader = "X-Cairn-Agent-Token"
 
-func agentTokenOf(extra *sdk.RequestExtra) string {
+// headerOf is a header of a call that came over HTTP, else "".
+func headerOf(extra *sdk.RequestExtra, name string) string {
 	if extra == nil || extra.Header == nil {
 		return ""
 	}
-	return extra.Header.Get(AgentTokenHeader)
+	return extra.Header.Get(name)
 }
 
 func isRemote(r *sdk.CallToolRequest) bool { return r.Extra != nil && r.Extra.Header != nil }

@@ -16,7 +16,9 @@ func invariants() []string {
 
 		`SELECT 'P4: the inflight entry pending-' || e.key || ' is not in the log, so it will not be sent' FROM memory_entries e
 LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN symbols t ON t.id = c.stream
-WHERE e.synced = 0 AND (c.doc IS NULL OR t.text <> e.memory_id OR c.id <> 'pending-' || e.key)`,
+WHERE e.synced = 0 AND (c.doc IS NULL OR t.text <> e.memory_id OR c.id <> 'pending-' || e.key)
+-- but for what is left of a memory that another device deleted, until it is discarded
+AND NOT (EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq) AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = e.memory_id))`,
 
 		`SELECT 'P4: the inflight entry pending-' || e.key || ' lies behind the position of its stream, so it will not be sent' FROM memory_entries e
 JOIN memory_streams s ON s.stream = e.memory_id

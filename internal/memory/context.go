@@ -36,11 +36,20 @@ type contextDoc struct {
 	Trace     string `json:"traceparent,omitempty"`
 }
 
+// Contexts of the same nanosecond, by writers who did not know of each other, follow
+// each other as the hub numbered them, so that all devices agree on the newest. What it
+// has not numbered yet comes behind all that it has.
+const (
+	numberOfContext = `ifnull(c.hub_seq, 9223372036854775807)`
+	newestContexts  = ` ORDER BY c.updated_ns DESC, ` + numberOfContext + ` DESC, c.seq DESC LIMIT 1`
+	isNewerContext  = `(n.updated_ns, ifnull(n.hub_seq, 9223372036854775807), n.seq) > (c.updated_ns, ` + numberOfContext + `, c.seq)`
+)
+
 const (
 	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
 body_hash, hub_key, hub_seq, trace_id, change_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
-	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts WHERE memory_id = ? ORDER BY updated_ns DESC, seq DESC LIMIT 1`
+	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
 	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
 	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
 	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`

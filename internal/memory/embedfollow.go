@@ -153,9 +153,9 @@ func (b *Book) embedRows(ctx context.Context, todo []unembeddedRow) error {
 // byVector adds to candidates by words how near their vectors are to v, and those that
 // are nearest by it alone.
 func (s *scope) byVector(ctx context.Context, v []float32, byWords []candidate, admitted func(place int64) bool) ([]candidate, error) {
-	words := map[int64]float64{}
+	known := map[int64]candidate{}
 	for _, c := range byWords {
-		words[c.place] = c.words
+		known[c.place] = c
 	}
 	near := map[int64]float64{}
 	var nearest []candidate
@@ -164,8 +164,9 @@ func (s *scope) byVector(ctx context.Context, v []float32, byWords []candidate, 
 		var stored sql.RawBytes
 		err := rows.Scan(&place, &stored)
 		if err == nil && (admitted == nil || admitted(place)) {
-			near[place] = cosine(v, stored)
-			nearest = append(nearest, candidate{place, words[place], near[place]})
+			c := known[place]
+			c.place, c.near = place, cosine(v, stored)
+			near[place], nearest = c.near, append(nearest, c)
 		}
 		return err
 	}, selectVectors, s.m.MemoryID, s.m.ActorID, s.embedder.model, 4*len(v))
@@ -180,7 +181,8 @@ func (s *scope) byVector(ctx context.Context, v []float32, byWords []candidate, 
 	}
 	for _, c := range byWords[:min(len(byWords), maxCandidates)] {
 		if !listed[c.place] {
-			nearest = append(nearest, candidate{c.place, c.words, near[c.place]})
+			c.near = near[c.place]
+			nearest = append(nearest, c)
 		}
 	}
 	return nearest, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	"cairn/internal/store"
@@ -72,11 +73,19 @@ func (b *Book) Backlog(ctx context.Context, user string) (out Backlog, err error
 
 // Retry sends refused changes of the caller's again, those with some localIds or, with
 // none given, all: each at the end of its stream, under the same key. It returns how
-// many there were.
+// many there were. An entry whose memory was deleted cannot be sent; it keeps its
+// failure, so that it can be discarded.
 func (b *Book) Retry(ctx context.Context, c Caller, locals []string) (n int, err error) {
 	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *scope, f Failed, was store.Change) error {
-		if was.Kind == KindMemory && was.Op == store.OpPut || was.Doc == nil {
+		if was.Kind == KindMemory && was.Op == store.OpPut {
 			return nil // its stream stands before it
+		}
+		if was.Doc == nil {
+			e, found, err := s.named(ctx, was.ID)
+			if err == nil && found && !e.synced {
+				err = errStays
+			}
+			return err
 		}
 		own := store.Change{Project: was.Project, Stream: was.Stream, Kind: was.Kind, ID: was.ID, Op: was.Op, Doc: was.Doc, Session: was.Session, Agent: was.Agent}
 		seq, err := s.tx.Append(ctx, own)
@@ -121,6 +130,9 @@ func (b *Book) Discard(ctx context.Context, c Caller, locals []string) (n int, e
 	})
 }
 
+// errStays is that nothing was done about a failure, which stays.
+var errStays = errors.New("the failure stays")
+
 // eachFailed runs fn for refused changes of the caller's and drops their failures. It
 // needs the level Admin.
 func (b *Book) eachFailed(ctx context.Context, c Caller, locals []string, fn func(ctx context.Context, s *scope, f Failed, was store.Change) error) (n int, err error) {
@@ -145,6 +157,9 @@ func (b *Book) eachFailed(ctx context.Context, c Caller, locals []string, fn fun
 			was, found, err := s.change(ctx, Outcome{Stream: f.Stream, Seq: f.Seq})
 			if err == nil && found {
 				err = fn(ctx, s, f, was)
+			}
+			if errors.Is(err, errStays) {
+				continue
 			}
 			if err == nil {
 				_, err = tx.Exec(ctx, deleteFailure, f.Seq)

@@ -3,6 +3,7 @@ package memory
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,27 @@ func (t *Timing) add(took time.Duration) {
 	i, _ := slices.BinarySearch(timingBounds[:], took.Seconds())
 	t.Buckets[i]++
 	t.Sum += took.Seconds()
+}
+
+// timings is a Timing that any number of goroutines may add to.
+type timings struct {
+	buckets [len(timingBounds) + 1]atomic.Uint64
+	sum     atomic.Int64 // nanoseconds
+}
+
+func (t *timings) add(took time.Duration) {
+	i, _ := slices.BinarySearch(timingBounds[:], took.Seconds())
+	t.buckets[i].Add(1)
+	t.sum.Add(int64(took))
+}
+
+// read is what was added until now. What is added meanwhile may be in it or not.
+func (t *timings) read() (out Timing) {
+	for i := range t.buckets {
+		out.Buckets[i] = t.buckets[i].Load()
+	}
+	out.Sum = time.Duration(t.sum.Load()).Seconds()
+	return out
 }
 
 // Measured is what a book has done since it was made (metrics, memories §14).

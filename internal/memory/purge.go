@@ -28,7 +28,7 @@ WHERE e.user_id = ?1 AND e.synced = 1 AND e.hub_seq > 0 AND e.deleting_seq IS NU
 
 	selectOldContexts = `SELECT c.seq, c.context_id, c.memory_id, length(CAST(c.markdown AS BLOB)) FROM memory_contexts c
 WHERE c.user_id = ?1 AND c.synced = 1 AND c.hub_seq > 0 AND c.updated_ns < ?2
-AND EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND (n.updated_ns, n.seq) > (c.updated_ns, c.seq))
+AND EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND ` + isNewerContext + `)
 ORDER BY c.updated_ns LIMIT +?3`
 	deleteContext = `DELETE FROM memory_contexts WHERE seq = ?`
 

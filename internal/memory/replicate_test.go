@@ -181,6 +181,44 @@ func TestTwoDevicesSeeEachOther(t *testing.T) {
 	wantError(t, "own localId", err, 404, CodeCommitted, e.EntryID)
 }
 
+// Two devices write in the same nanosecond before they hear of each other.
+func TestContextsOfOneNanosecondAreInTheHubsOrderOnEveryDevice(t *testing.T) {
+	t.Parallel()
+	one, two := newDesk(t).joined(), newDesk(t).joined()
+	h := newHub(one)
+	one.drain(h)
+	two.pull(h, one.memory)
+	two = two.with(one.memory)
+	write := func(d *desk, text string) {
+		t.Helper()
+		if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(what string, d *desk, text string) {
+		t.Helper()
+		want(t, what, must(d.GetContext(t.Context(), Caller{}, d.memory))(t).Markdown, text)
+	}
+	write(two, "later in the hub")
+	write(one, "earlier in the hub")
+	one.drain(h)
+	two.pull(h, one.memory)
+	is("a writer reads what it wrote", two, "later in the hub")
+	two.drain(h)
+	one.pull(h, one.memory)
+	two.pull(h, one.memory)
+	var rows string
+	two.query(&rows, `SELECT count(*) || ' at ' || count(DISTINCT updated_ns) FROM memory_contexts`)
+	want(t, "contexts", rows, "2 at 1")
+	for _, d := range []*desk{one, two} {
+		is("everywhere", d, "later in the hub")
+		found := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "hub"}))(t)
+		want(t, "the latest in a search", found.LatestContext, "later in the hub")
+		want(t, "purged", must(d.Purge(t.Context(), true))(t).Contexts, 1)
+		is("after a purge", d, "later in the hub")
+	}
+}
+
 // with is the desk over another memory.
 func (d *desk) with(memory string) *desk {
 	other := *d

@@ -79,7 +79,7 @@ WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq I
 
 	countContexts  = `SELECT count(*) FROM memory_contexts WHERE memory_id = ?`
 	selectContexts = `SELECT c.seq, c.updated_ns, c.markdown FROM json_each(?2) w CROSS JOIN memory_contexts c ON c.seq = w.value
-WHERE +c.memory_id = ?1 ORDER BY c.updated_ns DESC, c.seq DESC LIMIT 1`
+WHERE +c.memory_id = ?1` + newestContexts
 )
 
 // Search finds the committed entries of a memory that a query asks for (memories
@@ -275,7 +275,7 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 		if err != nil || !a.admits(tags, session) {
 			return err
 		}
-		words := (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))) / weightSum
+		words := (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has)) / weightSum
 		h.Score = (1-alpha)*words + alpha*found[at].near
 		hits = append(hits, h)
 		return nil
@@ -307,15 +307,19 @@ func (a *SearchArgs) admits(tags, session string) bool {
 	return true
 }
 
-// bonus is what an entry's score has besides words.
-func (q *question) bonus(text, raw, speaker string) (score float64) {
+// bonus is what an entry's score has besides words; has says whether it has some of
+// them itself.
+func (q *question) bonus(text, raw, speaker string, has bool) (score float64) {
 	if q.names(speaker) {
 		score += weightSpeaker
 	}
 	if tellsTime(text) {
 		score += weightTime
-		if q.time {
+		switch {
+		case q.time && has:
 			score += weightAsked
+		case q.time:
+			score += weightBeside
 		}
 	}
 	if !asks(raw) {

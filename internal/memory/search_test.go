@@ -168,6 +168,45 @@ func TestAQuestionOfTimeFindsWhatTellsOne(t *testing.T) {
 	want(t, "by the date of capture", d.found(SearchArgs{Query: "14 November 2023", TopK: 1}) != "", true)
 }
 
+// A word that half of the entries have, or all, is not worth nothing or less.
+func TestInASmallMemoryTheEntryThatHasTheWordsIsFirst(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for n := 2; n <= 4; n++ {
+		for at := range n {
+			for _, more := range []string{"", "haystack"} { // which the others have, too
+				for _, other := range []string{"nothing of that kind", "it rained yesterday"} {
+					d.memory = d.newMemory(Caller{}, d.vault, NewID())
+					for i := range n {
+						text := strings.TrimSpace(fmt.Sprint(other, " ", more))
+						if i == at {
+							text = "needle haystack"
+						}
+						d.put(NewEntry{RawEntry: text})
+					}
+					queries := []string{"needle", "haystack needle"}
+					if more == "" {
+						queries = append(queries, "when was the needle there")
+					}
+					for _, query := range queries {
+						if got := d.found(SearchArgs{Query: query}); !strings.HasPrefix(got, "needle haystack") {
+							t.Errorf("%q finds %s", query, got)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTheAnswerBesideAQuestionOfTimeIsFirst(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(NewEntry{RawEntry: "when did you go to Rome?"})
+	d.put(NewEntry{RawEntry: "last week, it was lovely"})
+	want(t, "when", d.found(SearchArgs{Query: "when did she go to Rome"}), "last week, it was lovely|when did you go to Rome?")
+}
+
 func TestNeighboursLendTheirWords(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

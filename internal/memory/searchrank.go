@@ -17,6 +17,7 @@ const (
 
 	weightSpeaker   = 0.06 // the question names who spoke
 	weightAsked     = 0.12 // it asks for a time, and the text tells one
+	weightBeside    = 0.06 // the same, but the words stand around the text only, whose time may be of something else
 	weightTime      = 0.03 // the text tells a time
 	weightStatement = 0.07 // the text does not end with a question
 
@@ -75,6 +76,7 @@ type candidate struct {
 	place int64
 	words float64
 	near  float64
+	has   bool // some of the words itself, not only around it
 }
 
 // mark says that the entry at a place has a term.
@@ -136,15 +138,17 @@ func (r *ranking) rank(marks []mark, half float64) {
 				low++
 			}
 			if r.admitted == nil || r.admitted(place) {
-				r.found = append(r.found, candidate{place: place, words: weightGroup*group + r.window(marks[low:], place)})
+				words, has := r.window(marks[low:], place)
+				r.found = append(r.found, candidate{place: place, words: weightGroup*group + words, has: has})
 			}
 			next = place + 1
 		}
 	}
 }
 
-// window scores the words at and around a place; marks begin in its window.
-func (r *ranking) window(marks []mark, place int64) (score float64) {
+// window scores the words at and around a place, and says whether any is at it; marks
+// begin in its window.
+func (r *ranking) window(marks []mark, place int64) (score float64, has bool) {
 	clear(r.near)
 	clear(r.has)
 	for _, m := range marks {
@@ -158,7 +162,8 @@ func (r *ranking) window(marks []mark, place int64) (score float64) {
 		score += r.postings[term].weight * weightWindow * n / (n + halfWindow)
 		if r.has[term] {
 			score += r.postings[term].weight * weightEntry
+			has = true
 		}
 	}
-	return score
+	return score, has
 }

@@ -34,7 +34,7 @@ type shard struct {
 	stopped bool
 
 	submissions, full, skipped, panics atomic.Int64
-	runs, busy                         atomic.Int64 // jobs done, and the nanoseconds that they took
+	runs                               timings
 }
 
 // job is a function on its way, taken by its worker or given up by its caller.
@@ -53,9 +53,8 @@ type ShardStats struct {
 	Full        int64 // jobs refused with CodeQueueFull
 	Skipped     int64 // jobs whose caller had left
 	Panics      int64
-	Runs        int64
-	Busy        time.Duration // all runs together
-	Depth       int           // jobs that wait now
+	Runs        Timing // of jobs that were begun
+	Depth       int    // jobs that wait now
 }
 
 func newShards(n, capacity int, patience time.Duration) *shards {
@@ -173,8 +172,7 @@ func (s *shards) work(sh *shard) {
 		}
 		begun := time.Now()
 		j.err = sh.guarded(j)
-		sh.runs.Add(1)
-		sh.busy.Add(int64(time.Since(begun)))
+		sh.runs.add(time.Since(begun))
 		close(j.done)
 	}
 }
@@ -234,8 +232,7 @@ func (s *shards) stats() (out []ShardStats) {
 		used, depth := sh.places != nil, len(sh.queue)
 		sh.mu.Unlock()
 		if used {
-			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.Load(),
-				time.Duration(sh.busy.Load()), depth})
+			out = append(out, ShardStats{i, sh.submissions.Load(), sh.full.Load(), sh.skipped.Load(), sh.panics.Load(), sh.runs.read(), depth})
 		}
 	}
 	return out

@@ -267,6 +267,29 @@ func TestAMemoryDeletedElsewhereKeepsWhatIsInflightReadable(t *testing.T) {
 	if err != nil || got.RawEntry != "b" {
 		t.Errorf("inflight: %+v %v", got, err)
 	}
+	// Its title is free again, on both devices and at the hub.
+	again, _, err := b.CreateMemory(t.Context(), memory.Caller{}, memory.NewMemory{VaultID: a.vault, Title: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.addTo(again.MemoryID, "c")
+	b.drain()
+	want(t, "in the new one", b.texts(again.MemoryID), "c")
+	want(t, "at the hub", o.texts(again.MemoryID), "c")
+	if got, err := b.GetInflight(t.Context(), memory.Caller{}, a.memory, left.LocalID); err != nil || got.RawEntry != "b" {
+		t.Errorf("inflight beside the new one: %+v %v", got, err)
+	}
+	if found, err := b.Check(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("it is no damage: %q, %v", found, err)
+	}
+	// It cannot be sent again, and is not lost sight of when somebody tries.
+	if n, err := b.Retry(t.Context(), memory.Caller{}, nil); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	b.drain()
+	if all := b.failures(); len(all) != 1 || all[0].LocalID != left.LocalID {
+		t.Errorf("failures after a retry: %+v", all)
+	}
 	if n, err := b.Discard(t.Context(), memory.Caller{}, []string{left.LocalID}); n != 1 || err != nil {
 		t.Error(n, err)
 	}

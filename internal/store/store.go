@@ -61,6 +61,7 @@ type Store struct {
 	temporary string // a folder with a copy that Close removes; see Examine
 
 	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was met
+	damages atomic.Int64                // how often it was met
 	single  bool                        // reads are on the writing connection too
 	closing sync.Once
 	quit    chan struct{} // closed by Close
@@ -239,6 +240,9 @@ func (s *Store) classify(err error) error {
 	}
 	if s.key == nil && exists(s.path+cipherSuffix) {
 		return becameEncrypted()
+	}
+	if s.damage.Load() != f { // else a write that was refused
+		s.damages.Add(1)
 	}
 	s.damage.CompareAndSwap(nil, f)
 	return err

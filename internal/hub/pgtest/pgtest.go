@@ -1,6 +1,10 @@
 // Package pgtest starts a real PostgreSQL for tests: its own cluster in a temporary
 // folder, reached by a Unix socket, with fsync on. It uses what is installed; where
 // nothing is, as root with CI=true it installs the distribution's package.
+//
+// The cluster names a synchronous standby that does not exist, and waits for its own disk
+// only: a session with synchronous_commit=on sees what it is like when the standby is
+// gone, for its commits wait for ever.
 package pgtest
 
 import (
@@ -79,7 +83,8 @@ func (c *Cluster) Up() error {
 	// When this process dies its end of the pipe is closed, and the server ends too.
 	script := `"$@" >>log 2>&1 & p=$!; read -r how; kill -"${how:-QUIT}" $p; wait $p`
 	c.server = exec.Command("/bin/sh", "-c", script, "sh", filepath.Join(c.bin, "postgres"), "-D", c.data(), "-k", c.dir,
-		"-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=64MB", "-c", "fsync=on")
+		"-c", "listen_addresses=", "-c", "max_connections=100", "-c", "shared_buffers=64MB", "-c", "fsync=on",
+		"-c", "synchronous_standby_names=nobody", "-c", "synchronous_commit=local")
 	c.server.Dir = c.dir
 	c.as.apply(c.server)
 	in, err := c.server.StdinPipe()
