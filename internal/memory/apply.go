@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/store"
 )
 
@@ -53,6 +54,7 @@ func (b *Book) Apply(ctx context.Context, userID, stream string, items []Item, n
 			if err := s.apply(ctx, local, item); err != nil {
 				return err
 			}
+			crashpoint.Pass("mid_pull")
 			if item.Kind != KindMemory && item.Kind != KindVault {
 				continue
 			}
