@@ -40,6 +40,7 @@ type Point struct {
 var armed struct {
 	mu     sync.Mutex
 	points []Point
+	writes int // of memories that were stored: passings of after_local_commit
 }
 
 // canonical is a point's name without aliases.
@@ -79,6 +80,9 @@ func Armed() []Point {
 func Pass(name string) {
 	armed.mu.Lock()
 	defer armed.mu.Unlock() // if this returns: nobody passes anything while the process dies
+	if name == "after_local_commit" {
+		armed.writes++
+	}
 	for i := range armed.points {
 		p := &armed.points[i]
 		if canonical(p.At) != name {
@@ -100,14 +104,17 @@ func Die() {
 }
 
 // Answering is what a listener serves instead of h, so that AfterAck is passed: behind
-// the answer to a write of a memory, whose client has all of it then.
+// the answer to a write of a memory, whose client has all of it then. Calls of tools do
+// not say in their answer that they wrote; such a call is taken for a writer if
+// something was written meanwhile.
 func Answering(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		aboutMemories := strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/memories/")
-		if r.Method == http.MethodGet || !aboutMemories || !slices.ContainsFunc(Armed(), func(p Point) bool { return p.At == AfterAck }) {
+		if r.Method == http.MethodGet || !slices.ContainsFunc(Armed(), func(p Point) bool { return p.At == AfterAck }) {
 			h.ServeHTTP(w, r)
 			return
 		}
+		isTool := r.URL.Path == "/mcp" || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/v1/projects/")
+		before := writes()
 		whole := &held{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(whole, r)
 		if whole.status != http.StatusNoContent {
@@ -116,10 +123,17 @@ func Answering(h http.Handler) http.Handler {
 		w.WriteHeader(whole.status)
 		_, _ = w.Write(whole.body.Bytes())
 		_ = http.NewResponseController(w).Flush()
-		if w.Header().Get("Idempotency-Key") != "" && whole.status < 300 {
+		says := w.Header().Get("Idempotency-Key") != "" && w.Header().Get("Idempotency-Replayed") == ""
+		if whole.status < 300 && (says || isTool && writes() > before) {
 			Pass(AfterAck)
 		}
 	})
+}
+
+func writes() int {
+	armed.mu.Lock()
+	defer armed.mu.Unlock()
+	return armed.writes
 }
 
 // held keeps an answer until it is whole.
