@@ -37,6 +37,8 @@ type Process struct {
 	Out     io.WriteCloser
 	Err     io.Writer
 	Getenv  func(string) string
+
+	hooks hooks
 }
 
 // exitError carries an exit code past cobra; the message was printed already.
@@ -196,6 +198,7 @@ nobody. Connect your agents and see what your own history holds:
 		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
 	)
+	root.AddCommand(hookCommands(p)...)
 	return root
 }
 
@@ -235,6 +238,7 @@ func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
 	}
 	return cairn.Config{
 		Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY"), Agent: strings.TrimSpace(p.Getenv("CAIRN_AGENT")), Setting: p.setting,
+		Clock: p.hooks.clock(),
 	}, nil
 }
 

@@ -104,9 +104,9 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	if at, err := netip.ParseAddrPort(l.Addr().String()); err == nil {
 		c.Listening(at.Addr().String(), int(at.Port()))
 	}
-	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
+	context.AfterFunc(p.hooks.life(ctx), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
 	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
-	return func(ctx context.Context) error { return server.Serve(ctx, l) }, nil
+	return func(ctx context.Context) error { return server.Serve(ctx, l) }, p.hooks.serving(c, l.Addr())
 }
 
 // numbers writes what /metrics says of the store.

@@ -63,7 +63,7 @@ given in CAIRN_HUB_DATABASE than on the command line, which others can read.`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.hub(cmd, f) },
 	}
-	p.unhooked(cmd)
+	p.hooked(cmd)
 	all := cmd.PersistentFlags()
 	all.StringVar(&f.database, "database", "", "`ADDRESS` of the hub's database: sqlite:PATH or postgres://… (CAIRN_HUB_DATABASE; default: hub.db in the data directory)")
 	flags := cmd.Flags()
@@ -98,7 +98,7 @@ func (p *Process) openHub(cmd *cobra.Command, f hubFlags) (*hub.Hub, error) {
 	if f.pool < 0 || f.pool > 1000 {
 		return nil, fault.New(fault.Invalid, "usage", "--db-pool is 1 to 1000").WithHint(seeHelp(cmd))
 	}
-	c := hub.Config{Database: address, ReadDatabase: f.replica, Pool: f.pool}
+	c := hub.Config{Database: address, ReadDatabase: f.replica, Pool: f.pool, Clock: p.hooks.clock()}
 	if text := p.setting("memory.max_context_chars"); text != "" {
 		if c.MaxContext, err = strconv.Atoi(text); err != nil || c.MaxContext < 1 {
 			return nil, fault.New(fault.Invalid, "usage", "CAIRN_MEMORY_MAX_CONTEXT_CHARS is no number above 0")
@@ -141,7 +141,7 @@ func (p *Process) hub(cmd *cobra.Command, f hubFlags) (err error) {
 	signal.Ignore(syscall.SIGPIPE)
 	context.AfterFunc(cmd.Context(), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
 	fmt.Fprintf(p.Err, "cairn: hub at %s://%s\n", scheme, l.Addr())
-	return h.Serve(cmd.Context(), l, p.Version, secure)
+	return h.Serve(cmd.Context(), p.hooks.hub(h, l), p.Version, secure)
 }
 
 func hubInitCommand(p *Process, f *hubFlags) *cobra.Command {

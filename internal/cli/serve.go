@@ -125,7 +125,7 @@ agent's context is told by cairn tools --tokens. Those of observations only read
 	cmd.Flags().BoolVar(&restore, "auto-restore", false, "put the newest sound backup in the place of a damaged store")
 	chosen.flags(cmd)
 	web.flags(cmd)
-	p.unhooked(cmd)
+	p.hooked(cmd)
 	return cmd
 }
 

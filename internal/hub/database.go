@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/store"
@@ -284,7 +285,12 @@ func (d *database) attempt(ctx context.Context, change func(statements) error) e
 		}
 		return err
 	}
-	return tx.Commit()
+	crashpoint.Pass("hub_before_commit")
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	crashpoint.Pass("hub_after_commit")
+	return nil
 }
 
 // readOnly is the SQLSTATE of a server that follows another one, or has come to. A

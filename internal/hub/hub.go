@@ -30,6 +30,7 @@ type Hub struct {
 	maxContext int
 
 	memoryLimit time.Duration
+	hooks       hooks
 
 	signals  signals
 	known    known

@@ -235,7 +235,7 @@ func (h *Hub) servePush(w http.ResponseWriter, r *http.Request, who Identity) er
 	if err := readJSON(w, r, replica.MaxPushBody, &req); err != nil {
 		return err
 	}
-	results, err := h.Push(r.Context(), who, req)
+	results, err := h.hooks.push(r.Context(), h, who, req)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/store"
 )
 
@@ -60,12 +61,18 @@ func (b *Book) Apply(ctx context.Context, userID, stream string, items []Item, n
 				return err
 			}
 		}
-		if _, err := s.tx.Exec(ctx, upsertStream, local, s.u.ID, LaneOf(local), 0); err != nil {
-			return err
-		}
-		_, err = s.tx.Exec(ctx, updateCursor, local, next)
-		return err
+		return s.pulledTo(ctx, local, next)
 	})
+}
+
+// pulledTo moves the pull cursor of a stream.
+func (s *scope) pulledTo(ctx context.Context, local string, next int64) error {
+	if _, err := s.tx.Exec(ctx, upsertStream, local, s.u.ID, LaneOf(local), 0); err != nil {
+		return err
+	}
+	crashpoint.Pass("mid_pull")
+	_, err := s.tx.Exec(ctx, updateCursor, local, next)
+	return err
 }
 
 // localStream is the id here of a stream that the hub names.

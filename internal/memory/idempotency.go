@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -78,7 +79,8 @@ func mutate[R any](ctx context.Context, b *Book, c Caller, k call, prepare func(
 	}
 	var refused error
 	job := func(ctx context.Context) error {
-		return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+		stores := false
+		err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			s, err := b.enter(ctx, tx, c, true)
 			if err != nil {
 				return err
@@ -91,8 +93,15 @@ func mutate[R any](ctx context.Context, b *Book, c Caller, k call, prepare func(
 			if refused = nil; keeps(err) {
 				refused, err = err, nil
 			}
+			if stores = err == nil && refused == nil && !r.Replayed && b.Exists(); stores {
+				crashpoint.Pass("before_local_commit")
+			}
 			return err
 		})
+		if err == nil && stores {
+			crashpoint.Pass("after_local_commit")
+		}
+		return err
 	}
 	if k.shard == "" {
 		err = b.shards.runFirst(ctx, job)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/store"
 )
 
@@ -88,6 +89,9 @@ func (b *Book) purgeChunks(ctx context.Context, owner string, before, bytes int6
 			left := bytes
 			if entries, err = s.purgeEntries(ctx, before, &left); err == nil {
 				contexts, err = s.purgeContexts(ctx, before, &left)
+			}
+			if entries+contexts > 0 {
+				crashpoint.Pass("mid_purge")
 			}
 			bytes = left
 			return err

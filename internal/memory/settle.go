@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -68,7 +69,7 @@ func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context
 // stream are ascending. What is settled already stays as it is, so that repeating it
 // is safe. Errors besides the store's: CodeLeaseLost; then nothing is settled.
 func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) error {
-	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+	err := b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
 		last := map[string]int64{}
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
@@ -85,8 +86,13 @@ func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) 
 				return err
 			}
 		}
+		crashpoint.Pass("before_flip_commit")
 		return nil
 	})
+	if err == nil {
+		crashpoint.Pass("after_flip_commit")
+	}
+	return err
 }
 
 // change reads the change that an outcome is about, and whose it is.

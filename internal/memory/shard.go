@@ -27,6 +27,7 @@ type shards struct {
 // shard is a queue and who works it off. A job is accepted by being appended under
 // mu while stopped is false.
 type shard struct {
+	hooks   shardHooks
 	mu      sync.Mutex
 	places  chan struct{} // one for each job that waits; made at first use
 	queue   []*job
@@ -200,6 +201,7 @@ func (sh *shard) guarded(j *job) (err error) {
 			err = panicked(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
+	sh.hooks.enter()
 	return j.fn(context.WithoutCancel(j.ctx))
 }
 

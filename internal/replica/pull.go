@@ -225,7 +225,6 @@ func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
 	for i, p := range s.Items {
 		items[i] = memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc}
 	}
-	r.Passing("mid_pull")
 	err := r.Book.Apply(ctx, r.User, s.Stream, items, s.Next)
 	if err == nil {
 		r.meter.Pulled.Add(int64(len(items)))

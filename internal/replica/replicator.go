@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/store"
@@ -48,10 +49,6 @@ type Config struct {
 	Batch int          // changes of a push, at most MaxPushItems; 0 for 500
 	Halt  bool         // a refused change halts its stream (hub.on_permanent = halt)
 	Log   *slog.Logger // never told what entries say; nil discards it
-
-	// Passing is called at the crash points of memories §15, with their names; nil
-	// for nobody.
-	Passing func(point string)
 }
 
 // Replicator takes one user's changes to the hub and brings back those of other
@@ -95,9 +92,6 @@ func New(c Config) *Replicator {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	if c.Passing == nil {
-		c.Passing = func(string) {}
 	}
 	return &Replicator{
 		Config: c, wake: make(chan struct{}, 1), asked: make(chan struct{}, 1), inAir: map[string]bool{}, single: map[string]bool{}, state: StateRunning,
@@ -338,7 +332,7 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 		}
 		r.mu.Unlock()
 	}()
-	r.Passing("after_lease")
+	crashpoint.Pass("after_lease")
 	limit := r.Batch
 	if len(p.streams) == 1 && r.isSingle(p.streams[0]) {
 		limit = 1
@@ -355,12 +349,11 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	for i, o := range batch {
 		ask.Items[i] = item(o)
 	}
-	r.Passing("before_hub_send")
+	crashpoint.Pass("before_hub_send")
 	answer, err := r.Client.Push(ctx, ask)
 	if err != nil {
 		err = r.undelivered(ctx, p.leases, batch, err)
 	} else {
-		r.Passing("after_hub_201")
 		r.answered(ctx, causePush)
 		err = r.settle(ctx, p.leases, batch, answer.Results)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 )
@@ -37,15 +38,14 @@ func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []
 			taken = append(taken, outcome(o, res))
 		}
 	}
-	r.Passing("before_flip_commit")
 	if len(taken) > 0 {
+		crashpoint.Pass("after_hub_201")
 		if err := r.Book.Confirm(ctx, leases, taken); err != nil {
 			return err
 		}
 		r.meter.Sent.Add(int64(len(taken)))
 		r.went(taken)
 	}
-	r.Passing("after_flip_commit")
 	for i, o := range batch {
 		if err := r.refused(ctx, leases, o, results[i]); err != nil {
 			return err

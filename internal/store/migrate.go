@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 
 	"github.com/oklog/ulid/v2"
@@ -137,6 +138,7 @@ func migrateOn(ctx context.Context, w *session) error {
 	if err := applyMigrations(ctx, w, version); err != nil {
 		return errors.Join(err, w.exec(ctx, "ROLLBACK"))
 	}
+	crashpoint.Pass("mid_migration")
 	return w.exec(ctx, "COMMIT")
 }
 

@@ -1,0 +1,207 @@
+//go:build testhooks
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/hub"
+	"cairn/internal/testhooks"
+)
+
+// hooks is what a test does to a server (memories §15). Without --test-hooks and
+// CAIRN_TEST_HOOKS it is nothing, as in other builds.
+type hooks struct {
+	device *testhooks.Device
+	center *testhooks.Hub
+	cmd    *cobra.Command  // that serves
+	root   context.Context // of the process, also where a server is started again
+}
+
+// clock is the clock of the store or hub; nil for the system's.
+func (h *hooks) clock() func() time.Time {
+	switch {
+	case h.device != nil:
+		return h.device.Now
+	case h.center != nil:
+		return h.center.Now
+	}
+	return nil
+}
+
+// life is the context that ends with the process, of one that ends with a server.
+func (h *hooks) life(ctx context.Context) context.Context {
+	if h.root != nil {
+		return h.root
+	}
+	return ctx
+}
+
+// serving is told by a device that it listens. It does so there again when it is started
+// again.
+func (h *hooks) serving(c *cairn.Cairn, at net.Addr) error {
+	if h.device == nil {
+		return nil
+	}
+	h.device.Serving(c)
+	return h.cmd.Flags().Set("http", at.String())
+}
+
+// hub returns what a hub is to listen on.
+func (h *hooks) hub(served *hub.Hub, l net.Listener) net.Listener {
+	if h.center == nil {
+		return l
+	}
+	return h.center.Opened(served, l)
+}
+
+// hooked gives a server its control listener, if both flag and variable ask for one.
+func (p *Process) hooked(cmd *cobra.Command) {
+	run := cmd.RunE
+	addr := cmd.Flags().String("test-hooks", "", "let tests control this process at `ADDR`, with CAIRN_TEST_HOOKS=1")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *addr == "" || p.Getenv("CAIRN_TEST_HOOKS") != "1" {
+			return run(cmd, args)
+		}
+		p.hooks.cmd, p.hooks.root = cmd, cmd.Context()
+		ctx, cancel := context.WithCancel(cmd.Context())
+		defer cancel()
+		if cmd.Name() == "hub" {
+			return p.hubHooked(ctx, *addr, func() error { return run(cmd, args) })
+		}
+		if !cmd.Flags().Changed("http") {
+			return fault.New(fault.Invalid, "usage", "--test-hooks goes with --http")
+		}
+		return p.deviceHooked(ctx, *addr, func(ctx context.Context) error {
+			cmd.SetContext(ctx)
+			return run(cmd, args)
+		})
+	}
+}
+
+func (p *Process) deviceHooked(ctx context.Context, addr string, run func(context.Context) error) error {
+	config, err := p.config(p.hooks.cmd)
+	if err != nil {
+		return err
+	}
+	if config.DB == "" {
+		config.DB = filepath.Join(config.Dir, "cairn.db")
+	}
+	getenv := p.Getenv
+	config.Setting = func(key string) string { return getenv(cairn.EnvName(key)) }
+	d, err := testhooks.NewDevice(config)
+	if err != nil {
+		return err
+	}
+	p.hooks.device = d
+	p.Getenv = func(name string) string {
+		if text, ok := d.Setting(name); ok {
+			return text
+		}
+		return getenv(name)
+	}
+	if err := d.Listen(ctx, addr, p.Err); err != nil {
+		return err
+	}
+	return d.Run(ctx, run)
+}
+
+func (p *Process) hubHooked(ctx context.Context, addr string, run func() error) error {
+	f := hubFlags{}
+	var err error
+	if f.database, err = p.hooks.cmd.Flags().GetString("database"); err != nil {
+		return err
+	}
+	at, err := p.hubDatabase(p.hooks.cmd, f)
+	if err != nil {
+		return err
+	}
+	path, isFile := strings.CutPrefix(at, "sqlite:")
+	if !isFile {
+		config, err := p.config(p.hooks.cmd)
+		if err != nil {
+			return err
+		}
+		path = filepath.Join(config.Dir, "hub.db")
+	}
+	if p.hooks.center, err = testhooks.NewHub(path); err != nil {
+		return err
+	}
+	if err := p.hooks.center.Listen(ctx, addr, p.Err); err != nil {
+		return err
+	}
+	return run()
+}
+
+// hookCommands are the commands of test builds alone.
+func hookCommands(p *Process) []*cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:   "testctl --url URL VERB [JSON]",
+		Short: "Tell a test build what is to go wrong, and look behind the scenes",
+		Long: `testctl does a verb at the control listener that a server of a test build has told in the
+line "test-hooks: URL", and prints the answer. A verb is its path below /test/, such as
+state or backend/entries?memory=ID. What only looks may have its query as JSON.`,
+		Example: "  cairn testctl --url http://127.0.0.1:9001 crash-point '{\"at\":\"after_lease\"}'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return fault.New(fault.Invalid, "usage", "takes a verb and its JSON")
+			}
+			return nil
+		},
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return wanted(cmd, "url") },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			method, target, body, err := control(at, append(args, "")[0], append(args, "")[1])
+			if err != nil {
+				return err
+			}
+			var out json.RawMessage
+			if err := testhooks.Call(cmd.Context(), method, target, body, &out); err != nil {
+				return errors.Join(tellEnvelope(p.Err, err), exitError(exitCode(err)))
+			}
+			_, err = fmt.Fprintf(p.Out, "%s\n", out)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&at, "url", "", "the control listener's `URL`")
+	return []*cobra.Command{cmd}
+}
+
+// control is a verb as an HTTP request.
+func control(at, verb, text string) (method, target string, body any, err error) {
+	target = strings.TrimSuffix(at, "/") + "/test/" + strings.TrimPrefix(strings.TrimPrefix(verb, "/"), "test/")
+	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(verb, "/"), "test/"), "?")
+	looks := slices.Contains([]string{"state", "counts", "context-rows", "job", "backend/entries", "backend/ops", "backend/attempts"}, name)
+	if !looks && (name != "crash-point" || text != "") {
+		if text == "" {
+			text = "{}"
+		}
+		return http.MethodPost, target, json.RawMessage(text), nil
+	}
+	if text == "" {
+		return http.MethodGet, target, nil, nil
+	}
+	var given map[string]any
+	if err := json.Unmarshal([]byte(text), &given); err != nil {
+		return "", "", nil, fault.Wrap(err, fault.Invalid, "usage", "the arguments are no JSON object")
+	}
+	q := url.Values{}
+	for k, v := range given {
+		q.Set(k, fmt.Sprint(v))
+	}
+	return http.MethodGet, target + "?" + q.Encode(), nil, nil
+}

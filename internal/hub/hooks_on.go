@@ -1,0 +1,247 @@
+//go:build testhooks
+
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+	"cairn/internal/replica"
+)
+
+// The modes of a backend (memories §15).
+const (
+	ModeUp         = "up"
+	ModeDown       = "down"
+	ModeSlow       = "slow"
+	ModeScript     = "script"
+	ModeFailMemory = "fail_memory"
+)
+
+// Backend is how a test wants pushes to be answered.
+type Backend struct {
+	Mode     string
+	Delay    time.Duration // slow: before each push
+	Statuses []int         // script: for entry items in the order of their delivery; a 2xx is for what the hub says
+	Memory   string        // fail_memory: whose items
+	Status   int           // fail_memory
+}
+
+// hooks is what a test does to a hub (memories §15).
+type hooks struct {
+	turn sync.RWMutex // pushes share it, but for those of a script, which take turns
+
+	mu       sync.Mutex
+	backend  Backend
+	changed  chan struct{} // closed when the backend changes
+	attempts int
+}
+
+// SetBackend changes how pushes are answered and zeroes the count of attempts. It
+// returns when no push is underway that began before.
+func (h *Hub) SetBackend(b Backend) {
+	k := &h.hooks
+	k.mu.Lock()
+	if k.backend, k.attempts = b, 0; k.changed != nil {
+		close(k.changed)
+	}
+	k.changed = make(chan struct{})
+	k.mu.Unlock()
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.attempts = 0 // of those that ended meanwhile
+}
+
+// Mode is the backend's mode, and how many entry items were handled since it was set:
+// replays and refusals too, those that were answered 424 not.
+func (h *Hub) Mode() (mode string, attempts int) {
+	h.hooks.mu.Lock()
+	defer h.hooks.mu.Unlock()
+	if mode = h.hooks.backend.Mode; mode == "" {
+		mode = ModeUp
+	}
+	return mode, h.hooks.attempts
+}
+
+// push is how a request's changes get to Push.
+func (k *hooks) push(ctx context.Context, h *Hub, who Identity, req replica.PushRequest) ([]replica.Result, error) {
+	leave, err := k.admit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	results := make([]replica.Result, len(req.Items))
+	rest := replica.PushRequest{DeviceID: req.DeviceID}
+	var at []int                // where the items of rest stand
+	assigned := map[int]int{}   // by item, a script's 2xx
+	broken := map[string]bool{} // streams of which an item was refused
+	for i, item := range req.Items {
+		status := k.verdict(item, broken[item.Stream])
+		switch {
+		case broken[item.Stream]:
+			results[i] = scripted(item.Seq, http.StatusFailedDependency)
+		case status != 0 && status/100 != 2:
+			broken[item.Stream], results[i] = true, scripted(item.Seq, status)
+		default:
+			if status != 0 {
+				assigned[i] = status
+			}
+			at, rest.Items = append(at, i), append(rest.Items, item)
+		}
+	}
+	if len(rest.Items) > 0 {
+		answers, err := h.Push(ctx, who, rest)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range answers {
+			results[at[i]] = r
+		}
+	}
+	k.handled(req.Items, results, assigned)
+	return results, nil
+}
+
+// admit lets a push begin: behind the wait of a slow backend, and alone under a script.
+func (k *hooks) admit(ctx context.Context) (leave func(), err error) {
+	k.mu.Lock()
+	b, changed := k.backend, k.changed
+	k.mu.Unlock()
+	switch b.Mode {
+	case ModeDown:
+		return nil, fault.New(fault.Unavailable, CodeUnavailable, "a test has taken the hub down")
+	case ModeSlow:
+		timer := time.NewTimer(b.Delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-changed:
+			return k.admit(ctx)
+		}
+	}
+	lock, leave := k.turn.RLock, k.turn.RUnlock
+	if b.Mode == ModeScript {
+		lock, leave = k.turn.Lock, k.turn.Unlock
+	}
+	lock()
+	select {
+	case <-changed: // by somebody who was quicker
+		leave()
+		return k.admit(ctx)
+	default:
+		return leave, nil
+	}
+}
+
+// verdict is what a test wants an item to be answered with, 0 for what the hub says. One
+// behind a refused one uses nothing of a script.
+func (k *hooks) verdict(item replica.Item, behind bool) (status int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b := &k.backend
+	switch {
+	case behind:
+	case b.Mode == ModeFailMemory && item.Stream == b.Memory:
+		return b.Status
+	case b.Mode == ModeScript && item.Kind == replica.KindEntry && len(b.Statuses) > 0:
+		status, b.Statuses = b.Statuses[0], b.Statuses[1:]
+	}
+	return status
+}
+
+// handled counts entry items. What a script had for one that the hub answered 424
+// is for the next.
+func (k *hooks) handled(items []replica.Item, results []replica.Result, assigned map[int]int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var back []int
+	for i, item := range items {
+		switch {
+		case results[i].Status != http.StatusFailedDependency:
+			if item.Kind == replica.KindEntry {
+				k.attempts++
+			}
+		case assigned[i] != 0:
+			back = append(back, assigned[i])
+		}
+	}
+	k.backend.Statuses = append(back, k.backend.Statuses...)
+}
+
+func scripted(seq int64, status int) replica.Result {
+	return replica.Result{Seq: seq, Status: status, Error: &replica.Error{Code: "scripted", Message: "a test wants it so"}}
+}
+
+// Empty takes everything out of the hub but its name and its schema, in the database
+// and here.
+func (h *Hub) Empty(ctx context.Context) error {
+	err := h.db.write(ctx, func(s statements) error {
+		for _, table := range []string{"hub_items", "hub_entries", "hub_heads", "hub_memories", "hub_vaults", "hub_tokens"} {
+			if _, err := s.exec(ctx, "DELETE FROM "+table); err != nil {
+				return err
+			}
+		}
+		_, err := s.exec(ctx, `DELETE FROM hub_meta WHERE name LIKE $1`, metaSweep+"%")
+		return err
+	})
+	h.known.mu.Lock()
+	defer h.known.mu.Unlock()
+	h.known.rows = nil
+	return err
+}
+
+// RawEntries are the texts of a memory's entries, oldest first, whoever owns it; never nil.
+func (h *Hub) RawEntries(ctx context.Context, memoryID string) ([]string, error) {
+	out := []string{}
+	const query = `SELECT e.doc FROM hub_entries e JOIN hub_heads h ON h.memory_id = e.memory_id AND h.tenant = e.tenant
+WHERE e.memory_id = $1 AND e.deleted_ns = 0 AND e.put_seq > h.deleted_seq ORDER BY e.canonical_ns`
+	err := h.db.writing().each(ctx, query, []any{memoryID}, func(scan func(...any) error) (bool, error) {
+		var text string
+		var d document
+		err := scan(&text)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &d)
+		}
+		out = append(out, d.RawEntry)
+		return true, err
+	})
+	return out, err
+}
+
+// Ops are a memory's entries and contexts in the order in which the hub took them first,
+// as entry:RAW and context:TEXT, with all also patch:ID and delete:ID. Of what was
+// deleted later only that is told.
+func (h *Hub) Ops(ctx context.Context, memoryID string, all bool) ([]string, error) {
+	out := []string{}
+	const query = `SELECT kind, op, id, doc FROM hub_items WHERE memory_id = $1 ORDER BY hub_seq`
+	err := h.db.writing().each(ctx, query, []any{memoryID}, func(scan func(...any) error) (bool, error) {
+		var kind, op, id, text string
+		if err := scan(&kind, &op, &id, &text); err != nil {
+			return false, err
+		}
+		var d document
+		switch {
+		case kind != memory.KindEntry && kind != memory.KindContext:
+		case op != replica.OpPut:
+			if all {
+				out = append(out, op+":"+id)
+			}
+		case text != "":
+			if err := json.Unmarshal([]byte(text), &d); err != nil {
+				return false, err
+			}
+			out = append(out, kind+":"+d.RawEntry+d.Markdown)
+		}
+		return true, nil
+	})
+	return out, err
+}

@@ -1,0 +1,137 @@
+//go:build testhooks
+
+package testhooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+
+	"cairn/internal/crashpoint"
+	"cairn/internal/fault"
+	"cairn/internal/httpapi"
+	"cairn/internal/memory"
+)
+
+// serve answers a control listener on addr, a loopback address, until ctx ends, and says
+// on w where it is.
+func serve(ctx context.Context, addr string, w io.Writer, verbs http.Handler) error {
+	l, err := httpapi.Listen(ctx, addr, false)
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: loopbackOnly(verbs), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	context.AfterFunc(ctx, func() { _ = web.Close() }) // nobody waits for what a test asked of a server that ends
+	fmt.Fprintf(w, "test-hooks: http://%s\n", l.Addr())
+	go func() { _ = web.Serve(l) }() // until it is closed
+	return nil
+}
+
+// post answers a verb that takes JSON, no body for {}.
+func post[A any](mux *http.ServeMux, path string, do func(ctx context.Context, a A) (any, error)) {
+	mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+		var a A
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+		if err == nil && len(bytes.TrimSpace(body)) > 0 {
+			d := json.NewDecoder(bytes.NewReader(body))
+			d.DisallowUnknownFields()
+			err = d.Decode(&a)
+		}
+		if err != nil {
+			answer(w, nil, invalid("body", err.Error()))
+			return
+		}
+		told, err := do(r.Context(), a)
+		answer(w, told, err)
+	})
+}
+
+// get answers a verb that takes a query.
+func get(mux *http.ServeMux, path string, do func(ctx context.Context, q url.Values) (any, error)) {
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		told, err := do(r.Context(), r.URL.Query())
+		answer(w, told, err)
+	})
+}
+
+// answer writes what a verb told, {} for nothing, or its error (memories §9).
+func answer(w http.ResponseWriter, told any, err error) {
+	status := http.StatusOK
+	switch {
+	case err != nil:
+		status, told = memory.Status(err), fault.EnvelopeOf(err)
+	case told == nil:
+		told = struct{}{}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(told) // that a driver is gone is nobody's error
+}
+
+func invalid(field, why string) error {
+	f := fault.New(fault.Invalid, memory.CodeInvalid, why).WithHint("memories §15 says what each verb takes")
+	f.Details = map[string]any{"field": field}
+	return f
+}
+
+// state is what /test/state tells of a device and a hub.
+type state struct {
+	PID    int                `json:"pid"`
+	Clock  ClockState         `json:"clock"`
+	Config map[string]string  `json:"config"` // what a test has set, by key
+	Points []crashpoint.Point `json:"points"`
+	Holds  []string           `json:"holds"` // memories whose worker is occupied
+}
+
+// newMux answers what devices and hubs have in common.
+func newMux(k *kept, points []string, holds func() []string) *http.ServeMux {
+	mux := http.NewServeMux()
+	post(mux, "/test/clock", func(_ context.Context, a clockArgs) (any, error) { return k.setClock(a) })
+	post(mux, "/test/crash-point", func(_ context.Context, a crashpoint.Point) (any, error) {
+		if !crashpoint.Known(points, a.At) || a.Skip < 0 {
+			return nil, invalid("at", fmt.Sprintf("at is one of %q, skip not negative", points))
+		}
+		crashpoint.Arm(a)
+		return armed(), nil
+	})
+	get(mux, "/test/crash-point", func(context.Context, url.Values) (any, error) { return armed(), nil })
+	post(mux, "/test/crash", func(context.Context, struct{}) (any, error) {
+		crashpoint.Die()
+		return nil, nil
+	})
+	get(mux, "/test/state", func(context.Context, url.Values) (any, error) {
+		return state{os.Getpid(), k.clock(), k.settings(), crashpoint.Armed(), holds()}, nil
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, nil, fault.New(fault.NotFound, memory.CodeNotFound, "there is no such verb"))
+	})
+	return mux
+}
+
+func armed() any { return map[string]any{"points": crashpoint.Armed()} }
+
+// notServing is the error of verbs that need what has not started yet, or has ended.
+func notServing() error {
+	return fault.New(fault.Unavailable, memory.CodeStopping, "nothing is served now").WithHint("try again")
+}
+
+// loopbackOnly refuses what a page in a browser sends.
+func loopbackOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if ip := net.ParseIP(host); r.Header.Get("Origin") != "" || err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			answer(w, nil, fault.New(fault.Denied, memory.CodeForbidden, "no page controls a test"))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,276 @@
+//go:build testhooks
+
+package testhooks
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"cairn"
+	"cairn/internal/crashpoint"
+	"cairn/internal/fault"
+	"cairn/internal/memory"
+)
+
+// Device is the control of one `cairn serve --http`.
+type Device struct {
+	config cairn.Config
+	kept   *kept
+	turn   chan struct{} // a place in it lets one verb restart the server
+
+	mu      sync.Mutex
+	running *cairn.Cairn       // while it is served
+	cancel  context.CancelFunc // ends the run
+	next    func() error       // between this run and the next; nil if there is to be none
+	change  chan struct{}      // closed when running changes
+	over    bool               // there is no run any more
+	holds   map[string]func()  // by memory, what releases its worker
+	jobs    map[string]*adding
+}
+
+// NewDevice reads what an earlier process of the store has left.
+func NewDevice(c cairn.Config) (*Device, error) {
+	k, err := open(c.DB)
+	return &Device{
+		config: c, kept: k, turn: make(chan struct{}, 1), change: make(chan struct{}), holds: map[string]func(){}, jobs: map[string]*adding{},
+	}, err
+}
+
+// Now is the time by the test's clock.
+func (d *Device) Now() time.Time { return d.kept.Now() }
+
+// Setting is what a test has set a variable of the environment to.
+func (d *Device) Setting(variable string) (text string, ok bool) {
+	for key, text := range d.kept.settings() {
+		if cairn.EnvName(key) == variable {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// Listen opens the control listener on addr until ctx ends, and says on w where.
+func (d *Device) Listen(ctx context.Context, addr string, w io.Writer) error {
+	return serve(ctx, addr, w, d.verbs())
+}
+
+// Run runs a server, again whenever a verb has ended it, and returns when it ends for
+// another reason: with the error of run, or nil.
+func (d *Device) Run(ctx context.Context, run func(context.Context) error) error {
+	for {
+		one, cancel := context.WithCancel(ctx)
+		d.set(func() { d.cancel = cancel })
+		err := run(one)
+		cancel()
+		var between func() error
+		d.set(func() { between, d.next, d.running = d.next, nil, nil })
+		if err == nil && between != nil && ctx.Err() == nil {
+			if err = between(); err == nil {
+				continue
+			}
+		}
+		d.set(func() { d.over = true })
+		return err
+	}
+}
+
+// Serving tells the device that requests are answered now.
+func (d *Device) Serving(c *cairn.Cairn) { d.set(func() { d.running = c }) }
+
+func (d *Device) set(do func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	do()
+	close(d.change)
+	d.change = make(chan struct{})
+}
+
+// again ends the run, does something and returns when the next run serves. What runs on
+// a shard is let go before.
+func (d *Device) again(ctx context.Context, between func() error) error {
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c, err := d.cairn()
+	if err != nil {
+		return err
+	}
+	for _, memory := range d.held() {
+		d.release(memory)
+	}
+	var failed error
+	d.set(func() {
+		d.next = func() error { failed = between(); return failed }
+		d.cancel()
+	})
+	for {
+		d.mu.Lock()
+		now, over, change := d.running, d.over, d.change
+		d.mu.Unlock()
+		switch {
+		case over:
+			return errors.Join(failed, notServing())
+		case now != nil && now != c:
+			return nil
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// cairn is what is served now.
+func (d *Device) cairn() (*cairn.Cairn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running == nil {
+		return nil, notServing()
+	}
+	return d.running, nil
+}
+
+// onBook calls do with the book of what is served.
+func (d *Device) onBook(ctx context.Context, do func(b *memory.Book) error) error {
+	c, err := d.cairn()
+	if err != nil {
+		return err
+	}
+	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memory.Book, _ memory.Caller) error { return do(b) })
+}
+
+// onMemory calls do with the book and the id here of a memory that there is.
+func (d *Device) onMemory(ctx context.Context, named string, do func(b *memory.Book, id string) error) error {
+	return d.onBook(ctx, func(b *memory.Book) error {
+		id, _, err := b.Here(ctx, named)
+		if err != nil {
+			return err
+		}
+		return do(b, id)
+	})
+}
+
+// The arguments of verbs about one memory.
+type (
+	memoryArgs struct {
+		Memory string `json:"memory"`
+	}
+	holdArgs struct {
+		memoryArgs
+		MS *int64 `json:"ms"` // nil for until it is released
+	}
+	waitArgs struct {
+		memoryArgs
+		TimeoutMS *int64 `json:"timeout_ms"` // as of an await
+	}
+)
+
+func (d *Device) verbs() http.Handler {
+	names, _ := crashpoint.Names()
+	mux := newMux(d.kept, names, d.held)
+	post(mux, "/test/reset", d.reset)
+	post(mux, "/test/config", d.configure)
+	post(mux, "/test/replication", d.replication)
+	post(mux, "/test/shard/hold", func(ctx context.Context, a holdArgs) (any, error) { return nil, d.hold(ctx, a) })
+	post(mux, "/test/shard/release", func(ctx context.Context, a memoryArgs) (any, error) {
+		return nil, d.onMemory(ctx, a.Memory, func(_ *memory.Book, id string) error { d.release(id); return nil })
+	})
+	post(mux, "/test/shard/panic", func(ctx context.Context, a memoryArgs) (any, error) {
+		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Book, id string) error { b.PanicNext(id); return nil })
+	})
+	post(mux, "/test/wait-synced", func(ctx context.Context, a waitArgs) (any, error) {
+		if a.TimeoutMS != nil && *a.TimeoutMS < 0 {
+			return nil, invalid("timeout_ms", "timeout_ms is negative")
+		}
+		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Book, id string) error { return b.WaitSynced(ctx, id, memory.AwaitFor(a.TimeoutMS)) })
+	})
+	post(mux, "/test/purge", func(ctx context.Context, a struct {
+		IgnoreAge bool `json:"ignore_age"`
+	},
+	) (purged any, err error) {
+		err = d.onBook(ctx, func(b *memory.Book) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
+		return purged, err
+	})
+	get(mux, "/test/counts", func(ctx context.Context, q url.Values) (counts any, err error) {
+		err = d.onMemory(ctx, q.Get("memory"), func(b *memory.Book, id string) error { counts, err = b.Counts(ctx, id); return err })
+		return counts, err
+	})
+	get(mux, "/test/context-rows", func(ctx context.Context, q url.Values) (any, error) {
+		out := map[string]int{}
+		return out, d.onMemory(ctx, q.Get("memory"), func(b *memory.Book, id string) (err error) {
+			out["count"], err = b.ContextRows(ctx, id)
+			return err
+		})
+	})
+	post(mux, "/test/add-many", d.addMany)
+	get(mux, "/test/job", d.job)
+	post(mux, "/test/ack-latency", d.ackLatency)
+	return mux
+}
+
+// replication pauses and resumes as `cairn replication` does.
+func (d *Device) replication(ctx context.Context, a struct {
+	State string `json:"state"`
+},
+) (any, error) {
+	if a.State != "paused" && a.State != "running" {
+		return nil, invalid("state", "state is paused or running")
+	}
+	return a, d.onBook(ctx, func(b *memory.Book) error { return b.SetPaused(ctx, a.State == "paused") })
+}
+
+// held lists the memories whose worker is occupied.
+func (d *Device) held() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := []string{}
+	for id := range d.holds {
+		out = append(out, id)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// hold occupies a memory's worker, for good or for some time, and returns when it is.
+func (d *Device) hold(ctx context.Context, a holdArgs) error {
+	return d.onMemory(ctx, a.Memory, func(b *memory.Book, id string) error {
+		until := make(chan struct{})
+		d.mu.Lock()
+		taken := d.holds[id] != nil
+		if !taken {
+			d.holds[id] = sync.OnceFunc(func() { close(until) })
+		}
+		d.mu.Unlock()
+		if taken {
+			return fault.New(fault.Conflict, memory.CodeExists, "the worker is occupied already").WithHint("release it first")
+		}
+		if err := b.Hold(ctx, id, until); err != nil {
+			d.release(id)
+			return err
+		}
+		if a.MS != nil {
+			time.AfterFunc(time.Duration(*a.MS)*time.Millisecond, func() { d.release(id) })
+		}
+		return nil
+	})
+}
+
+// release lets a memory's worker go; repeating it is harmless.
+func (d *Device) release(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if let := d.holds[id]; let != nil {
+		let()
+		delete(d.holds, id)
+	}
+}
