@@ -1,17 +1,14 @@
 //go:build testhooks
 
 // Package crashpoint marks the places at which a test may have a process kill itself
-// (memories §15). Without the build tag testhooks its functions do nothing, and the
-// compiler leaves nothing of their calls.
+// (memories §15). Without the build tag testhooks it does nothing, and the compiler
+// leaves nothing of its calls.
 package crashpoint
 
 import (
-	"bytes"
 	"fmt"
-	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -103,47 +100,9 @@ func Die() {
 	select {} // the signal is underway
 }
 
-// Answering is what a listener serves instead of h, so that AfterAck is passed: behind
-// the answer to a write of a memory, whose client has all of it then. Calls of tools do
-// not say in their answer that they wrote; such a call is taken for a writer if
-// something was written meanwhile.
-func Answering(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet || !slices.ContainsFunc(Armed(), func(p Point) bool { return p.At == AfterAck }) {
-			h.ServeHTTP(w, r)
-			return
-		}
-		isTool := r.URL.Path == "/mcp" || r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/v1/projects/")
-		before := writes()
-		whole := &held{ResponseWriter: w, status: http.StatusOK}
-		h.ServeHTTP(whole, r)
-		if whole.status != http.StatusNoContent {
-			w.Header().Set("Content-Length", fmt.Sprint(whole.body.Len()))
-		}
-		w.WriteHeader(whole.status)
-		_, _ = w.Write(whole.body.Bytes())
-		_ = http.NewResponseController(w).Flush()
-		says := w.Header().Get("Idempotency-Key") != "" && w.Header().Get("Idempotency-Replayed") == ""
-		if whole.status < 300 && (says || isTool && writes() > before) {
-			Pass(AfterAck)
-		}
-	})
-}
-
-func writes() int {
+// Writes is how many writes of memories were stored since the process began.
+func Writes() int {
 	armed.mu.Lock()
 	defer armed.mu.Unlock()
 	return armed.writes
 }
-
-// held keeps an answer until it is whole.
-type held struct {
-	http.ResponseWriter
-	status int
-	body   bytes.Buffer
-}
-
-func (w *held) WriteHeader(status int)         { w.status = status }
-func (w *held) Write(data []byte) (int, error) { return w.body.Write(data) }
-func (w *held) FlushError() error              { return nil }
-func (w *held) Unwrap() http.ResponseWriter    { return w.ResponseWriter }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"cairn"
-	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/web"
@@ -175,7 +174,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cut()
 	limits := s.config.Limits
 	server := &http.Server{
-		Handler:           crashpoint.Answering(s),
+		Handler:           answering(s),
 		BaseContext:       func(net.Listener) context.Context { return calls },
 		ReadHeaderTimeout: limits.Header,
 		ReadTimeout:       limits.Read,
