@@ -69,7 +69,8 @@ const (
 	// One row per term: the places or, negative, the contexts that have it.
 	selectPostings = `SELECT ifnull(group_concat(rowid, ' '), '') FROM memory_words WHERE memory_words MATCH ?`
 
-	selectGroups = `SELECT count(*), ifnull(max(next) FILTER (WHERE name = ''), 0) FROM memory_groups WHERE memory_id = ?`
+	// A row without a name is what earlier builds counted apart.
+	selectGroups = `SELECT count(*), ifnull(sum(next), 0) FROM memory_groups WHERE memory_id = ? AND name <> ''`
 	selectGroup  = `SELECT key FROM memory_groups WHERE memory_id = ? AND name = ?`
 	selectSizes  = `SELECT g.key, g.next FROM json_each(?) w CROSS JOIN memory_groups g ON g.key = w.value`
 
@@ -179,7 +180,7 @@ func (s *scope) byWords(ctx context.Context, q *question, admitted func(place in
 	if err != nil {
 		return nil, err
 	}
-	usual := float64(entries) / float64(max(groups-1, 1))
+	usual := float64(entries) / float64(max(groups, 1))
 	return candidates(postings, func(group int64) float64 { return sizes[group] }, usual, admitted), nil
 }
 

@@ -23,7 +23,6 @@ const (
 const placeBits = 28
 
 const (
-	// The memory's own count stands in its row without a name.
 	countEntry = `INSERT INTO memory_groups (memory_id, name, next) VALUES (?1, ?2, 1)
 ON CONFLICT (memory_id, name) DO UPDATE SET next = next + 1 RETURNING key, next`
 	selectPlace      = `SELECT ifnull(place, 0) FROM memory_entries WHERE key = ?`
@@ -66,9 +65,6 @@ func (s *scope) unindex(ctx context.Context, key, place int64) error {
 // place gives an entry the next place of its group.
 func (s *scope) place(ctx context.Context, e *entryRow, place *int64) error {
 	var group, next int64
-	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, ""); err != nil {
-		return err
-	}
 	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, groupOf(&e.Entry)); err != nil {
 		return err
 	}
