@@ -48,3 +48,40 @@ func TestAProjectRestsAfterATurnUnlessItIsFlooded(t *testing.T) {
 		t.Error("the next turn had one change, and counts as flooded")
 	}
 }
+
+// TestWhatAnotherProcessArchivesStays also while this one has the repository open: it
+// takes nothing back, neither at its next turn nor when it tidies up.
+func TestWhatAnotherProcessArchivesStays(t *testing.T) {
+	t.Parallel()
+	a, lines := linesOf(t, Config{}, 1)
+	here := lines[0]
+	other := New(a.Config)
+	t.Cleanup(func() { _ = other.Close() })
+	there := other.line(here.project)
+	expect := func(when string, ids ...string) {
+		t.Helper()
+		tree, err := there.repo.Tree(t.Context())
+		for _, id := range ids {
+			if err != nil || tree[id] == "" {
+				t.Errorf("%s: %s is gone from %v, %v", when, id, tree, err)
+			}
+		}
+	}
+	archive := func(l *line, id string) {
+		t.Helper()
+		l.write1(t, id)
+		if err := l.catchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive(here, "a")
+	archive(there, "b")
+	there.rest(t.Context()) // Git's index is newer than what the first knows
+	here.rest(t.Context())
+	expect("after tidying up", "a", "b")
+	archive(here, "c")
+	archive(there, "d")
+	there.rest(t.Context())
+	archive(here, "e")
+	expect("after a turn", "a", "b", "c", "d", "e")
+}

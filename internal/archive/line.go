@@ -116,7 +116,7 @@ func (r *run) renew() error {
 
 // place reads how far the archive is.
 func (r *run) place() error {
-	return r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
 		c, _, ok, err := cursorOf(ctx, tx, r.line.project)
 		if err == nil && !ok {
 			err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", r.line.project)
@@ -128,6 +128,18 @@ func (r *run) place() error {
 		}
 		return err
 	})
+	if err == nil {
+		r.line.follow(r.begin)
+	}
+	return err
+}
+
+// follow forgets a repository that does not know the last commit that was stored: another
+// process made it. By what it knows, that one has taken back what was archived before.
+func (l *line) follow(head string) {
+	if l.repo != nil && head != "" && !l.repo.stands(head) {
+		l.drop()
+	}
 }
 
 // step writes the files of one batch and asks for its commit; more says that there is
@@ -355,15 +367,38 @@ func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Chan
 }
 
 // rest is for when a project has been quiet: Git's index comes along, packs are
-// consolidated, and the git processes end.
+// consolidated, and the git processes end. If another process has archived meanwhile,
+// that is its affair.
 func (l *line) rest(ctx context.Context) {
 	if l.repo == nil {
 		return
 	}
-	if err := errors.Join(l.repo.RefreshIndex(ctx), l.repo.Repack(ctx)); err != nil && ctx.Err() == nil {
+	err := l.locked(ctx, func() error {
+		head, err := l.head(ctx)
+		if err != nil {
+			return err
+		}
+		if l.follow(head); l.repo == nil {
+			return nil
+		}
+		return errors.Join(l.repo.RefreshIndex(ctx), l.repo.Repack(ctx))
+	})
+	if err != nil && ctx.Err() == nil {
 		l.Log.Warn("an archive could not be tidied", "archive", l.dir, "error", err)
 		l.drop()
 		return
 	}
-	_ = l.repo.Close()
+	if l.repo != nil {
+		_ = l.repo.Close()
+	}
+}
+
+// head is the last commit that was stored, "" if there is none.
+func (l *line) head(ctx context.Context) (head string, err error) {
+	err = l.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		c, _, _, err := cursorOf(ctx, tx, l.project)
+		head = c.head
+		return err
+	})
+	return head, err
 }

@@ -150,6 +150,14 @@ func (r *Repository) stand(ctx context.Context, last string) error {
 	return nil
 }
 
+// stands reports whether a commit is the last one that this repository made or was
+// told of.
+func (r *Repository) stands(hash string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last == hash
+}
+
 // exclude keeps cairn's own files out of what people's git shows.
 func (r *Repository) exclude() error {
 	path := r.inGit("info", "exclude")
