@@ -120,9 +120,6 @@ func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
 		if err != nil || !found {
 			return err
 		}
-		if !e.synced {
-			s.syncs = append(s.syncs, time.Duration(s.tx.Now().UnixNano()-int64(e.creationNS)))
-		}
 		return s.flip(ctx, &e, o.EntryID, clamped(o.CreationTime), o.HubSeq)
 	case KindEntry + " " + store.OpDelete:
 		e, found, err := s.named(ctx, c.ID)
@@ -175,6 +172,9 @@ func (s *scope) flip(ctx context.Context, e *entryRow, id string, at Time, hubSe
 	}
 	if ignoreNone(err) != nil {
 		return err
+	}
+	if !e.synced && hubSeq > 0 {
+		s.syncs = append(s.syncs, time.Duration(s.tx.Now().UnixNano()-int64(e.creationNS)))
 	}
 	fresh := !e.synced || e.EntryID != id
 	e.synced, e.EntryID, e.CreationTime, e.hubSeq = true, id, at, hubSeq
