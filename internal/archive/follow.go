@@ -25,7 +25,8 @@ const (
 	probeAgain = 15 * time.Second // while the last probe found something missing
 
 	// A project that is written to all the time is archived in larger pieces, since
-	// each turn costs the same: after one it rests this many times as long.
+	// a turn costs much the same for any: after one it rests this many times as long
+	// for each project that is at it, longestRest at most.
 	restFactor  = 20
 	longestRest = 2 * time.Second
 )
