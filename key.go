@@ -311,7 +311,7 @@ func makeKey(path string) (made bool, err error) {
 	if _, err := rand.Read(key); err != nil {
 		return false, err
 	}
-	err = writePrivate(filepath.Dir(path), "key-*", fmt.Sprintf("%x\n", key), func(written string) error {
+	err = WritePrivate(filepath.Dir(path), "key-*", fmt.Sprintf("%x\n", key), func(written string) error {
 		err := os.Link(written, path)
 		switch {
 		case errors.Is(err, fs.ErrExist): // another process was faster

@@ -6,10 +6,11 @@ import (
 	"os"
 )
 
-// writePrivate writes a file that is its owner's alone and gives its path to put, whole and
-// on the disk: put moves or links it to its place. What it leaves behind is removed. The
-// directory is made if it is missing; pattern is that of os.CreateTemp.
-func writePrivate(dir, pattern, text string, put func(written string) error) (err error) {
+// WritePrivate writes a file that is its owner's alone (0600) and gives its path to put,
+// whole and on the disk: put moves or links it to its place. What put leaves behind is
+// removed. The directory is made if it is missing (0700); pattern is that of
+// os.CreateTemp. Errors are the system's, and put's. Repeating it writes another file.
+func WritePrivate(dir, pattern, text string, put func(written string) error) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

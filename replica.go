@@ -70,7 +70,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if err != nil { // also that of a user who has joined another hub, whose token stays
 		return user, who, err
 	}
-	err = writePrivate(r.cairn.config.Dir, ".hub-token-*", a.Token+"\n", func(written string) error {
+	err = WritePrivate(r.cairn.config.Dir, ".hub-token-*", a.Token+"\n", func(written string) error {
 		return os.Rename(written, r.tokenFile(user.UserID))
 	})
 	if err != nil {

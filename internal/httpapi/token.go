@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cairn"
 	"cairn/internal/fault"
 )
 
@@ -72,7 +73,7 @@ func RotateToken(dir string) (string, error) {
 func withNewToken(dir string, put func(path string) error) error {
 	var raw [tokenBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
-	return writePrivate(dir, ".http-token-*", base64.RawURLEncoding.EncodeToString(raw[:])+"\n", put)
+	return cairn.WritePrivate(dir, ".http-token-*", base64.RawURLEncoding.EncodeToString(raw[:])+"\n", put)
 }
 
 func tokenFault(err error) error {

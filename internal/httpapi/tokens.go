@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
@@ -110,7 +111,7 @@ func keepToken(dir, hash string, t Token) error {
 	if err != nil {
 		return err
 	}
-	err = writePrivate(tokensDir(dir), ".new-*", string(data)+"\n", func(written string) error {
+	err = cairn.WritePrivate(tokensDir(dir), ".new-*", string(data)+"\n", func(written string) error {
 		return os.Rename(written, filepath.Join(tokensDir(dir), hash))
 	})
 	if err != nil {
