@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -237,10 +238,10 @@ func TestKilledDevicesAndHubsConverge(t *testing.T) {
 		p.kill()
 		p.start()
 	}
-	eventually(t, "the shared memory is whole although the other is refused", func() bool { return len(words(o, shared)) == len(names)*count/2 })
+	whole(o, "the shared memory is whole although the other is refused", shared, len(names)*count/2)
 	want(t, "of the poisoned one", o.texts(poisoned), "")
 	o.set(func(o *office) { o.item = nil })
-	eventually(t, "the poisoned memory is whole", func() bool { return len(words(o, poisoned)) == len(names)*count/2 })
+	whole(o, "the poisoned memory is whole", poisoned, len(names)*count/2)
 	for _, p := range all[len(hubs):] {
 		p.finish()
 	}
@@ -262,13 +263,21 @@ func TestKilledDevicesAndHubsConverge(t *testing.T) {
 	t.Logf("%d kills, %d entries each of three devices, alike everywhere", kills, count)
 }
 
-// words are the entries of a memory at the hub, all pages.
-func words(o *office, m string) []string {
-	var out []string
-	for _, w := range bytes.Fields([]byte(o.texts(m))) {
-		out = append(out, string(w))
+// whole waits until a memory at the hub has so many words. However slow the machine is
+// or how much was still to be written, it only has to grow.
+func whole(o *office, what, m string, all int) {
+	o.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	have, grown := 0, time.Now()
+	for ; have != all; <-tick.C {
+		switch now := len(strings.Fields(o.texts(m))); {
+		case now != have:
+			have, grown = now, time.Now()
+		case time.Since(grown) > time.Minute:
+			o.Fatalf("never: %s: %d of %d", what, have, all)
+		}
 	}
-	return out
 }
 
 // Two processes on one store: each change goes once, and what a killed one held the
