@@ -27,7 +27,7 @@ const (
 	// A project that is written to all the time is archived in larger pieces, since
 	// a turn costs much the same for any: after one it rests this many times as long
 	// for each project that is at it, longestRest at most.
-	restFactor  = 20
+	restFactor  = 4
 	longestRest = 2 * time.Second
 )
 

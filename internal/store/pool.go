@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -45,13 +47,45 @@ func (s *Store) Shed(ctx context.Context) (err error) {
 		return err
 	}
 	defer release()
-	for len(s.readers) > cap(s.limit) {
-		select {
-		case ses := <-s.readers:
-			err = errors.Join(err, ses.discard())
-		default: // taken meanwhile
-			return err
-		}
+	for _, ses := range s.idle.beyond(cap(s.limit)) {
+		err = errors.Join(err, ses.discard())
 	}
 	return err
+}
+
+// idleSessions are connections that nobody uses. The one that was used last goes first:
+// it has pages and statements in memory, and what is seldom needed takes up little.
+type idleSessions struct {
+	mu  sync.Mutex
+	all []*session
+}
+
+// give adds a connection.
+func (i *idleSessions) give(ses *session) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.all = append(i.all, ses)
+}
+
+// take removes the one that was used last; nil if there is none.
+func (i *idleSessions) take() *session {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	last := len(i.all) - 1
+	if last < 0 {
+		return nil
+	}
+	ses := i.all[last]
+	i.all = i.all[:last]
+	return ses
+}
+
+// beyond removes all but so many, those that were not used for longest.
+func (i *idleSessions) beyond(kept int) []*session {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := max(0, len(i.all)-kept)
+	out := slices.Clone(i.all[:n])
+	i.all = slices.Delete(i.all, 0, n)
+	return out
 }

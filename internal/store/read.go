@@ -38,7 +38,7 @@ func (s *Store) Read(ctx context.Context, fn func(ctx context.Context, tx *Tx) e
 	whole := false // the connection can be used again
 	defer func() {
 		if whole {
-			s.readers <- ses
+			s.idle.give(ses)
 		} else {
 			err = errors.Join(err, ses.discard())
 		}
@@ -129,10 +129,8 @@ func (s *Store) reserved(places chan struct{}) (release func()) {
 
 // reader returns an idle reading connection or opens one.
 func (s *Store) reader(ctx context.Context) (*session, error) {
-	select {
-	case ses := <-s.readers:
+	if ses := s.idle.take(); ses != nil {
 		return ses, nil
-	default:
 	}
 	return newSession(context.WithoutCancel(ctx), s.readDB)
 }

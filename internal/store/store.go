@@ -47,9 +47,9 @@ type Store struct {
 	key     []byte      // nil for a plain store
 	clock   func() time.Time
 	wait    time.Duration
-	db      *sql.DB // the writer's connection
-	readDB  *sql.DB // the readers' connections, query-only
-	readers chan *session
+	db      *sql.DB       // the writer's connection
+	readDB  *sql.DB       // the readers' connections, query-only
+	idle    idleSessions  // for reading
 	limit   chan struct{} // places of readers, as many as are kept
 	extra   chan struct{} // places beyond those
 	writer  *writer
@@ -146,7 +146,6 @@ func newStore(c Config) *Store {
 		single:  c.Role == Hook && !c.Reading,
 		quit:    make(chan struct{}),
 		key:     c.Key,
-		readers: make(chan *session, c.Readers),
 		limit:   make(chan struct{}, c.Kept),
 		extra:   make(chan struct{}, c.Readers-c.Kept),
 		writer:  newWriter(c.Path),
@@ -204,8 +203,8 @@ func (s *Store) Close() error {
 				places <- struct{}{}
 			}
 		}
-		for len(s.readers) > 0 {
-			err = errors.Join(err, (<-s.readers).close())
+		for ses := s.idle.take(); ses != nil; ses = s.idle.take() {
+			err = errors.Join(err, ses.close())
 		}
 		err = errors.Join(err, s.closeDBs())
 	})
