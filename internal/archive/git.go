@@ -163,8 +163,14 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// ReadFrom would pass the bound.
-func (b *bounded) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{b}, r) }
+// ReadFrom would pass the bound, and io.Copy take 32 KiB as long as a git lives.
+func (b *bounded) ReadFrom(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{b}, struct{ io.Reader }{r}, make([]byte, 1<<10))
+}
+
+// talkBuffer is what a talk keeps in each direction. A server has a git for every
+// project that is written to; longer texts go past the buffer.
+const talkBuffer = 8 << 10
 
 // talk is a git that stays and answers.
 type talk struct {
@@ -193,7 +199,7 @@ func (g git) talk(args ...string) (*talk, error) {
 		return nil, g.refused(context.Background(), t.what, "", err)
 	}
 	lowerPriority(t.cmd.Process.Pid)
-	t.pipe, t.in, t.out = pipe, bufio.NewWriterSize(pipe, 64<<10), bufio.NewReaderSize(out, 64<<10)
+	t.pipe, t.in, t.out = pipe, bufio.NewWriterSize(pipe, talkBuffer), bufio.NewReaderSize(out, talkBuffer)
 	return t, nil
 }
 

@@ -229,15 +229,15 @@ func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, 
 	if err != nil {
 		return nil, err
 	}
-	if matches < rankedMatches {
-		return s.found(ctx, q.ordered(selectRelevant, selectRecent), args...)
-	}
 	count, among := q.narrowed()
-	if err := s.tx.Get(ctx, []any{&few}, count, args[:len(args)-1]...); err != nil {
+	if err := s.tx.Get(ctx, []any{&few}, count, q.filter(s, match, matches)...); err != nil {
 		return nil, err
 	}
-	if few < rankedMatches {
+	if few < matches {
 		return s.found(ctx, among, args...)
+	}
+	if matches < rankedMatches {
+		return s.found(ctx, q.ordered(selectRelevant, selectRecent), args...)
 	}
 	ids, err := s.found(ctx, q.ordered(selectNewestRelevant, selectNewestRecent), args...)
 	if err != nil || len(ids) == q.skip+q.n {
