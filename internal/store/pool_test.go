@@ -168,3 +168,18 @@ func TestTheWaitForTheWriterIsMeasured(t *testing.T) {
 		}
 	})
 }
+
+// However many connections a store keeps for reading, their pages take up little.
+func TestReadersTogetherCacheLittle(t *testing.T) {
+	t.Parallel()
+	for kept, want := range map[int]int{1: -2000, 4: -2000, 25: -491, 1000: -12} {
+		s := storetest.Open(t, store.Config{Readers: 1000, Kept: kept})
+		var got int
+		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.Get(ctx, []any{&got}, "PRAGMA cache_size")
+		})
+		if err != nil || got != want {
+			t.Errorf("of %d: %d, want %d (%v)", kept, got, want, err)
+		}
+	}
+}

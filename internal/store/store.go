@@ -165,8 +165,13 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 	return connector{driver: cipher.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key))}
 }
 
+// readersCache is how many KiB of pages the connections that are kept for reading hold
+// together, none more than SQLite's own 2,000. After each commit they begin anew.
+const readersCache = 12 << 10
+
 func (s *Store) readPragmas() []string {
-	return []string{pragmaBusy(s.wait), "PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0"}
+	cache := min(2000, readersCache/cap(s.limit))
+	return []string{pragmaBusy(s.wait), "PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0", fmt.Sprintf("PRAGMA cache_size=-%d", cache)}
 }
 
 // cannotShare reports whether a store could not be opened because nothing can be
