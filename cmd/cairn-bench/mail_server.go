@@ -67,7 +67,10 @@ func (b *bench) startMail(ctx context.Context, home string) (*mailServer, error)
 		if found := address.FindSubmatch(text); err == nil && found != nil {
 			token, err := os.ReadFile(string(found[2]))
 			m.origin, m.token = string(found[1]), strings.TrimSpace(string(token))
-			m.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 10_000, DisableCompression: true}}
+			m.http = &http.Client{Transport: &http.Transport{
+				MaxIdleConnsPerHost: 10_000, DisableCompression: true,
+				IdleConnTimeout: 30 * time.Second, // before the server closes it, which would take a request along
+			}}
 			return m, err
 		}
 		if err = errors.Join(err, waitUntil(ctx, time.Now().Add(10*time.Millisecond))); err == nil && time.Now().After(end) {

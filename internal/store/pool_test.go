@@ -172,7 +172,7 @@ func TestTheWaitForTheWriterIsMeasured(t *testing.T) {
 // However many connections a store keeps for reading, their pages take up little.
 func TestReadersTogetherCacheLittle(t *testing.T) {
 	t.Parallel()
-	for kept, want := range map[int]int{1: -2000, 4: -2000, 25: -491, 1000: -12} {
+	for kept, want := range map[int]int{1: -2000, 4: -2000, 25: -491, 1000: -256} {
 		s := storetest.Open(t, store.Config{Readers: 1000, Kept: kept})
 		var got int
 		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {

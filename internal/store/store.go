@@ -166,11 +166,12 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 }
 
 // readersCache is how many KiB of pages the connections that are kept for reading hold
-// together, none more than SQLite's own 2,000. After each commit they begin anew.
+// together, none more than 2,000, as SQLite has it, and none less than 256. After each
+// commit they begin anew.
 const readersCache = 12 << 10
 
 func (s *Store) readPragmas() []string {
-	cache := min(2000, readersCache/cap(s.limit))
+	cache := min(2000, max(256, readersCache/cap(s.limit)))
 	return []string{pragmaBusy(s.wait), "PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0", fmt.Sprintf("PRAGMA cache_size=-%d", cache)}
 }
 
