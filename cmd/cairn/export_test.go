@@ -22,7 +22,7 @@ func TestKilledImportsOfAnExportGoOnAndEndEqual(t *testing.T) {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	h := newHome(t)
 	path := filepath.Join(h.dir, "large.jsonl")
-	text := largeExport(often(12_000, 3000))
+	text := largeExport(often(6000, 3000))
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func TestSalvageBringsMailBackFromItsOtherCopy(t *testing.T) {
 	if len(pages) < 10 {
 		t.Fatalf("%d pages hold mail", len(pages))
 	}
-	rounds := often(12, 5)
+	rounds := often(6, 4)
 	if soaking() {
 		rounds = len(pages)
 	}
@@ -136,7 +136,7 @@ func TestARestoreThatIsKilledLeavesTheOldStoreOrTheNew(t *testing.T) {
 	h.cairn("restore", "--force", backup)
 	typical := time.Since(began)
 	old, restored, killed := 0, 0, 0
-	for range often(40, 12) {
+	for range often(25, 10) {
 		for name := range h.files() {
 			if strings.HasPrefix(filepath.Base(name), "cairn.db") {
 				if err := os.Remove(filepath.Join(h.dataDir(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {

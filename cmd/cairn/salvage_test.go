@@ -69,7 +69,7 @@ func TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage(t *testing.T) {
 	t.Parallel()
 	file, rows := written(t)
 	pages := len(file) / pageSize
-	rounds := often(8, 3)
+	rounds := often(5, 3)
 	if soaking() {
 		rounds = pages
 	}
