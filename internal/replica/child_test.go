@@ -111,7 +111,7 @@ func (e errand) work(ctx context.Context) error {
 	first, _ := strconv.Atoi(string(text))
 	for n := first; n < e.Count && err == nil && ctx.Err() == nil; n++ {
 		if err = e.write(ctx, b, n); err == nil {
-			err = os.WriteFile(progress, []byte(strconv.Itoa(n)), 0o600)
+			err = errors.Join(os.WriteFile(progress+"-next", []byte(strconv.Itoa(n)), 0o600), os.Rename(progress+"-next", progress))
 		}
 		<-tick.C
 	}
