@@ -164,13 +164,20 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 	}
 }
 
+// isTwin tells whether PostgreSQL refused to make what another process had made since
+// it looked whether there is one: as a row of its catalogue, as a table, or as the type
+// of the table's rows.
+func isTwin(sqlstate string) bool {
+	return sqlstate == "23505" || sqlstate == "42P07" || sqlstate == "42710"
+}
+
 // createMeta makes the one table that tells who makes the others. Two processes may
 // do that at once, and PostgreSQL then fails one of them.
 func (d *database) createMeta(ctx context.Context) error {
 	for try := 1; ; try++ {
 		_, err := d.writing().exec(ctx, createMeta)
 		state, again := retryable(err)
-		if twin := state == "23505" || state == "42P07"; err == nil || try == maxTries || !again && !twin {
+		if err == nil || try == maxTries || !again && !isTwin(state) {
 			return err
 		}
 		time.Sleep(firstPause)
