@@ -242,8 +242,10 @@ func TestMailIsNotDeliveredWhereLeaveCannotBeChecked(t *testing.T) {
 	}
 	w := &town{home: h}
 	first := asked[mail.Sent](c, "send_message", fields{"project_key": h.repo, "sender_name": "BlueDog", "to": "BlueDog", "cc": []string{}, "subject": "mine", "body_md": ""})
-	h.drain()                                                                            // so that the follower has nothing to note meanwhile
-	if err := os.Remove(filepath.Join(h.dataDir(), "archive", "ids.json")); err != nil { // nor a number to raise in a table that is away
+	// The follower is to have nothing to note meanwhile, nor a number to raise in a table
+	// that is away.
+	h.drain()
+	if err := os.Remove(filepath.Join(h.dataDir(), "archive", "ids.json")); err != nil {
 		t.Fatal(err)
 	}
 	send := callToWrite{tool: "send_message", args: fields{"project_key": h.repo, "sender_name": "GreenLake", "to": "BlueDog", "subject": "never", "body_md": "Words.\n"}}

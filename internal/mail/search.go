@@ -219,14 +219,14 @@ func (q *query) filter(s *scope, text string, more ...any) []any {
 	return append([]any{text, s.p.ID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
 }
 
-// matching finds what a query of full text matches, the page and all before it. Of a
-// word that is in very many messages only the newest are ranked, unless few messages
-// come into question anyway.
+// matching finds what a query of full text matches, the page and all before it. Where
+// fewer messages come into question than match, no others are looked up. Else, of a word
+// that is in very many messages only the newest are ranked.
 func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, error) {
 	args := q.filter(s, match, rankedMatches, q.skip+q.n)
 	var matches, few int
 	err := s.tx.Get(ctx, []any{&matches}, countAllMatches, match, rankedMatches)
-	if err != nil {
+	if err != nil || matches == 0 {
 		return nil, err
 	}
 	count, among := q.narrowed()
