@@ -99,9 +99,8 @@ func checkAlias(alias string) error {
 }
 
 // Merge moves everything of the project that from names into the one that into
-// names: its sessions here, the rows of other parts by move, which may be nil.
-// From then on from's id, its aliases and its repository lead to into; its row
-// stays, so that the repository is recognised. Both names may be aliases.
+// names: its sessions, keys and checkouts here, the rows of other parts by move, which
+// may be nil. From then on from's id and its aliases lead to into; its row stays. Both names may be aliases.
 // Merging again what was merged changes nothing. The change of kind project with
 // merged_into stands for the moved sessions too, which are not logged one by
 // one.
@@ -127,14 +126,22 @@ func Merge(ctx context.Context, tx *store.Tx, from, into string, move func(ctx c
 			return err
 		}
 	}
-	for _, s := range [...]struct{ statement, a, b string }{
+	for _, s := range [...]struct {
+		statement string
+		a, b      any
+	}{
 		{moveSessions, t.ID, f.ID},
 		{redirectAliases, t.ID, f.ID},
 		{insertAlias, f.ID, t.ID},
+		{moveCheckouts, t.Key, f.Key},
+		{moveKeys, t.Key, f.Key},
 	} {
 		if _, err := tx.Exec(ctx, s.statement, s.a, s.b); err != nil {
 			return err
 		}
+	}
+	if err := setUID(ctx, tx, t.Key); err != nil {
+		return err
 	}
 	if _, err := logProject(ctx, tx, f.Key); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 
 	"cairn/internal/store"
 )
@@ -30,6 +31,7 @@ type Exported struct {
 	CreatedNS   int64    `json:"created_ns,omitempty"` // Unix nanoseconds, 0 where they are not known
 	ChangedNS   int64    `json:"changed_ns,omitempty"` // when it was changed last, Unix nanoseconds
 	Description string   `json:"description,omitempty"`
+	Keys        []string `json:"keys,omitempty"`        // in order
 	Aliases     []string `json:"aliases,omitempty"`     // in order; not the ids merged into it
 	MergedInto  string   `json:"merged_into,omitempty"` // the id of the project that took it over
 }
@@ -55,7 +57,8 @@ ifnull(r.created_ns, 0),
 ifnull((SELECT c.at FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || r.id)
   AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1), 0), ifnull(r.description, ''), ifnull(m.project_id, ''),
 (SELECT json_group_array(alias) FROM (SELECT a.alias FROM project_aliases a WHERE a.project_id = r.id
-  AND NOT EXISTS (SELECT 1 FROM projects i WHERE i.id = a.alias) ORDER BY a.alias))
+  AND NOT EXISTS (SELECT 1 FROM projects i WHERE i.id = a.alias) ORDER BY a.alias)),
+(SELECT json_group_array(text) FROM (SELECT k.text FROM project_keys k WHERE k.project_key = r.key ORDER BY k.text))
 FROM projects r LEFT JOIN project_aliases m ON m.alias = r.id
 WHERE ?1 = '' OR ifnull(m.project_id, r.id) = ?1
 ORDER BY m.project_id IS NOT NULL, r.id`
@@ -82,11 +85,11 @@ WHERE ?1 = '' OR ifnull(m.project_id, r.id) = ?1`
 func EachExported(ctx context.Context, tx *store.Tx, of Scope, put func(Exported) error) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var e Exported
-		var aliases string
+		var aliases, keys string
 		err := r.Scan(&e.ID, &e.Name, &e.Identity, &e.Root, &e.OriginURL, &e.CreatedAt,
-			&e.CreatedNS, &e.ChangedNS, &e.Description, &e.MergedInto, &aliases)
+			&e.CreatedNS, &e.ChangedNS, &e.Description, &e.MergedInto, &aliases, &keys)
 		if err == nil {
-			err = json.Unmarshal([]byte(aliases), &e.Aliases)
+			err = errors.Join(json.Unmarshal([]byte(aliases), &e.Aliases), json.Unmarshal([]byte(keys), &e.Keys))
 		}
 		if err != nil {
 			return err

@@ -62,8 +62,8 @@ func FuzzLocate(f *testing.F) {
 				t.Errorf("origin %q tells a user", p.OriginURL)
 			}
 		}
-		if id := p.folderID(); checkID(id) != nil || checkID(suffixed(p.Slug, p.Identity, maxSuffixes-1)) != nil {
-			t.Errorf("id %q", id)
+		if checkID(p.Slug) != nil || checkID(suffixed(p.Slug, p.suffixes(), maxSuffixes-1)) != nil {
+			t.Errorf("id %q", p.Slug)
 		}
 	})
 }

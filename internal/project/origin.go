@@ -19,17 +19,27 @@ func configOf(common string) string {
 	return string(data)
 }
 
-// originOf is the address of the remote "origin" in a configuration, without
-// credentials; "" if there is none.
-func originOf(config string) string { return withoutCredentials(firstOriginURL(config)) }
-
-// firstOriginURL is the first remote.origin.url of a Git configuration that is not
-// empty.
-func firstOriginURL(text string) string {
-	for header, entry := range configEntries(text) {
-		if entry.value != "" && strings.EqualFold(entry.name, "url") && isOriginHeader(header) {
+// remoteOf returns the address of the remote "origin" in a configuration, else that of
+// its only remote; "" if there is none, or if there are several others.
+func remoteOf(config string) string {
+	others := map[string]string{}
+	for header, entry := range configEntries(config) {
+		name, ok := remoteName(header)
+		if !ok || entry.value == "" || !strings.EqualFold(entry.name, "url") {
+			continue
+		}
+		if name == "origin" {
 			return entry.value
 		}
+		if _, known := others[name]; !known {
+			others[name] = entry.value
+		}
+	}
+	if len(others) != 1 {
+		return ""
+	}
+	for _, address := range others {
+		return address
 	}
 	return ""
 }
@@ -89,12 +99,15 @@ func sectionHeader(text string) (header, rest string) {
 	return "", ""
 }
 
-func isOriginHeader(header string) bool {
+// remoteName returns the remote that a section is about; ok is false for other sections.
+func remoteName(header string) (name string, ok bool) {
 	section, name, quoted := strings.Cut(header, `"`)
 	if !quoted { // the old form, which has no case
-		return strings.EqualFold(strings.TrimSpace(header), "remote.origin")
+		name, ok = strings.CutPrefix(strings.ToLower(strings.TrimSpace(header)), "remote.")
+		return name, ok
 	}
-	return strings.EqualFold(strings.TrimSpace(section), "remote") && strings.TrimRight(name, " \t") == `origin"`
+	name, ok = strings.CutSuffix(strings.TrimRight(name, " \t"), `"`)
+	return name, ok && strings.EqualFold(strings.TrimSpace(section), "remote")
 }
 
 // configValue takes the rest of an entry off the text: "= value" with quotes,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -17,25 +18,26 @@ const (
 	CodeTaken    = "project_exists"    // a name is a project's id already
 )
 
-// Project is a row of the store. The product-wide name is its ID; Key is for
-// joins inside this store alone.
+// Project is a row of the store. The name that people see is its ID; UID is the name
+// under which it crosses to other devices; Key is for joins inside this store alone.
 type Project struct {
 	Key       int64  `json:"-"`
 	ID        string `json:"id"`         // ^[a-z0-9][a-z0-9._-]{0,63}$, never changed
 	Name      string `json:"name"`       // for display
-	Identity  string `json:"identity"`   // canonical common git directory, "" for a folder or a created project
-	Root      string `json:"root"`       // root of the main worktree, or the folder; "" for a created project
+	UID       string `json:"uid"`        // 20 hexadecimal digits, a hash of its strongest key; "" in a store that is not migrated yet
+	Identity  string `json:"identity"`   // git directory of the checkout at Root, "" for a folder or a created project; it decides nothing
+	Root      string `json:"root"`       // root of the first checkout's main worktree, or the folder; "" for a created project
 	OriginURL string `json:"origin_url"` // without credentials, "" if there is none
 }
 
-// Resolve returns the project of a place and creates its row when it is new:
-// a slug that is reserved or owned by another repository gets a suffix, a
-// repository whose recorded path is gone and whose origin is equal was moved and
-// keeps its row (observations §2, rules 3 to 5). A place without a repository
-// has the project of that name, whoever owns it; a repository takes over the
-// row that a folder of its name made, so that the order of the two does not
-// matter. A gone place belongs to the project with the longest recorded root
-// around it (observations §12). Merged projects lead to the one that took them.
+// Resolve returns the project of a place and creates its row when it is new. A
+// checkout that was seen before has the project that is stored for it. A new one has
+// the project with the key of its remote, or of its path (amendments §C.1): all clones
+// of a remote are one project, and names never decide. A checkout without a remote
+// that was moved is recognised by its reflog. A changed remote adds a key to the
+// project, unless another project has that key: then it is noted as undecided. A gone
+// place belongs to the project with the longest recorded root around it (observations
+// §12). A slug that is taken gets a suffix.
 //
 // It writes only what is new. Errors are those of the store.
 func Resolve(ctx context.Context, tx *store.Tx, p Place) (Project, error) {
@@ -53,9 +55,8 @@ func Current(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, er
 	return m.project, ok, err
 }
 
-// CurrentWithIDs is Current with the ids under which the project has gone for this
-// place: its own and, if the place's was merged into it, that one's; none without a
-// project.
+// CurrentWithIDs is Current with the ids under which the project was known: its own
+// first, then those of the projects that were merged into it; none without a project.
 func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids []string, err error) {
 	if p.kind == atTop && p.Identity == "" {
 		return q, nil, nil
@@ -64,18 +65,8 @@ func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids 
 	if err != nil || !ok {
 		return q, nil, err
 	}
-	ids = []string{m.project.ID}
-	former := ""
-	switch {
-	case m.row != 0 && m.row != m.project.Key:
-		err = tx.Get(ctx, []any{&former}, selectIDOfRow, m.row)
-	case p.Identity == "" && !p.Gone:
-		former = p.folderID()
-	}
-	if former != "" && former != m.project.ID {
-		ids = append(ids, former)
-	}
-	return m.project, ids, err
+	ids, err = tx.Texts(ctx, selectFormerIDs, m.project.ID)
+	return m.project, append([]string{m.project.ID}, ids...), err
 }
 
 // Find returns the project that an id or an alias names; ok is false if there is
@@ -108,26 +99,36 @@ func resolve(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (Pr
 	if err != nil {
 		return Project{}, err
 	}
-	return insert(ctx, tx, Project{
-		ID: id, Name: p.Name, Identity: p.Identity, Root: p.recordedRoot(), OriginURL: p.OriginURL,
-	})
+	q, err := insert(ctx, tx, Project{ID: id, Name: p.Name, Identity: p.Identity, Root: p.recordedRoot(), OriginURL: p.OriginURL}, p.newKeys()...)
+	if err != nil || p.Identity == "" {
+		return q, err
+	}
+	c := p.checkout(q)
+	return q, c.put(ctx, tx)
 }
 
-// matched is the project that a place belongs to, and what the place has to tell
-// about the row through which it was found.
+// newKeys are the keys of a project that a place creates.
+func (p Place) newKeys() []string {
+	if p.Identity == "" && p.kind == atTop {
+		return nil
+	}
+	return []string{p.key()}
+}
+
+// checkout is the place's checkout as a new one of a project.
+func (p Place) checkout(q Project) Checkout {
+	return Checkout{Identity: p.Identity, Root: p.recordedRoot(), Remote: p.Remote, project: q.Key, birth: birthOf(p.Identity)}
+}
+
+// matched is the project that a place belongs to, and what has to be written because
+// of the place.
 type matched struct {
-	project Project
-	row     int64 // the row through which it was found: project's own or one merged into it
-	news    news
+	project  Project
+	checkout *Checkout // to be stored; nil if nothing changes
+	moved    string    // the git directory under which the checkout was stored before
+	newKey   string    // the project gets this key
+	adopts   bool      // a repository takes over the project of its folder
 }
-
-type news uint8
-
-const (
-	nothingNew news = iota
-	newOrigin       // another origin URL
-	newPlace        // it was moved, or became a repository
-)
 
 // match finds a place's project among the rows; ok is false if there is none.
 func match(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (m matched, ok bool, err error) {
@@ -140,27 +141,124 @@ func match(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (m ma
 		if inherited != nil {
 			return matched{project: *inherited}, true, nil
 		}
-		m.project, ok, err = Find(ctx, tx, p.folderID())
+		m.project, ok, err = byFolder(ctx, tx, p)
 		return m, ok, err
 	}
-	var origin string
-	err = tx.Get(ctx, append(scanProject(&m.project), &m.row, &origin), selectByIdentity, p.Identity)
-	if err == nil {
-		if p.OriginURL != "" && p.OriginURL != origin {
-			m.news = newOrigin
-		}
-		return m, true, nil
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
+	c, q, ok, err := checkoutAt(ctx, tx, p.Identity)
+	switch {
+	case err != nil:
 		return m, false, err
+	case ok && (p.Remote == c.Remote || p.Remote == "" || p.Remote == c.Undecided):
+		return matched{project: q}, true, nil
+	case ok && !p.isReplaced(c):
+		m, err = changedRemote(ctx, tx, p, c, q)
+		return m, err == nil, err
 	}
-	if m, ok, err = byOrigin(ctx, tx, p); ok || err != nil {
-		return m, ok, err
-	}
-	return byFolder(ctx, tx, p)
+	return newCheckout(ctx, tx, p)
 }
 
-// byRoot finds the recorded root that is nearest above a gone place and nearer
+// isReplaced reports whether another repository stands where a checkout was: one that
+// was cloned from its present remote.
+func (p Place) isReplaced(c Checkout) bool {
+	return c.birth != "" && c.birth != birthOf(p.Identity) && p.clonedFrom() == p.Remote
+}
+
+// changedRemote is the project of a checkout whose remote is not the one that was seen
+// before. A pinned checkout gives its project no key.
+func changedRemote(ctx context.Context, tx *store.Tx, p Place, c Checkout, q Project) (matched, error) {
+	m := matched{project: q, checkout: &c}
+	has, taken, err := owner(ctx, tx, p.Remote)
+	switch {
+	case err != nil:
+		return m, err
+	case taken && has.Key != q.Key && !c.Pinned:
+		c.Undecided = p.Remote
+		return m, nil
+	case !taken && !c.Pinned:
+		m.newKey = p.Remote
+	}
+	c.Remote, c.Undecided = p.Remote, ""
+	if c.birth == "" {
+		c.birth = birthOf(p.Identity)
+	}
+	return m, nil
+}
+
+// newCheckout finds the project of a checkout that is seen for the first time: that of a
+// checkout that was moved here, that with its remote's key, that of the checkout from
+// which it was cloned on this machine, or that of its path.
+func newCheckout(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool, err error) {
+	if m, ok, err = movedCheckout(ctx, tx, p); ok || err != nil {
+		return m, ok, err
+	}
+	m.project, ok, err = owner(ctx, tx, p.key())
+	if path, local := strings.CutPrefix(p.Remote, pathKind); !ok && err == nil && local {
+		m.project, ok, err = byLocalRemote(ctx, tx, path)
+	}
+	if !ok && err == nil && p.Remote != "" {
+		m.project, ok, err = owner(ctx, tx, repositoryKey(p.Identity))
+		if ok { // the folder's, or that of a repository without a remote
+			m.newKey = p.Remote
+		}
+	}
+	if !ok || err != nil {
+		return m, false, err
+	}
+	c := p.checkout(m.project)
+	m.checkout = &c
+	m.adopts = m.project.Root == c.Root || pathIsGone(m.project.Root)
+	return m, true, nil
+}
+
+// movedCheckout finds the checkout that was moved to a place: its git directory is gone,
+// and its reflog begins like the place's.
+func movedCheckout(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool, err error) {
+	birth := birthOf(p.Identity)
+	if birth == "" {
+		return m, false, nil
+	}
+	var c Checkout
+	err = eachCheckout(ctx, tx, func(old Checkout, q Project) error {
+		if !ok && pathIsGone(old.Identity) {
+			m.project, c, ok = q, old, true
+		}
+		return nil
+	}, selectCheckoutsBorn, birth)
+	if !ok || err != nil {
+		return m, false, err
+	}
+	gone := c.Identity
+	c.Identity, c.Root = p.Identity, p.recordedRoot()
+	if p.Remote != c.Remote && p.Remote != "" {
+		m, err = changedRemote(ctx, tx, p, c, m.project)
+	} else {
+		m.checkout = &c
+	}
+	m.moved = gone
+	m.adopts = m.project.Identity == gone
+	return m, err == nil, err
+}
+
+// byLocalRemote finds the project of the checkout that a clone on this machine names as
+// its remote.
+func byLocalRemote(ctx context.Context, tx *store.Tx, path string) (q Project, ok bool, err error) {
+	for _, identity := range [...]string{filepath.Join(path, ".git"), path + ".git", path} {
+		if _, q, ok, err = checkoutAt(ctx, tx, identity); ok || err != nil {
+			return q, ok, err
+		}
+	}
+	return q, false, nil
+}
+
+// byFolder finds the project of a place outside a repository.
+func byFolder(ctx context.Context, tx *store.Tx, p Place) (Project, bool, error) {
+	if p.kind != inFolder {
+		return Find(ctx, tx, p.Slug)
+	}
+	return owner(ctx, tx, p.folderKey())
+}
+
+// byRoot finds the project, as seen from the checkout with the recorded root that is nearest above a gone place and nearer
 // than the repository that still stands there. The home directory and plain
 // folders that still exist say nothing about what is missing below them.
 func byRoot(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, err error) {
@@ -170,12 +268,12 @@ func byRoot(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, err
 	}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var c Project
-		var root string
-		var isRepository bool
-		if err := r.Scan(append(scanProject(&c), &root, &isRepository)...); err != nil {
+		var root, identity string
+		if err := r.Scan(append(scanProject(&c), &root, &identity)...); err != nil {
 			return err
 		}
-		if !ok && len(root) > len(p.Root) && (isRepository || pathIsGone(root)) {
+		if !ok && len(root) > len(p.Root) && (identity != "" || pathIsGone(root)) {
+			c.Root, c.Identity = root, identity
 			q, ok = c, true
 		}
 		return nil
@@ -205,76 +303,51 @@ func (p Place) foldersAbove() []string {
 	return dirs
 }
 
-// byOrigin finds the repository that was moved to a place (rule 4).
-func byOrigin(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool, err error) {
-	if p.OriginURL == "" {
-		return m, false, nil
+// update writes what a place adds to its project.
+func (m *matched) update(ctx context.Context, tx *store.Tx, p Place) error {
+	if m.checkout == nil {
+		return nil
 	}
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		c := matched{news: newPlace}
-		var identity string
-		if err := r.Scan(append(scanProject(&c.project), &c.row, &identity)...); err != nil {
+	if m.moved != "" {
+		if _, err := tx.Exec(ctx, deleteCheckout, m.moved); err != nil {
 			return err
 		}
-		if !ok && pathIsGone(identity) {
-			m, ok = c, true
-		}
-		return nil
-	}, selectByOrigin, p.OriginURL, p.Slug)
-	return m, ok, err
-}
-
-// byFolder finds the row that a folder of the repository's name made.
-func byFolder(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool, err error) {
-	if isReserved(p.Slug) {
-		return m, false, nil
 	}
-	q, ok, err := Find(ctx, tx, p.Slug)
-	if err != nil || !ok || q.ID != p.Slug || q.Identity != "" || q.Root == "" {
-		return m, false, err
-	}
-	return matched{project: q, row: q.Key, news: newPlace}, true, nil
-}
-
-// update writes what a place has to tell about its row.
-func (m *matched) update(ctx context.Context, tx *store.Tx, p Place) error {
-	var err error
-	switch m.news {
-	case nothingNew:
-		return nil
-	case newOrigin:
-		_, err = tx.Exec(ctx, updateOrigin, p.OriginURL, m.row)
-	case newPlace:
-		_, err = tx.Exec(ctx, updatePlace, p.Name, p.Identity, null(p.recordedRoot()), null(p.OriginURL), m.row)
-	}
-	if err != nil {
+	if err := m.checkout.put(ctx, tx); err != nil {
 		return err
 	}
-	row, err := logProject(ctx, tx, m.row)
-	if m.project.Key == m.row {
-		m.project = row
+	if m.newKey != "" {
+		if err := addKey(ctx, tx, m.project.Key, m.newKey); err != nil {
+			return err
+		}
 	}
+	switch {
+	case m.adopts:
+		if _, err := tx.Exec(ctx, updatePlace, p.Name, null(p.Identity), null(p.recordedRoot()), null(p.OriginURL), m.project.Key); err != nil {
+			return err
+		}
+	case m.newKey != "":
+		if _, err := tx.Exec(ctx, updateOrigin, p.OriginURL, m.project.Key); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	row, err := logProject(ctx, tx, m.project.Key)
+	m.project = row
 	return err
 }
 
-// folderID is the id of a place without a repository: its slug, with a suffix
-// where the folder is merely called like a reserved word.
-func (p Place) folderID() string {
-	if p.kind == inFolder && isReserved(p.Slug) {
-		return suffixed(p.Slug, p.subject, 0)
-	}
-	return p.Slug
-}
-
-// freeID is the id of a new row for a place that matched none.
+// freeID is the id of a new row for a place that matched none: its slug, with a suffix
+// where another project has it.
 func freeID(ctx context.Context, tx *store.Tx, p Place) (string, error) {
-	if p.Identity == "" {
-		return p.folderID(), nil // match would have found it
+	if p.Identity == "" && p.kind != inFolder {
+		return p.Slug, nil // match would have found it
 	}
 	for n := -1; n < maxSuffixes; n++ {
 		id := p.Slug
 		if n >= 0 {
-			id = suffixed(p.Slug, p.Identity, n)
+			id = suffixed(p.Slug, p.suffixes(), n)
 		} else if isReserved(id) {
 			continue
 		}
@@ -285,7 +358,16 @@ func freeID(ctx context.Context, tx *store.Tx, p Place) (string, error) {
 	return "", fault.Newf(fault.Conflict, CodeTaken, "every id for a repository called %s is taken", p.Slug)
 }
 
-func insert(ctx context.Context, tx *store.Tx, q Project) (Project, error) {
+// suffixes is the path of which a suffix is a hash.
+func (p Place) suffixes() string {
+	if p.Identity == "" {
+		return p.subject
+	}
+	return p.Identity
+}
+
+// insert creates a project with keys that no project has.
+func insert(ctx context.Context, tx *store.Tx, q Project, keys ...string) (Project, error) {
 	if err := checkID(q.ID); err != nil { // of Ensure, or of a Place that Locate did not make
 		return Project{}, err
 	}
@@ -296,6 +378,9 @@ func insert(ctx context.Context, tx *store.Tx, q Project) (Project, error) {
 	if q.Key, err = res.LastInsertId(); err != nil {
 		return Project{}, err
 	}
+	if err := addKeys(ctx, tx, q.Key, keys); err != nil {
+		return Project{}, err
+	}
 	return logProject(ctx, tx, q.Key)
 }
 
@@ -304,7 +389,8 @@ type document struct {
 	ID         string   `json:"id"`
 	Name       string   `json:"name"`
 	About      string   `json:"description,omitempty"`
-	Identity   string   `json:"identity,omitempty"`
+	UID        string   `json:"uid,omitempty"`
+	Keys       []string `json:"keys,omitempty"`
 	Root       string   `json:"root,omitempty"`
 	OriginURL  string   `json:"origin_url,omitempty"`
 	CreatedAt  int64    `json:"created_at"` // Unix seconds
@@ -327,8 +413,11 @@ func logProjectAt(ctx context.Context, tx *store.Tx, key, at int64) (Project, er
 	if err := tx.Get(ctx, append(scanProject(&q), &d.CreatedAt, &d.CreatedNS, &d.About, &d.MergedInto), selectOwnRow, key); err != nil {
 		return q, err
 	}
-	d.ID, d.Name, d.Identity, d.Root, d.OriginURL = q.ID, q.Name, q.Identity, q.Root, q.OriginURL
+	d.ID, d.Name, d.UID, d.Root, d.OriginURL = q.ID, q.Name, q.UID, q.Root, q.OriginURL
 	var err error
+	if d.Keys, err = tx.Texts(ctx, selectKeys, key); err != nil {
+		return q, err
+	}
 	if d.Aliases, err = aliasesOf(ctx, tx, q.ID); err != nil {
 		return q, err
 	}
@@ -343,7 +432,7 @@ func logProjectAt(ctx context.Context, tx *store.Tx, key, at int64) (Project, er
 }
 
 func scanProject(q *Project) []any {
-	return []any{&q.Key, &q.ID, &q.Name, &q.Identity, &q.Root, &q.OriginURL}
+	return []any{&q.Key, &q.ID, &q.Name, &q.UID, &q.Identity, &q.Root, &q.OriginURL}
 }
 
 // ignoreNone turns the absence of a row into no error.

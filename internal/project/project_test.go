@@ -97,7 +97,7 @@ func TestSuffixThatIsTakenMakesWayForMoreDigits(t *testing.T) {
 	w.want("next digits", w.resolve(b).ID, "app-"+hex.EncodeToString(sum[:])[6:12])
 }
 
-func TestMovedRepositoryKeepsItsSlugAndACopyDoesNot(t *testing.T) {
+func TestMovedCloneKeepsItsProjectAsDoesTheOtherClone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	origin := w.repo(w.path("origin"))
@@ -106,7 +106,7 @@ func TestMovedRepositoryKeepsItsSlugAndACopyDoesNot(t *testing.T) {
 	w.want("id", id, "app")
 
 	copied := w.clone(origin, w.path("copy", "app"))
-	w.want("copy", w.resolve(copied).ID, withSuffix("app", filepath.Join(copied, ".git")))
+	w.want("copy", w.resolve(copied).ID, "app")
 
 	w.rename(old, w.path("new", "renamed"))
 	before := w.changes()
@@ -118,22 +118,23 @@ func TestMovedRepositoryKeepsItsSlugAndACopyDoesNot(t *testing.T) {
 	if n := w.changes() - before; n != 1 {
 		t.Errorf("the move logged %d changes", n)
 	}
-	w.want("copy still", w.resolve(copied).ID, withSuffix("app", filepath.Join(copied, ".git")))
+	w.want("copy still", w.resolve(copied).ID, "app")
 }
 
-func TestMovedRepositoryWithoutOrWithAnotherOriginIsNew(t *testing.T) {
+func TestMovedRepositoryWithoutOrWithAnotherRemoteKeepsItsProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	lone := w.repo(w.path("old", "lone"))
 	w.resolve(lone)
 	w.rename(lone, w.path("new", "lone"))
-	w.want("no origin", w.resolve(w.path("new", "lone")).ID, withSuffix("lone", w.path("new", "lone", ".git")))
+	w.want("no remote", w.resolve(w.path("new", "lone")).ID, "lone")
 
 	other := w.clone(w.repo(w.path("o1")), w.path("old", "other"))
 	w.resolve(other)
 	w.git(other, "remote", "set-url", "origin", w.path("o2"))
 	w.rename(other, w.path("new", "other"))
-	w.want("other origin", w.resolve(w.path("new", "other")).ID, withSuffix("other", w.path("new", "other", ".git")))
+	w.want("another remote", w.resolve(w.path("new", "other")).ID, "other")
+	w.want("a clone of that", w.resolve(w.clone(w.repo(w.path("o2")), w.path("third"))).ID, "other")
 }
 
 func TestOriginAddedLaterIsRecordedForAMove(t *testing.T) {
@@ -147,24 +148,26 @@ func TestOriginAddedLaterIsRecordedForAMove(t *testing.T) {
 	w.want("moved", w.resolve(w.path("new", "app")).ID, "app")
 }
 
-func TestFoldersShareTheProjectOfTheirNameInEitherOrder(t *testing.T) {
+func TestFolderAndRepositoriesOfOneNameAreDifferentProjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	folder := w.mkdir(w.path("a", "tool"))
-	w.want("folder first", w.resolve(folder).ID, "tool")
+	w.want("folder", w.resolve(folder).ID, "tool")
 	repo := w.repo(w.path("b", "tool"))
-	q := w.resolve(repo)
-	w.want("then repository", q.ID, "tool")
-	w.want("which owns it now", q.Identity, filepath.Join(repo, ".git"))
+	w.want("repository", w.resolve(repo).ID, withSuffix("tool", filepath.Join(repo, ".git")))
+	second := w.mkdir(w.path("c", "tool"))
+	w.want("second folder", w.resolve(second).ID, withSuffix("tool", second))
 	w.want("folder again", w.resolve(folder).ID, "tool")
-	third := w.repo(w.path("c", "tool"))
-	w.want("another repository", w.resolve(third).ID, withSuffix("tool", filepath.Join(third, ".git")))
 
 	started := w.mkdir(w.path("later"))
 	key := w.resolve(started).Key
 	w.repo(started)
 	if q := w.resolve(started); q.Key != key || q.Identity == "" {
 		t.Errorf("after git init: %+v, want row %d", q, key)
+	}
+	w.git(started, "remote", "add", "origin", "https://example.org/later")
+	if q := w.resolve(started); q.Key != key {
+		t.Errorf("after git remote add: %+v, want row %d", q, key)
 	}
 }
 
@@ -176,7 +179,7 @@ func TestEveryPlaceHasAProject(t *testing.T) {
 	w.want("home", w.resolve(w.home).ID, "home")
 	w.want("no name", w.resolve(w.mkdir(w.path("项目"))).ID, "project")
 	repo := w.repo(w.path("日本"))
-	w.want("no name, repository", w.resolve(repo).ID, "project")
+	w.want("no name, repository", w.resolve(repo).ID, withSuffix("project", filepath.Join(repo, ".git")))
 	repo2 := w.repo(w.path("한국"))
 	w.want("no name, next", w.resolve(repo2).ID, withSuffix("project", filepath.Join(repo2, ".git")))
 	w.want("huge", w.resolve("/"+strings.Repeat("q/", 1<<18)).ID, "q")
@@ -266,12 +269,13 @@ func TestFindFollowsAliases(t *testing.T) {
 	}
 }
 
-func TestAliasStandsInTheWayOfNewRepositoriesAndLeadsFoldersOn(t *testing.T) {
+func TestAliasStandsInTheWayOfNewRepositoriesAndFolders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.resolve(w.repo(w.path("app")))
 	w.tx(func(ctx context.Context, tx *store.Tx) error { return project.AddAlias(ctx, tx, "notes", "app") })
-	w.want("folder", w.resolve(w.mkdir(w.path("x", "notes"))).ID, "app")
+	folder := w.mkdir(w.path("x", "notes"))
+	w.want("folder", w.resolve(folder).ID, withSuffix("notes", folder))
 	repo := w.repo(w.path("notes"))
 	w.want("repository", w.resolve(repo).ID, withSuffix("notes", filepath.Join(repo, ".git")))
 }
@@ -428,7 +432,7 @@ func TestChangeLogTellsTheWholeProject(t *testing.T) {
 		return err
 	})
 	app, big := docs["app"], docs["big"]
-	if app["merged_into"] != "big" || app["identity"] != filepath.Join(repo, ".git") || app["root"] != repo ||
+	if app["merged_into"] != "big" || len(big["keys"].([]any)) != 2 || app["root"] != repo ||
 		app["origin_url"] != w.path("o") || app["name"] != "app" || app["created_at"] != 1.7e9 {
 		t.Errorf("app: %v", app)
 	}

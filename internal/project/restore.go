@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"unicode/utf8"
 
 	"cairn/internal/fault"
@@ -33,6 +34,11 @@ func (e *Exported) Check() error {
 		return errors.New("its time is out of range")
 	case e.MergedInto == e.ID:
 		return errors.New("it is merged into itself")
+	}
+	for _, key := range e.Keys {
+		if key == "" || len(key) > maxPath+len(pathKind) || !utf8.ValidString(key) {
+			return errors.New("one of its keys is invalid")
+		}
 	}
 	for _, alias := range e.Aliases {
 		if checkAlias(alias) != nil {
@@ -65,16 +71,54 @@ func (e *ExportedSession) Check() error {
 
 func isLine(s string, most int) bool { return len(s) <= most && utf8.ValidString(s) }
 
+// allKeys are the keys of a project of an export; those of older exports follow from
+// its remote or its path.
+func (e *Exported) allKeys() []string {
+	switch remote := NormalizeRemote(e.OriginURL, ""); {
+	case len(e.Keys) > 0 || e.MergedInto != "":
+		return e.Keys
+	case remote != "":
+		return []string{remote}
+	case e.Identity != "":
+		return []string{repositoryKey(e.Identity)}
+	case e.Root != "":
+		return []string{pathKind + e.Root}
+	}
+	return nil
+}
+
 // Fits reports whether a project of an export may go together with the one that
-// its id names here: one with another origin URL is another repository's, which is
-// Conflict, CodeOtherOrigin.
+// its id names here. Two with the keys of different remotes are different repositories,
+// which is Conflict, CodeOtherOrigin; unless the export's has a project here already.
 func Fits(ctx context.Context, tx *store.Tx, e Exported) error {
+	keys := e.allKeys()
+	if _, ok, err := ownerOf(ctx, tx, keys); ok || err != nil {
+		return err
+	}
 	old, known, err := Find(ctx, tx, e.ID)
-	if err != nil || !known || e.MergedInto != "" || old.OriginURL == "" || e.OriginURL == "" || old.OriginURL == e.OriginURL {
+	if err != nil || !known || e.MergedInto != "" || !hasRemote(keys) {
+		return err
+	}
+	have, err := tx.Texts(ctx, selectKeys, old.Key)
+	if err != nil || !hasRemote(have) {
 		return err
 	}
 	return fault.Newf(fault.Conflict, CodeOtherOrigin, "the project %s here is another repository (%s) than the one in the file (%s)",
 		e.ID, old.OriginURL, e.OriginURL).WithHint("import it into a store of its own with --db")
+}
+
+// ownerOf returns the project that has the first of some keys that any project has.
+func ownerOf(ctx context.Context, tx *store.Tx, keys []string) (q Project, ok bool, err error) {
+	for _, key := range keys {
+		if q, ok, err = owner(ctx, tx, key); ok || err != nil {
+			return q, ok, err
+		}
+	}
+	return q, false, nil
+}
+
+func hasRemote(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool { return strength(key) == remoteStrength })
 }
 
 // Restored is what became of a project of an export.
@@ -84,15 +128,22 @@ type Restored struct {
 	Left    int     // aliases that lead elsewhere here and stay so
 }
 
-// Restore makes a project of an export if no project has its id, as it was in the
-// other store; a repository that has a project here keeps that one. The aliases
-// that are free lead to it. A project that is here already stays as it is.
+// Restore makes a project of an export, as it was in the other store, if no project has
+// one of its keys or its id. The aliases that are free lead to it, and its id where
+// another id has its keys. A project that is here already stays as it is.
 // Repeating it changes nothing. Errors are those of Fits and of the store.
 func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err error) {
 	if err := Fits(ctx, tx, e); err != nil {
 		return r, err
 	}
-	old, known, err := Find(ctx, tx, e.ID)
+	aliases := e.Aliases
+	old, known, err := ownerOf(ctx, tx, e.allKeys())
+	if known && old.ID != e.ID {
+		aliases = append(aliases, e.ID)
+	}
+	if err == nil && !known {
+		old, known, err = Find(ctx, tx, e.ID)
+	}
 	if err == nil && !known {
 		r.New = true
 		old, err = e.insert(ctx, tx)
@@ -100,7 +151,6 @@ func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err err
 	if err != nil {
 		return r, err
 	}
-	aliases := e.Aliases
 	if e.MergedInto != "" && r.New {
 		aliases = append(aliases, e.ID)
 		if old, err = mustFind(ctx, tx, e.MergedInto); err != nil {
@@ -176,6 +226,9 @@ func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 		return q, err
 	}
 	if q.Key, err = res.LastInsertId(); err != nil {
+		return q, err
+	}
+	if err := addKeys(ctx, tx, q.Key, e.allKeys()); err != nil {
 		return q, err
 	}
 	return logProjectAt(ctx, tx, q.Key, e.ChangedNS)

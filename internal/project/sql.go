@@ -1,7 +1,7 @@
 package project
 
 // projectColumns are what scanProject reads, of the row r.
-const projectColumns = `r.key, r.id, r.name, ifnull(r.identity, ''), ifnull(r.root, ''), ifnull(r.origin_url, '')`
+const projectColumns = `r.key, r.id, r.name, ifnull(r.uid, ''), ifnull(r.identity, ''), ifnull(r.root, ''), ifnull(r.origin_url, '')`
 
 // leadsTo joins a row p with the row r that took it over, or with itself.
 const leadsTo = ` FROM projects p
@@ -14,19 +14,16 @@ const (
 	selectByName = `SELECT ` + projectColumns + ` FROM projects r
 WHERE r.id = ifnull((SELECT project_id FROM project_aliases WHERE alias = ?1), ?1)`
 
-	selectByIdentity = `SELECT ` + projectColumns + `, p.key, ifnull(p.origin_url, '')` + leadsTo + `WHERE p.identity = ?`
-
-	// Whole table, but only when a repository is seen for the first time.
-	selectByOrigin = `SELECT ` + projectColumns + `, p.key, p.identity` + leadsTo + `
-WHERE p.origin_url = ?1 AND p.identity IS NOT NULL ORDER BY p.id = ?2 DESC, p.created_at DESC, p.key DESC`
-
-	selectByRoot = `SELECT ` + projectColumns + `, p.root, p.identity IS NOT NULL` + leadsTo + `
-WHERE p.root IN (SELECT value FROM json_each(?)) ORDER BY length(p.root) DESC, p.key DESC`
+	selectByRoot = `SELECT ` + projectColumns + `, m.root, m.identity FROM (
+SELECT r.key, p.root, ifnull(p.identity, '') AS identity` + leadsTo + `WHERE p.root IN (SELECT value FROM json_each(?1))
+UNION ALL SELECT c.project_key, c.root, c.identity FROM project_checkouts c WHERE c.root IN (SELECT value FROM json_each(?1))) m
+JOIN projects r ON r.key = m.key ORDER BY length(m.root) DESC, r.key DESC`
 
 	selectOwnRow = `SELECT ` + projectColumns + `, r.created_at, ifnull(r.created_ns, 0), ifnull(r.description, ''),
 ifnull((SELECT project_id FROM project_aliases WHERE alias = r.id), '') FROM projects r WHERE r.key = ?`
 
-	selectIDOfRow = `SELECT id FROM projects WHERE key = ?`
+	selectProject   = `SELECT ` + projectColumns + ` FROM projects r WHERE r.key = ?`
+	selectFormerIDs = `SELECT a.alias FROM project_aliases a JOIN projects p ON p.id = a.alias WHERE a.project_id = ? ORDER BY a.alias`
 
 	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	insertCreated = `INSERT INTO projects (id, name, description, created_at, created_ns) VALUES (?, ?, ?, ?, ?)`

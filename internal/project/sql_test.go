@@ -11,7 +11,7 @@ import (
 )
 
 // TestStatementsOfTheHookScanNoTable asks SQLite how it will run what every
-// hook call, every new session and every gone place needs.
+// hook call, and every new session needs.
 func TestStatementsOfTheHookScanNoTable(t *testing.T) {
 	t.Parallel()
 	s, err := store.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "cairn.db")})
@@ -21,7 +21,7 @@ func TestStatementsOfTheHookScanNoTable(t *testing.T) {
 	err = s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for name, statement := range map[string]string{
 			"seen": selectSeen, "session": selectSession, "process": selectByProcess, "name": selectByName,
-			"identity": selectByIdentity, "root": selectByRoot, "last seen": updateLastSeen, "merge": moveSessions,
+			"checkout": selectCheckout, "key": selectKeyOwner, "last seen": updateLastSeen, "merge": moveSessions,
 		} {
 			args := make([]any, countParameters(statement))
 			err := tx.Each(ctx, func(r *sql.Rows) error {
