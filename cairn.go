@@ -158,6 +158,9 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		s, err = store.Open(ctx, config)
 	}
 	c.store, c.key = s, config.Key
+	if err == nil && c.config.Role != store.Hook && !config.Reading {
+		c.identify(ctx, s)
+	}
 	return s, err
 }
 

@@ -122,6 +122,7 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	}
 	d.area = "host"
 	if s != nil && !d.unread && !d.older {
+		d.undecidedProjects(ctx, s)
 		d.guards(ctx, s)
 	}
 	d.host(ctx)

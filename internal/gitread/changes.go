@@ -165,6 +165,23 @@ func (r Repository) CommonDir(ctx context.Context) (string, error) {
 	return r.path(ctx, "--git-common-dir")
 }
 
+// RootCommit returns the first commit of the history of HEAD, along first parents; ""
+// without a commit.
+func (r Repository) RootCommit(ctx context.Context) (string, error) {
+	if _, err := r.run(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
+		return "", nil
+	}
+	out, err := r.run(ctx, "rev-list", "--first-parent", "--max-parents=0", "HEAD", "--")
+	if err != nil {
+		return "", err
+	}
+	hash := strings.TrimSpace(string(out))
+	if !isHash(hash) {
+		return "", fault.New(fault.Unavailable, CodeFailed, "git names no root commit")
+	}
+	return hash, nil
+}
+
 // HooksDir is the folder whose hooks git runs: core.hooksPath, or the repository's
 // own. It need not exist. A relative core.hooksPath counts from the root, as for git.
 func (r Repository) HooksDir(ctx context.Context) (string, error) {

@@ -162,14 +162,17 @@ func strength(key string) int {
 	case strings.HasPrefix(key, pathKind):
 		return 1
 	case strings.HasPrefix(key, rootKind):
-		return 2
+		return rootStrength
 	case strings.HasPrefix(key, splitKind):
 		return 3
 	}
 	return remoteStrength
 }
 
-const remoteStrength = 4
+const (
+	rootStrength   = 2
+	remoteStrength = 4
+)
 
 const (
 	selectKeyOwner = `SELECT ` + projectColumns + ` FROM project_keys k JOIN projects r ON r.key = k.project_key WHERE k.text = ?`

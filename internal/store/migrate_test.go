@@ -101,7 +101,7 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 
-// Migrations only add, so that an older store needs no backup before them
+// Migrations only add, to tables of their own, so that an older store needs no backup before them
 // (observations §13). One that rewrites rows must make one first: this test then
 // has to learn how that is shown.
 func TestNoMigrationRewritesRows(t *testing.T) {
@@ -117,8 +117,15 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 			code.WriteString(strings.ToUpper(line) + "\n")
 		}
 		triggers := regexp.MustCompile(`(?s)CREATE TRIGGER.*?\bEND;`) // their bodies run later
+		made := map[string]bool{"STORE_META": true} // tables to which the file may add rows
 		for statement := range strings.SplitSeq(triggers.ReplaceAllString(code.String(), ""), ";") {
 			words := strings.Fields(statement)
+			if len(words) > 2 && words[0] == "CREATE" && words[1] == "TABLE" {
+				made[words[2]] = true
+			}
+			if into := slices.Index(words, "INTO"); into > 0 && words[0] == "INSERT" && into+1 < len(words) && made[words[into+1]] {
+				continue
+			}
 			if len(words) > 0 && words[0] != "CREATE" && (words[0] != "ALTER" || !slices.Contains(words, "ADD")) {
 				t.Errorf("%s: %s", filepath.Base(file), strings.Join(words, " "))
 			}

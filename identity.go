@@ -1,0 +1,193 @@
+package cairn
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/gitread"
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// rootCommitTime is how long all questions to git for root commits may take.
+const rootCommitTime = 2 * time.Second
+
+// identify brings the projects of a store to what a process that is not a hook can find
+// out: those of an older cairn get their keys, and a checkout without a remote gets the
+// key of its root commit. What fails is tried again by the next process; the store can
+// be used meanwhile.
+func (c *Cairn) identify(ctx context.Context, s *store.Store) {
+	for _, step := range [...]func(context.Context, *store.Store) error{c.rekeyProjects, c.findRootCommits} {
+		if err := step(ctx, s); err != nil && ctx.Err() == nil {
+			slog.Warn("the projects of the store could not be brought up to date", "error", err)
+		}
+	}
+}
+
+// rekeyProjects migrates a store in which projects were known by name: clones of one
+// remote are merged into the oldest of them, after a backup of the database, and keep
+// their ids as aliases. Those that cannot be merged stay, and doctor names them. A
+// killed migration goes on with the next process.
+func (c *Cairn) rekeyProjects(ctx context.Context, s *store.Store) error {
+	var plan []project.KeyedProject
+	needed := false
+	err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if needed, err = project.NeedsRekey(ctx, tx); err != nil || !needed {
+			return err
+		}
+		plan, err = project.Plan(ctx, tx, c.config.Home)
+		return err
+	})
+	if err != nil || !needed {
+		return err
+	}
+	err = s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		for _, k := range plan {
+			if err := project.Rekey(ctx, tx, k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.mergeClones(ctx, s, plan); err != nil {
+		return err
+	}
+	return s.Write(ctx, store.Full, project.Rekeyed)
+}
+
+// mergeClones merges the projects of a plan that share a key with an older one.
+func (c *Cairn) mergeClones(ctx context.Context, s *store.Store, plan []project.KeyedProject) error {
+	backup := ""
+	for _, k := range plan {
+		if k.Into == "" {
+			continue
+		}
+		if backup == "" {
+			var err error
+			if backup, err = c.copyBefore(ctx, s, "projects"); err != nil {
+				return err
+			}
+			slog.Info("clones of one repository become one project", "backup", backup)
+		}
+		err := s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+			return project.Merge(ctx, tx, k.ID, k.Into, moveRows)
+		})
+		if fault.KindOf(err) == fault.Conflict {
+			slog.Warn("two clones stay two projects", "project", k.ID, "other", k.Into, "key", k.Key, "why", err)
+			err = s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error { return project.Undecide(ctx, tx, k) })
+		} else if err == nil {
+			slog.Info("merged", "project", k.ID, "into", k.Into, "key", k.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyBefore copies the database into the folder of backups before something that cannot
+// be undone, and returns the copy's path.
+func (c *Cairn) copyBefore(ctx context.Context, s *store.Store, what string) (string, error) {
+	if err := os.MkdirAll(c.BackupFolder(), 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.BackupFolder(), "before-"+what+"-"+s.Now().UTC().Format(backupStamp)+"-"+store.NewID()[20:]+".db")
+	return path, s.CopyTo(ctx, path)
+}
+
+// findRootCommits asks git for the first commit of checkouts that have no remote: a
+// server of all that the store knows, a command of that in which it runs.
+func (c *Cairn) findRootCommits(ctx context.Context, s *store.Store) error {
+	if c.config.Role != store.Server && (c.place.Identity == "" || c.place.Remote != "") {
+		return nil
+	}
+	var unknown []project.Checkout
+	err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		unknown, err = project.WithoutRoot(ctx, tx)
+		return err
+	})
+	if err != nil || len(unknown) == 0 {
+		return err
+	}
+	asked, cancel := context.WithTimeout(ctx, rootCommitTime)
+	defer cancel()
+	for _, checkout := range unknown {
+		if c.config.Role != store.Server && checkout.Identity != c.place.Identity {
+			continue
+		}
+		git, err := gitread.Open(checkout.Root)
+		if err != nil {
+			return nil // without git the path stays the key
+		}
+		commit, err := git.RootCommit(asked)
+		if asked.Err() != nil {
+			return nil
+		}
+		if err != nil || commit == "" {
+			continue // empty, or not readable for git
+		}
+		if err := c.setRoot(ctx, s, checkout, commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setRoot stores the root commit of a checkout, and merges its project with the one that
+// is a copy of the same history.
+func (c *Cairn) setRoot(ctx context.Context, s *store.Store, checkout project.Checkout, commit string) error {
+	err := s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		from, into, err := project.SetRoot(ctx, tx, checkout.Identity, commit)
+		if err != nil || from == "" {
+			return err
+		}
+		return project.Merge(ctx, tx, from, into, moveRows)
+	})
+	if fault.KindOf(err) != fault.Conflict {
+		return err
+	}
+	return s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
+		return project.UndecideRoot(ctx, tx, checkout.Identity, commit)
+	})
+}
+
+// undecidedProjects reports the checkouts about which a person has to decide.
+func (d *diagnosing) undecidedProjects(ctx context.Context, s *store.Store) {
+	var list []project.UndecidedCheckout
+	waiting := false
+	err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = project.Undecided(ctx, tx)
+		if err == nil {
+			waiting, err = project.NeedsRekey(ctx, tx)
+		}
+		return err
+	})
+	if err != nil {
+		d.unknown("projects", err)
+		return
+	}
+	if waiting {
+		d.add("projects", CheckWarning, "the projects come from an older cairn and have no keys yet",
+			"clones of one repository are still several projects", "run `cairn project list`, which brings them up to date")
+	}
+	for _, u := range list {
+		where := u.Root
+		if where == "" {
+			where = u.Identity
+		}
+		d.add("projects", CheckWarning, where+" is in the project "+u.Project+", but "+u.Undecided+" belongs to "+u.Other,
+			"what agents do there does not reach the other checkouts of that repository",
+			"run `cairn project link "+where+" "+u.Other+"` to join it, or `cairn project split "+where+"` to keep it apart")
+	}
+	if len(list) == 0 && !waiting {
+		d.add("projects", CheckOK, "every checkout belongs to the project of its repository", "", "")
+	}
+}
+

@@ -1,0 +1,205 @@
+package project
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"cairn/internal/store"
+)
+
+// metaRekey is in store_meta while the projects of a store from before migration 9 have
+// no keys of remotes yet.
+const metaRekey = "projects_rekey"
+
+const (
+	selectRekey = `SELECT EXISTS (SELECT 1 FROM store_meta WHERE name = '` + metaRekey + `')`
+	deleteRekey = `DELETE FROM store_meta WHERE name = '` + metaRekey + `'`
+
+	selectUnkeyed = `SELECT ` + projectColumns + `, (SELECT count(*) FROM project_keys k WHERE k.project_key = r.key) FROM projects r
+WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY r.created_at, r.key`
+	selectAllCheckouts = `SELECT ` + projectColumns + `, ` + checkoutColumns + ` FROM project_checkouts c
+JOIN projects r ON r.key = c.project_key ORDER BY c.identity`
+	updateUndecided = `UPDATE project_checkouts SET undecided = ? WHERE project_key = ?`
+	selectUndecided = `SELECT ` + projectColumns + `, ` + checkoutColumns + ` FROM project_checkouts c
+JOIN projects r ON r.key = c.project_key WHERE c.undecided <> '' ORDER BY c.identity`
+)
+
+// NeedsRekey reports whether the store comes from a cairn that knew projects by name:
+// then Plan says what Rekey has to do.
+func NeedsRekey(ctx context.Context, tx *store.Tx) (needed bool, err error) {
+	err = tx.Get(ctx, []any{&needed}, selectRekey)
+	return needed, err
+}
+
+// KeyedProject is a project of an older store with the key that it is to have.
+type KeyedProject struct {
+	ID   string
+	Key  string
+	Into string // the id of the older project with that key, into which it is merged; "" for none
+
+	row      int64
+	checkout *Checkout // as it is on the disk now; nil for a folder
+}
+
+// Plan lists the projects of a store that have no key yet, the oldest first: each with
+// the key of its remote, read from its checkout if that is still there, else from the
+// stored URL; or with that of its path. Of several with one key the first keeps it. It
+// changes nothing and reads a few files for each project.
+func Plan(ctx context.Context, tx *store.Tx, home string) (plan []KeyedProject, err error) {
+	checkouts := map[int64]Checkout{}
+	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
+		checkouts[q.Key] = c
+		return nil
+	}, selectAllCheckouts)
+	if err != nil {
+		return nil, err
+	}
+	owners := map[string]string{}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var q Project
+		var keys int
+		if err := r.Scan(append(scanProject(&q), &keys)...); err != nil {
+			return err
+		}
+		k := KeyedProject{ID: q.ID, row: q.Key}
+		if c, ok := checkouts[q.Key]; ok {
+			k.Key, k.checkout = refreshed(c, q, home)
+		}
+		if first, taken := owners[k.Key]; taken && k.Key != "" {
+			k.Into = first
+		} else if k.Key != "" {
+			owners[k.Key] = q.ID
+		}
+		plan = append(plan, k)
+		return nil
+	}, selectUnkeyed)
+	return plan, err
+}
+
+// refreshed returns the key of a stored checkout, and the checkout as it is now.
+func refreshed(c Checkout, q Project, home string) (string, *Checkout) {
+	place, err := Locate(c.Root, home)
+	if err == nil && c.Root != "" && place.Identity == c.Identity {
+		c.Remote, c.birth = place.Remote, birthOf(c.Identity)
+		return place.key(), &c
+	}
+	if c.Remote = NormalizeRemote(q.OriginURL, c.Root); c.Remote != "" {
+		return c.Remote, &c
+	}
+	return repositoryKey(c.Identity), &c
+}
+
+// Rekey gives a project of a plan its key and its uid. One with Into is left alone: merge
+// it, or say that it stays with Undecide. Repeating it changes nothing.
+func Rekey(ctx context.Context, tx *store.Tx, k KeyedProject) error {
+	if k.Into != "" {
+		return nil
+	}
+	if k.checkout != nil {
+		if err := k.checkout.put(ctx, tx); err != nil {
+			return err
+		}
+	}
+	_, taken, err := owner(ctx, tx, k.Key)
+	switch {
+	case err != nil:
+		return err
+	case taken || k.Key == "":
+		err = setUID(ctx, tx, k.row)
+	default:
+		err = addKey(ctx, tx, k.row, k.Key)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = logProject(ctx, tx, k.row)
+	return err
+}
+
+// Undecide notes that the checkouts of a project have a remote that belongs to another
+// project, and that a person has to decide.
+func Undecide(ctx context.Context, tx *store.Tx, k KeyedProject) error {
+	if _, err := tx.Exec(ctx, updateUndecided, k.Key, k.row); err != nil {
+		return err
+	}
+	return setUID(ctx, tx, k.row)
+}
+
+// Rekeyed ends the migration of a store: NeedsRekey is false from now on.
+func Rekeyed(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, deleteRekey)
+	return err
+}
+
+// UndecidedCheckout is a checkout whose remote belongs to another project than its own.
+type UndecidedCheckout struct {
+	Checkout
+	Project string // its own
+	Other   string // the one with the remote's key
+}
+
+// Undecided lists the checkouts about which a person has to decide.
+func Undecided(ctx context.Context, tx *store.Tx) (list []UndecidedCheckout, err error) {
+	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
+		other, ok, err := owner(ctx, tx, c.Undecided)
+		if ok && other.Key != q.Key {
+			list = append(list, UndecidedCheckout{c, q.ID, other.ID})
+		}
+		return err
+	}, selectUndecided)
+	return list, err
+}
+
+// WithoutRoot lists the roots of checkouts whose project is known by its path alone, and
+// which may turn out to be copies of one history: those without a remote and without a
+// root commit that were not put into their project by a person. Shallow ones and those
+// that are gone are left out.
+func WithoutRoot(ctx context.Context, tx *store.Tx) (list []Checkout, err error) {
+	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
+		if c.Remote != "" || c.Undecided != "" || c.Pinned || c.Root == "" || pathIsGone(c.Identity) || !pathIsGone(c.Identity+"/shallow") {
+			return nil
+		}
+		keys, err := tx.Texts(ctx, selectKeys, q.Key)
+		for _, key := range keys {
+			if strength(key) >= rootStrength {
+				return err
+			}
+		}
+		list = append(list, c)
+		return err
+	}, selectAllCheckouts)
+	return list, err
+}
+
+// SetRoot gives the project of a checkout the key of its root commit. If another project
+// has it, that project's id comes back: two copies of one history are one project, and
+// the caller merges them.
+func SetRoot(ctx context.Context, tx *store.Tx, identity, commit string) (from, into string, err error) {
+	_, q, ok, err := checkoutAt(ctx, tx, identity)
+	if err != nil || !ok {
+		return "", "", err
+	}
+	key := rootKind + strings.ToLower(commit)
+	other, taken, err := owner(ctx, tx, key)
+	switch {
+	case err != nil || taken && other.Key == q.Key:
+		return "", "", err
+	case taken:
+		return q.ID, other.ID, nil
+	}
+	if err := addKey(ctx, tx, q.Key, key); err != nil {
+		return "", "", err
+	}
+	_, err = logProject(ctx, tx, q.Key)
+	return "", "", err
+}
+
+const updateUndecidedAt = `UPDATE project_checkouts SET undecided = ? WHERE identity = ?`
+
+// UndecideRoot notes that a checkout is a copy of the history of another project, with
+// which its own could not be merged.
+func UndecideRoot(ctx context.Context, tx *store.Tx, identity, commit string) error {
+	_, err := tx.Exec(ctx, updateUndecidedAt, rootKind+strings.ToLower(commit), identity)
+	return err
+}
