@@ -180,6 +180,9 @@ func (h home) answers() string {
 		keep(trace, err)
 	}
 	list, err := h.Projects(ctx)
+	for i := range list {
+		list[i].UID = "" // of the device, for a project that is known by its path
+	}
 	keep(list, err)
 	h.recordAnswers(keep)
 	text, err := json.MarshalIndent(out, "", " ")

@@ -190,4 +190,3 @@ func (d *diagnosing) undecidedProjects(ctx context.Context, s *store.Store) {
 		d.add("projects", CheckOK, "every checkout belongs to the project of its repository", "", "")
 	}
 }
-

@@ -176,6 +176,49 @@ func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 	})
 }
 
+// LinkCheckout moves the checkout that holds a path into another project, with the
+// sessions that began there; see project.Link. Where its own project has nothing else,
+// all of that moves, unless both have records or mail that cannot be joined: these stay.
+func (c *Cairn) LinkCheckout(ctx context.Context, path, into string) (project.Decision, error) {
+	d, err := c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Place, sessions []int64) (project.Decision, error) {
+		return project.Link(ctx, tx, at, into, sessions, observation.MoveSessions, moveRows)
+	})
+	if fault.KindOf(err) != fault.Conflict {
+		return d, err
+	}
+	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Place, sessions []int64) (project.Decision, error) {
+		return project.Link(ctx, tx, at, into, sessions, observation.MoveSessions, nil)
+	})
+}
+
+// SplitCheckout makes the checkout that holds a path a project of its own, with the
+// sessions that began there; see project.Split. Records, mail and memories stay.
+func (c *Cairn) SplitCheckout(ctx context.Context, path, id string) (project.Decision, error) {
+	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Place, sessions []int64) (project.Decision, error) {
+		return project.Split(ctx, tx, at, id, sessions, observation.MoveSessions)
+	})
+}
+
+// decide runs what a person decided about the checkout that holds a path.
+func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context, *store.Tx, project.Place, []int64) (project.Decision, error)) (d project.Decision, err error) {
+	at, err := project.Locate(filepath.Join(c.config.Cwd, path), c.config.Home)
+	if filepath.IsAbs(path) {
+		at, err = project.Locate(path, c.config.Home)
+	}
+	if err != nil {
+		return d, err
+	}
+	err = c.changeKnown(ctx, func(ctx context.Context, tx *store.Tx) error {
+		sessions, err := project.SessionsAt(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		d, err = fn(ctx, tx, at, sessions)
+		return err
+	})
+	return d, err
+}
+
 // moveRows moves what the parts have of a project that is merged into another.
 func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	if err := record.MoveRows(ctx, tx, from, into); err != nil {

@@ -18,10 +18,12 @@ import (
 func projectCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "project",
-		Short: "Make, list, show, rename and merge projects",
-		Long: `A project is a repository: all its worktrees and folders. It is known by a short id,
-made from its folder's name, which never changes by itself. One that is no repository
-can be made for its records alone.`,
+		Short: "List projects, and decide what belongs to them",
+		Long: `A project is a repository: all clones of one remote, with their worktrees and folders.
+Without a remote, copies of one history are one project. People know a project by a
+short id, made from its folder's name, which never changes automatically. A project
+without a repository can be created for its records alone. link and split correct what
+this rule gets wrong.`,
 		Example: "  cairn project list\n  cairn project overview\n  cairn project create \"Checkout design\" --id checkout-design",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -41,6 +43,23 @@ repository was cloned anew under another name. What happens in FROM's folder fro
 now on goes to INTO, and FROM becomes another name of it. It cannot be undone.`,
 			Example: "  cairn project merge shop-2 shop",
 		}, (*cairn.Cairn).Merge),
+		projectDecision(p, cobra.Command{
+			Use: "link CHECKOUT PROJECT", Short: "Put a clone into another project",
+			Long: `link moves the clone that holds the folder CHECKOUT into PROJECT, with all its worktrees
+and the sessions that began there, for instance a fork that you treat as one with its
+original. Everything of a project that has no other clone moves; the project becomes
+another name of PROJECT. split undoes it.`,
+			Example: "  cairn project link ~/src/shop-fork shop",
+			Args:    exactArgs(2, "a folder and a project"),
+		}, (*cairn.Cairn).LinkCheckout),
+		projectDecision(p, cobra.Command{
+			Use: "split CHECKOUT [ID]", Short: "Make a clone a project of its own",
+			Long: `split takes the clone that holds the folder CHECKOUT out of its project, with all its
+worktrees and the sessions that began there, and makes it a project of its own. Its
+records, mail and memories stay in the old project. link undoes it.`,
+			Example: "  cairn project split ~/src/shop-experiment shop-experiment",
+			Args:    cobra.RangeArgs(1, 2),
+		}, (*cairn.Cairn).SplitCheckout),
 	)
 	return cmd
 }
@@ -51,17 +70,31 @@ func projectListCommand(p *Process) *cobra.Command {
 		Use:   "list",
 		Short: "List the projects, the one seen last first",
 		Long: `list prints a line per project: its id, how many sessions it has, its other names
-and its folder.`,
+and the folders of its clones.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]project.Summary, error) {
 		return listed(c.Projects(cmd.Context()))
 	}, func(out io.Writer, list []project.Summary) error {
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 		for _, s := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.ID, counted(int(s.Sessions), "session"), strings.Join(s.Aliases, ", "), s.Root)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.ID, counted(int(s.Sessions), "session"), strings.Join(s.Aliases, ", "), rootsOf(s))
 		}
 		return w.Flush()
 	}))
+}
+
+// rootsOf lists the folders of a project, that of its first checkout first.
+func rootsOf(s project.Summary) string {
+	roots := []string{}
+	if s.Root != "" {
+		roots = append(roots, s.Root)
+	}
+	for _, c := range s.Checkouts {
+		if c.Root != "" && c.Root != s.Root {
+			roots = append(roots, c.Root)
+		}
+	}
+	return strings.Join(roots, ", ")
 }
 
 // projectChange completes a command that changes something about two names.
@@ -71,6 +104,25 @@ func projectChange(p *Process, cmd cobra.Command, change func(c *cairn.Cairn, ct
 		return change(c, cmd.Context(), args[0], args[1])
 	})
 	return &cmd
+}
+
+// projectDecision completes a command that decides to which project a checkout belongs.
+func projectDecision(p *Process, cmd cobra.Command, decide func(c *cairn.Cairn, ctx context.Context, path, id string) (project.Decision, error)) *cobra.Command {
+	f := recordFlags{answers: answers{process: p}}
+	return f.json(answering(&f, cmd, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (project.Decision, error) {
+		id := ""
+		if len(args) > 1 {
+			id = args[1]
+		}
+		return decide(c, cmd.Context(), args[0], id)
+	}, func(w io.Writer, d project.Decision) error {
+		if d.From == d.Project {
+			_, err := fmt.Fprintf(w, "%s stays in %s\n", printable(d.Checkout.Root), d.Project)
+			return err
+		}
+		_, err := fmt.Fprintf(w, "%s is in %s now, with %s; it was in %s\n", printable(d.Checkout.Root), d.Project, counted(d.Sessions, "session"), d.From)
+		return err
+	}))
 }
 
 func projectCreateCommand(p *Process) *cobra.Command {

@@ -3,6 +3,7 @@ package observation
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"strconv"
 
@@ -281,5 +282,16 @@ func nullText(s string) any {
 // merging projects. Repeating it is harmless.
 func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	_, err := tx.Exec(ctx, moveRows, into.Key, from.Key)
+	return err
+}
+
+// MoveSessions gives the rows of some sessions in one project to another; it is this
+// part's share of linking and splitting checkouts. It is idempotent.
+func MoveSessions(ctx context.Context, tx *store.Tx, from, into project.Project, sessions []int64) error {
+	list, err := json.Marshal(sessions)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, moveSessionRows, into.Key, from.Key, string(list))
 	return err
 }

@@ -30,7 +30,10 @@ WHERE id = ?`
 	claimRows = `UPDATE observation_rows SET prompt_id = ?
 WHERE session_key = ? AND harness_prompt_id = ? AND prompt_id IS NULL AND obs_type NOT LIKE 'session_%'`
 
-	moveRows      = `UPDATE observation_rows SET project_key = ? WHERE project_key = ?`
+	moveRows = `UPDATE observation_rows SET project_key = ? WHERE project_key = ?`
+
+	moveSessionRows = `UPDATE observation_rows SET project_key = ? WHERE project_key = ? AND session_key IN (SELECT value FROM json_each(?))`
+
 	updatePinned  = `UPDATE observation_rows SET is_pinned = ? WHERE id = ?`
 	updateSummary = `UPDATE sessions SET summary = ? WHERE key = ?`
 

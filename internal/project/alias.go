@@ -18,6 +18,9 @@ type Summary struct {
 	CreatedAt int64    `json:"created_at"` // Unix seconds
 	Sessions  int64    `json:"sessions"`   // whose own project it is
 	LastSeen  int64    `json:"last_seen"`  // of those, Unix seconds; 0 without one
+
+	Keys      []string   `json:"keys"`      // the first that was known first, never nil
+	Checkouts []Checkout `json:"checkouts"` // in the order of their git directories, never nil
 }
 
 // List returns every project, those seen last first. Projects that were merged
@@ -26,7 +29,7 @@ func List(ctx context.Context, tx *store.Tx) ([]Summary, error) {
 	list := []Summary{}
 	at := map[string]int{}
 	err := tx.Each(ctx, func(r *sql.Rows) error {
-		s := Summary{Aliases: []string{}}
+		s := Summary{Aliases: []string{}, Keys: []string{}, Checkouts: []Checkout{}}
 		err := r.Scan(append(scanProject(&s.Project), &s.CreatedAt, &s.Sessions, &s.LastSeen)...)
 		at[s.ID] = len(list)
 		list = append(list, s)
@@ -43,6 +46,26 @@ func List(ctx context.Context, tx *store.Tx) ([]Summary, error) {
 		}
 		return err
 	}, selectAllAliases)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var key, id string
+		err := r.Scan(&key, &id)
+		if i, ok := at[id]; ok {
+			list[i].Keys = append(list[i].Keys, key)
+		}
+		return err
+	}, selectAllKeys)
+	if err != nil {
+		return nil, err
+	}
+	err = eachCheckout(ctx, tx, func(c Checkout, q Project) error {
+		if i, ok := at[q.ID]; ok {
+			list[i].Checkouts = append(list[i].Checkouts, c)
+		}
+		return nil
+	}, selectAllCheckouts)
 	return list, err
 }
 

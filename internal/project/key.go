@@ -270,6 +270,9 @@ JOIN projects r ON r.key = c.project_key WHERE c.birth = ? ORDER BY c.identity`
 	selectCheckoutsOf = `SELECT ` + projectColumns + `, ` + checkoutColumns + ` FROM project_checkouts c
 JOIN projects r ON r.key = c.project_key WHERE c.project_key = ? ORDER BY c.identity`
 
+	selectByCheckoutPath = `SELECT ` + projectColumns + ` FROM project_checkouts c
+JOIN projects r ON r.key = c.project_key WHERE c.identity IN (?1, ?2) OR c.root = ?1 ORDER BY c.identity LIMIT 1`
+
 	putCheckout = `INSERT INTO project_checkouts (identity, project_key, root, remote, birth, pinned, undecided)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (identity) DO UPDATE SET
 project_key = ?2, root = ?3, remote = ?4, birth = ?5, pinned = ?6, undecided = ?7`

@@ -69,11 +69,23 @@ func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids 
 	return m.project, append([]string{m.project.ID}, ids...), err
 }
 
-// Find returns the project that an id or an alias names; ok is false if there is
-// none. The id of a project that was merged names the one that took it over.
+// Find returns the project that an id or an alias names, else a key, a uid, a remote's
+// URL in any form, or the path of a checkout; ok is false if there is none. The id of a
+// project that was merged names the one that took it over.
 func Find(ctx context.Context, tx *store.Tx, name string) (q Project, ok bool, err error) {
 	err = tx.Get(ctx, scanProject(&q), selectByName, name)
-	return q, err == nil, ignoreNone(err)
+	if err == nil || ignoreNone(err) != nil {
+		return q, err == nil, err
+	}
+	if len(name) != uidDigits && !strings.ContainsAny(name, `/\:`) {
+		return q, false, nil
+	}
+	if IsAbsolute(name) {
+		clean := canonical(filepath.Clean(name))
+		err = tx.Get(ctx, scanProject(&q), selectByCheckoutPath, clean, filepath.Join(clean, ".git"))
+		return q, err == nil, ignoreNone(err)
+	}
+	return FindKey(ctx, tx, name)
 }
 
 // Ensure returns the project that an id or alias names and creates one of that

@@ -117,7 +117,7 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 			code.WriteString(strings.ToUpper(line) + "\n")
 		}
 		triggers := regexp.MustCompile(`(?s)CREATE TRIGGER.*?\bEND;`) // their bodies run later
-		made := map[string]bool{"STORE_META": true} // tables to which the file may add rows
+		made := map[string]bool{"STORE_META": true}                   // tables to which the file may add rows
 		for statement := range strings.SplitSeq(triggers.ReplaceAllString(code.String(), ""), ";") {
 			words := strings.Fields(statement)
 			if len(words) > 2 && words[0] == "CREATE" && words[1] == "TABLE" {
