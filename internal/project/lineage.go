@@ -46,7 +46,7 @@ func (p Place) Checkout() string {
 const (
 	// Sessions of a lineage, the one seen last first. Sessions from before the column
 	// checkout count for the main worktree.
-	selectFormer = `SELECT ` + sessionColumns + `, '' FROM sessions s JOIN projects r ON r.id = s.project_id
+	selectLineage = `SELECT ` + sessionColumns + `, '' FROM sessions s JOIN projects r ON r.id = s.project_id
 WHERE s.project_id = ? AND s.harness = ? AND ifnull(s.checkout, r.root) = ? AND s.key <> ? ORDER BY s.last_seen DESC, s.key DESC LIMIT +?`
 
 	selectByKeys = `SELECT ` + sessionColumns + `, '' FROM json_each(?) j CROSS JOIN sessions s ON s.key = j.value
@@ -59,22 +59,16 @@ AND s.harness = ? AND s.checkout = ? AND s.closed_at IS NULL AND s.key <> ?`
 	closeSession = `UPDATE sessions SET closed_at = max(?, last_seen) WHERE key = ? AND closed_at IS NULL`
 )
 
-// maxFormer limits how many earlier sessions of a lineage are read.
-const maxFormer = 100
+// maxLineage limits how many sessions of a lineage are read.
+const maxLineage = 100
 
-// FormerSessions returns the ended sessions of the same lineage in the same project, the
+// LineageSessions returns the other sessions of the same lineage in the same project, the
 // one seen last first, at most 100; none if the session has no lineage.
-func FormerSessions(ctx context.Context, tx *store.Tx, s Session) (all []Session, err error) {
+func LineageSessions(ctx context.Context, tx *store.Tx, s Session) ([]Session, error) {
 	if !s.Lineage().IsKnown() {
 		return nil, nil
 	}
-	found, err := sessions(ctx, tx, selectFormer, s.ProjectID, s.Harness, s.Checkout, s.Key, maxFormer)
-	for _, f := range found {
-		if f.HasEnded() {
-			all = append(all, f)
-		}
-	}
-	return all, err
+	return sessions(ctx, tx, selectLineage, s.ProjectID, s.Harness, s.Checkout, s.Key, maxLineage)
 }
 
 // SessionsByKey returns the sessions with some keys, in the order of the keys. Missing
@@ -87,11 +81,16 @@ func SessionsByKey(ctx context.Context, tx *store.Tx, keys []int64) ([]Session, 
 	return sessions(ctx, tx, selectByKeys, string(list))
 }
 
+// sessions reads sessions without their digests. Sessions from before the column checkout
+// count for the main worktree.
 func sessions(ctx context.Context, tx *store.Tx, query string, args ...any) (all []Session, err error) {
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var s Session
 		var own Project
 		err := rows.Scan(scanSession(&s, &own)...)
+		if s.Checkout == "" {
+			s.Checkout = own.Root
+		}
 		all = append(all, s)
 		return err
 	}, query, args...)

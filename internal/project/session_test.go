@@ -217,7 +217,7 @@ func TestANewSessionReplacesTheOnlyOneOfItsProcessAndLineage(t *testing.T) {
 	w.want("where a session began", s.Checkout, a.Root)
 }
 
-func TestFormerSessionsAreEndedOnesOfTheLineage(t *testing.T) {
+func TestALineageIsAHarnessInACheckout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a, plain := w.locate(w.repo(w.path("a"))), w.locate(w.mkdir(w.path("plain")))
@@ -236,12 +236,15 @@ func TestFormerSessionsAreEndedOnesOfTheLineage(t *testing.T) {
 	for _, step := range []struct {
 		place project.Place
 		want  string
-	}{{a, "killed closed"}, {plain, "elsewhere"}} {
+	}{{a, "imported unknown process live killed ended closed ended"}, {plain, "elsewhere ended"}} {
 		s, _ := w.saw(project.Seen{ID: "new in " + step.place.Slug, Place: step.place, Harness: "claude"})
 		got := []string{}
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			all, err := project.FormerSessions(ctx, tx, s)
+			all, err := project.LineageSessions(ctx, tx, s)
 			for _, f := range all {
+				if f.HasEnded() {
+					f.ID += " ended"
+				}
 				got = append(got, f.ID)
 			}
 			return err
