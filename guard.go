@@ -74,7 +74,7 @@ func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict
 	case len(found.Obstacles) == 0:
 		return harness.Verdict{}
 	}
-	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place)}
+	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place, found.Names...)}
 	if mode == GuardBlock {
 		v.Decision = harness.Deny
 	}
@@ -111,8 +111,8 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 	case e.Kind == observation.SessionEnd:
 		_, err = o.EndSession(ctx, e.Session)
 		return "", err
-	case e.Kind == observation.SessionStart && e.Text == "resume":
-		if err := o.BeginSession(ctx, e.Session); err != nil {
+	case e.Kind == observation.SessionStart && e.AgentID == "":
+		if err := c.beginSession(ctx, o, e); err != nil {
 			return "", err
 		}
 	case e.Source == "PreToolUse":
@@ -131,6 +131,16 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 	return o.Notices(ctx, mail.NoticeArgs{
 		Session: e.Session, Event: e.Source, Often: often, Mute: e.AgentID != "" || !harness.Listens(*e),
 	})
+}
+
+// beginSession lets a session take over the agents of its lineage, and releases the
+// reservations that no session has taken over.
+func (c *Cairn) beginSession(ctx context.Context, o *mail.Office, e *observation.Event) error {
+	if err := o.BeginSession(ctx, e.Session, c.config.Agent != ""); err != nil {
+		return err
+	}
+	_, err := o.ReleaseOrphans(ctx)
+	return err
 }
 
 // bind binds a session to the agent of CAIRN_AGENT or, after a call of mail's own

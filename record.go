@@ -71,7 +71,11 @@ func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e
 		if oerr != nil {
 			r.Warning = fmt.Errorf("the open records were not told: %w", oerr)
 		}
-		told, err = j.Context(ctx, done.Project, e.Text, e.Branch, open)
+		you, yerr := c.you(ctx, e.Session)
+		if yerr != nil {
+			r.Warning = fmt.Errorf("the agents of the session were not named: %w", yerr)
+		}
+		told, err = j.Context(ctx, done.Project, e.Text, e.Branch, you, open)
 	case assist:
 		told, err = j.Assist(ctx, e, c.place, done)
 	}
@@ -83,4 +87,15 @@ func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e
 		return fmt.Errorf("what was told is not in the ledger: %w", err)
 	}
 	return nil
+}
+
+// you is the section of the session's agents in its context.
+func (c *Cairn) you(ctx context.Context, session string) (observation.Section, error) {
+	section := observation.Section{Title: "You", First: true}
+	if c.journal.Limits.Off {
+		return section, nil
+	}
+	var err error
+	section.Lines, err = c.office(c.store).You(ctx, session)
+	return section, err
 }

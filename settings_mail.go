@@ -51,10 +51,11 @@ type mailSettings struct {
 }
 
 type reservationSettings struct {
-	MaxTTL     *int `toml:"max_ttl_seconds"`
-	Inactivity *int `toml:"inactivity_seconds"`
-	Grace      *int `toml:"grace_seconds"`
-	Sweep      *int `toml:"sweep_seconds"`
+	MaxTTL      *int `toml:"max_ttl_seconds"`
+	Inactivity  *int `toml:"inactivity_seconds"`
+	Grace       *int `toml:"grace_seconds"`
+	OrphanGrace *int `toml:"orphan_grace_seconds"` // until reservations of an ended session are released
+	Sweep       *int `toml:"sweep_seconds"`
 }
 
 type guardSettings struct {
@@ -254,7 +255,7 @@ func (s *workSettings) officeConfig() mail.Config {
 		MaxBody: value(m.MaxBody), MaxAttachment: value(m.MaxAttachment), MaxAttachments: value(m.MaxAttachments),
 		InlineImage: value(m.InlineImage), AbsoluteAttachments: value(m.AbsoluteAttachments),
 		Idempotency: time.Duration(value(m.IdempotencyHours)) * time.Hour,
-		MaxTTL:      lasting(r.MaxTTL), Inactivity: lasting(r.Inactivity), Grace: lasting(r.Grace),
+		MaxTTL:      lasting(r.MaxTTL), Inactivity: lasting(r.Inactivity), Grace: lasting(r.Grace), OrphanGrace: lasting(r.OrphanGrace),
 		AckTTL: lasting(m.AckTTL), AckOverdue: lasting(m.AckOverdue),
 		NoticeTokens: value(m.NoticeTokens), NoticeInterval: lasting(m.NoticeInterval),
 	}

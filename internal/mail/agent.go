@@ -93,8 +93,9 @@ func (o *Office) profile(c Caller, a RegisterArgs) (p profile, err error) {
 // RegisterAgent makes an agent, or brings the one of that name up to date: program,
 // model, task, policy, branch and worktree; number, name and inception stay, and a
 // retired agent is back (mail §4, §5). What becomes of a name that is none is the
-// Office's NameMode. The session of the caller is bound to the agent. Repeating it
-// leads to the same state.
+// Office's NameMode. Without a usable name a session that took an agent over registers as
+// that agent (amendments §B.7). The session of the caller is bound to the agent. Repeating
+// it leads to the same state.
 //
 // A token is issued where the caller wants one, or the Office enforces them, and
 // the agent has none yet.
@@ -136,7 +137,7 @@ func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Regi
 	if onlyNew {
 		field = "name_hint"
 	}
-	a, err := s.named(ctx, field, p.name)
+	a, err := s.named(ctx, field, p.name, onlyNew)
 	if err != nil {
 		return out, err
 	}
@@ -189,11 +190,12 @@ func (s *scope) newAgent(name string) *Agent {
 }
 
 // named is the agent that a given name stands for: the registered one, or a new one,
-// ID 0, with a valid name.
-func (s *scope) named(ctx context.Context, field, given string) (*Agent, error) {
+// ID 0, with a valid name. Without a usable name it is the agent that the session took
+// over, unless onlyNew, or a new one.
+func (s *scope) named(ctx context.Context, field, given string, onlyNew bool) (*Agent, error) {
 	mode := s.config.NameMode
 	if given == "" || mode == AlwaysAuto {
-		return s.generated(ctx)
+		return s.unnamed(ctx, onlyNew)
 	}
 	switch {
 	case isPlaceholder(given):
@@ -213,6 +215,15 @@ func (s *scope) named(ctx context.Context, field, given string) (*Agent, error) 
 		return s.newAgent(name), nil
 	case mode == Strict:
 		return nil, badName(field, given)
+	}
+	return s.unnamed(ctx, onlyNew)
+}
+
+func (s *scope) unnamed(ctx context.Context, onlyNew bool) (*Agent, error) {
+	if !onlyNew {
+		if a, err := s.inherited(ctx); a != nil || err != nil {
+			return a, err
+		}
 	}
 	return s.generated(ctx)
 }

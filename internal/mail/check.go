@@ -77,7 +77,10 @@ func (o *Office) CheckFileReservationConflicts(ctx context.Context, c Caller, a 
 		}
 		watch.of(s)
 		for _, w := range all {
-			holders := s.inTheWay(near, w.pattern, !a.Shared)
+			holders, _, err := s.conflicts(ctx, near, w.pattern, !a.Shared)
+			if err != nil {
+				return err
+			}
 			if len(holders) == 0 {
 				out.Free = append(out.Free, w.given)
 				continue

@@ -27,6 +27,7 @@ type GuardArgs struct {
 type Guarded struct {
 	Managed   bool       // at least one of the files is in a project of mail
 	Obstacles []Obstacle // the worst first
+	Names     []string   // of the agents as which the session acts, if there are obstacles
 }
 
 // Obstacle is a file that somebody else has reserved.
@@ -44,7 +45,8 @@ type Obstacle struct {
 // Guard finds the active, exclusive, not advisory reservations of others that
 // cover files (mail §8): one query a project, whatever the number of files, by the
 // literal prefixes that a pattern covering one of them can have, then the exact
-// match. A file outside every project of mail is no obstacle. It changes nothing.
+// match. A file outside every project of mail is no obstacle, and neither is a
+// reservation that yields to the session (amendments §B.7). It changes nothing.
 //
 // Errors: those of reading; NOT_FOUND for a Project that is none; the end of ctx
 // interrupts it.
@@ -68,13 +70,16 @@ func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error
 			}
 			for _, p := range projects {
 				out.Managed = true
-				s := &scope{Office: o, tx: tx, p: p, now: now(tx)}
+				s := &scope{Office: o, tx: tx, p: p, now: now(tx), caller: Caller{Session: a.Session}}
 				if err := s.obstacles(ctx, a, g, &out); err != nil {
 					return err
 				}
 			}
 		}
-		return nil
+		if len(out.Obstacles) > 0 {
+			out.Names, err = actingNames(ctx, tx, a)
+		}
+		return err
 	})
 	slices.SortStableFunc(out.Obstacles, func(a, b Obstacle) int { return int(min(max(b.Until-a.Until, -1), 1)) })
 	return out, err
@@ -235,7 +240,14 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 	for _, f := range files {
 		for _, prefix := range f.Prefixes() {
 			for _, h := range foreign[prefix] {
-				if h.pattern.Matches(f) {
+				if !h.pattern.Matches(f) {
+					continue
+				}
+				yields, err := s.yields(ctx, h)
+				if err != nil {
+					return err
+				}
+				if !yields {
 					out.Obstacles = append(out.Obstacles, h.obstacle(f))
 				}
 			}
@@ -281,4 +293,21 @@ func (h *held) obstacle(f pathpattern.Path) Obstacle {
 		o.Worktree = *h.worktree
 	}
 	return o
+}
+
+const selectActingNames = `SELECT a.name FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key CROSS JOIN mail_agents a ON a.id = b.agent_id
+WHERE s.id = ? AND b.ended_ts IS NULL AND a.retired_ts IS NULL ORDER BY b.bound_ts, a.id`
+
+// actingNames are the names of the agents as which the session of a guard acts.
+func actingNames(ctx context.Context, tx *store.Tx, a GuardArgs) (names []string, err error) {
+	if a.Agent != "" {
+		return []string{a.Agent}, nil
+	}
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		names = append(names, name)
+		return err
+	}, selectActingNames, a.Session)
+	return names, err
 }

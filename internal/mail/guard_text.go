@@ -16,12 +16,17 @@ const (
 
 // GuardText says what stands in the way, to a person or a model: facts, no orders,
 // at most 400 characters, the first three obstacles (mail §8). place is where the
-// session works; "" without an obstacle. What holders wrote is quoted, on one line.
-func GuardText(all []Obstacle, place project.Place) string {
+// session works; names are the agents as which it acts. It returns "" without an
+// obstacle. What holders wrote is quoted, on one line.
+func GuardText(all []Obstacle, place project.Place, names ...string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	ways := fmt.Sprintf(" Ways out: another file, send_message to %s, cairn reservations check.", all[0].Holder)
+	you := ""
+	if len(names) > 0 {
+		you = " You are " + cut(flat(strings.Join(names[:min(len(names), maxGuardFiles)], " and ")), maxGuardWord) + "."
+	}
+	ways := you + fmt.Sprintf(" Ways out: another file, send_message to %s, cairn reservations check.", all[0].Holder)
 	git := place.Git()
 	var b strings.Builder
 	told := 0

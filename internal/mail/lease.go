@@ -109,8 +109,12 @@ func (s *scope) lease(ctx context.Context, files []string, ttl Time) (taken int,
 	var fresh []wish
 	for _, w := range all {
 		own, lasts := s.held(near, w.pattern)
+		holders, _, err := s.conflicts(ctx, near, w.pattern, true)
+		if err != nil {
+			return taken, err
+		}
 		switch {
-		case len(s.inTheWay(near, w.pattern, true)) > 0 || lasts > s.now+ttl/2:
+		case len(holders) > 0 || lasts > s.now+ttl/2:
 		case own != nil:
 			r, err := findReservation(ctx, s.tx, selectReservationByID, own.ID)
 			if err != nil {

@@ -29,6 +29,7 @@ type Config struct {
 	MaxTTL               time.Duration // of a reservation; 0 for 7 days
 	Inactivity           time.Duration // of a holder, until a reservation is stale; 0 for 30 min
 	Grace                time.Duration // for activity on its files; 0 for 15 min
+	OrphanGrace          time.Duration // until reservations of an ended session are released; 0 for 5 min
 	AckTTL, AckOverdue   time.Duration // 0 for 30 min and 1 h
 	NoticeTokens         int           // 0 for 200
 	NoticeInterval       time.Duration // between notices upon tools; 0 for 30 s
@@ -101,6 +102,7 @@ func New(s *store.Store, c Config) *Office {
 	def(&c.MaxTTL, 7*24*time.Hour)
 	def(&c.Inactivity, 30*time.Minute)
 	def(&c.Grace, 15*time.Minute)
+	def(&c.OrphanGrace, 5*time.Minute)
 	def(&c.AckTTL, 30*time.Minute)
 	def(&c.AckOverdue, time.Hour)
 	def(&c.NoticeTokens, 200)

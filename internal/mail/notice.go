@@ -111,14 +111,15 @@ func (o *Office) Notices(ctx context.Context, a NoticeArgs) (text string, err er
 // briefing is what there is to tell a session at some time.
 type briefing struct {
 	*Office
-	now    Time
-	agents []*waiting
-	idle   bool      // the agents' activity was last noted a while ago
-	all    []*notice // the most important first
+	now     Time
+	session string // its id
+	agents  []*waiting
+	idle    bool      // the agents' activity was last noted a while ago
+	all     []*notice // the most important first
 }
 
 func (o *Office) briefing(ctx context.Context, tx *store.Tx, a NoticeArgs) (*briefing, error) {
-	w := &briefing{Office: o, now: now(tx)}
+	w := &briefing{Office: o, now: now(tx), session: a.Session}
 	var bound bool // asked first: most sessions act as no agent
 	if err := tx.Get(ctx, []any{&bound}, selectBondOpen, a.Session); err != nil || !bound {
 		return w, err
@@ -293,7 +294,7 @@ func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) e
 	if err != nil || p == nil {
 		return err
 	}
-	s := &scope{Office: w.Office, tx: tx, p: p, now: w.now, me: &Agent{ID: x.id, Name: x.name}}
+	s := &scope{Office: w.Office, tx: tx, p: p, now: w.now, me: &Agent{ID: x.id, Name: x.name}, caller: Caller{Session: w.session}}
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
@@ -319,7 +320,11 @@ func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) e
 		if err != nil {
 			return err
 		}
-		for _, h := range s.inTheWay(near, mine[0].pattern, r.Exclusive) {
+		holders, _, err := s.conflicts(ctx, near, mine[0].pattern, r.Exclusive)
+		if err != nil {
+			return err
+		}
+		for _, h := range holders {
 			line := "reservation #" + decimal(h.ID) + " of " + h.Agent + " on " + h.PathPattern + " meets your " + r.PathPattern
 			if err := w.concerns(ctx, tx, x, h.UID, h.Created, line); err != nil {
 				return err

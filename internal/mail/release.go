@@ -235,5 +235,9 @@ func (s *scope) renew(ctx context.Context, all []*Reservation, seconds *int64, u
 func (s *scope) taken(ctx context.Context, r *Reservation) (bool, error) {
 	all := []wish{{r.PathPattern, storedPattern(r.PathPattern, s.p.FoldsCase)}}
 	near, err := s.near(ctx, all)
-	return len(s.inTheWay(near, all[0].pattern, r.Exclusive)) > 0, err
+	if err != nil {
+		return false, err
+	}
+	holders, _, err := s.conflicts(ctx, near, all[0].pattern, r.Exclusive)
+	return len(holders) > 0, err
 }

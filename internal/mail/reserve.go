@@ -154,7 +154,10 @@ func (s *scope) grant(ctx context.Context, all []wish, a ReserveArgs, source str
 		return out, err
 	}
 	for _, w := range all {
-		holders := s.inTheWay(near, w.pattern, !a.Shared)
+		holders, yielding, err := s.conflicts(ctx, near, w.pattern, !a.Shared)
+		if err != nil {
+			return out, err
+		}
 		if len(holders) > 0 {
 			c := Conflict{Path: w.given}
 			for _, h := range holders {
@@ -163,6 +166,11 @@ func (s *scope) grant(ctx context.Context, all []wish, a ReserveArgs, source str
 			out.Conflicts = append(out.Conflicts, c)
 			if !a.Advisory {
 				continue
+			}
+		}
+		if !a.Advisory {
+			if err := s.dissolve(ctx, yielding); err != nil {
+				return out, err
 			}
 		}
 		ordinal++
@@ -203,4 +211,37 @@ func (s *scope) inTheWay(near []*held, p pathpattern.Pattern, exclusive bool) (o
 	}
 	slices.SortFunc(out, func(a, b *held) int { return int(a.ID - b.ID) })
 	return out
+}
+
+// conflicts is inTheWay without the reservations that yield, which it returns apart.
+func (s *scope) conflicts(ctx context.Context, near []*held, p pathpattern.Pattern, exclusive bool) (out, yielding []*held, err error) {
+	for _, h := range s.inTheWay(near, p, exclusive) {
+		yields, err := s.yields(ctx, h)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case yields:
+			yielding = append(yielding, h)
+		default:
+			out = append(out, h)
+		}
+	}
+	return out, yielding, nil
+}
+
+// dissolve releases reservations that yield to a new one.
+func (s *scope) dissolve(ctx context.Context, yielding []*held) error {
+	for _, h := range yielding {
+		r, err := findReservation(ctx, s.tx, selectReservationByID, h.ID)
+		if err != nil {
+			return err
+		}
+		if r == nil || r.Released != 0 { // by an earlier path of the call
+			continue
+		}
+		if _, err := s.release(ctx, []*Reservation{r}, releasedSession); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -35,10 +35,11 @@ type scope struct {
 	path    *identity // of a project_key that is a path; nil for others
 	key     string    // the project_key as it was given, for suggested calls
 	writes  bool
-	session project.Session // Key 0: none, and in a read
-	source  string          // how it was found
-	by      Actor           // of the changes
-	me      *Agent          // once actor has found it
+	session project.Session  // Key 0: none, and in a read
+	source  string           // how it was found
+	by      Actor            // of the changes
+	me      *Agent           // once actor has found it
+	tenures map[int64]tenure // of the agents that were asked about
 }
 
 // writeIn runs fn in a transaction over the project that a key names; an unknown

@@ -19,11 +19,13 @@ const (
 	SourceArgument    = "argument"    // session_id
 	SourceCall        = "call"        // a hook saw a call of ours that succeeded
 	SourceEdit        = "edit"        // generated at the first edit
+	SourceLineage     = "lineage"     // taken over from an earlier session, until the session acts as the agent
 )
 
 const (
 	insertBond = `INSERT INTO mail_sessions (session_key, agent_id, source, bound_ts) VALUES (?, ?, ?, ?)
-ON CONFLICT (session_key, agent_id) DO UPDATE SET ended_ts = NULL WHERE ended_ts IS NOT NULL`
+ON CONFLICT (session_key, agent_id) DO UPDATE SET ended_ts = NULL, source = CASE source WHEN '` + SourceLineage + `' THEN excluded.source ELSE source END
+WHERE ended_ts IS NOT NULL OR source = '` + SourceLineage + `'`
 	endBonds     = `UPDATE mail_sessions SET ended_ts = ? WHERE session_key = ? AND ended_ts IS NULL`
 	selectBonded = agentColumns + `JOIN mail_sessions s ON s.agent_id = a.id
 WHERE s.session_key = ? AND s.ended_ts IS NULL AND a.project_id = ? AND a.retired_ts IS NULL
@@ -56,17 +58,14 @@ func bonded(ctx context.Context, tx *store.Tx, sessionKey, projectID int64) (all
 
 const maxSessionID = 200 // characters
 
-// findSession finds the session that the call belongs to: that of the harness above
-// this process, else the one that the call names, else the server's own; the last
-// two are made if need be. There may be none.
-func (s *scope) findSession(ctx context.Context) (err error) {
-	if len(s.caller.Ancestors) > 0 {
-		var ok bool
-		s.session, ok, err = project.CurrentSession(ctx, s.tx, s.caller.Ancestors)
-		if err != nil || ok {
-			s.source = SourceServer
-			return err
-		}
+// findSession finds the session that the call belongs to, and makes one that the call or
+// the server names and that is unknown. There may be none.
+func (s *scope) findSession(ctx context.Context) error {
+	var ok bool
+	var err error
+	s.session, s.source, ok, err = s.knownSession(ctx)
+	if err != nil || ok {
+		return err
 	}
 	id := s.caller.Session
 	s.source = SourceArgument
@@ -86,17 +85,46 @@ func (s *scope) findSession(ctx context.Context) (err error) {
 	return err
 }
 
+// knownSession finds the session that the call belongs to, and how: the session of a
+// harness that the call names, else the only open session of the harness above this
+// process (amendments §B.7), else another session that the call or the server names.
+func (s *scope) knownSession(ctx context.Context) (found project.Session, source string, ok bool, err error) {
+	named, known := project.Session{}, false
+	if id := s.caller.Session; id != "" {
+		named, known, err = project.FindSession(ctx, s.tx, id)
+		if err != nil || known && named.Harness != "" {
+			return named, SourceArgument, known, err
+		}
+	}
+	if len(s.caller.Ancestors) > 0 {
+		found, ok, err = project.CurrentSession(ctx, s.tx, s.caller.Ancestors)
+		if err != nil || ok {
+			return found, SourceServer, ok, err
+		}
+	}
+	if s.caller.Session != "" || s.caller.Transport == "" {
+		return named, SourceArgument, known, nil
+	}
+	found, ok, err = project.FindSession(ctx, s.tx, s.caller.Transport)
+	return found, SourceServer, ok, err
+}
+
 // ActingAs names the agents of a project as which the caller's session acts, the one
 // that was bound first first; none without a session that is known.
 //
-// Errors: NOT_FOUND for the project.
+// Errors: NOT_FOUND for the project; INVALID_ARGUMENT if the process above has several
+// sessions, so that the caller's is unknown.
 func (o *Office) ActingAs(ctx context.Context, c Caller, projectKey string) (names []string, err error) {
 	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
-		session, ok, err := project.CurrentSession(ctx, s.tx, c.Ancestors)
-		if err == nil && !ok && c.Session != "" {
-			session, ok, err = project.FindSession(ctx, s.tx, c.Session)
+		session, _, ok, err := s.knownSession(ctx)
+		if err != nil {
+			return err
 		}
-		if err != nil || !ok {
+		if !ok {
+			several, err := project.ProcessSessions(ctx, s.tx, c.Ancestors)
+			if err == nil && len(several) > 1 {
+				err = invalid("session_id", "", "the process above this one has several sessions, so the agent of this one is unknown")
+			}
 			return err
 		}
 		all, err := bonded(ctx, s.tx, session.Key, s.p.ID)

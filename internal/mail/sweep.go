@@ -19,14 +19,17 @@ AND (r.project_id, r.agent_id) IN (SELECT a.project_id, a.id FROM mail_sessions 
 )
 
 // SweepReservations marks the reservations of all projects that have expired as
-// released, which a server does every minute (mail §7). It changes nothing for
-// anybody: what has expired blocks nothing before. It returns how many there were;
-// repeating it finds none.
+// released, which a server does every minute (mail §7), and releases those that
+// ReleaseOrphans does. What has expired blocked nothing before. It returns how many there
+// were; repeating it finds none.
 //
 // Errors: those of writing.
 func (o *Office) SweepReservations(ctx context.Context) (marked int, err error) {
 	if o.store == nil {
 		return 0, nil
+	}
+	if marked, err = o.ReleaseOrphans(ctx); err != nil {
+		return marked, err
 	}
 	for {
 		n := 0
@@ -106,25 +109,4 @@ func (o *Office) EndSession(ctx context.Context, session string) (released int, 
 const (
 	selectBonds    = `SELECT EXISTS (SELECT 1 FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key WHERE s.id = ? `
 	selectBondOpen = selectBonds + `AND b.ended_ts IS NULL)`
-	selectEnded    = selectBonds + `AND b.ended_ts NOTNULL)`
-
-	reopenBonds = `UPDATE mail_sessions SET ended_ts = NULL WHERE session_key = (SELECT key FROM sessions WHERE id = ?)`
 )
-
-// BeginSession takes up the bonds of a session that goes on after its end, as a
-// conversation that is resumed does. For any other session it changes nothing.
-//
-// Errors: those of reading and writing.
-func (o *Office) BeginSession(ctx context.Context, session string) error {
-	var ended bool
-	err := o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Get(ctx, []any{&ended}, selectEnded, session)
-	})
-	if err != nil || !ended {
-		return err
-	}
-	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, reopenBonds, session)
-		return err
-	})
-}

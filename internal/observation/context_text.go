@@ -64,6 +64,14 @@ func (b *contextBuilder) render() Context {
 		}
 	}
 	head := []string{"| ID | Time | Type | Summary |", "|----|------|------|---------|"}
+	parts := func(first bool) {
+		for _, s := range b.others {
+			if s.First == first {
+				section(s.Title, "", s.rows())
+			}
+		}
+	}
+	parts(true)
 	section("Pinned", sectionPinned, b.pinned, head...)
 	if len(b.digest) > 0 {
 		section("Last Session", sectionDigest, []contextRow{{id: b.last, line: strings.Join(b.digest, "\n")}})
@@ -72,9 +80,7 @@ func (b *contextBuilder) render() Context {
 	section("Likely Files", sectionLikely, fileLines(b.likely, b.project.Root))
 	section(cell(b.project.ID, 64), sectionLocal, b.local, head...)
 	section("Other projects", sectionCross, b.cross)
-	for _, s := range b.others {
-		section(s.Title, "", s.rows())
-	}
+	parts(false)
 	if body.Len() == 0 {
 		return Context{}
 	}

@@ -99,7 +99,8 @@ func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process
 	ses, q, err := project.See(ctx, tx, project.Seen{
 		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
 		PID: process.PID, PIDStart: process.Start,
-		Ends: e.Kind == SessionEnd || e.TurnEnds, Imported: e.Imported,
+		Ends: e.Kind == SessionEnd || e.TurnEnds, Closes: e.Kind == SessionEnd, Begins: e.Kind == SessionStart || e.Kind == Prompt,
+		Replaces: e.Kind == SessionStart && IsRecovery(e.Text), Imported: e.Imported,
 	})
 	w.belongs(ses, q)
 	return err

@@ -6,6 +6,7 @@ package observation
 type Section struct {
 	Title string
 	Lines []string
+	First bool // stands before the observations, else after them
 }
 
 // MaxSectionLine is how many characters a line of a Section may have.

@@ -13,6 +13,15 @@ type Process struct {
 	Start int64 // opaque; equal only for the same process of the same boot
 }
 
+// Runs reports whether the process still runs. It is false for the zero Process.
+func (p Process) Runs() bool {
+	if p.PID == 0 {
+		return false
+	}
+	info, ok := openProcesses().inspect(p.PID)
+	return ok && info.Process == p
+}
+
 // maxAncestors bounds how far parents are followed.
 const maxAncestors = 16
 

@@ -41,7 +41,7 @@ func (t processes) inspect(pid int) (processInfo, bool) {
 	}
 	const parentField, startField = 1, 19 // after the name
 	fields := strings.Fields(string(line[end+1:]))
-	if len(fields) <= startField {
+	if len(fields) <= startField || fields[0] == "Z" { // Z: it has ended, only its parent has not asked yet
 		return processInfo{}, false
 	}
 	parent, err := strconv.Atoi(fields[parentField])

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 
 	"cairn/internal/fault"
@@ -21,6 +22,8 @@ type Session struct {
 	LastSeen   int64
 	Summary    string  // the digest as JSON, "" if there is none; only FindSession and CurrentSession read it
 	Process    Process // the harness, zero if unknown
+	Checkout   string  // where it began, see Place.Checkout; "" until its first live event
+	ClosedAt   int64   // when the whole session ended; 0 while it may go on
 }
 
 // Seen is one event of a session.
@@ -34,6 +37,9 @@ type Seen struct {
 	PID      int    // of the harness, 0 if unknown
 	PIDStart int64
 	Ends     bool // the turn, or the session, ends with it
+	Closes   bool // the session ends with it
+	Begins   bool // the session starts, is resumed, or gets a prompt
+	Replaces bool // the session, if it is new, replaces the one that its process had
 	Imported bool // from a transcript: it fills what is unknown and says nothing about processes
 }
 
@@ -76,6 +82,9 @@ func See(ctx context.Context, tx *store.Tx, e Seen) (Session, Project, error) {
 	}
 	if !known {
 		s, err := insertNew(ctx, tx, e.first(q))
+		if err == nil && e.Replaces && !e.Imported {
+			err = closeReplaced(ctx, tx, s)
+		}
 		return s, q, err
 	}
 	s := e.next(old, q)
@@ -100,6 +109,10 @@ func (e *Seen) first(q Project) Session {
 	}
 	if !e.Imported {
 		s.Process = Process{PID: e.PID, Start: e.PIDStart}
+		s.Checkout = e.Place.Checkout()
+		if e.Closes {
+			s.ClosedAt = e.At
+		}
 	}
 	return s
 }
@@ -116,8 +129,20 @@ func (e *Seen) next(s Session, q Project) Session {
 	if e.Ends {
 		s.EndedAt = max(s.EndedAt, e.At)
 	}
-	if e.PID != 0 && !e.Imported {
+	if e.Imported {
+		return s
+	}
+	if e.PID != 0 {
 		s.Process = Process{PID: e.PID, Start: e.PIDStart}
+	}
+	if s.Checkout == "" {
+		s.Checkout = e.Place.Checkout()
+	}
+	switch {
+	case e.Closes:
+		s.ClosedAt = max(s.ClosedAt, e.At)
+	case e.Begins && e.At >= s.ClosedAt:
+		s.ClosedAt = 0
 	}
 	return s
 }
@@ -134,7 +159,7 @@ func (s *Session) save(ctx context.Context, tx *store.Tx, old Session) error {
 		return err
 	}
 	_, err := tx.Exec(ctx, updateSession, append(s.columns(), s.Key)...)
-	rest.Process = s.Process
+	rest.Process, rest.Checkout, rest.ClosedAt = s.Process, s.Checkout, s.ClosedAt
 	if err != nil || *s == rest {
 		return err
 	}
@@ -146,7 +171,7 @@ func (s *Session) save(ctx context.Context, tx *store.Tx, old Session) error {
 func (s *Session) columns() []any {
 	return []any{
 		s.ProjectID, null(s.Harness), null(s.Model), s.StartedAt, nullNumber(s.EndedAt), s.LastSeen,
-		nullNumber(int64(s.Process.PID)), nullNumber(s.Process.Start),
+		nullNumber(int64(s.Process.PID)), nullNumber(s.Process.Start), null(s.Checkout), nullNumber(s.ClosedAt),
 	}
 }
 
@@ -223,11 +248,23 @@ func findSession(ctx context.Context, tx *store.Tx, id string) (s Session, own P
 	return s, own, err == nil, ignoreNone(err)
 }
 
-// CurrentSession returns the session whose harness is one of the given
-// processes, by number and start (records §1). The earliest in the list that has
-// a session wins, so give the nearest ancestor first; of several sessions of one
-// process the one seen last. ok is false if there is none.
+// CurrentSession returns the session whose harness is one of the given processes, by
+// number and start (records §1). The earliest in the list that has a session wins, so
+// give the nearest ancestor first. ok is false if there is none, and if the process has
+// several open sessions: then the process does not show which of them is meant
+// (amendments §B.7).
 func CurrentSession(ctx context.Context, tx *store.Tx, ancestors []Process) (s Session, ok bool, err error) {
+	all, err := ProcessSessions(ctx, tx, ancestors)
+	if err != nil || len(all) != 1 {
+		return Session{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// ProcessSessions returns the open sessions of the earliest of some processes that has
+// a session, at most two, the one seen last first. If none of its sessions is open, it
+// returns the one seen last.
+func ProcessSessions(ctx context.Context, tx *store.Tx, ancestors []Process) (all []Session, err error) {
 	pairs := [][2]int64{}
 	for _, p := range ancestors {
 		if p.PID != 0 {
@@ -236,18 +273,32 @@ func CurrentSession(ctx context.Context, tx *store.Tx, ancestors []Process) (s S
 	}
 	list, err := json.Marshal(pairs)
 	if err != nil || len(pairs) == 0 {
-		return s, false, err
+		return nil, err
 	}
-	var own Project
-	err = tx.Get(ctx, scanSession(&s, &own), selectByProcess, string(list))
-	return s, err == nil, ignoreNone(err)
+	nearest := int64(-1)
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var s Session
+		var own Project
+		var at int64
+		if err := rows.Scan(append(scanSession(&s, &own), &at)...); err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			nearest = at
+		} else if at != nearest || !s.isOpen() {
+			return nil
+		}
+		all = append(all, s)
+		return nil
+	}, selectByProcess, string(list))
+	return all, err
 }
 
 // scanSession gives the destinations of sessionColumns and a digest.
 func scanSession(s *Session, own *Project) []any {
 	return append(append([]any{
 		&s.Key, &s.ID, &s.ProjectID, &s.ProjectKey, &s.Harness, &s.Model, &s.StartedAt, &s.EndedAt, &s.LastSeen,
-		&s.Process.PID, &s.Process.Start,
+		&s.Process.PID, &s.Process.Start, &s.Checkout, &s.ClosedAt,
 	}, scanProject(own)...), &s.Summary)
 }
 

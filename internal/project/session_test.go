@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,7 +155,7 @@ func TestCurrentSessionIsThatOfTheNearestHarness(t *testing.T) {
 	p := w.locate(w.repo(w.path("a")))
 	for i, e := range []project.Seen{
 		{ID: "outer", PID: 10, PIDStart: 1}, {ID: "inner", PID: 20, PIDStart: 2},
-		{ID: "cleared", PID: 20, PIDStart: 2}, {ID: "earlier boot", PID: 20, PIDStart: 1},
+		{ID: "inner", PID: 20, PIDStart: 2, Closes: true}, {ID: "cleared", PID: 20, PIDStart: 2}, {ID: "earlier boot", PID: 20, PIDStart: 1},
 		{ID: "imported", PID: 30, PIDStart: 3, Imported: true}, {ID: "outer", PID: 10, PIDStart: 1},
 	} {
 		e.Place, e.At = p, int64(100+i)
@@ -169,5 +170,85 @@ func TestCurrentSessionIsThatOfTheNearestHarness(t *testing.T) {
 	w.want("no ancestors", w.current(), "")
 	w.now = time.Unix(200, 0)
 	w.saw(project.Seen{ID: "inner", Place: p, PID: 20, PIDStart: 2})
+	w.want("a late event of a closed session", w.current(inner), "cleared")
+	w.saw(project.Seen{ID: "inner", Place: p, PID: 20, PIDStart: 2, Begins: true})
+	w.want("two open sessions, and another one above", w.current(inner, outer), "")
+	w.saw(project.Seen{ID: "cleared", Place: p, PID: 20, PIDStart: 2, Closes: true})
 	w.want("resumed", w.current(inner), "inner")
+	w.now = time.Unix(201, 0)
+	w.saw(project.Seen{ID: "inner", Place: p, PID: 20, PIDStart: 2, Closes: true})
+	w.want("none open", w.current(inner, outer), "inner")
+}
+
+func TestANewSessionReplacesTheOnlyOneOfItsProcessAndLineage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.locate(w.repo(w.path("a"))), w.locate(w.repo(w.path("b")))
+	open := func(id string) bool {
+		t.Helper()
+		var s project.Session
+		w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+			s, _, err = project.FindSession(ctx, tx, id)
+			return err
+		})
+		return s.ClosedAt == 0
+	}
+	seen := func(id string, p project.Place, harness string, pid int, replaces bool) {
+		w.saw(project.Seen{ID: id, Place: p, Harness: harness, PID: pid, PIDStart: 1, Begins: true, Replaces: replaces})
+	}
+	seen("first", a, "claude", 10, false)
+	seen("elsewhere", b, "claude", 10, false)
+	seen("other harness", a, "codex", 10, false)
+	seen("other process", a, "claude", 11, false)
+	seen("second", a, "claude", 10, true)
+	seen("second", a, "claude", 10, true) // a compaction of a known session replaces none
+	for id, want := range map[string]bool{"first": false, "elsewhere": true, "other harness": true, "other process": true, "second": true} {
+		if open(id) != want {
+			t.Errorf("%s: open is %v", id, !want)
+		}
+	}
+	seen("third", a, "claude", 10, false)
+	seen("fourth", a, "claude", 10, true)
+	if !open("second") || !open("third") {
+		t.Error("one of two open sessions was closed")
+	}
+	var s project.Session
+	s, _ = w.saw(project.Seen{ID: "first", Place: b, Harness: "claude"})
+	w.want("where a session began", s.Checkout, a.Root)
+}
+
+func TestALineageIsAHarnessInACheckout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, plain := w.locate(w.repo(w.path("a"))), w.locate(w.mkdir(w.path("plain")))
+	self := startHarness(t, "").Harness
+	for i, e := range []project.Seen{
+		{ID: "closed", Place: a, PID: self.PID, PIDStart: self.Start, Closes: true}, {ID: "killed", Place: a, PID: self.PID, PIDStart: self.Start - 1},
+		{ID: "live", Place: a, PID: self.PID, PIDStart: self.Start}, {ID: "unknown process", Place: a},
+		{ID: "elsewhere", Place: plain, Closes: true}, {ID: "codex", Place: a, Harness: "codex", Closes: true},
+		{ID: "imported", Place: a, Imported: true},
+	} {
+		if e.At = int64(100 + i); e.Harness == "" {
+			e.Harness = "claude"
+		}
+		w.saw(e)
+	}
+	for _, step := range []struct {
+		place project.Place
+		want  string
+	}{{a, "imported unknown process live killed ended closed ended"}, {plain, "elsewhere ended"}} {
+		s, _ := w.saw(project.Seen{ID: "new in " + step.place.Slug, Place: step.place, Harness: "claude"})
+		got := []string{}
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			all, err := project.LineageSessions(ctx, tx, s)
+			for _, f := range all {
+				if f.HasEnded() {
+					f.ID += " ended"
+				}
+				got = append(got, f.ID)
+			}
+			return err
+		})
+		w.want(step.place.Slug, strings.Join(got, " "), step.want)
+	}
 }

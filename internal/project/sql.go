@@ -48,7 +48,8 @@ ORDER BY seen DESC, r.created_at DESC, r.id`
 
 // sessionColumns are what scanSession reads, of the session s and its project r.
 const sessionColumns = `s.key, s.id, r.id, r.key, ifnull(s.harness, ''), ifnull(s.model, ''), s.started_at,
-ifnull(s.ended_at, 0), s.last_seen, ifnull(s.harness_pid, 0), ifnull(s.harness_pid_start, 0), ` + projectColumns
+ifnull(s.ended_at, 0), s.last_seen, ifnull(s.harness_pid, 0), ifnull(s.harness_pid_start, 0),
+ifnull(s.checkout, ''), ifnull(s.closed_at, 0), ` + projectColumns
 
 // Statements about sessions.
 const (
@@ -56,17 +57,17 @@ const (
 JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
 
 	// The nearest ancestor wins: a harness may run inside another one's tool call.
-	selectByProcess = `SELECT ` + sessionColumns + `, ifnull(s.summary, '') FROM json_each(?) p
+	selectByProcess = `SELECT ` + sessionColumns + `, ifnull(s.summary, ''), p.key FROM json_each(?) p
 JOIN sessions s ON s.harness_pid = p.value ->> 0 AND s.harness_pid_start = p.value ->> 1
 JOIN projects r ON r.id = s.project_id
-ORDER BY p.key, s.last_seen DESC, s.ended_at IS NOT NULL, s.key DESC LIMIT 1`
+ORDER BY p.key, s.closed_at IS NOT NULL OR s.checkout IS NULL, s.last_seen DESC, s.ended_at IS NOT NULL, s.key DESC LIMIT 2`
 
 	insertSession = `INSERT INTO sessions
-(id, project_id, harness, model, started_at, ended_at, last_seen, harness_pid, harness_pid_start)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+(id, project_id, harness, model, started_at, ended_at, last_seen, harness_pid, harness_pid_start, checkout, closed_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	updateSession = `UPDATE sessions SET project_id = ?, harness = ?, model = ?, started_at = ?, ended_at = ?,
-last_seen = ?, harness_pid = ?, harness_pid_start = ? WHERE key = ?`
+last_seen = ?, harness_pid = ?, harness_pid_start = ?, checkout = ?, closed_at = ? WHERE key = ?`
 
 	updateLastSeen = `UPDATE sessions SET last_seen = ? WHERE key = ?`
 	moveSessions   = `UPDATE sessions SET project_id = ? WHERE project_id = ?`

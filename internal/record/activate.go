@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"cairn/internal/project"
 )
 
 const (
@@ -117,7 +119,10 @@ func (s *scope) load(ctx context.Context, m *member, r stored, before loaded, ov
 	if err != nil {
 		return err
 	}
-	others := slices.DeleteFunc(all, func(h ActiveSession) bool { return h.SessionID == m.id })
+	others, err := s.otherHolders(ctx, all, m)
+	if err != nil {
+		return err
+	}
 	var holders []string
 	for _, h := range others {
 		holders = append(holders, h.SessionID)
@@ -199,3 +204,27 @@ func (s *scope) warnStale(m *member, b *Bundle) {
 
 // missed says how far behind a session is, in the words of records §2, also for 1.
 func missed(gap int64) string { return fmt.Sprintf("%d writes occurred since your last sync", gap) }
+
+// otherHolders are the sessions among some that are not the caller's: neither it nor an
+// ended session of its lineage, which it continues (amendments §B.7).
+func (s *scope) otherHolders(ctx context.Context, all []ActiveSession, m *member) (others []ActiveSession, err error) {
+	others = slices.DeleteFunc(all, func(h ActiveSession) bool { return h.SessionID == m.id })
+	if len(others) == 0 {
+		return nil, nil
+	}
+	own, _, err := project.FindSession(ctx, s.tx, m.id)
+	if err != nil || !own.Lineage().IsKnown() {
+		return others, err
+	}
+	var out []ActiveSession
+	for _, h := range others {
+		other, ok, err := project.FindSession(ctx, s.tx, h.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || other.Lineage() != own.Lineage() || !other.HasEnded() {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
