@@ -21,9 +21,8 @@ const kindCheckout = "checkout"
 
 const (
 	selectCheckoutSessions = `SELECT key, checkout FROM sessions WHERE project_id = ? AND checkout IS NOT NULL ORDER BY key`
-	selectMergedAway       = `SELECT ` + projectColumns + ` FROM projects r JOIN project_aliases a ON a.alias = r.id WHERE r.identity = ? AND a.project_id = ?`
+	selectMergedAway       = `SELECT ` + projectColumns + ` FROM projects r JOIN project_aliases a ON a.alias = r.id WHERE r.root = ? AND a.project_id = ?`
 	deleteAlias            = `DELETE FROM project_aliases WHERE alias = ?`
-	clearIdentity          = `UPDATE projects SET identity = NULL WHERE identity = ?`
 	moveSessionsByKey      = `UPDATE sessions SET project_id = ? WHERE project_id = ? AND key IN (SELECT value FROM json_each(?))`
 )
 
@@ -191,7 +190,7 @@ func (d *Decision) splitOff(ctx context.Context, tx *store.Tx, p Place, id strin
 // newlySplit creates the project of a checkout that is split off. One that the checkout
 // had before it was merged away comes back under its id.
 func newlySplit(ctx context.Context, tx *store.Tx, p Place, id string, c Checkout, from Project, keys []string) (to Project, err error) {
-	err = tx.Get(ctx, scanProject(&to), selectMergedAway, c.Identity, from.ID)
+	err = tx.Get(ctx, scanProject(&to), selectMergedAway, c.Root, from.ID)
 	switch {
 	case err == nil && (id == "" || id == to.ID):
 		if _, err := tx.Exec(ctx, deleteAlias, to.ID); err != nil {
@@ -199,9 +198,6 @@ func newlySplit(ctx context.Context, tx *store.Tx, p Place, id string, c Checkou
 		}
 		return to, addKeys(ctx, tx, to.Key, keys)
 	case ignoreNone(err) != nil:
-		return to, err
-	}
-	if _, err := tx.Exec(ctx, clearIdentity, c.Identity); err != nil {
 		return to, err
 	}
 	if id == "" {
@@ -218,8 +214,8 @@ func newlySplit(ctx context.Context, tx *store.Tx, p Place, id string, c Checkou
 func leaveFirst(ctx context.Context, tx *store.Tx, c Checkout, from Project, all []Checkout) error {
 	for _, other := range all {
 		if other.Identity != c.Identity {
-			_, err := tx.Exec(ctx, updatePlace, from.Name, null(other.Identity), null(other.Root), null(from.OriginURL), from.Key)
-			return err
+			from.Identity, from.Root = other.Identity, other.Root
+			return from.setPlace(ctx, tx)
 		}
 	}
 	return nil

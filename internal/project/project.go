@@ -335,7 +335,8 @@ func (m *matched) update(ctx context.Context, tx *store.Tx, p Place) error {
 	}
 	switch {
 	case m.adopts:
-		if _, err := tx.Exec(ctx, updatePlace, p.Name, null(p.Identity), null(p.recordedRoot()), null(p.OriginURL), m.project.Key); err != nil {
+		q := Project{Key: m.project.Key, Name: p.Name, Identity: p.Identity, Root: p.recordedRoot(), OriginURL: p.OriginURL}
+		if err := q.setPlace(ctx, tx); err != nil {
 			return err
 		}
 	case m.newKey != "":
@@ -347,6 +348,15 @@ func (m *matched) update(ctx context.Context, tx *store.Tx, p Place) error {
 	}
 	row, err := logProject(ctx, tx, m.project.Key)
 	m.project = row
+	return err
+}
+
+// setPlace stores a project's name and first checkout. No other project keeps that one.
+func (q *Project) setPlace(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, clearIdentity, q.Identity); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, updatePlace, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), q.Key)
 	return err
 }
 
@@ -381,6 +391,9 @@ func (p Place) suffixes() string {
 // insert creates a project with keys that no project has.
 func insert(ctx context.Context, tx *store.Tx, q Project, keys ...string) (Project, error) {
 	if err := checkID(q.ID); err != nil { // of Ensure, or of a Place that Locate did not make
+		return Project{}, err
+	}
+	if _, err := tx.Exec(ctx, clearIdentity, q.Identity); err != nil {
 		return Project{}, err
 	}
 	res, err := tx.Exec(ctx, insertProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), tx.Now().Unix(), tx.Now().UnixNano())

@@ -27,6 +27,7 @@ ifnull((SELECT project_id FROM project_aliases WHERE alias = r.id), '') FROM pro
 
 	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	insertCreated = `INSERT INTO projects (id, name, description, created_at, created_ns) VALUES (?, ?, ?, ?, ?)`
+	clearIdentity = `UPDATE projects SET identity = NULL WHERE identity = ?`
 	updatePlace   = `UPDATE projects SET name = ?, identity = ?, root = ?, origin_url = ? WHERE key = ?`
 	updateOrigin  = `UPDATE projects SET origin_url = ? WHERE key = ?`
 
