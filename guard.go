@@ -122,7 +122,7 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 		return "", nil
 	}
 	often := e.Source == "PostToolUse"
-	if err := c.bind(ctx, o, e, q.ID); err != nil {
+	if err := c.bind(ctx, o, e, q); err != nil {
 		return "", err
 	}
 	if isOff(c.settings.work.Mail.Notices) {
@@ -145,18 +145,18 @@ func (c *Cairn) beginSession(ctx context.Context, o *mail.Office, e *observation
 
 // bind binds a session to the agent of CAIRN_AGENT or, after a call of mail's own
 // tools that it made, to that of the call.
-func (c *Cairn) bind(ctx context.Context, o *mail.Office, e *observation.Event, project string) error {
+func (c *Cairn) bind(ctx context.Context, o *mail.Office, e *observation.Event, q project.Project) error {
 	if e.Source != "PostToolUse" {
 		if c.config.Agent == "" {
 			return nil
 		}
-		return o.Bind(ctx, mail.Caller{Place: c.place}, project, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
+		return o.Bind(ctx, mail.Caller{Place: c.place}, q, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
 	}
 	if e.Kind != observation.Touch || len(e.Calls) != 1 || e.Calls[0].Failed || e.Calls[0].Result == "" {
 		return nil
 	}
 	call := &e.Calls[0]
-	return o.Witness(ctx, project, mail.SeenCall{
+	return o.Witness(ctx, q, mail.SeenCall{
 		Session: e.Session, Place: c.place, Tool: call.Method, Result: call.Result,
 		Argument: func(name string) string {
 			i := slices.IndexFunc(call.Args, func(a observation.Arg) bool { return a.Name == name })

@@ -534,7 +534,7 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	}
 
 	bindAs := func(c Caller, session, agent, source string) error {
-		return y.Bind(t.Context(), c, shared, Bond{session, agent, source})
+		return y.Bind(t.Context(), c, y.row(shared), Bond{session, agent, source})
 	}
 	for _, err := range []error{
 		bindAs(Caller{}, "live", "RedFox", SourceEnvironment),

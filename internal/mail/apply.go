@@ -16,7 +16,7 @@ const (
 
 	upsertProject = `INSERT INTO mail_projects (id, project_key, uid, slug, human_key, identity_mode, normalized_remote, folds_case, created_ts)
 VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (uid) DO UPDATE SET project_key = excluded.project_key, normalized_remote = excluded.normalized_remote, folds_case = excluded.folds_case`
+ON CONFLICT (uid) DO UPDATE SET project_key = excluded.project_key, human_key = excluded.human_key, normalized_remote = excluded.normalized_remote, folds_case = excluded.folds_case`
 
 	upsertAgent = `INSERT INTO mail_agents (id, project_id, name, program, model, task_description, inception_ts, last_active_ts,
 attachments_policy, contact_policy, token_sha256, branch, worktree, home, retired_ts)

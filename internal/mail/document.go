@@ -39,7 +39,7 @@ type Project struct {
 	ID           int64   `json:"id"`
 	UID          string  `json:"project_uid"` // 20 hexadecimal digits
 	Slug         string  `json:"slug"`
-	HumanKey     string  `json:"human_key"` // the first path it was seen at
+	HumanKey     string  `json:"human_key"` // the first path it was seen at, as long as that exists
 	Created      Time    `json:"created_at"`
 	IdentityMode string  `json:"identity_mode"`
 	Remote       *string `json:"normalized_remote"`
@@ -47,8 +47,15 @@ type Project struct {
 	ProductID    string  `json:"project_id"` // the id that all parts of cairn share
 	Format       int     `json:"format"`     // 1
 
-	key int64 // of the shared row
+	// The shared row's.
+	key       int64
+	root      string // "" for one without a place
+	versioned bool   // it is a repository
 }
+
+// isRepository reports whether the project is a repository with all its checkouts. A
+// directory that became a repository is one, too.
+func (p *Project) isRepository() bool { return p.IdentityMode != modeDir || p.versioned }
 
 // Agent is the document of KindAgent, and profile.json of the archive.
 type Agent struct {

@@ -8,68 +8,6 @@ import (
 	"time"
 )
 
-func TestRemotesOfOneRepositoryAreEqualInEveryForm(t *testing.T) {
-	t.Parallel()
-	for address, wanted := range map[string]string{
-		"https://github.com/Acme/App.git":         "github.com/acme/app",
-		"https://github.com/acme/app":             "github.com/acme/app",
-		"https://github.com/acme/app/":            "github.com/acme/app",
-		"http://GitHub.com:8080/acme/app.git/":    "github.com/acme/app",
-		"ssh://git@github.com/acme/app.git":       "github.com/acme/app",
-		"ssh://git@github.com:2222/acme/app.git":  "github.com/acme/app",
-		"git+ssh://git@github.com/acme/app":       "github.com/acme/app",
-		"git://github.com/acme/app.git":           "github.com/acme/app",
-		"git@github.com:acme/app.git":             "github.com/acme/app",
-		"git@github.com:/acme/app.git":            "github.com/acme/app",
-		"github.com:acme/app":                     "github.com/acme/app",
-		"git@[::1]:acme/app.git":                  "::1/acme/app",
-		"https://gitlab.com/group/sub/app.git":    "gitlab.com/group/sub/app",
-		"/srv/git/app.git":                        "",
-		"../app.git":                              "",
-		"./a:b":                                   "",
-		"file:///srv/git/app.git":                 "",
-		`C:\src\app`:                              "",
-		"C:/src/app":                              "",
-		"https://github.com/":                     "",
-		"https://github.com/.git":                 "",
-		"git@github.com:../../etc":                "",
-		"https://exa mple.com/a":                  "",
-		"":                                        "",
-		"git@github.com:acme/\x00app":             "",
-		"https://github.com/acme/app.git?x=1#y":   "github.com/acme/app",
-		"ssh://git@host.example./Ünit/App.git":    "host.example/ünit/app",
-		"user@host.example:~ann/app.git":          "host.example/~ann/app",
-		"https://dev.azure.com/org/proj/_git/app": "dev.azure.com/org/proj/_git/app",
-	} {
-		if got := normalizeRemote(address); got != wanted {
-			t.Errorf("%q: %q, want %q", address, got, wanted)
-		}
-	}
-}
-
-func FuzzANormalizedRemoteIsOneLineInLowerCaseAndStays(f *testing.F) {
-	for _, s := range []string{
-		"https://github.com/Acme/App.git", "git@github.com:acme/app.git", "ssh://git@h:2222/a/b", "[::1]:a", "C:/x", "a@b@c:d/..", "://", "x:y", "h:/.git/.git",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, address string) {
-		got := normalizeRemote(address)
-		if got == "" {
-			return
-		}
-		host, path, found := strings.Cut(got, "/")
-		if !found || host == "" || path == "" || got != strings.ToLower(got) || strings.ContainsAny(got, "\x00\n\r") || strings.Contains(got, "//") {
-			t.Errorf("%q: %q", address, got)
-		}
-		if !strings.Contains(host, ":") && !strings.ContainsAny(got, "?#%\\@[]") && len(host) > 1 {
-			if again := normalizeRemote(host + ":" + path); again != got {
-				t.Errorf("%q: %q, then %q", address, got, again)
-			}
-		}
-	})
-}
-
 func TestSlugs(t *testing.T) {
 	t.Parallel()
 	long := "/" + strings.Repeat("abc/", 60)
@@ -102,7 +40,7 @@ func TestEnsureProjectOutsideARepositoryMakesTheDirectoryAProjectOnce(t *testing
 	want(t, "human_key", p.HumanKey, dir)
 	want(t, "canonical_path", p.CanonicalPath, dir)
 	want(t, "mode", p.IdentityMode, "dir")
-	want(t, "uid", p.UID, hexOf(dir, 20))
+	want(t, "uid", p.UID, y.sharedUID(p.ID))
 	want(t, "slug", p.Slug, slugOf(dir))
 	if p.RepoRoot != nil || p.GitCommonDir != nil || p.Branch != nil || p.WorktreeName != nil || p.FoldsCase != nil || p.Remote != nil || p.Discovery != nil {
 		t.Errorf("something is known of no repository: %+v", p)
@@ -159,7 +97,7 @@ func TestAllWorktreesOfARepositoryAreOneProject(t *testing.T) {
 	want(t, "branch", *side.Branch, "side")
 	want(t, "worktree_name", *side.WorktreeName, "side")
 	want(t, "core_ignorecase", *side.FoldsCase, false)
-	want(t, "uid", side.UID, hexOf(filepath.Join(main, ".git"), 20))
+	want(t, "uid", side.UID, y.sharedUID(side.ID))
 	for _, path := range []string{main, filepath.Join(main, "internal", "x"), filepath.Join(main, "not", "there")} {
 		p := y.ensure(path)
 		want(t, "project of "+path, p.ID, side.ID)
@@ -177,10 +115,6 @@ func TestAProjectKeepsItsUIDWhenItsRepositoryIsMovedOrGetsAnOrigin(t *testing.T)
 	y := newYard(t, Config{})
 	main := y.repo("app")
 	p := y.ensure(main)
-	marker, err := os.ReadFile(filepath.Join(main, ".git", privateMarker))
-	if err != nil || string(marker) != p.UID+"\n" {
-		t.Fatalf("the private marker holds %q, %v", marker, err)
-	}
 	y.git(main, "remote", "add", "origin", "git@github.com:acme/app.git")
 	got := y.ensure(main)
 	want(t, "uid with an origin", got.UID, p.UID)
@@ -190,49 +124,50 @@ func TestAProjectKeepsItsUIDWhenItsRepositoryIsMovedOrGetsAnOrigin(t *testing.T)
 	}
 	moved := y.ensure(y.path("moved"))
 	want(t, "id after moving", moved.ID, p.ID)
-	want(t, "human_key after moving", moved.HumanKey, main)
+	want(t, "human_key after moving", moved.HumanKey, y.path("moved"))
 	want(t, "canonical_path after moving", moved.CanonicalPath, y.path("moved"))
 	y.rebuilt()
 }
 
-func TestTheUIDComesFromTheFirstSourceThereIs(t *testing.T) {
+func TestNothingInAWorkingTreeClaimsAnIdentity(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, Config{})
-	origin := y.repo("app")
-	y.git(origin, "remote", "add", "origin", "https://github.com/Acme/App.git")
-	uid := func(path string) string {
-		t.Helper()
-		i, err := identify(path, y.home, "")
-		if err != nil {
-			t.Fatal(err)
+	victim := y.repo("victim")
+	p := y.ensure(victim)
+	for _, name := range []string{"one", "two"} {
+		other := y.repo(name)
+		y.write(filepath.Join(other, ".cairn-project-id"), p.UID+"\n")
+		y.write(filepath.Join(other, ".git", "cairn-project-id"), p.UID+"\n")
+		got := y.ensure(other)
+		if got.ID == p.ID || got.UID == p.UID {
+			t.Errorf("%s is the project of %s", other, victim)
 		}
-		return i.uid
 	}
-	want(t, "origin without a HEAD", uid(origin), hexOf("github.com/acme/app@main", 20))
-	y.write(filepath.Join(origin, ".git", "refs", "remotes", "origin", "HEAD"), "ref: refs/remotes/origin/trunk\n")
-	want(t, "origin with a HEAD", uid(origin), hexOf("github.com/acme/app@trunk", 20))
-	y.write(filepath.Join(origin, ".git", privateMarker), "nonsense\n")
-	want(t, "a broken private marker", uid(origin), hexOf("github.com/acme/app@trunk", 20))
-	y.write(filepath.Join(origin, ".git", privateMarker), "00112233445566778899\n")
-	want(t, "a private marker", uid(origin), "00112233445566778899")
-	y.write(filepath.Join(origin, committedMarker), "AABBCCDDEEFF00112233\n")
-	want(t, "a committed marker", uid(origin), "aabbccddeeff00112233")
-	y.write(filepath.Join(origin, committedMarker), "team/app\n")
-	want(t, "a committed word", uid(origin), hexOf("team/app", 20))
-	y.write(filepath.Join(origin, committedMarker), "two words\n")
-	want(t, "a committed sentence", uid(origin), "00112233445566778899")
-	y.write(y.path("plain", committedMarker), "team/plain\n")
-	want(t, "a marker in a directory", uid(y.path("plain")), hexOf("team/plain", 20))
+	plain := y.mkdir(y.path("plain"))
+	y.write(filepath.Join(plain, ".cairn-project-id"), p.UID+"\n")
+	if y.ensure(plain).ID == p.ID {
+		t.Errorf("a directory is the project of %s", victim)
+	}
+	names, err := os.ReadDir(filepath.Join(victim, ".git"))
+	for _, f := range names {
+		if strings.Contains(f.Name(), "cairn") {
+			t.Errorf("%s is in the git directory", f.Name())
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestClonesOfOneOriginAreOneProject(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, Config{})
 	one, two := y.repo("one"), y.repo("two")
-	y.git(one, "remote", "add", "origin", "https://github.com/acme/app.git")
-	y.git(two, "remote", "add", "origin", "git@github.com:Acme/App")
+	y.git(one, "remote", "add", "origin", "https://github.com/acme/App.git")
+	y.git(two, "remote", "add", "origin", "git@GitHub.com:acme/App")
 	y.git(two, "config", "core.ignorecase", "true")
 	p := y.ensure(one)
+	want(t, "uid", p.UID, y.sharedUID(p.ID))
 	before := y.changes()
 	want(t, "the other clone", y.ensure(two).ID, p.ID)
 	want(t, "changes by the other clone", y.changes(), before)
@@ -375,9 +310,6 @@ func TestReadsCreateNothingAndSayWhatIsLikeIt(t *testing.T) {
 		return err
 	}
 	wantError(t, "an unknown path", read(Caller{}, root), CodeNotFound, "not found", `"tool":"ensure_project","arguments":{"human_key":"`+root+`"}`, `"suggestions":[]`)
-	if _, err := os.Stat(filepath.Join(root, ".git", privateMarker)); !os.IsNotExist(err) {
-		t.Errorf("a read wrote a marker: %v", err)
-	}
 	want(t, "changes", y.changes(), 0)
 	p := y.ensure(root)
 	before := y.changes()

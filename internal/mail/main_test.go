@@ -182,6 +182,26 @@ func (y *yard) changes() (n int64) {
 	return n
 }
 
+// sharedUID is the uid of the project that all parts share.
+func (y *yard) sharedUID(id int64) (uid string) {
+	y.Helper()
+	y.query(&uid, "SELECT p.uid FROM mail_projects m JOIN projects p ON p.key = m.project_key WHERE m.id = ?", id)
+	return uid
+}
+
+// row is the project that all parts share for a path.
+func (y *yard) row(path string) (q project.Project) {
+	y.Helper()
+	err := y.store.Read(y.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		q, _, err = project.Current(ctx, tx, y.at(path).Place)
+		return err
+	})
+	if err != nil {
+		y.Fatal(err)
+	}
+	return q
+}
+
 // query reads one value.
 func (y *yard) query(dest any, query string, args ...any) {
 	y.Helper()

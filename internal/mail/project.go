@@ -3,6 +3,9 @@ package mail
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
@@ -13,7 +16,12 @@ import (
 const (
 	selectDirectoryProject = projectColumns + `WHERE m.human_key = ? AND m.identity_mode = '` + modeDir + `' ORDER BY m.id LIMIT 1`
 	selectSlugTaken        = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE slug = ?)`
-	selectProductTaken     = `SELECT EXISTS (SELECT 1 FROM mail_projects m JOIN projects p ON p.key = m.project_key WHERE p.id = ?)`
+	selectHasMail          = `SELECT EXISTS (SELECT 1 FROM mail_projects WHERE project_key = ?)`
+
+	// Older versions, and a reindex of a project without a remote, store a repository's
+	// mail with a shared row that has no place.
+	selectPlaceless = projectColumns + `WHERE m.human_key = ?1 AND m.identity_mode <> '` + modeDir + `'
+AND lower(ifnull(m.normalized_remote, '')) = lower(?2) AND p.root IS NULL AND p.identity IS NULL AND p.origin_url IS NULL`
 )
 
 // EnsureArgs are the arguments of ensure_project.
@@ -87,8 +95,12 @@ func (s *scope) projectInfo() ProjectInfo {
 // done here, before a transaction holds anybody up.
 type target struct {
 	key  string
-	path *identity // of an absolute path
+	path *identity        // of an absolute path
+	row  *project.Project // the shared row, where the caller has it; key is its id then
 }
+
+// targetOf returns the target for a project that the caller has found.
+func targetOf(q project.Project) *target { return &target{key: q.ID, row: &q} }
 
 // target reads a project_key (mail §2).
 //
@@ -112,11 +124,31 @@ func (c *Caller) target(key string) (*target, error) {
 	return t, err
 }
 
-// find looks a project up; nil if there is none.
-func (t *target) find(ctx context.Context, tx *store.Tx) (*Project, error) {
-	if t.path != nil {
-		return t.path.find(ctx, tx)
+// find returns the project that the key names, nil without one. Its human_key is where
+// the project is now.
+func (t *target) find(ctx context.Context, tx *store.Tx) (p *Project, err error) {
+	switch {
+	case t.path != nil:
+		p, err = t.path.find(ctx, tx)
+	case t.row != nil:
+		p, err = findProject(ctx, tx, selectProjectByKey, t.row.Key)
+	default:
+		p, err = t.findNamed(ctx, tx)
 	}
+	if p != nil && p.isRepository() && pathIsGone(p.HumanKey) {
+		switch {
+		case t.path != nil && t.path.isRepository():
+			p.HumanKey = t.path.humanKey
+		case p.root != "" && !pathIsGone(p.root):
+			p.HumanKey = p.root
+		}
+	}
+	return p, err
+}
+
+// findNamed returns the project that a slug, an id or alias, a project_uid, a key, a
+// remote's URL or a number names, in this order; nil without one.
+func (t *target) findNamed(ctx context.Context, tx *store.Tx) (*Project, error) {
 	if p, err := findProject(ctx, tx, selectProjectBySlug, t.key); p != nil || err != nil {
 		return p, err
 	}
@@ -132,47 +164,105 @@ func (t *target) find(ctx context.Context, tx *store.Tx) (*Project, error) {
 	if p, err := projectByUID(ctx, tx, strings.ToLower(t.key)); p != nil || err != nil {
 		return p, err
 	}
+	row, ok, err = project.FindKey(ctx, tx, t.key)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if p, err := findProject(ctx, tx, selectProjectByKey, row.Key); p != nil || err != nil {
+			return p, err
+		}
+	}
 	if id, err := strconv.ParseInt(t.key, 10, 64); err == nil && id > 0 {
 		return findProject(ctx, tx, selectProjectByID, id)
 	}
 	return nil, nil
 }
 
-// known is the path of the project that other parts know by the key, nil if none is.
+// known returns the place of a project without mail that the key names, nil without one.
+// A place that belongs to another project by now does not count.
 func (t *target) known(ctx context.Context, tx *store.Tx, c Caller) (*identity, error) {
-	row, ok, err := project.Find(ctx, tx, t.key)
+	row, ok, err := t.sharedRow(ctx, tx)
 	if err != nil || !ok || !project.IsAbsolute(row.Root) {
 		return nil, err
 	}
-	return identify(row.Root, c.Place.Home, "")
+	i, err := identify(row.Root, c.Place.Home, "")
+	if err != nil {
+		return nil, err
+	}
+	there, ok, err := project.Current(ctx, tx, i.place)
+	if err != nil || !ok || there.Key != row.Key {
+		return nil, err
+	}
+	return i, nil
 }
 
-// find looks for the project of a path: its repository's; but a directory that was
-// made a project by itself stays one, also inside a repository and when it becomes
-// one.
-func (i *identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
-	own := func() (*Project, error) { return projectByUID(ctx, tx, i.uid) }
-	directory := func() (*Project, error) {
-		return findProject(ctx, tx, selectDirectoryProject, i.place.Canonical())
+// sharedRow returns the row that all parts share for an id, an alias, a key, a uid or a
+// remote's URL; ok is false without one.
+func (t *target) sharedRow(ctx context.Context, tx *store.Tx) (project.Project, bool, error) {
+	if t.row != nil {
+		return *t.row, true, nil
 	}
-	switch {
-	case i.asked:
-		return own()
-	case i.isRepository() && i.humanKey != i.place.Canonical():
-		p, err := directory()
+	row, ok, err := project.Find(ctx, tx, t.key)
+	if ok || err != nil {
+		return row, ok, err
+	}
+	return project.FindKey(ctx, tx, t.key)
+}
+
+// find returns the project of a path: that of its place. A directory that was made a
+// separate project stays one, also inside a repository and when it becomes one.
+func (i *identity) find(ctx context.Context, tx *store.Tx) (*Project, error) {
+	inRepository := i.place.Identity != ""
+	if inRepository && !i.asked && i.humanKey != i.place.Canonical() {
+		p, err := i.findDirectory(ctx, tx)
 		if p != nil {
 			i.asDirectory()
 		}
 		if p != nil || err != nil {
 			return p, err
 		}
-		return own()
 	}
-	p, err := own()
-	if p != nil || err != nil || i.committed {
-		return p, err
+	if i.isRepository() || !inRepository {
+		p, err := projectAt(ctx, tx, i.place)
+		if p != nil || err != nil || i.isRepository() && i.asked {
+			return p, err
+		}
 	}
-	return directory()
+	return i.findDirectory(ctx, tx)
+}
+
+// findDirectory returns the project that the path's directory itself is, nil if it is
+// not one.
+func (i *identity) findDirectory(ctx context.Context, tx *store.Tx) (*Project, error) {
+	return findProject(ctx, tx, selectDirectoryProject, i.place.Canonical())
+}
+
+// projectAt returns the mail project of the project that a place belongs to, nil without
+// one.
+func projectAt(ctx context.Context, tx *store.Tx, place project.Place) (*Project, error) {
+	row, ok, err := project.Current(ctx, tx, place)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		if p, err := findProject(ctx, tx, selectProjectByKey, row.Key); p != nil || err != nil {
+			return p, err
+		}
+	}
+	if place.Identity == "" {
+		return nil, nil
+	}
+	remote := place.Remote
+	if strings.HasPrefix(remote, localRemote) {
+		remote = ""
+	}
+	return findProject(ctx, tx, selectPlaceless, place.Git().Main, remote)
+}
+
+func pathIsGone(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // notFound is the error for a project_key that names nothing, with what looks like
@@ -191,7 +281,7 @@ func (t *target) notFound(ctx context.Context, tx *store.Tx) error {
 		near = append(near, s)
 	}
 	call := Call{Tool: "ensure_project", Arguments: map[string]any{"human_key": "/absolute/path/of/the/project"}}
-	switch row, ok, err := project.Find(ctx, tx, t.key); {
+	switch row, ok, err := t.sharedRow(ctx, tx); {
 	case err != nil:
 		return err
 	case t.path != nil:
@@ -213,8 +303,8 @@ func projects(ctx context.Context, tx *store.Tx) ([]*Project, error) {
 	return all, err
 }
 
-// ensure finds or makes the project of a path and brings what files tell of it up
-// to date.
+// ensure finds or creates the project of a path and updates what files say about it.
+// The place becomes a checkout of its project.
 func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor) (*Project, error) {
 	p, err := i.find(ctx, tx)
 	if err != nil {
@@ -223,24 +313,41 @@ func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor) (*Project
 	if p == nil {
 		return i.make(ctx, tx, by)
 	}
-	if p.HumanKey != i.humanKey || same(p.Remote, i.remote) && p.FoldsCase == i.git.FoldsCase {
-		return p, nil // from elsewhere, a clone say, one may see it otherwise
+	if i.isRepository() {
+		if p, err = i.adopt(ctx, tx, p); err != nil {
+			return nil, err
+		}
 	}
-	p.Remote, p.FoldsCase = i.remote, i.git.FoldsCase
+	moved := p.HumanKey != i.humanKey
+	if moved && !(p.isRepository() && i.isRepository() && pathIsGone(p.HumanKey)) || !moved && same(p.Remote, i.remote) && p.FoldsCase == i.git.FoldsCase {
+		return p, nil // another checkout may have other settings
+	}
+	p.HumanKey, p.Remote, p.FoldsCase = i.humanKey, i.remote, i.git.FoldsCase
 	return p, put(ctx, tx, by, p.ProductID, p)
 }
 
-func (i *identity) make(ctx context.Context, tx *store.Tx, by Actor) (p *Project, err error) {
-	p = &Project{
-		UID: i.uid, HumanKey: i.humanKey, Created: now(tx), IdentityMode: i.mode, Remote: i.remote, FoldsCase: i.git.FoldsCase, Format: 1,
+// adopt stores the repository's place, and gives its row the mail that was stored with a
+// row without a place.
+func (i *identity) adopt(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
+	row, err := project.Resolve(ctx, tx, i.place)
+	if err != nil || row.Key == p.key || !p.isRepository() {
+		return p, err
 	}
+	if err := MoveRows(ctx, tx, project.Project{Key: p.key, ID: p.ProductID}, row); err != nil {
+		return nil, err
+	}
+	return projectByUID(ctx, tx, p.UID)
+}
+
+func (i *identity) make(ctx context.Context, tx *store.Tx, by Actor) (p *Project, err error) {
+	p = &Project{HumanKey: i.humanKey, Created: now(tx), IdentityMode: i.mode, Remote: i.remote, FoldsCase: i.git.FoldsCase, Format: 1}
 	if p.ID, err = nextID(ctx, tx, "mail_projects"); err != nil {
 		return nil, err
 	}
-	if p.Slug, err = i.freeSlug(ctx, tx); err != nil {
+	if p.UID, p.ProductID, err = i.names(ctx, tx); err != nil {
 		return nil, err
 	}
-	if p.ProductID, err = i.productID(ctx, tx); err != nil {
+	if p.Slug, err = freeSlug(ctx, tx, i.slug, p.HumanKey, p.UID); err != nil {
 		return nil, err
 	}
 	if err := put(ctx, tx, by, p.ProductID, p); err != nil {
@@ -249,40 +356,69 @@ func (i *identity) make(ctx context.Context, tx *store.Tx, by Actor) (p *Project
 	return projectByUID(ctx, tx, p.UID)
 }
 
-// freeSlug is the identity's slug, with a suffix if another project has it.
-func (i *identity) freeSlug(ctx context.Context, tx *store.Tx) (string, error) {
-	for _, slug := range [...]string{i.slug, i.slug + "-" + hexOf(i.humanKey, 6), i.slug + "-" + i.uid[:6]} {
+// freeSlug returns a slug, with a suffix if another project has it.
+func freeSlug(ctx context.Context, tx *store.Tx, slug, humanKey, uid string) (string, error) {
+	for _, slug := range [...]string{slug, slug + "-" + hexOf(humanKey, 6), slug + "-" + uid[:6]} {
 		var taken bool
 		if err := tx.Get(ctx, []any{&taken}, selectSlugTaken, slug); err != nil || !taken {
 			return slug, err
 		}
 	}
-	return i.slug + "-" + i.uid, nil
+	return slug + "-" + uid, nil
 }
 
-// productID is the id under which all parts know the project: that of the place,
-// unless another project of mail has it, as a directory inside a repository or one
-// of the same name elsewhere.
-func (i *identity) productID(ctx context.Context, tx *store.Tx) (string, error) {
+// names returns the project_uid of a new project and the id under which all parts know
+// it: those of the place's project, unless that has mail already. A directory inside a
+// repository gets its own.
+func (i *identity) names(ctx context.Context, tx *store.Tx) (uid, productID string, err error) {
+	var row project.Project
 	if i.isRepository() || i.place.Identity == "" {
-		row, err := project.Resolve(ctx, tx, i.place)
-		if err != nil {
-			return "", err
+		if row, err = project.Resolve(ctx, tx, i.place); err != nil {
+			return "", "", err
 		}
 		var taken bool
-		if err := tx.Get(ctx, []any{&taken}, selectProductTaken, row.ID); err != nil || !taken {
-			return row.ID, err
+		if err := tx.Get(ctx, []any{&taken}, selectHasMail, row.Key); err != nil {
+			return "", "", err
+		}
+		if !taken {
+			uid, err = i.freeUID(ctx, tx, row.UID, row.UID)
+			return uid, row.ID, err
+		}
+	} else if row, _, err = project.Current(ctx, tx, i.place); err != nil {
+		return "", "", err
+	}
+	if uid, err = i.freeUID(ctx, tx, "", row.UID); err != nil {
+		return "", "", err
+	}
+	productID, err = freeProductID(ctx, tx, lastPart(i.humanKey), uid)
+	return uid, productID, err
+}
+
+// freeUID returns a uid that no project of mail has: the wanted one, or one that is
+// derived from the path and from the uid of the project around it.
+func (i *identity) freeUID(ctx context.Context, tx *store.Tx, wanted, around string) (string, error) {
+	for _, uid := range [...]string{wanted, hexOf(around+"\n"+i.humanKey, uidDigits)} {
+		if uid == "" {
+			continue
+		}
+		if p, err := projectByUID(ctx, tx, uid); err != nil || p == nil {
+			return uid, err
 		}
 	}
-	word := slugWord(lastPart(i.humanKey))
-	if word == "" {
+	id, err := nextID(ctx, tx, "mail_projects")
+	return hexOf(around+"\n"+i.humanKey+"\n"+strconv.FormatInt(id, 10), uidDigits), err
+}
+
+// freeProductID returns an id that no project has: a word with a suffix of a uid.
+func freeProductID(ctx context.Context, tx *store.Tx, word, uid string) (string, error) {
+	if word = slugWord(word); word == "" {
 		word = "project"
 	}
-	id := strings.TrimRight(clip(word, 48), "-") + "-" + i.uid[:6]
+	id := strings.TrimRight(clip(word, 48), "-") + "-" + uid[:6]
 	if _, taken, err := project.Find(ctx, tx, id); err != nil || !taken {
 		return id, err
 	}
-	return "mail-" + i.uid, nil
+	return "mail-" + uid, nil
 }
 
 // lastPart is the last part of a path that is not empty.

@@ -141,8 +141,7 @@ func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error 
 		return err
 	}
 	p.ProductID = row.ID
-	i := identity{slug: p.Slug, humanKey: p.HumanKey, uid: p.UID}
-	if p.Slug, err = i.freeSlug(ctx, tx); err != nil {
+	if p.Slug, err = freeSlug(ctx, tx, p.Slug, p.HumanKey, p.UID); err != nil {
 		return err
 	}
 	return r.add(ctx, tx, p)

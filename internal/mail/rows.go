@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	projectColumns = `SELECT m.id, m.uid, m.slug, m.human_key, m.created_ts, m.identity_mode, m.normalized_remote, m.folds_case, p.id, p.key
-FROM mail_projects m JOIN projects p ON p.key = m.project_key `
+	projectColumns = `SELECT m.id, m.uid, m.slug, m.human_key, m.created_ts, m.identity_mode, m.normalized_remote, m.folds_case, p.id, p.key,
+ifnull(p.root, ''), p.identity NOTNULL FROM mail_projects m JOIN projects p ON p.key = m.project_key `
 	selectProjectByUID  = projectColumns + `WHERE m.uid = ?`
 	selectProjectByID   = projectColumns + `WHERE m.id = ?`
 	selectProjectBySlug = projectColumns + `WHERE m.slug = ?`
@@ -54,7 +54,7 @@ LEFT JOIN sessions s ON s.key = r.session_key `
 )
 
 func (p *Project) columns() []any {
-	return []any{&p.ID, &p.UID, &p.Slug, &p.HumanKey, &p.Created, &p.IdentityMode, &p.Remote, &p.FoldsCase, &p.ProductID, &p.key}
+	return []any{&p.ID, &p.UID, &p.Slug, &p.HumanKey, &p.Created, &p.IdentityMode, &p.Remote, &p.FoldsCase, &p.ProductID, &p.key, &p.root, &p.versioned}
 }
 
 func (a *Agent) columns() []any {
@@ -104,9 +104,9 @@ func projectByUID(ctx context.Context, tx *store.Tx, uid string) (*Project, erro
 	return findProject(ctx, tx, selectProjectByUID, uid)
 }
 
-func findProject(ctx context.Context, tx *store.Tx, query string, arg any) (*Project, error) {
+func findProject(ctx context.Context, tx *store.Tx, query string, args ...any) (*Project, error) {
 	p := &Project{Format: 1}
-	found, err := one(ctx, tx, p.columns(), query, arg)
+	found, err := one(ctx, tx, p.columns(), query, args...)
 	if !found {
 		return nil, err
 	}

@@ -57,20 +57,13 @@ func (o *Office) writeIn(ctx context.Context, c Caller, projectKey string, fn fu
 
 // writeTo is writeIn for a target.
 func (o *Office) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *scope) error) error {
-	var p *Project
-	err := o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s := &scope{Office: o, tx: tx, now: now(tx), caller: c, path: t.path, key: t.key, writes: true}
-		err := s.open(ctx, t)
-		if err != nil {
+		if err := s.open(ctx, t); err != nil {
 			return err
 		}
-		p = s.p
 		return fn(ctx, s)
 	})
-	if err == nil && t.path != nil && (p.UID == t.path.uid || p.HumanKey == t.path.humanKey) {
-		t.path.remember(p.UID)
-	}
-	return err
 }
 
 // open finds or makes the project of a write and finds the caller's session. The id of

@@ -3,8 +3,6 @@ package mail
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,27 +28,6 @@ func TestACallThatFailsLeavesNothingBehind(t *testing.T) {
 	var rows int
 	y.query(&rows, "SELECT (SELECT count(*) FROM mail_projects) + (SELECT count(*) FROM mail_agents) + (SELECT count(*) FROM mail_sessions) + (SELECT count(*) FROM sessions)")
 	want(t, "rows", rows, 0)
-	if _, err := os.Stat(filepath.Join(root, ".git", privateMarker)); !os.IsNotExist(err) {
-		t.Errorf("a marker was written: %v", err)
-	}
-}
-
-func TestARepositoryThatCannotBeWrittenToGoesWithoutAMarker(t *testing.T) {
-	t.Parallel()
-	y := newYard(t, Config{})
-	root := y.repo("app")
-	i, err := identify(root, "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	i.git.Common = filepath.Join(root, "nowhere")
-	i.remember(i.uid)
-	y.mkdir(filepath.Join(root, ".git", privateMarker)) // a folder is in its place
-	want(t, "project", y.ensure(root).UID, i.uid)
-	left, err := filepath.Glob(filepath.Join(root, ".git", privateMarker+"-*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("left over: %q, %v", left, err)
-	}
 }
 
 func TestOnlyAnAgentsOwnWritesStampItsActivity(t *testing.T) {

@@ -143,19 +143,19 @@ type Bond struct {
 	Source  string // one of the sources
 }
 
-// Bind notes that a session acts as an agent, as CAIRN_AGENT in a hook's environment
+// Bind notes that a session acts as an agent of a project, as CAIRN_AGENT in a hook's environment
 // says; Witness is what a hook does with a call. A session may act as several.
 // Repeating changes nothing. An unknown session changes nothing either.
 //
 // Errors: NOT_FOUND; CAPABILITY_DENIED for who cannot act, and for a protected agent
 // without its token.
-func (o *Office) Bind(ctx context.Context, c Caller, projectKey string, b Bond) error {
+func (o *Office) Bind(ctx context.Context, c Caller, q project.Project, b Bond) error {
 	switch b.Source {
 	case SourceEnvironment, SourceServer, SourceArgument, SourceCall, SourceEdit:
 	default:
 		return mapped(invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source)))
 	}
-	return o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error { return s.bond(ctx, b) })
+	return o.writeTo(ctx, c, targetOf(q), func(ctx context.Context, s *scope) error { return s.bond(ctx, b) })
 }
 
 // bond binds a session to an agent of the project, whatever the caller's session.

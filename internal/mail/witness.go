@@ -20,7 +20,7 @@ type SeenCall struct {
 }
 
 // Witness binds a session to the agent that a call registered, or in whose name it
-// acted (mail §4): reading as an agent is not acting. project names the session's
+// acted (mail §4): reading as an agent is not acting. q is the session's
 // project; the agent must live there, and the call must have meant that project. A
 // protected agent is bound only by a call that shows its token, in the arguments or
 // in the result that issued it: a payload can be made up, and a bond puts mail before
@@ -29,7 +29,7 @@ type SeenCall struct {
 // that it belongs to, as it does when the server itself sees the session.
 //
 // Errors: those of the store.
-func (o *Office) Witness(ctx context.Context, project string, c SeenCall) error {
+func (o *Office) Witness(ctx context.Context, q project.Project, c SeenCall) error {
 	name, token := c.actor()
 	if name == "" {
 		return nil
@@ -37,7 +37,7 @@ func (o *Office) Witness(ctx context.Context, project string, c SeenCall) error 
 	caller := Caller{Token: token, Place: c.Place}
 	t, err := caller.target(firstOf(c.Argument, "project_key", "human_key"))
 	if err == nil {
-		err = o.writeIn(ctx, caller, project, func(ctx context.Context, s *scope) error {
+		err = o.writeTo(ctx, caller, targetOf(q), func(ctx context.Context, s *scope) error {
 			meant, err := t.find(ctx, s.tx)
 			if err != nil || meant == nil || meant.ID != s.p.ID {
 				return err
