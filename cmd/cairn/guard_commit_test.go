@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"cairn/internal/mail"
+	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -78,9 +79,18 @@ func nul(ts *testscript.TestScript, _ bool, args []string) {
 
 // bound makes a session act as an agent of a project: bound FOLDER AGENT SESSION.
 func bound(ts *testscript.TestScript, _ bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
-		return o.Bind(ctx, mail.Caller{}, ts.MkAbs(args[0]), mail.Bond{Session: args[2], Agent: args[1], Source: mail.SourceCall})
-	})
+	ctx := context.Background()
+	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
+	ts.Check(err)
+	place, err := project.Locate(ts.MkAbs(args[0]), "")
+	ts.Check(err)
+	var q project.Project
+	ts.Check(s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		q, _, err = project.Current(ctx, tx, place)
+		return err
+	}))
+	err = mail.New(s, mail.Config{}).Bind(ctx, mail.Caller{}, q, mail.Bond{Session: args[2], Agent: args[1], Source: mail.SourceCall})
+	ts.Check(errors.Join(err, s.Close()))
 }
 
 // freed releases all that an agent of a project holds: freed FOLDER AGENT.
