@@ -164,7 +164,7 @@ func (c *Cairn) otherProject(ctx context.Context, key string, place project.Plac
 	office, caller := c.office(s), mail.Caller{Place: place}
 	asked, err := office.ProjectOf(ctx, caller, key)
 	if fault.HasCode(err, mail.CodeNotFound) && project.IsAbsolute(key) {
-		if at, lerr := project.Locate(key, c.config.Home); lerr == nil && at.Identity == place.Identity {
+		if at, lerr := project.Locate(key, c.config.Home); lerr == nil && (at.Identity == place.Identity || at.Remote != "" && at.Remote == place.Remote) {
 			return "", nil
 		}
 	}

@@ -151,7 +151,9 @@ func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Regi
 	}
 	before := *a
 	a.Program, a.Model, a.TaskDescription, a.AttachmentsPolicy, a.Retired = p.program, p.model, p.task, p.policy, 0
-	s.place(a, p.git)
+	if err := s.place(ctx, a, p.git); err != nil {
+		return out, err
+	}
 	if a.TokenSHA256 == nil && (p.wantToken && s.config.Tokens != TokensOff || s.config.Tokens == TokensEnforced) {
 		out.Token = s.newToken(a)
 	}
@@ -242,12 +244,18 @@ func (s *scope) duplicate(field string, a *Agent) error {
 }
 
 // place notes on which branch and in which linked worktree an agent works, where
-// the call tells: by its project_key, or by the working directory in the same
-// repository. Otherwise what was known stays.
-func (s *scope) place(a *Agent, here project.Git) {
+// the call tells: by its project_key, or by the working directory in a checkout of the
+// project. Otherwise what was known stays.
+func (s *scope) place(ctx context.Context, a *Agent, here project.Git) error {
 	git := here
-	if here.Common == "" || here.Main != s.p.HumanKey {
-		git = project.Git{}
+	if here.Common != "" {
+		row, ok, err := project.Current(ctx, s.tx, s.caller.Place)
+		if err != nil {
+			return err
+		}
+		if !ok || row.Key != s.p.key {
+			git = project.Git{}
+		}
 	}
 	if s.path != nil && (s.path.git.Worktree != "" || git.Common != s.path.git.Common) {
 		git = s.path.git
@@ -255,6 +263,7 @@ func (s *scope) place(a *Agent, here project.Git) {
 	if git.Common != "" {
 		a.Branch, a.Worktree = orNil(git.Branch), orNil(git.Worktree)
 	}
+	return nil
 }
 
 func orNil(text string) *string {

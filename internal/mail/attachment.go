@@ -134,16 +134,17 @@ func (o *Office) readFiles(ctx context.Context, t *target, paths []string) (out 
 }
 
 // roots are the directories of a project below which files can be attached: the
-// worktree that the call names, if it names one, and the project's own.
+// worktree or checkout that the call names, if it names one, and the project's own.
 func (o *Office) roots(ctx context.Context, t *target) (out []string, err error) {
-	if t.path != nil && t.path.git.Toplevel != "" && t.path.git.Worktree != "" {
-		out = append(out, t.path.git.Toplevel)
-	}
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		p, err := t.find(ctx, tx)
-		switch {
-		case err != nil:
+		p, err := t.find(ctx, tx) // which also decides whether the path is a directory of its own
+		if err != nil {
 			return err
+		}
+		if t.path != nil && t.path.isRepository() && t.path.git.Toplevel != "" {
+			out = append(out, t.path.git.Toplevel)
+		}
+		switch {
 		case p != nil:
 			out = append(out, p.HumanKey)
 		case t.path != nil:

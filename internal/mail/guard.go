@@ -103,6 +103,8 @@ func worktreesOf(place project.Place, paths []string) []*worktree {
 	type seen struct {
 		group *worktree
 		rel   string
+		inner *worktree // of a repository inside the group's worktree
+		under string    // the folder, as seen from the inner one
 	}
 	folders := map[string]seen{}
 	for _, p := range paths {
@@ -118,6 +120,11 @@ func worktreesOf(place project.Place, paths []string) []*worktree {
 				f.group, f.rel = elsewhere(&groups, dir, abs, place.Home)
 			}
 			f.rel = path.Dir(f.rel)
+			if f.group == here && hasRepositoryInside(place, dir) {
+				if g, rel := elsewhere(&groups, dir, abs, place.Home); g.place.Identity != "" && g.place.Identity != place.Identity {
+					f.inner, f.under = g, path.Dir(rel)
+				}
+			}
 			folders[dir] = f
 		}
 		rel := ""
@@ -128,8 +135,29 @@ func worktreesOf(place project.Place, paths []string) []*worktree {
 			abs = filepath.Join(place.Canonical(), filepath.FromSlash(below))
 		}
 		f.group.files = append(f.group.files, guardedFile{rel, abs})
+		if f.inner != nil {
+			f.inner.files = append(f.inner.files, guardedFile{path.Join(f.under, base), abs})
+		}
 	}
 	return groups
+}
+
+// hasRepositoryInside reports whether a folder is in another repository or worktree inside
+// the worktree of a place: a clone or a submodule.
+func hasRepositoryInside(place project.Place, dir string) bool {
+	for place.Root != "" && isBelow(place.Root, dir) {
+		if !pathIsGone(filepath.Join(dir, ".git")) {
+			return true
+		}
+		dir = filepath.Dir(dir)
+	}
+	return false
+}
+
+// isBelow reports whether a path is strictly below a folder, by their names alone.
+func isBelow(root, path string) bool {
+	rel, ok := beneath(root, path)
+	return ok && rel != "."
 }
 
 // elsewhere is the worktree of a file outside the one at hand.
@@ -169,18 +197,12 @@ func (g *worktree) projects(ctx context.Context, tx *store.Tx) (all []*Project, 
 		return nil, nil
 	}
 	if g.place.Identity != "" {
-		row, ok, err := project.Current(ctx, tx, g.place)
+		p, err := projectAt(ctx, tx, g.place)
 		if err != nil {
 			return nil, err
 		}
-		if ok {
-			p, err := findProject(ctx, tx, selectProjectByKey, row.Key)
-			if err != nil {
-				return nil, err
-			}
-			if p != nil && p.IdentityMode != modeDir {
-				all = append(all, p)
-			}
+		if p != nil && p.isRepository() {
+			all = append(all, p)
 		}
 	}
 	list, err := json.Marshal(g.folders())
@@ -189,8 +211,11 @@ func (g *worktree) projects(ctx context.Context, tx *store.Tx) (all []*Project, 
 	}
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		p := &Project{Format: 1}
-		all = append(all, p)
-		return rows.Scan(p.columns()...)
+		err := rows.Scan(p.columns()...)
+		if len(all) == 0 || all[0].ID != p.ID {
+			all = append(all, p)
+		}
+		return err
 	}, selectFolderProjects, string(list))
 	return all, err
 }
@@ -265,7 +290,7 @@ func (s *scope) within(a GuardArgs, g *worktree) (files []pathpattern.Path, pref
 		rel := f.rel
 		if s.p.IdentityMode == modeDir {
 			below, ok := beneath(s.p.HumanKey, f.abs)
-			if ok || a.Project == "" {
+			if ok || a.Project == "" && !s.p.isRepository() {
 				rel = below
 			}
 		}

@@ -27,20 +27,20 @@ type LeaseArgs struct {
 // holds already, by a lease or otherwise, is renewed once less than half of TTL is
 // left; one that somebody else holds is left alone. A session without an agent gets
 // a generated one, which its next notice names. Files outside the working
-// directory's project are left alone. It returns how many leases were taken or
+// directory's project are left alone; all checkouts of it count. It returns how many leases were taken or
 // renewed; repeating it soon changes nothing.
 //
 // Errors: those of RegisterAgent and FileReservationPaths.
 func (o *Office) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) {
 	root := a.Place.Root
 	def(&root, a.Place.Cwd)
-	all := a.patterns()
-	if len(all) == 0 {
-		return 0, nil
+	c := Caller{Session: a.Session, Place: a.Place}
+	all, err := o.leased(ctx, c, root, a.Paths)
+	if err != nil || len(all) == 0 {
+		return 0, mapped(err)
 	}
 	def(&a.Program, "unknown")
 	def(&a.Model, "unknown")
-	c := Caller{Session: a.Session, Place: a.Place}
 	fresh, err := o.profile(c, RegisterArgs{Program: a.Program, Model: a.Model})
 	if err != nil {
 		return 0, mapped(err)
@@ -58,18 +58,41 @@ func (o *Office) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) 
 	return taken, err
 }
 
-// patterns are the files inside the project of the working directory.
-func (a *LeaseArgs) patterns() (all []string) {
-	for _, file := range a.Paths {
-		rel := a.Place.PathKey(file)
-		if project.IsAbsolute(rel) && a.Place.Identity == "" {
-			rel, _ = beneath(a.Place.Cwd, rel)
-		}
+// leased returns the patterns of the files that are inside the project of the working
+// directory, in any of its checkouts.
+func (o *Office) leased(ctx context.Context, c Caller, root string, files []string) (all []string, err error) {
+	var outside []string
+	add := func(rel string) {
 		if rel != "" && rel != "." && !project.IsAbsolute(rel) && !slices.Contains(all, path.Clean(rel)) {
 			all = append(all, path.Clean(rel))
 		}
 	}
-	return all
+	for _, file := range files {
+		rel := c.Place.PathKey(file)
+		if project.IsAbsolute(rel) && c.Place.Identity == "" {
+			rel, _ = beneath(c.Place.Cwd, rel)
+		}
+		if project.IsAbsolute(rel) {
+			outside = append(outside, rel)
+		}
+		add(rel)
+	}
+	if len(outside) == 0 {
+		return all, nil
+	}
+	t, err := c.target(root)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := o.treeOfTarget(ctx, c, t)
+	if err != nil || tree == nil {
+		return all, err
+	}
+	for _, file := range outside {
+		rel, _ := tree.relative(file)
+		add(rel)
+	}
+	return all, nil
 }
 
 // editor makes the agent of the session the actor: the one of CAIRN_AGENT, else the

@@ -87,7 +87,7 @@ func (o *Office) observe(ctx context.Context, c Caller, p *Project, now Time, al
 	if len(all) == 0 {
 		return nil
 	}
-	place, err := project.Locate(p.HumanKey, c.Place.Home)
+	places, err := o.checkouts(ctx, c, p)
 	if err != nil {
 		return err
 	}
@@ -96,14 +96,18 @@ func (o *Office) observe(ctx context.Context, c Caller, p *Project, now Time, al
 	slices.SortStableFunc(all, func(a, b *watched) int { return compareBools(o.silent(b, now), o.silent(a, now)) })
 	look := newLook(since, p.FoldsCase)
 	for _, w := range all {
-		look.at(w, roots(p, place, c.Place, w.worktree))
+		look.at(w, roots(p, places, c.Place, w.worktree))
 	}
 	edits, err := touches(ctx, o.config.Edits, p.ProductID, since)
 	if err != nil {
 		return err
 	}
-	commits, err := touches(ctx, o.config.Commits, p.HumanKey, since)
-	failed := err != nil // nobody can tell, then
+	var commits []Touch
+	failed := false // nobody can tell, then
+	for _, place := range places {
+		list, err := touches(ctx, o.config.Commits, mainRoot(place), since)
+		commits, failed = append(commits, list...), failed || err != nil
+	}
 	for _, w := range all {
 		if w.unmatched {
 			continue
@@ -144,28 +148,65 @@ func newest(all []Touch, p pathpattern.Pattern) (at Time) {
 	return at
 }
 
-// roots are the worktrees in which a holder's files may be: the main one, the
-// caller's and the holder's own.
-func roots(p *Project, place, caller project.Place, worktree *string) []string {
+const maxCheckouts = 8 // in which activity is looked for
+
+// checkouts returns the places where a project is: its human_key, then the other
+// checkouts that exist.
+func (o *Office) checkouts(ctx context.Context, c Caller, p *Project) ([]project.Place, error) {
+	first, err := project.Locate(p.HumanKey, c.Place.Home)
+	if err != nil || !p.isRepository() || p.key == 0 {
+		return []project.Place{first}, err
+	}
+	places := []project.Place{first}
+	var list []project.Checkout
+	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = project.CheckoutsOf(ctx, tx, p.key)
+		return err
+	})
+	for _, checkout := range list {
+		if len(places) == maxCheckouts || checkout.Identity == first.Identity || checkout.Root == "" || pathIsGone(checkout.Identity) {
+			continue
+		}
+		if place, err := project.Locate(checkout.Root, c.Place.Home); err == nil && place.Identity == checkout.Identity {
+			places = append(places, place)
+		}
+	}
+	return places, err
+}
+
+// mainRoot returns the root of a repository's main worktree, or the folder.
+func mainRoot(place project.Place) string {
+	if place.Identity == "" {
+		return place.Canonical()
+	}
+	return place.Git().Main
+}
+
+// roots are the worktrees in which a holder's files may be: the main one of each
+// checkout, the caller's and the holder's own.
+func roots(p *Project, places []project.Place, caller project.Place, worktree *string) []string {
 	all := []string{p.HumanKey}
 	add := func(root string) {
 		if root != "" && !slices.Contains(all, root) {
 			all = append(all, root)
 		}
 	}
-	if p.IdentityMode == modeDir || place.Identity == "" {
-		return all
-	}
-	if caller.Identity == place.Identity {
-		add(caller.Root)
-	}
-	if worktree != nil && filepath.IsLocal(*worktree) && filepath.Base(*worktree) == *worktree {
-		admin := filepath.Join(place.Identity, "worktrees", *worktree)
-		if file, ok := project.ReadMarker(filepath.Join(admin, "gitdir")); ok {
-			if !filepath.IsAbs(file) {
-				file = filepath.Join(admin, file)
+	for _, place := range places {
+		if place.Identity == "" || !p.isRepository() {
+			continue
+		}
+		add(mainRoot(place))
+		if caller.Identity == place.Identity {
+			add(caller.Root)
+		}
+		if worktree != nil && filepath.IsLocal(*worktree) && filepath.Base(*worktree) == *worktree {
+			admin := filepath.Join(place.Identity, "worktrees", *worktree)
+			if file, ok := project.ReadMarker(filepath.Join(admin, "gitdir")); ok {
+				if !filepath.IsAbs(file) {
+					file = filepath.Join(admin, file)
+				}
+				add(filepath.Dir(file))
 			}
-			add(filepath.Dir(file))
 		}
 	}
 	return all

@@ -11,25 +11,40 @@ import (
 	"cairn/internal/store"
 )
 
-// tree is where the files of a project are: the worktrees of a repository, or one
-// directory.
+// tree is where the files of a project are: all checkouts and worktrees of a repository,
+// or one directory.
 type tree struct {
 	place     project.Place // of the project's root
 	directory string        // "" for a repository
+
+	// isCheckout reports whether another repository is a checkout of the project; nil for
+	// a directory.
+	isCheckout func(project.Place) bool
 }
 
-// treeOf looks at the files of a project.
-func treeOf(humanKey, mode, home string) (tree, error) {
-	place, err := project.Locate(humanKey, home)
-	if err != nil || mode != modeDir && place.Identity != "" {
-		return tree{place: place}, err
+// treeOf locates the files of a project.
+func treeOf(p *Project, home string, isCheckout func(project.Place) bool) (tree, error) {
+	place, err := project.Locate(p.HumanKey, home)
+	t := tree{place: place}
+	if p.isRepository() {
+		t.isCheckout = isCheckout
 	}
-	return tree{place, place.Canonical()}, nil
+	if p.IdentityMode == modeDir || place.Identity == "" {
+		t.directory = place.Canonical()
+	}
+	return t, err
 }
 
-// relative is an absolute path, which may hold wildcards, as seen from the root of
+// relative returns an absolute path, which may contain wildcards, relative to the root of
 // the worktree that it is in; ok is false outside the project.
 func (t tree) relative(abs string) (rel string, ok bool) {
+	if t.isCheckout != nil {
+		at, err := project.Locate(literalPath(abs), t.place.Home)
+		if err == nil && at.Identity != "" && at.Identity != t.place.Identity && t.isCheckout(at) {
+			rel = at.PathKey(filepath.FromSlash(abs))
+			return rel, !project.IsAbsolute(rel)
+		}
+	}
 	if t.directory == "" {
 		rel = t.place.PathKey(filepath.FromSlash(abs))
 		return rel, !project.IsAbsolute(rel)
@@ -44,6 +59,15 @@ func (t tree) relative(abs string) (rel string, ok bool) {
 		return "", false
 	}
 	return beneath(t.directory, place.Canonical()+"/"+lastPart(abs))
+}
+
+// literalPath returns the leading folders of an absolute path that contain no wildcard.
+func literalPath(abs string) string {
+	path := literal(filepath.ToSlash(abs))
+	if path == "" {
+		path = "/"
+	}
+	return filepath.FromSlash(path)
 }
 
 // beneath is a path relative to a directory, in slashes; "." for itself. It does
@@ -101,8 +125,31 @@ func (o *Office) treeOfTarget(ctx context.Context, c Caller, t *target) (*tree, 
 	if p == nil {
 		p = &Project{HumanKey: t.path.humanKey, IdentityMode: t.path.mode}
 	}
-	files, err := treeOf(p.HumanKey, p.IdentityMode, c.Place.Home)
+	files, err := treeOf(p, c.Place.Home, o.checkoutOf(ctx, t, p))
 	return &files, err
+}
+
+// checkoutOf returns a function that reports whether a repository is a checkout of a
+// project. The project of a target that is not stored yet has the key 0: then repositories
+// with the target's remote are its checkouts.
+func (o *Office) checkoutOf(ctx context.Context, t *target, p *Project) func(project.Place) bool {
+	known := map[string]bool{}
+	return func(at project.Place) bool {
+		is, ok := known[at.Identity]
+		if ok {
+			return is
+		}
+		if p.key == 0 {
+			is = t.path != nil && at.Remote != "" && at.Remote == t.path.place.Remote
+		}
+		err := o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			row, ok, err := project.Current(ctx, tx, at)
+			is = is || ok && row.Key == p.key
+			return err
+		})
+		known[at.Identity] = is && err == nil
+		return known[at.Identity]
+	}
 }
 
 const maxPaths = 200 // a call
