@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,21 +42,22 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"hook":    hook,
-			"until":   until,
-			"sql":     query,
-			"payload": payload,
-			"change":  change,
-			"filler":  filler,
-			"fill":    fill,
-			"wired":   wired,
-			"newkey":  newKey,
-			"nowhere": nowhere,
-			"keep":    keep,
-			"ids":     ids,
-			"thehub":  theHub,
-			"nogit":   noGit,
-			"office":  office,
+			"hook":     hook,
+			"until":    until,
+			"sql":      query,
+			"payload":  payload,
+			"change":   change,
+			"filler":   filler,
+			"fill":     fill,
+			"wired":    wired,
+			"newkey":   newKey,
+			"nowhere":  nowhere,
+			"keep":     keep,
+			"ids":      ids,
+			"thehub":   theHub,
+			"nogit":    noGit,
+			"oldstore": oldStore,
+			"office":   office,
 
 			"reserved":   reserved,
 			"reservedin": reservedIn,
@@ -240,6 +244,23 @@ func query(ts *testscript.TestScript, _ bool, args []string) {
 		fmt.Fprintln(ts.Stdout(), strings.Join(out, "|"))
 	}
 	ts.Check(rows.Err())
+}
+
+// oldStore puts a store of the cairn before migration 9 where the program expects one. In
+// it /srv/work has clones of https://example.org/acme/tool.git at one/tool and two/tool,
+// https://example.org/other/tool.git at x/tool, a repository without a remote at lone and
+// the folder plain/notes; each has a session with a prompt that says zebra. one/tool has a
+// record, agent BlueLake, who holds a.go, and a memory; two/tool two records; x/tool a
+// record, agent RedFox and a memory.
+func oldStore(ts *testscript.TestScript, _ bool, _ []string) {
+	packed, err := os.ReadFile(filepath.Join("testdata", "store8.db.gz"))
+	ts.Check(err)
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	ts.Check(err)
+	data, err := io.ReadAll(r)
+	ts.Check(err)
+	ts.Check(os.MkdirAll(filepath.Dir(ts.Getenv("DB")), 0o700))
+	ts.Check(os.WriteFile(ts.Getenv("DB"), data, 0o600))
 }
 
 // newKey sets variables to new keys, as hex digits: newkey NAME...

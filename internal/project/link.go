@@ -23,7 +23,10 @@ const (
 	selectCheckoutSessions = `SELECT key, checkout FROM sessions WHERE project_id = ? AND checkout IS NOT NULL ORDER BY key`
 	selectMergedAway       = `SELECT ` + projectColumns + ` FROM projects r JOIN project_aliases a ON a.alias = r.id WHERE r.root = ? AND a.project_id = ?`
 	deleteAlias            = `DELETE FROM project_aliases WHERE alias = ?`
-	moveSessionsByKey      = `UPDATE sessions SET project_id = ? WHERE project_id = ? AND key IN (SELECT value FROM json_each(?))`
+	// The records that it had are in the other project now, with their stream.
+	renewStream = `UPDATE projects SET records_stream = 'records/' || ?2 || '-' || ?3
+WHERE key = ?1 AND EXISTS (SELECT 1 FROM projects o WHERE o.records_stream = 'records/' || ?2)`
+	moveSessionsByKey = `UPDATE sessions SET project_id = ? WHERE project_id = ? AND key IN (SELECT value FROM json_each(?))`
 )
 
 // Decision is what Link and Split did with a checkout.
@@ -85,7 +88,7 @@ func Link(ctx context.Context, tx *store.Tx, p Place, into string, sessions []in
 		d.Checkout = c
 		return d, nil
 	}
-	others, err := checkoutsOf(ctx, tx, from)
+	others, err := CheckoutsOf(ctx, tx, from.Key)
 	if err != nil {
 		return d, err
 	}
@@ -128,7 +131,7 @@ func Split(ctx context.Context, tx *store.Tx, p Place, id string, sessions []int
 		return d, err
 	}
 	d.From = from.ID
-	all, err := checkoutsOf(ctx, tx, from)
+	all, err := CheckoutsOf(ctx, tx, from.Key)
 	if err != nil {
 		return d, err
 	}
@@ -194,6 +197,9 @@ func newlySplit(ctx context.Context, tx *store.Tx, p Place, id string, c Checkou
 	switch {
 	case err == nil && (id == "" || id == to.ID):
 		if _, err := tx.Exec(ctx, deleteAlias, to.ID); err != nil {
+			return to, err
+		}
+		if _, err := tx.Exec(ctx, renewStream, to.Key, to.ID, store.NewID()); err != nil {
 			return to, err
 		}
 		return to, addKeys(ctx, tx, to.Key, keys)
@@ -275,14 +281,6 @@ func resolveCheckout(ctx context.Context, tx *store.Tx, p Place) (Checkout, Proj
 		c.Remote = p.Remote
 	}
 	return c, q, err
-}
-
-func checkoutsOf(ctx context.Context, tx *store.Tx, q Project) (list []Checkout, err error) {
-	err = eachCheckout(ctx, tx, func(c Checkout, _ Project) error {
-		list = append(list, c)
-		return nil
-	}, selectCheckoutsOf, q.Key)
-	return list, err
 }
 
 func firstError(err, other error) error {

@@ -25,7 +25,7 @@
 // A command decides, then logs, and the function that applies a change from elsewhere
 // brings the rows to it, so a replay comes out the same; the past is the log up to
 // there, replayed in memory. A row has its path from the root, which never changes. Ids
-// and ticks are for ever, so a merge moves records only into a project without any.
+// and ticks are permanent, so a merge of two histories appends one to the other.
 // Whoever shows a record judges its drift, against the worktree at hand; the room keeps
 // hashes and reads no files.
 package record

@@ -2,8 +2,12 @@ package record
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
-	"cairn/internal/fault"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -17,30 +21,29 @@ const (
 	resetClock = `UPDATE projects SET tick = 0, last_record = 0, records_stream = NULL WHERE key = ?`
 )
 
-// CodeBothHaveRecords is the code of the error (Conflict) for a merge of two
-// projects of which both have records.
+// CodeBothHaveRecords is the code of the error (Conflict) for an import into a store where
+// two projects of the file are one.
 const CodeBothHaveRecords = "records_in_both"
 
-// MoveRows gives the records of a project to the one that takes it over, with
-// their ids, sessions, clock and history; for project.Merge. A project that had
-// records keeps its ids and ticks for ever, so two that both had some cannot
-// become one.
-//
-// Errors: Conflict with CodeBothHaveRecords.
+// metaMergedFrom is the key of a record's metadata that names the project and the id that
+// it had before its project was merged.
+const metaMergedFrom = "merged_from"
+
+// MoveRows gives the records of a project to the one that takes it over, with their
+// sessions and history; for project.Merge. If the other has no records they keep their
+// ids and ticks. Else they follow the other's: their history is appended to it, with
+// numbers and ticks that go on from there, as of now. Ids in their texts, relations and
+// parents are rewritten; the metadata's merged_from names the old id. Looks at the past
+// of the other project stay what they were. Repeating it changes nothing.
 func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
 	var theirs, ours int64
 	if err := tx.Get(ctx, []any{&theirs, &ours}, selectCounts, from.Key, into.Key); err != nil || theirs == 0 {
 		return err
 	}
 	if ours > 0 {
-		return fault.Newf(fault.Conflict, CodeBothHaveRecords,
-			"%s and %s both have records, whose ids and ticks would collide", from.ID, into.ID).
-			WithHint("keep both projects, or copy what is still open from one to the other")
+		return appendHistory(ctx, tx, from, into)
 	}
 	if _, err := tx.Exec(ctx, moveClock, from.Key, into.Key); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(ctx, resetClock, from.Key); err != nil {
 		return err
 	}
 	for _, move := range [...]string{
@@ -53,5 +56,153 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 			return err
 		}
 	}
+	_, err := tx.Exec(ctx, resetClock, from.Key)
+	return err
+}
+
+// appendHistory appends the history of one project's records to that of another.
+func appendHistory(ctx context.Context, tx *store.Tx, from, into project.Project) error {
+	s, err := (&Book{}).scopeOf(ctx, tx, into)
+	if err != nil {
+		return err
+	}
+	var stream string
+	if err := tx.Get(ctx, []any{&stream}, selectStreamOf, from.Key); err != nil {
+		return err
+	}
+	h := shift{from: from.ID, ticks: s.tick}
+	if err := tx.Get(ctx, []any{&h.last, &h.numbers}, selectCounts, from.Key, into.Key); err != nil {
+		return err
+	}
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		_, e, err := scanExported(rows)
+		if err != nil {
+			return err
+		}
+		c, err := h.move(e, s.tick)
+		if err != nil {
+			return err
+		}
+		return s.apply(ctx, c)
+	}, selectExportedChanges, stream)
+	if err != nil {
+		return err
+	}
+	for _, statement := range [...]string{
+		`DELETE FROM records_fts WHERE rowid IN (SELECT key FROM records WHERE project_key = ?)`,
+		`DELETE FROM records WHERE project_key = ?`,
+		`DELETE FROM activations WHERE project_key = ?`,
+		`DELETE FROM record_sessions WHERE project_key = ?`,
+		`DELETE FROM record_ticks WHERE project_key = ?`,
+		resetClock,
+	} {
+		if _, err := tx.Exec(ctx, statement, from.Key); err != nil {
+			return err
+		}
+	}
+	return tx.BlankStream(ctx, stream) // it is in the other's now
+}
+
+// shift rewrites the changes of one project so that they follow those of another.
+type shift struct {
+	from    string // the project's id
+	last    int64  // its highest number
+	numbers int64  // added to its numbers
+	ticks   int64  // added to its ticks
+}
+
+// move rewrites a change that comes after the tick now.
+func (h *shift) move(e Exported, now int64) (store.Change, error) {
+	c, why := e.read()
+	if why != nil {
+		return store.Change{}, badDocument(why)
+	}
+	c.ID = h.id(c.ID) // an event's is its session's, which is no record's
+	if c.event != nil {
+		v := c.event
+		if v.Tick != 0 {
+			now++
+			v.Tick = now
+		}
+		v.SyncTick = min(v.SyncTick+h.ticks, now)
+		v.RecordID, v.Summary = h.id(v.RecordID), h.text(v.Summary)
+		for i, id := range v.Records {
+			v.Records[i] = h.id(id)
+		}
+		c.ID = e.ID
+	} else if err := h.moveEntry(c.entry, now+1); err != nil {
+		return store.Change{}, err
+	}
+	err := c.write()
+	return store.Change{Kind: c.Kind, ID: c.ID, Doc: c.Doc, Session: c.Session, Agent: c.Agent}, err
+}
+
+func (h *shift) moveEntry(v *Entry, tick int64) error {
+	metadata, err := decodeObject(v.Metadata)
+	if err != nil {
+		return err
+	}
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata[metaMergedFrom] = h.from + " " + v.ID
+	if v.Metadata, err = json.Marshal(metadata); err != nil {
+		return err
+	}
+	v.Metadata = canonical(v.Metadata)
+	v.ID = h.id(v.ID)
+	v.ResolvedBy = h.id(v.ResolvedBy)
+	if v.ParentID != nil {
+		parent := h.id(*v.ParentID)
+		v.ParentID = &parent
+	}
+	for i, id := range v.Related {
+		v.Related[i] = h.id(id)
+	}
+	for _, text := range [...]*string{&v.Title, &v.Summary, &v.Body, &v.Reason} {
+		*text = h.text(*text)
+	}
+	v.SyncTick = min(v.SyncTick+h.ticks, tick)
+	v.Tick = tick
 	return nil
+}
+
+// id is the new id of a record of the project; any other text stays as it is.
+func (h *shift) id(id string) string {
+	number, ok := numberOf(id)
+	if !ok || number > h.last {
+		return id
+	}
+	return formatID(number + h.numbers)
+}
+
+// text is a text with the ids of the project's records in it rewritten.
+func (h *shift) text(text string) string {
+	var b strings.Builder
+	for rest := text; ; {
+		at := strings.IndexByte(rest, 'R')
+		if at < 0 {
+			return b.String() + rest
+		}
+		end := at + 1
+		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+			end++
+		}
+		before, _ := utf8.DecodeLastRuneInString(rest[:at])
+		if at == 0 {
+			before, _ = utf8.DecodeLastRuneInString(b.String())
+		}
+		after, _ := utf8.DecodeRuneInString(rest[end:])
+		word := rest[at:end]
+		if !isWordRune(before) && !isWordRune(after) {
+			word = h.id(word)
+		}
+		b.WriteString(rest[:at] + word)
+		rest = rest[end:]
+	}
+}
+
+// isWordRune reports whether a rune next to an id makes it a part of a longer word.
+func isWordRune(r rune) bool {
+	return r != utf8.RuneError && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }

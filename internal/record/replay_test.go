@@ -57,11 +57,22 @@ func rowsOf(t testing.TB, s *store.Store) string {
 // told is what the commands that read the past tell of project p.
 func told(t testing.TB, b *record.Book, at string) string {
 	t.Helper()
-	ctx, c := t.Context(), as("s0")
+	found := must(b.Search(t.Context(), record.SearchArgs{Caller: as("s0"), Query: "red blue green", Limit: 500, At: at}))(t)
+	text, err := json.Marshal(found)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return toldOf(t, b, as("s0"), at) + string(text)
+}
+
+// toldOf is the same of another project, without a search, whose ranking counts the words
+// of all projects.
+func toldOf(t testing.TB, b *record.Book, c record.Caller, at string) string {
+	t.Helper()
+	ctx := t.Context()
 	all := []any{
 		must(b.Overview(ctx, record.OverviewArgs{Caller: c, At: at}))(t),
 		must(b.RecentActivity(ctx, record.ActivityArgs{Caller: c, Limit: 500, At: at}))(t),
-		must(b.Search(ctx, record.SearchArgs{Caller: c, Query: "red blue green", Limit: 500, At: at}))(t),
 	}
 	list := must(b.List(ctx, record.ListArgs{Caller: c, At: at}))(t)
 	for _, r := range list {
