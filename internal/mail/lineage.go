@@ -116,6 +116,13 @@ func (s *scope) yields(ctx context.Context, h *held) (bool, error) {
 			s.tenures = map[int64]tenure{}
 		}
 		s.tenures[h.agentID] = t
+		if s.writes && !t.isLive(0) { // so that the grace period begins
+			for _, key := range t.unclosed() {
+				if err := project.Close(ctx, s.tx, key); err != nil {
+					return false, err
+				}
+			}
+		}
 	}
 	return t.isFormer(&s.session) || h.sessionKey != 0 && s.isOrphaned(&t, h.lastActive, s.now), nil
 }
