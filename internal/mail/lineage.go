@@ -160,17 +160,16 @@ func takeOver(ctx context.Context, tx *store.Tx, session int64, agents []int64, 
 	return nil
 }
 
-// predecessors are the agents that a session may take over: those of the newest ended
-// session of its lineage that has any.
+// predecessors are the agents that a session may take over: those of the newest session of
+// its lineage that has agents that no live session acts as.
 func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents []int64, err error) {
 	former, err := project.LineageSessions(ctx, tx, s)
 	if err != nil || len(former) == 0 {
 		return nil, err
 	}
-	byKey, keys := map[int64]*project.Session{}, []int64{}
-	for i := range former {
-		keys = append(keys, former[i].Key)
-		byKey[former[i].Key] = &former[i]
+	keys := []int64{}
+	for _, f := range former {
+		keys = append(keys, f.Key)
 	}
 	list, err := json.Marshal(keys)
 	if err != nil {
@@ -191,9 +190,6 @@ func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents 
 	for _, b := range bonds {
 		if from != 0 && b.session != from {
 			break
-		}
-		if !byKey[b.session].HasEnded() {
-			continue
 		}
 		t, err := sessionsOfAgent(ctx, tx, b.agent)
 		if err != nil {
