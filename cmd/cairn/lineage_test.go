@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"cairn"
 	"cairn/internal/mail"
+	"cairn/internal/store"
 )
 
 // hostCall is one run of cairn that a host of sessions starts.
@@ -322,5 +325,51 @@ func TestAServerOfAContinuedSessionKnowsItByItsProcess(t *testing.T) {
 			t.Errorf("%s: %s again", tool, name)
 		}
 	}
+	h.check()
+}
+
+// TestAnAgentOverHTTPIsKnownByItsSessionID has the clients of one server name their
+// sessions, and the server release what a session left behind.
+func TestAnAgentOverHTTPIsKnownByItsSessionID(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.vars["CAIRN_RESERVATIONS_SWEEP_SECONDS"] = "1"
+	w := h.listen()
+	a, b := w.connect("/mcp", "2025-11-25", nil), w.connect("/mcp", "2026-07-28", nil)
+	h.starts(h, "a", "startup")
+	h.starts(h, "b", "startup")
+	one, two := a.registers(h, fields{"session_id": "a"}), b.registers(h, fields{"session_id": "b"})
+	a.reserves(h, one, "src/**")
+	if one == two {
+		t.Errorf("both are %s", one)
+	}
+	wantSaid(t, "the other", h.edits(h, "b", "src/a.go"), "reserved by "+one, "You are "+two+".")
+	h.ends(h, "a", "clear")
+	wantSaid(t, "the next", h.starts(h, "c", "startup"), "you are "+one+":")
+	if name := a.registers(h, fields{"session_id": "c"}); name != one {
+		t.Errorf("the next is %s, was %s", name, one)
+	}
+	h.ends(h, "c", "other")
+	const past = 400_000_000_000
+	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
+		s, err := c.Store(ctx)
+		if err != nil {
+			return err
+		}
+		return s.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+			for _, statement := range []string{
+				`UPDATE sessions SET closed_at = closed_at - ?/1000000000`, `UPDATE mail_sessions SET ended_ts = ended_ts - ?`,
+				`UPDATE mail_agents SET last_active_ts = last_active_ts - ?`,
+			} {
+				if _, err := tx.Exec(ctx, statement, past); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	h.soon("the release", func() bool {
+		return len(h.rows(`SELECT id FROM mail_reservations WHERE release_kind = 'session_end'`)) == 1
+	})
 	h.check()
 }
