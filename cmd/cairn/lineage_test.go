@@ -187,11 +187,27 @@ func TestTwoSessionsOfOneProcessStayApart(t *testing.T) {
 	if e := h.run(h.command("records", "create", "--type", "note", "--title", "x"), nil); e.code != 0 || !strings.Contains(e.stderr, "in the new session S-") {
 		t.Errorf("a record of one of them: %+v", e)
 	}
+	// Before a commit the file of one of them warns, and that of a third agent forbids.
+	h.cairn("agents", "register", "GreenLake", "--program", "codex", "--model", "m1")
+	h.cairn("reserve", "docs/**", "--as", "GreenLake")
+	for _, step := range []struct {
+		file string
+		code int
+		said string
+	}{{"src/a/x.go", 0, "only a warning"}, {"src/b/x.go", 0, "only a warning"}, {"docs/x.md", 1, "holder: GreenLake"}, {"other.go", 0, ""}} {
+		e := h.run(h.command("guard", "check", "--stdin-nul"), []byte(step.file+"\x00"))
+		if e.code != step.code || !strings.Contains(e.stderr, step.said) || step.said == "" && e.stderr != "" {
+			t.Errorf("committing %s: %+v", step.file, e)
+		}
+	}
 	c := h.connect("", nil)
 	if name := c.registers(h, fields{"session_id": "b", "name": names["b"]}); name != names["b"] {
 		t.Errorf("by its id b is %s", name)
 	}
 	h.ends(h, "a", "other")
+	if e := h.run(h.command("guard", "check", "--stdin-nul"), []byte("docs/x.md\x00")); e.code != 1 || !strings.Contains(e.stderr, "you are "+names["b"]) {
+		t.Errorf("committing with one session left: %+v", e)
+	}
 	if text := h.cairn("mail", "inbox"); strings.Contains(text, "several") {
 		t.Errorf("with one session left: %s", text)
 	}
