@@ -201,9 +201,11 @@ type GuardCheckArgs struct {
 type GuardCheck struct {
 	Managed   bool            `json:"managed"` // at least one file is in a project of mail
 	Agent     string          `json:"agent"`   // the name that was given; "" for none
-	Session   string          `json:"session"` // that was found for lack of a name; "" for none
+	Session   string          `json:"session"` // that was found for lack of a name, the latest of several; "" for none
 	Files     int             `json:"files"`   // that were looked at
 	Conflicts []GuardConflict `json:"conflicts"`
+
+	Names []string `json:"-"` // of the agents as which the session acts, if there are conflicts
 }
 
 // IsPerson reports whether nobody but a person can be asking.
@@ -241,22 +243,40 @@ func (c *Cairn) CheckGuard(ctx context.Context, a GuardCheckArgs) (out GuardChec
 	if s == nil {
 		return out, fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet").WithHint("the first call of a tool or hook makes it")
 	}
-	if a.Agent == "" {
-		if asked.Session, err = c.CurrentSession(ctx); err != nil {
-			return out, err
-		}
-		out.Session = asked.Session
-	}
-	found, err := c.office(s).Guard(ctx, asked)
+	found, err := c.guardSessions(ctx, c.office(s), asked, &out)
 	if err != nil {
 		return out, err
 	}
-	out.Managed = found.Managed
+	out.Managed, out.Names = found.Managed, found.Names
 	for _, o := range found.Obstacles {
 		out.Conflicts = append(out.Conflicts, GuardConflict{o.Path, o.Pattern, o.Holder, o.Reason, o.Since, o.Until})
 	}
 	slices.SortStableFunc(out.Conflicts, func(a, b GuardConflict) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
+}
+
+// guardSessions asks for the session that this process belongs to, if no agent is named.
+// Of several sessions of one process it is unknown which one asks: what stands in the way
+// of all of them is a conflict, and the reservations of one of them only warn, as they do
+// for a person.
+func (c *Cairn) guardSessions(ctx context.Context, o *mail.Office, asked mail.GuardArgs, out *GuardCheck) (mail.Guarded, error) {
+	if asked.Agent != "" {
+		return o.Guard(ctx, asked)
+	}
+	ids, err := c.processSessions(ctx)
+	if err != nil {
+		return mail.Guarded{}, err
+	}
+	if len(ids) > 0 {
+		asked.Session, asked.Further = ids[0], ids[1:]
+	}
+	out.Session = asked.Session
+	found, err := o.Guard(ctx, asked)
+	if err != nil || len(ids) < 2 || len(found.Obstacles) > 0 {
+		return found, err
+	}
+	asked.Session, asked.Further, out.Session = "", nil, ""
+	return o.Guard(ctx, asked)
 }
 
 // findChanges finds the files, and the repository that git's hook works in.

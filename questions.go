@@ -43,20 +43,31 @@ func (c *Cairn) Here(ctx context.Context, name string) (string, error) {
 }
 
 // CurrentSession is the session whose agent started this process, directly or
-// through others; "" if there is none (records §1).
+// through others; "" if there is none (records §1), and if the agent's process has
+// several open sessions.
 func (c *Cairn) CurrentSession(ctx context.Context) (id string, err error) {
-	s, err := c.opened(ctx, false)
-	if err != nil || s == nil {
+	ids, err := c.processSessions(ctx)
+	if err != nil || len(ids) != 1 {
 		return "", err
 	}
+	return ids[0], nil
+}
+
+// processSessions are the ids of the sessions of the agent that started this process, see
+// project.ProcessSessions.
+func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return nil, err
+	}
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		found, ok, err := project.CurrentSession(ctx, tx, project.Ancestors())
-		if ok {
-			id = found.ID
+		all, err := project.ProcessSessions(ctx, tx, project.Ancestors())
+		for _, found := range all {
+			ids = append(ids, found.ID)
 		}
 		return err
 	})
-	return id, err
+	return ids, err
 }
 
 // Context is what a session of a project would be told now: of the named one,

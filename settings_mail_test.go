@@ -38,6 +38,7 @@ notice_interval_seconds = 21
 max_ttl_seconds = 22
 inactivity_seconds = 23
 grace_seconds = 24
+orphan_grace_seconds = 28
 sweep_seconds = 25
 [guard]
 mode = "block"
@@ -101,7 +102,7 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 		NameMode: mail.Strict, Tokens: mail.TokensEnforced, NoContactEnforcement: true, ContactWindow: 11 * time.Second, NoFirstContact: true,
 		RegisterRecipients: true, MaxBody: 12, MaxAttachment: 13, MaxAttachments: 14, InlineImage: 15, AbsoluteAttachments: true,
 		AckTTL: 16 * time.Second, AckOverdue: 17 * time.Second, Idempotency: 18 * time.Hour, NoticeTokens: 20, NoticeInterval: 21 * time.Second,
-		MaxTTL: 22 * time.Second, Inactivity: 23 * time.Second, Grace: 24 * time.Second,
+		MaxTTL: 22 * time.Second, Inactivity: 23 * time.Second, Grace: 24 * time.Second, OrphanGrace: 28 * time.Second,
 	}
 	w := &c.settings.work
 	if got := w.officeConfig(); !reflect.DeepEqual(got, want) {

@@ -23,7 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"cairn": main, "measured": measured})
+	testscript.Main(m, map[string]func(){"cairn": main, "measured": measured, "agenthost": agentHost})
 }
 
 // Scripts run the whole program from outside, each in an empty home.

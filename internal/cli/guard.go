@@ -435,6 +435,8 @@ func printGuarded(w io.Writer, found cairn.GuardCheck) {
 	switch {
 	case found.IsPerson():
 		fmt.Fprintln(w, "cairn: guard: no agent was named, so this is only a warning; CAIRN_AGENT=NAME says who commits")
+	case len(found.Names) > 0:
+		fmt.Fprintf(w, "cairn: guard: you are %s; leave these files out, or ask the holder (cairn mail send); a person may pass with CAIRN_GUARD_BYPASS=1\n", shown(strings.Join(found.Names, " and ")))
 	default:
 		fmt.Fprintf(w, "cairn: guard: leave these files out, or ask the holder (cairn mail send); a person may pass with CAIRN_GUARD_BYPASS=1\n")
 	}

@@ -233,6 +233,9 @@ func printReservations(w io.Writer, list []mail.ListedReservation) error {
 		switch {
 		case r.Released != 0:
 			state = "released " + upTo(r.Released)
+			if r.Ended {
+				state += " (its session had ended)"
+			}
 		case r.Stale:
 			state += ", stale"
 		}

@@ -165,6 +165,8 @@ type ListedReservation struct {
 	Released    Time   `json:"released_ts"`
 	Stale       bool   `json:"stale"`
 	Signs
+
+	Ended bool `json:"-"` // it was released because its session had ended
 }
 
 const (
@@ -197,7 +199,7 @@ func (o *Office) FileReservations(ctx context.Context, c Caller, projectKey stri
 			}
 			out = append(out, ListedReservation{
 				ID: h.ID, Agent: h.Agent, PathPattern: h.PathPattern, Exclusive: h.Exclusive, Reason: h.Reason, Created: h.Created, Expires: h.Expires,
-				Released: h.Released,
+				Released: h.Released, Ended: h.ReleaseKind != nil && *h.ReleaseKind == releasedSession,
 			})
 			return watch.add(ctx, h.Reservation, h.lastActive, h.worktree)
 		}, query, args...)

@@ -16,6 +16,7 @@ import (
 // GuardArgs are files that a session is about to change.
 type GuardArgs struct {
 	Session string        // its id; its agents' and its own reservations do not count
+	Further []string      // ids of sessions of the same process, whose do not count either
 	Agent   string        // the name of CAIRN_AGENT, whose do not count either; "" for none
 	Place   project.Place // of its working directory
 	Paths   []string      // as the harness names them
@@ -235,8 +236,9 @@ func (g *worktree) folders() []string {
 
 // The exclusive, not advisory ones of those, but for the session's own.
 const selectForeign = selectHeldAt + ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE
-AND ifnull(r.session_key, 0) <> ifnull((SELECT key FROM sessions WHERE id = ?4), -1)
-AND r.agent_id NOT IN (SELECT b.agent_id FROM mail_sessions b JOIN sessions s ON s.key = b.session_key WHERE s.id = ?4 AND b.ended_ts IS NULL)`
+AND ifnull(r.session_key, 0) NOT IN (SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?4)))
+AND r.agent_id NOT IN (SELECT b.agent_id FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key
+    WHERE s.id IN (SELECT value FROM json_each(?4)) AND b.ended_ts IS NULL)`
 
 // obstacles finds what stands in the way of the files of one project.
 func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Guarded) error {
@@ -245,6 +247,10 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 	}
 	files, prefixes := s.within(a, g)
 	list, err := json.Marshal(prefixes)
+	if err != nil {
+		return err
+	}
+	own, err := json.Marshal(append([]string{a.Session}, a.Further...))
 	if err != nil {
 		return err
 	}
@@ -258,7 +264,7 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 		prefix := h.pattern.LiteralPrefix()
 		foreign[prefix] = append(foreign[prefix], h)
 		return nil
-	}, selectForeign, s.p.ID, s.now, string(list), a.Session, a.Agent)
+	}, selectForeign, s.p.ID, s.now, string(list), string(own), a.Agent)
 	if err != nil || len(foreign) == 0 {
 		return err
 	}

@@ -19,7 +19,7 @@ type held struct {
 
 const heldColumns = `r.id, r.uid, a.name, r.path_pattern, r.exclusive, r.advisory, r.source, r.reason, r.created_ts, r.expires_ts,
 r.renewals, ifnull(r.released_ts, 0), r.agent_id, r.project_id, a.branch, a.worktree, a.last_active_ts,
-ifnull(r.session_key, 0) `
+ifnull(r.session_key, 0), r.release_kind `
 
 const (
 	heldWhere = `r.project_id = ?1 AND r.released_ts IS NULL AND r.expires_ts > ?2 `
@@ -86,7 +86,7 @@ func (s *scope) near(ctx context.Context, all []wish) ([]*held, error) {
 func (s *scope) scanHeld(rows *sql.Rows) (*held, error) {
 	h := &held{Reservation: &Reservation{ProjectUID: s.p.UID}}
 	return h, rows.Scan(&h.ID, &h.UID, &h.Agent, &h.PathPattern, &h.Exclusive, &h.Advisory, &h.Source, &h.Reason, &h.Created, &h.Expires,
-		&h.Renewals, &h.Released, &h.agentID, &h.projectID, &h.branch, &h.worktree, &h.lastActive, &h.sessionKey)
+		&h.Renewals, &h.Released, &h.agentID, &h.projectID, &h.branch, &h.worktree, &h.lastActive, &h.sessionKey, &h.ReleaseKind)
 }
 
 // overlaps reports whether a reservation and a pattern have a path in common.

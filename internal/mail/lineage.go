@@ -15,9 +15,9 @@ import (
 // session takes over the agent: its name, its mail and its reservations. What nobody takes
 // over is released after Config.OrphanGrace.
 
-// tenure is the sessions of harnesses that act, or acted, as an agent. Sessions that no
-// harness reported have no part in it: nothing tells when they end.
-type tenure struct {
+// agentSessions holds the sessions of harnesses that act, or acted, as an agent. Sessions
+// that no harness reported are left out: their end is unknown.
+type agentSessions struct {
 	acting []actingSession // those whose bond has not ended
 	newest project.Session // the one seen last; Key 0 if there is none
 	left   Time            // when the last bond or session ended, 0 if none has
@@ -28,10 +28,11 @@ type actingSession struct {
 	source string // of its bond
 }
 
-const selectTenure = `SELECT b.session_key, b.source, ifnull(b.ended_ts, 0) FROM mail_sessions b CROSS JOIN sessions s ON s.key = b.session_key
+const selectAgentSessions = `SELECT b.session_key, b.source, ifnull(b.ended_ts, 0) FROM mail_sessions b CROSS JOIN sessions s ON s.key = b.session_key
 WHERE b.agent_id = ? AND s.harness IS NOT NULL ORDER BY b.ended_ts IS NOT NULL, s.last_seen DESC LIMIT +100`
 
-func tenureOf(ctx context.Context, tx *store.Tx, agentID int64) (t tenure, err error) {
+// sessionsOfAgent reads the sessions of an agent, at most 100.
+func sessionsOfAgent(ctx context.Context, tx *store.Tx, agentID int64) (t agentSessions, err error) {
 	var keys []int64
 	sources := map[int64]string{} // of the bonds that have not ended
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
@@ -44,13 +45,13 @@ func tenureOf(ctx context.Context, tx *store.Tx, agentID int64) (t tenure, err e
 		}
 		t.left = max(t.left, ended)
 		return err
-	}, selectTenure, agentID)
+	}, selectAgentSessions, agentID)
 	if err != nil {
 		return t, err
 	}
 	all, err := project.SessionsByKey(ctx, tx, keys)
 	for _, s := range all {
-		if t.newest.Key == 0 || s.LastSeen > t.newest.LastSeen {
+		if s.LastSeen > t.newest.LastSeen || s.LastSeen == t.newest.LastSeen && s.Key > t.newest.Key {
 			t.newest = s
 		}
 		if source, ok := sources[s.Key]; ok {
@@ -62,13 +63,13 @@ func tenureOf(ctx context.Context, tx *store.Tx, agentID int64) (t tenure, err e
 }
 
 // isLive reports whether a session other than one acts as the agent and goes on.
-func (t *tenure) isLive(except int64) bool {
+func (t *agentSessions) isLive(except int64) bool {
 	return slices.ContainsFunc(t.acting, func(a actingSession) bool { return a.Key != except && !a.HasEnded() })
 }
 
 // unclosed are the keys of ended sessions whose end is not recorded: their harness was
 // killed.
-func (t *tenure) unclosed() (keys []int64) {
+func (t *agentSessions) unclosed() (keys []int64) {
 	for _, a := range t.acting {
 		if a.ClosedAt == 0 && a.HasEnded() {
 			keys = append(keys, a.Key)
@@ -79,7 +80,7 @@ func (t *tenure) unclosed() (keys []int64) {
 
 // isOrphaned reports whether the sessions of the agent ended longer than the grace period
 // ago, and the agent has done nothing since.
-func (o *Office) isOrphaned(t *tenure, active, now Time) bool {
+func (o *Office) isOrphaned(t *agentSessions, active, now Time) bool {
 	if t.newest.Key == 0 || t.isLive(0) || len(t.unclosed()) > 0 {
 		return false
 	}
@@ -89,7 +90,7 @@ func (o *Office) isOrphaned(t *tenure, active, now Time) bool {
 // isFormer reports whether the agent is what a session was before: it belongs to the
 // lineage of the session, and no session acts as it but the given one, which has taken it
 // over and not used it.
-func (t *tenure) isFormer(s *project.Session) bool {
+func (t *agentSessions) isFormer(s *project.Session) bool {
 	l := s.Lineage()
 	if !l.IsKnown() || t.newest.Key == 0 || t.newest.Lineage() != l || t.isLive(s.Key) {
 		return false
@@ -97,8 +98,9 @@ func (t *tenure) isFormer(s *project.Session) bool {
 	return !slices.ContainsFunc(t.acting, func(a actingSession) bool { return a.Key == s.Key && a.source != SourceLineage })
 }
 
-// yields reports whether a reservation of another agent does not count against the caller:
-// it belongs to a former self of the caller's session, or nobody has taken it over in time.
+// yields reports whether a reservation of another agent does not count against the caller.
+// It belongs to a former self of the caller's session, or no session has taken it over in
+// time.
 func (s *scope) yields(ctx context.Context, h *held) (bool, error) {
 	if s.session.Key == 0 && !s.writes {
 		var err error
@@ -106,16 +108,23 @@ func (s *scope) yields(ctx context.Context, h *held) (bool, error) {
 			return false, err
 		}
 	}
-	t, known := s.tenures[h.agentID]
+	t, known := s.agentUse[h.agentID]
 	if !known {
 		var err error
-		if t, err = tenureOf(ctx, s.tx, h.agentID); err != nil {
+		if t, err = sessionsOfAgent(ctx, s.tx, h.agentID); err != nil {
 			return false, err
 		}
-		if s.tenures == nil {
-			s.tenures = map[int64]tenure{}
+		if s.agentUse == nil {
+			s.agentUse = map[int64]agentSessions{}
 		}
-		s.tenures[h.agentID] = t
+		s.agentUse[h.agentID] = t
+		if s.writes && !t.isLive(0) { // so that the grace period begins
+			for _, key := range t.unclosed() {
+				if err := project.Close(ctx, s.tx, key); err != nil {
+					return false, err
+				}
+			}
+		}
 	}
 	return t.isFormer(&s.session) || h.sessionKey != 0 && s.isOrphaned(&t, h.lastActive, s.now), nil
 }
@@ -125,7 +134,7 @@ const (
 
 	// The agents that may be handed on, of the bonds of some sessions, in their order. A
 	// protected agent is not: a payload can be made up, and its token cannot.
-	selectHeirloom = `SELECT b.session_key, b.agent_id FROM json_each(?) j CROSS JOIN mail_sessions b ON b.session_key = j.value
+	selectInheritable = `SELECT b.session_key, b.agent_id FROM json_each(?) j CROSS JOIN mail_sessions b ON b.session_key = j.value
 CROSS JOIN mail_agents a ON a.id = b.agent_id CROSS JOIN sessions s ON s.key = b.session_key
 WHERE a.retired_ts IS NULL AND (s.checkout IS NOT NULL OR a.worktree IS NULL) AND a.home IS NULL AND a.token_sha256 IS NULL AND a.name <> '` + Overseer + `' ORDER BY j.key, b.bound_ts, b.agent_id`
 
@@ -151,17 +160,16 @@ func takeOver(ctx context.Context, tx *store.Tx, session int64, agents []int64, 
 	return nil
 }
 
-// predecessors are the agents that a session may take over: those of the newest ended
-// session of its lineage that has any.
+// predecessors are the agents that a session may take over: those of the newest session of
+// its lineage that has agents that no live session acts as.
 func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents []int64, err error) {
 	former, err := project.LineageSessions(ctx, tx, s)
 	if err != nil || len(former) == 0 {
 		return nil, err
 	}
-	byKey, keys := map[int64]*project.Session{}, []int64{}
-	for i := range former {
-		keys = append(keys, former[i].Key)
-		byKey[former[i].Key] = &former[i]
+	keys := []int64{}
+	for _, f := range former {
+		keys = append(keys, f.Key)
 	}
 	list, err := json.Marshal(keys)
 	if err != nil {
@@ -174,7 +182,7 @@ func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents 
 		err := rows.Scan(&b.session, &b.agent)
 		bonds = append(bonds, b)
 		return err
-	}, selectHeirloom, string(list))
+	}, selectInheritable, string(list))
 	if err != nil {
 		return nil, err
 	}
@@ -183,10 +191,7 @@ func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents 
 		if from != 0 && b.session != from {
 			break
 		}
-		if !byKey[b.session].HasEnded() {
-			continue
-		}
-		t, err := tenureOf(ctx, tx, b.agent)
+		t, err := sessionsOfAgent(ctx, tx, b.agent)
 		if err != nil {
 			return nil, err
 		}
@@ -197,15 +202,15 @@ func predecessors(ctx context.Context, tx *store.Tx, s project.Session) (agents 
 	return agents, nil
 }
 
-// succession is what a session that begins takes over.
-type succession struct {
+// takeover is what a session that begins takes over.
+type takeover struct {
 	session project.Session
 	agents  []int64
 }
 
-// succession finds the agents of a session that begins: those it had, unless another live
+// takeover finds the agents of a session that begins: those it had, unless another live
 // session acts as them by now, else, unless it is named already, those of its predecessor.
-func (o *Office) succession(ctx context.Context, tx *store.Tx, id string, named bool) (out succession, err error) {
+func (o *Office) takeover(ctx context.Context, tx *store.Tx, id string, named bool) (out takeover, err error) {
 	var bound, ok bool
 	if err := tx.Get(ctx, []any{&bound}, selectAnyBond); err != nil || !bound {
 		return out, err
@@ -237,7 +242,7 @@ func (o *Office) succession(ctx context.Context, tx *store.Tx, id string, named 
 			}
 			continue
 		}
-		t, err := tenureOf(ctx, tx, b.agent)
+		t, err := sessionsOfAgent(ctx, tx, b.agent)
 		if err != nil {
 			return out, err
 		}
@@ -263,16 +268,16 @@ func (o *Office) BeginSession(ctx context.Context, session string, named bool) e
 	if o.store == nil {
 		return nil
 	}
-	var found succession
+	var found takeover
 	err := o.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		found, err = o.succession(ctx, tx, session, named)
+		found, err = o.takeover(ctx, tx, session, named)
 		return err
 	})
 	if err != nil || len(found.agents) == 0 {
 		return err
 	}
 	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		found, err := o.succession(ctx, tx, session, named)
+		found, err := o.takeover(ctx, tx, session, named)
 		if err != nil {
 			return err
 		}
@@ -359,8 +364,8 @@ func (o *Office) abandoned(ctx context.Context, tx *store.Tx, at Time) (out aban
 		if err != nil {
 			break
 		}
-		var t tenure
-		if t, err = tenureOf(ctx, tx, h.id); err != nil {
+		var t agentSessions
+		if t, err = sessionsOfAgent(ctx, tx, h.id); err != nil {
 			break
 		}
 		if keys := t.unclosed(); !t.isLive(0) && len(keys) > 0 {

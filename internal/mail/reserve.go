@@ -169,7 +169,7 @@ func (s *scope) grant(ctx context.Context, all []wish, a ReserveArgs, source str
 			}
 		}
 		if !a.Advisory {
-			if err := s.dissolve(ctx, yielding); err != nil {
+			if err := s.releaseYielding(ctx, yielding); err != nil {
 				return out, err
 			}
 		}
@@ -229,8 +229,8 @@ func (s *scope) conflicts(ctx context.Context, near []*held, p pathpattern.Patte
 	return out, yielding, nil
 }
 
-// dissolve releases reservations that yield to a new one.
-func (s *scope) dissolve(ctx context.Context, yielding []*held) error {
+// releaseYielding releases reservations that yield to a new one.
+func (s *scope) releaseYielding(ctx context.Context, yielding []*held) error {
 	for _, h := range yielding {
 		r, err := findReservation(ctx, s.tx, selectReservationByID, h.ID)
 		if err != nil {

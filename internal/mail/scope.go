@@ -28,18 +28,18 @@ type Caller struct {
 // that span several tools (macros) run in one as well.
 type scope struct {
 	*Office
-	tx      *store.Tx
-	p       *Project
-	now     Time
-	caller  Caller
-	path    *identity // of a project_key that is a path; nil for others
-	key     string    // the project_key as it was given, for suggested calls
-	writes  bool
-	session project.Session  // Key 0: none, and in a read
-	source  string           // how it was found
-	by      Actor            // of the changes
-	me      *Agent           // once actor has found it
-	tenures map[int64]tenure // of the agents that were asked about
+	tx       *store.Tx
+	p        *Project
+	now      Time
+	caller   Caller
+	path     *identity // of a project_key that is a path; nil for others
+	key      string    // the project_key as it was given, for suggested calls
+	writes   bool
+	session  project.Session         // Key 0: none, and in a read
+	source   string                  // how it was found
+	by       Actor                   // of the changes
+	me       *Agent                  // once actor has found it
+	agentUse map[int64]agentSessions // of the agents that were asked about
 }
 
 // writeIn runs fn in a transaction over the project that a key names; an unknown

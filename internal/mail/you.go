@@ -19,7 +19,9 @@ WHERE s.id = ? AND b.ended_ts IS NULL AND a.retired_ts IS NULL ORDER BY b.source
 AND r.agent_id = ?1 AND r.released_ts IS NULL AND r.expires_ts > ?2 ORDER BY r.id`
 	// Those that would still be held if they had not been released.
 	selectYourLosses = `SELECT r.path_pattern FROM mail_reservations r WHERE r.project_id = (SELECT project_id FROM mail_agents WHERE id = ?1)
-AND r.agent_id = ?1 AND r.release_kind = '` + releasedSession + `' AND r.source <> '` + ReservedByEdit + `' AND r.expires_ts > ?2 ORDER BY r.id`
+AND r.agent_id = ?1 AND r.release_kind = '` + releasedSession + `' AND r.source <> '` + ReservedByEdit + `' AND r.expires_ts > ?2
+AND NOT EXISTS (SELECT 1 FROM mail_reservations o WHERE o.project_id = r.project_id AND o.agent_id = ?1 AND o.path_pattern = r.path_pattern
+    AND o.released_ts IS NULL AND o.expires_ts > ?2) ORDER BY r.id`
 )
 
 // You describes the agents as which a session acts, for the context at its start

@@ -16,8 +16,12 @@
 //   - A session's own project is decided by its first event; a later event
 //     elsewhere has a project of its own (observations §2, rule 6).
 //   - A process is recognised by its number and its start, so that a reused
-//     number never matches (records §1, current session).
+//     number never matches (records §1, current session). It shows which session is
+//     meant only while it has one open session (amendments §B.7).
+//   - A session whose harness said so, was replaced or was killed has ended; sessions of
+//     one harness in one checkout form a lineage.
 //
 // What is written here is appended to the change log in the same transaction,
-// save a session's last_seen and process, which no other device needs.
+// save a session's last_seen, process, checkout and closed_at, which no other device
+// needs.
 package project

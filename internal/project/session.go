@@ -20,7 +20,7 @@ type Session struct {
 	StartedAt  int64  // its earliest event
 	EndedAt    int64  // its latest end of a turn or of the whole, 0 before any; later events leave it
 	LastSeen   int64
-	Summary    string  // the digest as JSON, "" if there is none; only FindSession and CurrentSession read it
+	Summary    string  // the digest as JSON, "" if there is none; only FindSession reads it
 	Process    Process // the harness, zero if unknown
 	Checkout   string  // where it began, see Place.Checkout; "" until its first live event
 	ClosedAt   int64   // when the whole session ended; 0 while it may go on
@@ -262,7 +262,7 @@ func CurrentSession(ctx context.Context, tx *store.Tx, ancestors []Process) (s S
 }
 
 // ProcessSessions returns the open sessions of the earliest of some processes that has
-// a session, at most two, the one seen last first. If none of its sessions is open, it
+// a session, at most 100, the one seen last first. If none of its sessions is open, it
 // returns the one seen last.
 func ProcessSessions(ctx context.Context, tx *store.Tx, ancestors []Process) (all []Session, err error) {
 	pairs := [][2]int64{}

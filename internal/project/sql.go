@@ -58,10 +58,10 @@ const (
 JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
 
 	// The nearest ancestor wins: a harness may run inside another one's tool call.
-	selectByProcess = `SELECT ` + sessionColumns + `, ifnull(s.summary, ''), p.key FROM json_each(?) p
+	selectByProcess = `SELECT ` + sessionColumns + `, '', p.key FROM json_each(?) p
 JOIN sessions s ON s.harness_pid = p.value ->> 0 AND s.harness_pid_start = p.value ->> 1
 JOIN projects r ON r.id = s.project_id
-ORDER BY p.key, s.closed_at IS NOT NULL OR s.checkout IS NULL, s.last_seen DESC, s.ended_at IS NOT NULL, s.key DESC LIMIT 2`
+ORDER BY p.key, s.closed_at IS NOT NULL OR s.checkout IS NULL, s.last_seen DESC, s.ended_at IS NOT NULL, s.key DESC LIMIT 100`
 
 	insertSession = `INSERT INTO sessions
 (id, project_id, harness, model, started_at, ended_at, last_seen, harness_pid, harness_pid_start, checkout, closed_at)

@@ -1,0 +1,225 @@
+package mail
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// seen stores an event of a session in the desk's repository. Sessions are of claude and
+// of an unknown process, unless e says otherwise.
+func (d *desk) seen(e project.Seen) {
+	d.Helper()
+	if e.Harness == "" {
+		e.Harness = "claude"
+	}
+	e.Place = d.at(d.root).Place
+	err := d.store.Write(d.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := project.See(ctx, tx, e)
+		return err
+	})
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+// begin starts a session and returns what it is told of itself.
+func (d *desk) begin(id string) string {
+	d.Helper()
+	d.seen(project.Seen{ID: id, Begins: true})
+	if err := d.BeginSession(d.Context(), id, false); err != nil {
+		d.Fatal(err)
+	}
+	return strings.Join(must(d.You(d.Context(), id))(d), "; ")
+}
+
+func (d *desk) end(id string) {
+	d.Helper()
+	d.seen(project.Seen{ID: id, Closes: true})
+	must(d.EndSession(d.Context(), id))(d)
+}
+
+// working starts a session that registers as an agent and reserves some paths.
+func (d *desk) working(session, name string, paths ...string) {
+	d.Helper()
+	d.begin(session)
+	d.registerIn(session, name)
+	if len(paths) > 0 {
+		d.reserveIn(session, name, paths...)
+	}
+}
+
+func (d *desk) registerIn(session, name string) string {
+	d.Helper()
+	return must(d.RegisterAgent(d.Context(), Caller{Session: session}, RegisterArgs{ProjectKey: d.key, Program: "p", Model: "m", Name: name}))(d).Name
+}
+
+func (d *desk) reserveIn(session, name string, paths ...string) Granted {
+	d.Helper()
+	return must(d.FileReservationPaths(d.Context(), Caller{Session: session}, ReserveArgs{ProjectKey: d.key, AgentName: name, Paths: paths}))(d)
+}
+
+func (d *desk) released() int {
+	d.Helper()
+	return must(d.ReleaseOrphans(d.Context()))(d)
+}
+
+func TestReservationsOfAnEndedSessionAreReleasedAfterTheGracePeriod(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.working("s1", "RedFox", "src/**")
+	d.reserve("RedFox", "b.go") // in no session
+	d.seen(project.Seen{ID: "x", Harness: "codex"})
+	d.clock.Move(10 * time.Minute)
+	want(t, "while its session lives", d.released(), 0)
+	d.end("s1")
+	d.clock.Move(5*time.Minute - 5*time.Second)
+	want(t, "within the grace period", d.released(), 0)
+	want(t, "another harness within it", met(d.guard("x", "src/a.go")), "src/a.go<RedFox:src/**")
+	want(t, "its own lineage within it", met(d.guard("s1", "src/a.go")), "")
+	d.clock.Move(5 * time.Second)
+	want(t, "another harness after it", met(d.guard("x", "src/a.go", "b.go")), "b.go<RedFox:b.go")
+	before := d.changes()
+	want(t, "after the grace period", d.released(), 1)
+	want(t, "again", d.released(), 0)
+	want(t, "changes", d.changes()-before, 1)
+	all := storetest.Changes(t, d.store)
+	last := all[len(all)-1]
+	if last.Kind != KindReservation || last.Session != "s1" || !strings.Contains(string(last.Doc), `"release_kind":"session_end"`) {
+		t.Errorf("the log has %+v %s", last, last.Doc)
+	}
+	listed := must(d.FileReservations(t.Context(), Caller{}, d.key, true))(t)
+	if len(listed) != 2 || !listed[0].Ended || listed[0].Released == 0 || listed[1].Ended || listed[1].Released != 0 {
+		t.Errorf("listed: %+v", listed)
+	}
+	want(t, "the next session", d.begin("s2"), "you are RedFox: 0 unread, 0 to acknowledge; RedFox holds b.go; RedFox no longer holds src/**: its session had ended")
+	d.reserveIn("s2", "RedFox", "src/**")
+	want(t, "which reserves again", strings.Join(must(d.You(t.Context(), "s2"))(t), "; "), "you are RedFox: 0 unread, 0 to acknowledge; RedFox holds b.go, src/**")
+	d.rebuilt()
+}
+
+func TestTheGracePeriodIsASettingAndEndsWithASuccessor(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.yard = d.with(Config{OrphanGrace: time.Minute})
+	d.working("s1", "RedFox", "src/**")
+	d.end("s1")
+	want(t, "the successor", d.begin("s2"), "you are RedFox: 0 unread, 0 to acknowledge; RedFox holds src/**")
+	d.clock.Move(30 * time.Minute)
+	want(t, "taken over", d.released(), 0)
+	d.end("s2")
+	d.clock.Move(61 * time.Second)
+	want(t, "the sweep of a server", must(d.SweepReservations(t.Context()))(t), 1)
+}
+
+func TestTheGracePeriodOfAKilledSessionBeginsWhenItIsNoticed(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.seen(project.Seen{ID: "k", PID: os.Getpid(), PIDStart: 1}) // another process had this number
+	d.registerIn("k", "RedFox")
+	d.reserveIn("k", "RedFox", "src/**")
+	d.seen(project.Seen{ID: "x", Harness: "codex"})
+	d.registerIn("x", "PinkDeer")
+	d.clock.Move(20 * time.Minute)
+	want(t, "not noticed yet", met(d.guard("x", "src/a.go")), "src/a.go<RedFox:src/**")
+	want(t, "noticed by a conflict", len(d.reserveIn("x", "PinkDeer", "src/a.go").Granted), 0)
+	d.clock.Move(4 * time.Minute)
+	want(t, "within the grace period", d.released(), 0)
+	d.clock.Move(2 * time.Minute)
+	want(t, "a conflict after it", len(d.reserveIn("x", "PinkDeer", "src/a.go").Granted), 1)
+	var kind string
+	d.query(&kind, `SELECT release_kind FROM mail_reservations WHERE path_pattern = 'src/**'`)
+	want(t, "released", kind, "session_end")
+}
+
+func TestAgentsAreTakenOverFromTheNewestEndedSession(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for _, name := range []string{"RedFox", "PinkDeer"} {
+		d.working("of "+name, name)
+		d.clock.Move(time.Minute)
+	}
+	d.end("of RedFox")
+	d.clock.Move(time.Minute)
+	d.end("of PinkDeer")
+	want(t, "the first", d.begin("n1"), "you are PinkDeer: 0 unread, 0 to acknowledge")
+	want(t, "again", d.begin("n1"), "you are PinkDeer: 0 unread, 0 to acknowledge")
+	want(t, "the second", d.begin("n2"), "you are RedFox: 0 unread, 0 to acknowledge")
+	want(t, "the third", d.begin("n3"), "")
+	want(t, "by a name of its own", d.registerIn("n2", "GrayOwl"), "GrayOwl")
+	want(t, "without one", d.registerIn("n2", ""), "RedFox")
+	d.end("n1")
+	want(t, "registering after another one ended", d.registerIn("n3", ""), "PinkDeer")
+	want(t, "an own session is told of both", d.begin("n2"), "you are RedFox: 0 unread, 0 to acknowledge; you are GrayOwl: 0 unread, 0 to acknowledge")
+}
+
+func TestAgentsThatAreNotTakenOver(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(d *desk){
+		"retired": func(d *desk) {
+			must(d.RetireAgent(d.Context(), Caller{}, RetireArgs{ProjectKey: d.key, AgentName: "RedFox"}))(d)
+		},
+		"protected": func(d *desk) {
+			must(d.RegisterAgent(d.Context(), Caller{}, RegisterArgs{ProjectKey: d.key, Program: "p", Model: "m", Name: "RedFox", WantToken: true}))(d)
+		},
+		"used by another harness since": func(d *desk) {
+			d.clock.Move(time.Minute)
+			d.seen(project.Seen{ID: "x", Harness: "codex"})
+			d.registerIn("x", "RedFox")
+			d.seen(project.Seen{ID: "x", Harness: "codex", Closes: true})
+		},
+		"used by a live session": func(d *desk) {
+			d.begin("live")
+			d.registerIn("live", "RedFox")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.working("s1", "RedFox")
+			d.end("s1")
+			spoil(d)
+			d.clock.Move(time.Minute)
+			want(t, "the next session", d.begin("s2"), "")
+			if got := d.registerIn("s2", ""); got == "RedFox" {
+				t.Error("it registers as RedFox")
+			}
+		})
+	}
+	d := newDesk(t)
+	d.working("s1", "RedFox")
+	d.end("s1")
+	d.seen(project.Seen{ID: "s2"})
+	if err := d.BeginSession(t.Context(), "s2", true); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "a session of CAIRN_AGENT", strings.Join(must(d.You(t.Context(), "s2"))(t), "; "), "")
+	want(t, "without a store", New(nil, Config{}).BeginSession(t.Context(), "s2", false), nil)
+}
+
+// TestAFormerSelfYields has an agent go on under another name, since its old one needs a
+// token that it has forgotten.
+func TestAFormerSelfYields(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.working("s1", "RedFox", "src/**")
+	must(d.RegisterAgent(t.Context(), Caller{}, RegisterArgs{ProjectKey: d.key, Program: "p", Model: "m", Name: "RedFox", WantToken: true}))(t)
+	d.end("s1")
+	d.begin("s2")
+	want(t, "the guard", met(d.guard("s2", "src/a.go")), "")
+	me := d.registerIn("s2", "")
+	free := must(d.CheckFileReservationConflicts(t.Context(), Caller{Session: "s2"}, CheckArgs{ProjectKey: d.key, Paths: []string{"src/a.go"}, AgentName: me}))(t)
+	want(t, "checked", len(free.Free), 1)
+	g := d.reserveIn("s2", me, "src/a.go")
+	want(t, "granted", patterns(g), "src/a.go")
+	var kind string
+	d.query(&kind, `SELECT release_kind FROM mail_reservations WHERE path_pattern = 'src/**'`)
+	want(t, "the former one is released", kind, "session_end")
+	d.rebuilt()
+}
