@@ -25,6 +25,7 @@ type Place struct {
 	subject   string // outside a repository: the folder that gives the project its name
 	kind      placeKind
 	foldsCase bool   // core.ignorecase of the repository
+	caseIsSet bool   // the repository's configuration has core.ignorecase
 	mainTree  string // its core.worktree, as it stands there
 }
 
@@ -75,7 +76,8 @@ func Locate(cwd, home string) (Place, error) {
 	p.Slug, p.Name = nameRepository(r.identity)
 	config := configOf(r.identity)
 	p.OriginURL = originOf(config)
-	p.foldsCase = isTrue(configEntry(config, "core", "ignorecase"))
+	ignores, set := configEntry(config, "core", "ignorecase")
+	p.foldsCase, p.caseIsSet = isTrue(ignores, set), set
 	p.mainTree, _ = configEntry(config, "core", "worktree")
 	if p.Gone && p.Root != "" {
 		p.Root = lostWorktree(p.Root, p.real, false)
