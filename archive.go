@@ -176,14 +176,14 @@ func (c *Cairn) isUnarchived(s *store.Store) bool {
 // log and tried again: see archive.Archivist.Follow.
 func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	s, _, err := c.awaitStore(ctx)
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() != nil { // the store may have been created since awaitStore last checked
+		s, err = c.opened(context.WithoutCancel(ctx), false)
 	}
-	if err == nil && c.isUnarchived(s) {
+	if err == nil && (s == nil || c.isUnarchived(s)) {
 		return nil
 	}
 	if err == nil {
-		err = c.FinishRestore(ctx)
+		err = c.FinishRestore(context.WithoutCancel(ctx))
 	}
 	if err == nil {
 		a := c.archivist(s, log)
@@ -192,7 +192,7 @@ func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 		c.mu.Unlock()
 		err = a.Follow(ctx)
 	}
-	if err != nil && ctx.Err() == nil {
+	if err != nil {
 		log.Warn("the archive is not followed", "error", err)
 	}
 	return nil

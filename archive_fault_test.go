@@ -204,7 +204,7 @@ func TestAStopArchivesWhatWasWrittenLast(t *testing.T) {
 	stop()
 	m.agrees("shop")
 	commits := m.subjects("shop")
-	if len(commits) > 75 || !slices.ContainsFunc(commits, func(s string) bool { return strings.HasPrefix(s, "batch: ") }) {
+	if len(commits) > 75 || !slices.ContainsFunc(commits, func(s string) bool { return strings.HasPrefix(s, "mail: ") && strings.HasSuffix(s, ")") }) {
 		t.Errorf("150 messages took %d commits: %q", len(commits), commits)
 	}
 	if out := m.git("shop", "status", "--porcelain"); out != "" {

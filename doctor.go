@@ -232,7 +232,7 @@ func (d *diagnosing) tooOpen() (wide []tooOpen, err error) {
 	for _, path := range tokens {
 		err = errors.Join(err, look(path, 0o600))
 	}
-	for _, name := range []string{"wiring", "backups", "http-tokens"} { // wiring: originals of settings files
+	for _, name := range []string{"wiring", "backups", "http-tokens", "http-logouts"} { // wiring: originals of settings files
 		dir := filepath.Join(d.config.Dir, name)
 		err = errors.Join(err, look(dir, 0o700))
 		files, rerr := os.ReadDir(dir)

@@ -1,6 +1,7 @@
 package cairn
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -164,6 +165,40 @@ func TestMailOfEveryKindIsExportedAndComesBackEqual(t *testing.T) {
 	}
 }
 
+// TestExportsOfTwoDevicesWithTheSameDifferInTheHeaderAlone although they are made at
+// different times: nothing else depends on when or where they are made.
+func TestExportsOfTwoDevicesWithTheSameDifferInTheHeaderAlone(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source := correspondence(t, now)
+	first := source.export("")
+	target := newHome(t, now, "")
+	target.mustRestore(first)
+	now.Add(3600)
+	again := target.export("")
+	header, rest, _ := bytes.Cut(first, []byte("\n"))
+	later, same, _ := bytes.Cut(again, []byte("\n"))
+	if !bytes.Equal(rest, same) {
+		t.Errorf("the exports differ\n%s", firstDifference(first, again))
+	}
+	if bytes.Equal(header, later) {
+		t.Error("the headers have the same time")
+	}
+	var agents []string
+	for _, l := range mailLines(first) {
+		var v struct{ Doc struct{ Name string } }
+		if err := json.Unmarshal([]byte(l), &v); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(l, `{"kind":"mail.agent"`) {
+			agents = append(agents, v.Doc.Name)
+		}
+	}
+	if !slices.Equal(agents, []string{"BlueDog", "GreenLake", "RedFox"}) {
+		t.Errorf("agents are in the order of their numbers, which are a store's own: %q", agents)
+	}
+}
+
 // TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow imports the mail of one store
 // into another that has mail of its own under the same numbers.
 func TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow(t *testing.T) {
@@ -265,7 +300,7 @@ func TestHostileLinesOfMailAreRefusedBeforeAnythingIsStored(t *testing.T) {
 		"a newer field":         {edit(mail.KindAgent, `"doc":{`, `"doc":{"mood":1,`), "does not know its field"},
 		"a newer frame":         {edit(mail.KindAgent, `"doc":{`, `"mood":1,"doc":{`), "does not know its field"},
 		"a bad uid":             {edit(mail.KindProject, `"project_uid":"`, `"project_uid":"../`), "project_uid"},
-		"a name with a way out": {edit(mail.KindAgent, `"name":"GreenLake"`, `"name":"../../GreenLake"`), "name cannot be an agent's"},
+		"a name with a way out": {edit(mail.KindAgent, `"name":"BlueDog"`, `"name":"../../BlueDog"`), "name cannot be an agent's"},
 		"a bad policy":          {edit(mail.KindAgent, `"contact_policy":"auto"`, `"contact_policy":"all"`), "policies"},
 		"the largest number":    {edit(mail.KindMessage, `"id":1,`, `"id":9223372036854775807,`), "out of range"},
 		"a number below 1":      {edit(mail.KindMessage, `"id":1,`, `"id":0,`), "out of range"},

@@ -33,7 +33,7 @@ func sealed(t testing.TB, lines ...string) []byte {
 			counts[v.Kind]++
 		}
 	}
-	head, err := json.Marshal(exchange.Header{Version: exchange.Version, Cairn: "test", Counts: counts, Projects: []string{"shop"}})
+	head, err := json.Marshal(exchange.Header{Version: 1, Cairn: "test", Counts: counts, Projects: []string{"shop"}})
 	if err != nil {
 		t.Fatal(err)
 	}

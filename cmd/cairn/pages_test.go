@@ -261,6 +261,28 @@ func TestAVisitEndsBySigningOutAndByANewToken(t *testing.T) {
 	}
 }
 
+func TestALogoutSurvivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.correspondents("BlueLake")
+	w := h.listenUntil()
+	v, other := w.visitor(), w.visitor()
+	if r := v.submit("/logout", v.form()); r.status != http.StatusSeeOther {
+		t.Fatalf("signing out: %d %s", r.status, r.body)
+	}
+	w.stop()
+	again := h.listen()
+	v.w, other.w = again, again
+	if r := v.get("/"); r.status != http.StatusSeeOther {
+		t.Errorf("after a restart the cookie counts again: %d", r.status)
+	}
+	other.page(other.get("/"), http.StatusOK, html.EscapeString(h.repo))
+	if mode := h.files()["http-logouts"]; mode.Perm() != 0o700 {
+		t.Errorf("the logouts are %v", mode)
+	}
+}
+
 func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)

@@ -15,7 +15,8 @@ import (
 
 const (
 	maxPaths    = 4096 // of a commit
-	maxOps      = 50   // that a commit names
+	maxOps      = 50   // that the body of a commit names
+	maxSubject  = 180  // characters of a subject before the number of a part of a commit
 	silentAfter = 10 * time.Second
 )
 
@@ -261,7 +262,26 @@ func newest(files []File) []File {
 	return out
 }
 
-// commitMessage is what a commit says of what was done (mail §10.2).
+// soughtOps are the beginnings of operations that people look for in a history, the most
+// wanted first; those of one row count the same. All others rank below them.
+var soughtOps = [...][]string{{"mail: ", "record: "}, {"purge: "}, {"file_reservation: "}, {"contact: "}, {"session: "}}
+
+// rankOf returns the row of soughtOps that an operation is in, and the number of rows if
+// it is in none.
+func rankOf(op string) int {
+	for rank, prefixes := range soughtOps {
+		for _, p := range prefixes {
+			if strings.HasPrefix(op, p) {
+				return rank
+			}
+		}
+	}
+	return len(soughtOps)
+}
+
+// commitMessage returns the message of a commit of some operations (mail §10.2,
+// amendments §F). The subject is the first operation of the best rank and the number of
+// the others; the body lists the others, at most maxOps.
 func commitMessage(ops []string) string {
 	switch len(ops) {
 	case 0:
@@ -269,6 +289,17 @@ func commitMessage(ops []string) string {
 	case 1:
 		return ops[0]
 	}
-	named := ops[:min(len(ops), maxOps)]
-	return fmt.Sprintf("batch: %d ops coalesced\n\n%s", len(ops), strings.Join(named, "\n"))
+	best := 0
+	for i, op := range ops {
+		if rankOf(op) < rankOf(ops[best]) {
+			best = i
+		}
+	}
+	count := fmt.Sprintf(" (+%d)", len(ops)-1)
+	subject := []rune(ops[best])
+	if most := maxSubject - len(count); len(subject) > most {
+		subject = append(subject[:most-1:most-1], '…')
+	}
+	others := slices.Concat(ops[:best], ops[best+1:])
+	return string(subject) + count + "\n\n" + strings.Join(others[:min(len(others), maxOps)], "\n")
 }

@@ -152,7 +152,7 @@ func TestWhatComesWithinTheWindowIsOneCommit(t *testing.T) {
 		}
 	}
 	log, err := l.repo.Log(t.Context(), 10)
-	if err != nil || len(log) != 2 || log[0].Subject != "batch: 4096 ops coalesced" {
+	if err != nil || len(log) != 2 || !strings.HasSuffix(log[0].Subject, " (+4095)") {
 		t.Errorf("%+v, %v", log, err)
 	}
 	if r.committed != l.written.Load() || r.committed == 0 {
@@ -205,7 +205,7 @@ func TestADefectInRenderingSetsOneChangeAside(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	log, err := l.repo.Log(t.Context(), 10)
-	if err != nil || len(log) != 2 || log[0].Subject != "batch: 2 ops coalesced" {
+	if err != nil || len(log) != 2 || !strings.HasSuffix(log[0].Subject, " (+1)") {
 		t.Errorf("%+v, %v", log, err)
 	}
 }
@@ -220,11 +220,31 @@ func TestACommitNamesAtMostFiftyThings(t *testing.T) {
 		t.Error(got)
 	}
 	lines := strings.Split(commitMessage(ops), "\n")
-	if lines[0] != "batch: 60 ops coalesced" || lines[1] != "" || !slices.Equal(lines[2:], ops[:50]) {
+	if lines[0] != "op 0 (+59)" || lines[1] != "" || !slices.Equal(lines[2:], ops[1:51]) {
 		t.Errorf("%q", lines)
 	}
 	if got := commitMessage(nil); got == "" {
 		t.Error("a commit says nothing")
+	}
+}
+
+func TestACommitIsNamedAfterTheOperationThatPeopleLookFor(t *testing.T) {
+	t.Parallel()
+	long := "mail: BlueLake -> GreenCastle | " + strings.Repeat("ü", 168)
+	for want, ops := range map[string][]string{
+		"mail: BlueLake -> GreenCastle | post.go (+6)\n\nproject: shop\nagent: profile BlueLake\ncontact: BlueLake -> GreenCastle approved\n" +
+			"mail: BlueLake -> GreenCastle | later\nfile_reservation: BlueLake src/**\nstate: 2 deliveries": {
+			"project: shop", "agent: profile BlueLake", "contact: BlueLake -> GreenCastle approved", "mail: BlueLake -> GreenCastle | post.go",
+			"mail: BlueLake -> GreenCastle | later", "file_reservation: BlueLake src/**", "state: 2 deliveries",
+		},
+		"record: R001 created | Refunds (+1)\n\nrecords: 1 events of sessions": {"records: 1 events of sessions", "record: R001 created | Refunds"},
+		"file_reservation: BlueLake src/** (+1)\n\nstate: 1 deliveries":        {"state: 1 deliveries", "file_reservation: BlueLake src/**"},
+		"agent: profile BlueLake (+1)\n\nstate: 1 deliveries":                  {"agent: profile BlueLake", "state: 1 deliveries"},
+		string([]rune(long)[:maxSubject-6]) + "… (+1)\n\nstate: 1 deliveries":  {"state: 1 deliveries", long},
+	} {
+		if got := commitMessage(ops); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (a *Archivist) Follow(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		halt()
-		return <-followed
+		return errors.Join(<-followed, f.drainUnelected(ctx))
 	case <-elected:
 	}
 	f.tenders.Go(func() { f.begin(ctx, working) })
@@ -254,6 +254,24 @@ func (f *following) persist(ctx context.Context, l *line) bool {
 		t.Stop()
 		return false
 	}
+}
+
+// drainUnelected archives the last writes of a process that stops before it became the
+// follower. If another process is the follower, that process archives them.
+func (f *following) drainUnelected(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	_, err := f.Store.WithLease(FollowerName, func() error {
+		done, err := f.Sync(limited, "", func(string) {})
+		for project, why := range done.Failed {
+			f.Log.Warn("a project could not be archived; the next server tries again", "project", project, "error", why)
+		}
+		return err
+	})
+	if limited.Err() != nil {
+		err = nil // the next server archives the rest
+	}
+	return errors.Join(err, f.Close())
 }
 
 // drain archives what was written last, for a limited time.

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -84,4 +85,34 @@ func TestWhatAnotherProcessArchivesStays(t *testing.T) {
 	there.rest(t.Context())
 	archive(here, "e")
 	expect("after a turn", "a", "b", "c", "d", "e")
+}
+
+// TestAStopArchivesTheLastWritesAlsoBeforeTheElection, unless another process is the
+// follower, which then archives them.
+func TestAStopArchivesTheLastWritesAlsoBeforeTheElection(t *testing.T) {
+	t.Parallel()
+	a, lines := linesOf(t, Config{}, 1)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	follow := func(write string, want int) {
+		t.Helper()
+		lines[0].write1(t, write)
+		if err := a.Follow(stopped); err != nil {
+			t.Fatal(err)
+		}
+		if behind, err := a.behind(t.Context()); err != nil || len(behind) != want {
+			t.Errorf("after %s: behind are %v, %v", write, behind, err)
+		}
+	}
+	for n := range 20 { // the election is sometimes faster than the stop
+		follow(fmt.Sprint("a", n), 0)
+	}
+	held, err := a.Store.WithLease(FollowerName, func() error {
+		follow("b", 1)
+		return nil
+	})
+	if !held || err != nil {
+		t.Fatalf("the lease was not free: %v", err)
+	}
+	follow("c", 0)
 }

@@ -77,6 +77,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	config.Limits = httpapi.Limits{Header: s.Header, Read: s.Read, Write: s.Write, Idle: s.Idle, Stop: s.Stop}
 	config.Token = func() (string, error) { return httpapi.ReadToken(c.Dir()) }
 	config.Bearer = func(token string) (mcp.Bearer, bool, error) { return httpapi.FindToken(c.Dir(), token, c.Now()) }
+	config.LogoutDir = httpapi.LogoutDir(c.Dir())
 	config.Cairn, config.Project = c, q.project
 	config.Health = func(ctx context.Context) httpapi.Health {
 		schema, err := c.Schema(ctx)

@@ -39,7 +39,7 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 				return p.stayOut(from)
 			}
 			if len(args) > 0 {
-				return p.misused(fault.New(fault.Invalid, "usage", "takes no argument; to work with records, use `cairn records`"))
+				return noRecordHere(args[0])
 			}
 			// One thing after the other: more processors would only wake threads for it.
 			runtime.GOMAXPROCS(1)
@@ -55,6 +55,13 @@ CAIRN_DISABLE=1 makes it do nothing.`,
 	cmd.Flags().StringVar(&from, "from", "auto", "the agent that sends the event: auto or "+strings.Join(harness.Names(), ", "))
 	cmd.Flags().BoolVar(&assist, "assist", false, "also help with prompts and before tool calls")
 	return cmd
+}
+
+// noRecordHere is the usage error of `cairn record R001`. No hook passes an argument, so
+// that exit code 2 is no veto here (records §3).
+func noRecordHere(arg string) error {
+	return fault.Newf(fault.Invalid, "usage", "takes no argument, not %.40q", arg).
+		WithHint("usage: `cairn record < PAYLOAD` as a hook; to work with records, use `cairn records`, as in `cairn records show R001`")
 }
 
 // stayOut does nothing but tell Cursor so, for which no answer would be a refusal.

@@ -170,8 +170,10 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // a client that is gone is the end of the session, not a sudden death
-	var group errgroup.Group
-	group.Go(func() error {
+	archiving, stopArchiving := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopArchiving()
+	var group, writers errgroup.Group
+	writers.Go(func() error {
 		defer cancel()
 		err := run(ctx)
 		if errors.Is(err, context.Canceled) {
@@ -182,8 +184,9 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 	group.Go(func() error { defer cancel(); return watchman.Attend(ctx) })
 	group.Go(func() error { return q.tellChanges(ctx, server, s.web.addr != "") })
 	group.Go(func() error { return c.Tend(ctx) })
-	group.Go(func() error { return c.FollowArchive(ctx, log) })
-	group.Go(func() error { return c.Mail().Sweep(ctx) })
+	writers.Go(func() error { return c.Mail().Sweep(ctx) })
+	group.Go(func() error { return c.FollowArchive(archiving, log) })
+	group.Go(func() error { defer stopArchiving(); return writers.Wait() }) // so that the archive gets the last writes
 	group.Go(func() error { return c.Memories().Tend(ctx, log) })
 	group.Go(func() error { return c.Replication().Run(ctx, log) })
 	return group.Wait()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -123,6 +125,45 @@ func TestAnAlteredExportIsNoticedAtEveryByte(t *testing.T) {
 	}
 }
 
+// TestAnExportOfVersion1IsRead: its trailer has the sum of all lines, the header's too.
+func TestAnExportOfVersion1IsRead(t *testing.T) {
+	t.Parallel()
+	text := sealed(`{"cairn_export":1,"cairn":"x","at":"2026-01-01T00:00:00Z","all":true,"projects":[],"counts":{"thing":1}}`, `{"kind":"thing","text":"a"}`)
+	if things, _, err := read(text); err != nil || len(things) != 1 {
+		t.Errorf("%v, %v", things, err)
+	}
+	other := bytes.Replace(text, []byte("2026"), []byte("2027"), 1)
+	if _, _, err := read(other); !fault.HasCode(err, CodeDamaged) {
+		t.Errorf("an altered header: %v", err)
+	}
+}
+
+// TestExportsOfEqualThingsDifferInTheHeaderAlone, whose own sum shows that it was altered.
+func TestExportsOfEqualThingsDifferInTheHeaderAlone(t *testing.T) {
+	t.Parallel()
+	export := func(at time.Time) (header, rest []byte) {
+		var b bytes.Buffer
+		w, err := NewWriter(&b, Header{Cairn: "x", At: at, Projects: []string{}, Counts: map[string]int{"thing": 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Put("thing", thing{Text: "a"}), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		header, rest, _ = bytes.Cut(b.Bytes(), []byte("\n"))
+		return header, rest
+	}
+	header, rest := export(time.Unix(1, 0).UTC())
+	later, same := export(time.Unix(2, 0).UTC())
+	if !bytes.Equal(rest, same) || bytes.Equal(header, later) {
+		t.Errorf("the exports are\n%s\n%s\nand\n%s\n%s", header, rest, later, same)
+	}
+	altered := append(bytes.Replace(header, []byte(":01Z"), []byte(":03Z"), 1), '\n')
+	if _, _, err := read(append(altered, rest...)); !fault.HasCode(err, CodeDamaged) || !strings.Contains(err.Error(), "the header has been altered") {
+		t.Errorf("an altered header: %v", err)
+	}
+}
+
 func TestHostileLinesAreRefusedByNumber(t *testing.T) {
 	t.Parallel()
 	const head = `{"cairn_export":1,"cairn":"x","at":"2026-01-01T00:00:00Z","all":true,"projects":[],"counts":{}}`
@@ -132,7 +173,7 @@ func TestHostileLinesAreRefusedByNumber(t *testing.T) {
 		says string
 	}{
 		"nothing":          {nil, CodeDamaged, "line 1:"},
-		"a newer format":   {sealed(`{"cairn_export":2,"what":{}}`), CodeNewer, "line 1: the export has version 2, this cairn reads 1"},
+		"a newer format":   {sealed(`{"cairn_export":3,"what":{}}`), CodeNewer, "line 1: the export has version 3, this cairn reads 2"},
 		"a huge version":   {sealed(`{"cairn_export":99999999999999999999}`), CodeNewer, "line 1:"},
 		"version 0":        {sealed(strings.Replace(head, ":1,", ":0,", 1)), CodeDamaged, "line 1:"},
 		"version of text":  {sealed(`{"cairn_export":"one"}`), CodeDamaged, "line 1:"},
@@ -236,8 +277,15 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		// What is accepted is as its own trailer says.
-		end := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
-		got := sha256.Sum256(text[:end])
+		start, end := 0, bytes.LastIndexByte(text[:len(text)-1], '\n')+1
+		var h Header
+		if err := json.Unmarshal(text[:bytes.IndexByte(text, '\n')], &h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Version >= sumWithoutHeader {
+			start = bytes.IndexByte(text, '\n') + 1
+		}
+		got := sha256.Sum256(text[start:end])
 		if sum != hex.EncodeToString(got[:]) || bytes.Count(text, []byte("\n")) != len(things)+2 {
 			t.Fatalf("accepted, though its sum is %x with %d things", got, len(things))
 		}

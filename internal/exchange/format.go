@@ -13,7 +13,11 @@ import (
 
 // Version is the version of the format that this cairn writes, and the newest
 // that it reads.
-const Version = 1
+const Version = 2
+
+// sumWithoutHeader is the first version whose trailer has the sum of the lines without
+// the header, so that exports of equal stores differ in the header alone.
+const sumWithoutHeader = 2
 
 // MaxLine is how many bytes a line may have, its end not counted.
 const MaxLine = 16 << 20
@@ -36,10 +40,13 @@ type Header struct {
 	All      bool           `json:"all"`          // every project of a store, else one
 	Projects []string       `json:"projects"`     // their ids, in order
 	Counts   map[string]int `json:"counts"`       // lines by kind, header and trailer not counted
+
+	// Sum is the SHA-256 of the header as it is without it, in hex; from version 2 on.
+	Sum string `json:"sha256,omitempty"`
 }
 
-// trailer is the last line: the lines before it and their SHA-256, line ends
-// included.
+// trailer is the last line: the number of lines before it, and the SHA-256 of those
+// behind the header, line ends included. In version 1 the sum includes the header.
 type trailer struct {
 	Kind   string `json:"kind"`
 	Lines  int    `json:"lines"`

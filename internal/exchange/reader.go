@@ -60,7 +60,21 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if x.Header.Version < 1 {
 		return nil, Damaged(1, "an export's version is 1 or more")
 	}
+	if x.Header.Version >= sumWithoutHeader {
+		x.sum.Reset()
+		return x, x.checkHeader(text)
+	}
 	return x, nil
+}
+
+// checkHeader compares the header with its own sum.
+func (x *Reader) checkHeader(text []byte) error {
+	rest, ok := bytes.CutSuffix(text, []byte(`,"sha256":"`+x.Header.Sum+`"}`))
+	sum := sha256.Sum256(append(slices.Clip(rest), '}'))
+	if !ok || x.Header.Sum != hex.EncodeToString(sum[:]) {
+		return Damaged(1, "the header has been altered since it was written: its SHA-256 differs")
+	}
+	return nil
 }
 
 // Next returns the next line; io.EOF when the trailer was read and everything

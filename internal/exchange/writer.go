@@ -20,15 +20,22 @@ type Writer struct {
 	want   map[string]int
 }
 
-// NewWriter begins an export with its header, of which it sets the version.
+// NewWriter begins an export with its header, of which it sets the version and the sum.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
-	h.Version = Version
+	h.Version, h.Sum = Version, ""
 	x := &Writer{out: bufio.NewWriterSize(w, 1<<16), sum: sha256.New(), counts: map[string]int{}, want: h.Counts}
 	line, err := marshal(h)
 	if err != nil {
 		return nil, err
 	}
-	return x, x.line(line)
+	sum := sha256.Sum256(line)
+	h.Sum = hex.EncodeToString(sum[:])
+	if line, err = marshal(h); err != nil {
+		return nil, err
+	}
+	err = x.line(line)
+	x.sum.Reset()
+	return x, err
 }
 
 // Put writes one line: the fields of v, which is a struct, behind its kind.

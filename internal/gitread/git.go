@@ -61,6 +61,14 @@ func OpenHook(dir string) (Repository, error) {
 	return r, err
 }
 
+// settings override settings that start a program, that read a file which may be missing
+// or endless, or that change what git prints.
+var settings = [...]string{
+	"core.fsmonitor=false", "core.quotePath=false", "log.showSignature=false", "diff.orderFile=/dev/null",
+	"mailmap.file=", "mailmap.blob=", "log.mailmap=false", "log.date=default", "log.showRoot=true", "format.pretty=medium",
+	"i18n.logOutputEncoding=UTF-8",
+}
+
 // run returns what git prints. Only settings of the repository that cannot start
 // a program apply, besides the content filters without which no working file can
 // be compared with what is committed.
@@ -72,9 +80,9 @@ func (r Repository) run(ctx context.Context, args ...string) ([]byte, error) {
 func (r Repository) runOn(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.time, errSlow)
 	defer cancel()
-	base := []string{
-		"--no-pager", "--literal-pathspecs", "--no-optional-locks",
-		"-c", "core.fsmonitor=false", "-c", "core.quotePath=false", "-c", "log.showSignature=false",
+	base := []string{"--no-pager", "--literal-pathspecs", "--no-optional-locks"}
+	for _, s := range settings {
+		base = append(base, "-c", s)
 	}
 	cmd := exec.CommandContext(ctx, r.git, append(base, args...)...)
 	cmd.Dir, cmd.Stdin = r.root, in
@@ -108,8 +116,9 @@ func firstLine(told string, err error) string {
 }
 
 // environment is that of the process without what makes git print more or start a
-// program, and, unless this is git's own hook, without what points git at another
-// repository.
+// program. No transport is allowed, because a git without GIT_NO_LAZY_FETCH would fetch
+// missing objects with the program that the repository names. Unless this is git's own
+// hook, it also lacks what points git at another repository.
 func environment(process []string, hook bool) []string {
 	kept := slices.DeleteFunc(slices.Clone(process), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -119,12 +128,13 @@ func environment(process []string, hook bool) []string {
 			"GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE",
 			"GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS":
 			return !hook
-		case "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_REDIRECT_STDIN", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR", "LC_ALL", "LANGUAGE":
+		case "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_REDIRECT_STDIN", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR", "LC_ALL", "LANGUAGE",
+			"GIT_ALLOW_PROTOCOL":
 			return true
 		}
 		return strings.HasPrefix(name, "GIT_TRACE")
 	})
-	return append(kept, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1")
+	return append(kept, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none")
 }
 
 // bounded keeps the beginning of what is written to it.

@@ -49,7 +49,7 @@ func (w *work) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = w.dir
 	date := "@" + strconv.FormatInt(w.at, 10) + " +0000"
-	cmd.Env = append(environment(os.Environ(), false), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+	cmd.Env = append(environment(os.Environ(), false), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ALLOW_PROTOCOL=file",
 		"GIT_AUTHOR_NAME=Ana", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=Bo", "GIT_COMMITTER_EMAIL=b@example.org",
 		"GIT_AUTHOR_DATE="+date, "GIT_COMMITTER_DATE="+date)
 	return cmd
@@ -275,10 +275,40 @@ func TestNoProgramOfTheRepositoryIsRun(t *testing.T) {
 	}
 }
 
+// TestSettingsOfThePeopleChangeNothing: a file that is missing in this repository, or that
+// never ends, and other forms of dates and commits.
+func TestSettingsOfThePeopleChangeNothing(t *testing.T) {
+	t.Parallel()
+	w := newWork(t)
+	w.write("a.go", "one\n")
+	hash := w.commit("Größe")
+	for key, value := range map[string]string{
+		"blame.ignoreRevsFile": ".git-blame-ignore-revs", "diff.orderFile": "missing", "mailmap.file": "missing", "mailmap.blob": "HEAD:missing",
+		"log.date": "missing", "format.pretty": "missing", "log.showRoot": "false", "i18n.logOutputEncoding": "ISO-8859-1", "log.follow": "true",
+	} {
+		w.git("config", key, value)
+	}
+	r := w.open()
+	if b, err := r.Blame(t.Context(), "a.go", 1); err != nil || b.Hash != hash {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if log, err := r.Log(t.Context(), "a.go", "", 3); err != nil || len(log) != 1 || log[0].Message != "Größe\n" {
+		t.Errorf("%+v, %v", log, err)
+	}
+	if touched, err := r.Touched(t.Context(), time.Unix(0, 0)); err != nil || len(touched) != 1 || touched[0].Path != "a.go" {
+		t.Errorf("%+v, %v", touched, err)
+	}
+	w.write("ignored", hash+"\n")
+	w.git("config", "blame.ignoreRevsFile", "ignored")
+	if b, err := r.Blame(t.Context(), "a.go", 1); err != nil || b.Hash != hash {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
 func TestTheEnvironmentPointsNowhereElse(t *testing.T) {
 	t.Parallel()
-	got := environment([]string{"PATH=/bin", "GIT_DIR=/x", "git_work_tree=/x", "GIT_INDEX_FILE=/x", "GIT_TRACE=1", "GIT_TRACE2_EVENT=/x", "LC_ALL=de", "GIT_CONFIG_GLOBAL=/g", "HOME=/h"}, false)
-	want := "PATH=/bin GIT_CONFIG_GLOBAL=/g HOME=/h LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1"
+	got := environment([]string{"PATH=/bin", "GIT_DIR=/x", "git_work_tree=/x", "GIT_INDEX_FILE=/x", "GIT_TRACE=1", "GIT_ALLOW_PROTOCOL=ext", "GIT_TRACE2_EVENT=/x", "LC_ALL=de", "GIT_CONFIG_GLOBAL=/g", "HOME=/h"}, false)
+	want := "PATH=/bin GIT_CONFIG_GLOBAL=/g HOME=/h LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_NO_LAZY_FETCH=1 GIT_ALLOW_PROTOCOL=none"
 	if strings.Join(got, " ") != want {
 		t.Errorf("got %q", got)
 	}

@@ -48,7 +48,9 @@ type Blame struct {
 // and an empty repository are CodeFailed with git's own words.
 func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
 	n := strconv.Itoa(line)
-	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "-L", n+","+n, "--", path)
+	// A configured file of commits to ignore would name another writer, and one that is
+	// missing fails. Only this option removes it: an empty name does not.
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-L", n+","+n, "--", path)
 	if err != nil {
 		return Blame{}, err
 	}

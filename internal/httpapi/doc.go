@@ -14,8 +14,9 @@
 // text, byte for byte. Arguments that the tool does not have are ignored and named
 // in the header Cairn-Ignored, percent-encoded, separated by commas.
 //
-// For pages a visit counts as well as the token: /login takes the token and gives a
-// cookie, for twelve hours or until /logout or a new token. What the pages are asked
+// Pages accept a login session instead of the token. /login checks the token and sets a
+// cookie. The cookie expires after twelve hours, at /logout, or when the token changes. A
+// logout holds for all servers of the data directory and after a restart. What the pages are asked
 // for without it leads to /login. A form must come from a page of the same origin and
 // carry the visit's form token. The cookie opens nothing but pages.
 //

@@ -147,7 +147,7 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 		a, err = pages.Style()
 	case path == web.SignOutPath && posted:
 		if session != "" {
-			s.sessions.end(session, time.Now())
+			err = s.sessions.end(session, time.Now())
 		}
 		setSession(w, r, "")
 		a.To = web.SignInPath

@@ -41,6 +41,8 @@ type Config struct {
 	// Bearer tells who bears another token; nil if there are none.
 	Bearer func(token string) (who mcp.Bearer, ok bool, err error)
 
+	LogoutDir string // keeps logouts from pages, so that they hold after a restart; "" keeps them in memory
+
 	Cairn   *cairn.Cairn // whose memories are served; nil for none
 	Project string       // whose memory `default` is where ?project= names none
 
@@ -109,7 +111,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, log: c.Log, guard: g, gate: newGate(), meter: c.Meter, mirror: m,
 		mcp: c.MCP.Handler(mcp.HTTPOptions{HostChecked: true, Bearer: bearerOf}), memoryRoutes: memoryRoutes(), began: time.Now(),
-		sessions: newSessions(),
+		sessions: newSessions(c.LogoutDir),
 	}
 	if c.RatePerMinute > 0 {
 		s.rate = newRate(c.RatePerMinute)

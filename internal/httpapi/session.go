@@ -5,11 +5,18 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"cairn"
+	"cairn/internal/fault"
 )
 
 const (
@@ -18,17 +25,18 @@ const (
 	triesAMinute  = 10 // to sign in, of one address
 )
 
-// sessions are the visits of people who have shown the token. What a visit is lies
-// in its cookie: when it ends, chance, and their HMAC under the token; so a new token
-// ends all visits, and a server knows those of the one before it.
+// sessions are the login sessions of people who have shown the token. The cookie holds
+// the session: its end, random text, and their HMAC under the token. A new token ends
+// all sessions, and a restarted server accepts the sessions of the one before it.
 type sessions struct {
 	tries *rate
+	dir   string // keeps the logouts for other servers and later ones; "" keeps them in memory only
 	mu    sync.Mutex
-	ended map[string]time.Time // by people, and when they would have ended by themselves
+	ended map[string]time.Time // sessions after their logout, and when they expire
 }
 
-func newSessions() *sessions {
-	return &sessions{tries: newRate(triesAMinute), ended: map[string]time.Time{}}
+func newSessions(dir string) *sessions {
+	return &sessions{tries: newRate(triesAMinute), dir: dir, ended: map[string]time.Time{}}
 }
 
 // signed is the HMAC of a text that has a purpose.
@@ -51,10 +59,27 @@ func (s *sessions) valid(token, value string, now time.Time) bool {
 		return false
 	}
 	end, ok := endOf(value)
+	return ok && now.Before(end) && !s.loggedOut(value)
+}
+
+// loggedOut reports whether a session was ended by a logout, at this server or at another
+// one of the data directory. A directory that cannot be read counts as a logout.
+func (s *sessions) loggedOut(value string) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	_, ended := s.ended[value]
-	return ok && now.Before(end) && !ended
+	s.mu.Unlock()
+	if ended || s.dir == "" {
+		return ended
+	}
+	_, err := os.Stat(filepath.Join(s.dir, logoutFile(value)))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// logoutFile is the name of the file that records a logout: the session's end and a hash
+// of the session.
+func logoutFile(value string) string {
+	end, _, _ := strings.Cut(value, ".")
+	return end + "." + hashOf(value)
 }
 
 func endOf(value string) (time.Time, bool) {
@@ -63,16 +88,42 @@ func endOf(value string) (time.Time, bool) {
 	return time.Unix(seconds, 0), err == nil
 }
 
-// end ends a valid visit, as far as this server is concerned.
-func (s *sessions) end(value string, now time.Time) {
+// end ends a valid session. It also records the logout in the data directory, so that
+// it holds for other servers and after a restart, and removes records of expired
+// sessions. An error is that of the record: this server refuses the session anyway.
+// It is safe to retry.
+func (s *sessions) end(value string, now time.Time) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for v, end := range s.ended {
 		if now.After(end) {
 			delete(s.ended, v)
 		}
 	}
 	s.ended[value], _ = endOf(value)
+	s.mu.Unlock()
+	if s.dir == "" {
+		return nil
+	}
+	err := cairn.WritePrivate(s.dir, ".new-*", "", func(written string) error {
+		return os.Rename(written, filepath.Join(s.dir, logoutFile(value)))
+	})
+	if err != nil {
+		return fault.Wrap(err, fault.Unavailable, "logout_not_stored", "you are signed out here, but the logout could not be stored").
+			WithHint("`cairn http-token --rotate` ends all sessions for certain")
+	}
+	return s.removeExpired(now)
+}
+
+func (s *sessions) removeExpired(now time.Time) error {
+	files, err := os.ReadDir(s.dir)
+	for _, f := range files {
+		if end, ok := endOf(f.Name()); ok && now.After(end) {
+			if gone := os.Remove(filepath.Join(s.dir, f.Name())); !errors.Is(gone, fs.ErrNotExist) {
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	return err
 }
 
 // formToken is what the forms of a visit carry.

@@ -16,6 +16,10 @@ import (
 // TokenFile is the file with the token in a data directory.
 func TokenFile(dir string) string { return filepath.Join(dir, "http-token") }
 
+// LogoutDir is the directory of a data directory in which servers keep the logouts of
+// people from their pages.
+func LogoutDir(dir string) string { return filepath.Join(dir, "http-logouts") }
+
 // ReadToken returns the token of a data directory, an error that is
 // fs.ErrNotExist if there is none, and one of code http_token if the file holds
 // none.

@@ -28,18 +28,18 @@ type Exported struct {
 const exportedPart = 8 << 20
 
 const (
-	selectScope = projectColumns + `WHERE ?1 = 0 OR m.project_key = ?1 ORDER BY m.id`
+	selectScope = projectColumns + `WHERE ?1 = 0 OR m.project_key = ?1 ORDER BY m.uid`
 
-	selectMessagesByTime     = messageColumns + `ORDER BY m.created_ts, m.id`
-	selectMessagesOfByTime   = messageColumns + `WHERE m.project_id = ? ORDER BY m.created_ts, m.id`
-	selectExportedAgents     = agentColumns + `WHERE a.project_id = ? ORDER BY a.id`
+	selectMessagesByTime     = messageColumns + `ORDER BY m.created_ts, m.uid`
+	selectMessagesOfByTime   = messageColumns + `WHERE m.project_id = ? ORDER BY m.created_ts, m.uid`
+	selectExportedAgents     = agentColumns + `WHERE a.project_id = ? ORDER BY a.name`
 	selectExportedDeliveries = `SELECT m.id, m.uid, p.uid, a.name, r.kind, ifnull(r.shown_ts, 0), r.shown_via, ifnull(r.read_ts, 0), ifnull(r.ack_ts, 0), a.id,
 m.created_ts, m.ordinal
 FROM mail_messages m JOIN mail_projects p ON p.id = m.project_id JOIN mail_recipients r ON r.message_id = m.id
 JOIN mail_agents a ON a.id = r.agent_id
 WHERE m.id = ? AND (r.shown_ts NOTNULL OR r.read_ts NOTNULL OR r.ack_ts NOTNULL) ORDER BY r.position`
-	selectExportedContacts     = contactColumns + `WHERE a.project_id = ?1 AND (?2 OR b.project_id = ?1) ORDER BY c.id`
-	selectExportedReservations = reservationColumns + `WHERE r.project_id = ?1 ORDER BY r.id`
+	selectExportedContacts     = contactColumns + `WHERE a.project_id = ?1 AND (?2 OR b.project_id = ?1) ORDER BY a.name, q.uid, b.name`
+	selectExportedReservations = reservationColumns + `WHERE r.project_id = ?1 ORDER BY r.created_ts, r.uid`
 	selectExportedBlobs        = `SELECT sha1, media_type, bytes FROM mail_blobs WHERE sha1 IN (` + selectBlobsOf + `) ORDER BY sha1`
 	selectBytes                = `SELECT substr(data, ?2, ?3) FROM mail_blobs WHERE sha1 = ?1`
 

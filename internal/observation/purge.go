@@ -138,8 +138,8 @@ func (p *purging) check() (err error) {
 		a.Before.IsZero() && a.OlderThan == 0 && a.Search == "":
 		return fault.New(fault.Invalid, "invalid_argument", "name what to purge, with at least one filter").
 			WithHint("see `cairn purge --help`")
-	case a.Type != "" && !IsType(a.Type):
-		return fault.Newf(fault.Invalid, "invalid_argument", "no rows are of type %q", a.Type)
+	case checkType(a.Type) != nil:
+		return checkType(a.Type)
 	case a.OlderThan < 0:
 		return fault.New(fault.Invalid, "invalid_argument", "an age in days must be 1 or more")
 	}

@@ -174,7 +174,6 @@ func TestSearchRanksAndBreaksTiesNewestFirst(t *testing.T) {
 		"limit below one":     {SearchArgs{Query: "deploy", Limit: -3}, []int64{3}},
 		"unknown project":     {SearchArgs{Query: "deploy", Limit: 9, Scope: Scope{Project: "none"}}, nil},
 		"own project":         {SearchArgs{Query: "deploy", Limit: 1, Scope: Scope{Project: "shop"}}, []int64{3}},
-		"unknown type":        {SearchArgs{Query: "deploy", Limit: 9, ObsType: "dance"}, nil},
 		"bounds exclusive":    {SearchArgs{Query: "deploy", Limit: 9, After: new(int64(testStart + 1)), Before: new(int64(testStart + 3))}, []int64{2}},
 		"blended":             {SearchArgs{Query: "deploy", Limit: 9, OrderBy: "blended"}, []int64{3, 2, 1, 4}},
 	} {
@@ -182,7 +181,7 @@ func TestSearchRanksAndBreaksTiesNewestFirst(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	for _, a := range []SearchArgs{{Query: " "}, {Query: "deploy", OrderBy: "chance"}} {
+	for _, a := range []SearchArgs{{Query: " "}, {Query: "deploy", OrderBy: "chance"}, {Query: "deploy", ObsType: "dance"}} {
 		if _, err := b.Search(t.Context(), a); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%+v: %v", a, err)
 		}

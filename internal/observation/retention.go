@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	"cairn/internal/fault"
 	"cairn/internal/store"
 )
 
@@ -32,6 +34,16 @@ func DefaultRetention() Retention {
 
 // IsType reports whether rows can have this type.
 func IsType(name string) bool { return slices.Contains(types(), name) }
+
+// checkType refuses the name of a type that no rows can have, and lists the types. "" is
+// any type.
+func checkType(name string) error {
+	if name == "" || IsType(name) {
+		return nil
+	}
+	return fault.Newf(fault.Invalid, "invalid_argument", "no rows are of type %.40q", name).
+		WithHint("the types are " + strings.Join(types(), ", "))
+}
 
 const secondsPerDay = 24 * 60 * 60
 

@@ -74,9 +74,9 @@ const (
 )
 
 // Search returns the rows that match the query, most relevant first, ties newest
-// first. An unknown project or type, no match and an offset past the end give
-// none. A bad query or order is Invalid with a message that says why
-// (observations §8.1).
+// first. An unknown project, no match and an offset past the end give none. A bad
+// query or order is Invalid with a message that says why, and so is an unknown type,
+// whose hint lists the types (observations §8.1, amendments §F).
 func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err error) {
 	query, err := parseQuery(a.Query)
 	if err != nil {
@@ -84,6 +84,9 @@ func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err err
 	}
 	if a.OrderBy != "" && a.OrderBy != "relevance" && a.OrderBy != "blended" {
 		return nil, fault.Newf(fault.Invalid, "invalid_argument", "orderBy must be relevance or blended, not %q", a.OrderBy)
+	}
+	if err := checkType(a.ObsType); err != nil {
+		return nil, err
 	}
 	hits = []Hit{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -1,6 +1,8 @@
 package pathpattern
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,8 +34,9 @@ type Options struct {
 // Pattern is a parsed pattern. It is immutable; the zero value covers nothing.
 type Pattern struct {
 	text     string
-	warning  string
 	prefix   string
+	absolute bool         // it was given as an absolute path
+	slashed  bool         // it was given with backslashes where the file system has slashes
 	exact    bool         // a name such as tool://x, met by itself only
 	foldCase bool         // the readings are folded
 	readings [2][]segment // nil where there is no such reading, or nothing it could cover
@@ -60,22 +63,20 @@ func Parse(text string, o Options) (Pattern, error) {
 	if scheme := schemeOf(t); scheme != "" {
 		return parseExact(t, scheme)
 	}
+	p := Pattern{foldCase: o.FoldCase, slashed: filepath.Separator != '\\' && strings.Contains(t, `\`)}
 	t = nfc(slashed(t))
-	absolute := isAbsolute(t)
-	if absolute {
+	if p.absolute = isAbsolute(t); p.absolute {
 		rel, err := relative(t, o)
 		if err != nil {
 			return Pattern{}, err
 		}
 		t = rel
 	}
-	t, err := canonical(t)
-	if err != nil {
+	var err error
+	if p.text, err = canonical(t); err != nil {
 		return Pattern{}, err
 	}
-	p := Pattern{text: t, foldCase: o.FoldCase}
 	p.compile()
-	p.warning = warningOf(t, p.readings[0], absolute)
 	return p, nil
 }
 
@@ -86,9 +87,19 @@ func (p Pattern) String() string { return p.text }
 
 // Warning is a sentence about a pattern that is granted but probably not what
 // was meant, "" for all others: one that covers the whole tree or its whole top,
-// however it is spelled (*, **, **/*, **/**, "."), and one that was given as an
-// absolute path.
-func (p Pattern) Warning() string { return p.warning }
+// however it is spelled (*, **, **/*, **/**, "."), one that was given as an absolute
+// path or with backslashes where the file system has slashes, and one with braces or
+// stars that mean more to other programs. Several sentences are joined by "; ".
+func (p Pattern) Warning() string {
+	if p.text == "" || p.exact {
+		return ""
+	}
+	warnings := append([]string{warningOf(p.text, p.readings[0], p.absolute)}, misusesOf(p.text)...)
+	if p.slashed {
+		warnings = append(warnings, `\ was taken as /, which separates folders on this system`)
+	}
+	return strings.Join(slices.DeleteFunc(warnings, func(w string) bool { return w == "" }), "; ")
+}
 
 // LiteralPrefix is the path that every path begins with which the pattern
 // covers: its leading segments without wildcards. It is "" if the first segment
@@ -219,6 +230,22 @@ func warningOf(text string, reading []segment, absolute bool) string {
 		return "an absolute path, taken as " + text + " of this project"
 	}
 	return wide
+}
+
+// misusesOf describes parts of a pattern that mean more in the patterns of other
+// programs: braces with alternatives, and two stars that are not a whole segment.
+func misusesOf(text string) (found []string) {
+	if _, rest, ok := strings.Cut(text, "{"); ok {
+		if inside, _, closed := strings.Cut(rest, "}"); closed && (strings.Contains(inside, ",") || strings.Contains(inside, "..")) {
+			found = append(found, "the braces in "+text+" are plain characters; give each alternative as a path of its own")
+		}
+	}
+	for segment := range strings.SplitSeq(text, "/") {
+		if segment != "**" && strings.Contains(segment, "**") {
+			return append(found, "the stars in "+segment+" stay within one folder; ** stands for any number of folders only as a whole segment")
+		}
+	}
+	return found
 }
 
 // isAbsolute reports whether t, in slashes, is rooted on any system, so that

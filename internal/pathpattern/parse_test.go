@@ -1,6 +1,7 @@
 package pathpattern
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -143,6 +144,40 @@ func TestPatternsThatTakeEverythingAndAbsoluteOnesWarn(t *testing.T) {
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("Parse(%q) warns %q, want %q", text, got, want)
 		}
+	}
+}
+
+func TestPatternsInAnotherProgramsLanguageWarn(t *testing.T) {
+	t.Parallel()
+	const braces, stars = "are plain characters; give each alternative", "only as a whole segment"
+	for text, want := range map[string][]string{
+		"src/{a,b}.go":      {"the braces in src/{a,b}.go " + braces},
+		"src/{a,b/c}.go":    {braces},
+		"v{1..3}/x":         {braces},
+		"app/{id}/page.tsx": nil, // the name of a folder in some frameworks
+		"src/{a,b":          nil,
+		"}a,b{":             nil,
+		"src/**.go":         {"the stars in **.go stay within one folder; ** stands for any number of folders " + stars},
+		"a**b":              {stars},
+		"***":               {"*** covers everything at the top of the project; narrower patterns leave room for others; ", stars},
+		"src/**/{a,b}**":    {braces, stars},
+		"/repo/src/{a,b}":   {"an absolute path, taken as src/{a,b} of this project; ", braces},
+		"src/**/*.go":       nil,
+		"tool://{a,b}/**x":  nil,
+	} {
+		got := mustParse(t, text, false).Warning()
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("Parse(%q) warns %q, want %q", text, got, part)
+			}
+		}
+		if want == nil && got != "" {
+			t.Errorf("Parse(%q) warns %q", text, got)
+		}
+	}
+	got := mustParse(t, `src\a.go`, false)
+	if warns := strings.Contains(got.Warning(), `\ was taken as /`); got.String() != "src/a.go" || warns != (filepath.Separator == '/') {
+		t.Errorf("%q warns %q", got, got.Warning())
 	}
 }
 

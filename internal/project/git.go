@@ -1,6 +1,7 @@
 package project
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -14,18 +15,18 @@ type Git struct {
 	Worktree      string // the name of a linked worktree; "" for the main one
 	Branch        string // that is checked out; "" with a detached HEAD
 	DefaultBranch string // origin's HEAD; "" if it is not known here
-	FoldsCase     bool   // core.ignorecase
+	FoldsCase     bool   // core.ignorecase; where that is not set, whether the file system ignores case
 }
 
 // Git tells what the files of the place's repository say about it, a handful of
 // small ones, of which Locate has read the config; whatever is missing or broken counts as absent. Outside a repository
-// it is the zero Git.
+// it is the zero Git, with FoldsCase of the folder.
 func (p Place) Git() Git {
 	if p.Identity == "" {
-		return Git{}
+		return Git{FoldsCase: ignoresCase(p.real)}
 	}
 	g := Git{Common: p.Identity, Toplevel: p.Root, Main: p.mainRoot(), Branch: p.Branch(), DefaultBranch: defaultBranch(p.Identity)}
-	g.FoldsCase = p.foldsCase
+	g.FoldsCase = p.foldsCase || !p.caseIsSet && ignoresCase(filepath.Join(p.Identity, "HEAD"))
 	if p.mainTree != "" && filepath.Base(p.Identity) != ".git" {
 		if tree := absoluteIn(p.Identity, p.mainTree); isDir(tree) {
 			g.Main = canonical(tree)
@@ -33,6 +34,25 @@ func (p Place) Git() Git {
 	}
 	g.Worktree = p.linkedWorktree()
 	return g
+}
+
+// ignoresCase reports whether the file system finds an existing file under its name in
+// the other case, too. It is false for a missing file and for a name without letters.
+func ignoresCase(path string) bool {
+	name := filepath.Base(path)
+	other := strings.ToLower(name)
+	if other == name {
+		other = strings.ToUpper(name)
+	}
+	if other == name {
+		return false
+	}
+	b, err := os.Lstat(filepath.Join(filepath.Dir(path), other)) // which is missing where case counts
+	if err != nil {
+		return false
+	}
+	a, err := os.Lstat(path)
+	return err == nil && os.SameFile(a, b)
 }
 
 // linkedWorktree is the name under which the repository knows the place's

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestGitTellsWhatTheFilesOfARepositorySay(t *testing.T) {
 	}
 	want(main, project.Git{Common: common, Toplevel: main, Main: main, Branch: "main"})
 	want(w.path("side"), project.Git{Common: common, Toplevel: w.path("side"), Main: main, Worktree: "side", Branch: "feature/x"})
-	want(w.dir, project.Git{})
+	want(w.dir, project.Git{FoldsCase: w.locate(w.dir).Git().FoldsCase}) // of the file system
 
 	w.write(filepath.Join(common, "refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/release/1\n")
 	w.git(main, "config", "core.ignorecase", "yes")
@@ -45,6 +46,37 @@ func TestGitTellsWhatTheFilesOfARepositorySay(t *testing.T) {
 	want(bare, project.Git{Common: bare, Main: bare, Branch: ""})
 	w.git(w.dir, "init", "-q", "--separate-git-dir", w.path("apart.git"), w.path("apart"))
 	want(w.path("apart"), project.Git{Common: w.path("apart.git"), Toplevel: w.path("apart"), Main: w.path("apart"), Branch: "main"})
+}
+
+// TestCaseFollowsTheFileSystemWhereTheSettingIsMissing: a second link to a file stands for
+// a file system that finds it under both names.
+func TestCaseFollowsTheFileSystemWhereTheSettingIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	dir := w.repo(w.path("r"))
+	config, head, other := filepath.Join(dir, ".git", "config"), filepath.Join(dir, ".git", "HEAD"), filepath.Join(dir, ".git", "head")
+	w.write(config, "[core]\n\tbare = false\n")
+	if err := os.Link(head, other); err != nil {
+		t.Skip("no second link, or no case: ", err)
+	}
+	if !w.locate(dir).Git().FoldsCase {
+		t.Error("the file system ignores case, and the repository does not")
+	}
+	w.write(config, "[core]\n\tignorecase = false\n")
+	if w.locate(dir).Git().FoldsCase {
+		t.Error("the setting does not count")
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	w.write(config, "")
+	if w.locate(dir).Git().FoldsCase {
+		t.Error("case counts on this file system, and not in the repository")
+	}
+	w.write(other, "ref: refs/heads/main\n") // another file: case counts
+	if w.locate(dir).Git().FoldsCase {
+		t.Error("two files whose names differ in case count as one")
+	}
 }
 
 func TestTheLastEntryOfASectionCounts(t *testing.T) {

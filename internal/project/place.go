@@ -26,6 +26,7 @@ type Place struct {
 	subject   string // outside a repository: the folder that gives the project its name
 	kind      placeKind
 	foldsCase bool   // core.ignorecase of the repository
+	caseIsSet bool   // the repository's configuration has core.ignorecase
 	mainTree  string // its core.worktree, as it stands there
 }
 
@@ -78,7 +79,8 @@ func Locate(cwd, home string) (Place, error) {
 	remote := remoteOf(config)
 	p.OriginURL = withoutCredentials(remote)
 	p.Remote = NormalizeRemote(remote, p.mainRoot())
-	p.foldsCase = isTrue(configEntry(config, "core", "ignorecase"))
+	ignores, set := configEntry(config, "core", "ignorecase")
+	p.foldsCase, p.caseIsSet = isTrue(ignores, set), set
 	p.mainTree, _ = configEntry(config, "core", "worktree")
 	if p.Gone && p.Root != "" {
 		p.Root = lostWorktree(p.Root, p.real, false)

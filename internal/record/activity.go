@@ -138,7 +138,7 @@ func (h *happened) activity() Activity {
 		return a
 	}
 	e := &h.event
-	a.Type, a.RecordID, a.Summary = e.Type, e.RecordID, e.Summary
+	a.Type, a.RecordID, a.Summary = e.Type, e.RecordID, e.summary(h.session)
 	a.Details = map[string]any{}
 	tellIDs(a.Details, "sessions", e.Holders)
 	tellIDs(a.Details, "records", e.Records)
@@ -152,6 +152,38 @@ func (h *happened) activity() Activity {
 		a.Details = nil
 	}
 	return a
+}
+
+// summary describes in one line what happened to a session. Starts, and saves and closes
+// without a summary of the caller, have none in the log.
+func (e *Event) summary(session string) string {
+	switch {
+	case e.Summary != "":
+		return e.Summary
+	case e.Type == SessionStarted:
+		return "session " + session + " started"
+	case e.Type == SessionSaved:
+		return "session " + session + " saved " + recordList(e.Records)
+	case e.Type == SessionClosed && len(e.Records) > 0:
+		return "session " + session + " closed, with " + recordList(e.Records) + " active"
+	case e.Type == SessionClosed:
+		return "session " + session + " closed"
+	case e.RecordID != "":
+		return strings.ReplaceAll(e.Type, "_", " ") + " of " + e.RecordID
+	}
+	return strings.ReplaceAll(e.Type, "_", " ") + " in session " + session
+}
+
+// recordList names the first records of a list and counts the others.
+func recordList(ids []string) string {
+	const most = 5
+	switch {
+	case len(ids) == 0:
+		return "no records"
+	case len(ids) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:most], ", "), len(ids)-most)
+	}
+	return strings.Join(ids, ", ")
 }
 
 // maxTold is how many ids a detail names: sessions that nobody closed add up, and

@@ -7,8 +7,8 @@ type Project struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Created     Time   `json:"created,omitempty"` // absent for a project that has no row yet
-	Tick        int64  `json:"tick"`              // the project's logical clock
+	Created     Time   `json:"created"` // the time of the call for a project that has no row yet
+	Tick        int64  `json:"tick"`    // the project's logical clock
 }
 
 // ProjectSummary is a project in a list.
@@ -367,6 +367,6 @@ type Activity struct {
 	Type      string         `json:"type"` // of ActivityTypes
 	SessionID string         `json:"session_id"`
 	RecordID  string         `json:"record_id,omitempty"`
-	Summary   string         `json:"summary"`
+	Summary   string         `json:"summary"` // never empty
 	Details   map[string]any `json:"details,omitempty"`
 }

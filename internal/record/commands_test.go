@@ -67,7 +67,7 @@ func TestTheCurrentProject(t *testing.T) {
 		if o.Project.Tick != 0 || o.RootRecords == nil || o.OpenRecords == nil || o.LaterRecords == nil || o.OpenSessions == nil || o.RecentActivity == nil {
 			t.Errorf("before the first write: %+v", o)
 		}
-		if p := must(d.GetProject(ctx, record.GetProjectArgs{Caller: c}))(t); p.Created != 0 {
+		if p := must(d.GetProject(ctx, record.GetProjectArgs{Caller: c}))(t); p.Created == 0 || p.Tick != 0 {
 			t.Errorf("a project without a row: %+v", p)
 		}
 	}

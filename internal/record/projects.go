@@ -76,7 +76,8 @@ func (b *Book) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
 }
 
 // GetProject returns a project, with the tick of the moment that is asked for. A
-// current project that has no row yet has tick 0 and no time of creation.
+// current project that has no row yet has tick 0, and the time of the call as its
+// creation: the first write creates it.
 //
 // Errors: CodeProjectNotFound for an unknown ProjectID, CodeInvalid for at.
 func (b *Book) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err error) {
@@ -89,7 +90,7 @@ func (b *Book) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err
 
 func (s *scope) details(ctx context.Context) (p Project, err error) {
 	if s.p.Key == 0 {
-		return Project{ID: s.p.ID, Name: s.p.Name}, nil
+		return Project{ID: s.p.ID, Name: s.p.Name, Created: Time(s.tx.Now().UnixNano())}, nil
 	}
 	err = s.tx.Get(ctx, []any{&p.ID, &p.Name, &p.Description, &p.Created, &p.Tick}, selectDetails, s.p.Key)
 	return p, err

@@ -90,7 +90,7 @@ func (b *Book) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx
 	if c.ProjectID != "" {
 		return projectNotFound(c.ProjectID)
 	}
-	return mapped(store.Scratch(ctx, time.Unix(0, 0), func(ctx context.Context, tx *store.Tx) error {
+	return mapped(store.Scratch(ctx, time.Now(), func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
 		if err == nil {
 			err = s.atNothing(ctx, at, fn)

@@ -133,8 +133,9 @@ func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done Encr
 	if err = c.build(ctx, plain, &done); err == nil {
 		err = c.makeRoom()
 	}
-	if err != nil { // the plain file is untouched
-		return done, errors.Join(err, removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix))
+	if err != nil { // the plain file is untouched, so closing it removes its write-ahead log
+		return done, errors.Join(err, plain.conn.Raw(cipher.ReleaseFiles),
+			removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix))
 	}
 	if err = takeOver(c.Path); err != nil {
 		return done, err
@@ -159,10 +160,14 @@ func (e *exclusive) close() error { return errors.Join(e.conn.Close(), e.db.Clos
 // exclusively connects to the plain file as the only one, and moves the whole
 // write-ahead log into it. What holds the locks is the encrypting driver, since
 // the other's would be lost as soon as the file is opened past SQLite. It leaves the
-// files alone when it closes.
+// files alone when it closes. It creates the write-ahead log before SQLite does,
+// because this driver's SQLite would let other users read it.
 func (c EncryptConfig) exclusively(ctx context.Context) (e *exclusive, err error) {
 	if exists(c.Path + cipherSuffix) {
 		return nil, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
+	}
+	if err := createFile(resolved(c.Path) + "-wal"); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
 	}
 	first := []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA synchronous=FULL", "BEGIN EXCLUSIVE", "COMMIT"}
 	e = &exclusive{db: sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw")})}
@@ -327,7 +332,7 @@ const blockSize = 4096
 // then on whoever opens the file knows it for no plain database. Repeating it is
 // harmless.
 func takeOver(path string) (err error) {
-	if err := overwrite(path + "-wal"); err != nil {
+	if err := overwrite(resolved(path) + "-wal"); err != nil {
 		return err
 	}
 	from, err := os.Open(path + readySuffix)
@@ -392,7 +397,8 @@ func takenOver(path string) (destroyed, left []string, err error) {
 	if destroyed, left, err = destroyCopies(path); err != nil {
 		return destroyed, left, err
 	}
-	err = removeAll(path+"-wal", path+"-shm", path+"-journal", path+buildSuffix, path+readySuffix)
+	own := resolved(path)
+	err = removeAll(own+"-wal", own+"-shm", own+"-journal", path+buildSuffix, path+readySuffix)
 	if err == nil {
 		err = syncDir(filepath.Dir(path))
 	}

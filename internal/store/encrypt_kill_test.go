@@ -94,6 +94,7 @@ func TestEncryptKilledAtAnyInstantLeavesOneCompleteStore(t *testing.T) {
 		}
 		until(t, path, phases[round%len(phases)])
 		p.Kill()
+		expectPrivate(t, filepath.Dir(path))
 		readUntilKilled(t, hook, 1+rand.IntN(5), func(line string) { stored[strings.TrimPrefix(line, "stored ")] = true })
 		s, err := openEither(t.Context(), store.Config{Path: path}, keyOf(1))
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -78,6 +79,31 @@ func expectNowhere(t testing.TB, dir string, texts ...string) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// expectPrivate fails the test if other users can read a file in dir. It requires a
+// umask that lets them by default, as most systems have.
+func expectPrivate(t testing.TB, dir string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %o", e.Name(), info.Mode().Perm())
+		}
 	}
 }
 
@@ -264,6 +290,50 @@ func TestEncryptRefusesWhatItCannotDo(t *testing.T) {
 	_, err = store.Encrypt(t.Context(), c)
 	expectCode(t, err, store.CodeEncrypted)
 	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1)}), append(want, "held")...)
+}
+
+// Each step of the copying fails once: the store stays plain, other users can read no
+// file, and no write-ahead log is left.
+func TestFailedEncryptionLeavesThePlainStoreAndNoLog(t *testing.T) {
+	plainOnly(t)
+	for name, block := range map[string]string{
+		"an old copy cannot be removed": "-encrypting", "a ready copy cannot be removed": "-encrypted", "the key check cannot be written": "-cipher",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, want := filled(t)
+			if err := os.MkdirAll(filepath.Join(path+block, "x"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			_, err := store.Encrypt(t.Context(), store.EncryptConfig{Path: path, Key: keyOf(1)})
+			if err == nil {
+				t.Fatal("the encryption did not fail")
+			}
+			expectPrivate(t, filepath.Dir(path))
+			if left := names(t, filepath.Dir(path)); slices.Contains(left, "cairn.db-wal") {
+				t.Errorf("there is %q", left)
+			}
+			if err := os.RemoveAll(path + block); err != nil {
+				t.Fatal(err)
+			}
+			expectIDs(t, storetest.Open(t, store.Config{Path: path}), want...)
+		})
+	}
+}
+
+func TestEncryptedStoreBehindALinkLeavesNoLog(t *testing.T) {
+	plainOnly(t)
+	path, want := filled(t)
+	link := filepath.Join(t.TempDir(), "cairn.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Skip(err)
+	}
+	encryptNow(t, link, keyOf(1))
+	expectPrivate(t, filepath.Dir(path))
+	if left := names(t, filepath.Dir(path)); slices.Contains(left, "cairn.db-wal") {
+		t.Errorf("there is %q", left)
+	}
+	expectIDs(t, storetest.Open(t, store.Config{Path: link, Key: keyOf(1)}), want...)
 }
 
 // openEither opens a store whether or not it is encrypted, as the façade does.

@@ -99,7 +99,7 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 	run := &following{Follower: f, store: s, wake: s.wake.join()}
 	defer s.wake.leave(run.wake)
 	if name != "" {
-		lease := flock.New(s.path+"-follower-"+name, flock.SetPermissions(0o600))
+		lease := s.lease(name)
 		if held, err := lease.TryLockContext(ctx, f.Poll); !held {
 			return classify(ignoreEnd(ctx, err))
 		}
@@ -107,6 +107,23 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 	}
 	run.loop(ctx)
 	return nil
+}
+
+// lease is the kernel lock that the process running a follower holds.
+func (s *Store) lease(name string) *flock.Flock {
+	return flock.New(s.path+"-follower-"+name, flock.SetPermissions(0o600))
+}
+
+// WithLease calls do while it holds a follower's lease, so that no other process runs
+// the follower meanwhile. It does nothing and returns false if another one holds the
+// lease. Errors: those of the lease's file and of do.
+func (s *Store) WithLease(name string, do func() error) (held bool, err error) {
+	lease := s.lease(name)
+	if held, err = lease.TryLock(); !held {
+		return false, classify(err)
+	}
+	defer func() { err = errors.Join(err, lease.Unlock()) }()
+	return true, do()
 }
 
 // ignoreEnd drops an error that says no more than that ctx has ended.

@@ -249,11 +249,17 @@ func (r *rows) Next(dest []driver.Value) error {
 // KeepFiles makes a connection of this driver leave its write-ahead log as it is
 // when it closes: neither moved into the database nor removed. It is for
 // database/sql's Conn.Raw.
-func KeepFiles(driverConn any) error {
+func KeepFiles(driverConn any) error { return keepFiles(driverConn, true) }
+
+// ReleaseFiles undoes KeepFiles: closing the connection moves the write-ahead log
+// into the database and removes it, if no other connection is open.
+func ReleaseFiles(driverConn any) error { return keepFiles(driverConn, false) }
+
+func keepFiles(driverConn any, keep bool) error {
 	c, ok := driverConn.(*conn)
 	if !ok {
 		return fmt.Errorf("%T is no connection of this driver", driverConn)
 	}
-	_, err := c.lib.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true)
+	_, err := c.lib.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, keep)
 	return err
 }
