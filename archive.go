@@ -1,6 +1,7 @@
 package cairn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -421,7 +422,8 @@ func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
 		}
 	}
 	if has(record.StreamPrefix) {
-		return r.records.Add(ctx, archive.ProjectOf(f.Name), record.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
+		id := cmp.Or(r.mail.ProjectID(f.Name), archive.ProjectOf(f.Name))
+		return r.records.Add(ctx, id, record.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
 	}
 	return nil
 }

@@ -44,6 +44,8 @@ type Reindexer struct {
 	dryRun  bool
 	out     Reindexed
 	pending []pendingContact
+	uids    map[string]string // project_uid of a folder → of this store, where they differ
+	ids     map[string]string // name of a folder → id under which all parts know its project
 }
 
 type pendingContact struct {
@@ -54,7 +56,7 @@ type pendingContact struct {
 // NewReindexer begins; with dryRun nothing is written and Inserted counts what
 // would be, as far as one file can tell.
 func NewReindexer(s *store.Store, dryRun bool) *Reindexer {
-	return &Reindexer{store: s, dryRun: dryRun, out: Reindexed{Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}}}
+	return &Reindexer{store: s, dryRun: dryRun, uids: map[string]string{}, ids: map[string]string{}, out: Reindexed{Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}}}
 }
 
 // CodeFormat is the code of the error (Unavailable) for an archive that a newer
@@ -87,8 +89,25 @@ func (r *Reindexer) Add(ctx context.Context, f Folder) error {
 	}
 	read := r.parseAll(ctx, f, p.UID)
 	docs := append([]Document{p}, read.inOrder()...)
+	here, err := r.home(ctx, p)
+	if err != nil {
+		return err
+	}
+	if here != nil && here.UID != p.UID {
+		r.uids[p.UID] = here.UID
+		docs = docs[1:]
+	}
+	for _, d := range docs {
+		rehome(r.uids, d)
+	}
 	if err := r.restore(ctx, f.Name, docs); err != nil {
 		return err
+	}
+	if here, err = r.home(ctx, p); err != nil {
+		return err
+	}
+	if here != nil {
+		r.ids[f.Name] = here.ProductID
 	}
 	for _, c := range read.contacts {
 		r.pending = append(r.pending, pendingContact{f.Name, c})
@@ -96,10 +115,24 @@ func (r *Reindexer) Add(ctx context.Context, f Folder) error {
 	return ctx.Err()
 }
 
+// home returns the project of mail here that a folder belongs to, nil without one.
+func (r *Reindexer) home(ctx context.Context, p *Project) (here *Project, err error) {
+	err = r.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		here, err = homeOf(ctx, tx, p)
+		return err
+	})
+	return here, err
+}
+
+// ProjectID returns the id under which all parts know the project of a folder that was
+// added, "" for another folder.
+func (r *Reindexer) ProjectID(folder string) string { return r.ids[folder] }
+
 // Finish takes over what goes from one project to another and raises the numbers
 // that are given next above those of the archive's ids.json, nil for none.
 func (r *Reindexer) Finish(ctx context.Context, ids map[string]int64) (Reindexed, error) {
 	for _, c := range r.pending {
+		rehome(r.uids, c.doc)
 		if err := r.restore(ctx, c.folder, []Document{c.doc}); err != nil {
 			return r.out, err
 		}

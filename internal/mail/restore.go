@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/pathpattern"
@@ -59,7 +58,7 @@ func (r *Restorer) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
 	if !ok {
 		return nil
 	}
-	here, err := r.home(ctx, tx, p)
+	here, err := homeOf(ctx, tx, p)
 	if err != nil {
 		return err
 	}
@@ -75,19 +74,6 @@ func (r *Restorer) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
 	}
 	r.uids[p.UID] = uid
 	return nil
-}
-
-// home is the project of mail here that a project of the file is, nil if there is none.
-func (r *Restorer) home(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
-	here, err := projectByUID(ctx, tx, p.UID)
-	if here != nil || err != nil {
-		return here, err
-	}
-	row, ok, err := project.Find(ctx, tx, p.ProductID)
-	if err != nil || !ok {
-		return nil, err
-	}
-	return findProject(ctx, tx, selectProjectByKey, row.Key)
 }
 
 // Line takes one line over. Its number stays where no other entity has it; uids and
@@ -117,7 +103,7 @@ func (r *Restorer) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
 		r.data = bytes.Buffer{}
 	}
 	d := e.document
-	r.rehome(d)
+	rehome(r.uids, d)
 	r.redact(d)
 	if m, ok := d.(*Message); ok {
 		return r.message(ctx, tx, m)
@@ -126,7 +112,7 @@ func (r *Restorer) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
 }
 
 func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error {
-	here, err := r.home(ctx, tx, p)
+	here, err := homeOf(ctx, tx, p)
 	if err != nil {
 		return err
 	}
@@ -136,44 +122,7 @@ func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error 
 		return nil
 	}
 	r.uids[p.UID] = p.UID
-	row, err := project.Ensure(ctx, tx, p.ProductID)
-	if err != nil {
-		return err
-	}
-	p.ProductID = row.ID
-	if p.Slug, err = freeSlug(ctx, tx, p.Slug, p.HumanKey, p.UID); err != nil {
-		return err
-	}
 	return r.add(ctx, tx, p)
-}
-
-// rehome names the projects of this store in a document.
-func (r *Restorer) rehome(d Document) {
-	here := func(uid *string) {
-		if other, ok := r.uids[*uid]; ok {
-			*uid = other
-		}
-	}
-	switch d := d.(type) {
-	case *Agent:
-		here(&d.ProjectUID)
-		if uid, name, ok := strings.Cut(deref(d.Home), "/"); ok {
-			here(&uid)
-			home := uid + "/" + name
-			d.Home = &home
-		}
-	case *Message:
-		here(&d.ProjectUID)
-	case *Delivery:
-		here(&d.ProjectUID)
-	case *Contact:
-		here(&d.FromProjectUID)
-		here(&d.ToProjectUID)
-	case *Reservation:
-		here(&d.ProjectUID)
-	case *Blob:
-		here(&d.ProjectUID)
-	}
 }
 
 // redact applies the present rules.
@@ -314,6 +263,8 @@ func shelve(ctx context.Context, tx *store.Tx, d Document) (err error) {
 // rows say the same as it does.
 func settle(ctx context.Context, tx *store.Tx, d Document) error {
 	switch d := d.(type) {
+	case *Project:
+		return d.settle(ctx, tx)
 	case *Message:
 		return d.settle(ctx, tx)
 	case *Delivery:

@@ -1,0 +1,150 @@
+package mail
+
+import (
+	"context"
+	"strings"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// Where the mail of an archive or an export belongs in this store (amendments §C.3). A
+// project_uid or the remote's key decides. A slug or a product id never joins two projects.
+
+// homeOf returns the project of mail here that a project from elsewhere is, nil without
+// one. It may have another project_uid.
+func homeOf(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
+	here, err := projectByUID(ctx, tx, p.UID)
+	if here != nil || err != nil {
+		return here, err
+	}
+	row, ok, err := p.sharedRow(ctx, tx)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return findProject(ctx, tx, selectProjectByKey, row.Key)
+}
+
+// sharedRow returns the row of this store for a project from elsewhere: the one with its
+// uid or its remote's key, else the one with its product id if nothing says that they
+// differ. ok is false without one.
+func (p *Project) sharedRow(ctx context.Context, tx *store.Tx) (row project.Project, ok bool, err error) {
+	for _, key := range [...]string{p.UID, p.remoteKey()} {
+		if key == "" {
+			continue
+		}
+		if row, ok, err = project.FindKey(ctx, tx, key); ok || err != nil {
+			return row, ok, err
+		}
+	}
+	row, ok, err = project.Find(ctx, tx, p.ProductID)
+	if err != nil || !ok {
+		return row, false, err
+	}
+	here, err := findProject(ctx, tx, selectProjectByKey, row.Key)
+	if err != nil {
+		return row, false, err
+	}
+	return row, p.fits(row, here), nil
+}
+
+// remoteKey returns the key of the project's remote, "" without one. The remote of a
+// directory is that of the repository around it.
+func (p *Project) remoteKey() string {
+	if p.IdentityMode == modeDir {
+		return ""
+	}
+	return deref(p.Remote)
+}
+
+// fits reports whether a project from elsewhere may be that of a row with its product id:
+// both have the same remote or, where one has none, the same path. A row without a place
+// fits a project without a remote if it has no mail. here is the row's mail, nil for none.
+func (p *Project) fits(row project.Project, here *Project) bool {
+	mine, its, path := p.remoteKey(), project.NormalizeRemote(row.OriginURL, row.Root), row.Root
+	if strings.HasPrefix(its, localRemote) {
+		its = ""
+	}
+	if here != nil && path == "" {
+		its, path = here.remoteKey(), here.HumanKey
+	}
+	switch {
+	case mine != "" && its != "":
+		return strings.EqualFold(mine, its) // older versions stored it in lower case
+	case path == "":
+		return mine == "" && its == ""
+	}
+	return path == p.HumanKey
+}
+
+// settle gives a project from elsewhere a shared row that has no other mail, and a free
+// slug. A product id that belongs to another project gets a suffix.
+func (p *Project) settle(ctx context.Context, tx *store.Tx) error {
+	row, ok, err := p.sharedRow(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if ok {
+		var taken bool
+		if err := tx.Get(ctx, []any{&taken}, selectHasMail, row.Key); err != nil {
+			return err
+		}
+		ok = !taken
+	}
+	if ok {
+		p.ProductID = row.ID
+	} else if err := p.createRow(ctx, tx); err != nil {
+		return err
+	}
+	p.Slug, err = freeSlug(ctx, tx, p.Slug, p.HumanKey, p.UID)
+	return err
+}
+
+// createRow creates the shared row of a project from elsewhere, with the key of its
+// remote, so that a checkout that is seen later finds its mail.
+func (p *Project) createRow(ctx context.Context, tx *store.Tx) error {
+	_, taken, err := project.Find(ctx, tx, p.ProductID)
+	if err == nil && taken {
+		p.ProductID, err = freeProductID(ctx, tx, p.ProductID, p.UID)
+	}
+	key := p.remoteKey()
+	if err != nil || key == "" {
+		return err // apply creates it
+	}
+	if _, taken, err = project.FindKey(ctx, tx, key); err != nil || taken {
+		return err
+	}
+	_, err = project.Restore(ctx, tx, project.Exported{
+		ID: p.ProductID, Name: p.ProductID, CreatedAt: int64(p.Created) / 1e9, Keys: []string{key},
+	})
+	return err
+}
+
+// rehome replaces in a document the project_uids of other stores by those of this one.
+func rehome(uids map[string]string, d Document) {
+	here := func(uid *string) {
+		if other, ok := uids[*uid]; ok {
+			*uid = other
+		}
+	}
+	switch d := d.(type) {
+	case *Agent:
+		here(&d.ProjectUID)
+		if uid, name, ok := strings.Cut(deref(d.Home), "/"); ok {
+			here(&uid)
+			home := uid + "/" + name
+			d.Home = &home
+		}
+	case *Message:
+		here(&d.ProjectUID)
+	case *Delivery:
+		here(&d.ProjectUID)
+	case *Contact:
+		here(&d.FromProjectUID)
+		here(&d.ToProjectUID)
+	case *Reservation:
+		here(&d.ProjectUID)
+	case *Blob:
+		here(&d.ProjectUID)
+	}
+}
