@@ -86,7 +86,10 @@ func TestAnArchiveOfTheSameRemoteJoinsItsProjectUnderAnotherUID(t *testing.T) {
 	t.Parallel()
 	const remote = "https://example.org/acme/tool"
 	from, root := device(t, 10, remote, "RedFox")
-	into, own := device(t, 0, remote, "BlueLake")
+	into := newYard(t, Config{})
+	own := into.repo("otherwise")
+	into.git(own, "remote", "add", "origin", "git@example.org:acme/tool.git")
+	into.register(own, "BlueLake")
 	f := from.archive(t)
 	uid, read := from.ensure(root).UID, f.Read
 	f.Read = func(ctx context.Context, path string) ([]byte, error) { // as an older version made it
@@ -96,7 +99,7 @@ func TestAnArchiveOfTheSameRemoteJoinsItsProjectUnderAnotherUID(t *testing.T) {
 	for range 2 {
 		out, id := into.reindexed(t, f)
 		want(t, "conflicts", len(out.Conflicts), 0)
-		want(t, "id", id, "tool")
+		want(t, "id", id, "otherwise")
 	}
 	want(t, "agents", strings.Join(into.names(own), " "), "BlueLake RedFox")
 	var projects int
