@@ -95,6 +95,31 @@ func TestEditsCommitsMailAndTheAgentItselfAreSignsOfLife(t *testing.T) {
 	want(t, "not stale", d.list(false)[0].Stale, false)
 }
 
+func TestFilesAndCommitsInEveryCloneAreSignsOfLife(t *testing.T) {
+	t.Parallel()
+	d := newOldDesk(t)
+	d.git(d.root, "remote", "add", "origin", "https://example.org/acme/app")
+	d.old(filepath.Join(d.root, "src", "a.go"), time.Hour)
+	clone := d.repo("clone")
+	d.git(clone, "remote", "add", "origin", "git@example.org:acme/app.git")
+	d.ensure(d.root)
+	want(t, "project of the clone", d.ensure(clone).Slug, d.ensure(d.root).Slug)
+	want(t, "stale", d.list(false)[0].Stale, true)
+	var asked []string
+	must(d.with(Config{Commits: func(_ context.Context, root string, _ time.Time) ([]Touch, error) {
+		asked = append(asked, root)
+		return nil, nil
+	}}).FileReservations(t.Context(), Caller{}, d.key, false))(t)
+	want(t, "repositories that are asked", strings.Join(asked, " "), d.root+" "+clone)
+	changed := filepath.Join(clone, "src", "a.go")
+	d.write(changed, "x\n")
+	at := d.clock.Now().Add(-time.Minute)
+	if err := os.Chtimes(changed, at, at); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "with a file that was changed in the clone", d.list(false)[0].Stale, false)
+}
+
 func TestLookingAtFilesStopsAfter200AndThenCountsAsActive(t *testing.T) {
 	t.Parallel()
 	d := newOldDesk(t)
