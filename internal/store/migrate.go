@@ -33,6 +33,7 @@ func migrationFiles() []string {
 		"migrations/0007_memories.sql",
 		"migrations/0008_memory_search.sql",
 		"migrations/0009_project_keys.sql",
+		"migrations/0010_memory_projects.sql",
 	}
 }
 

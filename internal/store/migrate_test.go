@@ -119,7 +119,7 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 		triggers := regexp.MustCompile(`(?s)CREATE TRIGGER.*?\bEND;`) // their bodies run later
 		for statement := range strings.SplitSeq(triggers.ReplaceAllString(code.String(), ""), ";") {
 			words := strings.Fields(statement)
-			if len(words) > 0 && words[0] != "CREATE" && (words[0] != "ALTER" || !slices.Contains(words, "ADD")) {
+			if len(words) > 0 && words[0] != "CREATE" && words[0] != "INSERT" && (words[0] != "ALTER" || !slices.Contains(words, "ADD")) {
 				t.Errorf("%s: %s", filepath.Base(file), strings.Join(words, " "))
 			}
 		}
