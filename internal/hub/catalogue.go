@@ -162,7 +162,13 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 		if title != in.doc.Title {
 			return refused(in.seq, exists("the memory's id", st.id)), nil
 		}
-		return replica.Result{Seq: in.seq, Status: http.StatusOK, VaultID: vaultID, HubSeq: put}, st.setProject(ctx, in.doc.ProjectUIDs)
+		r := replica.Result{Seq: in.seq, Status: http.StatusOK, VaultID: vaultID, HubSeq: put}
+		isNew, err := st.setProject(ctx, in.doc.ProjectUIDs)
+		if err == nil && isNew { // devices that have the memory pull that
+			in.doc.MemoryID, in.doc.VaultID, in.doc.Vault.VaultID = st.id, vaultID, vaultID
+			_, err = st.log(in, st.id, 0, 0, in.doc)
+		}
+		return r, err
 	}
 	return st.putMemory(ctx, in)
 }
@@ -192,7 +198,7 @@ func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, e
 		}
 		return refused(in.seq, exists("title", id)), err
 	}
-	if err := st.setProject(ctx, d.ProjectUIDs); err != nil {
+	if _, err := st.setProject(ctx, d.ProjectUIDs); err != nil {
 		return replica.Result{}, err
 	}
 	st.head.isGone = 0

@@ -31,22 +31,22 @@ func (st *stream) memoryOfProject(ctx context.Context, uids []string) (id string
 // setProject notes that the memory is the default memory of the project with the first
 // of some uids; the others are those that the project had before. It changes nothing if
 // the memory belongs to another project, or the project has another memory. Repeating it
-// changes nothing.
-func (st *stream) setProject(ctx context.Context, uids []string) error {
+// changes nothing; isNew reports whether it changed something.
+func (st *stream) setProject(ctx context.Context, uids []string) (isNew bool, err error) {
 	other, err := st.memoryOfProject(ctx, uids)
 	if len(uids) == 0 || other != "" || err != nil {
-		return err
+		return false, err
 	}
 	var has string
 	found, err := st.s.one(ctx, selectProjectsOf, []any{st.tenant, st.id}, &has)
 	if err != nil || found && (has == uids[0] || !slices.Contains(uids, has)) {
-		return err
+		return false, err
 	}
 	if _, err := st.s.exec(ctx, deleteProjectsOf, st.tenant, st.id); err != nil {
-		return err
+		return false, err
 	}
-	_, err = st.s.exec(ctx, insertProject, st.tenant, uids[0], st.id)
-	return err
+	n, err := st.s.exec(ctx, insertProject, st.tenant, uids[0], st.id)
+	return n > 0, err
 }
 
 // projectHeads puts the uids of their projects into a page of memories.

@@ -2,11 +2,13 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"slices"
 	"strconv"
 
 	"cairn/internal/project"
+	"cairn/internal/store"
 )
 
 // maxUIDs is the most uids that a memory's document names.
@@ -184,6 +186,29 @@ const (
 FROM store_meta x JOIN memories m ON m.memory_id = substr(x.name, length('` + metaUnlinked + `') + 1) JOIN memory_vaults v ON v.vault_id = m.vault_id
 WHERE x.name GLOB '` + metaUnlinked + `*' ORDER BY m.memory_id`
 )
+
+// Unlinked is a memory that was shared by name, until the hub gave it to another
+// repository than the project here.
+type Unlinked struct {
+	MemoryID string
+	Vault    string // the title of its vault
+	Project  string // the id of the project whose default memory it was here
+	Entries  int64  // that are here
+}
+
+// Unlinked lists the memories that were shared by name, with no project here any more.
+func (b *Book) Unlinked(ctx context.Context) (out []Unlinked, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = nil
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var u Unlinked
+			err := rows.Scan(&u.MemoryID, &u.Vault, &u.Project, &u.Entries)
+			out = append(out, u)
+			return err
+		}, selectUnlinked)
+	})
+	return out, err
+}
 
 // noteUnlinked keeps for Unlinked which project a memory was shared with.
 func (s *scope) noteUnlinked(ctx context.Context, q project.Project) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,9 +77,13 @@ func (s *scope) openDefault(ctx context.Context) error {
 	if err == nil && !found && known {
 		found, err = s.findTitled(ctx, q)
 	}
-	if err == nil && !found && known {
-		_, s.m.MemoryID = defaultIDs(s.u.ID, s.keys[0])
-		s.m.ActorID = s.u.ID
+	if err != nil || found || !known {
+		return err
+	}
+	_, memory := defaultIDs(s.u.ID, s.keys[0])
+	var taken bool // by a memory that belongs to another project now
+	if err = s.tx.Get(ctx, []any{&taken}, selectMemoryExists, memory); err == nil && !taken {
+		s.m.MemoryID, s.m.ActorID = memory, s.u.ID
 	}
 	return err
 }
@@ -88,7 +93,7 @@ func (s *scope) openDefault(ctx context.Context) error {
 func (s *scope) findFree(ctx context.Context, keys []project.KeyUID) (found bool, err error) {
 	for _, key := range keys {
 		_, memory := defaultIDs(s.u.ID, key)
-		if found, err = s.find(ctx, selectMemoryFree, memory); found || err != nil {
+		if found, err = s.findOf(ctx, keys, selectMemoryFree, memory); found || err != nil {
 			return found, err
 		}
 	}
@@ -98,7 +103,19 @@ func (s *scope) findFree(ctx context.Context, keys []project.KeyUID) (found bool
 	if found, err = s.find(ctx, selectMemoryOfUID, s.u.ID, keys[0].UID); found || err != nil {
 		return found, err
 	}
-	return s.find(ctx, selectMemoryTitled, s.u.ID, defaultTitle(keys[0]))
+	return s.findOf(ctx, keys, selectMemoryTitled, s.u.ID, defaultTitle(keys[0]))
+}
+
+// findOf is find for a memory that does not belong to another project than that with the
+// keys.
+func (s *scope) findOf(ctx context.Context, keys []project.KeyUID, query string, args ...any) (bool, error) {
+	found, err := s.find(ctx, query, args...)
+	if err != nil || !found || s.m.projectUID == "" ||
+		slices.ContainsFunc(keys, func(key project.KeyUID) bool { return key.UID == s.m.projectUID }) {
+		return found, err
+	}
+	s.m = memoryRow{}
+	return false, nil
 }
 
 // findTitled finds the default memory of a project of an earlier release by its title.
@@ -107,11 +124,7 @@ func (s *scope) findTitled(ctx context.Context, q project.Project) (bool, error)
 	if err := s.tx.Get(ctx, []any{&titled}, selectIsTitled, q.Key); err != nil || !titled {
 		return false, err
 	}
-	found, err := s.find(ctx, selectMemoryTitled, s.u.ID, titleOf(q.ID))
-	if found && s.m.projectUID != "" { // it belongs to another key
-		s.m, found = memoryRow{}, false
-	}
-	return found, err
+	return s.findOf(ctx, nil, selectMemoryTitled, s.u.ID, titleOf(q.ID))
 }
 
 // openToWrite is open, and creates a default memory that was never written. It calls
@@ -214,6 +227,12 @@ func (s *scope) makeDefault(ctx context.Context) error {
 	}
 	if gone || taken {
 		memory = NewID() // a deleted id stays deleted, here and wherever the log gets; its title is free
+	}
+	if err := s.tx.Get(ctx, []any{&taken}, selectVaultAny, vault); err != nil {
+		return err
+	}
+	if taken { // under another title, or it is found by its title
+		vault = NewID()
 	}
 	now := Time(s.tx.Now().UnixNano())
 	title := defaultTitle(keys[0])
