@@ -141,6 +141,13 @@ func (s *scope) claimedFree(ctx context.Context, uid string) error {
 		return nil
 	}
 	if uid != s.m.projectUID {
+		titled, found, err := s.titledProject(ctx)
+		if err == nil && found && titled.UID != uid {
+			err = s.noteUnlinked(ctx, titled)
+		}
+		if err != nil {
+			return err
+		}
 		if _, err := s.tx.Exec(ctx, updateUID, s.m.MemoryID, uid); err != nil {
 			return err
 		}
@@ -154,6 +161,26 @@ func (s *scope) claimedFree(ctx context.Context, uid string) error {
 	}
 	_, err = s.tx.Exec(ctx, subscribeMemory, s.m.MemoryID)
 	return err
+}
+
+// titledProject returns the project of an earlier release that has found the scope's
+// memory by its title until now.
+func (s *scope) titledProject(ctx context.Context) (q project.Project, found bool, err error) {
+	memory := s.m.MemoryID
+	ids, err := s.tx.Texts(ctx, selectTitles)
+	for _, id := range ids {
+		if err != nil || found {
+			break
+		}
+		if q, found, err = project.Find(ctx, s.tx, id); err != nil || !found {
+			continue
+		}
+		other := *s
+		if found, err = other.findTitled(ctx, q); found {
+			found = other.m.MemoryID == memory
+		}
+	}
+	return q, found, err
 }
 
 // cataloguedHere brings a memory that is here to what the hub's catalogue says about its
