@@ -55,7 +55,7 @@ func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archiv
 // archivist archives a store by this cairn's settings.
 func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archivist {
 	a := c.settings.work.Archive
-	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space()}
+	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space(), Identity: identityOf, Stranger: strangerOf}
 	if v := a.WindowMS; v != nil {
 		if config.Window = time.Duration(*v) * time.Millisecond; *v == 0 {
 			config.Window = -1
@@ -373,7 +373,7 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 		folder = archive.FolderOf(args.Project)
 	}
 	r := reindexing{
-		cairn: c, args: args, bad: []mail.Unusable{},
+		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []mail.Unusable{},
 		mail: mail.NewReindexer(s, args.DryRun), records: record.NewReindexer(s, c.journal.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
@@ -381,6 +381,11 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 	})
 	if err != nil {
 		return Reindexed{}, err
+	}
+	for folder, id := range r.moved {
+		if !args.DryRun && a.Move(folder, id) {
+			args.Progress(folder + " is " + archive.FolderOf(id) + " now")
+		}
 	}
 	ids, err := a.Numbers()
 	if err != nil {
@@ -392,6 +397,8 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 // reindexing reads archives into the store.
 type reindexing struct {
 	cairn   *Cairn
+	store   *store.Store
+	moved   map[string]string // name of a folder that has not its project's name → the project's id
 	args    ArchiveArgs
 	mail    *mail.Reindexer
 	records *record.Reindexer
@@ -413,6 +420,10 @@ func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
 		r.unusable(f.Name, "project.json", errors.New("it is not there, so nothing tells whose archive this is"))
 		return nil
 	}
+	id, err := r.projectOf(ctx, f) // first, so that a missing project gets its keys
+	if err != nil {
+		return err
+	}
 	if has("project.json") {
 		err := r.mail.Add(ctx, mail.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
 		if err != nil && (ctx.Err() != nil || fault.KindOf(err) != fault.Invalid) {
@@ -422,7 +433,7 @@ func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
 		}
 	}
 	if has(record.StreamPrefix) {
-		id := cmp.Or(r.mail.ProjectID(f.Name), archive.ProjectOf(f.Name))
+		id = cmp.Or(r.mail.ProjectID(f.Name), id)
 		return r.records.Add(ctx, id, record.Folder{Name: f.Name, Paths: f.Paths, Read: f.Read})
 	}
 	return nil

@@ -37,6 +37,19 @@ func (d *diagnosing) replication(ctx context.Context, s *store.Store) {
 	if !joined {
 		d.add("replication", CheckOK, "no hub was joined: memories are committed here", "", "")
 	}
+	d.unlinked(ctx, b)
+}
+
+// unlinked reports the memories that repositories of one name shared.
+func (d *diagnosing) unlinked(ctx context.Context, b *memory.Book) {
+	list, err := b.Unlinked(ctx)
+	if err != nil {
+		d.unknown("memories", err)
+	}
+	for _, u := range list {
+		d.add("memories", CheckOK, fmt.Sprintf("memory %s (vault %s) was shared by name; project %s has its own default memory now, %d entries stay there",
+			u.MemoryID, u.Vault, u.Project, u.Entries), "", "")
+	}
 }
 
 func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory.User) error {

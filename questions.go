@@ -7,6 +7,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -236,6 +237,9 @@ func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 		return err
 	}
 	if err := mail.MoveRows(ctx, tx, from, into); err != nil {
+		return err
+	}
+	if err := memory.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
 	return observation.MoveRows(ctx, tx, from, into)

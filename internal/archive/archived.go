@@ -17,6 +17,8 @@ type Archived struct {
 	Name  string
 	Paths []string // in order
 	Read  func(ctx context.Context, path string) ([]byte, error)
+
+	Identity []byte // what Config.Identity returned for the project, nil if that is not known
 }
 
 // Each calls do with every folder of the archive, by name, or with one. It changes
@@ -73,5 +75,5 @@ func (a *Archivist) readFolder(ctx context.Context, name string, do func(Archive
 	if err != nil {
 		bad(name, err)
 	}
-	return do(Archived{Name: name, Paths: slices.Sorted(maps.Keys(paths)), Read: f.read})
+	return do(Archived{Name: name, Paths: slices.Sorted(maps.Keys(paths)), Read: f.read, Identity: f.identity()})
 }

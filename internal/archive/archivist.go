@@ -68,6 +68,13 @@ type Config struct {
 	Parts []Part
 	Log   *slog.Logger // nil for none
 
+	// Identity returns a text by which another store recognises the project of an
+	// archive; nil for no text. Each returns it with the folder.
+	Identity func(ctx context.Context, tx *store.Tx, project string) ([]byte, error)
+	// Stranger returns the id under which the archive with the identity old is put aside
+	// if it is another project's than now, else "". Nil for no such check.
+	Stranger func(old, now []byte) string
+
 	Window time.Duration // for which a commit waits for more; 50 ms, negative for none
 	Shards int           // workers that commit; 4
 	Probe  int           // newest entities that are looked up at start; 100, negative for none

@@ -251,8 +251,16 @@ func (l *line) open(ctx context.Context, head string) (err error) {
 	if l.repo != nil {
 		return nil
 	}
-	if l.repo, err = open(ctx, git{program: "git", dir: l.dir, stale: l.Stale}, head); err != nil || head == "" {
+	if head == "" {
+		if err := l.makeRoom(ctx); err != nil {
+			return err
+		}
+	}
+	if l.repo, err = open(ctx, git{program: "git", dir: l.dir, stale: l.Stale}, head); err != nil {
 		return err
+	}
+	if l.keepIdentity(ctx); head == "" {
+		return nil
 	}
 	held, err := l.repo.Contains(ctx, head)
 	if err != nil || held {

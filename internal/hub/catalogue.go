@@ -137,8 +137,10 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 		if st.head.isGone != 0 {
 			return replica.Result{Seq: in.seq, Status: http.StatusNoContent}, nil
 		}
-		if _, err := st.s.exec(ctx, deleteMemory, st.tenant, st.id); err != nil {
-			return replica.Result{}, err
+		for _, query := range [...]string{deleteMemory, deleteProjectsOf} {
+			if _, err := st.s.exec(ctx, query, st.tenant, st.id); err != nil {
+				return replica.Result{}, err
+			}
 		}
 		for _, e := range st.entries { // so that what comes behind this finds none of them
 			if e.deletedNs == 0 {
@@ -160,7 +162,13 @@ func (st *stream) applyMemory(ctx context.Context, in incoming) (replica.Result,
 		if title != in.doc.Title {
 			return refused(in.seq, exists("the memory's id", st.id)), nil
 		}
-		return replica.Result{Seq: in.seq, Status: http.StatusOK, VaultID: vaultID, HubSeq: put}, nil
+		r := replica.Result{Seq: in.seq, Status: http.StatusOK, VaultID: vaultID, HubSeq: put}
+		isNew, err := st.setProject(ctx, in.doc.ProjectUIDs)
+		if err == nil && isNew { // devices that have the memory pull that
+			in.doc.MemoryID, in.doc.VaultID, in.doc.Vault.VaultID = st.id, vaultID, vaultID
+			_, err = st.log(in, st.id, 0, 0, in.doc)
+		}
+		return r, err
 	}
 	return st.putMemory(ctx, in)
 }
@@ -175,6 +183,9 @@ func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, e
 	if err != nil {
 		return replica.Result{}, err
 	}
+	if other, err := st.memoryOfProject(ctx, d.ProjectUIDs); err != nil || other != "" {
+		return refused(in.seq, exists("the project's default memory", other)), err
+	}
 	n, err := st.s.exec(ctx, insertMemory, st.tenant, st.id, v.VaultID, d.MemoryType, d.Title, *d.Description, in.at.UnixNano(), st.head.seq+1)
 	if err != nil {
 		return replica.Result{}, err
@@ -187,10 +198,13 @@ func (st *stream) putMemory(ctx context.Context, in incoming) (replica.Result, e
 		}
 		return refused(in.seq, exists("title", id)), err
 	}
+	if _, err := st.setProject(ctx, d.ProjectUIDs); err != nil {
+		return replica.Result{}, err
+	}
 	st.head.isGone = 0
 	l, err := st.log(in, st.id, 0, 0, document{
 		MemoryID: st.id, VaultID: v.VaultID, MemoryType: d.MemoryType, Title: d.Title, Description: d.Description,
-		CreationTime: timeText(in.at.UnixNano()), Vault: &v, Traceparent: d.Traceparent,
+		CreationTime: timeText(in.at.UnixNano()), Vault: &v, ProjectUIDs: d.ProjectUIDs, Traceparent: d.Traceparent,
 	})
 	r := done(in, l)
 	r.VaultID = v.VaultID

@@ -23,6 +23,7 @@ type document struct {
 	Description  *string        `json:"description,omitempty"`
 	CreationTime string         `json:"creationTime,omitempty"`
 	Vault        *replica.Vault `json:"vault,omitempty"`
+	ProjectUIDs  []string       `json:"projectUids,omitempty"`
 
 	RawEntry     string             `json:"rawEntry,omitempty"`
 	Summary      *string            `json:"summary,omitempty"`
@@ -71,7 +72,7 @@ func (d document) stored(memory, id string, ns int64) document {
 	if d.Tags == nil {
 		d.Tags = &map[string]string{}
 	}
-	d.VaultID, d.Title, d.Description, d.MemoryType, d.Vault = "", "", nil, "", nil
+	d.VaultID, d.Title, d.Description, d.MemoryType, d.Vault, d.ProjectUIDs = "", "", nil, "", nil, nil
 	d.ContextID, d.Markdown, d.UpdatedAt = "", "", ""
 	return d
 }

@@ -185,7 +185,7 @@ func scripted(seq int64, status int) replica.Result {
 // and here.
 func (h *Hub) Empty(ctx context.Context) error {
 	err := h.db.write(ctx, func(s statements) error {
-		for _, table := range []string{"hub_items", "hub_entries", "hub_heads", "hub_memories", "hub_vaults", "hub_tokens"} {
+		for _, table := range []string{"hub_items", "hub_entries", "hub_heads", "hub_memories", "hub_projects", "hub_vaults", "hub_tokens"} {
 			if _, err := s.exec(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}

@@ -85,14 +85,19 @@ func vaultHeads(ctx context.Context, s statements, tenant, after string, limit i
 }
 
 func memoryHeads(ctx context.Context, s statements, tenant, after string, limit int, out *[]replica.Head) error {
-	return s.each(ctx, selectMemories, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
-		var m replica.Memory
+	from := len(*out)
+	err := s.each(ctx, selectMemories, []any{tenant, after, limit}, func(scan func(...any) error) (bool, error) {
+		m := replica.Memory{ProjectUIDs: []string{}}
 		var ns, seq int64
 		err := scan(&m.MemoryID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &ns, &seq)
 		m.CreationTime = timeText(ns)
 		*out = append(*out, replica.Head{Stream: m.MemoryID, HeadSeq: seq, Memory: &m})
 		return true, err
 	})
+	if err != nil {
+		return err
+	}
+	return projectHeads(ctx, s, tenant, (*out)[from:])
 }
 
 // EntriesArgs say which entries of a memory are wanted: one, or those before or

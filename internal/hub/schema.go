@@ -18,7 +18,7 @@ import (
 
 // schemaVersion is what this program makes and understands. A version more is a
 // migration more in migrations, after which the release before still works.
-const schemaVersion = 1
+const schemaVersion = 2
 
 const createMeta = `CREATE TABLE IF NOT EXISTS hub_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)`
 
@@ -96,6 +96,15 @@ var migrations = [...][]string{{
   last_day   TEXT NOT NULL, -- on which it was last used, '' for none
   revoked_ns BIGINT NOT NULL
 )`,
+}, {
+	// The project of a default memory: a memory belongs to at most one, and each has one.
+	`CREATE TABLE IF NOT EXISTS hub_projects (
+  tenant      TEXT NOT NULL,
+  project_uid TEXT NOT NULL,
+  memory_id   TEXT NOT NULL,
+  PRIMARY KEY (tenant, project_uid)
+)`,
+	`CREATE INDEX IF NOT EXISTS hub_projects_by_memory ON hub_projects (tenant, memory_id)`,
 }}
 
 // Names in hub_meta.

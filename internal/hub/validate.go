@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	maxTrace        = 64        // bytes
 	maxDocument     = 512 << 10 // bytes: one of all the longest, escaped throughout
 	standardContext = 5000      // characters
+	maxProjectUIDs  = 8
 )
 
 // invalid says which member of a request or an item is wrong.
@@ -138,10 +140,18 @@ func (in *incoming) checkMemory(stream string) error {
 	case d.VaultID != "" && d.VaultID != d.Vault.VaultID:
 		return invalid("vaultId", "vaultId is not that of vault")
 	}
+	if len(d.ProjectUIDs) > maxProjectUIDs || slices.ContainsFunc(d.ProjectUIDs, isNoUID) {
+		return invalid("projectUids", "projectUids must be at most %d uids of 20 hexadecimal digits", maxProjectUIDs)
+	}
 	_, verr := soundVault(*d.Vault)
 	at, err := soundTime("creationTime", d.CreationTime)
 	in.at = at
 	return firstOf(memory.SoundTitle(d.Title, *d.Description), memory.SoundType(d.MemoryType), verr, err)
+}
+
+// isNoUID reports whether text is not the uid of a project.
+func isNoUID(text string) bool {
+	return len(text) != 20 || strings.Trim(text, "0123456789abcdef") != ""
 }
 
 func (in *incoming) checkEntry() error {

@@ -332,7 +332,18 @@ func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error
 	if item.Op == store.OpDelete {
 		return s.applyMemoryDelete(ctx, stream, item)
 	}
-	if found, err := s.find(ctx, selectAnyMemory, stream); err != nil || found || item.Doc == nil {
+	found, err := s.find(ctx, selectAnyMemory, stream)
+	if err != nil || item.Doc == nil {
+		return err
+	}
+	var d memoryDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "a memory of the hub is not readable")
+	}
+	if found {
+		if d.ProjectUIDs != nil && s.m.deleting == 0 {
+			err = s.claimed(ctx, d.ProjectUIDs)
+		}
 		return err
 	}
 	s.m = memoryRow{}
@@ -340,9 +351,9 @@ func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error
 	if gone, err := s.buried(ctx, stream); err != nil || gone {
 		return err
 	}
-	var d memoryDoc
-	if err := json.Unmarshal(item.Doc, &d); err != nil {
-		return invalid("doc", "a memory of the hub is not readable")
+	q, met, err := s.meet(ctx, &d)
+	if err != nil || met {
+		return err
 	}
 	v, err := s.pulledVault(ctx, d.Vault)
 	if err != nil {
@@ -357,7 +368,8 @@ func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error
 	if ignoreNone(err) != nil {
 		return err
 	}
-	_, err = s.tx.Exec(ctx, insertMemory, stream, s.u.ID, v.VaultID, d.MemoryType, d.Title, d.Description, d.CreationTime, nil)
+	_, err = s.tx.Exec(ctx, insertMemory, stream, s.u.ID, v.VaultID, d.MemoryType, d.Title, d.Description, d.CreationTime,
+		sql.NullInt64{Int64: q.Key, Valid: q.Key != 0}, nullable(d.projectUID()))
 	if err == nil {
 		_, err = s.tx.Exec(ctx, upsertStream, stream, s.u.ID, LaneOf(stream), 0)
 	}

@@ -23,6 +23,7 @@ func (b *Book) Catalogue(ctx context.Context, userID string, items []Item) error
 			return err
 		}
 		s.u = u
+		s.given = givenUIDs(items)
 		projects, err := s.projectTitles(ctx)
 		if err != nil {
 			return err
@@ -38,8 +39,11 @@ func (b *Book) Catalogue(ctx context.Context, userID string, items []Item) error
 
 func (s *scope) catalogued(ctx context.Context, item Item, projects map[string]bool) error {
 	var here bool
-	if err := s.tx.Get(ctx, []any{&here}, selectHere, item.ID, s.u.ID); err != nil || here {
+	if err := s.tx.Get(ctx, []any{&here}, selectHere, item.ID, s.u.ID); err != nil {
 		return err
+	}
+	if here {
+		return s.cataloguedHere(ctx, item)
 	}
 	s.m = memoryRow{}
 	if err := s.apply(ctx, item.ID, item); err != nil {
@@ -56,11 +60,17 @@ func (s *scope) catalogued(ctx context.Context, item Item, projects map[string]b
 	if projects[title] {
 		return nil
 	}
+	for _, uid := range [...]string{d.projectUID(), title[max(0, len(title)-uidDigits):]} {
+		if _, _, ours, err := s.projectOf(ctx, uid); err != nil || ours {
+			return err
+		}
+	}
 	_, err := s.tx.Exec(ctx, updateNoPulls, item.ID)
 	return err
 }
 
-// projectTitles are the titles of the vaults of the projects known here.
+// projectTitles returns the ids of the projects known here, as titles: vaults of earlier
+// releases have them.
 func (s *scope) projectTitles(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	ids, err := s.tx.Texts(ctx, selectTitles)
@@ -68,4 +78,16 @@ func (s *scope) projectTitles(ctx context.Context) (map[string]bool, error) {
 		out[titleOf(id)] = true
 	}
 	return out, err
+}
+
+// givenUIDs returns the uids of projects whose default memory a hub's catalogue names.
+func givenUIDs(items []Item) map[string]bool {
+	out := map[string]bool{}
+	for _, item := range items {
+		var d memoryDoc
+		if item.Kind == KindMemory && json.Unmarshal(item.Doc, &d) == nil {
+			out[d.projectUID()] = true
+		}
+	}
+	return out
 }

@@ -119,7 +119,7 @@ func (s *scope) mendHomes(ctx context.Context) error {
 			err = s.mendVault(ctx, h.doc.VaultID, h.user, h.doc.Vault)
 		}
 		if err == nil {
-			_, err = s.tx.Exec(ctx, insertMemory, h.memory, h.user, h.doc.VaultID, h.doc.MemoryType, h.doc.Title, h.doc.Description, h.doc.CreationTime, nil)
+			_, err = s.tx.Exec(ctx, insertMemory, h.memory, h.user, h.doc.VaultID, h.doc.MemoryType, h.doc.Title, h.doc.Description, h.doc.CreationTime, nil, nullable(h.doc.projectUID()))
 		}
 	}
 	if err != nil {

@@ -121,7 +121,9 @@ func TestAProjectsOwnMemoryIsMadeByItsFirstWriteUnderDerivedIDs(t *testing.T) {
 	}
 	v := must(d.Vaults(ctx, c))(t).Vaults[1]
 	m := must(d.Memories(ctx, c, v.VaultID))(t).Memories[0]
-	want(t, "vault", v.Title+" "+v.VaultID, "shop "+derivedID(d.me(), "vault:shop"))
+	var uid string
+	d.query(&uid, `SELECT uid FROM projects WHERE id = 'shop'`)
+	want(t, "vault", v.Title+" "+v.VaultID, "shop-"+uid+" "+derivedID(d.me(), "vault:shop-"+uid))
 	want(t, "memory", m.Title+" "+m.MemoryType+" "+m.MemoryID, "main code "+derivedID(v.VaultID, "memory:main"))
 	want(t, "version 5", m.MemoryID[14], byte('5'))
 	want(t, "by name", must(d.Memory(ctx, Caller{ProjectID: "shop"}, DefaultMemory))(t).MemoryID, m.MemoryID)

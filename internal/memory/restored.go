@@ -141,15 +141,17 @@ func (b *Book) Introduction(ctx context.Context, stream Stream) (out []Outgoing,
 				return err
 			}
 			o.Kind, o.Key = KindMemory, hubKey("PUT", "restored", stream.ID)
-			m := s.m.Memory
-			o.Doc, err = json.Marshal(memoryDoc{Key: o.Key, MemoryID: m.MemoryID, VaultID: m.VaultID, MemoryType: m.MemoryType, Title: m.Title,
-				Description: m.Description, CreationTime: m.CreationTime, Vault: docOf(v, "")})
+			doc := s.m.doc(o.Key, v)
+			if doc.ProjectUIDs, err = s.projectUIDs(ctx); err != nil {
+				return err
+			}
+			o.Doc, err = json.Marshal(doc)
 		case gone:
 			o.Kind, o.Op, o.Key = KindMemory, store.OpDelete, hubKey("DELETE", "restored", stream.ID)
 			o.Doc, err = json.Marshal(keyDoc{o.Key})
 		case unknown == nil:
 			o.Kind, o.Key = KindVault, hubKey("PUT", "restored", stream.ID)
-			o.Doc, err = json.Marshal(docOf(v, o.Key))
+			o.Doc, err = json.Marshal(v.doc(o.Key))
 		default:
 			return nil
 		}
@@ -157,10 +159,6 @@ func (b *Book) Introduction(ctx context.Context, stream Stream) (out []Outgoing,
 		return err
 	})
 	return out, err
-}
-
-func docOf(v Vault, key string) vaultDoc {
-	return vaultDoc{Key: key, VaultID: v.VaultID, Title: v.Title, Description: v.Description, CreationTime: v.CreationTime}
 }
 
 // Resend is the next of what a restored hub lacks of a stream, in the order that it

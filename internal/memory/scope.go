@@ -36,6 +36,11 @@ type scope struct {
 	u  user
 	m  memoryRow
 
+	at   project.Project  // the current project, once a default memory was opened
+	keys []project.KeyUID // its keys, the strongest first, if they decided which memory that is
+
+	given map[string]bool // the uids of projects whose default memories the hub's catalogue names
+
 	syncs []time.Duration // how long entries were inflight that the hub has confirmed
 }
 
@@ -43,6 +48,7 @@ type scope struct {
 type memoryRow struct {
 	Memory
 	project                              string // of whom it is the default memory
+	projectUID                           string // the uid that the project had when that was last logged
 	exists                               bool   // false for a default memory that was never written
 	deleting                             int64
 	lastNS, lastCanonicalNS, contextNS   int64
@@ -53,14 +59,11 @@ type memoryRow struct {
 
 const (
 	memoryColumns = `m.memory_id, m.user_id, m.vault_id, m.memory_type, m.title, m.description, m.creation_ns,
-ifnull(p.id, ''), ifnull(m.deleting_seq, 0), s.last_ns, s.last_canonical_ns, s.context_ns, s.head_seq, s.sent_seq, s.acked_seq,
+ifnull(p.id, ''), ifnull(m.project_uid, ''), ifnull(m.deleting_seq, 0), s.last_ns, s.last_canonical_ns, s.context_ns, s.head_seq, s.sent_seq, s.acked_seq,
 s.purged_before_ns, ifnull(s.remote_id, ''), s.subscribed
 FROM memories m JOIN memory_streams s ON s.stream = m.memory_id LEFT JOIN projects p ON p.key = m.project_key `
-	selectAnyMemory = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
-	selectMemory    = selectAnyMemory + ` AND m.deleting_seq IS NULL`
-	// main of a vault.
-	selectMemoryTitled = `SELECT ` + memoryColumns + `JOIN memory_vaults v ON v.vault_id = m.vault_id
-WHERE v.user_id = ? AND v.title = ? AND m.title = 'main'`
+	selectAnyMemory    = `SELECT ` + memoryColumns + `WHERE m.memory_id = ?`
+	selectMemory       = selectAnyMemory + ` AND m.deleting_seq IS NULL`
 	selectMemoryRemote = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND s.remote_id = ? AND m.deleting_seq IS NULL`
 
 	selectOwnPut = `SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory')
@@ -72,7 +75,7 @@ head_seq = max(head_seq, excluded.head_seq)`
 )
 
 func (m *memoryRow) scan() []any {
-	return []any{&m.MemoryID, &m.ActorID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &m.CreationTime, &m.project, &m.deleting,
+	return []any{&m.MemoryID, &m.ActorID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &m.CreationTime, &m.project, &m.projectUID, &m.deleting,
 		&m.lastNS, &m.lastCanonicalNS, &m.contextNS, &m.headSeq, &m.sentSeq, &m.ackedSeq, &m.purgedNS, &m.remoteID, &m.subscribed}
 }
 
@@ -155,83 +158,8 @@ func (s *scope) currentProject(ctx context.Context) (project.Project, bool, erro
 	return project.Current(ctx, s.tx, s.c.Place)
 }
 
-// openDefault finds `main` of the current project, or says what it will be.
-func (s *scope) openDefault(ctx context.Context) error {
-	s.m = memoryRow{}
-	q, ok, err := s.currentProject(ctx)
-	if err != nil || s.u.ID == "" {
-		return err
-	}
-	name, found := q.ID, false
-	if ok {
-		_, memory := defaultIDs(s.u.ID, q.ID)
-		if found, err = s.find(ctx, selectMemory, memory); !found {
-			s.m.MemoryID, s.m.ActorID = memory, s.u.ID
-		}
-	} else if name = s.c.ProjectID; name == "" {
-		name = s.c.Place.Slug
-	}
-	if err == nil && !found && name != "" { // another device may have made it, or it was deleted and made anew
-		_, err = s.find(ctx, selectMemoryTitled, s.u.ID, titleOf(name))
-	}
-	return err
-}
-
-// openToWrite is open, and makes a default memory that was never written. check is
-// asked first, so that what is refused makes nothing.
-func (s *scope) openToWrite(ctx context.Context, memory string, check func() error) error {
-	if err := s.open(ctx, memory); err != nil {
-		return err
-	}
-	if err := check(); err != nil || s.m.exists {
-		return err
-	}
-	return s.makeDefault(ctx)
-}
-
-// makeDefault makes the current project's vault and memory (memories §2).
-func (s *scope) makeDefault(ctx context.Context) error {
-	var q project.Project
-	var err error
-	if s.c.ProjectID != "" {
-		q, err = project.Ensure(ctx, s.tx, s.c.ProjectID)
-	} else {
-		q, err = project.Resolve(ctx, s.tx, s.c.Place)
-	}
-	if err != nil {
-		return err
-	}
-	vault, memory := defaultIDs(s.u.ID, q.ID)
-	s.m.MemoryID = memory
-	if gone, err := s.buried(ctx, memory); err != nil {
-		return err
-	} else if gone {
-		memory = NewID() // what was deleted stays so, here and wherever the log gets; its title is free
-	}
-	now := Time(s.tx.Now().UnixNano())
-	v, found, err := s.vaultTitled(ctx, titleOf(q.ID))
-	if err == nil && !found {
-		v = Vault{VaultID: vault, ActorID: s.u.ID, Title: titleOf(q.ID), CreationTime: now}
-		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", NewID()))
-	}
-	if err != nil {
-		return err
-	}
-	var hidden string
-	if err := s.tx.Get(ctx, []any{&hidden}, selectTitled, v.VaultID, "main"); ignoreNone(err) != nil || hidden != "" {
-		return firstError(ignoreNone(err), notFound("memory")) // it is being deleted
-	}
-	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: "main", CreationTime: now}
-	return s.putMemory(ctx, m, v, &q, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", NewID()))
-}
-
-// defaultIDs are the ids of a project's own vault and memory.
-func defaultIDs(user, project string) (vault, memory string) {
-	vault = derivedID(user, "vault:"+titleOf(project))
-	return vault, derivedID(vault, "memory:main")
-}
-
-// titleOf is a project's id as a title (memories §2).
+// titleOf returns a project's id as a title: that of its vault in stores of earlier
+// releases.
 func titleOf(project string) string {
 	if checkTitle(project) == nil {
 		return project

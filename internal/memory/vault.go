@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 
-	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -72,6 +71,10 @@ type (
 		Description  string   `json:"description"`
 		CreationTime Time     `json:"creationTime"`
 		Vault        vaultDoc `json:"vault"`
+
+		// Of a default memory: the uid of its project, and those that the project had
+		// before by weaker keys.
+		ProjectUIDs []string `json:"projectUids,omitempty"`
 	}
 	keyDoc struct {
 		Key string `json:"key"`
@@ -88,8 +91,8 @@ const (
 	selectMemories  = `SELECT ` + memoryColumns + `WHERE m.vault_id = ? AND m.deleting_seq IS NULL ORDER BY m.creation_ns, m.memory_id`
 	selectTitled    = `SELECT memory_id FROM memories WHERE vault_id = ? AND title = ?`
 	deleteTombstone = `DELETE FROM memory_tombstones WHERE memory_id = ?1 AND id = ?1`
-	insertMemory    = `INSERT INTO memories (memory_id, user_id, vault_id, memory_type, title, description, creation_ns, project_key)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	insertMemory    = `INSERT INTO memories (memory_id, user_id, vault_id, memory_type, title, description, creation_ns, project_key, project_uid)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
 func (v *Vault) scan() []any {
@@ -98,6 +101,14 @@ func (v *Vault) scan() []any {
 
 func (v Vault) doc(key string) vaultDoc {
 	return vaultDoc{key, v.VaultID, v.Title, v.Description, v.CreationTime}
+}
+
+// doc returns the document of a memory's put.
+func (m Memory) doc(key string, v Vault) memoryDoc {
+	return memoryDoc{
+		Key: key, MemoryID: m.MemoryID, VaultID: m.VaultID, MemoryType: m.MemoryType, Title: m.Title, Description: m.Description,
+		CreationTime: m.CreationTime, Vault: v.doc(""),
+	}
 }
 
 // CreateVault makes a vault. Errors: CodeInvalid for title and description,
@@ -251,20 +262,21 @@ func (b *Book) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory,
 }
 
 // putMemory stores and logs a new memory, which becomes the scope's.
-func (s *scope) putMemory(ctx context.Context, m Memory, v Vault, q *project.Project, key string) error {
+func (s *scope) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key string) error {
 	s.m = memoryRow{Memory: m, exists: true}
 	var of sql.NullInt64
+	doc := m.doc(key, v)
 	if q != nil {
 		s.m.project, of = q.ID, sql.NullInt64{Int64: q.Key, Valid: true}
+		s.m.projectUID, doc.ProjectUIDs = q.keys[0].UID, uidsOf(q.keys)
 	}
-	_, err := s.tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, of)
+	_, err := s.tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, of,
+		nullable(s.m.projectUID))
 	if err == nil && q != nil { // one of this id may have been deleted before
 		_, err = s.tx.Exec(ctx, deleteTombstone, m.MemoryID)
 	}
 	if err == nil {
-		_, err = s.log(ctx, KindMemory, m.MemoryID, store.OpPut, memoryDoc{
-			key, m.MemoryID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, v.doc(""),
-		})
+		_, err = s.log(ctx, KindMemory, m.MemoryID, store.OpPut, doc)
 	}
 	return err
 }

@@ -64,7 +64,10 @@ type PushRequest struct {
 //
 //   - vault put: {key, vaultId, title, description, creationTime}
 //   - memory put: {key, memoryId, vaultId, memoryType, title, description,
-//     creationTime, vault: {vaultId, title, description, creationTime}}
+//     creationTime, vault: {vaultId, title, description, creationTime}, projectUids?};
+//     projectUids, of a default memory, begins with the uid of its project, behind
+//     which are those that the project had before. A put of a memory that the hub knows
+//     tells it the project
 //   - entry put: {key, localId, entryId?, rawEntry, summary, tags, metadata, sessionId,
 //     capturedTime, correctedEntryId?, correctionReason?, correctionTime?}; with an
 //     entryId, which must be a UUIDv4, the hub takes that one if it is free
@@ -98,8 +101,8 @@ type PushAnswer struct {
 //     they were then. Also a vault or memory that exists with this id and title;
 //   - 204: deleted, now or before;
 //   - 400, 403 (a delete by a token below admin), 404, 409, 413: refused for good (memories §10.4). 409 already_exists
-//     with details.existing_id: the title (or the proposed entryId) belongs to that
-//     id; 409 immutability_violation: a second correction, or a patch of a
+//     with details.existing_id: the title (or the proposed entryId, or the project of a
+//     default memory) belongs to that id; 409 immutability_violation: a second correction, or a patch of a
 //     corrected entry; 409 idempotency_mismatch: the key stands for something else;
 //     409 vault_not_empty;
 //   - 424 (failed_dependency): an earlier item of the stream was not 2xx; send again;
@@ -202,6 +205,10 @@ type Memory struct {
 	Title        string `json:"title"`
 	Description  string `json:"description"`
 	CreationTime string `json:"creationTime"`
+
+	// The uid of the project whose default memory this is, [] without one. Null means a
+	// hub of an earlier release, which does not know projects.
+	ProjectUIDs []string `json:"projectUids"`
 }
 
 // EntriesAnswer answers a read-through (memories §10.7): the entries of a memory as

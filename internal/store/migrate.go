@@ -34,6 +34,7 @@ func migrationFiles() []string {
 		"migrations/0008_memory_search.sql",
 		"migrations/0009_project_keys.sql",
 		"migrations/0010_lineages.sql",
+		"migrations/0011_memory_projects.sql",
 	}
 }
 

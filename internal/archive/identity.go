@@ -1,0 +1,101 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// identityFile is the file in an archive that says whose archive it is. It is in the git
+// directory, because it is no content: it follows the project without a commit.
+const identityFile = ".git/cairn-project.json"
+
+const maxIdentity = 64 << 10
+
+// identityNow returns the identity of the project, nil without one.
+func (l *line) identityNow(ctx context.Context) (text []byte, err error) {
+	if l.Identity == nil {
+		return nil, nil
+	}
+	err = l.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		text, err = l.Identity(ctx, tx, l.project)
+		return err
+	})
+	return text, err
+}
+
+// makeRoom puts the archive of another project aside that has the name of this one's
+// folder: a lost store archived it, and a reindex still finds it.
+func (l *line) makeRoom(ctx context.Context) error {
+	old, err := os.ReadFile(filepath.Join(l.dir, filepath.FromSlash(identityFile)))
+	if err != nil || l.Stranger == nil {
+		return nil // there is no other archive, or nothing tells whose it is
+	}
+	now, err := l.identityNow(ctx)
+	if err != nil || len(now) == 0 {
+		return err
+	}
+	aside := l.Stranger(old, now)
+	if aside == "" {
+		return nil
+	}
+	to := l.folder(aside)
+	for n := 2; exists(to); n++ {
+		to = l.folder(aside) + "-" + strconv.Itoa(n)
+	}
+	if err := os.Rename(l.dir, to); err != nil {
+		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+l.dir+" belongs to another repository and cannot be put aside: "+reason(err)).
+			WithHint("rename the folder, then run `cairn archive sync`")
+	}
+	l.Log.Warn("the archive of another repository had the name of this project's; it was renamed", "archive", l.dir, "to", to)
+	return nil
+}
+
+// keepIdentity writes the identity of the project beside its archive if it changed. A
+// failure does not stop archiving.
+func (l *line) keepIdentity(ctx context.Context) {
+	text, err := l.identityNow(ctx)
+	if err == nil && len(text) > 0 {
+		path := filepath.Join(l.dir, filepath.FromSlash(identityFile))
+		if old, unread := os.ReadFile(path); unread != nil || !bytes.Equal(old, text) {
+			err = replaceFile(path, text)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		l.Log.Warn("an archive's identity could not be written", "archive", l.dir, "error", err)
+	}
+}
+
+// Move renames the folder of an archive to that of a project, unless the project has
+// one. It reports whether it did.
+func (a *Archivist) Move(folder, project string) bool {
+	to := a.folder(project)
+	if filepath.Base(to) == folder || exists(to) {
+		return false
+	}
+	return os.Rename(filepath.Join(a.Dir, folder), to) == nil
+}
+
+// identity reads the identity of an archive's folder, nil without one.
+func (f *folder) identity() []byte {
+	info, err := f.root.Lstat(filepath.FromSlash(identityFile))
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxIdentity {
+		return nil
+	}
+	file, err := f.root.Open(filepath.FromSlash(identityFile))
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, maxIdentity))
+	if err != nil {
+		return nil
+	}
+	return text
+}

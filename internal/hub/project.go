@@ -1,0 +1,70 @@
+package hub
+
+import (
+	"context"
+	"slices"
+
+	"cairn/internal/replica"
+)
+
+const (
+	selectOfProject  = `SELECT memory_id FROM hub_projects WHERE tenant = $1 AND project_uid = $2`
+	selectProjectsOf = `SELECT project_uid FROM hub_projects WHERE tenant = $1 AND memory_id = $2 LIMIT 1`
+	deleteProjectsOf = `DELETE FROM hub_projects WHERE tenant = $1 AND memory_id = $2`
+	insertProject    = `INSERT INTO hub_projects (tenant, project_uid, memory_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
+	selectProjects   = `SELECT memory_id, project_uid FROM hub_projects WHERE tenant = $1 AND memory_id >= $2 AND memory_id <= $3 ORDER BY memory_id`
+)
+
+// memoryOfProject returns the default memory that the first of some uids has already,
+// "" if that is this one or none.
+func (st *stream) memoryOfProject(ctx context.Context, uids []string) (id string, err error) {
+	if len(uids) == 0 {
+		return "", nil
+	}
+	_, err = st.s.one(ctx, selectOfProject, []any{st.tenant, uids[0]}, &id)
+	if id == st.id {
+		id = ""
+	}
+	return id, err
+}
+
+// setProject notes that the memory is the default memory of the project with the first
+// of some uids; the others are those that the project had before. It changes nothing if
+// the memory belongs to another project, or the project has another memory. Repeating it
+// changes nothing; isNew reports whether it changed something.
+func (st *stream) setProject(ctx context.Context, uids []string) (isNew bool, err error) {
+	other, err := st.memoryOfProject(ctx, uids)
+	if len(uids) == 0 || other != "" || err != nil {
+		return false, err
+	}
+	var has string
+	found, err := st.s.one(ctx, selectProjectsOf, []any{st.tenant, st.id}, &has)
+	if err != nil || found && (has == uids[0] || !slices.Contains(uids, has)) {
+		return false, err
+	}
+	if _, err := st.s.exec(ctx, deleteProjectsOf, st.tenant, st.id); err != nil {
+		return false, err
+	}
+	n, err := st.s.exec(ctx, insertProject, st.tenant, uids[0], st.id)
+	return n > 0, err
+}
+
+// projectHeads puts the uids of their projects into a page of memories.
+func projectHeads(ctx context.Context, s statements, tenant string, heads []replica.Head) error {
+	if len(heads) == 0 {
+		return nil
+	}
+	at := make(map[string]*replica.Memory, len(heads))
+	for _, h := range heads {
+		at[h.Stream] = h.Memory
+	}
+	first, last := heads[0].Stream, heads[len(heads)-1].Stream
+	return s.each(ctx, selectProjects, []any{tenant, first, last}, func(scan func(...any) error) (bool, error) {
+		var id, uid string
+		err := scan(&id, &uid)
+		if m := at[id]; m != nil {
+			m.ProjectUIDs = []string{uid}
+		}
+		return true, err
+	})
+}

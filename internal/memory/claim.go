@@ -1,0 +1,244 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+// maxUIDs is the most uids that a memory's document names.
+const maxUIDs = 8
+
+const (
+	selectLinked = `SELECT m.memory_id FROM memories m WHERE m.user_id = ? AND m.project_key = ? AND m.deleting_seq IS NULL
+ORDER BY m.creation_ns, m.memory_id LIMIT 1`
+	countClaims = `SELECT count(*) FROM changes c JOIN symbols o ON o.id = c.op
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = ? AND c.doc IS NOT NULL AND o.text = 'put'`
+	subscribeMemory = `UPDATE memory_streams SET subscribed = 1 WHERE stream = ?`
+)
+
+// projectUID returns the uid that a memory's document names, "" without one.
+func (d *memoryDoc) projectUID() string {
+	if len(d.ProjectUIDs) == 0 || len(d.ProjectUIDs[0]) != uidDigits {
+		return ""
+	}
+	return d.ProjectUIDs[0]
+}
+
+// projectUIDs returns the uids of the project of the scope's memory; nil without one.
+func (s *scope) projectUIDs(ctx context.Context) ([]string, error) {
+	if s.m.project == "" {
+		return nil, nil
+	}
+	q, ok, err := project.Find(ctx, s.tx, s.m.project)
+	if err != nil || !ok {
+		return nil, err
+	}
+	keys, err := project.KeysOf(ctx, s.tx, q)
+	if err != nil {
+		return nil, err
+	}
+	return uidsOf(keys), nil
+}
+
+// projectOf returns the project here with a uid, and the id of its default memory, ""
+// if it has none.
+func (s *scope) projectOf(ctx context.Context, uid string) (q project.Project, memory string, ok bool, err error) {
+	if uid == "" {
+		return q, "", false, nil
+	}
+	q, ok, err = project.FindKey(ctx, s.tx, uid)
+	if err != nil || !ok || q.UID != uid {
+		return q, "", false, err
+	}
+	err = ignoreNone(s.tx.Get(ctx, []any{&memory}, selectLinked, s.u.ID, q.Key))
+	if err == nil && memory == "" { // one that another device made, before this release
+		other := *s
+		if found, err := other.findTitled(ctx, q); err != nil || found {
+			return q, other.m.MemoryID, true, err
+		}
+	}
+	return q, memory, true, err
+}
+
+// meet decides about a memory of the hub that is new here and belongs to the project
+// with a uid. If the project has a default memory that was never sent, that memory is
+// the hub's from now on: met is true, and both devices write into one. Else the caller
+// stores the memory; project is the key of the project to link it with, if that has no
+// default memory yet.
+func (s *scope) meet(ctx context.Context, d *memoryDoc) (q project.Project, met bool, err error) {
+	q, own, ok, err := s.projectOf(ctx, d.projectUID())
+	if err != nil || !ok {
+		return project.Project{}, false, err
+	}
+	if own == "" {
+		return q, false, nil
+	}
+	res, err := s.tx.Exec(ctx, updateNewRemote, own, d.MemoryID)
+	if err != nil {
+		return project.Project{}, false, err
+	}
+	n, err := res.RowsAffected()
+	return project.Project{}, n > 0, err
+}
+
+// claimed brings a memory that is here to what the hub says about its project. A memory
+// that the hub gives to another project was shared by name: it stays, but it is no
+// longer the default memory of the project here, which gets its own with the next
+// write. The hub keeps the first project that a device names, so at most one device's
+// project keeps a memory that was shared by name.
+func (s *scope) claimed(ctx context.Context, uids []string) error {
+	uid := (&memoryDoc{ProjectUIDs: uids}).projectUID()
+	if s.m.project == "" {
+		return s.claimedFree(ctx, uid)
+	}
+	q, ok, err := project.Find(ctx, s.tx, s.m.project)
+	if err != nil || !ok || q.UID == "" {
+		return err
+	}
+	keys, err := project.KeysOf(ctx, s.tx, q)
+	switch {
+	case err != nil || keys[0].UID == uid:
+		return err
+	case uid == "" || slices.Contains(uidsOf(keys), uid):
+		return s.claimAgain(ctx, keys)
+	}
+	if _, err = s.tx.Exec(ctx, unlinkMemory, s.m.MemoryID); err == nil {
+		_, err = s.tx.Exec(ctx, updateUID, s.m.MemoryID, uid)
+	}
+	if err == nil {
+		err = s.noteUnlinked(ctx, q)
+	}
+	return err
+}
+
+// claimAgain announces the project of a memory to a hub that does not have it, unless
+// something of the memory still waits to be sent, or the hub has another memory for
+// that project.
+func (s *scope) claimAgain(ctx context.Context, keys []project.KeyUID) error {
+	uids := uidsOf(keys)
+	if uids == nil || s.given[uids[0]] || s.m.headSeq > s.m.ackedSeq {
+		return nil
+	}
+	var round int
+	if err := s.tx.Get(ctx, []any{&round}, countClaims, s.m.MemoryID); err != nil {
+		return err
+	}
+	if _, err := s.tx.Exec(ctx, updateUID, s.m.MemoryID, uids[0]); err != nil {
+		return err
+	}
+	return s.announce(ctx, uids, "/"+strconv.Itoa(round))
+}
+
+// claimedFree is claimed for a memory without a project here.
+func (s *scope) claimedFree(ctx context.Context, uid string) error {
+	if uid == "" {
+		return nil
+	}
+	if uid != s.m.projectUID {
+		titled, found, err := s.titledProject(ctx)
+		if err == nil && found && titled.UID != uid {
+			err = s.noteUnlinked(ctx, titled)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := s.tx.Exec(ctx, updateUID, s.m.MemoryID, uid); err != nil {
+			return err
+		}
+	}
+	q, own, ok, err := s.projectOf(ctx, uid)
+	if err != nil || !ok || own != "" {
+		return err
+	}
+	if err := s.link(ctx, q); err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, subscribeMemory, s.m.MemoryID)
+	return err
+}
+
+// titledProject returns the project of an earlier release that has found the scope's
+// memory by its title until now.
+func (s *scope) titledProject(ctx context.Context) (q project.Project, found bool, err error) {
+	memory := s.m.MemoryID
+	ids, err := s.tx.Texts(ctx, selectTitles)
+	for _, id := range ids {
+		if err != nil || found {
+			break
+		}
+		if q, found, err = project.Find(ctx, s.tx, id); err != nil || !found {
+			continue
+		}
+		other := *s
+		if found, err = other.findTitled(ctx, q); found {
+			found = other.m.MemoryID == memory
+		}
+	}
+	return q, found, err
+}
+
+// cataloguedHere brings a memory that is here to what the hub's catalogue says about its
+// project. A hub of an earlier release says nothing.
+func (s *scope) cataloguedHere(ctx context.Context, item Item) error {
+	if item.Kind != KindMemory {
+		return nil
+	}
+	var d memoryDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "the hub's catalogue cannot be read")
+	}
+	if d.ProjectUIDs == nil {
+		return nil
+	}
+	found, err := s.find(ctx, selectMemoryRemote, s.u.ID, item.ID)
+	if err == nil && !found {
+		found, err = s.find(ctx, selectMemory, item.ID)
+	}
+	if err != nil || !found {
+		return err
+	}
+	return s.claimed(ctx, d.ProjectUIDs)
+}
+
+const (
+	metaUnlinked   = "memory.unlinked." // and the memory's id
+	insertUnlinked = `INSERT OR IGNORE INTO store_meta (name, value) VALUES (?, ?)`
+	selectUnlinked = `SELECT m.memory_id, v.title, x.value, (SELECT count(*) FROM memory_entries e WHERE e.memory_id = m.memory_id)
+FROM store_meta x JOIN memories m ON m.memory_id = substr(x.name, length('` + metaUnlinked + `') + 1) JOIN memory_vaults v ON v.vault_id = m.vault_id
+WHERE x.name GLOB '` + metaUnlinked + `*' ORDER BY m.memory_id`
+)
+
+// Unlinked is a memory that was shared by name, until the hub gave it to another
+// repository than the project here.
+type Unlinked struct {
+	MemoryID string
+	Vault    string // the title of its vault
+	Project  string // the id of the project whose default memory it was here
+	Entries  int64  // that are here
+}
+
+// Unlinked lists the memories that were shared by name, with no project here any more.
+func (b *Book) Unlinked(ctx context.Context) (out []Unlinked, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = nil
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var u Unlinked
+			err := rows.Scan(&u.MemoryID, &u.Vault, &u.Project, &u.Entries)
+			out = append(out, u)
+			return err
+		}, selectUnlinked)
+	})
+	return out, err
+}
+
+// noteUnlinked keeps for Unlinked which project a memory was shared with.
+func (s *scope) noteUnlinked(ctx context.Context, q project.Project) error {
+	_, err := s.tx.Exec(ctx, insertUnlinked, metaUnlinked+s.m.MemoryID, q.ID)
+	return err
+}

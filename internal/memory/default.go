@@ -1,0 +1,343 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cairn/internal/project"
+	"cairn/internal/store"
+)
+
+const (
+	selectMemoryOf = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND m.project_key = ? AND m.deleting_seq IS NULL
+ORDER BY m.creation_ns, m.memory_id LIMIT 1`
+	selectMemoryFree = selectMemory + ` AND m.project_key IS NULL`
+
+	// The whole table of the user's memories, but only for a project without a link.
+	selectMemoryOfUID = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND m.project_uid = ? AND m.project_key IS NULL AND m.deleting_seq IS NULL
+ORDER BY m.creation_ns, m.memory_id LIMIT 1`
+	selectMemoryTitled = `SELECT ` + memoryColumns + `JOIN memory_vaults v ON v.vault_id = m.vault_id
+WHERE v.user_id = ? AND v.title = ? AND m.title = 'main' AND m.project_key IS NULL AND m.deleting_seq IS NULL`
+
+	// memory.titled is the newest project of a store of an earlier release.
+	selectIsTitled = `SELECT EXISTS (SELECT 1 FROM store_meta WHERE name = 'memory.titled' AND CAST(value AS INTEGER) >= ?)`
+
+	linkMemory   = `UPDATE memories SET project_key = ?2 WHERE memory_id = ?1`
+	unlinkMemory = `UPDATE memories SET project_key = NULL WHERE memory_id = ?1`
+	updateUID    = `UPDATE memories SET project_uid = ?2 WHERE memory_id = ?1`
+)
+
+// uidDigits is the length of a project's uid, nameLength the most characters of a name
+// in front of it in a title.
+const (
+	uidDigits  = 20
+	nameLength = maxTitle - uidDigits - 1
+)
+
+// openDefault finds the default memory of the current project, or sets the id that it
+// will have. A default memory belongs to the key of the project, never to its name
+// (amendments §C.3). In this order it is the memory that
+//
+//   - is linked with the project on this device,
+//   - has the id that is derived from one of the project's keys,
+//   - the hub or another device gave to the project's uid,
+//   - has the title that follows from the project's strongest key,
+//   - has the title by which an earlier release found it, if the project and the memory
+//     are from that time.
+func (s *scope) openDefault(ctx context.Context) error {
+	s.m, s.keys = memoryRow{}, nil
+	q, known, err := s.currentProject(ctx)
+	if err != nil || s.u.ID == "" {
+		return err
+	}
+	if known {
+		found, err := s.find(ctx, selectMemoryOf, s.u.ID, q.Key)
+		s.at = q
+		if err != nil || found {
+			return err
+		}
+		s.keys, err = project.KeysOf(ctx, s.tx, q)
+		if err != nil {
+			return err
+		}
+	} else if s.c.ProjectID == "" {
+		key, err := project.KeyAt(ctx, s.tx, s.c.Place)
+		if err != nil || key.UID == "" {
+			return err
+		}
+		s.keys = []project.KeyUID{key}
+	}
+	found, err := s.findFree(ctx, s.keys)
+	if err == nil && !found && known {
+		found, err = s.findTitled(ctx, q)
+	}
+	if err != nil || found || !known {
+		return err
+	}
+	_, memory := defaultIDs(s.u.ID, s.keys[0])
+	var taken bool // by a memory that belongs to another project now
+	if err = s.tx.Get(ctx, []any{&taken}, selectMemoryExists, memory); err == nil && !taken {
+		s.m.MemoryID, s.m.ActorID = memory, s.u.ID
+	}
+	return err
+}
+
+// findFree finds the default memory that belongs to one of the keys and is linked with
+// no project here.
+func (s *scope) findFree(ctx context.Context, keys []project.KeyUID) (found bool, err error) {
+	for _, key := range keys {
+		_, memory := defaultIDs(s.u.ID, key)
+		if found, err = s.findOf(ctx, keys, selectMemoryFree, memory); found || err != nil {
+			return found, err
+		}
+	}
+	if len(keys) == 0 {
+		return false, nil
+	}
+	if found, err = s.find(ctx, selectMemoryOfUID, s.u.ID, keys[0].UID); found || err != nil {
+		return found, err
+	}
+	return s.findOf(ctx, keys, selectMemoryTitled, s.u.ID, defaultTitle(keys[0]))
+}
+
+// findOf is find for a memory that does not belong to another project than that with the
+// keys.
+func (s *scope) findOf(ctx context.Context, keys []project.KeyUID, query string, args ...any) (bool, error) {
+	found, err := s.find(ctx, query, args...)
+	if err != nil || !found || s.m.projectUID == "" ||
+		slices.ContainsFunc(keys, func(key project.KeyUID) bool { return key.UID == s.m.projectUID }) {
+		return found, err
+	}
+	s.m = memoryRow{}
+	return false, nil
+}
+
+// findTitled finds the default memory of a project of an earlier release by its title.
+func (s *scope) findTitled(ctx context.Context, q project.Project) (bool, error) {
+	var titled bool
+	if err := s.tx.Get(ctx, []any{&titled}, selectIsTitled, q.Key); err != nil || !titled {
+		return false, err
+	}
+	return s.findOf(ctx, nil, selectMemoryTitled, s.u.ID, titleOf(q.ID))
+}
+
+// openToWrite is open, and creates a default memory that was never written. It calls
+// check first, so that a refused write creates nothing.
+func (s *scope) openToWrite(ctx context.Context, memory string, check func() error) error {
+	if err := s.open(ctx, memory); err != nil {
+		return err
+	}
+	if err := check(); err != nil {
+		return err
+	}
+	switch {
+	case !s.m.exists:
+		return s.makeDefault(ctx)
+	case memory == DefaultMemory && (s.m.project == "" || s.at.UID != "" && s.m.projectUID != s.at.UID):
+		return s.adopt(ctx)
+	}
+	return nil
+}
+
+// resolveProject returns the current project and creates its row if it has none.
+func (s *scope) resolveProject(ctx context.Context) (project.Project, error) {
+	if s.c.ProjectID != "" {
+		return project.Ensure(ctx, s.tx, s.c.ProjectID)
+	}
+	return project.Resolve(ctx, s.tx, s.c.Place)
+}
+
+// adopt links a default memory that was found with the current project, and says in the
+// log whose it is.
+func (s *scope) adopt(ctx context.Context) error {
+	q, err := s.resolveProject(ctx)
+	if err != nil {
+		return err
+	}
+	if s.m.project == "" {
+		if err := s.link(ctx, q); err != nil {
+			return err
+		}
+	}
+	return s.claim(ctx, q)
+}
+
+// link makes the scope's memory the default memory of a project.
+func (s *scope) link(ctx context.Context, q project.Project) error {
+	_, err := s.tx.Exec(ctx, linkMemory, s.m.MemoryID, q.Key)
+	s.m.project = q.ID
+	return err
+}
+
+// claim logs the scope's memory again with the keys of its project, so that other
+// devices with this project find it. It does so once for each uid of the project.
+func (s *scope) claim(ctx context.Context, q project.Project) error {
+	keys, err := project.KeysOf(ctx, s.tx, q)
+	if err != nil || s.m.projectUID == keys[0].UID {
+		return err
+	}
+	if _, err := s.tx.Exec(ctx, updateUID, s.m.MemoryID, keys[0].UID); err != nil {
+		return err
+	}
+	s.m.projectUID = keys[0].UID
+	if !keys[0].Portable {
+		return nil
+	}
+	return s.announce(ctx, uidsOf(keys), "")
+}
+
+// announce logs the put of the scope's memory again, with the uids of its project. round
+// tells repeated announcements apart.
+func (s *scope) announce(ctx context.Context, uids []string, round string) error {
+	v, err := s.vault(ctx, s.m.VaultID)
+	if err != nil {
+		return err
+	}
+	doc := s.m.Memory.doc(hubKey("PUT", "project/"+s.m.MemoryID, strings.Join(uids, " ")+round), v)
+	doc.ProjectUIDs = uids
+	_, err = s.log(ctx, KindMemory, s.m.MemoryID, store.OpPut, doc)
+	return err
+}
+
+// makeDefault creates the current project's vault and memory (memories §2).
+func (s *scope) makeDefault(ctx context.Context) error {
+	q, err := s.resolveProject(ctx)
+	if err != nil {
+		return err
+	}
+	keys, err := project.KeysOf(ctx, s.tx, q)
+	if err != nil {
+		return err
+	}
+	vault, memory := defaultIDs(s.u.ID, keys[0])
+	s.m.MemoryID = memory
+	gone, err := s.buried(ctx, memory)
+	var taken bool
+	if err == nil && !gone {
+		err = s.tx.Get(ctx, []any{&taken}, selectMemoryExists, memory)
+	}
+	if err != nil {
+		return err
+	}
+	if gone || taken {
+		memory = NewID() // a deleted id stays deleted, here and wherever the log gets; its title is free
+	}
+	if err := s.tx.Get(ctx, []any{&taken}, selectVaultAny, vault); err != nil {
+		return err
+	}
+	if taken { // under another title, or it is found by its title
+		vault = NewID()
+	}
+	now := Time(s.tx.Now().UnixNano())
+	title := defaultTitle(keys[0])
+	v, found, err := s.vaultTitled(ctx, title)
+	if err == nil && !found {
+		v = Vault{VaultID: vault, ActorID: s.u.ID, Title: title, Description: s.redact(defaultDescription(q, keys[0])), CreationTime: now}
+		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", NewID()))
+	}
+	if err != nil {
+		return err
+	}
+	name, err := s.freeTitle(ctx, v)
+	if err != nil {
+		return err
+	}
+	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: name, CreationTime: now}
+	return s.putMemory(ctx, m, v, &owner{q, keys}, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", NewID()))
+}
+
+const (
+	selectMemoryExists = `SELECT EXISTS (SELECT 1 FROM memories WHERE memory_id = ?)`
+	selectIsHidden     = `SELECT deleting_seq IS NOT NULL FROM memories WHERE vault_id = ? AND title = ?`
+)
+
+// freeTitle returns the title of a new default memory in a vault: main, or main with a
+// number if the memory main there belongs to another project since a split.
+func (s *scope) freeTitle(ctx context.Context, v Vault) (string, error) {
+	for n := 1; ; n++ {
+		title := "main"
+		if n > 1 {
+			title += "-" + strconv.Itoa(n)
+		}
+		var hidden bool
+		err := s.tx.Get(ctx, []any{&hidden}, selectIsHidden, v.VaultID, title)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return title, nil
+		case err != nil:
+			return "", err
+		case hidden:
+			return "", notFound("memory") // it is being deleted
+		}
+	}
+}
+
+// owner is the project of a default memory.
+type owner struct {
+	project.Project
+	keys []project.KeyUID
+}
+
+// uidsOf returns the uids of keys that mean the same on every device, the strongest
+// first; nil if the strongest does not.
+func uidsOf(keys []project.KeyUID) (uids []string) {
+	if !keys[0].Portable {
+		return nil
+	}
+	for _, key := range keys {
+		if key.Portable && len(uids) < maxUIDs {
+			uids = append(uids, key.UID)
+		}
+	}
+	return uids
+}
+
+// defaultIDs returns the ids of the vault and the memory of a project with a key.
+func defaultIDs(user string, key project.KeyUID) (vault, memory string) {
+	vault = derivedID(user, "vault:"+defaultTitle(key))
+	return vault, derivedID(vault, "memory:main")
+}
+
+// defaultTitle returns the title of the vault of a project: the name in its key and its
+// whole uid. It follows from the key alone, so that two devices with the same remote
+// meet at the hub also if both wrote offline first, and two repositories of one name
+// never do: a shorter part of the uid could be guessed by a repository that wants to
+// share another one's memory.
+func defaultTitle(key project.KeyUID) string {
+	kind, rest, ok := strings.Cut(key.Key, ":")
+	name := path.Base(filepath.ToSlash(key.Key))
+	switch {
+	case ok && kind == "name":
+		name = rest
+	case ok && (kind == "root" || kind == "split"):
+		name = "repository"
+	}
+	name = strings.Map(func(r rune) rune {
+		if isTitleRune(r) {
+			return r
+		}
+		return '-'
+	}, name)
+	if name = strings.Trim(name[:min(len(name), nameLength)], "-"); name == "" {
+		name = "project"
+	}
+	return name + "-" + key.UID
+}
+
+// defaultDescription says of which project a vault is.
+func defaultDescription(q project.Project, key project.KeyUID) string {
+	if strings.Contains(key.Key, ":") {
+		return ""
+	}
+	text := "default memory of " + key.Key
+	if len(text) > maxDescription {
+		return "default memory of " + q.ID
+	}
+	return text
+}

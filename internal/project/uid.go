@@ -1,0 +1,77 @@
+package project
+
+import (
+	"context"
+	"slices"
+
+	"cairn/internal/store"
+)
+
+// KeyUID is a key of a project and the uid that follows from it.
+type KeyUID struct {
+	Key, UID string
+
+	// Portable reports whether the key means the same project on every device: the key
+	// of a remote or of a root commit, not a path.
+	Portable bool
+}
+
+// KeysOf returns the keys of a project with their uids, the strongest first. A project
+// without a key has one by its id if it has no place. A project with a place whose keys
+// are not computed yet has the key of its path.
+func KeysOf(ctx context.Context, tx *store.Tx, q Project) ([]KeyUID, error) {
+	texts, err := tx.Texts(ctx, selectKeys, q.Key)
+	if err != nil {
+		return nil, err
+	}
+	if len(texts) == 0 {
+		switch {
+		case q.Identity != "":
+			texts = []string{repositoryKey(q.Identity)}
+		case q.Root != "":
+			texts = []string{pathKind + q.Root}
+		default:
+			texts = []string{nameKind + q.ID}
+		}
+	}
+	keys, err := withUIDs(ctx, tx, texts...)
+	slices.SortStableFunc(keys, func(a, b KeyUID) int {
+		if d := strength(b.Key) - strength(a.Key); d != 0 {
+			return d
+		}
+		return isFirst(b.UID == q.UID) - isFirst(a.UID == q.UID)
+	})
+	return keys, err
+}
+
+func isFirst(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// KeyAt returns the key that a project of a place gets if the place has no project yet;
+// its UID is "" for the root of a file system.
+func KeyAt(ctx context.Context, tx *store.Tx, p Place) (KeyUID, error) {
+	if p.Identity == "" && p.kind == atTop {
+		return KeyUID{}, nil
+	}
+	keys, err := withUIDs(ctx, tx, p.key())
+	if err != nil {
+		return KeyUID{}, err
+	}
+	return keys[0], nil
+}
+
+func withUIDs(ctx context.Context, tx *store.Tx, keys ...string) ([]KeyUID, error) {
+	var device string
+	if err := tx.Get(ctx, []any{&device}, selectDevice); err != nil {
+		return nil, err
+	}
+	out := make([]KeyUID, len(keys))
+	for i, key := range keys {
+		out[i] = KeyUID{Key: key, UID: uidOf(key, device), Portable: strength(key) != strength(pathKind)}
+	}
+	return out, nil
+}
