@@ -52,6 +52,10 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory
 	if err := d.cairn.Replication().state(ctx, b, u, true, &now); err != nil {
 		return err
 	}
+	conflicts, err := b.Conflicts(ctx, u.UserID)
+	if err != nil {
+		return err
+	}
 	what := fmt.Sprintf("%s: %s, %d pending", u.HubURL, now.State, backlog.Pending)
 	if now.Why != "" {
 		what += "; " + now.Why
@@ -64,13 +68,25 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory
 		d.add("replication", CheckProblem, what, "other devices never get what was refused", "look at `cairn replication status`, then run `cairn replication retry` or `discard`")
 	case now.State == replica.StateUnauthorized:
 		d.add("replication", CheckProblem, what, "nothing is sent to other devices or comes from them", "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
+	case now.State == replica.StateRestored:
+		d.add("replication", CheckProblem, what, "the hub has lost changes; nothing is sent to other devices or comes from them", now.Hint)
+	case now.State == replica.StateDiskFull || now.State == replica.StateReadOnly && backlog.Pending > 0:
+		d.add("replication", CheckProblem, what, "nothing is sent to other devices; what they write still arrives", now.Hint)
+	case now.State == replica.StateReadOnly:
+		d.add("replication", CheckOK, what, "", "")
 	case late:
 		what += ", the oldest since " + backlog.OldestPending.String()
 		d.add("replication", CheckProblem, what, "other devices do not have what this store has", "keep `cairn serve` running, or run `cairn replication drain`")
 	case now.State == replica.StatePaused:
 		d.add("replication", CheckWarning, what, "nothing is sent to other devices or comes from them", "run `cairn replication resume`")
+	case now.State != replica.StateRunning && now.State != replica.StateUnreachable:
+		d.add("replication", CheckWarning, what, "memories stay on this device", now.Hint)
 	case now.State != replica.StateRunning:
 		d.add("replication", CheckWarning, what, "until the hub answers, memories stay on this device", "see that the hub runs and can be reached")
+	case len(conflicts) > 0:
+		what += fmt.Sprintf("; %d contexts lost against another device's, the first of memory %s", len(conflicts), conflicts[0].MemoryID)
+		d.add("replication", CheckWarning, what, "the current context lacks what the lost versions say",
+			"read them with `cairn memory get-context --memory "+conflicts[0].MemoryID+" --history`, then write the merged context with `cairn memory update-context`")
 	default:
 		d.add("replication", CheckOK, what, "", "")
 	}

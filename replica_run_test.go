@@ -35,7 +35,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 		return found
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	run := replicating{Replication: c.Replication(), store: s, book: b, log: slog.New(slog.DiscardHandler), running: map[memory.User]context.CancelFunc{}}
+	run := replicating{Replication: c.Replication(), store: s, book: b, log: slog.New(slog.DiscardHandler), running: map[memory.Membership]context.CancelFunc{}}
 	look := func() {
 		t.Helper()
 		if err := run.look(ctx); err != nil {

@@ -38,6 +38,9 @@ type document struct {
 	Markdown  string `json:"markdown,omitempty"`
 	UpdatedAt string `json:"updatedAt,omitempty"`
 
+	BaseID       *string `json:"baseId,omitempty"`       // the context over which one was written, "" for none; nil where the device does not say
+	ConflictWith string  `json:"conflictWith,omitempty"` // the context that was the current one instead
+
 	Traceparent string `json:"traceparent,omitempty"`
 }
 

@@ -65,6 +65,9 @@ func (st *stream) keep(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := firstOf(st.keepContext(ctx), st.raiseCatalogue(ctx)); err != nil {
+		return err
+	}
 	h := st.head
 	found, err := st.s.one(ctx, raiseHead, []any{st.id, st.tenant, h.seq, h.lastNs, h.deletedSeq, h.deletedNs, h.isGone}, &h.seq)
 	if err == nil && !found {

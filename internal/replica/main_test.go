@@ -285,11 +285,21 @@ func (d *desk) equip(change ...func(*replica.Config)) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Client: client, Device: device}
+	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Generation: d.member().Generation, Client: client, Device: device}
 	for _, f := range change {
 		f(&c)
 	}
 	d.one = replica.New(c)
+}
+
+// member is the membership of the desk's user as it is now.
+func (d *desk) member() memory.Membership {
+	d.Helper()
+	u, err := d.Whoami(d.Context(), memory.Caller{User: d.me})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return u.Membership()
 }
 
 // furnish gives the desk a vault and a memory.

@@ -32,6 +32,7 @@ func migrationFiles() []string {
 		"migrations/0006_mail.sql",
 		"migrations/0007_memories.sql",
 		"migrations/0008_memory_search.sql",
+		"migrations/0009_hub_truth.sql",
 	}
 }
 
