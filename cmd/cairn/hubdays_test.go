@@ -31,13 +31,20 @@ type site struct {
 	target *url.URL
 	pushed []string                                 // bodies of pushes, in the order of their arrival
 	answer func(w http.ResponseWriter, body string) // called after the hub has answered a push, before the device gets the answer
-	down   bool                                     // requests fail
+	newer  int                                      // pulls that were answered because the catalogue is newer
 }
 
 // site starts a hub. user is one of an earlier site, or "new".
 func (h *home) site(user string) *site {
 	h.t.Helper()
+	return h.siteOn(user, func(*home) {})
+}
+
+// siteOn is site of a hub whose home is prepared first.
+func (h *home) siteOn(user string, prepare func(hub *home)) *site {
+	h.t.Helper()
 	s := &site{h: h, home: newHome(h.t)}
+	prepare(s.home)
 	s.hub = s.home.hub()
 	s.user, s.token = s.newToken(user, "admin")
 	s.aim()
@@ -95,18 +102,26 @@ func (s *site) set(change func(*site)) {
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	s.mu.Lock()
-	target, answer, down := s.target, s.answer, s.down
+	target, answer := s.target, s.answer
 	push := err == nil && strings.HasSuffix(r.URL.Path, "/push")
 	if push {
 		s.pushed = append(s.pushed, string(body))
 	}
 	s.mu.Unlock()
-	if err != nil || down {
+	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	proxy := httputil.NewSingleHostReverseProxy(target)
+	if strings.Contains(r.URL.RawQuery, "catalogue=") {
+		proxy.ModifyResponse = func(r *http.Response) error {
+			answer, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(answer))
+			s.set(func(s *site) { s.newer += strings.Count(string(answer), `"catalogue":`) })
+			return err
+		}
+	}
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	if push && answer != nil {
 		proxy.ModifyResponse = func(*http.Response) error { answer(w, string(body)); return nil }
@@ -124,6 +139,13 @@ func (s *site) got(text string) bool {
 		}
 	}
 	return false
+}
+
+// news is how many pulls were answered because the catalogue is newer.
+func (s *site) news() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newer
 }
 
 // join joins a device's user to the hub with a token.

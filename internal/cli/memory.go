@@ -326,8 +326,9 @@ func printVersions(w io.Writer, all memory.Versions) error {
 			state = "lost against another device's, not merged"
 		case v.ConflictWith != "":
 			state = "lost against another device's"
-		case !v.Synced:
-			state = "not sent"
+		}
+		if !v.Synced {
+			state += ", not sent"
 		}
 		if i > 0 {
 			fmt.Fprintln(w)

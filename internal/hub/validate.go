@@ -218,7 +218,7 @@ func (in *incoming) checkContext(most int) error {
 	d := in.doc
 	in.doc = document{
 		ContextID: d.ContextID, SessionID: d.SessionID, Markdown: d.Markdown, Traceparent: d.Traceparent,
-		BaseID: d.BaseID, ConflictWith: d.ConflictWith,
+		BaseID: d.BaseID, SeenSeq: max(0, d.SeenSeq), ConflictWith: d.ConflictWith,
 	}
 	at, err := soundTime("updatedAt", d.UpdatedAt)
 	in.at = at

@@ -268,7 +268,7 @@ func (s *scope) applyContext(ctx context.Context, item Item) error {
 		return err
 	}
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, true, nil, nil,
-		nullable(item.Key), item.HubSeq, nullable(d.Trace), change, nullable(d.base()), nullable(d.ConflictWith))
+		nullable(item.Key), item.HubSeq, nullable(d.Trace), change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
 	}

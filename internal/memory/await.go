@@ -24,6 +24,8 @@ const (
 
 	selectAcked   = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
 	selectSettled = `SELECT s.acked_seq, s.state, ifnull(u.stop_code, ''), ifnull(u.stop_why, '') FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id WHERE s.stream = ?`
+	selectAllGone = `SELECT f.stream, f.seq FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream JOIN memory_users u ON u.user_id = s.user_id
+WHERE s.user_id = ? AND u.hub_url IS NOT NULL AND f.stream NOT IN (SELECT memory_id FROM memories) ORDER BY f.seq LIMIT 1`
 	selectOwnGone = `SELECT s.stream, s.head_seq FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id
 WHERE s.user_id = ?1 AND u.hub_url IS NOT NULL AND (s.stream = ?2 OR s.remote_id = ?2)`
 	selectFailedTo = `SELECT ifnull(local_id, '') FROM memory_failures WHERE stream = ? AND seq <= ? ORDER BY seq`
@@ -63,7 +65,7 @@ func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, ti
 		}
 		return nil
 	})
-	if fault.HasCode(err, CodeNotFound) {
+	if fault.HasCode(err, CodeNotFound) || err == nil && until == 0 && memory == DefaultMemory {
 		stream, until, err = b.remains(ctx, c, memory)
 	}
 	if err == nil && until == 0 {
@@ -88,12 +90,17 @@ func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, ti
 }
 
 // remains returns the stream of a memory that is gone, and its newest change; 0 if the
-// user has none. The error is that of a user_id that is not the acting user's.
+// user has none. For the default memory, of which nothing is left to know it by, it is
+// any memory of the user that is gone and to which writes are left. The error is that of
+// a user_id that is not the acting user's.
 func (b *Book) remains(ctx context.Context, c Caller, memory string) (stream string, until int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.enter(ctx, tx, c, false)
 		if err != nil {
 			return err
+		}
+		if memory == DefaultMemory {
+			return ignoreNone(tx.Get(ctx, []any{&stream, &until}, selectAllGone, s.u.ID))
 		}
 		return ignoreNone(tx.Get(ctx, []any{&stream, &until}, selectOwnGone, s.u.ID, memory))
 	})

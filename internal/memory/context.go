@@ -31,6 +31,7 @@ type NewDocument struct {
 
 // contextDoc is the document of a put of a context. BaseID is the context that was
 // current where this one was written, "" for none; nil in documents of older programs.
+// SeenSeq is the highest hub_seq of the memory that its writer had seen.
 // ConflictWith is set by the hub: the context that was current there instead.
 type contextDoc struct {
 	Key       string `json:"key"`
@@ -41,6 +42,7 @@ type contextDoc struct {
 	Trace     string `json:"traceparent,omitempty"`
 
 	BaseID       *string `json:"baseId,omitempty"`
+	SeenSeq      int64   `json:"seenSeq,omitempty"`
 	ConflictWith string  `json:"conflictWith,omitempty"`
 }
 
@@ -62,7 +64,8 @@ const (
 
 const (
 	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
-body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	selectSeen           = `SELECT max(seen_seq, pull_cursor) FROM memory_streams WHERE stream = ?`
 	selectCurrentID      = `SELECT context_id FROM memory_contexts c WHERE memory_id = ?` + newestContexts
 	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
 	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
@@ -113,17 +116,20 @@ func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Docume
 		UpdatedAt: max(Time(s.tx.Now().UnixNano()), Time(s.m.contextNS)+1),
 	}
 	id, base := NewID(), ""
-	if err := ignoreNone(s.tx.Get(ctx, []any{&base}, selectCurrentID, s.m.MemoryID)); err != nil {
+	var seen int64
+	err := firstError(ignoreNone(s.tx.Get(ctx, []any{&base}, selectCurrentID, s.m.MemoryID)),
+		ignoreNone(s.tx.Get(ctx, []any{&seen}, selectSeen, s.m.MemoryID)))
+	if err != nil {
 		return out, err
 	}
 	seq, err := s.log(ctx, KindContext, id, store.OpPut, contextDoc{
-		Key: n.hub, ContextID: id, SessionID: a.SessionID, Markdown: a.Markdown, UpdatedAt: out.UpdatedAt, Trace: s.c.Trace, BaseID: &base,
+		Key: n.hub, ContextID: id, SessionID: a.SessionID, Markdown: a.Markdown, UpdatedAt: out.UpdatedAt, Trace: s.c.Trace, BaseID: &base, SeenSeq: seen,
 	})
 	if err != nil {
 		return out, err
 	}
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, out.MemoryID, out.SessionID, out.UpdatedAt, a.Markdown, id, out.Synced, n.key,
-		n.hash, n.hub, nil, nullable(s.c.Trace), seq, nullable(base), nil)
+		n.hash, n.hub, nil, nullable(s.c.Trace), seq, nullable(base), nil, seen)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, out.MemoryID, res, a.Markdown)
 	}

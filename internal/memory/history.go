@@ -37,13 +37,12 @@ type ContextConflict struct {
 	ConflictWith string `json:"conflict_with"`
 }
 
-// A conflict is open while its version is the last of its writer, and no version that
-// won has come after it: whoever writes the next one has both to read.
+// A conflict is open while its version is the last of its writer, and no version has won
+// whose writer had seen it.
 const (
 	isOpenConflict = `c.conflict_with IS NOT NULL
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.base_id = c.context_id)
-AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.conflict_with IS NULL
-  AND (n.hub_seq > c.hub_seq OR n.hub_seq IS NULL AND n.seq > c.seq))`
+AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.conflict_with IS NULL AND n.seen_seq >= c.hub_seq)`
 	countConflicts  = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + isOpenConflict
 	selectConflicts = `SELECT c.memory_id, c.context_id, c.updated_ns, c.conflict_with FROM memory_contexts c WHERE c.user_id = ? AND ` + isOpenConflict + ` ORDER BY c.seq`
 	selectVersions  = `SELECT context_id, session_id, updated_ns, markdown, synced, ifnull(base_id, ''), ifnull(conflict_with, ''), ` + isOpenConflict + `

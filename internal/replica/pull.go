@@ -180,8 +180,8 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 			return nil
 		}
 		r.answered(ctx, causePull)
-		if err := r.seen(ctx, answer.HubEpoch); err != nil {
-			return err
+		if again, err := r.risen(ctx, answer.HubEpoch); err != nil || again && len(answer.Behind) > 0 {
+			return err // what the hub lacks is sent first
 		}
 		if err := r.compareHeads(ctx, cursors, answer.Behind); err != nil {
 			return err

@@ -215,6 +215,9 @@ func (r *Replicator) Drain(ctx context.Context) error {
 	}
 	sent := r.sendAll(ctx)
 	if r.isPushStop() { // what other devices wrote still comes
+		if log, err := r.Book.Backlog(ctx, r.User); err == nil && log.Pending == 0 {
+			sent = nil
+		}
 		return firstOf(r.pullAll(ctx), sent)
 	}
 	if sent != nil {
@@ -373,7 +376,7 @@ func (r *Replicator) takesNothing() error {
 	case StateUnreachable:
 		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint("cairn replication status shows what waits")
 	case StateUnauthorized, StateTooOld, StateRestored, StateReadOnly, StateDiskFull:
-		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint(memory.StopHint(state))
+		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(memory.StopHint(state))
 	}
 	return nil
 }

@@ -30,6 +30,14 @@ func (r *Replicator) seen(ctx context.Context, epoch int64) error {
 	return nil
 }
 
+// risen is seen, and reports whether the epoch is another than the last one.
+func (r *Replicator) risen(ctx context.Context, epoch int64) (bool, error) {
+	r.mu.Lock()
+	was := r.epoch
+	r.mu.Unlock()
+	return epoch != was, r.seen(ctx, epoch)
+}
+
 // restore restores the streams that are to be and whose lanes are ours.
 func (r *Replicator) restore(ctx context.Context) error {
 	r.mu.Lock()

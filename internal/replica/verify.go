@@ -20,7 +20,7 @@ const (
 )
 
 // fullEvery is how often sending is tried at a hub whose disk is full.
-const fullEvery = 20 * time.Second
+const fullEvery = probeEvery
 
 // errHeld is the error of a request that was not made, or whose result was dropped,
 // because replication has stopped; State says why.
@@ -44,12 +44,10 @@ func (r *Replicator) verify(ctx context.Context) error {
 	if err := r.permit(ctx, who); err != nil {
 		return err
 	}
-	if !r.isRestoring() {
-		if why, err := r.older(ctx); err != nil {
-			return err
-		} else if why != "" {
-			return r.hubRestored(ctx, why)
-		}
+	if why, err := r.older(ctx); err != nil {
+		return err
+	} else if why != "" {
+		return r.hubRestored(ctx, why)
 	}
 	if err := r.Book.ClearStop(ctx, r.member(), StateRestored, StateUnauthorized, StateTooOld); err != nil {
 		return err
@@ -125,12 +123,6 @@ func (r *Replicator) Probe(ctx context.Context) (state, why string) {
 
 const whyReadOnly = "the token of this device permits reading only"
 
-func (r *Replicator) isRestoring() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.restoring
-}
-
 func (r *Replicator) isVerified() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,9 +181,9 @@ func (r *Replicator) keepStop(ctx context.Context, code, why string) {
 }
 
 // compareHeads stops replication if the hub has less of a stream than this device has
-// seen of it. It does nothing while the streams of a restored hub are completed.
+// seen of it.
 func (r *Replicator) compareHeads(ctx context.Context, asked, behind []Cursor) error {
-	if len(behind) == 0 || r.isRestoring() {
+	if len(behind) == 0 {
 		return nil
 	}
 	return r.hubRestored(ctx, olderWhy(asked, behind))

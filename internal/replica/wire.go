@@ -71,7 +71,7 @@ type PushRequest struct {
 //   - entry patch: {key, entryId, tags?, summary?} or
 //     {key, entryId, correctedEntryId, correctionReason, correctionTime}
 //   - entry delete: {key, entryId}; memory delete, vault delete: {key}
-//   - context put: {key, contextId, sessionId, markdown, updatedAt, baseId?}: with a
+//   - context put: {key, contextId, sessionId, markdown, updatedAt, baseId?, seenSeq?}: with a
 //     baseId, "" for none, it becomes the current one only if baseId is; else the hub
 //     keeps it as a version, and adds conflictWith, the id of the current one
 //

@@ -14,4 +14,7 @@ ALTER TABLE memory_streams ADD COLUMN seen_seq INTEGER NOT NULL DEFAULT 0;
 -- at the hub instead when it arrived there: then this one lost, and is kept as a version.
 ALTER TABLE memory_contexts ADD COLUMN base_id TEXT;
 ALTER TABLE memory_contexts ADD COLUMN conflict_with TEXT;
+-- The highest hub_seq of the memory that the writer had seen: a context that won merges
+-- those that lost before it.
+ALTER TABLE memory_contexts ADD COLUMN seen_seq INTEGER;
 CREATE INDEX memory_contexts_conflicts ON memory_contexts (memory_id) WHERE conflict_with IS NOT NULL;
