@@ -165,8 +165,8 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 				answers[i], failures[i] = nil, err
 				fallthrough
 			default:
-				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil {
-					return err
+				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil { // as after a full disk, which ends the transaction
+					return errors.Join(failures[i], err)
 				}
 			}
 			if _, err := s.exec(ctx, "RELEASE stream"); err != nil {
