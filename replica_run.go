@@ -2,7 +2,6 @@ package cairn
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"os"
@@ -181,8 +180,10 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 			err = one.Run(ctx)
 			r.forget(u.UserID, one)
 			wait = againAfter
-		} else if fault.HasCode(err, memory.StopUnauthorized) {
-			err = errors.Join(err, r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message))
+		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.told {
+			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
+				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
+			}
 		}
 		if fault.HasCode(err, memory.CodeLeft) {
 			select {

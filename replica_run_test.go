@@ -90,7 +90,7 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		run := replicating{Replication: c.Replication(), log: slog.New(slog.NewTextHandler(&said, nil))}
+		run := replicating{Replication: c.Replication(), book: memory.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
 		u := memory.User{UserID: memory.NewID(), HubURL: "http://127.0.0.1:1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

@@ -21,7 +21,7 @@ type ReplicationStatus struct {
 	Failures []memory.Failed `json:"failures"` // never nil
 	Waiting  []WaitingStream `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
 
-	Conflicts []memory.ContextConflict `json:"conflicts"` // never nil: contexts that lost against another device's and that nobody has merged
+	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost against another device's and that nobody has merged
 }
 
 // WaitingStream is a memory, or vault, of which something waits.
@@ -40,7 +40,7 @@ const StateNone = "none"
 // for three seconds at most, else the answer is what this process knows and the store
 // says. It makes no store.
 func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
-	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []WaitingStream{}, Conflicts: []memory.ContextConflict{}}
+	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []WaitingStream{}}
 	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
 		if !b.Exists() {
 			return nil
@@ -61,11 +61,9 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 		if out.Waiting, err = waiting(ctx, b, u.UserID); err != nil {
 			return err
 		}
-		conflicts, err := b.Conflicts(ctx, u.UserID)
-		if err != nil {
+		if out.Conflicts, err = b.Conflicts(ctx, u.UserID); err != nil {
 			return err
 		}
-		out.Conflicts = append(out.Conflicts, conflicts...)
 		return r.state(ctx, b, u, probe, &out)
 	})
 	return out, err

@@ -40,7 +40,7 @@ type ContextConflict struct {
 // A conflict is open while its version is the last of its writer, and no version has won
 // whose writer had seen it.
 const (
-	isOpenConflict = `c.conflict_with IS NOT NULL
+	isOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.base_id = c.context_id)
 AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.conflict_with IS NULL AND n.seen_seq >= c.hub_seq)`
 	countConflicts  = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + isOpenConflict

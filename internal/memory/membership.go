@@ -57,6 +57,14 @@ func (b *Book) CheckMember(ctx context.Context, m Membership) error {
 // SetStop stores that replication has stopped, and why. Every process of the store shows
 // it, and AwaitConsistency reports it. Errors: CodeLeft. It is idempotent.
 func (b *Book) SetStop(ctx context.Context, m Membership, code, why string) error {
+	var u user
+	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		u, err = findUser(ctx, tx, m.User)
+		return err
+	})
+	if err != nil || u.generation == m.Generation && u.stop.Code == code && u.stop.Why == why {
+		return err
+	}
 	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
 		_, err := s.tx.Exec(ctx, updateStop, m.User, code, why, s.tx.Now().UnixNano())
 		return err
