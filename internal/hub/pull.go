@@ -19,9 +19,9 @@ WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND doc <> '' ORDER BY hub
 // headCheck is how often a waiting pull looks for what other processes have taken.
 const headCheck = 500 * time.Millisecond
 
-// Pull returns what is newer than the cursors, and waits for something if there is
-// nothing, up to the time that the request names, or until the hub stops. It only
-// reads. A wrong request is Invalid, code validation_error.
+// Pull returns what is newer than the cursors, which of them are beyond the head, and a
+// newer version of the catalogue. If there is nothing it waits for something, up to the
+// time that the request names, or until the hub stops. It only reads. A wrong request is Invalid, code validation_error.
 func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullAnswer, error) {
 	answer := replica.PullAnswer{Streams: []replica.StreamItems{}}
 	limit, err := soundPull(&req)
@@ -36,28 +36,32 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 	news, forget := h.signals.listen(who.UserID, awaited)
 	defer forget()
 	for {
-		ahead, beyond, err := h.ahead(ctx, who.UserID, req.Cursors)
-		if err == nil && len(beyond) > 0 {
-			answer.Behind, err = h.behindOf(ctx, who.UserID, beyond)
-		}
-		if err == nil && req.Catalogue > 0 {
-			answer.Catalogue, err = h.newerCatalogue(ctx, who.UserID, req.Catalogue)
-		}
+		found, err := h.look(ctx, who.UserID, req, limit, &answer)
 		if err != nil {
 			return answer, err
 		}
-		if len(ahead) > 0 {
-			if answer.Streams, err = h.collect(ctx, who.UserID, ahead, limit); err != nil {
-				return answer, err
-			}
-		}
 		left := time.Until(until)
-		if len(answer.Streams) > 0 || len(answer.Behind) > 0 || answer.Catalogue > 0 || left <= 0 || !h.wait(ctx, news, min(left, headCheck)) {
+		if found || left <= 0 || !h.wait(ctx, news, min(left, headCheck)) {
 			break
 		}
 	}
 	answer.HubEpoch, err = h.db.reading().number(ctx, metaEpoch)
 	return answer, err
+}
+
+// look reads what there is for a pull now, and reports whether there is anything.
+func (h *Hub) look(ctx context.Context, tenant string, req replica.PullRequest, limit int, answer *replica.PullAnswer) (found bool, err error) {
+	ahead, beyond, err := h.ahead(ctx, tenant, req.Cursors)
+	if err == nil && len(beyond) > 0 {
+		answer.Behind, err = h.behindOf(ctx, tenant, beyond)
+	}
+	if err == nil && req.Catalogue > 0 {
+		answer.Catalogue, err = h.newerCatalogue(ctx, tenant, req.Catalogue)
+	}
+	if err == nil && len(ahead) > 0 {
+		answer.Streams, err = h.collect(ctx, tenant, ahead, limit)
+	}
+	return len(answer.Streams) > 0 || len(answer.Behind) > 0 || answer.Catalogue > 0, err
 }
 
 func soundPull(req *replica.PullRequest) (limit int, err error) {

@@ -176,7 +176,7 @@ func (r *Replicator) begin(ctx context.Context) (running context.Context, end fu
 	running, stop := context.WithCancelCause(ctx)
 	cancel := func() { stop(nil) }
 	r.mu.Lock()
-	r.end = stop
+	r.end, r.verified = stop, false
 	r.mu.Unlock()
 	if r.lanes = r.Lanes; r.lanes != nil {
 		return running, func() { cancel(); r.Client.Close() }, nil
