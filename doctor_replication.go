@@ -65,27 +65,55 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory
 	if err := d.cairn.Replication().state(ctx, b, u, true, &now); err != nil {
 		return err
 	}
+	conflicts, err := b.Conflicts(ctx, u.UserID)
+	if err != nil {
+		return err
+	}
 	what := fmt.Sprintf("%s: %s, %d pending", u.HubURL, now.State, backlog.Pending)
 	if now.Why != "" {
 		what += "; " + now.Why
 	}
-	late := backlog.Pending > 0 && d.config.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > stalled
 	switch {
 	case backlog.Failed > 0:
 		f := failures[0]
 		what += fmt.Sprintf("; %d refused for good, the first %s: %d %s", backlog.Failed, f.LocalID, f.Status, f.Code)
 		d.add("replication", CheckProblem, what, "other devices never get what was refused", "look at `cairn replication status`, then run `cairn replication retry` or `discard`")
-	case now.State == replica.StateUnauthorized:
-		d.add("replication", CheckProblem, what, "nothing is sent to other devices or comes from them", "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
-	case late:
+	case d.replicationStopped(u, now, backlog.Pending, what):
+	case backlog.Pending > 0 && d.config.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > stalled:
 		what += ", the oldest since " + backlog.OldestPending.String()
 		d.add("replication", CheckProblem, what, "other devices do not have what this store has", "keep `cairn serve` running, or run `cairn replication drain`")
 	case now.State == replica.StatePaused:
 		d.add("replication", CheckWarning, what, "nothing is sent to other devices or comes from them", "run `cairn replication resume`")
-	case now.State != replica.StateRunning:
+	case now.State != replica.StateRunning && now.State != replica.StateReadOnly:
 		d.add("replication", CheckWarning, what, "until the hub answers, memories stay on this device", "see that the hub runs and can be reached")
+	case len(conflicts) > 0:
+		what += fmt.Sprintf("; %d contexts lost against another device's, the first of memory %s", len(conflicts), conflicts[0].MemoryID)
+		d.add("replication", CheckWarning, what, "the current context lacks what the lost versions say",
+			"read them with `cairn memory get-context --memory "+conflicts[0].MemoryID+" --history`, then write the merged context with `cairn memory update-context`")
 	default:
 		d.add("replication", CheckOK, what, "", "")
 	}
 	return nil
+}
+
+// replicationStopped adds the finding of a state in which a person must act, and reports
+// whether it is one. A token that permits reading only is a problem if something waits.
+func (d *diagnosing) replicationStopped(u memory.User, now ReplicationStatus, pending int, what string) bool {
+	const nothing = "nothing is sent to other devices or comes from them"
+	switch now.State {
+	case replica.StateUnauthorized:
+		d.add("replication", CheckProblem, what, nothing, "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
+	case replica.StateRestored:
+		d.add("replication", CheckProblem, what, "the hub has lost changes; "+nothing, now.Hint)
+	case replica.StateTooOld:
+		d.add("replication", CheckProblem, what, nothing, now.Hint)
+	case replica.StateDiskFull, replica.StateReadOnly:
+		if now.State == replica.StateReadOnly && pending == 0 {
+			return false
+		}
+		d.add("replication", CheckProblem, what, "nothing is sent to other devices; what they write still arrives", now.Hint)
+	default:
+		return false
+	}
+	return true
 }

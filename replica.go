@@ -76,7 +76,11 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if err != nil {
 		err = fault.Wrap(err, fault.Unavailable, CodeTokenNotKept, "the hub was joined, but its token cannot be kept: "+err.Error()).
 			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
+		return user, who, err
 	}
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+		return b.ClearStop(ctx, user.Membership(), memory.StopUnauthorized, memory.StopReadOnly) // those were of the old token
+	})
 	return user, who, err
 }
 
@@ -158,7 +162,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.B
 	}
 	h := r.cairn.settings.work.Hub
 	return replica.New(replica.Config{
-		Store: s, Book: b, User: u.UserID, Client: client, Device: device, Log: log,
+		Store: s, Book: b, User: u.UserID, Generation: u.Generation, Client: client, Device: device, Log: log,
 		Lanes: lanes, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
 	}), nil
 }

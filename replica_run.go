@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/replica"
 	"cairn/internal/store"
@@ -40,7 +41,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 		log.Warn("memories are not replicated", "error", err)
 		return nil
 	}
-	run := replicating{Replication: r, store: s, book: b, log: log, running: map[memory.User]context.CancelFunc{}}
+	run := replicating{Replication: r, store: s, book: b, log: log, running: map[memory.Membership]context.CancelFunc{}, left: make(chan struct{}, 1)}
 	defer run.end()
 	trouble := complaint{log: log, what: "the users of memories cannot be replicated; trying again"}
 	tick := time.NewTicker(lookEvery)
@@ -54,6 +55,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-run.left:
 		}
 	}
 }
@@ -66,8 +68,9 @@ type replicating struct {
 	log   *slog.Logger
 
 	lanes   *replica.Lanes // nil until the first user has joined
-	running map[memory.User]context.CancelFunc
+	running map[memory.Membership]context.CancelFunc
 	group   sync.WaitGroup
+	left    chan struct{} // a replicator has found that its user has left the hub
 
 	written time.Time // when the store had been written to, as of the last look
 	looked  time.Time
@@ -129,14 +132,14 @@ func (r *replicating) end() {
 
 // match starts what is to run and stops what is not.
 func (r *replicating) match(ctx context.Context, joined []memory.User) {
-	wanted := map[memory.User]bool{}
+	wanted := map[memory.Membership]bool{}
 	for _, u := range joined {
-		if wanted[u] = true; r.running[u] != nil {
-			r.renew(u)
+		if wanted[u.Membership()] = true; r.running[u.Membership()] != nil {
+			r.renew(ctx, u)
 			continue
 		}
 		one, cancel := context.WithCancel(ctx)
-		r.running[u] = cancel
+		r.running[u.Membership()] = cancel
 		lanes := r.lanes
 		r.group.Go(func() {
 			defer cancel()
@@ -152,16 +155,16 @@ func (r *replicating) match(ctx context.Context, joined []memory.User) {
 }
 
 // renew gives a replicator whose token the hub refuses the one of now.
-func (r Replication) renew(u memory.User) {
+func (r Replication) renew(ctx context.Context, u memory.User) {
 	one := r.Running()[u.UserID]
 	if one == nil {
 		return
 	}
-	if state, _ := one.State(); state != replica.StateUnauthorized {
+	if state, _ := one.State(); state != replica.StateUnauthorized && state != replica.StateReadOnly {
 		return
 	}
 	if token, err := r.token(u); err == nil && one.Client.SetToken(token) {
-		one.Renewed()
+		one.Renewed(ctx)
 	}
 }
 
@@ -175,8 +178,19 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 		if err == nil {
 			r.note(u.UserID, one)
 			err = one.Run(ctx)
-			r.note(u.UserID, nil)
+			r.forget(u.UserID, one)
 			wait = againAfter
+		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.told {
+			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
+				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
+			}
+		}
+		if fault.HasCode(err, memory.CodeLeft) {
+			select {
+			case r.left <- struct{}{}:
+			default:
+			}
+			return
 		}
 		if ctx.Err() == nil {
 			trouble.tell(err)
@@ -218,7 +232,15 @@ func (r Replication) note(user string, one *replica.Replicator) {
 	if c.replicators == nil {
 		c.replicators = map[string]*replica.Replicator{}
 	}
-	if c.replicators[user] = one; one == nil {
+	c.replicators[user] = one
+}
+
+// forget notes that a replicator has ended, if no later one runs for the user.
+func (r Replication) forget(user string, one *replica.Replicator) {
+	c := r.cairn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.replicators[user] == one {
 		delete(c.replicators, user)
 	}
 }

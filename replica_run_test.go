@@ -35,7 +35,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 		return found
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	run := replicating{Replication: c.Replication(), store: s, book: b, log: slog.New(slog.DiscardHandler), running: map[memory.User]context.CancelFunc{}}
+	run := replicating{Replication: c.Replication(), store: s, book: b, log: slog.New(slog.DiscardHandler), running: map[memory.Membership]context.CancelFunc{}}
 	look := func() {
 		t.Helper()
 		if err := run.look(ctx); err != nil {
@@ -90,7 +90,7 @@ func TestAReplicatorWithoutATokenSaysSoOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		run := replicating{Replication: c.Replication(), log: slog.New(slog.NewTextHandler(&said, nil))}
+		run := replicating{Replication: c.Replication(), book: memory.New(nil, memory.Config{}), log: slog.New(slog.NewTextHandler(&said, nil))}
 		u := memory.User{UserID: memory.NewID(), HubURL: "http://127.0.0.1:1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})

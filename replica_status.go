@@ -2,8 +2,6 @@ package cairn
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"time"
 
 	"cairn/internal/fault"
@@ -14,13 +12,16 @@ import (
 // ReplicationStatus is how it stands with one user's hub.
 type ReplicationStatus struct {
 	UserID  string `json:"userId"`
-	HubURL  string `json:"hub"`           // "" without one
-	State   string `json:"state"`         // none, paused, running, unreachable, unauthorized, hub_too_old
-	Why     string `json:"why,omitempty"` // of a state that is not well
+	HubURL  string `json:"hub"`            // "" without one
+	State   string `json:"state"`          // none, paused, running, unreachable, unauthorized, hub_too_old, hub_restored, read_only, disk_full
+	Why     string `json:"why,omitempty"`  // the reason for any state but none, paused and running
+	Hint    string `json:"hint,omitempty"` // what a person does about it
 	HubUser string `json:"hubUserId,omitempty"`
 	memory.Backlog
 	Failures []memory.Failed `json:"failures"` // never nil
 	Waiting  []WaitingStream `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
+
+	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost against another device's and that nobody has merged
 }
 
 // WaitingStream is a memory, or vault, of which something waits.
@@ -58,6 +59,9 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 		}
 		out.Failures = append(out.Failures, failures...)
 		if out.Waiting, err = waiting(ctx, b, u.UserID); err != nil {
+			return err
+		}
+		if out.Conflicts, err = b.Conflicts(ctx, u.UserID); err != nil {
 			return err
 		}
 		return r.state(ctx, b, u, probe, &out)
@@ -115,7 +119,7 @@ func waiting(ctx context.Context, b *memory.Book, user string) ([]WaitingStream,
 			return out, err
 		}
 		for _, s := range page {
-			if after = s.ID; s.Attempts > 0 || s.State != memory.StreamReady {
+			if after = s.ID; s.Attempts > 0 || s.State != memory.StreamReady || s.LastError != "" {
 				w := WaitingStream{MemoryID: s.ID, State: s.State, Attempts: s.Attempts, Error: s.LastError}
 				if s.NextAttempt.Unix() > 0 {
 					w.NextAttempt = s.NextAttempt.UTC()
@@ -136,29 +140,35 @@ func (r Replication) state(ctx context.Context, b *memory.Book, u memory.User, p
 		out.State = replica.StatePaused
 		return nil
 	}
+	asked := true // the hub, just now or by a replicator that runs
 	if one := r.Running()[u.UserID]; one != nil {
 		out.State, out.Why = one.State()
-		return nil
-	}
-	client, err := r.client(u)
-	if err != nil {
+	} else if client, err := r.client(u); err != nil {
 		out.State, out.Why = replica.StateUnauthorized, fault.As(err).Message
-		return nil
+	} else if asked = probe; probe {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+		out.State, out.Why = replica.New(replica.Config{Book: b, User: u.UserID, Generation: u.Generation, Client: client}).Probe(ctx)
+		client.Close()
 	}
-	defer client.Close()
-	if !probe {
-		return nil
+	if s := u.Stop; keepsOn(s.Code, out.State, asked) {
+		out.State, out.Why = s.Code, s.Why
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	_, err = client.Whoami(ctx)
-	no, refused := errors.AsType[*replica.Refused](err)
-	switch {
-	case err == nil:
-	case refused && no.Status == http.StatusUnauthorized:
-		out.State, out.Why = replica.StateUnauthorized, no.Reason.Message
-	default:
-		out.State, out.Why = replica.StateUnreachable, err.Error()
+	if out.State != replica.StateRunning && out.State != replica.StateUnreachable {
+		out.Hint = memory.StopHint(out.State)
 	}
 	return nil
+}
+
+// keepsOn reports whether a stop that the store names still holds, beside the state that
+// was found: asking the hub does not show whether it can store anything, and nothing
+// at all if it was not reached.
+func keepsOn(stop, state string, asked bool) bool {
+	switch {
+	case stop == "" || state != replica.StateRunning && state != replica.StateUnreachable:
+		return false
+	case stop == memory.StopDiskFull || !asked:
+		return true
+	}
+	return state == replica.StateUnreachable && stop == memory.StopRestored
 }

@@ -177,8 +177,9 @@ func hubRestoredCommand(p *Process, f *hubFlags) *cobra.Command {
 		Short: "Tell devices that an older backup of the hub was restored",
 		Long: `restored raises the hub's epoch. Devices that see the new one send again what they
 hold beyond what the hub has, under the old keys and ids: only what no device holds
-any more is lost. Run it once after restoring a backup of the hub's database, before
-the hubs start.`,
+any more is lost. Run it once after restoring a backup of the hub's database. Devices
+recognise an older database themselves: until the epoch rises, or the newer backup is
+restored, they stop, and cairn replication status and cairn doctor report hub_restored.`,
 		Args: noArgs,
 		RunE: p.onHub(f, func(cmd *cobra.Command, h *hub.Hub, _ []string) error {
 			epoch, err := h.Restored(cmd.Context())

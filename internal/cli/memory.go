@@ -284,19 +284,60 @@ func getInflightCommand(p *Process) *cobra.Command {
 
 func getContextCommand(p *Process) *cobra.Command {
 	f := remembering(p)
+	var history bool
 	cmd := answering(&f, cobra.Command{
 		Use: "get-context", Short: "Print a memory's context document",
-		Example: "  cairn memory get-context\n  cairn memory get-context --json",
+		Long: `get-context prints the current document. Where two devices have written over the same
+one, the hub keeps the first as the current one and the other as a version: --history
+prints the versions that this device holds, newest first.`,
+		Example: "  cairn memory get-context\n  cairn memory get-context --history",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Document, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Document, error) {
-			return b.GetContext(ctx, who, f.memory)
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (any, error) {
+			if history {
+				return b.ContextHistory(ctx, who, f.memory, 0)
+			}
+			d, err := b.GetContext(ctx, who, f.memory)
+			if err == nil && d.Conflicts > 0 {
+				fmt.Fprintf(p.Err, "cairn: %d contexts of another writer lost against this one: --history prints them\n", d.Conflicts)
+			}
+			return d, err
 		})
-	}, func(w io.Writer, d memory.Document) error {
-		_, err := fmt.Fprintln(w, printable(d.Markdown))
+	}, func(w io.Writer, out any) error {
+		if all, ok := out.(memory.Versions); ok {
+			return printVersions(w, all)
+		}
+		_, err := fmt.Fprintln(w, printable(out.(memory.Document).Markdown))
 		return err
 	})
+	cmd.Flags().BoolVar(&history, "history", false, "print the versions, with those that lost against another device's")
 	return f.about(cmd)
+}
+
+// printVersions prints the versions of a context, each below a line with its time and
+// its state.
+func printVersions(w io.Writer, all memory.Versions) error {
+	for i, v := range all.Versions {
+		state := "replaced"
+		switch {
+		case v.Current:
+			state = "current"
+		case v.Open:
+			state = "lost against another device's, not merged"
+		case v.ConflictWith != "":
+			state = "lost against another device's"
+		}
+		if !v.Synced {
+			state += ", not sent"
+		}
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if _, err := fmt.Fprintf(w, "== %s  %s  session %s\n%s\n", v.UpdatedAt, state, v.SessionID, printable(v.Markdown)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func updateContextCommand(p *Process) *cobra.Command {
@@ -305,8 +346,9 @@ func updateContextCommand(p *Process) *cobra.Command {
 	cmd := answering(&f, cobra.Command{
 		Use: "update-context TEXT", Aliases: []string{"put-context"},
 		Short: "Replace a memory's context document, whole",
-		Long: `update-context stores a whole new document of at most 5,000 characters. There are no
-versions: what is written last counts.`,
+		Long: `update-context stores a whole new document of at most 5,000 characters, written over the
+current one. If another device has replaced that one first, this document is kept as
+a version: cairn memory get-context --history prints it.`,
 		Example: "  cairn memory update-context - < context.md",
 		Args:    exactArgs(1, "the document, or - for standard input"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Document, err error) {

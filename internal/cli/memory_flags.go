@@ -90,6 +90,9 @@ func (f *memoryFlags) inTerminal(cmd *cobra.Command, err error) error {
 	case memory.CodeAwaitTimeout, memory.CodeHubUnavailable:
 		return known.WithHint("`cairn replication status` says what it waits for")
 	case memory.CodeReplicationFailed:
+		if _, stopped := known.Details["state"]; stopped {
+			return err // its hint says what to do about the hub
+		}
 		return known.WithHint("`cairn replication retry` sends them again, `cairn replication discard` gives them up")
 	}
 	return err

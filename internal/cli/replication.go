@@ -64,8 +64,17 @@ func printReplication(w io.Writer, s cairn.ReplicationStatus) error {
 	for _, m := range s.Waiting {
 		fmt.Fprintf(w, "  memory %s %s after %d attempts: %s\n", m.MemoryID, m.State, m.Attempts, firstOf(m.Error, 120))
 	}
+	if s.Hint != "" {
+		fmt.Fprintf(w, "  do: %s\n", s.Hint)
+	}
 	for _, x := range s.Failures {
 		fmt.Fprintf(w, "  refused %s of memory %s: %d %s: %s\n", x.LocalID, x.Stream, x.Status, printable(x.Code), firstOf(x.Message, 120))
+	}
+	if len(s.Failures) > 0 {
+		fmt.Fprintln(w, "  do: remove the reason and run `cairn replication retry`, or run `cairn replication discard`")
+	}
+	for _, x := range s.Conflicts {
+		fmt.Fprintf(w, "  a context of memory %s lost against another device's: `cairn memory get-context --memory %s --history` shows both\n", x.MemoryID, x.MemoryID)
 	}
 	return nil
 }

@@ -129,7 +129,10 @@ func (n *Numbers) replication(ctx context.Context, c *cairn.Cairn) error {
 		n.Counter("cairn_replication_attempts_total", float64(r.items), "result", r.result)
 	}
 	n.summary("cairn_replication_batch_items", float64(batches), float64(sent+refused+retried))
-	for _, reason := range []string{replica.StatePaused, replica.StateTooOld, replica.StateUnauthorized, replica.StateUnreachable} {
+	for _, reason := range []string{
+		replica.StatePaused, replica.StateTooOld, replica.StateUnauthorized, replica.StateUnreachable,
+		replica.StateRestored, replica.StateReadOnly, replica.StateDiskFull,
+	} {
 		paused := 0.0
 		if health.State == reason {
 			paused = 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"cairn/internal/fault"
@@ -26,7 +27,31 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING`
 	selectMemory = `SELECT vault_id, title, put_seq FROM hub_memories WHERE tenant = $1 AND memory_id = $2`
 	selectTitled = `SELECT memory_id FROM hub_memories WHERE tenant = $1 AND vault_id = $2 AND title = $3`
 	deleteMemory = `DELETE FROM hub_memories WHERE tenant = $1 AND memory_id = $2`
+
+	raiseMeta = `INSERT INTO hub_meta (name, value) VALUES ($1, '2')
+ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(hub_meta.value AS BIGINT) + 1 AS TEXT)`
 )
+
+// raiseCatalogue counts the change of the user's catalogue, if there is one among the
+// new items.
+func (st *stream) raiseCatalogue(ctx context.Context) error {
+	if !slices.ContainsFunc(st.fresh, func(l logged) bool { return isCatalogued(l.kind) }) {
+		return nil
+	}
+	_, err := st.s.exec(ctx, raiseMeta, metaCatalogue+st.tenant)
+	return err
+}
+
+// isCatalogued reports whether items of a kind change the catalogue.
+func isCatalogued(kind string) bool {
+	return kind == replica.KindVault || kind == replica.KindMemory
+}
+
+// catalogueVersion is the version of a user's catalogue, from 1 on.
+func (s statements) catalogueVersion(ctx context.Context, tenant string) (int64, error) {
+	n, err := s.number(ctx, metaCatalogue+tenant)
+	return max(1, n), err
+}
 
 // errDeleted is a vault that was deleted after the one at hand was made.
 var errDeleted = errors.New("the vault was deleted")

@@ -323,11 +323,22 @@ func retryable(err error) (state string, again bool) {
 	return "", false
 }
 
+// isFull reports whether a statement failed because the database's disk is full.
+func isFull(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "53100"
+	}
+	return fault.HasCode(store.Explain(err), store.CodeFull)
+}
+
 // unavailable is what callers are told of a database that failed. The cause is for
 // the log.
 func unavailable(err error) *fault.Error {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f
+	}
+	if isFull(err) {
+		return fault.Wrap(err, fault.Unavailable, store.CodeFull, "the hub's disk is full").WithHint("free disk space at the hub")
 	}
 	return fault.Wrap(err, fault.Unavailable, CodeUnavailable, "the hub's database cannot serve this now").WithHint("try again")
 }

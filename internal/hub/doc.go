@@ -26,4 +26,9 @@
 // already is answered after a commit too: should another have broken one off, the commit
 // behind it waits for both. Without that, an item acknowledged to a second try could be
 // lost with the leader.
+//
+// Of two contexts over the same one the hub keeps the first to arrive as the current one.
+// It gives the second a time before the first one's, so that devices which decide by time
+// agree. A counter for each user's catalogue ends the pulls that wait when a memory is
+// created or deleted; other processes see it at their next look, 500 ms later at most.
 package hub

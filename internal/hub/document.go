@@ -39,6 +39,10 @@ type document struct {
 	Markdown  string `json:"markdown,omitempty"`
 	UpdatedAt string `json:"updatedAt,omitempty"`
 
+	BaseID       *string `json:"baseId,omitempty"`       // the context over which one was written, "" for none; nil where the device does not say
+	SeenSeq      int64   `json:"seenSeq,omitempty"`      // the highest hub_seq that its writer had seen
+	ConflictWith string  `json:"conflictWith,omitempty"` // the context that was the current one instead
+
 	Traceparent string `json:"traceparent,omitempty"`
 }
 

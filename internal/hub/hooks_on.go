@@ -190,8 +190,12 @@ func (h *Hub) Empty(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err := s.exec(ctx, `DELETE FROM hub_meta WHERE name LIKE $1`, metaSweep+"%")
-		return err
+		for _, prefix := range []string{metaSweep, metaContext, metaCatalogue} {
+			if _, err := s.exec(ctx, `DELETE FROM hub_meta WHERE name LIKE $1`, prefix+"%"); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	h.known.mu.Lock()
 	defer h.known.mu.Unlock()

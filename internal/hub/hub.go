@@ -108,7 +108,8 @@ func (h *Hub) Restored(ctx context.Context) (epoch int64, err error) {
 		if err != nil {
 			return err
 		}
-		epoch = was + 1
+		// Above each epoch that the database had after the backup was made, too.
+		epoch = max(was+1, h.clock().Unix())
 		n, err := s.exec(ctx, swapMeta, metaEpoch, strconv.FormatInt(was, 10), strconv.FormatInt(epoch, 10))
 		if err == nil && n == 0 {
 			err = errMeanwhile

@@ -31,16 +31,8 @@ FROM unnest($3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], 
 
 // keep writes what came of the items.
 func (st *stream) keep(ctx context.Context) error {
-	for _, seq := range st.blanked {
-		for seq > 0 {
-			found, err := st.s.one(ctx, blankItem, []any{st.id, st.tenant, seq}, &seq)
-			if err != nil {
-				return err
-			}
-			if !found {
-				break
-			}
-		}
+	if err := st.blankItems(ctx); err != nil {
+		return err
 	}
 	var fresh []*entry
 	for _, e := range st.entries {
@@ -65,12 +57,31 @@ func (st *stream) keep(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := firstOf(st.keepContext(ctx), st.raiseCatalogue(ctx)); err != nil {
+		return err
+	}
 	h := st.head
 	found, err := st.s.one(ctx, raiseHead, []any{st.id, st.tenant, h.seq, h.lastNs, h.deletedSeq, h.deletedNs, h.isGone}, &h.seq)
 	if err == nil && !found {
 		err = errMeanwhile
 	}
 	return err
+}
+
+// blankItems removes the documents of what was deleted.
+func (st *stream) blankItems(ctx context.Context) error {
+	for _, seq := range st.blanked {
+		for seq > 0 {
+			found, err := st.s.one(ctx, blankItem, []any{st.id, st.tenant, seq}, &seq)
+			if err != nil {
+				return err
+			}
+			if !found {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // insertEach inserts row by row, as any database can.

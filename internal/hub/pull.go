@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,9 +19,9 @@ WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND doc <> '' ORDER BY hub
 // headCheck is how often a waiting pull looks for what other processes have taken.
 const headCheck = 500 * time.Millisecond
 
-// Pull returns what is newer than the cursors, and waits for something if there is
-// nothing, up to the time that the request names, or until the hub stops. It only
-// reads. A wrong request is Invalid, code validation_error.
+// Pull returns what is newer than the cursors, which of them are beyond the head, and a
+// newer version of the catalogue. If there is nothing it waits for something, up to the
+// time that the request names, or until the hub stops. It only reads. A wrong request is Invalid, code validation_error.
 func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullAnswer, error) {
 	answer := replica.PullAnswer{Streams: []replica.StreamItems{}}
 	limit, err := soundPull(&req)
@@ -28,20 +29,19 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 		return answer, err
 	}
 	until := time.Now().Add(time.Duration(req.WaitMillis) * time.Millisecond)
-	news, forget := h.signals.listen(who.UserID, req.Cursors)
+	awaited := req.Cursors
+	if req.Catalogue > 0 {
+		awaited = append(slices.Clone(awaited), replica.Cursor{Stream: wholeCatalogue})
+	}
+	news, forget := h.signals.listen(who.UserID, awaited)
 	defer forget()
 	for {
-		ahead, err := h.ahead(ctx, who.UserID, req.Cursors)
+		found, err := h.look(ctx, who.UserID, req, limit, &answer)
 		if err != nil {
 			return answer, err
 		}
-		if len(ahead) > 0 {
-			if answer.Streams, err = h.collect(ctx, who.UserID, ahead, limit); err != nil {
-				return answer, err
-			}
-		}
 		left := time.Until(until)
-		if len(answer.Streams) > 0 || left <= 0 || !h.wait(ctx, news, min(left, headCheck)) {
+		if found || left <= 0 || !h.wait(ctx, news, min(left, headCheck)) {
 			break
 		}
 	}
@@ -49,8 +49,23 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 	return answer, err
 }
 
+// look reads what there is for a pull now, and reports whether there is anything.
+func (h *Hub) look(ctx context.Context, tenant string, req replica.PullRequest, limit int, answer *replica.PullAnswer) (found bool, err error) {
+	ahead, beyond, err := h.ahead(ctx, tenant, req.Cursors)
+	if err == nil && len(beyond) > 0 {
+		answer.Behind, err = h.behindOf(ctx, tenant, beyond)
+	}
+	if err == nil && req.Catalogue > 0 {
+		answer.Catalogue, err = h.newerCatalogue(ctx, tenant, req.Catalogue)
+	}
+	if err == nil && len(ahead) > 0 {
+		answer.Streams, err = h.collect(ctx, tenant, ahead, limit)
+	}
+	return len(answer.Streams) > 0 || len(answer.Behind) > 0 || answer.Catalogue > 0, err
+}
+
 func soundPull(req *replica.PullRequest) (limit int, err error) {
-	if len(req.Cursors) == 0 || len(req.Cursors) > replica.MaxCursors {
+	if len(req.Cursors) == 0 && req.Catalogue <= 0 || len(req.Cursors) > replica.MaxCursors {
 		return 0, invalid("cursors", "there are not 1 to 1000 cursors")
 	}
 	seen := map[string]bool{}
@@ -92,26 +107,59 @@ type behind struct {
 	after  int64
 }
 
-func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor) ([]behind, error) {
+// ahead compares cursors with the heads: of which streams there is something newer, and
+// which cursors are beyond the head.
+func (h *Hub) ahead(ctx context.Context, tenant string, cursors []replica.Cursor) (out []behind, beyond []replica.Cursor, err error) {
+	heads, err := h.headsOf(ctx, h.db.reading(), tenant, cursors)
+	for _, c := range cursors {
+		switch head := heads[c.Stream]; {
+		case head[0] > c.After:
+			out = append(out, behind{c.Stream, max(c.After, head[1])})
+		case head[0] < c.After:
+			beyond = append(beyond, c)
+		}
+	}
+	return out, beyond, err
+}
+
+// behindOf asks the database that is written to about cursors beyond the head, because
+// a replica may lag. It returns those that are beyond it there, too, with the head.
+func (h *Hub) behindOf(ctx context.Context, tenant string, beyond []replica.Cursor) (out []replica.Cursor, err error) {
+	heads, err := h.headsOf(ctx, h.db.writing(), tenant, beyond)
+	for _, c := range beyond {
+		if head := heads[c.Stream][0]; head < c.After && err == nil {
+			out = append(out, replica.Cursor{Stream: c.Stream, After: head})
+		}
+	}
+	return out, err
+}
+
+// newerCatalogue is the version of a user's catalogue if it is newer than one, else 0.
+func (h *Hub) newerCatalogue(ctx context.Context, tenant string, than int64) (int64, error) {
+	n, err := h.db.reading().catalogueVersion(ctx, tenant)
+	if n <= than {
+		return 0, err
+	}
+	return n, err
+}
+
+// headsOf reads the head_seq and deleted_seq of the streams of some cursors.
+func (h *Hub) headsOf(ctx context.Context, s statements, tenant string, cursors []replica.Cursor) (map[string][2]int64, error) {
+	heads := map[string][2]int64{}
+	if len(cursors) == 0 {
+		return heads, nil
+	}
 	ids := make([]any, len(cursors))
 	for i, c := range cursors {
 		ids[i] = c.Stream
 	}
-	heads := map[string][2]int64{}
-	err := h.db.reading().eachOf(ctx, selectHeads, []any{tenant}, ids, func(scan func(...any) error) (bool, error) {
+	return heads, s.eachOf(ctx, selectHeads, []any{tenant}, ids, func(scan func(...any) error) (bool, error) {
 		var id string
 		var seq, deleted int64
 		err := scan(&id, &seq, &deleted)
 		heads[id] = [2]int64{seq, deleted}
 		return true, err
 	})
-	var out []behind
-	for _, c := range cursors {
-		if head := heads[c.Stream]; head[0] > c.After {
-			out = append(out, behind{c.Stream, max(c.After, head[1])})
-		}
-	}
-	return out, err
 }
 
 // collect reads the items of streams, in turn, up to the limits.
@@ -147,6 +195,10 @@ func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit 
 	}
 	return out, nil
 }
+
+// wholeCatalogue is what a pull waits for, beside its streams, that waits for changes of
+// the catalogue.
+const wholeCatalogue = ""
 
 // signals wake the pulls of this process that wait for a stream.
 type signals struct {

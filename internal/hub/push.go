@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,8 +43,12 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 	}
 	h.metrics.seen(results)
 	for _, b := range batches {
-		if results[b.at[0]].Status < 300 {
-			h.signals.wake(who.UserID, b.stream)
+		if results[b.at[0]].Status >= 300 {
+			continue
+		}
+		h.signals.wake(who.UserID, b.stream)
+		if slices.ContainsFunc(b.items, func(in incoming) bool { return isCatalogued(in.kind) }) {
+			h.signals.wake(who.UserID, wholeCatalogue)
 		}
 	}
 	return results, nil
@@ -160,8 +165,8 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 				answers[i], failures[i] = nil, err
 				fallthrough
 			default:
-				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil {
-					return err
+				if _, err := s.exec(ctx, "ROLLBACK TO stream"); err != nil { // as after a full disk, which ends the transaction
+					return errors.Join(failures[i], err)
 				}
 			}
 			if _, err := s.exec(ctx, "RELEASE stream"); err != nil {

@@ -53,6 +53,9 @@ func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) 
 	if answer.HubEpoch, err = s.number(ctx, metaEpoch); err != nil {
 		return answer, err
 	}
+	if answer.Catalogue, err = s.catalogueVersion(ctx, who.UserID); err != nil { // before the list, which may then be newer
+		return answer, err
+	}
 	if part == pageVaults {
 		if err := vaultHeads(ctx, s, who.UserID, id, limit, &answer.Heads); err != nil {
 			return answer, err

@@ -114,7 +114,8 @@ const (
 	metaPartitions = "partitions"
 	metaHub        = "hub_id"
 	metaEpoch      = "hub_epoch"
-	metaSweep      = "sweep:" // followed by a deleted stream whose documents are still there
+	metaSweep      = "sweep:"     // followed by a deleted stream whose documents are still there
+	metaCatalogue  = "catalogue:" // followed by a user: counts the changes of the user's catalogue
 )
 
 const (

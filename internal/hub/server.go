@@ -259,6 +259,11 @@ func (h *Hub) servePull(w http.ResponseWriter, r *http.Request, who Identity) er
 	if err := readJSON(w, r, 1<<20, &req); err != nil {
 		return err
 	}
+	if text := r.URL.Query().Get("catalogue"); text != "" {
+		if req.Catalogue, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return invalid("catalogue", "catalogue is not a whole number")
+		}
+	}
 	patience := writeTime + time.Duration(min(max(req.WaitMillis, 0), replica.MaxWaitMillis))*time.Millisecond
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)) // not there in a test without a connection
 	answer, err := h.Pull(r.Context(), who, req)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
@@ -26,6 +27,7 @@ type stream struct {
 	fresh   []logged          // to be appended to the log
 	blanked []int64           // from which items of the log, back along prev_seq, documents are to go
 	sweep   bool              // the stream was deleted
+	current currentContext    // of the memory, if one of the items is a context
 }
 
 // head is a row of hub_heads.
@@ -102,6 +104,11 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 			if id != "" {
 				ids = append(ids, id)
 			}
+		}
+	}
+	if slices.ContainsFunc(items, func(in incoming) bool { return in.kind == replica.KindContext }) {
+		if err := st.loadContext(ctx); err != nil {
+			return err
 		}
 	}
 	st.known, st.entries = map[string]logged{}, map[string]*entry{}
@@ -215,13 +222,6 @@ func (st *stream) log(in incoming, id string, ns, prev int64, doc document) (log
 	st.fresh = append(st.fresh, l)
 	st.known[in.key] = l
 	return l, nil
-}
-
-func (st *stream) applyContext(in incoming) (replica.Result, error) {
-	ns := min(in.at.UnixNano(), st.now)
-	in.doc.UpdatedAt, in.doc.MemoryID = timeText(ns), st.id
-	l, err := st.log(in, in.doc.ContextID, ns, 0, in.doc)
-	return done(in, l), err
 }
 
 // canonicalTime is true where possible, never future, and behind all that others

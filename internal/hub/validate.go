@@ -226,9 +226,18 @@ func (in *incoming) checkCorrection() error {
 
 func (in *incoming) checkContext(most int) error {
 	d := in.doc
-	in.doc = document{ContextID: d.ContextID, SessionID: d.SessionID, Markdown: d.Markdown, Traceparent: d.Traceparent}
+	in.doc = document{
+		ContextID: d.ContextID, SessionID: d.SessionID, Markdown: d.Markdown, Traceparent: d.Traceparent,
+		BaseID: d.BaseID, SeenSeq: max(0, d.SeenSeq), ConflictWith: d.ConflictWith,
+	}
 	at, err := soundTime("updatedAt", d.UpdatedAt)
 	in.at = at
+	if d.BaseID != nil && *d.BaseID != "" {
+		err = firstOf(err, soundID("baseId", *d.BaseID))
+	}
+	if d.ConflictWith != "" {
+		err = firstOf(err, soundID("conflictWith", d.ConflictWith))
+	}
 	return firstOf(soundID("contextId", d.ContextID), soundID("sessionId", d.SessionID), memory.SoundContext(d.Markdown, most), err)
 }
 

@@ -39,9 +39,10 @@ const (
 // local one. Own items are expected: an item whose key is that of an inflight row
 // flips it. What is here already changes nothing, and what was deleted stays deleted,
 // so that repeating it is safe (memories §10.3). Changes are logged as the hub's.
-func (b *Book) Apply(ctx context.Context, userID, stream string, items []Item, next int64) error {
-	return b.settling(ctx, nil, func(ctx context.Context, s *scope) error {
-		u, err := findUser(ctx, s.tx, userID)
+// Errors besides the store's: CodeLeft, CodeInvalid for an item that is not readable.
+func (b *Book) Apply(ctx context.Context, m Membership, stream string, items []Item, next int64) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+		u, err := findUser(ctx, s.tx, m.User)
 		if err != nil {
 			return err
 		}
@@ -256,7 +257,7 @@ func (s *scope) applyContext(ctx context.Context, item Item) error {
 	var seq int64
 	err := s.tx.Get(ctx, []any{&seq}, selectContextByID, d.ContextID)
 	if err == nil {
-		_, err = s.tx.Exec(ctx, updateContextByKey, d.ContextID, item.HubSeq, d.UpdatedAt)
+		_, err = s.tx.Exec(ctx, updateContextByKey, d.ContextID, item.HubSeq, d.UpdatedAt, nullable(d.ConflictWith))
 		return err
 	}
 	if ignoreNone(err) != nil {
@@ -267,7 +268,7 @@ func (s *scope) applyContext(ctx context.Context, item Item) error {
 		return err
 	}
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, true, nil, nil,
-		nullable(item.Key), item.HubSeq, nullable(d.Trace), change)
+		nullable(item.Key), item.HubSeq, nullable(d.Trace), change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
 	}
@@ -379,8 +380,13 @@ func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error
 	return err
 }
 
+// failContextsOf gives each inflight context of a memory a failure.
+const failContextsOf = `INSERT OR REPLACE INTO memory_failures (seq, stream, local_id, status, code, message, at_ns)
+SELECT change_seq, memory_id, 'context-' || seq, ?2, ?3, ?4, ?5 FROM memory_contexts WHERE memory_id = ?1 AND synced = 0`
+
 // applyMemoryDelete is for a memory that another device has deleted: committed rows
-// go, inflight ones stay readable, each with a failure, until they are discarded.
+// go, inflight entries and contexts stay readable, each with a failure, until they are
+// discarded.
 func (s *scope) applyMemoryDelete(ctx context.Context, stream string, item Item) error {
 	found, err := s.find(ctx, selectAnyMemory, stream)
 	if err != nil || !found {
@@ -390,10 +396,14 @@ func (s *scope) applyMemoryDelete(ctx context.Context, stream string, item Item)
 	if err == nil {
 		err = s.removeMemory(ctx, stream, false)
 	}
+	const why = "the memory was deleted on another device"
 	for _, e := range left {
 		if err == nil {
-			_, err = s.tx.Exec(ctx, insertFailure, e.seq, stream, localID(e.key), 404, CodeNotFound, "the memory was deleted on another device", s.tx.Now().UnixNano())
+			_, err = s.tx.Exec(ctx, insertFailure, e.seq, stream, localID(e.key), 404, CodeNotFound, why, s.tx.Now().UnixNano())
 		}
+	}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, failContextsOf, stream, 404, CodeNotFound, why, s.tx.Now().UnixNano())
 	}
 	if err == nil {
 		_, err = s.tx.Exec(ctx, stopStream, stream)

@@ -22,7 +22,12 @@ const (
 	insertPaused = `INSERT OR IGNORE INTO store_meta (name, value) VALUES ('` + metaPaused + `', '1')`
 	deletePaused = `DELETE FROM store_meta WHERE name = '` + metaPaused + `'`
 
-	selectAcked    = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
+	selectAcked   = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
+	selectSettled = `SELECT s.acked_seq, s.state, ifnull(u.stop_code, ''), ifnull(u.stop_why, '') FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id WHERE s.stream = ?`
+	selectAllGone = `SELECT f.stream, f.seq FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream JOIN memory_users u ON u.user_id = s.user_id
+WHERE s.user_id = ? AND u.hub_url IS NOT NULL AND f.stream NOT IN (SELECT memory_id FROM memories) ORDER BY f.seq LIMIT 1`
+	selectOwnGone = `SELECT s.stream, s.head_seq FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id
+WHERE s.user_id = ?1 AND u.hub_url IS NOT NULL AND (s.stream = ?2 OR s.remote_id = ?2)`
 	selectFailedTo = `SELECT ifnull(local_id, '') FROM memory_failures WHERE stream = ? AND seq <= ? ORDER BY seq`
 	unsettled      = `FROM changes WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND seq > ?2 AND seq <= ?3 AND doc IS NOT NULL
 AND device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `'), 0)
@@ -34,10 +39,13 @@ AND op <> ifnull((SELECT id FROM symbols WHERE text = 'confirm'), 0)`
 // AwaitConsistency waits until the hub has confirmed every write of a memory that was
 // acknowledged before; later ones do not prolong it. timeout is clamped to MaxAwait, 0
 // looks once. A memory that is missing or foreign, with nothing pending, or without a
-// hub is consistent: nil (memories §10.5).
+// hub is consistent: nil (memories §10.5). A memory that another device has deleted
+// counts as long as writes of this device to it are neither sent nor discarded.
 //
 // Errors: CodeReplicationFailed (Conflict) with details.failed while the hub has
-// refused one of them and nobody has retried or discarded it, CodeAwaitTimeout
+// refused one of them and nobody has retried or discarded it; the same code with
+// details.state and details.why if writes wait and replication has stopped until a
+// person acts, or the hub was restored from an older backup; CodeAwaitTimeout
 // (Unavailable) with details pending and paused, CodeInvalid for a negative timeout.
 func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, timeout time.Duration) error {
 	memory, err := memoryArg(memory)
@@ -57,11 +65,11 @@ func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, ti
 		}
 		return nil
 	})
-	if fault.HasCode(err, CodeNotFound) && c.UserID == "" || err == nil && until == 0 {
-		return nil
+	if fault.HasCode(err, CodeNotFound) || err == nil && until == 0 && memory == DefaultMemory {
+		stream, until, err = b.remains(ctx, c, memory)
 	}
-	if fault.HasCode(err, CodeNotFound) {
-		return b.onlyUser(ctx, c)
+	if err == nil && until == 0 {
+		return nil
 	}
 	for err == nil {
 		var consistent bool
@@ -81,13 +89,44 @@ func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, ti
 	return err
 }
 
-// onlyUser is the error of a user_id that is not the acting user's, and nil for what
-// else is not found.
-func (b *Book) onlyUser(ctx context.Context, c Caller) error {
-	return b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := b.enter(ctx, tx, c, false)
-		return err
+// remains returns the stream of a memory that is gone, and its newest change; 0 if the
+// user has none. For the default memory, of which nothing is left to know it by, it is
+// any memory of the user that is gone and to which writes are left. The error is that of
+// a user_id that is not the acting user's.
+func (b *Book) remains(ctx context.Context, c Caller, memory string) (stream string, until int64, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		s, err := b.enter(ctx, tx, c, false)
+		if err != nil {
+			return err
+		}
+		if memory == DefaultMemory {
+			return ignoreNone(tx.Get(ctx, []any{&stream, &until}, selectAllGone, s.u.ID))
+		}
+		return ignoreNone(tx.Get(ctx, []any{&stream, &until}, selectOwnGone, s.u.ID, memory))
 	})
+	return stream, until, err
+}
+
+// StopHint says what a person does about a stop of a code.
+func StopHint(code string) string {
+	switch code {
+	case StopRestored:
+		return "at the hub, restore the newer backup, or run `cairn hub restored`: then devices send again what the hub lacks"
+	case StopReadOnly:
+		return "at the hub, create a token with `cairn hub token create --level admin`, then run `cairn hub join` with it"
+	case StopDiskFull:
+		return "free disk space at the hub; what waits is then sent"
+	case StopUnauthorized:
+		return "at the hub, create a token with `cairn hub token create`, then run `cairn hub join` with it"
+	case StopTooOld:
+		return "update cairn at the hub"
+	}
+	return "look at `cairn replication status`"
+}
+
+// stopped is the error of an await while replication has stopped.
+func stopped(code, why string) error {
+	return conflict(CodeReplicationFailed, StopHint(code), "replication has stopped: "+why, "failed", []string{}, "state", code, "why", why)
 }
 
 // consistent looks whether a stream's changes up to one are settled.
@@ -99,15 +138,21 @@ func (b *Book) consistent(ctx context.Context, stream string, until int64) (ok b
 				"the hub has refused writes of this memory", "failed", failed)
 		}
 		var acked int64
+		var state, code, why string
 		if err == nil {
-			err = tx.Get(ctx, []any{&acked}, selectAcked, stream)
+			err = tx.Get(ctx, []any{&acked, &state, &code, &why}, selectSettled, stream)
 		}
-		if ok = acked >= until || errors.Is(err, sql.ErrNoRows); ok || err != nil {
+		if ok = errors.Is(err, sql.ErrNoRows); ok || err != nil {
 			return ignoreNone(err)
 		}
-		var more bool
-		err = tx.Get(ctx, []any{&more}, anyUnsettled, stream, acked, until)
-		ok = !more
+		more := false
+		if acked < until {
+			err = tx.Get(ctx, []any{&more}, anyUnsettled, stream, acked, until)
+		}
+		if err == nil && (code == StopRestored || code != "" && more) {
+			return stopped(code, why)
+		}
+		ok = !more && state != StreamRestoring
 		return err
 	})
 	return ok, err

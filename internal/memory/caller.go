@@ -43,9 +43,11 @@ type Receipt struct {
 
 // user is a row of the users.
 type user struct {
-	ID      string
-	HubURL  string // "" while it has not joined a hub
-	HubUser string
+	ID         string
+	HubURL     string // "" while it has not joined a hub
+	HubUser    string
+	generation int64
+	stop       Stop
 }
 
 func (u user) hub() bool { return u.HubURL != "" }
@@ -55,9 +57,10 @@ const (
 
 	selectOwnUser = `SELECT value FROM store_meta WHERE name = '` + metaUser + `'`
 	insertOwnUser = `INSERT INTO store_meta (name, value) VALUES ('` + metaUser + `', ?)`
-	selectUser    = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, '') FROM memory_users WHERE user_id = ?`
+	userColumns   = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, ''), generation, ifnull(stop_code, ''), ifnull(stop_why, ''), stop_ns FROM memory_users `
+	selectUser    = userColumns + `WHERE user_id = ?`
 	insertUser    = `INSERT INTO memory_users (user_id, created_ns) VALUES (?, ?)`
-	selectUsers   = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, '') FROM memory_users ORDER BY user_id`
+	selectUsers   = userColumns + `ORDER BY user_id`
 )
 
 // checkArgs checks what of a caller needs no store.
@@ -101,8 +104,14 @@ func actor(ctx context.Context, tx *store.Tx, c Caller, make bool) (u user, err 
 	return u, nil
 }
 
+func (u *user) scan() []any {
+	return []any{&u.ID, &u.HubURL, &u.HubUser, &u.generation, &u.stop.Code, &u.stop.Why, &u.stop.Since}
+}
+
+func (u user) exported() User { return User{u.ID, u.HubUser, u.HubURL, u.generation, u.stop} }
+
 func findUser(ctx context.Context, tx *store.Tx, id string) (u user, err error) {
-	err = tx.Get(ctx, []any{&u.ID, &u.HubURL, &u.HubUser}, selectUser, id)
+	err = tx.Get(ctx, u.scan(), selectUser, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return user{}, nil
 	}
@@ -140,7 +149,13 @@ type User struct {
 	UserID  string `json:"userId"`
 	HubUser string `json:"hubUserId,omitempty"` // who it is at its hub
 	HubURL  string `json:"hubUrl,omitempty"`    // "" while it has not joined one
+
+	Generation int64 `json:"-"` // counts the user's joins and leaves
+	Stop       Stop  `json:"-"` // why replication has stopped; the zero Stop if it has not
 }
+
+// Membership is the membership that the user has now.
+func (u User) Membership() Membership { return Membership{u.UserID, u.Generation} }
 
 // Whoami returns the acting user; the device's own, a UUIDv4, is made at its first
 // use. Repeating it is safe. NotFound for a user that is none of this device.
@@ -150,7 +165,7 @@ func (b *Book) Whoami(ctx context.Context, c Caller) (out User, err error) {
 	}
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := actor(ctx, tx, c, false)
-		out = User{u.ID, u.HubUser, u.HubURL}
+		out = u.exported()
 		return err
 	})
 	if err != nil || out.UserID != "" {
@@ -159,7 +174,7 @@ func (b *Book) Whoami(ctx context.Context, c Caller) (out User, err error) {
 	err = b.shards.runFirst(ctx, func(ctx context.Context) error {
 		return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 			u, err := actor(ctx, tx, c, true)
-			out = User{u.ID, u.HubUser, u.HubURL}
+			out = u.exported()
 			if err == nil && u.ID == "" {
 				return notFound("user")
 			}
@@ -184,9 +199,9 @@ func (b *Book) AddUser(ctx context.Context) (out User, err error) {
 func (b *Book) Users(ctx context.Context) (out []User, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(rows *sql.Rows) error {
-			var u User
-			err := rows.Scan(&u.UserID, &u.HubURL, &u.HubUser)
-			out = append(out, u)
+			var u user
+			err := rows.Scan(u.scan()...)
+			out = append(out, u.exported())
 			return err
 		}, selectUsers)
 	})

@@ -16,9 +16,9 @@ const (
 // already stays as it is. A new memory is subscribed only if its vault is that of a
 // project known here; others are once they are read (memories §10.3). Repeating it
 // is safe.
-func (b *Book) Catalogue(ctx context.Context, userID string, items []Item) error {
-	return b.settling(ctx, nil, func(ctx context.Context, s *scope) error {
-		u, err := findUser(ctx, s.tx, userID)
+func (b *Book) Catalogue(ctx context.Context, m Membership, items []Item) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+		u, err := findUser(ctx, s.tx, m.User)
 		if err != nil {
 			return err
 		}

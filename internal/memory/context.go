@@ -11,12 +11,15 @@ import (
 )
 
 // Document is a memory's context document; Markdown is left out of a writer's answer.
+// Conflicts counts the versions that lost against the current one and that nobody has
+// merged: see ContextHistory.
 type Document struct {
 	MemoryID  string `json:"memory_id"`
 	SessionID string `json:"session_id"`
 	UpdatedAt Time   `json:"updated_at"`
 	Markdown  string `json:"markdown,omitempty"`
 	Synced    bool   `json:"synced"`
+	Conflicts int    `json:"conflicts,omitempty"`
 }
 
 // NewDocument is what UpdateContext takes.
@@ -26,7 +29,10 @@ type NewDocument struct {
 	Markdown  string `json:"markdown"`   // the whole document
 }
 
-// contextDoc is the document of a put of a context.
+// contextDoc is the document of a put of a context. BaseID is the context that was
+// current where this one was written, "" for none; nil in documents of older programs.
+// SeenSeq is the highest hub_seq of the memory that its writer had seen.
+// ConflictWith is set by the hub: the context that was current there instead.
 type contextDoc struct {
 	Key       string `json:"key"`
 	ContextID string `json:"contextId"`
@@ -34,6 +40,17 @@ type contextDoc struct {
 	Markdown  string `json:"markdown"`
 	UpdatedAt Time   `json:"updatedAt"`
 	Trace     string `json:"traceparent,omitempty"`
+
+	BaseID       *string `json:"baseId,omitempty"`
+	SeenSeq      int64   `json:"seenSeq,omitempty"`
+	ConflictWith string  `json:"conflictWith,omitempty"`
+}
+
+func (d contextDoc) base() string {
+	if d.BaseID == nil {
+		return ""
+	}
+	return *d.BaseID
 }
 
 // Contexts of the same nanosecond, by writers who did not know of each other, follow
@@ -47,18 +64,22 @@ const (
 
 const (
 	insertContext = `INSERT INTO memory_contexts (user_id, memory_id, session_id, updated_ns, markdown, context_id, synced, idempotency_key,
-body_hash, hub_key, hub_seq, trace_id, change_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	selectSeen           = `SELECT max(seen_seq, pull_cursor) FROM memory_streams WHERE stream = ?`
+	selectCurrentID      = `SELECT context_id FROM memory_contexts c WHERE memory_id = ?` + newestContexts
 	updateContextNS      = `UPDATE memory_streams SET context_ns = max(context_ns, ?2) WHERE stream = ?1`
 	selectNewestContext  = `SELECT session_id, updated_ns, markdown, synced FROM memory_contexts c WHERE memory_id = ?` + newestContexts
 	selectContextOfKey   = `SELECT session_id, updated_ns, synced, body_hash FROM memory_contexts WHERE hub_key = ?`
 	selectContextByID    = `SELECT seq FROM memory_contexts WHERE context_id = ?`
 	updateContextSynced  = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE change_seq = ?1`
-	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3 WHERE context_id = ?1`
+	updateContextByKey   = `UPDATE memory_contexts SET synced = 1, hub_seq = ?2, updated_ns = ?3, conflict_with = ?4 WHERE context_id = ?1`
 	selectContextByPlace = `SELECT seq, context_id FROM memory_contexts WHERE change_seq = ? AND memory_id = ?`
 )
 
 // UpdateContext stores a whole context document, the memory's current one from then
-// on; there are no versions and no conflicts (memories §7).
+// on. The caller names no version. Between devices the context that was current at the
+// time of writing counts: of two that were written over the same one, the hub keeps the
+// first as the current one, and the second as a version (ContextHistory).
 //
 // Errors: CodeInvalid, CodeContextTooLarge (the earlier document stays), CodeNotFound
 // for a memory that is not the user's, CodeMismatch, those of the queue and the store.
@@ -94,13 +115,21 @@ func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Docume
 		MemoryID: s.m.MemoryID, SessionID: a.SessionID, Synced: !s.u.hub(),
 		UpdatedAt: max(Time(s.tx.Now().UnixNano()), Time(s.m.contextNS)+1),
 	}
-	id := NewID()
-	seq, err := s.log(ctx, KindContext, id, store.OpPut, contextDoc{n.hub, id, a.SessionID, a.Markdown, out.UpdatedAt, s.c.Trace})
+	id, base := NewID(), ""
+	var seen int64
+	err := firstError(ignoreNone(s.tx.Get(ctx, []any{&base}, selectCurrentID, s.m.MemoryID)),
+		ignoreNone(s.tx.Get(ctx, []any{&seen}, selectSeen, s.m.MemoryID)))
+	if err != nil {
+		return out, err
+	}
+	seq, err := s.log(ctx, KindContext, id, store.OpPut, contextDoc{
+		Key: n.hub, ContextID: id, SessionID: a.SessionID, Markdown: a.Markdown, UpdatedAt: out.UpdatedAt, Trace: s.c.Trace, BaseID: &base, SeenSeq: seen,
+	})
 	if err != nil {
 		return out, err
 	}
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, out.MemoryID, out.SessionID, out.UpdatedAt, a.Markdown, id, out.Synced, n.key,
-		n.hash, n.hub, nil, nullable(s.c.Trace), seq)
+		n.hash, n.hub, nil, nullable(s.c.Trace), seq, nullable(base), nil, seen)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, out.MemoryID, res, a.Markdown)
 	}
@@ -147,5 +176,9 @@ func (b *Book) GetContext(ctx context.Context, c Caller, memory string) (out Doc
 func (s *scope) context(ctx context.Context) (d Document, found bool, err error) {
 	d.MemoryID = s.m.MemoryID
 	err = s.tx.Get(ctx, []any{&d.SessionID, &d.UpdatedAt, &d.Markdown, &d.Synced}, selectNewestContext, s.m.MemoryID)
-	return d, err == nil, ignoreNone(err)
+	if err == nil {
+		err = s.tx.Get(ctx, []any{&d.Conflicts}, countConflicts, s.m.MemoryID)
+		return d, true, err
+	}
+	return d, false, ignoreNone(err)
 }

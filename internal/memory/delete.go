@@ -50,7 +50,7 @@ const (
 SELECT e.memory_id, n.value, ?2 FROM memories m JOIN memory_entries e ON e.memory_id = m.memory_id JOIN json_each(json_array(e.entry_id, e.hub_key)) n
 WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.value IS NOT NULL`
 	deleteEntriesOf   = `DELETE FROM memory_entries WHERE memory_id = ?1 AND (synced = 1 OR ?2)`
-	deleteContextsOf  = `DELETE FROM memory_contexts WHERE memory_id = ?`
+	deleteContextsOf  = `DELETE FROM memory_contexts WHERE memory_id = ?1 AND (synced = 1 OR ?2)`
 	deleteMemory      = `DELETE FROM memories WHERE memory_id = ?`
 	deleteVault       = `DELETE FROM memory_vaults WHERE vault_id = ?`
 	deleteStream      = `DELETE FROM memory_streams WHERE stream = ?`
@@ -298,13 +298,16 @@ func (s *scope) bury(ctx context.Context, memory string, ids ...string) error {
 }
 
 // removeMemory takes a memory with its contents away for good; inflight says whether
-// entries that no hub has go, too. Its stream stays.
+// entries and contexts that no hub has go, too. Its stream stays.
 func (s *scope) removeMemory(ctx context.Context, id string, inflight bool) error {
 	_, err := s.tx.Exec(ctx, buryEntriesOf, id, s.tx.Now().UnixNano())
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteEntriesOf, id, inflight)
 	}
-	for _, query := range []string{deleteContextsOf, deleteMemory, deleteFailuresOf} {
+	if err == nil {
+		_, err = s.tx.Exec(ctx, deleteContextsOf, id, inflight)
+	}
+	for _, query := range []string{deleteMemory, deleteFailuresOf} {
 		if err == nil {
 			_, err = s.tx.Exec(ctx, query, id)
 		}

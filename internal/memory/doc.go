@@ -30,7 +30,8 @@
 //
 // A memory is a stream of the log, a vault a tiny one; a replicator sends what has a
 // document behind a stream's position, so annulling, withdrawing and purging are
-// blanking. Whether a hub is to be asked is read in the transaction of the write, from
+// blanking. A user's joins and leaves are counted, and what the replicator stores names
+// the count (Membership). Whether a hub is to be asked is read in the transaction of the write, from
 // the user's row: joining counts at once in every process. A row is known to a hub if it
 // was put into a request that was not refused; until then a delete needs nobody. The hub
 // key follows from memory and idempotency key, so that one index finds a retry, a reply

@@ -73,12 +73,15 @@ func (b *Book) Backlog(ctx context.Context, user string) (out Backlog, err error
 
 // Retry sends refused changes of the caller's again, those with some localIds or, with
 // none given, all: each at the end of its stream, under the same key. It returns how
-// many there were. An entry whose memory was deleted cannot be sent; it keeps its
+// many there were. An entry or context whose memory was deleted cannot be sent; it keeps its
 // failure, so that it can be discarded.
 func (b *Book) Retry(ctx context.Context, c Caller, locals []string) (n int, err error) {
 	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *scope, f Failed, was store.Change) error {
 		if was.Kind == KindMemory && was.Op == store.OpPut {
 			return nil // its stream stands before it
+		}
+		if was.Doc == nil && was.Kind == KindContext {
+			return errStays
 		}
 		if was.Doc == nil {
 			e, found, err := s.named(ctx, was.ID)

@@ -112,7 +112,7 @@ func (d *desk) take(leases []Lease, limit int) []Outgoing {
 	for _, m := range must(d.ReadyStreams(d.Context(), d.me(), time.Unix(1, 0), 100))(d) {
 		ids = append(ids, m.ID)
 	}
-	return must(d.NextBatch(d.Context(), leases, ids, limit, 1<<20))(d)
+	return must(d.NextBatch(d.Context(), d.member(), leases, ids, limit, 1<<20))(d)
 }
 
 // drain replicates until nothing is left to be sent, and pulls everything.
@@ -141,12 +141,12 @@ func (d *desk) settle(leases []Lease, outcomes []Outcome) {
 			good = append(good, o)
 		}
 	}
-	if err := d.Confirm(d.Context(), leases, good); err != nil {
+	if err := d.Confirm(d.Context(), d.member(), leases, good); err != nil {
 		d.Fatal(err)
 	}
 	for _, o := range outcomes {
 		if o.Status >= 300 && o.Status != http.StatusFailedDependency {
-			if err := d.Book.Fail(d.Context(), leases, o, false); err != nil {
+			if err := d.Book.Fail(d.Context(), d.member(), leases, o, false); err != nil {
 				d.Fatal(err)
 			}
 		}
@@ -158,8 +158,18 @@ func (d *desk) pull(h *fakeHub, streams ...string) {
 	d.Helper()
 	for _, stream := range streams {
 		items := h.items[stream]
-		if err := d.Apply(d.Context(), d.me(), stream, items, int64(len(items))); err != nil {
+		if err := d.Apply(d.Context(), d.member(), stream, items, int64(len(items))); err != nil {
 			d.Fatal(err)
 		}
 	}
+}
+
+// member is the membership of the desk's user as it is now.
+func (d *desk) member() Membership {
+	d.Helper()
+	u, err := d.Whoami(d.Context(), Caller{})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return u.Membership()
 }

@@ -173,7 +173,7 @@ func TestContextsKeepTheRulesOfTheirDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := `{"contextId":"` + NewID() + `","sessionId":"` + session + `","markdown":"older","updatedAt":"2020-01-01T00:00:00Z"}`
-	if err := d.Apply(ctx, d.me(), d.memory, []Item{{HubSeq: 1, Kind: KindContext, Op: store.OpPut, Key: "k", Doc: []byte(doc)}}, 1); err != nil {
+	if err := d.Apply(ctx, d.member(), d.memory, []Item{{HubSeq: 1, Kind: KindContext, Op: store.OpPut, Key: "k", Doc: []byte(doc)}}, 1); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "an older one from elsewhere is history", must(d.GetContext(ctx, Caller{}, d.memory))(t).Markdown, "newest")

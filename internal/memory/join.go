@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	updateJoined = `UPDATE memory_users SET hub_url = ?2, hub_user = ?3 WHERE user_id = ?1`
+	updateJoined = `UPDATE memory_users SET hub_url = ?2, hub_user = ?3, generation = generation + 1, stop_code = NULL, stop_why = NULL WHERE user_id = ?1`
 	skipUpload   = `UPDATE memory_streams SET acked_seq = head_seq WHERE user_id = ?`
 	resetStreams = `UPDATE memory_streams SET acked_seq = 0, sent_seq = 0, attempts = 0, next_attempt_ns = 0, state = 'ready', last_error = NULL,
-remote_id = NULL, pull_cursor = 0 WHERE user_id = ?`
+remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 	selectUserPending  = entryColumns + `WHERE e.user_id = ? AND e.synced = 0 ORDER BY e.memory_id, e.creation_ns, e.key`
 	selectUserDeleting = entryColumns + `WHERE e.user_id = ? AND e.deleting_seq IS NOT NULL`
 	selectMemsDeleting = `SELECT memory_id FROM memories WHERE user_id = ? AND deleting_seq IS NOT NULL`
@@ -20,13 +20,14 @@ remote_id = NULL, pull_cursor = 0 WHERE user_id = ?`
 	commitContexts     = `UPDATE memory_contexts SET synced = 1, hub_seq = NULL WHERE user_id = ?`
 	forgetHubSeq       = `UPDATE memory_entries SET hub_seq = NULL WHERE user_id = ?`
 	dropFailures       = `DELETE FROM memory_failures WHERE stream IN (SELECT stream FROM memory_streams WHERE user_id = ?)`
-	updateLeft         = `UPDATE memory_users SET hub_url = NULL, hub_user = NULL WHERE user_id = ?`
+	updateLeft         = `UPDATE memory_users SET hub_url = NULL, hub_user = NULL, generation = generation + 1, stop_code = NULL, stop_why = NULL WHERE user_id = ?`
 	countPending       = `SELECT count(*) FROM memory_entries WHERE user_id = ? AND synced = 0`
 )
 
 // Join connects a local user to a hub, where it is hubUser; whatever process writes
 // from then on, its rows are inflight until that hub confirms them. upload says
-// whether what is here already is to be sent, from the log's start.
+// whether what is here already is to be sent, from the log's start. Joining begins a
+// new [Membership].
 //
 // Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for one that is
 // joined to another hub or as another user; joining as before changes nothing.
@@ -59,7 +60,8 @@ func (b *Book) Join(ctx context.Context, local, url, hubUser string, upload bool
 // Rows that are inflight are in its way, CodeInflight (Conflict) with details.pending;
 // with force they are committed here under new ids. Deletes that the hub has not
 // confirmed are done. Who joins again sends everything again, under the same keys. It
-// is no error to leave without having joined.
+// is no error to leave without having joined. Leaving ends the [Membership]: what the
+// old hub answers from then on is refused.
 func (b *Book) Leave(ctx context.Context, local string, force bool) error {
 	defer b.progress.step()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -88,7 +90,8 @@ func (b *Book) Leave(ctx context.Context, local string, force bool) error {
 				return err
 			}
 		}
-		return nil
+		_, err = tx.Exec(ctx, deleteEpoch, metaEpoch+local) // it was that hub's
+		return err
 	})
 }
 

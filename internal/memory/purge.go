@@ -28,7 +28,7 @@ WHERE e.user_id = ?1 AND e.synced = 1 AND e.hub_seq > 0 AND e.deleting_seq IS NU
 	updatePurged = `UPDATE memory_streams SET purged_before_ns = max(purged_before_ns, ?2) WHERE stream = ?1`
 
 	selectOldContexts = `SELECT c.seq, c.context_id, c.memory_id, length(CAST(c.markdown AS BLOB)) FROM memory_contexts c
-WHERE c.user_id = ?1 AND c.synced = 1 AND c.hub_seq > 0 AND c.updated_ns < ?2
+WHERE c.user_id = ?1 AND c.synced = 1 AND c.hub_seq > 0 AND c.updated_ns < ?2 AND NOT (` + isOpenConflict + `)
 AND EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND ` + isNewerContext + `)
 ORDER BY c.updated_ns LIMIT +?3`
 	deleteContext = `DELETE FROM memory_contexts WHERE seq = ?`
@@ -40,7 +40,7 @@ FROM memory_entries WHERE user_id = ?1) + (SELECT ifnull(sum(length(CAST(markdow
 // Purge takes away rows of joined users that their hub has: those older than the
 // retention's days, or with ignoreAge all, then the oldest until the rest is within
 // its megabytes (memories §10.7). Inflight rows, rows with changes that were not sent,
-// and the newest context of a memory stay. Without a hub nothing is purged. It works
+// the newest context of a memory and versions of open conflicts stay. Without a hub nothing is purged. It works
 // in chunks, so that writers hardly wait, and gives free pages back; being stopped
 // between chunks is harmless, and so is repeating it.
 func (b *Book) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error) {

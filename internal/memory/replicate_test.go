@@ -74,11 +74,11 @@ func TestALateHolderCannotFlip(t *testing.T) {
 	want(t, "a lease that holds is not taken", len(none), 0)
 	taken := must(d.TakeLanes(t.Context(), "other", all, []string{"test"}, time.Unix(1, 0), time.Unix(90, 0)))(t)
 	want(t, "that of a dead holder is", len(taken), 256)
-	wantError(t, "late", d.Confirm(t.Context(), leases, late), 409, CodeLeaseLost)
+	wantError(t, "late", d.Confirm(t.Context(), d.member(), leases, late), 409, CodeLeaseLost)
 	want(t, "still inflight", d.pending(), "a")
 	kept := must(d.RenewLanes(t.Context(), "test", leases, time.Unix(99, 0)))(t)
 	want(t, "renewed by the late", len(kept), 0)
-	if err := d.Confirm(t.Context(), taken, late); err != nil {
+	if err := d.Confirm(t.Context(), d.member(), taken, late); err != nil {
 		t.Error(err)
 	}
 	want(t, "flipped", d.texts(), "a")
@@ -123,7 +123,7 @@ func TestAMemoryThatIsRefusedHaltsItsStreamAlone(t *testing.T) {
 	batch := d.take(leases, 100)
 	for _, o := range batch {
 		if o.Stream == d.memory && o.Kind == KindMemory {
-			if err := d.Book.Fail(t.Context(), leases, Outcome{Stream: o.Stream, Seq: o.Seq, Status: 400, Code: "x", Message: "y"}, false); err != nil {
+			if err := d.Book.Fail(t.Context(), d.member(), leases, Outcome{Stream: o.Stream, Seq: o.Seq, Status: 400, Code: "x", Message: "y"}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -262,7 +262,7 @@ func TestADeletedEntryStaysDeleted(t *testing.T) {
 	leases := one.lanes()
 	late := Outcome{Stream: one.memory, Seq: 0, Status: 201, EntryID: id}
 	one.query(&late.Seq, `SELECT seq FROM change_log WHERE kind = 'entry' AND op = 'put' AND device <> 'hub'`)
-	if err := one.Confirm(t.Context(), leases, []Outcome{late}); err != nil { // a late retry
+	if err := one.Confirm(t.Context(), one.member(), leases, []Outcome{late}); err != nil { // a late retry
 		t.Error(err)
 	}
 	want(t, "revived by a retry", one.texts(), "")
@@ -336,7 +336,7 @@ func TestADeleteThatTheHubRefusesTellsItsError(t *testing.T) {
 			continue
 		}
 		want(t, "hidden meanwhile", d.texts(), "")
-		if err := d.Book.Fail(t.Context(), leases, Outcome{Stream: d.memory, Seq: batch[0].Seq, Status: 403, Code: "forbidden", Message: "no"}, false); err != nil {
+		if err := d.Book.Fail(t.Context(), d.member(), leases, Outcome{Stream: d.memory, Seq: batch[0].Seq, Status: 403, Code: "forbidden", Message: "no"}, false); err != nil {
 			t.Fatal(err)
 		}
 		break

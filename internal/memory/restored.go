@@ -27,12 +27,13 @@ const (
 UNION ALL SELECT hub_seq, hub_key FROM memory_contexts WHERE memory_id = ?1 AND synced = 1 AND hub_key IS NOT NULL AND hub_seq > ?2`
 	lackEntry     = `UPDATE memory_entries SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
 	lackContext   = `UPDATE memory_contexts SET hub_seq = -hub_seq WHERE hub_key = ? AND hub_seq > 0`
-	lowerCursor   = `UPDATE memory_streams SET pull_cursor = min(pull_cursor, ?2) WHERE stream = ?1`
+	lowerCursor   = `UPDATE memory_streams SET pull_cursor = min(pull_cursor, ?2), seen_seq = min(seen_seq, ?2) WHERE stream = ?1`
+	pullAgain     = `UPDATE memory_streams SET pull_cursor = 0, seen_seq = 0 WHERE user_id = ? AND state <> 'restoring'`
 	selectLacking = `SELECT hub_key, 'entry' FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
 UNION ALL SELECT hub_key, 'context' FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0`
 	selectLackingBy = `SELECT k, kind FROM (SELECT hub_key AS k, 'entry' AS kind, hub_seq FROM memory_entries WHERE memory_id = ?1 AND hub_seq < 0
 UNION ALL SELECT hub_key, 'context', hub_seq FROM memory_contexts WHERE memory_id = ?1 AND hub_seq < 0) ORDER BY hub_seq DESC LIMIT +?2`
-	selectContextDoc = `SELECT context_id, session_id, markdown, updated_ns, ifnull(trace_id, '') FROM memory_contexts WHERE hub_key = ?`
+	selectContextDoc = `SELECT context_id, session_id, markdown, updated_ns, ifnull(trace_id, ''), ifnull(conflict_with, '') FROM memory_contexts WHERE hub_key = ?`
 	settleContext    = `UPDATE memory_contexts SET hub_seq = ?2, updated_ns = ifnull(?3, updated_ns) WHERE hub_key = ?1`
 	giveUpEntry      = `UPDATE memory_entries SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
 	giveUpContext    = `UPDATE memory_contexts SET hub_seq = abs(hub_seq) WHERE hub_key = ?`
@@ -44,8 +45,9 @@ AND o.text = 'patch' AND c.doc IS NOT NULL ORDER BY c.seq`
 
 // NoteEpoch notes the epoch that a user's hub tells. If it has risen, the hub was
 // restored from a backup: the user's streams are then to be restored, and nothing else
-// of them is ready. Repeating it is safe.
-func (b *Book) NoteEpoch(ctx context.Context, user string, epoch int64) error {
+// of them is ready. That ends a stop with StopRestored. Repeating it is safe.
+func (b *Book) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
+	user := m.User
 	var known bool
 	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		was, err := epochOf(ctx, tx, user)
@@ -55,7 +57,8 @@ func (b *Book) NoteEpoch(ctx context.Context, user string, epoch int64) error {
 	if err != nil || known {
 		return err
 	}
-	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+		tx := s.tx
 		was, err := epochOf(ctx, tx, user)
 		if err != nil || was >= epoch {
 			return err
@@ -63,11 +66,26 @@ func (b *Book) NoteEpoch(ctx context.Context, user string, epoch int64) error {
 		if was > 0 {
 			_, err = tx.Exec(ctx, restoreStreams, user)
 		}
+		if err == nil && was > 0 {
+			_, err = tx.Exec(ctx, pullAgain, user)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, updateGoOn, user, StopRestored)
+		}
 		if err == nil {
 			_, err = tx.Exec(ctx, upsertEpoch, metaEpoch+user, strconv.FormatInt(epoch, 10))
 		}
 		return err
 	})
+}
+
+// Epoch is the epoch that a user's hub has told, 0 for none.
+func (b *Book) Epoch(ctx context.Context, user string) (epoch int64, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		epoch, err = epochOf(ctx, tx, user)
+		return err
+	})
+	return epoch, err
 }
 
 func epochOf(ctx context.Context, tx *store.Tx, user string) (int64, error) {
@@ -105,8 +123,8 @@ func (b *Book) Numbers(ctx context.Context, stream string, after int64) (out map
 
 // Lacking notes by their keys what of a stream a restored hub lacks; all there behind
 // a number is pulled again.
-func (b *Book) Lacking(ctx context.Context, lease Lease, stream string, after int64, keys []string) error {
-	return b.settling(ctx, []Lease{lease}, func(ctx context.Context, s *scope) error {
+func (b *Book) Lacking(ctx context.Context, m Membership, lease Lease, stream string, after int64, keys []string) error {
+	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *scope) error {
 		for _, key := range keys {
 			for _, query := range []string{lackEntry, lackContext} {
 				if _, err := s.tx.Exec(ctx, query, key); err != nil {
@@ -196,7 +214,7 @@ func (s *scope) document(ctx context.Context, o *Outgoing) error {
 		return err
 	}
 	d := contextDoc{Key: o.Key}
-	err := s.tx.Get(ctx, []any{&d.ContextID, &d.SessionID, &d.Markdown, &d.UpdatedAt, &d.Trace}, selectContextDoc, o.Key)
+	err := s.tx.Get(ctx, []any{&d.ContextID, &d.SessionID, &d.Markdown, &d.UpdatedAt, &d.Trace, &d.ConflictWith}, selectContextDoc, o.Key)
 	if err == nil {
 		o.ID = d.ContextID
 		o.Doc, err = json.Marshal(d)
@@ -206,8 +224,8 @@ func (s *scope) document(ctx context.Context, o *Outgoing) error {
 
 // Resent settles what a restored hub has taken again, or has refused: that has its
 // old number then, and the next pull says what became of it.
-func (b *Book) Resent(ctx context.Context, lease Lease, o Outgoing, out Outcome) error {
-	return b.settling(ctx, []Lease{lease}, func(ctx context.Context, s *scope) error {
+func (b *Book) Resent(ctx context.Context, m Membership, lease Lease, o Outgoing, out Outcome) error {
+	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *scope) error {
 		taken := out.Status >= 200 && out.Status < 300
 		switch {
 		case o.Kind == KindEntry && taken:
@@ -278,8 +296,8 @@ func (b *Book) Afterwards(ctx context.Context, stream Stream) (out []Outgoing, e
 }
 
 // Restored ends the restoring of a stream of which the hub lacks nothing any more.
-func (b *Book) Restored(ctx context.Context, lease Lease, stream string) error {
-	return b.settling(ctx, []Lease{lease}, func(ctx context.Context, s *scope) error {
+func (b *Book) Restored(ctx context.Context, m Membership, lease Lease, stream string) error {
+	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *scope) error {
 		var key, kind string
 		err := s.tx.Get(ctx, []any{&key, &kind}, selectLacking, stream)
 		if errors.Is(err, sql.ErrNoRows) {

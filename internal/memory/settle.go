@@ -43,12 +43,14 @@ const (
 	selectChangeOf = `SELECT seq FROM memory_contexts WHERE change_seq = ?`
 )
 
-// settling is a transaction of the replicator, which acts for the owners of streams.
-func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context.Context, s *scope) error) error {
+// settling is a transaction of the replicator, which acts for the owners of streams. It
+// fails with CodeLeft if the membership has ended, and with CodeLeaseLost for a late
+// holder of a lane.
+func (b *Book) settling(ctx context.Context, m Membership, leases []Lease, fn func(ctx context.Context, s *scope) error) error {
 	defer b.progress.step()
 	var s *scope
 	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := checkLeases(ctx, tx, leases); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
 			return err
 		}
 		s = &scope{Book: b, tx: tx}
@@ -67,10 +69,10 @@ func (b *Book) settling(ctx context.Context, leases []Lease, fn func(ctx context
 // Confirm settles changes that the hub has taken, all in one transaction: entries
 // flip to committed, deletes take their rows away, positions move on. Outcomes of a
 // stream are ascending. What is settled already stays as it is, so that repeating it
-// is safe. Errors besides the store's: CodeLeaseLost; then nothing is settled.
-func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) error {
-	err := b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
-		last := map[string]int64{}
+// is safe. Errors besides the store's: CodeLeaseLost, CodeLeft; then nothing is settled.
+func (b *Book) Confirm(ctx context.Context, m Membership, leases []Lease, outcomes []Outcome) error {
+	err := b.settling(ctx, m, leases, func(ctx context.Context, s *scope) error {
+		last, seen := map[string]int64{}, map[string]int64{}
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
 			if err == nil && ok {
@@ -79,10 +81,13 @@ func (b *Book) Confirm(ctx context.Context, leases []Lease, outcomes []Outcome) 
 			if err != nil {
 				return err
 			}
-			last[o.Stream] = o.Seq
+			last[o.Stream], seen[o.Stream] = o.Seq, max(seen[o.Stream], o.HubSeq)
 		}
 		for stream, seq := range last {
 			if _, err := s.tx.Exec(ctx, updateAcked, stream, seq); err != nil {
+				return err
+			}
+			if _, err := s.tx.Exec(ctx, updateSeen, stream, seen[stream]); err != nil {
 				return err
 			}
 		}
@@ -202,8 +207,8 @@ func (s *scope) logConfirm(ctx context.Context, e *entryRow) error {
 // Fail notes that the hub has refused a change for good: its row stays inflight with
 // a failure, and the stream goes on behind it, or halts. A refused delete is withdrawn.
 // A memory's own put halts its stream whatever halt says, since all else would fail.
-func (b *Book) Fail(ctx context.Context, leases []Lease, o Outcome, halt bool) error {
-	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+func (b *Book) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome, halt bool) error {
+	return b.settling(ctx, m, leases, func(ctx context.Context, s *scope) error {
 		c, ok, err := s.change(ctx, o)
 		if err != nil || !ok {
 			return err
@@ -262,8 +267,8 @@ func (s *scope) localOf(ctx context.Context, c store.Change) (string, error) {
 
 // SetRemote notes under which id the hub knows a memory or a vault whose title it had
 // already, and settles its put (memories §10.3).
-func (b *Book) SetRemote(ctx context.Context, leases []Lease, stream string, seq int64, remote string) error {
-	return b.settling(ctx, leases, func(ctx context.Context, s *scope) error {
+func (b *Book) SetRemote(ctx context.Context, m Membership, leases []Lease, stream string, seq int64, remote string) error {
+	return b.settling(ctx, m, leases, func(ctx context.Context, s *scope) error {
 		_, err := s.tx.Exec(ctx, updateRemote, stream, remote)
 		if err == nil {
 			_, err = s.tx.Exec(ctx, updateAcked, stream, seq)

@@ -30,6 +30,7 @@ type Stream struct {
 	LastError   string
 	RemoteID    string // its id at the hub; "" for the same
 	PullCursor  int64  // hub sequence
+	Seen        int64  // the highest hub sequence that the hub has shown, by pulls and confirmations
 	Subscribed  bool
 }
 
@@ -40,6 +41,7 @@ type Outgoing struct {
 	Kind, ID, Op   string
 	Key            string // hub key
 	Doc            json.RawMessage
+	Seen           int64 // Stream.Seen when the change was taken: what the hub stores from then on has a higher number
 }
 
 // Lease is the right to send a lane's streams while its epoch lasts (memories §10.3).
@@ -50,7 +52,7 @@ type Lease struct {
 
 const (
 	streamColumns = `SELECT stream, user_id, lane, head_seq, sent_seq, acked_seq, attempts, next_attempt_ns, state, ifnull(last_error, ''),
-ifnull(remote_id, ''), pull_cursor, subscribed FROM memory_streams `
+ifnull(remote_id, ''), pull_cursor, max(seen_seq, pull_cursor), subscribed FROM memory_streams `
 	selectReady   = streamColumns + `WHERE user_id = ? AND next_attempt_ns <= ? AND head_seq > acked_seq AND state = 'ready' ORDER BY next_attempt_ns LIMIT +?`
 	selectNextDue = `SELECT ifnull(min(next_attempt_ns), 0) FROM memory_streams WHERE user_id = ? AND next_attempt_ns > ? AND head_seq > acked_seq AND state = 'ready'`
 	selectStream  = streamColumns + `WHERE stream = ?`
@@ -65,12 +67,14 @@ AND c.device <> ifnull((SELECT id FROM symbols WHERE text = '` + hubDevice + `')
 
 	updateSent    = `UPDATE memory_streams SET sent_seq = max(sent_seq, ?2) WHERE stream = ?1`
 	updateAcked   = `UPDATE memory_streams SET acked_seq = max(acked_seq, ?2), attempts = 0, next_attempt_ns = 0, last_error = NULL WHERE stream = ?1`
+	updateSeen    = `UPDATE memory_streams SET seen_seq = max(seen_seq, ?2) WHERE stream = ?1`
 	updateDelay   = `UPDATE memory_streams SET attempts = ?2, next_attempt_ns = ?3, last_error = ?4 WHERE stream = ?1`
 	updateState   = `UPDATE memory_streams SET state = ?2, last_error = ?3 WHERE stream = ?1`
 	updateRemote  = `UPDATE memory_streams SET remote_id = ?2 WHERE stream = ?1`
 	clearDelays   = `UPDATE memory_streams SET attempts = 0, next_attempt_ns = 0 WHERE user_id = ? AND head_seq > acked_seq AND next_attempt_ns > 0`
 	updateSubscr  = `UPDATE memory_streams SET subscribed = 1 WHERE stream = ?`
-	updateCursor  = `UPDATE memory_streams SET pull_cursor = max(pull_cursor, ?2) WHERE stream = ?1`
+	updateCursor  = `UPDATE memory_streams SET pull_cursor = max(pull_cursor, ?2), last_error = CASE WHEN attempts = 0 AND state = 'ready' THEN NULL ELSE last_error END WHERE stream = ?1`
+	updateTrouble = `UPDATE memory_streams SET last_error = ?2 WHERE stream = ?1 AND state = 'ready'`
 	selectLane    = `SELECT holder, epoch, until_ns FROM memory_lanes WHERE lane = ?`
 	selectHolders = `SELECT DISTINCT holder FROM memory_lanes WHERE until_ns > ?`
 	upsertLane    = `INSERT INTO memory_lanes (lane, holder, epoch, until_ns) VALUES (?, ?, ?, ?)
@@ -81,7 +85,7 @@ ON CONFLICT (lane) DO UPDATE SET holder = excluded.holder, epoch = excluded.epoc
 
 func (m *Stream) scan(scan func(...any) error) error {
 	var next int64
-	err := scan(&m.ID, &m.UserID, &m.Lane, &m.Head, &m.Sent, &m.Acked, &m.Attempts, &next, &m.State, &m.LastError, &m.RemoteID, &m.PullCursor, &m.Subscribed)
+	err := scan(&m.ID, &m.UserID, &m.Lane, &m.Head, &m.Sent, &m.Acked, &m.Attempts, &next, &m.State, &m.LastError, &m.RemoteID, &m.PullCursor, &m.Seen, &m.Subscribed)
 	m.NextAttempt = time.Unix(0, next)
 	return err
 }
@@ -234,11 +238,11 @@ func checkLeases(ctx context.Context, tx *store.Tx, leases []Lease) error {
 // change that needs a confirmation which is not there yet ends its stream's part. A
 // stream with nothing left to send is settled.
 //
-// Errors besides the store's: CodeLeaseLost. Repeating it gives the same again.
-func (b *Book) NextBatch(ctx context.Context, leases []Lease, ids []string, limit, size int) (out []Outgoing, err error) {
+// Errors besides the store's: CodeLeaseLost, CodeLeft. Repeating it gives the same again.
+func (b *Book) NextBatch(ctx context.Context, m Membership, leases []Lease, ids []string, limit, size int) (out []Outgoing, err error) {
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		if err := checkLeases(ctx, tx, leases); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
 			return err
 		}
 		left, share := size, max(1, limit/max(1, len(ids)))
@@ -282,7 +286,7 @@ func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, after int6
 	}
 	none := true
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
-		o := Outgoing{Stream: id, Remote: m.RemoteID}
+		o := Outgoing{Stream: id, Remote: m.RemoteID, Seen: m.Seen}
 		var doc string
 		if err := rows.Scan(&o.Seq, &o.Kind, &o.ID, &o.Op, &doc); err != nil {
 			return err
@@ -352,9 +356,9 @@ func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready b
 }
 
 // Delay puts off a stream after a failed attempt, until a time of the real clock.
-func (b *Book) Delay(ctx context.Context, leases []Lease, stream string, attempts int, until time.Time, why string) error {
+func (b *Book) Delay(ctx context.Context, m Membership, leases []Lease, stream string, attempts int, until time.Time, why string) error {
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := checkLeases(ctx, tx, leases); err != nil {
+		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, updateDelay, stream, attempts, until.UnixNano(), nullable(why))
@@ -363,9 +367,22 @@ func (b *Book) Delay(ctx context.Context, leases []Lease, stream string, attempt
 }
 
 // ClearDelays makes all of a user's streams due: its hub answers again.
-func (b *Book) ClearDelays(ctx context.Context, user string) error {
-	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, clearDelays, user)
+func (b *Book) ClearDelays(ctx context.Context, m Membership) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+		_, err := s.tx.Exec(ctx, clearDelays, m.User)
+		return err
+	})
+}
+
+// NotePulls stores why what the hub sends of a stream cannot be stored here, for people.
+// The next page that can be stored removes it. stream is the hub's id or the local one.
+func (b *Book) NotePulls(ctx context.Context, m Membership, stream, why string) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+		s.u = user{ID: m.User}
+		local, err := s.localStream(ctx, stream)
+		if err == nil {
+			_, err = s.tx.Exec(ctx, updateTrouble, local, why)
+		}
 		return err
 	})
 }

@@ -99,7 +99,11 @@ func (e errand) work(ctx context.Context) error {
 	storetest.Tell("ready")
 	var group sync.WaitGroup
 	group.Go(func() {
-		one := replica.New(replica.Config{Store: s, Book: b, User: e.User, Client: client, Device: device, Batch: 20})
+		me, err := b.Whoami(ctx, memory.Caller{User: e.User})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		one := replica.New(replica.Config{Store: s, Book: b, User: e.User, Generation: me.Generation, Client: client, Device: device, Batch: 20})
 		if err := one.Run(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
@@ -329,14 +333,14 @@ func TestALateHolderSettlesNothing(t *testing.T) {
 	if err != nil || len(late) != 1 {
 		t.Fatal(late, err)
 	}
-	batch, err := d.NextBatch(t.Context(), late, []string{d.memory}, 10, 1<<20)
+	batch, err := d.NextBatch(t.Context(), d.member(), late, []string{d.memory}, 10, 1<<20)
 	if err != nil || len(batch) != 1 {
 		t.Fatal(batch, err)
 	}
 	if _, err := d.TakeLanes(t.Context(), "other", lane, []string{"late"}, time.Now(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	err = d.Confirm(t.Context(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: memory.NewID(), HubSeq: 9}})
+	err = d.Confirm(t.Context(), d.member(), late, []memory.Outcome{{Stream: d.memory, Seq: batch[0].Seq, Status: 201, EntryID: memory.NewID(), HubSeq: 9}})
 	want(t, "code", fault.As(err).Code, memory.CodeLeaseLost)
 	want(t, "still inflight", d.pending(d.memory), "a")
 	d.drain()

@@ -110,7 +110,14 @@ func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushAnswer
 // Pull asks for what is newer than the cursors. Errors are those of Push; repeating
 // is safe.
 func (c *Client) Pull(ctx context.Context, ask PullRequest) (answer PullAnswer, err error) {
-	return answer, c.call(ctx, http.MethodPost, PathPull, ask, &answer, time.Duration(ask.WaitMillis)*time.Millisecond)
+	path := PathPull
+	if ask.Catalogue > 0 {
+		path += "?catalogue=" + strconv.FormatInt(ask.Catalogue, 10)
+	}
+	if ask.Cursors == nil {
+		ask.Cursors = []Cursor{}
+	}
+	return answer, c.call(ctx, http.MethodPost, path, ask, &answer, time.Duration(ask.WaitMillis)*time.Millisecond)
 }
 
 // Heads reads a page of the user's streams, "" for the first. Errors as for Pull.

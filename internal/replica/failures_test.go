@@ -290,7 +290,7 @@ func TestARefusedTokenPausesItsUserAloneAndANewOneIsUsedAtOnce(t *testing.T) {
 			want(t, "attempts counted", d.stream(d.memory).Attempts, 0)
 			_, fresh := o.token(o.user, hub.LevelAdmin)
 			want(t, "it is another", d.one.Client.SetToken(fresh), true)
-			d.one.Renewed()
+			d.one.Renewed(t.Context())
 			d.awaits(d.memory)
 			state, _ := d.one.State()
 			want(t, "state", state, replica.StateRunning)

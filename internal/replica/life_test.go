@@ -104,7 +104,7 @@ func TestADeletedEntryStaysDeletedWhateverIsRepeated(t *testing.T) {
 			items = append(items, memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc})
 		}
 		for range 2 {
-			if err := one.Apply(t.Context(), one.me, d.memory, items, answer.Streams[0].Next); err != nil {
+			if err := one.Apply(t.Context(), one.member(), d.memory, items, answer.Streams[0].Next); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +127,12 @@ func TestADeleteThatIsNotConfirmedIsWithdrawnUnlessTheHubHasDoneIt(t *testing.T)
 			d.add("a")
 			d.drain()
 			id := d.all(d.memory)[0].EntryID
-			drop := func(w http.ResponseWriter, r *http.Request) bool { panic(http.ErrAbortHandler) }
+			drop := func(w http.ResponseWriter, r *http.Request) bool {
+				if done && r.URL.Path != replica.PathPush && r.URL.Path != replica.PathHeads {
+					return false // the hub must be verified before the delete is sent
+				}
+				panic(http.ErrAbortHandler)
+			}
 			o.set(func(o *office) {
 				if o.after = drop; !done {
 					o.after, o.before = nil, drop

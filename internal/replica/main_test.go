@@ -54,6 +54,7 @@ type office struct {
 	item   func(it replica.Item) int                                // the status of an item, 0 for the hub's
 	sent   []replica.Item                                           // all items that came, in order
 	direct bool                                                     // nothing of this: to the hub
+	old    bool                                                     // answers lack what older hubs do not send
 }
 
 func open(tb testing.TB, address string) *office {
@@ -98,7 +99,7 @@ func (o *office) set(change func(*office)) {
 
 func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
-	before, after, item, direct := o.before, o.after, o.item, o.direct
+	before, after, item, direct, old := o.before, o.after, o.item, o.direct, o.old
 	o.mu.Unlock()
 	if direct {
 		o.inner.ServeHTTP(w, r)
@@ -120,7 +121,22 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[k] = v
 	}
 	w.WriteHeader(answer.Code)
+	if old {
+		answer.Body = aged(answer.Body)
+	}
 	_, _ = w.Write(answer.Body.Bytes())
+}
+
+// aged is an answer without what older hubs do not send.
+func aged(body *bytes.Buffer) *bytes.Buffer {
+	var answer map[string]json.RawMessage
+	if json.Unmarshal(body.Bytes(), &answer) != nil {
+		return body
+	}
+	delete(answer, "behind")
+	delete(answer, "catalogue")
+	text, _ := json.Marshal(answer)
+	return bytes.NewBuffer(text)
 }
 
 // push passes a push on, but for the items that are to get a status of the test's own
@@ -285,11 +301,21 @@ func (d *desk) equip(change ...func(*replica.Config)) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Client: client, Device: device}
+	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Generation: d.member().Generation, Client: client, Device: device}
 	for _, f := range change {
 		f(&c)
 	}
 	d.one = replica.New(c)
+}
+
+// member is the membership of the desk's user as it is now.
+func (d *desk) member() memory.Membership {
+	d.Helper()
+	u, err := d.Whoami(d.Context(), memory.Caller{User: d.me})
+	if err != nil {
+		d.Fatal(err)
+	}
+	return u.Membership()
 }
 
 // furnish gives the desk a vault and a memory.

@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"cairn/internal/fault"
@@ -32,11 +31,17 @@ func (r *Replicator) Subscribed() {
 func (r *Replicator) pull(ctx context.Context) {
 	var catalogued time.Time
 	for ctx.Err() == nil {
+		if r.isStale() {
+			catalogued = time.Time{}
+		}
 		if r.waits(ctx) || !r.mayPull() {
 			r.sleep(ctx, pollEvery/4)
 			continue
 		}
-		err := r.catalogue(ctx, &catalogued)
+		err := r.verify(ctx)
+		if err == nil {
+			err = r.catalogue(ctx, &catalogued)
+		}
 		if err == nil {
 			err = r.restore(ctx)
 		}
@@ -46,15 +51,18 @@ func (r *Replicator) pull(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if no, refused := errors.AsType[*Refused](err); refused || fault.HasCode(err, CodeUnavailable) {
-			if !r.failed(err, causePull) {
-				r.unreachable(err, causePull, no.RetryAfter)
-			}
-		} else {
-			r.lost(nil, err)
-		}
+		r.handle(ctx, err)
 		r.sleep(ctx, pollEvery/4)
 	}
+}
+
+// isStale reports whether the hub has a newer catalogue than the one that was read, once.
+func (r *Replicator) isStale() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stale := r.stale
+	r.stale = false
+	return stale
 }
 
 // mayPull tells whether a pull may be made: if the hub takes nothing, now and then one
@@ -101,7 +109,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if len(cursors) == 0 {
+	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
 			r.sleep(ctx, min(wait, pollEvery))
 		}
@@ -111,7 +119,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	if len(cursors) > MaxCursors {
 		wait = 0
 	}
-	for first := 0; first < len(cursors); first += MaxCursors {
+	for first := 0; first == 0 || first < len(cursors); first += MaxCursors {
 		if err := r.pullPages(ctx, cursors[first:min(first+MaxCursors, len(cursors))], wait); err != nil {
 			return err
 		}
@@ -122,12 +130,24 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
+func (r *Replicator) catalogueVersion() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.catalog
+}
+
 // cursors are how far the subscribed streams have been pulled.
 func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 	select {
 	case <-r.asked:
 	default:
 	}
+	return r.cursorsOf(ctx, func(s memory.Stream) int64 { return s.PullCursor })
+}
+
+// cursorsOf are positions in the subscribed streams. Streams whose content a restored
+// hub still lacks have none.
+func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream) int64) (out []Cursor, err error) {
 	after, asked := "", map[string]bool{}
 	for {
 		page, err := r.Book.Streams(ctx, r.User, after, MaxCursors)
@@ -135,10 +155,10 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 			return out, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed || r.isSour(s.ID) {
+			if after = s.ID; !s.Subscribed || r.isSour(s.ID) || s.State == memory.StreamRestoring {
 				continue
 			}
-			c := Cursor{Stream: s.ID, After: s.PullCursor}
+			c := Cursor{Stream: s.ID, After: position(s)}
 			if s.RemoteID != "" {
 				c.Stream = s.RemoteID
 			}
@@ -151,7 +171,7 @@ func (r *Replicator) cursors(ctx context.Context) (out []Cursor, err error) {
 }
 
 func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.Duration) error {
-	for len(cursors) > 0 {
+	for again := true; again; again = len(cursors) > 0 {
 		answer, err := r.waitFor(ctx, cursors, wait)
 		if err != nil {
 			return err
@@ -160,16 +180,22 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 			return nil
 		}
 		r.answered(ctx, causePull)
-		if err := r.seen(ctx, answer.HubEpoch); err != nil {
+		if again, err := r.risen(ctx, answer.HubEpoch); err != nil || again && len(answer.Behind) > 0 {
+			return err // what the hub lacks is sent first
+		}
+		if err := r.compareHeads(ctx, cursors, answer.Behind); err != nil {
 			return err
 		}
+		r.mu.Lock()
+		r.stale = r.stale || answer.Catalogue > r.catalog
+		r.mu.Unlock()
 		more := cursors[:0:0]
 		for _, s := range answer.Streams {
 			if err := r.apply(ctx, s); err != nil {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil || fault.HasCode(err, memory.CodeLeft) {
 					return err
 				}
-				r.sour(s.Stream, err)
+				r.sour(ctx, s.Stream, err)
 				continue
 			}
 			if s.More {
@@ -195,16 +221,22 @@ func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Du
 			}
 		}()
 	}
-	answer, err := r.Client.Pull(waiting, PullRequest{Cursors: cursors, Limit: MaxPullItems, WaitMillis: int(wait / time.Millisecond)})
+	answer, err := r.Client.Pull(waiting, PullRequest{
+		Cursors: cursors, Limit: MaxPullItems, WaitMillis: int(wait / time.Millisecond), Catalogue: r.catalogueVersion(),
+	})
 	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
 	return &answer, err
 }
 
-// sour leaves a stream alone for a while: what the hub told of it cannot be stored.
-func (r *Replicator) sour(stream string, err error) {
+// sour does not pull a stream for a while: what the hub sends of it cannot be stored. The
+// status shows why.
+func (r *Replicator) sour(ctx context.Context, stream string, err error) {
 	r.Log.Error("what the hub told of a memory cannot be stored", "stream", stream, "error", err)
+	if err := r.Book.NotePulls(ctx, r.member(), stream, "what the hub sends cannot be stored here: "+err.Error()); err != nil {
+		r.Log.Debug("that cannot be stored either", "error", err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.soured == nil {
@@ -225,7 +257,7 @@ func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
 	for i, p := range s.Items {
 		items[i] = memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc}
 	}
-	err := r.Book.Apply(ctx, r.User, s.Stream, items, s.Next)
+	err := r.Book.Apply(ctx, r.member(), s.Stream, items, s.Next)
 	if err == nil {
 		r.meter.Pulled.Add(int64(len(items)))
 	}
@@ -258,7 +290,7 @@ func (r *Replicator) catalogue(ctx context.Context, last *time.Time) error {
 		}
 		items = append(items, item)
 	}
-	if err := r.Book.Catalogue(ctx, r.User, items); err != nil {
+	if err := r.Book.Catalogue(ctx, r.member(), items); err != nil {
 		return err
 	}
 	if err := r.missing(ctx, listed); err != nil {
@@ -274,6 +306,11 @@ func (r *Replicator) heads(ctx context.Context) (all []Head, err error) {
 		page, err := r.Client.Heads(ctx, after)
 		if err != nil {
 			return nil, err
+		}
+		if after == "" { // what is added while pages are read makes a newer one
+			r.mu.Lock()
+			r.catalog = page.Catalogue
+			r.mu.Unlock()
 		}
 		if err := r.seen(ctx, page.HubEpoch); err != nil {
 			return nil, err

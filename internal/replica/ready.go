@@ -19,7 +19,7 @@ type parcel struct {
 // ready chooses the streams of the next requests: those that are due, whose lanes are
 // ours, that are in no request; one that has failed goes alone.
 func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err error) {
-	if free == 0 || r.waits(ctx) {
+	if free == 0 || r.waits(ctx) || !r.maySend() {
 		return nil, nil
 	}
 	due, err := r.Book.ReadyStreams(ctx, r.User, time.Now(), r.Batch*(free+1))
@@ -59,6 +59,13 @@ func (r *Replicator) ready(ctx context.Context, free int) (parcels []parcel, err
 		r.probing()
 	}
 	return parcels, nil
+}
+
+// maySend reports whether the hub was verified and is not known to refuse all changes.
+func (r *Replicator) maySend() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.verified && !(r.stopCode != "" && r.stopUntil.After(time.Now()))
 }
 
 // waits tells whether nothing may be sent now.

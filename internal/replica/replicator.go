@@ -45,6 +45,8 @@ type Config struct {
 	Client *Client      // with the user's token
 	Device string       // the store's device id
 
+	Generation int64 // the user's, of this membership: when it has ended nothing is sent or stored any more
+
 	Lanes *Lanes       // of this process; nil for some of the run's own
 	Batch int          // changes of a push, at most MaxPushItems; 0 for 500
 	Halt  bool         // a refused change halts its stream (hub.on_permanent = halt)
@@ -73,6 +75,14 @@ type Replicator struct {
 
 	epoch     int64 // that the hub told last
 	restoring bool  // there may be streams to restore
+	verified  bool  // see verify; until then nothing is sent
+	catalog   int64 // version of the hub's catalogue that was read last, 0 for a hub without
+	stale     bool  // there is a newer one
+
+	stopCode, stopWhy string    // why nothing is sent although the hub answers, "" if it is
+	stopUntil         time.Time // when sending is tried again
+
+	end context.CancelCauseFunc // of the run
 }
 
 // cause says which request brought the replicator into its state, if that is not well.
@@ -98,10 +108,13 @@ func New(c Config) *Replicator {
 	}
 }
 
-// State says how it stands with the hub, and why if it is not well.
+// State is the state of the replication, and the reason for any but running.
 func (r *Replicator) State() (state, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.state == StateRunning && r.stopCode != "" {
+		return r.stopCode, r.stopWhy
+	}
 	return r.state, r.why
 }
 
@@ -109,7 +122,8 @@ func (r *Replicator) State() (state, why string) {
 func (r *Replicator) Meter() *Meter { return &r.meter }
 
 // Run replicates until ctx ends; then requests that are underway get 10 s to end. It
-// returns nil then, and an error only when the store fails for good.
+// returns nil then. Errors: memory.CodeLeft when the membership has ended, and the
+// store's when it fails for good.
 func (r *Replicator) Run(ctx context.Context) error {
 	running, end, err := r.begin(ctx)
 	if err != nil {
@@ -131,8 +145,16 @@ func (r *Replicator) Run(ctx context.Context) error {
 	case err := <-failed:
 		return err
 	default:
-		return nil
+		return left(running)
 	}
+}
+
+// left is the error of a run that ended because the user has left the hub, else nil.
+func left(running context.Context) error {
+	if err := context.Cause(running); fault.HasCode(err, memory.CodeLeft) {
+		return err
+	}
+	return nil
 }
 
 // Send is Run without pulling.
@@ -142,13 +164,20 @@ func (r *Replicator) Send(ctx context.Context) error {
 		return err
 	}
 	defer end()
+	var verifying sync.WaitGroup
+	verifying.Go(func() { r.keepVerified(running) })
 	r.push(running)
-	return nil
+	verifying.Wait()
+	return left(running)
 }
 
 // begin sees to the lanes of a run; end ends it.
 func (r *Replicator) begin(ctx context.Context) (running context.Context, end func(), err error) {
-	running, cancel := context.WithCancel(ctx)
+	running, stop := context.WithCancelCause(ctx)
+	cancel := func() { stop(nil) }
+	r.mu.Lock()
+	r.end, r.verified = stop, false
+	r.mu.Unlock()
 	if r.lanes = r.Lanes; r.lanes != nil {
 		return running, func() { cancel(); r.Client.Close() }, nil
 	}
@@ -177,17 +206,45 @@ func (r *Replicator) Drain(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	who, err := r.Client.Whoami(ctx)
-	if err != nil {
-		r.failed(err, causePull)
-		return r.takesNothing()
-	}
-	if err := r.seen(ctx, who.HubEpoch); err != nil {
-		return err
+	if err := r.verify(ctx); err != nil {
+		r.handle(ctx, err)
+		return firstOf(left(ctx), r.takesNothing(), err)
 	}
 	if err := r.restore(ctx); err != nil {
-		return err
+		return firstOf(left(ctx), err)
 	}
+	sent := r.sendAll(ctx)
+	if r.isPushStop() { // what other devices wrote still comes
+		if log, err := r.Book.Backlog(ctx, r.User); err == nil && log.Pending == 0 {
+			sent = nil
+		}
+		return firstOf(r.pullAll(ctx), sent)
+	}
+	if sent != nil {
+		return firstOf(left(ctx), sent)
+	}
+	return firstOf(left(ctx), r.pullAll(ctx))
+}
+
+// firstOf is the first error that there is.
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isPushStop reports whether the hub answers and nothing can be sent to it.
+func (r *Replicator) isPushStop() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state == StateRunning && r.stopCode != ""
+}
+
+// sendAll sends until nothing is left that could be sent now.
+func (r *Replicator) sendAll(ctx context.Context) error {
 	for left, patience := -1, 0; ; {
 		sent, err := r.round(ctx)
 		if err == nil && !sent {
@@ -204,21 +261,20 @@ func (r *Replicator) Drain(ctx context.Context) error {
 			return err
 		}
 		if len(due) == 0 {
-			break
+			return nil
 		}
 		log, err := r.Book.Backlog(ctx, r.User)
 		if err != nil {
 			return err
 		}
 		if patience++; patience > drainPatience {
-			break
+			return nil
 		}
 		if log.Pending != left {
 			left, patience = log.Pending, 0
 		}
 		r.sleep(ctx, drainLook)
 	}
-	return r.pullAll(ctx)
 }
 
 // Drain looks so often, and so many times, whether another process gets on.
@@ -317,8 +373,10 @@ func (r *Replicator) takesNothing() error {
 	switch state, why := r.State(); state {
 	case StatePaused:
 		return fault.New(fault.Unavailable, CodeUnavailable, "replication is paused").WithHint("cairn replication resume")
-	case StateUnreachable, StateUnauthorized, StateTooOld:
-		return fault.New(fault.Unavailable, CodeUnavailable, "the hub takes nothing now: "+why).WithHint("cairn replication status shows what waits")
+	case StateUnreachable:
+		return fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+why).WithHint("cairn replication status shows what waits")
+	case StateUnauthorized, StateTooOld, StateRestored, StateReadOnly, StateDiskFull:
+		return fault.New(fault.Unavailable, state, "the hub is not accepting changes: "+why).WithHint(memory.StopHint(state))
 	}
 	return nil
 }
@@ -337,7 +395,7 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	if len(p.streams) == 1 && r.isSingle(p.streams[0]) {
 		limit = 1
 	}
-	batch, err := r.Book.NextBatch(ctx, p.leases, p.streams, limit, maxBatchBytes)
+	batch, err := r.Book.NextBatch(ctx, r.member(), p.leases, p.streams, limit, maxBatchBytes)
 	if err != nil {
 		r.lost(p.leases, err)
 		return
@@ -388,14 +446,23 @@ func (r *Replicator) isSingle(stream string) bool {
 	return r.single[stream]
 }
 
-// lost deals with an error of the store: a lease that another has taken is given up,
-// anything else is tried again a second later.
+// lost deals with an error of the store: a lease that another process has taken is
+// dropped, a membership that has ended ends the run, anything else is tried again a
+// second later.
 func (r *Replicator) lost(leases []memory.Lease, err error) {
 	if fault.HasCode(err, memory.CodeLeaseLost) {
 		r.lanes.lost(leases)
 		return
 	}
-	if errors.Is(err, context.Canceled) {
+	if fault.HasCode(err, memory.CodeLeft) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.end != nil {
+			r.end(err)
+		}
+		return
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, errHeld) {
 		return
 	}
 	r.Log.Warn("what the hub answered cannot be stored; trying again", "error", err)

@@ -21,13 +21,21 @@ func (r *Replicator) seen(ctx context.Context, epoch int64) error {
 	if known || epoch == 0 {
 		return nil
 	}
-	if err := r.Book.NoteEpoch(ctx, r.User, epoch); err != nil {
+	if err := r.Book.NoteEpoch(ctx, r.member(), epoch); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.epoch, r.restoring = epoch, true
+	r.epoch, r.restoring, r.stale = epoch, true, true
 	return nil
+}
+
+// risen is seen, and reports whether the epoch is another than the last one.
+func (r *Replicator) risen(ctx context.Context, epoch int64) (bool, error) {
+	r.mu.Lock()
+	was := r.epoch
+	r.mu.Unlock()
+	return epoch != was, r.seen(ctx, epoch)
 }
 
 // restore restores the streams that are to be and whose lanes are ours.
@@ -99,7 +107,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 		results, err = r.sendAgain(ctx, rows)
 		for i, res := range results {
 			if err == nil && res.Status != http.StatusFailedDependency {
-				err = r.Book.Resent(ctx, lease, rows[i], outcome(rows[i], res))
+				err = r.Book.Resent(ctx, r.member(), lease, rows[i], outcome(rows[i], res))
 			}
 		}
 	}
@@ -120,7 +128,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 	if err != nil {
 		return err
 	}
-	return r.Book.Restored(ctx, lease, s.ID)
+	return r.Book.Restored(ctx, r.member(), lease, s.ID)
 }
 
 // sendAgain pushes changes. What the hub cannot take now is an error; what it refuses
@@ -136,11 +144,17 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]
 		}
 		ask.Items = append(ask.Items, item(o))
 	}
+	if err := r.Book.CheckMember(ctx, r.member()); err != nil {
+		return nil, err
+	}
 	answer, err := r.Client.Push(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
 	for i, res := range answer.Results {
+		if res.Status == http.StatusInsufficientStorage {
+			r.stopPushes(ctx, StateDiskFull, "the hub cannot store anything: "+reason(res), fullEvery)
+		}
 		if retryable(res.Status) {
 			return nil, fault.New(fault.Unavailable, CodeUnavailable, "the hub takes nothing now: "+reason(res))
 		}
@@ -183,7 +197,7 @@ func (r *Replicator) compare(ctx context.Context, lease memory.Lease, s memory.S
 			lacking = append(lacking, key)
 		}
 	}
-	return r.Book.Lacking(ctx, lease, s.ID, after, lacking)
+	return r.Book.Lacking(ctx, r.member(), lease, s.ID, after, lacking)
 }
 
 // keysOf adds the numbers of a stream's items at the hub, by their keys.

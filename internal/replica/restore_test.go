@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/replica"
 )
 
 // copyHub copies an idle hub's files, as a backup does.
@@ -100,4 +102,90 @@ func TestAfterAnOldBackupIsRestoredDevicesSendAgainWhatItLacks(t *testing.T) {
 	sent := len(old.sent)
 	a.drain()
 	want(t, "nothing is sent twice", len(old.sent), sent)
+}
+
+// A hub that names no positions beyond its heads, as older ones do: that an old backup
+// was restored shows by the number of the first new change. It counts for nothing, and
+// after `hub restored` all is there.
+func TestAnOldBackupShowsByTheNumbersOfNewChanges(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/hub.db"
+	o := open(t, "sqlite:"+file)
+	o.set(func(o *office) { o.old = true })
+	a := o.desk().furnish()
+	for i := range 5 {
+		a.add(fmt.Sprint("a", i))
+	}
+	a.drain()
+	copyHub(t, file, file+"-old")
+	for i := range 5 {
+		a.add(fmt.Sprint("b", i))
+	}
+	a.drain()
+	b := o.desk().subscribe(a.memory).drain()
+	want(t, "another device", b.texts(a.memory), a.texts(a.memory))
+
+	restored := open(t, "sqlite:"+file+"-old")
+	restored.user, restored.secret = o.user, o.secret
+	restored.set(func(o *office) { o.old = true })
+	a.office = restored
+	a.equip()
+	a.add("late")
+	a.start()
+	eventually(t, "the stop", func() bool { state, _ := a.one.State(); return state == replica.StateRestored })
+	want(t, "still inflight", a.pending(a.memory), "late")
+	err := a.AwaitConsistency(t.Context(), memory.Caller{}, a.memory, 0)
+	want(t, "await", fault.As(err).Code, memory.CodeReplicationFailed)
+	want(t, "await says why", fault.As(err).Details["state"], any(replica.StateRestored))
+	a.end()
+	a.equip() // another process
+	sent := len(restored.sent)
+	if _, err := restored.hub.Restored(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.start()
+	eventually(t, "the end of the stop", func() bool { return a.AwaitConsistency(t.Context(), memory.Caller{}, a.memory, 0) == nil })
+	if len(restored.sent) == sent {
+		t.Error("nothing was sent again")
+	}
+	if words := strings.Fields(restored.texts(a.memory)); len(words) != 11 {
+		t.Errorf("the hub has %v", words)
+	}
+	want(t, "the device", len(a.all(a.memory)), 11)
+	want(t, "failures", len(a.failures()), 0)
+}
+
+// A backup that is older than an earlier `hub restored` has an epoch that devices have
+// passed. The next one is above it all the same.
+func TestAnEpochIsAboveThoseOfNewerBackups(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/hub.db"
+	o := open(t, "sqlite:"+file)
+	a := o.desk().furnish()
+	a.add("one")
+	a.drain()
+	copyHub(t, file, file+"-old")
+	if _, err := o.hub.Restored(t.Context()); err != nil { // an earlier restore
+		t.Fatal(err)
+	}
+	a.add("two")
+	a.drain()
+	old := open(t, "sqlite:"+file+"-old")
+	old.user, old.secret = o.user, o.secret
+	a.office = old
+	a.equip()
+	if err := a.one.Drain(t.Context()); fault.As(err) == nil || fault.As(err).Code != replica.StateRestored {
+		t.Fatalf("drain: %v", err)
+	}
+	for { // in another second than the earlier one
+		epoch, err := old.hub.Restored(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known, err := a.Epoch(t.Context(), a.me); err != nil || epoch > known {
+			break
+		}
+	}
+	a.drain()
+	want(t, "the hub has", old.texts(a.memory), "one two")
 }

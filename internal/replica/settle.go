@@ -32,6 +32,11 @@ func retryable(status int) bool {
 // then what it refused.
 func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []memory.Outgoing, results []Result) error {
 	r.meter.Batches.Add(1)
+	for i, o := range batch { // of a hub that was restored nothing counts; it gets all again
+		if older, err := r.isOlder(ctx, o, results[i]); older || err != nil {
+			return err
+		}
+	}
 	var taken []memory.Outcome
 	for i, o := range batch {
 		if res := results[i]; res.Status >= 200 && res.Status < 300 {
@@ -40,7 +45,10 @@ func (r *Replicator) settle(ctx context.Context, leases []memory.Lease, batch []
 	}
 	if len(taken) > 0 {
 		crashpoint.Pass("after_hub_201")
-		if err := r.Book.Confirm(ctx, leases, taken); err != nil {
+		if err := r.Book.Confirm(ctx, r.member(), leases, taken); err != nil {
+			return err
+		}
+		if err := r.pushesAccepted(ctx); err != nil {
 			return err
 		}
 		r.meter.Sent.Add(int64(len(taken)))
@@ -68,12 +76,16 @@ func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memor
 	switch {
 	case res.Status >= 200 && res.Status < 300, res.Status == http.StatusFailedDependency:
 		return nil
+	case res.Status == http.StatusInsufficientStorage:
+		r.meter.Retried.Add(1)
+		r.stopPushes(ctx, StateDiskFull, "the hub cannot store anything: "+reason(res), fullEvery)
+		return nil
 	case retryable(res.Status):
 		r.meter.Retried.Add(1)
 		return r.putOff(ctx, leases, o.Stream, 0, reason(res))
 	}
 	if existing := existingID(o, res); existing != "" {
-		return r.Book.SetRemote(ctx, leases, o.Stream, o.Seq, existing)
+		return r.Book.SetRemote(ctx, r.member(), leases, o.Stream, o.Seq, existing)
 	}
 	r.meter.Refused.Add(1)
 	out := outcome(o, res)
@@ -85,7 +97,7 @@ func (r *Replicator) refused(ctx context.Context, leases []memory.Lease, o memor
 		level = r.Log.Error // the key stood for something else: a defect
 	}
 	level("the hub has refused a change for good", "kind", o.Kind, "op", o.Op, "seq", o.Seq, "status", out.Status, "code", out.Code)
-	return r.Book.Fail(ctx, leases, out, r.Halt)
+	return r.Book.Fail(ctx, r.member(), leases, out, r.Halt)
 }
 
 // existingID is the hub's id of a vault or memory whose title it knows already, "" for
@@ -124,7 +136,7 @@ func (r *Replicator) putOff(ctx context.Context, leases []memory.Lease, stream s
 	if wait == 0 {
 		wait = delay(attempts, maxDelay)
 	}
-	return r.Book.Delay(ctx, leases, stream, attempts, time.Now().Add(wait), why)
+	return r.Book.Delay(ctx, r.member(), leases, stream, attempts, time.Now().Add(wait), why)
 }
 
 // undelivered deals with a push that failed as a whole.
@@ -133,7 +145,7 @@ func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, bat
 		return nil // the replicator stops
 	}
 	r.meter.Failed.Add(1)
-	if r.failed(err, causePush) {
+	if r.failed(ctx, err, causePush) {
 		return nil
 	}
 	no, _ := errors.AsType[*Refused](err)
@@ -148,17 +160,21 @@ func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, bat
 
 // failed deals with an error that is about the hub or the token, not about what was
 // sent: nothing more is sent for a while. It tells whether it was one.
-func (r *Replicator) failed(err error, by cause) bool {
+func (r *Replicator) failed(ctx context.Context, err error, by cause) bool {
 	no, ok := errors.AsType[*Refused](err)
 	switch {
 	case !ok:
-		r.unreachable(err, causeSilent, 0)
+		r.unreachable(ctx, err, causeSilent, 0)
+	case no.Status == http.StatusForbidden && by == causePush:
+		r.stopPushes(ctx, StateReadOnly, "the token of this device does not permit writing: "+no.Reason.Message, askEvery)
+	case no.Status == http.StatusInsufficientStorage && by == causePush:
+		r.stopPushes(ctx, StateDiskFull, "the hub cannot store anything: "+no.Reason.Message, fullEvery)
 	case no.Status == http.StatusUnauthorized || no.Status == http.StatusForbidden:
-		r.hold(StateUnauthorized, no.Reason.Message, by, askEvery)
+		r.hold(ctx, StateUnauthorized, no.Reason.Message, by, askEvery)
 	case no.Reason.Code == CodeTooOld || no.Status == http.StatusNotFound || no.Status == http.StatusMethodNotAllowed:
-		r.hold(StateTooOld, no.Reason.Message, by, askEvery)
+		r.hold(ctx, StateTooOld, no.Reason.Message, by, askEvery)
 	case no.Reason.Code == CodeUnavailable && no.Status != http.StatusRequestEntityTooLarge: // its database is away, or what answers is no hub
-		r.unreachable(err, by, no.RetryAfter)
+		r.unreachable(ctx, err, by, no.RetryAfter)
 	default:
 		return false
 	}
@@ -197,7 +213,7 @@ func streamsOf(batch []memory.Outgoing) map[string]bool {
 
 // unreachable notes that nobody answered, and when to try again: soon at first, then
 // every five seconds, unless a longer wait was asked for.
-func (r *Replicator) unreachable(err error, by cause, wait time.Duration) {
+func (r *Replicator) unreachable(ctx context.Context, err error, by cause, wait time.Duration) {
 	r.mu.Lock()
 	r.silent++
 	wait = max(wait, delay(r.silent, probeEvery*2/3)) // with its jitter at most five seconds
@@ -206,24 +222,30 @@ func (r *Replicator) unreachable(err error, by cause, wait time.Duration) {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		why = f.Message
 	}
-	r.hold(StateUnreachable, why, by, wait)
+	r.hold(ctx, StateUnreachable, why, by, wait)
 }
 
-// hold stops all requests of the credential for a while.
-func (r *Replicator) hold(state, why string, by cause, wait time.Duration) {
+// hold stops all requests of the credential for a while. The hub is verified again
+// before anything is sent. A state in which a person must act is stored.
+func (r *Replicator) hold(ctx context.Context, state, why string, by cause, wait time.Duration) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.state != state {
 		r.Log.Warn("nothing can be sent to the hub", "state", state, "why", why)
 	}
 	r.state, r.why, r.cause, r.resume = state, why, by, time.Now().Add(wait)
+	r.verified = false
+	r.mu.Unlock()
+	r.Subscribed() // a pull that waits would delay the verification
+	if state != StateUnreachable {
+		r.keepStop(ctx, state, why)
+	}
 }
 
 // answered notes that the hub answers; what waited because it did not is due. That a
 // pull succeeds says nothing about pushes that are refused.
 func (r *Replicator) answered(ctx context.Context, by cause) {
 	r.mu.Lock()
-	if by == causePull && r.cause == causePush && r.resume.After(time.Now()) {
+	if !r.verified || by == causePull && r.cause == causePush && r.resume.After(time.Now()) {
 		r.mu.Unlock()
 		return
 	}
@@ -237,18 +259,23 @@ func (r *Replicator) answered(ctx context.Context, by cause) {
 		return
 	}
 	r.Log.Info("the hub answers again")
-	if err := r.Book.ClearDelays(ctx, r.User); err != nil {
+	if err := r.Book.ClearDelays(ctx, r.member()); err != nil {
 		r.lost(nil, err)
 	}
 	r.nudge()
 }
 
 // Renewed ends a wait for a better token: there is one.
-func (r *Replicator) Renewed() {
+func (r *Replicator) Renewed(ctx context.Context) {
+	if err := r.Book.ClearStop(ctx, r.member(), StateUnauthorized, StateReadOnly); err != nil {
+		r.lost(nil, err)
+	}
 	r.mu.Lock()
 	if r.state == StateUnauthorized {
 		r.resume = time.Time{}
 	}
+	r.verified, r.stopUntil = false, time.Time{}
 	r.mu.Unlock()
+	r.Subscribed()
 	r.nudge()
 }

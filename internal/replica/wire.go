@@ -74,7 +74,9 @@ type PushRequest struct {
 //   - entry patch: {key, entryId, tags?, summary?} or
 //     {key, entryId, correctedEntryId, correctionReason, correctionTime}
 //   - entry delete: {key, entryId}; memory delete, vault delete: {key}
-//   - context put: {key, contextId, sessionId, markdown, updatedAt}
+//   - context put: {key, contextId, sessionId, markdown, updatedAt, baseId?, seenSeq?}: with a
+//     baseId, "" for none, it becomes the current one only if baseId is; else the hub
+//     keeps it as a version, and adds conflictWith, the id of the current one
 //
 // A traceparent is kept, other members are not. Deletes want a token of level admin,
 // the rest level write.
@@ -106,7 +108,8 @@ type PushAnswer struct {
 //     corrected entry; 409 idempotency_mismatch: the key stands for something else;
 //     409 vault_not_empty;
 //   - 424 (failed_dependency): an earlier item of the stream was not 2xx; send again;
-//   - 503 (hub_unavailable): the database was busy or away; send again later.
+//   - 503 (hub_unavailable): the database was busy or away; send again later;
+//   - 507 (disk_full): the hub cannot store anything until a person frees space there.
 type Result struct {
 	Seq          int64  `json:"seq"`
 	Status       int    `json:"status"`
@@ -131,11 +134,16 @@ type PullRequest struct {
 	Cursors    []Cursor `json:"cursors"`           // 1 to 1000, each stream once
 	Limit      int      `json:"limit,omitempty"`   // items over all streams; 0 or more than 1000 count as 1000
 	WaitMillis int      `json:"wait_ms,omitempty"` // 0 to 25000; more counts as 25000
+
+	// Catalogue is the version of the user's catalogue that the device has read, 0 for
+	// none: the pull also ends when there is a newer one, and there may be no cursors.
+	// It is sent as ?catalogue=, which a hub without versions ignores.
+	Catalogue int64 `json:"-"`
 }
 
 // Cursor is how far a stream has been pulled: the hub_seq of the last item applied,
 // 0 for none. One beyond the stream's head (after a backup of the hub was restored)
-// returns nothing.
+// returns no items; the answer names it in Behind.
 type Cursor struct {
 	Stream string `json:"stream"`
 	After  int64  `json:"after"`
@@ -147,6 +155,13 @@ type Cursor struct {
 type PullAnswer struct {
 	HubEpoch int64         `json:"hub_epoch"` // see [Whoami]
 	Streams  []StreamItems `json:"streams"`   // [] when the time is up
+
+	// Behind has the cursors that are beyond the head of their stream, each with the
+	// head in After, 0 for a stream that the hub does not know: its database is older
+	// than what it has confirmed. Older hubs leave it out.
+	Behind []Cursor `json:"behind,omitempty"`
+
+	Catalogue int64 `json:"catalogue,omitempty"` // the version of the catalogue if it is newer than the request's
 }
 
 // StreamItems are the next items of a stream, ascending by HubSeq. Numbers may be
@@ -175,9 +190,10 @@ type PulledItem struct {
 
 // HeadsAnswer is a page of the user's streams. Deleted ones are not listed.
 type HeadsAnswer struct {
-	HubEpoch int64  `json:"hub_epoch"`
-	Heads    []Head `json:"heads"`
-	Next     string `json:"next,omitempty"` // what ?after= continues with; absent on the last page
+	HubEpoch  int64  `json:"hub_epoch"`
+	Catalogue int64  `json:"catalogue,omitempty"` // the version of what is listed, for [PullRequest]; older hubs leave it out
+	Heads     []Head `json:"heads"`
+	Next      string `json:"next,omitempty"` // what ?after= continues with; absent on the last page
 }
 
 // Head is one stream, the number of its newest item (0: known only through another

@@ -35,6 +35,7 @@ func migrationFiles() []string {
 		"migrations/0009_project_keys.sql",
 		"migrations/0010_lineages.sql",
 		"migrations/0011_memory_projects.sql",
+		"migrations/0012_hub_truth.sql",
 	}
 }
 

@@ -1,0 +1,401 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The table of the hub's bad days: what replication status, doctor and await report.
+
+// reports runs the three commands that report the state of the replication. await looks
+// once. Each want is a part of the output; "" means that the command succeeds.
+func (h *home) reports(status, doctor, await string) {
+	h.t.Helper()
+	if e := h.run(h.command("replication", "status"), nil); !strings.Contains(e.stdout, status) {
+		h.t.Errorf("replication status: %s%s, want %q", e.stdout, e.stderr, status)
+	}
+	e := h.run(h.command("doctor"), nil)
+	line := ""
+	for l := range strings.Lines(e.stdout) {
+		if f := strings.Fields(l); len(f) > 1 && f[1] == "replication" {
+			line = l
+		}
+	}
+	if !strings.HasPrefix(line, doctor) {
+		h.t.Errorf("doctor: %q, want %q", line, doctor)
+	}
+	e = h.run(h.command("memory", "await", "--timeout-ms", "0", "--json"), nil)
+	if await == "consistent" && e.code != 0 || await != "consistent" && (e.code == 0 || !strings.Contains(e.stderr, await)) {
+		h.t.Errorf("await: exit %d, %s%s, want %q", e.code, e.stdout, e.stderr, await)
+	}
+	if t, ok := os.LookupEnv("CAIRN_SHOW_TABLE"); ok && t != "" {
+		s := h.run(h.command("replication", "status"), nil)
+		h.t.Logf("STATUS %s\nDOCTOR %s\nAWAIT %s%s", s.stdout, line, e.stdout, e.stderr)
+	}
+}
+
+// copyFiles copies the regular files of a folder.
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// second is another device of the site's user, which has joined.
+func (s *site) device() *home {
+	s.h.t.Helper()
+	d := newHome(s.h.t)
+	d.join(s, s.token)
+	return d
+}
+
+// writes stores entries of one word each, and one context if it is not "".
+func (h *home) writes(context string, words ...string) {
+	h.t.Helper()
+	for _, w := range words {
+		h.cairn("memory", "add-entry", w)
+	}
+	if context != "" {
+		h.cairn("memory", "update-context", context)
+	}
+}
+
+// wantsOwn compares the entries of the default memory.
+func (h *home) wantsOwn(want string) {
+	h.t.Helper()
+	if got := h.own(); got != want {
+		h.t.Errorf("the device has %q, want %q", got, want)
+	}
+}
+
+// A hub whose database is an old backup: a device that runs stops and says so, sends
+// nothing, and goes on after `cairn hub restored`. Nothing is lost that a device has.
+func TestAHubRestoredFromAnOldBackupIsRecognised(t *testing.T) {
+	t.Parallel()
+	for _, serves := range []bool{true, false} {
+		t.Run(map[bool]string{true: "under a server", false: "by drain"}[serves], func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			s := h.site("new")
+			h.join(s, s.token)
+			other := s.device()
+			h.writes("first", "one")
+			h.cairn("replication", "drain")
+			s.stop()
+			backup := filepath.Join(h.dir, "backup")
+			copyFiles(t, s.home.dataDir(), backup)
+			s.again()
+			h.writes("second", "two")
+			h.cairn("replication", "drain")
+			h.cairn("memory", "list-entries") // the memory is known here
+			other.cairn("replication", "drain")
+			other.writes("", "three")
+			other.cairn("replication", "drain")
+			h.cairn("replication", "drain")
+			h.wantsOwn("one two three")
+			h.reports("running, 0 pending", "ok ", "consistent")
+			var w *web
+			if serves {
+				w = h.listenUntil()
+				h.soon("a waiting pull", func() bool { return s.waits() })
+			}
+
+			s.stop()
+			copyFiles(t, backup, s.home.dataDir())
+			s.again()
+			if serves {
+				h.soon("the stop", func() bool { return strings.Contains(h.cairn("replication", "status"), "hub_restored") })
+			} else if e := h.run(h.command("replication", "drain"), nil); e.code == 0 || !strings.Contains(e.stderr, "cairn hub restored") {
+				t.Errorf("drain: exit %d, %s", e.code, e.stderr)
+			}
+			h.writes("", "four")
+			if serves {
+				h.soon("the stop in the store", func() bool {
+					return strings.Contains(h.run(h.command("memory", "await", "--timeout-ms", "0", "--json"), nil).stderr, "hub_restored")
+				})
+			}
+			h.reports("hub_restored, 1 pending", "problem ", `"state":"hub_restored"`)
+			h.reports("do: at the hub, restore the newer backup, or run `cairn hub restored`", "problem ", "cairn hub restored")
+			if s.got("four") {
+				t.Error("a change was sent to a hub that was restored")
+			}
+
+			s.stop()
+			s.home.cairn("hub", "restored")
+			s.again()
+			if serves {
+				h.soon("the end of the stop", func() bool { return h.run(h.command("memory", "await"), nil).code == 0 })
+			} else {
+				h.cairn("replication", "drain")
+			}
+			other.cairn("replication", "drain")
+			other.wantsOwn("one two three four")
+			h.wantsOwn("one two three four")
+			if got := s.entries(); got != "one two three four" {
+				t.Errorf("the hub has %q", got)
+			}
+			if got := other.cairn("memory", "get-context"); got != "second\n" {
+				t.Errorf("the context is %q", got)
+			}
+			h.reports("running, 0 pending", "ok ", "consistent")
+			if serves {
+				w.stop()
+			}
+			h.soundly()
+		})
+	}
+}
+
+// waits reports whether a device waits at the hub for news.
+func (s *site) waits() bool {
+	_, body := s.hub.call("GET", "/metrics", s.token, "")
+	return strings.Contains(body, "cairn_hub_waiting_pulls ") && !strings.Contains(body, "cairn_hub_waiting_pulls 0\n")
+}
+
+// A device whose data directory is an old copy of itself, and one that is a copy of
+// another: both go on, nothing is lost, nothing is there twice.
+func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
+	t.Parallel()
+	for _, clone := range []bool{true, false} {
+		t.Run(map[bool]string{true: "a clone", false: "an old backup"}[clone], func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			s := h.site("new")
+			h.join(s, s.token)
+			h.writes("first", "one")
+			h.cairn("replication", "drain")
+			h.writes("", "two") // inflight in both copies
+			copied := newHome(t)
+			copyFiles(t, h.dataDir(), copied.dataDir())
+			h.writes("second", "three")
+			h.cairn("replication", "drain")
+			if !clone {
+				copyFiles(t, copied.dataDir(), h.dataDir())
+				copied = h
+			}
+			copied.writes("", "four")
+			copied.reports("running, 2 pending", "ok ", "await_timeout")
+			copied.cairn("replication", "drain")
+			h.cairn("replication", "drain")
+			want := "one two three four"
+			if got := s.entries(); got != want {
+				t.Errorf("the hub has %q, want %q", got, want)
+			}
+			for _, d := range []*home{h, copied} {
+				d.wantsOwn(want)
+				d.reports("running, 0 pending", "ok ", "consistent")
+				if got := d.cairn("memory", "get-context"); got != "second\n" {
+					t.Errorf("the context is %q", got)
+				}
+				d.soundly()
+			}
+		})
+	}
+}
+
+// A token that permits reading only: what other devices write arrives, what is written
+// here waits, and the commands say so until a better token is there.
+func TestATokenThatPermitsReadingOnlyIsReported(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := h.site("new")
+	h.join(s, s.token)
+	h.writes("", "one")
+	h.cairn("replication", "drain")
+	_, read := s.newToken(s.user, "read")
+	d := newHome(t)
+	d.join(s, read)
+	d.cairn("replication", "drain")
+	d.reports("read_only, 0 pending", "ok ", "consistent")
+	w := d.listenUntil()
+	d.writes("", "two")
+	d.soon("the stop", func() bool {
+		return strings.Contains(d.run(d.command("memory", "await", "--timeout-ms", "0", "--json"), nil).stderr, "read_only")
+	})
+	d.reports("read_only, 1 pending, 0 refused", "problem ", `"state":"read_only"`)
+	d.reports("do: at the hub, create a token with `cairn hub token create --level admin`", "problem ", "replication has stopped")
+	h.writes("", "three")
+	h.cairn("replication", "drain")
+	d.soon("an entry of the other device", func() bool { return strings.Contains(d.own(), "three") })
+	if s.got("two") {
+		t.Error("an entry was sent with a token that permits reading only")
+	}
+	d.join(s, s.token)
+	d.cairn("memory", "await", "--timeout-ms", "60000")
+	d.reports("running, 0 pending", "ok ", "consistent")
+	if got := s.entries(); !strings.Contains(got, "two") {
+		t.Errorf("the hub has %q", got)
+	}
+	w.stop()
+}
+
+// A revoked token is reported as a stop, too.
+func TestARevokedTokenIsReported(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := h.site("new")
+	h.join(s, "  "+s.token)
+	h.writes("", "one")
+	h.cairn("replication", "drain")
+	var list struct{ Tokens []struct{ ID string } }
+	if err := json.Unmarshal([]byte(s.home.cairn("hub", "token", "list", "--json")), &list); err != nil || len(list.Tokens) != 1 {
+		t.Fatal(err, list)
+	}
+	s.home.cairn("hub", "token", "revoke", list.Tokens[0].ID)
+	s.stop() // a hub that runs notices within a minute
+	s.again()
+	h.writes("", "two")
+	if e := h.run(h.command("replication", "drain"), nil); e.code == 0 || !strings.Contains(e.stderr, "token create") {
+		t.Errorf("drain: exit %d, %s", e.code, e.stderr)
+	}
+	h.reports("unauthorized, 1 pending", "problem ", `"state":"unauthorized"`)
+	_, fresh := s.newToken(s.user, "admin")
+	h.join(s, fresh)
+	h.cairn("replication", "drain")
+	h.reports("running, 0 pending", "ok ", "consistent")
+}
+
+// A memory is deleted on one device, while another one has written an entry and a
+// context to it that were not sent: both stay readable, and nothing is called consistent.
+func TestAMemoryDeletedElsewhereKeepsWhatWasWrittenHere(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"pull", "push"} {
+		t.Run(first+" first", func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			s := h.site("new")
+			h.join(s, s.token)
+			h.writes("first", "one")
+			h.cairn("replication", "drain")
+			other := s.device()
+			other.cairn("replication", "drain")
+			var m struct{ MemoryID string }
+			if err := json.Unmarshal([]byte(h.cairn("memory", "get-memory", "--json")), &m); err != nil || m.MemoryID == "" {
+				t.Fatal(err)
+			}
+			other.writes("offline", "two")
+			h.cairn("memory", "delete-memory", m.MemoryID)
+			w := other.listenUntil()
+			await := func() string {
+				e := other.run(other.command("memory", "await", "--timeout-ms", "0", "--json", "--memory", m.MemoryID), nil)
+				return e.stdout + e.stderr
+			}
+			other.soon("the refusals", func() bool {
+				return strings.Contains(await(), `"failed":["pending-`) && strings.Contains(await(), "context-")
+			})
+			other.soon("the deletion", func() bool {
+				return strings.Contains(other.cairn("replication", "status"), "the memory was deleted on another device")
+			})
+			if got := await(); !strings.Contains(got, `"replication_failed"`) {
+				t.Errorf("await: %s", got)
+			}
+			other.reports(": running, 2 pending, 2 refused", "problem ", `"replication_failed"`)
+			if got := other.cairn("memory", "list-inflight-entries", "--memory", m.MemoryID); !strings.Contains(got, "two") {
+				t.Errorf("the entry cannot be read: %s", got)
+			}
+			if got := other.cairn("memory", "get-context", "--history", "--memory", m.MemoryID); !strings.Contains(got, "not sent") || !strings.Contains(got, "offline") {
+				t.Errorf("the context cannot be read: %s", got)
+			}
+			other.cairn("replication", "retry")
+			if got := await(); !strings.Contains(got, `"replication_failed"`) {
+				t.Errorf("await after retry: %s", got)
+			}
+			other.cairn("replication", "discard", "--all")
+			if got := await(); !strings.Contains(got, "consistent") {
+				t.Errorf("await after discard: %s", got)
+			}
+			w.stop()
+			other.reports("running, 0 pending, 0 refused", "ok ", "consistent")
+			other.soundly()
+		})
+	}
+}
+
+// Two devices write a context over the same one while they are apart. Which of them wins
+// does not depend on their clocks; the other body is kept, and both devices say so.
+func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := h.site("new")
+	h.join(s, s.token)
+	h.writes("base")
+	h.cairn("replication", "drain")
+	other := s.device()
+	other.cairn("replication", "drain")
+	if got := other.cairn("memory", "get-context"); got != "base\n" {
+		t.Fatalf("the laptop has %q", got)
+	}
+	h.writes("from the desk") // earlier by the clock, and later at the hub
+	other.writes("from the laptop, 1")
+	other.writes("from the laptop, 2") // its own successor is no conflict
+	other.cairn("replication", "drain")
+	h.cairn("replication", "drain")
+	other.cairn("replication", "drain")
+	for name, d := range map[string]*home{"desk": h, "laptop": other} {
+		e := d.run(d.command("memory", "get-context"), nil)
+		if e.stdout != "from the laptop, 2\n" || !strings.Contains(e.stderr, "--history") {
+			t.Errorf("%s: the context is %q, and it says %q", name, e.stdout, e.stderr)
+		}
+		history := d.cairn("memory", "get-context", "--history")
+		if !strings.Contains(history, "current") || !strings.Contains(history, "lost against another device's, not merged  session") ||
+			!strings.Contains(history, "from the desk") || !strings.Contains(history, "from the laptop, 1") || strings.Count(history, "lost") != 1 {
+			t.Errorf("%s: the history is\n%s", name, history)
+		}
+		d.reports("lost against another device's: `cairn memory get-context", "warning ", "consistent")
+	}
+	other.writes("both")
+	other.cairn("replication", "drain")
+	h.cairn("replication", "drain")
+	for _, d := range []*home{h, other} {
+		if e := d.run(d.command("memory", "get-context"), nil); e.stdout != "both\n" || e.stderr != "" {
+			t.Errorf("merged: %q %q", e.stdout, e.stderr)
+		}
+		if history := d.cairn("memory", "get-context", "--history"); !strings.Contains(history, "from the desk") {
+			t.Errorf("the version that lost is gone:\n%s", history)
+		}
+		d.reports("running, 0 pending, 0 refused\n", "ok ", "consistent")
+		d.soundly()
+	}
+}
+
+// A new memory and its entry show up on a device that is connected, because the hub
+// answers the pull that waits; no device waits for its next look at the catalogue.
+func TestANewMemoryShowsUpOnADeviceThatIsConnected(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	s := h.site("new")
+	h.join(s, s.token)
+	other := s.device()
+	other.cairn("memory", "add-entry", "known", "--project", "shop")
+	w := other.listenUntil()
+	other.cairn("memory", "await", "--timeout-ms", "60000")
+	h.cairn("replication", "drain")
+	sender := h.listenUntil()
+	h.soon("two waiting pulls", func() bool {
+		_, body := s.hub.call("GET", "/metrics", s.token, "")
+		return strings.Contains(body, "cairn_hub_waiting_pulls 2\n")
+	})
+	var vaults struct{ Vaults []struct{ VaultID string } }
+	if err := json.Unmarshal([]byte(h.cairn("memory", "list-vaults", "--json")), &vaults); err != nil || len(vaults.Vaults) != 1 {
+		t.Fatal(err, vaults)
+	}
+	before := s.news()
+	m := sender.wants(http.StatusCreated, "", "POST", "/v1/vaults/"+vaults.Vaults[0].VaultID+"/memories", `{"title":"notes"}`).text("memoryId")
+	sender.wants(http.StatusAccepted, "", "POST", "/v1/memories/"+m+"/entries", `{"rawEntry":"news"}`)
+	h.soon("the entry in the new memory", func() bool {
+		return strings.Contains(w.do(http.MethodGet, "/v1/memories/"+m+"/entries", "").body, "news")
+	})
+	if s.news() == before {
+		t.Error("no pull was answered because of the new memory")
+	}
+	sender.stop()
+	w.stop()
+}

@@ -1,0 +1,92 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	"cairn/internal/replica"
+)
+
+// metaContext, followed by a memory and its tenant, names the row that holds the
+// memory's current context: its id, its time and its number. The row spares a search in
+// all items of the memory. It may lag behind, because an older hub process does not
+// write it: items behind its number are read, too.
+const metaContext = "context:"
+
+const selectContexts = `SELECT hub_seq, canonical_ns, id FROM hub_items
+WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND kind = 'context' AND doc <> '' ORDER BY hub_seq`
+
+// currentContext is the context of a memory that devices show: the one of the greatest
+// time, among equals the one of the greatest number.
+type currentContext struct {
+	id      string // "" for none
+	ns, seq int64
+	changed bool
+}
+
+// beats reports whether a context would be the current one.
+func (c currentContext) beats(other currentContext) bool {
+	return c.ns > other.ns || c.ns == other.ns && c.seq > other.seq
+}
+
+func (st *stream) contextMeta() string { return metaContext + st.id + ":" + st.tenant }
+
+// loadContext reads the current context.
+func (st *stream) loadContext(ctx context.Context) error {
+	st.current = currentContext{}
+	var text string
+	found, err := st.s.one(ctx, selectMeta, []any{st.contextMeta()}, &text)
+	if err != nil {
+		return err
+	}
+	if found {
+		if _, err := fmt.Sscanf(text, "%s %d %d", &st.current.id, &st.current.ns, &st.current.seq); err != nil {
+			st.current = currentContext{}
+		}
+	}
+	if st.current.seq <= st.head.deletedSeq {
+		st.current = currentContext{seq: st.head.deletedSeq}
+	}
+	return st.s.each(ctx, selectContexts, []any{st.id, st.tenant, st.current.seq}, func(scan func(...any) error) (bool, error) {
+		var c currentContext
+		err := scan(&c.seq, &c.ns, &c.id)
+		if st.current.id == "" || c.beats(st.current) {
+			st.current = c
+		}
+		return true, err
+	})
+}
+
+// keepContext stores the current context if it has changed.
+func (st *stream) keepContext(ctx context.Context) error {
+	if !st.current.changed {
+		return nil
+	}
+	_, err := st.s.exec(ctx, setMeta, st.contextMeta(), fmt.Sprintf("%s %d %d", st.current.id, st.current.ns, st.current.seq))
+	return err
+}
+
+// applyContext appends a context. One that was written over the current one becomes the
+// current one, whatever its device's clock says. One that was written over another
+// version lost: it is kept as a version, with a time before the current one's, so that
+// older devices decide the same. Where the device does not name what it wrote over, the
+// clock decides.
+func (st *stream) applyContext(in incoming) (replica.Result, error) {
+	ns, cur := min(in.at.UnixNano(), st.now), st.current
+	switch base := in.doc.BaseID; {
+	case base != nil && *base == cur.id:
+		if cur.id != "" {
+			ns = max(ns, cur.ns+1)
+		}
+	case base != nil && cur.id != "":
+		ns, in.doc.ConflictWith = min(ns, cur.ns-1), cur.id
+	case base == nil && cur.id != "" && ns < cur.ns && in.doc.ConflictWith == "":
+		in.doc.ConflictWith = cur.id
+	}
+	in.doc.UpdatedAt, in.doc.MemoryID = timeText(ns), st.id
+	l, err := st.log(in, in.doc.ContextID, ns, 0, in.doc)
+	if next := (currentContext{id: l.id, ns: ns, seq: l.seq, changed: true}); err == nil && (cur.id == "" || next.beats(cur)) {
+		st.current = next
+	}
+	return done(in, l), err
+}

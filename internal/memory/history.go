@@ -1,0 +1,90 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Version is one version of a memory's context document.
+type Version struct {
+	ContextID    string `json:"context_id"`
+	SessionID    string `json:"session_id"`
+	UpdatedAt    Time   `json:"updated_at"`
+	Markdown     string `json:"markdown"`
+	Synced       bool   `json:"synced"`
+	Current      bool   `json:"current"`                 // what get_context returns
+	BaseID       string `json:"base_id,omitempty"`       // the version over which it was written; "" for none or unknown
+	ConflictWith string `json:"conflict_with,omitempty"` // the version that was current when this one arrived at the hub: this one lost
+	Open         bool   `json:"open,omitempty"`          // it lost, and no later version has replaced the current one
+}
+
+// Versions is a list of versions; the array is never nil.
+type Versions struct {
+	MemoryID string    `json:"memory_id"`
+	Versions []Version `json:"versions"`
+	Count    int       `json:"count"`
+}
+
+// ContextConflict names a context of a user that lost against another one, and that
+// nobody has merged yet.
+type ContextConflict struct {
+	MemoryID     string `json:"memory_id"`
+	ContextID    string `json:"context_id"`
+	UpdatedAt    Time   `json:"updated_at"`
+	ConflictWith string `json:"conflict_with"`
+}
+
+// A conflict is open while its version is the last of its writer, and no version has won
+// whose writer had seen it.
+const (
+	isOpenConflict = `c.conflict_with IS NOT NULL AND c.hub_seq > 0
+AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.base_id = c.context_id)
+AND NOT EXISTS (SELECT 1 FROM memory_contexts n WHERE n.memory_id = c.memory_id AND n.conflict_with IS NULL AND n.seen_seq >= c.hub_seq)`
+	countConflicts  = `SELECT count(*) FROM memory_contexts c WHERE c.memory_id = ? AND ` + isOpenConflict
+	selectConflicts = `SELECT c.memory_id, c.context_id, c.updated_ns, c.conflict_with FROM memory_contexts c WHERE c.user_id = ? AND ` + isOpenConflict + ` ORDER BY c.seq`
+	selectVersions  = `SELECT context_id, session_id, updated_ns, markdown, synced, ifnull(base_id, ''), ifnull(conflict_with, ''), ` + isOpenConflict + `
+FROM memory_contexts c WHERE memory_id = ? AND user_id = ? ORDER BY ` + numberOfContext + ` DESC, seq DESC LIMIT +?`
+)
+
+// ContextHistory lists the versions of a memory's context that this device holds, in the
+// order of the hub, newest first; limit as in lists. It also lists contexts of a memory
+// that another device has deleted, as long as they were never sent. CodeNotFound if
+// there is none.
+func (b *Book) ContextHistory(ctx context.Context, c Caller, memory string, limit int64) (out Versions, err error) {
+	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+		out = Versions{MemoryID: s.m.MemoryID, Versions: []Version{}}
+		var current string
+		if err := ignoreNone(s.tx.Get(ctx, []any{&current}, selectCurrentID, s.m.MemoryID)); err != nil {
+			return err
+		}
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var v Version
+			err := rows.Scan(&v.ContextID, &v.SessionID, &v.UpdatedAt, &v.Markdown, &v.Synced, &v.BaseID, &v.ConflictWith, &v.Open)
+			v.Current = v.ContextID == current
+			out.Versions = append(out.Versions, v)
+			return err
+		}, selectVersions, s.m.MemoryID, s.u.ID, Limit(limit))
+	})
+	if out.Count = len(out.Versions); err == nil && out.Count == 0 {
+		err = failure(fault.NotFound, CodeNotFound, "write one with update_context", "context not found")
+	}
+	return out, err
+}
+
+// Conflicts lists the contexts of a user that lost and that nobody has merged, oldest
+// first.
+func (b *Book) Conflicts(ctx context.Context, user string) (out []ContextConflict, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		out = nil
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var x ContextConflict
+			err := rows.Scan(&x.MemoryID, &x.ContextID, &x.UpdatedAt, &x.ConflictWith)
+			out = append(out, x)
+			return err
+		}, selectConflicts, user)
+	})
+	return out, err
+}
