@@ -234,11 +234,18 @@ func (g *worktree) folders() []string {
 	return out
 }
 
-// The exclusive, not advisory ones of those, but for the session's own.
-const selectForeign = selectHeldAt + ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE
+// The exclusive, not advisory ones of those, but for those of the session or, in
+// selectForeignToAll, of several sessions.
+const (
+	foreignWhere  = ` AND r.exclusive = 1 AND r.advisory = 0 AND a.name <> ?5 COLLATE NOCASE `
+	selectForeign = selectHeldAt + foreignWhere + `
+AND ifnull(r.session_key, 0) <> ifnull((SELECT key FROM sessions WHERE id = ?4), -1)
+AND r.agent_id NOT IN (SELECT b.agent_id FROM mail_sessions b JOIN sessions s ON s.key = b.session_key WHERE s.id = ?4 AND b.ended_ts IS NULL)`
+	selectForeignToAll = selectHeldAt + foreignWhere + `
 AND ifnull(r.session_key, 0) NOT IN (SELECT key FROM sessions WHERE id IN (SELECT value FROM json_each(?4)))
 AND r.agent_id NOT IN (SELECT b.agent_id FROM sessions s CROSS JOIN mail_sessions b ON b.session_key = s.key
     WHERE s.id IN (SELECT value FROM json_each(?4)) AND b.ended_ts IS NULL)`
+)
 
 // obstacles finds what stands in the way of the files of one project.
 func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Guarded) error {
@@ -250,9 +257,13 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 	if err != nil {
 		return err
 	}
-	own, err := json.Marshal(append([]string{a.Session}, a.Further...))
-	if err != nil {
-		return err
+	query, own := selectForeign, a.Session
+	if len(a.Further) > 0 {
+		all, err := json.Marshal(append([]string{a.Session}, a.Further...))
+		if err != nil {
+			return err
+		}
+		query, own = selectForeignToAll, string(all)
 	}
 	foreign := map[string][]*held{}
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
@@ -264,7 +275,7 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 		prefix := h.pattern.LiteralPrefix()
 		foreign[prefix] = append(foreign[prefix], h)
 		return nil
-	}, selectForeign, s.p.ID, s.now, string(list), string(own), a.Agent)
+	}, query, s.p.ID, s.now, string(list), own, a.Agent)
 	if err != nil || len(foreign) == 0 {
 		return err
 	}

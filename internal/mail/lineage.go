@@ -143,18 +143,27 @@ WHERE b.session_key = ? AND a.retired_ts IS NULL`
 
 	insertTakeover = `INSERT INTO mail_sessions (session_key, agent_id, source, bound_ts) VALUES (?, ?, '` + SourceLineage + `', ?)
 ON CONFLICT (session_key, agent_id) DO UPDATE SET ended_ts = NULL, source = '` + SourceLineage + `'`
-	endFormerBonds = `UPDATE mail_sessions SET ended_ts = ? WHERE agent_id = ? AND session_key <> ? AND ended_ts IS NULL
-AND session_key IN (SELECT key FROM sessions WHERE harness IS NOT NULL)`
+	endBond = `UPDATE mail_sessions SET ended_ts = ? WHERE agent_id = ? AND session_key = ? AND ended_ts IS NULL`
 )
 
-// takeOver makes a session act as some agents of its lineage.
+// takeOver makes a session act as some agents of its lineage. The bonds of ended sessions
+// end with it.
 func takeOver(ctx context.Context, tx *store.Tx, session int64, agents []int64, at Time) error {
 	for _, id := range agents {
 		if _, err := tx.Exec(ctx, insertTakeover, session, id, at); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, endFormerBonds, at, id, session); err != nil {
+		t, err := sessionsOfAgent(ctx, tx, id)
+		if err != nil {
 			return err
+		}
+		for _, a := range t.acting {
+			if a.Key == session || !a.HasEnded() {
+				continue
+			}
+			if _, err := tx.Exec(ctx, endBond, at, id, a.Key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -223,3 +223,15 @@ func TestAFormerSelfYields(t *testing.T) {
 	want(t, "the former one is released", kind, "session_end")
 	d.rebuilt()
 }
+
+// TestSessionsThatShareAnAgentByNameKeepIt has two live sessions register by one name, and
+// one of them lose its context.
+func TestSessionsThatShareAnAgentByNameKeepIt(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.working("s1", "RedFox")
+	d.working("s2", "RedFox")
+	const named = "you are RedFox: 0 unread, 0 to acknowledge"
+	want(t, "after a compaction", d.begin("s1"), named)
+	want(t, "the other one", strings.Join(must(d.You(t.Context(), "s2"))(t), "; "), named)
+}
