@@ -15,6 +15,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/regular"
 	"cairn/internal/wiring"
 )
 
@@ -248,7 +249,7 @@ func keptFor(folder string) time.Duration {
 	var settings struct {
 		Days *float64 `json:"cleanupPeriodDays"`
 	}
-	text, err := os.ReadFile(filepath.Join(folder, "settings.json"))
+	text, err := regular.Read(filepath.Join(folder, "settings.json"), regular.MaxForeign)
 	if err == nil && json.Unmarshal(text, &settings) == nil && settings.Days != nil && *settings.Days >= 0 {
 		days = *settings.Days
 	}

@@ -15,6 +15,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/harness"
 	"cairn/internal/observation"
+	"cairn/internal/regular"
 	"cairn/internal/store"
 )
 
@@ -203,7 +204,7 @@ func (f *reading) run(ctx context.Context, j *observation.Journal) {
 }
 
 func (f *reading) read(ctx context.Context, j *observation.Journal) error {
-	file, err := os.Open(f.path)
+	file, err := regular.Open(f.path)
 	if err != nil {
 		return err
 	}

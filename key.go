@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 	"cairn/internal/store"
 )
 
@@ -69,7 +70,7 @@ func (c *Cairn) keyFile() string {
 const longestKey = 4096
 
 func readKey(path string) (k Key, err error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err == nil {
 		defer func() { err = errors.Join(err, f.Close()) }()
 		var text []byte

@@ -16,6 +16,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/record"
+	"cairn/internal/regular"
 	"cairn/internal/store"
 )
 
@@ -142,7 +143,7 @@ func (x *recovering) archive() string { return x.cairn.ArchiveDir() }
 // readNumbers takes in the highest numbers that an archive ever saw; one that cannot
 // be read tells nothing.
 func (x *recovering) readNumbers(file string) {
-	text, err := os.ReadFile(file)
+	text, err := regular.Read(file, regular.MaxForeign)
 	var ids map[string]int64
 	if err != nil || json.Unmarshal(text, &ids) != nil {
 		return

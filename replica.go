@@ -13,6 +13,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/regular"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 )
@@ -146,7 +147,7 @@ func (r Replication) client(u memory.User) (*replica.Client, error) {
 }
 
 func (r Replication) token(u memory.User) (string, error) {
-	text, err := os.ReadFile(r.tokenFile(u.UserID))
+	text, err := regular.Read(r.tokenFile(u.UserID), regular.MaxSettings)
 	return strings.TrimSpace(string(text)), err
 }
 

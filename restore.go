@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"cairn/internal/exchange"
@@ -12,6 +11,7 @@ import (
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/regular"
 	"cairn/internal/store"
 )
 
@@ -48,10 +48,7 @@ func splitExports(paths []string) (exports, others []string) {
 }
 
 func isExport(path string) bool {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return false
 	}
@@ -75,7 +72,7 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 	}
 	r.judged = mail.NewReferences(s.Now())
 	r.mail = mail.NewRestorer(c.journal.Filter, r.judged.Highest())
-	file, err := os.Open(path)
+	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err
 	}

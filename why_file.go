@@ -154,7 +154,11 @@ func (f whyFile) line(ctx context.Context, n int) (text, why string, err error) 
 		return "", "the working tree cannot be read", nil
 	}
 	defer root.Close()
-	file, err := root.Open(filepath.FromSlash(f.rel))
+	name := filepath.FromSlash(f.rel)
+	if info, err := root.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return "", "the file cannot be read", nil
+	}
+	file, err := root.Open(name)
 	if err != nil {
 		return "", "the file cannot be read", nil
 	}

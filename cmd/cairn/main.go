@@ -11,6 +11,7 @@ import (
 var version = "dev"
 
 func main() {
+	preventVeto()
 	os.Exit(cli.Run(cli.Process{
 		Args: os.Args[1:], Program: os.Args[0], Version: version,
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,

@@ -15,7 +15,11 @@ const maxLog = 1 << 20
 // be written is nothing that a hook could do anything about.
 func logError(dir, what string, err error) {
 	path := filepath.Join(dir, "cairn.log")
-	if info, serr := os.Stat(path); serr == nil && info.Size() >= maxLog {
+	info, serr := os.Stat(path)
+	if serr == nil && !info.Mode().IsRegular() {
+		return // opening a FIFO could block
+	}
+	if serr == nil && info.Size() >= maxLog {
 		if os.Rename(path, path+".1") != nil {
 			return // another process has it open or is renaming it; next time
 		}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"cairn/internal/regular"
 )
 
 // file is what stands under a name.
@@ -29,10 +31,10 @@ func read(path string) (f file, err error) {
 	f.there, f.mode = true, info.Mode()
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		f.text, _ = os.ReadFile(path) // it may lead nowhere
+		f.text, _ = regular.Read(path, regular.MaxForeign) // it may lead nowhere
 		f.link, err = os.Readlink(path)
 	case info.Mode().IsRegular():
-		f.text, err = os.ReadFile(path)
+		f.text, err = regular.Read(path, regular.MaxForeign)
 	default:
 		err = &fs.PathError{Op: "read", Path: path, Err: errors.New(filepath.Base(path) + " is no file")}
 	}

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // Files that are about to become part of the history: by a commit, or of a remote
@@ -128,7 +128,7 @@ func (r Repository) mergeHeads(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, regular.MaxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

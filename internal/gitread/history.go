@@ -3,14 +3,13 @@ package gitread
 import (
 	"bytes"
 	"context"
-	"io"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // Commit is one commit. Times are to the second.
@@ -93,12 +92,7 @@ const maxShallow = 1 << 20
 // git takes it for the writer of everything older. gitDir is the common git
 // directory.
 func IsCutOff(gitDir, hash string) bool {
-	f, err := os.Open(filepath.Join(gitDir, "shallow"))
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	list, err := io.ReadAll(io.LimitReader(f, maxShallow))
+	list, err := regular.ReadHead(filepath.Join(gitDir, "shallow"), maxShallow)
 	return err == nil && strings.Contains(string(list), hash)
 }
 

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // Folder is where a harness keeps its transcripts.
@@ -133,7 +133,7 @@ func (f transcriptFile) compare(g transcriptFile) int {
 func firstDate(path string) transcriptFile {
 	const enough = 1 << 20
 	found := transcriptFile{path: path}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return found // whoever reads it will tell
 	}

@@ -3,11 +3,11 @@ package harness
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
+
+	"cairn/internal/regular"
 )
 
 // maxRootFile is how much of a file is read that tells where projects lie.
@@ -99,12 +99,7 @@ func listedProjects(file string) (roots []string) {
 
 // beginningOf is the beginning of a small file, nil if there is none.
 func beginningOf(file string) []byte {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxRootFile))
+	b, err := regular.ReadHead(file, maxRootFile)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // TokenFile is the file with the token in a data directory.
@@ -24,7 +25,7 @@ func LogoutDir(dir string) string { return filepath.Join(dir, "http-logouts") }
 // fs.ErrNotExist if there is none, and one of code http_token if the file holds
 // none.
 func ReadToken(dir string) (string, error) {
-	data, err := os.ReadFile(TokenFile(dir))
+	data, err := regular.Read(TokenFile(dir), regular.MaxSettings)
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
+	"cairn/internal/regular"
 )
 
 // Token is a token besides the owner's, as it is listed; the token itself is shown
@@ -156,7 +157,7 @@ func eachToken(dir string, fn func(hash string, t Token)) error {
 }
 
 func readToken(dir, hash string) (t Token, err error) {
-	data, err := os.ReadFile(filepath.Join(tokensDir(dir), hash))
+	data, err := regular.Read(filepath.Join(tokensDir(dir), hash), regular.MaxSettings)
 	if err != nil {
 		return t, err
 	}

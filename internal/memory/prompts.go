@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // Limits of an override (memories §5.1).
@@ -88,7 +88,7 @@ func (b *Book) override(kind, name string) (text, warning string) {
 		return "", ""
 	}
 	file := filepath.Join(b.config.Settings.PromptsDir, kind, name+".md")
-	raw, err := os.ReadFile(file)
+	raw, err := regular.Read(file, regular.MaxSettings)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ""
 	}

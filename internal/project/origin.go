@@ -4,6 +4,8 @@ import (
 	"iter"
 	"path/filepath"
 	"strings"
+
+	"cairn/internal/regular"
 )
 
 // maxOrigin bounds a remote's address, in bytes; a longer one counts as none.
@@ -12,7 +14,7 @@ const maxOrigin = 2000
 // configOf is the text of the config of a git directory, "" if there is none or it
 // cannot be read. Included files are not followed.
 func configOf(common string) string {
-	data, err := readHead(filepath.Join(common, "config"), maxConfig)
+	data, err := regular.ReadHead(filepath.Join(common, "config"), maxConfig)
 	if err != nil {
 		return ""
 	}

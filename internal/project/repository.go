@@ -3,7 +3,6 @@ package project
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/text/unicode/norm"
+
+	"cairn/internal/regular"
 )
 
 // Bounds of what is read while looking at a place.
@@ -111,32 +112,11 @@ func isBare(dir string) bool {
 // readPointer reads a small file that holds one path; ok is false if it is
 // anything else.
 func readPointer(file string) (text string, ok bool) {
-	data, err := readHead(file, maxPointer+1)
+	data, err := regular.ReadHead(file, maxPointer+1)
 	if err != nil || len(data) > maxPointer || bytes.IndexByte(data, 0) >= 0 {
 		return "", false
 	}
 	return strings.TrimRight(string(data), "\r\n"), true
-}
-
-// readHead reads at most limit bytes of a regular file. Pipes and devices are
-// not opened, for they could block.
-func readHead(file string, limit int64) (data []byte, err error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fs.ErrInvalid
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data = make([]byte, 0, min(info.Size()+1, limit))
-	buf := bytes.NewBuffer(data)
-	_, err = buf.ReadFrom(io.LimitReader(f, limit))
-	return buf.Bytes(), err
 }
 
 func absoluteIn(dir, path string) string {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 	"cairn/internal/store/cipher"
 )
 
@@ -104,14 +105,10 @@ func settle(path string) (plain bool, err error) {
 	return false, removeAll(path + buildSuffix)
 }
 
-// exists reports whether there is a file. Opening is the cheapest way to ask where
-// there is none.
+// exists reports whether a path leads anywhere, also where that cannot be found out.
 func exists(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
-	}
-	return f.Close() == nil
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 // start reads the first bytes of a file, at most n; none if it is missing or no
@@ -217,7 +214,7 @@ func (o *oldStore) mendCheck() error {
 	if o.key == nil {
 		return nil
 	}
-	check, err := os.ReadFile(o.path + cipherSuffix)
+	check, err := regular.Read(o.path+cipherSuffix, regular.MaxSettings)
 	if err == nil && fits(string(check), o.key) {
 		return nil
 	}
@@ -239,7 +236,7 @@ func (s *Store) admit() error {
 	if s.key == nil {
 		return s.admitPlain()
 	}
-	check, err := os.ReadFile(s.path + cipherSuffix)
+	check, err := regular.Read(s.path+cipherSuffix, regular.MaxSettings)
 	if err == nil && fits(string(check), s.key) {
 		return nil
 	}
@@ -292,7 +289,7 @@ func KeyFits(path string, key []byte) (bool, error) {
 	if err != nil || len(key) != KeySize || cipher.IsPlain(block) {
 		return false, classify(err)
 	}
-	check, err := os.ReadFile(path + cipherSuffix)
+	check, err := regular.Read(path+cipherSuffix, regular.MaxSettings)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, classify(err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"cairn/internal/regular"
 )
 
 // ReplaceConfig says which store is replaced.
@@ -101,7 +103,7 @@ func (c ReplaceConfig) bring(old *oldStore, fresh, aside string) error {
 		return err
 	}
 	if c.Key != nil {
-		check, err := os.ReadFile(fresh + cipherSuffix)
+		check, err := regular.Read(fresh+cipherSuffix, regular.MaxSettings)
 		if err != nil {
 			return err
 		}

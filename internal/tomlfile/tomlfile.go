@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // Code marks a file that is no TOML or does not fit what it is read into.
@@ -22,16 +22,28 @@ const Code = "invalid_settings"
 
 // Read decodes a file into a struct or map. A missing file leaves it as it is.
 // Errors are Invalid with Code and name the file and, where it is known, the
-// line; the hint names the whole path.
+// line; the hint names the whole path. A file that is not regular, or is larger
+// than regular.MaxSettings, is such an error.
 func Read(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return Fault(err, path, "cannot be read")
+	text, err := readSettings(path)
+	if text == nil {
+		return err
 	}
 	return Decode(path, text, into)
+}
+
+// readSettings returns a file's text, nil without an error if the file is missing.
+func readSettings(path string) ([]byte, error) {
+	text, err := regular.Read(path, regular.MaxSettings)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, regular.ErrNotRegular), errors.Is(err, regular.ErrTooLarge):
+		return nil, Fault(err, path, "cannot be read: it "+errors.Unwrap(err).Error())
+	case err != nil:
+		return nil, Fault(err, path, "cannot be read")
+	}
+	return text, nil
 }
 
 // Decode is Read for a text that was read already; path is for the error only.
@@ -61,7 +73,7 @@ func reason(err *toml.DecodeError) string {
 // table and itself, from behind: with "b.c" the key c of [a.b] is meant. It is 0
 // where there is none below a table's header, or the file cannot be read.
 func LineOf(path, key string) int {
-	text, err := os.ReadFile(path)
+	text, err := readSettings(path)
 	if err != nil {
 		return 0
 	}

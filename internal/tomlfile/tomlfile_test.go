@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 func TestErrorsNameFileAndLine(t *testing.T) {
@@ -35,8 +36,14 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 			t.Errorf("%q: %+v", text, f)
 		}
 	}
-	if err := Read(dir, &into); !fault.HasCode(err, Code) || !strings.Contains(err.Error(), "cannot be read") {
+	if err := Read(dir, &into); !fault.HasCode(err, Code) || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a folder: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("level = 7\n#"+strings.Repeat("x", regular.MaxSettings)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Read(path, &into); !fault.HasCode(err, Code) || !strings.Contains(err.Error(), "the limit is 64 KiB") {
+		t.Errorf("a large file: %v", err)
 	}
 }
 

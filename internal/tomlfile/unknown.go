@@ -3,8 +3,6 @@ package tomlfile
 import (
 	"bytes"
 	"errors"
-	"io/fs"
-	"os"
 	"reflect"
 	"strings"
 
@@ -22,12 +20,9 @@ type UnknownKey struct {
 // no field for it, in the order of the file; an unknown table stands for its keys
 // too. A missing file has nothing unknown. Errors are those of Read.
 func Unknown(path string, into any) ([]UnknownKey, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, Fault(err, path, "cannot be read")
+	text, err := readSettings(path)
+	if text == nil {
+		return nil, err
 	}
 	kind := reflect.TypeOf(into).Elem()
 	into = reflect.New(kind).Interface()

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"cairn/internal/regular"
 )
 
 // execSince is the first version of Claude Code that runs a hook's program
@@ -152,7 +154,7 @@ func isOurPlugin(name string) bool {
 // readJSON reads a file with or without comments; what it cannot read leaves
 // nothing behind.
 func readJSON(path string, into any) bool {
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.MaxForeign)
 	if err != nil {
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/renameio/v2/maybe"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // target is where a settings file really is: links are followed, so that a
@@ -30,12 +31,9 @@ func target(path string) (string, error) {
 
 // readFile reads a file; nil without an error if there is none.
 func readFile(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, regular.MaxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if err == nil && text == nil {
-		text = []byte{}
 	}
 	return text, err
 }

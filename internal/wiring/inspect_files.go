@@ -11,6 +11,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"cairn/internal/regular"
 	"cairn/internal/tomlfile"
 )
 
@@ -25,7 +26,7 @@ type contents struct {
 
 func (s settings) read() contents {
 	c := contents{settings: s, config: map[string]any{}}
-	data, err := os.ReadFile(s.path)
+	data, err := regular.Read(s.path, regular.MaxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		data, err = nil, nil
 	} else {

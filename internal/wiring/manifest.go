@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"cairn/internal/fault"
+	"cairn/internal/regular"
 )
 
 // CodeManifest marks a list of originals that cannot be read.
@@ -46,7 +47,7 @@ func hash(text []byte) string {
 func openManifest(dataDir string) (*manifest, error) {
 	m := &manifest{dir: filepath.Join(dataDir, "wiring")}
 	path := filepath.Join(m.dir, "manifest.json")
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.MaxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, nil
 	}
@@ -73,7 +74,7 @@ func (m *manifest) original(r *record) ([]byte, error) {
 	if r == nil || r.Made {
 		return nil, nil
 	}
-	text, err := os.ReadFile(m.originalPath(r.Original))
+	text, err := regular.Read(m.originalPath(r.Original), regular.MaxForeign)
 	if err == nil && hash(text) != r.Original {
 		err = errors.New("the kept original of " + r.Path + " is damaged")
 	}

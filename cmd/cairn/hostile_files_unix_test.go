@@ -1,0 +1,122 @@
+//go:build unix
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// hostile are things that somebody can put in the place of a file, in their order:
+// opening or reading them without care blocks, never ends, or fills the memory.
+func hostile() []string { return []string{"fifo", "endless", "sparse", "folder", "loop"} }
+
+// plant replaces what is at a path by something hostile.
+func (h *home) plant(kind, path string) {
+	h.t.Helper()
+	err := errors.Join(os.RemoveAll(path), os.MkdirAll(filepath.Dir(path), 0o755))
+	switch kind {
+	case "fifo":
+		err = errors.Join(err, syscall.Mkfifo(path, 0o644))
+	case "endless":
+		err = errors.Join(err, os.Symlink("/dev/zero", path))
+	case "sparse":
+		err = errors.Join(err, os.WriteFile(path, nil, 0o644), os.Truncate(path, 1<<30))
+	case "folder":
+		err = errors.Join(err, os.Mkdir(path, 0o755))
+	case "loop":
+		err = errors.Join(err, os.Symlink(filepath.Base(path), path))
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// peak runs the hook on a payload and returns its exit code, what it said and the
+// most memory that it used, in bytes.
+func (h *home) peak(payload []byte) (code int, stderr string, bytes int64) {
+	h.t.Helper()
+	e := h.run(h.command("record", "--assist"), payload)
+	return e.code, e.stderr, peakMemory(e.state)
+}
+
+// TestTheHookReadsNoHostileSettings of a repository or a user. It refuses them, names
+// the file, and needs as little memory as ever.
+func TestTheHookReadsNoHostileSettings(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	_, _, usual := h.peak(h.shell("usual", "make"))
+	for _, place := range []string{filepath.Join(h.repo, ".cairn.toml"), filepath.Join(h.dataDir(), "config.toml")} {
+		for _, kind := range hostile() {
+			h.plant(kind, place)
+			for _, event := range []string{"PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"} {
+				code, said, peak := h.peak(h.anyEvent(event))
+				if code != 1 || !strings.Contains(said, filepath.Base(place)+": ") {
+					t.Errorf("%s as %s, %s: exit %d, %s", filepath.Base(place), kind, event, code, said)
+				}
+				if !racing() && peak > usual+32<<20 {
+					t.Errorf("%s as %s, %s: %d bytes of memory, usually %d", filepath.Base(place), kind, event, peak, usual)
+				}
+			}
+		}
+		if err := os.RemoveAll(place); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.wantRows(`SELECT count(*) FROM observations`, "1")
+}
+
+// TestTheHookRecordsInAHostileRepository whose Git files are none: what it cannot
+// read tells nothing of the repository, and the event is stored.
+func TestTheHookRecordsInAHostileRepository(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	_, _, usual := h.peak(h.shell("usual", "make"))
+	n := 1
+	for _, name := range []string{".git", ".git/config", ".git/HEAD", ".git/commondir", ".git/refs/remotes/origin/HEAD"} {
+		for _, kind := range hostile() {
+			repo := h.repository(filepath.Join(h.dir, fmt.Sprintf("%s-%s", kind, strings.ReplaceAll(name, "/", "-"))))
+			h.plant(kind, filepath.Join(repo, filepath.FromSlash(name)))
+			code, said, peak := h.peak(h.payload("PostToolUse", fields{
+				"cwd": repo, "tool_name": "Bash", "tool_use_id": name + kind, "tool_input": fields{"command": "make"},
+			}))
+			if code != 0 || said != "" {
+				t.Errorf("%s as %s: exit %d, %s", name, kind, code, said)
+			}
+			if !racing() && peak > usual+32<<20 {
+				t.Errorf("%s as %s: %d bytes of memory, usually %d", name, kind, peak, usual)
+			}
+			n++
+		}
+	}
+	h.wantRows(`SELECT count(*) FROM observations`, fmt.Sprint(n))
+}
+
+// TestOtherFilesOfAHomeAreReadWithCare by the commands that look at them: a file of
+// an agent's settings, a key, and a log that is none.
+func TestOtherFilesOfAHomeAreReadWithCare(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"fifo", "endless"} {
+		h := newHome(t)
+		h.plant(kind, filepath.Join(h.dir, ".claude", "settings.json"))
+		h.plant(kind, filepath.Join(h.dir, ".codex", "config.toml"))
+		h.recorded(h.shell("t1", "make"))
+		e := h.run(h.command("init", "--claude"), nil)
+		if e.code == 0 || !strings.Contains(e.stderr, "settings.json") {
+			t.Errorf("init with settings as %s: exit %d, %s", kind, e.code, e.stderr)
+		}
+		if e := h.run(h.command("doctor"), nil); e.code != 1 && e.code != 0 {
+			t.Errorf("doctor with settings as %s: exit %d, %s", kind, e.code, e.stderr)
+		}
+		h.plant(kind, filepath.Join(h.dataDir(), "key"))
+		h.fails("encrypt with a key as "+kind, h.run(h.command("encrypt"), nil), 2, "key")
+		h.plant(kind, filepath.Join(h.dataDir(), "cairn.log"))
+		h.plant(kind, filepath.Join(h.dataDir(), "config.toml"))
+		h.fails("a log as "+kind, h.record(h.shell("t2", "make")), 1, "config.toml: cannot be read: it is not a regular file")
+	}
+}
