@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/mail"
-	"cairn/internal/memory"
 	"cairn/internal/observation"
-	"cairn/internal/record"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
@@ -335,37 +332,7 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if !d.args.Deep {
 		return s.QuickCheck(ctx)
 	}
-	found, err := s.Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	if d.older {
-		return found, nil // tables of parts may be missing
-	}
-	more, err := d.journal.Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	records, err := record.New(s, record.Config{}).Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	rest, err := checkRest(ctx, s)
-	return slices.Concat(found, more, records, rest), err
-}
-
-// checkRest checks mail and memories.
-func checkRest(ctx context.Context, s *store.Store) (found []string, err error) {
-	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		letters, err := mail.Check(ctx, tx)
-		if err != nil {
-			return err
-		}
-		memories, err := memory.Check(ctx, tx)
-		found = slices.Concat(letters, memories)
-		return err
-	})
-	return found, err
+	return checkStore(ctx, s)
 }
 
 // summary is the first of some findings and how many more there are.
@@ -450,42 +417,4 @@ func (d *diagnosing) forgetting(ctx context.Context) {
 	default:
 		d.add("forgetting", CheckOK, "nothing that was purged is left in the files", "", "")
 	}
-}
-
-// Salvage replaces a damaged store by what can still be read of it; see
-// store.Salvage, whose errors it returns. It works with broken settings too, of
-// which only the place of the key matters: without them store.key_file is not known.
-// An encrypted store without a key that fits is store.CodeKey (Unavailable).
-func Salvage(ctx context.Context, c Config, progress func(what string)) (store.Salvaged, error) {
-	if c.DB == "" {
-		c.DB = filepath.Join(c.Dir, "cairn.db")
-	}
-	k, _ := openAnyway(c)
-	state, key, err := k.keyState()
-	if err != nil {
-		return store.Salvaged{}, err
-	}
-	if state.State != KeyPlain && state.State != KeyFits {
-		return store.Salvaged{}, fault.New(fault.Unavailable, store.CodeKey, state.Why).WithHint(store.KeyPlaces)
-	}
-	journal := func(s *store.Store) *observation.Journal { return observation.New(s, observation.Config{}) }
-	return store.Salvage(ctx, store.SalvageConfig{
-		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress,
-		Check: func(ctx context.Context, s *store.Store) ([]string, error) {
-			found, err := journal(s).Check(ctx)
-			if err != nil || len(found) > 0 {
-				return found, err
-			}
-			return checkRest(ctx, s)
-		},
-		Mend: func(ctx context.Context, s *store.Store) error {
-			if err := journal(s).Mend(ctx); err != nil {
-				return err
-			}
-			if err := s.Write(ctx, store.Full, mail.Mend); err != nil {
-				return err
-			}
-			return s.Write(ctx, store.Full, memory.Mend)
-		},
-	})
 }

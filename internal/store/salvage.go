@@ -23,9 +23,10 @@ type SalvageConfig struct {
 	// Check and Mend are the parts' share, for what SQL alone cannot know; both may
 	// be nil. Check reports what is wrong with a store that opens, as Store.Check
 	// does. Mend makes the rows that were kept whole again: what stands nowhere but
-	// in other rows, and indexes that only a part can build.
+	// in other rows, and indexes that only a part can build. It calls altered for a row
+	// that is kept though its text is not what was written.
 	Check func(ctx context.Context, s *Store) ([]string, error)
-	Mend  func(ctx context.Context, s *Store) error
+	Mend  func(ctx context.Context, s *Store, altered func(table string, id int64)) error
 
 	Progress func(what string) // if set, is told what is being done
 }
@@ -51,8 +52,14 @@ type Salvaged struct {
 type SalvagedTable struct {
 	Name     string `json:"name"`
 	Kept     int64  `json:"kept"`
-	Restored int64  `json:"restored"` // rebuilt from indexes and from rows that refer to them
+	Restored int64  `json:"restored"` // rebuilt from indexes, from the change log and from rows that refer to them
 	Lost     int64  `json:"lost"`     // known to have been there; of tables without a second index, at least so many
+
+	// LostRows and AlteredRows name rows by their numbers ("7", "12-15"), or by the
+	// columns of the primary key with slashes between them. A lost row may be without
+	// a name. An altered row is kept, and its text is not what was written.
+	LostRows    []string `json:"lost_rows,omitempty"`
+	AlteredRows []string `json:"altered_rows,omitempty"`
 }
 
 // Salvage replaces a damaged store by a new one with everything that can still
@@ -281,13 +288,16 @@ func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, path s
 	if err != nil {
 		return err
 	}
-	err = fillFrom(ctx, c, s, image, out)
+	inventory, err := fillFrom(ctx, c, s, image, out)
+	if err == nil {
+		err = s.blankAltered(ctx)
+	}
 	if err == nil && c.Mend != nil {
 		c.tell("mending")
-		err = c.Mend(ctx, s)
+		err = c.Mend(ctx, s, inventory.alter)
 	}
 	if err == nil {
-		err = s.noteSalvage(ctx, out)
+		err = s.noteSalvage(ctx, inventory, out)
 	}
 	if err == nil {
 		err = c.verify(ctx, s)
