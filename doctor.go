@@ -348,6 +348,15 @@ func summary(found []string) string {
 const longLog = 128 << 20
 
 func (d *diagnosing) log() {
+	found, err := store.LogDamage(d.config.DB, d.key)
+	if err != nil {
+		d.unknown("log", err)
+		return
+	}
+	if len(found) > 0 {
+		d.add("log", CheckProblem, summary(found), "what was recorded last is missing, and the next write overwrites it", "end the agents' sessions, then run `cairn doctor --salvage`")
+		return
+	}
 	info, err := os.Stat(d.config.DB + "-wal")
 	switch {
 	case err != nil || info.Size() == 0:

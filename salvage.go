@@ -2,6 +2,7 @@ package cairn
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -84,12 +85,15 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 	return store.Salvage(ctx, store.SalvageConfig{
 		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress, Check: checkParts,
 		Mend: func(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
-			if err := observation.New(s, observation.Config{}).Mend(ctx); err != nil {
-				return err
+			if err := observation.New(s, observation.Config{}).Mend(ctx, altered); err != nil {
+				return fmt.Errorf("observations: %w", err)
 			}
-			for _, repair := range []func(context.Context, *store.Tx) error{record.Mend, mail.Mend, memory.Mend} {
-				if err := s.Write(ctx, store.Full, repair); err != nil {
-					return err
+			for _, part := range []struct {
+				name   string
+				repair func(context.Context, *store.Tx) error
+			}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}} {
+				if err := s.Write(ctx, store.Full, part.repair); err != nil {
+					return fmt.Errorf("%s: %w", part.name, err)
 				}
 			}
 			return nil

@@ -60,6 +60,13 @@ type SalvagedTable struct {
 	// a name. An altered row is kept, and its text is not what was written.
 	LostRows    []string `json:"lost_rows,omitempty"`
 	AlteredRows []string `json:"altered_rows,omitempty"`
+
+	// Incomplete says that parts of the table and of its indexes cannot be read, so that
+	// more rows may be lost than Lost counts. UnknownRows are the numbers of such rows,
+	// if the store shows which numbers it had given out: a row with such a number is
+	// lost, or it was deleted before.
+	Incomplete  bool     `json:"incomplete,omitempty"`
+	UnknownRows []string `json:"unknown_rows,omitempty"`
 }
 
 // Salvage replaces a damaged store by a new one with everything that can still
@@ -130,6 +137,9 @@ func removeAbandoned(path string) error {
 
 // damageOf reports what is wrong with a store; none for a sound one.
 func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
+	if found, err := LogDamage(c.Path, c.Key); err != nil || len(found) > 0 {
+		return found, err
+	}
 	s, err := Examine(ctx, Config{Path: c.Path, Key: c.Key, Wait: c.Wait, Clock: c.Clock})
 	if err == nil {
 		var found []string
@@ -255,14 +265,15 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	if err != nil {
 		return err
 	}
-	if err := checkVersion(image.Head.Version); err != nil {
+	version, err := imageVersion(image)
+	if err != nil {
 		return err
 	}
 	out.Unread = image.Damaged
 	stamp := c.Clock().UTC().Format("20060102T150405.000000000Z")
 	fresh := c.Path + buildingSuffix + stamp
 	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + cipherSuffix, fresh + "-merged"}
-	if err := build(ctx, c, image, fresh, out); err != nil {
+	if err := build(ctx, c, image, version, fresh, out); err != nil {
 		return errors.Join(err, removeAll(made...))
 	}
 	kept := c.Path + damagedSuffix + stamp
@@ -282,13 +293,23 @@ func (c *SalvageConfig) tell(what string) {
 	}
 }
 
-// build makes the new store, complete and on disk in one file.
-func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, path string, out *Salvaged) error {
-	s, err := Open(ctx, Config{Path: path, Key: c.Key, Clock: c.Clock})
+// build makes the new store, complete and on disk in one file. The rows are copied into
+// the schema that they have, which is then brought to the newest as any older store.
+func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, version int, path string, out *Salvaged) error {
+	config := Config{Path: path, Key: c.Key, Clock: c.Clock}
+	old := newStore(config)
+	err := old.prepareTo(ctx, version)
+	var inventory *inventory
+	if err == nil {
+		inventory, err = fillFrom(ctx, c, old, image, out)
+	}
+	if err := errors.Join(err, old.closeDBs()); err != nil {
+		return err
+	}
+	s, err := Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	inventory, err := fillFrom(ctx, c, s, image, out)
 	if err == nil {
 		err = s.blankAltered(ctx)
 	}

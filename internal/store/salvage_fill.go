@@ -33,7 +33,8 @@ type column struct {
 // indexShape is an index of a table stored by number, over all of its rows or some.
 type indexShape struct {
 	name    string
-	unique  bool
+	unique  bool  // over all rows
+	partial bool  // over some rows
 	columns []int // -1 for an expression; the row's number follows them
 	all     []int // of a table that is not stored by number: the columns with those of the primary key behind them
 }
@@ -41,7 +42,7 @@ type indexShape struct {
 const (
 	listTables  = `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
 	listColumns = `SELECT name, type, "notnull", dflt_value IS NOT NULL, pk FROM pragma_table_info(?) ORDER BY cid`
-	listIndexes = `SELECT name, "unique" AND NOT partial FROM pragma_index_list(?) WHERE origin <> 'pk'`
+	listIndexes = `SELECT name, "unique" AND NOT partial, partial FROM pragma_index_list(?) WHERE origin <> 'pk'`
 	listStored  = `SELECT cid FROM pragma_index_xinfo(?) ORDER BY seqno`
 	listKeys    = `SELECT cid FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`
 )
@@ -103,14 +104,14 @@ func (f *filling) run(ctx context.Context) error {
 
 // plan learns the new store's tables and where the old store keeps theirs.
 func (f *filling) plan(ctx context.Context) error {
-	usual := map[string]uint32{} // where a store has them that was never rebuilt
+	usual := map[string]uint32{} // where a store has tables and indexes that was never rebuilt
 	err := f.each(ctx, func(r *sql.Rows) error {
 		var name string
 		var root uint32
 		err := r.Scan(&name, &root)
 		usual[name] = root
 		return err
-	}, `SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`)
+	}, `SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0`)
 	if err != nil {
 		return err
 	}
@@ -131,14 +132,28 @@ func (f *filling) plan(ctx context.Context) error {
 	return err
 }
 
-// locate finds the trees of tables and indexes. What the old schema cannot tell
-// any more is looked for where stores have it usually, then among the trees that
-// nobody claims, by its rows. Indexes of which it tells nothing are left out.
+// locate finds the trees of tables and indexes. What the old schema does not say any
+// more is taken from where stores have it usually, if this one has the rest there too.
+// Else a table is looked for among the trees that belong to nothing else, by its rows,
+// and indexes of which the schema says nothing are left out.
 func (f *filling) locate(usual map[string]uint32) {
 	taken := map[uint32]bool{}
+	rebuilt := false
 	for _, o := range f.image.Schema() {
 		f.roots[o.Name] = o.Root
 		taken[o.Root] = true
+		rebuilt = rebuilt || usual[o.Name] != o.Root && usual[o.Name] > 0
+	}
+	if len(f.roots) == 0 {
+		rebuilt = !f.looksUsual(usual)
+	}
+	if !rebuilt {
+		for name, root := range usual {
+			if _, told := f.roots[name]; !told && !taken[root] {
+				f.roots[name] = root
+			}
+		}
+		return
 	}
 	numbers := &shape{name: "sqlite_sequence", rowid: true, alias: -1, stored: []int{0, 1},
 		columns: []column{{name: "name", kind: "TEXT", notNull: true}, {name: "seq", kind: "INTEGER", notNull: true}}}
@@ -154,6 +169,23 @@ func (f *filling) locate(usual map[string]uint32) {
 			}
 		}
 	}
+}
+
+// looksUsual reports whether most tables that have rows are where stores have them
+// usually.
+func (f *filling) looksUsual(usual map[string]uint32) bool {
+	fit, other := 0, 0
+	for _, t := range f.shapes {
+		used := false
+		f.image.Rows(usual[t.name], func(sqlitefile.Row) bool { used = true; return false })
+		switch {
+		case used && f.looksLike(t, usual[t.name]):
+			fit++
+		case used:
+			other++
+		}
+	}
+	return fit > 2 && fit >= 4*other
 }
 
 // looksLike reports whether the first rows of a tree can all be those of a table.
@@ -206,7 +238,7 @@ func (f *filling) describe(ctx context.Context, t *shape) error {
 	}
 	err = f.each(ctx, func(r *sql.Rows) error {
 		var i indexShape
-		err := r.Scan(&i.name, &i.unique)
+		err := r.Scan(&i.name, &i.unique, &i.partial)
 		t.indexes = append(t.indexes, i)
 		return err
 	}, listIndexes, t.name)
@@ -270,6 +302,7 @@ func (f *filling) table(ctx context.Context, t *shape) error {
 	if err != nil {
 		return err
 	}
+	rows.incomplete, rows.given = f.incomplete(t), f.given[t.name]
 	if t.rowid && len(t.indexes) > 0 {
 		rows.missing = f.missing(t, rows.kept)
 		err = f.restore(ctx, t, rows.missing)
@@ -280,11 +313,28 @@ func (f *filling) table(ctx context.Context, t *shape) error {
 	return err
 }
 
+// incomplete reports whether a table may have lost rows that nothing tells of: its tree
+// has pages that cannot be read, and so have all indexes over all of its rows.
+func (f *filling) incomplete(t *shape) bool {
+	if f.image.IsWhole(f.roots[t.name]) {
+		return false
+	}
+	for _, i := range t.indexes {
+		if !i.partial && f.image.IsWhole(f.roots[i.name]) {
+			return false
+		}
+	}
+	return true
+}
+
 // put inserts one row of the old store; false if it fits no row of this table.
 func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, error) {
 	row, ok := t.read(r)
 	if !ok || f.beyond(t, r.ID) {
 		return false, nil
+	}
+	if t.name == "store_meta" && r.Values[0] == schemaNote {
+		return true, nil // the new store has its own
 	}
 	if t.rowid && t.alias < 0 {
 		return f.insert(ctx, t, row, r.ID)

@@ -31,6 +31,8 @@ type tableRows struct {
 	lost       map[uint64][]any      // likewise: the primary keys that only an index has
 	altered    []int64
 	unreadable int64 // cells that are no row of this table
+	incomplete bool  // its tree and all its indexes have pages that cannot be read
+	given      int64 // the highest number that was given out, 0 if it is not known
 	count      int64 // rows that were copied
 }
 
@@ -145,6 +147,16 @@ func (r *tableRows) reportNumbered(ctx context.Context, tx *Tx, t *SalvagedTable
 		t.Lost += r.unreadable
 	}
 	t.LostRows = ranges(lost)
+	if t.Incomplete = r.incomplete; !r.incomplete {
+		return nil
+	}
+	var unknown []int64
+	for id := int64(1); id <= r.given; id++ {
+		if _, named := r.missing[id]; !named && !there.has(id) && !r.kept.has(id) {
+			unknown = append(unknown, id)
+		}
+	}
+	t.UnknownRows = ranges(unknown)
 	return nil
 }
 
@@ -198,6 +210,7 @@ func (r *tableRows) reportKeyed(ctx context.Context, tx *Tx, t *SalvagedTable) e
 	}
 	slices.Sort(t.LostRows)
 	t.Kept = min(r.count, now)
+	t.Incomplete = r.incomplete
 	t.Lost = max(t.Lost, r.count+r.unreadable-now)
 	return nil
 }
