@@ -102,11 +102,11 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.volume()
 	var s *store.Store
 	if !d.unread {
-		d.schema()
 		s, err = store.Examine(ctx, store.Config{Path: d.config.DB, Key: d.key, Wait: d.config.Wait, Clock: d.config.Clock})
 		if s != nil {
 			defer func() { err = errors.Join(err, s.Close()) }()
 		}
+		d.schema(err)
 		d.journal = observation.New(s, observation.Config{})
 		d.content(ctx, s, err)
 	}
@@ -281,12 +281,15 @@ func exists(path string) bool {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-func (d *diagnosing) schema() {
+// schema reports the number of the store's schema; opened is why the store could not be
+// opened.
+func (d *diagnosing) schema(opened error) {
 	found, known, err := store.Schema(d.config.DB, d.key)
 	d.older = found < known
 	switch {
 	case err != nil:
 		d.unknown("schema", err)
+	case fault.HasCode(opened, store.CodeCorrupt): // the number may be what is damaged: see content
 	case found > known:
 		d.add("schema", CheckProblem, fmt.Sprintf("the store has schema %d, this cairn knows %d", found, known),
 			"it is refused, for reading too", "upgrade cairn")

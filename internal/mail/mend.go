@@ -74,7 +74,7 @@ func orphans() []string {
 func Mend(ctx context.Context, tx *store.Tx) error {
 	for i, step := range []func(context.Context, *store.Tx) error{
 		dropAlteredBlobs, adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(mends()), raiseUsed, logRows, statements(mends()), mendThreads, raiseUsed,
-		blankLostBlobs,
+		blankLost,
 	} {
 		if err := step(ctx, tx); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
@@ -94,19 +94,17 @@ func dropAlteredBlobs(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// blankLostBlobs deletes what the log says of attachments whose bytes are lost: only the
-// row had them.
-func blankLostBlobs(ctx context.Context, tx *store.Tx) error {
-	var lost []*Blob
+// blankLost deletes what the log says of entities that could not be brought back: of
+// attachments, whose bytes only the row had, and of what refers to a lost entity.
+func blankLost(ctx context.Context, tx *store.Tx) error {
+	var lost []Document
 	err := eachLost(ctx, tx, func(d Document) error {
-		if b, ok := d.(*Blob); ok {
-			lost = append(lost, b)
-		}
+		lost = append(lost, d)
 		return nil
 	})
-	for _, b := range lost {
+	for _, d := range lost {
 		if err == nil {
-			_, err = tx.Blank(ctx, Stream(b.ProjectUID), KindBlob, b.SHA1)
+			_, err = tx.Blank(ctx, Stream(d.project()), d.Kind(), d.Key())
 		}
 	}
 	return err

@@ -24,7 +24,7 @@ func (m *Image) readLog() (pages uint32) {
 	corrected := 0 // since the last commit
 	size, sum := logHead(head)
 	if size == 0 {
-		if size, sum = correctHead(head); size == 0 {
+		if size, sum = m.correctHead(head); size == 0 {
 			return 0
 		}
 		corrected++
@@ -40,7 +40,11 @@ func (m *Image) readLog() (pages uint32) {
 			if salts > 1 { // those of an earlier log
 				return pages
 			}
-			if next = sum.correct(frame, salts); next == (checksum{}) {
+			after := make([]byte, len(frame))
+			if !readFull(m.wal, after, at+int64(len(frame))) || distance(after[8:16], head[16:24]) > 1 {
+				after = nil
+			}
+			if next = sum.correct(frame, salts, after); next == (checksum{}) {
 				return pages
 			}
 			m.patched[at+frameHeader] = bytes.Clone(frame[frameHeader:])
@@ -82,12 +86,20 @@ func logHead(head []byte) (size int, sum checksum) {
 	return pageSize(binary.BigEndian.Uint32(head[8:])), sum
 }
 
-// correctHead corrects one flipped bit of a log's header; size 0 if it is not one.
-func correctHead(head []byte) (size int, sum checksum) {
+// correctHead corrects one flipped bit of a log's header, with which the first frame
+// verifies; size 0 if there is none such.
+func (m *Image) correctHead(head []byte) (size int, sum checksum) {
 	for bit := range 8 * len(head) {
 		head[bit/8] ^= 1 << (bit % 8)
 		if size, sum = logHead(head); size > 0 {
-			return size, sum
+			frame := make([]byte, frameHeader+size)
+			next := checksum{}
+			if readFull(m.wal, frame, logHeader) {
+				next = sum.plus(frame)
+			}
+			if next.order != nil && distance(frame[8:16], head[16:24]) == 0 && next.is(frame[16:24]) {
+				return size, sum
+			}
 		}
 		head[bit/8] ^= 1 << (bit % 8)
 	}
@@ -102,6 +114,9 @@ func distance(a, b []byte) (n int) {
 	return n
 }
 
+// maxCorrected is the longest frame of which every bit is tried.
+const maxCorrected = frameHeader + 1<<13
+
 // checksum is the running sum over a log.
 type checksum struct {
 	order  binary.ByteOrder
@@ -115,32 +130,53 @@ func (c checksum) plus(frame []byte) checksum {
 	return c
 }
 
-// correct corrects one flipped bit of a frame, of which salts are in the salts, and
-// returns the sum after it; the zero value if more than one bit is wrong.
-func (c checksum) correct(frame []byte, salts int) checksum {
-	stored := make([]byte, 8)
-	next := c.plus(frame)
-	binary.BigEndian.PutUint32(stored, next.s0)
-	binary.BigEndian.PutUint32(stored[4:], next.s1)
-	if wrong := distance(stored, frame[16:24]); wrong+salts == 1 {
-		return next
+// maxPages is more pages than a log's frame can name without damage.
+const maxPages = 1 << 24
+
+// correct corrects one flipped bit of a frame. It returns the sum after the frame, the
+// zero value if more than one bit is wrong. The sums of SQLite do not always show which
+// bit it was: then the frame stays as it is. after is the next frame, nil at the end.
+func (c checksum) correct(frame []byte, salts int, after []byte) checksum {
+	computed, stored := c.plus(frame), checksum{order: c.order}
+	stored.s0, stored.s1 = binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[20:])
+	wrong := bits.OnesCount32(computed.s0^stored.s0) + bits.OnesCount32(computed.s1^stored.s1)
+	continues := func(from checksum) bool {
+		next := from.plus(after)
+		return next.is(after[16:24])
 	}
-	if salts > 0 {
+	switch {
+	case salts > 0 && wrong == 0: // a salt
+		return computed
+	case salts > 0 || len(frame) > maxCorrected:
+		return checksum{}
+	case wrong == 1 && (after == nil || continues(computed)): // the checksum
+		return computed
+	case after != nil && !continues(stored):
 		return checksum{}
 	}
-	for i := range frame {
-		if i >= 8 && i < frameHeader {
+	found, at := 0, 0
+	for bit := range 8 * len(frame) {
+		if i := bit / 8; i >= 8 && i < frameHeader {
 			continue
 		}
-		for bit := range 8 {
-			frame[i] ^= 1 << bit
-			if next := c.plus(frame); next.is(frame[16:24]) {
-				return next
+		frame[bit/8] ^= 1 << (bit % 8)
+		next := c.plus(frame)
+		if next.is(frame[16:24]) {
+			found++
+			if found == 1 || bit < 64 && max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) < maxPages {
+				at = bit
 			}
-			frame[i] ^= 1 << bit
 		}
+		frame[bit/8] ^= 1 << (bit % 8)
 	}
-	return checksum{}
+	implausible := max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) >= maxPages
+	if found == 0 || implausible && at >= 64 {
+		return checksum{}
+	}
+	if found == 1 || implausible {
+		frame[at/8] ^= 1 << (at % 8)
+	}
+	return stored
 }
 
 func (c *checksum) add(b []byte) {

@@ -121,8 +121,18 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	if err := removeAbandoned(c.Path); err != nil {
 		return out, err
 	}
-	return out, salvageInto(ctx, c, old, &out)
+	if err := salvageInto(ctx, c, old, &out); err != nil {
+		if f := fault.As(classify(err)); f.Kind == fault.Internal && ctx.Err() == nil {
+			return out, fault.Wrap(err, fault.Internal, f.Code, f.Message).WithHint(otherWays)
+		}
+		return out, err
+	}
+	return out, nil
 }
+
+// otherWays is what is left to a user whose store a salvage cannot repair.
+const otherWays = "the store is as it was; `cairn restore` puts a backup in its place; without a backup, move cairn.db and the files beside it away, " +
+	"then `cairn import` and `cairn reconcile --reindex` rebuild what transcripts and the archive contain"
 
 // removeAbandoned removes what an interrupted salvage was making.
 func removeAbandoned(path string) error {
