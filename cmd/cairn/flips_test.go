@@ -343,9 +343,6 @@ func TestAFlippedBitOrACutEndIsSalvagedAndNamed(t *testing.T) {
 	if soaking() {
 		flips, cuts = 300, 50
 	}
-	if n, err := strconv.Atoi(os.Getenv("CAIRN_FLIPS")); err == nil {
-		flips = n
-	}
 	seed := mrand.Uint64()
 	if s := os.Getenv("CAIRN_FLIP_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
