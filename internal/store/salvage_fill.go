@@ -313,20 +313,6 @@ func (f *filling) table(ctx context.Context, t *shape) error {
 	return err
 }
 
-// incomplete reports whether a table may have lost rows that nothing tells of: its tree
-// has pages that cannot be read, and so have all indexes over all of its rows.
-func (f *filling) incomplete(t *shape) bool {
-	if f.image.IsWhole(f.roots[t.name]) {
-		return false
-	}
-	for _, i := range t.indexes {
-		if !i.partial && f.image.IsWhole(f.roots[i.name]) {
-			return false
-		}
-	}
-	return true
-}
-
 // put inserts one row of the old store; false if it fits no row of this table.
 func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, error) {
 	row, ok := t.read(r)

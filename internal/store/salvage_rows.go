@@ -87,6 +87,20 @@ func (f *filling) missingKeys(t *shape, rows *tableRows) {
 	}
 }
 
+// incomplete reports whether a table may have lost rows that nothing tells of: its tree
+// has pages that cannot be read, and so have all indexes over all of its rows.
+func (f *filling) incomplete(t *shape) bool {
+	if f.image.IsWhole(f.roots[t.name]) {
+		return false
+	}
+	for _, i := range t.indexes {
+		if !i.partial && f.image.IsWhole(f.roots[i.name]) {
+			return false
+		}
+	}
+	return true
+}
+
 // report completes the tables of a salvage: what the new store has of the rows of the
 // old one, once every part has repaired its own.
 func (v *inventory) report(ctx context.Context, tx *Tx, out *Salvaged) error {
