@@ -180,10 +180,22 @@ func (s *scope) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
 	for lost[last+1] > 0 {
 		last++
 	}
-	if _, err := s.tx.Exec(ctx, deleteTicks, s.p.Key); err != nil {
+	if err := s.putTicks(ctx, last, seqs, lost); err != nil {
 		return ids, err
 	}
+	s.tick = last
+	_, err = s.tx.Exec(ctx, setClock, s.p.Key, last, lastRecord)
+	return ids, err
+}
+
+// putTicks replaces the ticks of the project by those up to the last one. seqs are where
+// the log has them, lost where it had those that it has no longer.
+func (s *scope) putTicks(ctx context.Context, last int64, seqs, lost map[int64]int64) error {
+	if _, err := s.tx.Exec(ctx, deleteTicks, s.p.Key); err != nil {
+		return err
+	}
 	for tick := int64(1); tick <= last; tick++ {
+		var err error
 		seq, ok := seqs[tick]
 		if !ok {
 			seq, err = s.tx.AppendLost(ctx, lost[tick], store.Change{
@@ -194,12 +206,10 @@ func (s *scope) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
 			_, err = s.tx.Exec(ctx, insertTick, s.p.Key, tick, seq)
 		}
 		if err != nil {
-			return ids, err
+			return err
 		}
 	}
-	s.tick = last
-	_, err = s.tx.Exec(ctx, setClock, s.p.Key, last, lastRecord)
-	return ids, err
+	return nil
 }
 
 // mendRecord compares a record's row with its newest version in the log and repairs the
@@ -227,19 +237,7 @@ func (s *scope) mendRecord(ctx context.Context, number int64, row stored, there 
 			return err
 		}
 	case !there || !equal(&newest.Record, &row.Record):
-		m, err := s.memberOf(ctx, newest.session)
-		if err == nil && m.key == 0 {
-			var q project.Session
-			q, err = project.NewSession(ctx, s.tx, sessionOr(newest.session), s.p)
-			m.key = q.Key
-		}
-		if err == nil {
-			err = s.putRow(ctx, m, newest.Entry, number)
-		}
-		if err == nil {
-			_, err = s.tx.Exec(ctx, updateOrigin, s.p.Key, number, numberOrNull(deref(newest.ParentID)), int64(newest.Created))
-		}
-		if err != nil {
+		if err := s.putLogged(ctx, newest, number); err != nil {
 			return err
 		}
 	}
@@ -250,6 +248,23 @@ func (s *scope) mendRecord(ctx context.Context, number int64, row stored, there 
 	want, err := s.pathOf(ctx, parent, number)
 	if err == nil && !bytes.Equal(want, path) {
 		_, err = s.tx.Exec(ctx, updatePath, s.p.Key, number, want)
+	}
+	return err
+}
+
+// putLogged makes a record's row what a version in the log says.
+func (s *scope) putLogged(ctx context.Context, v logged, number int64) error {
+	m, err := s.memberOf(ctx, v.session)
+	if err == nil && m.key == 0 {
+		var q project.Session
+		q, err = project.NewSession(ctx, s.tx, sessionOr(v.session), s.p)
+		m.key = q.Key
+	}
+	if err == nil {
+		err = s.putRow(ctx, m, v.Entry, number)
+	}
+	if err == nil {
+		_, err = s.tx.Exec(ctx, updateOrigin, s.p.Key, number, numberOrNull(deref(v.ParentID)), int64(v.Created))
 	}
 	return err
 }
