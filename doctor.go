@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/mail"
-	"cairn/internal/memory"
 	"cairn/internal/observation"
-	"cairn/internal/record"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
@@ -105,11 +102,11 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 	d.volume()
 	var s *store.Store
 	if !d.unread {
-		d.schema()
 		s, err = store.Examine(ctx, store.Config{Path: d.config.DB, Key: d.key, Wait: d.config.Wait, Clock: d.config.Clock})
 		if s != nil {
 			defer func() { err = errors.Join(err, s.Close()) }()
 		}
+		d.schema(err)
 		d.journal = observation.New(s, observation.Config{})
 		d.content(ctx, s, err)
 	}
@@ -285,12 +282,15 @@ func exists(path string) bool {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-func (d *diagnosing) schema() {
+// schema reports the number of the store's schema; opened is why the store could not be
+// opened.
+func (d *diagnosing) schema(opened error) {
 	found, known, err := store.Schema(d.config.DB, d.key)
 	d.older = found < known
 	switch {
 	case err != nil:
 		d.unknown("schema", err)
+	case fault.HasCode(opened, store.CodeCorrupt): // the number may be what is damaged: see content
 	case found > known:
 		d.add("schema", CheckProblem, fmt.Sprintf("the store has schema %d, this cairn knows %d", found, known),
 			"it is refused, for reading too", "upgrade cairn")
@@ -336,37 +336,7 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if !d.args.Deep {
 		return s.QuickCheck(ctx)
 	}
-	found, err := s.Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	if d.older {
-		return found, nil // tables of parts may be missing
-	}
-	more, err := d.journal.Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	records, err := record.New(s, record.Config{}).Check(ctx)
-	if err != nil {
-		return found, err
-	}
-	rest, err := checkRest(ctx, s)
-	return slices.Concat(found, more, records, rest), err
-}
-
-// checkRest checks mail and memories.
-func checkRest(ctx context.Context, s *store.Store) (found []string, err error) {
-	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		letters, err := mail.Check(ctx, tx)
-		if err != nil {
-			return err
-		}
-		memories, err := memory.Check(ctx, tx)
-		found = slices.Concat(letters, memories)
-		return err
-	})
-	return found, err
+	return checkStore(ctx, s)
 }
 
 // summary is the first of some findings and how many more there are.
@@ -382,6 +352,15 @@ func summary(found []string) string {
 const longLog = 128 << 20
 
 func (d *diagnosing) log() {
+	found, err := store.LogDamage(d.config.DB, d.key)
+	if err != nil {
+		d.unknown("log", err)
+		return
+	}
+	if len(found) > 0 {
+		d.add("log", CheckProblem, summary(found), "what was recorded last is missing, and the next write overwrites it", "end the agents' sessions, then run `cairn doctor --salvage`")
+		return
+	}
 	info, err := os.Stat(d.config.DB + "-wal")
 	switch {
 	case err != nil || info.Size() == 0:
@@ -451,42 +430,4 @@ func (d *diagnosing) forgetting(ctx context.Context) {
 	default:
 		d.add("forgetting", CheckOK, "nothing that was purged is left in the files", "", "")
 	}
-}
-
-// Salvage replaces a damaged store by what can still be read of it; see
-// store.Salvage, whose errors it returns. It works with broken settings too, of
-// which only the place of the key matters: without them store.key_file is not known.
-// An encrypted store without a key that fits is store.CodeKey (Unavailable).
-func Salvage(ctx context.Context, c Config, progress func(what string)) (store.Salvaged, error) {
-	if c.DB == "" {
-		c.DB = filepath.Join(c.Dir, "cairn.db")
-	}
-	k, _ := openAnyway(c)
-	state, key, err := k.keyState()
-	if err != nil {
-		return store.Salvaged{}, err
-	}
-	if state.State != KeyPlain && state.State != KeyFits {
-		return store.Salvaged{}, fault.New(fault.Unavailable, store.CodeKey, state.Why).WithHint(store.KeyPlaces)
-	}
-	journal := func(s *store.Store) *observation.Journal { return observation.New(s, observation.Config{}) }
-	return store.Salvage(ctx, store.SalvageConfig{
-		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress,
-		Check: func(ctx context.Context, s *store.Store) ([]string, error) {
-			found, err := journal(s).Check(ctx)
-			if err != nil || len(found) > 0 {
-				return found, err
-			}
-			return checkRest(ctx, s)
-		},
-		Mend: func(ctx context.Context, s *store.Store) error {
-			if err := journal(s).Mend(ctx); err != nil {
-				return err
-			}
-			if err := s.Write(ctx, store.Full, mail.Mend); err != nil {
-				return err
-			}
-			return s.Write(ctx, store.Full, memory.Mend)
-		},
-	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -98,6 +99,11 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 	if done.Swept, err = j.Sweep(ctx, args); err != nil {
 		return done, err
 	}
+	if !a.DryRun {
+		if _, err := j.FillChecksums(ctx, math.MaxInt); err != nil {
+			return done, err
+		}
+	}
 	room, err := j.MakeRoom(ctx, args)
 	done.Add(room)
 	if err != nil {
@@ -119,5 +125,12 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 // makeRoom keeps a store that a server has open within its bound.
 func (c *Cairn) makeRoom(ctx context.Context, s *store.Store) error {
 	_, err := c.over(s).MakeRoom(ctx, observation.SweepArgs{})
+	return err
+}
+
+// fillChecksums computes some checksums of rows that an older cairn wrote.
+func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
+	const atOnce = 20_000
+	_, err := c.over(s).FillChecksums(ctx, atOnce)
 	return err
 }

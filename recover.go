@@ -14,8 +14,6 @@ import (
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
-	"cairn/internal/observation"
-	"cairn/internal/record"
 	"cairn/internal/regular"
 	"cairn/internal/store"
 )
@@ -267,19 +265,11 @@ func (x *recovering) build(ctx context.Context, fresh string) error {
 // sound looks through the whole store.
 func (x *recovering) sound(ctx context.Context, s *store.Store) error {
 	x.Progress("checking the store")
-	for _, check := range []func(context.Context) ([]string, error){
-		s.Check, observation.New(s, observation.Config{}).Check, record.New(s, record.Config{}).Check,
-		func(ctx context.Context) ([]string, error) { return checkRest(ctx, s) },
-	} {
-		found, err := check(ctx)
-		if err != nil {
-			return err
-		}
-		if len(found) > 0 {
-			return damagedBackup("the store in it: " + summary(found))
-		}
+	found, err := checkStore(ctx, s)
+	if err == nil && len(found) > 0 {
+		err = damagedBackup("the store in it: " + summary(found))
 	}
-	return nil
+	return err
 }
 
 // dropAbandoned removes what killed restores have unpacked.

@@ -88,6 +88,7 @@ step "crowds of hooks beside a server and an import" tests -run 'Writers|HeldUp|
 step "logs, histories, archives and the past of records against their models" tests -run 'EqualsAModel|TheLogApplied|AsOfShows|ThePlainQuery|InAnyBatches|NeverMakesSomethingUp' ./internal/store ./internal/record
 step "exports altered at random, and what their imports make" tests -run 'AnImportedExport|AnyLinesOfAnExport|MailInAnyOrder' .
 step "a page of a store damaged, 1600 times" tests -run 'TestSalvageLosesNothing' ./internal/store
+step "300 bits of a store with all four parts flipped, its end cut 50 times" tests -run 'TestAFlippedBitOrACutEnd' ./cmd/cairn
 step "every page of a store damaged, plain and encrypted" tests -run 'TestSalvageKeepsEveryRow|TestEncryptedStoreIsSalvaged' ./cmd/cairn
 step "three devices and two hubs over PostgreSQL killed for ten minutes" tests -run KilledDevicesAndHubsConverge ./internal/replica
 step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrashes|DatabaseIsStuck|NotReplicated" ./internal/hub

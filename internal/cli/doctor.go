@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -28,7 +29,9 @@ warning, such as of a key in config.toml that nothing reads, is no problem.
 
 With --fix it repairs the rights of files. With --salvage it replaces a damaged
 store by a new one with everything that can still be read, under the same ids; the
-damaged files are kept beside it. A sound store is left as it is.`,
+damaged files are kept beside it. A sound store is left as it is. It prints each row
+that is lost, and each that is kept though its text is not what was written (an
+observation's metadata then says "damaged": true).`,
 		Example: `  cairn doctor
   cairn doctor --deep
   cairn doctor --salvage`,
@@ -161,10 +164,36 @@ func (p *Process) printSalvage(r store.Salvaged) {
 	for _, t := range r.Tables {
 		fmt.Fprintf(w, "%-20s %10d %10d %10d\n", t.Name, t.Kept, t.Restored, t.Lost)
 	}
+	printRows(w, r.Tables)
 	fmt.Fprintf(w, "\n%s could not be read; the change log has %s\n", counted(r.Unread, "page"), counted(r.Gaps, "gap"))
 	fmt.Fprintf(w, "the store is sound again; the damaged one is kept as %s\n", r.Kept)
 	if r.Lost > 0 {
-		fmt.Fprintln(w, "`cairn import` may bring back what transcripts still tell")
+		fmt.Fprintln(w, "`cairn import` may bring back what transcripts still contain, `cairn reconcile --reindex` what the archive has")
+	}
+}
+
+// maxPrintedRows is how many names of rows a line of printRows has at most.
+const maxPrintedRows = 20
+
+// printRows prints which rows a salvage has lost, by their numbers or keys.
+func printRows(w io.Writer, tables []store.SalvagedTable) {
+	for _, t := range tables {
+		line := func(what string, rows []string) {
+			more := ""
+			if len(rows) > maxPrintedRows {
+				more = fmt.Sprintf(" … and %d more (--json prints all)", len(rows)-maxPrintedRows)
+				rows = rows[:maxPrintedRows]
+			}
+			if len(rows) > 0 {
+				fmt.Fprintf(w, "%-9s%s %s%s\n", what, t.Name, printable(strings.Join(rows, ", ")), more)
+			}
+		}
+		line("lost", t.LostRows)
+		line("altered", t.AlteredRows)
+		line("unknown", t.UnknownRows)
+		if t.Incomplete && len(t.UnknownRows) == 0 {
+			fmt.Fprintf(w, "%-9s%s may have lost rows of which nothing is left\n", "unknown", t.Name)
+		}
 	}
 }
 

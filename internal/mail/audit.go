@@ -3,7 +3,9 @@ package mail
 import (
 	"bytes"
 	"context"
+	"crypto/sha1"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -96,10 +98,33 @@ func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	if err != nil {
 		return findings, err
 	}
+	altered, err := alteredBlobs(ctx, tx)
+	for _, name := range altered {
+		findings = append(findings, "the bytes of attachment "+printable(name)+" are not what their hash says")
+	}
+	if err != nil {
+		return findings, err
+	}
 	return findings, eachLost(ctx, tx, func(d Document) error {
 		findings = append(findings, fmt.Sprintf("%s %s is in the change log and has no row", d.Kind(), printable(d.Key())))
 		return nil
 	})
+}
+
+const selectBlobs = `SELECT sha1, data FROM mail_blobs`
+
+// alteredBlobs returns the names of the attachments whose bytes have another hash.
+func alteredBlobs(ctx context.Context, tx *store.Tx) (names []string, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var data []byte
+		err := rows.Scan(&name, &data)
+		if sum := sha1.Sum(data); hex.EncodeToString(sum[:]) != name {
+			names = append(names, name)
+		}
+		return err
+	}, selectBlobs)
+	return names, err
 }
 
 // eachDiffering calls found with every entity whose row is not what its last change

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 
 	"cairn/internal/fault"
 	"cairn/internal/project"
@@ -39,6 +40,8 @@ const (
 	selectThreadless = `SELECT m.project_id, m.thread_id FROM mail_messages m WHERE m.thread_id NOTNULL
 AND NOT EXISTS (SELECT 1 FROM mail_threads t WHERE t.project_id = m.project_id AND t.thread_id = m.thread_id)
 GROUP BY m.project_id, m.thread_id ORDER BY min(m.created_ts)`
+	dropThreads = `DELETE FROM mail_threads WHERE NOT EXISTS (SELECT 1 FROM mail_messages m
+  WHERE m.project_id = mail_threads.project_id AND m.thread_id = mail_threads.thread_id)`
 	countThreads = `UPDATE mail_threads SET (messages, first_ts, last_ts) = (SELECT count(*), min(created_ts), max(created_ts)
   FROM mail_messages m WHERE m.project_id = mail_threads.project_id AND m.thread_id = mail_threads.thread_id)`
 	selectUsed = `SELECT ifnull(max(id), 0) FROM `
@@ -69,21 +72,49 @@ func orphans() []string {
 // part's share of store.Salvage; on sound mail it changes nothing, and repeating it
 // is safe.
 func Mend(ctx context.Context, tx *store.Tx) error {
-	for _, step := range []func(context.Context, *store.Tx) error{
-		adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(mends()), raiseUsed, logRows, statements(mends()), mendThreads, raiseUsed,
+	for i, step := range []func(context.Context, *store.Tx) error{
+		dropAlteredBlobs, adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(mends()), raiseUsed, logRows, statements(mends()), mendThreads, raiseUsed,
+		blankLost,
 	} {
 		if err := step(ctx, tx); err != nil {
-			return err
+			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
 	return nil
+}
+
+// dropAlteredBlobs deletes the attachments whose bytes are not what their hash says.
+func dropAlteredBlobs(ctx context.Context, tx *store.Tx) error {
+	names, err := alteredBlobs(ctx, tx)
+	for _, name := range names {
+		if err == nil {
+			_, err = tx.Exec(ctx, deleteBlob, name)
+		}
+	}
+	return err
+}
+
+// blankLost deletes what the log says of entities that could not be brought back: of
+// attachments, whose bytes only the row had, and of what refers to a lost entity.
+func blankLost(ctx context.Context, tx *store.Tx) error {
+	var lost []Document
+	err := eachLost(ctx, tx, func(d Document) error {
+		lost = append(lost, d)
+		return nil
+	})
+	for _, d := range lost {
+		if err == nil {
+			_, err = tx.Blank(ctx, Stream(d.project()), d.Kind(), d.Key())
+		}
+	}
+	return err
 }
 
 func statements(list []string) func(context.Context, *store.Tx) error {
 	return func(ctx context.Context, tx *store.Tx) error {
 		for _, statement := range list {
 			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
+				return fmt.Errorf("%.60s: %w", statement, err)
 			}
 		}
 		return nil
@@ -139,9 +170,11 @@ func dropMadeUp(ctx context.Context, tx *store.Tx) error {
 	return statements([]string{
 		`DELETE FROM mail_messages WHERE importance NOT IN ('low', 'normal', 'high', 'urgent') OR created_ts <= 0 OR ordinal < 1`,
 		// An agent of which nothing is known is of the project of its messages.
-		`UPDATE mail_agents SET project_id = ifnull((SELECT m.project_id FROM mail_recipients r JOIN mail_messages m ON m.id = r.message_id
-  WHERE r.agent_id = mail_agents.id), ifnull((SELECT project_id FROM mail_messages WHERE sender_id = mail_agents.id),
-  ifnull((SELECT project_id FROM mail_reservations WHERE agent_id = mail_agents.id), project_id))) WHERE project_id < 1`,
+		`UPDATE mail_agents SET project_id = c.project FROM (SELECT a.id AS agent, coalesce(
+  (SELECT m.project_id FROM mail_recipients r JOIN mail_messages m ON m.id = r.message_id WHERE r.agent_id = a.id AND m.project_id IN (SELECT id FROM mail_projects)),
+  (SELECT project_id FROM mail_messages WHERE sender_id = a.id AND project_id IN (SELECT id FROM mail_projects)),
+  (SELECT project_id FROM mail_reservations WHERE agent_id = a.id AND project_id IN (SELECT id FROM mail_projects))) AS project
+  FROM mail_agents a WHERE a.project_id < 1) c WHERE c.agent = mail_agents.id AND c.project IS NOT NULL`,
 		`DELETE FROM mail_recipients WHERE agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
 		`DELETE FROM mail_messages WHERE project_id < 1 OR sender_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
 		`DELETE FROM mail_sessions WHERE agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
@@ -255,8 +288,7 @@ func mendThreads(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, countThreads)
-	return err
+	return statements([]string{dropThreads, countThreads})(ctx, tx)
 }
 
 // raiseUsed sees to it that no number that is in use is given again.

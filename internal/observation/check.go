@@ -43,7 +43,12 @@ func (j *Journal) Check(ctx context.Context) (findings []string, err error) {
 				return err
 			}
 		}
-		return nil
+		return eachSummed(ctx, tx, func(r *summed) error {
+			if r.isAltered() {
+				findings = append(findings, fmt.Sprintf("observation %d is not what was written: its checksum differs", r.id))
+			}
+			return nil
+		})
 	})
 	return findings, err
 }

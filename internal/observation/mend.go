@@ -43,14 +43,18 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 
 // Mend makes the rows that a salvage has kept whole again: prompts that were
 // lost beside their rows, changes of rows that the log has lost, and the
-// searchable words, which are built anew. It is this part's share of
-// store.Salvage; on a sound store it changes no row.
-func (j *Journal) Mend(ctx context.Context) error {
+// searchable words, which are built anew. It calls altered for a row whose text is not
+// what was written; such a row is kept and marked as damaged in its metadata. It is this
+// part's share of store.Salvage; on a sound store it changes no row.
+func (j *Journal) Mend(ctx context.Context, altered func(table string, id int64)) error {
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
 			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
 			}
+		}
+		if err := mendChecksums(ctx, tx, func(id int64) { altered("observation_rows", id) }); err != nil {
+			return err
 		}
 		if err := givePrompts(ctx, tx); err != nil {
 			return err

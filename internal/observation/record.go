@@ -242,7 +242,7 @@ func (w *writing) pathKey(d draft) any {
 
 // insert stores one row, its searchable words and its change.
 func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, error) {
-	var path any
+	path := ""
 	if d.Path != "" {
 		path = w.place.Absolute(d.Path)
 	}
@@ -250,9 +250,10 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err != nil {
 		return 0, err
 	}
+	row := said{w.at, d.Type, w.event.Source, d.Tool, d.Content, path, meta}
 	res, err := tx.Exec(ctx, insertRow, w.at, w.session.Key, w.project.Key, w.prompt, d.Type, w.event.Source,
-		nullText(d.Tool), d.Content, path, w.pathKey(d), nullText(meta), nullText(d.CallID), d.Part,
-		nullText(w.event.AgentID), nullText(w.event.PromptID))
+		nullText(d.Tool), d.Content, nullText(path), w.pathKey(d), nullText(meta), nullText(d.CallID), d.Part,
+		nullText(w.event.AgentID), nullText(w.event.PromptID), row.checksum())
 	if err != nil {
 		return 0, err
 	}

@@ -34,12 +34,12 @@ type RescanArgs struct {
 
 const (
 	selectToRescan = `SELECT o.id, p.id, o.session_key, s.id, o.obs_type, o.tool_name, o.content, o.file_path,
-o.path_key, o.metadata
+o.path_key, o.metadata, o.timestamp, o.source_event
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key
 WHERE o.id > ? ORDER BY o.id LIMIT +?`
 
 	updateRescanned = `UPDATE observation_rows
-SET tool_name = ?, content = ?, file_path = ?, path_key = ?, metadata = ? WHERE id = ?`
+SET tool_name = ?, content = ?, file_path = ?, path_key = ?, metadata = ?, checksum = ? WHERE id = ?`
 
 	selectSessionsToRescan = `SELECT key, id, ifnull(model, ''), ifnull(summary, ''),
 (SELECT json_group_array(branch) FROM session_branches WHERE session_key = key) FROM sessions
@@ -89,6 +89,13 @@ type storedRow struct {
 	project, session, obsType string
 	content                   string
 	tool, path, key, meta     sql.NullString
+	at                        int64
+	source                    string
+}
+
+// checksum returns the checksum of the row as it is to be stored.
+func (s *storedRow) checksum() int64 {
+	return (&said{s.at, s.obsType, s.source, s.tool.String, s.content, s.path.String, s.meta.String}).checksum()
 }
 
 // readStored reads the next rows after an id.
@@ -96,7 +103,7 @@ func readStored(ctx context.Context, tx *store.Tx, after int64) (batch []storedR
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var s storedRow
 		err := rows.Scan(&s.id, &s.project, &s.sessionKey, &s.session, &s.obsType, &s.tool, &s.content,
-			&s.path, &s.key, &s.meta)
+			&s.path, &s.key, &s.meta, &s.at, &s.source)
 		batch = append(batch, s)
 		return err
 	}, selectToRescan, after, maxForgetRows)
@@ -190,7 +197,7 @@ func rewriteSome(ctx context.Context, tx *store.Tx, rows []storedRow) (taken int
 
 // store writes a row and its words anew. A row that is gone stays so.
 func (s *storedRow) store(ctx context.Context, tx *store.Tx) error {
-	res, err := tx.Exec(ctx, updateRescanned, s.tool, s.content, s.path, s.key, s.meta, s.id)
+	res, err := tx.Exec(ctx, updateRescanned, s.tool, s.content, s.path, s.key, s.meta, s.checksum(), s.id)
 	if err != nil {
 		return err
 	}

@@ -79,8 +79,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 	restoreRow = `INSERT INTO observation_rows
 (id, timestamp, session_key, project_key, prompt_id, obs_type, source_event, tool_name, content,
- file_path, path_key, metadata, is_pinned, tool_use_id, part, agent_id, harness_prompt_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+ file_path, path_key, metadata, is_pinned, tool_use_id, part, agent_id, harness_prompt_id, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 	selectEqualRow = `SELECT id, ifnull(prompt_id, 0) FROM observation_rows
 WHERE session_key = ? AND timestamp = ? AND obs_type = ? AND content = ? AND path_key IS ? AND tool_use_id IS ?
@@ -269,7 +269,7 @@ func (r *Restorer) knows(e *Exported, prompt int64) {
 // redact applies the present rules to a row; an export may be older than they are.
 func (r *Restorer) redact(e *Exported) (storedRow, error) {
 	row := storedRow{
-		obsType: e.ObsType, content: e.Content, tool: maybe(e.ToolName), path: maybe(e.FilePath), key: maybe(e.PathKey),
+		at: e.Timestamp, source: e.SourceEvent, obsType: e.ObsType, content: e.Content, tool: maybe(e.ToolName), path: maybe(e.FilePath), key: maybe(e.PathKey),
 		meta: maybe(string(e.Metadata)),
 	}
 	rules := counted{filter: r.journal.config.Filter, rules: map[string]int{}}
@@ -350,7 +350,7 @@ func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row st
 	}
 	id, err := numbered(ctx, tx, restoreRow, e.ID, r.floor.Observation, e.Timestamp, r.session.Key, q.Key, prompt, e.ObsType,
 		e.SourceEvent, row.tool, row.content, row.path, row.key, row.meta, e.Pinned, nullText(e.ToolUseID), e.Part,
-		nullText(e.AgentID), nullText(e.HarnessPromptID))
+		nullText(e.AgentID), nullText(e.HarnessPromptID), row.checksum())
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
 	if err != nil || len(found) != 2 {
 		t.Errorf("found %q, %v", found, err)
 	}
-	if err := b.Mend(t.Context()); err != nil {
+	if err := b.Mend(t.Context(), func(string, int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	if found, err := b.Check(t.Context()); err != nil || len(found) != 0 {
@@ -200,7 +200,7 @@ func TestActionsKeepAPromptWhoseTextASalvageHasLost(t *testing.T) {
 		return err
 	})
 	if err == nil {
-		err = b.Mend(t.Context())
+		err = b.Mend(t.Context(), func(string, int64) {})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,8 @@ package observation
 const (
 	insertRow = `INSERT INTO observation_rows
 (timestamp, session_key, project_key, prompt_id, obs_type, source_event, tool_name, content,
- file_path, path_key, metadata, tool_use_id, part, agent_id, harness_prompt_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+ file_path, path_key, metadata, tool_use_id, part, agent_id, harness_prompt_id, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	insertWords = `INSERT INTO observations_fts (rowid, parts, wholes) VALUES (?, ?, ?)`
 

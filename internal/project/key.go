@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"cairn/internal/regular"
 	"cairn/internal/store"
 )
 
@@ -311,7 +312,7 @@ func eachCheckout(ctx context.Context, tx *store.Tx, fn func(c Checkout, q Proje
 // firstReflogLine returns the first line of a repository's reflog, "" without one. It
 // stays the same wherever the repository is moved, until git lets the entry expire.
 func firstReflogLine(common string) string {
-	head, err := readHead(filepath.Join(common, "logs", "HEAD"), maxPointer)
+	head, err := regular.ReadHead(filepath.Join(common, "logs", "HEAD"), maxPointer)
 	line, _, whole := bytes.Cut(head, []byte("\n"))
 	if err != nil || !whole {
 		return ""

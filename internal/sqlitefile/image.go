@@ -40,10 +40,12 @@ type Image struct {
 	usable   int              // size without the bytes reserved at its end
 	pages    uint32           // in the database
 	frames   map[uint32]int64 // page → where the log holds its newest content
+	patched  map[int64][]byte // place in the log → the page there, with a flipped bit corrected
 	Head     Head
 	Damaged  int      // pages of trees that cannot be read
 	owner    []uint32 // page → root of its tree, 0 for none
 	trees    map[uint32][]uint32
+	broken   map[uint32]bool   // roots of trees of which a page cannot be read, or has lost its parent
 	mapped   bool              // there is a pointer map
 	maps     map[uint32][]byte // its pages as they were read, nil for one that cannot be one
 	freePage map[uint32]bool
@@ -72,6 +74,10 @@ func Read(db, wal File) *Image {
 type Head struct {
 	Found   bool // the file begins as it should
 	Version int  // user_version, 0 without a header
+
+	// LogCorrected is how many frames of the log have a flipped bit, with a commit at or
+	// after them. SQLite ignores the log from the first one on.
+	LogCorrected int
 }
 
 // ReadHead reads the header alone, from the log if its newest state is there.
@@ -84,8 +90,8 @@ func ReadHead(db, wal File) Head {
 // it tells none.
 func begin(db, wal File) (m *Image, pages uint32) {
 	m = &Image{
-		db: db, wal: wal, frames: map[uint32]int64{},
-		trees: map[uint32][]uint32{}, maps: map[uint32][]byte{}, freePage: map[uint32]bool{},
+		db: db, wal: wal, frames: map[uint32]int64{}, patched: map[int64][]byte{},
+		trees: map[uint32][]uint32{}, broken: map[uint32]bool{}, maps: map[uint32][]byte{}, freePage: map[uint32]bool{},
 	}
 	pages = m.readLog()
 	m.readHeader()
@@ -99,8 +105,11 @@ func (m *Image) readHeader() {
 	if frame, ok := m.frames[1]; ok {
 		at, from = frame, m.wal
 	}
+	if patched := m.patched[at]; patched != nil { // none is at 0, where the file has it
+		from, at = File{bytes.NewReader(patched), int64(len(patched))}, 0
+	}
 	if from.ReaderAt != nil && readFull(from, head, at) && bytes.HasPrefix(head, []byte(magic)) {
-		m.Head = Head{true, int(int32(binary.BigEndian.Uint32(head[atUserVersion:])))}
+		m.Head.Found, m.Head.Version = true, int(int32(binary.BigEndian.Uint32(head[atUserVersion:])))
 		if size := pageSize(uint32(binary.BigEndian.Uint16(head[atPageSize:]))); m.size == 0 {
 			m.size = size
 		}
@@ -140,6 +149,9 @@ func (m *Image) page(n uint32) []byte {
 	}
 	data := make([]byte, m.size)
 	if at, ok := m.frames[n]; ok {
+		if patched := m.patched[at]; patched != nil {
+			return bytes.Clone(patched)
+		}
 		if readFull(m.wal, data, at) {
 			return data
 		}

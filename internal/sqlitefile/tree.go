@@ -195,6 +195,7 @@ func (m *Image) descend(root uint32) {
 		t, ok := m.tree(n)
 		if !ok {
 			m.Damaged++
+			m.broken[root] = true
 			continue
 		}
 		m.trees[root] = append(m.trees[root], n)
@@ -206,6 +207,8 @@ func (m *Image) descend(root uint32) {
 			if c := below[i]; m.mayOwn(n, c) {
 				m.owner[c] = root
 				pending = append(pending, c)
+			} else {
+				m.broken[root] = true
 			}
 		}
 	}
@@ -232,6 +235,7 @@ func (m *Image) adopt() {
 			continue
 		}
 		m.owner[n] = root
+		m.broken[root] = true
 		if _, ok := m.tree(n); ok {
 			m.trees[root] = append(m.trees[root], n)
 		} else {
@@ -256,6 +260,9 @@ func (m *Image) climb(n uint32) uint32 {
 	}
 	return 0
 }
+
+// IsWhole reports whether every page of a tree can be read and is where its parent says.
+func (m *Image) IsWhole(root uint32) bool { return len(m.trees[root]) > 0 && !m.broken[root] }
 
 // Roots lists the trees of the file besides the schema's, in the order of their
 // first pages.

@@ -1,6 +1,10 @@
 package sqlitefile
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // Sizes and marks of a write-ahead log.
 const (
@@ -10,35 +14,47 @@ const (
 )
 
 // readLog finds the newest committed frame of each page and returns the size of
-// the database, in pages, after the last commit; 0 without a commit.
+// the database, in pages, after the last commit; 0 without a commit. It corrects
+// single flipped bits, of which the checksums show which one it was.
 func (m *Image) readLog() (pages uint32) {
 	head := make([]byte, logHeader)
-	if !readFull(m.wal, head, 0) || binary.BigEndian.Uint32(head)&^1 != logMagic {
+	if !readFull(m.wal, head, 0) {
 		return 0
 	}
-	size := pageSize(binary.BigEndian.Uint32(head[8:]))
-	var order binary.ByteOrder = binary.LittleEndian
-	if head[3]&1 == 1 {
-		order = binary.BigEndian
-	}
-	sum := checksum{order: order}
-	sum.add(head[:24])
-	if size == 0 || !sum.is(head[24:]) {
-		return 0
+	corrected := 0 // since the last commit
+	size, sum := logHead(head)
+	if size == 0 {
+		if size, sum = m.correctHead(head); size == 0 {
+			return 0
+		}
+		corrected++
 	}
 	m.size = size
 	open := map[uint32]int64{} // frames of a transaction whose commit has not come yet
 	frame := make([]byte, frameHeader+size)
 	for at := int64(logHeader); readFull(m.wal, frame, at); at += int64(len(frame)) {
-		if string(frame[8:16]) != string(head[16:24]) { // the salts of an earlier log
-			return pages
+		salts := distance(frame[8:16], head[16:24])
+		next := sum.plus(frame)
+		isSound := salts == 0 && next.is(frame[16:24])
+		if !isSound {
+			if salts > 1 { // those of an earlier log
+				return pages
+			}
+			after := make([]byte, len(frame))
+			if !readFull(m.wal, after, at+int64(len(frame))) || distance(after[8:16], head[16:24]) > 1 {
+				after = nil
+			}
+			if next = sum.correct(frame, salts, after); next == (checksum{}) {
+				return pages
+			}
+			m.patched[at+frameHeader] = bytes.Clone(frame[frameHeader:])
+			corrected++
 		}
-		sum.add(frame[:8])
-		sum.add(frame[frameHeader:])
 		n := binary.BigEndian.Uint32(frame)
-		if n == 0 || !sum.is(frame[16:24]) {
+		if n == 0 {
 			return pages
 		}
+		sum = next
 		open[n] = at + frameHeader
 		if commit := binary.BigEndian.Uint32(frame[4:]); commit > 0 {
 			for n, at := range open {
@@ -46,15 +62,121 @@ func (m *Image) readLog() (pages uint32) {
 			}
 			clear(open)
 			pages = commit
+			m.Head.LogCorrected += corrected
+			corrected = 0
 		}
 	}
 	return pages
 }
 
+// logHead reads the header of a log: the size of a page, 0 if the header is damaged, and
+// the checksum with which that of the first frame begins.
+func logHead(head []byte) (size int, sum checksum) {
+	if binary.BigEndian.Uint32(head)&^1 != logMagic {
+		return 0, sum
+	}
+	sum.order = binary.LittleEndian
+	if head[3]&1 == 1 {
+		sum.order = binary.BigEndian
+	}
+	sum.add(head[:24])
+	if !sum.is(head[24:]) {
+		return 0, sum
+	}
+	return pageSize(binary.BigEndian.Uint32(head[8:])), sum
+}
+
+// correctHead corrects one flipped bit of a log's header, with which the first frame
+// verifies; size 0 if there is none such.
+func (m *Image) correctHead(head []byte) (size int, sum checksum) {
+	for bit := range 8 * len(head) {
+		head[bit/8] ^= 1 << (bit % 8)
+		if size, sum = logHead(head); size > 0 {
+			frame := make([]byte, frameHeader+size)
+			next := checksum{}
+			if readFull(m.wal, frame, logHeader) {
+				next = sum.plus(frame)
+			}
+			if next.order != nil && distance(frame[8:16], head[16:24]) == 0 && next.is(frame[16:24]) {
+				return size, sum
+			}
+		}
+		head[bit/8] ^= 1 << (bit % 8)
+	}
+	return 0, sum
+}
+
+// distance is how many bits differ.
+func distance(a, b []byte) (n int) {
+	for i := range a {
+		n += bits.OnesCount8(a[i] ^ b[i])
+	}
+	return n
+}
+
+// maxCorrected is the longest frame of which every bit is tried.
+const maxCorrected = frameHeader + 1<<13
+
 // checksum is the running sum over a log.
 type checksum struct {
 	order  binary.ByteOrder
 	s0, s1 uint32
+}
+
+// plus is the sum after one more frame.
+func (c checksum) plus(frame []byte) checksum {
+	c.add(frame[:8])
+	c.add(frame[frameHeader:])
+	return c
+}
+
+// maxPages is more pages than a log's frame can name without damage.
+const maxPages = 1 << 24
+
+// correct corrects one flipped bit of a frame. It returns the sum after the frame, the
+// zero value if more than one bit is wrong. The sums of SQLite do not always show which
+// bit it was: then the frame stays as it is. after is the next frame, nil at the end.
+func (c checksum) correct(frame []byte, salts int, after []byte) checksum {
+	computed, stored := c.plus(frame), checksum{order: c.order}
+	stored.s0, stored.s1 = binary.BigEndian.Uint32(frame[16:]), binary.BigEndian.Uint32(frame[20:])
+	wrong := bits.OnesCount32(computed.s0^stored.s0) + bits.OnesCount32(computed.s1^stored.s1)
+	continues := func(from checksum) bool {
+		next := from.plus(after)
+		return next.is(after[16:24])
+	}
+	switch {
+	case salts > 0 && wrong == 0: // a salt
+		return computed
+	case salts > 0 || len(frame) > maxCorrected:
+		return checksum{}
+	case wrong == 1 && (after == nil || continues(computed)): // the checksum
+		return computed
+	case after != nil && !continues(stored):
+		return checksum{}
+	}
+	found, at := 0, 0
+	for bit := range 8 * len(frame) {
+		if i := bit / 8; i >= 8 && i < frameHeader {
+			continue
+		}
+		frame[bit/8] ^= 1 << (bit % 8)
+		next := c.plus(frame)
+		if next.is(frame[16:24]) {
+			found++
+			if found == 1 || bit < 64 && max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) < maxPages {
+				at = bit
+			}
+		}
+		frame[bit/8] ^= 1 << (bit % 8)
+	}
+	implausible := max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) >= maxPages
+	if found == 0 || implausible && at >= 64 {
+		return checksum{}
+	}
+	if found == 1 || implausible {
+		frame[at/8] ^= 1 << (at % 8)
+	}
+	return stored
 }
 
 func (c *checksum) add(b []byte) {

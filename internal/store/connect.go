@@ -113,7 +113,10 @@ func (s *session) known(ctx context.Context) error {
 	if err := st.QueryRowContext(ctx).Scan(&version); err != nil {
 		return err
 	}
-	return checkVersion(version)
+	if version > newest() {
+		return checkVersion(ctx, s.conn, version)
+	}
+	return nil
 }
 
 // close gives the connection back to be used again.

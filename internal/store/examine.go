@@ -41,9 +41,8 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 	found, err := s.inspect(ctx)
 	if err == nil && found.version == 0 {
 		err = s.unnumbered(ctx)
-	}
-	if err == nil {
-		err = checkVersion(found.version)
+	} else if err == nil {
+		err = checkVersion(ctx, s.readDB, found.version)
 	}
 	if err != nil {
 		err = errors.Join(classify(err), s.closeDBs())
@@ -86,12 +85,8 @@ func (s *Store) unnumbered(ctx context.Context) error {
 		return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: it has no header").
 			WithHint("run `cairn doctor --salvage`")
 	}
-	var tables int
-	if err := s.readDB.QueryRowContext(ctx, countTables).Scan(&tables); err != nil {
+	if err := checkVersion(ctx, s.readDB, 0); err != nil {
 		return err
-	}
-	if tables > 0 {
-		return foreign()
 	}
 	return s.outdated(0)
 }

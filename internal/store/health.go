@@ -209,3 +209,10 @@ func (s *Store) Schema(ctx context.Context) (version int, err error) {
 	})
 	return version, err
 }
+
+// IsOlder reports whether the open store has an older schema than the newest one, as
+// only a store that was opened for reading can have.
+func (s *Store) IsOlder(ctx context.Context) (bool, error) {
+	version, err := s.Schema(ctx)
+	return version < newest(), err
+}

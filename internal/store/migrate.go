@@ -36,6 +36,7 @@ func migrationFiles() []string {
 		"migrations/0010_lineages.sql",
 		"migrations/0011_memory_projects.sql",
 		"migrations/0012_hub_truth.sql",
+		"migrations/0013_checksums.sql",
 	}
 }
 
@@ -44,7 +45,10 @@ func newest() int { return len(migrationFiles()) }
 // prepare creates the store or brings it to the newest schema. A lock file lets
 // one process at a time do this, so that the change to write-ahead logging,
 // which SQLite does not queue for, meets nobody.
-func (s *Store) prepare(ctx context.Context) error {
+func (s *Store) prepare(ctx context.Context) error { return s.prepareTo(ctx, newest()) }
+
+// prepareTo is prepare with an older schema, for a salvage.
+func (s *Store) prepareTo(ctx context.Context, to int) error {
 	if s.path == "" {
 		return fault.New(fault.Invalid, "invalid", "the store has no path")
 	}
@@ -59,10 +63,10 @@ func (s *Store) prepare(ctx context.Context) error {
 		return err
 	}
 	defer line.leave()
-	return s.migrate(ctx)
+	return s.migrate(ctx, to)
 }
 
-func (s *Store) migrate(ctx context.Context) error {
+func (s *Store) migrate(ctx context.Context, to int) error {
 	if err := createFile(s.path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -83,7 +87,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(migrateOn(ctx, w), w.close())
+	return errors.Join(migrateOn(ctx, w, to), w.close())
 }
 
 // refuseRemains protects a write-ahead log whose database file was lost or
@@ -114,16 +118,14 @@ func createFile(path string) error {
 	return f.Close()
 }
 
-func migrateOn(ctx context.Context, w *session) error {
+// migrateOn brings a store to a schema number.
+func migrateOn(ctx context.Context, w *session, to int) error {
 	var version int
 	if err := w.conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
-	if err := checkVersion(version); err != nil {
-		return err
-	}
-	if version == 0 {
-		if err := refuseForeign(ctx, w); err != nil {
+	if version != newest() {
+		if err := checkVersion(ctx, w.conn, version); err != nil {
 			return err
 		}
 	}
@@ -133,38 +135,26 @@ func migrateOn(ctx context.Context, w *session) error {
 			return err
 		}
 	}
-	if version == newest() {
+	if version >= to {
 		return nil // another process was faster
 	}
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	if err := applyMigrations(ctx, w, version); err != nil {
+	if err := applyMigrations(ctx, w, version, to); err != nil {
 		return errors.Join(err, w.exec(ctx, "ROLLBACK"))
 	}
 	crashpoint.Pass("mid_migration")
 	return w.exec(ctx, "COMMIT")
 }
 
-// refuseForeign refuses a database that another program made.
-func refuseForeign(ctx context.Context, w *session) error {
-	var tables int
-	err := w.conn.QueryRowContext(ctx, countTables).Scan(&tables)
-	if err != nil || tables == 0 {
-		return err
-	}
-	return foreign()
-}
-
-const countTables = "SELECT count(*) FROM sqlite_schema"
-
 func foreign() error {
 	return fault.New(fault.Unavailable, CodeForeign, "the file is another program's database").
 		WithHint("name another file with --db or CAIRN_DB")
 }
 
-func applyMigrations(ctx context.Context, w *session, from int) error {
-	for _, name := range migrationFiles()[from:] {
+func applyMigrations(ctx context.Context, w *session, from, to int) error {
+	for _, name := range migrationFiles()[from:to] {
 		text, err := migrations.ReadFile(name)
 		if err != nil {
 			return err
@@ -179,7 +169,10 @@ func applyMigrations(ctx context.Context, w *session, from int) error {
 			return err
 		}
 	}
-	return w.exec(ctx, fmt.Sprintf("PRAGMA user_version=%d", newest()))
+	if _, err := w.conn.ExecContext(ctx, noteSchema, to); err != nil {
+		return err
+	}
+	return w.exec(ctx, fmt.Sprintf("PRAGMA user_version=%d", to))
 }
 
 // NewID returns a new ULID in lower case: 26 characters, unique without

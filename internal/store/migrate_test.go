@@ -87,7 +87,7 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal naming schemas 99 and %d", what, err, known)
 		}
 	}
-	rawExec(t, db, "PRAGMA user_version=99") // a newer cairn migrates while this one runs
+	rawExec(t, db, "UPDATE store_meta SET value = '99' WHERE name = 'schema'", "PRAGMA user_version=99") // a newer cairn migrates while this one runs
 	refused("writing", write(t.Context(), s, store.Normal, "b"))
 	refused("reading", s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }))
 	closed(t, s)
@@ -97,7 +97,7 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 			closed(t, s)
 		}
 	}
-	rawExec(t, db, fmt.Sprintf("PRAGMA user_version=%d", known))
+	rawExec(t, db, fmt.Sprintf("UPDATE store_meta SET value = '%d' WHERE name = 'schema'", known), fmt.Sprintf("PRAGMA user_version=%d", known))
 	expectIDs(t, storetest.Open(t, store.Config{Path: path}), "a")
 }
 

@@ -23,9 +23,10 @@ type SalvageConfig struct {
 	// Check and Mend are the parts' share, for what SQL alone cannot know; both may
 	// be nil. Check reports what is wrong with a store that opens, as Store.Check
 	// does. Mend makes the rows that were kept whole again: what stands nowhere but
-	// in other rows, and indexes that only a part can build.
+	// in other rows, and indexes that only a part can build. It calls altered for a row
+	// that is kept though its text is not what was written.
 	Check func(ctx context.Context, s *Store) ([]string, error)
-	Mend  func(ctx context.Context, s *Store) error
+	Mend  func(ctx context.Context, s *Store, altered func(table string, id int64)) error
 
 	Progress func(what string) // if set, is told what is being done
 }
@@ -51,8 +52,21 @@ type Salvaged struct {
 type SalvagedTable struct {
 	Name     string `json:"name"`
 	Kept     int64  `json:"kept"`
-	Restored int64  `json:"restored"` // rebuilt from indexes and from rows that refer to them
+	Restored int64  `json:"restored"` // rebuilt from indexes, from the change log and from rows that refer to them
 	Lost     int64  `json:"lost"`     // known to have been there; of tables without a second index, at least so many
+
+	// LostRows and AlteredRows name rows by their numbers ("7", "12-15"), or by the
+	// columns of the primary key with slashes between them. A lost row may be without
+	// a name. An altered row is kept, and its text is not what was written.
+	LostRows    []string `json:"lost_rows,omitempty"`
+	AlteredRows []string `json:"altered_rows,omitempty"`
+
+	// Incomplete says that parts of the table and of its indexes cannot be read, so that
+	// more rows may be lost than Lost counts. UnknownRows are the numbers of such rows,
+	// if the store shows which numbers it had given out: a row with such a number is
+	// lost, or it was deleted before.
+	Incomplete  bool     `json:"incomplete,omitempty"`
+	UnknownRows []string `json:"unknown_rows,omitempty"`
 }
 
 // Salvage replaces a damaged store by a new one with everything that can still
@@ -107,8 +121,18 @@ func Salvage(ctx context.Context, c SalvageConfig) (out Salvaged, err error) {
 	if err := removeAbandoned(c.Path); err != nil {
 		return out, err
 	}
-	return out, salvageInto(ctx, c, old, &out)
+	if err := salvageInto(ctx, c, old, &out); err != nil {
+		if f := fault.As(classify(err)); f.Kind == fault.Internal && ctx.Err() == nil {
+			return out, fault.Wrap(err, fault.Internal, f.Code, f.Message).WithHint(otherWays)
+		}
+		return out, err
+	}
+	return out, nil
 }
+
+// otherWays is what is left to a user whose store a salvage cannot repair.
+const otherWays = "the store is as it was; `cairn restore` puts a backup in its place; without a backup, move cairn.db and the files beside it away, " +
+	"then `cairn import` and `cairn reconcile --reindex` rebuild what transcripts and the archive contain"
 
 // removeAbandoned removes what an interrupted salvage was making.
 func removeAbandoned(path string) error {
@@ -123,6 +147,9 @@ func removeAbandoned(path string) error {
 
 // damageOf reports what is wrong with a store; none for a sound one.
 func damageOf(ctx context.Context, c SalvageConfig) ([]string, error) {
+	if found, err := LogDamage(c.Path, c.Key); err != nil || len(found) > 0 {
+		return found, err
+	}
 	s, err := Examine(ctx, Config{Path: c.Path, Key: c.Key, Wait: c.Wait, Clock: c.Clock})
 	if err == nil {
 		var found []string
@@ -248,14 +275,15 @@ func salvageInto(ctx context.Context, c SalvageConfig, old *oldStore, out *Salva
 	if err != nil {
 		return err
 	}
-	if err := checkVersion(image.Head.Version); err != nil {
+	version, err := imageVersion(image)
+	if err != nil {
 		return err
 	}
 	out.Unread = image.Damaged
 	stamp := c.Clock().UTC().Format("20060102T150405.000000000Z")
 	fresh := c.Path + buildingSuffix + stamp
 	made := []string{fresh, fresh + "-wal", fresh + "-shm", fresh + "-lock", fresh + cipherSuffix, fresh + "-merged"}
-	if err := build(ctx, c, image, fresh, out); err != nil {
+	if err := build(ctx, c, image, version, fresh, out); err != nil {
 		return errors.Join(err, removeAll(made...))
 	}
 	kept := c.Path + damagedSuffix + stamp
@@ -275,19 +303,32 @@ func (c *SalvageConfig) tell(what string) {
 	}
 }
 
-// build makes the new store, complete and on disk in one file.
-func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, path string, out *Salvaged) error {
-	s, err := Open(ctx, Config{Path: path, Key: c.Key, Clock: c.Clock})
+// build makes the new store, complete and on disk in one file. The rows are copied into
+// the schema that they have, which is then brought to the newest as any older store.
+func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, version int, path string, out *Salvaged) error {
+	config := Config{Path: path, Key: c.Key, Clock: c.Clock}
+	old := newStore(config)
+	err := old.prepareTo(ctx, version)
+	var inventory *inventory
+	if err == nil {
+		inventory, err = fillFrom(ctx, c, old, image, out)
+	}
+	if err := errors.Join(err, old.closeDBs()); err != nil {
+		return err
+	}
+	s, err := Open(ctx, config)
 	if err != nil {
 		return err
 	}
-	err = fillFrom(ctx, c, s, image, out)
+	if err == nil {
+		err = s.blankAltered(ctx)
+	}
 	if err == nil && c.Mend != nil {
 		c.tell("mending")
-		err = c.Mend(ctx, s)
+		err = c.Mend(ctx, s, inventory.alter)
 	}
 	if err == nil {
-		err = s.noteSalvage(ctx, out)
+		err = s.noteSalvage(ctx, inventory, out)
 	}
 	if err == nil {
 		err = c.verify(ctx, s)

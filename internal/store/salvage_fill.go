@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,6 +17,7 @@ type shape struct {
 	name    string
 	columns []column
 	stored  []int // the columns in the order in which a row stores them
+	keys    []int // the columns of the primary key
 	rowid   bool  // it is stored by number
 	alias   int   // the column that is this number, -1 for none
 	indexes []indexShape
@@ -31,13 +33,17 @@ type column struct {
 // indexShape is an index of a table stored by number, over all of its rows or some.
 type indexShape struct {
 	name    string
+	unique  bool  // over all rows
+	partial bool  // over some rows
 	columns []int // -1 for an expression; the row's number follows them
+	all     []int // of a table that is not stored by number: the columns with those of the primary key behind them
 }
 
 const (
 	listTables  = `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
 	listColumns = `SELECT name, type, "notnull", dflt_value IS NOT NULL, pk FROM pragma_table_info(?) ORDER BY cid`
-	listIndexes = `SELECT name FROM pragma_index_list(?) WHERE origin <> 'pk'`
+	listIndexes = `SELECT name, "unique" AND NOT partial, partial FROM pragma_index_list(?) WHERE origin <> 'pk'`
+	listStored  = `SELECT cid FROM pragma_index_xinfo(?) ORDER BY seqno`
 	listKeys    = `SELECT cid FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`
 )
 
@@ -53,17 +59,21 @@ type filling struct {
 	newest map[string]int64 // table → the highest row number that is known to have been used
 	given  map[string]int64 // table → the highest one that the old store had given out, where it tells
 	since  int              // rows since the last commit
+	rows   *inventory
 }
 
 // fillFrom copies every readable row of the old store into the new one.
-func fillFrom(ctx context.Context, c SalvageConfig, s *Store, image *sqlitefile.Image, out *Salvaged) error {
+func fillFrom(ctx context.Context, c SalvageConfig, s *Store, image *sqlitefile.Image, out *Salvaged) (*inventory, error) {
 	ses, err := newSession(ctx, s.db)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f := &filling{ses: ses, image: image, out: out, tell: c.tell, roots: map[string]uint32{}, newest: map[string]int64{}, given: map[string]int64{}}
+	f := &filling{
+		ses: ses, image: image, out: out, tell: c.tell, roots: map[string]uint32{}, newest: map[string]int64{}, given: map[string]int64{},
+		rows: &inventory{tables: map[string]*tableRows{}},
+	}
 	err = f.run(ctx)
-	return errors.Join(err, ses.discard())
+	return f.rows, errors.Join(err, ses.discard())
 }
 
 func (f *filling) run(ctx context.Context) error {
@@ -94,14 +104,14 @@ func (f *filling) run(ctx context.Context) error {
 
 // plan learns the new store's tables and where the old store keeps theirs.
 func (f *filling) plan(ctx context.Context) error {
-	usual := map[string]uint32{} // where a store has them that was never rebuilt
+	usual := map[string]uint32{} // where a store has tables and indexes that was never rebuilt
 	err := f.each(ctx, func(r *sql.Rows) error {
 		var name string
 		var root uint32
 		err := r.Scan(&name, &root)
 		usual[name] = root
 		return err
-	}, `SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND rootpage > 0`)
+	}, `SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0`)
 	if err != nil {
 		return err
 	}
@@ -122,14 +132,28 @@ func (f *filling) plan(ctx context.Context) error {
 	return err
 }
 
-// locate finds the trees of tables and indexes. What the old schema cannot tell
-// any more is looked for where stores have it usually, then among the trees that
-// nobody claims, by its rows. Indexes of which it tells nothing are left out.
+// locate finds the trees of tables and indexes. What the old schema does not say any
+// more is taken from where stores have it usually, if this one has the rest there too.
+// Else a table is looked for among the trees that belong to nothing else, by its rows,
+// and indexes of which the schema says nothing are left out.
 func (f *filling) locate(usual map[string]uint32) {
 	taken := map[uint32]bool{}
+	rebuilt := false
 	for _, o := range f.image.Schema() {
 		f.roots[o.Name] = o.Root
 		taken[o.Root] = true
+		rebuilt = rebuilt || usual[o.Name] != o.Root && usual[o.Name] > 0
+	}
+	if len(f.roots) == 0 {
+		rebuilt = !f.looksUsual(usual)
+	}
+	if !rebuilt {
+		for name, root := range usual {
+			if _, told := f.roots[name]; !told && !taken[root] {
+				f.roots[name] = root
+			}
+		}
+		return
 	}
 	numbers := &shape{name: "sqlite_sequence", rowid: true, alias: -1, stored: []int{0, 1},
 		columns: []column{{name: "name", kind: "TEXT", notNull: true}, {name: "seq", kind: "INTEGER", notNull: true}}}
@@ -145,6 +169,23 @@ func (f *filling) locate(usual map[string]uint32) {
 			}
 		}
 	}
+}
+
+// looksUsual reports whether most tables that have rows are where stores have them
+// usually.
+func (f *filling) looksUsual(usual map[string]uint32) bool {
+	fit, other := 0, 0
+	for _, t := range f.shapes {
+		used := false
+		f.image.Rows(usual[t.name], func(sqlitefile.Row) bool { used = true; return false })
+		switch {
+		case used && f.looksLike(t, usual[t.name]):
+			fit++
+		case used:
+			other++
+		}
+	}
+	return fit > 2 && fit >= 4*other
 }
 
 // looksLike reports whether the first rows of a tree can all be those of a table.
@@ -187,6 +228,7 @@ func (f *filling) describe(ctx context.Context, t *shape) error {
 	for key := range len(at) {
 		keys = append(keys, at[key+1])
 	}
+	t.keys = slices.Clone(keys)
 	t.stored = append(keys, rest...)
 	if t.rowid {
 		slices.Sort(t.stored)
@@ -196,7 +238,7 @@ func (f *filling) describe(ctx context.Context, t *shape) error {
 	}
 	err = f.each(ctx, func(r *sql.Rows) error {
 		var i indexShape
-		err := r.Scan(&i.name)
+		err := r.Scan(&i.name, &i.unique, &i.partial)
 		t.indexes = append(t.indexes, i)
 		return err
 	}, listIndexes, t.name)
@@ -209,6 +251,14 @@ func (f *filling) describe(ctx context.Context, t *shape) error {
 				i.columns = append(i.columns, max(c, -1))
 				return err
 			}, listKeys, i.name)
+		}
+		if err == nil && !t.rowid {
+			err = f.each(ctx, func(r *sql.Rows) error {
+				var c int
+				err := r.Scan(&c)
+				i.all = append(i.all, c)
+				return err
+			}, listStored, i.name)
 		}
 	}
 	return err
@@ -233,34 +283,33 @@ func (f *filling) each(ctx context.Context, scan func(*sql.Rows) error, query st
 // lost; what the indexes tell of those is enough for some.
 func (f *filling) table(ctx context.Context, t *shape) error {
 	f.tell("reading " + t.name)
-	done := SalvagedTable{Name: t.name}
-	seen := idSet{}
+	rows := newTableRows(t)
+	f.rows.tables[t.name] = rows
 	var err error
-	unreadable := f.image.Rows(f.roots[t.name], func(r sqlitefile.Row) bool {
+	rows.unreadable = int64(f.image.Rows(f.roots[t.name], func(r sqlitefile.Row) bool {
 		var ok bool
 		if ok, err = f.put(ctx, t, r); err != nil {
 			return false
 		}
 		if !ok {
-			done.Lost++
+			rows.unreadable++
 			return true
 		}
-		done.Kept++
-		seen.add(r.ID)
+		rows.keep(r)
 		f.newest[t.name] = max(f.newest[t.name], r.ID)
 		return true
-	})
+	})) + rows.unreadable
 	if err != nil {
 		return err
 	}
+	rows.incomplete, rows.given = f.incomplete(t), f.given[t.name]
 	if t.rowid && len(t.indexes) > 0 {
-		missing := f.missing(t, seen)
-		done.Lost = int64(len(missing))
-		err = f.restore(ctx, t, missing, &done)
-	} else {
-		done.Lost += int64(unreadable)
+		rows.missing = f.missing(t, rows.kept)
+		err = f.restore(ctx, t, rows.missing)
+	} else if !t.rowid {
+		f.missingKeys(t, rows)
 	}
-	f.out.Tables = append(f.out.Tables, done)
+	f.out.Tables = append(f.out.Tables, SalvagedTable{Name: t.name})
 	return err
 }
 
@@ -269,6 +318,9 @@ func (f *filling) put(ctx context.Context, t *shape, r sqlitefile.Row) (bool, er
 	row, ok := t.read(r)
 	if !ok || f.beyond(t, r.ID) {
 		return false, nil
+	}
+	if t.name == "store_meta" && r.Values[0] == schemaNote {
+		return true, nil // the new store has its own
 	}
 	if t.rowid && t.alias < 0 {
 		return f.insert(ctx, t, row, r.ID)
@@ -392,11 +444,12 @@ func (f *filling) missing(t *shape, seen idSet) map[int64]map[int]any {
 
 // restore rebuilds the lost rows of which indexes tell everything that must be
 // told. The rest of a row that others refer to is made up when it comes to that.
-func (f *filling) restore(ctx context.Context, t *shape, lost map[int64]map[int]any, done *SalvagedTable) error {
+func (f *filling) restore(ctx context.Context, t *shape, lost map[int64]map[int]any) error {
 	if t.alias < 0 {
 		return nil
 	}
-	for id, row := range lost {
+	for id, told := range lost {
+		row := maps.Clone(told)
 		row[t.alias] = id
 		if len(row) < len(t.columns) {
 			if !t.identifies() {
@@ -404,13 +457,8 @@ func (f *filling) restore(ctx context.Context, t *shape, lost map[int64]map[int]
 			}
 			t.complete(row, id)
 		}
-		ok, err := f.insert(ctx, t, row, nil)
-		if err != nil {
+		if _, err := f.insert(ctx, t, row, nil); err != nil {
 			return err
-		}
-		if ok {
-			done.Restored++
-			done.Lost--
 		}
 	}
 	return nil
@@ -440,9 +488,3 @@ func (t *shape) complete(row map[int]any, as any) {
 		}
 	}
 }
-
-// idSet is a set of row numbers, dense ones in little memory.
-type idSet map[int64]uint64
-
-func (s idSet) add(id int64)      { s[id>>6] |= 1 << (id & 63) }
-func (s idSet) has(id int64) bool { return s[id>>6]&(1<<(id&63)) != 0 }

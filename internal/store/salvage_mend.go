@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"cairn/internal/sqlitefile"
 )
@@ -155,20 +154,10 @@ AND NOT EXISTS (SELECT 1 FROM %[3]s p WHERE p.%[4]s = c.%[2]s)`,
 			}
 			if ok {
 				made++
-				f.count(t.name)
 			}
 		}
 	}
 	return made, nil
-}
-
-func (f *filling) count(table string) {
-	for i := range f.out.Tables {
-		if t := &f.out.Tables[i]; t.Name == table {
-			t.Restored++
-			t.Lost = max(0, t.Lost-1)
-		}
-	}
 }
 
 const (
@@ -182,10 +171,32 @@ func gapName(device string, deviceSeq int64) string {
 	return fmt.Sprintf("gap/%s/%d", device, deviceSeq)
 }
 
-// noteSalvage settles what is left and tells the log's readers.
-func (s *Store) noteSalvage(ctx context.Context, out *Salvaged) error {
+// blankAltered deletes the documents that are not what their hashes say, so that no
+// part repairs its rows with them.
+func (s *Store) blankAltered(ctx context.Context) error {
 	return s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
-		if err := settleReferences(ctx, tx, out); err != nil {
+		var altered []int64
+		err := eachBreak(ctx, tx, func(b chainBreak) {
+			if b.document {
+				altered = append(altered, b.seq)
+			}
+		})
+		for _, seq := range altered {
+			if err == nil {
+				_, err = tx.Exec(ctx, blankDoc, seq)
+			}
+		}
+		return err
+	})
+}
+
+// noteSalvage settles what is left and tells the log's readers.
+func (s *Store) noteSalvage(ctx context.Context, rows *inventory, out *Salvaged) error {
+	return s.Write(ctx, Full, func(ctx context.Context, tx *Tx) error {
+		if err := settleReferences(ctx, tx); err != nil {
+			return err
+		}
+		if err := rows.report(ctx, tx, out); err != nil {
 			return err
 		}
 		var breaks []chainBreak
@@ -204,10 +215,6 @@ func (s *Store) noteSalvage(ctx context.Context, out *Salvaged) error {
 				return err
 			}
 		}
-		for _, t := range out.Tables {
-			out.Restored += t.Restored
-			out.Lost += t.Lost
-		}
 		doc, err := json.Marshal(map[string]any{"gaps": out.Gaps, "lost": out.Lost, "restored": out.Restored})
 		if err != nil {
 			return err
@@ -219,7 +226,7 @@ func (s *Store) noteSalvage(ctx context.Context, out *Salvaged) error {
 
 // settleReferences deals with rows whose parent stays lost: they forget it, or,
 // where that cannot be, are lost too.
-func settleReferences(ctx context.Context, tx *Tx, out *Salvaged) error {
+func settleReferences(ctx context.Context, tx *Tx) error {
 	type orphan struct {
 		table  string
 		row    int64
@@ -252,12 +259,32 @@ JOIN pragma_foreign_key_list(c."table") k ON k.id = c.fkid WHERE c.rowid IS NOT 
 		if err != nil {
 			return err
 		}
-		for i := range out.Tables {
-			if t := &out.Tables[i]; strings.EqualFold(t.Name, o.table) {
-				t.Kept--
-				t.Lost++
-			}
-		}
 	}
 	return nil
+}
+
+// lostDevice is the device of changes that replace lost ones: this store does not know
+// which device made them.
+const lostDevice = "lost"
+
+const (
+	selectSeqFree = `SELECT NOT EXISTS (SELECT 1 FROM changes WHERE seq = ?)`
+	moveChange    = `UPDATE changes SET seq = ? WHERE seq = ?`
+)
+
+// AppendLost appends a change that stands for a lost one, without a document, and
+// returns its seq: the given one if the log has no change there, else a new one. Only a
+// part's repair in a salvage calls it.
+func (t *Tx) AppendLost(ctx context.Context, seq int64, c Change) (int64, error) {
+	c.Device, c.Doc = lostDevice, nil
+	made, err := t.Append(ctx, c)
+	if err != nil || seq < 1 || seq > made {
+		return made, err
+	}
+	var free bool
+	if err := t.Get(ctx, []any{&free}, selectSeqFree, seq); err != nil || !free {
+		return made, err
+	}
+	_, err = t.Exec(ctx, moveChange, seq, made)
+	return seq, err
 }

@@ -3,7 +3,6 @@ package store_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -435,9 +434,13 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(missing)); !errors.Is(err, os.ErrNotExist) {
 		t.Error("its folder was made")
 	}
-	newer := bytes.Clone(inside(t, before))
-	binary.BigEndian.PutUint32(newer[60:], 4711)
-	newer = outside(t, newer)
+	path = populated(t)
+	db := raw(t, path)
+	rawExec(t, db, "UPDATE store_meta SET value = '4711' WHERE name = 'schema'", "PRAGMA user_version=4711", "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	newer := content(t, path)
 	clear(newer[30*pageSize : 31*pageSize])
 	path = storetest.Path(t)
 	place(t, path, newer)
@@ -447,7 +450,7 @@ func TestSalvageLeavesSoundMissingNewerAndForeignAlone(t *testing.T) {
 
 	path = storetest.Path(t)
 	place(t, path, nil)
-	db := raw(t, path)
+	db = raw(t, path)
 	rawExec(t, db, "CREATE TABLE t (x)")
 	foreign := content(t, path)
 	_, err = store.Salvage(t.Context(), salvageConfig(path))
@@ -461,7 +464,7 @@ func TestSalvageOfAnOlderSchemaBringsItToTheNewest(t *testing.T) {
 	path := populated(t)
 	want := changesOf(t, path)
 	db := raw(t, path)
-	rawExec(t, db, "DROP VIEW injections", "DROP TABLE injection_rows", "DROP TABLE tombstones", "PRAGMA user_version=2", "PRAGMA wal_checkpoint(TRUNCATE)")
+	rawExec(t, db, "DROP VIEW injections", "DROP TABLE injection_rows", "DROP TABLE tombstones", "UPDATE store_meta SET value = '2' WHERE name = 'schema'", "PRAGMA user_version=2", "PRAGMA wal_checkpoint(TRUNCATE)")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

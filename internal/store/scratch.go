@@ -22,7 +22,7 @@ func Scratch(ctx context.Context, now time.Time, fn func(ctx context.Context, tx
 	if err := ses.exec(ctx, "BEGIN"); err != nil {
 		return classify(err)
 	}
-	if err := applyMigrations(ctx, ses, 0); err != nil {
+	if err := applyMigrations(ctx, ses, 0, newest()); err != nil {
 		return classify(err)
 	}
 	tx := &Tx{ses: ses, store: s, now: now, log: &logHead{}, fresh: map[string]int64{}}

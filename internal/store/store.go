@@ -98,10 +98,15 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	switch {
 	case err != nil:
-	case found.version > newest():
-		err = checkVersion(found.version)
+	case found.version > newest(), found.version < 0:
+		err = checkVersion(ctx, s.readDB, found.version)
 	case found.version < newest() && c.Reading:
-		err = s.outdated(found.version)
+		if found.file {
+			err = checkVersion(ctx, s.readDB, found.version)
+		}
+		if err == nil {
+			err = s.outdated(found.version)
+		}
 	case found.version < newest() || !found.wal && !c.Reading:
 		err = s.prepare(ctx)
 	}
@@ -225,15 +230,6 @@ func (s *Store) closeDBs() error {
 	return err
 }
 
-// checkVersion refuses a schema that only a newer cairn knows.
-func checkVersion(version int) error {
-	if version <= newest() {
-		return nil
-	}
-	return fault.Newf(fault.Unavailable, CodeNewer,
-		"the store has schema %d, this cairn knows %d", version, newest()).WithHint("upgrade cairn")
-}
-
 // classify is classify for what went wrong in this store. Damage is remembered:
 // from then on nothing is written (design §7). A plain store that was encrypted
 // since it was opened is not damaged, whatever SQLite makes of it.
@@ -266,6 +262,7 @@ func (s *Store) outdated(version int) error {
 // state is what Open finds at its path.
 type state struct {
 	version int  // the schema number, 0 if the file is missing or empty
+	file    bool // there is one, and it is not empty
 	wal     bool // the file keeps a write-ahead log; a restored copy may not
 }
 
@@ -285,6 +282,7 @@ func (s *Store) inspect(ctx context.Context) (found state, err error) {
 	if info.Size() == 0 {
 		return state{}, nil
 	}
+	found.file = true
 	db := s.db
 	if s.reading {
 		db = s.readDB

@@ -190,3 +190,59 @@ func TestWrittenOutItIsOneSoundFile(t *testing.T) {
 		t.Errorf("%s, %v", sound, err)
 	}
 }
+
+// Wherever a log has a flipped bit, all that was committed is read.
+func TestALogWithAFlippedBitIsReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	db, wal := made(t, "PRAGMA page_size=512", "PRAGMA journal_mode=WAL", "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)",
+		"INSERT INTO t VALUES (1, 'first')", "INSERT INTO t VALUES (2, 'second')", "INSERT INTO t VALUES (3, 'third')")
+	want := whole(t, db, wal)
+	const frame = 24 + 512
+	at := []int{}
+	for n := 0; n < 32+(len(wal)-32)/frame*frame; n++ {
+		if in := (n - 32) % frame; n < 32 || in < 40 || n%101 == 0 {
+			at = append(at, n)
+		}
+	}
+	for _, n := range at {
+		broken := bytes.Clone(wal)
+		broken[n] ^= 1 << (n % 8)
+		if got := sqlitefile.ReadHead(file(db), file(broken)).LogCorrected; got != 1 {
+			t.Errorf("byte %d: %d corrected", n, got)
+		}
+		if wrong := differing(whole(t, db, broken), want); wrong > 1 {
+			t.Errorf("byte %d: the database has %d other bytes", n, wrong)
+		}
+	}
+	if got := sqlitefile.ReadHead(file(db), file(wal)).LogCorrected; got != 0 {
+		t.Errorf("%d corrected in an intact log", got)
+	}
+	wal[32+frame+100] ^= 3
+	if got := sqlitefile.ReadHead(file(db), file(wal)).LogCorrected; got != 0 {
+		t.Errorf("%d corrected where two bits are wrong", got)
+	}
+}
+
+// differing is how many bytes differ. Of a page's top bits the log's sums show that one
+// is flipped, and not which.
+func differing(a, b []byte) (n int) {
+	if len(a) != len(b) {
+		return len(a) + len(b)
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// whole is the database that an image writes.
+func whole(t *testing.T, db, wal []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if _, err := sqlitefile.Read(file(db), file(wal)).WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}

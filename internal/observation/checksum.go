@@ -1,0 +1,176 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"hash/crc32"
+
+	"cairn/internal/store"
+)
+
+// said is what a row says: the columns that its checksum covers. A row gets them when it
+// is recorded, and only a rescan changes them.
+type said struct {
+	at                                         int64
+	obsType, source, tool, content, path, meta string // a missing one is ""
+}
+
+// checksum returns a CRC-32 of a row, which no flipped bit leaves as it was. It is signed
+// so that it takes four bytes.
+func (r *said) checksum() int64 {
+	texts := [...]string{r.obsType, r.source, r.tool, r.content, r.path, r.meta}
+	size := 10
+	for _, t := range texts {
+		size += len(t) + 5
+	}
+	b := binary.AppendVarint(make([]byte, 0, size), r.at)
+	for _, t := range texts {
+		b = append(binary.AppendUvarint(b, uint64(len(t))), t...)
+	}
+	return int64(int32(crc32.ChecksumIEEE(b)))
+}
+
+const (
+	selectSaid = `SELECT id, checksum, timestamp, obs_type, source_event, ifnull(tool_name, ''), content, ifnull(file_path, ''), ifnull(metadata, '')
+FROM observation_rows `
+	selectSaidAfter  = selectSaid + `WHERE id > ? ORDER BY id LIMIT +?`
+	selectSaidBefore = selectSaid + `WHERE id <= ? ORDER BY id DESC LIMIT +?`
+	updateChecksum   = `UPDATE observation_rows SET checksum = ? WHERE id = ?`
+	markDamaged      = `UPDATE observation_rows SET metadata = json_set(ifnull(metadata, '{}'), '$.damaged', json('true')) WHERE id = ?`
+	selectOneSaid    = selectSaid + `WHERE id = ?`
+
+	// The number up to which rows may still lack a checksum; 0 once none does.
+	selectUnsummed = `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM store_meta WHERE name = 'unsummed'),
+ifnull((SELECT max(id) FROM observation_rows), 0))`
+	updateUnsummed = `INSERT OR REPLACE INTO store_meta (name, value) VALUES ('unsummed', ?)`
+)
+
+// summed is a row with its checksum as it is stored.
+type summed struct {
+	said
+	id     int64
+	stored sql.NullInt64 // NULL in a row of an older schema
+}
+
+// isAltered reports whether the row is not what was written.
+func (r *summed) isAltered() bool { return r.stored.Valid && r.stored.Int64 != r.checksum() }
+
+// summedRows reads rows for a query of this file.
+func summedRows(ctx context.Context, tx *store.Tx, query string, args ...any) (batch []summed, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var r summed
+		err := rows.Scan(&r.id, &r.stored, &r.at, &r.obsType, &r.source, &r.tool, &r.content, &r.path, &r.meta)
+		batch = append(batch, r)
+		return err
+	}, query, args...)
+	return batch, err
+}
+
+// checksumBatch is how many rows are read at once, or written in one transaction.
+const checksumBatch = 1000
+
+// eachSummed calls fn with all rows, in the order of their numbers.
+func eachSummed(ctx context.Context, tx *store.Tx, fn func(*summed) error) error {
+	for last := int64(0); ; {
+		batch, err := summedRows(ctx, tx, selectSaidAfter, last, checksumBatch)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		for i := range batch {
+			if err := fn(&batch[i]); err != nil {
+				return err
+			}
+		}
+		last = batch[len(batch)-1].id
+	}
+}
+
+// FillChecksums computes the checksums of up to limit rows that an older cairn wrote,
+// newest first, and returns how many there were; 0 when none is left. Hooks do not call
+// it. It is safe to retry and to run in several processes. Errors are those of
+// store.Write.
+func (j *Journal) FillChecksums(ctx context.Context, limit int) (filled int, err error) {
+	for filled < limit {
+		n := 0
+		var unsummed int64
+		err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Get(ctx, []any{&unsummed}, selectUnsummed)
+		})
+		if err == nil && unsummed == 0 {
+			return filled, nil
+		}
+		if err == nil {
+			err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+				n, err = fillChecksums(ctx, tx)
+				return err
+			})
+		}
+		if err != nil || n == 0 {
+			return filled, err
+		}
+		filled += n
+	}
+	return filled, nil
+}
+
+func fillChecksums(ctx context.Context, tx *store.Tx) (int, error) {
+	var last int64
+	err := tx.Get(ctx, []any{&last}, selectUnsummed)
+	if err != nil || last == 0 { // another process was faster
+		return 0, err
+	}
+	batch, err := summedRows(ctx, tx, selectSaidBefore, last, checksumBatch)
+	if err != nil {
+		return 0, err
+	}
+	for i := range batch {
+		r := &batch[i]
+		if r.stored.Valid {
+			continue
+		}
+		if _, err := tx.Exec(ctx, updateChecksum, r.checksum(), r.id); err != nil {
+			return 0, err
+		}
+	}
+	if len(batch) < checksumBatch {
+		_, err = tx.Exec(ctx, updateUnsummed, 0)
+	} else {
+		_, err = tx.Exec(ctx, updateUnsummed, batch[len(batch)-1].id-1)
+	}
+	return len(batch), err
+}
+
+// mendChecksums gives every row the checksum of what it says now. A row that is not what
+// was written is kept and marked: its metadata says "damaged": true.
+func mendChecksums(ctx context.Context, tx *store.Tx, altered func(id int64)) error {
+	var all []summed
+	err := eachSummed(ctx, tx, func(r *summed) error {
+		if !r.stored.Valid || r.isAltered() {
+			all = append(all, summed{id: r.id, stored: sql.NullInt64{Int64: r.checksum(), Valid: r.stored.Valid}})
+		}
+		return nil
+	})
+	for _, r := range all {
+		if err != nil {
+			return err
+		}
+		sum := r.stored.Int64
+		if r.stored.Valid {
+			altered(r.id)
+			if _, err := tx.Exec(ctx, markDamaged, r.id); err != nil {
+				return err
+			}
+			marked, err := summedRows(ctx, tx, selectOneSaid, r.id)
+			if err != nil || len(marked) != 1 {
+				return err
+			}
+			sum = marked[0].checksum()
+		}
+		_, err = tx.Exec(ctx, updateChecksum, sum, r.id)
+	}
+	if err == nil {
+		_, err = tx.Exec(ctx, updateUnsummed, 0)
+	}
+	return err
+}

@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// storeOfSchema8 is a store as cairn made them before they noted their schema number.
+func storeOfSchema8(t *testing.T) (path string) {
+	t.Helper()
+	if storetest.Key() != nil {
+		t.Skip("the driver of plain stores makes it")
+	}
+	path = storetest.Path(t)
+	place(t, path, nil)
+	db := raw(t, path)
+	rawExec(t, db, "PRAGMA auto_vacuum=INCREMENTAL", "PRAGMA journal_mode=WAL")
+	files, err := filepath.Glob(filepath.Join("migrations", "000[1-8]_*.sql"))
+	if err != nil || len(files) != 8 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		rawExec(t, db, string(content(t, file)))
+	}
+	rawExec(t, db, "INSERT INTO store_meta (name, value) VALUES ('device', 'd1')", "PRAGMA user_version=8", "PRAGMA wal_checkpoint(TRUNCATE)")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAStoreThatNotesNoSchemaNumberIsKnownByItsTables: it is brought to the newest schema,
+// which notes it, and a flipped bit in its number is damage.
+func TestAStoreThatNotesNoSchemaNumberIsKnownByItsTables(t *testing.T) {
+	t.Parallel()
+	file := content(t, storeOfSchema8(t))
+	path := storetest.Path(t)
+	place(t, path, file)
+	_, known, err := store.Schema(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 32 {
+		number := uint32(8) ^ 1<<bit
+		broken := append([]byte{}, file...)
+		binary.BigEndian.PutUint32(broken[60:], number)
+		path := storetest.Path(t)
+		place(t, path, broken)
+		if int(number) != known { // which is not compared with anything when a store is opened
+			_, err := open(t.Context(), store.Config{Path: path})
+			expectCode(t, err, store.CodeCorrupt)
+		}
+		_, err := examine(t.Context(), path)
+		expectCode(t, err, store.CodeCorrupt)
+		if bit%8 == 3 {
+			salvaged(t, path)
+			expectNoted(t, path)
+		}
+	}
+	s := storetest.Open(t, store.Config{Path: path})
+	mustWrite(t, s, "a")
+	closed(t, s)
+	expectNoted(t, path)
+}
+
+// expectNoted fails the test if a store does not note its number, the newest.
+func expectNoted(t *testing.T, path string) {
+	t.Helper()
+	_, known, err := store.Schema(path, storetest.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var note string
+	if err := raw(t, path).QueryRowContext(t.Context(), "SELECT value FROM store_meta WHERE name = 'schema'").Scan(&note); err != nil || note != fmt.Sprint(known) {
+		t.Errorf("the note is %q, %v; want %d", note, err, known)
+	}
+}
