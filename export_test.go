@@ -181,7 +181,7 @@ func (h home) answers() string {
 	}
 	list, err := h.Projects(ctx)
 	for i := range list {
-		list[i].UID = "" // of the device, for a project that is known by its path
+		list[i].UID, list[i].Checkouts = "", nil // of the device
 	}
 	keep(list, err)
 	h.recordAnswers(keep)

@@ -60,6 +60,7 @@ func busy(t testing.TB, now *atomic.Int64) (h home, shop string) {
 	h = newHome(t, now, "")
 	shop = filepath.Join(h.dir, "shop")
 	put(t, filepath.Join(shop, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
+	put(t, filepath.Join(shop, ".git", "config"), "[remote \"origin\"]\n\turl = https://example.org/shop.git\n", 0o600) // one repository, wherever it is
 	for i := range 40 {
 		now.Add(1)
 		s := sessionNames[i%3]

@@ -183,8 +183,13 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 			`DROP TABLE activations`, `DROP TABLE record_sessions`, `DROP TABLE record_ticks`, `DROP TABLE records_fts`, `DROP TABLE records`,
 			`DROP INDEX changes_of_stream`, `ALTER TABLE projects DROP COLUMN description`, `ALTER TABLE projects DROP COLUMN created_ns`,
 			`ALTER TABLE projects DROP COLUMN tick`, `ALTER TABLE projects DROP COLUMN last_record`,
+<<<<<<< HEAD
 			`ALTER TABLE projects DROP COLUMN records_stream`, `ALTER TABLE sessions DROP COLUMN checkout`,
 			`ALTER TABLE sessions DROP COLUMN closed_at`, `PRAGMA user_version=2`)
+=======
+			`ALTER TABLE projects DROP COLUMN records_stream`, `ALTER TABLE observation_rows DROP COLUMN checksum`,
+			`DELETE FROM store_meta WHERE name = 'schema'`, `PRAGMA user_version=2`)
+>>>>>>> h/salvage
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}

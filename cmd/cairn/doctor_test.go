@@ -253,7 +253,7 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 
 	h.putStore(file)
 	db = h.raw()
-	h.sqlite(db, `PRAGMA user_version=4711`)
+	h.sqlite(db, "UPDATE store_meta SET value = '4711' WHERE name = 'schema'", "PRAGMA user_version=4711")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func TestStoreOfANewerCairnIsRefusedWithBothNumbers(t *testing.T) {
 	h.worked()
 	known := h.rows(`PRAGMA user_version`)[0]
 	db := h.raw()
-	h.sqlite(db, "PRAGMA user_version=4711")
+	h.sqlite(db, "UPDATE store_meta SET value = '4711' WHERE name = 'schema'", "PRAGMA user_version=4711")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -297,7 +297,7 @@ func TestAStoreThatCannotBeReadIsToldByHealthAndStatuses(t *testing.T) {
 	h := newHome(t)
 	h.recorded(h.shell("t1", "make"))
 	db := h.raw()
-	h.sqlite(db, "PRAGMA user_version=4711")
+	h.sqlite(db, "UPDATE store_meta SET value = '4711' WHERE name = 'schema'", "PRAGMA user_version=4711")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
