@@ -174,7 +174,7 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 		h.worked()
 		before, newest := h.rows(everyRow), h.rows(`PRAGMA user_version`)[0]
 		db := h.raw()
-		h.sqlite(db, `DROP TABLE memory_vectors`, `DROP TABLE memory_groups`, `DROP TABLE memory_idempotency`, `DROP TABLE memory_failures`, `DROP TABLE memory_lanes`, `DROP TABLE memory_streams`,
+		h.sqlite(db, `DROP TABLE project_keys`, `DROP TABLE project_checkouts`, `DROP TABLE memory_vectors`, `DROP TABLE memory_groups`, `DROP TABLE memory_idempotency`, `DROP TABLE memory_failures`, `DROP TABLE memory_lanes`, `DROP TABLE memory_streams`,
 			`DROP TABLE memory_tombstones`, `DROP TABLE memory_contexts`, `DROP TABLE memory_entries`, `DROP TABLE memory_words`, `DROP TABLE memories`, `DROP TABLE memory_vaults`,
 			`DROP TABLE memory_users`, `DROP TABLE archive_cursor`, `DROP TABLE archive_aside`, `DROP TABLE archive_commits`, `DROP TABLE mail_notices`,
 			`DROP TABLE mail_idempotency`, `DROP TABLE mail_blobs`, `DROP TABLE mail_reservations`, `DROP TABLE mail_contacts`, `DROP TABLE mail_sessions`,
@@ -183,13 +183,10 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 			`DROP TABLE activations`, `DROP TABLE record_sessions`, `DROP TABLE record_ticks`, `DROP TABLE records_fts`, `DROP TABLE records`,
 			`DROP INDEX changes_of_stream`, `ALTER TABLE projects DROP COLUMN description`, `ALTER TABLE projects DROP COLUMN created_ns`,
 			`ALTER TABLE projects DROP COLUMN tick`, `ALTER TABLE projects DROP COLUMN last_record`,
-<<<<<<< HEAD
-			`ALTER TABLE projects DROP COLUMN records_stream`, `ALTER TABLE sessions DROP COLUMN checkout`,
-			`ALTER TABLE sessions DROP COLUMN closed_at`, `PRAGMA user_version=2`)
-=======
-			`ALTER TABLE projects DROP COLUMN records_stream`, `ALTER TABLE observation_rows DROP COLUMN checksum`,
-			`DELETE FROM store_meta WHERE name = 'schema'`, `PRAGMA user_version=2`)
->>>>>>> h/salvage
+			`ALTER TABLE projects DROP COLUMN records_stream`, `ALTER TABLE projects DROP COLUMN uid`,
+			`ALTER TABLE sessions DROP COLUMN checkout`, `ALTER TABLE sessions DROP COLUMN closed_at`,
+			`ALTER TABLE observation_rows DROP COLUMN checksum`,
+			`DELETE FROM store_meta WHERE name IN ('schema', 'projects_rekey', 'memory.titled')`, `PRAGMA user_version=2`)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
