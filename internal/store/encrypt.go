@@ -135,7 +135,7 @@ func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done Encr
 	}
 	if err != nil { // the plain file is untouched, so closing it removes its write-ahead log
 		return done, errors.Join(err, plain.conn.Raw(cipher.ReleaseFiles),
-			removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix))
+			removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix), removeAll(resolved(c.Path)+"-shm"))
 	}
 	if err = takeOver(c.Path); err != nil {
 		return done, err
