@@ -135,7 +135,7 @@ func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done Encr
 	}
 	if err != nil { // the plain file is untouched, so closing it removes its write-ahead log
 		return done, errors.Join(err, plain.conn.Raw(cipher.ReleaseFiles),
-			removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix))
+			removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix), removeAll(resolved(c.Path)+"-shm"))
 	}
 	if err = takeOver(c.Path); err != nil {
 		return done, err
@@ -160,17 +160,14 @@ func (e *exclusive) close() error { return errors.Join(e.conn.Close(), e.db.Clos
 // exclusively connects to the plain file as the only one, and moves the whole
 // write-ahead log into it. What holds the locks is the encrypting driver, since
 // the other's would be lost as soon as the file is opened past SQLite. It leaves the
-// files alone when it closes. It creates the write-ahead log before SQLite does,
-// because this driver's SQLite would let other users read it.
+// files alone when it closes. A write-ahead log that it creates is readable by its owner
+// alone.
 func (c EncryptConfig) exclusively(ctx context.Context) (e *exclusive, err error) {
 	if exists(c.Path + cipherSuffix) {
 		return nil, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
 	}
-	if err := createFile(resolved(c.Path) + "-wal"); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
 	first := []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA synchronous=FULL", "BEGIN EXCLUSIVE", "COMMIT"}
-	e = &exclusive{db: sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw")})}
+	e = &exclusive{db: sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw&"+cipher.PlainURIQuery())})}
 	if e.conn, err = e.db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, e.db.Close())
 	}

@@ -33,6 +33,16 @@ func URIQuery(key []byte) string {
 	return "vfs=" + name + "&textkey=held"
 }
 
+// PlainURIQuery is URIQuery for a file that is not encrypted. SQLite's own file system in
+// this library lets other users read the files that it creates; this one does not.
+func PlainURIQuery() string {
+	const name = "cairn-plain"
+	if vfs.Find(name) == nil {
+		vfs.Register(name, files{vfs.Find("")})
+	}
+	return "vfs=" + name
+}
+
 // keyed gives files their cipher.
 type keyed struct{ key [KeySize]byte }
 
