@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/neutral"
 	"cairn/internal/project"
 )
 
@@ -21,7 +22,7 @@ func GuardText(all []Obstacle, place project.Place) string {
 	if len(all) == 0 {
 		return ""
 	}
-	ways := fmt.Sprintf(" Ways out: another file, send_message to %s, cairn reservations check.", all[0].Holder)
+	ways := fmt.Sprintf(" Ways out: another file, send_message to %s, cairn reservations check.", short(all[0].Holder))
 	git := place.Git()
 	var b strings.Builder
 	told := 0
@@ -57,9 +58,9 @@ func (o Obstacle) line(git project.Git) string {
 	if o.Worktree != git.Worktree && o.Worktree != "" {
 		where += " in worktree " + short(o.Worktree)
 	}
-	line := fmt.Sprintf("%s is reserved by %s%s (%s) since %s until %s", short(o.Path), o.Holder, where, short(o.Pattern), minute(o.Since), minute(o.Until))
+	line := fmt.Sprintf("%s is reserved by %s%s (%s) since %s until %s", short(o.Path), short(o.Holder), where, short(o.Pattern), minute(o.Since), minute(o.Until))
 	if o.Reason != "" {
-		line += fmt.Sprintf(", why: %q", cut(flat(o.Reason), maxGuardWord))
+		line += fmt.Sprintf(", why: %q", cut(neutral.Line(clean(o.Reason)), maxGuardWord))
 	}
 	return line + "."
 }
@@ -68,7 +69,7 @@ func minute(t Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
 // short is a text of others on one line, its end where it is long.
 func short(text string) string {
-	text = flat(text)
+	text = neutral.Line(clean(text))
 	if n := utf8.RuneCountInString(text); n > maxGuardWord {
 		runes := []rune(text)
 		return "…" + string(runes[n-maxGuardWord+1:])
