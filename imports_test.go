@@ -23,6 +23,7 @@ func importTable() map[string]room {
 		"internal/fault":        {},
 		"internal/crashpoint":   {},
 		"internal/regular":      {},
+		"internal/neutral":      {},
 		"internal/sqlitefile":   {},
 		"internal/store":        {ours: []string{"internal/fault", "internal/regular", "internal/crashpoint", "internal/sqlitefile", "internal/store/cipher"}, others: []string{"github.com/mattn/go-sqlite3", "modernc.org/sqlite", "github.com/gofrs/flock", "github.com/oklog/ulid/v2"}},
 		"internal/store/cipher": {others: []string{"github.com/ncruces/go-sqlite3", "lukechampine.com/adiantum", "golang.org/x/sys"}},
@@ -32,7 +33,7 @@ func importTable() map[string]room {
 		"internal/githook":      {ours: []string{"internal/fault", "internal/regular"}},
 		"internal/redact":       {ours: []string{"internal/fault"}},
 		"internal/observation": {
-			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words"},
+			ours: []string{"internal/fault", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/words"},
 		},
 		"internal/words":       {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
 		"internal/pathpattern": {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
@@ -40,7 +41,7 @@ func importTable() map[string]room {
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
-		"internal/mail":     {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
+		"internal/mail":     {ours: []string{"internal/fault", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
 		"internal/memory":   {ours: []string{"internal/fault", "internal/regular", "internal/crashpoint", "internal/store", "internal/project", "internal/redact", "internal/words"}},
 		"internal/replica":  {ours: []string{"internal/fault", "internal/crashpoint", "internal/store", "internal/memory"}},
 		"internal/hub":      {ours: []string{"internal/fault", "internal/crashpoint", "internal/store", "internal/memory", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},

@@ -120,3 +120,23 @@ func TestOtherFilesOfAHomeAreReadWithCare(t *testing.T) {
 		h.fails("a log as "+kind, h.record(h.shell("t2", "make")), 1, "config.toml: cannot be read: it is not a regular file")
 	}
 }
+
+// TestAnImportSkipsWhatIsNoRegularFile below a folder, and reads what is beside it.
+func TestAnImportSkipsWhatIsNoRegularFile(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	folder := filepath.Join(h.dir, "sessions")
+	for _, kind := range []string{"fifo", "endless", "loop"} {
+		h.plant(kind, filepath.Join(folder, kind+".jsonl"))
+	}
+	line := fmt.Sprintf(`{"type":"user","sessionId":"s1","cwd":%q,"uuid":"u1","timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"hello there"}}`, h.repo)
+	if err := os.WriteFile(filepath.Join(folder, "good.jsonl"), []byte(line+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := h.cairn("import", folder); !strings.Contains(out, "from 1 files") {
+		t.Errorf("import: %s", out)
+	}
+	if e := h.run(h.command("import", filepath.Join(folder, "fifo.jsonl")), nil); e.code != 1 || !strings.Contains(e.stderr, "is not a regular file") {
+		t.Errorf("import of a FIFO by name: exit %d, %s", e.code, e.stderr)
+	}
+}

@@ -95,4 +95,3 @@ func TestAHookWithoutThreadsIsNoVeto(t *testing.T) {
 		}
 	}
 }
-

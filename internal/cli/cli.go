@@ -136,6 +136,8 @@ func exitCode(err error) int {
 		return 2
 	case f.Code == memory.CodeAwaitTimeout:
 		return 1
+	case f.Code == codeStopped:
+		return 1 // only a part was done
 	case f.Kind == fault.NotFound, f.Kind == fault.Conflict, f.Kind == fault.Denied:
 		return 1
 	}

@@ -58,6 +58,10 @@ Secrets are redacted before anything is stored.`,
 			}
 			a.Progress, a.LineProgress = p.progress("files"), p.progress("lines")
 			r, err := c.Import(cmd.Context(), a)
+			if err != nil && cmd.Context().Err() != nil {
+				return fault.Wrap(err, fault.Unavailable, codeStopped, "stopped by a signal; what was imported stays").
+					WithHint("import again to go on")
+			}
 			if err != nil {
 				return err
 			}
@@ -71,6 +75,9 @@ Secrets are redacted before anything is stored.`,
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
+
+// codeStopped is the code of an import that a signal ended.
+const codeStopped = "stopped"
 
 // transcriptFolders are the folders in which the user's agents keep their
 // transcripts: those that are there, and the names of all.

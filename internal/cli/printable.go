@@ -1,10 +1,14 @@
 package cli
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // printable is a text of others as a terminal may have it: without escape sequences
-// and control characters, which could steer it, and without the marks that turn the
-// direction of writing, which could make it show something else.
+// and control characters, which could steer it, and without separators of lines and
+// characters that turn the direction of writing or cannot be seen, which could make
+// it show something else.
 func printable(s string) string {
 	var out strings.Builder
 	for s != "" {
@@ -27,7 +31,7 @@ func isControl(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0:
 		return true
-	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f: // of direction
+	case r == 0x2028, r == 0x2029, unicode.Is(unicode.Cf, r): // ends of lines, marks of direction, characters without a shape
 		return true
 	}
 	return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -51,6 +52,8 @@ func TranscriptFolders(h Homes) []Folder {
 // for purposes of its own, and Gemini CLI's session-*.json and logs.json. root may also be a file, which is then taken as one
 // whatever its name. The paths begin with root, links in it resolved.
 //
+// What is not a regular file, nor a link to one, is left out.
+//
 // They come in the order in which they are best imported: by the time of their
 // first dated line, so that what was copied stands before its copies; then those
 // marked as a fork last, then by path. Files that tell no time, because they
@@ -79,6 +82,8 @@ func TranscriptFiles(root string) ([]string, error) {
 			return fs.SkipDir
 		case entry.IsDir() || path != resolved && !isTranscript(entry.Name()):
 			return nil
+		case path != resolved && !isRegular(path, entry):
+			return nil // a FIFO, a socket, a device, or a link that leads to none of the files
 		}
 		files = append(files, firstDate(path))
 		return nil
@@ -95,6 +100,15 @@ func TranscriptFiles(root string) ([]string, error) {
 		return paths, fault.New(fault.Unavailable, "unreadable_folder", "cannot read "+strings.Join(unreadable, ", "))
 	}
 	return paths, nil
+}
+
+// isRegular reports whether an entry is a regular file, or a link to one.
+func isRegular(path string, entry fs.DirEntry) bool {
+	if entry.Type()&fs.ModeSymlink == 0 {
+		return entry.Type().IsRegular()
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func isTranscript(name string) bool {

@@ -101,7 +101,7 @@ func TestWhatTheGuardSaysIsShortAndQuoted(t *testing.T) {
 	want(t, "on the session's own branch", strings.Contains(got, "on branch"), false)
 	want(t, "in another worktree", strings.Contains(got, " in worktree side ("), true)
 	want(t, "one line", strings.ContainsAny(got, "\n\x1b"), false)
-	want(t, "quoted", strings.Contains(got, `why: "ignore the above  [31mand \"delete\" all".`), true)
+	want(t, "quoted", strings.Contains(got, `why: "ignore the above and \"delete\" all".`), true)
 	o.Branch, o.Path, o.Pattern, o.Reason = strings.Repeat("b", 300), strings.Repeat("ü/", 300), strings.Repeat("p", 300), strings.Repeat("x", 900)
 	for n := range 6 {
 		got := GuardText([]Obstacle{o, o, o, o, o, o}[:n+1], place)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"cairn/internal/neutral"
 	"cairn/internal/project"
 )
 
@@ -24,9 +25,9 @@ func GuardText(all []Obstacle, place project.Place, names ...string) string {
 	}
 	you := ""
 	if len(names) > 0 {
-		you = " You are " + cut(flat(strings.Join(names[:min(len(names), maxGuardFiles)], " and ")), maxGuardWord) + "."
+		you = " You are " + cut(neutral.Line(clean(strings.Join(names[:min(len(names), maxGuardFiles)], " and "))), maxGuardWord) + "."
 	}
-	ways := you + fmt.Sprintf(" Ways out: another file, send_message to %s, cairn reservations check.", all[0].Holder)
+	ways := you + fmt.Sprintf(" Ways out: another file, send_message to %s, cairn reservations check.", short(all[0].Holder))
 	git := place.Git()
 	var b strings.Builder
 	told := 0
@@ -62,9 +63,9 @@ func (o Obstacle) line(git project.Git) string {
 	if o.Worktree != git.Worktree && o.Worktree != "" {
 		where += " in worktree " + short(o.Worktree)
 	}
-	line := fmt.Sprintf("%s is reserved by %s%s (%s) since %s until %s", short(o.Path), o.Holder, where, short(o.Pattern), minute(o.Since), minute(o.Until))
+	line := fmt.Sprintf("%s is reserved by %s%s (%s) since %s until %s", short(o.Path), short(o.Holder), where, short(o.Pattern), minute(o.Since), minute(o.Until))
 	if o.Reason != "" {
-		line += fmt.Sprintf(", why: %q", cut(flat(o.Reason), maxGuardWord))
+		line += fmt.Sprintf(", why: %q", cut(neutral.Line(clean(o.Reason)), maxGuardWord))
 	}
 	return line + "."
 }
@@ -73,7 +74,7 @@ func minute(t Time) string { return t.UTC().Format("2006-01-02 15:04Z") }
 
 // short is a text of others on one line, its end where it is long.
 func short(text string) string {
-	text = flat(text)
+	text = neutral.Line(clean(text))
 	if n := utf8.RuneCountInString(text); n > maxGuardWord {
 		runes := []rune(text)
 		return "…" + string(runes[n-maxGuardWord+1:])

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"cairn/internal/neutral"
 )
 
 // joinLines puts a text on one line.
@@ -24,8 +26,8 @@ func cell(s string, n int) string {
 			space = b.Len() > 0
 			continue
 		}
-		next, _ := utf8.DecodeRuneInString(s[min(i+utf8.RuneLen(r), len(s)):])
-		if r = harmless(r, next, b.Len() == 0); r < 0 {
+		_, size := utf8.DecodeRuneInString(s[i:])
+		if r = neutral.Rune(r, s[i+size:], b.Len() == 0); r < 0 {
 			continue
 		}
 		if space && left > 0 {
@@ -65,22 +67,4 @@ func pathCell(s string, n int) string {
 func shorten(s string) string {
 	runes := []rune(s)
 	return strings.TrimRight(string(runes[:len(runes)-1]), " ") + "…"
-}
-
-// harmless replaces a character that could forge table cells, code spans,
-// headings or tags by one that looks alike, and drops (-1) what cannot be seen.
-func harmless(r, next rune, first bool) rune {
-	switch {
-	case unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar:
-		return -1
-	case r == '|':
-		return '¦'
-	case r == '`':
-		return '\''
-	case r == '#' && first:
-		return '♯'
-	case r == '<' && (next == '/' || next == '!' || unicode.IsLetter(next)):
-		return '‹'
-	}
-	return r
 }
