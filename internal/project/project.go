@@ -55,8 +55,9 @@ func Current(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, er
 	return m.project, ok, err
 }
 
-// CurrentWithIDs is Current with the ids under which the project was known: its own
-// first, then those of the projects that were merged into it; none without a project.
+// CurrentWithIDs is Current with the ids under which the place's project was known: its
+// own first, then that of the project that the place had before it was merged into it;
+// none without a project.
 func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids []string, err error) {
 	if p.kind == atTop && p.Identity == "" {
 		return q, nil, nil
@@ -65,7 +66,7 @@ func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids 
 	if err != nil || !ok {
 		return q, nil, err
 	}
-	ids, err = tx.Texts(ctx, selectFormerIDs, m.project.ID)
+	ids, err = tx.Texts(ctx, selectFormerIDs, m.project.ID, p.recordedRoot())
 	return m.project, append([]string{m.project.ID}, ids...), err
 }
 

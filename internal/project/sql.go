@@ -23,7 +23,7 @@ JOIN projects r ON r.key = m.key ORDER BY length(m.root) DESC, r.key DESC`
 ifnull((SELECT project_id FROM project_aliases WHERE alias = r.id), '') FROM projects r WHERE r.key = ?`
 
 	selectProject   = `SELECT ` + projectColumns + ` FROM projects r WHERE r.key = ?`
-	selectFormerIDs = `SELECT a.alias FROM project_aliases a JOIN projects p ON p.id = a.alias WHERE a.project_id = ? ORDER BY a.alias`
+	selectFormerIDs = `SELECT a.alias FROM project_aliases a JOIN projects p ON p.id = a.alias WHERE a.project_id = ? AND p.root = ? ORDER BY a.alias`
 
 	insertProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	insertCreated = `INSERT INTO projects (id, name, description, created_at, created_ns) VALUES (?, ?, ?, ?, ?)`

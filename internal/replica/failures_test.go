@@ -305,7 +305,7 @@ func TestAHubThatIsTooOldKeepsTheStreamWaitingAndSaysSo(t *testing.T) {
 	o.set(func(o *office) { o.before = answered(1, 404, "", "404 page not found") })
 	d.add("a")
 	err := d.one.Drain(t.Context())
-	if state, _ := d.one.State(); state != replica.StateTooOld || fault.As(err).Code != replica.CodeUnavailable {
+	if state, _ := d.one.State(); state != replica.StateTooOld || fault.As(err).Code != replica.StateTooOld {
 		t.Errorf("state %s, drain: %v", state, err)
 	}
 	want(t, "inflight", d.pending(d.memory), "a")

@@ -134,8 +134,11 @@ func TestAnOldBackupShowsByTheNumbersOfNewChanges(t *testing.T) {
 	a.start()
 	eventually(t, "the stop", func() bool { state, _ := a.one.State(); return state == replica.StateRestored })
 	want(t, "still inflight", a.pending(a.memory), "late")
-	err := a.AwaitConsistency(t.Context(), memory.Caller{}, a.memory, 0)
-	want(t, "await", fault.As(err).Code, memory.CodeReplicationFailed)
+	var err error
+	eventually(t, "await fails", func() bool { // once the stop is stored
+		err = a.AwaitConsistency(t.Context(), memory.Caller{}, a.memory, 0)
+		return fault.HasCode(err, memory.CodeReplicationFailed)
+	})
 	want(t, "await says why", fault.As(err).Details["state"], any(replica.StateRestored))
 	a.end()
 	a.equip() // another process
