@@ -204,7 +204,7 @@ func TestClockThatStepsBackBreaksNothing(t *testing.T) {
 	h := newHome(t)
 	h.worked()
 	db := h.raw()
-	h.sqlite(db, `UPDATE observation_rows SET timestamp = timestamp + 86400`, `UPDATE prompt_rows SET timestamp = timestamp + 86400`,
+	h.sqlite(db, `UPDATE observation_rows SET timestamp = timestamp + 86400, checksum = NULL`, `UPDATE prompt_rows SET timestamp = timestamp + 86400`,
 		`UPDATE sessions SET started_at = started_at + 86400, last_seen = last_seen + 86400, ended_at = ended_at + 86400`,
 		`UPDATE changes SET at = at + 86400000000000 WHERE seq = (SELECT max(seq) FROM changes)`)
 	if err := db.Close(); err != nil {

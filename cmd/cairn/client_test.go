@@ -169,7 +169,7 @@ func TestToolsRefuseInTheWordsOfTheContract(t *testing.T) {
 
 		c.says("search", fields{"query": "nothinglikethis"}, "[]")
 		c.says("search", fields{"query": "refund", "project": "nowhere"}, "[]")
-		c.says("search", fields{"query": "refund", "obs_type": "dream"}, "[]")
+		c.refuses("search", fields{"query": "refund", "obs_type": "dream"}, "")
 		c.says("search", fields{"query": "refund", "offset": 100}, "[]")
 		c.says("get_observations", fields{"ids": []int{997, 998}}, "[]")
 		c.says("recent_context", fields{"project": "nowhere"}, "[]")

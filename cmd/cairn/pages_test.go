@@ -307,7 +307,7 @@ func TestAPersonWritesToAgentsFromThePages(t *testing.T) {
 	v.page(v.get(v.project+"/mail/1"), http.StatusOK, "Stop &lt;b&gt;", "HumanOverseer", "BlueLake, GreenFox", "<p>Leave the <em>branch</em>\nalone.</p>", "high", "to be acknowledged", v.project+"/threads/t-1")
 	v.page(v.get(v.project+"/threads/t-1"), http.StatusOK, v.project+"/mail/1")
 	told := h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "what now?"}))
-	if !strings.Contains(told, "\n#1 [operator] high ack HumanOverseer: Stop <b>\n") {
+	if !strings.Contains(told, "\n#1 [operator] high ack HumanOverseer: Stop ‹b>\n") {
 		t.Errorf("the recipient was told %q", told)
 	}
 	h.wantRows(`SELECT a.program || ' ' || a.model || ' ' || m.importance || ' ' || m.body_md FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id`,
