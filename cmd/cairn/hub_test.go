@@ -88,7 +88,7 @@ func hubPush(seq int, kind, doc string) string {
 
 func TestAHubStopsInOrderAndKnowsEverythingWhenItStartsAgain(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newClone(t)
 	out, err := h.command("hub", "token", "create", "--user", "new").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestAHubStopsInOrderAndKnowsEverythingWhenItStartsAgain(t *testing.T) {
 func TestAHubSpeaksTLSAndTakesARenewedCertificate(t *testing.T) {
 	t.Parallel()
 	sameWithEachDriver(t)
-	h := newHome(t)
+	h := newClone(t)
 	cert, key := filepath.Join(h.dir, "cert.pem"), filepath.Join(h.dir, "key.pem")
 	first := makeCertificate(t, cert, key)
 	p := h.hub("--tls-cert", cert, "--tls-key", key)

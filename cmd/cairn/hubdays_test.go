@@ -217,7 +217,7 @@ func TestLeavingAHubForAnotherLosesNothingAndTellsTheOldOneNothing(t *testing.T)
 	for _, late := range []time.Duration{0, 500 * time.Millisecond, 2500 * time.Millisecond} {
 		t.Run(late.String(), func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
+			h := newClone(t)
 			first, second := h.site("new"), h.site("new")
 			h.join(first, first.token)
 			w := h.listenUntil()

@@ -9,7 +9,7 @@ import (
 // is space again.
 func TestAHubWhoseDiskIsFullIsReported(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newClone(t)
 	s := h.siteOn("new", func(hub *home) { hub.tmpfs("4m") })
 	h.join(s, s.token)
 	h.writes("", "one")

@@ -52,7 +52,7 @@ func copyFiles(t *testing.T, from, to string) {
 // second is another device of the site's user, which has joined.
 func (s *site) device() *home {
 	s.h.t.Helper()
-	d := newHome(s.h.t)
+	d := newClone(s.h.t)
 	d.join(s, s.token)
 	return d
 }
@@ -83,7 +83,7 @@ func TestAHubRestoredFromAnOldBackupIsRecognised(t *testing.T) {
 	for _, serves := range []bool{true, false} {
 		t.Run(map[bool]string{true: "under a server", false: "by drain"}[serves], func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
+			h := newClone(t)
 			s := h.site("new")
 			h.join(s, s.token)
 			other := s.device()
@@ -167,13 +167,13 @@ func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
 	for _, clone := range []bool{true, false} {
 		t.Run(map[bool]string{true: "a clone", false: "an old backup"}[clone], func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
+			h := newClone(t)
 			s := h.site("new")
 			h.join(s, s.token)
 			h.writes("first", "one")
 			h.cairn("replication", "drain")
 			h.writes("", "two") // inflight in both copies
-			copied := newHome(t)
+			copied := newClone(t)
 			copyFiles(t, h.dataDir(), copied.dataDir())
 			h.writes("second", "three")
 			h.cairn("replication", "drain")
@@ -205,13 +205,13 @@ func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
 // here waits, and the commands say so until a better token is there.
 func TestATokenThatPermitsReadingOnlyIsReported(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newClone(t)
 	s := h.site("new")
 	h.join(s, s.token)
 	h.writes("", "one")
 	h.cairn("replication", "drain")
 	_, read := s.newToken(s.user, "read")
-	d := newHome(t)
+	d := newClone(t)
 	d.join(s, read)
 	d.cairn("replication", "drain")
 	d.reports("read_only, 0 pending", "ok ", "consistent")
@@ -240,7 +240,7 @@ func TestATokenThatPermitsReadingOnlyIsReported(t *testing.T) {
 // A revoked token is reported as a stop, too.
 func TestARevokedTokenIsReported(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newClone(t)
 	s := h.site("new")
 	h.join(s, "  "+s.token)
 	h.writes("", "one")
@@ -270,7 +270,7 @@ func TestAMemoryDeletedElsewhereKeepsWhatWasWrittenHere(t *testing.T) {
 	for _, first := range []string{"pull", "push"} {
 		t.Run(first+" first", func(t *testing.T) {
 			t.Parallel()
-			h := newHome(t)
+			h := newClone(t)
 			s := h.site("new")
 			h.join(s, s.token)
 			h.writes("first", "one")
@@ -323,7 +323,7 @@ func TestAMemoryDeletedElsewhereKeepsWhatWasWrittenHere(t *testing.T) {
 // does not depend on their clocks; the other body is kept, and both devices say so.
 func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newClone(t)
 	s := h.site("new")
 	h.join(s, s.token)
 	h.writes("base")
@@ -370,7 +370,7 @@ func TestOfTwoContextsOverTheSameOneTheLoserIsKeptAndReported(t *testing.T) {
 // answers the pull that waits; no device waits for its next look at the catalogue.
 func TestANewMemoryShowsUpOnADeviceThatIsConnected(t *testing.T) {
 	t.Parallel()
-	h := newHome(t)
+	h := newClone(t)
 	s := h.site("new")
 	h.join(s, s.token)
 	other := s.device()

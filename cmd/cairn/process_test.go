@@ -66,6 +66,18 @@ func (h *home) repository(dir string) string {
 	return dir
 }
 
+// newClone is newHome where the repository is a clone of the remote that all of them have:
+// one project on several devices.
+func newClone(t *testing.T) *home {
+	t.Helper()
+	h := newHome(t)
+	config := "[remote \"origin\"]\n\turl = https://example.org/acme/shop.git\n"
+	if err := os.WriteFile(filepath.Join(h.repo, ".git", "config"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // dataDir is where the program keeps its data.
 func (h *home) dataDir() string {
 	if dir := h.vars["CAIRN_HOME"]; dir != "" {
