@@ -51,6 +51,8 @@ type Project struct {
 	key       int64
 	root      string // "" for one without a place
 	versioned bool   // it is a repository
+
+	imported bool // from an export, with its product id resolved already
 }
 
 // isRepository reports whether the project is a repository with all its checkouts. A

@@ -27,8 +27,12 @@ func homeOf(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
 
 // sharedRow returns the row of this store for a project from elsewhere: the one with its
 // uid or its remote's key, else the one with its product id if nothing says that they
-// differ. ok is false without one.
+// differ. Of an export the product id decides: project.Restore has compared the keys. ok
+// is false without one.
 func (p *Project) sharedRow(ctx context.Context, tx *store.Tx) (row project.Project, ok bool, err error) {
+	if p.imported {
+		return project.Find(ctx, tx, p.ProductID)
+	}
 	for _, key := range [...]string{p.UID, p.remoteKey()} {
 		if key == "" {
 			continue

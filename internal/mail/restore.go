@@ -58,6 +58,7 @@ func (r *Restorer) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
 	if !ok {
 		return nil
 	}
+	p.imported = true
 	here, err := homeOf(ctx, tx, p)
 	if err != nil {
 		return err
@@ -112,6 +113,7 @@ func (r *Restorer) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
 }
 
 func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error {
+	p.imported = true
 	here, err := homeOf(ctx, tx, p)
 	if err != nil {
 		return err

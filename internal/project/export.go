@@ -31,7 +31,7 @@ type Exported struct {
 	CreatedNS   int64    `json:"created_ns,omitempty"` // Unix nanoseconds, 0 where they are not known
 	ChangedNS   int64    `json:"changed_ns,omitempty"` // when it was changed last, Unix nanoseconds
 	Description string   `json:"description,omitempty"`
-	Keys        []string `json:"keys,omitempty"`        // in order
+	Keys        []string `json:"keys,omitempty"`        // the first that was known first
 	Aliases     []string `json:"aliases,omitempty"`     // in order; not the ids merged into it
 	MergedInto  string   `json:"merged_into,omitempty"` // the id of the project that took it over
 }
@@ -58,7 +58,7 @@ ifnull((SELECT c.at FROM changes c WHERE c.stream = (SELECT id FROM symbols WHER
   AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1), 0), ifnull(r.description, ''), ifnull(m.project_id, ''),
 (SELECT json_group_array(alias) FROM (SELECT a.alias FROM project_aliases a WHERE a.project_id = r.id
   AND NOT EXISTS (SELECT 1 FROM projects i WHERE i.id = a.alias) ORDER BY a.alias)),
-(SELECT json_group_array(text) FROM (SELECT k.text FROM project_keys k WHERE k.project_key = r.key ORDER BY k.text))
+(SELECT json_group_array(text) FROM (SELECT k.text FROM project_keys k WHERE k.project_key = r.key ORDER BY k.added_at, k.text))
 FROM projects r LEFT JOIN project_aliases m ON m.alias = r.id
 WHERE ?1 = '' OR ifnull(m.project_id, r.id) = ?1
 ORDER BY m.project_id IS NOT NULL, r.id`

@@ -343,8 +343,8 @@ func (p Place) clonedFrom() string {
 
 // addKeys is addKey for several keys; without any the project has a uid by its id.
 func addKeys(ctx context.Context, tx *store.Tx, project int64, keys []string) error {
-	for _, key := range keys {
-		if _, err := tx.Exec(ctx, insertKey, key, project, tx.Now().Unix()); err != nil {
+	for i, key := range keys {
+		if _, err := tx.Exec(ctx, insertKey, key, project, tx.Now().UnixNano()+int64(i)); err != nil {
 			return err
 		}
 	}

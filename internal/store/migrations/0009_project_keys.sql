@@ -1,4 +1,4 @@
--- The identity of projects. A project has keys: the normalised URLs of its remote, the
+-- The identity of projects. A project has keys, with the Unix nanosecond of each: the normalised URLs of its remote, the
 -- root commit of a history without a remote, or the path of a folder. A checkout is one
 -- git directory of it. uid is a hash of the strongest key, NULL until it is computed.
 -- projects.identity decides nothing any more: it is the git directory at projects.root.
@@ -28,7 +28,7 @@ SELECT p.identity, r.key, p.root FROM projects p LEFT JOIN project_aliases a ON 
 JOIN projects r ON r.id = ifnull(a.project_id, p.id) WHERE p.identity IS NOT NULL;
 
 INSERT OR IGNORE INTO project_keys (text, project_key, added_at)
-SELECT 'path:' || p.root, r.key, r.created_at FROM projects p LEFT JOIN project_aliases a ON a.alias = p.id
+SELECT 'path:' || p.root, r.key, r.created_at * 1000000000 FROM projects p LEFT JOIN project_aliases a ON a.alias = p.id
 JOIN projects r ON r.id = ifnull(a.project_id, p.id) WHERE p.identity IS NULL AND p.root IS NOT NULL ORDER BY p.key;
 
 -- Keys of remotes are normalised in Go: the first process that is not a hook does that.
