@@ -10,6 +10,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
+	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
 )
@@ -51,6 +52,7 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 		{"records", record.New(s, record.Config{}).Check},
 		{"mail", reading(mail.Check)},
 		{"memories", reading(memory.Check)},
+		{"projects", reading(project.Check)},
 	} {
 		more, err := part.check(ctx)
 		found = append(found, more...)
@@ -91,7 +93,7 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 			for _, part := range []struct {
 				name   string
 				repair func(context.Context, *store.Tx) error
-			}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}} {
+			}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}, {"projects", project.Repair}} {
 				if err := s.Write(ctx, store.Full, part.repair); err != nil {
 					return fmt.Errorf("%s: %w", part.name, err)
 				}

@@ -50,8 +50,12 @@ func newHome(t *testing.T) *home {
 		// The race detector's runtime would wait a second at each exit.
 		"GORACE": strings.TrimSpace(os.Getenv("GORACE") + " atexit_sleep_ms=0"),
 	}}
-	for _, name := range []string{"PATH", "TMPDIR", "TMP", "TEMP", "SYSTEMROOT", "GOCOVERDIR"} {
+	for _, name := range []string{"PATH", "SYSTEMROOT", "GOCOVERDIR"} {
 		h.vars[name] = os.Getenv(name)
+	}
+	tmp := t.TempDir() // doctor reports what killed processes of other tests left in a shared one
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
+		h.vars[name] = tmp
 	}
 	h.repository(h.repo)
 	return h
