@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -89,9 +88,6 @@ func (s *site) again() {
 	s.hub = s.home.hub()
 	s.aim()
 }
-
-// database is the hub's file.
-func (s *site) database() string { return filepath.Join(s.home.dataDir(), "hub.db") }
 
 func (s *site) set(change func(*site)) {
 	s.mu.Lock()

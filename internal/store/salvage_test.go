@@ -99,21 +99,6 @@ func decrypted(t testing.TB, file, key []byte) []byte {
 	return out
 }
 
-// outside is the file that holds this; see inside.
-func outside(t testing.TB, held []byte) []byte {
-	t.Helper()
-	if storetest.Key() == nil {
-		return held
-	}
-	var file bytes.Buffer
-	w := cipher.NewWriter(&file, storetest.Key())
-	_, err := w.Write(held)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return file.Bytes()
-}
-
 func entries(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	found, err := os.ReadDir(dir)
