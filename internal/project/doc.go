@@ -1,16 +1,19 @@
 // Package project knows which project a working directory belongs to, which
 // session an event belongs to, and under which key a file is known in both.
 //
-// Its words: a place is what the files around a folder say; a project is a row
-// of the store, in most cases one repository with all its worktrees; a session
-// is one conversation of a harness, shared by all parts of cairn.
+// Its words: a place is what the files around a folder say. A project is a row of the
+// store, in most cases one repository. A key identifies a project: the normalised URL
+// of a remote, the root commit of a history without a remote, or a path. A checkout is
+// one git directory of a project, with all its worktrees. A session is one conversation
+// of a harness, shared by all parts of cairn.
 //
 // The promises, each held by a test that tries to break it:
 //
 //   - Looking at a place starts no process, writes nothing and reads a bounded
 //     amount; whatever is broken there is passed over (observations §1, §2).
-//   - One repository is one project, from whichever worktree, subdirectory or
-//     spelling it is seen; a submodule or a copy is another one.
+//   - All checkouts of one remote are one project, from whichever worktree,
+//     subdirectory or spelling they are seen. A fork and a submodule are others. Names
+//     never join two projects (amendments §C).
 //   - An id, once issued, stays valid: moved repositories keep it, merged
 //     projects and aliases lead on to the project that took them over.
 //   - A session's own project is decided by its first event; a later event

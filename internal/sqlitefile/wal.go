@@ -154,29 +154,40 @@ func (c checksum) correct(frame []byte, salts int, after []byte) checksum {
 	case after != nil && !continues(stored):
 		return checksum{}
 	}
+	if !c.flipBack(frame) {
+		return checksum{}
+	}
+	return stored
+}
+
+// flipBack corrects the one bit of a frame without which its checksum is right, and
+// reports whether there is such a bit. If two fit, it takes the one in the page number or
+// the size of the database that makes them plausible.
+func (c checksum) flipBack(frame []byte) bool {
+	plausible := func() bool {
+		return max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) < maxPages
+	}
 	found, at := 0, 0
 	for bit := range 8 * len(frame) {
 		if i := bit / 8; i >= 8 && i < frameHeader {
 			continue
 		}
 		frame[bit/8] ^= 1 << (bit % 8)
-		next := c.plus(frame)
-		if next.is(frame[16:24]) {
+		if next := c.plus(frame); next.is(frame[16:24]) {
 			found++
-			if found == 1 || bit < 64 && max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) < maxPages {
+			if found == 1 || bit < 64 && plausible() {
 				at = bit
 			}
 		}
 		frame[bit/8] ^= 1 << (bit % 8)
 	}
-	implausible := max(binary.BigEndian.Uint32(frame), binary.BigEndian.Uint32(frame[4:])) >= maxPages
-	if found == 0 || implausible && at >= 64 {
-		return checksum{}
+	if found == 0 || !plausible() && at >= 64 {
+		return false
 	}
-	if found == 1 || implausible {
+	if found == 1 || !plausible() {
 		frame[at/8] ^= 1 << (at % 8)
 	}
-	return stored
+	return true
 }
 
 func (c *checksum) add(b []byte) {
