@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 
 	"cairn/internal/fault"
 )
@@ -71,7 +72,9 @@ func unreadablePayload(err error) error {
 func readShortened(pieces [][]byte, r io.Reader) ([]byte, error) {
 	s := newShortener()
 	for i, piece := range pieces {
-		s.write(piece)
+		for part := range slices.Chunk(piece, firstPiece) {
+			s.write(part)
+		}
 		pieces[i] = nil
 	}
 	runtime.GC() // the next allocations must not add to the pieces

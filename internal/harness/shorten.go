@@ -154,8 +154,17 @@ func (s *shortener) text(b []byte) int {
 		s.escaped(b[0])
 		return 1
 	}
-	n := bytes.IndexAny(b, `"\`)
-	if n < 0 {
+	if s.inTail || s.skipFrom > 0 {
+		if n := simpleText(b); n > 0 {
+			s.later(b[:n])
+			return n
+		}
+	}
+	n := 0
+	for n < len(b) && b[n] != '"' && b[n] != '\\' {
+		n++
+	}
+	if n == len(b) {
 		s.plain(b)
 		return len(b)
 	}
@@ -167,6 +176,34 @@ func (s *shortener) text(b []byte) int {
 		s.escape = escapeBegins
 	}
 	return n + 1
+}
+
+// simpleText is the length of the text at the start of b, in which there are no escapes
+// but whole ones of two bytes.
+func simpleText(b []byte) int {
+	n := 0
+	for n < len(b) && b[n] != '"' {
+		if b[n] != '\\' {
+			n++
+			continue
+		}
+		if n+1 >= len(b) || b[n+1] == 'u' {
+			break
+		}
+		n += 2
+	}
+	return n
+}
+
+// later copies whole characters and escapes of a string whose first end is complete.
+func (s *shortener) later(b []byte) {
+	if s.skipFrom > 0 {
+		return
+	}
+	s.tail = append(s.tail, b...)
+	if len(s.tail) > 2*s.keep+utf8.UTFMax {
+		s.trimTail()
+	}
 }
 
 // escaped copies a byte behind a backslash. An escape is not cut in two.
@@ -205,14 +242,7 @@ func (s *shortener) plain(b []byte) {
 		}
 		s.inTail = true
 	}
-	if len(b) > s.keep+utf8.UTFMax { // there is no escape in it
-		s.tail, b = s.tail[:0], b[len(b)-s.keep-utf8.UTFMax:]
-		b = b[characterAt(b):]
-	}
-	s.tail = append(s.tail, b...)
-	if len(s.tail) > 2*s.keep+utf8.UTFMax {
-		s.trimTail()
-	}
+	s.later(b)
 }
 
 // trimTail cuts the last end of a string to the length that is kept.
