@@ -92,7 +92,7 @@ func TestAPayloadOf100MBNeedsLimitedMemory(t *testing.T) {
 		case c.said != "" && (code != 1 || !strings.Contains(said, c.said) || strings.Count(said, "\n") != 1):
 			t.Errorf("%s: exit %d, %s", c.name, code, said)
 		}
-		if !racing() && peak > usual+(64+48)<<20 {
+		if !racing() && peak > usual+(64+64)<<20 {
 			t.Errorf("%s: %d bytes of memory, usually %d", c.name, peak, usual)
 		}
 	}
