@@ -196,7 +196,7 @@ const keptDays = 30
 func (d *diagnosing) transcripts(ctx context.Context) {
 	folder := d.args.Place.Folder(wiring.Claude)
 	root := filepath.Join(folder, "projects")
-	files, err := harness.TranscriptFiles(root)
+	files, err := harness.TranscriptFiles(ctx, root)
 	if fault.HasCode(err, "no_transcripts") {
 		return
 	}

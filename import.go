@@ -72,7 +72,7 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 	if len(exports) > 0 && (!a.Since.IsZero() || a.Project != "") {
 		return r, fault.New(fault.Invalid, "invalid_argument", "a cairn export is imported whole, without --since and --project")
 	}
-	files, err := r.files(others)
+	files, err := r.files(ctx, others)
 	if err != nil {
 		return r, err
 	}
@@ -120,15 +120,19 @@ func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, d
 }
 
 // files are the transcripts below the paths, of each path those of the oldest
-// session first. A path that does not exist is an unreadable file.
-func (r *ImportReport) files(paths []string) ([]string, error) {
+// session first. A path that does not exist is an unreadable file. When ctx ends,
+// ctx.Err() is the error.
+func (r *ImportReport) files(ctx context.Context, paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
 		abs, err := filepath.Abs(p)
 		if err != nil {
 			return nil, err
 		}
-		found, err := harness.TranscriptFiles(abs)
+		found, err := harness.TranscriptFiles(ctx, abs)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
 			r.unreadable(abs, err)
 		}

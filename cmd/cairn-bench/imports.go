@@ -50,7 +50,7 @@ func (p *pass) measure() error {
 }
 
 func (b *bench) importFrom(ctx context.Context, what, dir string) error {
-	files, err := harness.TranscriptFiles(dir)
+	files, err := harness.TranscriptFiles(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (b *bench) replay(ctx context.Context) error {
 	r.call = func(payload []byte) { hook.call(payload) }
 	var files []string
 	for _, path := range b.files {
-		found, err := harness.TranscriptFiles(path)
+		found, err := harness.TranscriptFiles(ctx, path)
 		if err != nil {
 			return err
 		}

@@ -140,3 +140,18 @@ func TestAnImportSkipsWhatIsNoRegularFile(t *testing.T) {
 		t.Errorf("import of a FIFO by name: exit %d, %s", e.code, e.stderr)
 	}
 }
+
+// TestTheHookRecordsWithHostileFilesBesideTheStore in the place of the lock of the
+// processes that write. The lock is a courtesy, so that the event is stored.
+func TestTheHookRecordsWithHostileFilesBesideTheStore(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.recorded(h.shell("usual", "make"))
+	n := 1
+	for _, kind := range hostile() {
+		h.plant(kind, h.db()+"-lock")
+		h.recorded(h.shell(kind, "make "+kind))
+		n++
+	}
+	h.wantRows(`SELECT count(*) FROM observations`, fmt.Sprint(n))
+}

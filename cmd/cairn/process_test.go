@@ -363,13 +363,15 @@ func racing() bool {
 }
 
 // measured is a program of its own: it runs a command and prints the most memory
-// that it used, in bytes.
+// that it used, in bytes. Its exit code is the command's.
 func measured() {
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)
 	cmd.Stdin, cmd.Stderr = os.Stdin, os.Stderr
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	fmt.Println(peakMemory(cmd.ProcessState))
+	os.Exit(cmd.ProcessState.ExitCode())
 }

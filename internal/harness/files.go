@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -61,8 +62,9 @@ func TranscriptFolders(h Homes) []Folder {
 //
 // A root that does not exist is NotFound, code no_transcripts. Folders that
 // cannot be read do not stop the search: they are in the error, Unavailable, code
-// unreadable_folder, which comes beside the files that were found.
-func TranscriptFiles(root string) ([]string, error) {
+// unreadable_folder, which comes beside the files that were found. When ctx ends,
+// ctx.Err() is the error, and there are no files.
+func TranscriptFiles(ctx context.Context, root string) ([]string, error) {
 	// The walk does not follow links, but the root may well be one.
 	resolved, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -75,6 +77,8 @@ func TranscriptFiles(root string) ([]string, error) {
 	var unreadable []string
 	err = filepath.WalkDir(resolved, func(path string, entry fs.DirEntry, err error) error {
 		switch {
+		case ctx.Err() != nil:
+			return fs.SkipAll
 		case err != nil:
 			unreadable = append(unreadable, path)
 			return fs.SkipDir
@@ -88,6 +92,9 @@ func TranscriptFiles(root string) ([]string, error) {
 		files = append(files, firstDate(path))
 		return nil
 	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		unreadable = append(unreadable, resolved)
 	}

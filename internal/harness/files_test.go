@@ -1,6 +1,9 @@
 package harness
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,7 +41,7 @@ func TestTranscriptFilesPutsOriginalsFirst(t *testing.T) {
 	write("p/orig/tool-results/x.jsonl", dated("2026-03-01T10:05:00Z", ""))
 	write("p/dateless.jsonl", "{}\n")
 	write("p/notes.txt", "x")
-	files, err := TranscriptFiles(root)
+	files, err := TranscriptFiles(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,13 +56,45 @@ func TestTranscriptFilesPutsOriginalsFirst(t *testing.T) {
 	if !slices.Equal(files, want) {
 		t.Errorf("got  %q\nwant %q", files, want)
 	}
-	one, err := TranscriptFiles(filepath.Join(root, "p", "notes.txt"))
+	one, err := TranscriptFiles(t.Context(), filepath.Join(root, "p", "notes.txt"))
 	if err != nil || len(one) != 1 {
 		t.Errorf("a file: %q, %v", one, err)
 	}
-	if _, err := TranscriptFiles(filepath.Join(root, "nowhere")); fault.KindOf(err) != fault.NotFound {
+	if _, err := TranscriptFiles(t.Context(), filepath.Join(root, "nowhere")); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("nowhere: %v", err)
 	}
+}
+
+// TestTranscriptFilesStopsWithItsContext in the middle of a walk: it reads none of the
+// files that are left.
+func TestTranscriptFilesStopsWithItsContext(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for i := range 10 {
+		if err := os.WriteFile(filepath.Join(root, fmt.Sprint(i, ".jsonl")), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := &endingContext{Context: t.Context(), after: 5}
+	if files, err := TranscriptFiles(ctx, root); !errors.Is(err, context.Canceled) || files != nil {
+		t.Errorf("got %q, %v", files, err)
+	}
+	if ctx.asked > 8 {
+		t.Errorf("the walk went on: it asked %d times", ctx.asked)
+	}
+}
+
+// endingContext is canceled after its error was read a number of times.
+type endingContext struct {
+	context.Context
+	after, asked int
+}
+
+func (c *endingContext) Err() error {
+	if c.asked++; c.asked > c.after {
+		return context.Canceled
+	}
+	return nil
 }
 
 func TestTranscriptFilesFollowsALinkedRoot(t *testing.T) {
@@ -72,7 +107,7 @@ func TestTranscriptFilesFollowsALinkedRoot(t *testing.T) {
 	if err := os.Symlink(root, link); err != nil {
 		t.Skip("no symbolic links here")
 	}
-	if files, err := TranscriptFiles(link); err != nil || len(files) != 1 {
+	if files, err := TranscriptFiles(t.Context(), link); err != nil || len(files) != 1 {
 		t.Errorf("got %q, %v", files, err)
 	}
 }
@@ -90,7 +125,7 @@ func TestTranscriptFilesTellsUnreadableFolders(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "a.jsonl"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	files, err := TranscriptFiles(root)
+	files, err := TranscriptFiles(t.Context(), root)
 	if len(files) != 1 || !fault.HasCode(err, "unreadable_folder") || !strings.Contains(err.Error(), closed) {
 		t.Errorf("got %q, %v", files, err)
 	}

@@ -1,9 +1,11 @@
 package harness
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 
 	"cairn/internal/fault"
 )
@@ -11,13 +13,21 @@ import (
 const (
 	firstPiece = 64 << 10
 	maxPiece   = 4 << 20
+	maxPayload = 64 << 20 // bytes that are kept of a payload as it is
 )
 
-// ReadPayload reads r to its end. However large the input, no more than twice
-// its size and a few MiB are in memory at once (observations §13); there is no
-// limit to the size. Nothing at all is an empty payload, not an error.
+// ReadPayload reads r to its end. No more than twice the size of the input and a
+// few MiB are in memory at once (observations §13). An empty input is an empty
+// payload, not an error.
 //
-// It fails with Unavailable, code unreadable_payload, if r does.
+// A payload over 64 MiB is shortened while it is read: it stays one JSON object,
+// in which long strings have lost their middle and long arrays and objects their
+// end. Reading it needs 64 MiB and about 32 MiB more, however long it is. The
+// rest of r is read in any case, because a writer could fail otherwise.
+//
+// It fails with Unavailable, code unreadable_payload, if r does. It fails with
+// Invalid, code payload_too_large, if a payload over 64 MiB cannot be shortened,
+// because it is not a JSON object.
 func ReadPayload(r io.Reader) ([]byte, error) {
 	// A growing buffer would leave its outgrown copies behind; pieces are
 	// joined once.
@@ -28,11 +38,15 @@ func ReadPayload(r io.Reader) ([]byte, error) {
 		n, err := io.ReadFull(r, piece)
 		total += n
 		pieces = append(pieces, piece[:n])
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			break
+		ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !ended {
+			return nil, unreadablePayload(err)
 		}
-		if err != nil {
-			return nil, fault.Wrap(err, fault.Unavailable, "unreadable_payload", "cannot read the payload")
+		if total > maxPayload {
+			return readShortened(pieces, r)
+		}
+		if ended {
+			break
 		}
 	}
 	if len(pieces) == 1 {
@@ -47,4 +61,39 @@ func ReadPayload(r io.Reader) ([]byte, error) {
 		runtime.GC() // or the pieces would stay, beside what the caller needs, until the heap has doubled
 	}
 	return whole, nil
+}
+
+func unreadablePayload(err error) error {
+	return fault.Wrap(err, fault.Unavailable, "unreadable_payload", "cannot read the payload")
+}
+
+// readShortened returns the shortened payload of which pieces are the beginning and
+// r is the rest. It clears pieces.
+func readShortened(pieces [][]byte, r io.Reader) ([]byte, error) {
+	s := newShortener()
+	for i, piece := range pieces {
+		for part := range slices.Chunk(piece, firstPiece) {
+			s.write(part)
+		}
+		pieces[i] = nil
+	}
+	runtime.GC() // the next allocations must not add to the pieces
+	buffer := make([]byte, firstPiece)
+	for {
+		n, err := r.Read(buffer)
+		s.write(buffer[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, unreadablePayload(err)
+		}
+	}
+	body := bytes.TrimPrefix(s.out, []byte(byteOrderMark))
+	maskNUL(body)
+	if s.failed || checkPayload(body, 0) != nil {
+		return nil, fault.Newf(fault.Invalid, "payload_too_large",
+			"the payload is over the limit of %d MiB and cannot be shortened: it is not a valid JSON object", maxPayload>>20)
+	}
+	return s.out, nil
 }

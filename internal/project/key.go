@@ -28,26 +28,59 @@ const (
 
 const uidDigits = 20
 
-// NormalizeRemote returns the key of a remote: host/path without scheme, user, port,
-// `.git` and trailing slashes. The host is in lower case, the case of the path stays.
-// For a repository on this machine it is "path:" and the absolute path; a relative one
-// counts from dir. It is "" for an address that names no repository.
+// NormalizeRemote returns the key of a remote: host/path without scheme, user, password,
+// port, `.git` and trailing slashes. The host is in lower case, the case of the path
+// stays. An IPv6 host is in brackets; %, ? and # of the path are escaped as in a URL. So
+// "https://" and the key is an address with the same key.
+//
+// For a repository on this machine the key is "path:" and the absolute path; a relative
+// one counts from dir. It is "" for an address that names no repository. No part of an
+// address gives a key with control characters or broken bytes, not even escaped.
 func NormalizeRemote(address, dir string) string {
 	address = strings.TrimSpace(address)
-	if len(address) > maxOrigin || !utf8.ValidString(address) || strings.ContainsFunc(address, unicode.IsControl) {
+	if len(address) > maxOrigin || !isPlain(address) {
 		return ""
 	}
 	host, path, local := splitRemote(address)
 	switch {
-	case path == "":
+	case path == "" || !isPlain(path):
 		return ""
 	case local:
 		return localKey(path, dir)
 	}
 	host = strings.ToLower(strings.TrimRight(host, "."))
-	if host == "" || strings.ContainsAny(host, "/@") || strings.ContainsFunc(host, unicode.IsSpace) {
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	if !isHost(host) {
 		return ""
 	}
+	if path = remotePath(path); path == "" {
+		return ""
+	}
+	if strings.ContainsAny(path, "%?#") {
+		path = strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(path)
+	}
+	return host + "/" + path
+}
+
+// isPlain reports whether a text is UTF-8 without control characters.
+func isPlain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// isHost reports whether a URL can have a host, which is in brackets if it has colons.
+func isHost(host string) bool {
+	if host == "" || strings.ContainsAny(host, "/@%?#") || strings.ContainsFunc(host, unicode.IsSpace) {
+		return false
+	}
+	u, err := url.Parse("https://" + host + "/")
+	return err == nil && u.Host == host && u.Hostname() == strings.Trim(host, "[]")
+}
+
+// remotePath returns a path on another machine without empty elements and `.git`; "" if
+// nothing is left, or if it leads upwards.
+func remotePath(path string) string {
 	var parts []string
 	for part := range strings.SplitSeq(path, "/") {
 		switch part = strings.TrimSpace(part); part {
@@ -59,14 +92,16 @@ func NormalizeRemote(address, dir string) string {
 		}
 	}
 	for n := len(parts); n > 0 && strings.HasSuffix(parts[n-1], ".git"); n = len(parts) {
-		if parts[n-1] = strings.TrimSuffix(parts[n-1], ".git"); parts[n-1] == "" {
+		switch part := strings.TrimSpace(strings.TrimSuffix(parts[n-1], ".git")); part {
+		case "", ".":
 			parts = parts[:n-1]
+		case "..":
+			return ""
+		default:
+			parts[n-1] = part
 		}
 	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return host + "/" + strings.Join(parts, "/")
+	return strings.Join(parts, "/")
 }
 
 // splitRemote divides an address into host and path; local reports a path on this
@@ -82,13 +117,13 @@ func splitRemote(address string) (host, path string, local bool) {
 		}
 		return u.Hostname(), u.Path, false
 	}
-	short := address
-	if _, rest, found := strings.Cut(short, "@"); found && !strings.ContainsAny(short[:len(short)-len(rest)], "/:") {
-		short = rest
-	}
+	short := withoutUser(address)
 	var ok bool
 	if rest, bracketed := strings.CutPrefix(short, "["); bracketed {
 		host, path, ok = strings.Cut(rest, "]:")
+		if name, _, found := strings.Cut(host, ":"); found && strings.Count(host, ":") == 1 {
+			host = name // the rest is a port
+		}
 	} else {
 		host, path, ok = strings.Cut(short, ":")
 	}
@@ -96,6 +131,18 @@ func splitRemote(address string) (host, path string, local bool) {
 		return "", address, true
 	}
 	return host, path, false
+}
+
+// withoutUser returns an address of the form user@host:path without the user. Git has no
+// password there, but some people write one.
+func withoutUser(address string) string {
+	if user, rest, found := strings.Cut(address, "@"); found && !strings.ContainsAny(user, "/:") {
+		return rest
+	}
+	if user, rest, found := strings.Cut(address, "@"); found && !strings.ContainsAny(user, `/\`) && strings.Contains(rest, ":") {
+		return rest
+	}
+	return address
 }
 
 // localKey returns the key of a repository at a path.

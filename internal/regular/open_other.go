@@ -2,4 +2,5 @@
 
 package regular
 
-const openFlags = 0
+// OpenFlags keep an open from blocking. Here no file can block it.
+const OpenFlags = 0

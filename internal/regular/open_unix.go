@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// openFlags keep an open from blocking on a FIFO and from taking a terminal over.
-const openFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY
+// OpenFlags keep an open from blocking on a FIFO and from taking a terminal over.
+const OpenFlags = syscall.O_NONBLOCK | syscall.O_NOCTTY

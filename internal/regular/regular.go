@@ -52,7 +52,7 @@ func open(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|openFlags, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|OpenFlags, 0)
 	if err != nil {
 		return nil, 0, err
 	}

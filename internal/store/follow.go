@@ -111,7 +111,7 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 
 // lease is the kernel lock that the process running a follower holds.
 func (s *Store) lease(name string) *flock.Flock {
-	return flock.New(s.path+"-follower-"+name, flock.SetPermissions(0o600))
+	return newLock(s.path + "-follower-" + name)
 }
 
 // WithLease calls do while it holds a follower's lease, so that no other process runs

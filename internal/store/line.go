@@ -28,7 +28,7 @@ var errLine = errors.New("other processes are writing")
 
 func newLine(path string) line {
 	return line{
-		lock: flock.New(path+"-lock", flock.SetPermissions(0o600)),
+		lock: newLock(path + "-lock"),
 		came: make(chan error, 1),
 	}
 }
@@ -97,6 +97,6 @@ func (l *line) leave() {
 func (l *line) unlock() {
 	l.held = false
 	if l.lock.Unlock() != nil {
-		l.lock = flock.New(l.lock.Path(), flock.SetPermissions(0o600))
+		l.lock = newLock(l.lock.Path())
 	}
 }

@@ -47,7 +47,7 @@ func (s *session) firstPrompt() *event {
 // readFolder decodes all transcripts below dir, several at once, and returns their
 // events file after file, what was copied before its copies.
 func readFolder(ctx context.Context, dir string) ([]event, error) {
-	files, err := harness.TranscriptFiles(dir)
+	files, err := harness.TranscriptFiles(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
