@@ -71,7 +71,7 @@ func TestTheHookReadsNoHostileSettings(t *testing.T) {
 	h.wantRows(`SELECT count(*) FROM observations`, "1")
 }
 
-// TestTheHookRecordsInAHostileRepository whose Git files are none: what it cannot
+// TestTheHookRecordsInAHostileRepository whose Git files are not regular files: what it cannot
 // read tells nothing of the repository, and the event is stored.
 func TestTheHookRecordsInAHostileRepository(t *testing.T) {
 	t.Parallel()
@@ -98,7 +98,7 @@ func TestTheHookRecordsInAHostileRepository(t *testing.T) {
 }
 
 // TestOtherFilesOfAHomeAreReadWithCare by the commands that look at them: a file of
-// an agent's settings, a key, and a log that is none.
+// an agent's settings, a key, and a log that is not a regular file.
 func TestOtherFilesOfAHomeAreReadWithCare(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"fifo", "endless"} {

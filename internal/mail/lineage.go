@@ -19,7 +19,7 @@ import (
 // that no harness reported are left out: their end is unknown.
 type agentSessions struct {
 	acting []actingSession // those whose bond has not ended
-	newest project.Session // the one seen last; Key 0 if there is none
+	newest project.Session // the one seen last; Key 0 without one
 	left   Time            // when the last bond or session ended, 0 if none has
 }
 
@@ -301,8 +301,8 @@ WHERE b.session_key = ? AND b.ended_ts IS NULL AND b.source = '` + SourceLineage
 )
 
 // inherited returns the agent that the caller's session took over and has not used yet, or
-// takes one over if the session acts as none; nil if there is none, and for the file's
-// owner.
+// takes one over if the session does not act as any agent. It returns nil if there is no
+// agent to take over, and for the file's owner.
 func (s *scope) inherited(ctx context.Context) (*Agent, error) {
 	if s.session.Key == 0 || s.caller.Owner || !s.session.Lineage().IsKnown() {
 		return nil, nil

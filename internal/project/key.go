@@ -272,7 +272,7 @@ func setUID(ctx context.Context, tx *store.Tx, project int64) error {
 }
 
 // FindKey returns the project that has a key or a uid: the normalised URL of a remote,
-// or one that can be normalised to it. ok is false if there is none.
+// or one that can be normalised to it. ok is false if no project has it.
 func FindKey(ctx context.Context, tx *store.Tx, text string) (q Project, ok bool, err error) {
 	if len(text) == uidDigits {
 		err = tx.Get(ctx, scanProject(&q), selectByUID, strings.ToLower(text))

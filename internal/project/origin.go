@@ -22,7 +22,7 @@ func configOf(common string) string {
 }
 
 // remoteOf returns the address of the remote "origin" in a configuration, else that of
-// its only remote; "" if there is none, or if there are several others.
+// its only remote; "" without a remote, and with several others.
 func remoteOf(config string) string {
 	others := map[string]string{}
 	for header, entry := range configEntries(config) {

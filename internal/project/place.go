@@ -19,8 +19,8 @@ type Place struct {
 	Root      string // root of the worktree that holds Cwd, links resolved; "" outside one and inside a bare repository
 	Slug      string // the id that it asks for, before any suffix (observations §2, rules 3 and 5)
 	Name      string // display name, ≤ 200 characters
-	OriginURL string // of the repository's remote, without credentials, "" if there is none
-	Remote    string // the key of that remote (see NormalizeRemote), "" if there is none
+	OriginURL string // of the repository's remote, without credentials, "" without one
+	Remote    string // the key of that remote (see NormalizeRemote), "" without one
 
 	real      string // Cwd with its symbolic links resolved
 	subject   string // outside a repository: the folder that gives the project its name

@@ -106,7 +106,8 @@ func resolve(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (Pr
 	case err != nil:
 		return Project{}, err
 	case ok:
-		return m.project, m.update(ctx, tx, p)
+		err = m.update(ctx, tx, p) // which may change the project
+		return m.project, err
 	}
 	id, err := freeID(ctx, tx, p)
 	if err != nil {
