@@ -66,7 +66,7 @@ func (c *Cairn) SearchAll(ctx context.Context, a SearchAllArgs) ([]FoundAnywhere
 	if err != nil {
 		return nil, err
 	}
-	q := searchingAll{cairn: c, args: a, here: here, wanted: stemsOf(a.Query), plain: isPlain(a.Query)}
+	q := searchingAll{cairn: c, args: a, here: here, wanted: stemsOf(a.Query), plain: words.IsPlain(a.Query)}
 	all := []FoundAnywhere{}
 	for _, part := range []struct {
 		name string
@@ -127,13 +127,6 @@ type searchingAll struct {
 	plain  bool     // it is words alone
 }
 
-// isPlain reports whether a question is words alone, without anything that a language
-// of queries has a meaning for.
-func isPlain(query string) bool {
-	return !strings.ContainsAny(query, `"*()`) &&
-		!slices.ContainsFunc(strings.Fields(query), func(word string) bool { return slices.Contains([]string{"AND", "OR", "NOT", "NEAR"}, word) })
-}
-
 // stemsOf are the stems of a text's words, each once.
 func stemsOf(text string) (stems []string) {
 	for _, id := range words.Identifiers(strings.ToValidUTF8(text, "\uFFFD")) {
@@ -182,23 +175,26 @@ func (q *searchingAll) observations(ctx context.Context) (out []FoundAnywhere, e
 		}
 		return nil, err
 	}
-	known := map[int64]bool{}
-	for pass, query := range q.passes() {
-		hits, err := j.Search(ctx, observation.SearchArgs{Query: query, Scope: observation.Scope{Project: q.args.Project}, Limit: q.args.Limit})
-		if err != nil {
-			return nil, err
-		}
+	if !q.plain {
+		hits, err := j.Search(ctx, observation.SearchArgs{Query: q.args.Query, Scope: observation.Scope{Project: q.args.Project}, Limit: q.args.Limit})
 		for i, h := range hits {
-			if !known[h.ID] {
-				known[h.ID] = true
-				out = append(out, FoundAnywhere{
-					ID: strconv.FormatInt(h.ID, 10), When: time.Unix(h.Timestamp, 0).UTC(), Project: h.Project, Title: h.ObsType + ": " + inOneLine(h.ContentPreview),
-					shared: passed(pass), weight: -float64(i),
-				})
-			}
+			out = append(out, FoundAnywhere{
+				ID: strconv.FormatInt(h.ID, 10), When: time.Unix(h.Timestamp, 0).UTC(), Project: h.Project, Title: h.ObsType + ": " + inOneLine(h.ContentPreview),
+				shared: 1, weight: -float64(i),
+			})
+		}
+		return out, err
+	}
+	found, err := j.Recall(ctx, observation.RecallArgs{Query: q.args.Query, Scope: observation.Scope{Project: q.args.Project}, Limit: q.args.Limit, Items: 1})
+	for i, s := range found.Sessions {
+		for _, h := range s.Items {
+			out = append(out, FoundAnywhere{
+				ID: strconv.FormatInt(h.ID, 10), When: time.Unix(h.Timestamp, 0).UTC(), Project: h.Project, Title: h.ObsType + ": " + h.Excerpt,
+				shared: 1, weight: -float64(i),
+			})
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 func (q *searchingAll) records(ctx context.Context) (out []FoundAnywhere, err error) {

@@ -52,7 +52,7 @@ func TestSharesOfAQuestionAreOfItsWords(t *testing.T) {
 		{"refund refund", "refund", 1},
 		{"auto-commit refund - date", "the date of a refund", 0.5},
 	} {
-		s := searchingAll{wanted: stemsOf(q.query), plain: isPlain(q.query)}
+		s := searchingAll{wanted: stemsOf(q.query), plain: words.IsPlain(q.query)}
 		if got := s.share(q.text); got != q.share {
 			t.Errorf("%q in %q: %v, want %v", q.query, q.text, got, q.share)
 		}
