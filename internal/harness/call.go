@@ -203,7 +203,9 @@ func printed(response []byte) string {
 	}
 	var all paragraphs
 	for result := range elements(f[3]) { // of a web search: texts, and lists of titles and addresses
-		all.add(text(result))
+		if said := text(result); said != "" {
+			all.add(said)
+		}
 		for hit := range elements(get(result, "content")) {
 			h := pick(hit, "title", "url")
 			all.add(text(h[0]) + " " + text(h[1]))

@@ -209,7 +209,7 @@ func (a geminiAnswer) judge(c *observation.Call) {
 		c.Output = a.said
 	}
 	if c.Failed {
-		c.Error = firstNonBlank(c.Error, a.complaint, a.said, text(a.display))
+		c.Error, c.Output = firstNonBlank(c.Error, a.complaint, a.said, text(a.display)), ""
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 // look like errors, warnings, counts, versions or places in files, at most maxDigest
 // bytes. Runs of lines that differ in numbers alone are there once, with their count. An
 // output without text returns "".
-func outputDigest(lines []string) string {
+func outputDigest(lines []printedLine) string {
 	all := foldRuns(lines)
 	limit := max(maxDigestLine, maxDigest/max(len(all), 1)-len(digestGap)-lineAndNewline)
 	for i := range all {
@@ -72,18 +72,13 @@ func (l *digestLine) write(b *strings.Builder) {
 	}
 }
 
-// foldRuns folds runs of three and more lines that differ in numbers alone, and leaves
-// blank lines out.
-func foldRuns(lines []string) (all []digestLine) {
-	var hasher lineHasher
+// foldRuns folds runs of three and more lines that differ in numbers alone.
+func foldRuns(lines []printedLine) (all []digestLine) {
+	all = make([]digestLine, 0, len(lines))
 	last, run := lineHash(0), 0 // the hash of the lines before, and how many there were
 	for _, line := range lines {
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		_, masked := hasher.hash(line)
-		if masked == 0 || masked != last {
-			last, run = masked, 0
+		if line.masked == 0 || line.masked != last {
+			last, run = line.masked, 0
 		}
 		run++
 		if run > 2 {
@@ -94,7 +89,7 @@ func foldRuns(lines []string) (all []digestLine) {
 			all[len(all)-1].more++
 			continue
 		}
-		all = append(all, digestLine{text: line})
+		all = append(all, digestLine{text: line.text})
 	}
 	return all
 }
@@ -125,16 +120,17 @@ func chooseLines(all []digestLine) {
 	for i := range first {
 		keep(i)
 	}
-	var telling [3][]int
+	var telling [rankOther][]int
+	var ranks ranker
 	for i := first; i < last; i++ {
-		if rank := tellingRank(all[i].text); rank < len(telling) {
+		if rank := ranks.rank(all[i].text); rank < rankOther {
 			telling[rank] = append(telling[rank], i)
 		}
 	}
 	for i := len(all) - 1; i >= max(0, len(all)-digestFirst); i-- {
 		keep(i)
 	}
-	for _, i := range telling[0] {
+	for _, i := range telling[rankError] {
 		if room < maxDigest/3 { // the rest is for the end, where most tools sum up
 			break
 		}
@@ -148,25 +144,152 @@ func chooseLines(all []digestLine) {
 	}
 }
 
-// tellingRank tells errors (0) from warnings and places in files (1), from counts and
-// versions (2) and from all other lines (3).
-func tellingRank(line string) int {
-	lower := strings.ToLower(line)
-	switch {
-	case containsAny(lower, "error", "fail", "fatal", "panic", "exception", "traceback", "cannot", "could not", "couldn't",
-		"not found", "no such", "denied", "refused", "undefined", "assert", "expected", "mismatch", "conflict", "abort",
-		"killed", "timed out", "timeout", "segmentation", "unexpected", "invalid", "missing", "✗", "✖", "✘", "×"):
-		return 0
-	case containsAny(lower, "warn", "deprecat", "skipp", "caution", "todo") || hasPlace(line):
-		return 1
-	case hasCount(lower):
-		return 2
+// Ranks of lines, by how much they tell.
+const (
+	rankError   = iota
+	rankWarning // or a place in a file
+	rankCount   // or a version
+	rankOther
+)
+
+// ranker ranks lines; its zero value is ready for use.
+type ranker struct{ lower []byte }
+
+// rank returns how much a line tells.
+func (r *ranker) rank(line string) int {
+	r.lower = append(r.lower[:0], line...)
+	numbers := false
+	for i, c := range r.lower {
+		if c >= 'A' && c <= 'Z' {
+			r.lower[i] = c | 0x20
+		}
+		numbers = numbers || isDigit(c)
 	}
-	return 3
+	best := rankOther
+	if numbers && strings.IndexByte(line, '%') >= 0 {
+		best = rankCount
+	}
+	for i := range len(r.lower) - 1 {
+		if best = min(best, tellingAt(r.lower[i:], numbers)); best == rankError {
+			return best
+		}
+	}
+	switch {
+	case numbers && best > rankWarning && hasPlace(line):
+		return rankWarning
+	case numbers && best > rankCount && hasVersion(line):
+		return rankCount
+	}
+	return best
 }
 
-func containsAny(text string, words ...string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+// tellingAt returns the rank of a word that the text begins with, wherever the word
+// ends. Counts need a number in the line.
+func tellingAt(s []byte, numbers bool) int {
+	errors, warnings, counts := tellingWords(s[0], s[1])
+	switch {
+	case beginsWithAny(s, errors):
+		return rankError
+	case beginsWithAny(s, warnings):
+		return rankWarning
+	case numbers && beginsWithAny(s, counts):
+		return rankCount
+	}
+	return rankOther
+}
+
+// tellingWords returns the words of each rank that begin with two bytes, separated by |. Ranking looks at
+// every byte of an output, so that most of them must end here.
+func tellingWords(first, second byte) (errors, warnings, counts string) {
+	switch uint(first)<<8 | uint(second) {
+	case 'a'<<8 | 'b':
+		errors = "abort"
+	case 'a'<<8 | 's':
+		errors = "assert"
+	case 'a'<<8 | 'd':
+		counts = "added"
+	case 'b'<<8 | 'u':
+		counts = "built"
+	case 'c'<<8 | 'a':
+		errors, warnings = "cannot", "caution"
+	case 'c'<<8 | 'o':
+		errors, counts = "could not|couldn't|conflict", "coverage|commit"
+	case 'c'<<8 | 'h':
+		counts = "change"
+	case 'c'<<8 | 'r':
+		counts = "created"
+	case 'd'<<8 | 'e':
+		errors, warnings, counts = "denied", "deprecat", "deletion"
+	case 'd'<<8 | 'o':
+		counts = "done"
+	case 'e'<<8 | 'r':
+		errors = "error"
+	case 'e'<<8 | 'x':
+		errors = "exception|expected"
+	case 'f'<<8 | 'a':
+		errors = "fail|fatal"
+	case 'f'<<8 | 'i':
+		counts = "file|finished"
+	case 'f'<<8 | 'o':
+		counts = "found"
+	case 'i'<<8 | 'n':
+		errors, counts = "invalid", "insertion|install"
+	case 'k'<<8 | 'i':
+		errors = "killed"
+	case 'l'<<8 | 'i':
+		counts = "listening|line"
+	case 'm'<<8 | 'a':
+		counts = "match"
+	case 'm'<<8 | 'i':
+		errors = "mismatch|missing"
+	case 'n'<<8 | 'o':
+		errors = "not found|no such"
+	case 'o'<<8 | 'k':
+		counts = "ok "
+	case 'p'<<8 | 'a':
+		errors, counts = "panic", "pass"
+	case 'p'<<8 | 'o':
+		counts = "port"
+	case 'r'<<8 | 'e':
+		errors, counts = "refused", "removed|result"
+	case 'r'<<8 | 'o':
+		counts = "row"
+	case 's'<<8 | 'e':
+		errors, counts = "segmentation", "second"
+	case 's'<<8 | 'k':
+		warnings = "skipp"
+	case 't'<<8 | 'e':
+		counts = "test"
+	case 't'<<8 | 'i':
+		errors = "timed out|timeout"
+	case 't'<<8 | 'o':
+		warnings, counts = "todo", "total"
+	case 't'<<8 | 'r':
+		errors = "traceback"
+	case 'u'<<8 | 'n':
+		errors = "undefined|unexpected"
+	case 'u'<<8 | 'p':
+		counts = "updated"
+	case 'v'<<8 | 'e':
+		counts = "version"
+	case 'w'<<8 | 'a':
+		warnings = "warn"
+	case 0xE29C, 0xC397: // of UTF-8
+		errors = "✗|✖|✘|×"
+	}
+	return errors, warnings, counts
+}
+
+// beginsWithAny reports whether a text begins with one of the words.
+func beginsWithAny(s []byte, words string) bool {
+	for words != "" {
+		var word string
+		word, words, _ = strings.Cut(words, "|")
+		if len(s) >= len(word) && string(s[:len(word)]) == word {
+			return true
+		}
+	}
+	return false
 }
 
 // hasPlace reports whether a line names a place in a file: a name with an extension, a
@@ -177,7 +300,7 @@ func hasPlace(line string) bool {
 			continue
 		}
 		name := i
-		for name > 0 && (isAlnum(line[name-1])) {
+		for name > 0 && isAlnum(line[name-1]) {
 			name--
 		}
 		if name > 1 && name < i && line[name-1] == '.' && !isDigit(line[name]) && isAlnum(line[name-2]) {
@@ -185,17 +308,6 @@ func hasPlace(line string) bool {
 		}
 	}
 	return false
-}
-
-// hasCount reports whether a line holds a version, or a number and a word that is said of
-// counts and totals.
-func hasCount(lower string) bool {
-	if strings.IndexFunc(lower, func(r rune) bool { return r >= '0' && r <= '9' }) < 0 {
-		return false
-	}
-	return hasVersion(lower) || containsAny(lower, "pass", "total", "test", "ok ", "file", "change", "insertion", "deletion",
-		"coverage", "found", "added", "removed", "updated", "created", "install", "second", "row", "line", "match", "result",
-		"commit", "version", "%", "listening", "port", "finished", "done", "built")
 }
 
 // hasVersion reports whether a line holds three numbers joined by dots.

@@ -88,16 +88,25 @@ func (s saltedLines) words(lines []lineHash) string {
 	return string(b)
 }
 
-// printedLines splits a text as a terminal shows it: what a carriage return overwrites is
-// left out, control characters are removed, and lines that are mostly no text are left
-// out, too. The lines have no space at their end; blank ones are "".
-func printedLines(text string) []string {
-	var lines []string
+// printedLine is one line of an output. A hash of 0 stands for a line that is too short
+// or has too few letters.
+type printedLine struct {
+	text          string
+	plain, masked lineHash // masked is that of the line with its numbers masked
+}
+
+// printedLines splits a text as a terminal shows it: it leaves out what a carriage return
+// overwrites, control characters, blank lines and lines that are mostly no text. The
+// lines have no space at their end.
+func printedLines(text string) []printedLine {
+	lines := make([]printedLine, 0, 1+strings.Count(text, "\n"))
+	var hasher lineHasher
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
 		line = line[strings.LastIndexByte(line, '\r')+1:]
-		if line, ok := readable(line); ok {
-			lines = append(lines, line)
+		if line, ok := readable(line); ok && strings.TrimLeft(line, " \t") != "" {
+			plain, masked := hasher.hash(line)
+			lines = append(lines, printedLine{line, plain, masked})
 		}
 	}
 	return lines
@@ -134,20 +143,17 @@ func isStrange(r rune) bool {
 
 // hashLines returns the hashes of lines, as they are and with their numbers masked, each
 // once.
-func hashLines(lines []string) []lineHash {
+func hashLines(lines []printedLine) []lineHash {
 	out := make([]lineHash, 0, 2*len(lines))
-	seen := make(map[lineHash]struct{}, 2*len(lines))
-	var hasher lineHasher
-	for _, line := range lines {
-		plain, masked := hasher.hash(line)
-		for _, h := range [...]lineHash{plain, masked} {
-			if _, known := seen[h]; h != 0 && !known {
-				seen[h] = struct{}{}
+	for _, l := range lines {
+		for _, h := range [...]lineHash{l.plain, l.masked} {
+			if h != 0 {
 				out = append(out, h)
 			}
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // lineHasher hashes lines; its zero value is ready for use.
@@ -310,14 +316,12 @@ func (j *Journal) pastedLines(ctx context.Context, tx *store.Tx, query string, p
 	}
 	text, _ := j.config.Filter.Text(stripEscapes(clean(query)))
 	found := map[int64]*pastedRow{}
-	var hasher lineHasher
 	for _, line := range pastedParts(text) {
-		plain, masked := hasher.hash(line)
-		hits, err := salt.rowsOf(ctx, tx, plain, project)
+		hits, err := salt.rowsOf(ctx, tx, line.plain, project)
 		weight := 1.0
 		if err == nil && len(hits) == 0 {
 			weight = maskedWeight
-			hits, err = salt.rowsOf(ctx, tx, masked, project)
+			hits, err = salt.rowsOf(ctx, tx, line.masked, project)
 		}
 		if err != nil {
 			return nil, err
@@ -364,14 +368,13 @@ func (s saltedLines) rowsOf(ctx context.Context, tx *store.Tx, line lineHash, pr
 
 // pastedParts returns the lines of a question and what is in quotes in them, at most
 // maxPasted.
-func pastedParts(text string) (parts []string) {
+func pastedParts(text string) (parts []printedLine) {
 	for _, line := range printedLines(text) {
 		parts = append(parts, line)
 		for _, quote := range [...]string{"`", `"`, "'"} {
-			if pieces := strings.Split(line, quote); len(pieces) > 2 {
-				for i := 1; i < len(pieces)-1; i += 2 {
-					parts = append(parts, pieces[i])
-				}
+			pieces := strings.Split(line.text, quote)
+			for i := 1; i < len(pieces)-1; i += 2 {
+				parts = append(parts, printedLines(pieces[i])...)
 			}
 		}
 		if len(parts) >= maxPasted {
