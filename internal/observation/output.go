@@ -69,7 +69,7 @@ func printedBy(c *Call) string {
 	case Shell:
 		switch {
 		case strings.TrimSpace(c.Stderr) == "" || c.Stderr == c.Stdout:
-			return firstText(c.Stdout, c.Error)
+			return firstText(c.Stdout, firstText(c.Error, c.Output))
 		case strings.TrimSpace(c.Stdout) == "":
 			return c.Stderr
 		}

@@ -376,6 +376,9 @@ func pastedParts(text string) (parts []printedLine) {
 			for i := 1; i < len(pieces)-1; i += 2 {
 				parts = append(parts, printedLines(pieces[i])...)
 			}
+			if n := len(pieces); n > 3 { // the quoted line holds quotes itself
+				parts = append(parts, printedLines(strings.Join(pieces[1:n-1], quote))...)
+			}
 		}
 		if len(parts) >= maxPasted {
 			return parts[:maxPasted]
