@@ -23,8 +23,7 @@ NEAR(a b, 5) and parentheses. Identifiers are found whole and by their parts.
 
 The result is a JSON array, best match first.
 
---all looks through all parts of the store: observations, records, mail and the entries
-of memories. It prints a line per result; --json prints an array of them.`,
+--all searches all parts of the store and prints sessions: it is cairn recall.`,
 		Example: `  cairn search 'getUserById'
   cairn search '"connection refused" OR timeout' --type command_error
   cairn search stale --ids | xargs cairn pin
@@ -32,7 +31,11 @@ of memories. It prints a line per result; --json prints an array of them.`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			if all {
-				return p.searchAll(cmd, c, cairn.SearchAllArgs{Query: args[0], Project: a.Scope.Project, Limit: a.Limit})
+				q := cairn.RecallArgs{Query: args[0], Project: a.Scope.Project}
+				if cmd.Flags().Changed("limit") {
+					q.Limit = a.Limit
+				}
+				return p.recall(cmd, c, q)
 			}
 			j, err := c.Journal(cmd.Context())
 			if err != nil {
@@ -62,7 +65,7 @@ of memories. It prints a line per result; --json prints an array of them.`,
 	f.StringVar(&a.OrderBy, "order-by", "relevance", "relevance, or blended with recency")
 	f.BoolVar(&full, "full", false, "whole rows, with content and metadata")
 	f.BoolVar(&ids, "ids", false, "ids only, one a line")
-	f.BoolVar(&all, "all", false, "look through records, mail and memories, too")
+	f.BoolVar(&all, "all", false, "search records, mail and memories, too, as cairn recall")
 	f.Bool("json", false, "print JSON; without it too, except with --all")
 	for _, other := range []string{"type", "offset", "order-by", "full", "ids"} {
 		cmd.MarkFlagsMutuallyExclusive("all", other)

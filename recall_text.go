@@ -1,0 +1,235 @@
+package cairn
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/observation"
+	"cairn/internal/words"
+)
+
+// The maximum number of tokens of an answer, as text and as JSON.
+const (
+	briefTokens = 800
+	fullTokens  = 4000
+)
+
+// tokens estimates the tokens of a text as everywhere in cairn: a quarter of its bytes.
+func tokens(text string) int { return (len(text) + 3) / 4 }
+
+// complete adds what an answer says besides its groups.
+func (r *recallRun) complete(out *Recalled) {
+	out.finder = r.finder
+	if len(out.Results) > 0 {
+		return
+	}
+	out.Tried = "Nothing matches"
+	if len(r.asked) > 0 && r.plain {
+		var all []string
+		for _, keys := range r.asked {
+			all = append(all, neutralLine(keys, maxRecallQuery))
+		}
+		out.Tried += ": searched observations, records, mail and memories for all words, for some words and for similar words of " + quotedList(all)
+	}
+	if out.Tried += "."; r.args.Project != "" {
+		out.Tried += " Only project " + neutralLine(r.args.Project, maxRecallLine) + " was searched; project \"*\" means all."
+	}
+	out.Tried += " Try other words, or `words` with names, identifiers or error texts that the answer may hold."
+	if len(out.Newest) == 0 {
+		out.Tried += " Nothing is recorded yet."
+		if r.args.Project != "" {
+			out.Tried = strings.TrimSuffix(out.Tried, " Nothing is recorded yet.") + " The project has no sessions."
+		}
+	}
+}
+
+func quotedList(all []string) string {
+	for i, text := range all {
+		all[i] = fmt.Sprintf("%q", text)
+	}
+	return strings.Join(all, " and ")
+}
+
+// rangeText is the time range that a question names.
+func rangeText(p *observation.RecalledPeriod) string {
+	until := time.Unix(p.To-1, 0).Format(time.DateOnly)
+	if p.From == 0 {
+		return neutralLine(p.Said, maxRecallLine) + ": until " + until
+	}
+	return neutralLine(p.Said, maxRecallLine) + ": " + time.Unix(p.From, 0).Format(time.DateOnly) + " to " + until
+}
+
+// fit leaves out the items that rank last until the answer keeps to its tokens.
+func (r *Recalled) fit(detail string) {
+	limit, items := briefTokens, 3
+	if detail == DetailFull {
+		limit, items = fullTokens, recallItems
+	}
+	newest := r.Newest
+	for n := range newest {
+		newest[n].Items = nil
+	}
+	all := r.Results
+	fits := func(shown []int) bool {
+		r.Results = []RecallGroup{}
+		for i, n := range shown {
+			g := all[i]
+			g.Items = slices.Clone(g.Items[:n])
+			r.Results = append(r.Results, g)
+		}
+		r.Open = r.calls()
+		data, err := json.Marshal(r)
+		return err != nil || max(tokens(string(data)), tokens(r.Text("", ""))) <= limit
+	}
+	shown := make([]int, len(all))
+	for i := range all {
+		shown[i] = min(1, len(all[i].Items))
+	}
+	for len(shown) > 1 && !fits(shown) {
+		shown = shown[:len(shown)-1]
+	}
+	for n := 2; n <= items; n++ {
+		for i := range shown {
+			if len(all[i].Items) < n {
+				continue
+			}
+			if shown[i] = n; !fits(shown) {
+				shown[i] = n - 1
+			}
+		}
+	}
+	for fits(shown); len(r.Newest) > 1 && !fits(shown); {
+		r.Newest = r.Newest[:len(r.Newest)-1]
+	}
+}
+
+// calls returns the tool calls that open what the answer shows.
+func (r *Recalled) calls() (all []string) {
+	var rows []string
+	for _, g := range r.Results {
+		for _, item := range g.Items {
+			if item.Part == PartObservations {
+				rows = append(rows, item.ID)
+			}
+		}
+	}
+	if len(rows) > 0 {
+		all = append(all, "get_observations(ids=["+strings.Join(rows, ",")+"])")
+	}
+	for _, g := range slices.Concat(r.Results, r.Newest) {
+		if g.SessionID != "" && neutralLine(g.SessionID, maxRecallLine) == g.SessionID {
+			all = append(all, fmt.Sprintf("session_trace(session_id=%q)", g.SessionID))
+			break
+		}
+	}
+	seen := map[string]bool{}
+	for _, g := range r.Results {
+		for _, item := range g.Items {
+			if item.open != "" && !seen[item.Part] {
+				seen[item.Part] = true
+				all = append(all, item.open)
+			}
+		}
+	}
+	return all
+}
+
+// Text returns the answer as text for a model: a line about each session, then its best
+// items as "part #id when: excerpt", then how to open them. on and off are put before
+// and after each word of an excerpt that matches.
+func (r *Recalled) Text(on, off string) string {
+	mark := func(excerpt string) string { return excerpt }
+	if on+off != "" && r.finder != nil {
+		mark = func(excerpt string) string { return marked(excerpt, r.finder, on, off) }
+	}
+	var b strings.Builder
+	for _, word := range slices.Sorted(maps.Keys(r.Corrected)) {
+		fmt.Fprintf(&b, "%q was searched for as %q.\n", neutralLine(word, maxRecallLine), neutralLine(r.Corrected[word], maxRecallLine))
+	}
+	if r.Range != "" {
+		fmt.Fprintf(&b, "Time: %s.\n", r.Range)
+	}
+	for i := range r.Results {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, r.Results[i].head())
+		for _, item := range r.Results[i].Items {
+			b.WriteString("   " + item.line(r.Results[i], mark) + "\n")
+		}
+	}
+	if r.Tried != "" {
+		b.WriteString(r.Tried + "\n")
+	}
+	if len(r.Newest) > 0 {
+		b.WriteString("The newest sessions:\n")
+	}
+	for i := range r.Newest {
+		b.WriteString("- " + r.Newest[i].head() + "\n")
+	}
+	if len(r.Open) > 0 {
+		b.WriteString("Open: " + strings.Join(r.Open, "; ") + "\n")
+	}
+	return b.String()
+}
+
+// marked returns a text with on and off around each word that a finder finds.
+func marked(text string, finder *words.Finder, on, off string) string {
+	var b strings.Builder
+	next := 0
+	for _, place := range finder.Find(text) {
+		if place.From < next {
+			continue
+		}
+		b.WriteString(text[next:place.From] + on + text[place.From:place.To] + off)
+		next = place.To
+	}
+	return b.String() + text[next:]
+}
+
+// head is the line about a group.
+func (g *RecallGroup) head() string {
+	if g.SessionID == "" {
+		return g.Part
+	}
+	var all []string
+	if g.When != nil {
+		all = append(all, g.When.Format("2006-01-02 15:04"))
+	}
+	if g.Agent != "" {
+		all = append(all, g.Agent)
+	}
+	if g.Branch != "" {
+		all = append(all, "branch "+g.Branch)
+	}
+	if g.Project != "" {
+		all = append(all, "project "+g.Project)
+	}
+	id := "session " + neutralLine(g.SessionID, maxRecallLine)
+	if g.Asker {
+		id += " (this session)"
+	}
+	return strings.Join(append(all, id), ", ") + ": " + cmp.Or(g.About, "(no prompt)")
+}
+
+// line is the line about an item of a group.
+func (item RecallItem) line(g RecallGroup, mark func(string) string) string {
+	when := item.When.Format("2006-01-02 15:04")
+	if g.When != nil && g.When.Format(time.DateOnly) == item.When.Format(time.DateOnly) {
+		when = item.When.Format("15:04")
+	}
+	text := item.Part + " #" + item.ID + " " + when
+	if item.Project != "" && item.Project != g.Project {
+		text += " " + item.Project
+	}
+	text += ": "
+	if item.Type != "" {
+		text += item.Type + ": "
+	}
+	if text += mark(item.Excerpt); item.Count > 1 {
+		text += fmt.Sprintf(" (%d times)", item.Count)
+	}
+	return text
+}
