@@ -103,6 +103,9 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 		if _, err := j.FillChecksums(ctx, math.MaxInt); err != nil {
 			return done, err
 		}
+		if _, err := j.IndexTurns(ctx, math.MaxInt); err != nil {
+			return done, err
+		}
 	}
 	room, err := j.MakeRoom(ctx, args)
 	done.Add(room)
@@ -132,5 +135,12 @@ func (c *Cairn) makeRoom(ctx context.Context, s *store.Store) error {
 func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 	const atOnce = 20_000
 	_, err := c.over(s).FillChecksums(ctx, atOnce)
+	return err
+}
+
+// indexTurns brings some of the index of turns up to date.
+func (c *Cairn) indexTurns(ctx context.Context, s *store.Store) error {
+	const atOnce = 20_000
+	_, err := c.over(s).IndexTurns(ctx, atOnce)
 	return err
 }

@@ -188,9 +188,9 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 
 // exact finds the rows of a query with operators, by session.
 func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Recalled) error {
-	hits, err := j.Search(ctx, observation.SearchArgs{
+	hits, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRecallRows,
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Reca
 	if i := slices.Index(ids, r.args.Asker); i >= 0 && len(ids) > 1 {
 		ids = slices.Delete(ids, i, i+1)
 	}
-	found, err := j.Sessions(ctx, ids[:min(len(ids), r.args.Limit)])
+	found, err := j.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit)])
 	for i := range found {
 		found[i].Items = rows[found[i].SessionID]
 	}

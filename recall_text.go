@@ -29,30 +29,39 @@ func (r *recallRun) complete(out *Recalled) {
 		return
 	}
 	out.Tried = "Nothing matches"
-	if len(r.asked) > 0 && r.plain {
+	if r.plain {
 		var all []string
-		for _, keys := range r.asked {
-			all = append(all, neutralLine(keys, maxRecallQuery))
+		for _, text := range r.asked {
+			all = append(all, fmt.Sprintf("%q", neutralLine(text, maxRecallQuery)))
 		}
-		out.Tried += ": searched observations, records, mail and memories for all words, for some words and for similar words of " + quotedList(all)
+		out.Tried += ". Searched observations, records, mail and memories for all words, some words and similar words of " + strings.Join(all, " and ")
 	}
-	if out.Tried += "."; r.args.Project != "" {
-		out.Tried += " Only project " + neutralLine(r.args.Project, maxRecallLine) + " was searched; project \"*\" means all."
-	}
-	out.Tried += " Try other words, or `words` with names, identifiers or error texts that the answer may hold."
+	out.Tried += ". " + advice(r.args.Project)
 	if len(out.Newest) == 0 {
-		out.Tried += " Nothing is recorded yet."
-		if r.args.Project != "" {
-			out.Tried = strings.TrimSuffix(out.Tried, " Nothing is recorded yet.") + " The project has no sessions."
-		}
+		out.Tried += " No session is recorded there yet."
 	}
 }
 
-func quotedList(all []string) string {
-	for i, text := range all {
-		all[i] = fmt.Sprintf("%q", text)
+// advice says what to try after a search without a result.
+func advice(project string) string {
+	text := "Try other words: names, files, identifiers or error texts that may stand there"
+	if project != "" {
+		text += `, or all projects (only ` + neutralLine(project, maxRecallLine) + ` was searched)`
 	}
-	return strings.Join(all, " and ")
+	return text + "."
+}
+
+// NothingFound says what a search of observations without a result tried, and what to try
+// next.
+func NothingFound(a observation.SearchArgs) string {
+	text := "No row holds all words, and no turn some of them or similar ones. "
+	if !words.IsPlain(a.Query) {
+		text = "No row matches exactly. Without quotes and operators, rows with some of the words are found, too. "
+	}
+	if a.ObsType != "" || a.Before != nil || a.After != nil {
+		text += "Rows of other types and times were left out. "
+	}
+	return text + advice(a.Scope.Project)
 }
 
 // rangeText is the time range that a question names.
@@ -95,7 +104,7 @@ func (r *Recalled) fit(detail string) {
 	}
 	for n := 2; n <= items; n++ {
 		for i := range shown {
-			if len(all[i].Items) < n {
+			if shown[i] != n-1 || len(all[i].Items) < n {
 				continue
 			}
 			if shown[i] = n; !fits(shown) {

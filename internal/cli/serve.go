@@ -247,10 +247,27 @@ func (q questions) search(ctx context.Context, a mcp.SearchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.Search(ctx, observation.SearchArgs{
+	asker, err := q.asker(ctx, a.Remote)
+	if err != nil {
+		return nil, err
+	}
+	args := observation.SearchArgs{
 		Query: a.Query, Scope: scope, ObsType: a.ObsType, OrderBy: a.OrderBy,
 		Limit: or(a.Limit, 20), Offset: or(a.Offset, 0), Before: a.Before, After: a.After,
-	})
+	}
+	rows, err := j.Find(ctx, observation.FindArgs{SearchArgs: args, Asker: asker})
+	if err == nil && len(rows) == 0 {
+		return mcp.Empty{Hint: cairn.NothingFound(args)}, nil
+	}
+	return rows, err
+}
+
+// asker returns the session that asks, "" if it is unknown.
+func (q questions) asker(ctx context.Context, remote bool) (string, error) {
+	if remote {
+		return "", nil
+	}
+	return q.cairn.AskingSession(ctx)
 }
 
 func (q questions) recall(ctx context.Context, a mcp.RecallArgs) (cairn.Recalled, error) {
@@ -258,11 +275,9 @@ func (q questions) recall(ctx context.Context, a mcp.RecallArgs) (cairn.Recalled
 	if err != nil {
 		return cairn.Recalled{}, err
 	}
-	asker := ""
-	if !a.Remote {
-		if asker, err = q.cairn.AskingSession(ctx); err != nil {
-			return cairn.Recalled{}, err
-		}
+	asker, err := q.asker(ctx, a.Remote)
+	if err != nil {
+		return cairn.Recalled{}, err
 	}
 	return q.cairn.Recall(ctx, cairn.RecallArgs{
 		Query: a.Query, Words: a.Words, Project: scope.Project, Limit: or(a.Limit, 0), Detail: a.Detail, Asker: asker,

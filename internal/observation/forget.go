@@ -85,6 +85,9 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64) (rows []doomed, 
 // remove deletes a row, its words and the prompt that it stands for; the
 // prompt's children stay without a parent.
 func (d *doomed) remove(ctx context.Context, tx *store.Tx) error {
+	if err := forgetTurn(ctx, tx, d.sessionKey, d.at, d.id); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, deleteWords, d.id); err != nil {
 		return err
 	}

@@ -54,6 +54,9 @@ func (j *Journal) Record(ctx context.Context, e Event, place project.Place, proc
 		if !e.TurnEnds && e.Kind != SessionEnd {
 			return nil
 		}
+		if _, _, err := indexSession(ctx, tx, w.session.Key, turnRowsInHook, false); err != nil {
+			return err
+		}
 		return writeDigest(ctx, tx, w.session)
 	})
 	return done, err
@@ -263,6 +266,9 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	}
 	parts, wholes := words.Index(d.searchable())
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+		return 0, err
+	}
+	if err := staleTurn(ctx, tx, w.session.Key, w.at, id); err != nil {
 		return 0, err
 	}
 	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)

@@ -211,6 +211,9 @@ func (s *storedRow) store(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.Exec(ctx, deleteWords, s.id); err != nil {
 		return err
 	}
+	if err := forgetTurn(ctx, tx, s.sessionKey, s.at, s.id); err != nil {
+		return err
+	}
 	parts, wholes := words.Index(d.searchable())
 	_, err = tx.Exec(ctx, insertWords, s.id, parts, wholes)
 	return err

@@ -371,6 +371,9 @@ func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row st
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
 		return err
 	}
+	if err := staleTurn(ctx, tx, r.session.Key, e.Timestamp, id); err != nil {
+		return err
+	}
 	_, err = tx.Append(ctx, store.Change{
 		Project: q.ID, Stream: "session/" + r.session.ID, Kind: "observation", ID: fmt.Sprint(id), Op: store.OpPut,
 	})

@@ -119,7 +119,7 @@ type match struct {
 // search ranks first and reads then: only the rows of the page are fetched.
 func search(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs) ([]Hit, error) {
 	limit, offset := clamp(a.Limit, 1, 100), clamp(a.Offset, 0, math.MaxInt32)
-	best, err := ranked(ctx, tx, query, key, a, offset+limit)
+	best, err := matchesInOrder(ctx, tx, query, key, a, offset+limit)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +138,8 @@ func search(ctx context.Context, tx *store.Tx, query string, key int64, a Search
 	return hits, nil
 }
 
-// ranked returns the n best matches in the order that a asks for, or more.
-func ranked(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs, n int) ([]match, error) {
+// matchesInOrder returns the n best matches in the order that a asks for, or more.
+func matchesInOrder(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs, n int) ([]match, error) {
 	filter := []any{query, nil, nil, a.Before, a.After}
 	if key != 0 {
 		filter[1] = key

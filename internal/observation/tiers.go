@@ -97,7 +97,7 @@ type finding struct {
 func (f *finding) exact(ctx context.Context, tx *store.Tx, key int64) error {
 	done := 0
 	for n := f.need + 20; ; n *= 8 {
-		best, err := ranked(ctx, tx, f.query, key, f.args.SearchArgs, min(n, foldDepth))
+		best, err := matchesInOrder(ctx, tx, f.query, key, f.args.SearchArgs, min(n, foldDepth))
 		if err != nil {
 			return err
 		}
@@ -167,9 +167,9 @@ func (f *finding) some(ctx context.Context, j *Journal) error {
 	return nil
 }
 
-// Sessions describes sessions in the order of their ids, as Recall does but without
+// DescribeSessions describes sessions in the order of their ids, as Recall does but without
 // items and score; When is when the session began. Unknown ids are left out.
-func (j *Journal) Sessions(ctx context.Context, ids []string) (list []RecalledSession, err error) {
+func (j *Journal) DescribeSessions(ctx context.Context, ids []string) (list []RecalledSession, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		r := recalling{ctx: ctx, tx: tx, args: &RecallArgs{}}
 		for _, id := range ids {
