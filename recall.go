@@ -42,6 +42,7 @@ type RecallArgs struct {
 	Query    string // a question in plain words, or a query with operators (observations §8.1)
 	Words    string // words that the answer is expected to hold: names, identifiers, error texts; "" for none
 	Project  string // id or alias; "" for all projects
+	Near     string // the project that is preferred where all are searched; "" for that of the working directory
 	Limit    int    // maximum number of sessions; 0 for 5, at most 100
 	Detail   string // "" for DetailBrief
 	Asker    string // the session that asks; its rows are found only if no other session has any; "" for none
@@ -116,7 +117,7 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	if a.Limit = min(a.Limit, maxRecallResults); a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	here, err := c.Here(ctx, a.Project)
+	here, err := c.Here(ctx, cmp.Or(a.Project, a.Near))
 	if err != nil {
 		return Recalled{}, err
 	}

@@ -78,6 +78,9 @@ const (
 	minShare = 0.5
 	// excerptChars is the length of an excerpt in characters.
 	excerptChars = 160
+	// nearWeight is how much more a session of the project counts in which the question
+	// is asked.
+	nearWeight = 1.05
 	// recallItems is the maximum number of rows of a session.
 	recallItems = 8
 	// maxRecallRows is how many rows of a query with operators are grouped by session.
@@ -159,7 +162,7 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 	r.args.Progress("searching " + PartObservations)
 	q := observation.RecallArgs{
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
-		Limit: r.args.Limit, Items: recallItems, Session: r.args.Asker,
+		Limit: min(3*r.args.Limit, maxRecallResults), Items: recallItems, Session: r.args.Asker,
 	}
 	found, err := j.Recall(ctx, q)
 	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
@@ -177,7 +180,7 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 	if found.Period != nil {
 		out.Range = rangeText(found.Period)
 	}
-	groups := r.groupsOf(found.Sessions)
+	groups := r.groupsOf(r.nearFirst(found.Sessions, found.Period))
 	if found.Matched == observation.MatchedNewest {
 		out.Newest = groups
 	} else {
@@ -228,6 +231,22 @@ func (r *recallRun) correct(corrected map[string]string) {
 		r.ask(strings.Join(changed, " "))
 	}
 	r.finder = words.FinderOf(r.asked...)
+}
+
+// nearFirst prefers sessions of the project in which the question is asked, and keeps as
+// many as are wanted. Sessions of the time that the question names stay first.
+func (r *recallRun) nearFirst(sessions []observation.RecalledSession, p *observation.RecalledPeriod) []observation.RecalledSession {
+	inside := func(s observation.RecalledSession) bool { return p != nil && s.When >= p.From && s.When < p.To }
+	score := func(s observation.RecalledSession) float64 {
+		if s.Project == r.here {
+			return s.Score * nearWeight
+		}
+		return s.Score
+	}
+	slices.SortStableFunc(sessions, func(x, y observation.RecalledSession) int {
+		return cmp.Or(compareBool(inside(x), inside(y)), cmp.Compare(score(y), score(x)))
+	})
+	return sessions[:min(len(sessions), r.args.Limit)]
 }
 
 // groupsOf returns sessions with their scores, in their order.

@@ -73,48 +73,75 @@ func rangeText(p *observation.RecalledPeriod) string {
 	return neutralLine(p.Said, maxRecallLine) + ": " + time.Unix(p.From, 0).Format(time.DateOnly) + " to " + until
 }
 
-// fit leaves out the items that rank last until the answer keeps to its tokens.
+// shape is how long the lines of an answer are, in characters.
+type shape struct{ about, excerpt int }
+
+// shapes are tried in turn until each group of an answer fits with one item.
+func shapes() []shape { return []shape{{maxRecallLine, excerptChars}, {80, 120}, {60, 90}, {40, 60}} }
+
+// fit shortens lines and leaves out the items and then the groups that rank last, until
+// the answer keeps to its tokens.
 func (r *Recalled) fit(detail string) {
 	limit, items := briefTokens, 3
 	if detail == DetailFull {
 		limit, items = fullTokens, recallItems
 	}
-	newest := r.Newest
-	for n := range newest {
-		newest[n].Items = nil
+	for i := range r.Newest {
+		r.Newest[i].Items = []RecallItem{}
 	}
-	all := r.Results
-	fits := func(shown []int) bool {
-		r.Results = []RecallGroup{}
-		for i, n := range shown {
-			g := all[i]
-			g.Items = slices.Clone(g.Items[:n])
-			r.Results = append(r.Results, g)
+	f := fitting{out: r, all: r.Results, limit: limit}
+	for _, g := range f.all {
+		f.shown = append(f.shown, min(1, len(g.Items)))
+	}
+	for _, f.shape = range shapes() {
+		if f.fits() {
+			break
 		}
-		r.Open = r.calls()
-		data, err := json.Marshal(r)
-		return err != nil || max(tokens(string(data)), tokens(r.Text("", ""))) <= limit
 	}
-	shown := make([]int, len(all))
-	for i := range all {
-		shown[i] = min(1, len(all[i].Items))
-	}
-	for len(shown) > 1 && !fits(shown) {
-		shown = shown[:len(shown)-1]
+	for len(f.shown) > 1 && !f.fits() {
+		f.shown = f.shown[:len(f.shown)-1]
 	}
 	for n := 2; n <= items; n++ {
-		for i := range shown {
-			if shown[i] != n-1 || len(all[i].Items) < n {
+		for i := range f.shown {
+			if f.shown[i] != n-1 || len(f.all[i].Items) < n {
 				continue
 			}
-			if shown[i] = n; !fits(shown) {
-				shown[i] = n - 1
+			if f.shown[i] = n; !f.fits() {
+				f.shown[i] = n - 1
 			}
 		}
 	}
-	for fits(shown); len(r.Newest) > 1 && !fits(shown); {
+	for !f.fits() && len(r.Newest) > 1 {
 		r.Newest = r.Newest[:len(r.Newest)-1]
 	}
+}
+
+// fitting is an answer that is cut to its tokens.
+type fitting struct {
+	out   *Recalled
+	all   []RecallGroup
+	shown []int // items of each group
+	limit int
+	shape shape
+}
+
+// fits gives the answer what is shown and reports whether it keeps to its tokens.
+func (f *fitting) fits() bool {
+	f.out.Results = []RecallGroup{}
+	for i, n := range f.shown {
+		g := f.all[i]
+		g.About = neutralLine(g.About, f.shape.about)
+		g.Items = slices.Clone(g.Items[:n])
+		for k := range g.Items {
+			if item := &g.Items[k]; f.shape.excerpt < excerptChars && f.out.finder != nil {
+				item.Excerpt = f.out.finder.Excerpt(item.Excerpt, f.shape.excerpt).Text
+			}
+		}
+		f.out.Results = append(f.out.Results, g)
+	}
+	f.out.Open = f.out.calls()
+	data, err := json.Marshal(f.out)
+	return err != nil || max(tokens(string(data)), tokens(f.out.Text("", ""))) <= f.limit
 }
 
 // calls returns the tool calls that open what the answer shows.

@@ -279,9 +279,13 @@ func (q questions) recall(ctx context.Context, a mcp.RecallArgs) (cairn.Recalled
 	if err != nil {
 		return cairn.Recalled{}, err
 	}
-	return q.cairn.Recall(ctx, cairn.RecallArgs{
-		Query: a.Query, Words: a.Words, Project: scope.Project, Limit: or(a.Limit, 0), Detail: a.Detail, Asker: asker,
-	})
+	question := cairn.RecallArgs{
+		Query: a.Query, Words: a.Words, Project: scope.Project, Near: scope.Project, Limit: or(a.Limit, 0), Detail: a.Detail, Asker: asker,
+	}
+	if a.Prefer {
+		question.Project = ""
+	}
+	return q.cairn.Recall(ctx, question)
 }
 
 func (q questions) get(ctx context.Context, ids []int64) (any, error) {

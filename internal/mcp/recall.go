@@ -11,6 +11,7 @@ type RecallArgs struct {
 	Query   string
 	Words   string
 	Project Scope
+	Prefer  bool // Project is no argument of the call: all projects are searched, this one is preferred
 	Limit   *int // sessions; 5, 1 to 100
 	Detail  string
 	Remote  bool // the call came over HTTP, so that the server's own session is not the one that asks
@@ -28,7 +29,7 @@ func RecallTool(ask func(context.Context, RecallArgs) (cairn.Recalled, error)) T
 		Params: []Param{
 			{Name: "query", Required: true, Description: "The question, as you would ask a person."},
 			{Name: "words", Lean: true, Description: "Words that you expect to stand there; helps more than anything else."},
-			projectParam(),
+			{Name: "project", Kind: Project, Description: "Only this one; omit for all, the current one preferred."},
 			{Name: "limit", Kind: Integer, Default: 5, Minimum: new(1), Maximum: new(100), Description: "Sessions."},
 			{
 				Name: "detail", Default: cairn.DetailBrief, Enum: []string{cairn.DetailBrief, cairn.DetailFull},
@@ -36,8 +37,9 @@ func RecallTool(ask func(context.Context, RecallArgs) (cairn.Recalled, error)) T
 			},
 		},
 		Call: func(ctx context.Context, a Args) (any, error) {
+			_, given := a.values["project"]
 			found, err := ask(ctx, RecallArgs{
-				Query: a.String("query"), Words: a.String("words"), Project: a.Scope("project"), Limit: a.Int("limit"),
+				Query: a.String("query"), Words: a.String("words"), Project: a.Scope("project"), Prefer: !given, Limit: a.Int("limit"),
 				Detail: a.String("detail"), Remote: a.IsRemote(),
 			})
 			if err != nil {
