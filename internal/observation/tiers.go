@@ -52,7 +52,7 @@ func (j *Journal) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err er
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
 	}
-	f := finding{args: a, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), finder: words.FinderOf(a.Query), texts: map[string]int{}}
+	f := finding{args: a, rows: []FoundRow{}, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), finder: words.FinderOf(a.Query), texts: map[string]int{}}
 	f.need = f.offset + f.limit
 	plain := words.IsPlain(a.Query)
 	if plain {
