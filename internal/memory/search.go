@@ -39,6 +39,7 @@ type Hit struct {
 	RawEntry     string  `json:"rawEntry"`
 	CreationTime Time    `json:"creationTime"`
 	Score        float64 `json:"score"` // 0–1, not to be compared between queries
+	SessionID    string  `json:"sessionId,omitempty"`
 }
 
 // Coverage says what of the memory a search could look at.
@@ -278,6 +279,7 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 		if err != nil || !a.admits(tags, session) {
 			return err
 		}
+		h.SessionID = session
 		text := h.RawEntry + "\n" + h.Summary
 		read = append(read, contender{
 			hit: h, candidate: found[at], text: text, length: countWords(text),
