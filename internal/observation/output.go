@@ -2,10 +2,6 @@ package observation
 
 import (
 	"context"
-	"database/sql"
-	"encoding/binary"
-	"errors"
-	"hash/crc32"
 	"strings"
 
 	"cairn/internal/redact"
@@ -43,14 +39,6 @@ const DefaultOutputDays = 30
 
 // maxOutputEnd is how many characters of either end of an output are read.
 const maxOutputEnd = 32 << 10
-
-// Statements of outputs.
-const (
-	insertOutput = `INSERT INTO output_rows (observation_id, kept_on, size, digest, checksum) VALUES (?, ?, ?, ?, ?)`
-	insertLines  = `INSERT INTO output_lines (rowid, hashes) VALUES (?, ?)`
-
-	selectDigest = `SELECT digest FROM output_rows WHERE observation_id = ?`
-)
 
 // output is what is kept of what a command or tool printed: never the text itself, but a
 // digest of it and hashes of its lines.
@@ -121,52 +109,4 @@ func (o *output) insert(ctx context.Context, tx *store.Tx, id int64) error {
 	}
 	_, err = tx.Exec(ctx, insertLines, id, salt.words(o.lines))
 	return err
-}
-
-// outputRow is a row of output_rows.
-type outputRow struct {
-	id, keptOn int64
-	size       int
-	stored     any // the digest: a string, or []byte if it is deflated
-}
-
-// checksum returns a CRC-32 of the row without its number, which an import may change. It
-// is signed so that it takes four bytes.
-func (r *outputRow) checksum() int64 {
-	b := binary.AppendVarint(binary.AppendVarint(nil, r.keptOn), int64(r.size))
-	switch digest := r.stored.(type) {
-	case string:
-		b = append(b, digest...)
-	case []byte:
-		b = append(append(b, 0), digest...)
-	}
-	return int64(int32(crc32.ChecksumIEEE(b)))
-}
-
-// outputOf returns the digest of a row, "" if none is kept or it is damaged.
-func outputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
-	var stored any
-	err := tx.Get(ctx, []any{&stored}, selectDigest, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	digest, _ := unpackDigest(stored)
-	return digest, err
-}
-
-// printedOf returns the digests of rows, one after the other, for an index of words or an
-// excerpt. Rows without an output, and damaged ones, add nothing.
-func printedOf(ctx context.Context, tx *store.Tx, ids []int64) (string, error) {
-	var b strings.Builder
-	for _, id := range ids {
-		digest, err := outputOf(ctx, tx, id)
-		if err != nil {
-			return "", err
-		}
-		if digest != "" {
-			b.WriteString(digest)
-			b.WriteByte('\n')
-		}
-	}
-	return b.String(), nil
 }
