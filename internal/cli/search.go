@@ -77,6 +77,7 @@ type fullHit struct {
 	ToolName    *string `json:"tool_name"`
 	Content     string  `json:"content"`
 	Metadata    any     `json:"metadata"`
+	Output      string  `json:"output,omitempty"`
 }
 
 func (p *Process) printHits(cmd *cobra.Command, j *observation.Journal, hits []observation.Hit, full, ids bool) error {
@@ -98,7 +99,7 @@ func (p *Process) printHits(cmd *cobra.Command, j *observation.Journal, hits []o
 			return err
 		}
 		for _, o := range rows {
-			out = append(out, fullHit{h, o.SourceEvent, o.ToolName, o.Content, o.Metadata})
+			out = append(out, fullHit{h, o.SourceEvent, o.ToolName, o.Content, o.Metadata, o.Output})
 		}
 	}
 	return printJSON(p.Out, out)
