@@ -48,6 +48,11 @@ func outputDigest(lines []printedLine) string {
 	return strings.TrimSuffix(strings.TrimSuffix(b.String(), digestGap+"\n"), "\n")
 }
 
+// digestedLines returns the lines of a digest that were printed.
+func digestedLines(digest string) []printedLine {
+	return slices.DeleteFunc(printedLines(digest), func(l printedLine) bool { return strings.HasPrefix(l.text, digestGap) })
+}
+
 // digestLine is a line of an output, or a run of lines like it.
 type digestLine struct {
 	text string
