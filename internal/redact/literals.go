@@ -28,9 +28,9 @@ type anchor struct {
 
 var anchors = [...]anchor{
 	{"password", actNamed}, {"passwd", actNamed}, {"passphrase", actNamed}, {"pwd", actNamed},
-	{"secret", actNamed}, {"token", actNamed}, {"key", actNamed}, {"_pass", actNamed},
+	{"secret", actNamed}, {"token", actNamed}, {"key", actNamed}, {"pass", actNamed},
+	{"psk", actNamed}, {"credential", actNamed}, {"creds", actNamed}, {"_auth", actNamed},
 	{"access", actKeyWord}, {"auth", actKeyWord}, {"api", actKeyWord},
-	{"credential", actKeyWord}, {"creds", actKeyWord},
 	{"sk-", actAPIKey}, {"eyj", actJWT}, {".ey", actJWT},
 	{"://", actURL}, {"sig=", actQuery}, {"signature=", actQuery}, {"key=", actQuery},
 	{"token=", actQuery}, {"authorization", actAuthorization}, {"bearer", actBearer}, {"cookie", actCookie},

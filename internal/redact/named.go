@@ -1,5 +1,7 @@
 package redact
 
+import "strings"
+
 // ruleNamed is the rule of values that stand behind a secret's name.
 const ruleNamed = "named_value"
 
@@ -20,6 +22,7 @@ type naming struct {
 	shortest   int // value, in bytes
 	quotedName bool
 	spaced     bool // blanks around the sign
+	weak       bool // the name alone proves nothing: the value must look chosen
 	sign       sign
 	value      int // where the value begins, its quote included
 }
@@ -55,6 +58,7 @@ func (n *naming) findName(start, end int) bool {
 	if n.shortest == 0 {
 		return false
 	}
+	end = n.longerWord(start, end)
 	if digits := skip(t, skip(t, end, 1, isUnderscore), 2, isDigit); digits > end && isDigit(t[digits-1]) {
 		end = digits
 	}
@@ -74,22 +78,20 @@ func isUnderscore(c byte) bool { return c == '_' }
 func shortestOf(t string, start, end int) int {
 	switch word := t[start:end]; len(word) {
 	case len("key"):
-		if lower(word[0]) == 'p' { // pwd
+		switch {
+		case lower(word[1]) == 'w': // pwd
 			return shortestPassword
+		case lower(word[0]) == 'p': // psk
+			return shortestIf(separated(t, start), shortestToken)
 		}
-		if keyOpens(t[:start]) {
-			return shortestToken
-		}
-		return 0
+		return shortestIf(keyOpens(t[:start]), shortestToken)
+	case len("pass"):
+		return shortestIf(passOpens(t, start, end), shortestPassword)
 	case len("token"):
-		switch lower(word[0]) {
-		case 't':
+		return shortestToken // token, creds, _auth
+	case len("credential"):
+		if lower(word[0]) == 'c' {
 			return shortestToken
-		case '_': // _PASS, not first_pass
-			if word == "_PASS" && end < len(t) && t[end] == '=' {
-				return shortestPassword
-			}
-			return 0
 		}
 	}
 	return shortestPassword // password, passwd, passphrase, secret
@@ -107,6 +109,7 @@ func keyOpens(before string) bool {
 	}
 	for _, w := range [...]string{
 		"api", "access", "private", "account", "secret", "signing", "encryption", "auth", "master", "subscription",
+		"preshared", "pre_shared", "pre-shared",
 	} {
 		if endsFold(before, w) {
 			rest := before[:len(before)-len(w)]
@@ -114,4 +117,41 @@ func keyOpens(before string) bool {
 		}
 	}
 	return false
+}
+
+// shortestIf returns n if ok is true, else 0.
+func shortestIf(ok bool, n int) int {
+	if ok {
+		return n
+	}
+	return 0
+}
+
+// separated reports whether the word at t[start:] begins a name or follows a
+// separator within one.
+func separated(t string, start int) bool {
+	return start == 0 || !isAlnum(t[start-1])
+}
+
+// longerWord returns the end of the secret's word text[start:end] with what
+// belongs to it: "credentials" for "credential", "secret_key_base" for
+// "secret_key". It marks words that prove little as weak.
+func (n *naming) longerWord(start, end int) int {
+	t := n.text
+	switch lower(t[start]) {
+	case 'c':
+		n.weak = true
+		if end-start == len("credential") {
+			return skip(t, end, 1, func(c byte) bool { return lower(c) == 's' })
+		}
+	case '_':
+		n.weak = true
+	case 's', 'k', 't':
+		for _, base := range [...]string{"_base", "-base", "Base"} {
+			if strings.HasPrefix(t[end:], base) || base == "_base" && strings.HasPrefix(t[end:], "_BASE") {
+				return end + len(base)
+			}
+		}
+	}
+	return end
 }

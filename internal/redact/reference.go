@@ -16,6 +16,9 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if isPlaceholder(v) || isLocation(v) || n.isPlace(v) {
 		return false
 	}
+	if n.weak && !looksChosen(v) {
+		return false
+	}
 	if n.sign == signEqual {
 		return !allLetters(v) && strings.ContainsAny(v, "0123456789")
 	}
