@@ -41,6 +41,11 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	from, to, quoted := n.findValue()
+	if last := n.phraseEnd(from); last > to {
+		s.add(ruleNamed, from, last)
+		s.namedEnd = last
+		return
+	}
 	if from >= to || !n.isSecret(from, to, quoted) {
 		s.randomNamed(start, end)
 		return

@@ -16,6 +16,9 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if isPlaceholder(v) || isLocation(v) || n.isPlace(v) {
 		return false
 	}
+	if n.sign == signProse {
+		return n.isProseSecret(from, to, quoted)
+	}
 	if n.weak && !looksChosen(v) {
 		return false
 	}
@@ -33,9 +36,9 @@ func (n *naming) standsAlone(v string, to int) bool {
 	case signColon:
 		other = isTypeWord(v) || isStateWord(v) || n.isProse(v, to)
 	case signAssign:
-		other = n.spaced && isStateWord(v)
+		other = n.spaced && isStateWord(v) || n.text[n.start] == '-' && n.isMetavar(v, to)
 	case signBlank:
-		other = isFlagWord(v) || isConstant(v) && namesSecret(v) || allLetters(v) && n.goesOnAsSentence(to) || strings.HasPrefix(v, "id=")
+		other = isFlagWord(v) || n.isMetavar(v, to) || isConstant(v) && namesSecret(v) || allLetters(v) && n.goesOnAsSentence(to) || strings.HasPrefix(v, "id=")
 	}
 	return !other && !n.isVariableInCode(v, to)
 }
@@ -44,6 +47,9 @@ func (n *naming) standsAlone(v string, to int) bool {
 // or of one that speaks of a token: "unexpected token: identifier".
 func (n *naming) isProse(v string, to int) bool {
 	bare := allLetters(v)
+	if bare && n.spaced && n.leadsOn(to) {
+		return true
+	}
 	return (bare || isCompound(v)) && n.goesOn(to) || bare && n.shortest == shortestToken && n.inSentence()
 }
 
@@ -114,6 +120,19 @@ func (n *naming) goesOn(i int) bool {
 	}
 	end := skip(t, j, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' })
 	return end == len(t) || t[end] != ':' && t[end] != '='
+}
+
+// leadsOn reports whether an arrow follows text[:i], as in the steps through a
+// menu: "Settings > Secrets".
+func (n *naming) leadsOn(i int) bool {
+	t := n.text
+	j := skip(t, i, 2, isBlank)
+	for _, arrow := range [...]string{">", "->", "=>", "→", "»", "›", "&gt;"} {
+		if j > i && strings.HasPrefix(t[j:], arrow) {
+			return true
+		}
+	}
+	return false
 }
 
 // goesOnAsSentence reports whether one of the small words of English follows.

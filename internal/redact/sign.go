@@ -14,6 +14,7 @@ const (
 	signTag          // <name>value</name>
 	signDefault      // ${name:-value}
 	signElse         // name || value, the default of a variable
+	signProse        // the password is value
 	signOther        // no sign after all
 )
 
@@ -52,7 +53,7 @@ func (n *naming) findSign() bool {
 	}
 	sign, width := readSign(t[j:])
 	if sign == signNone {
-		return n.findBlank(i, j)
+		return n.findBlank(i, j) || n.findProse(j)
 	}
 	n.sign = sign
 	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
@@ -114,6 +115,9 @@ func (n *naming) findBlank(i, j int) bool {
 		if t[j] != '\'' {
 			return false
 		}
+	case name == "_authToken", name == "_password", name == "_auth": // npm config set _authToken v
+		n.weak = true
+	case strings.HasSuffix(name, ".psk"): // nmcli … wifi-sec.psk v
 	case name != "password" || !followsLogin(t[:n.start]):
 		return false
 	}
@@ -126,7 +130,7 @@ func followsLogin(t string) bool {
 	const longest = 100
 	i := back(t, len(t), 8, isSpace)
 	j := back(t, i, longest, func(c byte) bool { return !isSpace(c) })
-	return i < len(t) && j < i && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
+	return i < len(t) && j < i && !isSmallWord(t[j:i]) && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
 }
 
 // findPair accepts a name that is itself a value, with the secret beside it:
