@@ -19,7 +19,7 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if n.sign == signProse {
 		return n.isProseSecret(from, to, quoted)
 	}
-	if n.weak && !looksChosen(v) {
+	if n.sign == signCall && !n.isCallSecret(from, to, quoted) || n.weak && !looksChosen(v) {
 		return false
 	}
 	if n.sign == signEqual {

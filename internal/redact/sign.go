@@ -15,6 +15,7 @@ const (
 	signDefault      // ${name:-value}
 	signElse         // name || value, the default of a variable
 	signProse        // the password is value
+	signCall         // setPassword("value")
 	signOther        // no sign after all
 )
 
@@ -53,7 +54,7 @@ func (n *naming) findSign() bool {
 	}
 	sign, width := readSign(t[j:])
 	if sign == signNone {
-		return n.findBlank(i, j) || n.findProse(j)
+		return n.findCall(j) || n.findBlank(i, j) || n.findProse(j)
 	}
 	n.sign = sign
 	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
