@@ -25,6 +25,11 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if n.sign == signEqual {
 		return !allLetters(v) && strings.ContainsAny(v, "0123456789")
 	}
+	if n.shortest == shortestToken || endsFold(n.text[:n.end], "secret") {
+		if isKubernetesName(v) {
+			return false
+		}
+	}
 	return quoted || !isReference(v) && n.standsAlone(v, to)
 }
 

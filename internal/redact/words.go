@@ -47,6 +47,12 @@ func (s *scan) longWord(start, end int) {
 	if l.off || len(word) < l.length || !spread(word, l.bits) {
 		return
 	}
+	if n := documentEnd(word); n > 0 {
+		start, word = start+n, word[n:]
+		if len(word) < l.length {
+			return
+		}
+	}
 	r := strangest(word)
 	if l.bits < 4 && !r.strange(word, 12, 20) || l.bits >= 4 && !r.strange(word, 16, 28) || shannon(word) < l.bits {
 		return
@@ -98,6 +104,11 @@ func (s *scan) rareShapes(start, end int) {
 			s.azureSecret(start, i)
 		case ':':
 			s.telegram(i)
+			s.asana(start, i)
+		case '/':
+			s.oldAsana(i)
+		case '-':
+			s.mailgun(i)
 		case '|', '%':
 			s.facebook(i)
 		}
@@ -109,7 +120,7 @@ func (s *scan) vaultToken(i int) {
 	if s.text[i+1] != '.' || !wordStart(s.text, i) {
 		return
 	}
-	if last, ok := match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") {
+	if last, ok := match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") && strangest(s.text[i+2:last]).halfBits >= 16 {
 		s.add("vault_token", i, last)
 	}
 }
@@ -158,5 +169,50 @@ func (s *scan) facebook(bar int) {
 	}
 	if last, ok := match(s.text, bar+1, "b27-40"); ok && !isName(s.text[bar+1:last]) {
 		s.add("facebook_token", back(s.text, first, 1, isDigit), last)
+	}
+}
+
+// asana looks at a colon between the numbers of an Asana token, 1/n: or 2/n/n:,
+// in the word that begins at start, and its 32 hexadecimal digits.
+func (s *scan) asana(start, colon int) {
+	const fewest = 10 // digits of a number
+	last, ok := match(s.text, colon+1, "X32")
+	if !ok {
+		return
+	}
+	first := colon
+	for n := 0; n < 2; n++ {
+		digits := back(s.text, first, 20, isDigit)
+		if first-digits < fewest || digits < start+2 || s.text[digits-1] != '/' {
+			return
+		}
+		first = digits - 1
+		if c := s.text[first-1]; (c == '1' || c == '2') && wordStart(s.text, first-1) {
+			s.add("asana_token", first-1, last)
+			return
+		}
+	}
+}
+
+// oldAsana looks at "0/" before 32 hexadecimal digits.
+func (s *scan) oldAsana(slash int) {
+	t := s.text
+	if slash == 0 || t[slash-1] != '0' || slash > 1 && (isWord(t[slash-2]) || strings.IndexByte("/-.\\", t[slash-2]) >= 0) {
+		return
+	}
+	if last, ok := match(t, slash+1, "x32"); ok && (last == len(t) || strings.IndexByte("/-.", t[last]) < 0) {
+		s.add("asana_token", slash-1, last)
+	}
+}
+
+// mailgun looks at the first hyphen of 32, 8 and 8 hexadecimal digits.
+func (s *scan) mailgun(hyphen int) {
+	t := s.text
+	last, ok := match(t, hyphen+1, "x8'-'x8")
+	if !ok || last < len(t) && t[last] == '-' {
+		return
+	}
+	if first, ok := matchBack(t, hyphen, "x32"); ok && wordStart(t, first) && (first == 0 || t[first-1] != '-') {
+		s.add("mailgun_key", first, last)
 	}
 }
