@@ -77,45 +77,53 @@ func (n *naming) isCallSecret(from, to int, quoted bool) bool {
 	if n.shortest == shortestPassword && !endsFold(n.text[:n.end], "secret") {
 		return !isStateWord(v) && !isTypeWord(v)
 	}
-	return looksChosen(v)
+	letters, digits, _ := countKinds(v)
+	return letters > 0 && digits > 0 && looksChosen(v) && strangest(v).halfBits >= 6
 }
 
 // basicAuth looks at a function of basic authentication whose name ends with
 // "auth" at text[start:end], and at a pair that is assigned to "auth": its second
-// string is a password. SetBasicAuth("bob", "v"), auth=("bob", "v").
+// string is a password. SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports
+// whether it is such a function or pair.
 func (s *scan) basicAuth(start, end int) bool {
 	t := s.text
-	i := end
-	if !endsFold(t[:start], "basic") && !endsFold(t[:start], "basic_") {
-		if i = skip(t, i, 1, func(c byte) bool { return c == '=' }); i == end || !wordStart(t, start) {
-			return false
-		}
+	if endsFold(t[:start], "basic") || endsFold(t[:start], "basic_") {
+		return s.userAndPassword(end)
 	}
-	if i == len(t) || t[i] != '(' {
+	return wordStart(t, start) && end < len(t) && t[end] == '=' && s.userAndPassword(end+1)
+}
+
+// userAndPassword takes the second of two quoted strings in brackets that open at
+// text[i]. It reports whether they are there.
+func (s *scan) userAndPassword(i int) bool {
+	t := s.text
+	if i >= len(t) || t[i] != '(' {
 		return false
 	}
-	user := skip(t, i+1, 4, isBlank)
-	isEscape := func(c byte) bool { return c == '\\' }
-	if q := skip(t, user, 1, isEscape); q == len(t) || !isQuote(t[q]) {
-		return false
-	} else if user = quotedEnd(t, q+1, t[user:q+1]); user < 0 {
+	_, user := s.quotedString(skip(t, i+1, 4, isBlank))
+	if user < 0 {
 		return false
 	}
 	comma := skip(t, user, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
 	if comma == len(t) || t[comma] != ',' {
 		return false
 	}
-	open := skip(t, comma+1, 4, isBlank)
-	quote := skip(t, open, 1, isEscape)
-	if quote == len(t) || !isQuote(t[quote]) {
+	from, to := s.quotedString(skip(t, comma+1, 4, isBlank))
+	if to < 0 {
 		return false
 	}
-	last := quotedEnd(t, quote+1, t[open:quote+1])
-	if last < 0 {
-		return false
-	}
-	if v := t[quote+1 : last]; v != "" && (len(v) > longestReference || !onlyMarks(v) && !isPlaceholder(v)) {
-		s.add(ruleNamed, quote+1, last)
+	if v := t[from:to]; v != "" && (len(v) > longestReference || !onlyMarks(v) && !isPlaceholder(v)) {
+		s.add(ruleNamed, from, to)
 	}
 	return true
+}
+
+// quotedString returns the bounds of the string whose quote, escaped or not, opens
+// at text[i]; to is -1 if there is none.
+func (s *scan) quotedString(i int) (from, to int) {
+	quote := skip(s.text, i, 1, func(c byte) bool { return c == '\\' })
+	if quote == len(s.text) || !isQuote(s.text[quote]) {
+		return 0, -1
+	}
+	return quote + 1, quotedEnd(s.text, quote+1, s.text[i:quote+1])
 }

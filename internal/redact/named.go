@@ -36,7 +36,7 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	n := naming{text: s.text}
-	if !n.findName(start, end) || !n.findSign() {
+	if !n.findName(start, end) || endsFold(s.text[:n.end], "userpassword") && s.userAndPassword(n.end) || !n.findSign() {
 		s.randomNamed(start, end)
 		return
 	}

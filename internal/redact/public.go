@@ -5,12 +5,23 @@ import "strings"
 // public returns how many bytes at the start of w, where a run of letters and
 // digits begins, are random by nature and no secret; 0 for none.
 func public(w string) int {
-	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary, nixStore, buildID} {
+	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary, nixStore} {
 		if n := length(w); n > 0 {
 			return n
 		}
 	}
 	return 0
+}
+
+// publicAt is public for what begins at w[i:], and knows what stands before it.
+func publicAt(w string, i int) int {
+	if n := public(w[i:]); n > 0 || i > 0 && (w[i-1] == '+' || w[i-1] == '/') {
+		return n
+	}
+	if i > 0 && w[i-1] == '-' {
+		return nameSuffix(w[i:])
+	}
+	return buildID(w[i:])
 }
 
 // uuidLength returns 36 if w begins with a UUID, else 0.
@@ -188,8 +199,7 @@ func nixStore(w string) int {
 }
 
 // buildID returns the length of a Go build id at the start of w, 0 if it does not
-// begin with one: four hashes of 20 letters with slashes in between, or the same
-// one twice.
+// begin with one: two or four hashes of 20 letters with slashes in between.
 func buildID(w string) int {
 	const length = 20
 	if len(w) < 2*length+1 || w[length] != '/' {
@@ -201,10 +211,10 @@ func buildID(w string) int {
 			return 0
 		}
 		if end += length; end == len(w) || w[end] != '/' {
-			if n == 3 || n == 1 && w[:length] == w[length+1:end] {
-				return end
+			if n != 1 && n != 3 || end < len(w) && (w[end] == '+' || w[end] == '=') {
+				return 0
 			}
-			return 0
+			return end
 		}
 		end++
 	}

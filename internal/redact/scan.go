@@ -32,6 +32,7 @@ type scan struct {
 	notJWTEnd  int // no further web token begins before this
 	apiKeyEnd  int // no further key with "sk-" begins before this
 	cookieEnd  int // cookies up to here have been read
+	seedEnd    int // seed phrases up to here have been read
 	secretsEnd int // Kubernetes secrets up to here have been read
 	urlEnd     int // URLs up to here are already taken
 	run        urlRun

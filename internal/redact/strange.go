@@ -55,11 +55,7 @@ func strangest(word string) stretch {
 	for i := 0; i < len(word); i++ {
 		c := word[i]
 		if i >= run && (i == 0 || !isAlnum(word[i-1])) {
-			n := public(word[i:])
-			if n == 0 && i > 0 && word[i-1] == '-' {
-				n = nameSuffix(word[i:])
-			}
-			if n > 0 {
+			if n := publicAt(word, i); n > 0 {
 				i += n - 1
 				start, sum, run = i+1, 0, i+1
 				continue

@@ -24,17 +24,27 @@ func isBreak(c byte) bool {
 	return isSpace(c)
 }
 
-// words looks at every long word of the text.
+// words checks every long word of the text, and rows of short ones.
 func (s *scan) words() {
 	const shortest = 16
 	t := s.text
 	start := 0
+	short := 0 // words in a row that are as long as those of seed phrases
 	for i := 0; i <= len(t); i++ {
 		if i < len(t) && !isBreak(t[i]) {
 			continue
 		}
-		if i-start >= shortest {
+		switch n := i - start; {
+		case n >= shortest:
 			s.longWord(start, i)
+			short = 0
+		case n == 0 || isDigit(t[start]): // "12." before a word
+		case seedShortest <= n && n <= seedLongest:
+			if short++; short >= seedPhraseWords && i > s.seedEnd {
+				short = s.seedPhrase(i)
+			}
+		default:
+			short = 0
 		}
 		start = i + 1
 	}
