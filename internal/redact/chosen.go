@@ -88,8 +88,8 @@ func isOrdinary(v string) bool {
 // isUnit reports whether w can follow a number: 8chars, 2nd, 24h, 2fa.
 func isUnit(w string) bool {
 	switch w {
-	case "", "char", "chars", "character", "characters", "letters", "digits", "bit", "bits", "byte", "bytes", "words", "times",
-		"h", "m", "s", "d", "ms", "min", "hours", "days", "x", "k", "kb", "mb", "gb", "st", "nd", "rd", "th", "fa", "password":
+	case "", "char", "chars", "character", "characters", "letters", "digits", "bit", "byte", "bytes", "words", "times",
+		"h", "m", "s", "d", "ms", "min", "hours", "days", "x", "k", "kb", "mb", "gb", "st", "nd", "rd", "th", "fa", "le", "be", "bits", "password":
 		return true
 	}
 	return false

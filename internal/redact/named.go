@@ -29,7 +29,7 @@ type naming struct {
 
 // named looks at a word such as "password" or "token" at text[start:end].
 func (s *scan) named(start, end int) {
-	if start < s.namedEnd {
+	if start < s.namedEnd || s.covered(start, end) {
 		return
 	}
 	if s.kubernetesSecret(start, end) {
@@ -37,7 +37,7 @@ func (s *scan) named(start, end int) {
 	}
 	n := naming{text: s.text}
 	if !n.findName(start, end) || endsFold(s.text[:n.end], "userpassword") && s.userAndPassword(n.end) || !n.findSign() {
-		s.randomNamed(start, end)
+		s.notNamed(start, end)
 		return
 	}
 	from, to, quoted := n.findValue()
@@ -47,11 +47,27 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	if from >= to || !n.isSecret(from, to, quoted) {
-		s.randomNamed(start, end)
+		s.notNamed(start, end)
 		return
 	}
 	s.add(ruleNamed, from, to)
 	s.namedEnd = to
+}
+
+// notNamed looks for a value that looks random behind the word text[start:end],
+// which has no value by its name, unless the word has a meaning beside secrets.
+func (s *scan) notNamed(start, end int) {
+	switch strings.ToLower(s.text[start:end]) {
+	case "pass", "psk", "_auth":
+	default:
+		s.randomNamed(start, end)
+	}
+}
+
+// covered reports whether the span found last covers text[start:end].
+func (s *scan) covered(start, end int) bool {
+	n := len(s.spans)
+	return n > 0 && s.spans[n-1].start <= start && end <= s.spans[n-1].end
 }
 
 // findName reports whether the word text[start:end] ends a name that means a
@@ -96,7 +112,7 @@ func shortestOf(t string, start, end int) int {
 		return shortestToken // token, creds, _auth
 	case len("credential"):
 		if lower(word[0]) == 'c' {
-			return shortestToken
+			return shortestIf(end < len(t) && lower(t[end]) == 's', shortestToken)
 		}
 	}
 	return shortestPassword // password, passwd, passphrase, secret

@@ -223,9 +223,9 @@ func buildID(w string) int {
 // documents are the hosts, with the beginning of the path, under which a public
 // id of a document follows.
 var documents = [...]string{
-	"docs.google.com/", "drive.google.com/", "sheets.google.com/", "slides.google.com/", "colab.research.google.com/", "www.google.com/maps/",
+	"drive.google.com/open?id=", "docs.google.com/open?id=", "docs.google.com/", "drive.google.com/", "sheets.google.com/", "slides.google.com/", "colab.research.google.com/", "www.google.com/maps/",
 	"www.figma.com/", "figma.com/", "www.notion.so/", "notion.so/", "miro.com/", "airtable.com/", "trello.com/", "linear.app/",
-	"www.youtube.com/", "youtu.be/", "open.spotify.com/", "asciinema.org/", "www.loom.com/", "app.asana.com/", "lucid.app/", "www.canva.com/",
+	"www.youtube.com/watch?v=", "www.youtube.com/", "youtu.be/", "open.spotify.com/", "asciinema.org/", "www.loom.com/", "app.asana.com/", "lucid.app/", "www.canva.com/",
 	"codesandbox.io/", "stackblitz.com/", "replit.com/", "jsfiddle.net/", "codepen.io/", "godbolt.org/", "go.dev/play/", "play.golang.org/",
 	"play.rust-lang.org/", "www.typescriptlang.org/play", "gist.github.com/", "imgur.com/", "medium.com/", "arxiv.org/", "claude.ai/", "chatgpt.com/",
 }
@@ -241,6 +241,7 @@ func documentEnd(word string) int {
 	i += len("://")
 	for _, d := range documents {
 		if strings.HasPrefix(word[i:], d) {
+			i += len(d)
 			if n := strings.IndexAny(word[i:], "?#&"); n >= 0 {
 				return i + n
 			}

@@ -180,6 +180,11 @@ func isReference(v string) bool {
 		return isIdentifierText(strings.TrimRight(rest, ")")) || isExpression(rest)
 	case '-':
 		return v[1] == '-'
+	case '0':
+		const longest = 10 // of a number that is a constant in code
+		return len(v) <= longest && v[1] == 'x' && allHex(v[2:])
+	case 'C':
+		return v[1] == '.' && isConstant(v[2:]) || isExpression(v)
 	}
 	return isExpression(v)
 }

@@ -37,6 +37,13 @@ func (s *scan) seedPhrase(end int) int {
 	if !varied(words) {
 		return seedPhraseWords - 1
 	}
+	for range seedPhraseWords { // the longest phrase has 24 words
+		first := back(t, end, seedLongest+1, isLetter)
+		if end == start || !isSeedWord(t[first:end]) || first > 0 && isWord(t[first-1]) {
+			break
+		}
+		start, end = first, backSeparator(t, first)
+	}
 	s.seedEnd = seedPhraseEnd(t, start)
 	s.add(ruleSeedPhrase, start, s.seedEnd)
 	return 0
