@@ -37,7 +37,7 @@ func storesSecret(name string) bool {
 	for _, word := range [...]string{
 		"get", "read", "ask", "prompt", "has", "is", "find", "lookup", "load", "fetch", "require", "need", "missing", "no", "invalid",
 		"expect", "unexpected", "describe", "delete", "remove", "list", "create", "generate", "parse", "next", "peek", "label", "show",
-		"input", "enter", "env", "from", "forgot", "strip", "redact", "mask", "tostring", "wrong", "bad", "test",
+		"input", "enter", "add", "split", "env", "from", "forgot", "strip", "redact", "mask", "tostring", "wrong", "bad", "test",
 	} {
 		if hasFold(name, word) {
 			return false

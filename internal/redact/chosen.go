@@ -82,7 +82,7 @@ func isOrdinary(v string) bool {
 	case head == 0:
 		return isUnit(strings.ToLower(v[number:]))
 	}
-	return number == len(v) && isNumberedTerm(strings.ToLower(v[:head])) || isTermOfMoreParts(strings.ToLower(v))
+	return number == len(v) && (head == 1 || isNumberedTerm(strings.ToLower(v[:head]))) || isTermOfMoreParts(strings.ToLower(v))
 }
 
 // isUnit reports whether w can follow a number: 8chars, 2nd, 24h, 2fa.
@@ -99,8 +99,8 @@ func isUnit(w string) bool {
 // a password: sha256, utf8, v2, base64.
 func isNumberedTerm(w string) bool {
 	switch w {
-	case "sha", "md", "base", "utf", "ascii", "aes", "rsa", "ed", "x", "argon", "bcrypt", "pbkdf", "blake", "crc", "rot", "des",
-		"oauth", "http", "tls", "ssl", "ipv", "pkcs", "p", "v", "s", "ec", "k", "h", "int", "uint", "float", "latin", "win", "cp",
+	case "sha", "md", "base", "utf", "ascii", "aes", "rsa", "ed", "argon", "bcrypt", "pbkdf", "blake", "crc", "rot", "des",
+		"oauth", "http", "tls", "ssl", "ipv", "pkcs", "ec", "int", "uint", "float", "latin", "win", "cp",
 		"python", "java", "php", "node", "es", "rc", "api", "step", "phase", "part", "field", "arg", "param", "line", "column",
 		"chapter", "section", "option", "item", "level", "tier", "version", "type", "key", "string", "varchar", "char", "vec":
 		return true

@@ -119,6 +119,9 @@ func (s *scan) password(start, end int) {
 }
 
 func unquote(t string, start, end int) (int, int) {
+	if end-start > 2 && t[start] == '\\' && isQuote(t[start+1]) {
+		start++
+	}
 	if end-start < 2 || !isQuote(t[start]) || t[end-1] != t[start] {
 		return start, end
 	}

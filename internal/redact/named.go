@@ -36,7 +36,7 @@ func (s *scan) named(start, end int) {
 		return
 	}
 	n := naming{text: s.text}
-	if !n.findName(start, end) || endsFold(s.text[:n.end], "userpassword") && s.userAndPassword(n.end) || !n.findSign() {
+	if !n.findName(start, end) || n.takesUser() && s.userAndPassword(n.end) || !n.findSign() {
 		s.notNamed(start, end)
 		return
 	}
@@ -57,11 +57,17 @@ func (s *scan) named(start, end int) {
 // notNamed looks for a value that looks random behind the word text[start:end],
 // which has no value by its name, unless the word has a meaning beside secrets.
 func (s *scan) notNamed(start, end int) {
-	switch strings.ToLower(s.text[start:end]) {
-	case "pass", "psk", "_auth":
-	default:
+	word := s.text[start:end]
+	if word[0] != '_' && len(word) != len("pass") && (len(word) != len("psk") || lower(word[1]) != 's') {
 		s.randomNamed(start, end)
 	}
+}
+
+// takesUser reports whether the name is that of a function that takes a user's name
+// before the password.
+func (n *naming) takesUser() bool {
+	name := n.text[:n.end]
+	return endsFold(name, "userpassword") || endsFold(name, "userpass")
 }
 
 // covered reports whether the span found last covers text[start:end].
@@ -109,7 +115,7 @@ func shortestOf(t string, start, end int) int {
 	case len("pass"):
 		return shortestIf(passOpens(t, start, end), shortestPassword)
 	case len("token"):
-		return shortestToken // token, creds, _auth
+		return shortestIf(word[0] != '_' || word == "_auth", shortestToken) // token, creds, _auth
 	case len("credential"):
 		if lower(word[0]) == 'c' {
 			return shortestIf(end < len(t) && lower(t[end]) == 's', shortestToken)

@@ -29,7 +29,7 @@ func statedValue(t string, i int) int {
 	for k := range words {
 		end := skip(t, i, 24, func(c byte) bool { return !isSpace(c) })
 		next := skip(t, end, 3, isBlank)
-		if next == end {
+		if end == i || next == end {
 			return -1
 		}
 		switch word := t[i:end]; word {
@@ -113,7 +113,7 @@ func (n *naming) phraseEnd(i int) int {
 			break
 		}
 	}
-	if words < fewest || end < len(t) && !isBreak(t[end]) || end < len(t) && isBlank(t[end]) {
+	if words < fewest || end < len(t) && !isBreak(t[end]) && t[end] != '\\' || end < len(t) && isBlank(t[end]) {
 		return i
 	}
 	return end

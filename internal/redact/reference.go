@@ -19,7 +19,7 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if n.sign == signProse {
 		return n.isProseSecret(from, to, quoted)
 	}
-	if n.sign == signCall && !n.isCallSecret(from, to, quoted) || n.weak && !looksChosen(v) {
+	if n.sign == signCall && !n.isCallSecret(from, to, quoted) || n.weak && (!looksChosen(v) || isTypeOfCredentials(v)) {
 		return false
 	}
 	if n.sign == signEqual {
@@ -68,7 +68,7 @@ func (n *naming) isVariableInCode(v string, to int) bool {
 	if !argument && !n.declares() {
 		return false
 	}
-	return isVariableName(v) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
+	return isVariableName(v) || argument && (endsFold(v, "pass") || endsFold(v, "_psk")) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
 }
 
 // declares reports whether the value is assigned as only code does it: with ":=",
@@ -127,6 +127,13 @@ func (n *naming) goesOn(i int) bool {
 	return end == len(t) || t[end] != ':' && t[end] != '='
 }
 
+// isTypeOfCredentials reports whether v is what code calls a type of credentials
+// or an object with some: OAuth2Credentials.
+func isTypeOfCredentials(v string) bool {
+	v = strings.TrimRight(v, "s")
+	return endsFold(v, "credential") && skip(v, 0, len(v), func(c byte) bool { return isWord(c) || c == '.' }) == len(v)
+}
+
 // leadsOn reports whether an arrow follows text[:i], as in the steps through a
 // menu: "Settings > Secrets".
 func (n *naming) leadsOn(i int) bool {
@@ -176,6 +183,9 @@ func isReference(v string) bool {
 	case '[', '{', '<':
 		return true
 	case '&', '*', '!', '@', '(':
+		if startsWithAny(v, "&#", "&lt;") {
+			return true
+		}
 		rest := strings.TrimLeft(v, "&*!@(")
 		return isIdentifierText(strings.TrimRight(rest, ")")) || isExpression(rest)
 	case '-':

@@ -20,6 +20,9 @@ const (
 // words can still begin a phrase.
 func (s *scan) seedPhrase(end int) int {
 	t := s.text
+	if end > 0 && t[end-1] == '\\' { // of an escaped quote
+		end--
+	}
 	start := end
 	var words [seedPhraseWords]string // last one first
 	for n := range seedPhraseWords {
@@ -85,7 +88,7 @@ func backSeparator(t string, i int) int {
 
 // isSeedSeparator reports whether c can be between two words of a seed phrase.
 func isSeedSeparator(c byte) bool {
-	return isSpace(c) || isQuote(c) || c == ','
+	return isSpace(c) || isQuote(c) || c == ',' || c == '\\'
 }
 
 // seedPhraseEnd returns where the last word of the seed phrase ends that begins at

@@ -103,7 +103,7 @@ func (n *naming) findBlank(i, j int) bool {
 			return false
 		}
 		j = skip(t, j, 16, isSpace)
-		if j == len(t) || !isQuote(t[j]) {
+		if q := skip(t, j, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
 			return false
 		}
 	case j == i, n.quotedName:
@@ -140,6 +140,9 @@ func (n *naming) findPair(i int) bool {
 	t := n.text
 	i = skip(t, i, 1, func(c byte) bool { return c == ',' })
 	j := skip(t, i, 40, isSpace)
+	if j == i && strings.HasSuffix(t[:i], `\`) && strings.HasPrefix(t[i:], "n") { // YAML in JSON
+		j = skip(t, i+1, 40, isBlank)
+	}
 	if j == i && !n.quotedName {
 		return false
 	}

@@ -137,7 +137,7 @@ func (r stretch) whole(word string) (int, int) {
 	if i := strings.IndexAny(word, "=:"); i > 0 && i <= r.start && i < len(word)-1 {
 		start = i + 1
 	}
-	if 5*(r.end-r.start) >= 3*(end-start) {
+	if 5*(r.end-r.start) >= 3*(end-start) && !strings.Contains(word, "://") {
 		return start, end
 	}
 	const separators = "/=:&?@#|\\~*!$^%"

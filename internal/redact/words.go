@@ -28,6 +28,8 @@ func isBreak(c byte) bool {
 func (s *scan) words() {
 	const shortest = 16
 	t := s.text
+	s.sorted = len(s.spans)
+	sortSpans(s.spans)
 	start := 0
 	short := 0 // words in a row that are as long as those of seed phrases
 	for i := 0; i <= len(t); i++ {
@@ -68,7 +70,24 @@ func (s *scan) longWord(start, end int) {
 		return
 	}
 	from, to := r.whole(word)
-	s.add("entropy", start+from, start+to)
+	s.add("entropy", s.afterName(start+from, start+to), start+to)
+}
+
+// afterName returns where a secret begins within the random text[start:end]: at
+// start, or at a secret that another rule has found there if what stands before
+// is its name or the host of a URL.
+func (s *scan) afterName(start, end int) int {
+	for s.nextSpan < s.sorted && s.spans[s.nextSpan].end <= start {
+		s.nextSpan++
+	}
+	if s.nextSpan == s.sorted {
+		return start
+	}
+	first := s.spans[s.nextSpan].start
+	if first <= start || first >= end || strangest(s.text[start:first]).strange(s.text[start:first], 16, 28) {
+		return start
+	}
+	return first
 }
 
 // spread reports whether s holds enough different bytes to reach an entropy of
