@@ -66,6 +66,9 @@ func (s *scan) notNamed(start, end int) {
 // takesUser reports whether the name is that of a function that takes a user's name
 // before the password.
 func (n *naming) takesUser() bool {
+	if n.end == len(n.text) || n.text[n.end] != '(' {
+		return false
+	}
 	name := n.text[:n.end]
 	return endsFold(name, "userpassword") || endsFold(name, "userpass")
 }

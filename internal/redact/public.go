@@ -43,14 +43,18 @@ func sshPublicKey(w string) int {
 	return 0
 }
 
-// kubernetesLetters are the letters and digits of random parts of names that
-// Kubernetes and its tools make: no vowels, nothing that looks like another.
-const kubernetesLetters = "bcdfghjklmnpqrstvwxz2456789"
+// kubernetesLetters holds true for the letters and digits of random parts of names
+// that Kubernetes and its tools make: no vowels, nothing that looks like another.
+var kubernetesLetters = [256]bool{
+	'b': true, 'c': true, 'd': true, 'f': true, 'g': true, 'h': true, 'j': true, 'k': true, 'l': true, 'm': true, 'n': true, 'p': true,
+	'q': true, 'r': true, 's': true, 't': true, 'v': true, 'w': true, 'x': true, 'z': true,
+	'2': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
+}
 
 // isKubernetesLetter reports whether c belongs to such a part. Hashes may have
 // the digits that are left out elsewhere.
 func isKubernetesLetter(c byte) bool {
-	return strings.IndexByte(kubernetesLetters, c) >= 0 || c == '0' || c == '1' || c == '3'
+	return kubernetesLetters[c] || c == '0' || c == '1' || c == '3'
 }
 
 // podSuffix returns the length of what Kubernetes appends to a pod's name, such
@@ -61,7 +65,7 @@ func podSuffix(w string) int {
 	if hash < shortest || hash > longest || hash == len(w) || w[hash] != '-' || !strings.ContainsAny(w[:hash], "0123456789") {
 		return 0
 	}
-	end := skip(w, hash+1, pod+1, func(c byte) bool { return strings.IndexByte(kubernetesLetters, c) >= 0 })
+	end := skip(w, hash+1, pod+1, func(c byte) bool { return kubernetesLetters[c] })
 	if end != hash+1+pod || end < len(w) && (isWord(w[end]) || w[end] == '-') {
 		return 0
 	}
@@ -186,13 +190,13 @@ func nixStore(w string) int {
 		sha256 = 52
 	)
 	isNix := func(c byte) bool { return strings.IndexByte(nixLetters, c) >= 0 }
-	if strings.HasPrefix(w, store) {
+	if w[0] == 'n' && strings.HasPrefix(w, store) {
 		if end := skip(w, len(store), length+1, isNix); end == len(store)+length && (end == len(w) || w[end] == '-' || w[end] == '.') {
 			return end
 		}
 		return 0
 	}
-	if isNix(w[0]) && skip(w, 0, sha256+1, isNix) == sha256 && (len(w) == sha256 || !isWord(w[sha256])) {
+	if len(w) >= sha256 && isNix(w[0]) && skip(w, 0, sha256+1, isNix) == sha256 && (len(w) == sha256 || !isWord(w[sha256])) {
 		return sha256
 	}
 	return 0

@@ -14,15 +14,17 @@ type entropyLimits struct {
 	off    bool
 }
 
-// isBreak reports whether c ends a word: white space, quotes, brackets, comma
-// and semicolon.
-func isBreak(c byte) bool {
-	switch c {
-	case '"', '\'', '`', '(', ')', '[', ']', '{', '}', '<', '>', ',', ';':
-		return true
-	}
-	return isSpace(c)
+// breaks holds true for the bytes that end a word: white space, quotes, brackets,
+// comma and semicolon.
+var breaks = [256]bool{
+	0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 11: true, 12: true, 13: true,
+	14: true, 15: true, 16: true, 17: true, 18: true, 19: true, 20: true, 21: true, 22: true, 23: true, 24: true, 25: true, 26: true,
+	27: true, 28: true, 29: true, 30: true, 31: true, ' ': true, 0x7f: true,
+	'"': true, '\'': true, '`': true, '(': true, ')': true, '[': true, ']': true, '{': true, '}': true, '<': true, '>': true, ',': true, ';': true,
 }
+
+// isBreak reports whether c ends a word.
+func isBreak(c byte) bool { return breaks[c] }
 
 // words checks every long word of the text, and rows of short ones.
 func (s *scan) words() {
@@ -33,7 +35,7 @@ func (s *scan) words() {
 	start := 0
 	short := 0 // words in a row that are as long as those of seed phrases
 	for i := 0; i <= len(t); i++ {
-		if i < len(t) && !isBreak(t[i]) {
+		if i < len(t) && !breaks[t[i]] {
 			continue
 		}
 		switch n := i - start; {
@@ -205,6 +207,9 @@ func (s *scan) facebook(bar int) {
 // in the word that begins at start, and its 32 hexadecimal digits.
 func (s *scan) asana(start, colon int) {
 	const fewest = 10 // digits of a number
+	if colon == start || !isDigit(s.text[colon-1]) {
+		return
+	}
 	last, ok := match(s.text, colon+1, "X32")
 	if !ok {
 		return
@@ -237,6 +242,9 @@ func (s *scan) oldAsana(slash int) {
 // mailgun looks at the first hyphen of 32, 8 and 8 hexadecimal digits.
 func (s *scan) mailgun(hyphen int) {
 	t := s.text
+	if hyphen < 32 || len(t) < hyphen+18 || t[hyphen+9] != '-' || !isHex(t[hyphen-1]) {
+		return
+	}
 	last, ok := match(t, hyphen+1, "x8'-'x8")
 	if !ok || last < len(t) && t[last] == '-' {
 		return
