@@ -116,6 +116,7 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 		d.forgetting(ctx)
 		d.followers(ctx, s)
 		d.replication(ctx, s)
+		d.device(ctx, s)
 	}
 	d.area = "host"
 	if s != nil && !d.unread && !d.older {
