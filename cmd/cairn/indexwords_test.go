@@ -49,3 +49,41 @@ func TestAnAlteredWordOfAnIndexIsFoundAndRepaired(t *testing.T) {
 		})
 	}
 }
+
+// An entry or a context that differs from the change log gets the text of the log.
+func TestAMemoryThatDiffersFromTheLogIsRestoredFromIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ damage, want string }{
+		"text":     {`UPDATE memory_entries SET raw_entry = 'Bna' || substr(raw_entry, 4) WHERE key = 3`, "is not what the log says"},
+		"change":   {`UPDATE memory_entries SET seq = seq + 1 WHERE key = 3`, "is not what the log says"},
+		"tags":     {`UPDATE memory_entries SET tags = '{' WHERE key = 3`, "tags or metadata"},
+		"inflight": {`UPDATE memory_entries SET synced = 5 WHERE key = 3`, "neither inflight nor committed"},
+		"context":  {`UPDATE memory_contexts SET markdown = 'another'`, "context 1 is not what the log says"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHome(t)
+			for i := range 6 {
+				h.cairn("memory", "add-entry", "Ana wants refund "+string(rune('a'+i)), "--tag", "topic=refunds")
+			}
+			h.cairn("memory", "update-context", "The context of refunds.")
+			const everything = `SELECT key, raw_entry, tags, synced, seq FROM memory_entries UNION ALL SELECT seq, markdown, context_id, synced, change_seq FROM memory_contexts`
+			before := h.rows(everything)
+			db := h.raw()
+			h.sqlite(db, c.damage)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if d, code := h.diagnosed("--deep"); code != 1 || !strings.Contains(problems(d), c.want) {
+				t.Errorf("doctor --deep exits %d: %s", code, problems(d))
+			}
+			h.cairn("doctor", "--salvage")
+			if got := h.rows(everything); strings.Join(got, "\n") != strings.Join(before, "\n") {
+				t.Errorf("the salvage leaves\n%s\nof\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
+			}
+			if d, code := h.diagnosed("--deep"); code != 0 {
+				t.Errorf("doctor --deep after the salvage: %s", problems(d))
+			}
+		})
+	}
+}

@@ -37,7 +37,7 @@ const (
 	selectCommon     = `SELECT CASE WHEN unsent IS NULL THEN acked ELSE unsent - 1 END FROM (
 SELECT ifnull(max(acked_seq), 0) AS acked, (SELECT min(c.seq) FROM memory_streams s JOIN changes c ON c.stream = (SELECT id FROM symbols WHERE text = s.stream)
 AND c.seq > s.acked_seq AND c.doc IS NOT NULL WHERE s.head_seq > s.acked_seq) AS unsent FROM memory_streams)`
-	updateGoOn       = `UPDATE memory_users SET stop_code = NULL, stop_why = NULL WHERE user_id = ?1 AND stop_code = ?2`
+	updateGoOn = `UPDATE memory_users SET stop_code = NULL, stop_why = NULL WHERE user_id = ?1 AND stop_code = ?2`
 )
 
 // checkMember refuses a membership that has ended.

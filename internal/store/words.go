@@ -58,7 +58,9 @@ func (t *Tx) CheckWords(ctx context.Context, x WordIndex) (differing []int64, er
 	if err := t.ses.exec(ctx, "PRAGMA query_only=OFF"); err != nil {
 		return nil, t.noted(err)
 	}
-	defer func() { err = errors.Join(err, t.noted(t.ses.exec(context.WithoutCancel(ctx), "PRAGMA query_only=ON"))) }()
+	defer func() {
+		err = errors.Join(err, t.noted(t.ses.exec(context.WithoutCancel(ctx), "PRAGMA query_only=ON")))
+	}()
 	if err := t.ses.exec(ctx, fmt.Sprintf(createIndexRead, x.Table)); err != nil {
 		return nil, t.noted(err)
 	}
