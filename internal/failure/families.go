@@ -6,7 +6,7 @@ import "strings"
 // strict rules are tried on the output of a command that names no family.
 func allFamilies() []family {
 	return []family{
-		{strict: []rule{first(starting("Command timed out after"))}},
+		{strict: []rule{first(starting("Command timed out after", "Command was automatically cancelled"))}},
 		typeScript(), rust(), python(), golang(), javaScript(), jvm(), ruby(), compilers(), otherLanguages(),
 		git(), containers(), network(), makeFamily(), npm(),
 	}
