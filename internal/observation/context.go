@@ -162,9 +162,11 @@ type contextBuilder struct {
 	intents []contextRow
 	checks  []contextRow
 	local   []tableRow
-	likely  []LikelyFile // those that no row of the tables is about
+	likely  []LikelyFile // likeliest first, also those that a row is about
 	cross   []tableRow
 	others  []Section // of other parts
+
+	maxLikely int // how many likely files are shown
 }
 
 // contextSpan says which rows a context is made of.

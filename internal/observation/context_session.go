@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -72,9 +73,13 @@ func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 	}
 	d := s.digest
 	d.FilesEdited = slices.DeleteFunc(d.FilesEdited, func(f string) bool { return isOutside(f, b.project.Root) })
-	for i, file := range d.FilesEdited {
-		d.FilesEdited[i] = pathCell(below(file, b.project.Root), maxCell)
+	var names []string
+	for _, file := range d.FilesEdited {
+		if name := cell(path.Base(file), maxCell); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
+	d.FilesEdited = names
 	b.digest = append(b.digest, digestLines(d, failing)...)
 	ending, err := b.ending(ctx, tx, s)
 	if err != nil || ending == "" {
@@ -149,8 +154,10 @@ func (b *contextBuilder) failing(ctx context.Context, tx *store.Tx, s *lastSessi
 	return lines, err
 }
 
-// maxEnding is how many characters of the last message are shown.
-const maxEnding = 160
+const (
+	maxAsked  = 100 // characters of the last session's intent
+	maxEnding = 140 // characters of its last message
+)
 
 // ending is how the last session ended, in one sentence.
 func (b *contextBuilder) ending(ctx context.Context, tx *store.Tx, s lastSession) (string, error) {
@@ -172,10 +179,10 @@ func digestLines(d Digest, failing []string) []string {
 		work = append(work, "edited "+strings.Join(firstFew(d.FilesEdited, 3), ", "))
 	}
 	if len(d.Commits) > 0 {
-		work = append(work, "committed "+cell(d.Commits[0].Hash+" "+d.Commits[0].Message, 80))
+		work = append(work, "committed "+cell(d.Commits[0].Hash+" "+d.Commits[0].Message, maxCell))
 	}
 	if d.Intent != "" {
-		out = append(out, "- Asked: "+cell(joinLines(d.Intent), 120))
+		out = append(out, "- Asked: "+cell(joinLines(d.Intent), maxAsked))
 	}
 	if len(work) > 0 {
 		out = append(out, "- Done: "+strings.Join(work, "; "))
@@ -353,23 +360,12 @@ func isConsent(w string) bool {
 	return strings.Contains(consent, " "+w+" ")
 }
 
-// readLikely finds the files that the session will likely need and that no row of the
-// tables is about.
-func (b *contextBuilder) readLikely(ctx context.Context, tx *store.Tx) error {
-	files, err := likely(ctx, tx, LikelyArgs{
+// readLikely finds the files that the session will likely need. Of them, likelyFiles
+// shows those that no row of the tables is about.
+func (b *contextBuilder) readLikely(ctx context.Context, tx *store.Tx) (err error) {
+	b.maxLikely = maxLikelyAtStart
+	b.likely, err = likely(ctx, tx, LikelyArgs{
 		Project: b.project, Branch: b.branch, Limit: maxLikelyAtStart + len(b.local) + len(b.pinned),
 	}, b.keep, nil)
-	named := map[string]bool{}
-	for _, r := range b.local {
-		named[r.path] = true
-	}
-	for _, r := range b.pinned {
-		named[r.file] = true
-	}
-	for _, f := range files {
-		if !named[f.Path] && len(b.likely) < maxLikelyAtStart {
-			b.likely = append(b.likely, f)
-		}
-	}
 	return err
 }

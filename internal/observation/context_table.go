@@ -41,7 +41,7 @@ func (r *tableRow) line(now int64, ids []int64, summary string) contextRow {
 	var b strings.Builder
 	for i, id := range ids {
 		if i > 0 {
-			b.WriteString(", ")
+			b.WriteByte(' ')
 		}
 		fmt.Fprintf(&b, "#%d", id)
 	}

@@ -2,6 +2,8 @@ package observation
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -51,27 +53,30 @@ func (b *contextBuilder) fit() Context {
 	return b.render()
 }
 
-// What stays when detail is cut.
-const (
-	keptLikely  = 20
-	keptIntents = 6
-	keptLocal   = 14
-)
+// detailStep is one step of cutting detail: how much of each list stays.
+type detailStep struct{ likely, intents, local int }
+
+// detailSteps are the steps in their order. A likely file costs fewer tokens than a row
+// or an intent and names what the session needs as often as a row does.
+func detailSteps() [4]detailStep {
+	return [...]detailStep{{30, 5, 10}, {26, 4, 8}, {20, 4, 7}, {12, 4, 6}}
+}
 
 // cutDetail removes the line or file that is needed least and returns about how many
 // bytes that saves, 0 if only lines are left that matter more.
 func (b *contextBuilder) cutDetail() int {
-	switch {
-	case len(b.cross) > 0:
-		return cutLast(&b.cross, tableRowSize)
-	case len(b.likely) > keptLikely:
-		return cutLast(&b.likely, likelySize)
-	case len(b.intents) > keptIntents:
-		return cutLast(&b.intents, lineSize)
-	case len(b.local) > keptLocal:
-		return cutLast(&b.local, tableRowSize)
-	case len(b.likely) > keptLikely/2:
-		return cutLast(&b.likely, likelySize)
+	if len(b.cross) > 0 {
+		return cutRow(&b.cross)
+	}
+	for _, keep := range detailSteps() {
+		switch {
+		case b.likelyLimit() > keep.likely:
+			return b.cutLikely()
+		case len(b.intents) > keep.intents:
+			return cutLast(&b.intents, lineSize)
+		case len(b.local) > keep.local:
+			return cutRow(&b.local)
+		}
 	}
 	return 0
 }
@@ -82,15 +87,15 @@ func (b *contextBuilder) cutDetail() int {
 func (b *contextBuilder) cut() int {
 	switch {
 	case len(b.cross) > 0:
-		return cutLast(&b.cross, tableRowSize)
-	case len(b.intents) > keptIntents-1:
+		return cutRow(&b.cross)
+	case len(b.intents) > 5:
 		return cutLast(&b.intents, lineSize)
-	case len(b.likely) > keptLikely/2:
-		return cutLast(&b.likely, likelySize)
+	case b.likelyLimit() > 10:
+		return b.cutLikely()
 	case len(b.local) > 0:
-		return cutLast(&b.local, tableRowSize)
-	case len(b.likely) > 0:
-		return cutLast(&b.likely, likelySize)
+		return cutRow(&b.local)
+	case b.likelyLimit() > 0:
+		return b.cutLikely()
 	case len(b.digest) > 0:
 		return cutLast(&b.digest, func(line string) int { return len(line) + 1 })
 	case len(b.intents) > 0:
@@ -116,14 +121,56 @@ func cutLast[T any](list *[]T, size func(T) int) int {
 
 func lineSize(r contextRow) int { return len(r.line) + 1 }
 
-// likelySize and tableRowSize are what a file costs in a line with others.
-func likelySize(f LikelyFile) int { return len(f.Path) - strings.LastIndexByte(f.Path, '/') + 1 }
-
-func tableRowSize(r tableRow) int {
-	if r.path == "" {
-		return len(r.summary) + 30
+// likelyFiles are the likeliest files that no row of the tables is about.
+func (b *contextBuilder) likelyFiles() []LikelyFile {
+	named := make(map[string]bool, len(b.local)+len(b.pinned))
+	for _, r := range b.local {
+		named[r.path] = true
 	}
-	return len(r.summary) - strings.LastIndexByte(r.summary, '/') + 8
+	for _, r := range b.pinned {
+		named[r.file] = true
+	}
+	var files []LikelyFile
+	for _, f := range b.likely {
+		if len(files) == b.maxLikely {
+			break
+		}
+		if !named[f.Path] {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// likelyLimit is how many likely files are shown at most.
+func (b *contextBuilder) likelyLimit() int {
+	b.maxLikely = min(b.maxLikely, len(b.likelyFiles()))
+	return b.maxLikely
+}
+
+// cutLikely removes the last of the likely files.
+func (b *contextBuilder) cutLikely() int {
+	files := b.likelyFiles()
+	b.maxLikely = len(files) - 1
+	folder, name := path.Split(files[b.maxLikely].Path)
+	if slices.ContainsFunc(files[:b.maxLikely], func(f LikelyFile) bool { return path.Dir(f.Path)+"/" == folder }) {
+		return len(name) + 2
+	}
+	return len("- : ") + len(folder) + len(name) + 1
+}
+
+// cutRow removes the last row of a table.
+func cutRow(rows *[]tableRow) int {
+	last := len(*rows) - 1
+	r := (*rows)[last]
+	*rows = (*rows)[:last]
+	folder, name := path.Split(r.summary)
+	if r.path != "" && slices.ContainsFunc(*rows, func(o tableRow) bool {
+		return o.obsType == r.obsType && o.path != "" && path.Dir(o.summary)+"/" == folder
+	}) {
+		return len(" #1234") + len(name) + 2
+	}
+	return len("| #1234 | 2d ago |  |  |") + len(r.obsType) + min(len(r.summary), maxReasonCell) + 1
 }
 
 func (b *contextBuilder) render() Context {
@@ -171,7 +218,7 @@ func (b *contextBuilder) render() Context {
 	section("Recent Intents", sectionIntents, b.intents)
 	section("Checks", sectionChecks, b.checks)
 	section(cell(b.project.ID, 64), sectionLocal, table(b.local, b.now), head...)
-	section("Likely Files", sectionLikely, fileLines(b.likely, b.project.Root))
+	section("Likely Files", sectionLikely, fileLines(b.likelyFiles(), b.project.Root))
 	section("Other projects", sectionCross, table(b.cross, b.now))
 	if body.Len() == 0 {
 		return Context{}
