@@ -166,7 +166,9 @@ type contextBuilder struct {
 	cross   []tableRow
 	others  []Section // of other parts
 
-	maxLikely int // how many likely files are shown
+	maxLikely   int          // how many likely files are shown
+	shownLikely []LikelyFile // see likelyFiles
+	likelyFor   int          // the length of local that shownLikely is for, plus one
 }
 
 // contextSpan says which rows a context is made of.

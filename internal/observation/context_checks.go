@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +14,13 @@ import (
 
 const (
 	maxChecks   = 3
-	checkSample = 300 // newest commands of a project that are searched for checks
+	checkSample = 200 // newest commands of a project that are searched for checks
 
 	// All in one text, as in selectTouched. Older rows come first, so that the last
 	// success of a command wins.
 	selectChecks = `SELECT ifnull(group_concat(id || ' ' || content, char(0)), '')
 FROM (SELECT * FROM (SELECT id, content FROM observation_rows
-    WHERE project_key = ? AND obs_type = 'command' AND timestamp >= ? AND length(content) <= 400
+    WHERE project_key = ? AND obs_type = 'command' AND timestamp >= ? AND octet_length(content) <= 400
     ORDER BY timestamp DESC, id DESC LIMIT +?)
   WHERE content LIKE '%test%' OR content LIKE '%lint%' OR content LIKE '%build%' OR content LIKE '%fmt%' OR content LIKE '%format%'
      OR content LIKE '%check%' OR content LIKE '%vet%' OR content LIKE '%spec%' OR content LIKE '%tsc%' OR content LIKE '%mypy%'
@@ -49,6 +50,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	byText := map[string]*check{}
+	parsed := map[string][]check{} // by command line: many run again and again
 	n := 0
 	for row := range strings.SplitSeq(list, "\x00") {
 		digits, line, _ := strings.Cut(row, " ")
@@ -56,7 +58,12 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 		if err != nil {
 			return err
 		}
-		for _, c := range checksIn(line) {
+		found, ok := parsed[line]
+		if !ok {
+			found = checksIn(line)
+			parsed[line] = found
+		}
+		for _, c := range found {
 			known := byText[c.text]
 			if known == nil {
 				known = &check{kind: c.kind, text: c.text}
@@ -72,10 +79,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 			best[c.kind] = c
 		}
 	}
-	var found []*check
-	for _, c := range best {
-		found = append(found, c)
-	}
+	found := slices.Collect(maps.Values(best))
 	slices.SortFunc(found, func(a, b *check) int { return cmp.Compare(b.order, a.order) })
 	found = found[:min(len(found), maxChecks)]
 	if len(found) == 0 {

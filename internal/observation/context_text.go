@@ -70,7 +70,7 @@ func (b *contextBuilder) cutDetail() int {
 	}
 	for _, keep := range detailSteps() {
 		switch {
-		case b.likelyLimit() > keep.likely:
+		case len(b.likelyFiles()) > keep.likely:
 			return b.cutLikely()
 		case len(b.intents) > keep.intents:
 			return cutLast(&b.intents, lineSize)
@@ -90,11 +90,11 @@ func (b *contextBuilder) cut() int {
 		return cutRow(&b.cross)
 	case len(b.intents) > 5:
 		return cutLast(&b.intents, lineSize)
-	case b.likelyLimit() > 10:
+	case len(b.likelyFiles()) > 10:
 		return b.cutLikely()
 	case len(b.local) > 0:
 		return cutRow(&b.local)
-	case b.likelyLimit() > 0:
+	case len(b.likelyFiles()) > 0:
 		return b.cutLikely()
 	case len(b.digest) > 0:
 		return cutLast(&b.digest, func(line string) int { return len(line) + 1 })
@@ -104,9 +104,11 @@ func (b *contextBuilder) cut() int {
 		return cutLast(&b.checks, lineSize)
 	case len(b.wishes) > 0:
 		return cutLast(&b.wishes, lineSize)
-	case b.cutOther():
-		return MaxSectionLine
-	case len(b.pinned) > 0:
+	}
+	if n := b.cutOther(); n > 0 {
+		return n
+	}
+	if len(b.pinned) > 0 {
 		return cutLast(&b.pinned, lineSize)
 	}
 	return 0
@@ -121,31 +123,30 @@ func cutLast[T any](list *[]T, size func(T) int) int {
 
 func lineSize(r contextRow) int { return len(r.line) + 1 }
 
-// likelyFiles are the likeliest files that no row of the tables is about.
+// likelyFiles are the likeliest files that no row of the tables is about. They are
+// computed again only after the table of the project has lost rows.
 func (b *contextBuilder) likelyFiles() []LikelyFile {
+	if b.likelyFor == len(b.local)+1 {
+		return b.shownLikely
+	}
 	named := make(map[string]bool, len(b.local)+len(b.pinned))
-	for _, r := range b.local {
-		named[r.path] = true
+	for i := range b.local {
+		named[b.local[i].path] = true
 	}
-	for _, r := range b.pinned {
-		named[r.file] = true
+	for i := range b.pinned {
+		named[b.pinned[i].file] = true
 	}
-	var files []LikelyFile
+	b.likelyFor, b.shownLikely = len(b.local)+1, b.shownLikely[:0]
 	for _, f := range b.likely {
-		if len(files) == b.maxLikely {
+		if len(b.shownLikely) == b.maxLikely {
 			break
 		}
 		if !named[f.Path] {
-			files = append(files, f)
+			b.shownLikely = append(b.shownLikely, f)
 		}
 	}
-	return files
-}
-
-// likelyLimit is how many likely files are shown at most.
-func (b *contextBuilder) likelyLimit() int {
-	b.maxLikely = min(b.maxLikely, len(b.likelyFiles()))
-	return b.maxLikely
+	b.maxLikely = len(b.shownLikely)
+	return b.shownLikely
 }
 
 // cutLikely removes the last of the likely files.
@@ -153,8 +154,11 @@ func (b *contextBuilder) cutLikely() int {
 	files := b.likelyFiles()
 	b.maxLikely = len(files) - 1
 	folder, name := path.Split(files[b.maxLikely].Path)
-	if slices.ContainsFunc(files[:b.maxLikely], func(f LikelyFile) bool { return path.Dir(f.Path)+"/" == folder }) {
-		return len(name) + 2
+	b.shownLikely = files[:b.maxLikely]
+	for i := range b.shownLikely {
+		if dir, _ := path.Split(b.shownLikely[i].Path); dir == folder {
+			return len(name) + 2
+		}
 	}
 	return len("- : ") + len(folder) + len(name) + 1
 }
@@ -170,7 +174,7 @@ func cutRow(rows *[]tableRow) int {
 	}) {
 		return len(" #1234") + len(name) + 2
 	}
-	return len("| #1234 | 2d ago |  |  |") + len(r.obsType) + min(len(r.summary), maxReasonCell) + 1
+	return len("| #1234 | 2d ago |  |  |") + len(r.obsType) + len(r.summary) + 1
 }
 
 func (b *contextBuilder) render() Context {

@@ -11,7 +11,7 @@ import (
 
 const (
 	maxWishes      = 3
-	wishSample     = 300  // newest prompts that are searched for wishes
+	wishSample     = 200  // newest prompts that are searched for wishes
 	maxWishPrompt  = 1500 // bytes: longer prompts are mostly pasted text
 	maxWishWords   = 40
 	maxWish        = 120 // characters shown
@@ -19,7 +19,7 @@ const (
 
 	selectWishes = `SELECT id, content FROM (SELECT id, timestamp, content, session_key FROM observation_rows
     WHERE project_key = ? AND obs_type = 'user_prompt' ORDER BY timestamp DESC, id DESC LIMIT +?)
-WHERE length(content) <= ? AND timestamp > ? AND session_key != ?
+WHERE octet_length(content) <= ? AND timestamp > ? AND session_key != ?
   AND (content LIKE '%never %' OR content LIKE '%always %' OR content LIKE '% again%' OR content LIKE '%use %' OR content LIKE '%prefer %'
     OR content LIKE '%from now on%')
 ORDER BY timestamp DESC, id DESC`
@@ -72,8 +72,10 @@ func wishesIn(prompt string) (found []string) {
 func wishClause(sentence string) string {
 	for start := 0; start < len(sentence); {
 		rest := strings.TrimLeft(sentence[start:], " ")
-		if words := foldedWords(rest); len(words) <= maxWishWords && isWish(words) {
-			return rest
+		if mayBeWish(rest) {
+			if words := foldedWords(rest); len(words) <= maxWishWords && isWish(words) {
+				return rest
+			}
 		}
 		next := strings.IndexAny(sentence[start:], ",;:")
 		if next < 0 {
@@ -82,6 +84,23 @@ func wishClause(sentence string) string {
 		start += next + 1
 	}
 	return ""
+}
+
+// mayBeWish reports whether one of a clause's first words may begin a wish. It spares
+// most clauses the work of isWish.
+func mayBeWish(clause string) bool {
+	const heads = " never always don't don’t dont stop not do use prefer from we i you make remember "
+	for range maxWishLeading + 1 {
+		word, rest, _ := strings.Cut(clause, " ")
+		if word == "" || len(word) > 10 {
+			return false
+		}
+		if strings.Contains(heads, " "+strings.ToLower(word)+" ") {
+			return true
+		}
+		clause = strings.TrimLeft(rest, " ")
+	}
+	return false
 }
 
 // foldedWords are the words of a text in lower case, without punctuation around them.

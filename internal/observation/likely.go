@@ -82,30 +82,24 @@ const (
 )
 
 // fileLines lists files by folder, one line for each, the folder of the likeliest
-// first: "- pay/: a.go, b.go", or "- pay/a.go" for one file.
+// first.
 func fileLines(files []LikelyFile, root string) (lines []contextRow) {
 	byFolder := map[string]int{}
-	var folders []string // by line
 	for _, f := range files {
 		folder, name := path.Split(below(f.Path, root))
 		i, ok := byFolder[folder]
 		if !ok {
-			byFolder[folder] = len(lines)
-			folders = append(folders, folder)
-			lines = append(lines, contextRow{id: f.Observation, line: cell(name, maxCell)})
+			i = len(lines)
+			byFolder[folder] = i
+			lead := "- "
+			if folder != "" {
+				lead = "- " + pathCell(folder, maxCell) + ": "
+			}
+			lines = append(lines, contextRow{id: f.Observation, line: lead + cell(name, maxCell)})
 			continue
 		}
 		lines[i].line += ", " + cell(name, maxCell)
 		lines[i].also = append(lines[i].also, f.Observation)
-	}
-	for i, folder := range folders {
-		lead := "- "
-		if folder != "" {
-			if lead += pathCell(folder, maxCell); lines[i].also != nil {
-				lead += ": "
-			}
-		}
-		lines[i].line = lead + lines[i].line
 	}
 	return lines
 }
@@ -247,7 +241,11 @@ func below(key, root string) string {
 	if root == "" {
 		return key
 	}
-	return strings.TrimPrefix(key, filepath.ToSlash(root)+"/")
+	root = filepath.ToSlash(root)
+	if len(key) > len(root) && key[len(root)] == '/' && strings.HasPrefix(key, root) {
+		return key[len(root)+1:]
+	}
+	return key
 }
 
 // readBranch marks the sessions that worked on a branch. Everybody works on the
