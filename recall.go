@@ -68,7 +68,7 @@ type Recalled struct {
 type RecallGroup struct {
 	SessionID string       `json:"session_id,omitempty"`
 	Part      string       `json:"part,omitempty"` // of a group without a session
-	When      *time.Time   `json:"when,omitempty"` // when the session began, in UTC
+	When      *time.Time   `json:"when,omitempty"` // of the session's best turn, or when the session began, in UTC
 	Project   string       `json:"project,omitempty"`
 	Agent     string       `json:"agent,omitempty"`
 	Branch    string       `json:"branch,omitempty"`
@@ -129,10 +129,14 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	for _, part := range run.parts() {
 		a.Progress("searching " + part.name)
 		found, err := part.find(ctx)
+		if err == nil {
+			found = fusePart(part.name, here, found, a.Limit)
+			err = run.addSessions(ctx, &out, found)
+		}
 		if err != nil {
 			return Recalled{}, err
 		}
-		out.add(fusePart(part.name, here, found, a.Limit))
+		out.add(found)
 	}
 	out.rank(a.Limit)
 	run.complete(&out)
@@ -140,22 +144,20 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	return out, nil
 }
 
+// group returns the index of a session's group, -1 if there is none.
+func (r *Recalled) group(sessionID string) int {
+	return slices.IndexFunc(r.Results, func(g RecallGroup) bool { return g.SessionID == sessionID })
+}
+
 // add puts the ranked hits of a part into the groups of their sessions, or into the
 // group of the part.
 func (r *Recalled) add(hits []partHit) {
 	for _, h := range hits {
-		i := slices.IndexFunc(r.Results, func(g RecallGroup) bool {
-			if h.session != "" {
-				return g.SessionID == h.session
-			}
-			return g.Part == h.Part
-		})
-		if i < 0 {
-			g := RecallGroup{SessionID: h.session, here: h.here}
-			if h.session == "" {
-				g.Part = h.Part
-			}
-			r.Results, i = append(r.Results, g), len(r.Results)
+		i := -1
+		if h.session != "" {
+			i = r.group(h.session)
+		} else if i = slices.IndexFunc(r.Results, func(g RecallGroup) bool { return g.Part == h.Part }); i < 0 {
+			r.Results, i = append(r.Results, RecallGroup{Part: h.Part, here: h.here}), len(r.Results)
 		}
 		g := &r.Results[i]
 		if len(g.Items) == 0 || g.SessionID != "" {

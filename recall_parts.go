@@ -249,6 +249,37 @@ func (r *recallRun) nearFirst(sessions []observation.RecalledSession, p *observa
 	return sessions[:min(len(sessions), r.args.Limit)]
 }
 
+// addSessions adds empty groups for the sessions of hits that have none. A hit of a
+// session without rows loses its session.
+func (r *recallRun) addSessions(ctx context.Context, out *Recalled, hits []partHit) error {
+	var ids []string
+	for _, h := range hits {
+		if h.session != "" && out.group(h.session) < 0 && !slices.Contains(ids, h.session) {
+			ids = append(ids, h.session)
+		}
+	}
+	if len(ids) > 0 {
+		j, err := r.cairn.Journal(ctx)
+		if err != nil {
+			return err
+		}
+		sessions, err := j.DescribeSessions(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, g := range r.groupsOf(sessions) {
+			g.score = 0
+			out.Results = append(out.Results, g)
+		}
+	}
+	for i := range hits {
+		if hits[i].session != "" && out.group(hits[i].session) < 0 {
+			hits[i].session = ""
+		}
+	}
+	return nil
+}
+
 // groupsOf returns sessions with their scores, in their order.
 func (r *recallRun) groupsOf(sessions []observation.RecalledSession) (groups []RecallGroup) {
 	shared := 0.0
