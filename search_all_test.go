@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"cairn/internal/words"
 )
 
 // TestRankingsAreFusedByPlaces has two parts: what has all words leads each, then what
