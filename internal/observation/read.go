@@ -69,6 +69,9 @@ func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 				continue
 			}
 			rows, err := observations(ctx, tx, selectObservation, id)
+			if err == nil && len(rows) > 0 {
+				rows[0].Output, err = outputOf(ctx, tx, id)
+			}
 			if err != nil {
 				return err
 			}

@@ -38,6 +38,7 @@ func migrationFiles() []string {
 		"migrations/0012_hub_truth.sql",
 		"migrations/0013_checksums.sql",
 		"migrations/0014_turns.sql",
+		"migrations/0015_outputs.sql",
 	}
 }
 

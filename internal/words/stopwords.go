@@ -22,7 +22,7 @@ var stopWords = [...]string{
 	"nobody", "none", "nor", "not", "nothing", "now", "of", "off", "often", "ok", "okay", "on", "once", "one",
 	"ones", "only", "onto", "or", "other", "others", "otherwise", "ought", "our", "ours", "ourselves", "out",
 	"over", "own", "particular", "perhaps", "please", "possible", "possibly", "previously", "probably", "put",
-	"quite", "rather", "re", "really", "reason", "recall", "regarding", "remember", "said", "same", "saw",
+	"quite", "rather", "re", "really", "reason", "recall", "regarding", "remember", "s", "said", "same", "saw",
 	"say", "says", "see", "seem", "seemed", "seems", "seen", "several", "shall", "she", "should", "shouldn",
 	"show", "since", "so", "some", "somebody", "somehow", "someone", "something", "sometime", "sometimes",
 	"somewhere", "still", "such", "sure", "t", "take", "taken", "talk", "talked", "tell", "than", "thank",
