@@ -51,10 +51,10 @@ func TestWireOfMemoriesStaysAsItIs(t *testing.T) {
 	})
 }
 
-// withoutUIDs replaces the uids of projects in answers: those of folders differ from store
-// to store.
+// withoutUIDs replaces the uids of projects and the ids of connections in answers: they
+// differ from store to store.
 func withoutUIDs(wire []byte) []byte {
-	uid := regexp.MustCompile(`\b[0-9a-f]{20}\b`)
+	uid := regexp.MustCompile(`\b[0-9a-f]{20}\b|\bS-[0-9A-Z]{26}\b`)
 	lines := bytes.SplitAfter(wire, []byte("\n"))
 	for i, line := range lines {
 		if bytes.HasPrefix(line, []byte("< ")) {
