@@ -126,22 +126,35 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	if err != nil {
 		return Recalled{}, err
 	}
-	for _, part := range run.parts() {
-		a.Progress("searching " + part.name)
-		found, err := part.find(ctx)
-		if err == nil {
-			found = fusePart(part.name, here, found, a.Limit)
-			err = run.addSessions(ctx, &out, found)
-		}
-		if err != nil {
-			return Recalled{}, err
-		}
-		out.add(found)
+	err = run.addParts(ctx, &out)
+	if err == nil && len(out.Results) == 0 && run.plain { // the parts may know words that observations do not
+		run.correcting = true
+		err = run.addParts(ctx, &out)
+	}
+	if err != nil {
+		return Recalled{}, err
 	}
 	out.rank(a.Limit)
 	run.complete(&out)
 	out.fit(a.Detail)
 	return out, nil
+}
+
+// addParts adds what the parts besides observations find.
+func (r *recallRun) addParts(ctx context.Context, out *Recalled) error {
+	for _, part := range r.parts() {
+		r.args.Progress("searching " + part.name)
+		found, err := part.find(ctx)
+		if err != nil {
+			return err
+		}
+		found = fusePart(part.name, r.here, found, r.args.Limit)
+		if err := r.addSessions(ctx, out, found); err != nil {
+			return err
+		}
+		out.add(found)
+	}
+	return nil
 }
 
 // group returns the index of a session's group, -1 if there is none.
