@@ -229,6 +229,7 @@ func (b *contextBuilder) best(ctx context.Context, tx *store.Tx, mode, n int, sh
 	if err != nil {
 		return nil, err
 	}
+	r.skip = isBookkeeping
 	top, err := r.take(ctx, tx, n+len(shown))
 	if err != nil {
 		return nil, err
@@ -257,7 +258,10 @@ func (b *contextBuilder) rows(ctx context.Context, tx *store.Tx, ids []int64) ([
 		}
 		row := contextRow{id: id}
 		suffix := ""
-		if r.facts.Failed {
+		switch {
+		case r.facts.Interrupted:
+			suffix = " (interrupted)"
+		case r.facts.Failed:
 			suffix = " (failed)"
 		}
 		switch {
@@ -277,13 +281,14 @@ type shownRow struct {
 	at, key                               int64
 	obsType, content, path, project, root string
 	facts                                 struct {
-		Failed  bool   `json:"failed"`
-		Command string `json:"command"`
-		Error   string `json:"error"`
-		Hash    string `json:"commit_hash"`
-		Message string `json:"commit_message"`
-		Branch  string `json:"branch"`
-		Range   string `json:"hash_range"`
+		Failed      bool   `json:"failed"`
+		Interrupted bool   `json:"interrupted"`
+		Command     string `json:"command"`
+		Error       string `json:"error"`
+		Hash        string `json:"commit_hash"`
+		Message     string `json:"commit_message"`
+		Branch      string `json:"branch"`
+		Range       string `json:"hash_range"`
 	}
 }
 
@@ -303,8 +308,10 @@ func (r *shownRow) summary() string {
 		return cell(f.Hash+" "+f.Message, maxCell)
 	case r.obsType == typeGitPush && f.Branch != "":
 		return cell(strings.TrimSpace("to "+f.Branch+" "+f.Range), maxCell)
+	case r.obsType == typeCommandError && f.Interrupted:
+		return cell(r.relative(f.Command), maxCell)
 	case r.obsType == typeCommandError:
-		why := firstErrorLine(f.Error)
+		why := reason(f.Command, f.Error)
 		if why == "" {
 			return cell(r.relative(f.Command), maxCell)
 		}
@@ -319,19 +326,6 @@ func (r *shownRow) relative(s string) string {
 		return s
 	}
 	return strings.ReplaceAll(s, r.root+"/", "")
-}
-
-// firstErrorLine is the first line of an error that says more than that there
-// was one.
-func firstErrorLine(s string) string {
-	for line := range strings.Lines(s) {
-		line = strings.TrimSpace(line)
-		rest, exit := strings.CutPrefix(strings.TrimPrefix(line, "Error: "), "Exit code ")
-		if line != "" && !(exit && strings.Trim(rest, "0123456789") == "") {
-			return line
-		}
-	}
-	return ""
 }
 
 func (b *contextBuilder) readIntents(ctx context.Context, tx *store.Tx) error {

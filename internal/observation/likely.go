@@ -110,7 +110,8 @@ const (
 FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
     WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
       AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
-      AND (instr(o.metadata, '"failed"') = 0 OR o.metadata ->> '$.failed' IS NULL)
+      AND (instr(o.metadata, '"failed"') + instr(o.metadata, '"interrupted"') = 0
+        OR o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL)
     ORDER BY o.timestamp DESC, o.id DESC LIMIT +?)`
 
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
@@ -321,7 +322,8 @@ WHERE o.project_key = ? AND o.prompt_id IS NOT NULL`
 	selectTurnFiles = `SELECT ifnull(group_concat(path_key, char(0)), '') FROM (SELECT DISTINCT path_key FROM observation_rows
     WHERE prompt_id = ? AND +project_key = ? AND path_key IS NOT NULL
       AND +obs_type IN ('file_edit', 'file_write', 'file_read')
-      AND (instr(metadata, '"failed"') = 0 OR metadata ->> '$.failed' IS NULL))`
+      AND (instr(metadata, '"failed"') + instr(metadata, '"interrupted"') = 0
+        OR metadata ->> '$.failed' IS NULL AND metadata ->> '$.interrupted' IS NULL))`
 )
 
 // weighTurns finds the turns in which the rarest of the prompt's words stand and
