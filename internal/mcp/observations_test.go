@@ -29,11 +29,11 @@ func TestArgumentsReachTheirTool(t *testing.T) {
 		"search, all": {
 			"search",
 			`{"query":"q","project":"p","obs_type":"command","limit":500,"offset":-3,"orderBy":"blended","before":9,"after":8}`,
-			`{"Query":"q","Project":{"All":false,"Name":"p"},"ObsType":"command","Limit":500,"Offset":-3,"OrderBy":"blended","Before":9,"After":8}`,
+			`{"Query":"q","Project":{"All":false,"Name":"p"},"ObsType":"command","Limit":500,"Offset":-3,"OrderBy":"blended","Before":9,"After":8,"Remote":false}`,
 		},
 		"search, least": {
 			"search", `{"query":"q"}`,
-			`{"Query":"q","Project":{"All":false,"Name":""},"ObsType":"","Limit":null,"Offset":null,"OrderBy":"","Before":null,"After":null}`,
+			`{"Query":"q","Project":{"All":false,"Name":""},"ObsType":"","Limit":null,"Offset":null,"OrderBy":"","Before":null,"After":null,"Remote":false}`,
 		},
 		"get_observations": {"get_observations", `{"ids":[3,1,3.0]}`, `{"ids":[3,1,3]}`},
 		"timeline, all":    {"timeline", `{"anchor":42,"before":0,"after":7}`, `{"Anchor":42,"Before":0,"After":7}`},

@@ -18,10 +18,9 @@ const (
 	bmK = 1.2
 	bmB = 0.75
 
-	secondTurn    = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
-	sessionShare  = 0.5 // what the session as a whole counts beside its turns
-	bestRowShare  = 0.3 // what its best row counts beside its turns
-	manyTimesHint = 6   // how often a word stands where the index says many times
+	secondTurn   = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
+	sessionShare = 0.5 // what the session as a whole counts beside its turns
+	bestRowShare = 0.3 // what its best row counts beside its turns
 )
 
 // The bounds of a search.
@@ -44,6 +43,8 @@ FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? LIMIT +?)`
 FROM json_each(?) j CROSS JOIN turns t ON t.id = j.value JOIN observation_rows o ON o.id = t.id`
 
 	selectSessionTurns = `SELECT id, session_key, at, length FROM turns WHERE session_key IN (SELECT value FROM json_each(?))`
+
+	selectTurnsWithin = `SELECT id FROM turns WHERE at >= ? AND at < ? ORDER BY at DESC LIMIT +?`
 
 	selectAskingSession = `SELECT key FROM sessions WHERE id = ?`
 )
@@ -174,10 +175,6 @@ func (r *recalling) take(p postings) error {
 	if len(p.ids) == 0 {
 		return nil
 	}
-	often, _, err := r.postings(r.terms[p.term].Key+manyMark, len(p.ids)+1)
-	if err != nil {
-		return err
-	}
 	for _, id := range p.ids {
 		t := r.found[id]
 		if t == nil {
@@ -186,9 +183,15 @@ func (r *recalling) take(p postings) error {
 		}
 		t.counts[p.term] = 1
 	}
-	for _, id := range often.ids {
-		if t := r.found[id]; t != nil {
-			t.counts[p.term] = manyTimesHint
+	for _, m := range oftenMarks() {
+		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
+		if err != nil || len(often.ids) == 0 {
+			return err
+		}
+		for _, id := range often.ids {
+			if t := r.found[id]; t != nil {
+				t.counts[p.term] = m.about
+			}
 		}
 	}
 	return nil
@@ -208,8 +211,15 @@ func (r *recalling) score(counts []float64, length, mean float64) (sum float64) 
 // known are the turns that come into question, with what the index knows of them.
 func (r *recalling) known() (turns []*foundTurn, err error) {
 	all := make([]*foundTurn, 0, len(r.found))
+	within, err := r.within()
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range r.found {
 		t.rough = r.score(t.counts, 1, 1)
+		if within[t.id] {
+			t.rough += insideFirst
+		}
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b *foundTurn) int {
@@ -230,6 +240,26 @@ func (r *recalling) known() (turns []*foundTurn, err error) {
 		}
 	}
 	return turns, nil
+}
+
+// insideFirst is more than any score.
+const insideFirst = 1e6
+
+// within are the turns of the question's period, the latest ones of a long one; nil
+// without a period.
+func (r *recalling) within() (map[int64]bool, error) {
+	from, to, ok := r.bounds()
+	if !ok {
+		return nil, nil
+	}
+	ids := map[int64]bool{}
+	err := r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids[id] = true
+		return err
+	}, selectTurnsWithin, from, to, maxPostings)
+	return ids, err
 }
 
 // learn reads what the index knows of turns.
@@ -277,7 +307,10 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 			all = append(all, s)
 		}
 		if bounded && t.at >= from && t.at < to && !s.inside {
-			s.inside, s.at = true, t.at
+			s.inside, s.at, s.sum, s.turns = true, t.at, 0, nil
+		}
+		if s.inside && (t.at < from || t.at >= to) {
+			continue
 		}
 		if n := len(s.turns); n < 3 {
 			s.sum += t.score * math.Pow(secondTurn, float64(n))

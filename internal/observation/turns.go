@@ -39,7 +39,7 @@ WHERE excluded.since < since OR excluded.first_row < first_row`
 	insertTurn      = `INSERT INTO turns (id, session_key, at, length) VALUES (?, ?, ?, ?)`
 	insertTurnWords = `INSERT INTO turn_words (rowid, words) VALUES (?, ?)`
 
-	selectTurnRows = `SELECT id, timestamp, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '')
+	selectTurnRows = `SELECT id, timestamp, obs_type, content
 FROM observation_rows WHERE session_key = ? AND (timestamp, id) >= (?, ?) ORDER BY timestamp, id`
 )
 
@@ -137,7 +137,7 @@ type turnReader struct {
 func (r *turnReader) read(ctx context.Context, tx *store.Tx, at, id int64) error {
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		var row turnRow
-		if err := rows.Scan(&row.id, &row.at, &row.obsType, &row.content, &row.path, &row.meta); err != nil {
+		if err := rows.Scan(&row.id, &row.at, &row.obsType, &row.content); err != nil {
 			return err
 		}
 		if len(r.turns) == 0 || row.obsType == typePrompt {
@@ -189,14 +189,8 @@ func (r *turnReader) replace(ctx context.Context, tx *store.Tx, at, id int64) er
 
 // turnRow is a row as the index of turns reads it.
 type turnRow struct {
-	id, at                       int64
-	obsType, content, path, meta string
-}
-
-// text is what of the row can be searched for.
-func (r *turnRow) text() string {
-	d := draft{Content: r.content, Path: r.path, Meta: storedMetadata(r.meta)}
-	return d.searchable()
+	id, at           int64
+	obsType, content string
 }
 
 // turnText collects the words of a turn.
@@ -210,25 +204,33 @@ func (t *turnText) add(row *turnRow) {
 	if strings.HasPrefix(row.obsType, "session_") {
 		return
 	}
-	words.EachKey(row.text(), func(key string) {
+	words.EachKey(row.content, func(key string) {
 		t.counts[key]++
 		t.length++
 	})
 }
 
-// A word that stands in a turn so often has a second entry, with a mark at its end.
-const (
-	manyTimes = 4
-	manyMark  = "\uE001"
-)
+// oftenMarks are the marks that a word has at its end in the index if it stands in a turn
+// so often, beside its entry without one.
+func oftenMarks() [3]oftenMark {
+	return [...]oftenMark{{2, "\uE001", 2.5}, {4, "\uE002", 5}, {8, "\uE003", 11}}
+}
+
+type oftenMark struct {
+	least int     // how often it stands there at least
+	mark  string  // one private character
+	about float64 // how often it is taken to stand there
+}
 
 // words is the turn as the index holds it: each word once, sorted.
 func (t *turnText) words() string {
-	all := make([]string, 0, len(t.counts)+len(t.counts)/8)
+	all := make([]string, 0, len(t.counts)+len(t.counts)/2)
 	for key, n := range t.counts {
 		all = append(all, key)
-		if n >= manyTimes {
-			all = append(all, key+manyMark)
+		for _, m := range oftenMarks() {
+			if n >= m.least {
+				all = append(all, key+m.mark)
+			}
 		}
 	}
 	slices.SortFunc(all, cmp.Compare[string])
