@@ -20,12 +20,15 @@ const (
 
 	secondTurn   = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
 	sessionShare = 0.5 // what the session as a whole counts beside its turns
+	printedShare = 0.2 // what a word counts that only a tool printed
+	commonShare  = 0.5 // what an everyday word counts
 	bestRowShare = 0.3 // what its best row counts beside its turns
 )
 
 // The bounds of a search.
 const (
 	maxPostings  = 20_000 // turns that are looked at, the rarest words first
+	maxPrinted   = 5000   // of these, turns in which only a tool printed a word
 	firstRead    = 2000   // turns of each word that are read to tell how rare it is
 	maxRankTurns = 300    // turns that are ranked for good
 	maxRankRows  = 12     // sessions whose rows are looked at
@@ -161,27 +164,26 @@ func (r *recalling) collect() error {
 			p.ids = more.ids
 			t.count = float64(len(p.ids))
 		}
-		room -= len(p.ids)
+		printed, _, err := r.postings(printedMark+t.Key, max(1, min(room-len(p.ids), maxPrinted)))
+		if err != nil {
+			return err
+		}
+		printed.term = p.term
+		room -= len(p.ids) + len(printed.ids)
+		t.count = min(r.turns, t.count+printedShare*float64(len(printed.ids)))
 		t.rarity = r.rarityOf(t.count)
 		if err := r.take(p); err != nil {
 			return err
 		}
+		r.takePrinted(printed)
 	}
 	return nil
 }
 
 // take adds the turns of a word.
 func (r *recalling) take(p postings) error {
-	if len(p.ids) == 0 {
-		return nil
-	}
 	for _, id := range p.ids {
-		t := r.found[id]
-		if t == nil {
-			t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
-			r.found[id] = t
-		}
-		t.counts[p.term] = 1
+		r.turn(id).counts[p.term] = 1
 	}
 	for _, m := range oftenMarks() {
 		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
@@ -197,12 +199,30 @@ func (r *recalling) take(p postings) error {
 	return nil
 }
 
+// takePrinted adds the turns in which a word stands only in what tools printed.
+func (r *recalling) takePrinted(p postings) {
+	for _, id := range p.ids {
+		if t := r.turn(id); t.counts[p.term] == 0 {
+			t.counts[p.term] = printedShare
+		}
+	}
+}
+
+func (r *recalling) turn(id int64) *foundTurn {
+	t := r.found[id]
+	if t == nil {
+		t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
+		r.found[id] = t
+	}
+	return t
+}
+
 // score is BM25 of counts in a text of a length, measured by the mean of such texts.
 func (r *recalling) score(counts []float64, length, mean float64) (sum float64) {
 	for i, n := range counts {
 		if n > 0 {
 			t := &r.terms[i]
-			sum += t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
+			sum += t.share() * t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
 		}
 	}
 	return sum
@@ -475,4 +495,11 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 		}
 	}
 	return s.items, nil
+}
+
+func (t *askedTerm) share() float64 {
+	if t.Common {
+		return commonShare
+	}
+	return 1
 }

@@ -64,6 +64,8 @@ type Term struct {
 	Word string // as it stands in the question, in small letters
 	Key  string // what it is compared by, see Key
 	Part bool   // it is a part of the identifier that precedes its parts
+
+	Common bool // it is an everyday word, which says little
 }
 
 // maxTerms is how many terms a question has at most; the rest of its text is left out.
@@ -80,7 +82,7 @@ func Ask(text string) Question {
 		key := Key(word)
 		if !seen[key] && len(q.Terms) < maxTerms {
 			seen[key] = true
-			q.Terms = append(q.Terms, Term{strings.ToLower(word), key, part})
+			q.Terms = append(q.Terms, Term{strings.ToLower(word), key, part, isCommonWord(strings.ToLower(word))})
 		}
 	}
 	all := Identifiers(strings.ToValidUTF8(text, "\uFFFD"))
@@ -111,5 +113,10 @@ func Ask(text string) Question {
 // question is after.
 func IsStopWord(word string) bool {
 	_, found := slices.BinarySearch(stopWords[:], word)
+	return found
+}
+
+func isCommonWord(word string) bool {
+	_, found := slices.BinarySearch(commonWords[:], word)
 	return found
 }
