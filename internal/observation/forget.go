@@ -51,7 +51,22 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	mergeWords       = `INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', ?)`
 	optimizeWords    = `INSERT INTO observations_fts (observations_fts) VALUES ('optimize')`
 	selectWritten    = `SELECT total_changes()`
+
+	selectStaleTurnWords = `SELECT EXISTS (SELECT 1 FROM turn_words_data WHERE id >= 1 << 53)`
+	mergeTurnWords       = `INSERT INTO turn_words (turn_words, rank) VALUES ('merge', ?)`
+	optimizeTurnWords    = `INSERT INTO turn_words (turn_words) VALUES ('optimize')`
 )
+
+// wordIndex is a full-text index from which deleted words are to go: queries that tell
+// whether it holds any, that merge some of it, and all of it.
+type wordIndex struct{ stale, merge, optimize string }
+
+func wordIndexes() []wordIndex {
+	return []wordIndex{
+		{selectStaleWords, mergeWords, optimizeWords},
+		{selectStaleTurnWords, mergeTurnWords, optimizeTurnWords},
+	}
+}
 
 // doomed is a row that is to go, with what its tombstones need.
 type doomed struct {
@@ -228,24 +243,34 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 // mergePages is how much of the search index one transaction rewrites: some 2 MB.
 const mergePages = 500
 
-// dropStaleWords rewrites the search index, a part in each transaction, until it
+// dropStaleWords rewrites the search indexes until they hold no word of a deleted row.
+func (j *Journal) dropStaleWords(ctx context.Context) error {
+	for _, index := range wordIndexes() {
+		if err := j.dropStaleWordsOf(ctx, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropStaleWordsOf rewrites a search index, a part in each transaction, until it
 // holds no word of a deleted row. Rows that are deleted meanwhile may make it
 // begin again; the third time it does the rest at once.
-func (j *Journal) dropStaleWords(ctx context.Context) error {
+func (j *Journal) dropStaleWordsOf(ctx context.Context, index wordIndex) error {
 	for round := 0; ; round++ {
 		stale, pages := false, -mergePages // a first negative number asks for all segments
 		for more := true; more; pages = mergePages {
 			err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
-				if err := tx.Get(ctx, []any{&stale}, selectStaleWords); err != nil || !stale {
+				if err := tx.Get(ctx, []any{&stale}, index.stale); err != nil || !stale {
 					more = false
 					return err
 				}
 				if round == 2 {
 					more, stale = false, false
-					_, err = tx.Exec(ctx, optimizeWords)
+					_, err = tx.Exec(ctx, index.optimize)
 					return err
 				}
-				more, err = mergeSome(ctx, tx, pages)
+				more, err = mergeSome(ctx, tx, index, pages)
 				return err
 			})
 			if err != nil {
@@ -260,12 +285,12 @@ func (j *Journal) dropStaleWords(ctx context.Context) error {
 
 // mergeSome merges segments of the search index; more says whether it had
 // anything to do.
-func mergeSome(ctx context.Context, tx *store.Tx, pages int) (more bool, err error) {
+func mergeSome(ctx context.Context, tx *store.Tx, index wordIndex, pages int) (more bool, err error) {
 	var before, after int64
 	if err := tx.Get(ctx, []any{&before}, selectWritten); err != nil {
 		return false, err
 	}
-	if _, err := tx.Exec(ctx, mergeWords, pages); err != nil {
+	if _, err := tx.Exec(ctx, index.merge, pages); err != nil {
 		return false, err
 	}
 	err = tx.Get(ctx, []any{&after}, selectWritten)

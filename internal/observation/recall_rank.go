@@ -88,6 +88,10 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err := r.tx.Get(r.ctx, []any{&r.length}, meanLength); err != nil {
 		return nil, err
 	}
+	if err := r.collectFresh(); err != nil {
+		return nil, err
+	}
+	r.turns += float64(len(r.found))
 	if err := r.collect(); err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func (r *recalling) rank() ([]*foundSession, error) {
 
 // rarityOf is BM25's inverse document frequency.
 func (r *recalling) rarityOf(count float64) float64 {
-	return math.Log(1 + (r.turns-count+0.5)/(count+0.5))
+	return math.Log(1 + (max(r.turns-count, 0)+0.5)/(count+0.5))
 }
 
 // postings are turns that hold a word in the form in which the index has it.
@@ -111,11 +115,18 @@ type postings struct {
 }
 
 func (r *recalling) postings(key string, limit int) (p postings, last int64, err error) {
+	p, last, err = r.read(selectPostings, `"`+key+`"`, limit)
+	p.whole = len(p.ids) < limit
+	return p, last, err
+}
+
+// read runs a query that tells how many ids there are, the highest and all of them.
+func (r *recalling) read(query string, args ...any) (p postings, last int64, err error) {
 	var n int
 	var list string
-	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, selectPostings, `"`+key+`"`, limit)
+	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, query, args...)
 	if err != nil || n == 0 {
-		return postings{whole: true}, 0, err
+		return p, last, err
 	}
 	p.ids = make([]int64, 0, n)
 	for id := range strings.SplitSeq(list, ",") {
@@ -125,7 +136,6 @@ func (r *recalling) postings(key string, limit int) (p postings, last int64, err
 		}
 		p.ids = append(p.ids, k)
 	}
-	p.whole = n < limit
 	return p, last, nil
 }
 
@@ -137,15 +147,9 @@ func (r *recalling) collect() error {
 	}
 	all := make([]postings, len(r.terms))
 	for i := range r.terms {
-		p, last, err := r.postings(r.terms[i].Key, firstRead)
-		if err != nil {
+		var err error
+		if all[i], err = r.firstPostings(i, newest); err != nil {
 			return err
-		}
-		p.term = i
-		all[i] = p
-		t := &r.terms[i]
-		if t.count = float64(len(p.ids)); !p.whole && last > 0 {
-			t.count = min(r.turns, t.count*float64(newest)/float64(last))
 		}
 	}
 	order := slices.Clone(all)
@@ -162,13 +166,21 @@ func (r *recalling) collect() error {
 				return err
 			}
 			p.ids = more.ids
-			t.count = float64(len(p.ids))
 		}
 		printed, _, err := r.postings(printedMark+t.Key, max(1, min(room-len(p.ids), maxPrinted)))
 		if err != nil {
 			return err
 		}
 		printed.term = p.term
+		if len(p.ids)+len(printed.ids) == 0 {
+			found, err := r.replaced(&p)
+			if err != nil || !found {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
 		room -= len(p.ids) + len(printed.ids)
 		t.count = min(r.turns, t.count+printedShare*float64(len(printed.ids)))
 		t.rarity = r.rarityOf(t.count)
@@ -180,10 +192,39 @@ func (r *recalling) collect() error {
 	return nil
 }
 
+// firstPostings reads turns of a word and estimates how many hold it.
+func (r *recalling) firstPostings(term int, newest int64) (postings, error) {
+	t := &r.terms[term]
+	p, last, err := r.postings(t.Key, firstRead)
+	p.term = term
+	count := float64(len(p.ids))
+	if !p.whole && last > 0 {
+		count = min(r.turns, count*float64(newest)/float64(last))
+	}
+	t.count += count
+	return p, err
+}
+
+// replaced reads the turns of the word that replaces one that no turn holds.
+func (r *recalling) replaced(p *postings) (found bool, err error) {
+	t := &r.terms[p.term]
+	if t.count > 0 { // rows that are in no turn yet hold it
+		return true, nil
+	}
+	if found, err = r.correct(t); err != nil || !found {
+		return false, err
+	}
+	more, _, err := r.postings(t.Key, maxPostings/4)
+	p.ids = more.ids
+	t.count = float64(len(p.ids))
+	return true, err
+}
+
 // take adds the turns of a word.
 func (r *recalling) take(p postings) error {
 	for _, id := range p.ids {
-		r.turn(id).counts[p.term] = 1
+		t := r.turn(id)
+		t.counts[p.term] = max(t.counts[p.term], 1)
 	}
 	for _, m := range oftenMarks() {
 		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
@@ -192,7 +233,7 @@ func (r *recalling) take(p postings) error {
 		}
 		for _, id := range often.ids {
 			if t := r.found[id]; t != nil {
-				t.counts[p.term] = m.about
+				t.counts[p.term] = max(t.counts[p.term], m.about)
 			}
 		}
 	}
@@ -284,9 +325,9 @@ func (r *recalling) within() (map[int64]bool, error) {
 
 // learn reads what the index knows of turns.
 func (r *recalling) learn(turns []*foundTurn) error {
-	ids := make([]int64, len(turns))
-	for i, t := range turns {
-		ids[i] = t.id
+	ids := []int64{}
+	for _, t := range turns {
+		ids = append(ids, t.id)
 	}
 	list, err := idList(ids)
 	if err != nil {
@@ -387,8 +428,9 @@ func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSes
 	for _, l := range lengths {
 		mean += l / float64(len(lengths))
 	}
+	mean = max(mean, r.length, 1)
 	for _, s := range some {
-		s.whole = r.score(counts[s.key], lengths[s.key], max(mean, 1))
+		s.whole = r.score(counts[s.key], max(lengths[s.key], r.length), mean)
 	}
 	return nil
 }

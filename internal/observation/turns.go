@@ -21,13 +21,13 @@ const (
 ON CONFLICT (session_key) DO UPDATE SET since = min(since, excluded.since), first_row = min(first_row, excluded.first_row)
 WHERE excluded.since < since OR excluded.first_row < first_row`
 
-	selectStale      = `SELECT since, first_row FROM stale_turns WHERE session_key = ?`
-	selectSomeStale  = `SELECT session_key FROM stale_turns ORDER BY first_row DESC, session_key DESC LIMIT 1`
-	advanceStale     = `UPDATE stale_turns SET since = ?, first_row = ? WHERE session_key = ?`
-	deleteStale      = `DELETE FROM stale_turns WHERE session_key = ?`
-	markAllStale     = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
-	deleteAllTurns   = `DELETE FROM turns`
-	deleteAllOfTurns = `DELETE FROM turn_words`
+	selectStale        = `SELECT since, first_row FROM stale_turns WHERE session_key = ?`
+	selectSomeStale    = `SELECT session_key FROM stale_turns ORDER BY first_row DESC, session_key DESC LIMIT 1`
+	advanceStale       = `UPDATE stale_turns SET since = ?, first_row = ? WHERE session_key = ?`
+	deleteStale        = `DELETE FROM stale_turns WHERE session_key = ?`
+	markAllStale       = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
+	deleteAllTurns     = `DELETE FROM turns`
+	deleteAllTurnWords = `DELETE FROM turn_words`
 
 	selectTurnOf = `SELECT id, at FROM turns WHERE session_key = ? AND (at, id) <= (?, ?) ORDER BY at DESC, id DESC LIMIT 1`
 
@@ -64,6 +64,12 @@ func forgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error 
 		at, id = min(at, begins), min(id, turn)
 	}
 	return staleTurn(ctx, tx, session, at, id)
+}
+
+// forgetTurns takes all turns of a session out of the index.
+func forgetTurns(ctx context.Context, tx *store.Tx, session int64) error {
+	r := turnReader{session: session}
+	return r.replace(ctx, tx, 0, 0)
 }
 
 func dropTurn(ctx context.Context, tx *store.Tx, turn int64) error {
