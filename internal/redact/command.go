@@ -14,6 +14,10 @@ func (s *scan) command(row, start, end int) {
 		end = skip(t, end, 16, func(c byte) bool { return isLetter(c) || c == '_' }) // mysqldump, …
 	}
 	end = max(end, s.commandEnd[row])
+	if p.style == positional {
+		const reach = 512 // bytes of arguments
+		t = t[:min(len(t), end+reach)]
+	}
 	last := commandEnd(t, end, p.style == userPass)
 	switch p.style {
 	case userPass:

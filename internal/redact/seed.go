@@ -25,13 +25,11 @@ func (s *scan) seedPhrase(end int) int {
 	}
 	start := end
 	var words [seedPhraseWords]string // last one first
-	for n := range seedPhraseWords {
+	for n := range words {
 		first := back(t, end, seedLongest+1, isLetter)
-		word := t[first:end]
-		if !isSeedWord(word) || first > 0 && isWord(t[first-1]) {
+		if words[n] = t[first:end]; first == end || end-first > seedLongest || first > 0 && isWord(t[first-1]) {
 			return n
 		}
-		words[n] = word
 		start, end = first, backSeparator(t, first)
 		if end == first && n < seedPhraseWords-1 {
 			return n + 1
@@ -39,6 +37,11 @@ func (s *scan) seedPhrase(end int) int {
 	}
 	if !varied(words) {
 		return seedPhraseWords - 1
+	}
+	for n, word := range words {
+		if !isSeedWord(word) {
+			return n
+		}
 	}
 	for range seedPhraseWords { // the longest phrase has 24 words
 		first := back(t, end, seedLongest+1, isLetter)
