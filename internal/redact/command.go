@@ -7,6 +7,10 @@ const ruleCommand = "command_line"
 // command reads the arguments of the program at text[start:end].
 func (s *scan) command(row, start, end int) {
 	t, p := s.text, &programs[row]
+	if p.style == stdin {
+		s.standardInput(start, end)
+		return
+	}
 	if !wordStart(t, start) || start > 0 && t[start-1] == '-' {
 		return
 	}
