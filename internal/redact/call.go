@@ -81,6 +81,13 @@ func (n *naming) isCallSecret(from, to int, quoted bool) bool {
 	return letters > 0 && digits > 0 && looksChosen(v) && strangest(v).halfBits >= 6
 }
 
+// keyWord looks at a word such as "access" or "auth" at text[start:end].
+func (s *scan) keyWord(start, end int) {
+	if end-start != len("auth") || !s.basicAuth(start, end) {
+		s.randomNamed(start, end)
+	}
+}
+
 // basicAuth looks at a function of basic authentication whose name ends with
 // "auth" at text[start:end], and at a pair that is assigned to "auth": its second
 // string is a password. SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports

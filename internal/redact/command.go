@@ -7,6 +7,10 @@ const ruleCommand = "command_line"
 // command reads the arguments of the program at text[start:end].
 func (s *scan) command(row, start, end int) {
 	t, p := s.text, &programs[row]
+	if p.style == stdin {
+		s.standardInput(start, end)
+		return
+	}
 	if !wordStart(t, start) || start > 0 && t[start-1] == '-' {
 		return
 	}
@@ -14,6 +18,10 @@ func (s *scan) command(row, start, end int) {
 		end = skip(t, end, 16, func(c byte) bool { return isLetter(c) || c == '_' }) // mysqldump, …
 	}
 	end = max(end, s.commandEnd[row])
+	if p.style == positional {
+		const reach = 512 // bytes of arguments
+		t = t[:min(len(t), end+reach)]
+	}
 	last := commandEnd(t, end, p.style == userPass)
 	switch p.style {
 	case userPass:

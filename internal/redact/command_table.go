@@ -17,6 +17,7 @@ const (
 	percent                     // -U user%secret
 	positional                  // user secret
 	userPass                    // -u user:secret, headers and cookies
+	stdin                       // the name is that of a program or flag that reads the secret from standard input
 )
 
 var programs = [...]program{
@@ -66,4 +67,8 @@ var programs = [...]program{
 	{"nmcli", "password", apart},
 	{"ConvertTo-SecureString", "", positional},
 	{"convertto-securestring", "", positional},
+	{"-stdin", "", stdin},
+	{"with-token", "", stdin},
+	{"chpasswd", "", stdin},
+	{"sudo -S", "", stdin},
 }

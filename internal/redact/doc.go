@@ -12,9 +12,12 @@
 //   - literals.go: one walk over the text looks up every three bytes in a small
 //     hash table of literals; only where a literal stands does a rule look
 //     closer: known shapes (shape_table.go), vendors' named keys
-//     (vendor_table.go), named values (named.go), headers, URLs, commands;
+//     (vendor_table.go), named values (named.go), headers, URLs, commands,
+//     calls (call.go), sentences (prose.go), what is piped in (stdin.go);
 //   - words.go: long words are weighed by entropy and by how unlike language
-//     their letters follow one another (bigrams.go).
+//     their letters follow one another (bigrams.go), except random ids that are
+//     public (public.go); rows of short words are compared with the list of seed
+//     phrases (seed.go).
 //
 // The rules are plain Go data and hand-written scanners; nothing is compiled and
 // nothing is initialised when the program starts. The shapes cover the default

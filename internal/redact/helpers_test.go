@@ -103,6 +103,11 @@ func hostile() []struct{ name, text string } {
 		{"data nested", `{"kind": "Secret", "data": {"a":`}, {"marks", Mark}, {"half marks", "[REDACTED"}, {"bearer", "bearer "}, {"authorization", "authorization:"},
 		{"one word", "aB3"}, {"digests", "sha256-"}, {"ssh keys", "AAAAB3NzaC1-"}, {"spaces", " "}, {"non-ASCII", "ключ=значение "}, {"not UTF-8", "\xff\xfe\xfdtoken=\xff"},
 		{"values", "value:password,"}, {"tags", "<token>"}, {"brackets", "password=(((("}, {"commas", "password=a,b,c,d,"}, {"webhooks", "hooks.slack.com/services/"},
+		{"sentences", "the password is "}, {"sentences with for", "password for bob "}, {"with password", "with password "}, {"passphrases", "passphrase: word "},
+		{"calls", `setPassword("`}, {"setenv", `Setenv("TOKEN", `}, {"basic auth", `basicauth("a", `}, {"users", "user pass:'"}, {"pipes", "echo a | docker login --password-stdin "},
+		{"here-strings", "chpasswd <<< "}, {"htpasswd", "htpasswd -b "}, {"htpasswd flags", "htpasswd -a -a -a -a "}, {"smbclient", "smbclient -U a%"}, {"archives", "7z -p zip -P unzip -P "},
+		{"seed words", "abandon ability able about "}, {"one seed word", "word "}, {"seed words and others", "abandon ability able about above absent absorb abstract absurd abuse access wrong1 "},
+		{"pods", "a-x7k2p-"}, {"build ids", "abcdefghijklmnopqrst/"}, {"nix", "nix/store/"}, {"documents", "https://docs.google.com/"}, {"usage", "  --token A  b"}, {"asana", "1/1234567890:"},
 		{"telegram", "12345678:"}, {"facebook", "123456789012345|"}, {"secret dots", "s.S" + "KQ~"}, {"random", "kQ9zX2vB7mL4tR8"},
 	}
 }

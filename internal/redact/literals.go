@@ -9,7 +9,6 @@ const (
 	actMiddle                      // row of middles
 	actNamed                       // password, token, …: a named value
 	actKeyWord                     // access, auth, …: a named value if it looks random
-	actAuth                        // auth: a pair of user and password, else as actKeyWord
 	actAPIKey                      // sk-
 	actJWT                         // eyJ, .ey
 	actURL                         // ://
@@ -19,7 +18,6 @@ const (
 	actBearer                      // Bearer v
 	actCookie                      // Cookie:
 	actCommand                     // row of programs
-	actStdin                       // a program that reads a secret from standard input
 )
 
 // anchor is a literal that is no row of one of the tables.
@@ -32,8 +30,7 @@ var anchors = [...]anchor{
 	{"password", actNamed}, {"passwd", actNamed}, {"passphrase", actNamed}, {"pwd", actNamed},
 	{"secret", actNamed}, {"token", actNamed}, {"key", actNamed}, {"pass", actNamed},
 	{"psk", actNamed}, {"credential", actNamed}, {"creds", actNamed}, {"_auth", actNamed},
-	{"access", actKeyWord}, {"auth", actAuth}, {"api", actKeyWord},
-	{"-stdin", actStdin}, {"with-token", actStdin}, {"chpasswd", actStdin}, {"sudo -s", actStdin},
+	{"access", actKeyWord}, {"auth", actKeyWord}, {"api", actKeyWord},
 	{"sk-", actAPIKey}, {"eyj", actJWT}, {".ey", actJWT},
 	{"://", actURL}, {"sig=", actQuery}, {"signature=", actQuery}, {"key=", actQuery},
 	{"token=", actQuery}, {"authorization", actAuthorization}, {"bearer", actBearer}, {"cookie", actCookie},
@@ -154,11 +151,7 @@ func (s *scan) look(e *entry, start, end int) {
 	case actNamed:
 		s.named(start, end)
 	case actKeyWord:
-		s.randomNamed(start, end)
-	case actAuth:
-		if !s.basicAuth(start, end) {
-			s.randomNamed(start, end)
-		}
+		s.keyWord(start, end)
 	case actAPIKey:
 		s.apiKey(start, end)
 	case actJWT:
@@ -175,8 +168,6 @@ func (s *scan) look(e *entry, start, end int) {
 		s.bearer(start, end)
 	case actCookie:
 		s.cookie(start, end)
-	case actStdin:
-		s.standardInput(start, end)
 	case actCommand:
 		s.command(int(e.row), start, end)
 	}

@@ -10,29 +10,47 @@ func passOpens(t string, start, end int) bool {
 	if end < len(t) && isLetter(t[end]) {
 		return false
 	}
-	before := byte(' ')
-	if start > 0 {
-		before = t[start-1]
+	if start == 0 {
+		return besideUser(t, start, end)
 	}
-	switch {
-	case before == '-' && (start == 1 || t[start-2] == '-' || isBreak(t[start-2])):
-		return start > 1 && t[start-2] == '-' // --pass; not -pass, which other programs use
-	case before == '_' && t[start:end] == "PASS" && end < len(t) && t[end] == '=':
-		return true
+	switch before := t[start-1]; {
+	case before == '-' && !wordBefore(t, start-1):
+		return strings.HasSuffix(t[:start], "--") // not -pass, which other programs use
 	case before == '_' || before == '-' || before == '.':
-		word := back(t, start-1, 16, isAlnum)
-		return isAccountWord(strings.ToLower(t[word:start-1])) || hasFold(t[back(t, word, 16, isWord):], "ansible_")
+		return isAssignedConstant(t, start, end) || isAccountName(t[:start-1])
 	case t[start] == 'P' && isAlnum(before):
-		word := back(t, start, 16, isLower)
-		if word > 0 && isUpper(t[word-1]) {
-			word--
-		}
-		return isAccountWord(strings.ToLower(t[word:start]))
+		return isAccountName(t[:start])
 	case isLetter(before):
-		flag := back(t, start, 16, isLetter)
-		return flag > 0 && t[flag-1] == '-' && (endsFold(t[:start], "store") || endsFold(t[:start], "key"))
+		return isKeytoolFlag(t[:start])
 	}
 	return besideUser(t, start, end)
+}
+
+// wordBefore reports whether a word ends at text[:i].
+func wordBefore(t string, i int) bool { return i > 0 && isWord(t[i-1]) }
+
+// isKeytoolFlag reports whether t ends with a flag of keytool up to "pass":
+// -storepass, -keypass.
+func isKeytoolFlag(t string) bool {
+	flag := back(t, len(t), 16, isLetter)
+	return flag > 0 && t[flag-1] == '-' && (endsFold(t, "store") || endsFold(t, "key"))
+}
+
+// isAssignedConstant reports whether "PASS" at t[start:end] ends the name of a
+// variable of the environment to which "=" assigns a value: SMTP_PASS=v.
+func isAssignedConstant(t string, start, end int) bool {
+	return t[start-1] == '_' && t[start:end] == "PASS" && end < len(t) && t[end] == '='
+}
+
+// isAccountName reports whether the last word of the name that ends with t, before
+// "pass", is one of an account, or the name is one of Ansible's.
+func isAccountName(t string) bool {
+	const longest = 16
+	word := back(t, len(t), longest, isLower)
+	if word > 0 && isUpper(t[word-1]) { // dbPass, DBPass, DB_PASS
+		word = back(t, word, longest, isUpper)
+	}
+	return isAccountWord(strings.ToLower(t[word:])) || hasFold(t[back(t, word, longest, isWord):], "ansible_")
 }
 
 // besideUser reports whether the name "pass" at t[start:end] is a field with a

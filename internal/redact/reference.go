@@ -13,24 +13,24 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if len(v) > longestReference {
 		return true
 	}
-	if isPlaceholder(v) || isLocation(v) || n.isPlace(v) {
+	if isPlaceholder(v) || isLocation(v) || n.isPlace(v) || n.weak && !looksCredential(v) {
 		return false
 	}
-	if n.sign == signProse {
+	switch n.sign {
+	case signProse:
 		return n.isProseSecret(from, to, quoted)
+	case signCall:
+		return n.isCallSecret(from, to, quoted)
+	case signEqual:
+		return strings.ContainsAny(v, "0123456789")
 	}
-	if n.sign == signCall && !n.isCallSecret(from, to, quoted) || n.weak && (!looksChosen(v) || isTypeOfCredentials(v)) {
-		return false
-	}
-	if n.sign == signEqual {
-		return !allLetters(v) && strings.ContainsAny(v, "0123456789")
-	}
-	if n.shortest == shortestToken || endsFold(n.text[:n.end], "secret") {
-		if isKubernetesName(v) {
-			return false
-		}
-	}
-	return quoted || !isReference(v) && n.standsAlone(v, to)
+	return !n.isObject(v) && (quoted || !isReference(v) && n.standsAlone(v, to))
+}
+
+// isObject reports whether v is the name of a Kubernetes object, such as the one
+// that holds a secret or token. A password has no such name.
+func (n *naming) isObject(v string) bool {
+	return (n.shortest == shortestToken || endsFold(n.text[:n.end], "secret")) && isKubernetesName(v)
 }
 
 // standsAlone decides whether v, unquoted up to text[:to], is a value: not a word
@@ -43,9 +43,15 @@ func (n *naming) standsAlone(v string, to int) bool {
 	case signAssign:
 		other = n.spaced && isStateWord(v) || n.text[n.start] == '-' && n.isMetavar(v, to)
 	case signBlank:
-		other = isFlagWord(v) || n.isMetavar(v, to) || isConstant(v) && namesSecret(v) || allLetters(v) && n.goesOnAsSentence(to) || strings.HasPrefix(v, "id=")
+		other = n.isAboutFlag(v, to) || isConstant(v) && namesSecret(v) || strings.HasPrefix(v, "id=")
 	}
 	return !other && !n.isVariableInCode(v, to)
+}
+
+// isAboutFlag reports whether v, which follows a flag, belongs to a text about the
+// flag: a sentence or a list of options.
+func (n *naming) isAboutFlag(v string, to int) bool {
+	return isFlagWord(v) || n.isMetavar(v, to) || allLetters(v) && n.goesOnAsSentence(to)
 }
 
 // isProse reports whether v, behind a colon, is a word of a sentence that goes on,
@@ -126,6 +132,9 @@ func (n *naming) goesOn(i int) bool {
 	end := skip(t, j, longest, func(c byte) bool { return isWord(c) || c == '-' || c == '.' })
 	return end == len(t) || t[end] != ':' && t[end] != '='
 }
+
+// looksCredential reports whether v, behind a name that proves little, is a secret.
+func looksCredential(v string) bool { return looksChosen(v) && !isTypeOfCredentials(v) }
 
 // isTypeOfCredentials reports whether v is what code calls a type of credentials
 // or an object with some: OAuth2Credentials.

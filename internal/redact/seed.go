@@ -23,33 +23,52 @@ func (s *scan) seedPhrase(end int) int {
 	if end > 0 && t[end-1] == '\\' { // of an escaped quote
 		end--
 	}
-	start := end
-	var words [seedPhraseWords]string // last one first
-	for n := range seedPhraseWords {
-		first := back(t, end, seedLongest+1, isLetter)
-		word := t[first:end]
-		if !isSeedWord(word) || first > 0 && isWord(t[first-1]) {
-			return n
-		}
-		words[n] = word
-		start, end = first, backSeparator(t, first)
-		if end == first && n < seedPhraseWords-1 {
-			return n + 1
-		}
+	words, start, n := wordsBefore(t, end)
+	if n < seedPhraseWords {
+		return n
 	}
 	if !varied(words) {
 		return seedPhraseWords - 1
 	}
-	for range seedPhraseWords { // the longest phrase has 24 words
+	for n, word := range words {
+		if !isSeedWord(word) {
+			return n
+		}
+	}
+	start = seedPhraseStart(t, start)
+	s.seedEnd = seedPhraseEnd(t, start)
+	s.add(ruleSeedPhrase, start, s.seedEnd)
+	return 0
+}
+
+// wordsBefore returns the twelve words up to text[:end], the last one first, and
+// where the first of them begins; n is less than twelve if there are only n.
+func wordsBefore(t string, end int) (words [seedPhraseWords]string, start, n int) {
+	for n := range words {
+		first := back(t, end, seedLongest+1, isLetter)
+		if first == end || end-first > seedLongest || first > 0 && isWord(t[first-1]) {
+			return words, start, n
+		}
+		words[n], start = t[first:end], first
+		if end = backSeparator(t, first); end == first && n < seedPhraseWords-1 {
+			return words, start, n + 1
+		}
+	}
+	return words, start, seedPhraseWords
+}
+
+// seedPhraseStart returns where the words of a seed phrase begin of which a later
+// one begins at text[start]; the longest phrase has 24 words.
+func seedPhraseStart(t string, start int) int {
+	for range seedPhraseWords {
+		end := backSeparator(t, start)
 		first := back(t, end, seedLongest+1, isLetter)
 		if end == start || !isSeedWord(t[first:end]) || first > 0 && isWord(t[first-1]) {
 			break
 		}
-		start, end = first, backSeparator(t, first)
+		start = first
 	}
-	s.seedEnd = seedPhraseEnd(t, start)
-	s.add(ruleSeedPhrase, start, s.seedEnd)
-	return 0
+	return start
 }
 
 // varied reports whether words, the last one first, are no list of few values such

@@ -99,11 +99,7 @@ func (n *naming) findBlank(i, j int) bool {
 	name := t[n.start:n.end]
 	switch {
 	case name[0] == '-' && n.quotedName:
-		if j = skip(t, j, 1, func(c byte) bool { return c == ',' }); !strings.HasSuffix(t[:j], ",") {
-			return false
-		}
-		j = skip(t, j, 16, isSpace)
-		if q := skip(t, j, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
+		if j = nextElement(t, j); j < 0 {
 			return false
 		}
 	case j == i, n.quotedName:
@@ -124,6 +120,19 @@ func (n *naming) findBlank(i, j int) bool {
 	}
 	n.sign, n.spaced, n.value = signBlank, true, j
 	return true
+}
+
+// nextElement returns where the next string of a list begins, with its quote, if a
+// comma is at or before text[i]; -1 if there is none.
+func nextElement(t string, i int) int {
+	if i = skip(t, i, 1, func(c byte) bool { return c == ',' }); !strings.HasSuffix(t[:i], ",") {
+		return -1
+	}
+	i = skip(t, i, 16, isSpace)
+	if q := skip(t, i, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
+		return -1
+	}
+	return i
 }
 
 // followsLogin reports whether the last two words of t are "login" and a name.

@@ -8,11 +8,11 @@ import "strings"
 func (s *scan) standardInput(start, end int) {
 	const reach = 512 // bytes of the line before and after
 	t := s.text
-	if end < len(t) && (isAlnum(t[end]) || t[end] == '-') || end-start == len("sudo -s") && t[end-1] != 'S' {
+	if end < len(t) && (isAlnum(t[end]) || t[end] == '-') {
 		return
 	}
 	line := back(t, start, reach, func(c byte) bool { return c != '\n' })
-	pairs := lower(t[start]) == 'c' // chpasswd reads user:password
+	pairs := t[start] == 'c' // chpasswd reads user:password
 	if pipe := strings.LastIndexByte(t[line:start], '|'); pipe >= 0 && !strings.HasSuffix(t[:line+pipe], "|") {
 		if from, to := echoed(t, line, line+pipe); from < to {
 			s.piped(from, to, pairs)
