@@ -15,7 +15,8 @@ import (
 
 // retentionSettings say how long what is kept.
 type retentionSettings struct {
-	Days map[string]any `toml:"days"` // type → days, or "never"
+	Days       map[string]any `toml:"days"`        // type → days, or "never"
+	OutputDays any            `toml:"output_days"` // of outputs: days, or "never"
 }
 
 // retention merges the settings over the defaults. An unknown type and anything
@@ -36,6 +37,20 @@ func (r retentionSettings) retention() (observation.Retention, error) {
 		}
 	}
 	return out, nil
+}
+
+// outputDays returns after how many days outputs expire, 0 for never.
+func (r retentionSettings) outputDays() (int, error) {
+	switch days, whole := r.OutputDays.(int64); {
+	case r.OutputDays == nil:
+		return observation.DefaultOutputDays, nil
+	case r.OutputDays == "never":
+		return 0, nil
+	case !whole || days < 1 || days > maxRetentionDays:
+		return 0, keyError{"retention.output_days", fmt.Sprintf(`must be a number of days from 1 to %d, or "never"`, maxRetentionDays)}
+	default:
+		return int(days), nil
+	}
 }
 
 // maxRetentionDays is a thousand years.
@@ -103,6 +118,9 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 		if _, err := j.FillChecksums(ctx, math.MaxInt); err != nil {
 			return done, err
 		}
+		if _, err := j.IndexTurns(ctx, math.MaxInt); err != nil {
+			return done, err
+		}
 	}
 	room, err := j.MakeRoom(ctx, args)
 	done.Add(room)
@@ -132,5 +150,12 @@ func (c *Cairn) makeRoom(ctx context.Context, s *store.Store) error {
 func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 	const atOnce = 20_000
 	_, err := c.over(s).FillChecksums(ctx, atOnce)
+	return err
+}
+
+// indexTurns brings some of the index of turns up to date.
+func (c *Cairn) indexTurns(ctx context.Context, s *store.Store) error {
+	const atOnce = 20_000
+	_, err := c.over(s).IndexTurns(ctx, atOnce)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,6 +90,9 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 	}
 	if len(others) > 0 {
 		err = r.importAll(ctx, c.over(s), files, a)
+	}
+	if err == nil && !a.DryRun {
+		_, err = c.over(s).IndexTurns(ctx, math.MaxInt)
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, errors.Join(err, done())

@@ -41,7 +41,7 @@ func importTable() map[string]room {
 		"internal/record": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/linediff"},
 		},
-		"internal/mail":     {ours: []string{"internal/fault", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/pathpattern"}},
+		"internal/mail":     {ours: []string{"internal/fault", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/pathpattern"}},
 		"internal/memory":   {ours: []string{"internal/fault", "internal/regular", "internal/crashpoint", "internal/store", "internal/project", "internal/redact", "internal/words"}},
 		"internal/replica":  {ours: []string{"internal/fault", "internal/crashpoint", "internal/store", "internal/memory"}},
 		"internal/hub":      {ours: []string{"internal/fault", "internal/crashpoint", "internal/store", "internal/memory", "internal/replica"}, others: []string{"github.com/jackc/pgx/v5"}},
@@ -58,7 +58,7 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/regular", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
+				"internal/fault", "internal/regular", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
 				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/citation", "internal/gitread", "internal/githook", "internal/exchange",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},

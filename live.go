@@ -110,7 +110,7 @@ func (c *Cairn) Tend(ctx context.Context) error {
 		s, err := c.opened(ctx, false)
 		if err == nil && s != nil {
 			c.rotate(s)
-			err = errors.Join(s.Checkpoint(ctx), s.Shed(ctx), c.makeRoom(ctx, s), c.fillChecksums(ctx, s))
+			err = errors.Join(s.Checkpoint(ctx), s.Shed(ctx), c.makeRoom(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))
 		}
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("the store's files could not be tended", "error", err)

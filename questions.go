@@ -54,6 +54,23 @@ func (c *Cairn) CurrentSession(ctx context.Context) (id string, err error) {
 	return ids[0], nil
 }
 
+// AskingSession returns the id of the open session whose agent started this process; ""
+// if there is none, if it has ended, and if the agent's process has several.
+func (c *Cairn) AskingSession(ctx context.Context) (id string, err error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return "", err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		found, ok, err := project.CurrentSession(ctx, tx, project.Ancestors())
+		if ok && !found.HasEnded() {
+			id = found.ID
+		}
+		return err
+	})
+	return id, err
+}
+
 // processSessions are the ids of the sessions of the agent that started this process, see
 // project.ProcessSessions.
 func (c *Cairn) processSessions(ctx context.Context) (ids []string, err error) {

@@ -12,6 +12,7 @@
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
 //	cairn-bench locomo [--json FILE] FILE
+//	cairn-bench chats [--json FILE] DIR FILE
 //
 // The experiments are startup, hook, search, commit, import and size, and of mail §11:
 // mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
@@ -27,7 +28,9 @@
 // session, the files that cairn would name with those the session goes on to
 // touch; see the package of that name for what counts. locomo puts the conversations
 // of a file into memories and tells how much of the evidence of its questions the
-// search of memories finds (contract memories §11).
+// search of memories finds (contract memories §11). chats keeps the prompts and answers
+// of a folder of transcripts as entries of one memory and tells how many of a file's
+// questions its search answers, beside plain BM25.
 package main
 
 import (
@@ -164,6 +167,9 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	}
 	if len(args) > 0 && args[0] == "locomo" {
 		return measureLocomo(ctx, args[1:], out, progress)
+	}
+	if len(args) > 0 && args[0] == "chats" {
+		return measureChats(ctx, args[1:], out, progress)
 	}
 	o, err := parse(args, progress)
 	if err != nil {

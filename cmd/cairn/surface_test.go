@@ -43,17 +43,17 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 	sameWithEachDriver(t)
 	h := newHome(t)
 	all, whole := h.surfaceOf()
-	if len(all) != len(observationTools())+19+31+16 || (whole+3)/4 > 6000 {
+	if len(all) != 1+len(observationTools())+19+31+16 || (whole+3)/4 > 6500 || all[0] != "recall" {
 		t.Errorf("%d tools, %d bytes", len(all), whole)
 	}
 	records, bytes := h.surfaceOf("--toolsets", "records")
-	if len(records) != 19 || (bytes+3)/4 > 2000 || slices.Contains(records, "search") {
+	if len(records) != 1+19 || (bytes+3)/4 > 2250 || records[0] != "recall" || slices.Contains(records, "search") {
 		t.Errorf("records: %v, %d bytes", records, bytes)
 	}
-	if observations, _ := h.surfaceOf("--toolsets", "observations"); len(observations) != 6 {
+	if observations, _ := h.surfaceOf("--toolsets", "observations"); len(observations) != 1+6 {
 		t.Errorf("observations: %v", observations)
 	}
-	if memories, bytes := h.surfaceOf("--toolsets", "memories"); len(memories) != 16 || (bytes+3)/4 > 1100 {
+	if memories, bytes := h.surfaceOf("--toolsets", "memories"); len(memories) != 1+16 || (bytes+3)/4 > 1350 {
 		t.Errorf("memories: %v, %d bytes", memories, bytes)
 	}
 	if both, _ := h.surfaceOf("--toolsets", "records,mail,observations,memories"); len(both) != len(all) {
@@ -69,10 +69,10 @@ func TestServersOfferWhatTheyAreAskedFor(t *testing.T) {
 			t.Errorf("%s: %v", profile, some)
 		}
 	}
-	if mail, bytes := h.surfaceOf("--toolsets", "mail"); len(mail) != 31 || (bytes+3)/4 > 2050 || slices.Contains(mail, "search") {
+	if mail, bytes := h.surfaceOf("--toolsets", "mail"); len(mail) != 1+31 || (bytes+3)/4 > 2300 || slices.Contains(mail, "search") {
 		t.Errorf("mail: %v, %d bytes", mail, bytes)
 	}
-	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 600 || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") ||
+	if lean, bytes := h.surfaceOf("--profile", "lean"); (bytes+3)/4 > 700 || !slices.Contains(lean, "recall") || !slices.Contains(lean, "create_record") || !slices.Contains(lean, "search") ||
 		!slices.Contains(lean, "add_entry") || !slices.Contains(lean, "search_memories") {
 		t.Errorf("lean: %v, %d bytes", lean, bytes)
 	}

@@ -172,9 +172,10 @@ questions about it, and the next session starts with what matters.
 It keeps everything in one file, ~/.cairn/cairn.db, needs no service and talks to
 nobody. Connect your agents and see what your own history holds:
 
-    cairn init                    hooks and MCP server; reads the old sessions
-    cairn search "failing test"   find what happened
-    cairn context                 see what the next session would be told`,
+    cairn init                     hooks and MCP server; reads the old sessions
+    cairn recall "why did it fail" ask in plain words
+    cairn search "failing test"    find rows by exact words
+    cairn context                  see what the next session would be told`,
 		Version:       p.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -191,7 +192,7 @@ nobody. Connect your agents and see what your own history holds:
 	}
 	root.AddCommand(
 		serveCommand(p), httpTokenCommand(p), tokenCommand(p), toolsCommand(p), hubCommand(p),
-		searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
+		recallCommand(p), searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),

@@ -17,14 +17,17 @@ func searchCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find what happened",
-		Long: `search looks through everything that was recorded, in all projects unless
---project names one. All words must match; also: OR, NOT, "a phrase", prefix*,
-NEAR(a b, 5) and parentheses. Identifiers are found whole and by their parts.
+		Long: `search finds rows of everything that was recorded, in all projects unless --project
+names one. Rows that hold all words come first, stop words left out. If they are fewer
+than --limit, rows of turns that hold the most and the rarest of the words follow,
+marked "matched": "some"; an unknown word is replaced by the nearest known one. With OR,
+NOT, "a phrase", prefix*, NEAR(a b, 5) or parentheses the query is exact. Identifiers are
+found whole and by their parts. Rows with equal texts are one row with a count, except
+with --ids.
 
-The result is a JSON array, best match first.
+The result is a JSON array, best match first. For a question, use cairn recall.
 
---all looks through all parts of the store: observations, records, mail and the entries
-of memories. It prints a line per result; --json prints an array of them.`,
+--all searches all parts of the store and prints sessions: it is cairn recall.`,
 		Example: `  cairn search 'getUserById'
   cairn search '"connection refused" OR timeout' --type command_error
   cairn search stale --ids | xargs cairn pin
@@ -32,7 +35,11 @@ of memories. It prints a line per result; --json prints an array of them.`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			if all {
-				return p.searchAll(cmd, c, cairn.SearchAllArgs{Query: args[0], Project: a.Scope.Project, Limit: a.Limit})
+				q := cairn.RecallArgs{Query: args[0], Project: a.Scope.Project}
+				if cmd.Flags().Changed("limit") {
+					q.Limit = a.Limit
+				}
+				return p.recall(cmd, c, q)
 			}
 			j, err := c.Journal(cmd.Context())
 			if err != nil {
@@ -43,14 +50,21 @@ of memories. It prints a line per result; --json prints an array of them.`,
 					WithHint("fill one with `cairn import`")
 			}
 			a.Query = args[0]
-			hits, err := j.Search(cmd.Context(), a)
+			asker, err := c.AskingSession(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := p.printHits(cmd, j, hits, full, ids); err != nil {
+			rows, err := j.Find(cmd.Context(), observation.FindArgs{SearchArgs: a, Asker: asker, Each: ids})
+			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(p.Err, "cairn: %d results for %q\n", len(hits), a.Query)
+			if err := p.printRows(cmd, j, rows, full, ids); err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				fmt.Fprintln(p.Err, "cairn: "+cairn.NothingFound(a))
+			}
+			_, err = fmt.Fprintf(p.Err, "cairn: %d results for %q\n", len(rows), a.Query)
 			return err
 		}),
 	}
@@ -62,7 +76,7 @@ of memories. It prints a line per result; --json prints an array of them.`,
 	f.StringVar(&a.OrderBy, "order-by", "relevance", "relevance, or blended with recency")
 	f.BoolVar(&full, "full", false, "whole rows, with content and metadata")
 	f.BoolVar(&ids, "ids", false, "ids only, one a line")
-	f.BoolVar(&all, "all", false, "look through records, mail and memories, too")
+	f.BoolVar(&all, "all", false, "search records, mail and memories, too, as cairn recall")
 	f.Bool("json", false, "print JSON; without it too, except with --all")
 	for _, other := range []string{"type", "offset", "order-by", "full", "ids"} {
 		cmd.MarkFlagsMutuallyExclusive("all", other)
@@ -70,35 +84,36 @@ of memories. It prints a line per result; --json prints an array of them.`,
 	return cmd
 }
 
-// fullHit is a hit with every field of its row.
-type fullHit struct {
-	observation.Hit
+// fullRow is a row that was found, with all its fields.
+type fullRow struct {
+	observation.FoundRow
 	SourceEvent string  `json:"source_event"`
 	ToolName    *string `json:"tool_name"`
 	Content     string  `json:"content"`
 	Metadata    any     `json:"metadata"`
+	Output      string  `json:"output,omitempty"`
 }
 
-func (p *Process) printHits(cmd *cobra.Command, j *observation.Journal, hits []observation.Hit, full, ids bool) error {
+func (p *Process) printRows(cmd *cobra.Command, j *observation.Journal, found []observation.FoundRow, full, ids bool) error {
 	if ids {
-		for _, h := range hits {
-			if _, err := fmt.Fprintln(p.Out, h.ID); err != nil {
+		for _, row := range found {
+			if _, err := fmt.Fprintln(p.Out, row.ID); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if !full {
-		return printJSON(p.Out, hits)
+		return printJSON(p.Out, found)
 	}
-	out := []fullHit{}
-	for _, h := range hits {
-		rows, err := j.Get(cmd.Context(), []int64{h.ID})
+	out := []fullRow{}
+	for _, row := range found {
+		rows, err := j.Get(cmd.Context(), []int64{row.ID})
 		if err != nil {
 			return err
 		}
 		for _, o := range rows {
-			out = append(out, fullHit{h, o.SourceEvent, o.ToolName, o.Content, o.Metadata})
+			out = append(out, fullRow{row, o.SourceEvent, o.ToolName, o.Content, o.Metadata, o.Output})
 		}
 	}
 	return printJSON(p.Out, out)

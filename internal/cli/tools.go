@@ -28,6 +28,10 @@ func (q questions) toolsets(profile string) []toolset {
 	options := mcp.MailOptions{Keyring: q.keyring, Log: q.log}
 	return []toolset{
 		{
+			name: recallToolset, tools: []mcp.Tool{mcp.RecallTool(q.recall)}, instructions: recallInstructions, lean: recallInstructions,
+			project: []string{"project"},
+		},
+		{
 			name: "observations", tools: mcp.ObservationTools(q.observations()), instructions: observationInstructions,
 			lean: leanObservationInstructions, project: []string{"project"},
 		},
@@ -46,6 +50,9 @@ func (q questions) toolsets(profile string) []toolset {
 	}
 }
 
+// recallToolset is the toolset of the tool recall, which every surface has.
+const recallToolset = "recall"
+
 // surface is which tools a server offers.
 type surface struct {
 	toolsets []string // by name; none for all
@@ -54,7 +61,7 @@ type surface struct {
 
 // flags adds the flags that choose a surface.
 func (s *surface) flags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools, by toolset: observations,memories,records,mail (default all)")
+	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools and recall, by toolset: observations,memories,records,mail (default all)")
 	cmd.Flags().StringVar(&s.profile, "profile", "", "full; core, messaging or minimal: less of mail; lean: the few tools that are\nworth their tokens in every session (default mcp.profile of the settings, else full)")
 }
 
@@ -84,7 +91,7 @@ func (s surface) of(all []toolset, lean bool) ([]toolset, error) {
 	}
 	var chosen []toolset
 	for _, t := range all {
-		if len(s.toolsets) > 0 && !slices.Contains(s.toolsets, t.name) {
+		if len(s.toolsets) > 0 && t.name != recallToolset && !slices.Contains(s.toolsets, t.name) {
 			continue
 		}
 		if lean {

@@ -185,7 +185,33 @@ func readResponse(c *observation.Call, response []byte) {
 	case observation.Spawn:
 		f := pick(response, "agentId", "agent_id")
 		c.SpawnedID = firstNonBlank(text(f[0]), text(f[1]))
+		c.Output = printed(response)
+	case observation.Fetch, observation.WebSearch, observation.MCP, observation.Other:
+		c.Output = printed(response)
 	}
+}
+
+// printed returns the text that a tool printed: the response as plain returns it, else
+// the member that holds the text. A response without text returns "".
+func printed(response []byte) string {
+	if said := plain(response); said != "" || kindOf(response) != '{' {
+		return said
+	}
+	f := pick(response, "result", "output", "task", "results", "llmContent")
+	if said := firstNonBlank(plain(f[0]), plain(f[1]), text(get(f[2], "output")), plain(f[4])); said != "" {
+		return said
+	}
+	var all paragraphs
+	for result := range elements(f[3]) { // of a web search: texts, and lists of titles and addresses
+		if said := text(result); said != "" {
+			all.add(said)
+		}
+		for hit := range elements(get(result, "content")) {
+			h := pick(hit, "title", "url")
+			all.add(text(h[0]) + " " + text(h[1]))
+		}
+	}
+	return all.text()
 }
 
 func readShellResponse(c *observation.Call, response []byte) {

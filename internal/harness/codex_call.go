@@ -201,7 +201,7 @@ func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 			judgeCode(c, also)
 		}
 		if r.failed || r.code != nil && *r.code != 0 || c.ExitCode != nil && *c.ExitCode != 0 {
-			c.Failed, c.Error = true, firstNonBlank(r.stderr, r.stdout)
+			c.Failed, c.Error, c.Output = true, firstNonBlank(r.stderr, r.stdout), ""
 		}
 	}
 }

@@ -205,9 +205,11 @@ func (a geminiAnswer) judge(c *observation.Call) {
 		if n, ok := foundFiles(a.said); ok && c.Tool == "glob" {
 			c.NumFiles = &n
 		}
+	case observation.Spawn, observation.Fetch, observation.WebSearch, observation.MCP, observation.Other:
+		c.Output = a.said
 	}
 	if c.Failed {
-		c.Error = firstNonBlank(c.Error, a.complaint, a.said, text(a.display))
+		c.Error, c.Output = firstNonBlank(c.Error, a.complaint, a.said, text(a.display)), ""
 	}
 }
 

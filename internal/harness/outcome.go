@@ -42,6 +42,9 @@ func judge(c *observation.Call, response []byte, also ...[]byte) {
 	if c.Failed && c.Error == "" {
 		c.Error = complaint(response)
 	}
+	if c.Failed {
+		c.Output = "" // Error holds it
+	}
 }
 
 // fail marks a call that its harness reports as failed. said is the error it
@@ -51,7 +54,7 @@ func fail(c *observation.Call, said string, response []byte) {
 	if strings.TrimSpace(said) == "" {
 		said = complaint(response)
 	}
-	c.Error = said
+	c.Error, c.Output = said, ""
 	if c.Action != observation.Shell {
 		return
 	}

@@ -222,6 +222,9 @@ func (t *transcript) result(th *thread, e envelope, block, response []byte, deni
 	}
 	c := p.call
 	readResponse(&c, response)
+	if !failed && c.Stdout == "" && (c.Background || isTrue(get(response, "isAsync"))) {
+		c.Output = plain(f[1]) // only the transcript says where the output of a background task is
+	}
 	d := pick(response, "durationMs", "totalDurationMs")
 	if ms, ok := integer(firstOf(d...)); ok {
 		c.DurationMS = ms

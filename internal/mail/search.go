@@ -3,8 +3,14 @@ package mail
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/neutral"
+	"cairn/internal/words"
 )
 
 // SearchArgs are the arguments of search_messages.
@@ -28,7 +34,15 @@ type Hit struct {
 	Created     Time    `json:"created_ts"`
 	ThreadID    *string `json:"thread_id"`
 	From        string  `json:"from"`
+	SessionID   string  `json:"session_id,omitempty"` // of the session that sent the message, if known
+	Matched     string  `json:"matched,omitempty"`    // MatchedSome, or "" for a message that holds all words of a plain query
+	Excerpt     string  `json:"excerpt,omitempty"`    // at most 160 characters of the text around the words of the query, one line
+
+	Body string `json:"-"`
 }
+
+// MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).
+const MatchedSome = "some"
 
 // Hits is what search_messages answers; never nil.
 type Hits struct {
@@ -36,7 +50,8 @@ type Hits struct {
 }
 
 const (
-	maxQuery = 1000 // characters
+	maxQuery   = 1000 // characters
+	maxExcerpt = 160  // characters
 
 	// bm25 is below 0, the lower the better; a subject counts three times a body.
 	searchRank   = `bm25(mail_fts, 3.0, 1.0)`
@@ -84,7 +99,7 @@ WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND `
 	selectContainingFirst  = selectContaining + `m.id LIMIT +?9`
 	selectContainingRecent = selectContaining + `m.created_ts DESC, m.id DESC LIMIT +?9`
 
-	selectHit = hitColumns + `FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id WHERE m.id = ?`
+	selectHit = hitColumns + `, m.body_md, m.seq, m.uid FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id WHERE m.id = ?`
 )
 
 const (
@@ -93,12 +108,15 @@ const (
 )
 
 // SearchMessages finds messages of a project by their words, the most relevant
-// first, equals by their numbers (mail §5). A query is one of SQLite's full text
-// search; what is none is searched literally, and if no word matches, as a part of
-// the texts of the newest 10,000 messages. A blank query finds nothing; so does an
-// unknown sender. Where 10,000 messages and more match, and as many are of the thread,
-// the sender or else the project, the newest 10,000 matches are ranked among each other
-// if they fill the page.
+// first, equals by their numbers (mail §5). A query of words alone finds in two tiers
+// (amendments §A.1): first the messages that hold all of its words, stop words left
+// out; then, if these do not fill the page, the messages that hold some of them, whose
+// Matched says so. A query with operators, quotes, * or a column is one of SQLite's full
+// text search; a query that SQLite refuses is searched for literally, and if no word
+// matches, as a part of the texts of the newest 10,000 messages. A blank query finds
+// nothing; so does an unknown sender. Where 10,000 messages and more match, and as many
+// are of the thread, the sender or else the project, the newest 10,000 matches are ranked
+// among each other if they fill the page.
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
 // INVALID_THREAD_ID, INVALID_TIMESTAMP.
@@ -119,13 +137,14 @@ func (o *Office) SearchMessages(ctx context.Context, c Caller, a SearchArgs) (ou
 			}
 			q.sender = from.ID
 		}
-		ids, err := s.search(ctx, q)
+		found, err := s.search(ctx, q)
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
-			var h Hit
-			if err := s.tx.Get(ctx, []any{&h.ID, &h.Subject, &h.Importance, &h.AckRequired, &h.Created, &h.ThreadID, &h.From}, selectHit, id); err != nil {
+		finder := words.FinderOf(q.text)
+		for _, f := range found {
+			h, err := s.hit(ctx, f, finder)
+			if err != nil {
 				return err
 			}
 			out.Result = append(out.Result, h)
@@ -190,29 +209,103 @@ func (a *SearchArgs) query() (q *query, err error) {
 	return q, nil
 }
 
-// search finds the numbers of the messages of one page.
-func (s *scope) search(ctx context.Context, q *query) (ids []int64, err error) {
-	ids, err = s.matching(ctx, q, q.text)
-	if err != nil { // no query of full text; if it is something else, it comes again
-		ids, err = s.matching(ctx, q, literally(q.text))
-		if err == nil && len(ids) == 0 {
-			ids, err = s.containing(ctx, q)
-		}
+// hit reads a message that was found.
+func (s *scope) hit(ctx context.Context, f foundMessage, finder *words.Finder) (h Hit, err error) {
+	var uid string
+	var seq int64
+	columns := []any{&h.ID, &h.Subject, &h.Importance, &h.AckRequired, &h.Created, &h.ThreadID, &h.From, &h.Body, &seq, &uid}
+	if err = s.tx.Get(ctx, columns, selectHit, f.id); err != nil {
+		return h, err
 	}
+	if f.some {
+		h.Matched = MatchedSome
+	}
+	h.Excerpt = neutral.Line(finder.Excerpt(h.Body, maxExcerpt).Text)
+	changes, err := s.tx.Changes(ctx, seq-1, 1)
+	if err == nil && len(changes) == 1 && changes[0].Kind == KindMessage && changes[0].ID == uid {
+		h.SessionID = changes[0].Session
+	}
+	return h, err
+}
+
+// foundMessage is the number of a message that was found; some says that it holds some
+// words of a plain query, not all.
+type foundMessage struct {
+	id   int64
+	some bool
+}
+
+// search finds the messages of one page.
+func (s *scope) search(ctx context.Context, q *query) (found []foundMessage, err error) {
+	plain := words.IsPlain(q.text)
+	if plain && !strings.ContainsFunc(q.text, isSyntax) {
+		found, err = s.tiers(ctx, q)
+		return found[min(q.skip, len(found)):], err
+	}
+	ids, refused := s.matching(ctx, q, q.text)
+	switch {
+	case refused == nil:
+		found = listed(ids)
+	case plain:
+		found, err = s.tiers(ctx, q)
+	default: // if the error has another reason, the next query returns it
+		ids, err = s.matching(ctx, q, literally(strings.Fields(q.text)))
+		found = listed(ids)
+	}
+	if refused != nil && err == nil && len(found) == 0 {
+		ids, err = s.containing(ctx, q)
+		found = listed(ids)
+	}
+	return found[min(q.skip, len(found)):], err
+}
+
+// isSyntax reports whether a character may mean something to SQLite's full text search
+// in a query without quotes and operators.
+func isSyntax(r rune) bool {
+	return r < utf8.RuneSelf && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsSpace(r)
+}
+
+func listed(ids []int64) (all []foundMessage) {
+	for _, id := range ids {
+		all = append(all, foundMessage{id: id})
+	}
+	return all
+}
+
+// tiers finds the messages that hold all words of a plain query, then, if they do not
+// fill the page, the messages that hold some of them.
+func (s *scope) tiers(ctx context.Context, q *query) ([]foundMessage, error) {
+	all := words.PlainWords(q.text)
+	if len(all) == 0 {
+		return nil, nil
+	}
+	ids, err := s.matching(ctx, q, literally(all))
 	if err != nil {
 		return nil, err
 	}
-	return ids[min(q.skip, len(ids)):], nil
+	found := listed(ids)
+	if len(found) == q.skip+q.n || len(all) == 1 {
+		return found, nil
+	}
+	rest, err := s.matching(ctx, q, strings.Join(quotedWords(all), " OR "))
+	for _, id := range rest {
+		if len(found) < q.skip+q.n && !slices.Contains(ids, id) {
+			found = append(found, foundMessage{id, true})
+		}
+	}
+	return found, err
 }
 
-// literally is a query of full text for every word of a text, none of which is an
+// literally is a query of full text for every one of some words, none of which is an
 // operator.
-func literally(text string) string {
-	var words []string
-	for _, word := range strings.Fields(text) {
-		words = append(words, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
+func literally(all []string) string { return strings.Join(quotedWords(all), " ") }
+
+// quotedWords returns words as phrases of full text.
+func quotedWords(all []string) (quoted []string) {
+	for _, word := range all {
+		quoted = append(quoted, `"`+strings.ReplaceAll(word, `"`, `""`)+`"`)
 	}
-	return strings.Join(words, " ")
+	return quoted
 }
 
 func (q *query) filter(s *scope, text string, more ...any) []any {

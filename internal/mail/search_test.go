@@ -42,7 +42,12 @@ func TestASearchRanksFiltersAndFallsBack(t *testing.T) {
 	}{
 		"a subject counts more":        {SearchArgs{Query: "build"}, "2 1"},
 		"the newest first":             {SearchArgs{Query: "build", Ranking: "recency"}, "2 1"},
-		"stems":                        {SearchArgs{Query: "building fails"}, "1"},
+		"stems":                        {SearchArgs{Query: "building fails"}, "1 2"},
+		"stop words say nothing":       {SearchArgs{Query: "what about the twin"}, "4 5"},
+		"some words, behind all":       {SearchArgs{Query: "does the twin build", Ranking: "recency"}, "5 4 2 1"},
+		"a page of both tiers":         {SearchArgs{Query: "failed build", Limit: &one, Offset: 1}, "2"},
+		"operators have one tier":      {SearchArgs{Query: "twin AND build"}, ""},
+		"an expression has one tier":   {SearchArgs{Query: "hello + twin"}, ""},
 		"no accents":                   {SearchArgs{Query: "ecluse"}, "1"},
 		"a prefix":                     {SearchArgs{Query: "bui*"}, "2 1"},
 		"or":                           {SearchArgs{Query: "failed OR twin"}, "1 4 5"},
@@ -80,7 +85,10 @@ func TestASearchRanksFiltersAndFallsBack(t *testing.T) {
 		}
 	}
 	wantFields(t, "hit", must(s.SearchMessages(t.Context(), Caller{}, SearchArgs{ProjectKey: s.app, Query: "hello"}))(t).Result[0],
-		"id", "subject", "importance", "ack_required", "created_ts", "thread_id", "from")
+		"id", "subject", "importance", "ack_required", "created_ts", "thread_id", "from", "excerpt")
+	hits := must(s.SearchMessages(t.Context(), Caller{}, SearchArgs{ProjectKey: s.app, Query: "failed build"}))(t).Result
+	want(t, "tier 1", hits[0].Matched+hits[0].Excerpt, "The build of internal/mail failed in Écluse, and much more is said here about it, at length")
+	want(t, "tier 2", hits[1].Matched+hits[1].Excerpt, MatchedSome+"it runs")
 	if text := jsonText(t, must(s.SearchMessages(t.Context(), Caller{}, SearchArgs{ProjectKey: s.app, Query: "hello"}))(t)); !strings.Contains(text, `"ack_required":1`) {
 		t.Error(text)
 	}

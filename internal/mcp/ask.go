@@ -52,6 +52,8 @@ func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope,
 		return answer, nil
 	case Spoken:
 		v = said.Value
+	case Empty:
+		v = []any{}
 	}
 	answer.Body, err = resultJSON(v)
 	return answer, err

@@ -23,6 +23,7 @@ type SearchArgs struct {
 	Offset        *int   // 0
 	OrderBy       string // "", relevance or blended
 	Before, After *int64 // Unix seconds, exclusive
+	Remote        bool   // the call came over HTTP, so that the server's own session does not ask
 }
 
 // TimelineArgs are the arguments of timeline (contract observations §8.3).
@@ -62,9 +63,9 @@ func ObservationTools(o Observations) []Tool {
 func searchTool(o Observations) Tool {
 	return Tool{
 		Name: "search", Title: "Search observations", ReadOnly: true, Lean: true,
-		Description: `Find what agents did before: prompts, files, commands, errors, commits. Best match first, ` +
-			`with a preview. All words must match; also "phrase", prefix*, OR, NOT, NEAR(a b, 5), parentheses.`,
-		Brief: "Find what agents did before. All words must match; also \"phrase\", prefix*, OR, NOT.",
+		Description: `Find single rows of what agents did: prompts, files, commands, errors, commits. Rows with all ` +
+			`words first, then rows with some. Exact: "phrase", prefix*, OR, NOT, NEAR(a b, 5), parentheses.`,
+		Brief: "Find single rows of what agents did, by words; also \"phrase\", prefix*, OR, NOT.",
 		Params: []Param{
 			{Name: "query", Required: true},
 			projectParam(),
@@ -81,7 +82,7 @@ func searchTool(o Observations) Tool {
 			return o.Search(ctx, SearchArgs{
 				Query: a.String("query"), Project: a.Scope("project"), ObsType: a.String("obs_type"),
 				Limit: a.Int("limit"), Offset: a.Int("offset"), OrderBy: a.String("orderBy"),
-				Before: a.Int64("before"), After: a.Int64("after"),
+				Before: a.Int64("before"), After: a.Int64("after"), Remote: a.IsRemote(),
 			})
 		},
 	}

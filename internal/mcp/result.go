@@ -20,6 +20,13 @@ func success(v any) (*sdk.CallToolResult, error) {
 	if text, ok := v.(Text); ok {
 		return &sdk.CallToolResult{Content: textContent(string(text))}, nil
 	}
+	if empty, ok := v.(Empty); ok {
+		structured, err := encode(struct {
+			Result []any  `json:"result"`
+			Hint   string `json:"hint"`
+		}{[]any{}, empty.Hint})
+		return &sdk.CallToolResult{Content: textContent("[]", empty.Hint), StructuredContent: json.RawMessage(structured)}, err
+	}
 	said, spoken := v.(Spoken)
 	if spoken {
 		v = said.Value

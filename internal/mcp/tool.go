@@ -46,6 +46,10 @@ type Spoken struct {
 	Value any // an object, sent as structured content
 }
 
+// Empty is a list without elements. Its text is the JSON list; Hint, a second text, says
+// what was tried and what to try.
+type Empty struct{ Hint string }
+
 // Errors says how the errors of a tool are told.
 type Errors uint8
 

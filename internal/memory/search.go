@@ -39,6 +39,7 @@ type Hit struct {
 	RawEntry     string  `json:"rawEntry"`
 	CreationTime Time    `json:"creationTime"`
 	Score        float64 `json:"score"` // 0–1, not to be compared between queries
+	SessionID    string  `json:"sessionId,omitempty"`
 }
 
 // Coverage says what of the memory a search could look at.
@@ -176,6 +177,7 @@ func (s *scope) byWords(ctx context.Context, q *question, admitted func(place in
 		return nil, err
 	}
 	postings = weigh(postings, entries)
+	q.weigh(postings)
 	sizes, err := s.sizes(ctx, postings)
 	if err != nil {
 		return nil, err
@@ -188,6 +190,7 @@ func (s *scope) byWords(ctx context.Context, q *question, admitted func(place in
 func (s *scope) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
 	out := make([]posting, len(terms))
 	for i, t := range terms {
+		out[i].term = t
 		var text string
 		if err := s.tx.Get(ctx, []any{&text}, selectPostings, `"`+space(s.m.MemoryID)+of+t+`"`); err != nil {
 			return nil, err
@@ -266,7 +269,7 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 	if err != nil {
 		return nil, err
 	}
-	var hits []Hit
+	var read []contender
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		h := Hit{MemoryID: s.m.MemoryID}
 		var at int
@@ -276,11 +279,19 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 		if err != nil || !a.admits(tags, session) {
 			return err
 		}
-		words := (found[at].words + q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has)) / weightSum
-		h.Score = (1-alpha)*words + alpha*found[at].near
-		hits = append(hits, h)
+		h.SessionID = session
+		text := h.RawEntry + "\n" + h.Summary
+		read = append(read, contender{
+			hit: h, candidate: found[at], text: text, length: countWords(text),
+			bonus: q.bonus(text, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has),
+		})
 		return nil
 	}, selectCandidates, s.m.MemoryID, s.m.ActorID, string(list))
+	hits := make([]Hit, len(read))
+	for i, score := range q.scores(read) {
+		hits[i] = read[i].hit
+		hits[i].Score = (1-alpha)*score + alpha*read[i].near
+	}
 	slices.SortFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.CreationTime, b.CreationTime))
 	})
@@ -323,7 +334,7 @@ func (q *question) bonus(text, raw, speaker string, has bool) (score float64) {
 			score += weightBeside
 		}
 	}
-	if !asks(raw) {
+	if !asks(raw) && countWords(raw) <= shortEntry {
 		score += weightStatement
 	}
 	return score

@@ -465,3 +465,31 @@ func TestAnOptimizedIndexFindsTheSame(t *testing.T) {
 	want(t, "the answer", asJSON(t, after), asJSON(t, before))
 	want(t, "without a store", New(nil, Config{}).OptimizeIndex(t.Context()), nil)
 }
+
+func TestAmongLongEntriesTheOneAboutTheQuestionComesBeforeOneThatHasItsWordsByChance(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	filler := strings.Repeat("The plan lists steps for the report, the parser and the release of each module in turn. ", 12)
+	about := "The refund window stays as it is. A refund outside the window needs a note. " + filler[:len(filler)/3]
+	chance := "Refund codes are in the table. " + filler + "Then open a window for the editor. " + filler
+	for i := range 6 {
+		d.put(NewEntry{RawEntry: fmt.Sprintf("%d: %s", i, filler), SessionID: NewID()})
+	}
+	d.put(NewEntry{RawEntry: chance, SessionID: NewID()})
+	d.put(NewEntry{RawEntry: about, SessionID: NewID()})
+	if first, _, _ := strings.Cut(d.found(SearchArgs{Query: "Which refund window applies?"}), "|"); first != about {
+		t.Errorf("the first hit is %.60q", first)
+	}
+}
+
+func TestALongEntryIsNotPreferredForBeingAStatement(t *testing.T) {
+	t.Parallel()
+	q := ask("refund")
+	long := strings.Repeat("word ", shortEntry) + "end."
+	if got := q.bonus(long, long, "", true); got != 0 {
+		t.Errorf("the bonus of %d words is %v", shortEntry+1, got)
+	}
+	if got := q.bonus("A short one.", "A short one.", "", true); got != weightStatement {
+		t.Errorf("the bonus of a short statement is %v", got)
+	}
+}

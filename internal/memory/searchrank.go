@@ -52,6 +52,7 @@ const maxCandidates = 200
 
 // posting is a term of the question and the places that have it, ascending.
 type posting struct {
+	term   string
 	places []int64
 	weight float64 // by rareness; all of a question add up to 1
 }
@@ -71,12 +72,15 @@ func weigh(all []posting, n int) []posting {
 	return all
 }
 
-// candidate is a place with its score by words and how near its vector is, both 0–1.
+// candidate is a place with its score by words, the parts of that score and how near
+// its vector is, all 0–1.
 type candidate struct {
-	place int64
-	words float64
-	near  float64
-	has   bool // some of the words itself, not only around it
+	place  int64
+	words  float64 // by the weights for short entries
+	group  float64 // by the words in its group
+	window float64 // by the words at and around it
+	near   float64
+	has    bool // some of the words itself, not only around it
 }
 
 // mark says that the entry at a place has a term.
@@ -138,17 +142,19 @@ func (r *ranking) rank(marks []mark, half float64) {
 				low++
 			}
 			if r.admitted == nil || r.admitted(place) {
-				words, has := r.window(marks[low:], place)
-				r.found = append(r.found, candidate{place: place, words: weightGroup*group + words, has: has})
+				c := r.window(marks[low:], place)
+				c.group = group
+				c.words += weightGroup * group
+				r.found = append(r.found, c)
 			}
 			next = place + 1
 		}
 	}
 }
 
-// window scores the words at and around a place, and says whether any is at it; marks
-// begin in its window.
-func (r *ranking) window(marks []mark, place int64) (score float64, has bool) {
+// window scores the words at and around a place; marks begin in its window.
+func (r *ranking) window(marks []mark, place int64) candidate {
+	c := candidate{place: place}
 	clear(r.near)
 	clear(r.has)
 	for _, m := range marks {
@@ -159,11 +165,12 @@ func (r *ranking) window(marks []mark, place int64) (score float64, has bool) {
 		r.has[m.term] = r.has[m.term] || m.place == place
 	}
 	for term, n := range r.near {
-		score += r.postings[term].weight * weightWindow * n / (n + halfWindow)
+		c.window += r.postings[term].weight * n / (n + halfWindow)
 		if r.has[term] {
-			score += r.postings[term].weight * weightEntry
-			has = true
+			c.words += r.postings[term].weight * weightEntry
+			c.has = true
 		}
 	}
-	return score, has
+	c.words += weightWindow * c.window
+	return c
 }

@@ -102,6 +102,7 @@ type Call struct {
 	Note        string // the host's reading of an exit code
 	Stdout      string // of shell calls only: the facts of commits and pushes, and what a failure without Error said
 	Stderr      string // likewise
+	Output      string // of other calls that did not fail: an agent's report, a page, an MCP result; "" for the text of files
 
 	Path       string // as given: file_path, notebook_path, path
 	Created    bool

@@ -48,6 +48,8 @@ type draft struct {
 	Path    string // as the call gave it, redacted; "" for none
 	Meta    metadata
 	Failed  bool
+	printed string  // by the call, as it came; see printedBy
+	output  *output // what is kept of printed, nil for nothing
 }
 
 // searchable is the text by which the row is found (observations §8.1): its
@@ -189,6 +191,7 @@ func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
 	if strings.TrimSpace(d.Content) == "" {
 		d.Content = d.Tool
 	}
+	d.printed = printedBy(c)
 	return d.finish(e), true
 }
 

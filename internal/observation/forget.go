@@ -50,8 +50,22 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	selectStaleWords = `SELECT EXISTS (SELECT 1 FROM observations_fts_data WHERE id >= 1 << 53)`
 	mergeWords       = `INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', ?)`
 	optimizeWords    = `INSERT INTO observations_fts (observations_fts) VALUES ('optimize')`
+	selectStaleLines = `SELECT EXISTS (SELECT 1 FROM output_lines_data WHERE id >= 1 << 53)`
+	mergeLines       = `INSERT INTO output_lines (output_lines, rank) VALUES ('merge', ?)`
+	optimizeLines    = `INSERT INTO output_lines (output_lines) VALUES ('optimize')`
 	selectWritten    = `SELECT total_changes()`
 )
+
+// fullTextIndex holds the statements that maintain one full-text index.
+type fullTextIndex struct{ stale, merge, optimize string }
+
+// fullTextIndexes returns the indexes that hold words of rows.
+func fullTextIndexes() []fullTextIndex {
+	return []fullTextIndex{
+		{selectStaleWords, mergeWords, optimizeWords},
+		{selectStaleLines, mergeLines, optimizeLines},
+	}
+}
 
 // doomed is a row that is to go, with what its tombstones need.
 type doomed struct {
@@ -85,6 +99,9 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64) (rows []doomed, 
 // remove deletes a row, its words and the prompt that it stands for; the
 // prompt's children stay without a parent.
 func (d *doomed) remove(ctx context.Context, tx *store.Tx) error {
+	if err := forgetTurn(ctx, tx, d.sessionKey, d.at, d.id); err != nil {
+		return err
+	}
 	if _, err := tx.Exec(ctx, deleteWords, d.id); err != nil {
 		return err
 	}
@@ -207,7 +224,7 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 	if err != nil || value == "" {
 		return 0, err
 	}
-	if err := j.dropStaleWords(ctx); err != nil {
+	if err := j.dropAllStaleWords(ctx); err != nil {
 		return 0, err
 	}
 	if err := j.store.Rewrite(ctx); err != nil {
@@ -225,24 +242,34 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 // mergePages is how much of the search index one transaction rewrites: some 2 MB.
 const mergePages = 500
 
-// dropStaleWords rewrites the search index, a part in each transaction, until it
+// dropAllStaleWords calls dropStaleWords for every index.
+func (j *Journal) dropAllStaleWords(ctx context.Context) error {
+	for _, index := range fullTextIndexes() {
+		if err := j.dropStaleWords(ctx, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropStaleWords rewrites a search index, a part in each transaction, until it
 // holds no word of a deleted row. Rows that are deleted meanwhile may make it
 // begin again; the third time it does the rest at once.
-func (j *Journal) dropStaleWords(ctx context.Context) error {
+func (j *Journal) dropStaleWords(ctx context.Context, index fullTextIndex) error {
 	for round := 0; ; round++ {
 		stale, pages := false, -mergePages // a first negative number asks for all segments
 		for more := true; more; pages = mergePages {
 			err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
-				if err := tx.Get(ctx, []any{&stale}, selectStaleWords); err != nil || !stale {
+				if err := tx.Get(ctx, []any{&stale}, index.stale); err != nil || !stale {
 					more = false
 					return err
 				}
 				if round == 2 {
 					more, stale = false, false
-					_, err = tx.Exec(ctx, optimizeWords)
+					_, err = tx.Exec(ctx, index.optimize)
 					return err
 				}
-				more, err = mergeSome(ctx, tx, pages)
+				more, err = mergeSome(ctx, tx, index.merge, pages)
 				return err
 			})
 			if err != nil {
@@ -255,14 +282,14 @@ func (j *Journal) dropStaleWords(ctx context.Context) error {
 	}
 }
 
-// mergeSome merges segments of the search index; more says whether it had
+// mergeSome merges segments of a search index by its statement; more says whether it had
 // anything to do.
-func mergeSome(ctx context.Context, tx *store.Tx, pages int) (more bool, err error) {
+func mergeSome(ctx context.Context, tx *store.Tx, merge string, pages int) (more bool, err error) {
 	var before, after int64
 	if err := tx.Get(ctx, []any{&before}, selectWritten); err != nil {
 		return false, err
 	}
-	if _, err := tx.Exec(ctx, mergeWords, pages); err != nil {
+	if _, err := tx.Exec(ctx, merge, pages); err != nil {
 		return false, err
 	}
 	err = tx.Get(ctx, []any{&after}, selectWritten)

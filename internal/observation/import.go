@@ -87,6 +87,7 @@ func (p *Preparer) Prepare(e Event) (Prepared, error) {
 		p.place, p.cwd = place.After(p.place), e.Cwd
 	}
 	rows := drafts(&e, p.journal.config.Filter)
+	p.journal.keepOutputs(rows)
 	e.Branch, _ = p.journal.config.Filter.Head(e.Branch, maxFact)
 	return Prepared{event: e, place: p.place, drafts: rows}, nil
 }

@@ -24,6 +24,8 @@ type Config struct {
 	AssistTime  time.Duration // that help during a turn may take; 0 turns it off
 	Retention   Retention     // nil: nothing expires
 	MaxBytes    int64         // what the store may hold, 0 for any amount
+	Output      OutputMode    // which outputs of commands and tools are kept
+	OutputDays  int           // after how many days an output expires; 0: never
 }
 
 // DefaultDedupWindow is the window of observations §5.
@@ -63,6 +65,10 @@ type Observation struct {
 	PromptID    *int64          `json:"prompt_id"`
 	IsPinned    bool            `json:"is_pinned"`
 	AgentID     *string         `json:"agent_id"`
+
+	// Output is the digest of what the command or tool printed, "" if none is kept. Only
+	// Get reads it.
+	Output string `json:"output,omitempty"`
 }
 
 // Row types that the code names.

@@ -54,7 +54,8 @@ func observations(ctx context.Context, tx *store.Tx, query string, args ...any) 
 const maxIDs = 50
 
 // Get returns rows in full, in the order of ids, repeated ids once, missing ones
-// left out. No ids and more than 50 are Invalid (observations §8.2).
+// left out. Outputs of more than 16 KiB together are shortened in their middle, each to
+// an equal share. No ids and more than 50 are Invalid (observations §8.2).
 func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 	switch {
 	case len(ids) == 0:
@@ -69,6 +70,9 @@ func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 				continue
 			}
 			rows, err := observations(ctx, tx, selectObservation, id)
+			if err == nil && len(rows) > 0 {
+				rows[0].Output, err = outputOf(ctx, tx, id)
+			}
 			if err != nil {
 				return err
 			}
@@ -76,6 +80,7 @@ func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 		}
 		return nil
 	})
+	shareOutputs(out)
 	return out, err
 }
 

@@ -39,6 +39,7 @@ type Recorded struct {
 // Errors are those of store.Write; then nothing of the event is stored.
 func (j *Journal) Record(ctx context.Context, e Event, place project.Place, process project.Process) (done Recorded, err error) {
 	rows := drafts(&e, j.config.Filter)
+	j.keepOutputs(rows)
 	e.Branch, _ = j.config.Filter.Head(e.Branch, maxFact)
 	err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		w := &writing{event: e, place: place, window: int64(j.config.DedupWindow.Seconds()), at: tx.Now().Unix()}
@@ -53,6 +54,9 @@ func (j *Journal) Record(ctx context.Context, e Event, place project.Place, proc
 		done = w.done
 		if !e.TurnEnds && e.Kind != SessionEnd {
 			return nil
+		}
+		if _, _, err := indexSession(ctx, tx, w.session.Key, turnRowsInHook, false); err != nil {
+			return err
 		}
 		return writeDigest(ctx, tx, w.session)
 	})
@@ -263,6 +267,12 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	}
 	parts, wholes := words.Index(d.searchable())
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+		return 0, err
+	}
+	if err := d.output.insert(ctx, tx, id); err != nil {
+		return 0, err
+	}
+	if err := staleTurn(ctx, tx, w.session.Key, w.at, id); err != nil {
 		return 0, err
 	}
 	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)

@@ -82,10 +82,7 @@ func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err err
 	if err != nil {
 		return nil, err
 	}
-	if a.OrderBy != "" && a.OrderBy != "relevance" && a.OrderBy != "blended" {
-		return nil, fault.Newf(fault.Invalid, "invalid_argument", "orderBy must be relevance or blended, not %q", a.OrderBy)
-	}
-	if err := checkType(a.ObsType); err != nil {
+	if err := checkOrder(a); err != nil {
 		return nil, err
 	}
 	hits = []Hit{}
@@ -98,6 +95,14 @@ func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err err
 		return err
 	})
 	return hits, err
+}
+
+// checkOrder returns the error of an unknown order or type.
+func checkOrder(a SearchArgs) error {
+	if a.OrderBy != "" && a.OrderBy != "relevance" && a.OrderBy != "blended" {
+		return fault.Newf(fault.Invalid, "invalid_argument", "orderBy must be relevance or blended, not %q", a.OrderBy)
+	}
+	return checkType(a.ObsType)
 }
 
 // parseQuery reads a query over observations_fts.
@@ -114,23 +119,9 @@ type match struct {
 // search ranks first and reads then: only the rows of the page are fetched.
 func search(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs) ([]Hit, error) {
 	limit, offset := clamp(a.Limit, 1, 100), clamp(a.Offset, 0, math.MaxInt32)
-	filter := []any{query, nil, nil, a.Before, a.After}
-	if key != 0 {
-		filter[1] = key
-	}
-	if a.ObsType != "" {
-		filter[2] = a.ObsType
-	}
-	need := offset + limit
-	if a.OrderBy == "blended" {
-		need = blendDepth
-	}
-	best, err := bestMatches(ctx, tx, filter, need)
+	best, err := matchesInOrder(ctx, tx, query, key, a, offset+limit)
 	if err != nil {
 		return nil, err
-	}
-	if a.OrderBy == "blended" {
-		blend(best, tx.Now().Unix())
 	}
 	hits := []Hit{}
 	for _, m := range best[min(offset, len(best)):min(offset+limit, len(best))] {
@@ -145,6 +136,25 @@ func search(ctx context.Context, tx *store.Tx, query string, key int64, a Search
 		}
 	}
 	return hits, nil
+}
+
+// matchesInOrder returns the n best matches in the order that a asks for, or more.
+func matchesInOrder(ctx context.Context, tx *store.Tx, query string, key int64, a SearchArgs, n int) ([]match, error) {
+	filter := []any{query, nil, nil, a.Before, a.After}
+	if key != 0 {
+		filter[1] = key
+	}
+	if a.ObsType != "" {
+		filter[2] = a.ObsType
+	}
+	if a.OrderBy != "blended" {
+		return bestMatches(ctx, tx, filter, n)
+	}
+	best, err := bestMatches(ctx, tx, filter, blendDepth)
+	if err == nil {
+		blend(best, tx.Now().Unix())
+	}
+	return best, err
 }
 
 // bestMatches returns the n most relevant matches that pass the filter, ties

@@ -97,9 +97,14 @@ type SearchResult struct {
 // Hit is a record that a search found.
 type Hit struct {
 	Ref
-	Relevance float64 `json:"relevance"` // the best of the result is 1.0; three decimals
-	Snippet   string  `json:"snippet"`   // at most 200 characters, matches in **
+	Relevance float64 `json:"relevance"`            // the best of the result is 1.0; three decimals
+	Snippet   string  `json:"snippet"`              // at most 200 characters, matches in **
+	SessionID string  `json:"session_id,omitempty"` // of the session that created the record
+	Matched   string  `json:"matched,omitempty"`    // MatchedSome, or "" for a hit that holds all words of a plain query
 }
+
+// MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).
+const MatchedSome = "some"
 
 // ListArgs are the arguments of List.
 type ListArgs struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"math"
+	"slices"
 	"strings"
 
 	"cairn/internal/fault"
@@ -31,12 +32,15 @@ AND (?6 IS NULL OR r.state IN (SELECT value FROM json_each(?6))) AND (?7 IS NULL
 	hitsBehind = `),
 edge AS MATERIALIZED (
     SELECT max(score) AS worst, (SELECT count(*) FROM scored) AS total FROM (SELECT score FROM scored ORDER BY score LIMIT +?2))
-SELECT ` + refColumns + `, s.score, r.body, e.total
+SELECT ` + refColumns + `, s.score, r.body, e.total, ifnull((SELECT id FROM sessions WHERE key = r.creator), '')
 FROM edge e CROSS JOIN scored s CROSS JOIN records r ON r.key = s.key
 WHERE s.score <= e.worst ORDER BY s.score, r.modified_at DESC, r.key DESC LIMIT +?2`
 
 	selectHits    = hitsBefore + matchesThatPass + hitsBehind
 	selectAllHits = hitsBefore + allMatches + hitsBehind
+
+	countHits    = `SELECT count(*) FROM ` + matchesThatPass
+	countAllHits = `SELECT count(*) FROM ` + allMatches
 
 	selectAlone = `SELECT NOT EXISTS (SELECT 1 FROM records WHERE project_key < ?1)
 AND NOT EXISTS (SELECT 1 FROM records WHERE project_key > ?1)`
@@ -45,8 +49,12 @@ AND NOT EXISTS (SELECT 1 FROM records WHERE project_key > ?1)`
 )
 
 // Search finds records by their words, best first, ties last changed first
-// (records §2, search_records; §7, search). Words are alternatives; what is no
-// query is searched for word by word, and what has no word finds nothing.
+// (records §2, search_records; §7, search). A query of words alone finds in two tiers
+// (amendments §A.1): first the records that hold all of its words, stop words left out;
+// then, if these are fewer than the limit, the records that hold some of them, whose
+// Matched says so. In a query with operators, quotes or *, adjacent words are
+// alternatives, and there is one tier. A query that cannot be parsed is searched for
+// word by word. A query without a letter or digit finds nothing.
 //
 // Errors: CodeInvalid for a blank query, states and at; CodeNotFound for ParentID.
 func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err error) {
@@ -65,7 +73,7 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 		return out, err
 	}
 	out.Results = []Hit{}
-	match, err := matchOf(a.Query)
+	all, some, err := matchesOf(a.Query)
 	if err != nil {
 		return out, err
 	}
@@ -78,35 +86,87 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 			}
 			from, until = r.path, behind(r.path)
 		}
-		if match == "" {
+		if some == "" {
 			return nil
 		}
-		q, args := selectHits, []any{match, clamp(a.Limit, 20), s.p.Key, from, until, states, types}
+		q := hitQuery{query: a.Query, hits: selectHits, count: countHits, args: []any{some, clamp(a.Limit, 20), s.p.Key, from, until, states, types}}
 		if a.ParentID == "" && states == nil && types == nil {
 			var alone bool
 			if err := s.tx.Get(ctx, []any{&alone}, selectAlone, s.p.Key); err != nil {
 				return err
 			}
 			if alone { // every match is of this project
-				q, args = selectAllHits, args[:2]
+				q.hits, q.count, q.args = selectAllHits, countAllHits, q.args[:2]
 			}
 		}
-		out.Results, out.Total, err = s.hits(ctx, a.Query, q, args)
+		out.Results, out.Total, err = s.tiers(ctx, q, all)
 		return err
 	})
 	return out, err
 }
 
-// matchOf is a query in FTS5's words; "" if it has none.
-func matchOf(query string) (string, error) {
+// matchesOf returns a query in FTS5's language: some finds what Search finds, "" if the
+// query has no word; all finds what holds all words of a plain query, "" if that is the
+// same or the query is not plain.
+func matchesOf(query string) (all, some string, err error) {
 	language := words.Language{
 		Parts: "{title summary body}", Wholes: "{title_wholes summary_wholes body_wholes}", AnyOf: true,
 	}
-	match, err := language.Parse(query)
-	if err == nil || fault.KindOf(err) != fault.Invalid {
-		return match, err
+	if plain := words.PlainWords(query); words.IsPlain(query) && len(plain) > 0 {
+		query = strings.Join(plain, " ")
+		if len(plain) > 1 {
+			every := language
+			every.AnyOf = false
+			if all, err = every.Parse(query); err != nil && fault.KindOf(err) != fault.Invalid {
+				return "", "", err
+			}
+		}
 	}
-	return words.AnyOf(query), nil
+	some, err = language.Parse(query)
+	if err == nil || fault.KindOf(err) != fault.Invalid {
+		return all, some, err
+	}
+	return all, words.AnyOf(query), nil
+}
+
+// hitQuery is a search as SQL: hits returns the best matches, count their number. The
+// first argument is the query in FTS5's language, the second the limit.
+type hitQuery struct {
+	query       string // as the caller wrote it
+	hits, count string
+	args        []any
+}
+
+// tiers returns the hits that all finds, then, if they are fewer than the limit, the
+// other hits of q, and how many hits q has.
+func (s *scope) tiers(ctx context.Context, q hitQuery, all string) (list []Hit, total int, err error) {
+	if all == "" {
+		return s.hits(ctx, q.query, q.hits, q.args)
+	}
+	limit := q.args[1].(int)
+	args := append([]any{all}, q.args[1:]...)
+	if list, total, err = s.hits(ctx, q.query, q.hits, args); err != nil {
+		return nil, 0, err
+	}
+	if len(list) == limit {
+		args[0] = q.args[0]
+		if q.count == countAllHits {
+			args = args[:1]
+		}
+		return list, total, s.tx.Get(ctx, []any{&total}, q.count, args...)
+	}
+	rest, total, err := s.hits(ctx, q.query, q.hits, q.args)
+	last := 1.0
+	if len(list) > 0 {
+		last = list[len(list)-1].Relevance
+	}
+	for _, h := range rest {
+		if len(list) < limit && !slices.ContainsFunc(list, func(first Hit) bool { return first.ID == h.ID }) {
+			h.Matched, h.Relevance = MatchedSome, min(h.Relevance, last)
+			list = append(list, h)
+		}
+	}
+	return list, total, err
 }
 
 // hits are the best matches of a query, and how many there are in all.
@@ -117,15 +177,16 @@ func (s *scope) hits(ctx context.Context, query, q string, args []any) (list []H
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var h Hit
 		var score float64
-		var body string
+		var body, session string
 		var err error
-		if h.Ref, err = scanRef(rows, &score, &body, &total); err != nil {
+		if h.Ref, err = scanRef(rows, &score, &body, &total, &session); err != nil {
 			return err
 		}
 		if len(list) == 0 {
 			best = score
 		}
 		h.Relevance = relevance(score, best)
+		h.SessionID = session
 		h.Snippet = marker.Snippet(maxSnippet, body, h.Summary, h.Title)
 		list = append(list, h)
 		return nil

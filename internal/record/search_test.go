@@ -63,10 +63,13 @@ func crowded(t *testing.T) (*record.Book, *store.Store) {
 	return b, s
 }
 
-// foundPlainly runs the plain query.
-func foundPlainly(ctx context.Context, s *store.Store, a record.SearchArgs) (ids []string, scores []float64, err error) {
+// foundPlainly runs the plain query; any says whether words are alternatives.
+func foundPlainly(ctx context.Context, s *store.Store, a record.SearchArgs, any bool) (ids []string, scores []float64, err error) {
+	if words.IsPlain(a.Query) {
+		a.Query = strings.Join(words.PlainWords(a.Query), " ")
+	}
 	match, err := words.Language{
-		Parts: "{title summary body}", Wholes: "{title_wholes summary_wholes body_wholes}", AnyOf: true,
+		Parts: "{title summary body}", Wholes: "{title_wholes summary_wholes body_wholes}", AnyOf: any,
 	}.Parse(a.Query)
 	if err != nil {
 		return nil, nil, err
@@ -95,6 +98,46 @@ func foundPlainly(ctx context.Context, s *store.Store, a record.SearchArgs) (ids
 	return ids, scores, err
 }
 
+// foundInTiers returns what Search has to return: of a query of words alone first the
+// records that hold all of them.
+func foundInTiers(ctx context.Context, s *store.Store, a record.SearchArgs) (want record.SearchResult, tied bool, err error) {
+	ids, scores, err := foundPlainly(ctx, s, a, true)
+	if err != nil {
+		return want, false, err
+	}
+	whole := []string{}
+	if words.IsPlain(a.Query) {
+		if whole, _, err = foundPlainly(ctx, s, a, false); err != nil {
+			return want, false, err
+		}
+	}
+	score := map[string]float64{}
+	for i, id := range ids {
+		score[id] = scores[i]
+	}
+	rest := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return slices.Contains(whole, id) })
+	last := 1.0
+	for i, id := range slices.Concat(whole, rest)[:min(a.Limit, len(ids))] {
+		hit := record.Hit{Ref: record.Ref{ID: id}}
+		switch {
+		case len(whole) == 0:
+			last = score[id] / scores[0]
+		case i < len(whole):
+			last = score[id] / score[whole[0]]
+		default:
+			last = min(last, score[id]/scores[0])
+		}
+		if i >= len(whole) && words.IsPlain(a.Query) && len(words.PlainWords(a.Query)) > 1 {
+			hit.Matched = record.MatchedSome
+		}
+		hit.Relevance = math.Round(last*1000) / 1000
+		want.Results = append(want.Results, hit)
+	}
+	want.Total = len(ids)
+	n := len(want.Results)
+	return want, n > 0 && n < len(ids) && score[ids[n-1]] == score[ids[n]], nil
+}
+
 // TestSearchFindsWhatThePlainQueryFinds in the same order, with the same total and
 // relevance, whatever the filter and the limit, with one project in the store and
 // with two.
@@ -116,18 +159,11 @@ func TestSearchFindsWhatThePlainQueryFinds(t *testing.T) {
 		if rapid.IntRange(0, 3).Draw(rt, "types") == 0 {
 			a.Types = []string{rapid.SampledFrom([]string{"note", "question", "none"}).Draw(rt, "type")}
 		}
-		ids, scores, err := foundPlainly(t.Context(), s, a)
+		want, cut, err := foundInTiers(t.Context(), s, a)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		var want record.SearchResult
-		want.Total = len(ids)
-		for i := range min(a.Limit, len(ids)) {
-			hit := record.Hit{Relevance: math.Round(scores[i]/scores[0]*1000) / 1000}
-			hit.ID = ids[i]
-			want.Results = append(want.Results, hit)
-		}
-		if n := len(want.Results); n < len(ids) && scores[n-1] == scores[n] {
+		if cut {
 			tied++
 		}
 		got, err := b.Search(t.Context(), a)
@@ -149,11 +185,11 @@ func TestSearchFindsWhatThePlainQueryFinds(t *testing.T) {
 	}
 }
 
-// outline is a result's total, and the id and relevance of each hit.
+// outline is a result's total, and the id, relevance and tier of each hit.
 func outline(t *rapid.T, r record.SearchResult) string {
 	list := []any{r.Total}
 	for _, h := range r.Results {
-		list = append(list, h.ID, h.Relevance)
+		list = append(list, h.ID, h.Relevance, h.Matched)
 	}
 	text, err := json.Marshal(list)
 	if err != nil {

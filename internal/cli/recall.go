@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/store"
+)
+
+func recallCommand(p *Process) *cobra.Command {
+	var a cairn.RecallArgs
+	var full bool
+	cmd := &cobra.Command{
+		Use:   "recall QUESTION",
+		Short: "Ask in plain words what was done, decided and said before",
+		Long: `recall finds past sessions for a question in plain words, best first, together with the
+records, messages and entries of memories that fit. Not all words must match: rare words
+count most, words such as "how" and "was" do not count, and an unknown word is replaced
+by the nearest known one. A time in the question ("yesterday", "last week", "in
+January") finds sessions of that time first.
+
+--words gives words that you expect there: names, files, identifiers, error texts. It
+helps more than anything else. A question with OR, NOT, "a phrase", prefix* or
+NEAR(a b, 5) is an exact query, as for cairn search.
+
+The session that asks is left out if another one matches. All projects are searched
+unless --project names one. The answer has at most 800 tokens, with --full 4,000.`,
+		Example: `  cairn recall 'why did the refund test fail last week'
+  cairn recall 'how did we speed up the import' --words 'batch insert prepared statement'
+  cairn recall --json 'who asked for UTC'`,
+		Args: exactArgs(1, "one question; put quotes around several words"),
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			if a.Query = args[0]; full {
+				a.Detail = cairn.DetailFull
+			}
+			return p.recall(cmd, c, a)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&a.Words, "words", "", "words that the answer is expected to hold")
+	f.StringVar(&a.Project, "project", "", "only this project (id or alias)")
+	f.IntVar(&a.Limit, "limit", 5, "maximum number of sessions (1–100)")
+	f.BoolVar(&full, "full", false, "up to 4,000 tokens instead of 800")
+	f.Bool("json", false, "print JSON")
+	return cmd
+}
+
+// recall prints the answer of cairn recall and cairn search --all.
+func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a cairn.RecallArgs) error {
+	a.Progress = p.afterASecond()
+	var err error
+	if a.Asker, err = c.AskingSession(cmd.Context()); err != nil {
+		return err
+	}
+	found, err := c.Recall(cmd.Context(), a)
+	if err != nil {
+		return err
+	}
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		err = printJSON(p.Out, found)
+	} else {
+		on, off := "", ""
+		if p.showsColour() {
+			on, off = "\x1b[1m", "\x1b[0m"
+		}
+		_, err = io.WriteString(p.Out, found.Text(on, off))
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(p.Err, "cairn: %s for %q\n", counted(len(found.Results), "result"), a.Query)
+	}
+	return err
+}
+
+// showsColour reports whether standard output is a terminal that shows colour
+// (no-color.org).
+func (p *Process) showsColour() bool {
+	out, wrapped := p.Out.(*output)
+	if !wrapped || p.Getenv("NO_COLOR") != "" || p.Getenv("TERM") == "dumb" {
+		return false
+	}
+	f, ok := out.WriteCloser.(*os.File)
+	return ok && isTerminal(f)
+}

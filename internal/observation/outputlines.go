@@ -1,0 +1,388 @@
+package observation
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"cairn/internal/store"
+)
+
+// minLine is how many characters a printed line has at least whose hash is kept.
+const minLine = 12
+
+// minLetters is how many letters and digits a line has at least whose hash is kept, and
+// how many letters remain of one in which the numbers are masked.
+const minLetters = 6
+
+// lineHash is an unsalted hash of a line that does not leave the process.
+type lineHash uint64
+
+const (
+	selectLineSalt = `SELECT value FROM store_meta WHERE name = 'line_salt'`
+	insertLineSalt = `INSERT INTO store_meta (name, value) VALUES ('line_salt', ?)`
+)
+
+// saltedLines turns hashes into those that are stored.
+type saltedLines uint64
+
+// lineSalt returns the store's salt of line hashes and makes it if there is none.
+func lineSalt(ctx context.Context, tx *store.Tx) (saltedLines, error) {
+	salt, ok, err := findLineSalt(ctx, tx)
+	if ok || err != nil {
+		return salt, err
+	}
+	fresh := make([]byte, 8)
+	rand.Read(fresh)
+	text := hex.EncodeToString(fresh)
+	if _, err := tx.Exec(ctx, insertLineSalt, text); err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(text, 16, 64)
+	return saltedLines(n), err
+}
+
+// findLineSalt returns the store's salt of line hashes; ok is false if there is none.
+func findLineSalt(ctx context.Context, tx *store.Tx) (salt saltedLines, ok bool, err error) {
+	var text string
+	err = tx.Get(ctx, []any{&text}, selectLineSalt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	n, err := strconv.ParseUint(text, 16, 64)
+	return saltedLines(n), err == nil, err
+}
+
+// wordBytes is the length of the word that stands for a hash in the index.
+const wordBytes = 5
+
+// appendWord appends the word of a line: 32 bits of its salted hash in five bytes from
+// 0x80 on, which the tokenizer takes for letters. Seven bits in a byte make the index
+// smaller than letters and digits would.
+func (s saltedLines) appendWord(b []byte, h lineHash) []byte {
+	x := uint64(h) ^ uint64(s)
+	x *= 0x9E3779B97F4A7C15
+	x ^= x >> 32
+	x *= 0xD6E8FEB86659FD93
+	n := uint32(x >> 32)
+	return append(b, 0x80|byte(n>>25), 0x80|byte(n>>18&0x7F), 0x80|byte(n>>11&0x7F), 0x80|byte(n>>4&0x7F), 0x80|byte(n&0xF))
+}
+
+// words returns the words of lines, separated by spaces.
+func (s saltedLines) words(lines []lineHash) string {
+	b := make([]byte, 0, len(lines)*(wordBytes+1))
+	for _, h := range lines {
+		b = append(s.appendWord(b, h), ' ')
+	}
+	return string(b)
+}
+
+// printedLine is one line of an output. A hash of 0 stands for a line that is too short
+// or has too few letters.
+type printedLine struct {
+	text          string
+	plain, masked lineHash // masked is that of the line with its numbers masked
+}
+
+// printedLines splits a text as a terminal shows it: it leaves out what a carriage return
+// overwrites, control characters, blank lines and lines that are mostly no text. The
+// lines have no space at their end.
+func printedLines(text string) []printedLine {
+	lines := make([]printedLine, 0, 1+strings.Count(text, "\n"))
+	var hasher lineHasher
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \t\r\n")
+		line = line[strings.LastIndexByte(line, '\r')+1:]
+		if line, ok := readable(line); ok && strings.TrimLeft(line, " \t") != "" {
+			plain, masked := hasher.hash(line)
+			lines = append(lines, printedLine{line, plain, masked})
+		}
+	}
+	return lines
+}
+
+// readable removes the control characters from a line; ok is false if they, and what is
+// not UTF-8, were more than a fifth of it.
+func readable(line string) (clean string, ok bool) {
+	strange := 0
+	for _, r := range line {
+		if isStrange(r) {
+			strange++
+		}
+	}
+	if strange == 0 {
+		return line, true
+	}
+	if 5*strange > utf8.RuneCountInString(line) {
+		return "", false
+	}
+	return strings.Map(func(r rune) rune {
+		if isStrange(r) && r != utf8.RuneError {
+			return -1
+		}
+		return r
+	}, line), true
+}
+
+// isStrange reports whether a character is none of a text: a control character, or what
+// stands for bytes that are not UTF-8.
+func isStrange(r rune) bool {
+	return r < ' ' && r != '\t' || r >= 0x7F && r <= 0x9F || r == utf8.RuneError
+}
+
+// hashLines returns the hashes of lines, as they are and with their numbers masked, each
+// once.
+func hashLines(lines []printedLine) []lineHash {
+	out := make([]lineHash, 0, 2*len(lines))
+	for _, l := range lines {
+		for _, h := range [...]lineHash{l.plain, l.masked} {
+			if h != 0 {
+				out = append(out, h)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// lineHasher hashes lines; its zero value is ready for use.
+type lineHasher struct{ buffer []byte }
+
+// hash returns the hash of a line and the one of the line with its numbers masked, which
+// is the same if it has none. A line too short or with too few letters returns 0.
+func (l *lineHasher) hash(line string) (plain, masked lineHash) {
+	l.buffer = appendFolded(l.buffer[:0], line)
+	if utf8.RuneCount(l.buffer) < minLine || countLetters(l.buffer, true) < minLetters {
+		return 0, 0
+	}
+	folded := string(l.buffer)
+	plain = hashOf(l.buffer)
+	l.buffer = appendMasked(l.buffer[:0], folded)
+	if countLetters(l.buffer, false) >= minLetters {
+		masked = hashOf(l.buffer)
+	}
+	return plain, masked
+}
+
+// hashOf is the 64-bit FNV-1a hash of a text, never 0.
+func hashOf(text []byte) lineHash {
+	h := uint64(14695981039346656037)
+	for _, c := range text {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return lineHash(max(h, 1))
+}
+
+// appendFolded appends a line without the space around it, each run of spaces and tabs
+// in it as one space.
+func appendFolded(b []byte, line string) []byte {
+	space := false
+	for i := range len(line) {
+		switch c := line[i]; {
+		case c == ' ' || c == '\t':
+			space = len(b) > 0
+		case space:
+			b, space = append(b, ' ', c), false
+		default:
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// countLetters counts letters, and digits where these count; every byte of a character
+// beyond ASCII is a letter.
+func countLetters(text []byte, digits bool) (n int) {
+	for _, c := range text {
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || digits && isDigit(c) {
+			n++
+		}
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isAlnum(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+// maskMark stands for a number.
+const maskMark = '#'
+
+// appendMasked appends a line with maskMark for each number: a run of digits, digits
+// joined by a dot, comma or colon, and a hexadecimal word of four characters or more
+// that has a digit.
+func appendMasked(b []byte, line string) []byte {
+	for i := 0; i < len(line); {
+		c := line[i]
+		if !isAlnum(c) {
+			joins := (c == '.' || c == ',' || c == ':') && len(b) > 0 && b[len(b)-1] == maskMark &&
+				i+1 < len(line) && isDigit(line[i+1])
+			if !joins {
+				b = append(b, c)
+			}
+			i++
+			continue
+		}
+		end := i
+		for end < len(line) && isAlnum(line[end]) {
+			end++
+		}
+		b = appendMaskedWord(b, line[i:end])
+		i = end
+	}
+	return b
+}
+
+// appendMaskedWord appends a word of letters and digits with its numbers masked.
+func appendMaskedWord(b []byte, word string) []byte {
+	if isHexWord(word) {
+		return appendMark(b)
+	}
+	for i := range len(word) {
+		if isDigit(word[i]) {
+			b = appendMark(b)
+		} else {
+			b = append(b, word[i])
+		}
+	}
+	return b
+}
+
+// appendMark appends one maskMark for a run of them.
+func appendMark(b []byte) []byte {
+	if len(b) > 0 && b[len(b)-1] == maskMark {
+		return b
+	}
+	return append(b, maskMark)
+}
+
+// isHexWord reports whether a word is a hexadecimal number, with or without 0x.
+func isHexWord(word string) bool {
+	if len(word) > 2 && isDigit(word[0]) && word[1]|0x20 == 'x' {
+		word = word[2:]
+	}
+	digit := false
+	for i := range len(word) {
+		c := word[i]
+		digit = digit || isDigit(c)
+		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return digit && len(word) >= 4
+}
+
+// What a question is searched for in printed lines.
+const (
+	maxPasted     = 64       // lines of a question, and parts of them, that are looked up
+	maxLineRows   = 200      // rows that are read of one line; more make it too common to tell
+	maxPastedText = 64 << 10 // bytes of a question
+	maskedWeight  = 0.5      // of a line that matches with other numbers only
+)
+
+const selectLineRows = `SELECT o.id, o.session_key FROM output_lines l JOIN observation_rows o ON o.id = l.rowid
+WHERE l.output_lines MATCH ? AND (?2 = 0 OR o.project_key = ?2) ORDER BY l.rowid DESC LIMIT +?`
+
+// pastedRow is a row whose output holds lines of a question.
+type pastedRow struct {
+	id, session int64   // keys of the row and of its session
+	weight      float64 // the sum over its lines: 1 for one that no other row printed, less for common ones
+	lines       int     // how many lines of the question it holds
+}
+
+// pastedLines returns the rows that printed lines of a query, highest weight first, then
+// newest first. A line of the query, and what is in quotes in it, is looked up as it is
+// and, if no row printed that, with its numbers masked. project is the key of a project,
+// 0 for all. A query without a line of minLine characters that was printed returns nil.
+// The query may hold what the output's redaction replaced: it is redacted the same way.
+func (j *Journal) pastedLines(ctx context.Context, tx *store.Tx, query string, project int64) ([]pastedRow, error) {
+	salt, ok, err := findLineSalt(ctx, tx)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if len(query) > maxPastedText {
+		query = query[:maxPastedText]
+	}
+	text, _ := j.config.Filter.Text(stripEscapes(clean(query)))
+	found := map[int64]*pastedRow{}
+	for _, line := range pastedParts(text) {
+		hits, err := salt.rowsOf(ctx, tx, line.plain, project)
+		weight := 1.0
+		if err == nil && len(hits) == 0 {
+			weight = maskedWeight
+			hits, err = salt.rowsOf(ctx, tx, line.masked, project)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, hit := range hits {
+			row := found[hit.id]
+			if row == nil {
+				row = &hit
+				found[hit.id] = row
+			}
+			row.weight += weight / float64(len(hits))
+			row.lines++
+		}
+	}
+	return slices.SortedFunc(values(found), func(a, b pastedRow) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.id, a.id))
+	}), nil
+}
+
+// values returns the rows of a map.
+func values(rows map[int64]*pastedRow) iter.Seq[pastedRow] {
+	return func(yield func(pastedRow) bool) {
+		for _, r := range rows {
+			if !yield(*r) {
+				return
+			}
+		}
+	}
+}
+
+// rowsOf returns the newest rows that printed a line.
+func (s saltedLines) rowsOf(ctx context.Context, tx *store.Tx, line lineHash, project int64) (rows []pastedRow, err error) {
+	if line == 0 {
+		return nil, nil
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var row pastedRow
+		err := r.Scan(&row.id, &row.session)
+		rows = append(rows, row)
+		return err
+	}, selectLineRows, string(s.appendWord(nil, line)), project, maxLineRows)
+	return rows, err
+}
+
+// pastedParts returns the lines of a question and what is in quotes in them, at most
+// maxPasted.
+func pastedParts(text string) (parts []printedLine) {
+	for _, line := range printedLines(text) {
+		parts = append(parts, line)
+		for _, quote := range [...]string{"`", `"`, "'"} {
+			pieces := strings.Split(line.text, quote)
+			for i := 1; i < len(pieces)-1; i += 2 {
+				parts = append(parts, printedLines(pieces[i])...)
+			}
+			if n := len(pieces); n > 3 { // the quoted line holds quotes itself
+				parts = append(parts, printedLines(strings.Join(pieces[1:n-1], quote))...)
+			}
+		}
+		if len(parts) >= maxPasted {
+			return parts[:maxPasted]
+		}
+	}
+	return parts
+}

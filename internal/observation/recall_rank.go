@@ -1,0 +1,445 @@
+package observation
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cairn/internal/words"
+)
+
+// The numbers of the ranking. BM25's are the usual ones; the others are told by
+// measuring on sessions and questions that are no part of this program.
+const (
+	bmK = 1.2
+	bmB = 0.75
+
+	secondTurn    = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
+	sessionShare  = 0.5 // what the session as a whole counts beside its turns
+	bestRowShare  = 0.3 // what its best row counts beside its turns
+	manyTimesHint = 6   // how often a word stands where the index says many times
+)
+
+// The bounds of a search.
+const (
+	maxPostings  = 20_000 // turns that are looked at, the rarest words first
+	firstRead    = 2000   // turns of each word that are read to tell how rare it is
+	maxRankTurns = 300    // turns that are ranked for good
+	maxRankRows  = 12     // sessions whose rows are looked at
+)
+
+const (
+	countTurns = `SELECT count(*) FROM turns`
+	meanLength = `SELECT ifnull(avg(length), 1) FROM (SELECT length FROM turns ORDER BY id DESC LIMIT 500)`
+
+	selectPostings = `SELECT count(*), ifnull(max(id), 0), ifnull(group_concat(id), '')
+FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? LIMIT +?)`
+	selectNewestTurn = `SELECT ifnull(max(id), 0) FROM turns`
+
+	selectFoundTurns = `SELECT t.id, t.session_key, t.at, t.length, o.project_key
+FROM json_each(?) j CROSS JOIN turns t ON t.id = j.value JOIN observation_rows o ON o.id = t.id`
+
+	selectSessionTurns = `SELECT id, session_key, at, length FROM turns WHERE session_key IN (SELECT value FROM json_each(?))`
+
+	selectAskingSession = `SELECT key FROM sessions WHERE id = ?`
+)
+
+// foundTurn is a turn that holds words of the question.
+type foundTurn struct {
+	id, session, at, project int64
+	length                   float64
+	counts                   []float64 // by term, how often it stands there
+	rough                    float64   // the score without the turn's length
+	score                    float64
+	known                    bool // session, at, project and length are known
+}
+
+// foundSession is a session that holds words of the question.
+type foundSession struct {
+	key, at int64
+	turns   []*foundTurn // best first
+	score   float64
+	inside  bool // it has a turn in the period
+
+	sum, whole, row float64
+	items           []RecalledItem
+}
+
+// rank finds the sessions that hold words of the question, best first.
+func (r *recalling) rank() ([]*foundSession, error) {
+	if r.args.Session != "" {
+		key, err := lookUp(r.ctx, r.tx, selectAskingSession, r.args.Session)
+		if err != nil {
+			return nil, err
+		}
+		r.asking = key
+	}
+	if err := r.tx.Get(r.ctx, []any{&r.turns}, countTurns); err != nil {
+		return nil, err
+	}
+	if err := r.tx.Get(r.ctx, []any{&r.length}, meanLength); err != nil {
+		return nil, err
+	}
+	if err := r.collect(); err != nil {
+		return nil, err
+	}
+	turns, err := r.known()
+	if err != nil {
+		return nil, err
+	}
+	return r.group(turns)
+}
+
+// rarityOf is BM25's inverse document frequency.
+func (r *recalling) rarityOf(count float64) float64 {
+	return math.Log(1 + (r.turns-count+0.5)/(count+0.5))
+}
+
+// postings are turns that hold a word in the form in which the index has it.
+type postings struct {
+	term  int
+	ids   []int64
+	whole bool // there are no more
+}
+
+func (r *recalling) postings(key string, limit int) (p postings, last int64, err error) {
+	var n int
+	var list string
+	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, selectPostings, `"`+key+`"`, limit)
+	if err != nil || n == 0 {
+		return postings{whole: true}, 0, err
+	}
+	p.ids = make([]int64, 0, n)
+	for id := range strings.SplitSeq(list, ",") {
+		k, err := strconv.ParseInt(id, 10, 64)
+		if err != nil {
+			return p, 0, err
+		}
+		p.ids = append(p.ids, k)
+	}
+	p.whole = n < limit
+	return p, last, nil
+}
+
+// collect reads which turns hold the words of the question, the rarest words first.
+func (r *recalling) collect() error {
+	var newest int64
+	if err := r.tx.Get(r.ctx, []any{&newest}, selectNewestTurn); err != nil {
+		return err
+	}
+	all := make([]postings, len(r.terms))
+	for i := range r.terms {
+		p, last, err := r.postings(r.terms[i].Key, firstRead)
+		if err != nil {
+			return err
+		}
+		p.term = i
+		all[i] = p
+		t := &r.terms[i]
+		if t.count = float64(len(p.ids)); !p.whole && last > 0 {
+			t.count = min(r.turns, t.count*float64(newest)/float64(last))
+		}
+	}
+	order := slices.Clone(all)
+	slices.SortStableFunc(order, func(a, b postings) int { return cmp.Compare(r.terms[a.term].count, r.terms[b.term].count) })
+	room := maxPostings
+	for _, p := range order {
+		t := &r.terms[p.term]
+		if !p.whole {
+			if t.count > float64(room) {
+				break
+			}
+			more, _, err := r.postings(t.Key, room)
+			if err != nil {
+				return err
+			}
+			p.ids = more.ids
+			t.count = float64(len(p.ids))
+		}
+		room -= len(p.ids)
+		t.rarity = r.rarityOf(t.count)
+		if err := r.take(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take adds the turns of a word.
+func (r *recalling) take(p postings) error {
+	if len(p.ids) == 0 {
+		return nil
+	}
+	often, _, err := r.postings(r.terms[p.term].Key+manyMark, len(p.ids)+1)
+	if err != nil {
+		return err
+	}
+	for _, id := range p.ids {
+		t := r.found[id]
+		if t == nil {
+			t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
+			r.found[id] = t
+		}
+		t.counts[p.term] = 1
+	}
+	for _, id := range often.ids {
+		if t := r.found[id]; t != nil {
+			t.counts[p.term] = manyTimesHint
+		}
+	}
+	return nil
+}
+
+// score is BM25 of counts in a text of a length, measured by the mean of such texts.
+func (r *recalling) score(counts []float64, length, mean float64) (sum float64) {
+	for i, n := range counts {
+		if n > 0 {
+			t := &r.terms[i]
+			sum += t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
+		}
+	}
+	return sum
+}
+
+// known are the turns that come into question, with what the index knows of them.
+func (r *recalling) known() (turns []*foundTurn, err error) {
+	all := make([]*foundTurn, 0, len(r.found))
+	for _, t := range r.found {
+		t.rough = r.score(t.counts, 1, 1)
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b *foundTurn) int {
+		return cmp.Or(cmp.Compare(b.rough, a.rough), cmp.Compare(b.id, a.id))
+	})
+	const tries = 5 // when a filter leaves few turns over
+	for n := 0; n < tries && len(turns) < maxRankTurns && len(all) > 0; n++ {
+		some := all[:min(len(all), maxRankTurns)]
+		all = all[len(some):]
+		if err := r.learn(some); err != nil {
+			return nil, err
+		}
+		for _, t := range some {
+			if t.known && r.wants(t) {
+				t.score = r.score(t.counts, t.length, r.length)
+				turns = append(turns, t)
+			}
+		}
+	}
+	return turns, nil
+}
+
+// learn reads what the index knows of turns.
+func (r *recalling) learn(turns []*foundTurn) error {
+	ids := make([]int64, len(turns))
+	for i, t := range turns {
+		ids[i] = t.id
+	}
+	list, err := idList(ids)
+	if err != nil {
+		return err
+	}
+	return r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var id int64
+		var t foundTurn
+		if err := rows.Scan(&id, &t.session, &t.at, &t.length, &t.project); err != nil {
+			return err
+		}
+		f := r.found[id]
+		f.session, f.at, f.length, f.project, f.known = t.session, t.at, t.length, t.project, true
+		return nil
+	}, selectFoundTurns, list)
+}
+
+// wants reports whether a turn may be part of the answer.
+func (r *recalling) wants(t *foundTurn) bool {
+	a := r.args
+	return (r.project == 0 || t.project == r.project) && t.session != r.asking &&
+		(a.Before == nil || t.at < *a.Before) && (a.After == nil || t.at > *a.After)
+}
+
+// group makes sessions of turns and ranks them.
+func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
+	byKey := map[int64]*foundSession{}
+	var all []*foundSession
+	slices.SortFunc(turns, func(a, b *foundTurn) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
+	})
+	from, to, bounded := r.bounds()
+	for _, t := range turns {
+		s := byKey[t.session]
+		if s == nil {
+			s = &foundSession{key: t.session, at: t.at}
+			byKey[t.session] = s
+			all = append(all, s)
+		}
+		if bounded && t.at >= from && t.at < to && !s.inside {
+			s.inside, s.at = true, t.at
+		}
+		if n := len(s.turns); n < 3 {
+			s.sum += t.score * math.Pow(secondTurn, float64(n))
+		}
+		s.turns = append(s.turns, t)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	if err := r.weighSessions(all, byKey); err != nil {
+		return nil, err
+	}
+	r.settle(all)
+	if err := r.weighRows(all[:min(len(all), maxRankRows)]); err != nil {
+		return nil, err
+	}
+	r.settle(all)
+	return all, nil
+}
+
+// weighSessions scores sessions as texts of their own.
+func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSession) error {
+	const most = 100
+	some := all[:min(len(all), most)]
+	ids := make([]int64, len(some))
+	lengths := map[int64]float64{}
+	counts := map[int64][]float64{}
+	for i, s := range some {
+		ids[i] = s.key
+		counts[s.key] = make([]float64, len(r.terms))
+	}
+	list, err := idList(ids)
+	if err != nil {
+		return err
+	}
+	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var id, session, at int64
+		var length float64
+		if err := rows.Scan(&id, &session, &at, &length); err != nil {
+			return err
+		}
+		lengths[session] += length
+		if t := r.found[id]; t != nil {
+			for i, n := range t.counts {
+				counts[session][i] += n
+			}
+		}
+		return nil
+	}, selectSessionTurns, list)
+	if err != nil {
+		return err
+	}
+	mean := 0.0
+	for _, l := range lengths {
+		mean += l / float64(len(lengths))
+	}
+	for _, s := range some {
+		s.whole = r.score(counts[s.key], lengths[s.key], max(mean, 1))
+	}
+	return nil
+}
+
+// settle adds up what sessions weigh and puts them into their order.
+func (r *recalling) settle(all []*foundSession) {
+	sum, whole, row := 1e-9, 1e-9, 1e-9
+	for _, s := range all {
+		sum, whole, row = max(sum, s.sum), max(whole, s.whole), max(row, s.row)
+	}
+	for _, s := range all {
+		s.score = s.sum/sum + sessionShare*s.whole/whole + bestRowShare*s.row/row
+	}
+	slices.SortStableFunc(all, func(a, b *foundSession) int {
+		if a.inside != b.inside {
+			return before(a.inside, b.inside)
+		}
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.at, a.at))
+	})
+}
+
+// before puts true first.
+func before(a, b bool) int {
+	switch {
+	case a && !b:
+		return -1
+	case b && !a:
+		return 1
+	}
+	return 0
+}
+
+// weighRows scores the best rows of sessions.
+func (r *recalling) weighRows(some []*foundSession) error {
+	finder := r.finder()
+	for _, s := range some {
+		items, err := r.turnItems(s, finder)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			s.row = max(s.row, item.Score)
+		}
+	}
+	return nil
+}
+
+// finder finds the words of the question in texts.
+func (r *recalling) finder() *words.Finder {
+	keys := map[string]float64{}
+	for _, t := range r.terms {
+		keys[t.Key] = t.weight * max(t.rarity, 0.1)
+	}
+	return words.NewFinder(keys)
+}
+
+const (
+	selectTurnItems = `SELECT o.id, o.timestamp, o.obs_type, o.content, o.file_path, s.id, p.id, o.is_pinned
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key
+WHERE o.session_key = ? AND (o.timestamp, o.id) >= (?, ?) AND (o.timestamp, o.id) < (?, ?)
+  AND o.obs_type NOT LIKE 'session_%'
+ORDER BY o.timestamp, o.id LIMIT 400`
+
+	selectNextTurn = `SELECT at, id FROM turns WHERE session_key = ? AND (at, id) > (?, ?) ORDER BY at, id LIMIT 1`
+)
+
+// turnItems are the rows of a session's best turns that hold words of the question.
+func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]RecalledItem, error) {
+	if s.items != nil {
+		return s.items, nil
+	}
+	s.items = []RecalledItem{}
+	for _, t := range s.turns[:min(3, len(s.turns))] {
+		at, id := int64(math.MaxInt64), int64(0)
+		err := r.tx.Get(r.ctx, []any{&at, &id}, selectNextTurn, s.key, t.at, t.id)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, err
+		}
+		err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+			var item RecalledItem
+			var content string
+			h := &item.Hit
+			err := rows.Scan(&h.ID, &h.Timestamp, &h.ObsType, &content, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned)
+			if err != nil || r.args.ObsType != "" && h.ObsType != r.args.ObsType {
+				return err
+			}
+			places := finder.Find(content)
+			if len(places) == 0 {
+				return nil
+			}
+			h.ContentPreview = cutRunes(content, 120)
+			weight, keys := finder.Weigh(places)
+			item.Score = weight / (1 + 0.002*float64(len(content))/10)
+			e := finder.Excerpt(content, maxExcerpt)
+			item.Excerpt, item.Marks, item.Matched = e.Text, e.Marks, MatchedSome
+			if keys == finder.Keys() {
+				item.Matched = MatchedAll
+			}
+			s.items = append(s.items, item)
+			return nil
+		}, selectTurnItems, s.key, t.at, t.id, at, id)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return s.items, nil
+}

@@ -1,0 +1,266 @@
+package observation
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strings"
+
+	"cairn/internal/store"
+	"cairn/internal/words"
+)
+
+// What a search ranks is the turn. The index holds each word of a turn once, without
+// positions, in a form that tells how often it stands there; three rows say what is
+// missing from it (stale_turns), so that a hook only notes that its session's last turn
+// has grown. The turn's end, a sweep or a server brings the index up to date.
+const (
+	upsertStale = `INSERT INTO stale_turns (session_key, since, first_row) VALUES (?, ?, ?)
+ON CONFLICT (session_key) DO UPDATE SET since = min(since, excluded.since), first_row = min(first_row, excluded.first_row)
+WHERE excluded.since < since OR excluded.first_row < first_row`
+
+	selectStale      = `SELECT since, first_row FROM stale_turns WHERE session_key = ?`
+	selectSomeStale  = `SELECT session_key FROM stale_turns ORDER BY first_row DESC, session_key DESC LIMIT 1`
+	advanceStale     = `UPDATE stale_turns SET since = ?, first_row = ? WHERE session_key = ?`
+	deleteStale      = `DELETE FROM stale_turns WHERE session_key = ?`
+	markAllStale     = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
+	deleteAllTurns   = `DELETE FROM turns`
+	deleteAllOfTurns = `DELETE FROM turn_words`
+
+	selectTurnOf = `SELECT id, at FROM turns WHERE session_key = ? AND (at, id) <= (?, ?) ORDER BY at DESC, id DESC LIMIT 1`
+
+	selectIsPrompt = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE id = ? AND session_key = ? AND timestamp = ? AND obs_type = 'user_prompt')`
+
+	selectTurnsFrom = `SELECT id FROM turns WHERE session_key = ? AND (at, id) >= (?, ?)`
+	deleteTurn      = `DELETE FROM turns WHERE id = ?`
+	deleteTurnWords = `DELETE FROM turn_words WHERE rowid = ?`
+	insertTurn      = `INSERT INTO turns (id, session_key, at, length) VALUES (?, ?, ?, ?)`
+	insertTurnWords = `INSERT INTO turn_words (rowid, words) VALUES (?, ?)`
+
+	selectTurnRows = `SELECT id, timestamp, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '')
+FROM observation_rows WHERE session_key = ? AND (timestamp, id) >= (?, ?) ORDER BY timestamp, id`
+)
+
+// staleTurn notes that a row came or is about to go.
+func staleTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
+	_, err := tx.Exec(ctx, upsertStale, session, at, id)
+	return err
+}
+
+// forgetTurn takes the turn of a row that is about to go, or to change, out of the index;
+// what remains of the turn gets into it again later.
+func forgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error {
+	var turn, begins int64
+	err := tx.Get(ctx, []any{&turn, &begins}, selectTurnOf, session, at, id)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if err == nil {
+		if err := dropTurn(ctx, tx, turn); err != nil {
+			return err
+		}
+		at, id = min(at, begins), min(id, turn)
+	}
+	return staleTurn(ctx, tx, session, at, id)
+}
+
+func dropTurn(ctx context.Context, tx *store.Tx, turn int64) error {
+	_, err := tx.Exec(ctx, deleteTurnWords, turn)
+	if err == nil {
+		_, err = tx.Exec(ctx, deleteTurn, turn)
+	}
+	return err
+}
+
+// The bounds of one transaction that indexes turns: a hook at the end of its turn does
+// little, everything else some more.
+const (
+	turnRowsInHook = 200
+	turnRowsAtOnce = 2000
+)
+
+// errEnough ends the reading of rows.
+var errEnough = errors.New("enough")
+
+// indexSession brings the turns of a session up to date. It ends behind the turn with
+// which it has read most rows; done says whether it came to the end. When all is false it
+// does nothing at all if the end is farther than that.
+func indexSession(ctx context.Context, tx *store.Tx, session int64, most int, all bool) (rows int, done bool, err error) {
+	var at, id int64
+	err = tx.Get(ctx, []any{&at, &id}, selectStale, session)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if at, id, err = turnStart(ctx, tx, session, at, id); err != nil {
+		return 0, false, err
+	}
+	r := turnReader{session: session, most: most}
+	err = r.read(ctx, tx, at, id)
+	if err != nil || r.more && !all {
+		return r.rows, false, err
+	}
+	return r.rows, !r.more, r.replace(ctx, tx, at, id)
+}
+
+// turnStart is where the turn of a row begins, as far as the index knows: at the row
+// itself if that is a prompt, else at its turn's first row, 0 without one.
+func turnStart(ctx context.Context, tx *store.Tx, session, at, id int64) (int64, int64, error) {
+	var isPrompt bool
+	err := tx.Get(ctx, []any{&isPrompt}, selectIsPrompt, id, session, at)
+	if err != nil || isPrompt {
+		return at, id, err
+	}
+	var turn, begins int64
+	err = tx.Get(ctx, []any{&turn, &begins}, selectTurnOf, session, at, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return begins, turn, err
+}
+
+// turnReader makes the turns of a session from its rows.
+type turnReader struct {
+	session int64
+	most    int
+
+	turns []*turnText
+	rows  int
+	more  bool // there are rows behind the last turn
+	next  [2]int64
+}
+
+func (r *turnReader) read(ctx context.Context, tx *store.Tx, at, id int64) error {
+	err := tx.Each(ctx, func(rows *sql.Rows) error {
+		var row turnRow
+		if err := rows.Scan(&row.id, &row.at, &row.obsType, &row.content, &row.path, &row.meta); err != nil {
+			return err
+		}
+		if len(r.turns) == 0 || row.obsType == typePrompt {
+			if r.rows >= r.most {
+				r.more, r.next = true, [2]int64{row.at, row.id}
+				return errEnough
+			}
+			r.turns = append(r.turns, &turnText{id: row.id, at: row.at, counts: map[string]int{}})
+		}
+		r.rows++
+		r.turns[len(r.turns)-1].add(&row)
+		return nil
+	}, selectTurnRows, r.session, at, id)
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// replace puts the turns that were read in the place of those from a row on.
+func (r *turnReader) replace(ctx context.Context, tx *store.Tx, at, id int64) error {
+	var old []int64
+	err := tx.Each(ctx, func(rows *sql.Rows) error {
+		var turn int64
+		err := rows.Scan(&turn)
+		old = append(old, turn)
+		return err
+	}, selectTurnsFrom, r.session, at, id)
+	for _, turn := range old {
+		if err == nil {
+			err = dropTurn(ctx, tx, turn)
+		}
+	}
+	for _, t := range r.turns {
+		if err == nil {
+			_, err = tx.Exec(ctx, insertTurn, t.id, r.session, t.at, t.length)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, insertTurnWords, t.id, t.words())
+		}
+	}
+	if err == nil && r.more {
+		_, err = tx.Exec(ctx, advanceStale, r.next[0], r.next[1], r.session)
+	} else if err == nil {
+		_, err = tx.Exec(ctx, deleteStale, r.session)
+	}
+	return err
+}
+
+// turnRow is a row as the index of turns reads it.
+type turnRow struct {
+	id, at                       int64
+	obsType, content, path, meta string
+}
+
+// text is what of the row can be searched for.
+func (r *turnRow) text() string {
+	d := draft{Content: r.content, Path: r.path, Meta: storedMetadata(r.meta)}
+	return d.searchable()
+}
+
+// turnText collects the words of a turn.
+type turnText struct {
+	id, at int64
+	counts map[string]int
+	length int
+}
+
+func (t *turnText) add(row *turnRow) {
+	if strings.HasPrefix(row.obsType, "session_") {
+		return
+	}
+	words.EachKey(row.text(), func(key string) {
+		t.counts[key]++
+		t.length++
+	})
+}
+
+// A word that stands in a turn so often has a second entry, with a mark at its end.
+const (
+	manyTimes = 4
+	manyMark  = "\uE001"
+)
+
+// words is the turn as the index holds it: each word once, sorted.
+func (t *turnText) words() string {
+	all := make([]string, 0, len(t.counts)+len(t.counts)/8)
+	for key, n := range t.counts {
+		all = append(all, key)
+		if n >= manyTimes {
+			all = append(all, key+manyMark)
+		}
+	}
+	slices.SortFunc(all, cmp.Compare[string])
+	return strings.Join(all, " ")
+}
+
+// IndexTurns brings the index of turns up to date, the newest sessions first, until it
+// has read limit rows, and returns how many it has read; 0 when nothing is missing. Each
+// transaction is short. It is safe to retry and to run in several processes. Errors are
+// those of store.Write.
+func (j *Journal) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
+	if j.store == nil {
+		return 0, nil
+	}
+	for rows < limit {
+		var session int64
+		err := j.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			session, err = lookUp(ctx, tx, selectSomeStale)
+			return err
+		})
+		if err != nil || session == 0 {
+			return rows, err
+		}
+		n := 0
+		err = j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+			n, _, err = indexSession(ctx, tx, session, turnRowsAtOnce, true)
+			return err
+		})
+		if err != nil {
+			return rows, err
+		}
+		rows += max(n, 1)
+	}
+	return rows, nil
+}

@@ -1,0 +1,23 @@
+-- What commands and tools printed: a digest to read and hashes of the printed lines.
+
+-- One row for each observation whose output is kept. kept_on is the day, counted from
+-- 1970-01-01 UTC, on which the output was stored; size is the number of bytes printed.
+-- digest is TEXT, or a BLOB if it is deflated. checksum is a CRC-32 of the row.
+CREATE TABLE output_rows (
+    observation_id INTEGER PRIMARY KEY REFERENCES observation_rows (id) ON DELETE CASCADE,
+    kept_on        INTEGER NOT NULL,
+    size           INTEGER NOT NULL,
+    digest         BLOB NOT NULL,
+    checksum       INTEGER NOT NULL
+);
+
+-- Salted hashes of printed lines, four bytes each, as words of five bytes from 0x80.
+CREATE VIRTUAL TABLE output_lines USING fts5 (
+    hashes,
+    content = '', contentless_delete = 1, detail = none,
+    tokenize = 'ascii'
+);
+
+CREATE TRIGGER output_forgotten AFTER DELETE ON output_rows BEGIN
+    DELETE FROM output_lines WHERE rowid = old.observation_id;
+END;

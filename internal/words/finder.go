@@ -1,0 +1,246 @@
+package words
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Finder finds the words of a question in texts. It is immutable but for what it
+// remembers of the words that it met, so that one goroutine uses it at a time.
+type Finder struct {
+	weights []float64       // of the keys, by their number
+	numbers map[string]int  // of the keys
+	starts  map[uint16]bool // the first two bytes of the keys
+	other   bool            // some key is a single byte or begins with none of ASCII
+	met     map[string][]int
+}
+
+// NewFinder makes the finder of some keys, each with its weight: how much it says that a
+// text holds it. A key with a weight of 0 or less is not looked for.
+func NewFinder(keys map[string]float64) *Finder {
+	f := &Finder{numbers: map[string]int{}, starts: map[uint16]bool{}, met: map[string][]int{}}
+	for _, key := range slices.Sorted(mapKeys(keys)) {
+		if keys[key] <= 0 || key == "" {
+			continue
+		}
+		f.numbers[key] = len(f.weights)
+		f.weights = append(f.weights, keys[key])
+		if len(key) < 2 || key[0] >= utf8.RuneSelf || key[1] >= utf8.RuneSelf {
+			f.other = true
+		} else {
+			f.starts[uint16(key[0])<<8|uint16(key[1])] = true
+		}
+	}
+	return f
+}
+
+func mapKeys(m map[string]float64) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// Place is where a text holds a key: bytes from From up to To.
+type Place struct {
+	From, To int
+	key      int
+}
+
+// Find lists where a text holds the keys, in order.
+func (f *Finder) Find(text string) (all []Place) {
+	if len(f.weights) == 0 {
+		return nil
+	}
+	eachRun(text, func(from, to int) {
+		run := text[from:to]
+		if !f.mayHold(run) {
+			return
+		}
+		keys, known := f.met[run]
+		if !known {
+			EachKey(run, func(key string) {
+				if n, ok := f.numbers[key]; ok && !slices.Contains(keys, n) {
+					keys = append(keys, n)
+				}
+			})
+			f.met[run] = keys
+		}
+		for _, k := range keys {
+			all = append(all, Place{from, to, k})
+		}
+	})
+	return all
+}
+
+// mayHold is false for a run of letters and digits that holds no key for sure.
+func (f *Finder) mayHold(run string) bool {
+	if f.other {
+		return true
+	}
+	small := func(c byte) byte {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		return c
+	}
+	for i := 0; i+1 < len(run); i++ {
+		if run[i] >= utf8.RuneSelf || f.starts[uint16(small(run[i]))<<8|uint16(small(run[i+1]))] {
+			return true
+		}
+	}
+	return false
+}
+
+// Weigh is what the keys at some places of one text weigh together, each key once and a
+// repeated one a little more, and how many different keys these are.
+func (f *Finder) Weigh(places []Place) (weight float64, keys int) {
+	counts := make([]int, len(f.weights))
+	for _, p := range places {
+		counts[p.key]++
+	}
+	for k, n := range counts {
+		if n > 0 {
+			keys++
+			weight += f.weights[k] * 2 * float64(n) / (float64(n) + 1)
+		}
+	}
+	return weight, keys
+}
+
+// Keys is how many keys are looked for.
+func (f *Finder) Keys() int { return len(f.weights) }
+
+// Excerpted is a part of a text in one line.
+type Excerpted struct {
+	Text  string   // white space and control characters are single blanks; … stands for what was cut
+	Marks [][2]int // where it holds words of the question, in bytes of Text, in order, apart from each other
+}
+
+// Excerpt cuts the window out of a text that holds the words of most weight, at most
+// limit characters with the ellipses; of equal windows the first. A text that holds no
+// word gives its beginning, a blank one "". limit is at least 10.
+func (f *Finder) Excerpt(text string, limit int) Excerpted {
+	places := f.Find(text)
+	from, to := f.window(text, places, max(limit, 10)-2)
+	var b strings.Builder
+	out := Excerpted{}
+	if strings.TrimSpace(text[:from]) != "" {
+		b.WriteRune('…')
+	}
+	begun := b.Len()
+	put := func(part string) {
+		for _, r := range part {
+			if unicode.IsSpace(r) || unicode.IsControl(r) {
+				if s := b.String(); len(s) == begun || s[len(s)-1] == ' ' {
+					continue
+				}
+				r = ' '
+			}
+			b.WriteRune(r)
+		}
+	}
+	next := from
+	for _, p := range places {
+		if p.From < next || p.To > to {
+			continue
+		}
+		put(text[next:p.From])
+		at := b.Len()
+		put(text[p.From:p.To])
+		out.Marks = append(out.Marks, [2]int{at, b.Len()})
+		next = p.To
+	}
+	put(text[next:to])
+	out.Text = strings.TrimRight(b.String(), " ")
+	if strings.TrimSpace(text[to:]) != "" {
+		out.Text += "…"
+	}
+	return out
+}
+
+// window is the part of a text, within size characters and between words, that an
+// excerpt shows.
+func (f *Finder) window(text string, places []Place, size int) (from, to int) {
+	if utf8.RuneCountInString(text) <= size+2 {
+		return 0, len(text)
+	}
+	var best float64
+	var first, last int // of the best window's places
+	counts := make([]int, len(f.weights))
+	weight := 0.0
+	for start, end := 0, 0; start < len(places); start++ {
+		for end < len(places) && (end == start || places[end].To-places[start].From <= size) {
+			if counts[places[end].key]++; counts[places[end].key] == 1 {
+				weight += f.weights[places[end].key]
+			}
+			end++
+		}
+		if weight > best {
+			best, first, last = weight, start, end-1
+		}
+		if counts[places[start].key]--; counts[places[start].key] == 0 {
+			weight -= f.weights[places[start].key]
+		}
+	}
+	if best == 0 {
+		start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+		return start, wordEnd(text, forward(text, start, size))
+	}
+	from, to = places[first].From, places[last].To
+	room := max(0, size-utf8.RuneCountInString(text[from:to]))
+	before := backward(text, from, room/3)
+	after := forward(text, to, room-utf8.RuneCountInString(text[before:from]))
+	if left := room - utf8.RuneCountInString(text[before:from]) - utf8.RuneCountInString(text[to:after]); left > 0 {
+		before = backward(text, before, left)
+	}
+	return wordStart(text, before, from), max(to, wordEnd(text, after))
+}
+
+// forward is the place n characters behind at, backward the one before it.
+func forward(text string, at, n int) int {
+	for ; n > 0 && at < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at
+}
+
+func backward(text string, at, n int) int {
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(text[:at])
+		at -= size
+	}
+	return at
+}
+
+// nearWord is how far, in bytes, an excerpt is shortened to end between words.
+const nearWord = 20
+
+// wordStart moves the start of an excerpt behind the word that it would cut.
+func wordStart(text string, at, most int) int {
+	if at == 0 {
+		return 0
+	}
+	if i := strings.IndexFunc(text[at:min(most, at+nearWord)], unicode.IsSpace); i >= 0 {
+		return at + i
+	}
+	return at
+}
+
+// wordEnd moves the end of an excerpt before the word that it would cut.
+func wordEnd(text string, at int) int {
+	if at == len(text) {
+		return at
+	}
+	low := max(0, at-nearWord)
+	if i := strings.LastIndexFunc(text[low:at], unicode.IsSpace); i >= 0 {
+		return low + i
+	}
+	return at
+}

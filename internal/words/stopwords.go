@@ -1,0 +1,37 @@
+package words
+
+// stopWords are English words that say nothing about what a question is after, sorted:
+// articles, pronouns, prepositions, auxiliary and empty verbs, question words.
+var stopWords = [...]string{
+	"a", "about", "above", "according", "across", "actual", "actually", "after", "afterwards", "again",
+	"against", "ago", "all", "almost", "along", "already", "also", "although", "always", "am", "among", "an",
+	"and", "another", "any", "anybody", "anymore", "anyone", "anything", "anyway", "are", "aren", "around",
+	"as", "aside", "ask", "asked", "at", "away", "back", "basically", "be", "became", "because", "become",
+	"been", "before", "began", "begin", "behind", "being", "below", "beside", "besides", "between", "both",
+	"but", "by", "came", "can", "cannot", "cant", "come", "could", "couldn", "d", "decide", "decided", "did",
+	"didn", "do", "does", "doesn", "doing", "don", "done", "down", "during", "each", "either", "else", "end",
+	"ended", "ends", "especially", "etc", "even", "ever", "every", "everything", "exactly", "explain",
+	"explained", "few", "find", "for", "found", "from", "further", "gave", "get", "gets", "getting", "give",
+	"given", "go", "goes", "going", "gone", "got", "had", "happen", "happened", "happening", "happens", "has",
+	"hasn", "have", "haven", "having", "he", "hello", "help", "her", "here", "hers", "herself", "hi", "him",
+	"himself", "his", "hm", "how", "however", "i", "if", "in", "instead", "into", "is", "isn", "it", "its",
+	"itself", "just", "kind", "knew", "know", "known", "last", "lately", "later", "least", "less", "let",
+	"lets", "like", "ll", "look", "looked", "looking", "lot", "m", "made", "mainly", "make", "makes", "making",
+	"many", "may", "maybe", "me", "mean", "means", "meant", "might", "mine", "more", "most", "mostly", "much",
+	"must", "my", "myself", "name", "near", "need", "needed", "needs", "neither", "never", "next", "no",
+	"nobody", "none", "nor", "not", "nothing", "now", "of", "off", "often", "ok", "okay", "on", "once", "one",
+	"ones", "only", "onto", "or", "other", "others", "otherwise", "ought", "our", "ours", "ourselves", "out",
+	"over", "own", "particular", "perhaps", "please", "possible", "possibly", "previously", "probably", "put",
+	"quite", "rather", "re", "really", "reason", "recall", "regarding", "remember", "s", "said", "same", "saw",
+	"say", "says", "see", "seem", "seemed", "seems", "seen", "several", "shall", "she", "should", "shouldn",
+	"show", "since", "so", "some", "somebody", "somehow", "someone", "something", "sometime", "sometimes",
+	"somewhere", "still", "such", "sure", "t", "take", "taken", "talk", "talked", "tell", "than", "thank",
+	"thanks", "that", "the", "their", "theirs", "them", "themselves", "then", "there", "therefore", "these",
+	"they", "thing", "things", "think", "this", "those", "though", "thought", "through", "thus", "till", "to",
+	"together", "told", "too", "took", "toward", "towards", "tried", "try", "trying", "turn", "turned", "under",
+	"until", "up", "upon", "us", "use", "used", "uses", "using", "usually", "ve", "very", "via", "want",
+	"wanted", "wants", "was", "wasn", "way", "ways", "we", "well", "went", "were", "weren", "what", "whatever",
+	"when", "whenever", "where", "wherever", "whether", "which", "whichever", "while", "who", "whole", "whom",
+	"whose", "why", "will", "with", "within", "without", "won", "work", "worked", "working", "would", "wouldn",
+	"yes", "yet", "you", "your", "yours", "yourself",
+}

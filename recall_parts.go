@@ -1,0 +1,454 @@
+package cairn
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+	"cairn/internal/memory"
+	"cairn/internal/observation"
+	"cairn/internal/record"
+	"cairn/internal/words"
+)
+
+// recallRun is one run of Recall.
+type recallRun struct {
+	cairn  *Cairn
+	args   RecallArgs
+	here   string     // the project in which the question is asked
+	asked  []string   // what the parts search for: the expected words, the question
+	keys   [][]string // the keys of each of them
+	finder *words.Finder
+	plain  bool // the question has no operators
+}
+
+func newRecallRun(c *Cairn, a RecallArgs, here string) *recallRun {
+	r := &recallRun{cairn: c, args: a, here: here, plain: words.IsPlain(a.Query)}
+	r.ask(a.Words)
+	r.ask(a.Query)
+	r.finder = words.FinderOf(r.asked...)
+	return r
+}
+
+// ask adds a text that the other parts search for.
+func (r *recallRun) ask(text string) {
+	if strings.TrimSpace(text) == "" || slices.Contains(r.asked, text) {
+		return
+	}
+	var keys []string
+	for _, t := range words.Ask(text).Terms {
+		keys = append(keys, t.Key)
+	}
+	r.asked, r.keys = append(r.asked, text), append(r.keys, keys)
+}
+
+// partHit is an item that a part found.
+type partHit struct {
+	RecallItem
+	session string // "" if unknown
+	here    bool
+	shared  float64 // the share of the question's words that it holds
+	weight  float64 // the rank in its part: the more the better
+	score   float64
+}
+
+// recallPart is a part that Recall searches after observations.
+type recallPart struct {
+	name string
+	find func(context.Context) ([]partHit, error)
+}
+
+func (r *recallRun) parts() []recallPart {
+	return []recallPart{{PartRecords, r.records}, {PartMail, r.mail}, {PartMemories, r.memories}}
+}
+
+const (
+	// constantRank is what reciprocal rank fusion adds to a place, so that the first of
+	// a part does not outweigh the second of all others.
+	constantRank = 60
+	// minShare is the share of the question's words below which an item of a part other
+	// than observations says too little.
+	minShare = 0.5
+	// excerptChars is the length of an excerpt in characters.
+	excerptChars = 160
+	// nearWeight is how much more a session of the project counts in which the question
+	// is asked.
+	nearWeight = 1.05
+	// recallItems is the maximum number of rows of a session.
+	recallItems = 8
+	// maxRecallRows is how many rows of a query with operators are grouped by session.
+	maxRecallRows = 100
+	// maxRecallQuery is the length of the question in an answer.
+	maxRecallQuery = 200
+)
+
+// placeScore is the score of the item at a place, from 0, of its part's ranking.
+func placeScore(place int, shared float64) float64 {
+	score := 1 / float64(constantRank+1+place)
+	if shared < 1 {
+		score *= shared / 2 // behind each of the first 60 that have all words
+	}
+	return math.Round(score*1e6) / 1e6
+}
+
+// fusePart ranks the hits of a part, gives them their scores and keeps the n best.
+func fusePart(part, here string, found []partHit, n int) []partHit {
+	found = slices.DeleteFunc(found, func(h partHit) bool { return h.shared < minShare })
+	for i := range found {
+		h := &found[i]
+		h.Part, h.here = part, here != "" && (h.Project == here || strings.HasPrefix(h.Project, here+"/"))
+		if h.Matched = MatchedSome; h.shared >= 1 {
+			h.Matched = MatchedAll
+		}
+	}
+	slices.SortStableFunc(found, func(x, y partHit) int {
+		return cmp.Or(cmp.Compare(y.shared, x.shared), cmp.Compare(y.weight, x.weight), compareBool(x.here, y.here), y.When.Compare(x.When))
+	})
+	found = found[:min(len(found), n)]
+	for i := range found {
+		found[i].score = placeScore(i, found[i].shared)
+	}
+	return found
+}
+
+// share returns how much of the question's words, or of the expected words, is in a
+// text, 0 to 1; 1 where the question is not plain, so that the part itself decided.
+func (r *recallRun) share(text string) (best float64) {
+	if !r.plain {
+		return 1
+	}
+	has := map[string]bool{}
+	words.EachKey(text, func(key string) { has[key] = true })
+	for _, keys := range r.keys {
+		n := 0
+		for _, k := range keys {
+			if has[k] {
+				n++
+			}
+		}
+		if len(keys) > 0 {
+			best = max(best, float64(n)/float64(len(keys)))
+		}
+	}
+	return best
+}
+
+// excerpt returns the neutral part of a text around the question's words.
+func (r *recallRun) excerpt(text string) string {
+	return neutralLine(r.finder.Excerpt(text, excerptChars).Text, excerptChars)
+}
+
+// sessions finds what happened, by session.
+func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
+	out = Recalled{Query: neutralLine(r.args.Query, maxRecallQuery), Results: []RecallGroup{}}
+	j, err := r.cairn.Journal(ctx)
+	if err != nil {
+		return out, err
+	}
+	if !r.plain || !j.Exists() { // an invalid query is an error without a store, too
+		return out, r.exact(ctx, j, &out)
+	}
+	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
+		_, err := j.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
+		return out, err
+	}
+	r.args.Progress("searching " + PartObservations)
+	q := observation.RecallArgs{
+		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
+		Limit: min(3*r.args.Limit, maxRecallResults), Items: recallItems, Session: r.args.Asker,
+	}
+	found, err := j.Recall(ctx, q)
+	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
+		q.Session = ""
+		var own observation.Recalled
+		if own, err = j.Recall(ctx, q); own.Matched == observation.MatchedWords {
+			found = own
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	r.correct(found.Corrected)
+	out.Corrected = found.Corrected
+	if found.Period != nil {
+		out.Range = rangeText(found.Period)
+	}
+	groups := r.groupsOf(r.nearFirst(found.Sessions, found.Period))
+	if found.Matched == observation.MatchedNewest {
+		out.Newest = groups
+	} else {
+		out.Results = groups
+	}
+	return out, nil
+}
+
+// exact finds the rows of a query with operators, by session.
+func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Recalled) error {
+	hits, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
+		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRecallRows,
+	}})
+	if err != nil {
+		return err
+	}
+	var ids []string
+	rows := map[string][]observation.RecalledItem{}
+	for _, h := range hits {
+		if len(rows[h.SessionID]) == 0 {
+			ids = append(ids, h.SessionID)
+		}
+		if len(rows[h.SessionID]) < recallItems {
+			rows[h.SessionID] = append(rows[h.SessionID], observation.RecalledItem{Hit: h.Hit, Excerpt: h.Excerpt, Matched: MatchedAll})
+		}
+	}
+	if i := slices.Index(ids, r.args.Asker); i >= 0 && len(ids) > 1 {
+		ids = slices.Delete(ids, i, i+1)
+	}
+	found, err := j.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit)])
+	for i := range found {
+		found[i].Items = rows[found[i].SessionID]
+	}
+	out.Results = r.groupsOf(found)
+	return err
+}
+
+// correct makes the other parts search for the words that replaced unknown ones, too.
+func (r *recallRun) correct(corrected map[string]string) {
+	if len(corrected) == 0 {
+		return
+	}
+	for _, text := range slices.Clone(r.asked) {
+		var changed []string
+		for _, t := range words.Ask(text).Terms {
+			changed = append(changed, cmp.Or(corrected[t.Word], t.Word))
+		}
+		r.ask(strings.Join(changed, " "))
+	}
+	r.finder = words.FinderOf(r.asked...)
+}
+
+// nearFirst prefers sessions of the project in which the question is asked, and keeps as
+// many as are wanted. Sessions of the time that the question names stay first.
+func (r *recallRun) nearFirst(sessions []observation.RecalledSession, p *observation.RecalledPeriod) []observation.RecalledSession {
+	inside := func(s observation.RecalledSession) bool { return p != nil && s.When >= p.From && s.When < p.To }
+	score := func(s observation.RecalledSession) float64 {
+		if s.Project == r.here {
+			return s.Score * nearWeight
+		}
+		return s.Score
+	}
+	slices.SortStableFunc(sessions, func(x, y observation.RecalledSession) int {
+		return cmp.Or(compareBool(inside(x), inside(y)), cmp.Compare(score(y), score(x)))
+	})
+	return sessions[:min(len(sessions), r.args.Limit)]
+}
+
+// groupsOf returns sessions with their scores, in their order.
+func (r *recallRun) groupsOf(sessions []observation.RecalledSession) (groups []RecallGroup) {
+	shared := 0.0
+	for _, s := range sessions[:min(len(sessions), 3)] {
+		for _, item := range s.Items {
+			if shared = max(shared, r.share(item.Excerpt)); item.Matched == observation.MatchedAll {
+				shared = 1
+			}
+		}
+	}
+	for i, s := range sessions {
+		when := time.Unix(s.When, 0).UTC()
+		g := RecallGroup{
+			SessionID: s.SessionID, When: &when, Project: s.Project, Agent: neutralLine(s.Harness, maxRecallLine),
+			Branch: neutralLine(s.Branch, maxRecallLine), About: neutralLine(s.About, maxRecallLine), Asker: s.SessionID == r.args.Asker,
+			score: placeScore(i, shared), here: s.Project == r.here,
+		}
+		for _, item := range s.Items {
+			g.Items = append(g.Items, RecallItem{
+				Part: PartObservations, ID: strconv.FormatInt(item.ID, 10), Type: item.ObsType, When: time.Unix(item.Timestamp, 0).UTC(),
+				Excerpt: neutralLine(item.Excerpt, excerptChars), Matched: item.Matched,
+			})
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+func (r *recallRun) records(ctx context.Context) (out []partHit, err error) {
+	book := r.cairn.Records()
+	projects := []string{r.here}
+	if r.args.Project == "" {
+		all, err := book.ListProjects(ctx)
+		if err != nil {
+			return nil, err
+		}
+		projects = nil
+		for _, p := range all {
+			projects = append(projects, p.ID)
+		}
+	}
+	for _, p := range projects {
+		known := map[string]bool{}
+		for _, query := range r.asked {
+			found, err := r.recordsOf(ctx, book, p, query, known)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, nil
+}
+
+func (r *recallRun) recordsOf(ctx context.Context, book Records, projectID, query string, known map[string]bool) (out []partHit, err error) {
+	who := record.Caller{ProjectID: projectID}
+	found, err := book.Search(ctx, record.SearchArgs{Caller: who, Query: query, Limit: max(r.args.Limit, recallItems)})
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, nil
+	}
+	for i, h := range found.Results {
+		if err != nil {
+			return nil, err
+		}
+		if known[h.ID] {
+			continue
+		}
+		known[h.ID] = true
+		var whole record.Record
+		whole, err = book.Get(ctx, record.GetRefArgs{Caller: who, ID: h.ID})
+		title := neutralLine(h.Title, maxRecallLine)
+		if text := r.excerpt(cmp.Or(h.Summary, whole.Body) + "\n" + whole.Body); text != "" && title != "" {
+			title += ": " + text
+		}
+		out = append(out, partHit{
+			RecallItem: RecallItem{
+				ID: h.ID, Type: neutralLine(h.Type, maxRecallLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: projectID,
+				Excerpt: neutralLine(title, excerptChars), open: fmt.Sprintf("activate(project_id=%q, id=%q)", projectID, h.ID),
+			},
+			session: h.SessionID, shared: r.share(h.Title + "\n" + h.Summary + "\n" + whole.Body), weight: -float64(i),
+		})
+	}
+	return out, err
+}
+
+func (r *recallRun) mail(ctx context.Context) (out []partHit, err error) {
+	err = r.cairn.Mail().Read(ctx, mail.Caller{Owner: true}, func(ctx context.Context, o *mail.Office, who mail.Caller) error {
+		projects, err := o.Projects(ctx)
+		for _, p := range projects {
+			if err != nil {
+				return err
+			}
+			if r.args.Project != "" && p.ProductID != r.here {
+				continue
+			}
+			var found []partHit
+			found, err = r.mailOf(ctx, o, who, p)
+			out = append(out, found...)
+		}
+		return err
+	})
+	return out, err
+}
+
+func (r *recallRun) mailOf(ctx context.Context, o *mail.Office, who mail.Caller, p mail.ProjectShort) (out []partHit, err error) {
+	known := map[int64]bool{}
+	for _, query := range r.asked {
+		found, err := o.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &r.args.Limit})
+		if err != nil {
+			return nil, err
+		}
+		for i, h := range found.Result {
+			if known[h.ID] {
+				continue
+			}
+			known[h.ID] = true
+			id := strconv.FormatInt(h.ID, 10)
+			out = append(out, partHit{
+				RecallItem: RecallItem{
+					ID: id, When: h.Created.UTC(), Project: p.ProductID,
+					Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxRecallLine)+": "+h.Excerpt, excerptChars),
+					open:    fmt.Sprintf("resource://message/%s?project=%s", id, p.Slug),
+				},
+				session: h.SessionID, shared: r.share(h.Subject + "\n" + h.Body), weight: -float64(i),
+			})
+		}
+	}
+	return out, nil
+}
+
+// memories searches the entries that the store holds; it pulls nothing from a hub.
+func (r *recallRun) memories(ctx context.Context) (out []partHit, err error) {
+	s, err := r.cairn.opened(ctx, false)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	b := memory.New(s, r.cairn.settings.work.bookConfig(r.cairn.journal.Filter))
+	defer func() { _ = b.Stop(ctx) }()
+	who := memory.Caller{ProjectID: r.args.Project, Place: r.cairn.place}
+	vaults, err := r.vaults(ctx, b, who)
+	for _, v := range vaults {
+		if err != nil {
+			return nil, err
+		}
+		var all memory.Memories
+		if all, err = b.Memories(ctx, who, v.VaultID); err != nil {
+			return nil, err
+		}
+		for _, m := range all.Memories {
+			found, err := r.entriesOf(ctx, b, who, m.MemoryID, v.Title+"/"+m.Title)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+		}
+	}
+	return out, err
+}
+
+func (r *recallRun) entriesOf(ctx context.Context, b *memory.Book, who memory.Caller, memoryID, name string) (out []partHit, err error) {
+	known := map[string]bool{}
+	for _, query := range r.asked {
+		found, err := b.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit)})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range found.Entries {
+			shared := r.share(h.RawEntry + "\n" + h.Summary)
+			if known[h.EntryID] || shared == 0 { // it only stands next to an entry that holds a word
+				continue
+			}
+			known[h.EntryID] = true
+			text := cmp.Or(strings.TrimSpace(h.Summary), h.RawEntry)
+			if r.share(h.RawEntry) > r.share(h.Summary) {
+				text = h.RawEntry
+			}
+			out = append(out, partHit{
+				RecallItem: RecallItem{
+					ID: h.EntryID, When: time.Unix(0, int64(h.CreationTime)).UTC(), Project: neutralLine(name, maxRecallLine),
+					Excerpt: r.excerpt(text), open: fmt.Sprintf("get_entry(memory_id=%q, entry_id=%q)", memoryID, h.EntryID),
+				},
+				session: h.SessionID, shared: shared, weight: h.Score,
+			})
+		}
+	}
+	return out, nil
+}
+
+// vaults returns the vaults to search: with a project its own.
+func (r *recallRun) vaults(ctx context.Context, b *memory.Book, who memory.Caller) ([]memory.Vault, error) {
+	all, err := b.Vaults(ctx, who)
+	if err != nil || r.args.Project == "" {
+		return all.Vaults, err
+	}
+	own, err := b.Memory(ctx, who, memory.DefaultMemory)
+	if err != nil {
+		if fault.KindOf(err) == fault.NotFound {
+			return nil, nil
+		}
+		return nil, err
+	}
+	return slices.DeleteFunc(all.Vaults, func(v memory.Vault) bool { return v.VaultID != own.VaultID }), nil
+}

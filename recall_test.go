@@ -1,0 +1,79 @@
+package cairn
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRankingsOfPartsAreFusedByPlace has two parts: what holds all words leads each, then
+// what is of this project and what is newer.
+func TestRankingsOfPartsAreFusedByPlace(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	hit := func(id, project string, shared, weight float64, n int) partHit {
+		return partHit{RecallItem: RecallItem{ID: id, Project: project, When: day(n)}, shared: shared, weight: weight}
+	}
+	found := fusePart(PartRecords, "shop", []partHit{
+		hit("half", "", 0.5, 0, 1), hit("second", "", 1, -1, 9), hit("elsewhere", "bank", 1, 0, 8),
+		hit("older", "shop", 1, 0, 1), hit("newer", "shop", 1, 0, 2), hit("little", "", 0.1, 0, 1),
+	}, 5)
+	var ids []string
+	for i, f := range found {
+		ids = append(ids, f.ID+" "+f.Matched)
+		if f.Part != PartRecords || i > 0 && f.score >= found[i-1].score {
+			t.Errorf("%d: %+v", i, f)
+		}
+	}
+	if want := []string{"newer all", "older all", "elsewhere all", "second all", "half some"}; !slices.Equal(ids, want) {
+		t.Errorf("%v, want %v", ids, want)
+	}
+	if last := fusePart(PartMail, "", slices.Repeat([]partHit{hit("", "", 1, 0, 1)}, 60), 60)[59]; last.score <= found[4].score {
+		t.Errorf("the sixtieth with all words, %v, is behind the best with half of them, %v", last.score, found[4].score)
+	}
+	if in := fusePart(PartMemories, "shop", []partHit{hit("", "shop/main", 1, 0, 1), hit("", "shopping/main", 1, 0, 1)}, 2); !in[0].here || in[1].here {
+		t.Errorf("of this project: %+v", in)
+	}
+}
+
+func TestSharesOfAQuestionAreOfItsWordsWithoutStopWords(t *testing.T) {
+	t.Parallel()
+	for _, q := range []struct {
+		query, words, text string
+		share              float64
+	}{
+		{"when is the expiry of a refund", "", "When do refunds expire? The expiry is near.", 1},
+		{"refund expiry", "", "a refund", 0.5},
+		{"refund expiry", "", "lunch", 0},
+		{"getUserById", "", "the user of that id: getUserById", 1},
+		{`"refund expiry"`, "", "lunch", 1}, // the part decided
+		{"refund OR expiry", "", "lunch", 1},
+		{"refund refund", "", "refund", 1},
+		{"refund expiry date", "ledger utc", "UTC ledgers", 1},
+	} {
+		r := newRecallRun(nil, RecallArgs{Query: q.query, Words: q.words}, "")
+		if got := r.share(q.text); got != q.share {
+			t.Errorf("%q in %q: %v, want %v", q.query, q.text, got, q.share)
+		}
+	}
+}
+
+// TestAnAnswerKeepsToItsTokens has groups of many long items, one with hostile sizes.
+func TestAnAnswerKeepsToItsTokens(t *testing.T) {
+	t.Parallel()
+	for detail, limit := range map[string]int{"": briefTokens, DetailFull: fullTokens} {
+		var r Recalled
+		for range 40 {
+			g := RecallGroup{SessionID: strings.Repeat("s", 36), About: strings.Repeat("a", maxRecallLine), Branch: strings.Repeat("b", maxRecallLine)}
+			for range recallItems {
+				g.Items = append(g.Items, RecallItem{Part: PartObservations, ID: "1234567", Excerpt: strings.Repeat("ж", excerptChars), Matched: MatchedSome})
+			}
+			r.Results = append(r.Results, g)
+		}
+		r.fit(detail)
+		if n := tokens(r.Text("", "")); n > limit || n < limit/2 {
+			t.Errorf("%q: %d tokens of %d", detail, n, limit)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package cairn
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/observation"
+	"cairn/internal/words"
+)
+
+// The maximum number of tokens of an answer, as text and as JSON.
+const (
+	briefTokens = 800
+	fullTokens  = 4000
+)
+
+// tokens estimates the tokens of a text as everywhere in cairn: a quarter of its bytes.
+func tokens(text string) int { return (len(text) + 3) / 4 }
+
+// complete adds what an answer says besides its groups.
+func (r *recallRun) complete(out *Recalled) {
+	out.finder = r.finder
+	if len(out.Results) > 0 {
+		return
+	}
+	out.Tried = "Nothing matches"
+	if r.plain {
+		var all []string
+		for _, text := range r.asked {
+			all = append(all, fmt.Sprintf("%q", neutralLine(text, maxRecallQuery)))
+		}
+		out.Tried += ". Searched observations, records, mail and memories for all words, some words and similar words of " + strings.Join(all, " and ")
+	}
+	out.Tried += ". " + advice(r.args.Project)
+	if len(out.Newest) == 0 {
+		out.Tried += " No session is recorded there yet."
+	}
+}
+
+// advice says what to try after a search without a result.
+func advice(project string) string {
+	text := "Try other words: names, files, identifiers or error texts that may stand there"
+	if project != "" {
+		text += `, or all projects (only ` + neutralLine(project, maxRecallLine) + ` was searched)`
+	}
+	return text + "."
+}
+
+// NothingFound says what a search of observations without a result tried, and what to try
+// next.
+func NothingFound(a observation.SearchArgs) string {
+	text := "No row holds all words, and no turn some of them or similar ones. "
+	if !words.IsPlain(a.Query) {
+		text = "No row matches exactly. Without quotes and operators, rows with some of the words are found, too. "
+	}
+	if a.ObsType != "" || a.Before != nil || a.After != nil {
+		text += "Rows of other types and times were left out. "
+	}
+	return text + advice(a.Scope.Project)
+}
+
+// rangeText is the time range that a question names.
+func rangeText(p *observation.RecalledPeriod) string {
+	until := time.Unix(p.To-1, 0).Format(time.DateOnly)
+	if p.From == 0 {
+		return neutralLine(p.Said, maxRecallLine) + ": until " + until
+	}
+	return neutralLine(p.Said, maxRecallLine) + ": " + time.Unix(p.From, 0).Format(time.DateOnly) + " to " + until
+}
+
+// shape is how long the lines of an answer are, in characters.
+type shape struct{ about, excerpt int }
+
+// shapes are tried in turn until each group of an answer fits with one item.
+func shapes() []shape { return []shape{{maxRecallLine, excerptChars}, {80, 120}, {60, 90}, {40, 60}} }
+
+// fit shortens lines and leaves out the items and then the groups that rank last, until
+// the answer keeps to its tokens.
+func (r *Recalled) fit(detail string) {
+	limit, items := briefTokens, 3
+	if detail == DetailFull {
+		limit, items = fullTokens, recallItems
+	}
+	for i := range r.Newest {
+		r.Newest[i].Items = []RecallItem{}
+	}
+	f := fitting{out: r, all: r.Results, limit: limit}
+	for _, g := range f.all {
+		f.shown = append(f.shown, min(1, len(g.Items)))
+	}
+	for _, f.shape = range shapes() {
+		if f.fits() {
+			break
+		}
+	}
+	for len(f.shown) > 1 && !f.fits() {
+		f.shown = f.shown[:len(f.shown)-1]
+	}
+	for n := 2; n <= items; n++ {
+		for i := range f.shown {
+			if f.shown[i] != n-1 || len(f.all[i].Items) < n {
+				continue
+			}
+			if f.shown[i] = n; !f.fits() {
+				f.shown[i] = n - 1
+			}
+		}
+	}
+	for !f.fits() && len(r.Newest) > 1 {
+		r.Newest = r.Newest[:len(r.Newest)-1]
+	}
+}
+
+// fitting is an answer that is cut to its tokens.
+type fitting struct {
+	out   *Recalled
+	all   []RecallGroup
+	shown []int // items of each group
+	limit int
+	shape shape
+}
+
+// fits gives the answer what is shown and reports whether it keeps to its tokens.
+func (f *fitting) fits() bool {
+	f.out.Results = []RecallGroup{}
+	for i, n := range f.shown {
+		g := f.all[i]
+		g.About = neutralLine(g.About, f.shape.about)
+		g.Items = slices.Clone(g.Items[:n])
+		for k := range g.Items {
+			if item := &g.Items[k]; f.shape.excerpt < excerptChars && f.out.finder != nil {
+				item.Excerpt = f.out.finder.Excerpt(item.Excerpt, f.shape.excerpt).Text
+			}
+		}
+		f.out.Results = append(f.out.Results, g)
+	}
+	f.out.Open = f.out.calls()
+	data, err := json.Marshal(f.out)
+	return err != nil || max(tokens(string(data)), tokens(f.out.Text("", ""))) <= f.limit
+}
+
+// calls returns the tool calls that open what the answer shows.
+func (r *Recalled) calls() (all []string) {
+	var rows []string
+	for _, g := range r.Results {
+		for _, item := range g.Items {
+			if item.Part == PartObservations {
+				rows = append(rows, item.ID)
+			}
+		}
+	}
+	if len(rows) > 0 {
+		all = append(all, "get_observations(ids=["+strings.Join(rows, ",")+"])")
+	}
+	for _, g := range slices.Concat(r.Results, r.Newest) {
+		if g.SessionID != "" && neutralLine(g.SessionID, maxRecallLine) == g.SessionID {
+			all = append(all, fmt.Sprintf("session_trace(session_id=%q)", g.SessionID))
+			break
+		}
+	}
+	seen := map[string]bool{}
+	for _, g := range r.Results {
+		for _, item := range g.Items {
+			if item.open != "" && !seen[item.Part] {
+				seen[item.Part] = true
+				all = append(all, item.open)
+			}
+		}
+	}
+	return all
+}
+
+// Text returns the answer as text for a model: a line about each session, then its best
+// items as "part #id when: excerpt", then how to open them. on and off are put before
+// and after each word of an excerpt that matches.
+func (r *Recalled) Text(on, off string) string {
+	mark := func(excerpt string) string { return excerpt }
+	if on+off != "" && r.finder != nil {
+		mark = func(excerpt string) string { return marked(excerpt, r.finder, on, off) }
+	}
+	var b strings.Builder
+	for _, word := range slices.Sorted(maps.Keys(r.Corrected)) {
+		fmt.Fprintf(&b, "%q was searched for as %q.\n", neutralLine(word, maxRecallLine), neutralLine(r.Corrected[word], maxRecallLine))
+	}
+	if r.Range != "" {
+		fmt.Fprintf(&b, "Time: %s.\n", r.Range)
+	}
+	for i := range r.Results {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, r.Results[i].head())
+		for _, item := range r.Results[i].Items {
+			b.WriteString("   " + item.line(r.Results[i], mark) + "\n")
+		}
+	}
+	if r.Tried != "" {
+		b.WriteString(r.Tried + "\n")
+	}
+	if len(r.Newest) > 0 {
+		b.WriteString("The newest sessions:\n")
+	}
+	for i := range r.Newest {
+		b.WriteString("- " + r.Newest[i].head() + "\n")
+	}
+	if len(r.Open) > 0 {
+		b.WriteString("Open: " + strings.Join(r.Open, "; ") + "\n")
+	}
+	return b.String()
+}
+
+// marked returns a text with on and off around each word that a finder finds.
+func marked(text string, finder *words.Finder, on, off string) string {
+	var b strings.Builder
+	next := 0
+	for _, place := range finder.Find(text) {
+		if place.From < next {
+			continue
+		}
+		b.WriteString(text[next:place.From] + on + text[place.From:place.To] + off)
+		next = place.To
+	}
+	return b.String() + text[next:]
+}
+
+// head is the line about a group.
+func (g *RecallGroup) head() string {
+	if g.SessionID == "" {
+		return g.Part
+	}
+	var all []string
+	if g.When != nil {
+		all = append(all, g.When.Format("2006-01-02 15:04"))
+	}
+	if g.Agent != "" {
+		all = append(all, g.Agent)
+	}
+	if g.Branch != "" {
+		all = append(all, "branch "+g.Branch)
+	}
+	if g.Project != "" {
+		all = append(all, "project "+g.Project)
+	}
+	id := "session " + neutralLine(g.SessionID, maxRecallLine)
+	if g.Asker {
+		id += " (this session)"
+	}
+	return strings.Join(append(all, id), ", ") + ": " + cmp.Or(g.About, "(no prompt)")
+}
+
+// line is the line about an item of a group.
+func (item RecallItem) line(g RecallGroup, mark func(string) string) string {
+	when := item.When.Format("2006-01-02 15:04")
+	if g.When != nil && g.When.Format(time.DateOnly) == item.When.Format(time.DateOnly) {
+		when = item.When.Format("15:04")
+	}
+	text := item.Part + " #" + item.ID + " " + when
+	if item.Project != "" && item.Project != g.Project {
+		text += " " + item.Project
+	}
+	text += ": "
+	if item.Type != "" {
+		text += item.Type + ": "
+	}
+	if text += mark(item.Excerpt); item.Count > 1 {
+		text += fmt.Sprintf(" (%d times)", item.Count)
+	}
+	return text
+}
