@@ -134,6 +134,7 @@ type Scored struct {
 // Recent returns the rows that matter most now, highest score first, one per
 // project and file; limit is kept within 1 to 100. A project boosts and does not
 // filter, but one without a single row, or unknown, gives none (observations §8.4).
+// Calls that only serve the harness (isBookkeeping) are left out.
 func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored, err error) {
 	out = []Scored{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -150,6 +151,7 @@ func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored,
 		if err != nil {
 			return err
 		}
+		r.skip = isBookkeeping
 		best, err := r.take(ctx, tx, clamp(limit, 1, 100))
 		if err != nil {
 			return err

@@ -18,15 +18,17 @@ const (
 	bmK = 1.2
 	bmB = 0.75
 
-	secondTurn    = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
-	sessionShare  = 0.5 // what the session as a whole counts beside its turns
-	bestRowShare  = 0.3 // what its best row counts beside its turns
-	manyTimesHint = 6   // how often a word stands where the index says many times
+	secondTurn   = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
+	sessionShare = 0.5 // what the session as a whole counts beside its turns
+	printedShare = 0.2 // what a word counts that only a tool printed
+	commonShare  = 0.5 // what an everyday word counts
+	bestRowShare = 0.3 // what its best row counts beside its turns
 )
 
 // The bounds of a search.
 const (
 	maxPostings  = 20_000 // turns that are looked at, the rarest words first
+	maxPrinted   = 5000   // of these, turns in which only a tool printed a word
 	firstRead    = 2000   // turns of each word that are read to tell how rare it is
 	maxRankTurns = 300    // turns that are ranked for good
 	maxRankRows  = 12     // sessions whose rows are looked at
@@ -44,6 +46,8 @@ FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? LIMIT +?)`
 FROM json_each(?) j CROSS JOIN turns t ON t.id = j.value JOIN observation_rows o ON o.id = t.id`
 
 	selectSessionTurns = `SELECT id, session_key, at, length FROM turns WHERE session_key IN (SELECT value FROM json_each(?))`
+
+	selectTurnsWithin = `SELECT id FROM turns WHERE at >= ? AND at < ? ORDER BY at DESC LIMIT +?`
 
 	selectAskingSession = `SELECT key FROM sessions WHERE id = ?`
 )
@@ -84,6 +88,10 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err := r.tx.Get(r.ctx, []any{&r.length}, meanLength); err != nil {
 		return nil, err
 	}
+	if err := r.collectFresh(); err != nil {
+		return nil, err
+	}
+	r.turns += float64(len(r.found))
 	if err := r.collect(); err != nil {
 		return nil, err
 	}
@@ -96,7 +104,7 @@ func (r *recalling) rank() ([]*foundSession, error) {
 
 // rarityOf is BM25's inverse document frequency.
 func (r *recalling) rarityOf(count float64) float64 {
-	return math.Log(1 + (r.turns-count+0.5)/(count+0.5))
+	return math.Log(1 + (max(r.turns-count, 0)+0.5)/(count+0.5))
 }
 
 // postings are turns that hold a word in the form in which the index has it.
@@ -107,11 +115,18 @@ type postings struct {
 }
 
 func (r *recalling) postings(key string, limit int) (p postings, last int64, err error) {
+	p, last, err = r.read(selectPostings, `"`+key+`"`, limit)
+	p.whole = len(p.ids) < limit
+	return p, last, err
+}
+
+// read runs a query that tells how many ids there are, the highest and all of them.
+func (r *recalling) read(query string, args ...any) (p postings, last int64, err error) {
 	var n int
 	var list string
-	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, selectPostings, `"`+key+`"`, limit)
+	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, query, args...)
 	if err != nil || n == 0 {
-		return postings{whole: true}, 0, err
+		return p, last, err
 	}
 	p.ids = make([]int64, 0, n)
 	for id := range strings.SplitSeq(list, ",") {
@@ -121,7 +136,6 @@ func (r *recalling) postings(key string, limit int) (p postings, last int64, err
 		}
 		p.ids = append(p.ids, k)
 	}
-	p.whole = n < limit
 	return p, last, nil
 }
 
@@ -133,15 +147,9 @@ func (r *recalling) collect() error {
 	}
 	all := make([]postings, len(r.terms))
 	for i := range r.terms {
-		p, last, err := r.postings(r.terms[i].Key, firstRead)
-		if err != nil {
+		var err error
+		if all[i], err = r.firstPostings(i, newest); err != nil {
 			return err
-		}
-		p.term = i
-		all[i] = p
-		t := &r.terms[i]
-		if t.count = float64(len(p.ids)); !p.whole && last > 0 {
-			t.count = min(r.turns, t.count*float64(newest)/float64(last))
 		}
 	}
 	order := slices.Clone(all)
@@ -158,40 +166,96 @@ func (r *recalling) collect() error {
 				return err
 			}
 			p.ids = more.ids
-			t.count = float64(len(p.ids))
 		}
-		room -= len(p.ids)
+		printed, _, err := r.postings(printedMark+t.Key, max(1, min(room-len(p.ids), maxPrinted)))
+		if err != nil {
+			return err
+		}
+		printed.term = p.term
+		if len(p.ids)+len(printed.ids) == 0 {
+			found, err := r.replaced(&p)
+			if err != nil || !found {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		room -= len(p.ids) + len(printed.ids)
+		t.count = min(r.turns, t.count+printedShare*float64(len(printed.ids)))
 		t.rarity = r.rarityOf(t.count)
 		if err := r.take(p); err != nil {
 			return err
+		}
+		r.takePrinted(printed)
+	}
+	return nil
+}
+
+// firstPostings reads turns of a word and estimates how many hold it.
+func (r *recalling) firstPostings(term int, newest int64) (postings, error) {
+	t := &r.terms[term]
+	p, last, err := r.postings(t.Key, firstRead)
+	p.term = term
+	count := float64(len(p.ids))
+	if !p.whole && last > 0 {
+		count = min(r.turns, count*float64(newest)/float64(last))
+	}
+	t.count += count
+	return p, err
+}
+
+// replaced reads the turns of the word that replaces one that no turn holds.
+func (r *recalling) replaced(p *postings) (found bool, err error) {
+	t := &r.terms[p.term]
+	if t.count > 0 { // rows that are in no turn yet hold it
+		return true, nil
+	}
+	if found, err = r.correct(t); err != nil || !found {
+		return false, err
+	}
+	more, _, err := r.postings(t.Key, maxPostings/4)
+	p.ids = more.ids
+	t.count = float64(len(p.ids))
+	return true, err
+}
+
+// take adds the turns of a word.
+func (r *recalling) take(p postings) error {
+	for _, id := range p.ids {
+		t := r.turn(id)
+		t.counts[p.term] = max(t.counts[p.term], 1)
+	}
+	for _, m := range oftenMarks() {
+		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
+		if err != nil || len(often.ids) == 0 {
+			return err
+		}
+		for _, id := range often.ids {
+			if t := r.found[id]; t != nil {
+				t.counts[p.term] = max(t.counts[p.term], m.about)
+			}
 		}
 	}
 	return nil
 }
 
-// take adds the turns of a word.
-func (r *recalling) take(p postings) error {
-	if len(p.ids) == 0 {
-		return nil
-	}
-	often, _, err := r.postings(r.terms[p.term].Key+manyMark, len(p.ids)+1)
-	if err != nil {
-		return err
-	}
+// takePrinted adds the turns in which a word stands only in what tools printed.
+func (r *recalling) takePrinted(p postings) {
 	for _, id := range p.ids {
-		t := r.found[id]
-		if t == nil {
-			t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
-			r.found[id] = t
-		}
-		t.counts[p.term] = 1
-	}
-	for _, id := range often.ids {
-		if t := r.found[id]; t != nil {
-			t.counts[p.term] = manyTimesHint
+		if t := r.turn(id); t.counts[p.term] == 0 {
+			t.counts[p.term] = printedShare
 		}
 	}
-	return nil
+}
+
+func (r *recalling) turn(id int64) *foundTurn {
+	t := r.found[id]
+	if t == nil {
+		t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
+		r.found[id] = t
+	}
+	return t
 }
 
 // score is BM25 of counts in a text of a length, measured by the mean of such texts.
@@ -199,7 +263,7 @@ func (r *recalling) score(counts []float64, length, mean float64) (sum float64) 
 	for i, n := range counts {
 		if n > 0 {
 			t := &r.terms[i]
-			sum += t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
+			sum += t.share() * t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
 		}
 	}
 	return sum
@@ -208,8 +272,15 @@ func (r *recalling) score(counts []float64, length, mean float64) (sum float64) 
 // known are the turns that come into question, with what the index knows of them.
 func (r *recalling) known() (turns []*foundTurn, err error) {
 	all := make([]*foundTurn, 0, len(r.found))
+	within, err := r.within()
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range r.found {
 		t.rough = r.score(t.counts, 1, 1)
+		if within[t.id] {
+			t.rough += insideFirst
+		}
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b *foundTurn) int {
@@ -232,11 +303,31 @@ func (r *recalling) known() (turns []*foundTurn, err error) {
 	return turns, nil
 }
 
+// insideFirst is more than any score.
+const insideFirst = 1e6
+
+// within are the turns of the question's period, the latest ones of a long one; nil
+// without a period.
+func (r *recalling) within() (map[int64]bool, error) {
+	from, to, ok := r.bounds()
+	if !ok {
+		return nil, nil
+	}
+	ids := map[int64]bool{}
+	err := r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids[id] = true
+		return err
+	}, selectTurnsWithin, from, to, maxPostings)
+	return ids, err
+}
+
 // learn reads what the index knows of turns.
 func (r *recalling) learn(turns []*foundTurn) error {
-	ids := make([]int64, len(turns))
-	for i, t := range turns {
-		ids[i] = t.id
+	ids := []int64{}
+	for _, t := range turns {
+		ids = append(ids, t.id)
 	}
 	list, err := idList(ids)
 	if err != nil {
@@ -277,7 +368,10 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 			all = append(all, s)
 		}
 		if bounded && t.at >= from && t.at < to && !s.inside {
-			s.inside, s.at = true, t.at
+			s.inside, s.at, s.sum, s.turns = true, t.at, 0, nil
+		}
+		if s.inside && (t.at < from || t.at >= to) {
+			continue
 		}
 		if n := len(s.turns); n < 3 {
 			s.sum += t.score * math.Pow(secondTurn, float64(n))
@@ -334,8 +428,9 @@ func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSes
 	for _, l := range lengths {
 		mean += l / float64(len(lengths))
 	}
+	mean = max(mean, r.length, 1)
 	for _, s := range some {
-		s.whole = r.score(counts[s.key], lengths[s.key], max(mean, 1))
+		s.whole = r.score(counts[s.key], max(lengths[s.key], r.length), mean)
 	}
 	return nil
 }
@@ -442,4 +537,11 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 		}
 	}
 	return s.items, nil
+}
+
+func (t *askedTerm) share() float64 {
+	if t.Common {
+		return commonShare
+	}
+	return 1
 }

@@ -264,7 +264,7 @@ func (r *periodReader) part(i int) (s span, n int) {
 	}
 	if half == "weekend" || half == "week" {
 		inner, k := r.date(at)
-		if k == 0 || at == i+1 {
+		if k == 0 {
 			return s, 0
 		}
 		if s = days(monday(inner.from), 7); half == "weekend" {
@@ -343,6 +343,20 @@ func (r *periodReader) dayNumber(i int) (day, n int) {
 	return day, 1
 }
 
+// lastDay is the last day of a range that goes on at a place, and where it ends there:
+// 5-7, 5 to 7, 5 and 6, 5 6.
+func (r *periodReader) lastDay(at, first int) (last, next int) {
+	j := at
+	switch r.at(j) {
+	case "to", "and", "until":
+		j++
+	}
+	if day, k := r.dayNumber(j); k > 0 && day > first {
+		return day, j + k
+	}
+	return first, at
+}
+
 // date reads January 5, Jan 5th 2026, 5 January, the 5th of January, January 5-7.
 func (r *periodReader) date(i int) (s span, n int) {
 	month, at := r.monthAt(i), i+1
@@ -352,28 +366,12 @@ func (r *periodReader) date(i int) (s span, n int) {
 			return s, 0
 		}
 		at += k
-		last = first
-		if j := at; j < len(r.words) && (r.words[j].joined || r.at(j) == "to" || r.at(j) == "and" || r.at(j) == "until") {
-			if !r.words[j].joined {
-				j++
-			}
-			if to, k := r.dayNumber(j); k > 0 && to > first {
-				last, at = to, j+k
-			}
-		}
+		last, at = r.lastDay(at, first)
 	} else {
 		if first, k = r.dayNumber(i); k == 0 {
 			return s, 0
 		}
-		at, last = i+k, first
-		if j := at; j < len(r.words) && (r.words[j].joined || r.at(j) == "to" || r.at(j) == "and") {
-			if !r.words[j].joined {
-				j++
-			}
-			if to, k := r.dayNumber(j); k > 0 && to > first {
-				last, at = to, j+k
-			}
-		}
+		last, at = r.lastDay(i+k, first)
 		if r.at(at) == "of" {
 			at++
 		}
@@ -469,6 +467,11 @@ func (r *periodReader) weekday(i int) (s span, n int) {
 	k := slices.Index([]string{"sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"}, r.at(i))
 	if k < 0 {
 		return s, 0
+	}
+	for _, read := range []func(int) (span, int){r.isoDate, r.ago, r.date} { // Friday, January 30
+		if s, n = read(i + 1); n > 0 {
+			return s, n + 1
+		}
 	}
 	back := (int(r.today.Weekday()) - k + 7) % 7
 	if back == 0 {
