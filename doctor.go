@@ -341,7 +341,6 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	d.args.Progress("checking what the parts hold")
 	return checkContent(ctx, s)
 }
 
