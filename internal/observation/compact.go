@@ -32,6 +32,7 @@ type traceForm struct {
 	steps           bool // the summary's next steps
 	only            bool // of the rows only those that tell most: failures, edits, commits, marks, pinned ones
 	users           bool // of the prompts only those of users, and the last message
+	newest          int  // prompts, counted from the end, that show rows; 0 for all
 }
 
 const (
@@ -48,7 +49,8 @@ func traceForms() []traceForm {
 		{prompt: 120, message: 80, preview: 60, fold: foldTypes, listed: 5},
 		{prompt: 100, message: 60, preview: 60, fold: foldTypes, listed: 3, only: true},
 		{prompt: 100, message: 100, preview: 60, fold: foldTypes, listed: 3, only: true, users: true},
-		{prompt: 50, message: 50, preview: 40, fold: foldTypes, listed: 2, only: true, users: true},
+		{prompt: 60, message: 60, preview: 40, fold: foldTypes, listed: 2, only: true, users: true, newest: 10},
+		{prompt: 40, message: 40, preview: 40, fold: foldTypes, listed: 2, only: true, users: true, newest: 4},
 	}
 }
 
@@ -57,7 +59,7 @@ func traceForms() []traceForm {
 // same: long texts are shortened, then rows of one type are folded into the first of
 // them (Count, LastID), then rows that tell little are left out. ObservationCount
 // still counts every row. Of the longest traces, messages of the agent are left out too
-// (Omitted).
+// (Omitted), and only the newest prompts show rows.
 func (t Trace) Compact() Trace {
 	if fits(t) {
 		return t
@@ -94,6 +96,10 @@ func (t Trace) in(f traceForm) Trace {
 				n = f.message
 			}
 			p.Content = new(excerptOf(*p.Content, n))
+		}
+		if f.newest > 0 && i < len(t.Prompts)-f.newest {
+			p.Observations = []TraceRow{}
+			continue
 		}
 		p.Observations = foldRows(p.Observations, f)
 	}
