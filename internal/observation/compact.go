@@ -142,23 +142,23 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 	at := map[string]int{} // the row of out that rows of a type are folded into
 	names := map[int][]string{}
 	for _, r := range rows {
-		tells := r.Failed || r.IsPinned || r.ObsType == typeGitCommit || r.ObsType == typeGitPush || r.ObsType == typeMarker
+		tells := r.tellsMost()
 		if f.only && !tells && r.ObsType != typeEdit && r.ObsType != typeWrite {
 			continue
 		}
 		name := r.shorten(f.preview)
 		i, ok := at[r.ObsType]
-		if f.fold == foldNone || tells || !ok || f.fold == foldRuns && i != len(out)-1 {
-			if !tells {
-				at[r.ObsType] = len(out)
-			}
-			names[len(out)] = []string{name}
-			out = append(out, r)
+		if ok && !tells && (f.fold == foldTypes || f.fold == foldRuns && i == len(out)-1) {
+			out[i].Count = max(out[i].Count, 1) + 1
+			out[i].LastID = r.ID
+			names[i] = append(names[i], name)
 			continue
 		}
-		out[i].Count = max(out[i].Count, 1) + 1
-		out[i].LastID = r.ID
-		names[i] = append(names[i], name)
+		if !tells {
+			at[r.ObsType] = len(out)
+		}
+		names[len(out)] = []string{name}
+		out = append(out, r)
 	}
 	for i := range out {
 		if out[i].Count > 1 {
@@ -167,6 +167,15 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 		}
 	}
 	return out
+}
+
+// tellsMost reports whether a row is shown by itself in every form.
+func (r *TraceRow) tellsMost() bool {
+	switch r.ObsType {
+	case typeGitCommit, typeGitPush, typeMarker:
+		return true
+	}
+	return r.Failed || r.IsPinned
 }
 
 // shorten cuts the texts of a row and returns the name by which a fold shows it.
