@@ -23,6 +23,7 @@ func importTable() map[string]room {
 		"internal/fault":        {},
 		"internal/crashpoint":   {},
 		"internal/regular":      {},
+		"internal/failure":      {},
 		"internal/neutral":      {},
 		"internal/sqlitefile":   {},
 		"internal/store":        {ours: []string{"internal/fault", "internal/regular", "internal/crashpoint", "internal/sqlitefile", "internal/store/cipher"}, others: []string{"github.com/mattn/go-sqlite3", "modernc.org/sqlite", "github.com/gofrs/flock", "github.com/oklog/ulid/v2"}},
@@ -33,7 +34,7 @@ func importTable() map[string]room {
 		"internal/githook":      {ours: []string{"internal/fault", "internal/regular"}},
 		"internal/redact":       {ours: []string{"internal/fault"}},
 		"internal/observation": {
-			ours: []string{"internal/fault", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/words"},
+			ours: []string{"internal/fault", "internal/failure", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/words"},
 		},
 		"internal/words":       {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},
 		"internal/pathpattern": {ours: []string{"internal/fault"}, others: []string{"golang.org/x/text"}},

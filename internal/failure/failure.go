@@ -17,16 +17,16 @@ type Finding struct {
 // Limits of what the rules see of an output.
 const (
 	maxLine  = 500      // bytes of a line
-	maxWhole = 64 << 10 // bytes of an output of which the rules see every line
-	maxHead  = 16 << 10 // bytes at the start of a longer one of which they see every line
-	maxTail  = 48 << 10 // bytes at its end
-	maxKept  = 64 << 10 // bytes of the lines in between that have a failure word, and of their neighbours
+	maxWhole = 40 << 10 // bytes of an output of which the rules see every line
+	maxHead  = 8 << 10  // bytes at the start of a longer one of which they see every line
+	maxTail  = 24 << 10 // bytes at its end
+	maxKept  = 32 << 10 // bytes of the lines in between that have a failure word, and of their neighbours
 )
 
 // Find returns the line of output that says why the command failed. words are the
 // programs of the command and their first arguments, in any order and case; they
 // select the rules that are tried first. output has no terminal escape codes. Between
-// the first 16 KiB and the last 48 KiB of a long output, Find reads only the lines
+// the first 8 KiB and the last 24 KiB of an output above 40 KiB, Find reads only the lines
 // near a word such as error or failed. The time is linear in the length of the output.
 func Find(output string, words []string) Finding {
 	o := readLines(output)

@@ -144,19 +144,23 @@ func goTestReason(o *output) int {
 	if i := o.goLog(failed+1, end); i >= 0 {
 		return i
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(o.lines[failed].trim, "--- FAIL: "), " ")
-	start, stop := failed, failed
-	for start > 0 {
-		fields := strings.Fields(o.lines[start-1].trim)
-		if len(fields) > 2 && fields[0] == "===" && fields[1] == "RUN" && fields[2] == name {
-			break
-		}
-		start--
-	}
-	if i := o.goLog(start, stop); i >= 0 {
+	if i := o.goLog(o.goTestStart(failed), failed); i >= 0 {
 		return i
 	}
 	return failed
+}
+
+// goTestStart returns the line after the one by which go test -v announces the test
+// whose failure is the line failed, 0 if there is none.
+func (o *output) goTestStart(failed int) int {
+	name, _, _ := strings.Cut(strings.TrimPrefix(o.lines[failed].trim, "--- FAIL: "), " ")
+	for start := failed; start > 0; start-- {
+		fields := strings.Fields(o.lines[start-1].trim)
+		if len(fields) > 2 && fields[0] == "===" && fields[1] == "RUN" && fields[2] == name {
+			return start
+		}
+	}
+	return 0
 }
 
 // goLog returns the line from the range that says what a Go test expected, else the

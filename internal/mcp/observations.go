@@ -1,6 +1,10 @@
 package mcp
 
-import "context"
+import (
+	"context"
+
+	"cairn/internal/fault"
+)
 
 // Observations is what answers the six tools about what happened (contract
 // observations §8). All functions must be set. Each applies its own defaults and
@@ -134,7 +138,11 @@ func recentContextTool(o Observations) Tool {
 			detailParam(),
 		},
 		Call: func(ctx context.Context, a Args) (any, error) {
-			return o.RecentContext(ctx, RecentArgs{Project: a.Scope("project"), Limit: a.Int("limit"), Full: isFull(a)})
+			full, err := isFull(a)
+			if err != nil {
+				return nil, err
+			}
+			return o.RecentContext(ctx, RecentArgs{Project: a.Scope("project"), Limit: a.Int("limit"), Full: full})
 		},
 	}
 }
@@ -145,8 +153,12 @@ func sessionTraceTool(o Observations) Tool {
 		Description: "One session in order: each prompt with what was done for it.",
 		Params:      []Param{{Name: "session_id", Required: true}, beforeParam(), afterParam(), detailParam()},
 		Call: func(ctx context.Context, a Args) (any, error) {
+			full, err := isFull(a)
+			if err != nil {
+				return nil, err
+			}
 			return o.SessionTrace(ctx, TraceArgs{
-				SessionID: a.String("session_id"), Before: a.Int64("before"), After: a.Int64("after"), Full: isFull(a),
+				SessionID: a.String("session_id"), Before: a.Int64("before"), After: a.Int64("after"), Full: full,
 			})
 		},
 	}
@@ -167,9 +179,13 @@ func fileHistoryTool(o Observations) Tool {
 			detailParam(),
 		},
 		Call: func(ctx context.Context, a Args) (any, error) {
+			full, err := isFull(a)
+			if err != nil {
+				return nil, err
+			}
 			return o.FileHistory(ctx, FileHistoryArgs{
 				FilePath: a.String("file_path"), Before: a.Int64("before"), After: a.Int64("after"),
-				Limit: a.Int("limit"), EditsOnly: a.Bool("edits_only"), Full: isFull(a),
+				Limit: a.Int("limit"), EditsOnly: a.Bool("edits_only"), Full: full,
 			})
 		},
 	}
@@ -196,4 +212,14 @@ func detailParam() Param {
 	}
 }
 
-func isFull(a Args) bool { return a.String("detail") == "full" }
+// isFull reads the argument detail. A value other than compact and full is Invalid.
+func isFull(a Args) (bool, error) {
+	switch d := a.String("detail"); d {
+	case "", "compact":
+		return false, nil
+	case "full":
+		return true, nil
+	default:
+		return false, fault.Newf(fault.Invalid, CodeInvalidArgument, "detail must be compact or full, not %.40q", d)
+	}
+}

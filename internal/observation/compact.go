@@ -32,6 +32,7 @@ type traceForm struct {
 	steps           bool // the summary's next steps
 	only            bool // of the rows only those that tell most: failures, edits, commits, marks, pinned ones
 	users           bool // of the prompts only those of users, and the last message
+	newest          int  // prompts, counted from the end, that show rows; 0 for all
 }
 
 const (
@@ -48,7 +49,8 @@ func traceForms() []traceForm {
 		{prompt: 120, message: 80, preview: 60, fold: foldTypes, listed: 5},
 		{prompt: 100, message: 60, preview: 60, fold: foldTypes, listed: 3, only: true},
 		{prompt: 100, message: 100, preview: 60, fold: foldTypes, listed: 3, only: true, users: true},
-		{prompt: 50, message: 50, preview: 40, fold: foldTypes, listed: 2, only: true, users: true},
+		{prompt: 60, message: 60, preview: 40, fold: foldTypes, listed: 2, only: true, users: true, newest: 10},
+		{prompt: 40, message: 40, preview: 40, fold: foldTypes, listed: 2, only: true, users: true, newest: 4},
 	}
 }
 
@@ -57,7 +59,7 @@ func traceForms() []traceForm {
 // same: long texts are shortened, then rows of one type are folded into the first of
 // them (Count, LastID), then rows that tell little are left out. ObservationCount
 // still counts every row. Of the longest traces, messages of the agent are left out too
-// (Omitted).
+// (Omitted), and only the newest prompts show rows.
 func (t Trace) Compact() Trace {
 	if fits(t) {
 		return t
@@ -94,6 +96,10 @@ func (t Trace) in(f traceForm) Trace {
 				n = f.message
 			}
 			p.Content = new(excerptOf(*p.Content, n))
+		}
+		if f.newest > 0 && i < len(t.Prompts)-f.newest {
+			p.Observations = []TraceRow{}
+			continue
 		}
 		p.Observations = foldRows(p.Observations, f)
 	}
@@ -136,23 +142,23 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 	at := map[string]int{} // the row of out that rows of a type are folded into
 	names := map[int][]string{}
 	for _, r := range rows {
-		tells := r.Failed || r.IsPinned || r.ObsType == typeGitCommit || r.ObsType == typeGitPush || r.ObsType == typeMarker
+		tells := r.tellsMost()
 		if f.only && !tells && r.ObsType != typeEdit && r.ObsType != typeWrite {
 			continue
 		}
 		name := r.shorten(f.preview)
 		i, ok := at[r.ObsType]
-		if f.fold == foldNone || tells || !ok || f.fold == foldRuns && i != len(out)-1 {
-			if !tells {
-				at[r.ObsType] = len(out)
-			}
-			names[len(out)] = []string{name}
-			out = append(out, r)
+		if ok && !tells && (f.fold == foldTypes || f.fold == foldRuns && i == len(out)-1) {
+			out[i].Count = max(out[i].Count, 1) + 1
+			out[i].LastID = r.ID
+			names[i] = append(names[i], name)
 			continue
 		}
-		out[i].Count = max(out[i].Count, 1) + 1
-		out[i].LastID = r.ID
-		names[i] = append(names[i], name)
+		if !tells {
+			at[r.ObsType] = len(out)
+		}
+		names[len(out)] = []string{name}
+		out = append(out, r)
 	}
 	for i := range out {
 		if out[i].Count > 1 {
@@ -161,6 +167,15 @@ func foldRows(rows []TraceRow, f traceForm) []TraceRow {
 		}
 	}
 	return out
+}
+
+// tellsMost reports whether a row is shown by itself in every form.
+func (r *TraceRow) tellsMost() bool {
+	switch r.ObsType {
+	case typeGitCommit, typeGitPush, typeMarker:
+		return true
+	}
+	return r.Failed || r.IsPinned
 }
 
 // shorten cuts the texts of a row and returns the name by which a fold shows it.
