@@ -171,6 +171,63 @@ func leavesWork(line string) bool {
 	return false
 }
 
+// passedCheck is a check of a later run, as resolves compares it.
+type passedCheck struct {
+	program string
+	args    []string // without options
+}
+
+// passedChecks lists the checks of a command line that passed.
+func passedChecks(line string) (list []passedCheck) {
+	for _, c := range checksIn(line) {
+		for _, simple := range shellCommands(c.text, false) {
+			list = append(list, comparableCheck(simple.words))
+		}
+	}
+	return list
+}
+
+func comparableCheck(words []word) (c passedCheck) {
+	name, args := program(words)
+	c.program = name
+	for _, a := range args {
+		if !strings.HasPrefix(a.text, "-") {
+			c.args = append(c.args, a.text)
+		}
+	}
+	return c
+}
+
+// resolves reports whether checks that passed later cover the checks of a line that
+// failed: the same program with the same arguments, fewer of them, or "./...".
+func resolves(passed []passedCheck, failed string) bool {
+	found := false
+	for _, c := range shellCommands(failed, false) {
+		if c.nested || checkKind(c.words) == "" {
+			continue
+		}
+		found = true
+		f := comparableCheck(c.words)
+		if !slices.ContainsFunc(passed, func(p passedCheck) bool { return p.covers(f) }) {
+			return false
+		}
+	}
+	return found
+}
+
+func (p passedCheck) covers(f passedCheck) bool {
+	if p.program != f.program || len(p.args) == 0 != (len(f.args) == 0) {
+		return false
+	}
+	for i, a := range p.args {
+		// The first argument is the subcommand, of which "./..." is none.
+		if a != "./..." && !slices.Contains(f.args, a) || i == 0 && f.args[0] != a && !strings.Contains(a, "/") {
+			return false
+		}
+	}
+	return true
+}
+
 // checkKind is what a simple command verifies: test, lint, build or fmt; "" if it
 // verifies nothing.
 func checkKind(words []word) string {

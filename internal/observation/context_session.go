@@ -79,6 +79,9 @@ func (b *contextBuilder) readDigest(ctx context.Context, tx *store.Tx) error {
 			names = append(names, name)
 		}
 	}
+	if len(names) == 1 {
+		names[0] = pathCell(below(d.FilesEdited[0], b.project.Root), maxCell)
+	}
 	d.FilesEdited = names
 	b.digest = append(b.digest, digestLines(d, failing)...)
 	ending, err := b.ending(ctx, tx, s)

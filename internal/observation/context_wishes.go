@@ -74,7 +74,7 @@ func wishClause(sentence string) string {
 		rest := strings.TrimLeft(sentence[start:], " ")
 		if mayBeWish(rest) {
 			if words := foldedWords(rest); len(words) <= maxWishWords && isWish(words) {
-				return rest
+				return withoutConjunction(rest)
 			}
 		}
 		next := strings.IndexAny(sentence[start:], ",;:")
@@ -84,6 +84,21 @@ func wishClause(sentence string) string {
 		start += next + 1
 	}
 	return ""
+}
+
+// withoutConjunction is a clause without the conjunction that joins it to another.
+func withoutConjunction(clause string) string {
+	for {
+		word, rest, ok := strings.Cut(clause, " ")
+		switch strings.ToLower(word) {
+		case "and", "but", "so", "also":
+			if ok {
+				clause = rest
+				continue
+			}
+		}
+		return clause
+	}
 }
 
 // mayBeWish reports whether one of a clause's first words may begin a wish. It spares

@@ -176,12 +176,19 @@ func (c *commandRuns) add(command string, failed bool, order int) {
 	r.failed, r.lastRunOrder, r.everFailed = failed, order, r.everFailed || failed
 }
 
-// split lists what failed and later passed, and what failed last; newest first.
+// split lists the commands that failed and later passed, and those that failed last,
+// newest first. A failed check that a later, equal or broader check covers is resolved.
 func (c *commandRuns) split() (fixed, failing []string) {
 	fixed, failing = []string{}, []string{}
 	slices.SortFunc(c.runs, func(a, b commandRun) int { return b.lastRunOrder - a.lastRunOrder })
+	var passed []passedCheck // of later runs
+	anyFailed := slices.ContainsFunc(c.runs, func(r commandRun) bool { return r.failed })
 	for _, r := range c.runs {
+		if !r.failed && anyFailed {
+			passed = append(passed, passedChecks(r.text)...)
+		}
 		switch {
+		case r.failed && resolves(passed, r.text):
 		case r.failed && len(failing) < maxDigestCommands:
 			failing = append(failing, cutRunes(r.text, maxIntent))
 		case r.everFailed && !r.failed && len(fixed) < maxDigestCommands:

@@ -105,15 +105,17 @@ func fileLines(files []LikelyFile, root string) (lines []contextRow) {
 }
 
 const (
-	// All in one text, since handing out thousands of rows takes longer than finding
-	// them; so does parsing the facts of each.
+	// All in one text, one entry for each file of a session: passing thousands of rows on
+	// takes longer than finding them. So does parsing the facts of each row.
 	selectTouched = `SELECT ifnull(group_concat(session_key || ' ' || timestamp || ' ' || id || ' ' || path_key, char(0)), '')
-FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
+FROM (SELECT max(id) AS id, max(timestamp) AS timestamp, session_key, path_key
+  FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
     WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
       AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
       AND (instr(o.metadata, '"failed"') + instr(o.metadata, '"interrupted"') = 0
         OR o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL)
-    ORDER BY o.timestamp DESC, o.id DESC LIMIT +?)`
+    ORDER BY o.timestamp DESC, o.id DESC LIMIT +?)
+  GROUP BY session_key, path_key)`
 
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
 )

@@ -1,0 +1,264 @@
+package observation
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func (b bench) start(a ContextArgs) string {
+	b.t.Helper()
+	a.Project = b.project("shop")
+	told, err := b.SessionContext(b.t.Context(), a)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return told.Text
+}
+
+func (b bench) runs(session, command string, failure string) {
+	b.t.Helper()
+	c := Call{Tool: "Bash", Action: Shell, Command: command, Failed: failure != "", Error: failure}
+	b.record(Event{Kind: Tool, Session: session, Calls: []Call{c}})
+}
+
+func (b bench) edits(session string, files ...string) {
+	b.t.Helper()
+	for _, f := range files {
+		b.record(Event{Kind: Tool, Session: session, Calls: []Call{{Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, f)}}})
+	}
+}
+
+func TestRowsOfOneTypeAndFolderShareALineUnlessRowsArePlain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.edits("s1", "refund/a.go", "refund/b.go", "c.go")
+	b.record(Event{Kind: Tool, Session: "s1", Calls: []Call{{Tool: "Edit", Action: Edit, Path: filepath.Join(filepath.Dir(b.repo), "out.md")}}})
+	b.record(Event{Kind: Tool, Session: "s1", Calls: []Call{{Tool: "TodoWrite"}}})
+	b.record(Event{Kind: Tool, Session: "s1", AgentID: "aprompt_suggestion-1f", Calls: []Call{{Tool: "Bash", Action: Shell, Command: "make forked"}}})
+	b.record(Event{Kind: Tool, Session: "s1", Calls: []Call{{Tool: "Bash", Action: Shell, Command: "make stopped", Failed: true, Interrupted: true}}})
+	b.runs("s1", "make", "")
+	b.runs("s1", "make", "")
+	folded := b.start(ContextArgs{Source: "startup"})
+	for _, want := range []string{"| #3 | 0m ago | file_edit | c.go |\n", "| #2 #1 | 0m ago | file_edit | refund/: b.go, a.go |\n", "| #9 #8 | 0m ago | command | make |\n"} {
+		if !strings.Contains(folded, want) {
+			t.Errorf("no %q in\n%s", want, folded)
+		}
+	}
+	for _, never := range []string{"out.md", "TodoWrite", "forked", "stopped"} {
+		if strings.Contains(folded, never) {
+			t.Errorf("%s in\n%s", never, folded)
+		}
+	}
+	plain := b.with(func(c *Config) { c.Limits.Plain = true }).start(ContextArgs{Source: "startup"})
+	for _, want := range []string{"| #1 | 0m ago | file_edit | refund/a.go |\n", "| #8 | 0m ago | command | make |\n", "| #9 | 0m ago | command | make |\n"} {
+		if !strings.Contains(plain, want) {
+			t.Errorf("no %q in\n%s", want, plain)
+		}
+	}
+}
+
+// ended stores a short session that ended.
+func (b bench) ended(session, branch, prompt, file, last string) {
+	b.t.Helper()
+	b.record(Event{Kind: Prompt, Session: session, Text: prompt, Branch: branch, Source: "UserPromptSubmit"})
+	b.edits(session, file)
+	b.record(Event{Kind: Message, Session: session, Text: last, Role: "turn", Branch: branch, Source: "Stop", TurnEnds: true})
+	b.now.Add(60)
+}
+
+func TestTheLastSessionIsTheBranchsElseTheProjectsWithItsBranch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.ended("s1", "ada/refunds", "make the refund window exact", "a.go", "Done. The window is exact now. Next come the tests.")
+	b.ended("s2", "ada/cart", "teach the cart to count", "b.go", "The cart counts. Shall I commit it?")
+	if text := b.start(ContextArgs{Source: "startup", Branch: "ada/refunds"}); !strings.Contains(text,
+		"## Last Session\n- Asked: make the refund window exact\n- Done: edited a.go\n- Ended with: The window is exact now.\n") {
+		t.Error(text)
+	}
+	if text := b.start(ContextArgs{Source: "startup", Branch: "ada/new"}); !strings.Contains(text,
+		"## Last Session\n- Branch: ada/cart\n- Asked: teach the cart to count\n- Done: edited b.go\n- Ended with: Shall I commit it?\n") {
+		t.Error(text)
+	}
+}
+
+func TestOnlyFailuresThatLeaveWorkAreStillFailing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "make the refund window exact", Source: "UserPromptSubmit"})
+	b.runs("s1", "git fetch origin", "no route")
+	b.runs("s1", "grep -r minute .", "Exit code 1")
+	b.runs("s1", "go vet ./...", "Exit code 1\n[Request interrupted by user]")
+	b.runs("s1", "make test 2>&1 | tail -3", "window.go:3: undefined: minute")
+	b.runs("s1", "go test ./refund", "--- FAIL: TestMinute")
+	b.runs("s1", "go test ./...", "")
+	b.record(Event{Kind: Message, Session: "s1", Text: "It waits.", Role: "turn", Source: "Stop", TurnEnds: true})
+	text := b.start(ContextArgs{Source: "startup"})
+	if !strings.Contains(text, "- Still failing: make test: window.go:3: undefined: minute\n") {
+		t.Error(text)
+	}
+}
+
+func TestAShortPromptIsShownAsItsSessionsIntentAndEqualOnesShareALine(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, prompt := range []string{"make the refund window exact", "yes", "commit this"} {
+		b.record(Event{Kind: Prompt, Session: "s1", Text: prompt, Source: "UserPromptSubmit"})
+		b.runs("s1", "make", "")
+		b.runs("s1", "make", "")
+	}
+	b.record(Event{Kind: Message, Session: "s1", Text: "It is done.", Role: "turn", Source: "Stop", TurnEnds: true})
+	if text := b.start(ContextArgs{Source: "startup"}); !strings.Contains(text,
+		"## Recent Intents\n- [0m ago] \"make the refund window exact\" → 6 actions\n\n") {
+		t.Error(text)
+	}
+}
+
+func TestWishesAreStandingAndSaidByTheUser(t *testing.T) {
+	t.Parallel()
+	for prompt, want := range map[string]string{
+		"Never push to main.":                                    "Never push to main.",
+		"looks good, but please don't rename things again":       "please don't rename things again",
+		"Use tabs, not spaces.":                                  "Use tabs, not spaces.",
+		"fix it. Always run the linter first. Then go on.":       "Always run the linter first.",
+		"prefer errors.Is over comparing":                        "prefer errors.Is over comparing",
+		"From now on write short commit messages":                "From now on write short commit messages",
+		"we must always validate ids":                            "we must always validate ids",
+		"can you check that again?":                              "",
+		"add a test so we don't break this in the future again?": "",
+		"never mind that one":                                    "",
+		"the cache is always empty":                              "",
+		"run the tests again":                                    "",
+		"```\nnever do this in code\n```":                        "",
+	} {
+		if got := strings.Join(wishesIn(prompt), " / "); got != want {
+			t.Errorf("%q: %q, want %q", prompt, got, want)
+		}
+	}
+	b := newBench(t)
+	for i := range 5 {
+		b.prompt(fmt.Sprintf("never edit file %d by hand", i), "")
+		b.now.Add(1)
+	}
+	text := b.start(ContextArgs{Source: "startup"})
+	if !strings.Contains(text, "## Wishes\n- \"never edit file 4 by hand\"\n- \"never edit file 3 by hand\"\n- \"never edit file 2 by hand\"\n") ||
+		strings.Contains(text, "file 1") {
+		t.Error(text)
+	}
+}
+
+func TestChecksAreFoundInCommandLines(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"mise run fmt && mise run lint 2>&1 | tail -20": "fmt: mise run fmt, lint: mise run lint",
+		"cd /x && CGO_ENABLED=0 go test ./...":          "test: CGO_ENABLED=0 go test ./...",
+		"npx -y eslint src":                             "lint: npx -y eslint src",
+		"python3 -m pytest -q tests":                    "test: python3 -m pytest -q tests",
+		"uv run ruff format .":                          "fmt: uv run ruff format .",
+		"npm run test:ci || true":                       "",
+		"./gradlew clean build":                         "build: ./gradlew clean build",
+		"git commit -m 'fix the test build'":            "",
+		"npm install eslint":                            "",
+		"ls test; cat build":                            "",
+		"cargo clippy --all && cargo nextest run":       "lint: cargo clippy --all, test: cargo nextest run",
+	} {
+		var got []string
+		for _, c := range checksIn(line) {
+			got = append(got, c.kind+": "+c.text)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+	}
+	b := newBench(t)
+	for range 2 {
+		b.runs("s1", "make lint && go test ./...", "")
+	}
+	b.runs("s1", "go test -run TestOne ./refund", "")
+	if text := b.start(ContextArgs{Source: "startup"}); !strings.Contains(text, "## Checks\n- go test ./... · make lint\n") {
+		t.Error(text)
+	}
+}
+
+func TestAResumedSessionSeesWhatOthersDidSinceAndACompactedOneItsOwnWork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.ended("s1", "main", "make the refund window exact", "a.go", "The window is exact.")
+	b.record(Event{Kind: SessionStart, Session: "s1", Text: "resume", Source: "SessionStart"})
+	if text := b.start(ContextArgs{Session: "s1", Source: "resume", Branch: "main"}); text != "" {
+		t.Errorf("nothing happened since, but: %s", text)
+	}
+	b.ended("s2", "main", "teach the cart to count", "b.go", "The cart counts.")
+	text := b.start(ContextArgs{Session: "s1", Source: "resume", Branch: "main"})
+	if !strings.Contains(text, "| b.go |") || !strings.Contains(text, "- Asked: teach the cart to count\n") || strings.Contains(text, "refund") || strings.Contains(text, "a.go") {
+		t.Error(text)
+	}
+	text = b.start(ContextArgs{Session: "s1", Source: "compact", Branch: "main"})
+	if !strings.Contains(text, "| a.go |") || !strings.Contains(text, "\"make the refund window exact\" → 1 action") || strings.Contains(text, "cart") || strings.Contains(text, "b.go") {
+		t.Error(text)
+	}
+	if text = b.start(ContextArgs{Session: "unknown", Source: "resume", Branch: "main"}); !strings.Contains(text, "a.go") || !strings.Contains(text, "b.go") {
+		t.Error(text)
+	}
+}
+
+func TestOtherProjectsThatSomethingConnectsComeFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	mill, bakery := b.repository(filepath.Join(filepath.Dir(b.repo), "mill")), b.repository(filepath.Join(filepath.Dir(b.repo), "bakery"))
+	b.edits("s1", "refund/window.go")
+	b.record(Event{Kind: Tool, Session: "s2", Cwd: bakery, Calls: []Call{{Tool: "Edit", Action: Edit, Path: filepath.Join(bakery, "web", "window.go")}}})
+	b.now.Add(3600)
+	b.record(Event{Kind: Tool, Session: "s3", Cwd: mill, Calls: []Call{{Tool: "Edit", Action: Edit, Path: filepath.Join(mill, "stone.go")}}})
+	text := b.start(ContextArgs{Source: "startup"})
+	first, second := strings.Index(text, "web/window.go [bakery] |"), strings.Index(text, "stone.go [mill] |")
+	if first < 0 || second < first {
+		t.Error(text)
+	}
+	for url, want := range map[string]string{
+		"https://GitHub.com/ada/shop.git": "github.com/ada", "git@github.com:ada/mill": "github.com/ada", "/srv/shop.git": "", "": "",
+	} {
+		if got := remoteOwner(url); got != want {
+			t.Errorf("%s: %q, want %q", url, got, want)
+		}
+	}
+}
+
+func TestTheEndingIsOneSentenceThatSaysSomething(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]string{
+		"Done. The window is exact now. Bye.":                                    "The window is exact now.",
+		"All tests pass now.\n\nShall I commit?":                                 "Shall I commit?",
+		"## Summary\n\n```go\nx := 1.\n```\nIt works in v1.2 of the shop. More.": "It works in v1.2 of the shop.",
+		"Let me look at this first. It is a race in the cart.":                   "It is a race in the cart.",
+		"Ok.": "Ok.",
+		"":    "",
+	} {
+		if got := endSentence(message); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestABusyProjectGetsFiveHundredTokensAndItsFilesFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var files []string
+	for i := range 70 {
+		files = append(files, fmt.Sprintf("internal/part%d/file%02d.go", i%6, i))
+	}
+	for i := range 12 {
+		b.record(Event{Kind: Prompt, Session: "s1", Text: fmt.Sprintf("work on question number %d of the refund window please", i), Source: "UserPromptSubmit"})
+		b.edits("s1", files[i*5:i*5+5]...)
+	}
+	told, err := b.SessionContext(t.Context(), ContextArgs{Project: b.project("shop"), Source: "startup"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.Contains(told.Text, filepath.Base(f)) })
+	if told.Tokens > 500 || told.Tokens < 450 || len(named) < 30 {
+		t.Errorf("%d tokens name %d files:\n%s", told.Tokens, len(named), told.Text)
+	}
+}
