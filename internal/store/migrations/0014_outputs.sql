@@ -2,12 +2,13 @@
 
 -- One row for each observation whose output is kept. kept_on is the day, counted from
 -- 1970-01-01 UTC, on which the output was stored; size is the number of bytes printed.
--- digest is TEXT, or a BLOB if it is deflated. checksum is a CRC-32 of the row.
+-- A digest is in one of two columns: as a text, or deflated. checksum is a CRC-32 of the row.
 CREATE TABLE output_rows (
     observation_id INTEGER PRIMARY KEY REFERENCES observation_rows (id) ON DELETE CASCADE,
     kept_on        INTEGER NOT NULL,
     size           INTEGER NOT NULL,
-    digest         BLOB NOT NULL,
+    digest         TEXT,
+    deflated       BLOB,
     checksum       INTEGER NOT NULL
 );
 
