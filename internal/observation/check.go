@@ -16,6 +16,8 @@ func invariants() [][2]string {
 			LEFT JOIN observations_fts_docsize d ON d.id = o.id WHERE d.id IS NULL LIMIT 20`},
 		{"observation %d is searchable, yet gone", `SELECT d.id FROM observations_fts_docsize d
 			LEFT JOIN observation_rows o ON o.id = d.id WHERE o.id IS NULL LIMIT 20`},
+		{"the output of observation %d is left, yet the observation is gone", `SELECT observation_id FROM output_rows
+			WHERE observation_id NOT IN (SELECT id FROM observation_rows) LIMIT 20`},
 		{"the output of observation %d has no line hashes", `SELECT o.observation_id FROM output_rows o
 			LEFT JOIN output_lines_docsize d ON d.id = o.observation_id WHERE d.id IS NULL LIMIT 20`},
 		{"lines of observation %d can be found, but its output is missing", `SELECT d.id FROM output_lines_docsize d

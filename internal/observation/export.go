@@ -80,7 +80,7 @@ const (
 	exportedColumns = `SELECT o.id, o.timestamp, p.id, o.obs_type, o.source_event, ifnull(o.tool_name, ''), o.content,
 ifnull(o.file_path, ''), ifnull(o.path_key, ''), ifnull(o.metadata, ''), o.is_pinned, ifnull(o.tool_use_id, ''), o.part,
 ifnull(o.agent_id, ''), ifnull(o.harness_prompt_id, ''),
-(SELECT digest FROM output_rows WHERE observation_id = o.id), ifnull((SELECT size FROM output_rows WHERE observation_id = o.id), 0)`
+(SELECT ifnull(digest, deflated) FROM output_rows WHERE observation_id = o.id), ifnull((SELECT size FROM output_rows WHERE observation_id = o.id), 0)`
 
 	// Prompts and answers come first, so that what they caused finds them.
 	selectExportedPrompts = exportedColumns + `, ifnull(r.id, 0), ifnull(r.timestamp, 0), ifnull(r.source, ''),

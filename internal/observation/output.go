@@ -104,7 +104,7 @@ func (o *output) insert(ctx context.Context, tx *store.Tx, id int64) error {
 		return err
 	}
 	row := outputRow{id: id, keptOn: tx.Now().Unix() / secondsPerDay, size: o.size, stored: packDigest(o.digest)}
-	if _, err := tx.Exec(ctx, insertOutput, id, row.keptOn, row.size, row.stored, row.checksum()); err != nil {
+	if _, err := tx.Exec(ctx, insertOutput, id, row.keptOn, row.size, row.text(), row.deflated(), row.checksum()); err != nil {
 		return err
 	}
 	_, err = tx.Exec(ctx, insertLines, id, salt.words(o.lines))

@@ -14,7 +14,7 @@ import (
 
 // Statements of outputs.
 const (
-	insertOutput = `INSERT INTO output_rows (observation_id, kept_on, size, digest, checksum) VALUES (?, ?, ?, ?, ?)`
+	insertOutput = `INSERT INTO output_rows (observation_id, kept_on, size, digest, deflated, checksum) VALUES (?, ?, ?, ?, ?, ?)`
 	insertLines  = `INSERT INTO output_lines (rowid, hashes) VALUES (?, ?)`
 
 	// Ids rise with the day of storing, so the first rows are the oldest. Where a clock was
@@ -25,15 +25,15 @@ const (
 	countOldOutputs = `SELECT count(*) FROM output_rows WHERE kept_on < ?`
 
 	// One batch is read at a time, so that fn may write.
-	selectOutputs = `SELECT observation_id, kept_on, size, digest, checksum FROM output_rows WHERE observation_id > ?
+	selectOutputs = `SELECT observation_id, kept_on, size, ifnull(digest, deflated), checksum FROM output_rows WHERE observation_id > ?
 ORDER BY observation_id LIMIT +?`
 	deleteLostOutputs = `DELETE FROM output_rows WHERE observation_id NOT IN (SELECT id FROM observation_rows)`
 	deleteOutput      = `DELETE FROM output_rows WHERE observation_id = ?`
 	deleteLines       = `DELETE FROM output_lines WHERE rowid = ?`
-	updateDigest      = `UPDATE output_rows SET digest = ?, checksum = ? WHERE observation_id = ?`
+	updateDigest      = `UPDATE output_rows SET digest = ?, deflated = ?, checksum = ? WHERE observation_id = ?`
 	selectHasLines    = `SELECT EXISTS (SELECT 1 FROM output_lines_docsize WHERE id = ?)`
 
-	selectDigest = `SELECT digest FROM output_rows WHERE observation_id = ?`
+	selectDigest = `SELECT ifnull(digest, deflated) FROM output_rows WHERE observation_id = ?`
 )
 
 // outputRow is a row of output_rows.
@@ -125,7 +125,7 @@ func (r *outputRow) rewrite(ctx context.Context, tx *store.Tx, digest string, f 
 		return err
 	}
 	r.stored = packDigest(o.digest)
-	res, err := tx.Exec(ctx, updateDigest, r.stored, r.checksum(), r.id)
+	res, err := tx.Exec(ctx, updateDigest, r.text(), r.deflated(), r.checksum(), r.id)
 	if err != nil {
 		return err
 	}
@@ -141,6 +141,22 @@ func (r *outputRow) rewrite(ctx context.Context, tx *store.Tx, digest string, f 
 	}
 	_, err = tx.Exec(ctx, insertLines, r.id, salt.words(o.lines))
 	return err
+}
+
+// text returns the digest for the column of texts, nil if it is deflated.
+func (r *outputRow) text() any {
+	if _, ok := r.stored.(string); ok {
+		return r.stored
+	}
+	return nil
+}
+
+// deflated returns the digest for the column of deflated ones, nil if it is a text.
+func (r *outputRow) deflated() any {
+	if _, ok := r.stored.([]byte); ok {
+		return r.stored
+	}
+	return nil
 }
 
 // checksum returns a CRC-32 of the row without its number, which an import may change. It

@@ -1,13 +1,16 @@
 -- What commands and tools printed: a digest to read and hashes of the printed lines.
 
--- One row for each observation whose output is kept. kept_on is the day, counted from
+-- One row for each observation whose output is kept. A trigger deletes it with its
+-- observation: with a foreign key, a salvage would restore a lost observation as a row
+-- without text. kept_on is the day, counted from
 -- 1970-01-01 UTC, on which the output was stored; size is the number of bytes printed.
--- digest is TEXT, or a BLOB if it is deflated. checksum is a CRC-32 of the row.
+-- A digest is in one of two columns: as a text, or deflated. checksum is a CRC-32 of the row.
 CREATE TABLE output_rows (
-    observation_id INTEGER PRIMARY KEY REFERENCES observation_rows (id) ON DELETE CASCADE,
+    observation_id INTEGER PRIMARY KEY,
     kept_on        INTEGER NOT NULL,
     size           INTEGER NOT NULL,
-    digest         BLOB NOT NULL,
+    digest         TEXT,
+    deflated       BLOB,
     checksum       INTEGER NOT NULL
 );
 
@@ -18,6 +21,9 @@ CREATE VIRTUAL TABLE output_lines USING fts5 (
     tokenize = 'ascii'
 );
 
+CREATE TRIGGER observation_forgotten AFTER DELETE ON observation_rows BEGIN
+    DELETE FROM output_rows WHERE observation_id = old.id;
+END;
 CREATE TRIGGER output_forgotten AFTER DELETE ON output_rows BEGIN
     DELETE FROM output_lines WHERE rowid = old.observation_id;
 END;
