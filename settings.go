@@ -68,11 +68,12 @@ func (s *recordSettings) validate(path string) error {
 }
 
 type contextSettings struct {
-	LocalLimit           *int `toml:"local_limit"`
-	CrossLimit           *int `toml:"cross_limit"`
-	MaxTokens            int  `toml:"max_tokens"`
-	SuppressCrossProject bool `toml:"suppress_cross_project"`
-	Off                  bool `toml:"off"`
+	LocalLimit           *int  `toml:"local_limit"`
+	CrossLimit           *int  `toml:"cross_limit"`
+	MaxTokens            int   `toml:"max_tokens"`
+	SuppressCrossProject bool  `toml:"suppress_cross_project"`
+	Fold                 *bool `toml:"fold"` // default true
+	Off                  bool  `toml:"off"`
 }
 
 // userFile is config.toml: each part's keys stand under its name, those of all parts
@@ -162,6 +163,9 @@ func (s *settings) tighten(repo settings) {
 		}
 	}
 	c.SuppressCrossProject = c.SuppressCrossProject || r.SuppressCrossProject
+	if r.Fold != nil && *r.Fold {
+		c.Fold = r.Fold
+	}
 	c.Off = c.Off || r.Off
 	s.Assist.Off = s.Assist.Off || repo.Assist.Off
 }
@@ -292,7 +296,7 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
-			SuppressCross: s.Context.SuppressCrossProject, Off: s.Context.Off,
+			SuppressCross: s.Context.SuppressCrossProject, Plain: s.Context.Fold != nil && !*s.Context.Fold, Off: s.Context.Off,
 		},
 	}, nil
 }

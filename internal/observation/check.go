@@ -20,6 +20,13 @@ func invariants() [][2]string {
 			LEFT JOIN output_lines_docsize d ON d.id = o.observation_id WHERE d.id IS NULL LIMIT 20`},
 		{"lines of observation %d can be found, but its output is missing", `SELECT d.id FROM output_lines_docsize d
 			LEFT JOIN output_rows o ON o.observation_id = d.id WHERE o.observation_id IS NULL LIMIT 20`},
+		{"turn %d is in the index of turns without its words, or its words without the turn", `SELECT ifnull(t.id, d.id)
+			FROM turns t FULL JOIN turn_words_docsize d ON d.id = t.id WHERE t.id IS NULL OR d.id IS NULL LIMIT 20`},
+		{"turn %d begins with a row that is gone or of another session", `SELECT t.id FROM turns t
+			LEFT JOIN observation_rows o ON o.id = t.id AND o.session_key = t.session_key WHERE o.id IS NULL LIMIT 20`},
+		{"prompt %d is in no turn of the index and is not noted as missing there", `SELECT o.id FROM observation_rows o
+			WHERE o.obs_type = 'user_prompt' AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.id = o.id)
+			AND NOT EXISTS (SELECT 1 FROM stale_turns s WHERE s.session_key = o.session_key AND s.since <= o.timestamp) LIMIT 20`},
 		{"observation %d has no change in the log", `SELECT id FROM observation_rows EXCEPT
 			SELECT CAST(c.id AS INTEGER) FROM changes c JOIN symbols k ON k.id = c.kind
 			WHERE k.text = 'observation' LIMIT 20`},

@@ -54,6 +54,10 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	mergeLines       = `INSERT INTO output_lines (output_lines, rank) VALUES ('merge', ?)`
 	optimizeLines    = `INSERT INTO output_lines (output_lines) VALUES ('optimize')`
 	selectWritten    = `SELECT total_changes()`
+
+	selectStaleTurnWords = `SELECT EXISTS (SELECT 1 FROM turn_words_data WHERE id >= 1 << 53)`
+	mergeTurnWords       = `INSERT INTO turn_words (turn_words, rank) VALUES ('merge', ?)`
+	optimizeTurnWords    = `INSERT INTO turn_words (turn_words) VALUES ('optimize')`
 )
 
 // fullTextIndex holds the statements that maintain one full-text index.
@@ -64,6 +68,7 @@ func fullTextIndexes() []fullTextIndex {
 	return []fullTextIndex{
 		{selectStaleWords, mergeWords, optimizeWords},
 		{selectStaleLines, mergeLines, optimizeLines},
+		{selectStaleTurnWords, mergeTurnWords, optimizeTurnWords},
 	}
 }
 

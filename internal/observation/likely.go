@@ -76,8 +76,9 @@ const (
 )
 
 const (
-	maxLikely    = 20   // files that a session is told of
-	likelySample = 1000 // newest rows of each type that are looked at, and so the bound of the work
+	maxLikely        = 20   // files that a prompt is answered with
+	maxLikelyAtStart = 40   // files that a session is shown at its start
+	likelySample     = 1000 // newest rows of each type that are looked at, and so the bound of the work
 )
 
 // fileLines lists files by folder, one line for each, the folder of the likeliest
@@ -241,7 +242,11 @@ func below(key, root string) string {
 	if root == "" {
 		return key
 	}
-	return strings.TrimPrefix(key, filepath.ToSlash(root)+"/")
+	root = filepath.ToSlash(root)
+	if len(key) > len(root) && key[len(root)] == '/' && strings.HasPrefix(key, root) {
+		return key[len(root)+1:]
+	}
+	return key
 }
 
 // readBranch marks the sessions that worked on a branch. Everybody works on the

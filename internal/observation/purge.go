@@ -440,7 +440,10 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	if err != nil {
 		return err
 	}
-	for _, query := range []string{deleteStale, deleteSessionPrompts, deleteSession} { // prompts without a row: a salvage's
+	if err := forgetTurns(ctx, tx, key); err != nil {
+		return err
+	}
+	for _, query := range []string{deleteSessionPrompts, deleteSession} { // prompts without a row: a salvage's
 		if _, err := tx.Exec(ctx, query, key); err != nil {
 			return err
 		}

@@ -72,6 +72,7 @@ type lane struct {
 // ranking merges lanes into one descending order.
 type ranking struct {
 	lanes []*lane
+	seen  map[rankedFile]bool // files that take has returned
 	score func(project int64, obsType string, at int64) float64
 	skip  func(obsType, tool string) bool // rows that are no part of the order; nil for none
 }
@@ -107,7 +108,7 @@ const (
 func newRanking(ctx context.Context, tx *store.Tx, s scope, typesJSON string,
 	score func(project int64, obsType string, at int64) float64,
 ) (*ranking, error) {
-	r := &ranking{score: score}
+	r := &ranking{score: score, seen: map[rankedFile]bool{}}
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		l := &lane{more: true}
 		var row ranked
@@ -121,13 +122,15 @@ func newRanking(ctx context.Context, tx *store.Tx, s scope, typesJSON string,
 	return r, err
 }
 
-// take returns the n best rows, one per project and path, best first.
+// rankedFile is a file of a project.
+type rankedFile struct {
+	project int64
+	path    string
+}
+
+// take returns the next n best rows, one per project and path, best first. Further
+// calls go on behind them.
 func (r *ranking) take(ctx context.Context, tx *store.Tx, n int) ([]ranked, error) {
-	type file struct {
-		project int64
-		path    string
-	}
-	seen := map[file]bool{}
 	var out []ranked
 	for len(out) < n && len(r.lanes) > 0 {
 		best := r.lanes[0].rows[0]
@@ -135,11 +138,11 @@ func (r *ranking) take(ctx context.Context, tx *store.Tx, n int) ([]ranked, erro
 		if err := r.advance(ctx, tx); err != nil {
 			return nil, err
 		}
-		f := file{best.project, best.path}
-		if skipped || best.path != "" && seen[f] {
+		f := rankedFile{best.project, best.path}
+		if skipped || best.path != "" && r.seen[f] {
 			continue
 		}
-		seen[f] = true
+		r.seen[f] = true
 		out = append(out, best)
 	}
 	return out, nil

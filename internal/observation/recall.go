@@ -205,6 +205,7 @@ func (r *recalling) sessions() (out Recalled, err error) {
 		}
 		out.Sessions = append(out.Sessions, told)
 	}
+	r.spell(out.Sessions)
 	return out, nil
 }
 
@@ -238,30 +239,33 @@ JOIN projects p ON p.key = o.project_key WHERE s.key = ?`
 	selectFirstPrompts = `SELECT substr(content, 1, 1000) FROM observation_rows
 WHERE session_key = ? AND obs_type = 'user_prompt' ORDER BY timestamp, id LIMIT 20`
 
-	selectNewestSessions = `SELECT s.key, max(t.at) AS newest FROM turns t JOIN sessions s ON s.key = t.session_key
+	selectBusiestSessions = `SELECT s.key, max(t.at) AS newest FROM turns t JOIN sessions s ON s.key = t.session_key
 JOIN observation_rows o ON o.id = t.id
 WHERE t.at >= ?1 AND t.at < ?2 AND (?3 = 0 OR o.project_key = ?3) AND s.id <> ?4
-GROUP BY s.key ORDER BY count(*) * ?5 DESC, newest DESC LIMIT +?6`
+GROUP BY s.key ORDER BY count(*) DESC, newest DESC LIMIT +?5`
+
+	selectNewestSessions = `SELECT s.key, s.last_seen FROM sessions s JOIN projects p ON p.id = s.project_id
+WHERE (?1 = 0 OR p.key = ?1) AND s.id <> ?2 AND EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)
+ORDER BY s.last_seen DESC, s.key DESC LIMIT +?3`
 )
 
 // newest are the sessions with most turns in the period or, without a period or any
 // session in it, those with the newest turns.
 func (r *recalling) newest(n int) (out []*foundSession, matched string, err error) {
-	read := func(from, to int64, busiest int) error {
+	read := func(query string, args ...any) error {
 		return r.tx.Each(r.ctx, func(rows *sql.Rows) error {
 			s := &foundSession{}
 			err := rows.Scan(&s.key, &s.at)
 			out = append(out, s)
 			return err
-		}, selectNewestSessions, from, to, r.project, r.args.Session, busiest, n)
+		}, query, args...)
 	}
 	if from, to, ok := r.bounds(); ok {
-		if err := read(from, to, 1); err != nil || len(out) > 0 {
+		if err := read(selectBusiestSessions, from, to, r.project, r.args.Session, n); err != nil || len(out) > 0 {
 			return out, MatchedPeriod, err
 		}
 	}
-	const end = 1 << 60
-	return out, MatchedNewest, read(0, end, 0)
+	return out, MatchedNewest, read(selectNewestSessions, r.project, r.args.Session, n)
 }
 
 // bounds are those of the question's period, in Unix seconds.

@@ -20,12 +20,15 @@ const (
 
 	secondTurn   = 0.3 // what a session's second best turn counts beside its best; the third counts this to the power of 2
 	sessionShare = 0.5 // what the session as a whole counts beside its turns
+	printedShare = 0.2 // what a word counts that only a tool printed
+	commonShare  = 0.5 // what an everyday word counts
 	bestRowShare = 0.3 // what its best row counts beside its turns
 )
 
 // The bounds of a search.
 const (
 	maxPostings  = 20_000 // turns that are looked at, the rarest words first
+	maxPrinted   = 5000   // of these, turns in which only a tool printed a word
 	firstRead    = 2000   // turns of each word that are read to tell how rare it is
 	maxRankTurns = 300    // turns that are ranked for good
 	maxRankRows  = 12     // sessions whose rows are looked at
@@ -85,6 +88,10 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err := r.tx.Get(r.ctx, []any{&r.length}, meanLength); err != nil {
 		return nil, err
 	}
+	if err := r.collectFresh(); err != nil {
+		return nil, err
+	}
+	r.turns += float64(len(r.found))
 	if err := r.collect(); err != nil {
 		return nil, err
 	}
@@ -97,7 +104,7 @@ func (r *recalling) rank() ([]*foundSession, error) {
 
 // rarityOf is BM25's inverse document frequency.
 func (r *recalling) rarityOf(count float64) float64 {
-	return math.Log(1 + (r.turns-count+0.5)/(count+0.5))
+	return math.Log(1 + (max(r.turns-count, 0)+0.5)/(count+0.5))
 }
 
 // postings are turns that hold a word in the form in which the index has it.
@@ -108,11 +115,18 @@ type postings struct {
 }
 
 func (r *recalling) postings(key string, limit int) (p postings, last int64, err error) {
+	p, last, err = r.read(selectPostings, `"`+key+`"`, limit)
+	p.whole = len(p.ids) < limit
+	return p, last, err
+}
+
+// read runs a query that tells how many ids there are, the highest and all of them.
+func (r *recalling) read(query string, args ...any) (p postings, last int64, err error) {
 	var n int
 	var list string
-	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, selectPostings, `"`+key+`"`, limit)
+	err = r.tx.Get(r.ctx, []any{&n, &last, &list}, query, args...)
 	if err != nil || n == 0 {
-		return postings{whole: true}, 0, err
+		return p, last, err
 	}
 	p.ids = make([]int64, 0, n)
 	for id := range strings.SplitSeq(list, ",") {
@@ -122,7 +136,6 @@ func (r *recalling) postings(key string, limit int) (p postings, last int64, err
 		}
 		p.ids = append(p.ids, k)
 	}
-	p.whole = n < limit
 	return p, last, nil
 }
 
@@ -134,15 +147,9 @@ func (r *recalling) collect() error {
 	}
 	all := make([]postings, len(r.terms))
 	for i := range r.terms {
-		p, last, err := r.postings(r.terms[i].Key, firstRead)
-		if err != nil {
+		var err error
+		if all[i], err = r.firstPostings(i, newest); err != nil {
 			return err
-		}
-		p.term = i
-		all[i] = p
-		t := &r.terms[i]
-		if t.count = float64(len(p.ids)); !p.whole && last > 0 {
-			t.count = min(r.turns, t.count*float64(newest)/float64(last))
 		}
 	}
 	order := slices.Clone(all)
@@ -159,29 +166,65 @@ func (r *recalling) collect() error {
 				return err
 			}
 			p.ids = more.ids
-			t.count = float64(len(p.ids))
 		}
-		room -= len(p.ids)
+		printed, _, err := r.postings(printedMark+t.Key, max(1, min(room-len(p.ids), maxPrinted)))
+		if err != nil {
+			return err
+		}
+		printed.term = p.term
+		if len(p.ids)+len(printed.ids) == 0 {
+			found, err := r.replaced(&p)
+			if err != nil || !found {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		room -= len(p.ids) + len(printed.ids)
+		t.count = min(r.turns, t.count+printedShare*float64(len(printed.ids)))
 		t.rarity = r.rarityOf(t.count)
 		if err := r.take(p); err != nil {
 			return err
 		}
+		r.takePrinted(printed)
 	}
 	return nil
 }
 
+// firstPostings reads turns of a word and estimates how many hold it.
+func (r *recalling) firstPostings(term int, newest int64) (postings, error) {
+	t := &r.terms[term]
+	p, last, err := r.postings(t.Key, firstRead)
+	p.term = term
+	count := float64(len(p.ids))
+	if !p.whole && last > 0 {
+		count = min(r.turns, count*float64(newest)/float64(last))
+	}
+	t.count += count
+	return p, err
+}
+
+// replaced reads the turns of the word that replaces one that no turn holds.
+func (r *recalling) replaced(p *postings) (found bool, err error) {
+	t := &r.terms[p.term]
+	if t.count > 0 { // rows that are in no turn yet hold it
+		return true, nil
+	}
+	if found, err = r.correct(t); err != nil || !found {
+		return false, err
+	}
+	more, _, err := r.postings(t.Key, maxPostings/4)
+	p.ids = more.ids
+	t.count = float64(len(p.ids))
+	return true, err
+}
+
 // take adds the turns of a word.
 func (r *recalling) take(p postings) error {
-	if len(p.ids) == 0 {
-		return nil
-	}
 	for _, id := range p.ids {
-		t := r.found[id]
-		if t == nil {
-			t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
-			r.found[id] = t
-		}
-		t.counts[p.term] = 1
+		t := r.turn(id)
+		t.counts[p.term] = max(t.counts[p.term], 1)
 	}
 	for _, m := range oftenMarks() {
 		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
@@ -190,11 +233,29 @@ func (r *recalling) take(p postings) error {
 		}
 		for _, id := range often.ids {
 			if t := r.found[id]; t != nil {
-				t.counts[p.term] = m.about
+				t.counts[p.term] = max(t.counts[p.term], m.about)
 			}
 		}
 	}
 	return nil
+}
+
+// takePrinted adds the turns in which a word stands only in what tools printed.
+func (r *recalling) takePrinted(p postings) {
+	for _, id := range p.ids {
+		if t := r.turn(id); t.counts[p.term] == 0 {
+			t.counts[p.term] = printedShare
+		}
+	}
+}
+
+func (r *recalling) turn(id int64) *foundTurn {
+	t := r.found[id]
+	if t == nil {
+		t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
+		r.found[id] = t
+	}
+	return t
 }
 
 // score is BM25 of counts in a text of a length, measured by the mean of such texts.
@@ -202,7 +263,7 @@ func (r *recalling) score(counts []float64, length, mean float64) (sum float64) 
 	for i, n := range counts {
 		if n > 0 {
 			t := &r.terms[i]
-			sum += t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
+			sum += t.share() * t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
 		}
 	}
 	return sum
@@ -264,9 +325,9 @@ func (r *recalling) within() (map[int64]bool, error) {
 
 // learn reads what the index knows of turns.
 func (r *recalling) learn(turns []*foundTurn) error {
-	ids := make([]int64, len(turns))
-	for i, t := range turns {
-		ids[i] = t.id
+	ids := []int64{}
+	for _, t := range turns {
+		ids = append(ids, t.id)
 	}
 	list, err := idList(ids)
 	if err != nil {
@@ -367,8 +428,9 @@ func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSes
 	for _, l := range lengths {
 		mean += l / float64(len(lengths))
 	}
+	mean = max(mean, r.length, 1)
 	for _, s := range some {
-		s.whole = r.score(counts[s.key], lengths[s.key], max(mean, 1))
+		s.whole = r.score(counts[s.key], max(lengths[s.key], r.length), mean)
 	}
 	return nil
 }
@@ -475,4 +537,11 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 		}
 	}
 	return s.items, nil
+}
+
+func (t *askedTerm) share() float64 {
+	if t.Common {
+		return commonShare
+	}
+	return 1
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"math"
 
 	"cairn/internal/store"
 	"cairn/internal/words"
@@ -19,14 +20,18 @@ FROM observation_rows WHERE id > ? ORDER BY id LIMIT +?`
 // reindexBatch is how many rows are indexed in one transaction.
 const reindexBatch = 5000
 
-// Reindex builds the searchable words of all rows anew from the rows themselves
+// Reindex builds the searchable words of all rows and of their turns anew from the rows themselves
 // (observations §8.1). Until it has returned, rows may be missing from searches;
 // repeating it is safe. progress, if set, is told after each batch how many rows
 // are done.
 func (j *Journal) Reindex(ctx context.Context, progress func(rows int)) error {
 	err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, deleteAllWords)
-		return err
+		for _, query := range []string{deleteAllWords, deleteAllTurnWords, deleteAllTurns, markAllStale} {
+			if _, err := tx.Exec(ctx, query); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	for last, done := int64(0), 0; err == nil; {
 		n := 0
@@ -40,6 +45,9 @@ func (j *Journal) Reindex(ctx context.Context, progress func(rows int)) error {
 		if done += n; progress != nil {
 			progress(done)
 		}
+	}
+	if err == nil {
+		_, err = j.IndexTurns(ctx, math.MaxInt)
 	}
 	return err
 }

@@ -21,13 +21,13 @@ const (
 ON CONFLICT (session_key) DO UPDATE SET since = min(since, excluded.since), first_row = min(first_row, excluded.first_row)
 WHERE excluded.since < since OR excluded.first_row < first_row`
 
-	selectStale      = `SELECT since, first_row FROM stale_turns WHERE session_key = ?`
-	selectSomeStale  = `SELECT session_key FROM stale_turns ORDER BY first_row DESC, session_key DESC LIMIT 1`
-	advanceStale     = `UPDATE stale_turns SET since = ?, first_row = ? WHERE session_key = ?`
-	deleteStale      = `DELETE FROM stale_turns WHERE session_key = ?`
-	markAllStale     = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
-	deleteAllTurns   = `DELETE FROM turns`
-	deleteAllOfTurns = `DELETE FROM turn_words`
+	selectStale        = `SELECT since, first_row FROM stale_turns WHERE session_key = ?`
+	selectSomeStale    = `SELECT session_key FROM stale_turns ORDER BY first_row DESC, session_key DESC LIMIT 1`
+	advanceStale       = `UPDATE stale_turns SET since = ?, first_row = ? WHERE session_key = ?`
+	deleteStale        = `DELETE FROM stale_turns WHERE session_key = ?`
+	markAllStale       = `INSERT OR REPLACE INTO stale_turns (session_key, since, first_row) SELECT key, 0, 0 FROM sessions WHERE key IN (SELECT session_key FROM observation_rows)`
+	deleteAllTurns     = `DELETE FROM turns`
+	deleteAllTurnWords = `DELETE FROM turn_words`
 
 	selectTurnOf = `SELECT id, at FROM turns WHERE session_key = ? AND (at, id) <= (?, ?) ORDER BY at DESC, id DESC LIMIT 1`
 
@@ -64,6 +64,12 @@ func forgetTurn(ctx context.Context, tx *store.Tx, session, at, id int64) error 
 		at, id = min(at, begins), min(id, turn)
 	}
 	return staleTurn(ctx, tx, session, at, id)
+}
+
+// forgetTurns takes all turns of a session out of the index.
+func forgetTurns(ctx context.Context, tx *store.Tx, session int64) error {
+	r := turnReader{session: session}
+	return r.replace(ctx, tx, 0, 0)
 }
 
 func dropTurn(ctx context.Context, tx *store.Tx, turn int64) error {
@@ -145,11 +151,10 @@ func (r *turnReader) read(ctx context.Context, tx *store.Tx, at, id int64) error
 				r.more, r.next = true, [2]int64{row.at, row.id}
 				return errEnough
 			}
-			r.turns = append(r.turns, &turnText{id: row.id, at: row.at, counts: map[string]int{}})
+			r.turns = append(r.turns, &turnText{id: row.id, at: row.at, counts: map[string]int{}, printed: map[string]bool{}})
 		}
 		r.rows++
-		r.turns[len(r.turns)-1].add(&row)
-		return nil
+		return r.turns[len(r.turns)-1].add(ctx, tx, &row)
 	}, selectTurnRows, r.session, at, id)
 	if errors.Is(err, errEnough) {
 		return nil
@@ -198,17 +203,37 @@ type turnText struct {
 	id, at int64
 	counts map[string]int
 	length int
+
+	printed map[string]bool // words of what tools printed
 }
 
-func (t *turnText) add(row *turnRow) {
+// add takes the words of a row and of what it printed.
+func (t *turnText) add(ctx context.Context, tx *store.Tx, row *turnRow) error {
 	if strings.HasPrefix(row.obsType, "session_") {
-		return
+		return nil
 	}
 	words.EachKey(row.content, func(key string) {
 		t.counts[key]++
 		t.length++
 	})
+	if !isAction(row.obsType) {
+		return nil
+	}
+	digest, err := outputOf(ctx, tx, row.id)
+	words.EachKey(digest, func(key string) {
+		if len(t.printed) < maxPrintedWords {
+			t.printed[key] = true
+		}
+	})
+	return err
 }
+
+// maxPrintedWords is how many different words that tools printed a turn has at most.
+const maxPrintedWords = 4000
+
+// printedMark stands before a word that a tool printed and that the turn has in no other
+// place.
+const printedMark = "\uE000"
 
 // oftenMarks are the marks that a word has at its end in the index if it stands in a turn
 // so often, beside its entry without one.
@@ -231,6 +256,11 @@ func (t *turnText) words() string {
 			if n >= m.least {
 				all = append(all, key+m.mark)
 			}
+		}
+	}
+	for key := range t.printed {
+		if t.counts[key] == 0 {
+			all = append(all, printedMark+key)
 		}
 	}
 	slices.SortFunc(all, cmp.Compare[string])

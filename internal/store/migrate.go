@@ -39,6 +39,7 @@ func migrationFiles() []string {
 		"migrations/0013_checksums.sql",
 		"migrations/0014_turns.sql",
 		"migrations/0015_outputs.sql",
+		"migrations/0016_turn_vocabulary.sql",
 	}
 }
 

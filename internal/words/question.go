@@ -64,6 +64,9 @@ type Term struct {
 	Word string // as it stands in the question, in small letters
 	Key  string // what it is compared by, see Key
 	Part bool   // it is a part of the identifier that precedes its parts
+	Torn bool   // it is an identifier of several parts
+
+	Common bool // it is an everyday word, which says little
 }
 
 // maxTerms is how many terms a question has at most; the rest of its text is left out.
@@ -76,30 +79,30 @@ const maxTerms = 64
 func Ask(text string) Question {
 	q := Question{}
 	seen := map[string]bool{}
-	add := func(word string, part bool) {
+	add := func(word string, part, torn bool) {
 		key := Key(word)
 		if !seen[key] && len(q.Terms) < maxTerms {
 			seen[key] = true
-			q.Terms = append(q.Terms, Term{strings.ToLower(word), key, part})
+			q.Terms = append(q.Terms, Term{strings.ToLower(word), key, part, torn, isCommonWord(strings.ToLower(word))})
 		}
 	}
 	all := Identifiers(strings.ToValidUTF8(text, "\uFFFD"))
 	for _, id := range all {
 		if len(id.Parts) > 1 {
-			add(id.Whole, false)
+			add(id.Whole, false, true)
 		}
 		for _, p := range id.Parts {
 			if small := strings.ToLower(p); IsStopWord(small) || len(id.Parts) > 1 && utf8.RuneCountInString(p) == 1 && p[0] < utf8.RuneSelf {
 				q.Left = append(q.Left, small)
 				continue
 			}
-			add(p, len(id.Parts) > 1)
+			add(p, len(id.Parts) > 1, false)
 		}
 	}
 	if len(q.Terms) == 0 {
 		for _, id := range all {
 			for _, p := range id.Parts {
-				add(p, false)
+				add(p, false, false)
 			}
 		}
 		q.Left = nil
@@ -111,5 +114,10 @@ func Ask(text string) Question {
 // question is after.
 func IsStopWord(word string) bool {
 	_, found := slices.BinarySearch(stopWords[:], word)
+	return found
+}
+
+func isCommonWord(word string) bool {
+	_, found := slices.BinarySearch(commonWords[:], word)
 	return found
 }

@@ -1,0 +1,169 @@
+package observation
+
+import (
+	"cmp"
+	"database/sql"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"cairn/internal/words"
+)
+
+const selectVocabulary = `SELECT term, doc FROM turn_vocabulary WHERE term >= ? AND term < ?`
+
+// The least letters of a word that is corrected, the letters of a short one, in which
+// one edit is allowed, and those of a prefix.
+const (
+	minCorrected = 4
+	shortWord    = 7
+	minPrefix    = 4
+)
+
+// correct replaces a word that no turn holds by the nearest one that some turn holds
+// and reports whether there is one: a word with one edit, two in a long word, or one
+// that it begins; of equally near ones the word of most turns. The first letter is taken
+// to be right. A number and an identifier are not corrected.
+func (r *recalling) correct(t *askedTerm) (bool, error) {
+	letters := utf8.RuneCountInString(t.Key)
+	if t.Torn || letters < minCorrected || strings.ContainsAny(t.Key, "0123456789") {
+		return false, nil
+	}
+	most := 1
+	if letters > shortWord {
+		most = 2
+	}
+	first, size := utf8.DecodeRuneInString(t.Key)
+	best, near, turns := "", most+1, int64(0)
+	err := r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var word string
+		var n int64
+		if err := rows.Scan(&word, &n); err != nil {
+			return err
+		}
+		if last, _ := utf8.DecodeLastRuneInString(word); last >= '\uE000' && last <= '\uF8FF' {
+			return nil
+		}
+		edits := words.Edits(t.Key, word, most)
+		if edits > 1 && letters >= minPrefix && strings.HasPrefix(word, t.Key) {
+			edits = 1
+		}
+		if edits <= most && cmp.Or(cmp.Compare(edits, near), cmp.Compare(turns, n)) < 0 {
+			best, near, turns = word, edits, n
+		}
+		return nil
+	}, selectVocabulary, t.Key[:size], string(first+1))
+	if err != nil || best == "" {
+		return false, err
+	}
+	r.corrected[t.Word] = best
+	t.Key = best
+	return true, nil
+}
+
+// spell gives the words that were corrected to stems the form in which the answer has
+// them.
+func (r *recalling) spell(sessions []RecalledSession) {
+	for typed, key := range r.corrected {
+		r.corrected[typed] = spelling(key, sessions)
+	}
+}
+
+func spelling(key string, sessions []RecalledSession) string {
+	for _, s := range sessions {
+		for _, item := range s.Items {
+			for _, m := range item.Marks {
+				for _, id := range words.Identifiers(item.Excerpt[m[0]:m[1]]) {
+					i := slices.IndexFunc(id.Parts, func(part string) bool { return words.Key(part) == key })
+					if i >= 0 {
+						return strings.ToLower(id.Parts[i])
+					}
+				}
+			}
+		}
+	}
+	return key
+}
+
+const (
+	selectStaleSessions = `SELECT session_key, since, first_row FROM stale_turns ORDER BY first_row DESC LIMIT 1000`
+
+	selectFreshRows = `SELECT count(*), 0, ifnull(group_concat(id), '')
+FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? AND rowid >= ? ORDER BY rowid DESC LIMIT +?)`
+
+	selectRowsTurns = `SELECT o.id, o.session_key, o.timestamp, o.project_key,
+ifnull((SELECT p.id FROM observation_rows p WHERE p.session_key = o.session_key AND (p.timestamp, p.id) <= (o.timestamp, o.id)
+  AND p.obs_type = 'user_prompt' ORDER BY p.timestamp DESC, p.id DESC LIMIT 1), o.id)
+FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value`
+
+	selectRowTime = `SELECT timestamp FROM observation_rows WHERE id = ?`
+)
+
+// maxFresh is how many rows of each word are looked at that are in no turn of the index.
+const maxFresh = 300
+
+// freshRow is a row whose turn is not in the index as it is.
+type freshRow struct{ id, session, at, project, turn int64 }
+
+// collectFresh adds the rows that no turn of the index holds yet, by the index of rows:
+// what a hook has recorded is found by whoever asks after it.
+func (r *recalling) collectFresh() error {
+	since := map[int64]int64{}
+	first := int64(0)
+	err := r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var session, at int64
+		err := rows.Scan(&session, &at, &first)
+		since[session] = at
+		return err
+	}, selectStaleSessions)
+	if err != nil || len(since) == 0 {
+		return err
+	}
+	for i := range r.terms {
+		t := &r.terms[i]
+		p, _, err := r.read(selectFreshRows, `"`+t.Word+`"`, first, maxFresh)
+		if err != nil || len(p.ids) == 0 {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		rows, err := r.freshRows(p.ids, since)
+		if err != nil {
+			return err
+		}
+		held := map[int64]bool{}
+		for _, row := range rows {
+			f := r.turn(row.turn)
+			if f.counts[i] < 1 {
+				f.counts[i] = 0
+			}
+			f.counts[i]++
+			f.session, f.project, f.length, f.known = row.session, row.project, max(f.length, r.length), true
+			if f.at == 0 || row.turn == row.id {
+				f.at = row.at
+			}
+			held[row.turn] = true
+		}
+		t.count += float64(len(held))
+	}
+	return nil
+}
+
+// freshRows are those of the rows that belong to sessions that the index does not hold
+// as they are.
+func (r *recalling) freshRows(ids []int64, since map[int64]int64) (out []freshRow, err error) {
+	list, err := idList(ids)
+	if err != nil {
+		return nil, err
+	}
+	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var f freshRow
+		err := rows.Scan(&f.id, &f.session, &f.at, &f.project, &f.turn)
+		if at, ok := since[f.session]; ok && f.at >= at {
+			out = append(out, f)
+		}
+		return err
+	}, selectRowsTurns, list)
+	return out, err
+}
