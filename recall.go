@@ -28,8 +28,8 @@ const (
 
 // The values of RecallArgs.Detail.
 const (
-	DetailBrief = "brief" // at most 800 tokens
-	DetailFull  = "full"  // at most 4,000 tokens
+	DetailBrief = "brief" // at most 160 tokens a session: 800 if five are asked for
+	DetailFull  = "full"  // at most 800 tokens a session
 )
 
 const (
@@ -100,7 +100,8 @@ type RecallItem struct {
 // cannot be compared, so Recall fuses the parts' rankings by place (reciprocal rank
 // fusion). An item that holds all words ranks before each item that holds some of them.
 // Texts in the result are neutral (package neutral). The result keeps to the number of
-// tokens that Detail names: the items that rank last are left out.
+// tokens that Detail names for each session of Limit, as text and as JSON: lines are
+// shortened, and the items that rank last are left out.
 //
 // Without a match, Results is empty; Tried says what was searched for, and Newest holds
 // the newest sessions. Recall creates no store. It changes nothing.
@@ -136,7 +137,7 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	}
 	out.rank(a.Limit)
 	run.complete(&out)
-	out.fit(a.Detail)
+	out.fit(a.Detail, a.Limit)
 	return out, nil
 }
 

@@ -71,9 +71,13 @@ func TestAnAnswerKeepsToItsTokens(t *testing.T) {
 			}
 			r.Results = append(r.Results, g)
 		}
-		r.fit(detail)
-		if n := tokens(r.Text("", "")); n > limit || n < limit/2 {
-			t.Errorf("%q: %d tokens of %d", detail, n, limit)
+		all := r.Results
+		for _, sessions := range []int{1, 5, 40} {
+			r.Results = all
+			r.fit(detail, sessions)
+			if n, most := tokens(r.Text("", "")), limit*max(sessions, 5); n > most || n < most/3 {
+				t.Errorf("%q, %d sessions: %d tokens of %d", detail, len(r.Results), n, most)
+			}
 		}
 	}
 }

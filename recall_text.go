@@ -13,10 +13,12 @@ import (
 	"cairn/internal/words"
 )
 
-// The maximum number of tokens of an answer, as text and as JSON.
+// The maximum number of tokens of an answer for each session that is asked for, as text
+// and as JSON.
 const (
-	briefTokens = 800
-	fullTokens  = 4000
+	briefTokens = 160
+	fullTokens  = 800
+	leastTokens = 40 // of a session
 )
 
 // tokens estimates the tokens of a text as everywhere in cairn: a quarter of its bytes.
@@ -81,16 +83,17 @@ func shapes() []shape { return []shape{{maxRecallLine, excerptChars}, {80, 120},
 
 // fit shortens lines and leaves out the items and then the groups that rank last, until
 // the answer keeps to its tokens.
-func (r *Recalled) fit(detail string) {
+func (r *Recalled) fit(detail string, sessions int) {
 	limit, items := briefTokens, 3
 	if detail == DetailFull {
 		limit, items = fullTokens, recallItems
 	}
+	limit *= max(sessions, defaultRecallResults)
 	for i := range r.Newest {
 		r.Newest[i].Items = []RecallItem{}
 	}
 	f := fitting{out: r, all: r.Results, limit: limit}
-	for _, g := range f.all {
+	for _, g := range f.all[:min(len(f.all), limit/leastTokens)] {
 		f.shown = append(f.shown, min(1, len(g.Items)))
 	}
 	for _, f.shape = range shapes() {

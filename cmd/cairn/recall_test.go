@@ -66,7 +66,7 @@ func TestAnAnswerToAnAgentHasAtMost800Tokens(t *testing.T) {
 	c := h.connect("2025-11-25", nil)
 	sizes := map[string]int{}
 	for _, detail := range []string{"brief", "full"} {
-		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "recall", Arguments: fields{"query": "refund of the ledger", "limit": 20, "detail": detail}})
+		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "recall", Arguments: fields{"query": "refund of the ledger", "detail": detail}})
 		if err != nil || r.IsError {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -30,7 +30,8 @@ helps more than anything else. A question with OR, NOT, "a phrase", prefix* or
 NEAR(a b, 5) is an exact query, as for cairn search.
 
 The session that asks is left out if another one matches. All projects are searched
-unless --project names one. The answer has at most 800 tokens, with --full 4,000.`,
+unless --project names one. The answer has at most 160 tokens for each session of
+--limit, which makes 800, and 800 for each with --full.`,
 		Example: `  cairn recall 'why did the refund test fail last week'
   cairn recall 'how did we speed up the import' --words 'batch insert prepared statement'
   cairn recall --json 'who asked for UTC'`,
@@ -46,7 +47,7 @@ unless --project names one. The answer has at most 800 tokens, with --full 4,000
 	f.StringVar(&a.Words, "words", "", "words that the answer is expected to hold")
 	f.StringVar(&a.Project, "project", "", "only this project (id or alias)")
 	f.IntVar(&a.Limit, "limit", 5, "maximum number of sessions (1–100)")
-	f.BoolVar(&full, "full", false, "up to 4,000 tokens instead of 800")
+	f.BoolVar(&full, "full", false, "up to 800 tokens for each session")
 	f.Bool("json", false, "print JSON")
 	return cmd
 }

@@ -95,7 +95,7 @@ func (j *Journal) Recall(ctx context.Context, a RecallArgs) (out Recalled, err e
 		if err != nil || !ok {
 			return err
 		}
-		r := newRecalling(ctx, tx, &a, key)
+		r := j.newRecalling(ctx, tx, &a, key)
 		out, err = r.sessions()
 		return err
 	})
@@ -118,7 +118,7 @@ func (j *Journal) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRow
 		if err != nil || !ok {
 			return err
 		}
-		r := newRecalling(ctx, tx, &a, key)
+		r := j.newRecalling(ctx, tx, &a, key)
 		out, err = r.rows()
 		return err
 	})
@@ -127,6 +127,7 @@ func (j *Journal) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRow
 
 // recalling is one question under way.
 type recalling struct {
+	journal *Journal
 	ctx     context.Context //nolint:containedctx // it lives as long as one call
 	tx      *store.Tx
 	args    *RecallArgs
@@ -149,8 +150,8 @@ type askedTerm struct {
 	rarity float64
 }
 
-func newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
-	r := &recalling{ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
+func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
+	r := &recalling{journal: j, ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
 	rest := a.Query
 	if cut, p, ok := words.CutPeriod(a.Query, tx.Now().In(time.Local)); ok {
 		rest, r.period = cut, &p

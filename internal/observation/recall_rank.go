@@ -70,6 +70,8 @@ type foundSession struct {
 	inside  bool // it has a turn in the period
 
 	sum, whole, row float64
+	pastedRow       int64
+	pasted          float64 // the weight of the question's lines that one of its rows printed
 	items           []RecalledItem
 }
 
@@ -378,8 +380,9 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 		}
 		s.turns = append(s.turns, t)
 	}
-	if len(all) == 0 {
-		return nil, nil
+	all, err := r.addPasted(all, byKey)
+	if len(all) == 0 || err != nil {
+		return nil, err
 	}
 	if err := r.weighSessions(all, byKey); err != nil {
 		return nil, err
@@ -445,6 +448,9 @@ func (r *recalling) settle(all []*foundSession) {
 		s.score = s.sum/sum + sessionShare*s.whole/whole + bestRowShare*s.row/row
 	}
 	slices.SortStableFunc(all, func(a, b *foundSession) int {
+		if a.pasted != b.pasted {
+			return cmp.Compare(b.pasted, a.pasted)
+		}
 		if a.inside != b.inside {
 			return before(a.inside, b.inside)
 		}
@@ -503,6 +509,11 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 		return s.items, nil
 	}
 	s.items = []RecalledItem{}
+	if s.pasted > 0 {
+		if err := r.pastedItem(s, finder); err != nil {
+			return nil, err
+		}
+	}
 	for _, t := range s.turns[:min(3, len(s.turns))] {
 		at, id := int64(math.MaxInt64), int64(0)
 		err := r.tx.Get(r.ctx, []any{&at, &id}, selectNextTurn, s.key, t.at, t.id)
@@ -514,7 +525,7 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 			var content string
 			h := &item.Hit
 			err := rows.Scan(&h.ID, &h.Timestamp, &h.ObsType, &content, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned)
-			if err != nil || r.args.ObsType != "" && h.ObsType != r.args.ObsType {
+			if err != nil || r.args.ObsType != "" && h.ObsType != r.args.ObsType || h.ID == s.pastedRow {
 				return err
 			}
 			places := finder.Find(content)

@@ -167,3 +167,59 @@ func (r *recalling) freshRows(ids []int64, since map[int64]int64) (out []freshRo
 	}, selectRowsTurns, list)
 	return out, err
 }
+
+const (
+	selectPastedRow = `SELECT o.id, o.timestamp, o.obs_type, o.content, o.file_path, s.id, p.id, o.is_pinned
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key WHERE o.id = ?`
+
+	// pastedScore puts a row that printed a line of the question before others.
+	pastedScore = 1e6
+)
+
+// addPasted marks the sessions of which a row printed a line of the question, and adds
+// those that hold none of its words. A filter of rows leaves lines out.
+func (r *recalling) addPasted(all []*foundSession, byKey map[int64]*foundSession) ([]*foundSession, error) {
+	if r.args.ObsType != "" {
+		return all, nil
+	}
+	rows, err := r.journal.pastedLines(r.ctx, r.tx, r.args.Query, r.project)
+	for _, row := range rows {
+		if err != nil {
+			return nil, err
+		}
+		var at int64
+		if err = r.tx.Get(r.ctx, []any{&at}, selectRowTime, row.id); err != nil {
+			return nil, err
+		}
+		if !r.wants(&foundTurn{session: row.session, at: at, project: r.project}) {
+			continue
+		}
+		s := byKey[row.session]
+		if s == nil {
+			s = &foundSession{key: row.session, at: at}
+			byKey[row.session] = s
+			all = append(all, s)
+		}
+		if row.weight > s.pasted {
+			s.pasted, s.pastedRow, s.at = row.weight, row.id, at
+		}
+	}
+	return all, err
+}
+
+// pastedItem is the row of a session that printed lines of the question.
+func (r *recalling) pastedItem(s *foundSession, finder *words.Finder) error {
+	item := RecalledItem{Matched: MatchedAll, Score: pastedScore}
+	var content string
+	h := &item.Hit
+	err := r.tx.Get(r.ctx, []any{&h.ID, &h.Timestamp, &h.ObsType, &content, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned}, selectPastedRow, s.pastedRow)
+	if err != nil {
+		return err
+	}
+	h.ContentPreview = cutRunes(content, 120)
+	printed, err := outputOf(r.ctx, r.tx, h.ID)
+	e := finder.Excerpt(cmp.Or(printed, content), maxExcerpt)
+	item.Excerpt, item.Marks = e.Text, e.Marks
+	s.items = append(s.items, item)
+	return err
+}
