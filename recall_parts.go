@@ -27,7 +27,8 @@ type recallRun struct {
 	asked  []string   // what the parts search for: the expected words, the question
 	keys   [][]string // the keys of each of them
 	finder *words.Finder
-	plain  bool // the question has no operators
+	plain  bool   // the question has no operators
+	note   string // why a question with operators is taken as plain words
 
 	correcting bool              // the parts correct unknown words
 	corrected  map[string]string // words that were replaced
@@ -156,9 +157,13 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 	if err != nil {
 		return out, err
 	}
-	if !r.plain || !j.Exists() { // an invalid query is an error without a store, too
-		return out, r.exact(ctx, j, &out)
+	if !r.plain {
+		if err := r.exact(ctx, j, &out); fault.KindOf(err) != fault.Invalid {
+			return out, err
+		}
+		r.asPlain("This is no query with operators, so it was searched for as plain words.")
 	}
+	out.Note = r.note
 	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
 		_, err := j.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
 		return out, err
@@ -183,13 +188,25 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 	if found.Period != nil {
 		out.Range = rangeText(found.Period)
 	}
-	groups := r.groupsOf(r.nearFirst(found.Sessions, found.Period))
+	groups := r.groupsOf(r.nearFirst(found.Sessions))
 	if found.Matched == observation.MatchedNewest {
 		out.Newest = groups
 	} else {
 		out.Results = groups
 	}
 	return out, nil
+}
+
+// asPlain makes the question one in plain words.
+func (r *recallRun) asPlain(note string) {
+	var plain []string
+	for _, id := range words.Identifiers(r.args.Query) {
+		plain = append(plain, id.Whole)
+	}
+	r.plain, r.note, r.asked, r.keys = true, note, nil, nil
+	r.ask(r.args.Words)
+	r.ask(strings.Join(plain, " "))
+	r.finder = words.FinderOf(r.asked...)
 }
 
 // exact finds the rows of a query with operators, by session.
@@ -241,18 +258,21 @@ func (r *recallRun) correct(corrected map[string]string) {
 }
 
 // nearFirst prefers sessions of the project in which the question is asked, and keeps as
-// many as are wanted. Sessions of the time that the question names stay first.
-func (r *recallRun) nearFirst(sessions []observation.RecalledSession, p *observation.RecalledPeriod) []observation.RecalledSession {
-	inside := func(s observation.RecalledSession) bool { return p != nil && s.When >= p.From && s.When < p.To }
+// many as are wanted. Where scores rise in the list, a class of sessions ends that comes
+// first for another reason (the time that was asked for, a pasted line): these stay first.
+func (r *recallRun) nearFirst(sessions []observation.RecalledSession) []observation.RecalledSession {
 	score := func(s observation.RecalledSession) float64 {
 		if s.Project == r.here {
 			return s.Score * nearWeight
 		}
 		return s.Score
 	}
-	slices.SortStableFunc(sessions, func(x, y observation.RecalledSession) int {
-		return cmp.Or(compareBool(inside(x), inside(y)), cmp.Compare(score(y), score(x)))
-	})
+	for from, to := 0, 1; from < len(sessions); from, to = to, to+1 {
+		for to < len(sessions) && sessions[to].Score <= sessions[to-1].Score {
+			to++
+		}
+		slices.SortStableFunc(sessions[from:to], func(x, y observation.RecalledSession) int { return cmp.Compare(score(y), score(x)) })
+	}
 	return sessions[:min(len(sessions), r.args.Limit)]
 }
 
