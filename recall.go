@@ -56,6 +56,7 @@ type Recalled struct {
 	// items belong to no known session. Never nil.
 	Results   []RecallGroup     `json:"results"`
 	Corrected map[string]string `json:"corrected,omitempty"` // words of the question that nothing holds, and the words that replaced them
+	Note      string            `json:"note,omitempty"`      // why a query with operators was not searched for as it is
 	Range     string            `json:"range,omitempty"`     // the time range that the question names
 	Tried     string            `json:"tried,omitempty"`     // of an answer without results: what was searched for, and what to try
 	Newest    []RecallGroup     `json:"newest,omitempty"`    // of an answer without results: the newest sessions
@@ -103,11 +104,14 @@ type RecallItem struct {
 // tokens that Detail names for each session of Limit, as text and as JSON: lines are
 // shortened, and the items that rank last are left out.
 //
+// A query with operators is exact in each part. If nothing matches it, or if it cannot be
+// parsed, Recall searches for its words, and Note says so.
+//
 // Without a match, Results is empty; Tried says what was searched for, and Newest holds
 // the newest sessions. Recall creates no store. It changes nothing.
 //
-// Errors: Invalid for a query that observations §8.1 refuses and for an unknown Detail,
-// and errors of reading the store.
+// Errors: Invalid for a query without a letter or digit and for an unknown Detail, and
+// errors of reading the store.
 func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	if a.Detail != "" && a.Detail != DetailBrief && a.Detail != DetailFull {
 		return Recalled{}, fault.Newf(fault.Invalid, "invalid_argument", "detail must be brief or full, not %q", a.Detail)
@@ -123,14 +127,10 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 		return Recalled{}, err
 	}
 	run := newRecallRun(c, a, here)
-	out, err := run.sessions(ctx)
-	if err != nil {
-		return Recalled{}, err
-	}
-	err = run.addParts(ctx, &out)
-	if err == nil && len(out.Results) == 0 && run.plain { // the parts may know words that observations do not
-		run.correcting = true
-		err = run.addParts(ctx, &out)
+	out, err := run.search(ctx)
+	if err == nil && len(out.Results) == 0 && !run.plain {
+		run.asPlain("Nothing matches exactly, so quotes and operators were left out.")
+		out, err = run.search(ctx)
 	}
 	if err != nil {
 		return Recalled{}, err
@@ -139,6 +139,19 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	run.complete(&out)
 	out.fit(a.Detail, a.Limit)
 	return out, nil
+}
+
+// search finds the groups of an answer, unranked.
+func (r *recallRun) search(ctx context.Context) (Recalled, error) {
+	out, err := r.sessions(ctx)
+	if err == nil {
+		err = r.addParts(ctx, &out)
+	}
+	if err == nil && len(out.Results) == 0 && r.plain { // the parts may know words that observations do not
+		r.correcting = true
+		err = r.addParts(ctx, &out)
+	}
+	return out, err
 }
 
 // addParts adds what the parts besides observations find.

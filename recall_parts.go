@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/memory"
-	"cairn/internal/observation"
 	"cairn/internal/record"
 	"cairn/internal/words"
 )
@@ -27,7 +25,8 @@ type recallRun struct {
 	asked  []string   // what the parts search for: the expected words, the question
 	keys   [][]string // the keys of each of them
 	finder *words.Finder
-	plain  bool // the question has no operators
+	plain  bool   // the question has no operators
+	note   string // why a question with operators is taken as plain words
 
 	correcting bool              // the parts correct unknown words
 	corrected  map[string]string // words that were replaced
@@ -147,172 +146,6 @@ func (r *recallRun) share(text string) (best float64) {
 // excerpt returns the neutral part of a text around the question's words.
 func (r *recallRun) excerpt(text string) string {
 	return neutralLine(r.finder.Excerpt(text, excerptChars).Text, excerptChars)
-}
-
-// sessions finds what happened, by session.
-func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
-	out = Recalled{Query: neutralLine(r.args.Query, maxRecallQuery), Results: []RecallGroup{}}
-	j, err := r.cairn.Journal(ctx)
-	if err != nil {
-		return out, err
-	}
-	if !r.plain || !j.Exists() { // an invalid query is an error without a store, too
-		return out, r.exact(ctx, j, &out)
-	}
-	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
-		_, err := j.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
-		return out, err
-	}
-	r.args.Progress("searching " + PartObservations)
-	q := observation.RecallArgs{
-		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
-		Limit: min(3*r.args.Limit, maxRecallResults), Items: recallItems, Session: r.args.Asker,
-	}
-	found, err := j.Recall(ctx, q)
-	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
-		q.Session = ""
-		var own observation.Recalled
-		if own, err = j.Recall(ctx, q); own.Matched == observation.MatchedWords {
-			found = own
-		}
-	}
-	if err != nil {
-		return out, err
-	}
-	r.correct(found.Corrected)
-	if found.Period != nil {
-		out.Range = rangeText(found.Period)
-	}
-	groups := r.groupsOf(r.nearFirst(found.Sessions, found.Period))
-	if found.Matched == observation.MatchedNewest {
-		out.Newest = groups
-	} else {
-		out.Results = groups
-	}
-	return out, nil
-}
-
-// exact finds the rows of a query with operators, by session.
-func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Recalled) error {
-	hits, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
-		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRecallRows,
-	}})
-	if err != nil {
-		return err
-	}
-	var ids []string
-	rows := map[string][]observation.RecalledItem{}
-	for _, h := range hits {
-		if len(rows[h.SessionID]) == 0 {
-			ids = append(ids, h.SessionID)
-		}
-		if len(rows[h.SessionID]) < recallItems {
-			rows[h.SessionID] = append(rows[h.SessionID], observation.RecalledItem{Hit: h.Hit, Excerpt: h.Excerpt, Matched: MatchedAll})
-		}
-	}
-	if i := slices.Index(ids, r.args.Asker); i >= 0 && len(ids) > 1 {
-		ids = slices.Delete(ids, i, i+1)
-	}
-	found, err := j.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit)])
-	for i := range found {
-		found[i].Items = rows[found[i].SessionID]
-	}
-	out.Results = r.groupsOf(found)
-	return err
-}
-
-// correct makes the other parts search for the words that replaced unknown ones, too.
-func (r *recallRun) correct(corrected map[string]string) {
-	if len(corrected) == 0 {
-		return
-	}
-	if r.corrected == nil {
-		r.corrected = map[string]string{}
-	}
-	maps.Copy(r.corrected, corrected)
-	for _, text := range slices.Clone(r.asked) {
-		var changed []string
-		for _, t := range words.Ask(text).Terms {
-			changed = append(changed, cmp.Or(corrected[t.Word], t.Word))
-		}
-		r.ask(strings.Join(changed, " "))
-	}
-	r.finder = words.FinderOf(r.asked...)
-}
-
-// nearFirst prefers sessions of the project in which the question is asked, and keeps as
-// many as are wanted. Sessions of the time that the question names stay first.
-func (r *recallRun) nearFirst(sessions []observation.RecalledSession, p *observation.RecalledPeriod) []observation.RecalledSession {
-	inside := func(s observation.RecalledSession) bool { return p != nil && s.When >= p.From && s.When < p.To }
-	score := func(s observation.RecalledSession) float64 {
-		if s.Project == r.here {
-			return s.Score * nearWeight
-		}
-		return s.Score
-	}
-	slices.SortStableFunc(sessions, func(x, y observation.RecalledSession) int {
-		return cmp.Or(compareBool(inside(x), inside(y)), cmp.Compare(score(y), score(x)))
-	})
-	return sessions[:min(len(sessions), r.args.Limit)]
-}
-
-// addSessions adds empty groups for the sessions of hits that have none. A hit of a
-// session without rows loses its session.
-func (r *recallRun) addSessions(ctx context.Context, out *Recalled, hits []partHit) error {
-	var ids []string
-	for _, h := range hits {
-		if h.session != "" && out.group(h.session) < 0 && !slices.Contains(ids, h.session) {
-			ids = append(ids, h.session)
-		}
-	}
-	if len(ids) > 0 {
-		j, err := r.cairn.Journal(ctx)
-		if err != nil {
-			return err
-		}
-		sessions, err := j.DescribeSessions(ctx, ids)
-		if err != nil {
-			return err
-		}
-		for _, g := range r.groupsOf(sessions) {
-			g.score = 0
-			out.Results = append(out.Results, g)
-		}
-	}
-	for i := range hits {
-		if hits[i].session != "" && out.group(hits[i].session) < 0 {
-			hits[i].session = ""
-		}
-	}
-	return nil
-}
-
-// groupsOf returns sessions with their scores, in their order.
-func (r *recallRun) groupsOf(sessions []observation.RecalledSession) (groups []RecallGroup) {
-	shared := 0.0
-	for _, s := range sessions[:min(len(sessions), 3)] {
-		for _, item := range s.Items {
-			if shared = max(shared, r.share(item.Excerpt)); item.Matched == observation.MatchedAll {
-				shared = 1
-			}
-		}
-	}
-	for i, s := range sessions {
-		when := time.Unix(s.When, 0).UTC()
-		g := RecallGroup{
-			SessionID: s.SessionID, When: &when, Project: s.Project, Agent: neutralLine(s.Harness, maxRecallLine),
-			Branch: neutralLine(s.Branch, maxRecallLine), About: neutralLine(s.About, maxRecallLine), Asker: s.SessionID == r.args.Asker,
-			score: placeScore(i, shared), here: s.Project == r.here,
-		}
-		for _, item := range s.Items {
-			g.Items = append(g.Items, RecallItem{
-				Part: PartObservations, ID: strconv.FormatInt(item.ID, 10), Type: item.ObsType, When: time.Unix(item.Timestamp, 0).UTC(),
-				Excerpt: neutralLine(item.Excerpt, excerptChars), Matched: item.Matched,
-			})
-		}
-		groups = append(groups, g)
-	}
-	return groups
 }
 
 func (r *recallRun) records(ctx context.Context) (out []partHit, err error) {

@@ -104,7 +104,8 @@ func (r *Recalled) fit(detail string, sessions int) {
 	for len(f.shown) > 1 && !f.fits() {
 		f.shown = f.shown[:len(f.shown)-1]
 	}
-	for n := 2; n <= items; n++ {
+	const many = 20 // groups, for which one item each is enough
+	for n := 2; n <= items && len(f.shown) <= many; n++ {
 		for i := range f.shown {
 			if f.shown[i] != n-1 || len(f.all[i].Items) < n {
 				continue
@@ -192,6 +193,9 @@ func (r *Recalled) Text(on, off string) string {
 	}
 	if r.Range != "" {
 		fmt.Fprintf(&b, "Time: %s.\n", r.Range)
+	}
+	if r.Note != "" {
+		b.WriteString(r.Note + "\n")
 	}
 	for i := range r.Results {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, r.Results[i].head())

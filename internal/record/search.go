@@ -100,16 +100,23 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 				q.hits, q.count, q.args = selectAllHits, countAllHits, q.args[:2]
 			}
 		}
-		err = s.tiers(ctx, &q, &out)
-		if n := len(out.Results); err == nil && len(q.plain) > 0 && !a.AsIs && (n < q.limit() || out.Results[n-1].Matched != "") {
-			err = s.corrected(ctx, q, &out)
-		}
-		return err
+		return s.search(ctx, &q, a.AsIs, &out)
 	})
 	if err == nil && len(out.Results) == 0 {
 		out.Hint = emptyHint
 	}
 	return out, err
+}
+
+// search finds the hits in two tiers. If they leave room for more, it corrects unknown
+// words, unless the words are to stay as they are.
+func (s *scope) search(ctx context.Context, q *hitQuery, asIs bool, out *SearchResult) error {
+	err := s.tiers(ctx, q, out)
+	n := len(out.Results)
+	if err != nil || asIs || len(q.plain) == 0 || n == q.limit() && out.Results[n-1].Matched == "" {
+		return err
+	}
+	return s.corrected(ctx, *q, out)
 }
 
 const emptyHint = "No record holds any of these words or a similar one. Try other words, or recall, which searches what agents did, mail and memories, too."
