@@ -162,21 +162,15 @@ type ranker struct{ lower []byte }
 
 // rank returns how much a line tells.
 func (r *ranker) rank(line string) int {
-	r.lower = append(r.lower[:0], line...)
-	numbers := false
-	for i, c := range r.lower {
-		if c >= 'A' && c <= 'Z' {
-			r.lower[i] = c | 0x20
-		}
-		numbers = numbers || isDigit(c)
-	}
+	r.setLower(line)
+	numbers := strings.ContainsAny(line, "0123456789")
 	best := rankOther
 	if numbers && strings.IndexByte(line, '%') >= 0 {
 		best = rankCount
 	}
 	for i := range len(r.lower) - 1 {
-		if !inWord(r.lower[i]) || i > 0 && inWord(r.lower[i-1]) && !(line[i] < 'a' && line[i-1] >= 'a') && r.lower[i] < 0x80 {
-			continue // not the start of a word, nor of a part of a name like TypeError
+		if !startsWord(line, r.lower, i) {
+			continue
 		}
 		if best = min(best, tellingAt(r.lower[i:], numbers)); best == rankError {
 			return best
@@ -189,6 +183,28 @@ func (r *ranker) rank(line string) int {
 		return rankCount
 	}
 	return best
+}
+
+// setLower sets lower to a line with its ASCII letters in lower case.
+func (r *ranker) setLower(line string) {
+	r.lower = append(r.lower[:0], line...)
+	for i, c := range r.lower {
+		if c >= 'A' && c <= 'Z' {
+			r.lower[i] = c | 0x20
+		}
+	}
+}
+
+// startsWord reports whether a word starts at i, or a part of a name like TypeError. lower
+// is the line in lower case.
+func startsWord(line string, lower []byte, i int) bool {
+	switch {
+	case !inWord(lower[i]):
+		return false
+	case i == 0 || lower[i] >= 0x80 || !inWord(lower[i-1]):
+		return true
+	}
+	return line[i] < 'a' && line[i-1] >= 'a'
 }
 
 // inWord reports whether a lower-case byte belongs to a word.
@@ -209,85 +225,58 @@ func tellingAt(s []byte, numbers bool) int {
 	return rankOther
 }
 
+// tellingTable holds, for the first two bytes of a word, the words of each rank that begin
+// with them: errors, warnings and counts.
+const tellingTable = "" +
+	"\nab:abort;;" +
+	"\nas:assert;;" +
+	"\nad:;;added" +
+	"\nbu:;;built" +
+	"\nca:cannot;caution;" +
+	"\nco:could not|couldn't|conflict;;coverage|commit" +
+	"\nch:;;change" +
+	"\ncr:;;created" +
+	"\nde:denied;deprecat;deletion" +
+	"\ndo:;;done" +
+	"\ner:error;;" +
+	"\nex:exception|expected;;" +
+	"\nfa:fail|fatal;;" +
+	"\nfi:;;file|finished" +
+	"\nfo:;;found" +
+	"\nin:invalid;;insertion|install" +
+	"\nki:killed;;" +
+	"\nli:;;listening|line" +
+	"\nma:;;match" +
+	"\nmi:mismatch|missing;;" +
+	"\nno:not found|no such;;" +
+	"\nok:;;ok " +
+	"\npa:panic;;pass" +
+	"\npo:;;port" +
+	"\nre:refused;;removed|result" +
+	"\nro:;;row" +
+	"\nse:segmentation;;second" +
+	"\nsk:;skipp;" +
+	"\nte:;;test" +
+	"\nti:timed out|timeout;;" +
+	"\nto:;todo;total" +
+	"\ntr:traceback;;" +
+	"\nun:undefined|unexpected;;" +
+	"\nup:;;updated" +
+	"\nve:;;version" +
+	"\nwa:;warn;" +
+	"\n\xe2\x9c:✗|✖|✘;;" +
+	"\n\xc3\x97:×;;"
+
 // tellingWords returns the words of each rank that begin with two bytes, separated by |.
-// Ranking looks at every word of an output, so most words must end here.
 func tellingWords(first, second byte) (errors, warnings, counts string) {
-	switch uint(first)<<8 | uint(second) {
-	case 'a'<<8 | 'b':
-		errors = "abort"
-	case 'a'<<8 | 's':
-		errors = "assert"
-	case 'a'<<8 | 'd':
-		counts = "added"
-	case 'b'<<8 | 'u':
-		counts = "built"
-	case 'c'<<8 | 'a':
-		errors, warnings = "cannot", "caution"
-	case 'c'<<8 | 'o':
-		errors, counts = "could not|couldn't|conflict", "coverage|commit"
-	case 'c'<<8 | 'h':
-		counts = "change"
-	case 'c'<<8 | 'r':
-		counts = "created"
-	case 'd'<<8 | 'e':
-		errors, warnings, counts = "denied", "deprecat", "deletion"
-	case 'd'<<8 | 'o':
-		counts = "done"
-	case 'e'<<8 | 'r':
-		errors = "error"
-	case 'e'<<8 | 'x':
-		errors = "exception|expected"
-	case 'f'<<8 | 'a':
-		errors = "fail|fatal"
-	case 'f'<<8 | 'i':
-		counts = "file|finished"
-	case 'f'<<8 | 'o':
-		counts = "found"
-	case 'i'<<8 | 'n':
-		errors, counts = "invalid", "insertion|install"
-	case 'k'<<8 | 'i':
-		errors = "killed"
-	case 'l'<<8 | 'i':
-		counts = "listening|line"
-	case 'm'<<8 | 'a':
-		counts = "match"
-	case 'm'<<8 | 'i':
-		errors = "mismatch|missing"
-	case 'n'<<8 | 'o':
-		errors = "not found|no such"
-	case 'o'<<8 | 'k':
-		counts = "ok "
-	case 'p'<<8 | 'a':
-		errors, counts = "panic", "pass"
-	case 'p'<<8 | 'o':
-		counts = "port"
-	case 'r'<<8 | 'e':
-		errors, counts = "refused", "removed|result"
-	case 'r'<<8 | 'o':
-		counts = "row"
-	case 's'<<8 | 'e':
-		errors, counts = "segmentation", "second"
-	case 's'<<8 | 'k':
-		warnings = "skipp"
-	case 't'<<8 | 'e':
-		counts = "test"
-	case 't'<<8 | 'i':
-		errors = "timed out|timeout"
-	case 't'<<8 | 'o':
-		warnings, counts = "todo", "total"
-	case 't'<<8 | 'r':
-		errors = "traceback"
-	case 'u'<<8 | 'n':
-		errors = "undefined|unexpected"
-	case 'u'<<8 | 'p':
-		counts = "updated"
-	case 'v'<<8 | 'e':
-		counts = "version"
-	case 'w'<<8 | 'a':
-		warnings = "warn"
-	case 0xE29C, 0xC397: // of UTF-8
-		errors = "✗|✖|✘|×"
+	key := [...]byte{'\n', first, second, ':'}
+	at := strings.Index(tellingTable, string(key[:]))
+	if at < 0 {
+		return "", "", ""
 	}
+	row, _, _ := strings.Cut(tellingTable[at+len(key):], "\n")
+	errors, row, _ = strings.Cut(row, ";")
+	warnings, counts, _ = strings.Cut(row, ";")
 	return errors, warnings, counts
 }
 
