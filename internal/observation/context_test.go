@@ -128,6 +128,7 @@ func TestWishesAreStandingAndSaidByTheUser(t *testing.T) {
 		"we must always validate ids":                            "we must always validate ids",
 		"can you check that again?":                              "",
 		"add a test so we don't break this in the future again?": "",
+		"2. if it fails, always exit with 1":                     "",
 		"never mind that one":                                    "",
 		"the cache is always empty":                              "",
 		"run the tests again":                                    "",

@@ -78,12 +78,24 @@ func wishClause(sentence string) string {
 			}
 		}
 		next := strings.IndexAny(sentence[start:], ",;:")
-		if next < 0 {
+		if next < 0 || isCondition(rest) {
 			return ""
 		}
 		start += next + 1
 	}
 	return ""
+}
+
+// isCondition reports whether a clause binds what follows to one case: then it is part of
+// a task, not a standing wish.
+func isCondition(clause string) bool {
+	clause = strings.TrimLeft(clause, "0123456789.) ")
+	word, _, _ := strings.Cut(strings.ToLower(clause), " ")
+	switch word {
+	case "if", "when", "while", "since", "because", "as", "for", "after", "before", "once":
+		return true
+	}
+	return false
 }
 
 // withoutConjunction is a clause without the conjunction that joins it to another.
