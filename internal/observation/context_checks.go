@@ -49,6 +49,26 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	if err != nil || list == "" {
 		return err
 	}
+	found, err := usualChecks(list)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	row := contextRow{id: found[0].id}
+	texts := make([]string, len(found))
+	for i, c := range found {
+		texts[i] = cell(c.text, maxCell)
+		if c.id != row.id && !slices.Contains(row.also, c.id) {
+			row.also = append(row.also, c.id)
+		}
+	}
+	row.line = "- " + strings.Join(texts, " · ")
+	b.checks = []contextRow{row}
+	return nil
+}
+
+// usualChecks are, for up to three kinds, the check that passed most often in the
+// commands that selectChecks lists, by last success.
+func usualChecks(list string) ([]*check, error) {
 	byText := map[string]*check{}
 	parsed := map[string][]check{} // by command line: many run again and again
 	n := 0
@@ -56,7 +76,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 		digits, line, _ := strings.Cut(row, " ")
 		id, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		found, ok := parsed[line]
 		if !ok {
@@ -81,21 +101,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	}
 	found := slices.Collect(maps.Values(best))
 	slices.SortFunc(found, func(a, b *check) int { return cmp.Compare(b.order, a.order) })
-	found = found[:min(len(found), maxChecks)]
-	if len(found) == 0 {
-		return nil
-	}
-	row := contextRow{id: found[0].id}
-	texts := make([]string, len(found))
-	for i, c := range found {
-		texts[i] = cell(c.text, maxCell)
-		if c.id != row.id && !slices.Contains(row.also, c.id) {
-			row.also = append(row.also, c.id)
-		}
-	}
-	row.line = "- " + strings.Join(texts, " · ")
-	b.checks = []contextRow{row}
-	return nil
+	return found[:min(len(found), maxChecks)], nil
 }
 
 // checksIn lists the checks of a command line that passed. A part of which the exit
