@@ -181,6 +181,7 @@ func leavesWork(line string) bool {
 type passedCheck struct {
 	program string
 	args    []string // without options
+	options []string // those that change what is checked, such as -tags and -race
 }
 
 // passedChecks lists the checks of a command line that passed.
@@ -197,15 +198,29 @@ func comparableCheck(words []word) (c passedCheck) {
 	name, args := program(words)
 	c.program = name
 	for _, a := range args {
-		if !strings.HasPrefix(a.text, "-") {
+		switch {
+		case !strings.HasPrefix(a.text, "-"):
 			c.args = append(c.args, a.text)
+		case !narrows(a.text):
+			c.options = append(c.options, a.text)
 		}
 	}
 	return c
 }
 
+// narrows reports whether an option only selects tests or changes what is printed.
+func narrows(option string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(option, "-"), "=")
+	switch name {
+	case "run", "v", "vv", "q", "count", "timeout", "k", "x", "filter", "grep", "json", "verbose":
+		return true
+	}
+	return false
+}
+
 // resolves reports whether checks that passed later cover the checks of a line that
-// failed: the same program with the same arguments, fewer of them, or "./...".
+// failed: the same program with the same arguments, fewer of them, or "./...", and with
+// the options that change what is checked.
 func resolves(passed []passedCheck, failed string) bool {
 	found := false
 	for _, c := range shellCommands(failed, false) {
@@ -224,6 +239,11 @@ func resolves(passed []passedCheck, failed string) bool {
 func (p passedCheck) covers(f passedCheck) bool {
 	if p.program != f.program || len(p.args) == 0 != (len(f.args) == 0) {
 		return false
+	}
+	for _, o := range f.options {
+		if !slices.Contains(p.options, o) {
+			return false
+		}
 	}
 	for i, a := range p.args {
 		// The first argument is the subcommand, of which "./..." is none.
