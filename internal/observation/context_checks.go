@@ -49,6 +49,26 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	if err != nil || list == "" {
 		return err
 	}
+	found, err := usualChecks(list)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	row := contextRow{id: found[0].id}
+	texts := make([]string, len(found))
+	for i, c := range found {
+		texts[i] = cell(c.text, maxCell)
+		if c.id != row.id && !slices.Contains(row.also, c.id) {
+			row.also = append(row.also, c.id)
+		}
+	}
+	row.line = "- " + strings.Join(texts, " · ")
+	b.checks = []contextRow{row}
+	return nil
+}
+
+// usualChecks are, for up to three kinds, the check that passed most often in the
+// commands that selectChecks lists, by last success.
+func usualChecks(list string) ([]*check, error) {
 	byText := map[string]*check{}
 	parsed := map[string][]check{} // by command line: many run again and again
 	n := 0
@@ -56,7 +76,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 		digits, line, _ := strings.Cut(row, " ")
 		id, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		found, ok := parsed[line]
 		if !ok {
@@ -81,21 +101,7 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	}
 	found := slices.Collect(maps.Values(best))
 	slices.SortFunc(found, func(a, b *check) int { return cmp.Compare(b.order, a.order) })
-	found = found[:min(len(found), maxChecks)]
-	if len(found) == 0 {
-		return nil
-	}
-	row := contextRow{id: found[0].id}
-	texts := make([]string, len(found))
-	for i, c := range found {
-		texts[i] = cell(c.text, maxCell)
-		if c.id != row.id && !slices.Contains(row.also, c.id) {
-			row.also = append(row.also, c.id)
-		}
-	}
-	row.line = "- " + strings.Join(texts, " · ")
-	b.checks = []contextRow{row}
-	return nil
+	return found[:min(len(found), maxChecks)], nil
 }
 
 // checksIn lists the checks of a command line that passed. A part of which the exit
@@ -175,6 +181,7 @@ func leavesWork(line string) bool {
 type passedCheck struct {
 	program string
 	args    []string // without options
+	options []string // those that change what is checked, such as -tags and -race
 }
 
 // passedChecks lists the checks of a command line that passed.
@@ -191,15 +198,29 @@ func comparableCheck(words []word) (c passedCheck) {
 	name, args := program(words)
 	c.program = name
 	for _, a := range args {
-		if !strings.HasPrefix(a.text, "-") {
+		switch {
+		case !strings.HasPrefix(a.text, "-"):
 			c.args = append(c.args, a.text)
+		case !narrows(a.text):
+			c.options = append(c.options, a.text)
 		}
 	}
 	return c
 }
 
+// narrows reports whether an option only selects tests or changes what is printed.
+func narrows(option string) bool {
+	name, _, _ := strings.Cut(strings.TrimLeft(option, "-"), "=")
+	switch name {
+	case "run", "v", "vv", "q", "count", "timeout", "k", "x", "filter", "grep", "json", "verbose":
+		return true
+	}
+	return false
+}
+
 // resolves reports whether checks that passed later cover the checks of a line that
-// failed: the same program with the same arguments, fewer of them, or "./...".
+// failed: the same program with the same arguments, fewer of them, or "./...", and with
+// the options that change what is checked.
 func resolves(passed []passedCheck, failed string) bool {
 	found := false
 	for _, c := range shellCommands(failed, false) {
@@ -218,6 +239,11 @@ func resolves(passed []passedCheck, failed string) bool {
 func (p passedCheck) covers(f passedCheck) bool {
 	if p.program != f.program || len(p.args) == 0 != (len(f.args) == 0) {
 		return false
+	}
+	for _, o := range f.options {
+		if !slices.Contains(p.options, o) {
+			return false
+		}
 	}
 	for i, a := range p.args {
 		// The first argument is the subcommand, of which "./..." is none.

@@ -101,6 +101,26 @@ func TestOnlyFailuresThatLeaveWorkAreStillFailing(t *testing.T) {
 	}
 }
 
+func TestAPassedCheckResolvesEqualAndNarrowerOnes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		passed, failed string
+		want           bool
+	}{
+		{"go test ./...", "go test -run TestOne -v ./refund", true},
+		{"go test ./cart", "go test ./refund", false},
+		{"go test ./...", "go test -tags=integration ./refund", false},
+		{"go test -tags=integration ./...", "go test -tags=integration ./refund", true},
+		{"go vet ./...", "go test ./...", false},
+		{"make test", "make lint", false},
+		{"make lint && make test", "make test && make lint", true},
+	} {
+		if got := resolves(passedChecks(c.passed), c.failed); got != c.want {
+			t.Errorf("%s resolves %s: %v", c.passed, c.failed, got)
+		}
+	}
+}
+
 func TestAShortPromptIsShownAsItsSessionsIntentAndEqualOnesShareALine(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -128,6 +148,7 @@ func TestWishesAreStandingAndSaidByTheUser(t *testing.T) {
 		"we must always validate ids":                            "we must always validate ids",
 		"can you check that again?":                              "",
 		"add a test so we don't break this in the future again?": "",
+		"2. if it fails, always exit with 1":                     "",
 		"never mind that one":                                    "",
 		"the cache is always empty":                              "",
 		"run the tests again":                                    "",

@@ -78,12 +78,24 @@ func wishClause(sentence string) string {
 			}
 		}
 		next := strings.IndexAny(sentence[start:], ",;:")
-		if next < 0 {
+		if next < 0 || isCondition(rest) {
 			return ""
 		}
 		start += next + 1
 	}
 	return ""
+}
+
+// isCondition reports whether a clause binds what follows to one case: then it is part of
+// a task, not a standing wish.
+func isCondition(clause string) bool {
+	clause = strings.TrimLeft(clause, "0123456789.) ")
+	word, _, _ := strings.Cut(strings.ToLower(clause), " ")
+	switch word {
+	case "if", "when", "while", "since", "because", "as", "for", "after", "before", "once":
+		return true
+	}
+	return false
 }
 
 // withoutConjunction is a clause without the conjunction that joins it to another.
@@ -143,13 +155,11 @@ func isWish(words []string) bool {
 	case "never", "always":
 		return words[1] != "mind" && words[1] != "been" && !strings.HasSuffix(words[1], "ed")
 	case "don't", "dont", "stop", "not":
-		return strings.HasSuffix(rest, " again ") || strings.HasSuffix(rest, " anymore ") || strings.Contains(rest, " ever ")
+		return forbidsRepeat(rest)
 	case "do":
-		return words[1] == "not" && (strings.HasSuffix(rest, " again ") || strings.Contains(rest, " ever "))
-	case "use":
-		return strings.Contains(rest, " not ") || strings.Contains(rest, " instead of ") || strings.Contains(rest, " rather than ")
-	case "prefer":
-		return strings.Contains(rest, " over ") || strings.Contains(rest, " to ") || strings.Contains(rest, " not ") || strings.Contains(rest, " instead of ")
+		return words[1] == "not" && forbidsRepeat(rest)
+	case "use", "prefer":
+		return isChoice(words[0], rest)
 	case "from":
 		return words[1] == "now" && words[2] == "on"
 	case "we", "i", "you":
@@ -158,6 +168,21 @@ func isWish(words []string) bool {
 		return strings.Contains(rest, " always ") || strings.Contains(rest, " never ")
 	}
 	return false
+}
+
+// forbidsRepeat reports whether what follows "don't" forbids to do it again, or ever.
+func forbidsRepeat(rest string) bool {
+	return strings.HasSuffix(rest, " again ") || strings.HasSuffix(rest, " anymore ") || strings.Contains(rest, " ever ")
+}
+
+// isChoice reports whether what follows "use" or "prefer" names what not to use.
+func isChoice(verb, rest string) bool {
+	for _, between := range [...]string{" not ", " instead of ", " rather than "} {
+		if strings.Contains(rest, between) {
+			return true
+		}
+	}
+	return verb == "prefer" && (strings.Contains(rest, " over ") || strings.Contains(rest, " to "))
 }
 
 // isPersonalWish reports whether the words after "we", "you" or "I" state a rule: "we
