@@ -175,7 +175,7 @@ type outcome string
 const (
 	harmless outcome = "harmless" // doctor --deep finds nothing, and all is what it was
 	unseen   outcome = "unseen"   // doctor --deep finds nothing, and something is not what it was
-	// A word in a full-text index that is not its row's: no check compares them yet.
+	// A hash of a printed line, or a prefix in the index of mail: no check can rebuild them.
 	indexOnly outcome = "a word of an index altered, not seen"
 	earlier   outcome = "an earlier commit, as after a crash" // a log without its end shows nothing
 	whole     outcome = "salvaged whole"

@@ -13,6 +13,7 @@ func TestAnAlteredWordOfAnIndexIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ table, row, text, columns, search, want string }{
 		"observations": {"observations_fts", `SELECT max(id) FROM observation_rows WHERE content LIKE '%totals right'`, "ledgers", "parts", "search totals --ids --limit 100", "searchable words of observation "},
+		"turns":        {"turn_words", `SELECT max(id) FROM turns WHERE session_key NOT IN (SELECT session_key FROM stale_turns)`, "nothing", "words", "search totals --ids --limit 100", "searchable words of the turn of observation "},
 		"records":      {"records_fts", `SELECT key FROM records WHERE number = 2`, "nothing", "title", "records search reasons --limit 100", "searchable words of record 2 "},
 		"mail":         {"mail_fts", `SELECT max(id) FROM mail_messages`, "nothing", "body", "mail search paragraph --limit 100", "searchable words of message "},
 		"memories":     {"memory_words", `SELECT max(place) FROM memory_entries`, "nothing", "words", "memory search refund --top-k 100", "searchable words of the entry at place "},

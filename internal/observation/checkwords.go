@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	selectAllIndexed = `SELECT id, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '') FROM observation_rows ORDER BY id`
-	selectOneIndexed = `SELECT id, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '') FROM observation_rows WHERE id = ?`
-	selectFilePath   = `SELECT ifnull(file_path, '') FROM observation_rows WHERE id = ?`
+	selectAllIndexed    = `SELECT id, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '') FROM observation_rows ORDER BY id`
+	selectOneIndexed    = `SELECT id, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '') FROM observation_rows WHERE id = ?`
+	selectStaleTurns    = `SELECT t.id FROM turns t JOIN stale_turns s ON s.session_key = t.session_key`
+	selectFreshSessions = `SELECT DISTINCT session_key FROM observation_rows WHERE session_key NOT IN (SELECT session_key FROM stale_turns)`
+	selectFilePath      = `SELECT ifnull(file_path, '') FROM observation_rows WHERE id = ?`
 )
 
 // CheckWords reports rows whose searchable words are not those of their text, up to 20;
@@ -25,7 +27,56 @@ func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error
 	for _, row := range rows {
 		findings = append(findings, fmt.Sprintf("the searchable words of observation %d are not those of its text", row))
 	}
+	if err != nil {
+		return findings, err
+	}
+	turns, err := checkTurnWords(ctx, tx)
+	for _, turn := range turns {
+		findings = append(findings, fmt.Sprintf("the searchable words of the turn of observation %d are not those of its rows", turn))
+	}
 	return findings, err
+}
+
+// checkTurnWords compares the index of turns with the rows. It leaves out sessions whose
+// turns are not up to date.
+func checkTurnWords(ctx context.Context, tx *store.Tx) ([]int64, error) {
+	stale := map[int64]bool{}
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var turn int64
+		err := r.Scan(&turn)
+		stale[turn] = true
+		return err
+	}, selectStaleTurns)
+	if err != nil {
+		return nil, err
+	}
+	return tx.CheckWords(ctx, store.WordIndex{
+		Table: "turn_words", Insert: insertTurnWords, Rows: eachTurn, Counts: func(turn int64) bool { return !stale[turn] },
+	})
+}
+
+// eachTurn calls add with what the index should contain of each turn.
+func eachTurn(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
+	return tx.Each(ctx, func(r *sql.Rows) error {
+		var session int64
+		if err := r.Scan(&session); err != nil {
+			return err
+		}
+		var at, id int64
+		for more := true; more; {
+			one := turnReader{session: session, most: turnRowsAtOnce}
+			if err := one.read(ctx, tx, at, id); err != nil {
+				return err
+			}
+			for _, t := range one.turns {
+				if err := add(t.id, t.words()); err != nil {
+					return err
+				}
+			}
+			more, at, id = one.more, one.next[0], one.next[1]
+		}
+		return nil
+	}, selectFreshSessions)
 }
 
 // eachIndexed calls add with what the index should contain of each row.

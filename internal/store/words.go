@@ -38,6 +38,9 @@ type WordIndex struct {
 	// contain. It is called twice and must give the same rows both times.
 	Rows func(ctx context.Context, tx *Tx, add func(args ...any) error) error
 
+	// Counts reports whether a row is compared. Nil means that every row is.
+	Counts func(row int64) bool
+
 	// Variants returns what else the index may contain of a row: first the arguments that
 	// Rows gives, then others. Their first one is the row's number. Nil means that there
 	// is only one way to index a row.
@@ -66,7 +69,7 @@ func (t *Tx) CheckWords(ctx context.Context, x WordIndex) (differing []int64, er
 	}
 	defer func() { err = errors.Join(err, t.noted(t.ses.exec(context.WithoutCancel(ctx), dropIndexRead))) }()
 
-	w := wordSums{seed: maphash.MakeSeed(), sums: map[int64]uint64{}, of: func(row int64) (int64, bool) { return row / wordBucket, true }}
+	w := wordSums{seed: maphash.MakeSeed(), sums: map[int64]uint64{}, counts: x.Counts, of: func(row int64) (int64, bool) { return row / wordBucket, true }}
 	if err := w.compare(ctx, t, made); err != nil {
 		return nil, err
 	}
@@ -137,6 +140,8 @@ type wordSums struct {
 	seed maphash.Seed
 	sums map[int64]uint64
 	of   func(row int64) (sum int64, counts bool)
+
+	counts func(row int64) bool // nil: every row
 }
 
 func (w *wordSums) differing() (out []int64) {
@@ -166,7 +171,7 @@ func (w *wordSums) count(factor uint64) func(*sql.Rows) error {
 			return err
 		}
 		n, counts := w.of(row)
-		if !counts {
+		if !counts || w.counts != nil && !w.counts(row) {
 			return nil
 		}
 		h := maphash.Bytes(w.seed, term)
