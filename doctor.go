@@ -116,6 +116,7 @@ func (d *diagnosing) run(ctx context.Context) (err error) {
 		d.forgetting(ctx)
 		d.followers(ctx, s)
 		d.replication(ctx, s)
+		d.device(ctx, s)
 	}
 	d.area = "host"
 	if s != nil && !d.unread && !d.older {
@@ -336,7 +337,12 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if !d.args.Deep {
 		return s.QuickCheck(ctx)
 	}
-	return checkStore(ctx, s)
+	found, err := s.Check(ctx)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	d.args.Progress("checking what the parts hold")
+	return checkContent(ctx, s)
 }
 
 // summary is the first of some findings and how many more there are.

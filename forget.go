@@ -15,7 +15,8 @@ import (
 
 // retentionSettings say how long what is kept.
 type retentionSettings struct {
-	Days map[string]any `toml:"days"` // type → days, or "never"
+	Days       map[string]any `toml:"days"`        // type → days, or "never"
+	OutputDays any            `toml:"output_days"` // of outputs: days, or "never"
 }
 
 // retention merges the settings over the defaults. An unknown type and anything
@@ -36,6 +37,20 @@ func (r retentionSettings) retention() (observation.Retention, error) {
 		}
 	}
 	return out, nil
+}
+
+// outputDays returns after how many days outputs expire, 0 for never.
+func (r retentionSettings) outputDays() (int, error) {
+	switch days, whole := r.OutputDays.(int64); {
+	case r.OutputDays == nil:
+		return observation.DefaultOutputDays, nil
+	case r.OutputDays == "never":
+		return 0, nil
+	case !whole || days < 1 || days > maxRetentionDays:
+		return 0, keyError{"retention.output_days", fmt.Sprintf(`must be a number of days from 1 to %d, or "never"`, maxRetentionDays)}
+	default:
+		return int(days), nil
+	}
 }
 
 // maxRetentionDays is a thousand years.

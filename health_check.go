@@ -39,6 +39,8 @@ type HealthCheck struct {
 		OK        *bool     `json:"ok"`            // what it found
 	} `json:"integrity"`
 	Metrics HealthMetrics `json:"metrics"`
+
+	Device string `json:"device_note,omitempty"` // why the store goes on as a new device incarnation, for 30 days
 }
 
 // HealthLevel is green, yellow or red.
@@ -194,7 +196,12 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	if h.Level == Red || at.damage != nil || h.Disk.Level == archive.LevelCritical || h.Disk.Level == archive.LevelFatal {
 		h.Status = "degraded"
 	}
-	return h, nil
+	if h.Level == Red {
+		return h, nil // a read would have to wait
+	}
+	device, err := c.Device(ctx)
+	h.Device = device.Note
+	return h, err
 }
 
 // Gauges are the numbers of the archive and of the connections to the store. Without

@@ -115,7 +115,7 @@ func (c *Cairn) importStore(ctx context.Context, dryRun bool) (s *store.Store, d
 		err = s.CopyTo(ctx, path)
 	}
 	if err == nil {
-		s, err = store.Open(ctx, store.Config{Path: path, Key: c.key, Clock: c.config.Clock})
+		s, err = store.Open(ctx, store.Config{Path: path, Key: c.key, Clock: c.config.Clock, Temporary: true})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))

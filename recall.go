@@ -68,7 +68,7 @@ type Recalled struct {
 type RecallGroup struct {
 	SessionID string       `json:"session_id,omitempty"`
 	Part      string       `json:"part,omitempty"` // of a group without a session
-	When      *time.Time   `json:"when,omitempty"` // when the session began, in UTC
+	When      *time.Time   `json:"when,omitempty"` // of the session's best turn, or when the session began, in UTC
 	Project   string       `json:"project,omitempty"`
 	Agent     string       `json:"agent,omitempty"`
 	Branch    string       `json:"branch,omitempty"`
@@ -126,13 +126,13 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	if err != nil {
 		return Recalled{}, err
 	}
-	for _, part := range run.parts() {
-		a.Progress("searching " + part.name)
-		found, err := part.find(ctx)
-		if err != nil {
-			return Recalled{}, err
-		}
-		out.add(fusePart(part.name, here, found, a.Limit))
+	err = run.addParts(ctx, &out)
+	if err == nil && len(out.Results) == 0 && run.plain { // the parts may know words that observations do not
+		run.correcting = true
+		err = run.addParts(ctx, &out)
+	}
+	if err != nil {
+		return Recalled{}, err
 	}
 	out.rank(a.Limit)
 	run.complete(&out)
@@ -140,22 +140,37 @@ func (c *Cairn) Recall(ctx context.Context, a RecallArgs) (Recalled, error) {
 	return out, nil
 }
 
+// addParts adds what the parts besides observations find.
+func (r *recallRun) addParts(ctx context.Context, out *Recalled) error {
+	for _, part := range r.parts() {
+		r.args.Progress("searching " + part.name)
+		found, err := part.find(ctx)
+		if err != nil {
+			return err
+		}
+		found = fusePart(part.name, r.here, found, r.args.Limit)
+		if err := r.addSessions(ctx, out, found); err != nil {
+			return err
+		}
+		out.add(found)
+	}
+	return nil
+}
+
+// group returns the index of a session's group, -1 if there is none.
+func (r *Recalled) group(sessionID string) int {
+	return slices.IndexFunc(r.Results, func(g RecallGroup) bool { return g.SessionID == sessionID })
+}
+
 // add puts the ranked hits of a part into the groups of their sessions, or into the
 // group of the part.
 func (r *Recalled) add(hits []partHit) {
 	for _, h := range hits {
-		i := slices.IndexFunc(r.Results, func(g RecallGroup) bool {
-			if h.session != "" {
-				return g.SessionID == h.session
-			}
-			return g.Part == h.Part
-		})
-		if i < 0 {
-			g := RecallGroup{SessionID: h.session, here: h.here}
-			if h.session == "" {
-				g.Part = h.Part
-			}
-			r.Results, i = append(r.Results, g), len(r.Results)
+		i := -1
+		if h.session != "" {
+			i = r.group(h.session)
+		} else if i = slices.IndexFunc(r.Results, func(g RecallGroup) bool { return g.Part == h.Part }); i < 0 {
+			r.Results, i = append(r.Results, RecallGroup{Part: h.Part, here: h.here}), len(r.Results)
 		}
 		g := &r.Results[i]
 		if len(g.Items) == 0 || g.SessionID != "" {

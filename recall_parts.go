@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -27,6 +28,9 @@ type recallRun struct {
 	keys   [][]string // the keys of each of them
 	finder *words.Finder
 	plain  bool // the question has no operators
+
+	correcting bool              // the parts correct unknown words
+	corrected  map[string]string // words that were replaced
 }
 
 func newRecallRun(c *Cairn, a RecallArgs, here string) *recallRun {
@@ -176,7 +180,6 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 		return out, err
 	}
 	r.correct(found.Corrected)
-	out.Corrected = found.Corrected
 	if found.Period != nil {
 		out.Range = rangeText(found.Period)
 	}
@@ -223,6 +226,10 @@ func (r *recallRun) correct(corrected map[string]string) {
 	if len(corrected) == 0 {
 		return
 	}
+	if r.corrected == nil {
+		r.corrected = map[string]string{}
+	}
+	maps.Copy(r.corrected, corrected)
 	for _, text := range slices.Clone(r.asked) {
 		var changed []string
 		for _, t := range words.Ask(text).Terms {
@@ -247,6 +254,37 @@ func (r *recallRun) nearFirst(sessions []observation.RecalledSession, p *observa
 		return cmp.Or(compareBool(inside(x), inside(y)), cmp.Compare(score(y), score(x)))
 	})
 	return sessions[:min(len(sessions), r.args.Limit)]
+}
+
+// addSessions adds empty groups for the sessions of hits that have none. A hit of a
+// session without rows loses its session.
+func (r *recallRun) addSessions(ctx context.Context, out *Recalled, hits []partHit) error {
+	var ids []string
+	for _, h := range hits {
+		if h.session != "" && out.group(h.session) < 0 && !slices.Contains(ids, h.session) {
+			ids = append(ids, h.session)
+		}
+	}
+	if len(ids) > 0 {
+		j, err := r.cairn.Journal(ctx)
+		if err != nil {
+			return err
+		}
+		sessions, err := j.DescribeSessions(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for _, g := range r.groupsOf(sessions) {
+			g.score = 0
+			out.Results = append(out.Results, g)
+		}
+	}
+	for i := range hits {
+		if hits[i].session != "" && out.group(hits[i].session) < 0 {
+			hits[i].session = ""
+		}
+	}
+	return nil
 }
 
 // groupsOf returns sessions with their scores, in their order.
@@ -305,10 +343,11 @@ func (r *recallRun) records(ctx context.Context) (out []partHit, err error) {
 
 func (r *recallRun) recordsOf(ctx context.Context, book Records, projectID, query string, known map[string]bool) (out []partHit, err error) {
 	who := record.Caller{ProjectID: projectID}
-	found, err := book.Search(ctx, record.SearchArgs{Caller: who, Query: query, Limit: max(r.args.Limit, recallItems)})
+	found, err := book.Search(ctx, record.SearchArgs{Caller: who, Query: query, Limit: max(r.args.Limit, recallItems), AsIs: !r.correcting})
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, nil
 	}
+	r.correct(found.Corrected)
 	for i, h := range found.Results {
 		if err != nil {
 			return nil, err
@@ -356,10 +395,11 @@ func (r *recallRun) mail(ctx context.Context) (out []partHit, err error) {
 func (r *recallRun) mailOf(ctx context.Context, o *mail.Office, who mail.Caller, p mail.ProjectShort) (out []partHit, err error) {
 	known := map[int64]bool{}
 	for _, query := range r.asked {
-		found, err := o.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &r.args.Limit})
+		found, err := o.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &r.args.Limit, AsIs: !r.correcting})
 		if err != nil {
 			return nil, err
 		}
+		r.correct(found.Corrected)
 		for i, h := range found.Result {
 			if known[h.ID] {
 				continue

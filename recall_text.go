@@ -24,7 +24,7 @@ func tokens(text string) int { return (len(text) + 3) / 4 }
 
 // complete adds what an answer says besides its groups.
 func (r *recallRun) complete(out *Recalled) {
-	out.finder = r.finder
+	out.finder, out.Corrected = r.finder, r.corrected
 	if len(out.Results) > 0 {
 		return
 	}

@@ -75,7 +75,9 @@ func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e
 		if yerr != nil {
 			r.Warning = fmt.Errorf("the agents of the session were not named: %w", yerr)
 		}
-		told, err = j.Context(ctx, done.Project, e.Text, e.Branch, you, open)
+		told, err = j.SessionContext(ctx, observation.ContextArgs{
+			Project: done.Project, Session: e.Session, Source: e.Text, Branch: e.Branch,
+		}, you, open)
 	case assist:
 		told, err = j.Assist(ctx, e, c.place, done)
 	}

@@ -350,7 +350,7 @@ const maxOpenRecords = 5
 // openRecords is what a session that starts in a project is told of its records:
 // the OPEN ones that the last session had active.
 func (c *Cairn) openRecords(ctx context.Context, s *store.Store, projectID string) (observation.Section, error) {
-	section := observation.Section{Title: "Open Records"}
+	section := observation.Section{Title: "Open"}
 	if c.journal.Limits.Off {
 		return section, nil
 	}

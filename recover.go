@@ -228,7 +228,7 @@ func (x *recovering) build(ctx context.Context, fresh string) error {
 			return err
 		}
 	}
-	s, err := store.Open(ctx, store.Config{Path: fresh, Key: x.key, Clock: x.cairn.config.Clock})
+	s, err := store.Open(ctx, store.Config{Path: fresh, Key: x.key, Clock: x.cairn.config.Clock, Temporary: true})
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 		return user, who, err
 	}
 	defer client.Close()
-	if who, err = client.Whoami(ctx); err != nil {
+	if who, err = client.Whoami(ctx, ""); err != nil {
 		return user, who, refusedJoin(err)
 	}
 	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
@@ -157,13 +157,9 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.B
 	if err != nil {
 		return nil, err
 	}
-	device, err := s.Device(ctx)
-	if err != nil {
-		return nil, err
-	}
 	h := r.cairn.settings.work.Hub
 	return replica.New(replica.Config{
-		Store: s, Book: b, User: u.UserID, Generation: u.Generation, Client: client, Device: device, Log: log,
+		Store: s, Book: b, User: u.UserID, Generation: u.Generation, Client: client, Log: log,
 		Lanes: lanes, Batch: value(h.Batch), Halt: value(h.OnPermanent) == "halt",
 	}), nil
 }

@@ -21,6 +21,8 @@ type ReplicationStatus struct {
 	Failures []memory.Failed `json:"failures"` // never nil
 	Waiting  []WaitingStream `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
 
+	Device DeviceStatus `json:"device"` // the device incarnation under which this store sends
+
 	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost against another device's and that nobody has merged
 }
 
@@ -41,6 +43,9 @@ const StateNone = "none"
 // says. It makes no store.
 func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
 	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []WaitingStream{}}
+	if out.Device, err = r.cairn.Device(ctx); err != nil {
+		return out, err
+	}
 	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
 		if !b.Exists() {
 			return nil

@@ -68,6 +68,35 @@ func checkParts(ctx context.Context, s *store.Store) (found []string, err error)
 	return found, nil
 }
 
+// checkContent is checkParts, and if that finds nothing, it compares the words in every
+// full-text index with the texts. That takes about as long as a search index takes to be
+// built. Doctor and salvage share it, so that they agree.
+func checkContent(ctx context.Context, s *store.Store) ([]string, error) {
+	found, err := checkParts(ctx, s)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	older, err := s.IsOlder(ctx)
+	if err != nil || older {
+		return nil, err
+	}
+	for _, part := range []struct {
+		name  string
+		check func(context.Context, *store.Tx) ([]string, error)
+	}{{"observations", observation.CheckWords}, {"records", record.CheckWords}, {"mail", mail.CheckWords}, {"memories", memory.CheckWords}} {
+		var more []string
+		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			more, err = part.check(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return found, fmt.Errorf("%s: %w", part.name, err)
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
 // Salvage replaces a damaged store by what can still be read of it; see
 // store.Salvage, whose errors it returns. It works with broken settings too, of
 // which only the place of the key matters: without them store.key_file is not known.
@@ -85,7 +114,7 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 		return store.Salvaged{}, fault.New(fault.Unavailable, store.CodeKey, state.Why).WithHint(store.KeyPlaces)
 	}
 	return store.Salvage(ctx, store.SalvageConfig{
-		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress, Check: checkParts,
+		Path: c.DB, Key: key, Wait: c.Wait, Clock: c.Clock, Progress: progress, Check: checkContent,
 		Mend: func(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
 			if err := observation.New(s, observation.Config{}).Mend(ctx, altered); err != nil {
 				return fmt.Errorf("observations: %w", err)

@@ -31,8 +31,9 @@ type settings struct {
 		WindowSeconds *int `toml:"window_seconds"`
 	} `toml:"dedup"`
 	Capture struct {
-		Exclude []string `toml:"exclude"`
-		Off     bool     `toml:"off"`
+		Exclude []string               `toml:"exclude"`
+		Off     bool                   `toml:"off"`
+		Output  observation.OutputMode `toml:"output"`
 	} `toml:"capture"`
 	Context contextSettings `toml:"context"`
 	Assist  struct {
@@ -69,11 +70,12 @@ func (s *recordSettings) validate(path string) error {
 }
 
 type contextSettings struct {
-	LocalLimit           *int `toml:"local_limit"`
-	CrossLimit           *int `toml:"cross_limit"`
-	MaxTokens            int  `toml:"max_tokens"`
-	SuppressCrossProject bool `toml:"suppress_cross_project"`
-	Off                  bool `toml:"off"`
+	LocalLimit           *int  `toml:"local_limit"`
+	CrossLimit           *int  `toml:"cross_limit"`
+	MaxTokens            int   `toml:"max_tokens"`
+	SuppressCrossProject bool  `toml:"suppress_cross_project"`
+	Fold                 *bool `toml:"fold"` // default true
+	Off                  bool  `toml:"off"`
 }
 
 // userFile is config.toml: each part's keys stand under its name, those of all parts
@@ -144,6 +146,11 @@ func (s *settings) tighten(repo settings) {
 	s.Filter.ExtraPatterns = append(s.Filter.ExtraPatterns, repo.Filter.ExtraPatterns...)
 	s.Capture.Exclude = append(s.Capture.Exclude, repo.Capture.Exclude...)
 	s.Capture.Off = s.Capture.Off || repo.Capture.Off
+	if repo.Capture.Output.IsValid() { // else validate refuses it
+		s.Capture.Output = s.Capture.Output.Stricter(repo.Capture.Output)
+	} else {
+		s.Capture.Output = repo.Capture.Output
+	}
 	c, r := &s.Context, repo.Context
 	usual, recovery := observation.DefaultLimits(false), observation.DefaultLimits(true)
 	c.LocalLimit = smaller(c.LocalLimit, r.LocalLimit, *usual.Local, *recovery.Local)
@@ -158,6 +165,9 @@ func (s *settings) tighten(repo settings) {
 		}
 	}
 	c.SuppressCrossProject = c.SuppressCrossProject || r.SuppressCrossProject
+	if r.Fold != nil && *r.Fold {
+		c.Fold = r.Fold
+	}
 	c.Off = c.Off || r.Off
 	s.Assist.Off = s.Assist.Off || repo.Assist.Off
 }
@@ -183,6 +193,9 @@ func (s *settings) validate(path string) error {
 			return settingsFault(doublestar.ErrBadPattern, path, "capture.exclude", fmt.Sprintf("capture.exclude: %q is no glob", glob))
 		}
 	}
+	if !s.Capture.Output.IsValid() {
+		return settingsFault(nil, path, "capture.output", `capture.output must be "digest", "errors" or "off"`)
+	}
 	if w := s.Dedup.WindowSeconds; w != nil && *w < 0 {
 		return settingsFault(nil, path, "dedup.window_seconds", "dedup.window_seconds must not be negative")
 	}
@@ -199,6 +212,9 @@ func (s *settings) validate(path string) error {
 		return settingsFault(nil, path, "max_db_size_mb", "max_db_size_mb must not be negative")
 	}
 	_, err := s.Retention.retention()
+	if err == nil {
+		_, err = s.Retention.outputDays()
+	}
 	if wrong, ok := errors.AsType[keyError](err); ok {
 		return settingsFault(nil, path, wrong.key, wrong.key+" "+wrong.why)
 	}
@@ -265,6 +281,10 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	if err != nil {
 		return observation.Config{}, err
 	}
+	outputDays, err := s.Retention.outputDays()
+	if err != nil {
+		return observation.Config{}, err
+	}
 	window := observation.DefaultDedupWindow
 	if w := s.Dedup.WindowSeconds; w != nil {
 		window = time.Duration(*w) * time.Second
@@ -282,10 +302,10 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	}
 	return observation.Config{
 		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Effort: withEffort,
-		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20,
+		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
-			SuppressCross: s.Context.SuppressCrossProject, Off: s.Context.Off,
+			SuppressCross: s.Context.SuppressCrossProject, Plain: s.Context.Fold != nil && !*s.Context.Fold, Off: s.Context.Off,
 		},
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cairn/internal/fault"
+	"cairn/internal/observation"
 )
 
 // TestARepositoryLowersLimitsAndRaisesNone reads a repository's file with and
@@ -70,8 +71,12 @@ off = true
 suppress_cross_project = true
 [observations.dedup]
 window_seconds = 10
+[observations.retention]
+output_days = 3
 [observations.retention.days]
 command = 7
+[observations.capture]
+output = "errors"
 `, 0o600)
 	put(t, filepath.Join(root, ".cairn.toml"), `
 unknown = [1, 2]
@@ -90,8 +95,12 @@ off = false
 suppress_cross_project = false
 [dedup]
 window_seconds = 100000
+[retention]
+output_days = "never"
 [retention.days]
 command = 1
+[capture]
+output = "digest"
 [unknown_table]
 x = 1
 `, 0o600)
@@ -112,7 +121,8 @@ x = 1
 		t.Fatal(err)
 	}
 	if got.AssistTime != 0 || got.MaxBytes != want.MaxBytes || got.DedupWindow != want.DedupWindow || !got.Limits.Off ||
-		!got.Limits.SuppressCross || got.Retention["command"] != 7 || both.keyFile != "" || len(both.Filter.Allow) != 0 || both.Filter.Level != "" {
+		!got.Limits.SuppressCross || got.Retention["command"] != 7 ||
+		got.Output != observation.OutputErrors || got.OutputDays != 3 || both.keyFile != "" || len(both.Filter.Allow) != 0 || both.Filter.Level != "" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -122,6 +132,7 @@ func TestSettingsOfTheWrongTypeRefuseEverything(t *testing.T) {
 	for _, text := range []string{
 		"[assist]\noff = 'yes'", "[assist]\nmax_ms = 1.5", "[context]\nlocal_limit = '3'", "[context]\noff = 1", "[capture]\nexclude = 'x'",
 		"[capture]\noff = 'true'", "[filter]\nextra_patterns = [1]", "max_db_size_mb = 'x'", "assist = 1",
+		"[capture]\noutput = 'some'", "[capture]\noutput = true",
 	} {
 		dir, root := t.TempDir(), t.TempDir()
 		put(t, filepath.Join(root, ".cairn.toml"), text, 0o600)

@@ -46,7 +46,10 @@ func measureContinuity(ctx context.Context, args []string, out, progress io.Writ
 	}
 	fmt.Fprintf(progress, "%s events, %s copies left out, %s sessions asked in %.1f s\n",
 		grouped(r.Events), grouped(r.Copies), grouped(len(r.Sessions)), time.Since(began).Seconds())
-	if err := printFigures(out, r.Figures); err != nil || file == "" {
+	if err := printFigures(out, r.Figures); err != nil {
+		return err
+	}
+	if err := printSections(out, r.Sections); err != nil || file == "" {
 		return err
 	}
 	text, err := json.MarshalIndent(r, "", " ")
@@ -74,20 +77,41 @@ func printFigures(out io.Writer, figures []continuity.Figure) error {
 		if i == 0 || !f.SameTable(figures[i-1]) {
 			t = newTable("continuity", fmt.Sprintf("%s: %d sessions edit files, %d touch files; %%, the mean of sessions, first %d files",
 				title, f.Edited.Sessions, f.Touched.Sessions, continuity.Top),
-				"edited: hit", "recall", "precision", "touched: hit", "recall", "precision", "tokens", "max")
+				"edited: hit", "recall", "of known", "precision", "touched: hit", "recall", "of known", "precision", "tokens", "median", "p90", "max")
 		}
 		row := t.add(f.Namer)
 		for _, s := range []continuity.Score{f.Edited, f.Touched} {
-			row.Cells = append(row.Cells, percent(s.Hit), percent(s.Recall), precision(f, s))
+			row.Cells = append(row.Cells, percent(s.Hit), percent(s.Recall), percent(s.KnownRecall), precision(f, s))
 		}
 		if f.TokensMax > 0 {
-			row.Cells = append(row.Cells, int(f.TokensMean+0.5), f.TokensMax)
+			row.Cells = append(row.Cells, int(f.TokensMean+0.5), f.TokensMedian, f.TokensP90, f.TokensMax)
 		}
 		if f.Baseline() && f.Namer == baselineNamer {
 			t.note("the contract's baseline for %s: recall of edited files %d, of touched files %d; here %s and %s",
 				f.Namer, baselineEdited, baselineTouched, percent(f.Edited.Recall), percent(f.Touched.Recall))
 		}
 		if i+1 == len(figures) || !f.SameTable(figures[i+1]) {
+			if err := t.print(out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// printSections prints, for every period and moment, what the sections of the injected
+// text cost and how many of the files that they name the sessions touched.
+func printSections(out io.Writer, figures []continuity.SectionFigure) error {
+	var t *table
+	for i, f := range figures {
+		if i == 0 || f.Period != figures[i-1].Period || f.When != figures[i-1].When {
+			t = newTable("continuity", fmt.Sprintf("%s, at the %s: sections of the injected text", f.Period, f.When), "texts", "tokens", "files", "precision %")
+		}
+		row := t.add(f.Name, f.Shown, int(f.Tokens+0.5), fmt.Sprintf("%.1f", f.Files))
+		if f.Files > 0 {
+			row.Cells = append(row.Cells, percent(f.Precision))
+		}
+		if i+1 == len(figures) || f.Period != figures[i+1].Period || f.When != figures[i+1].When {
 			if err := t.print(out); err != nil {
 				return err
 			}

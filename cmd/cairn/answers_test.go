@@ -202,9 +202,9 @@ func TestToolsAreListedWithTheParametersOfTheContract(t *testing.T) {
 				"project:string query!:string",
 			"get_observations": "ids!:array",
 			"timeline":         "after:integer anchor!:integer before:integer",
-			"recent_context":   "limit:integer project:string",
-			"session_trace":    "after:integer before:integer session_id!:string",
-			"file_history":     "after:integer before:integer edits_only:boolean file_path!:string limit:integer",
+			"recent_context":   "detail:string limit:integer project:string",
+			"session_trace":    "after:integer before:integer detail:string session_id!:string",
+			"file_history":     "after:integer before:integer detail:string edits_only:boolean file_path!:string limit:integer",
 
 			// The record-sync seed's, and at, project_id, session_id and metadata of records §2 and §7.
 			"create_project":       "description:string id:string name!:string",

@@ -197,7 +197,57 @@ func TestACopyOfADeviceGoesOnBesideIt(t *testing.T) {
 				}
 				d.soundly()
 			}
+			copied.wantsIncarnation(h, clone)
 		})
+	}
+}
+
+// wantsIncarnation checks that a copy goes on as a new device incarnation, that each
+// number of a device is used once in both logs, and what the user is shown.
+func (h *home) wantsIncarnation(original *home, clone bool) {
+	h.t.Helper()
+	reason, note := "behind", "it was restored from an older backup, or a copy of it is in use"
+	if clone {
+		reason, note = "moved", "this store was copied or moved from "+original.db()+" to "+h.db()
+		if e := original.cairn("replication", "status") + original.cairn("status") + original.cairn("doctor"); strings.Contains(e, "incarnation") {
+			h.t.Errorf("the original shows a new incarnation:\n%s", e)
+		}
+	}
+	for _, args := range [][]string{{"status"}, {"replication", "status"}, {"doctor"}} {
+		if e := h.run(h.command(args...), nil); !strings.Contains(e.stdout, note) || strings.Contains(e.stdout, "problem  device") {
+			h.t.Errorf("cairn %s: %s, want %q", strings.Join(args, " "), e.stdout, note)
+		}
+	}
+	var status struct {
+		Device struct {
+			ID           string
+			Incarnations []struct {
+				Device, Before, Reason    string
+				Renumbered, ReturnedItems int
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(h.cairn("replication", "status", "--json")), &status); err != nil {
+		h.t.Fatal(err)
+	}
+	all := status.Device.Incarnations
+	if len(all) != 1 || all[0].Device != status.Device.ID || all[0].Before == all[0].Device || all[0].Reason != reason {
+		h.t.Fatalf("the incarnations are %+v", status)
+	}
+	if !clone && (all[0].ReturnedItems != 2 || all[0].Renumbered == 0) { // three, and the context
+		h.t.Errorf("the incarnation is %+v", all[0])
+	}
+	// what the copies wrote after they parted has different origins
+	const origins = `SELECT device || '/' || device_seq || '/' || hex(doc_hash) FROM change_log WHERE device <> 'hub' AND doc_hash IS NOT NULL`
+	seen := map[string]string{}
+	for _, row := range append(original.rows(origins), h.rows(origins)...) {
+		origin, hash, _ := strings.Cut(row, "/")
+		number, hash, _ := strings.Cut(hash, "/")
+		origin += "/" + number
+		if was, twice := seen[origin]; twice && was != hash {
+			h.t.Errorf("the origin %s stands for two changes", origin)
+		}
+		seen[origin] = hash
 	}
 }
 

@@ -290,8 +290,9 @@ func mailSearchCommand(p *Process) *cobra.Command {
 	cmd := answering(&f, cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find messages by their words",
-		Long: `search finds messages of the project that hold the words, the best first; also: OR,
-NOT, "a phrase", prefix*. Subjects weigh more than texts.`,
+		Long: `search finds messages of the project by their words: first messages that hold all of
+them, then messages that hold some. An unknown word is replaced by the nearest known one.
+Exact: OR, NOT, "a phrase", prefix*. Subjects weigh more than texts.`,
 		Example: `  cairn mail search 'schema OR migration'
   cairn mail search '"release branch"' --from BlueLake --since 2026-03-01`,
 		Args: exactArgs(1, "one query; put quotes around several words"),
@@ -303,6 +304,7 @@ NOT, "a phrase", prefix*. Subjects weigh more than texts.`,
 		found, err := asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Hits, error) {
 			return o.SearchMessages(ctx, who, q)
 		})
+		f.sayCorrected(found.Corrected, found.Hint)
 		f.say("%s for %q", counted(len(found.Result), "message"), args[0])
 		return found, err
 	}, printHitsOfMail)

@@ -149,7 +149,11 @@ func printHitsOfMail(w io.Writer, found mail.Hits) error {
 		header := mail.Header{
 			ID: h.ID, Subject: h.Subject, Importance: h.Importance, AckRequired: h.AckRequired == 1, Created: h.Created, ThreadID: h.ThreadID,
 		}
-		if _, err := io.WriteString(w, headerLine(header, h.From)); err != nil {
+		line := headerLine(header, h.From)
+		if h.Excerpt != "" {
+			line += "      " + printable(h.Excerpt) + "\n"
+		}
+		if _, err := io.WriteString(w, line); err != nil {
 			return err
 		}
 	}

@@ -21,8 +21,8 @@ func searchMemoryCommand(p *Process) *cobra.Command {
 		Long: `search finds entries of one memory by any of the query's words; the more of them an entry
 has, the rarer they are and the more of them its neighbours have, the better. The query
 is plain text: nothing in it has a special meaning. The number before a hit is its
-score, 0 to 1, which says nothing between two queries. cairn search --all looks through
-every memory, and through what else is in the store.`,
+score, 0 to 1, which says nothing between two queries. cairn recall searches every memory,
+and all other parts of the store.`,
 		Example: "  cairn memory search \"when did Ana ask for refunds\" --top-k 5\n  cairn memory search refunds --tag topic=billing",
 		Args:    exactArgs(1, "one query, or - for standard input; put quotes around several words"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (out memory.Found, err error) {

@@ -3,7 +3,9 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -84,4 +86,14 @@ func (p *Process) showsColour() bool {
 	}
 	f, ok := out.WriteCloser.(*os.File)
 	return ok && isTerminal(f)
+}
+
+// sayCorrected says which words of a query were replaced, and the hint of an empty result.
+func (f *answers) sayCorrected(corrected map[string]string, hint string) {
+	for _, word := range slices.Sorted(maps.Keys(corrected)) {
+		f.say("%q was searched for as %q", word, corrected[word])
+	}
+	if hint != "" {
+		f.say("%s", hint)
+	}
 }

@@ -130,7 +130,8 @@ func recordsSearchCommand(p *Process) *cobra.Command {
 	cmd := answering(&f, cobra.Command{
 		Use:   "search QUERY",
 		Short: "Find records by their words",
-		Long: `search finds records that hold any of the words, the best first; also: AND, NOT,
+		Long: `search finds records by their words: first records that hold all of them, then records
+that hold some. An unknown word is replaced by the nearest known one. Exact: AND, OR, NOT,
 "a phrase", prefix* and parentheses. Titles weigh more than summaries, and those
 more than bodies. The number is the score, 1.000 for the best.`,
 		Example: `  cairn records search 'refund expiry'
@@ -143,6 +144,7 @@ more than bodies. The number is the score, 1.000 for the best.`,
 		a.Caller, a.Query, a.At = f.caller(), args[0], f.at
 		found, err = c.Records().Search(cmd.Context(), a)
 		found.Results = notNil(found.Results)
+		f.sayCorrected(found.Corrected, found.Hint)
 		f.say("%d of %d results for %q", len(found.Results), found.Total, a.Query)
 		return found, err
 	}, printHitsOfRecords)

@@ -67,6 +67,9 @@ func printReplication(w io.Writer, s cairn.ReplicationStatus) error {
 	if s.Hint != "" {
 		fmt.Fprintf(w, "  do: %s\n", s.Hint)
 	}
+	if s.Device.Note != "" {
+		fmt.Fprintf(w, "  device: %s\n", printable(s.Device.Note))
+	}
 	for _, x := range s.Failures {
 		fmt.Fprintf(w, "  refused %s of memory %s: %d %s: %s\n", x.LocalID, x.Stream, x.Status, printable(x.Code), firstOf(x.Message, 120))
 	}

@@ -91,6 +91,7 @@ type fullRow struct {
 	ToolName    *string `json:"tool_name"`
 	Content     string  `json:"content"`
 	Metadata    any     `json:"metadata"`
+	Output      string  `json:"output,omitempty"`
 }
 
 func (p *Process) printRows(cmd *cobra.Command, j *observation.Journal, found []observation.FoundRow, full, ids bool) error {
@@ -112,7 +113,7 @@ func (p *Process) printRows(cmd *cobra.Command, j *observation.Journal, found []
 			return err
 		}
 		for _, o := range rows {
-			out = append(out, fullRow{row, o.SourceEvent, o.ToolName, o.Content, o.Metadata})
+			out = append(out, fullRow{row, o.SourceEvent, o.ToolName, o.Content, o.Metadata, o.Output})
 		}
 	}
 	return printJSON(p.Out, out)

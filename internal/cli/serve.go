@@ -313,7 +313,14 @@ func (q questions) recent(ctx context.Context, a mcp.RecentArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.Recent(ctx, scope, or(a.Limit, 30))
+	if a.Full {
+		return j.Recent(ctx, scope, or(a.Limit, 30))
+	}
+	rows, short, err := j.RecentCompact(ctx, scope, or(a.Limit, 30))
+	if err == nil && short != nil {
+		return short, nil
+	}
+	return rows, err
 }
 
 func (q questions) trace(ctx context.Context, a mcp.TraceArgs) (any, error) {
@@ -321,7 +328,11 @@ func (q questions) trace(ctx context.Context, a mcp.TraceArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.Trace(ctx, a.SessionID, a.Before, a.After)
+	t, err := j.Trace(ctx, a.SessionID, a.Before, a.After)
+	if err != nil || a.Full {
+		return t, err
+	}
+	return t.Compact(), nil
 }
 
 func (q questions) history(ctx context.Context, a mcp.FileHistoryArgs) (any, error) {
@@ -329,10 +340,14 @@ func (q questions) history(ctx context.Context, a mcp.FileHistoryArgs) (any, err
 	if err != nil {
 		return nil, err
 	}
-	return j.History(ctx, observation.HistoryArgs{
+	h, err := j.History(ctx, observation.HistoryArgs{
 		File: a.FilePath, Cwd: q.cairn.Cwd(), Before: a.Before, After: a.After,
 		Limit: or(a.Limit, 10), EditsOnly: a.EditsOnly,
 	})
+	if err != nil || a.Full {
+		return h, err
+	}
+	return h.Compact(), nil
 }
 
 func or(given *int, standard int) int {

@@ -15,17 +15,18 @@ import (
 
 // status is what cairn holds and where.
 type status struct {
-	Version   string            `json:"version"`
-	Driver    string            `json:"driver"`
-	Store     string            `json:"store"`
-	Exists    bool              `json:"exists"`
-	Bytes     int64             `json:"bytes"`     // of the file and its write-ahead log
-	Encrypted bool              `json:"encrypted"` // it is encrypted at rest
-	Project   string            `json:"project"`
-	Session   string            `json:"session"` // whose agent runs this command, "" if none does
-	Counts    observation.Stats `json:"counts"`
-	Wired     []string          `json:"harnesses"` // whose settings call cairn
-	Aside     []store.Aside     `json:"set_aside"` // changes that a follower could not handle
+	Version   string             `json:"version"`
+	Driver    string             `json:"driver"`
+	Store     string             `json:"store"`
+	Exists    bool               `json:"exists"`
+	Bytes     int64              `json:"bytes"`     // of the file and its write-ahead log
+	Encrypted bool               `json:"encrypted"` // it is encrypted at rest
+	Project   string             `json:"project"`
+	Session   string             `json:"session"` // whose agent runs this command, "" if none does
+	Counts    observation.Stats  `json:"counts"`
+	Wired     []string           `json:"harnesses"` // whose settings call cairn
+	Device    cairn.DeviceStatus `json:"device"`
+	Aside     []store.Aside      `json:"set_aside"` // changes that a follower could not handle
 }
 
 func statusCommand(p *Process) *cobra.Command {
@@ -79,6 +80,9 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 			s.Bytes += info.Size()
 		}
 	}
+	if s.Device, err = c.Device(ctx); err != nil {
+		return s, err
+	}
 	aside, err := c.SetAside(ctx)
 	s.Aside = append(s.Aside, aside...)
 	return s, err
@@ -112,6 +116,9 @@ func (p *Process) printStatus(s status) error {
 	}
 	if l := n.LastEvent; l != nil {
 		fmt.Fprintf(w, "last     #%d %s in %s, %s\n", l.ID, l.ObsType, l.Project, time.Unix(l.Timestamp, 0).UTC().Format(time.RFC3339))
+	}
+	if s.Device.Note != "" {
+		fmt.Fprintf(w, "device   %s\n", printable(s.Device.Note))
 	}
 	for _, a := range s.Aside {
 		fmt.Fprintf(w, "aside    change %d of %s, tried %d times: %s\n", a.Seq, a.Follower, a.Attempts, a.Error)

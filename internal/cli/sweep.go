@@ -32,6 +32,8 @@ How long what is kept, in config.toml (the defaults):
     command = 180         # and command_error, github
     file_read = 90        # and search, mcp_call, web_fetch, web_search, task_spawn, tool_other
     user_prompt = "never" # and agent_message, marker
+    [observations.retention]
+    output_days = 30      # what commands and tools printed, counted from the day of storing
 
 --rescan applies the present rules of redaction to everything that was stored
 before, for instance after you have added extra_patterns.`,
@@ -73,8 +75,14 @@ func (p *Process) printSwept(done cairn.Swept, dryRun bool) {
 	if done.Ledger > 0 {
 		fmt.Fprintf(w, "%s %d entries of what sessions were told\n", swept, done.Ledger)
 	}
+	if done.Outputs > 0 {
+		fmt.Fprintf(w, "%s %s of commands and tools\n", swept, counted(done.Outputs, "output"))
+	}
 	if r := done.Rescan; r != nil {
 		fmt.Fprintf(w, "%s %s and %s\n", rewrote, counted(r.Rows, "observation"), counted(r.Sessions, "session"))
+		if r.Outputs > 0 {
+			fmt.Fprintf(w, "%s %s of commands and tools\n", rewrote, counted(r.Outputs, "output"))
+		}
 		printCounts(w, r.ByType)
 		if len(r.Rules) > 0 {
 			fmt.Fprintln(w, "by rule:")

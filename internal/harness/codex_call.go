@@ -203,7 +203,21 @@ func (r codexResult) apply(calls []observation.Call, response, also []byte) {
 		if r.failed || r.code != nil && *r.code != 0 || c.ExitCode != nil && *c.ExitCode != 0 {
 			c.Failed, c.Error, c.Output = true, firstNonBlank(r.stderr, r.stdout), ""
 		}
+		if r.aborted() {
+			c.Failed, c.Interrupted = false, true
+		}
+		settleInterrupt(c)
 	}
+}
+
+// aborted reports whether the user stopped the call: Codex then returns a text of
+// one or two lines instead of the output.
+func (r codexResult) aborted() bool {
+	said := strings.TrimSpace(firstNonBlank(r.stdout, r.stderr))
+	if line, rest, ok := strings.Cut(said, "\n"); ok && strings.HasPrefix(line, "Wall time: ") {
+		said = rest
+	}
+	return strings.HasPrefix(said, "aborted by user") || strings.HasPrefix(said, "command aborted by user")
 }
 
 // isOfPatch tells whether a call is one file of a patch.

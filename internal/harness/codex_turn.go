@@ -348,7 +348,8 @@ func (t *codexTranscript) output(id string, output []byte) error {
 	}
 	r.apply(c.calls, output, nil)
 	if r.failed && len(c.calls) == 1 && !c.calls[0].Failed {
-		c.calls[0].Failed, c.calls[0].Error = true, firstNonBlank(r.stderr, r.stdout)
+		c := &c.calls[0]
+		c.Failed, c.Error, c.Output = true, firstNonBlank(r.stderr, r.stdout), ""
 	}
 	return t.finish(c, t.at)
 }

@@ -101,7 +101,7 @@ func TestCursorToolsAreMapped(t *testing.T) {
 		"shell, its output in one": {"postToolUse", object{"tool_name": "Shell", "tool_input": object{"command": "ls"}, "tool_output": `{"output":"no","exitCode":1}`}, "PostToolUse",
 			[]observation.Call{{Tool: "Shell", Action: observation.Shell, Command: "ls", Stdout: "no", Stderr: "no", ExitCode: code(1), Failed: true}}},
 		"shell failed": {"postToolUseFailure", object{"tool_name": "Shell", "tool_input": object{"command": "ls"}, "error_message": "Command timed out after 30s", "failure_type": "timeout", "is_interrupt": true}, "PostToolUseFailure",
-			[]observation.Call{{Tool: "Shell", Action: observation.Shell, Command: "ls", Failed: true, Error: "Command timed out after 30s", Interrupted: true}}},
+			[]observation.Call{{Tool: "Shell", Action: observation.Shell, Command: "ls", Failed: true, Error: "Command timed out after 30s"}}},
 		"file, after": {"afterFileEdit", object{"file_path": "/k/a.go", "edits": []any{object{"old_string": "a", "new_string": "b"}}}, "PostToolUse",
 			[]observation.Call{{Tool: "Edit", Action: observation.Edit, Path: "/k/a.go"}}},
 		"MCP, after": {"afterMCPExecution", object{"tool_name": "set_cone", "tool_input": `{"cone":6}`, "mcp_server_name": "kiln", "result_json": `{"content":[{"type":"text","text":"ok"}]}`, "duration": 7}, "PostToolUse",

@@ -211,17 +211,19 @@ func (a geminiAnswer) judge(c *observation.Call) {
 	if c.Failed {
 		c.Error, c.Output = firstNonBlank(c.Error, a.complaint, a.said, text(a.display)), ""
 	}
+	settleInterrupt(c)
 }
 
 func (a geminiAnswer) judgeShell(c *observation.Call) {
 	said, code, told := shellReport(a.said)
 	c.Stdout, c.Stderr = said, said // one text holds both streams
-	c.Interrupted = strings.HasPrefix(said, "Command was cancelled") || strings.HasPrefix(said, "Command was automatically cancelled")
+	c.Interrupted = strings.HasPrefix(said, "Command was cancelled")
+	timedOut := strings.HasPrefix(said, "Command was automatically cancelled")
 	if told {
 		c.ExitCode = &code
 		c.Failed = c.Failed || code != 0
 	}
-	if c.Failed {
+	if c.Failed = c.Failed || timedOut; c.Failed {
 		c.Error = firstNonBlank(a.complaint, said)
 	}
 }

@@ -266,7 +266,7 @@ func TestHookFindsFailures(t *testing.T) {
 func TestHookNotesInterruptions(t *testing.T) {
 	t.Parallel()
 	e := mustHook(t, payload(t, "PostToolUseFailure", object{"tool_name": "Bash", "is_interrupt": true, "error": "x"}))
-	if c := e.Calls[0]; !c.Interrupted || !c.Failed {
+	if c := e.Calls[0]; !c.Interrupted || c.Failed || c.Error != "" {
 		t.Errorf("got %+v", c)
 	}
 }

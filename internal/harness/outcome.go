@@ -45,6 +45,41 @@ func judge(c *observation.Call, response []byte, also ...[]byte) {
 	if c.Failed {
 		c.Output = "" // Error holds it
 	}
+	settleInterrupt(c)
+}
+
+// settleInterrupt makes a call that the user stopped no failure. Whatever the
+// harness reports then, an exit code or an error, only says that it was stopped. A
+// call that ran into its time limit was not stopped by the user.
+func settleInterrupt(c *observation.Call) {
+	said := c.Error
+	if _, ok := exitCode(said); ok {
+		_, said, _ = strings.Cut(said, "\n")
+	}
+	said = strings.TrimSpace(said)
+	switch {
+	case strings.HasPrefix(said, "Command timed out after "):
+		c.Interrupted = false
+	case c.Failed && stoppedByUser(said):
+		c.Interrupted = true
+	}
+	if c.Interrupted {
+		c.Failed, c.Error, c.ExitCode = false, "", nil
+	}
+}
+
+// stoppedByUser reports whether the error of a call says that the user stopped it.
+func stoppedByUser(said string) bool {
+	for _, start := range [...]string{
+		interrupted, "Request interrupted by user", "Command was cancelled by user", "Operation cancelled by user",
+		"[Operation Cancelled]", "aborted by user", "command aborted by user", "user cancelled MCP tool call",
+		"User aborted", "User cancelled", "The user interrupted",
+	} {
+		if strings.HasPrefix(said, start) {
+			return true
+		}
+	}
+	return false
 }
 
 // fail marks a call that its harness reports as failed. said is the error it
@@ -55,6 +90,7 @@ func fail(c *observation.Call, said string, response []byte) {
 		said = complaint(response)
 	}
 	c.Error, c.Output = said, ""
+	defer settleInterrupt(c)
 	if c.Action != observation.Shell {
 		return
 	}

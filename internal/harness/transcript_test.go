@@ -298,7 +298,7 @@ func TestReadTranscriptTellsRefusalsFromFailures(t *testing.T) {
 	}{
 		"success":                     {`,"content":"ok"`, ``, "", false},
 		"failure":                     {`,"content":"Exit code 1\nno","is_error":true`, `,"toolUseResult":"Error: Exit code 1\nno"`, "", true},
-		"killed":                      {`,"content":"Exit code 137\n[Request interrupted by user]","is_error":true`, `,"toolDenialKind":"interrupted"`, "", true},
+		"killed":                      {`,"content":"Exit code 137\n[Request interrupted by user]","is_error":true`, `,"toolDenialKind":"interrupted"`, "", false},
 		"quoting a refusal":           {`,"content":"The user doesn't want to proceed with this tool use"`, ``, "", false},
 		"failing with odd words":      {`,"content":"spawn failed","is_error":true`, ``, "", true},
 		"rejected":                    {`,"content":"The user doesn't want to proceed with this tool use. Stop.","is_error":true`, ``, rejected, false},
@@ -337,7 +337,7 @@ func TestReadTranscriptTellsRefusalsFromFailures(t *testing.T) {
 			if len(events) != 1 || events[0].Calls[0].Failed != c.failed {
 				t.Fatalf("got %+v, skipped %v", events, report.Skipped)
 			}
-			if source := events[0].Source; (source == "PostToolUseFailure") != c.failed {
+			if source := events[0].Source; (source == "PostToolUseFailure") != (c.failed || events[0].Calls[0].Interrupted) {
 				t.Errorf("source %s", source)
 			}
 		})

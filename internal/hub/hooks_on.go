@@ -78,7 +78,7 @@ func (k *hooks) push(ctx context.Context, h *Hub, who Identity, req replica.Push
 	}
 	defer leave()
 	results := make([]replica.Result, len(req.Items))
-	rest := replica.PushRequest{DeviceID: req.DeviceID}
+	rest := replica.PushRequest{DeviceID: req.DeviceID, Head: req.Head}
 	var at []int                // where the items of rest stand
 	assigned := map[int]int{}   // by item, a script's 2xx
 	broken := map[string]bool{} // streams of which an item was refused

@@ -12,7 +12,7 @@ import (
 
 const (
 	selectHeads = `SELECT memory_id, head_seq, deleted_seq FROM hub_heads WHERE tenant = $1 AND memory_id IN `
-	selectItems = `SELECT hub_seq, kind, op, id, key, doc FROM hub_items
+	selectItems = `SELECT hub_seq, kind, op, id, key, doc, device_id FROM hub_items
 WHERE memory_id = $1 AND tenant = $2 AND hub_seq > $3 AND doc <> '' ORDER BY hub_seq LIMIT $4`
 )
 
@@ -174,7 +174,7 @@ func (h *Hub) collect(ctx context.Context, tenant string, ahead []behind, limit 
 		err := h.db.reading().each(ctx, selectItems, []any{b.stream, tenant, b.after, limit + 1}, func(scan func(...any) error) (bool, error) {
 			var item replica.PulledItem
 			var doc string
-			if err := scan(&item.HubSeq, &item.Kind, &item.Op, &item.ID, &item.Key, &doc); err != nil {
+			if err := scan(&item.HubSeq, &item.Kind, &item.Op, &item.ID, &item.Key, &doc, &item.Device); err != nil {
 				return false, err
 			}
 			if limit == 0 || size > 0 && size+len(doc) > replica.MaxPullBytes {

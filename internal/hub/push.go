@@ -38,6 +38,9 @@ func (h *Hub) Push(ctx context.Context, who Identity, req replica.PushRequest) (
 	results := make([]replica.Result, len(req.Items))
 	if h.db.postgres {
 		h.eachStream(ctx, who, req, batches, results)
+		if err := keepDevice(ctx, h.db.writing(), who.UserID, req); err != nil {
+			return nil, err
+		}
 	} else {
 		h.together(ctx, who, req, batches, results)
 	}
@@ -152,6 +155,9 @@ func (h *Hub) together(ctx context.Context, who Identity, req replica.PushReques
 	answers, failures := make([][]replica.Result, len(batches)), make([]error, len(batches))
 	err := h.db.write(ctx, func(s statements) error {
 		outcome := errNothing
+		if err := keepDevice(ctx, s, who.UserID, req); err != nil {
+			return err
+		}
 		for i, b := range batches {
 			if _, err := s.exec(ctx, "SAVEPOINT stream"); err != nil {
 				return err

@@ -115,6 +115,7 @@ const (
 	metaHub        = "hub_id"
 	metaEpoch      = "hub_epoch"
 	metaSweep      = "sweep:"     // followed by a deleted stream whose documents are still there
+	metaDevice     = "device:"    // followed by a user, a colon and a device: its highest number, 20 digits, and hash
 	metaCatalogue  = "catalogue:" // followed by a user: counts the changes of the user's catalogue
 )
 

@@ -235,6 +235,13 @@ func (h *Hub) servePush(w http.ResponseWriter, r *http.Request, who Identity) er
 	if err := readJSON(w, r, replica.MaxPushBody, &req); err != nil {
 		return err
 	}
+	if req.Head, err = headOf(r); err != nil {
+		return err
+	}
+	before, err := h.deviceHead(r.Context(), who.UserID, req.DeviceID)
+	if err != nil {
+		return err
+	}
 	results, err := h.hooks.push(r.Context(), h, who, req)
 	if err != nil {
 		return err
@@ -245,7 +252,7 @@ func (h *Hub) servePush(w http.ResponseWriter, r *http.Request, who Identity) er
 			break
 		}
 	}
-	writeJSON(w, http.StatusOK, replica.PushAnswer{Results: results})
+	writeJSON(w, http.StatusOK, replica.PushAnswer{Results: results, DeviceHead: before})
 	return nil
 }
 
@@ -336,6 +343,9 @@ func (h *Hub) serveEntries(w http.ResponseWriter, r *http.Request, who Identity)
 func (h *Hub) serveWhoami(w http.ResponseWriter, r *http.Request, who Identity) error {
 	answer, err := h.Whoami(r.Context(), who)
 	if err != nil {
+		return err
+	}
+	if answer.DeviceHead, err = h.deviceHead(r.Context(), who.UserID, r.URL.Query().Get("device")); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, answer)

@@ -23,6 +23,7 @@ type SearchArgs struct {
 	Importance         string // a list with commas; "" for any
 	ThreadID           string // "" for any
 	DateStart, DateEnd string // both inclusive, a date as end to its last instant; "" for none
+	AsIs               bool   // unknown words are not corrected
 }
 
 // Hit is a message that a search found.
@@ -47,6 +48,9 @@ const MatchedSome = "some"
 // Hits is what search_messages answers; never nil.
 type Hits struct {
 	Result []Hit `json:"result"`
+
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no message holds, and the words that replaced them
+	Hint      string            `json:"hint,omitempty"`      // of an empty first page: what was tried, and what to try
 }
 
 const (
@@ -99,11 +103,14 @@ WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND `
 	selectContainingFirst  = selectContaining + `m.id LIMIT +?9`
 	selectContainingRecent = selectContaining + `m.created_ts DESC, m.id DESC LIMIT +?9`
 
+	selectTexts = `SELECT subject || char(10) || body_md FROM mail_messages WHERE project_id = ? ORDER BY created_ts DESC LIMIT +?`
+
 	selectHit = hitColumns + `, m.body_md, m.seq, m.uid FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id WHERE m.id = ?`
 )
 
 const (
 	rankedMatches   = 10_000 // of more, among as many messages, the newest are ranked, as long as they fill a page
+	correctedFrom   = 2_000  // messages of which the words are known for corrections
 	lookedIntoTexts = 10_000 // messages that are searched for a part of a word
 )
 
@@ -111,7 +118,8 @@ const (
 // first, equals by their numbers (mail §5). A query of words alone finds in two tiers
 // (amendments §A.1): first the messages that hold all of its words, stop words left
 // out; then, if these do not fill the page, the messages that hold some of them, whose
-// Matched says so. A query with operators, quotes, * or a column is one of SQLite's full
+// Matched says so. Words that no message holds are replaced by the nearest ones that the
+// newest 2,000 messages of the project hold, and Corrected says so. A query with operators, quotes, * or a column is one of SQLite's full
 // text search; a query that SQLite refuses is searched for literally, and if no word
 // matches, as a part of the texts of the newest 10,000 messages. A blank query finds
 // nothing; so does an unknown sender. Where 10,000 messages and more match, and as many
@@ -138,6 +146,7 @@ func (o *Office) SearchMessages(ctx context.Context, c Caller, a SearchArgs) (ou
 			q.sender = from.ID
 		}
 		found, err := s.search(ctx, q)
+		out.Corrected = q.corrected
 		if err != nil {
 			return err
 		}
@@ -149,10 +158,15 @@ func (o *Office) SearchMessages(ctx context.Context, c Caller, a SearchArgs) (ou
 			}
 			out.Result = append(out.Result, h)
 		}
+		if len(found) == 0 && q.skip == 0 {
+			out.Hint = emptyHint
+		}
 		return nil
 	})
 	return out, err
 }
+
+const emptyHint = "No message of the project holds any of these words or a similar one. Try other words, or recall, which searches what agents did, records and memories, too."
 
 // query is a search as it was checked.
 type query struct {
@@ -163,10 +177,12 @@ type query struct {
 	thread     *string // nil for any
 	from, to   Time
 	skip, n    int
+	asIs       bool
+	corrected  map[string]string // what SearchMessages corrected
 }
 
 func (a *SearchArgs) query() (q *query, err error) {
-	q = &query{skip: a.Offset, to: Time(1<<63 - 1), recent: a.Ranking == "recency"}
+	q = &query{asIs: a.AsIs, skip: a.Offset, to: Time(1<<63 - 1), recent: a.Ranking == "recency"}
 	if err := checkText("query", a.Query); err != nil {
 		return nil, err
 	}
@@ -279,6 +295,46 @@ func (s *scope) tiers(ctx context.Context, q *query) ([]foundMessage, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
+	found, err := s.tiersOf(ctx, q, all)
+	if n := len(found); err != nil || q.asIs || n == q.skip+q.n && !found[n-1].some {
+		return found, err
+	}
+	if all, err = s.correct(ctx, q, all); err == nil && q.corrected != nil {
+		q.text = strings.Join(all, " ")
+		found, err = s.tiersOf(ctx, q, all)
+	}
+	return found, err
+}
+
+// correct replaces the words that no message holds by the nearest ones that the newest
+// messages of the project hold.
+func (s *scope) correct(ctx context.Context, q *query, all []string) ([]string, error) {
+	var unknown []string
+	for _, word := range all {
+		var n int
+		if err := s.tx.Get(ctx, []any{&n}, countAllMatches, literally([]string{word}), 1); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			unknown = append(unknown, word)
+		}
+	}
+	if len(unknown) == 0 {
+		return all, nil
+	}
+	corrector := words.NewCorrector(unknown)
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		corrector.Learn(text)
+		return err
+	}, selectTexts, s.p.ID, correctedFrom)
+	q.corrected = corrector.Corrections()
+	return words.Corrected(all, q.corrected), err
+}
+
+// tiersOf finds what tiers finds for given words.
+func (s *scope) tiersOf(ctx context.Context, q *query, all []string) ([]foundMessage, error) {
 	ids, err := s.matching(ctx, q, literally(all))
 	if err != nil {
 		return nil, err

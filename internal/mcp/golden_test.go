@@ -51,10 +51,10 @@ func TestWireOfMemoriesStaysAsItIs(t *testing.T) {
 	})
 }
 
-// withoutUIDs replaces the uids of projects in answers: those of folders differ from store
-// to store.
+// withoutUIDs replaces the uids of projects and the ids of connections in answers: they
+// differ from store to store.
 func withoutUIDs(wire []byte) []byte {
-	uid := regexp.MustCompile(`\b[0-9a-f]{20}\b`)
+	uid := regexp.MustCompile(`\b[0-9a-f]{20}\b|\bS-[0-9A-Z]{26}\b`)
 	lines := bytes.SplitAfter(wire, []byte("\n"))
 	for i, line := range lines {
 		if bytes.HasPrefix(line, []byte("< ")) {
@@ -109,9 +109,28 @@ func observing(t *testing.T) *mcp.Server {
 	}
 	return newServer(t, mcp.Config{
 		Instructions: "Search before you ask.",
-		Tools:        mcp.ObservationTools(o),
+		Tools:        append([]mcp.Tool{mcp.RecallTool(remembering)}, mcp.ObservationTools(o)...),
 		Context:      func(context.Context, mcp.Scope) (string, error) { return "# cairn context\n", nil },
 	})
+}
+
+// remembering answers recall with one session, and a question about nothing with none.
+func remembering(_ context.Context, a mcp.RecallArgs) (cairn.Recalled, error) {
+	if a.Query == "nothing" {
+		return cairn.Recalled{Query: a.Query, Results: []cairn.RecallGroup{}, Tried: "Nothing matches. Try other words."}, nil
+	}
+	at := time.Unix(1_750_000_000, 0).UTC()
+	return cairn.Recalled{
+		Query: a.Query, Corrected: map[string]string{"refnd": "refund"}, Range: "last week: 2025-06-09 to 2025-06-15",
+		Results: []cairn.RecallGroup{
+			{
+				SessionID: "s-1", When: &at, Project: "app", Agent: "claude", Branch: "main", About: "let refunds expire",
+				Items: []cairn.RecallItem{{Part: cairn.PartObservations, ID: "42", Type: "user_prompt", When: at, Excerpt: "let refunds expire", Matched: cairn.MatchedAll, Count: 2}},
+			},
+			{Part: cairn.PartRecords, Items: []cairn.RecallItem{{Part: cairn.PartRecords, ID: "R001", When: at, Project: "app", Excerpt: "30 days", Matched: cairn.MatchedSome}}},
+		},
+		Open: []string{"get_observations(ids=[42])"},
+	}, nil
 }
 
 // recording is a server of records over an empty store, whose clock moves on by a

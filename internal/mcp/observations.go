@@ -36,12 +36,14 @@ type TimelineArgs struct {
 type RecentArgs struct {
 	Project Scope
 	Limit   *int // 30, 1 to 100
+	Full    bool // whole rows, else the compact form
 }
 
 // TraceArgs are the arguments of session_trace (contract observations §8.5).
 type TraceArgs struct {
 	SessionID     string
 	Before, After *int64 // Unix seconds, exclusive
+	Full          bool   // every row and whole texts, else the compact form
 }
 
 // FileHistoryArgs are the arguments of file_history (contract observations §8.6).
@@ -50,6 +52,7 @@ type FileHistoryArgs struct {
 	Before, After *int64 // Unix seconds, exclusive
 	Limit         *int   // touches; 10, 1 to 50
 	EditsOnly     bool
+	Full          bool // whole texts, else the compact form
 }
 
 // ObservationTools are the six tools, answered by o.
@@ -128,9 +131,10 @@ func recentContextTool(o Observations) Tool {
 		Params: []Param{
 			projectParam(),
 			{Name: "limit", Kind: Integer, Default: 30, Minimum: new(1), Maximum: new(100)},
+			detailParam(),
 		},
 		Call: func(ctx context.Context, a Args) (any, error) {
-			return o.RecentContext(ctx, RecentArgs{Project: a.Scope("project"), Limit: a.Int("limit")})
+			return o.RecentContext(ctx, RecentArgs{Project: a.Scope("project"), Limit: a.Int("limit"), Full: isFull(a)})
 		},
 	}
 }
@@ -139,10 +143,10 @@ func sessionTraceTool(o Observations) Tool {
 	return Tool{
 		Name: "session_trace", Title: "Session trace", ReadOnly: true,
 		Description: "One session in order: each prompt with what was done for it.",
-		Params:      []Param{{Name: "session_id", Required: true}, beforeParam(), afterParam()},
+		Params:      []Param{{Name: "session_id", Required: true}, beforeParam(), afterParam(), detailParam()},
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.SessionTrace(ctx, TraceArgs{
-				SessionID: a.String("session_id"), Before: a.Int64("before"), After: a.Int64("after"),
+				SessionID: a.String("session_id"), Before: a.Int64("before"), After: a.Int64("after"), Full: isFull(a),
 			})
 		},
 	}
@@ -160,11 +164,12 @@ func fileHistoryTool(o Observations) Tool {
 				Name: "edits_only", Kind: Boolean, Default: false,
 				Description: "Only the last write or edit of each session.",
 			},
+			detailParam(),
 		},
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.FileHistory(ctx, FileHistoryArgs{
 				FilePath: a.String("file_path"), Before: a.Int64("before"), After: a.Int64("after"),
-				Limit: a.Int("limit"), EditsOnly: a.Bool("edits_only"),
+				Limit: a.Int("limit"), EditsOnly: a.Bool("edits_only"), Full: isFull(a),
 			})
 		},
 	}
@@ -183,3 +188,12 @@ func beforeParam() Param {
 func afterParam() Param {
 	return Param{Name: "after", Kind: Integer, Description: "Unix seconds; only what is newer."}
 }
+
+func detailParam() Param {
+	return Param{
+		Name: "detail", Default: "compact", Enum: []string{"compact", "full"},
+		Description: "compact: longer answers are shortened to about 2,000 tokens.",
+	}
+}
+
+func isFull(a Args) bool { return a.String("detail") == "full" }

@@ -29,25 +29,25 @@ func TestArgumentsReachTheirTool(t *testing.T) {
 		"search, all": {
 			"search",
 			`{"query":"q","project":"p","obs_type":"command","limit":500,"offset":-3,"orderBy":"blended","before":9,"after":8}`,
-			`{"Query":"q","Project":{"All":false,"Name":"p"},"ObsType":"command","Limit":500,"Offset":-3,"OrderBy":"blended","Before":9,"After":8}`,
+			`{"Query":"q","Project":{"All":false,"Name":"p"},"ObsType":"command","Limit":500,"Offset":-3,"OrderBy":"blended","Before":9,"After":8,"Remote":false}`,
 		},
 		"search, least": {
 			"search", `{"query":"q"}`,
-			`{"Query":"q","Project":{"All":false,"Name":""},"ObsType":"","Limit":null,"Offset":null,"OrderBy":"","Before":null,"After":null}`,
+			`{"Query":"q","Project":{"All":false,"Name":""},"ObsType":"","Limit":null,"Offset":null,"OrderBy":"","Before":null,"After":null,"Remote":false}`,
 		},
 		"get_observations": {"get_observations", `{"ids":[3,1,3.0]}`, `{"ids":[3,1,3]}`},
 		"timeline, all":    {"timeline", `{"anchor":42,"before":0,"after":7}`, `{"Anchor":42,"Before":0,"After":7}`},
 		"timeline, least":  {"timeline", `{"anchor":42}`, `{"Anchor":42,"Before":null,"After":null}`},
 		"recent_context, everywhere": {
-			"recent_context", `{"project":null,"limit":3}`, `{"Project":{"All":true,"Name":""},"Limit":3}`,
+			"recent_context", `{"project":null,"limit":3}`, `{"Project":{"All":true,"Name":""},"Limit":3,"Full":false}`,
 		},
-		"recent_context, least": {"recent_context", `{}`, `{"Project":{"All":false,"Name":""},"Limit":null}`},
+		"recent_context, least": {"recent_context", `{}`, `{"Project":{"All":false,"Name":""},"Limit":null,"Full":false}`},
 		"session_trace": {
-			"session_trace", `{"session_id":"s","before":2,"after":1}`, `{"SessionID":"s","Before":2,"After":1}`,
+			"session_trace", `{"session_id":"s","before":2,"after":1,"detail":"full"}`, `{"SessionID":"s","Before":2,"After":1,"Full":true}`,
 		},
 		"file_history": {
 			"file_history", `{"file_path":"a/b.go","before":2,"after":1,"limit":4,"edits_only":true}`,
-			`{"FilePath":"a/b.go","Before":2,"After":1,"Limit":4,"EditsOnly":true}`,
+			`{"FilePath":"a/b.go","Before":2,"After":1,"Limit":4,"EditsOnly":true,"Full":false}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,9 +73,9 @@ func TestSixToolsAreListedReadOnlyWithTheirParameters(t *testing.T) {
 		"search":           {"query", "project", "obs_type", "limit", "offset", "orderBy", "before", "after"},
 		"get_observations": {"ids"},
 		"timeline":         {"anchor", "before", "after"},
-		"recent_context":   {"project", "limit"},
-		"session_trace":    {"session_id", "before", "after"},
-		"file_history":     {"file_path", "before", "after", "limit", "edits_only"},
+		"recent_context":   {"project", "limit", "detail"},
+		"session_trace":    {"session_id", "before", "after", "detail"},
+		"file_history":     {"file_path", "before", "after", "limit", "edits_only", "detail"},
 	}
 	if len(list.Tools) != len(want) {
 		t.Errorf("%d tools, want %d", len(list.Tools), len(want))

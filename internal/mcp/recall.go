@@ -21,19 +21,18 @@ type RecallArgs struct {
 func RecallTool(ask func(context.Context, RecallArgs) (cairn.Recalled, error)) Tool {
 	return Tool{
 		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true,
-		Description: `Reach for this first when past work may matter: how something was done, why it was decided, what failed, ` +
-			`what was said. Ask in plain words; earlier sessions come back, best first, with records, mail and memories. ` +
-			`Always give words too: the names, files, identifiers, error texts and synonyms that you expect there. ` +
-			`A time in the question ("last week", "in January") counts.`,
-		Brief: "Reach for this first: what was done, decided, said before. Ask in plain words; in words give names and terms you expect there.",
+		Description: `Reach for this first when past work may matter: what was done, decided, said, what failed. ` +
+			`Ask in plain words; sessions come back, best first, with records, mail and memories. ` +
+			`Always give words too. A time ("last week") counts.`,
+		Brief: "Reach for this first: what was done, decided, said before. Ask in plain words; always give words too.",
 		Params: []Param{
-			{Name: "query", Required: true, Description: "The question, as you would ask a person."},
-			{Name: "words", Lean: true, Description: "Words that you expect to stand there; helps more than anything else."},
-			{Name: "project", Kind: Project, Description: "Only this one; omit for all, the current one preferred."},
+			{Name: "query", Required: true, Description: "A question."},
+			{Name: "words", Lean: true, Description: "Names, files, identifiers, error texts, synonyms that you expect there."},
+			{Name: "project", Kind: Project, Description: "Omit for all, the current one preferred."},
 			{Name: "limit", Kind: Integer, Default: 5, Minimum: new(1), Maximum: new(100), Description: "Sessions."},
 			{
 				Name: "detail", Default: cairn.DetailBrief, Enum: []string{cairn.DetailBrief, cairn.DetailFull},
-				Description: "full: up to 4,000 tokens instead of 800.",
+				Description: "full: 4,000 tokens, not 800.",
 			},
 		},
 		Call: func(ctx context.Context, a Args) (any, error) {

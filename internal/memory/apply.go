@@ -21,6 +21,8 @@ type Item struct {
 	Op     string          `json:"op"`
 	Key    string          `json:"key"` // hub key
 	Doc    json.RawMessage `json:"doc"` // nil where it was blanked
+
+	Device string `json:"device,omitempty"` // the device incarnation that sent it to the hub, "" if unknown
 }
 
 const (
@@ -61,6 +63,9 @@ func (b *Book) Apply(ctx context.Context, m Membership, stream string, items []I
 			if local, err = s.localStream(ctx, stream); err != nil { // it may have become one of ours
 				return err
 			}
+		}
+		if err := s.tx.CountReturned(ctx, s.returned); err != nil {
+			return err
 		}
 		return s.pulledTo(ctx, local, next)
 	})
@@ -112,6 +117,12 @@ func (s *scope) apply(ctx context.Context, stream string, item Item) error {
 
 // logPulled appends a change as the hub's, which is never sent.
 func (s *scope) logPulled(ctx context.Context, stream string, item Item, id string, doc []byte) (int64, error) {
+	if item.Device != "" {
+		if s.returned == nil {
+			s.returned = map[string]int64{}
+		}
+		s.returned[item.Device]++
+	}
 	return s.tx.Append(ctx, store.Change{Device: hubDevice, Project: s.m.project, Stream: stream, Kind: item.Kind, ID: id, Op: item.Op, Doc: doc})
 }
 

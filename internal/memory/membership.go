@@ -34,7 +34,10 @@ const (
 const (
 	selectGeneration = `SELECT generation FROM memory_users WHERE user_id = ?`
 	updateStop       = `UPDATE memory_users SET stop_code = ?2, stop_why = ?3, stop_ns = ?4 WHERE user_id = ?1 AND (stop_code IS NOT ?2 OR stop_why IS NOT ?3)`
-	updateGoOn       = `UPDATE memory_users SET stop_code = NULL, stop_why = NULL WHERE user_id = ?1 AND stop_code = ?2`
+	selectCommon     = `SELECT CASE WHEN unsent IS NULL THEN acked ELSE unsent - 1 END FROM (
+SELECT ifnull(max(acked_seq), 0) AS acked, (SELECT min(c.seq) FROM memory_streams s JOIN changes c ON c.stream = (SELECT id FROM symbols WHERE text = s.stream)
+AND c.seq > s.acked_seq AND c.doc IS NOT NULL WHERE s.head_seq > s.acked_seq) AS unsent FROM memory_streams)`
+	updateGoOn = `UPDATE memory_users SET stop_code = NULL, stop_why = NULL WHERE user_id = ?1 AND stop_code = ?2`
 )
 
 // checkMember refuses a membership that has ended.
@@ -88,4 +91,13 @@ func (b *Book) ClearStop(ctx context.Context, m Membership, codes ...string) err
 		}
 	}
 	return err
+}
+
+// CommonPosition returns a position of the change log: the hub has confirmed every
+// change of a memory up to it. It is 0 if the hub has confirmed none.
+func (b *Book) CommonPosition(ctx context.Context) (position int64, err error) {
+	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Get(ctx, []any{&position}, selectCommon)
+	})
+	return position, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"slices"
 
 	"cairn/internal/store"
 )
@@ -23,6 +24,30 @@ AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_i
 	selectUnsent = entryColumns + `LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN memory_streams s ON s.stream = e.memory_id
 WHERE e.synced = 0 AND (c.doc IS NULL OR c.id <> 'pending-' || e.key OR s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq))`
 )
+
+// fromLog are the statements that restore rows from the documents of the change log.
+// A salvage has deleted documents that differ from their hash, so the rest are intact.
+func fromLog() []string {
+	const own = `FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
+WHERE k.text = 'entry' AND o.text = 'put' AND c.doc IS NOT NULL AND c.id IN ('pending-' || memory_entries.key, memory_entries.entry_id)`
+	return []string{
+		// An entry whose number of its change is damaged.
+		`UPDATE memory_entries SET seq = (SELECT max(c.seq) ` + own + `)
+WHERE EXISTS (SELECT 1 ` + own + `) AND NOT EXISTS (SELECT 1 ` + own + ` AND c.seq = memory_entries.seq)
+AND (SELECT c.doc FROM changes c WHERE c.seq = memory_entries.seq) IS NOT NULL`,
+
+		`UPDATE memory_entries SET raw_entry = c.doc ->> '$.rawEntry' FROM changes c
+WHERE c.seq = memory_entries.seq AND c.doc IS NOT NULL AND c.doc ->> '$.rawEntry' IS NOT NULL AND c.doc ->> '$.rawEntry' IS NOT raw_entry`,
+		`UPDATE memory_contexts SET markdown = c.doc ->> '$.markdown' FROM changes c
+WHERE c.seq = change_seq AND c.doc IS NOT NULL AND c.doc ->> '$.markdown' IS NOT NULL AND c.doc ->> '$.markdown' IS NOT markdown`,
+
+		`UPDATE memory_entries SET tags = ifnull((SELECT c.doc -> '$.tags' FROM changes c
+WHERE c.seq = memory_entries.seq AND c.doc IS NOT NULL AND json_type(c.doc, '$.tags') = 'object'), '{}') WHERE NOT json_valid(tags)`,
+		`UPDATE memory_entries SET metadata = (SELECT c.doc -> '$.metadata' FROM changes c WHERE c.seq = memory_entries.seq AND c.doc IS NOT NULL)
+WHERE metadata IS NOT NULL AND NOT json_valid(metadata)`,
+		`UPDATE memory_entries SET synced = (entry_id IS NOT NULL AND canonical_ns IS NOT NULL) WHERE synced NOT IN (0, 1)`,
+	}
+}
 
 // mends are the statements that derive rows from others again, in their order.
 func mends() []string {
@@ -54,7 +79,8 @@ AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 }
 
 // Mend makes memories whole again after a salvage has lost rows: memories and vaults
-// come back from the log, or under names of their own, inflight rows are logged again
+// come back from the log, or under names of their own, entries and contexts that differ from
+// the log get its text, inflight rows are logged again
 // to be sent under their old keys, positions follow, and the index is built anew.
 // Repeating it is harmless.
 func Mend(ctx context.Context, tx *store.Tx) error {
@@ -65,7 +91,7 @@ func Mend(ctx context.Context, tx *store.Tx) error {
 	if err := s.mendHomes(ctx); err != nil {
 		return err
 	}
-	for _, query := range mends() {
+	for _, query := range slices.Concat(fromLog(), mends()) {
 		if _, err := tx.Exec(ctx, query); err != nil {
 			return err
 		}

@@ -130,8 +130,13 @@ func indexInserted(ctx context.Context, tx *store.Tx, memory string, inserted sq
 
 // indexContext puts a context into the index of contexts.
 func indexContext(ctx context.Context, tx *store.Tx, memory string, seq int64, markdown string) error {
+	_, err := tx.Exec(ctx, insertWords, -seq, contextTerms(memory, markdown))
+	return err
+}
+
+// contextTerms returns the searchable words of a context.
+func contextTerms(memory, markdown string) string {
 	var b strings.Builder
 	writeTerms(&b, space(memory)+ofContext, terms(markdown))
-	_, err := tx.Exec(ctx, insertWords, -seq, b.String())
-	return err
+	return b.String()
 }

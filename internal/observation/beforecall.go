@@ -27,17 +27,21 @@ const (
 FROM observation_rows o WHERE o.id = (
     SELECT c.id FROM (SELECT id, obs_type, metadata FROM observation_rows
         WHERE project_key = ? AND path_key = ? ORDER BY timestamp DESC, id DESC LIMIT +?) c
-    WHERE c.obs_type IN ('file_edit', 'file_write') AND c.metadata ->> '$.failed' IS NULL LIMIT 1)`
+    WHERE c.obs_type IN ('file_edit', 'file_write') AND c.metadata ->> '$.failed' IS NULL
+        AND c.metadata ->> '$.interrupted' IS NULL LIMIT 1)`
 
 	selectFailures = `SELECT id, timestamp, session_key, metadata ->> '$.command', ifnull(metadata ->> '$.error', '')
-FROM observation_rows WHERE project_key = ? AND obs_type = 'command_error' ORDER BY timestamp DESC, id DESC LIMIT +?`
+FROM observation_rows WHERE project_key = ? AND obs_type = 'command_error'
+  AND metadata ->> '$.interrupted' IS NULL ORDER BY timestamp DESC, id DESC LIMIT +?`
 
 	selectPasses = `SELECT content FROM observation_rows
-WHERE project_key = ? AND obs_type = ? AND timestamp >= ? ORDER BY timestamp DESC, id DESC LIMIT +?`
+WHERE project_key = ? AND obs_type = ? AND timestamp >= ?
+  AND (metadata IS NULL OR instr(metadata, '"interrupted":true') = 0) ORDER BY timestamp DESC, id DESC LIMIT +?`
 
-	selectLaterInSession = `SELECT c.id, c.obs_type, c.content FROM (SELECT id, timestamp, obs_type, content FROM observation_rows
+	selectLaterInSession = `SELECT c.id, c.obs_type, c.content FROM (SELECT id, timestamp, obs_type, content, metadata FROM observation_rows
     WHERE session_key = ? AND (timestamp, id) > (?, ?) ORDER BY timestamp, id LIMIT +?) c
-WHERE c.obs_type IN ('command', 'git_commit', 'git_push', 'github') ORDER BY c.timestamp, c.id`
+WHERE c.obs_type IN ('command', 'git_commit', 'git_push', 'github')
+  AND c.metadata ->> '$.interrupted' IS NULL ORDER BY c.timestamp, c.id`
 )
 
 // lastChange tells of a file's last change, if another session made it.
@@ -90,7 +94,7 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row
 	}
 	row.id = f.id
 	row.line = fmt.Sprintf("- failed %s (#%d): %s", ago(a.now, f.at), f.id, commandCell(form.text, maxHelpIntent))
-	if why := firstErrorLine(f.error); why != "" {
+	if why := reason(f.command, f.error); why != "" {
 		row.line += ": " + cell(why, maxHelpIntent)
 	}
 	if id != 0 {

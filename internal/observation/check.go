@@ -16,6 +16,10 @@ func invariants() [][2]string {
 			LEFT JOIN observations_fts_docsize d ON d.id = o.id WHERE d.id IS NULL LIMIT 20`},
 		{"observation %d is searchable, yet gone", `SELECT d.id FROM observations_fts_docsize d
 			LEFT JOIN observation_rows o ON o.id = d.id WHERE o.id IS NULL LIMIT 20`},
+		{"the output of observation %d has no line hashes", `SELECT o.observation_id FROM output_rows o
+			LEFT JOIN output_lines_docsize d ON d.id = o.observation_id WHERE d.id IS NULL LIMIT 20`},
+		{"lines of observation %d can be found, but its output is missing", `SELECT d.id FROM output_lines_docsize d
+			LEFT JOIN output_rows o ON o.observation_id = d.id WHERE o.observation_id IS NULL LIMIT 20`},
 		{"turn %d is in the index of turns without its words, or its words without the turn", `SELECT ifnull(t.id, d.id)
 			FROM turns t FULL JOIN turn_words_docsize d ON d.id = t.id WHERE t.id IS NULL OR d.id IS NULL LIMIT 20`},
 		{"turn %d begins with a row that is gone or of another session", `SELECT t.id FROM turns t
@@ -50,9 +54,18 @@ func (j *Journal) Check(ctx context.Context) (findings []string, err error) {
 				return err
 			}
 		}
-		return eachSummed(ctx, tx, func(r *summed) error {
+		err := eachSummed(ctx, tx, func(r *summed) error {
 			if r.isAltered() {
 				findings = append(findings, fmt.Sprintf("observation %d is not what was written: its checksum differs", r.id))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return eachOutput(ctx, tx, func(r *outputRow) error {
+			if r.isAltered() {
+				findings = append(findings, fmt.Sprintf("the output of observation %d is not what was written: its checksum differs", r.id))
 			}
 			return nil
 		})

@@ -41,7 +41,7 @@ const (
 
 const (
 	selectDigestRows = `SELECT obs_type, ifnull(path_key, ''), content,
-metadata ->> '$.failed', metadata ->> '$.command', metadata ->> '$.commit_hash', metadata ->> '$.commit_message'
+metadata ->> '$.failed', metadata ->> '$.interrupted', metadata ->> '$.command', metadata ->> '$.commit_hash', metadata ->> '$.commit_message'
 FROM observation_rows WHERE session_key = ? ORDER BY timestamp, id`
 
 	selectDigestPrompts = `SELECT content FROM prompts WHERE session_id = ? AND source = 'user' ORDER BY timestamp, id`
@@ -73,9 +73,9 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 	n := 0
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var obsType, path, content string
-		var failed sql.NullBool
+		var failed, interrupted sql.NullBool
 		var command, hash, message sql.NullString
-		if err := r.Scan(&obsType, &path, &content, &failed, &command, &hash, &message); err != nil {
+		if err := r.Scan(&obsType, &path, &content, &failed, &interrupted, &command, &hash, &message); err != nil {
 			return err
 		}
 		n++
@@ -84,16 +84,20 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 		}
 		switch obsType {
 		case typeEdit, typeWrite:
-			if !failed.Bool && path != "" {
+			if !failed.Bool && !interrupted.Bool && path != "" {
 				d.FilesEdited = append(d.FilesEdited, path)
 			}
 		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
 			if hash.String != "" {
 				d.Commits = append(d.Commits, Commit{hash.String, message.String})
 			}
-			runs.add(content, false, n)
+			if !interrupted.Bool { // an interrupted command neither passed nor failed
+				runs.add(content, false, n)
+			}
 		case typeCommandError:
-			runs.add(command.String, true, n)
+			if !interrupted.Bool { // earlier versions stored interrupted commands as failed
+				runs.add(command.String, true, n)
+			}
 		}
 		return nil
 	}, selectDigestRows, s.Key)
@@ -109,10 +113,10 @@ func (d *Digest) readPrompts(ctx context.Context, tx *store.Tx, session string) 
 	err := tx.Each(ctx, func(r *sql.Rows) error {
 		var text string
 		err := r.Scan(&text)
-		if d.Prompts++; d.Prompts == 1 {
+		if d.Prompts++; first == "" && !isHarnessPrompt(text) {
 			first = text
 		}
-		if intent == "" && !strings.HasPrefix(text, "/") && len(strings.Fields(text)) >= 4 {
+		if intent == "" && !strings.HasPrefix(text, "/") && !isHarnessPrompt(text) && len(strings.Fields(text)) >= 4 {
 			intent = text
 		}
 		return err

@@ -90,14 +90,14 @@ type Call struct {
 	Part       int    // 0, 1 … when one call makes several rows
 	Tool       string // the tool's name as reported
 	Action     Action
-	Failed     bool   // by the event, an exit code, or the response's text
+	Failed     bool   // by the event, an exit code, or the response's text; never if the user stopped the call
 	Error      string // what it said when it failed
 	ExitCode   *int   // of a failed shell call, nil if not told
 	DurationMS int64  // 0 if not told
 
 	Command     string
 	Description string
-	Interrupted bool
+	Interrupted bool // the user stopped the call, of any tool
 	Background  bool
 	Note        string // the host's reading of an exit code
 	Stdout      string // of shell calls only: the facts of commits and pushes, and what a failure without Error said

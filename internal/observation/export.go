@@ -38,6 +38,14 @@ type Exported struct {
 	HarnessPromptID string          `json:"harness_prompt_id,omitempty"`
 	PromptID        int64           `json:"prompt_id,omitempty"` // the prompt that caused it; of an earlier line
 	Prompt          *ExportedPrompt `json:"prompt,omitempty"`    // of prompts and answers: the prompt that it is
+
+	// Output is the digest of what the command or tool printed, redacted, at most 4 KiB;
+	// OutputSize is the number of bytes printed. An export holds them because they are a
+	// row's text, and no archive and no hub does. The hashes of the other lines are salted
+	// by the store, so an export leaves them out. An import counts the retention of outputs
+	// from its own day.
+	Output     string `json:"output,omitempty"`
+	OutputSize int    `json:"output_size,omitempty"`
 }
 
 // ExportedPrompt is the prompt that a row of type user_prompt or agent_message is.
@@ -71,7 +79,8 @@ const tombsPerLine = 200
 const (
 	exportedColumns = `SELECT o.id, o.timestamp, p.id, o.obs_type, o.source_event, ifnull(o.tool_name, ''), o.content,
 ifnull(o.file_path, ''), ifnull(o.path_key, ''), ifnull(o.metadata, ''), o.is_pinned, ifnull(o.tool_use_id, ''), o.part,
-ifnull(o.agent_id, ''), ifnull(o.harness_prompt_id, '')`
+ifnull(o.agent_id, ''), ifnull(o.harness_prompt_id, ''),
+(SELECT digest FROM output_rows WHERE observation_id = o.id), ifnull((SELECT size FROM output_rows WHERE observation_id = o.id), 0)`
 
 	// Prompts and answers come first, so that what they caused finds them.
 	selectExportedPrompts = exportedColumns + `, ifnull(r.id, 0), ifnull(r.timestamp, 0), ifnull(r.source, ''),
@@ -156,10 +165,17 @@ func exportRows(ctx context.Context, tx *store.Tx, of project.Scope, key int64, 
 
 func (e *Exported) scan(r *sql.Rows, more ...any) error {
 	var meta string
+	var digest any
 	err := r.Scan(append([]any{
 		&e.ID, &e.Timestamp, &e.Project, &e.ObsType, &e.SourceEvent, &e.ToolName, &e.Content, &e.FilePath, &e.PathKey,
 		&meta, &e.Pinned, &e.ToolUseID, &e.Part, &e.AgentID, &e.HarnessPromptID,
+		&digest, &e.OutputSize,
 	}, more...)...)
+	if digest != nil && err == nil {
+		if e.Output, err = unpackDigest(digest); err != nil {
+			err = fmt.Errorf("the output of observation %d is damaged; see `cairn doctor`: %w", e.ID, err)
+		}
+	}
 	if meta != "" {
 		e.Metadata = json.RawMessage(meta)
 	}

@@ -169,22 +169,21 @@ func callDraft(e *Event, c *Call, f *redact.Filter) (draft, bool) {
 		d.put("duration_ms", c.DurationMS)
 	}
 	d.flag("failed", c.Failed)
-	errorText := ""
-	if c.Failed {
-		errorText = stripEscapes(failureText(c))
-		if text := d.headTail(errorText, errorHead, errorTail); strings.TrimSpace(text) != "" {
-			d.put("error", text)
-		}
-	}
+	d.flag("interrupted", c.Interrupted)
 	if c.Action == Shell {
 		use := readShell(c.Command, c.Tool)
 		if use.onlyCairn {
 			return draft{}, false
 		}
-		d.shell(c, use, errorText)
+		d.shell(c, use)
 	} else {
 		if ownTool(c) {
 			return draft{}, false
+		}
+		if c.Failed {
+			if text := d.headTail(stripEscapes(failureText(c)), errorHead, errorTail); strings.TrimSpace(text) != "" {
+				d.put("error", text)
+			}
 		}
 		d.tool(c)
 	}
@@ -204,23 +203,11 @@ func ownTool(c *Call) bool {
 	return c.Server == "cairn" || plugin && strings.HasSuffix(rest, "_cairn")
 }
 
-// failureText is what a failed call said. A shell that reports nothing but its
-// exit code has said it in its output.
-func failureText(c *Call) string {
-	for _, s := range []string{c.Error, c.Stderr, c.Stdout} {
-		if strings.TrimSpace(s) != "" {
-			return s
-		}
-	}
-	return ""
-}
-
 // shell fills in the row of a command line.
-func (d *drafter) shell(c *Call, use shellUse, errorText string) {
+func (d *drafter) shell(c *Call, use shellUse) {
 	command := d.head(c.Command, maxCommand)
 	d.Content = command
 	d.set("description", c.Description, maxFact)
-	d.flag("interrupted", c.Interrupted)
 	d.flag("background", c.Background)
 	d.set("note", c.Note, maxFact)
 	if c.Failed {
@@ -231,12 +218,13 @@ func (d *drafter) shell(c *Call, use shellUse, errorText string) {
 		} else {
 			d.put("command", command)
 		}
-		if text := d.head(errorText, maxErrorText); strings.TrimSpace(text) != "" {
-			d.Content += "\n" + text
-		}
+		d.failure(c)
 		return
 	}
 	d.Type = use.obsType()
+	if c.Interrupted { // nothing says that it has pushed or committed
+		d.Type = typeCommand
+	}
 	if use.commit {
 		d.commit(readCommit(stripEscapes(c.Stdout)))
 	}

@@ -50,6 +50,9 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	selectStaleWords = `SELECT EXISTS (SELECT 1 FROM observations_fts_data WHERE id >= 1 << 53)`
 	mergeWords       = `INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', ?)`
 	optimizeWords    = `INSERT INTO observations_fts (observations_fts) VALUES ('optimize')`
+	selectStaleLines = `SELECT EXISTS (SELECT 1 FROM output_lines_data WHERE id >= 1 << 53)`
+	mergeLines       = `INSERT INTO output_lines (output_lines, rank) VALUES ('merge', ?)`
+	optimizeLines    = `INSERT INTO output_lines (output_lines) VALUES ('optimize')`
 	selectWritten    = `SELECT total_changes()`
 
 	selectStaleTurnWords = `SELECT EXISTS (SELECT 1 FROM turn_words_data WHERE id >= 1 << 53)`
@@ -57,13 +60,14 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	optimizeTurnWords    = `INSERT INTO turn_words (turn_words) VALUES ('optimize')`
 )
 
-// wordIndex is a full-text index from which deleted words are to go: queries that tell
-// whether it holds any, that merge some of it, and all of it.
-type wordIndex struct{ stale, merge, optimize string }
+// fullTextIndex holds the statements that maintain one full-text index.
+type fullTextIndex struct{ stale, merge, optimize string }
 
-func wordIndexes() []wordIndex {
-	return []wordIndex{
+// fullTextIndexes returns the indexes that hold words of rows.
+func fullTextIndexes() []fullTextIndex {
+	return []fullTextIndex{
 		{selectStaleWords, mergeWords, optimizeWords},
+		{selectStaleLines, mergeLines, optimizeLines},
 		{selectStaleTurnWords, mergeTurnWords, optimizeTurnWords},
 	}
 }
@@ -225,7 +229,7 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 	if err != nil || value == "" {
 		return 0, err
 	}
-	if err := j.dropStaleWords(ctx); err != nil {
+	if err := j.dropAllStaleWords(ctx); err != nil {
 		return 0, err
 	}
 	if err := j.store.Rewrite(ctx); err != nil {
@@ -243,20 +247,20 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 // mergePages is how much of the search index one transaction rewrites: some 2 MB.
 const mergePages = 500
 
-// dropStaleWords rewrites the search indexes until they hold no word of a deleted row.
-func (j *Journal) dropStaleWords(ctx context.Context) error {
-	for _, index := range wordIndexes() {
-		if err := j.dropStaleWordsOf(ctx, index); err != nil {
+// dropAllStaleWords calls dropStaleWords for every index.
+func (j *Journal) dropAllStaleWords(ctx context.Context) error {
+	for _, index := range fullTextIndexes() {
+		if err := j.dropStaleWords(ctx, index); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dropStaleWordsOf rewrites a search index, a part in each transaction, until it
+// dropStaleWords rewrites a search index, a part in each transaction, until it
 // holds no word of a deleted row. Rows that are deleted meanwhile may make it
 // begin again; the third time it does the rest at once.
-func (j *Journal) dropStaleWordsOf(ctx context.Context, index wordIndex) error {
+func (j *Journal) dropStaleWords(ctx context.Context, index fullTextIndex) error {
 	for round := 0; ; round++ {
 		stale, pages := false, -mergePages // a first negative number asks for all segments
 		for more := true; more; pages = mergePages {
@@ -270,7 +274,7 @@ func (j *Journal) dropStaleWordsOf(ctx context.Context, index wordIndex) error {
 					_, err = tx.Exec(ctx, index.optimize)
 					return err
 				}
-				more, err = mergeSome(ctx, tx, index, pages)
+				more, err = mergeSome(ctx, tx, index.merge, pages)
 				return err
 			})
 			if err != nil {
@@ -283,14 +287,14 @@ func (j *Journal) dropStaleWordsOf(ctx context.Context, index wordIndex) error {
 	}
 }
 
-// mergeSome merges segments of the search index; more says whether it had
+// mergeSome merges segments of a search index by its statement; more says whether it had
 // anything to do.
-func mergeSome(ctx context.Context, tx *store.Tx, index wordIndex, pages int) (more bool, err error) {
+func mergeSome(ctx context.Context, tx *store.Tx, merge string, pages int) (more bool, err error) {
 	var before, after int64
 	if err := tx.Get(ctx, []any{&before}, selectWritten); err != nil {
 		return false, err
 	}
-	if _, err := tx.Exec(ctx, index.merge, pages); err != nil {
+	if _, err := tx.Exec(ctx, merge, pages); err != nil {
 		return false, err
 	}
 	err = tx.Get(ctx, []any{&after}, selectWritten)

@@ -39,13 +39,13 @@ SELECT i.id, CASE i.trigger WHEN 'tool' THEN (
     SELECT o.timestamp FROM observation_rows o
     WHERE o.project_key = t.project_key AND o.path_key = t.path_key AND o.timestamp >= i.timestamp
       AND o.session_key = i.session_key AND o.id > t.id
-      AND o.obs_type IN ('file_read', 'file_write', 'file_edit') AND o.metadata ->> '$.failed' IS NULL
+      AND o.obs_type IN ('file_read', 'file_write', 'file_edit') AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL
     ORDER BY o.timestamp, o.id LIMIT 1 OFFSET 1)
   ELSE (
     SELECT o.timestamp FROM observation_rows o
     WHERE o.project_key = t.project_key AND o.path_key = t.path_key AND o.timestamp >= i.timestamp
       AND o.session_key = i.session_key AND o.id > t.id
-      AND o.obs_type IN ('file_read', 'file_write', 'file_edit') AND o.metadata ->> '$.failed' IS NULL
+      AND o.obs_type IN ('file_read', 'file_write', 'file_edit') AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL
     ORDER BY o.timestamp, o.id LIMIT 1)
   END AS at
 FROM injection_rows i CROSS JOIN observation_rows t ON t.id = i.observation_id

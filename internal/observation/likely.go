@@ -76,8 +76,9 @@ const (
 )
 
 const (
-	maxLikely    = 20   // files that a session is told of
-	likelySample = 1000 // newest rows of each type that are looked at, and so the bound of the work
+	maxLikely        = 20   // files that a prompt is answered with
+	maxLikelyAtStart = 40   // files that a session is shown at its start
+	likelySample     = 1000 // newest rows of each type that are looked at, and so the bound of the work
 )
 
 // fileLines lists files by folder, one line for each, the folder of the likeliest
@@ -110,7 +111,8 @@ const (
 FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
     WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
       AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
-      AND (instr(o.metadata, '"failed"') = 0 OR o.metadata ->> '$.failed' IS NULL)
+      AND (instr(o.metadata, '"failed"') + instr(o.metadata, '"interrupted"') = 0
+        OR o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL)
     ORDER BY o.timestamp DESC, o.id DESC LIMIT +?)`
 
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
@@ -240,7 +242,11 @@ func below(key, root string) string {
 	if root == "" {
 		return key
 	}
-	return strings.TrimPrefix(key, filepath.ToSlash(root)+"/")
+	root = filepath.ToSlash(root)
+	if len(key) > len(root) && key[len(root)] == '/' && strings.HasPrefix(key, root) {
+		return key[len(root)+1:]
+	}
+	return key
 }
 
 // readBranch marks the sessions that worked on a branch. Everybody works on the
@@ -321,7 +327,8 @@ WHERE o.project_key = ? AND o.prompt_id IS NOT NULL`
 	selectTurnFiles = `SELECT ifnull(group_concat(path_key, char(0)), '') FROM (SELECT DISTINCT path_key FROM observation_rows
     WHERE prompt_id = ? AND +project_key = ? AND path_key IS NOT NULL
       AND +obs_type IN ('file_edit', 'file_write', 'file_read')
-      AND (instr(metadata, '"failed"') = 0 OR metadata ->> '$.failed' IS NULL))`
+      AND (instr(metadata, '"failed"') + instr(metadata, '"interrupted"') = 0
+        OR metadata ->> '$.failed' IS NULL AND metadata ->> '$.interrupted' IS NULL))`
 )
 
 // weighTurns finds the turns in which the rarest of the prompt's words stand and

@@ -56,6 +56,9 @@ func (j *Journal) Mend(ctx context.Context, altered func(table string, id int64)
 		if err := mendChecksums(ctx, tx, func(id int64) { altered("observation_rows", id) }); err != nil {
 			return err
 		}
+		if err := repairOutputs(ctx, tx); err != nil {
+			return err
+		}
 		if err := givePrompts(ctx, tx); err != nil {
 			return err
 		}

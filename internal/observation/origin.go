@@ -51,7 +51,7 @@ JOIN json_each(?1) h ON substr(h.value, 1, length(o.metadata ->> '$.commit_hash'
 FROM observation_rows o ` + originJoins + `
 WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'file_edit')
   AND (?3 IS NULL OR o.timestamp > ?3) AND (?4 IS NULL OR o.timestamp <= ?4)
-  AND o.metadata ->> '$.failed' IS NULL
+  AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?5`
 )
 

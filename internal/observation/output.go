@@ -2,10 +2,6 @@ package observation
 
 import (
 	"context"
-	"database/sql"
-	"encoding/binary"
-	"errors"
-	"hash/crc32"
 	"strings"
 
 	"cairn/internal/redact"
@@ -43,14 +39,6 @@ const DefaultOutputDays = 30
 
 // maxOutputEnd is how many characters of either end of an output are read.
 const maxOutputEnd = 32 << 10
-
-// Statements of outputs.
-const (
-	insertOutput = `INSERT INTO output_rows (observation_id, kept_on, size, digest, checksum) VALUES (?, ?, ?, ?, ?)`
-	insertLines  = `INSERT INTO output_lines (rowid, hashes) VALUES (?, ?)`
-
-	selectDigest = `SELECT digest FROM output_rows WHERE observation_id = ?`
-)
 
 // output is what is kept of what a command or tool printed: never the text itself, but a
 // digest of it and hashes of its lines.
@@ -123,50 +111,39 @@ func (o *output) insert(ctx context.Context, tx *store.Tx, id int64) error {
 	return err
 }
 
-// outputRow is a row of output_rows.
-type outputRow struct {
-	id, keptOn int64
-	size       int
-	stored     any // the digest: a string, or []byte if it is deflated
-}
+// maxOutputs is how many bytes of outputs Get returns together: they reach a model.
+const maxOutputs = 16 << 10
 
-// checksum returns a CRC-32 of the row without its number, which an import may change. It
-// is signed so that it takes four bytes.
-func (r *outputRow) checksum() int64 {
-	b := binary.AppendVarint(binary.AppendVarint(nil, r.keptOn), int64(r.size))
-	switch digest := r.stored.(type) {
-	case string:
-		b = append(b, digest...)
-	case []byte:
-		b = append(append(b, 0), digest...)
-	}
-	return int64(int32(crc32.ChecksumIEEE(b)))
-}
-
-// outputOf returns the digest of a row, "" if none is kept or it is damaged.
-func outputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
-	var stored any
-	err := tx.Get(ctx, []any{&stored}, selectDigest, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", nil
-	}
-	digest, _ := unpackDigest(stored)
-	return digest, err
-}
-
-// printedOf returns the digests of rows, one after the other, for an index of words or an
-// excerpt. Rows without an output, and damaged ones, add nothing.
-func printedOf(ctx context.Context, tx *store.Tx, ids []int64) (string, error) {
-	var b strings.Builder
-	for _, id := range ids {
-		digest, err := outputOf(ctx, tx, id)
-		if err != nil {
-			return "", err
-		}
-		if digest != "" {
-			b.WriteString(digest)
-			b.WriteByte('\n')
+// shareOutputs shortens the outputs of rows that are longer than maxOutputs together.
+func shareOutputs(rows []Observation) {
+	total, n := 0, 0
+	for i := range rows {
+		if size := len(rows[i].Output); size > 0 {
+			total, n = total+size, n+1
 		}
 	}
-	return b.String(), nil
+	if total <= maxOutputs {
+		return
+	}
+	for i := range rows {
+		rows[i].Output = shortDigest(rows[i].Output, maxOutputs/n)
+	}
+}
+
+// shortDigest returns a digest of at most limit bytes, which must be 100 or more: its
+// beginning, a gap and its end, where most tools sum up, which is twice as long.
+func shortDigest(digest string, limit int) string {
+	if len(digest) <= limit {
+		return digest
+	}
+	const gap = "\n" + digestGap + "\n"
+	limit -= len(gap)
+	head, tail := limit/3, len(digest)-limit*2/3
+	if i := strings.LastIndexByte(digest[:head], '\n'); i > 0 {
+		head = i
+	}
+	if i := strings.IndexByte(digest[tail:], '\n'); i >= 0 && i < limit/3 {
+		tail += i + 1
+	}
+	return strings.ToValidUTF8(digest[:head], "") + gap + strings.ToValidUTF8(digest[tail:], "")
 }

@@ -3,8 +3,10 @@ package observation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"cairn/internal/store"
 )
@@ -71,4 +73,315 @@ func TestAPrintedLineFindsTheCallThatPrintedIt(t *testing.T) {
 			t.Errorf("%q finds %v", query, got)
 		}
 	}
+}
+
+func TestModesKeepOutputsOfAllCallsOfFailedOnesOrOfNone(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[OutputMode][2]bool{"": {true, true}, OutputDigest: {true, true}, OutputErrors: {false, true}, OutputOff: {}} {
+		b := newBench(t)
+		b.config.Output = mode
+		passed := b.call(printing("./a", "all nine kilns are at cone six"), "").IDs[0]
+		failed := b.call(Call{Tool: "Bash", Action: Shell, Command: "./b", Failed: true, Error: "the tenth kiln is cold"}, "").IDs[0]
+		if got := [2]bool{b.output(passed) != "", b.output(failed) != ""}; got != want {
+			t.Errorf("%q: %v, want %v", mode, got, want)
+		}
+		if got := [2]bool{len(b.pasted("all nine kilns are at cone six")) > 0, len(b.pasted("the tenth kiln is cold")) > 0}; got != want {
+			t.Errorf("%q: lines %v, want %v", mode, got, want)
+		}
+	}
+}
+
+func TestFilesAndOwnToolsLeaveNoOutput(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const body = "a line that stands in the file"
+	for _, c := range []Call{
+		{Tool: "Read", Action: Read, Path: "a.txt", Output: body, Stdout: body},
+		{Tool: "Write", Action: Write, Path: "a.txt", Output: body},
+		{Tool: "Edit", Action: Edit, Path: "a.txt", Output: body},
+		{Tool: "Grep", Action: Search, Pattern: "line", Output: body},
+		{Tool: "Skill", Action: Skill, SkillName: "throwing", Output: body},
+		{Tool: "mcp__cairn__search", Action: MCP, Server: "cairn", Method: "search", Output: body},
+		printing("cairn search line", body),
+	} {
+		for _, id := range b.call(c, "").IDs {
+			if got := b.output(id); got != "" {
+				t.Errorf("%s: %q", c.Tool, got)
+			}
+		}
+	}
+	if got := b.pasted(body); len(got) != 0 {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestASecretInAnOutputIsGoneBeforeItIsHashedOrShown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	line := "using the access key " + plantedKey() + " of the shop"
+	id := b.call(printing("./login", "logging in\n"+line+"\n"), "").IDs[0]
+	if got := b.output(id); strings.Contains(got, plantedKey()) || !strings.Contains(got, "[REDACTED]") {
+		t.Errorf("shown: %q", got)
+	}
+	if got := b.pasted(line); len(got) != 1 || got[0] != id { // the question is redacted the same way
+		t.Errorf("found %v", got)
+	}
+	var hasher lineHasher
+	plain, masked := hasher.hash(line)
+	for _, h := range hashLines(printedLines(newOutput(line, testFilter(t)).digest)) {
+		if h == plain || h == masked {
+			t.Error("the line is hashed as it was")
+		}
+	}
+}
+
+func TestOutputsExpireBeforeTheirRows(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.config.OutputDays = 30
+	old := b.call(printing("./a", "the first kiln was fired"), "").IDs[0]
+	for i := range 60 { // more than a batch
+		b.call(printing("./more", fmt.Sprintf("shelf %d holds the blue bowls", i)), "")
+	}
+	b.now.Add(31 * secondsPerDay)
+	young := b.call(printing("./b", "the second kiln was fired"), "").IDs[0]
+	for _, dry := range []bool{true, false} {
+		done, err := b.Sweep(b.t.Context(), SweepArgs{DryRun: dry})
+		if err != nil || done.Outputs != 61 || done.Rows != 0 {
+			t.Fatalf("%+v %v", done, err)
+		}
+	}
+	if b.output(old) != "" || b.output(young) == "" {
+		t.Errorf("old %q, young %q", b.output(old), b.output(young))
+	}
+	if got := b.pasted("the first kiln was fired"); len(got) != 0 {
+		t.Errorf("the old line finds %v", got)
+	}
+	if got := b.pasted("the second kiln was fired"); len(got) != 1 {
+		t.Errorf("the young line finds %v", got)
+	}
+	if done, err := b.Sweep(b.t.Context(), SweepArgs{}); err != nil || done.Outputs != 0 {
+		t.Errorf("a second sweep: %+v %v", done, err)
+	}
+}
+
+func TestAPurgeTakesTheOutputAlong(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	gone := b.call(printing("./a", "the first kiln was fired"), "").IDs[0]
+	b.call(printing("./b", "the second kiln was fired"), "")
+	if _, err := b.Purge(b.t.Context(), PurgeArgs{IDs: []int64{gone}, Confirm: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.pasted("the first kiln was fired\nthe second kiln was fired"); len(got) != 1 || got[0] == gone {
+		t.Errorf("found %v", got)
+	}
+	b.count(0, `SELECT count(*) FROM output_rows WHERE observation_id = ?`, gone)
+	b.count(0, `SELECT count(*) FROM output_lines_data WHERE id >= 1 << 53`) // words of deleted rows
+}
+
+// count compares the number that a query returns.
+func (b bench) count(want int, query string, args ...any) {
+	b.t.Helper()
+	err := b.read(b.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		var n int
+		err := tx.Get(ctx, []any{&n}, query, args...)
+		if n != want {
+			b.t.Errorf("%s: %d, want %d", query, n, want)
+		}
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func TestDamagedOutputsAreNamedAndDeletedAndLostHashesMadeAnew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	whole := b.call(printing("./a", "the first kiln was fired"), "").IDs[0]
+	hurt := b.call(printing("./b", "the second kiln was fired\n"+strings.Repeat("and it was fired once more\n", 9)), "").IDs[0]
+	lost := b.call(printing("./c", "the third kiln was fired"), "").IDs[0]
+	err := b.write(b.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE output_rows SET digest = replace(digest, 'second', 'seCond') WHERE observation_id = ?`, hurt)
+		if err == nil {
+			_, err = tx.Exec(ctx, deleteLines, lost)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := b.Check(b.t.Context())
+	want := []string{
+		fmt.Sprintf("the output of observation %d has no line hashes", lost),
+		fmt.Sprintf("the output of observation %d is not what was written: its checksum differs", hurt),
+	}
+	if err != nil || strings.Join(found, "; ") != strings.Join(want, "; ") {
+		t.Fatalf("%q %v", found, err)
+	}
+	if err := b.Mend(b.t.Context(), func(table string, id int64) { t.Errorf("%s %d is altered", table, id) }); err != nil {
+		t.Fatal(err)
+	}
+	if b.output(whole) == "" || b.output(hurt) != "" || b.output(lost) == "" {
+		t.Errorf("%q, %q, %q", b.output(whole), b.output(hurt), b.output(lost))
+	}
+	if got := b.pasted("the third kiln was fired"); len(got) != 1 || got[0] != lost {
+		t.Errorf("found %v", got)
+	}
+}
+
+func TestManyOutputsAreReturnedShortened(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var ids []int64
+	for i := range 50 {
+		var text strings.Builder
+		for l := range 30 {
+			fmt.Fprintf(&text, "kiln %c says %s 漢字 at step %d\n", 'a'+i%26, strings.Repeat("hot ", 5+l%7), l)
+		}
+		ids = append(ids, b.call(printing("./say", text.String()), "").IDs[0])
+	}
+	rows, err := b.Get(t.Context(), ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, r := range rows {
+		total += len(r.Output)
+		if !strings.HasPrefix(r.Output, "kiln ") || !strings.HasSuffix(r.Output, "at step 29") || !utf8.ValidString(r.Output) {
+			t.Errorf("%q", r.Output)
+		}
+	}
+	if total > maxOutputs || total < maxOutputs/2 {
+		t.Errorf("%d bytes together", total)
+	}
+}
+
+func TestADigestKeepsTheEndsAndWhatTells(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for i := range 400 {
+		switch i {
+		case 120:
+			text.WriteString("src/glaze.go:41: undefined: Cone\n")
+		case 150:
+			text.WriteString("warning: the door is not latched\n")
+		case 200:
+			text.WriteString("progress 10%\rprogress 90%\rfired \x1b[31m17\x1b[0m bowls in total\n")
+		default:
+			fmt.Fprintf(&text, "%s goes on shelf %c\n", strings.Repeat(string(rune('a'+i%26)), 3+i%20), 'a'+i%7)
+		}
+	}
+	text.WriteString(strings.Repeat("waiting for the kiln to cool, 5 degrees left\n", 50))
+	text.WriteString("the end of it\n")
+	got := newOutput(text.String(), testFilter(t)).digest
+	if len(got) > maxDigest {
+		t.Errorf("%d bytes", len(got))
+	}
+	for _, want := range []string{
+		"aaa goes on shelf a\n", "src/glaze.go:41: undefined: Cone\n", "warning: the door is not latched\n",
+		"\nfired 17 bowls in total\n", "waiting for the kiln to cool, 5 degrees left\n… 49 more like this\nthe end of it", "\n…\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "progress") || strings.Contains(got, "\x1b") {
+		t.Errorf("what was overwritten is in it:\n%s", got)
+	}
+}
+
+func TestHostileOutputsAreBoundedAndReadable(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"one line":    strings.Repeat("x", 1<<20),
+		"bytes":       strings.Repeat("\x00\xff\x80\x01", 1<<16),
+		"escapes":     strings.Repeat("\x1b[2J\x1b]0;title\a\x1b[1;1H", 1<<15),
+		"returns":     strings.Repeat("a\r", 1<<18),
+		"no end":      "\x1b]" + strings.Repeat("y", 1<<18),
+		"lines":       strings.Repeat("\n", 1<<20),
+		"many errors": strings.Repeat("error: no clay\nfatal: no kiln\n", 1<<15),
+		"surrogates":  strings.Repeat("\xed\xa0\x80 half of a character\n", 1<<12),
+		"wide":        strings.Repeat("漢字の行がここにあります\n", 1<<14),
+		"directions":  strings.Repeat("\u202eright to left\u202c and back again\n", 1<<10),
+	} {
+		o := newOutput(text, testFilter(t))
+		if o == nil {
+			continue
+		}
+		if len(o.digest) > maxDigest || len(o.lines) > 2*2*maxOutputEnd/minLine+2 {
+			t.Errorf("%s: a digest of %d bytes, %d hashes", name, len(o.digest), len(o.lines))
+		}
+		if !utf8.ValidString(o.digest) || strings.ContainsAny(o.digest, "\x00\x1b\r\x07") {
+			t.Errorf("%s: %.80q", name, o.digest)
+		}
+		if got, err := unpackDigest(packDigest(o.digest)); err != nil || got != o.digest {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if o := newOutput(strings.Repeat("\x00\xff\x80\x01", 1<<16), testFilter(t)); o != nil {
+		t.Errorf("bytes leave %.80q", o.digest)
+	}
+}
+
+// FuzzDigest makes an output of any text: what is kept is bounded, valid and safe to
+// print, and every line of the digest that was printed whole is found by its hash.
+func FuzzDigest(f *testing.F) {
+	for _, s := range []string{
+		"", "ok\n", "one\r\ntwo\n", "a\rb", "\x1b[31mred\x1b[0m\n", "FAIL a/b.go:12: want 3\n", strings.Repeat("row 1 of a table\n", 90),
+		"x\xffy\x00z", "1.2.3.4:80 0xdeadbeef 550e8400-e29b-41d4-a716-446655440000",
+	} {
+		f.Add(s)
+	}
+	filter := testFilter(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		o := newOutput(text, filter)
+		if o == nil {
+			return
+		}
+		if len(o.digest) == 0 || len(o.digest) > maxDigest || !utf8.ValidString(o.digest) {
+			t.Fatalf("%d bytes: %q", len(o.digest), o.digest)
+		}
+		if i := strings.IndexFunc(o.digest, func(r rune) bool { return isStrange(r) && r != '\n' && r != utf8.RuneError }); i >= 0 {
+			t.Fatalf("%q at %d of %q", o.digest[i], i, o.digest)
+		}
+		if got, err := unpackDigest(packDigest(o.digest)); err != nil || got != o.digest {
+			t.Fatalf("packed and unpacked: %q %v", got, err)
+		}
+		for _, l := range digestedLines(o.digest) {
+			if strings.HasSuffix(l.text, digestGap) || l.plain == 0 {
+				continue
+			}
+			if _, found := slices.BinarySearch(o.lines, l.plain); !found {
+				t.Fatalf("%q is in the digest and has no hash", l.text)
+			}
+		}
+	})
+}
+
+// FuzzMask masks any line: masking is stable, leaves no digit and does not depend on the
+// digits that were there.
+func FuzzMask(f *testing.F) {
+	for _, s := range []string{"", "a1", "took 1.23s", "10:15:32,5", "0xff12 ab12cd", "1.", ".1", "a.1.b", "漢1字"} {
+		f.Add(s, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, line string, shift uint8) {
+		masked := string(appendMasked(nil, line))
+		if strings.ContainsAny(masked, "0123456789") {
+			t.Fatalf("%q leaves %q", line, masked)
+		}
+		if again := string(appendMasked(nil, masked)); again != masked {
+			t.Fatalf("%q, then %q", masked, again)
+		}
+		other := []byte(line)
+		for i, c := range other {
+			if isDigit(c) {
+				other[i] = '0' + (c-'0'+shift%10)%10
+			}
+		}
+		if got := string(appendMasked(nil, string(other))); got != masked {
+			t.Fatalf("%q gives %q, %q gives %q", line, masked, other, got)
+		}
+	})
 }

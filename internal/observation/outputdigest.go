@@ -27,7 +27,7 @@ const (
 // bytes. Runs of lines that differ in numbers alone are there once, with their count. An
 // output without text returns "".
 func outputDigest(lines []printedLine) string {
-	all := foldRuns(lines)
+	all := foldAlike(lines)
 	limit := max(maxDigestLine, maxDigest/max(len(all), 1)-len(digestGap)-lineAndNewline)
 	for i := range all {
 		all[i].text = shortLine(all[i].text, limit)
@@ -46,6 +46,11 @@ func outputDigest(lines []printedLine) string {
 		}
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(b.String(), digestGap+"\n"), "\n")
+}
+
+// digestedLines returns the lines of a digest that were printed.
+func digestedLines(digest string) []printedLine {
+	return slices.DeleteFunc(printedLines(digest), func(l printedLine) bool { return strings.HasPrefix(l.text, digestGap) })
 }
 
 // digestLine is a line of an output, or a run of lines like it.
@@ -72,8 +77,8 @@ func (l *digestLine) write(b *strings.Builder) {
 	}
 }
 
-// foldRuns folds runs of three and more lines that differ in numbers alone.
-func foldRuns(lines []printedLine) (all []digestLine) {
+// foldAlike folds runs of three and more lines that differ in numbers alone.
+func foldAlike(lines []printedLine) (all []digestLine) {
 	all = make([]digestLine, 0, len(lines))
 	last, run := lineHash(0), 0 // the hash of the lines before, and how many there were
 	for _, line := range lines {

@@ -269,8 +269,8 @@ func appendMark(b []byte) []byte {
 
 // isHexWord reports whether a word is a hexadecimal number, with or without 0x.
 func isHexWord(word string) bool {
-	if rest, ok := strings.CutPrefix(word, "0x"); ok {
-		word = rest
+	if len(word) > 2 && isDigit(word[0]) && word[1]|0x20 == 'x' {
+		word = word[2:]
 	}
 	digit := false
 	for i := range len(word) {

@@ -416,7 +416,7 @@ func TestContextStaysWithinItsLimitsAndNothingIsSaidOfNothing(t *testing.T) {
 		b.prompt(fmt.Sprint("question number ", i, " ", wide), "")
 		b.call(Call{Tool: "Bash", Action: Shell, Command: fmt.Sprint(i, " ", wide)}, "")
 	}
-	for source, limit := range map[string]int{"startup": 1200, "compact": 1800, "clear": 1800} {
+	for source, limit := range map[string]int{"startup": 700, "compact": 1100, "clear": 1100} {
 		told, err := b.Context(t.Context(), b.project("shop"), source, "")
 		if err != nil || told.Tokens > limit || told.Tokens < limit/2 || utf8.RuneCountInString(told.Text) > maxContextChars {
 			t.Errorf("%s: %d tokens, %v", source, told.Tokens, err)

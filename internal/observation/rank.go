@@ -55,6 +55,7 @@ type ranked struct {
 	id        int64
 	timestamp int64
 	path      string // path_key, "" without one
+	tool      string // tool_name, "" without one
 	project   int64
 	score     float64
 }
@@ -71,17 +72,19 @@ type lane struct {
 // ranking merges lanes into one descending order.
 type ranking struct {
 	lanes []*lane
+	seen  map[rankedFile]bool // files that take has returned
 	score func(project int64, obsType string, at int64) float64
+	skip  func(obsType, tool string) bool // rows that are no part of the order; nil for none
 }
 
 const (
-	selectLaneHeads = `SELECT o.project_key, o.obs_type, o.id, o.timestamp, ifnull(o.path_key, '')
+	selectLaneHeads = `SELECT o.project_key, o.obs_type, o.id, o.timestamp, ifnull(o.path_key, ''), ifnull(o.tool_name, '')
 FROM projects p, json_each(?) t
 JOIN observation_rows o ON o.id = (SELECT i.id FROM observation_rows i
     WHERE i.project_key = p.key AND i.obs_type = t.value ORDER BY i.timestamp DESC, i.id DESC LIMIT 1)
 WHERE (p.key = ?) + ? != 1`
 
-	selectLane = `SELECT id, timestamp, ifnull(path_key, '') FROM observation_rows
+	selectLane = `SELECT id, timestamp, ifnull(path_key, ''), ifnull(tool_name, '') FROM observation_rows
 WHERE project_key = ? AND obs_type = ? AND (timestamp, id) < (?, ?)
 ORDER BY timestamp DESC, id DESC LIMIT +?`
 
@@ -105,11 +108,11 @@ const (
 func newRanking(ctx context.Context, tx *store.Tx, s scope, typesJSON string,
 	score func(project int64, obsType string, at int64) float64,
 ) (*ranking, error) {
-	r := &ranking{score: score}
+	r := &ranking{score: score, seen: map[rankedFile]bool{}}
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		l := &lane{more: true}
 		var row ranked
-		err := rows.Scan(&l.project, &l.obsType, &row.id, &row.timestamp, &row.path)
+		err := rows.Scan(&l.project, &l.obsType, &row.id, &row.timestamp, &row.path, &row.tool)
 		row.project, row.score = l.project, score(l.project, l.obsType, row.timestamp)
 		l.rows = append(l.rows, row)
 		r.lanes = append(r.lanes, l)
@@ -119,24 +122,27 @@ func newRanking(ctx context.Context, tx *store.Tx, s scope, typesJSON string,
 	return r, err
 }
 
-// take returns the n best rows, one per project and path, best first.
+// rankedFile is a file of a project.
+type rankedFile struct {
+	project int64
+	path    string
+}
+
+// take returns the next n best rows, one per project and path, best first. Further
+// calls go on behind them.
 func (r *ranking) take(ctx context.Context, tx *store.Tx, n int) ([]ranked, error) {
-	type file struct {
-		project int64
-		path    string
-	}
-	seen := map[file]bool{}
 	var out []ranked
 	for len(out) < n && len(r.lanes) > 0 {
 		best := r.lanes[0].rows[0]
+		skipped := r.skip != nil && r.skip(r.lanes[0].obsType, best.tool)
 		if err := r.advance(ctx, tx); err != nil {
 			return nil, err
 		}
-		f := file{best.project, best.path}
-		if best.path != "" && seen[f] {
+		f := rankedFile{best.project, best.path}
+		if skipped || best.path != "" && r.seen[f] {
 			continue
 		}
-		seen[f] = true
+		r.seen[f] = true
 		out = append(out, best)
 	}
 	return out, nil
@@ -163,7 +169,7 @@ func (r *ranking) advance(ctx context.Context, tx *store.Tx) error {
 func (r *ranking) refill(ctx context.Context, tx *store.Tx, l *lane, last ranked) error {
 	err := tx.Each(ctx, func(rows *sql.Rows) error {
 		row := ranked{project: l.project}
-		err := rows.Scan(&row.id, &row.timestamp, &row.path)
+		err := rows.Scan(&row.id, &row.timestamp, &row.path, &row.tool)
 		row.score = r.score(l.project, l.obsType, row.timestamp)
 		l.rows = append(l.rows, row)
 		return err

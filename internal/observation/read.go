@@ -54,7 +54,8 @@ func observations(ctx context.Context, tx *store.Tx, query string, args ...any) 
 const maxIDs = 50
 
 // Get returns rows in full, in the order of ids, repeated ids once, missing ones
-// left out. No ids and more than 50 are Invalid (observations §8.2).
+// left out. Outputs of more than 16 KiB together are shortened in their middle, each to
+// an equal share. No ids and more than 50 are Invalid (observations §8.2).
 func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 	switch {
 	case len(ids) == 0:
@@ -79,6 +80,7 @@ func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 		}
 		return nil
 	})
+	shareOutputs(out)
 	return out, err
 }
 
@@ -132,6 +134,7 @@ type Scored struct {
 // Recent returns the rows that matter most now, highest score first, one per
 // project and file; limit is kept within 1 to 100. A project boosts and does not
 // filter, but one without a single row, or unknown, gives none (observations §8.4).
+// Calls that only serve the harness (isBookkeeping) are left out.
 func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored, err error) {
 	out = []Scored{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -148,6 +151,7 @@ func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored,
 		if err != nil {
 			return err
 		}
+		r.skip = isBookkeeping
 		best, err := r.take(ctx, tx, clamp(limit, 1, 100))
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 const (
 	deleteAllWords = `DELETE FROM observations_fts`
 
-	selectIndexed = `SELECT id, content, ifnull(file_path, ''), ifnull(metadata, '')
+	selectIndexed = `SELECT id, obs_type, content, ifnull(file_path, ''), ifnull(metadata, '')
 FROM observation_rows WHERE id > ? ORDER BY id LIMIT +?`
 )
 
@@ -56,18 +56,32 @@ func (j *Journal) Reindex(ctx context.Context, progress func(rows int)) error {
 func indexAfter(ctx context.Context, tx *store.Tx, after int64) (last int64, n int, err error) {
 	last = after
 	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var d draft
-		var meta string
-		if err := r.Scan(&last, &d.Content, &d.Path, &meta); err != nil {
+		d, err := scanIndexed(r, &last)
+		if err != nil {
 			return err
 		}
 		n++
-		d.Meta = storedMetadata(meta)
 		parts, wholes := words.Index(d.searchable())
-		_, err := tx.Exec(ctx, insertWords, last, parts, wholes)
+		_, err = tx.Exec(ctx, insertWords, last, parts, wholes)
 		return err
 	}, selectIndexed, after, reindexBatch)
 	return last, n, err
+}
+
+// scanIndexed reads a row of selectIndexed as it was before it was stored, as far as
+// searchable needs it.
+func scanIndexed(r *sql.Rows, id *int64) (d draft, err error) {
+	var s storedRow
+	var path, meta string
+	if err := r.Scan(id, &s.obsType, &s.content, &path, &meta); err != nil {
+		return d, err
+	}
+	s.path = sql.NullString{String: path, Valid: path != ""}
+	d.Content, d.Meta = s.content, storedMetadata(meta)
+	if path != "" {
+		d.Path = s.givenPath()
+	}
+	return d, nil
 }
 
 // storedMetadata reads a row's metadata as it was before it was stored; what is

@@ -66,17 +66,17 @@ type wordSearch struct {
 	held    map[int64]uint64 // by row, the words that it holds, one bit for each
 }
 
-// maxAsked is how many words of a prompt are searched for: of more, those that say most.
-const maxAsked = 16
+// maxPromptTerms is how many words of a prompt are searched for: of more, those that say most.
+const maxPromptTerms = 16
 
 // related returns up to five rows of other sessions of the project that a search for the
 // prompt finds, as excerpts around what matched, the best session first, of a file one.
 // A row holds two words of the prompt that are no everyday words, or all there are. Rows
 // that the session was told of, reads of files and a harness's own words are left out.
 func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (out []contextRow, err error) {
-	args := RecallArgs{Query: cutRunes(prompt, maxAskedText), Session: a.event.Session}
+	args := RecallArgs{Query: cutRunes(prompt, maxPromptText), Session: a.event.Session}
 	r := a.journal.newRecalling(ctx, tx, &args, a.project.Key)
-	r.cutTerms(maxAsked)
+	r.cutTerms(maxPromptTerms)
 	r.rowSessions = maxRelated
 	ranked, err := r.rank()
 	seen := map[string]bool{}
@@ -106,8 +106,8 @@ func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (o
 	return out, err
 }
 
-// maxAskedText is how many characters of a prompt are searched for.
-const maxAskedText = 2000
+// maxPromptText is how many characters of a prompt are searched for.
+const maxPromptText = 2000
 
 // isHelp reports whether a row says something about the prompt.
 func (r *recalling) isHelp(item *RecalledItem) bool {

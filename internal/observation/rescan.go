@@ -21,6 +21,7 @@ type Rescanned struct {
 	Rows     int            `json:"rows"`
 	ByType   map[string]int `json:"by_type"`  // of the rows
 	Sessions int            `json:"sessions"` // whose digest, model or branch held something
+	Outputs  int            `json:"outputs"`  // digests of what commands and tools printed
 	Rules    map[string]int `json:"rules"`    // replacements by rule
 }
 
@@ -50,7 +51,8 @@ WHERE key > ? ORDER BY key LIMIT +?`
 
 // Rescan applies the present rules of redaction to everything that is stored:
 // content, paths, metadata at any depth, prompts, models, branches and digests
-// (observations §7). What it rewrites is as gone as after a purge. A second run
+// (observations §7), and digests of outputs. Of an output that held something only the
+// lines of its digest are found afterwards. What it rewrites is as gone as after a purge. A second run
 // finds nothing; killed in between, the next one does the rest.
 //
 // Errors are those of store.Write and FinishForgetting; Rescanned then tells what
@@ -64,7 +66,11 @@ func (j *Journal) Rescan(ctx context.Context, a RescanArgs) (Rescanned, error) {
 	if err := r.sessions(ctx, done.Rules); err != nil {
 		return done, err
 	}
-	if err := r.rows(ctx); err != nil || a.DryRun {
+	err := r.rows(ctx)
+	if err == nil {
+		err = r.outputs(ctx)
+	}
+	if err != nil || a.DryRun {
 		return done, err
 	}
 	found := done.Sessions
@@ -72,7 +78,7 @@ func (j *Journal) Rescan(ctx context.Context, a RescanArgs) (Rescanned, error) {
 		return done, err
 	}
 	done.Sessions = found
-	_, err := j.FinishForgetting(ctx)
+	_, err = j.FinishForgetting(ctx)
 	return done, err
 }
 

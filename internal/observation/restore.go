@@ -371,6 +371,11 @@ func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row st
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
 		return err
 	}
+	if config := &r.journal.config; config.Output != OutputOff {
+		if err := storedOutput(e.Output, e.OutputSize, config.Filter).insert(ctx, tx, id); err != nil {
+			return err
+		}
+	}
 	if err := staleTurn(ctx, tx, r.session.Key, e.Timestamp, id); err != nil {
 		return err
 	}

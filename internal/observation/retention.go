@@ -111,7 +111,7 @@ WHERE o.is_pinned = 0 ORDER BY t.value, o.timestamp, o.id LIMIT +?`
 // SweepArgs bound a sweep.
 type SweepArgs struct {
 	DryRun bool          // only count
-	Limit  int           // most rows; 0 for all
+	Limit  int           // most rows and outputs; 0 for all
 	Budget time.Duration // stop soon after it, also when waiting for the lock; 0 for no limit
 
 	// Progress, if set, is told how many rows are gone.
@@ -124,6 +124,7 @@ type Swept struct {
 	ByType  map[string]int `json:"by_type"`
 	ForRoom int            `json:"for_room"` // of the rows, those that went because the store was too large
 	Ledger  int            `json:"ledger"`   // entries of what sessions were told, by age
+	Outputs int            `json:"outputs"`  // of commands and tools, by age; their rows stay
 }
 
 // Add takes in what another sweep did.
@@ -131,14 +132,15 @@ func (s *Swept) Add(o Swept) {
 	s.Rows += o.Rows
 	s.ForRoom += o.ForRoom
 	s.Ledger += o.Ledger
+	s.Outputs += o.Outputs
 	for t, n := range o.ByType {
 		s.ByType[t] += n
 	}
 }
 
 // Sweep forgets the rows that have had their days, oldest first, pinned ones
-// excepted (observations §11.1), and ledger entries after 90 days. Sessions and
-// digests stay. Rows that another process deletes meanwhile are not counted.
+// excepted (observations §11.1), ledger entries after 90 days, and outputs after
+// Config.OutputDays, those of pinned rows, too. Sessions and digests stay. Rows that another process deletes meanwhile are not counted.
 // Nothing is logged, for how long to keep is each store's own affair.
 //
 // Where nothing has expired it only reads, one look into an index for each type
@@ -175,7 +177,7 @@ type sweeping struct {
 }
 
 func (s *sweeping) isOver() bool {
-	return s.Limit > 0 && s.done.Rows >= s.Limit || !s.until.IsZero() && !time.Now().Before(s.until)
+	return s.Limit > 0 && s.done.Rows+s.done.Outputs >= s.Limit || !s.until.IsZero() && !time.Now().Before(s.until)
 }
 
 // expiring is one project's rows of one type that are older than cutoff.
@@ -212,6 +214,9 @@ func (s *sweeping) run(ctx context.Context) error {
 		if err := s.batches(ctx, nextExpired(due)); err != nil {
 			return err
 		}
+	}
+	if err := s.outputs(ctx); err != nil {
+		return err
 	}
 	for more := oldLedger; more && !s.isOver(); {
 		var n int64
@@ -275,7 +280,7 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 	for len(gone) < maxForgetRows && time.Since(began) < maxForgetTime {
 		n := forgetStep
 		if s.Limit > 0 {
-			n = min(n, s.Limit-s.done.Rows-len(gone))
+			n = min(n, s.Limit-s.done.Rows-s.done.Outputs-len(gone))
 		}
 		if n == 0 || len(gone) > 0 && s.isOver() {
 			return gone, false, nil
@@ -306,6 +311,9 @@ func (s *sweeping) count(ctx context.Context) error {
 			return err
 		}
 		if err := tx.Get(ctx, []any{&s.done.Ledger}, countOldLedger, now-LedgerDays*secondsPerDay); err != nil {
+			return err
+		}
+		if err := tx.Get(ctx, []any{&s.done.Outputs}, countOldOutputs, s.journal.outputsBefore(now)); err != nil {
 			return err
 		}
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -359,7 +367,7 @@ func (j *Journal) MakeRoom(ctx context.Context, a SweepArgs) (Swept, error) {
 			return batch, nil
 		})
 		if err == nil {
-			err = j.dropStaleWords(ctx)
+			err = j.dropAllStaleWords(ctx)
 		}
 		if err == nil {
 			err = j.store.Shrink(ctx)

@@ -108,7 +108,7 @@ func TestTheContextKeepsItsBoundsWhateverThingsAreCalled(t *testing.T) {
 		b.record(Event{Kind: Tool, Session: session, Calls: []Call{{ID: fmt.Sprint("c", i), Tool: "Bash", Action: Shell, Command: name + " run", Failed: true, Error: name}}})
 		b.record(Event{Kind: Message, Session: session, Text: "said " + name, Role: "turn", Source: "Stop", TurnEnds: true})
 	}
-	for source, limit := range map[string]int{"startup": 1200, "compact": 1800} {
+	for source, limit := range map[string]int{"startup": 700, "compact": 1100} {
 		told, err := b.Context(t.Context(), b.project("shop"), source, "b/|")
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestTheContextKeepsItsBoundsWhateverThingsAreCalled(t *testing.T) {
 				heads = append(heads, strings.Trim(line, "# \n"))
 			}
 		}
-		order := []string{"cairn context", "Last Session", "Recent Intents", "Likely Files", "shop"}
+		order := []string{"cairn context", "This Session", "Last Session", "Recent Intents", "Checks", "shop", "Likely Files"}
 		if at := slices.Compact(heads); !slices.Equal(at, slices.DeleteFunc(order, func(s string) bool { return !slices.Contains(heads, s) })) {
 			t.Errorf("%s: sections %q", source, heads)
 		}

@@ -1,12 +1,12 @@
 package observation
 
-// Section is what another part has to tell in the context of a session. Each line
-// becomes one item of a list, made safe like the cells of the tables: its first
-// line, at most MaxSectionLine characters (observations §9.1).
+// Section is another part's section in the context of a session. Each line becomes one
+// item of a list, made safe like the cells of the tables: its first line, at most
+// MaxSectionLine characters (observations §9.1).
 type Section struct {
 	Title string
 	Lines []string
-	First bool // stands before the observations, else after them
+	First bool // before all other sections; else after the user's wishes
 }
 
 // MaxSectionLine is how many characters a line of a Section may have.
@@ -22,13 +22,15 @@ func (s Section) rows() (rows []contextRow) {
 	return rows
 }
 
-// cutOther takes the last line of the last section that has one.
-func (b *contextBuilder) cutOther() bool {
+// cutOther removes the last line of the last section that has one and returns how many
+// bytes that saves, 0 if no section has a line.
+func (b *contextBuilder) cutOther() int {
 	for i := len(b.others) - 1; i >= 0; i-- {
 		if n := len(b.others[i].Lines); n > 0 {
+			last := b.others[i].Lines[n-1]
 			b.others[i].Lines = b.others[i].Lines[:n-1]
-			return true
+			return len("- \n") + len(cell(last, MaxSectionLine))
 		}
 	}
-	return false
+	return 0
 }

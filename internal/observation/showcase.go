@@ -60,11 +60,12 @@ GROUP BY session_key ORDER BY max(timestamp) DESC LIMIT +?`
 	selectShowRows = `SELECT o.id, o.timestamp, p.id, o.obs_type, o.content, ifnull(o.path_key, ''), ifnull(p.root, ''),
 ifnull(o.metadata ->> '$.failed', 0), ifnull(o.metadata ->> '$.command', ''), ifnull(o.metadata ->> '$.error', '')
 FROM observation_rows o JOIN projects p ON p.key = o.project_key
-WHERE o.session_key = ? ORDER BY o.timestamp, o.id`
+WHERE o.session_key = ? AND o.metadata ->> '$.interrupted' IS NULL ORDER BY o.timestamp, o.id`
 
 	selectShowFile = `SELECT p.id, ifnull(p.root, ''), o.path_key, count(*), count(DISTINCT o.session_key), max(o.id)
 FROM projects p JOIN observation_rows o ON o.project_key = p.key AND o.obs_type IN ('file_edit', 'file_write')
 WHERE o.path_key IS NOT NULL AND o.timestamp >= ? AND ifnull(o.metadata ->> '$.failed', 0) = 0
+  AND o.metadata ->> '$.interrupted' IS NULL
 GROUP BY p.key, o.path_key ORDER BY count(*) DESC, max(o.timestamp) DESC LIMIT 1`
 
 	selectShowEdit = `SELECT o.obs_type, ifnull(q.content, '') FROM observation_rows o
@@ -185,7 +186,7 @@ func changedPaths(rows []showRow) []string {
 
 func (f *fix) showcase(now int64) *Showcase {
 	said := ""
-	if e := errorLine(f.failed.errorMessage); e != "" {
+	if e := cell(reason(f.failed.command, f.failed.errorMessage), maxShowText); e != "" {
 		said = " with “" + e + "”"
 	}
 	between := "it passed again"
@@ -204,16 +205,6 @@ func (f *fix) showcase(now int64) *Showcase {
 		Answer:   fmt.Sprintf("It failed %s%s; %s.", ago(now, f.failed.at), said, between),
 		ID:       f.failed.id, Query: searchable(f.command), Type: typeCommandError, Project: f.failed.project,
 	}
-}
-
-// errorLine is the first line of an error that says more than its exit code.
-func errorLine(message string) string {
-	for line := range strings.Lines(message) {
-		if c := cell(line, maxShowText); c != "" && !strings.HasPrefix(c, "Exit code") && !strings.HasPrefix(c, "Error: Exit code") {
-			return c
-		}
-	}
-	return ""
 }
 
 // busiestFile is the file that was changed most lately; nil if none was.

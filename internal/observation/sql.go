@@ -51,7 +51,7 @@ WHERE tool_use_id = ? AND part = ? AND content = ? AND timestamp BETWEEN ? AND ?
 
 	selectRecentTwin = `SELECT id FROM observation_rows
 WHERE session_key = ? AND timestamp > ? AND timestamp <= ? AND obs_type = ? AND path_key IS ? AND content = ?
-  AND metadata ->> '$.failed' IS NULL LIMIT 1`
+  AND metadata ->> '$.failed' IS NULL AND metadata ->> '$.interrupted' IS NULL LIMIT 1`
 
 	selectPromptByHarness = `SELECT id FROM prompt_rows
 WHERE session_key = ? AND source = 'user' AND harness_prompt_id = ? ORDER BY timestamp, id LIMIT 1`

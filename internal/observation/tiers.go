@@ -168,7 +168,7 @@ func (f *finding) some(ctx context.Context, j *Journal) error {
 }
 
 // DescribeSessions describes sessions in the order of their ids, as Recall does but without
-// items and score; When is when the session began. Unknown ids are left out.
+// items and score; When is when the session began. Sessions without rows are left out.
 func (j *Journal) DescribeSessions(ctx context.Context, ids []string) (list []RecalledSession, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		r := recalling{ctx: ctx, tx: tx, args: &RecallArgs{}}
@@ -181,9 +181,8 @@ func (j *Journal) DescribeSessions(ctx context.Context, ids []string) (list []Re
 				continue
 			}
 			told, err := r.tell(&foundSession{key: s.Key, at: s.StartedAt}, 0)
-			if errors.Is(err, sql.ErrNoRows) { // a session without rows
-				told = RecalledSession{SessionID: s.ID, Project: s.ProjectID, When: s.StartedAt, Harness: s.Harness}
-				err = nil
+			if errors.Is(err, sql.ErrNoRows) { // it has no rows
+				continue
 			}
 			if err != nil {
 				return err

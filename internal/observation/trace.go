@@ -19,6 +19,7 @@ type Trace struct {
 	EndedAt   *int64          `json:"ended_at"`
 	Summary   json.RawMessage `json:"summary"` // the digest, or null
 	Prompts   []TracePrompt   `json:"prompts"`
+	Omitted   int             `json:"omitted_prompts,omitempty"` // messages of the agent that Compact left out
 }
 
 // TracePrompt is one prompt of a trace. Rows without a prompt form one with
@@ -28,7 +29,7 @@ type TracePrompt struct {
 	Timestamp        int64      `json:"timestamp"`
 	Source           string     `json:"source"`
 	Content          *string    `json:"content"`
-	ObservationCount int        `json:"observation_count"`
+	ObservationCount int        `json:"observation_count"` // also of the rows that Compact folded or left out
 	Observations     []TraceRow `json:"observations"`
 }
 
@@ -40,6 +41,11 @@ type TraceRow struct {
 	FilePath       *string `json:"file_path"`
 	ContentPreview string  `json:"content_preview"`
 	IsPinned       bool    `json:"is_pinned"`
+	Failed         bool    `json:"failed,omitempty"`
+	Interrupted    bool    `json:"interrupted,omitempty"` // the user stopped the call, which is no failure
+	Error          string  `json:"error,omitempty"`       // of a failed call: the line that says why, at most 200 characters
+	Count          int     `json:"count,omitempty"`       // rows that Compact folded into this one, itself included
+	LastID         int64   `json:"last_id,omitempty"`     // of the last of them
 }
 
 const (
@@ -47,7 +53,9 @@ const (
 WHERE session_id = ?1 AND (?2 IS NULL OR timestamp < ?2) AND (?3 IS NULL OR timestamp > ?3)
 ORDER BY timestamp, id`
 
-	selectTraceRows = `SELECT id, timestamp, obs_type, file_path, substr(content, 1, 120), is_pinned, prompt_id
+	selectTraceRows = `SELECT id, timestamp, obs_type, file_path, substr(content, 1, 120), is_pinned, prompt_id,
+metadata ->> '$.failed' IS NOT NULL, metadata ->> '$.interrupted' IS NOT NULL,
+ifnull(metadata ->> '$.command', ''), ifnull(metadata ->> '$.error', '')
 FROM observation_rows
 WHERE session_key = ?1 AND (?2 IS NULL OR timestamp < ?2) AND (?3 IS NULL OR timestamp > ?3)
   AND obs_type NOT IN ('user_prompt', 'agent_message')
@@ -99,7 +107,10 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var row TraceRow
 		var parent sql.NullInt64
-		err := r.Scan(&row.ID, &row.Timestamp, &row.ObsType, &row.FilePath, &row.ContentPreview, &row.IsPinned, &parent)
+		var command, said string
+		err := r.Scan(&row.ID, &row.Timestamp, &row.ObsType, &row.FilePath, &row.ContentPreview, &row.IsPinned, &parent,
+			&row.Failed, &row.Interrupted, &command, &said)
+		row.settle(command, said)
 		if !parent.Valid {
 			system = append(system, row)
 		} else if i, ok := at[parent.Int64]; ok { // else its prompt lies outside the window
@@ -115,4 +126,16 @@ func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, 
 		slices.SortStableFunc(prompts, func(a, b TracePrompt) int { return int(a.Timestamp - b.Timestamp) })
 	}
 	return prompts, err
+}
+
+// maxReason is how many characters of the line that says why a trace shows.
+const maxReason = 200
+
+// settle completes a row by the command and the error that are stored with it.
+// Earlier versions stored an interrupted command as a failed one.
+func (r *TraceRow) settle(command, said string) {
+	r.Failed = r.Failed && !r.Interrupted
+	if r.Failed {
+		r.Error = cutRunes(reason(command, said), maxReason)
+	}
 }

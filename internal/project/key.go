@@ -202,6 +202,17 @@ func uidOf(key, device string) string {
 	return hex.EncodeToString(sum[:])[:uidDigits]
 }
 
+// uidHere returns the uid of a project here with a key. A project that a former
+// incarnation of this device created keeps its uid; devices has the present one first.
+func uidHere(key, uid string, devices []string) string {
+	for _, device := range devices {
+		if uidOf(key, device) == uid {
+			return uid
+		}
+	}
+	return uidOf(key, devices[0])
+}
+
 // strength orders the kinds of keys: a project has the uid of its strongest.
 func strength(key string) int {
 	switch {
@@ -229,7 +240,6 @@ const (
 	moveKeys       = `UPDATE project_keys SET project_key = ? WHERE project_key = ?`
 	moveKey        = `UPDATE project_keys SET project_key = ? WHERE text = ?`
 	updateUID      = `UPDATE projects SET uid = ? WHERE key = ?`
-	selectDevice   = `SELECT value FROM store_meta WHERE name = 'device'`
 )
 
 // owner returns the project that has a key; ok is false if no project has it.
@@ -250,8 +260,8 @@ func setUID(ctx context.Context, tx *store.Tx, project int64) error {
 	if err := tx.Get(ctx, scanProject(&q), selectProject, project); err != nil {
 		return err
 	}
-	var device string
-	if err := tx.Get(ctx, []any{&device}, selectDevice); err != nil {
+	devices, err := tx.Devices(ctx)
+	if err != nil {
 		return err
 	}
 	keys, err := tx.Texts(ctx, selectKeys, project)
@@ -261,11 +271,11 @@ func setUID(ctx context.Context, tx *store.Tx, project int64) error {
 	best := nameKind + q.ID
 	for _, key := range keys {
 		stronger, equal := strength(key) > strength(best), strength(key) == strength(best)
-		if stronger || equal && uidOf(key, device) == q.UID {
+		if stronger || equal && uidHere(key, q.UID, devices) == q.UID {
 			best = key
 		}
 	}
-	if uid := uidOf(best, device); uid != q.UID {
+	if uid := uidHere(best, q.UID, devices); uid != q.UID {
 		_, err = tx.Exec(ctx, updateUID, uid, project)
 	}
 	return err

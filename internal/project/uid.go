@@ -34,7 +34,7 @@ func KeysOf(ctx context.Context, tx *store.Tx, q Project) ([]KeyUID, error) {
 			texts = []string{nameKind + q.ID}
 		}
 	}
-	keys, err := withUIDs(ctx, tx, texts...)
+	keys, err := withUIDs(ctx, tx, q.UID, texts...)
 	slices.SortStableFunc(keys, func(a, b KeyUID) int {
 		if d := strength(b.Key) - strength(a.Key); d != 0 {
 			return d
@@ -57,21 +57,22 @@ func KeyAt(ctx context.Context, tx *store.Tx, p Place) (KeyUID, error) {
 	if p.Identity == "" && p.kind == atTop {
 		return KeyUID{}, nil
 	}
-	keys, err := withUIDs(ctx, tx, p.key())
+	keys, err := withUIDs(ctx, tx, "", p.key())
 	if err != nil {
 		return KeyUID{}, err
 	}
 	return keys[0], nil
 }
 
-func withUIDs(ctx context.Context, tx *store.Tx, keys ...string) ([]KeyUID, error) {
-	var device string
-	if err := tx.Get(ctx, []any{&device}, selectDevice); err != nil {
+// withUIDs returns keys with the uids that they give a project with a uid, "" for none.
+func withUIDs(ctx context.Context, tx *store.Tx, uid string, keys ...string) ([]KeyUID, error) {
+	devices, err := tx.Devices(ctx)
+	if err != nil {
 		return nil, err
 	}
 	out := make([]KeyUID, len(keys))
 	for i, key := range keys {
-		out[i] = KeyUID{Key: key, UID: uidOf(key, device), Portable: strength(key) != strength(pathKind)}
+		out[i] = KeyUID{Key: key, UID: uidHere(key, uid, devices), Portable: strength(key) != strength(pathKind)}
 	}
 	return out, nil
 }

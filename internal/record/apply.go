@@ -235,13 +235,18 @@ func (s *scope) putWords(ctx context.Context, key int64, r *Record, isNew bool) 
 			return err
 		}
 	}
+	_, err := s.tx.Exec(ctx, insertWords, wordsOf(key, r)...)
+	return err
+}
+
+// wordsOf returns the arguments of insertWords for a record.
+func wordsOf(key int64, r *Record) []any {
 	args := []any{key}
 	for _, text := range [...]string{r.Title, r.Summary, r.Body} {
 		parts, wholes := words.Index(text)
 		args = append(args, parts, wholes)
 	}
-	_, err := s.tx.Exec(ctx, insertWords, args...)
-	return err
+	return args
 }
 
 // applyEvent brings the rows to what happened to a session.

@@ -86,12 +86,16 @@ type SearchArgs struct {
 	ParentID string   // that record and all below it; "" for everywhere
 	Limit    int      // 0 for 20; kept within 1 to 500
 	At       string
+	AsIs     bool // unknown words are not corrected
 }
 
 // SearchResult is what a search found.
 type SearchResult struct {
 	Results []Hit `json:"results"` // best first
 	Total   int   `json:"total"`   // before the limit
+
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no record holds, and the words that replaced them
+	Hint      string            `json:"hint,omitempty"`      // of an empty result: what was tried, and what to try
 }
 
 // Hit is a record that a search found.

@@ -52,7 +52,8 @@ AND NOT EXISTS (SELECT 1 FROM records WHERE project_key > ?1)`
 // (records §2, search_records; §7, search). A query of words alone finds in two tiers
 // (amendments §A.1): first the records that hold all of its words, stop words left out;
 // then, if these are fewer than the limit, the records that hold some of them, whose
-// Matched says so. In a query with operators, quotes or *, adjacent words are
+// Matched says so. Words that no record holds are replaced by the nearest ones that the
+// newest 2,000 records hold, and Corrected says so (amendments §A.2). In a query with operators, quotes or *, adjacent words are
 // alternatives, and there is one tier. A query that cannot be parsed is searched for
 // word by word. A query without a letter or digit finds nothing.
 //
@@ -73,8 +74,8 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 		return out, err
 	}
 	out.Results = []Hit{}
-	all, some, err := matchesOf(a.Query)
-	if err != nil {
+	q := hitQuery{query: a.Query}
+	if err := q.parse(); err != nil {
 		return out, err
 	}
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
@@ -86,10 +87,10 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 			}
 			from, until = r.path, behind(r.path)
 		}
-		if some == "" {
+		if q.some == "" {
 			return nil
 		}
-		q := hitQuery{query: a.Query, hits: selectHits, count: countHits, args: []any{some, clamp(a.Limit, 20), s.p.Key, from, until, states, types}}
+		q.hits, q.count, q.args = selectHits, countHits, []any{nil, clamp(a.Limit, 20), s.p.Key, from, until, states, types}
 		if a.ParentID == "" && states == nil && types == nil {
 			var alone bool
 			if err := s.tx.Get(ctx, []any{&alone}, selectAlone, s.p.Key); err != nil {
@@ -99,74 +100,145 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 				q.hits, q.count, q.args = selectAllHits, countAllHits, q.args[:2]
 			}
 		}
-		out.Results, out.Total, err = s.tiers(ctx, q, all)
+		err = s.tiers(ctx, &q, &out)
+		if n := len(out.Results); err == nil && len(q.plain) > 0 && !a.AsIs && (n < q.limit() || out.Results[n-1].Matched != "") {
+			err = s.corrected(ctx, q, &out)
+		}
 		return err
 	})
+	if err == nil && len(out.Results) == 0 {
+		out.Hint = emptyHint
+	}
 	return out, err
 }
 
-// matchesOf returns a query in FTS5's language: some finds what Search finds, "" if the
-// query has no word; all finds what holds all words of a plain query, "" if that is the
-// same or the query is not plain.
-func matchesOf(query string) (all, some string, err error) {
-	language := words.Language{
-		Parts: "{title summary body}", Wholes: "{title_wholes summary_wholes body_wholes}", AnyOf: true,
-	}
-	if plain := words.PlainWords(query); words.IsPlain(query) && len(plain) > 0 {
-		query = strings.Join(plain, " ")
-		if len(plain) > 1 {
-			every := language
-			every.AnyOf = false
-			if all, err = every.Parse(query); err != nil && fault.KindOf(err) != fault.Invalid {
-				return "", "", err
-			}
-		}
-	}
-	some, err = language.Parse(query)
-	if err == nil || fault.KindOf(err) != fault.Invalid {
-		return all, some, err
-	}
-	return all, words.AnyOf(query), nil
-}
+const emptyHint = "No record holds any of these words or a similar one. Try other words, or recall, which searches what agents did, mail and memories, too."
 
-// hitQuery is a search as SQL: hits returns the best matches, count their number. The
-// first argument is the query in FTS5's language, the second the limit.
+// hitQuery is a search. all and some are it in FTS5's language, see parse; hits is the SQL
+// that returns the best matches, count the SQL that counts them. The first of their
+// arguments is the match, the second the limit.
 type hitQuery struct {
-	query       string // as the caller wrote it
+	query       string
+	plain       []string // the words of a plain query, stop words left out; nil for another query
+	all, some   string
 	hits, count string
 	args        []any
 }
 
-// tiers returns the hits that all finds, then, if they are fewer than the limit, the
-// other hits of q, and how many hits q has.
-func (s *scope) tiers(ctx context.Context, q hitQuery, all string) (list []Hit, total int, err error) {
-	if all == "" {
-		return s.hits(ctx, q.query, q.hits, q.args)
+func (q *hitQuery) limit() int { return q.args[1].(int) }
+
+// with returns the arguments for a match.
+func (q *hitQuery) with(match string) []any { return append([]any{match}, q.args[1:]...) }
+
+// parse sets some, which finds what Search finds and is "" if the query has no word, and
+// all, which finds what holds all words of a plain query and is "" if that is the same or
+// the query is not plain.
+func (q *hitQuery) parse() (err error) {
+	language := words.Language{
+		Parts: "{title summary body}", Wholes: "{title_wholes summary_wholes body_wholes}", AnyOf: true,
 	}
-	limit := q.args[1].(int)
-	args := append([]any{all}, q.args[1:]...)
-	if list, total, err = s.hits(ctx, q.query, q.hits, args); err != nil {
-		return nil, 0, err
+	query := q.query
+	if words.IsPlain(query) {
+		q.plain = words.PlainWords(query)
 	}
-	if len(list) == limit {
-		args[0] = q.args[0]
+	if q.all = ""; len(q.plain) > 0 {
+		query = strings.Join(q.plain, " ")
+		if len(q.plain) > 1 {
+			every := language
+			every.AnyOf = false
+			if q.all, err = every.Parse(query); err != nil && fault.KindOf(err) != fault.Invalid {
+				return err
+			}
+		}
+	}
+	q.some, err = language.Parse(query)
+	if err != nil && fault.KindOf(err) == fault.Invalid {
+		q.some, err = words.AnyOf(query), nil
+	}
+	return err
+}
+
+// tiers finds the hits that hold all words, then, if they are fewer than the limit, the
+// hits that hold some of them.
+func (s *scope) tiers(ctx context.Context, q *hitQuery, out *SearchResult) (err error) {
+	if q.all == "" {
+		out.Results, out.Total, err = s.hits(ctx, q.query, q.hits, q.with(q.some))
+		return err
+	}
+	if out.Results, out.Total, err = s.hits(ctx, q.query, q.hits, q.with(q.all)); err != nil {
+		return err
+	}
+	if len(out.Results) == q.limit() {
+		args := q.with(q.some)
 		if q.count == countAllHits {
 			args = args[:1]
 		}
-		return list, total, s.tx.Get(ctx, []any{&total}, q.count, args...)
+		return s.tx.Get(ctx, []any{&out.Total}, q.count, args...)
 	}
-	rest, total, err := s.hits(ctx, q.query, q.hits, q.args)
+	rest, total, err := s.hits(ctx, q.query, q.hits, q.with(q.some))
 	last := 1.0
-	if len(list) > 0 {
-		last = list[len(list)-1].Relevance
+	if n := len(out.Results); n > 0 {
+		last = out.Results[n-1].Relevance
 	}
 	for _, h := range rest {
-		if len(list) < limit && !slices.ContainsFunc(list, func(first Hit) bool { return first.ID == h.ID }) {
+		if len(out.Results) < q.limit() && !slices.ContainsFunc(out.Results, func(first Hit) bool { return first.ID == h.ID }) {
 			h.Matched, h.Relevance = MatchedSome, min(h.Relevance, last)
-			list = append(list, h)
+			out.Results = append(out.Results, h)
 		}
 	}
-	return list, total, err
+	out.Total = total
+	return err
+}
+
+const (
+	// The texts of the newest records of a project, from which unknown words are
+	// corrected.
+	selectTexts = `SELECT title || char(10) || summary || char(10) || body FROM records WHERE project_key = ? ORDER BY key DESC LIMIT +?`
+
+	correctedFrom = 2000 // records
+)
+
+// corrected searches again with the nearest known words in place of those that no record
+// holds, if there are any.
+func (s *scope) corrected(ctx context.Context, q hitQuery, out *SearchResult) error {
+	var unknown []string
+	for _, word := range q.plain {
+		one := hitQuery{query: word, hits: q.hits, count: q.count, args: q.args}
+		if err := one.parse(); err != nil {
+			return err
+		}
+		args := one.with(one.some)
+		if one.count == countAllHits {
+			args = args[:1]
+		}
+		var n int
+		if err := s.tx.Get(ctx, []any{&n}, one.count, args...); err != nil {
+			return err
+		}
+		if n == 0 {
+			unknown = append(unknown, word)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	corrector := words.NewCorrector(unknown)
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		corrector.Learn(text)
+		return err
+	}, selectTexts, s.p.Key, correctedFrom)
+	corrections := corrector.Corrections()
+	if err != nil || len(corrections) == 0 {
+		return err
+	}
+	q.query = strings.Join(words.Corrected(q.plain, corrections), " ")
+	if err := q.parse(); err != nil {
+		return err
+	}
+	out.Corrected = corrections
+	return s.tiers(ctx, &q, out)
 }
 
 // hits are the best matches of a query, and how many there are in all.

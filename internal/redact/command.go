@@ -4,58 +4,31 @@ import "strings"
 
 const ruleCommand = "command_line"
 
-// program is a command that takes a password in a flag without a telling name.
-type program struct {
-	name  string
-	flag  string // the flag, which the password follows
-	style flagStyle
-}
-
-type flagStyle uint8
-
-const (
-	attached flagStyle = iota // -psecret
-	apart                     // -p secret
-	either                    // -p secret or -psecret
-	userPass                  // -u user:secret, and headers
-)
-
-var programs = [...]program{
-	{"curl", "-u", userPass},
-	{"mysql", "-p", attached},
-	{"mariadb", "-p", attached},
-	{"sshpass", "-p", either},
-	{"redis-cli", "-a", apart},
-	{"docker login", "-p", apart},
-	{"podman login", "-p", apart},
-	{"mongosh", "-p", apart},
-	{"ldapsearch", "-w", apart},
-}
-
 // command reads the arguments of the program at text[start:end].
 func (s *scan) command(row, start, end int) {
 	t, p := s.text, &programs[row]
 	if !wordStart(t, start) || start > 0 && t[start-1] == '-' {
 		return
 	}
-	end = skip(t, end, 16, func(c byte) bool { return isLetter(c) || c == '_' }) // mysqldump, …
+	if !strings.HasSuffix(p.name, " ") {
+		end = skip(t, end, 16, func(c byte) bool { return isLetter(c) || c == '_' }) // mysqldump, …
+	}
 	end = max(end, s.commandEnd[row])
 	last := commandEnd(t, end, p.style == userPass)
-	sure := true // that this is still the same command
-	for i := end; i < last; {
-		arg := skip(t, i, last-i, func(c byte) bool { return isSpace(c) || c == '\\' })
-		argEnd := argumentEnd(t, arg, last)
-		if arg == argEnd {
-			break
-		}
-		line := i + strings.IndexByte(t[i:arg], '\n')
-		sure = sure && (line < i || continued(t, line))
-		if p.style == userPass {
-			s.curlArgument(arg, argEnd, last, sure)
-		} else {
+	switch p.style {
+	case userPass:
+		s.curl(end, last)
+	case positional:
+		last = s.positionalPassword(p, end, last)
+	default:
+		for i := end; i < last; {
+			arg, argEnd := nextArgument(t, i, last)
+			if arg == argEnd {
+				break
+			}
 			s.argument(p, arg, argEnd, last)
+			i = argEnd
 		}
-		i = argEnd
 	}
 	s.commandEnd[row] = last
 }
@@ -67,6 +40,8 @@ func (s *scan) argument(p *program, arg, argEnd, last int) {
 	value := arg + len(p.flag)
 	switch {
 	case !strings.HasPrefix(t[arg:argEnd], p.flag):
+	case p.style == percent:
+		s.percentPassword(value, argEnd, last)
 	case value == argEnd && p.style != attached:
 		if v := skip(t, argEnd, last-argEnd, isBlank); v < last && t[v] != '-' {
 			s.password(v, argumentEnd(t, v, last))
@@ -74,6 +49,13 @@ func (s *scan) argument(p *program, arg, argEnd, last int) {
 	case p.style != apart && argEnd > value+2:
 		s.password(value, argEnd)
 	}
+}
+
+// nextArgument returns the bounds of the argument after text[i], equal if there
+// is none before last.
+func nextArgument(t string, i, last int) (arg, argEnd int) {
+	arg = skip(t, i, last-i, func(c byte) bool { return isSpace(c) || c == '\\' })
+	return arg, argumentEnd(t, arg, last)
 }
 
 // commandEnd returns where the command with its arguments from i on ends: at the
@@ -137,80 +119,67 @@ func (s *scan) password(start, end int) {
 }
 
 func unquote(t string, start, end int) (int, int) {
-	if end-start >= 2 && isQuote(t[start]) && t[end-1] == t[start] {
-		return start + 1, end - 1
+	if end-start > 2 && t[start] == '\\' && isQuote(t[start+1]) {
+		start++
 	}
-	return start, end
+	if end-start < 2 || !isQuote(t[start]) || t[end-1] != t[start] {
+		return start, end
+	}
+	if start > 0 && t[start-1] == '\\' && end-start > 2 && t[end-2] == '\\' { // \"v\"
+		end--
+	}
+	return start + 1, end - 1
 }
 
-// curlArgument looks at one argument of curl: -u user:password and -H "X-Key: v".
-// If it is not sure to be one of curl's, user:password must not be two words, as
-// user:group is.
-func (s *scan) curlArgument(arg, argEnd, last int, sure bool) {
+// positionalPassword takes the password of htpasswd -b, which follows a file and
+// a user's name, or the name alone if -n is given; that of ConvertTo-SecureString;
+// and that of other programs, which follows a name. It returns how far it has read.
+func (s *scan) positionalPassword(p *program, i, last int) int {
 	t := s.text
-	value, valueEnd := argEnd, argEnd
-	flag := t[arg:argEnd]
-	for _, name := range [...]string{"--user", "-u", "--proxy-user", "-U", "--header", "-H"} {
-		if !strings.HasPrefix(flag, name) {
-			continue
-		}
-		switch rest := flag[len(name):]; {
-		case rest == "":
-			value = skip(t, argEnd, last-argEnd, func(c byte) bool { return isSpace(c) || c == '\\' })
-			valueEnd = argumentEnd(t, value, last)
-		case rest[0] == '=':
-			value = arg + len(name) + 1
-		case name[1] != '-' || isQuote(rest[0]):
-			value = arg + len(name)
+	htpasswd := p.name == "htpasswd"
+	before, batch := 1, !htpasswd
+	switch {
+	case htpasswd:
+		before = 2
+	case lower(p.name[0]) == 'c':
+		before = 0
+	}
+	for i < last {
+		arg, argEnd := nextArgument(t, i, last)
+		i = argEnd
+		switch {
+		case arg == argEnd, t[arg] == '>', t[arg] == ';':
+			return argEnd
+		case t[arg] == '-' && htpasswd:
+			batch = batch || strings.Contains(t[arg:argEnd], "b")
+			if strings.Contains(t[arg:argEnd], "n") {
+				before--
+			}
+			if t[argEnd-1] == 'C' { // a cost follows
+				_, i = nextArgument(t, argEnd, last)
+			}
+		case t[arg] == '-':
+		case before > 0:
+			before--
 		default:
-			continue
+			if batch && argEnd-arg >= shortestPassword {
+				s.password(arg, argEnd)
+			}
+			return argEnd
 		}
-		if name == "-H" || name == "--header" {
-			s.curlHeader(value, valueEnd)
-		} else if sure || !areNames(t[value:valueEnd]) {
-			s.curlUser(value, valueEnd)
-		}
-		return
 	}
+	return last
 }
 
-// areNames reports whether v is nothing but names and numbers, joined by a colon.
-func areNames(v string) bool {
-	v = strings.Trim(v, `"'`)
-	plain := skip(v, 0, longestReference, func(c byte) bool { return isWord(c) || c == ':' || c == '.' || c == '-' })
-	return plain == len(v) && strangest(v).halfBits < 6
-}
-
-// curlUser takes the password from user:password, or the user from "user:".
-func (s *scan) curlUser(start, end int) {
+// percentPassword takes the password from user%password, which text[start:end]
+// holds, or the next argument if start is end.
+func (s *scan) percentPassword(start, end, last int) {
 	t := s.text
+	if start == end {
+		start, end = nextArgument(t, end, last)
+	}
 	start, end = unquote(t, start, end)
-	colon := strings.IndexByte(t[start:max(start, end)], ':')
-	if colon < 0 {
-		return
-	}
-	colon += start
-	if colon+1 == end {
-		if colon-start > 3 {
-			s.password(start, colon)
-		}
-		return
-	}
-	s.password(colon+1, end)
-}
-
-// curlHeader takes the value of a header whose name ends in Key or Token, or of
-// an Authorization header without a scheme.
-func (s *scan) curlHeader(start, end int) {
-	const shortest = 8
-	t := s.text
-	start, end = unquote(t, start, end)
-	colon := strings.IndexByte(t[start:max(start, end)], ':')
-	if colon < 0 {
-		return
-	}
-	name, value := t[start:start+colon], skip(t, start+colon+1, 8, isBlank)
-	if end-value >= shortest && (endsFold(name, "key") || endsFold(name, "token")) && !strings.ContainsAny(t[value:min(end, value+longestReference)], " \t") {
-		s.password(value, end)
+	if i := strings.IndexByte(t[start:max(start, end)], '%'); i > 0 {
+		s.password(start+i+1, end)
 	}
 }

@@ -112,17 +112,18 @@ func (s *scan) secretObject(i, limit int) {
 		if colon < 0 || strings.IndexByte(t[i:i+colon], '}') >= 0 {
 			return
 		}
-		open := skip(t, i+colon+1, 16, func(c byte) bool { return isSpace(c) || c == '\\' })
+		quote := skip(t, i+colon+1, 16, isSpace)
+		open := skip(t, quote, 4, func(c byte) bool { return c == '\\' })
 		if open >= limit || t[open] != '"' {
 			return
 		}
-		end := quotedEnd(t, open+1, `"`)
+		end := quotedEnd(t, open+1, t[quote:open+1])
 		if end < 0 || end > limit {
 			return
 		}
 		if v := t[open+1 : end]; v != "" && !onlyMarks(v) && (len(v) > longestReference || !isPlaceholder(v)) {
 			s.add(ruleKubernetes, open+1, end)
 		}
-		i = skip(t, end+1, 16, func(c byte) bool { return isSpace(c) || c == ',' })
+		i = skip(t, end+open+1-quote, 16, func(c byte) bool { return isSpace(c) || c == ',' })
 	}
 }

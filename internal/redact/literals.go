@@ -9,6 +9,7 @@ const (
 	actMiddle                      // row of middles
 	actNamed                       // password, token, …: a named value
 	actKeyWord                     // access, auth, …: a named value if it looks random
+	actAuth                        // auth: a pair of user and password, else as actKeyWord
 	actAPIKey                      // sk-
 	actJWT                         // eyJ, .ey
 	actURL                         // ://
@@ -18,6 +19,7 @@ const (
 	actBearer                      // Bearer v
 	actCookie                      // Cookie:
 	actCommand                     // row of programs
+	actStdin                       // a program that reads a secret from standard input
 )
 
 // anchor is a literal that is no row of one of the tables.
@@ -28,9 +30,10 @@ type anchor struct {
 
 var anchors = [...]anchor{
 	{"password", actNamed}, {"passwd", actNamed}, {"passphrase", actNamed}, {"pwd", actNamed},
-	{"secret", actNamed}, {"token", actNamed}, {"key", actNamed}, {"_pass", actNamed},
-	{"access", actKeyWord}, {"auth", actKeyWord}, {"api", actKeyWord},
-	{"credential", actKeyWord}, {"creds", actKeyWord},
+	{"secret", actNamed}, {"token", actNamed}, {"key", actNamed}, {"pass", actNamed},
+	{"psk", actNamed}, {"credential", actNamed}, {"creds", actNamed}, {"_auth", actNamed},
+	{"access", actKeyWord}, {"auth", actAuth}, {"api", actKeyWord},
+	{"-stdin", actStdin}, {"with-token", actStdin}, {"chpasswd", actStdin}, {"sudo -s", actStdin},
 	{"sk-", actAPIKey}, {"eyj", actJWT}, {".ey", actJWT},
 	{"://", actURL}, {"sig=", actQuery}, {"signature=", actQuery}, {"key=", actQuery},
 	{"token=", actQuery}, {"authorization", actAuthorization}, {"bearer", actBearer}, {"cookie", actCookie},
@@ -152,6 +155,10 @@ func (s *scan) look(e *entry, start, end int) {
 		s.named(start, end)
 	case actKeyWord:
 		s.randomNamed(start, end)
+	case actAuth:
+		if !s.basicAuth(start, end) {
+			s.randomNamed(start, end)
+		}
 	case actAPIKey:
 		s.apiKey(start, end)
 	case actJWT:
@@ -168,6 +175,8 @@ func (s *scan) look(e *entry, start, end int) {
 		s.bearer(start, end)
 	case actCookie:
 		s.cookie(start, end)
+	case actStdin:
+		s.standardInput(start, end)
 	case actCommand:
 		s.command(int(e.row), start, end)
 	}

@@ -1,5 +1,7 @@
 package redact
 
+import "strings"
+
 // ruleNamed is the rule of values that stand behind a secret's name.
 const ruleNamed = "named_value"
 
@@ -20,30 +22,61 @@ type naming struct {
 	shortest   int // value, in bytes
 	quotedName bool
 	spaced     bool // blanks around the sign
+	weak       bool // the name alone proves nothing: the value must look chosen
 	sign       sign
 	value      int // where the value begins, its quote included
 }
 
 // named looks at a word such as "password" or "token" at text[start:end].
 func (s *scan) named(start, end int) {
-	if start < s.namedEnd {
+	if start < s.namedEnd || s.covered(start, end) {
 		return
 	}
 	if s.kubernetesSecret(start, end) {
 		return
 	}
 	n := naming{text: s.text}
-	if !n.findName(start, end) || !n.findSign() {
-		s.randomNamed(start, end)
+	if !n.findName(start, end) || n.takesUser() && s.userAndPassword(n.end) || !n.findSign() {
+		s.notNamed(start, end)
 		return
 	}
 	from, to, quoted := n.findValue()
+	if last := n.phraseEnd(from); last > to {
+		s.add(ruleNamed, from, last)
+		s.namedEnd = last
+		return
+	}
 	if from >= to || !n.isSecret(from, to, quoted) {
-		s.randomNamed(start, end)
+		s.notNamed(start, end)
 		return
 	}
 	s.add(ruleNamed, from, to)
 	s.namedEnd = to
+}
+
+// notNamed looks for a value that looks random behind the word text[start:end],
+// which has no value by its name, unless the word has a meaning beside secrets.
+func (s *scan) notNamed(start, end int) {
+	word := s.text[start:end]
+	if word[0] != '_' && len(word) != len("pass") && (len(word) != len("psk") || lower(word[1]) != 's') {
+		s.randomNamed(start, end)
+	}
+}
+
+// takesUser reports whether the name is that of a function that takes a user's name
+// before the password.
+func (n *naming) takesUser() bool {
+	if n.end == len(n.text) || n.text[n.end] != '(' {
+		return false
+	}
+	name := n.text[:n.end]
+	return endsFold(name, "userpassword") || endsFold(name, "userpass")
+}
+
+// covered reports whether the span found last covers text[start:end].
+func (s *scan) covered(start, end int) bool {
+	n := len(s.spans)
+	return n > 0 && s.spans[n-1].start <= start && end <= s.spans[n-1].end
 }
 
 // findName reports whether the word text[start:end] ends a name that means a
@@ -55,6 +88,7 @@ func (n *naming) findName(start, end int) bool {
 	if n.shortest == 0 {
 		return false
 	}
+	end = n.longerWord(start, end)
 	if digits := skip(t, skip(t, end, 1, isUnderscore), 2, isDigit); digits > end && isDigit(t[digits-1]) {
 		end = digits
 	}
@@ -74,22 +108,20 @@ func isUnderscore(c byte) bool { return c == '_' }
 func shortestOf(t string, start, end int) int {
 	switch word := t[start:end]; len(word) {
 	case len("key"):
-		if lower(word[0]) == 'p' { // pwd
+		switch {
+		case lower(word[1]) == 'w': // pwd
 			return shortestPassword
+		case lower(word[0]) == 'p': // psk
+			return shortestIf(separated(t, start), shortestToken)
 		}
-		if keyOpens(t[:start]) {
-			return shortestToken
-		}
-		return 0
+		return shortestIf(keyOpens(t[:start]), shortestToken)
+	case len("pass"):
+		return shortestIf(passOpens(t, start, end), shortestPassword)
 	case len("token"):
-		switch lower(word[0]) {
-		case 't':
-			return shortestToken
-		case '_': // _PASS, not first_pass
-			if word == "_PASS" && end < len(t) && t[end] == '=' {
-				return shortestPassword
-			}
-			return 0
+		return shortestIf(word[0] != '_' || word == "_auth", shortestToken) // token, creds, _auth
+	case len("credential"):
+		if lower(word[0]) == 'c' {
+			return shortestIf(end < len(t) && lower(t[end]) == 's', shortestToken)
 		}
 	}
 	return shortestPassword // password, passwd, passphrase, secret
@@ -107,6 +139,7 @@ func keyOpens(before string) bool {
 	}
 	for _, w := range [...]string{
 		"api", "access", "private", "account", "secret", "signing", "encryption", "auth", "master", "subscription",
+		"preshared", "pre_shared", "pre-shared",
 	} {
 		if endsFold(before, w) {
 			rest := before[:len(before)-len(w)]
@@ -114,4 +147,41 @@ func keyOpens(before string) bool {
 		}
 	}
 	return false
+}
+
+// shortestIf returns n if ok is true, else 0.
+func shortestIf(ok bool, n int) int {
+	if ok {
+		return n
+	}
+	return 0
+}
+
+// separated reports whether the word at t[start:] begins a name or follows a
+// separator within one.
+func separated(t string, start int) bool {
+	return start == 0 || !isAlnum(t[start-1])
+}
+
+// longerWord returns the end of the secret's word text[start:end] with what
+// belongs to it: "credentials" for "credential", "secret_key_base" for
+// "secret_key". It marks words that prove little as weak.
+func (n *naming) longerWord(start, end int) int {
+	t := n.text
+	switch lower(t[start]) {
+	case 'c':
+		n.weak = true
+		if end-start == len("credential") {
+			return skip(t, end, 1, func(c byte) bool { return lower(c) == 's' })
+		}
+	case '_':
+		n.weak = true
+	case 's', 'k', 't':
+		for _, base := range [...]string{"_base", "-base", "Base"} {
+			if strings.HasPrefix(t[end:], base) || base == "_base" && strings.HasPrefix(t[end:], "_BASE") {
+				return end + len(base)
+			}
+		}
+	}
+	return end
 }

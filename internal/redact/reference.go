@@ -16,8 +16,19 @@ func (n *naming) isSecret(from, to int, quoted bool) bool {
 	if isPlaceholder(v) || isLocation(v) || n.isPlace(v) {
 		return false
 	}
+	if n.sign == signProse {
+		return n.isProseSecret(from, to, quoted)
+	}
+	if n.sign == signCall && !n.isCallSecret(from, to, quoted) || n.weak && (!looksChosen(v) || isTypeOfCredentials(v)) {
+		return false
+	}
 	if n.sign == signEqual {
 		return !allLetters(v) && strings.ContainsAny(v, "0123456789")
+	}
+	if n.shortest == shortestToken || endsFold(n.text[:n.end], "secret") {
+		if isKubernetesName(v) {
+			return false
+		}
 	}
 	return quoted || !isReference(v) && n.standsAlone(v, to)
 }
@@ -30,9 +41,9 @@ func (n *naming) standsAlone(v string, to int) bool {
 	case signColon:
 		other = isTypeWord(v) || isStateWord(v) || n.isProse(v, to)
 	case signAssign:
-		other = n.spaced && isStateWord(v)
+		other = n.spaced && isStateWord(v) || n.text[n.start] == '-' && n.isMetavar(v, to)
 	case signBlank:
-		other = isFlagWord(v) || isConstant(v) && namesSecret(v) || allLetters(v) && n.goesOnAsSentence(to) || strings.HasPrefix(v, "id=")
+		other = isFlagWord(v) || n.isMetavar(v, to) || isConstant(v) && namesSecret(v) || allLetters(v) && n.goesOnAsSentence(to) || strings.HasPrefix(v, "id=")
 	}
 	return !other && !n.isVariableInCode(v, to)
 }
@@ -41,6 +52,9 @@ func (n *naming) standsAlone(v string, to int) bool {
 // or of one that speaks of a token: "unexpected token: identifier".
 func (n *naming) isProse(v string, to int) bool {
 	bare := allLetters(v)
+	if bare && n.spaced && n.leadsOn(to) {
+		return true
+	}
 	return (bare || isCompound(v)) && n.goesOn(to) || bare && n.shortest == shortestToken && n.inSentence()
 }
 
@@ -54,7 +68,7 @@ func (n *naming) isVariableInCode(v string, to int) bool {
 	if !argument && !n.declares() {
 		return false
 	}
-	return isVariableName(v) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
+	return isVariableName(v) || argument && (endsFold(v, "pass") || endsFold(v, "_psk")) || isIdentifier(v) && (n.sign != signColon || namesSecret(v))
 }
 
 // declares reports whether the value is assigned as only code does it: with ":=",
@@ -113,6 +127,26 @@ func (n *naming) goesOn(i int) bool {
 	return end == len(t) || t[end] != ':' && t[end] != '='
 }
 
+// isTypeOfCredentials reports whether v is what code calls a type of credentials
+// or an object with some: OAuth2Credentials.
+func isTypeOfCredentials(v string) bool {
+	v = strings.TrimRight(v, "s")
+	return endsFold(v, "credential") && skip(v, 0, len(v), func(c byte) bool { return isWord(c) || c == '.' }) == len(v)
+}
+
+// leadsOn reports whether an arrow follows text[:i], as in the steps through a
+// menu: "Settings > Secrets".
+func (n *naming) leadsOn(i int) bool {
+	t := n.text
+	j := skip(t, i, 2, isBlank)
+	for _, arrow := range [...]string{">", "->", "=>", "→", "»", "›", "&gt;"} {
+		if j > i && strings.HasPrefix(t[j:], arrow) {
+			return true
+		}
+	}
+	return false
+}
+
 // goesOnAsSentence reports whether one of the small words of English follows.
 func (n *naming) goesOnAsSentence(i int) bool {
 	t := n.text
@@ -149,10 +183,18 @@ func isReference(v string) bool {
 	case '[', '{', '<':
 		return true
 	case '&', '*', '!', '@', '(':
+		if startsWithAny(v, "&#", "&lt;") {
+			return true
+		}
 		rest := strings.TrimLeft(v, "&*!@(")
 		return isIdentifierText(strings.TrimRight(rest, ")")) || isExpression(rest)
 	case '-':
 		return v[1] == '-'
+	case '0':
+		const longest = 10 // of a number that is a constant in code
+		return len(v) <= longest && v[1] == 'x' && allHex(v[2:])
+	case 'C':
+		return v[1] == '.' && isConstant(v[2:]) || isExpression(v)
 	}
 	return isExpression(v)
 }

@@ -27,11 +27,15 @@ type scan struct {
 	text  string
 	spans []span
 
+	sorted   int // that many spans are sorted, those that words finds aside
+	nextSpan int // of these the first one that does not end before the word
+
 	runs       runCache
 	namedEnd   int // named values up to here are already taken
 	notJWTEnd  int // no further web token begins before this
 	apiKeyEnd  int // no further key with "sk-" begins before this
 	cookieEnd  int // cookies up to here have been read
+	seedEnd    int // seed phrases up to here have been read
 	secretsEnd int // Kubernetes secrets up to here have been read
 	urlEnd     int // URLs up to here are already taken
 	run        urlRun
@@ -81,9 +85,7 @@ func (s *scan) allowed(start, end int) bool {
 // settle sorts spans, joins those that overlap, widens each over the marks it
 // touches from inside, and drops those that hold nothing but marks.
 func settle(text string, spans []span) []span {
-	slices.SortStableFunc(spans, func(a, b span) int {
-		return cmp.Or(a.start-b.start, b.end-a.end)
-	})
+	sortSpans(spans)
 	kept := spans[:0]
 	for _, sp := range spans {
 		sp.start, sp.end = widen(text, sp.start, sp.end)
@@ -94,6 +96,13 @@ func settle(text string, spans []span) []span {
 		kept = append(kept, sp)
 	}
 	return slices.DeleteFunc(kept, func(sp span) bool { return onlyMarks(text[sp.start:sp.end]) })
+}
+
+// sortSpans sorts spans by their beginnings, longer ones first.
+func sortSpans(spans []span) {
+	slices.SortStableFunc(spans, func(a, b span) int {
+		return cmp.Or(a.start-b.start, b.end-a.end)
+	})
 }
 
 // widen moves both ends of a span out of a mark they would cut in two.

@@ -18,13 +18,14 @@ const (
 	inside                      // may begin inside a word
 	needs0to9                   // has a digit early on, so that words with hyphens are not meant
 	keepName                    // the literal is a name that stays
+	alone                       // does not begin behind a hyphen, as in cache-key-…
 )
 
 // earlyDigit is how far a needs0to9 shape is looked through for a digit.
 const earlyDigit = 64
 
 func (s *scan) shape(r *shape, start, end int) {
-	if r.flags&inside == 0 && !wordStart(s.text, start) {
+	if r.flags&inside == 0 && !wordStart(s.text, start) || r.flags&alone != 0 && start > 0 && s.text[start-1] == '-' {
 		return
 	}
 	last, ok := s.runs.match(s.text, end, r.parts)

@@ -14,6 +14,8 @@ const (
 	signTag          // <name>value</name>
 	signDefault      // ${name:-value}
 	signElse         // name || value, the default of a variable
+	signProse        // the password is value
+	signCall         // setPassword("value")
 	signOther        // no sign after all
 )
 
@@ -52,7 +54,7 @@ func (n *naming) findSign() bool {
 	}
 	sign, width := readSign(t[j:])
 	if sign == signNone {
-		return n.findBlank(i, j)
+		return n.findCall(j) || n.findBlank(i, j) || n.findProse(j)
 	}
 	n.sign = sign
 	n.value = skip(t, j+width, 40, func(c byte) bool { return isBlank(c) || c == '=' })
@@ -101,7 +103,7 @@ func (n *naming) findBlank(i, j int) bool {
 			return false
 		}
 		j = skip(t, j, 16, isSpace)
-		if j == len(t) || !isQuote(t[j]) {
+		if q := skip(t, j, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
 			return false
 		}
 	case j == i, n.quotedName:
@@ -114,6 +116,9 @@ func (n *naming) findBlank(i, j int) bool {
 		if t[j] != '\'' {
 			return false
 		}
+	case name == "_authToken", name == "_password", name == "_auth": // npm config set _authToken v
+		n.weak = true
+	case strings.HasSuffix(name, ".psk"): // nmcli … wifi-sec.psk v
 	case name != "password" || !followsLogin(t[:n.start]):
 		return false
 	}
@@ -126,7 +131,7 @@ func followsLogin(t string) bool {
 	const longest = 100
 	i := back(t, len(t), 8, isSpace)
 	j := back(t, i, longest, func(c byte) bool { return !isSpace(c) })
-	return i < len(t) && j < i && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
+	return i < len(t) && j < i && !isSmallWord(t[j:i]) && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
 }
 
 // findPair accepts a name that is itself a value, with the secret beside it:
@@ -135,6 +140,9 @@ func (n *naming) findPair(i int) bool {
 	t := n.text
 	i = skip(t, i, 1, func(c byte) bool { return c == ',' })
 	j := skip(t, i, 40, isSpace)
+	if j == i && strings.HasSuffix(t[:i], `\`) && strings.HasPrefix(t[i:], "n") { // YAML in JSON
+		j = skip(t, i+1, 40, isBlank)
+	}
 	if j == i && !n.quotedName {
 		return false
 	}

@@ -55,7 +55,7 @@ func strangest(word string) stretch {
 	for i := 0; i < len(word); i++ {
 		c := word[i]
 		if i >= run && (i == 0 || !isAlnum(word[i-1])) {
-			if n := public(word[i:]); n > 0 {
+			if n := publicAt(word, i); n > 0 {
 				i += n - 1
 				start, sum, run = i+1, 0, i+1
 				continue
@@ -137,7 +137,7 @@ func (r stretch) whole(word string) (int, int) {
 	if i := strings.IndexAny(word, "=:"); i > 0 && i <= r.start && i < len(word)-1 {
 		start = i + 1
 	}
-	if 5*(r.end-r.start) >= 3*(end-start) {
+	if 5*(r.end-r.start) >= 3*(end-start) && !strings.Contains(word, "://") {
 		return start, end
 	}
 	const separators = "/=:&?@#|\\~*!$^%"
@@ -148,121 +148,4 @@ func (r stretch) whole(word string) (int, int) {
 		end = r.end + i
 	}
 	return start, end
-}
-
-// public returns how many bytes at the start of w, where a run of letters and
-// digits begins, are random by nature and no secret; 0 for none.
-func public(w string) int {
-	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary} {
-		if n := length(w); n > 0 {
-			return n
-		}
-	}
-	return 0
-}
-
-// uuidLength returns 36 if w begins with a UUID, else 0.
-func uuidLength(w string) int {
-	if len(w) >= 36 && w[8] == '-' && isUUID(w[:36]) {
-		return 36
-	}
-	return 0
-}
-
-// sshPublicKey returns the length of an SSH public key at the start of w, 0 if it
-// does not begin with one.
-func sshPublicKey(w string) int {
-	for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} {
-		if strings.HasPrefix(w, p) {
-			return countClass(w, 0, len(w), 'F')
-		}
-	}
-	return 0
-}
-
-// podSuffix returns the length of what Kubernetes hangs on a pod's name, such as
-// 6d4cf56db6-x7k2p, at the start of w; 0 if it does not begin with that.
-func podSuffix(w string) int {
-	hash := skip(w, 0, 10, func(c byte) bool { return strings.IndexByte("0123456789bcdf", c) >= 0 })
-	end := skip(w, hash+1, 6, func(c byte) bool { return strings.IndexByte("bcdfghjklmnpqrstvwxz2456789", c) >= 0 })
-	if hash < 8 || w[min(hash, len(w)-1)] != '-' || end != hash+6 || end < len(w) && isWord(w[end]) {
-		return 0
-	}
-	return end
-}
-
-// vendorID returns the length of an id that a model vendor gives to a request, a
-// message or a call, at the start of w; 0 if it does not begin with one.
-func vendorID(w string) int {
-	switch w[0] {
-	case 't', 's', 'r', 'm', 'c':
-		for _, p := range [...]string{"toolu_", "srvtoolu_", "req_", "msg_", "call_", "resp_", "chatcmpl-"} {
-			if strings.HasPrefix(w, p) {
-				return len(p) + countClass(w, len(p), 64, 'a')
-			}
-		}
-	}
-	return 0
-}
-
-// nodeID returns the length of a GitHub GraphQL id, such as PR_kwDO…, at the start
-// of w; 0 if it does not begin with one.
-func nodeID(w string) int {
-	i := skip(w, 0, 6, isUpper)
-	if i == 0 || len(w) < i+3 || w[i:i+2] != "_k" || w[i+2] != 'w' && w[i+2] != 'g' {
-		return 0
-	}
-	return i + countClass(w, i, 64, 'b')
-}
-
-// macTemporary returns the length of "var/folders/xx/long name" at the start of w,
-// 0 if it does not begin with that.
-func macTemporary(w string) int {
-	const folders = "var/folders/"
-	if !strings.HasPrefix(w, folders) {
-		return 0
-	}
-	n := len(folders)
-	for range 2 {
-		if j := strings.IndexByte(w[n:], '/'); j >= 0 {
-			n += j + 1
-		} else {
-			return len(w)
-		}
-	}
-	return n
-}
-
-// digest returns the length of a digest with its algorithm's name in front, as
-// lock files have it; 0 if w does not begin with one.
-func digest(w string) int {
-	if c := w[0]; c != 's' && c != 'h' && c != 'S' {
-		return 0
-	}
-	for _, d := range [...]struct {
-		prefix string
-		length int // of the digest in base64
-	}{{"sha1-", 28}, {"sha256-", 44}, {"sha384-", 64}, {"sha512-", 88}, {"h1:", 44}, {"SHA256:", 43}} {
-		if strings.HasPrefix(w, d.prefix) {
-			if n := countClass(w, len(d.prefix), 100, 'F'); n == d.length {
-				return len(d.prefix) + n
-			}
-		}
-	}
-	return 0
-}
-
-// ulid returns the length of a ULID of our time at the start of w, 0 if it does not
-// begin with one.
-func ulid(w string) int {
-	const length = 26
-	if !strings.HasPrefix(w, "01") || countClass(w, 0, length+1, 'a') != length {
-		return 0
-	}
-	for i := range length {
-		if strings.IndexByte("iloILOuU", w[i]) >= 0 {
-			return 0
-		}
-	}
-	return length
 }

@@ -64,6 +64,9 @@ func (s *scan) urlPassword(start, end int) {
 	case '@':
 		s.urlToken(end, user)
 	case ':':
+		if rest := s.text[user:]; strings.HasPrefix(rest, ":x-oauth-basic@") || strings.HasPrefix(rest, ":@") {
+			s.urlToken(end, user) // a token with an empty password
+		}
 		if at := s.passwordEnd(user + 1); at > user+1 && isURLPassword(s.text[user+1:at]) {
 			s.add(ruleURLPassword, user+1, at)
 			s.urlEnd, s.namedEnd = at, max(s.namedEnd, at)
@@ -94,13 +97,35 @@ func isURLTemplate(v string) bool {
 	return v[0] == '<' || v[0] == '{' || v[0] == '[' || v == "%s" || v == "%v"
 }
 
-// urlToken takes a user name that is a token: https://TOKEN@host.
+// urlToken takes a user name that is a token: https://TOKEN@host, or the key of a
+// Sentry DSN.
 func (s *scan) urlToken(start, end int) {
-	const shortest = 20
-	v := s.text[start:end]
-	if len(v) >= shortest && (strangest(v).halfBits >= 20 || len(v) == 40 && allHex(v)) {
+	if isURLToken(s.text[start:end]) {
 		s.add(ruleURLPassword, start, end)
+		s.urlEnd = end
 	}
+}
+
+// isURLToken reports whether v, before the "@" of a URL, is a token and not the
+// name of a user: hexadecimal digits, or letters and digits that are unlike a
+// name.
+func isURLToken(v string) bool {
+	const shortest = 12
+	if len(v) < shortest || len(v) > longestReference {
+		return false
+	}
+	halfBits := strangest(v).halfBits
+	switch {
+	case isUUID(v):
+		return true
+	case !strings.ContainsAny(v, "0123456789"):
+		return len(v) >= 20 && halfBits >= 20
+	case allHex(v):
+		return true
+	case !strings.ContainsAny(strings.TrimRight(v, "0123456789"), "0123456789"): // john.smith1985
+		return halfBits >= 20
+	}
+	return halfBits >= min(max(len(v)-6, 8), 20)
 }
 
 // passwordEnd returns the '@' that ends a password beginning at i: the first that

@@ -204,7 +204,7 @@ func secretKey(k string) int {
 	if len(k) > longest {
 		return 0
 	}
-	for _, word := range [...]string{"password", "passwd", "passphrase", "pwd", "secret", "token", "key", "_PASS"} {
+	for _, word := range [...]string{"password", "passwd", "passphrase", "pwd", "secret", "token", "key", "pass", "psk", "_auth"} {
 		end := len(k)
 		for end > 0 && isDigit(k[end-1]) && end > len(k)-2 {
 			end--

@@ -69,7 +69,7 @@ func (s *scan) randomNamed(_, end int) {
 		return
 	}
 	v := strings.TrimRight(s.text[start:last], ".")
-	if len(v) >= shortest && looksRandom(v, s.text[end:start]) {
+	if len(v) >= shortest && !isKubernetesName(v) && looksRandom(v, s.text[end:start]) {
 		s.add("random_named_value", start, start+len(v))
 	}
 }

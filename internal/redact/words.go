@@ -14,27 +14,41 @@ type entropyLimits struct {
 	off    bool
 }
 
-// isBreak reports whether c ends a word: white space, quotes, brackets, comma
-// and semicolon.
-func isBreak(c byte) bool {
-	switch c {
-	case '"', '\'', '`', '(', ')', '[', ']', '{', '}', '<', '>', ',', ';':
-		return true
-	}
-	return isSpace(c)
+// breaks holds true for the bytes that end a word: white space, quotes, brackets,
+// comma and semicolon.
+var breaks = [256]bool{
+	0: true, 1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true, 10: true, 11: true, 12: true, 13: true,
+	14: true, 15: true, 16: true, 17: true, 18: true, 19: true, 20: true, 21: true, 22: true, 23: true, 24: true, 25: true, 26: true,
+	27: true, 28: true, 29: true, 30: true, 31: true, ' ': true, 0x7f: true,
+	'"': true, '\'': true, '`': true, '(': true, ')': true, '[': true, ']': true, '{': true, '}': true, '<': true, '>': true, ',': true, ';': true,
 }
 
-// words looks at every long word of the text.
+// isBreak reports whether c ends a word.
+func isBreak(c byte) bool { return breaks[c] }
+
+// words checks every long word of the text, and rows of short ones.
 func (s *scan) words() {
 	const shortest = 16
 	t := s.text
+	s.sorted = len(s.spans)
+	sortSpans(s.spans)
 	start := 0
+	short := 0 // words in a row that are as long as those of seed phrases
 	for i := 0; i <= len(t); i++ {
-		if i < len(t) && !isBreak(t[i]) {
+		if i < len(t) && !breaks[t[i]] {
 			continue
 		}
-		if i-start >= shortest {
+		switch n := i - start; {
+		case n >= shortest:
 			s.longWord(start, i)
+			short = 0
+		case n == 0 || isDigit(t[start]): // "12." before a word
+		case seedShortest <= n && n <= seedLongest:
+			if short++; short >= seedPhraseWords && i > s.seedEnd {
+				short = s.seedPhrase(i)
+			}
+		default:
+			short = 0
 		}
 		start = i + 1
 	}
@@ -47,12 +61,35 @@ func (s *scan) longWord(start, end int) {
 	if l.off || len(word) < l.length || !spread(word, l.bits) {
 		return
 	}
+	if n := documentEnd(word); n > 0 {
+		start, word = start+n, word[n:]
+		if len(word) < l.length {
+			return
+		}
+	}
 	r := strangest(word)
 	if l.bits < 4 && !r.strange(word, 12, 20) || l.bits >= 4 && !r.strange(word, 16, 28) || shannon(word) < l.bits {
 		return
 	}
 	from, to := r.whole(word)
-	s.add("entropy", start+from, start+to)
+	s.add("entropy", s.afterName(start+from, start+to), start+to)
+}
+
+// afterName returns where a secret begins within the random text[start:end]: at
+// start, or at a secret that another rule has found there if what stands before
+// is its name or the host of a URL.
+func (s *scan) afterName(start, end int) int {
+	for s.nextSpan < s.sorted && s.spans[s.nextSpan].end <= start {
+		s.nextSpan++
+	}
+	if s.nextSpan == s.sorted {
+		return start
+	}
+	first := s.spans[s.nextSpan].start
+	if first <= start || first >= end || strangest(s.text[start:first]).strange(s.text[start:first], 16, 28) {
+		return start
+	}
+	return first
 }
 
 // spread reports whether s holds enough different bytes to reach an entropy of
@@ -98,6 +135,11 @@ func (s *scan) rareShapes(start, end int) {
 			s.azureSecret(start, i)
 		case ':':
 			s.telegram(i)
+			s.asana(start, i)
+		case '/':
+			s.oldAsana(i)
+		case '-':
+			s.mailgun(i)
 		case '|', '%':
 			s.facebook(i)
 		}
@@ -109,7 +151,7 @@ func (s *scan) vaultToken(i int) {
 	if s.text[i+1] != '.' || !wordStart(s.text, i) {
 		return
 	}
-	if last, ok := match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") {
+	if last, ok := match(s.text, i+2, "a24"); ok && strings.ContainsAny(s.text[i+2:last], "0123456789") && strangest(s.text[i+2:last]).halfBits >= 16 {
 		s.add("vault_token", i, last)
 	}
 }
@@ -158,5 +200,56 @@ func (s *scan) facebook(bar int) {
 	}
 	if last, ok := match(s.text, bar+1, "b27-40"); ok && !isName(s.text[bar+1:last]) {
 		s.add("facebook_token", back(s.text, first, 1, isDigit), last)
+	}
+}
+
+// asana looks at a colon between the numbers of an Asana token, 1/n: or 2/n/n:,
+// in the word that begins at start, and its 32 hexadecimal digits.
+func (s *scan) asana(start, colon int) {
+	const fewest = 10 // digits of a number
+	if colon == start || !isDigit(s.text[colon-1]) {
+		return
+	}
+	last, ok := match(s.text, colon+1, "X32")
+	if !ok {
+		return
+	}
+	first := colon
+	for n := 0; n < 2; n++ {
+		digits := back(s.text, first, 20, isDigit)
+		if first-digits < fewest || digits < start+2 || s.text[digits-1] != '/' {
+			return
+		}
+		first = digits - 1
+		if c := s.text[first-1]; (c == '1' || c == '2') && wordStart(s.text, first-1) {
+			s.add("asana_token", first-1, last)
+			return
+		}
+	}
+}
+
+// oldAsana looks at "0/" before 32 hexadecimal digits.
+func (s *scan) oldAsana(slash int) {
+	t := s.text
+	if slash == 0 || t[slash-1] != '0' || slash > 1 && (isWord(t[slash-2]) || strings.IndexByte("/-.\\", t[slash-2]) >= 0) {
+		return
+	}
+	if last, ok := match(t, slash+1, "x32"); ok && (last == len(t) || strings.IndexByte("/-.", t[last]) < 0) {
+		s.add("asana_token", slash-1, last)
+	}
+}
+
+// mailgun looks at the first hyphen of 32, 8 and 8 hexadecimal digits.
+func (s *scan) mailgun(hyphen int) {
+	t := s.text
+	if hyphen < 32 || len(t) < hyphen+18 || t[hyphen+9] != '-' || !isHex(t[hyphen-1]) {
+		return
+	}
+	last, ok := match(t, hyphen+1, "x8'-'x8")
+	if !ok || last < len(t) && t[last] == '-' {
+		return
+	}
+	if first, ok := matchBack(t, hyphen, "x32"); ok && wordStart(t, first) && (first == 0 || t[first-1] != '-') {
+		s.add("mailgun_key", first, last)
 	}
 }

@@ -92,10 +92,6 @@ func (e errand) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	device, err := s.Device(ctx)
-	if err != nil {
-		return err
-	}
 	storetest.Tell("ready")
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -103,7 +99,7 @@ func (e errand) work(ctx context.Context) error {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
-		one := replica.New(replica.Config{Store: s, Book: b, User: e.User, Generation: me.Generation, Client: client, Device: device, Batch: 20})
+		one := replica.New(replica.Config{Store: s, Book: b, User: e.User, Generation: me.Generation, Client: client, Batch: 20})
 		if err := one.Run(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

@@ -101,7 +101,11 @@ func (r *Refused) Error() string {
 // there was no answer, in which case the hub may have taken anything of it: sending
 // the same again is always safe.
 func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushAnswer, err error) {
-	if err = c.call(ctx, http.MethodPost, PathPush, items, &answer, 0); err == nil && len(answer.Results) != len(items.Items) {
+	path := PathPush
+	if items.Head.Seq > 0 {
+		path += "?" + url.Values{"device_seq": {strconv.FormatInt(items.Head.Seq, 10)}, "device_hash": {items.Head.Hash}}.Encode()
+	}
+	if err = c.call(ctx, http.MethodPost, path, items, &answer, 0); err == nil && len(answer.Results) != len(items.Items) {
 		err = fault.Newf(fault.Unavailable, CodeUnavailable, "the hub answered %d items of %d", len(answer.Results), len(items.Items))
 	}
 	return answer, err
@@ -135,9 +139,14 @@ func (c *Client) Entries(ctx context.Context, query url.Values) (answer EntriesA
 	return answer, c.call(ctx, http.MethodGet, PathEntries+"?"+query.Encode(), nil, &answer, 0)
 }
 
-// Whoami asks whose the token is. Errors as for Pull.
-func (c *Client) Whoami(ctx context.Context) (who Whoami, err error) {
-	return who, c.call(ctx, http.MethodGet, PathWhoami, nil, &who, 0)
+// Whoami asks whose the token is, and what the hub has of a device, "" for none. Errors
+// as for Pull.
+func (c *Client) Whoami(ctx context.Context, device string) (who Whoami, err error) {
+	path := PathWhoami
+	if device != "" {
+		path += "?" + url.Values{"device": {device}}.Encode()
+	}
+	return who, c.call(ctx, http.MethodGet, path, nil, &who, 0)
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body, answer any, wait time.Duration) error {

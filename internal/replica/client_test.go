@@ -70,7 +70,7 @@ func TestRefusalsCarryWhatTheHubSaid(t *testing.T) {
 				w.Header().Set("Retry-After", c.wait)
 				w.WriteHeader(c.status)
 				_, _ = w.Write([]byte(c.body))
-			}).Whoami(t.Context())
+			}).Whoami(t.Context(), "")
 			r, ok := errors.AsType[*Refused](err)
 			if !ok || r.Status != c.want.Status || r.RetryAfter != c.want.RetryAfter || r.Reason.Code != c.want.Reason.Code || r.Reason.Message != c.want.Reason.Message {
 				t.Errorf("%+v, want %+v", err, c.want)
@@ -89,7 +89,7 @@ func TestTheTokenGoesToTheHubAlone(t *testing.T) {
 		}
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 	})
-	if _, err := c.Whoami(t.Context()); err == nil || strings.Contains(err.Error(), "the token") {
+	if _, err := c.Whoami(t.Context(), ""); err == nil || strings.Contains(err.Error(), "the token") {
 		t.Errorf("%v", err)
 	}
 	for address, fine := range map[string]bool{
@@ -120,7 +120,7 @@ func TestACallEndsWithItsTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Whoami(context.Background()); !fault.HasCode(err, CodeUnavailable) {
+	if _, err := c.Whoami(context.Background(), ""); !fault.HasCode(err, CodeUnavailable) {
 		t.Error(err)
 	}
 }

@@ -297,11 +297,7 @@ func (d *desk) equip(change ...func(*replica.Config)) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	device, err := d.store.Device(d.Context())
-	if err != nil {
-		d.Fatal(err)
-	}
-	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Generation: d.member().Generation, Client: client, Device: device}
+	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Generation: d.member().Generation, Client: client}
 	for _, f := range change {
 		f(&c)
 	}

@@ -255,7 +255,7 @@ func (r *Replicator) isSour(stream string) bool {
 func (r *Replicator) apply(ctx context.Context, s StreamItems) error {
 	items := make([]memory.Item, len(s.Items))
 	for i, p := range s.Items {
-		items[i] = memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc}
+		items[i] = memory.Item{HubSeq: p.HubSeq, Kind: p.Kind, ID: p.ID, Op: p.Op, Key: p.Key, Doc: p.Doc, Device: p.Device}
 	}
 	err := r.Book.Apply(ctx, r.member(), s.Stream, items, s.Next)
 	if err == nil {

@@ -43,7 +43,6 @@ type Config struct {
 	Book   *memory.Book // over the store
 	User   string       // the local user, who has joined the hub
 	Client *Client      // with the user's token
-	Device string       // the store's device id
 
 	Generation int64 // the user's, of this membership: when it has ended nothing is sent or stored any more
 
@@ -403,7 +402,12 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	if len(batch) == 0 {
 		return
 	}
-	ask := PushRequest{DeviceID: r.Device, Items: make([]Item, len(batch))}
+	device, head, err := r.origin(ctx)
+	if err != nil {
+		r.lost(p.leases, err)
+		return
+	}
+	ask := PushRequest{DeviceID: device, Head: head, Items: make([]Item, len(batch))}
 	for i, o := range batch {
 		ask.Items[i] = item(o)
 	}
@@ -414,6 +418,9 @@ func (r *Replicator) deliver(ctx context.Context, p parcel) {
 	} else {
 		r.answered(ctx, causePush)
 		err = r.settle(ctx, p.leases, batch, answer.Results)
+		if err == nil {
+			err = r.continueFrom(ctx, device, answer.DeviceHead)
+		}
 	}
 	if err != nil {
 		r.lost(p.leases, err)

@@ -137,7 +137,11 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]
 	if len(batch) == 0 {
 		return nil, nil
 	}
-	ask, size := PushRequest{DeviceID: r.Device}, 0
+	device, head, err := r.origin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ask, size := PushRequest{DeviceID: device, Head: head}, 0
 	for _, o := range batch {
 		if size += len(o.Doc); size > maxBatchBytes && len(ask.Items) > 0 {
 			break

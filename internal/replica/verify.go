@@ -34,7 +34,11 @@ func (r *Replicator) verify(ctx context.Context) error {
 	if r.isVerified() {
 		return nil
 	}
-	who, err := r.Client.Whoami(ctx)
+	device, _, err := r.origin(ctx)
+	if err != nil {
+		return err
+	}
+	who, err := r.Client.Whoami(ctx, device)
 	if err != nil {
 		return err
 	}
@@ -48,6 +52,9 @@ func (r *Replicator) verify(ctx context.Context) error {
 		return err
 	} else if why != "" {
 		return r.hubRestored(ctx, why)
+	}
+	if err := r.continueFrom(ctx, device, who.DeviceHead); err != nil {
+		return err
 	}
 	if err := r.Book.ClearStop(ctx, r.member(), StateRestored, StateUnauthorized, StateTooOld); err != nil {
 		return err
@@ -96,7 +103,7 @@ func olderWhy(asked, behind []Cursor) string {
 // Probe asks the hub about its state and that of the token, and stores nothing. state is
 // one of the states of a Replicator, why the reason for any but running.
 func (r *Replicator) Probe(ctx context.Context) (state, why string) {
-	who, err := r.Client.Whoami(ctx)
+	who, err := r.Client.Whoami(ctx, "")
 	no, refused := errors.AsType[*Refused](err)
 	switch {
 	case refused && no.Status == http.StatusUnauthorized:

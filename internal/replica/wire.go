@@ -55,8 +55,19 @@ func Key(method, path, idempotencyKey string) string {
 // PushRequest sends changes of one device. Seq must rise within each stream, else
 // the whole request is refused with 400; streams may be mixed in any way.
 type PushRequest struct {
-	DeviceID string `json:"device_id"` // 1 to 64 printable ASCII characters
+	DeviceID string `json:"device_id"` // 1 to 64 printable ASCII characters: the device incarnation
 	Items    []Item `json:"items"`     // 1 to 1000
+
+	// Head is the newest change of the device when it sends. It is sent as ?device_seq=
+	// and ?device_hash=, which an older hub ignores.
+	Head DeviceHead `json:"-"`
+}
+
+// DeviceHead is a change of a device: its number there and its hash in the device's
+// chain, 64 lower-case hex digits. Number 0 and "" mean none.
+type DeviceHead struct {
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"`
 }
 
 // Item is one change. Its document is what the change log holds, as JSON of at
@@ -93,6 +104,11 @@ type Item struct {
 // PushAnswer has one result for each item, in the order of the items.
 type PushAnswer struct {
 	Results []Result `json:"results"`
+
+	// DeviceHead is the highest head that the hub had of this device before the push. If
+	// the device's store does not have that change, another copy of it has sent it.
+	// Missing if the hub has none, or is older.
+	DeviceHead *DeviceHead `json:"device_head,omitempty"`
 }
 
 // Result says what became of one item. Status is
@@ -186,6 +202,7 @@ type PulledItem struct {
 	Op     string          `json:"op"`
 	Key    string          `json:"key"`
 	Doc    json.RawMessage `json:"doc"`
+	Device string          `json:"device,omitempty"` // the device incarnation that pushed it; older hubs leave it out
 }
 
 // HeadsAnswer is a page of the user's streams. Deleted ones are not listed.
@@ -244,4 +261,8 @@ type Whoami struct {
 	Level    string `json:"level"`            // read, write or admin
 	HubID    string `json:"hub_id"`           // of the hub's database, for ever; another one is another hub
 	HubEpoch int64  `json:"hub_epoch"`        // risen: an older backup was restored, so send again what is beyond the heads (memories §13.2)
+
+	// DeviceHead is the highest head that the hub has of the device in ?device=. Missing
+	// if it has none, or is older.
+	DeviceHead *DeviceHead `json:"device_head,omitempty"`
 }

@@ -58,14 +58,13 @@ func (c *Change) Hash() []byte {
 
 // logHead is the newest change of the own device within one batch of writes.
 type logHead struct {
+	own   string // the own device, "" until it is read; another process may renew it between batches
 	known bool
 	seq   int64 // its device_seq
 	hash  []byte
 }
 
 const (
-	selectDevice = `SELECT value FROM store_meta WHERE name = 'device'`
-
 	insertChange = `INSERT INTO changes
 (device, device_seq, project, stream, kind, id, op, doc, doc_hash, session, agent, at, prev_hash)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -95,7 +94,7 @@ func (t *Tx) Append(ctx context.Context, c Change) (int64, error) {
 		return 0, errors.New("a change was appended outside a write")
 	}
 	head := t.log
-	if own, err := t.device(ctx); err != nil {
+	if own, err := t.device(ctx); err != nil { // which may append a change of its own
 		return 0, err
 	} else if c.Device == "" {
 		c.Device = own
@@ -155,23 +154,11 @@ func (t *Tx) readHead(ctx context.Context, device string, head *logHead) error {
 	if err != nil {
 		return err
 	}
-	*head = logHead{known: true, seq: last.DeviceSeq, hash: make([]byte, sha256.Size)}
+	*head = logHead{own: head.own, known: true, seq: last.DeviceSeq, hash: make([]byte, sha256.Size)}
 	if last.DeviceSeq > 0 {
 		head.hash = last.Hash()
 	}
 	return nil
-}
-
-func (t *Tx) device(ctx context.Context) (string, error) {
-	if d := t.store.symbols.device(); d != "" {
-		return d, nil
-	}
-	var d string
-	if err := t.Get(ctx, []any{&d}, selectDevice); err != nil {
-		return "", err
-	}
-	t.store.symbols.setDevice(d)
-	return d, nil
 }
 
 // Changes returns up to limit changes after a position, oldest first; none if
@@ -208,7 +195,6 @@ func scanChange(r *sql.Rows, c *Change) error {
 type symbols struct {
 	mu  sync.RWMutex
 	ids map[string]int64
-	own string // this store's device
 }
 
 func (s *symbols) get(word string) (int64, bool) {
@@ -229,18 +215,6 @@ func (s *symbols) add(fresh map[string]int64) {
 	for word, id := range fresh {
 		s.ids[word] = id
 	}
-}
-
-func (s *symbols) device() string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.own
-}
-
-func (s *symbols) setDevice(d string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.own = d
 }
 
 const (

@@ -362,7 +362,7 @@ func TestCopyIsAStoreOfTheSameContent(t *testing.T) {
 	}
 	reading := storetest.Open(t, store.Config{Path: path, Reading: true})
 	expectIDs(t, reading, "a", "b")
-	c := storetest.Open(t, store.Config{Path: path})
+	c := storetest.Open(t, store.Config{Path: path, Temporary: true})
 	mustWrite(t, c, "c")
 	expectIDs(t, c, "a", "b", "c")
 	expectPragmas(t, path) // SQLite writes copies without a write-ahead log

@@ -193,7 +193,13 @@ func (t *Tx) GoOnAnew(ctx context.Context, above map[string]int64, note string) 
 			}
 		}
 	}
-	if _, err := t.Exec(ctx, updateDevice, NewID()); err != nil {
+	if _, err := t.device(ctx); err != nil {
+		return err
+	}
+	if _, err := t.renew(ctx, Incarnation{Reason: ReasonRestored}, 0); err != nil {
+		return err
+	}
+	if _, err := t.Exec(ctx, deletePlaces); err != nil { // the backup may be another machine's
 		return err
 	}
 	if _, err := t.Exec(ctx, insertGap, "restored", note); err != nil {

@@ -306,7 +306,7 @@ func (c *SalvageConfig) tell(what string) {
 // build makes the new store, complete and on disk in one file. The rows are copied into
 // the schema that they have, which is then brought to the newest as any older store.
 func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, version int, path string, out *Salvaged) error {
-	config := Config{Path: path, Key: c.Key, Clock: c.Clock}
+	config := Config{Path: path, Key: c.Key, Clock: c.Clock, Temporary: true}
 	old := newStore(config)
 	err := old.prepareTo(ctx, version)
 	var inventory *inventory

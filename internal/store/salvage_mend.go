@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"cairn/internal/sqlitefile"
 )
@@ -37,6 +38,7 @@ const (
 	clampFollowers = `UPDATE followers SET position = min(position, ?)`
 	selectReached  = `SELECT max(ifnull((SELECT max(position) FROM followers), 0), ifnull((SELECT max(seq) FROM set_aside), 0))`
 	updateDevice   = `UPDATE store_meta SET value = ? WHERE name = 'device'`
+	selectDevice   = `SELECT value FROM store_meta WHERE name = 'device'`
 )
 
 // numbers sees to it that no number is given out twice: not of a lost row, and
@@ -58,7 +60,7 @@ func (f *filling) numbers(ctx context.Context) error {
 	}
 	f.newest["changes"] = max(f.newest["changes"], reached)
 	if !known || last > head {
-		if _, err := f.ses.conn.ExecContext(ctx, updateDevice, NewID()); err != nil {
+		if err := f.renewDevice(ctx); err != nil {
 			return err
 		}
 	}
@@ -84,6 +86,22 @@ func (f *filling) numbers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// renewDevice lets the store go on as a new device incarnation.
+func (f *filling) renewDevice(ctx context.Context) error {
+	i := Incarnation{Device: NewID(), At: time.Now().UTC(), Reason: ReasonSalvaged}
+	if err := f.ses.conn.QueryRowContext(ctx, selectDevice).Scan(&i.Before); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	value, err := json.Marshal(i)
+	if err == nil {
+		_, err = f.ses.conn.ExecContext(ctx, upsertMeta, metaIncarnation+i.Device, string(value))
+	}
+	if err == nil {
+		_, err = f.ses.conn.ExecContext(ctx, upsertMeta, "device", i.Device)
+	}
+	return err
 }
 
 // reference is a foreign key.

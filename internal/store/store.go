@@ -37,6 +37,8 @@ type Config struct {
 	Kept    int              // of them, that begin at once, and whose connections Shed leaves open; the others wait a second; default all
 	Reading bool             // only read: a missing store is an error, nothing is created or migrated
 	Key     []byte           // of an encrypted store, KeySize bytes; nil for a plain one
+
+	Temporary bool // the file is not at its final path: where it is does not make a new device incarnation
 }
 
 // Store is an open database file. Its methods may be called from any number of
@@ -59,6 +61,10 @@ type Store struct {
 	reading bool
 
 	temporary string // a folder with a copy that Close removes; see Examine
+
+	temporaryPath bool      // see Config.Temporary
+	placing       sync.Once // see here
+	place         place
 
 	damage  atomic.Pointer[fault.Error] // why writes are refused, once damage was met
 	damages atomic.Int64                // how often it was met
@@ -151,6 +157,9 @@ func newStore(c Config) *Store {
 		single:  c.Role == Hook && !c.Reading,
 		quit:    make(chan struct{}),
 		key:     c.Key,
+
+		temporaryPath: c.Temporary,
+
 		limit:   make(chan struct{}, c.Kept),
 		extra:   make(chan struct{}, c.Readers-c.Kept),
 		writer:  newWriter(c.Path),

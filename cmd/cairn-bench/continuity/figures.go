@@ -1,6 +1,7 @@
 package continuity
 
 import (
+	"slices"
 	"time"
 )
 
@@ -13,6 +14,8 @@ type Figure struct {
 	Edited       Score   `json:"edited"`
 	Touched      Score   `json:"touched"`
 	TokensMean   float64 `json:"tokens_mean"` // over all sessions asked
+	TokensMedian int     `json:"tokens_median"`
+	TokensP90    int     `json:"tokens_p90"`
 	TokensMax    int     `json:"tokens_max"`
 }
 
@@ -36,6 +39,7 @@ type Score struct {
 	Precision      float64 `json:"precision"`       // hits of the named files, 0 if none is named
 	MicroRecall    float64 `json:"micro_recall"`    // of all files
 	MicroPrecision float64 `json:"micro_precision"` // of all named files
+	KnownRecall    float64 `json:"known_recall"`    // as recall, of the truth's files that the store knows
 }
 
 // Ceiling stands for a namer that names nothing but what comes, as far as it can
@@ -46,12 +50,19 @@ const Ceiling = "ceiling: all that is known"
 type tally struct {
 	sessions, truth, named, hits int
 	hit, recall, precision       float64
+
+	knowing int     // sessions that touch a file that the store knows
+	known   float64 // their recall of such files
 }
 
-// add counts one session: so many hits of truth and named files.
-func (t *tally) add(truth, named, hits int) {
+// add counts one session by its number of true, cold and named files and of hits.
+func (t *tally) add(truth, cold, named, hits int) {
 	if truth == 0 {
 		return
+	}
+	if truth > cold {
+		t.knowing++
+		t.known += share(float64(hits), truth-cold)
 	}
 	t.sessions++
 	t.truth, t.named, t.hits = t.truth+truth, t.named+named, t.hits+hits
@@ -66,6 +77,7 @@ func (t *tally) score() Score {
 	return Score{
 		Sessions: t.sessions, Hit: share(t.hit, t.sessions), Recall: share(t.recall, t.sessions),
 		Precision:   share(t.precision, t.sessions),
+		KnownRecall: share(t.known, t.knowing),
 		MicroRecall: share(float64(t.hits), t.truth), MicroPrecision: share(float64(t.hits), t.named),
 	}
 }
@@ -157,7 +169,7 @@ func figuresOf(sessions []Session, period, when string, withoutFirst bool) (out 
 // sum fills in what a figure's namer achieved at the moments.
 func (f *Figure) sum(moments []*Moment) {
 	var edited, touched tally
-	tokens := 0
+	var tokens []int
 	for _, m := range moments {
 		if f.Namer == Ceiling {
 			m.Edited.ceiling(&edited)
@@ -165,18 +177,32 @@ func (f *Figure) sum(moments []*Moment) {
 			continue
 		}
 		a := m.answer(f.Namer)
-		edited.add(len(m.Edited.Files), len(a.Named), len(a.Edited))
-		touched.add(len(m.Touched.Files), len(a.Named), len(a.Touched))
-		tokens += a.Tokens
-		f.TokensMax = max(f.TokensMax, a.Tokens)
+		edited.add(len(m.Edited.Files), len(m.Edited.Cold), len(a.Named), len(a.Edited))
+		touched.add(len(m.Touched.Files), len(m.Touched.Cold), len(a.Named), len(a.Touched))
+		tokens = append(tokens, a.Tokens)
 	}
-	f.Edited, f.Touched, f.TokensMean = edited.score(), touched.score(), share(float64(tokens), len(moments))
+	f.Edited, f.Touched = edited.score(), touched.score()
+	f.sumTokens(tokens)
+}
+
+// sumTokens fills in the figures on the sizes of texts.
+func (f *Figure) sumTokens(sizes []int) {
+	if len(sizes) == 0 {
+		return
+	}
+	slices.Sort(sizes)
+	sum := 0
+	for _, n := range sizes {
+		sum += n
+	}
+	f.TokensMean = share(float64(sum), len(sizes))
+	f.TokensMedian, f.TokensP90, f.TokensMax = sizes[len(sizes)/2], sizes[len(sizes)*9/10], sizes[len(sizes)-1]
 }
 
 // ceiling counts a moment as Ceiling would.
 func (t *Truth) ceiling(into *tally) {
 	hits := min(len(t.Files)-len(t.Cold), Top)
-	into.add(len(t.Files), hits, hits)
+	into.add(len(t.Files), len(t.Cold), hits, hits)
 }
 
 func (s *Session) moment(when string) *Moment {

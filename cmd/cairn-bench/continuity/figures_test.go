@@ -86,7 +86,7 @@ func TestOnlyTheFirstTwentyDistinctFilesCount(t *testing.T) {
 	for c := 'c'; c <= 'z'; c++ {
 		files = append(files, string(c))
 	}
-	m.add(namer{name: "test"}, answer{files, 7})
+	m.add(namer{name: "test"}, answer{files: files, tokens: 7})
 	a := m.Answers[0]
 	if len(a.Named) != Top || a.Named[2] != "c" || a.Tokens != 7 {
 		t.Errorf("named %q", a.Named)

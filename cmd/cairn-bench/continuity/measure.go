@@ -36,6 +36,9 @@ type Moment struct {
 	Edited  Truth     `json:"edited"`
 	Touched Truth     `json:"touched"`
 	Answers []Answer  `json:"answers"`
+
+	Sections []Section `json:"sections"` // of the text that is injected at this moment
+	Text     string    `json:"text"`     // that is injected at this moment
 }
 
 // Truth is what a session goes on to touch, in its order.
@@ -109,6 +112,9 @@ func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) e
 	}
 	m := Moment{When: when, At: e.At}
 	m.Edited, m.Touched = s.truth(q, e.At)
+	if q.shown, err = q.inject(ctx); err != nil {
+		return err
+	}
 	for _, n := range namers() {
 		if n.prompts && when != atPrompt {
 			continue
@@ -117,10 +123,12 @@ func (r *replay) moment(ctx context.Context, s *asking, e *event, when string) e
 		if err != nil {
 			return err
 		}
-		if n.name == injectedAtStart {
-			s.told = a
-		}
 		m.add(n, a)
+	}
+	s.told = q.shown
+	m.Text = q.shown.text
+	for _, part := range q.shown.sections {
+		m.Sections = append(m.Sections, m.section(part))
 	}
 	s.out.Moments = append(s.out.Moments, m)
 	return nil

@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"cairn/internal/observation"
+	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -16,6 +19,9 @@ import (
 type answer struct {
 	files  []string // keys, best first; only the first 20 distinct ones count
 	tokens int      // of the text that is injected, 0 for a namer that only ranks
+
+	text     string // of what is injected
+	sections []section
 }
 
 // namer is one way of telling a session which files it will need. Whoever has a
@@ -44,37 +50,53 @@ func namers() []namer {
 	}
 }
 
-// injected is what a session is really told: Journal.Context at its start, and
-// upon its first prompt the likely files that this adds. Rows that the prompt brings
-// to mind are not counted, since they seldom name a file.
-func injected(ctx context.Context, q *question) (answer, error) {
+// injected is what the session was shown, see question.inject.
+func injected(_ context.Context, q *question) (answer, error) { return q.shown, nil }
+
+// inject does what "cairn record --assist" does at this moment: it stores the start of
+// the session, or its first prompt, builds the text that is shown then, and enters it in
+// the ledger. Files of the prompt's text come before those of the start.
+func (q *question) inject(ctx context.Context) (a answer, err error) {
+	e := q.event.Event
+	e.Imported, e.LineID, e.Harness, e.At = false, "", "claude", time.Time{}
 	if q.prompt == "" {
-		c, err := q.journal.Context(ctx, q.project, "startup", q.branch)
-		if err != nil {
-			return answer{}, err
-		}
-		paths, err := q.paths(ctx, c.Items)
-		return answer{named(c.Text, paths, q.known[q.repo]), c.Tokens}, err
+		e.Kind, e.Source, e.Text, e.Role, e.Calls = observation.SessionStart, "SessionStart", "startup", "", nil
+		e.PromptID, e.AgentID = "", ""
 	}
-	files, err := q.journal.Likely(ctx, observation.LikelyArgs{
-		Project: q.project, Session: q.session, Branch: q.branch, Prompt: q.prompt, Limit: Top,
-	})
-	told := answer{tokens: q.told.tokens}
-	for _, f := range files {
-		if f.Asked && !slices.Contains(q.told.files, f.Path) {
-			told.files = append(told.files, f.Path)
-			told.tokens += (len(f.Path) + 3) / 4
-		}
+	e.Branch = q.branch
+	done, err := q.journal.Record(ctx, e, q.place, project.Process{})
+	if err != nil {
+		return a, err
 	}
-	told.files = append(told.files, q.told.files...)
-	return told, err
+	var c observation.Context
+	if q.prompt == "" {
+		c, err = q.journal.SessionContext(ctx, observation.ContextArgs{
+			Project: done.Project, Session: q.session, Source: "startup", Branch: q.branch,
+		})
+	} else {
+		c, err = q.journal.Assist(ctx, e, q.place, done)
+	}
+	if err != nil {
+		return a, err
+	}
+	if err := q.journal.Inject(ctx, e, done, c.Items); err != nil {
+		return a, err
+	}
+	paths, err := q.paths(ctx, done.Project.Key, c.Items)
+	a.text, a.tokens = c.Text, q.told.tokens+c.Tokens
+	a.files = append(named(c.Text, paths, q.known[q.repo]), q.told.files...)
+	for _, s := range splitSections(c.Text) {
+		s.files = named(s.text, paths, q.known[q.repo])
+		a.sections = append(a.sections, s)
+	}
+	return a, err
 }
 
 const selectPath = `SELECT ifnull(file_path, '') FROM observation_rows
 WHERE id = ? AND project_key = ? AND obs_type != 'search'`
 
 // paths are the files of shown rows of the question's own project, by row.
-func (q *question) paths(ctx context.Context, items []observation.Item) (map[int64]string, error) {
+func (q *question) paths(ctx context.Context, project int64, items []observation.Item) (map[int64]string, error) {
 	paths := map[int64]string{}
 	err := q.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, item := range items {
@@ -85,7 +107,7 @@ func (q *question) paths(ctx context.Context, items []observation.Item) (map[int
 					paths[item.Observation] = key
 				}
 				return err
-			}, selectPath, item.Observation, q.project.Key)
+			}, selectPath, item.Observation, project)
 			if err != nil {
 				return err
 			}
@@ -95,13 +117,19 @@ func (q *question) paths(ctx context.Context, items []observation.Item) (map[int
 	return paths, err
 }
 
-// named are the known files that an injected text names, in its order: rows by
-// their number, anything else by its words. A path that was cut at its beginning
-// counts if only one known file ends like it. A line may name a folder and then its files.
+// named are the known files that an injected text names, in its order: in lines of
+// observations by their numbers, anything else by its words. A path that was cut at its
+// beginning counts if only one known file ends like it. A line may name a folder and then
+// its files.
 func named(text string, paths map[int64]string, known map[string]bool) (files []string) {
 	for line := range strings.Lines(text) {
-		if file, ok := paths[rowNumber(line)]; ok {
-			files = append(files, file)
+		ids, line := rowNumbers(line)
+		for _, id := range ids {
+			if file, ok := paths[id]; ok {
+				files = append(files, file)
+			}
+		}
+		if len(ids) > 0 && len(files) > 0 && slices.ContainsFunc(ids, func(id int64) bool { return paths[id] != "" }) {
 			continue
 		}
 		folder, rest, _ := strings.Cut(strings.TrimPrefix(line, "- "), "/: ")
@@ -119,19 +147,19 @@ func named(text string, paths map[int64]string, known map[string]bool) (files []
 	return files
 }
 
-// rowNumber is the number in a table line, 0 for any other line.
-func rowNumber(line string) (n int64) {
-	rest, ok := strings.CutPrefix(line, "| #")
-	if !ok {
-		return 0
+// rowNumbers are the numbers in the first cell of a table line, and the line without
+// it. Any other line has none.
+func rowNumbers(line string) (ids []int64, rest string) {
+	cell, rest, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
+	if !ok || !strings.HasPrefix(line, "| #") {
+		return nil, line
 	}
-	for _, c := range rest {
-		if c < '0' || c > '9' {
-			break
+	for text := range strings.FieldsSeq(cell) {
+		if n, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64); err == nil {
+			ids = append(ids, n)
 		}
-		n = n*10 + int64(c-'0')
 	}
-	return n
+	return ids, rest
 }
 
 func notInPath(c rune) bool {

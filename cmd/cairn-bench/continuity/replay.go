@@ -13,6 +13,10 @@ import (
 	"cairn/internal/store"
 )
 
+// assistTime lets the help for a prompt finish on a busy machine: its content is
+// measured here, not its speed.
+const assistTime = 10 * time.Second
+
 // replay is one store that fills in the order of time.
 type replay struct {
 	store    *store.Store
@@ -38,7 +42,7 @@ func newReplay(ctx context.Context, dir string, filter *redact.Filter, events []
 	if err != nil {
 		return nil, err
 	}
-	r.journal = observation.New(r.store, observation.Config{Filter: filter, DedupWindow: observation.DefaultDedupWindow})
+	r.journal = observation.New(r.store, observation.Config{Filter: filter, DedupWindow: observation.DefaultDedupWindow, AssistTime: assistTime})
 	r.importer = r.journal.Importer(observation.ImportOptions{})
 	return r, nil
 }
@@ -86,7 +90,9 @@ type question struct {
 	session string
 	branch  string // checked out, "" if the transcript does not tell
 	prompt  string // "" at the start
+	event   *event // that the moment begins with
 	told    answer // at the prompt: what was injected at the start
+	shown   answer // what is injected now
 }
 
 // ask stores what happened before an event of a session and makes the question
@@ -95,7 +101,7 @@ func (r *replay) ask(ctx context.Context, e *event) (*question, error) {
 	if err := r.until(ctx, e.At); err != nil {
 		return nil, err
 	}
-	q := &question{replay: r, repo: e.repo, session: e.Session, branch: e.Branch}
+	q := &question{replay: r, event: e, repo: e.repo, session: e.Session, branch: e.Branch}
 	var err error
 	if q.place, err = project.Locate(e.Cwd, ""); err != nil {
 		return nil, err

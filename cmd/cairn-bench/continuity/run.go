@@ -23,10 +23,11 @@ type Options struct {
 
 // Report is everything that a run found.
 type Report struct {
-	Events   int       `json:"events"`   // without copies
-	Copies   int       `json:"copies"`   // that were left out
-	Figures  []Figure  `json:"figures"`  // by period, moment and namer
-	Sessions []Session `json:"sessions"` // that were asked, in the order of their starts
+	Events   int             `json:"events"`   // without copies
+	Copies   int             `json:"copies"`   // that were left out
+	Figures  []Figure        `json:"figures"`  // by period, moment and namer
+	Sections []SectionFigure `json:"sections"` // of what is injected, by period and moment
+	Sessions []Session       `json:"sessions"` // that were asked, in the order of their starts
 }
 
 // Run replays the transcripts and asks at every start of a session. With a dump
@@ -76,7 +77,8 @@ func Run(ctx context.Context, o Options) (r Report, err error) {
 		return r, dump(o.Dump, prepared, filter)
 	}
 	slices.SortStableFunc(r.Sessions, func(a, b Session) int { return a.Start.Compare(b.Start) })
-	r.Figures = figures(r.Sessions, periods(r.Sessions, o.From, o.Until))
+	spans := periods(r.Sessions, o.From, o.Until)
+	r.Figures, r.Sections = figures(r.Sessions, spans), sectionFigures(r.Sessions, spans)
 	return r, nil
 }
 

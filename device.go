@@ -1,0 +1,85 @@
+package cairn
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// DeviceStatus says as which device incarnation the store goes on.
+type DeviceStatus struct {
+	Device       string              `json:"id"`             // "" without a store
+	Incarnations []store.Incarnation `json:"incarnations"`   // never nil: those after the first one, oldest first
+	Note         string              `json:"note,omitempty"` // for people: what happened last; "" if that is longer ago than 30 days
+}
+
+// noteTime is how long the commands show that the store has become a new incarnation.
+const noteTime = 30 * 24 * time.Hour
+
+// Device returns the device incarnation of the store. It creates no store.
+func (c *Cairn) Device(ctx context.Context) (DeviceStatus, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return DeviceStatus{Incarnations: []store.Incarnation{}}, err
+	}
+	return deviceOf(ctx, s)
+}
+
+func deviceOf(ctx context.Context, s *store.Store) (out DeviceStatus, err error) {
+	out.Incarnations = []store.Incarnation{}
+	if out.Device, err = s.Device(ctx); err != nil {
+		return out, err
+	}
+	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		all, err := tx.Incarnations(ctx)
+		out.Incarnations = append(out.Incarnations[:0], all...)
+		return err
+	})
+	if n := len(out.Incarnations); n > 0 && s.Now().Sub(out.Incarnations[n-1].At) < noteTime {
+		out.Note = noteOf(out.Incarnations[n-1])
+	}
+	return out, err
+}
+
+// noteOf describes an incarnation for people.
+func noteOf(i store.Incarnation) string {
+	at := i.At.Format(time.RFC3339)
+	switch i.Reason {
+	case store.ReasonMoved:
+		return fmt.Sprintf("this store was copied or moved from %s to %s; since %s it goes on as a new device incarnation, and the original goes on as it was",
+			i.FromPath, i.Path, at)
+	case store.ReasonBehind:
+		since := "that the store does not have"
+		if !i.LastCommon.IsZero() {
+			since = "after " + i.LastCommon.Format(time.RFC3339) + " " + since
+		}
+		return fmt.Sprintf("the hub knew changes of this device %s: it was restored from an older backup, or a copy of it is in use; since %s it goes on as a new device incarnation, "+
+			"and %s that it had written came back from the hub", since, at, countedItems(i.Returned))
+	case store.ReasonRestored:
+		return fmt.Sprintf("this store was restored with `cairn restore`; since %s it goes on as a new device incarnation", at)
+	case store.ReasonSalvaged:
+		return fmt.Sprintf("this store was salvaged, and the end of its change log may be lost; since %s it goes on as a new device incarnation", at)
+	}
+	return fmt.Sprintf("since %s this store goes on as a new device incarnation (%s)", at, i.Reason)
+}
+
+func countedItems(n int64) string {
+	if n == 1 {
+		return "1 change"
+	}
+	return fmt.Sprintf("%d changes", n)
+}
+
+// device reports a new incarnation of the store. That is a note, because nothing is
+// wrong and there is nothing to do.
+func (d *diagnosing) device(ctx context.Context, s *store.Store) {
+	status, err := deviceOf(ctx, s)
+	switch {
+	case err != nil:
+		d.unknown("device", err)
+	case status.Note != "":
+		d.add("device", CheckOK, status.Note, "", "")
+	}
+}

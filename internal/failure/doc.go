@@ -1,0 +1,11 @@
+// Package failure finds the line of a tool's output that says why the tool failed:
+// the line that a person would point at.
+//
+// Each family of tools has rules. A rule finds one line. Strict rules match lines
+// that only this family prints. Loose rules match lines that other tools print too.
+// Find applies, in this order: the strict rules of the families that the command
+// names, the strict rules of all families (a command such as make or npm runs other
+// tools), the loose rules of the named families, and the general rules. The result
+// is never a progress line, a banner or an exit code, unless the output holds
+// nothing else.
+package failure

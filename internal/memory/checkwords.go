@@ -1,0 +1,69 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+
+	"cairn/internal/store"
+)
+
+const selectPlaceOf = `SELECT place FROM memory_entries WHERE key = ? AND place IS NOT NULL`
+
+// CheckWords reports entries and contexts whose searchable words are not those of their
+// text, up to 20; none in an intact store. It indexes each of them again, and changes
+// nothing.
+func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
+	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "memory_words", Insert: insertWords, Rows: eachIndexed})
+	for _, row := range rows {
+		if row < 0 {
+			findings = append(findings, fmt.Sprintf("the searchable words of context %d are not those of its text", -row))
+			continue
+		}
+		findings = append(findings, fmt.Sprintf("the searchable words of the entry at place %d are not those of its text", row))
+	}
+	return findings, err
+}
+
+// eachIndexed calls add with what the index should contain of each entry and context.
+func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
+	s := &scope{Book: &Book{}, tx: tx}
+	last, at := "", Time(math.MinInt64)
+	for {
+		rows, err := s.rows(ctx, selectToIndex, last, at)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			break
+		}
+		for i := range rows {
+			var place int64
+			err := tx.Get(ctx, []any{&place}, selectPlaceOf, rows[i].key)
+			if err == nil {
+				err = add(place, entryTerms(&rows[i]))
+			}
+			if ignoreNone(err) != nil {
+				return err
+			}
+		}
+		last, at = rows[len(rows)-1].MemoryID, rows[len(rows)-1].CreationTime
+	}
+	seq := int64(math.MinInt64)
+	for n := 1; n > 0; {
+		n = 0
+		err := tx.Each(ctx, func(rows *sql.Rows) error {
+			n++
+			var memory, markdown string
+			if err := rows.Scan(&seq, &memory, &markdown); err != nil {
+				return err
+			}
+			return add(-seq, contextTerms(memory, markdown))
+		}, selectContextsToIndex, seq)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

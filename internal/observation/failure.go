@@ -1,0 +1,128 @@
+package observation
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	failures "cairn/internal/failure"
+)
+
+// failureText returns the output of a failed call: its error, and the streams of a
+// shell command as far as the error does not contain them.
+func failureText(c *Call) string {
+	text := c.Error
+	for _, s := range []string{c.Stderr, c.Stdout} {
+		if s = strings.TrimRight(s, " \t\r\n"); s == "" || strings.Contains(text, s) {
+			continue
+		}
+		if strings.TrimSpace(text) != "" {
+			text += "\n"
+		}
+		text += s
+	}
+	return text
+}
+
+// failure adds the error of a failed shell command to its row. Content gets the line
+// that says why, then the lines after it, together at most 500 characters.
+// metadata.error gets the same line, then the first and the last 1,000 characters of
+// the output. The line "Exit code N" is left out where the row has other text.
+func (d *drafter) failure(c *Call) {
+	text := clean(withoutExitCode(stripEscapes(failureText(c))))
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	words := programWords(c.Command, c.Tool)
+	var near, kept string
+	if len(text) <= 2*redactMargin {
+		redacted, changed := d.filter.Text(text)
+		d.changed = d.changed || changed
+		near, kept = redacted, bothEnds(redacted, errorHead, errorTail)
+	} else {
+		near, kept = d.near(text, failures.Find(text, words)), d.headTail(text, errorHead, errorTail)
+	}
+	why := failures.Find(near, words)
+	first, _, _ := strings.Cut(strings.TrimSpace(kept), "\n")
+	if why.Text == "" || strings.HasPrefix(strings.Join(strings.Fields(first), " "), why.Text) { // nothing to move
+		d.Content += "\n" + cutRunes(strings.TrimSpace(kept), maxErrorText)
+		d.put("error", kept)
+		return
+	}
+	d.Content += "\n" + cutRunes(strings.TrimSpace(why.Text+near[why.End:]), maxErrorText)
+	room := errorHead - utf8.RuneCountInString(why.Text) - 1
+	d.put("error", why.Text+"\n"+bothEnds(kept, room, errorTail))
+}
+
+// near returns the redacted lines of a long output from the line of f on.
+func (d *drafter) near(text string, f failures.Finding) string {
+	end := min(f.End+maxErrorText, len(text))
+	if end < len(text) { // not inside a line, which may be a secret
+		end = max(f.End, strings.LastIndexByte(text[:end], '\n'))
+	}
+	last, changed := d.filter.HeadTail(text[:end], 0, utf8.RuneCountInString(text[f.Start:end]))
+	d.changed = d.changed || changed
+	return last
+}
+
+// bothEnds returns the first head and the last tail characters of a text, without a
+// gap between them.
+func bothEnds(s string, head, tail int) string {
+	n := utf8.RuneCountInString(s)
+	if n <= head+tail {
+		return s
+	}
+	first := cutRunes(s, head)
+	return first + s[len(cutRunes(s, n-tail)):]
+}
+
+// withoutExitCode removes a first line that only gives the exit code, unless nothing
+// else is there.
+func withoutExitCode(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	if isExitCode(line) && strings.TrimSpace(rest) != "" {
+		return rest
+	}
+	return text
+}
+
+// isExitCode matches the line by which harnesses give the exit code.
+func isExitCode(line string) bool {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimSpace(line), "Error: "), "Exit code ")
+	return ok && strings.Trim(rest, "-0123456789") == ""
+}
+
+// reason returns the line of a stored error that says why: its first line, as
+// failure stores it. Rows of earlier versions start with the exit code; the line is
+// then found in the error. It is "" if the error has nothing but an exit code.
+func reason(command, stored string) string {
+	first, rest, _ := strings.Cut(strings.TrimLeft(stored, " \t\r\n"), "\n")
+	if !isExitCode(first) {
+		return strings.TrimSpace(first)
+	}
+	if strings.TrimSpace(rest) == "" {
+		return ""
+	}
+	return failures.Find(rest, programWords(command, "")).Text
+}
+
+// programWords returns the programs of a command line, each with the first words
+// of its arguments: those by which tools are known (npx jest, python -m pytest).
+func programWords(line, tool string) (names []string) {
+	const perCommand, most = 4, 40
+	for _, c := range shellCommands(line, isPowerShell(tool)) {
+		name, args := program(c.words)
+		if name == "" || name == "cd" || name == "echo" {
+			continue
+		}
+		names = append(names, name)
+		for i := 0; i < len(args) && i < perCommand; i++ {
+			if w := args[i].text; !strings.HasPrefix(w, "-") && !strings.ContainsAny(w, " \n") {
+				names = append(names, programName(w))
+			}
+		}
+		if len(names) >= most {
+			break
+		}
+	}
+	return names
+}

@@ -1,0 +1,29 @@
+package record
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"cairn/internal/store"
+)
+
+// CheckWords reports records whose searchable words are not those of their text, up to
+// 20; none in an intact store. It indexes every record again, and changes nothing.
+func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error) {
+	numbers := map[int64]int64{}
+	rows, err := tx.CheckWords(ctx, store.WordIndex{Table: "records_fts", Insert: insertWords, Rows: func(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			one, err := scanRecord(r)
+			if err != nil {
+				return err
+			}
+			numbers[one.key] = one.number
+			return add(wordsOf(one.key, &one.Record)...)
+		}, selectAllForWords)
+	}})
+	for _, row := range rows {
+		findings = append(findings, fmt.Sprintf("the searchable words of record %d are not those of its text", numbers[row]))
+	}
+	return findings, err
+}

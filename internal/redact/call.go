@@ -1,0 +1,129 @@
+package redact
+
+import "strings"
+
+// findCall accepts a quoted argument of a call as the value: the argument of a
+// function that is named like the secret, setPassword("v"), or the argument after
+// the name in a call that stores something, Setenv("DB_PASSWORD", "v"). The
+// name's quotes end at i.
+func (n *naming) findCall(i int) bool {
+	t := n.text
+	switch {
+	case i == len(t):
+		return false
+	case t[i] == '(' && i == n.end:
+		if !storesSecret(t[n.start:n.end]) {
+			return false
+		}
+	case t[i] == ',' && n.quotedName:
+		if !storesNamed(t[:n.start]) {
+			return false
+		}
+	default:
+		return false
+	}
+	j := skip(t, i+1, 4, isBlank)
+	if q := skip(t, j, 2, func(c byte) bool { return c == '\\' }); q == len(t) || !isQuote(t[q]) {
+		return false
+	}
+	n.sign, n.value, n.quotedName = signCall, j, true
+	return true
+}
+
+// storesSecret reports whether a function of that name takes the secret it is
+// named after, and does not look it up or ask for it.
+func storesSecret(name string) bool {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	for _, word := range [...]string{
+		"get", "read", "ask", "prompt", "has", "is", "find", "lookup", "load", "fetch", "require", "need", "missing", "no", "invalid",
+		"expect", "unexpected", "describe", "delete", "remove", "list", "create", "generate", "parse", "next", "peek", "label", "show",
+		"input", "enter", "add", "split", "env", "from", "forgot", "strip", "redact", "mask", "tostring", "wrong", "bad", "test",
+	} {
+		if hasFold(name, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// storesNamed reports whether before ends with a call that stores a value under a
+// name, up to the name's quote: os.Setenv(" or headers.set(".
+func storesNamed(before string) bool {
+	open := strings.TrimRight(before, "\"'`\\")
+	if len(open) == len(before) || !strings.HasSuffix(open, "(") {
+		return false
+	}
+	name := open[back(open, len(open)-1, 32, isWord) : len(open)-1]
+	switch strings.ToLower(name) {
+	case "setenv", "putenv", "set", "put", "add", "append", "header", "setheader", "addheader", "with_header", "withheader", "setproperty",
+		"setitem", "set_var", "setdefault", "setstring", "env", "withenv", "withenvvar", "with_env", "addenv", "setvar", "setvariable", "setsecret",
+		"addsecret", "withsecret", "setparameter", "addparameter", "setrequestheader", "set_header", "add_header", "setconfig", "set_env",
+		"setenvironmentvariable", "addenvironmentvariable", "setvalue", "define":
+		return true
+	}
+	return false
+}
+
+// isCallSecret reports whether the quoted text[from:to], an argument of a call, is
+// a secret. A password is any single word; a token or key must look chosen.
+func (n *naming) isCallSecret(from, to int, quoted bool) bool {
+	v := n.text[from:to]
+	if !quoted || strings.ContainsAny(v, " \t") || strings.Trim(v, ":?*.-_ ") == "" || strings.HasSuffix(v, ":") {
+		return false
+	}
+	if name := n.text[n.start:n.end]; isConstant(name) && strings.Contains(name, "_") {
+		return true // a variable of the environment
+	}
+	if n.shortest == shortestPassword && !endsFold(n.text[:n.end], "secret") {
+		return !isStateWord(v) && !isTypeWord(v)
+	}
+	letters, digits, _ := countKinds(v)
+	return letters > 0 && digits > 0 && looksChosen(v) && strangest(v).halfBits >= 6
+}
+
+// basicAuth looks at a function of basic authentication whose name ends with
+// "auth" at text[start:end], and at a pair that is assigned to "auth": its second
+// string is a password. SetBasicAuth("bob", "v"), auth=("bob", "v"). It reports
+// whether it is such a function or pair.
+func (s *scan) basicAuth(start, end int) bool {
+	t := s.text
+	if endsFold(t[:start], "basic") || endsFold(t[:start], "basic_") {
+		return s.userAndPassword(end)
+	}
+	return wordStart(t, start) && end < len(t) && t[end] == '=' && s.userAndPassword(end+1)
+}
+
+// userAndPassword takes the second of two quoted strings in brackets that open at
+// text[i]. It reports whether they are there.
+func (s *scan) userAndPassword(i int) bool {
+	t := s.text
+	if i >= len(t) || t[i] != '(' {
+		return false
+	}
+	_, user := s.quotedString(skip(t, i+1, 4, isBlank))
+	if user < 0 {
+		return false
+	}
+	comma := skip(t, user, 2, func(c byte) bool { return isQuote(c) || c == '\\' })
+	if comma == len(t) || t[comma] != ',' {
+		return false
+	}
+	from, to := s.quotedString(skip(t, comma+1, 4, isBlank))
+	if to < 0 {
+		return false
+	}
+	if v := t[from:to]; v != "" && (len(v) > longestReference || !onlyMarks(v) && !isPlaceholder(v)) {
+		s.add(ruleNamed, from, to)
+	}
+	return true
+}
+
+// quotedString returns the bounds of the string whose quote, escaped or not, opens
+// at text[i]; to is -1 if there is none.
+func (s *scan) quotedString(i int) (from, to int) {
+	quote := skip(s.text, i, 1, func(c byte) bool { return c == '\\' })
+	if quote == len(s.text) || !isQuote(s.text[quote]) {
+		return 0, -1
+	}
+	return quote + 1, quotedEnd(s.text, quote+1, s.text[i:quote+1])
+}

@@ -1,0 +1,130 @@
+package redact
+
+import "strings"
+
+// findProse accepts a value that a sentence gives to the name: "the password is
+// v", "set the password to v", "the password for bob is v", "log in with password
+// v". The blanks after the name end at j.
+func (n *naming) findProse(j int) bool {
+	t := n.text
+	switch {
+	case j == n.end || j == len(t) || n.quotedName:
+		return false
+	case n.followsWith() && !isSmallWord(t[j:skip(t, j, 12, isLetter)]):
+		n.value = j
+	default:
+		if n.value = statedValue(t, j); n.value < 0 {
+			return false
+		}
+	}
+	n.sign, n.spaced = signProse, true
+	return n.value < len(t)
+}
+
+// statedValue returns where the value begins in a clause at text[i:], which
+// follows the name: "is v", "to v", "for bob is v". It returns -1 for any other
+// text.
+func statedValue(t string, i int) int {
+	const words = 6 // of "for the user bob"
+	for k := range words {
+		end := skip(t, i, 24, func(c byte) bool { return !isSpace(c) })
+		next := skip(t, end, 3, isBlank)
+		if end == i || next == end {
+			return -1
+		}
+		switch word := t[i:end]; word {
+		case "is", "was", "to", "is:", "=":
+			if word == "to" && k > 0 {
+				return -1
+			}
+			if strings.HasPrefix(t[next:], "now ") {
+				next += len("now ")
+			}
+			return next
+		case "for", "of":
+		default:
+			if k == 0 || !isPhraseWord(word) {
+				return -1
+			}
+		}
+		i = next
+	}
+	return -1
+}
+
+// isPhraseWord reports whether w continues the phrase that says whose password
+// it is, without the end of a clause.
+func isPhraseWord(w string) bool {
+	last := w[len(w)-1]
+	return isAlnum(last) || isQuote(last)
+}
+
+// followsWith reports whether the name is a plain word for a password that
+// follows "with" or "using".
+func (n *naming) followsWith() bool {
+	switch strings.ToLower(n.text[n.start:n.end]) {
+	case "password", "passwd", "passphrase", "pwd":
+	default:
+		return false
+	}
+	before := strings.TrimRight(n.text[max(0, n.start-16):n.start], " \t")
+	before = strings.TrimRight(strings.TrimSuffix(before, " the"), " ")
+	return endsFold(before, "with") || endsFold(before, "using")
+}
+
+// isProseSecret reports whether text[from:to] is a secret that a sentence states.
+// A word, quoted or not, is none: "the password is required".
+func (n *naming) isProseSecret(from, to int, quoted bool) bool {
+	v := n.text[from:to]
+	if strings.ContainsAny(v, " \t") {
+		return false
+	}
+	if !quoted {
+		v = strings.TrimRight(v, "?")
+	}
+	if len(v) < n.shortest || !looksChosen(v) {
+		return false
+	}
+	letters, _, signs := countKinds(v)
+	if n.shortest == shortestToken && (letters == 0 || signs == 0 && strangest(v).halfBits < 6) {
+		return false
+	}
+	return quoted || letters > 0 || !n.goesOn(to)
+}
+
+// phraseEnd returns where a passphrase of several words ends that begins at
+// text[i:]: with the line, or with the quote that closes it. It returns i unless
+// at least four words follow one another, all in small letters and none of them
+// a word that sentences are made of.
+func (n *naming) phraseEnd(i int) int {
+	const fewest, most = 4, 24
+	t := n.text
+	if !endsFold(n.text[:n.end], "passphrase") || n.sign != signColon && n.sign != signAssign {
+		return i
+	}
+	words, end := 0, i
+	for j := i; words < most; {
+		word := skip(t, j, 16, isLower)
+		if word-j < 3 || isSmallWord(t[j:word]) || isInstruction(t[j:word]) {
+			break
+		}
+		words, end = words+1, word
+		if j = skip(t, word, 1, isBlank); j == word {
+			break
+		}
+	}
+	if words < fewest || end < len(t) && !isBreak(t[end]) && t[end] != '\\' || end < len(t) && isBlank(t[end]) {
+		return i
+	}
+	return end
+}
+
+// isInstruction reports whether w belongs to a text that asks for a passphrase.
+func isInstruction(w string) bool {
+	switch w {
+	case "enter", "type", "press", "leave", "empty", "none", "again", "your", "prompt", "prompted", "please", "same", "use", "used",
+		"using", "read", "optional", "required", "must", "cannot", "could", "passphrase", "password", "passphrases":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,256 @@
+package redact
+
+import "strings"
+
+// public returns how many bytes at the start of w, where a run of letters and
+// digits begins, are random by nature and no secret; 0 for none.
+func public(w string) int {
+	for _, length := range [...]func(string) int{uuidLength, ulid, digest, sshPublicKey, nodeID, podSuffix, vendorID, macTemporary, nixStore} {
+		if n := length(w); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// publicAt is public for what begins at w[i:], and knows what stands before it.
+func publicAt(w string, i int) int {
+	if n := public(w[i:]); n > 0 || i > 0 && (w[i-1] == '+' || w[i-1] == '/') {
+		return n
+	}
+	if i > 0 && w[i-1] == '-' {
+		return nameSuffix(w[i:])
+	}
+	return buildID(w[i:])
+}
+
+// uuidLength returns 36 if w begins with a UUID, else 0.
+func uuidLength(w string) int {
+	if len(w) >= 36 && w[8] == '-' && isUUID(w[:36]) {
+		return 36
+	}
+	return 0
+}
+
+// sshPublicKey returns the length of an SSH public key at the start of w, 0 if it
+// does not begin with one.
+func sshPublicKey(w string) int {
+	for _, p := range [...]string{"AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh", "AAAAGnNr"} {
+		if strings.HasPrefix(w, p) {
+			return countClass(w, 0, len(w), 'F')
+		}
+	}
+	return 0
+}
+
+// kubernetesLetters holds true for the letters and digits of random parts of names
+// that Kubernetes and its tools make: no vowels, nothing that looks like another.
+var kubernetesLetters = [256]bool{
+	'b': true, 'c': true, 'd': true, 'f': true, 'g': true, 'h': true, 'j': true, 'k': true, 'l': true, 'm': true, 'n': true, 'p': true,
+	'q': true, 'r': true, 's': true, 't': true, 'v': true, 'w': true, 'x': true, 'z': true,
+	'2': true, '4': true, '5': true, '6': true, '7': true, '8': true, '9': true,
+}
+
+// isKubernetesLetter reports whether c belongs to such a part. Hashes may have
+// the digits that are left out elsewhere.
+func isKubernetesLetter(c byte) bool {
+	return kubernetesLetters[c] || c == '0' || c == '1' || c == '3'
+}
+
+// podSuffix returns the length of what Kubernetes appends to a pod's name, such
+// as 6d4cf56db6-x7k2p, at the start of w; 0 if it does not begin with that.
+func podSuffix(w string) int {
+	const shortest, longest, pod = 5, 10, 5
+	hash := skip(w, 0, longest+1, isKubernetesLetter)
+	if hash < shortest || hash > longest || hash == len(w) || w[hash] != '-' || !strings.ContainsAny(w[:hash], "0123456789") {
+		return 0
+	}
+	end := skip(w, hash+1, pod+1, func(c byte) bool { return kubernetesLetters[c] })
+	if end != hash+1+pod || end < len(w) && (isWord(w[end]) || w[end] == '-') {
+		return 0
+	}
+	return end
+}
+
+// nameSuffix returns the length of the hash that ends the name of a Kubernetes
+// object, such as x7k2p or 9tg5m2kbhc, at the start of w; 0 if it does not begin
+// with that. A hyphen stands before w.
+func nameSuffix(w string) int {
+	const shortest, longest = 5, 10
+	end := skip(w, 0, longest+1, isKubernetesLetter)
+	if end < shortest || end > longest || end < len(w) && (isWord(w[end]) || w[end] == '-' || w[end] == '+' || w[end] == '=') ||
+		!strings.ContainsAny(w[:end], "0123456789") {
+		return 0
+	}
+	return end
+}
+
+// isKubernetesName reports whether v is the name of a Kubernetes object that ends
+// in a generated part: words, hyphens, then the part.
+func isKubernetesName(v string) bool {
+	words := 0
+	for rest := v; ; words++ {
+		word := skip(rest, 0, len(rest), func(c byte) bool { return isLower(c) || isDigit(c) })
+		if words > 0 && (podSuffix(rest) == len(rest) || nameSuffix(rest) == len(rest)) {
+			return true
+		}
+		if word == 0 || word == len(rest) || rest[word] != '-' || strangest(rest[:word]).halfBits >= 8 {
+			return false
+		}
+		rest = rest[word+1:]
+	}
+}
+
+// vendorID returns the length of an id that a model vendor gives to a request, a
+// message or a call, at the start of w; 0 if it does not begin with one.
+func vendorID(w string) int {
+	switch w[0] {
+	case 't', 's', 'r', 'm', 'c':
+		for _, p := range [...]string{"toolu_", "srvtoolu_", "req_", "msg_", "call_", "resp_", "chatcmpl-"} {
+			if strings.HasPrefix(w, p) {
+				return len(p) + countClass(w, len(p), 64, 'a')
+			}
+		}
+	}
+	return 0
+}
+
+// nodeID returns the length of a GitHub GraphQL id, such as PR_kwDO…, at the start
+// of w; 0 if it does not begin with one.
+func nodeID(w string) int {
+	i := skip(w, 0, 6, isUpper)
+	if i == 0 || len(w) < i+3 || w[i:i+2] != "_k" || w[i+2] != 'w' && w[i+2] != 'g' {
+		return 0
+	}
+	return i + countClass(w, i, 64, 'b')
+}
+
+// macTemporary returns the length of "var/folders/xx/long name" at the start of w,
+// 0 if it does not begin with that.
+func macTemporary(w string) int {
+	const folders = "var/folders/"
+	if !strings.HasPrefix(w, folders) {
+		return 0
+	}
+	n := len(folders)
+	for range 2 {
+		if j := strings.IndexByte(w[n:], '/'); j >= 0 {
+			n += j + 1
+		} else {
+			return len(w)
+		}
+	}
+	return n
+}
+
+// digest returns the length of a digest with its algorithm's name in front, as
+// lock files have it; 0 if w does not begin with one.
+func digest(w string) int {
+	if c := w[0]; c != 's' && c != 'h' && c != 'S' {
+		return 0
+	}
+	for _, d := range [...]struct {
+		prefix string
+		length int // of the digest in base64
+	}{{"sha1-", 28}, {"sha256-", 44}, {"sha384-", 64}, {"sha512-", 88}, {"h1:", 44}, {"SHA256:", 43}} {
+		if strings.HasPrefix(w, d.prefix) {
+			if n := countClass(w, len(d.prefix), 100, 'F'); n == d.length {
+				return len(d.prefix) + n
+			}
+		}
+	}
+	return 0
+}
+
+// ulid returns the length of a ULID of our time at the start of w, 0 if it does not
+// begin with one.
+func ulid(w string) int {
+	const length = 26
+	if !strings.HasPrefix(w, "01") || countClass(w, 0, length+1, 'a') != length {
+		return 0
+	}
+	for i := range length {
+		if strings.IndexByte("iloILOuU", w[i]) >= 0 {
+			return 0
+		}
+	}
+	return length
+}
+
+// nixLetters are those of Nix's base32.
+const nixLetters = "0123456789abcdfghijklmnpqrsvwxyz"
+
+// nixStore returns the length of a path in the Nix store up to its hash,
+// "nix/store/<32>", or of a hash of 52 letters, at the start of w; 0 if it does
+// not begin with one.
+func nixStore(w string) int {
+	const (
+		store  = "nix/store/"
+		length = 32
+		sha256 = 52
+	)
+	isNix := func(c byte) bool { return strings.IndexByte(nixLetters, c) >= 0 }
+	if w[0] == 'n' && strings.HasPrefix(w, store) {
+		if end := skip(w, len(store), length+1, isNix); end == len(store)+length && (end == len(w) || w[end] == '-' || w[end] == '.') {
+			return end
+		}
+		return 0
+	}
+	if len(w) >= sha256 && isNix(w[0]) && skip(w, 0, sha256+1, isNix) == sha256 && (len(w) == sha256 || !isWord(w[sha256])) {
+		return sha256
+	}
+	return 0
+}
+
+// buildID returns the length of a Go build id at the start of w, 0 if it does not
+// begin with one: two or four hashes of 20 letters with slashes in between.
+func buildID(w string) int {
+	const length = 20
+	if len(w) < 2*length+1 || w[length] != '/' {
+		return 0
+	}
+	n := 0
+	for end := 0; ; n++ {
+		if countClass(w, end, length+1, 'b') != length {
+			return 0
+		}
+		if end += length; end == len(w) || w[end] != '/' {
+			if n != 1 && n != 3 || end < len(w) && (w[end] == '+' || w[end] == '=') {
+				return 0
+			}
+			return end
+		}
+		end++
+	}
+}
+
+// documents are the hosts, with the beginning of the path, under which a public
+// id of a document follows.
+var documents = [...]string{
+	"drive.google.com/open?id=", "docs.google.com/open?id=", "docs.google.com/", "drive.google.com/", "sheets.google.com/", "slides.google.com/", "colab.research.google.com/", "www.google.com/maps/",
+	"www.figma.com/", "figma.com/", "www.notion.so/", "notion.so/", "miro.com/", "airtable.com/", "trello.com/", "linear.app/",
+	"www.youtube.com/watch?v=", "www.youtube.com/", "youtu.be/", "open.spotify.com/", "asciinema.org/", "www.loom.com/", "app.asana.com/", "lucid.app/", "www.canva.com/",
+	"codesandbox.io/", "stackblitz.com/", "replit.com/", "jsfiddle.net/", "codepen.io/", "godbolt.org/", "go.dev/play/", "play.golang.org/",
+	"play.rust-lang.org/", "www.typescriptlang.org/play", "gist.github.com/", "imgur.com/", "medium.com/", "arxiv.org/", "claude.ai/", "chatgpt.com/",
+}
+
+// documentEnd returns where the path of a URL ends in word if its host is one
+// under which ids of documents are public, 0 for other words. What follows the
+// path is a query or a fragment.
+func documentEnd(word string) int {
+	i := strings.Index(word, "://")
+	if i < 0 {
+		return 0
+	}
+	i += len("://")
+	for _, d := range documents {
+		if strings.HasPrefix(word[i:], d) {
+			i += len(d)
+			if n := strings.IndexAny(word[i:], "?#&"); n >= 0 {
+				return i + n
+			}
+			return len(word)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,143 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// Seed phrases of wallets (BIP-39): words of a list of 2,048, of three to eight
+// letters each.
+const (
+	ruleSeedPhrase  = "seed_phrase"
+	seedPhraseWords = 12 // the shortest phrase
+	seedShortest    = 3
+	seedLongest     = 8
+)
+
+// seedPhrase takes a seed phrase of which text[:end] ends the twelfth word or a
+// later one. White space, commas, quotes and the words' numbers may separate the
+// words. One word over and over is not a phrase. It returns how many of the last
+// words can still begin a phrase.
+func (s *scan) seedPhrase(end int) int {
+	t := s.text
+	if end > 0 && t[end-1] == '\\' { // of an escaped quote
+		end--
+	}
+	start := end
+	var words [seedPhraseWords]string // last one first
+	for n := range seedPhraseWords {
+		first := back(t, end, seedLongest+1, isLetter)
+		word := t[first:end]
+		if !isSeedWord(word) || first > 0 && isWord(t[first-1]) {
+			return n
+		}
+		words[n] = word
+		start, end = first, backSeparator(t, first)
+		if end == first && n < seedPhraseWords-1 {
+			return n + 1
+		}
+	}
+	if !varied(words) {
+		return seedPhraseWords - 1
+	}
+	for range seedPhraseWords { // the longest phrase has 24 words
+		first := back(t, end, seedLongest+1, isLetter)
+		if end == start || !isSeedWord(t[first:end]) || first > 0 && isWord(t[first-1]) {
+			break
+		}
+		start, end = first, backSeparator(t, first)
+	}
+	s.seedEnd = seedPhraseEnd(t, start)
+	s.add(ruleSeedPhrase, start, s.seedEnd)
+	return 0
+}
+
+// varied reports whether words, the last one first, are no list of few values such
+// as "true, false, true": five of them differ, or the last one alone does, as in
+// the phrases of examples.
+func varied(words [seedPhraseWords]string) bool {
+	differ := 0
+	for i, w := range words {
+		if !slices.Contains(words[:i], w) {
+			differ++
+		}
+	}
+	return differ >= 5 || differ == 2 && !slices.Contains(words[1:], words[0])
+}
+
+// maxSeparator is the longest separator of two words of a seed phrase, in bytes.
+const maxSeparator = 16
+
+// backSeparator returns where the separator begins that ends at text[:i], i itself
+// if there is none: white space, commas and quotes, and a number with a dot or a
+// bracket.
+func backSeparator(t string, i int) int {
+	j := back(t, i, maxSeparator, isSeedSeparator)
+	if j == i {
+		return i
+	}
+	number := j
+	if j > 0 && (t[j-1] == '.' || t[j-1] == ')') {
+		number--
+	}
+	if digits := back(t, number, 2, isDigit); digits < number {
+		return back(t, digits, maxSeparator, isSeedSeparator)
+	}
+	return j
+}
+
+// isSeedSeparator reports whether c can be between two words of a seed phrase.
+func isSeedSeparator(c byte) bool {
+	return isSpace(c) || isQuote(c) || c == ',' || c == '\\'
+}
+
+// seedPhraseEnd returns where the last word of the seed phrase ends that begins at
+// text[i:].
+func seedPhraseEnd(t string, i int) int {
+	end := i
+	for {
+		last := skip(t, i, seedLongest+1, isLetter)
+		if !isSeedWord(t[i:last]) || last < len(t) && isWord(t[last]) {
+			return end
+		}
+		end = last
+		i = skip(t, last, maxSeparator, isSeedSeparator)
+		if digits := skip(t, i, 2, isDigit); digits > i {
+			digits = skip(t, digits, 1, func(c byte) bool { return c == '.' || c == ')' })
+			i = skip(t, digits, maxSeparator, isSeedSeparator)
+		}
+		if i == last {
+			return end
+		}
+	}
+}
+
+// isSeedWord reports whether w, in any case, is one of seedWords. It is a binary
+// search over the list.
+func isSeedWord(w string) bool {
+	if len(w) < seedShortest || len(w) > seedLongest {
+		return false
+	}
+	var folded [seedLongest]byte
+	for i := range len(w) {
+		folded[i] = lower(w[i])
+	}
+	word := string(folded[:len(w)])
+	low, high := 0, len(seedWords) // starts of words
+	for low < high {
+		middle := strings.LastIndexByte(seedWords[:(low+high)/2], ' ') + 1
+		if middle < low {
+			middle = low
+		}
+		end := middle + strings.IndexByte(seedWords[middle:], ' ')
+		switch strings.Compare(seedWords[middle:end], word) {
+		case 0:
+			return true
+		case -1:
+			low = end + 1
+		default:
+			high = middle
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package redact
+
+import "strings"
+
+// isMetavar reports whether v, which follows a flag and ends at text[to], is the
+// name of the flag's value in a usage text: "--password PASS",
+// "[--token TOK]", "  --secret text   the secret to use".
+func (n *naming) isMetavar(v string, to int) bool {
+	if !isIdentifierText(v) && !isConstant(v) {
+		return false
+	}
+	t := n.text
+	switch strings.ToLower(v) {
+	case "strings", "stringarray", "stringslice", "stringtostring", "bytesbase64", "arg", "val", "text", "str":
+		return true
+	}
+	if isConstant(v) && (isMetaWord(v) || n.inUsage()) {
+		return true
+	}
+	line := back(t, n.start, 200, func(c byte) bool { return c != '\n' })
+	switch {
+	case n.start > 0 && t[n.start-1] == '[' && to < len(t) && t[to] == ']':
+		return true
+	case isBlanksAndFlags(t[line:n.start]):
+		return describes(t, to)
+	}
+	return false
+}
+
+// isMetaWord reports whether v, in capitals, ends with a word that usage texts put
+// for a value: PATH_TO_KEY, PASS, VALUE.
+func isMetaWord(v string) bool {
+	switch v[strings.LastIndexByte(v, '_')+1:] {
+	case "PASS", "PW", "PWD", "PASSWD", "PASSWORD", "PASSPHRASE", "SECRET", "TOKEN", "KEY", "KEYID", "STRING", "TEXT", "VALUE", "VAL",
+		"NAME", "FILE", "PATH", "ARG", "ID", "USER", "STR", "TOK", "FILENAME", "KEYFILE":
+		return true
+	}
+	return false
+}
+
+// inUsage reports whether the line of the name says before it that it is a usage
+// text.
+func (n *naming) inUsage() bool {
+	const reach = 200
+	line := back(n.text, n.start, reach, func(c byte) bool { return c != '\n' })
+	return strings.Contains(strings.ToLower(n.text[line:n.start]), "usage:")
+}
+
+// isBlanksAndFlags reports whether s is the start of a line in a list of options:
+// blanks, then at most other flags with a comma.
+func isBlanksAndFlags(s string) bool {
+	blanks := skip(s, 0, len(s), isBlank)
+	rest := strings.TrimRight(s[blanks:], " ")
+	return rest == "" || rest[0] == '-' && strings.HasSuffix(rest, ",") && !strings.Contains(rest, " ")
+}
+
+// describes reports whether a description follows text[:i] as in a list of
+// options: two blanks and more, or a tab, then a word.
+func describes(t string, i int) bool {
+	j := skip(t, i, 80, isBlank)
+	return j < len(t) && (j-i >= 2 || j > i && t[i] == '\t') && (isAlnum(t[j]) || t[j] == '(' || t[j] == '[')
+}

@@ -1,0 +1,269 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"slices"
+)
+
+const (
+	selectIndexSQL  = `SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?`
+	createIndexRead = `CREATE VIRTUAL TABLE temp.checked_words USING fts5vocab('main', '%s', 'instance')`
+	createIndexMade = `CREATE VIRTUAL TABLE made_words USING fts5vocab('%s', 'instance')`
+	dropIndexRead   = `DROP TABLE temp.checked_words`
+	selectIndexRead = `SELECT term, doc, ifnull(col, ''), ifnull(offset, 0) FROM temp.checked_words`
+	selectIndexMade = `SELECT term, doc, ifnull(col, ''), ifnull(offset, 0) FROM made_words`
+	emptyIndexMade  = `INSERT INTO %[1]s (%[1]s) VALUES ('delete-all')`
+)
+
+// What CheckWords keeps in memory: a sum for each bucket of rows, the words of a few
+// rows, and the sums of the single rows of the first buckets that differ.
+const (
+	wordBucket     = 256 // row numbers
+	wordBatchRows  = 500
+	wordBatchBytes = 1 << 20
+	maxWordBuckets = 4096
+	maxWordRows    = 20
+)
+
+// WordIndex is a full-text index of a part and what it should contain.
+type WordIndex struct {
+	Table  string // its name
+	Insert string // the statement that adds the words of one row
+
+	// Rows calls add with the arguments of Insert for each row that the index should
+	// contain. It is called twice and must give the same rows both times.
+	Rows func(ctx context.Context, tx *Tx, add func(args ...any) error) error
+
+	// Variants returns what else the index may contain of a row: first the arguments that
+	// Rows gives, then others. Their first one is the row's number. Nil means that there
+	// is only one way to index a row.
+	Variants func(ctx context.Context, tx *Tx, row int64) ([][]any, error)
+}
+
+// CheckWords compares the words in a full-text index with those of the rows, and returns
+// the numbers of up to 20 rows that differ; none for an intact index. The words of each
+// row are indexed again in memory, a few rows at a time. SQLite's own check does not see
+// an altered word, because the index does not contain its texts. It is for a Read only.
+func (t *Tx) CheckWords(ctx context.Context, x WordIndex) (differing []int64, err error) {
+	made, err := newMadeIndex(ctx, t, x)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, made.close()) }()
+	// The table exists on this connection alone, until the end of this check.
+	if err := t.ses.exec(ctx, "PRAGMA query_only=OFF"); err != nil {
+		return nil, t.noted(err)
+	}
+	defer func() {
+		err = errors.Join(err, t.noted(t.ses.exec(context.WithoutCancel(ctx), "PRAGMA query_only=ON")))
+	}()
+	if err := t.ses.exec(ctx, fmt.Sprintf(createIndexRead, x.Table)); err != nil {
+		return nil, t.noted(err)
+	}
+	defer func() { err = errors.Join(err, t.noted(t.ses.exec(context.WithoutCancel(ctx), dropIndexRead))) }()
+
+	w := wordSums{seed: maphash.MakeSeed(), sums: map[int64]uint64{}, of: func(row int64) (int64, bool) { return row / wordBucket, true }}
+	if err := w.compare(ctx, t, made); err != nil {
+		return nil, err
+	}
+	buckets := w.differing()
+	if len(buckets) == 0 {
+		return nil, nil
+	}
+	buckets = buckets[:min(len(buckets), maxWordBuckets)]
+	w.sums, w.of = map[int64]uint64{}, func(row int64) (int64, bool) {
+		_, found := slices.BinarySearch(buckets, row/wordBucket)
+		return row, found
+	}
+	if err := w.compare(ctx, t, made); err != nil {
+		return nil, err
+	}
+	for _, row := range w.differing() {
+		if len(differing) == maxWordRows {
+			break
+		}
+		other, err := w.isVariant(ctx, t, made, row)
+		if err != nil {
+			return nil, err
+		}
+		if !other {
+			differing = append(differing, row)
+		}
+	}
+	return differing, nil
+}
+
+// isVariant reports whether the index contains a variant of a row, after a comparison by
+// rows.
+func (w *wordSums) isVariant(ctx context.Context, t *Tx, made *madeIndex, row int64) (bool, error) {
+	if made.x.Variants == nil {
+		return false, nil
+	}
+	variants, err := made.x.Variants(ctx, t, row)
+	if err != nil || len(variants) == 0 {
+		return false, err
+	}
+	sum := func(args []any) (uint64, error) {
+		one := wordSums{seed: w.seed, sums: map[int64]uint64{}, of: func(row int64) (int64, bool) { return row, true }}
+		insert, err := made.ses.prepared(ctx, made.x.Insert)
+		if err == nil {
+			_, err = insert.ExecContext(ctx, args...)
+		}
+		if err == nil {
+			err = made.flush(ctx, one.count(1))
+		}
+		return one.sums[row], err
+	}
+	expected, err := sum(variants[0])
+	if err != nil {
+		return false, err
+	}
+	for _, args := range variants[1:] {
+		if got, err := sum(args); err != nil || got == w.sums[row]+expected {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// wordSums adds up the hashes of all words with their places, by rows or by buckets of
+// rows. The sum does not depend on their order. Words of the index count positive, words
+// that it should contain negative, so the sum of equal ones is 0.
+type wordSums struct {
+	seed maphash.Seed
+	sums map[int64]uint64
+	of   func(row int64) (sum int64, counts bool)
+}
+
+func (w *wordSums) differing() (out []int64) {
+	for n, sum := range w.sums {
+		if sum != 0 {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *wordSums) compare(ctx context.Context, t *Tx, made *madeIndex) error {
+	if err := t.Each(ctx, w.count(1), selectIndexRead); err != nil {
+		return err
+	}
+	return made.each(ctx, t, w.count(^uint64(0)))
+}
+
+// count returns a function that counts one word of a result, with a factor.
+func (w *wordSums) count(factor uint64) func(*sql.Rows) error {
+	var term, column sql.RawBytes
+	var row, offset int64
+	dest := []any{&term, &row, &column, &offset}
+	return func(r *sql.Rows) error {
+		if err := r.Scan(dest...); err != nil {
+			return err
+		}
+		n, counts := w.of(row)
+		if !counts {
+			return nil
+		}
+		h := maphash.Bytes(w.seed, term)
+		for _, v := range [...]uint64{uint64(row), uint64(offset), maphash.Bytes(w.seed, column)} {
+			h = (h ^ v) * 0x9e3779b97f4a7c15
+			h ^= h >> 29
+		}
+		w.sums[n] += factor * h
+		return nil
+	}
+}
+
+// madeIndex indexes rows again, in memory.
+type madeIndex struct {
+	x     WordIndex
+	db    *sql.DB
+	ses   *session
+	empty string
+}
+
+func newMadeIndex(ctx context.Context, t *Tx, x WordIndex) (_ *madeIndex, err error) {
+	var create string
+	if err := t.Get(ctx, []any{&create}, selectIndexSQL, x.Table); err != nil {
+		return nil, err
+	}
+	m := &madeIndex{x: x, db: sql.OpenDB(connector{driver: sqliteDriver(), uri: ":memory:"}), empty: fmt.Sprintf(emptyIndexMade, x.Table)}
+	if m.ses, err = newSession(ctx, m.db); err != nil {
+		return nil, errors.Join(err, m.db.Close())
+	}
+	for _, query := range []string{create, fmt.Sprintf(createIndexMade, x.Table)} {
+		if err := m.ses.exec(ctx, query); err != nil {
+			return nil, errors.Join(err, m.close())
+		}
+	}
+	return m, nil
+}
+
+func (m *madeIndex) close() error { return errors.Join(m.ses.close(), m.db.Close()) }
+
+// each calls count for every word that the index should contain.
+func (m *madeIndex) each(ctx context.Context, t *Tx, count func(*sql.Rows) error) error {
+	insert, err := m.ses.prepared(ctx, m.x.Insert)
+	if err != nil {
+		return err
+	}
+	rows, size := 0, 0
+	flush := func() error {
+		if rows == 0 {
+			return nil
+		}
+		rows, size = 0, 0
+		if err := m.ses.exec(ctx, "COMMIT"); err != nil {
+			return err
+		}
+		return m.flush(ctx, count)
+	}
+	err = m.x.Rows(ctx, t, func(args ...any) error {
+		if rows == 0 {
+			if err := m.ses.exec(ctx, "BEGIN"); err != nil {
+				return err
+			}
+		}
+		if _, err := insert.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+		rows++
+		for _, a := range args {
+			if text, ok := a.(string); ok {
+				size += len(text)
+			}
+		}
+		if rows >= wordBatchRows || size >= wordBatchBytes {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// flush counts the words of the rows that were indexed, and empties the index.
+func (m *madeIndex) flush(ctx context.Context, count func(*sql.Rows) error) (err error) {
+	words, err := m.ses.prepared(ctx, selectIndexMade)
+	if err != nil {
+		return err
+	}
+	found, err := words.QueryContext(ctx)
+	if err != nil {
+		return err
+	}
+	for err == nil && found.Next() {
+		err = count(found)
+	}
+	if err = errors.Join(err, found.Close(), found.Err()); err != nil {
+		return err
+	}
+	return m.ses.exec(ctx, m.empty)
+}
