@@ -24,7 +24,7 @@ const (
 // effort ends a context after some work, at the latest after most by the clock.
 func (j *Journal) effort(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc) {
 	if j.config.Effort == nil {
-		return context.WithTimeout(ctx, most)
+		return context.WithTimeout(ctx, min(limit, most))
 	}
 	return j.config.Effort(ctx, limit, most)
 }

@@ -72,7 +72,8 @@ const maxPromptTerms = 16
 // related returns up to five rows of other sessions of the project that a search for the
 // prompt finds, as excerpts around what matched, the best session first, of a file one.
 // A row holds two words of the prompt that are no everyday words, or all there are. Rows
-// that the session was told of, reads of files and a harness's own words are left out.
+// that the session was told of, rows that only name a file, and a harness's own words are
+// left out.
 func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (out []contextRow, err error) {
 	args := RecallArgs{Query: cutRunes(prompt, maxPromptText), Session: a.event.Session}
 	r := a.journal.newRecalling(ctx, tx, &args, a.project.Key)
@@ -111,7 +112,7 @@ const maxPromptText = 2000
 
 // isHelp reports whether a row says something about the prompt.
 func (r *recalling) isHelp(item *RecalledItem) bool {
-	if item.ObsType == typeRead || strings.HasPrefix(item.ContentPreview, "This session is being continued") {
+	if isFileRow(item.ObsType) || strings.HasPrefix(item.ContentPreview, "This session is being continued") {
 		return false
 	}
 	telling := 0
@@ -121,6 +122,11 @@ func (r *recalling) isHelp(item *RecalledItem) bool {
 		}
 	}
 	return item.telling >= min(2, max(telling, 1))
+}
+
+// isFileRow reports whether a row names a file and says nothing else.
+func isFileRow(obsType string) bool {
+	return obsType == typeRead || obsType == typeEdit || obsType == typeWrite
 }
 
 // cutTerms leaves the n words of a question that say most: everyday words and short ones
