@@ -39,6 +39,8 @@ type settings struct {
 	Assist  struct {
 		Off   bool `toml:"off"`
 		MaxMS *int `toml:"max_ms"` // of work upon one event; the user's file only
+
+		MaxWallMS *int `toml:"max_wall_ms"` // by the clock; the user's file only
 	} `toml:"assist"`
 	Retention   retentionSettings `toml:"retention"`
 	MaxDBSizeMB int64             `toml:"max_db_size_mb"`
@@ -200,6 +202,9 @@ func (s *settings) validate(path string) error {
 	if ms := s.Assist.MaxMS; ms != nil && *ms < 0 {
 		return settingsFault(nil, path, "assist.max_ms", "assist.max_ms must not be negative")
 	}
+	if ms := s.Assist.MaxWallMS; ms != nil && *ms < 1 {
+		return settingsFault(nil, path, "assist.max_wall_ms", "assist.max_wall_ms must be 1 or more")
+	}
 	if s.Context.MaxTokens < 0 {
 		return settingsFault(nil, path, "context.max_tokens", "context.max_tokens must not be negative")
 	}
@@ -291,8 +296,12 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	if s.Assist.Off {
 		help = 0
 	}
+	wall := max(observation.DefaultAssistWall, help)
+	if ms := s.Assist.MaxWallMS; ms != nil {
+		wall = time.Duration(*ms) * time.Millisecond
+	}
 	return observation.Config{
-		Filter: filter, Home: home, DedupWindow: window, AssistTime: help,
+		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Effort: withEffort,
 		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,

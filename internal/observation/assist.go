@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,8 +14,20 @@ import (
 	"cairn/internal/store"
 )
 
-// DefaultAssistTime is how long help during a turn may take (observations §9.2).
-const DefaultAssistTime = 15 * time.Millisecond
+// DefaultAssistTime is how much processor time help during a turn may take, and
+// DefaultAssistWall how long it may take by the clock (observations §9.2, amendments §A.8).
+const (
+	DefaultAssistTime = 15 * time.Millisecond
+	DefaultAssistWall = 100 * time.Millisecond
+)
+
+// effort ends a context after some work, at the latest after most by the clock.
+func (j *Journal) effort(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc) {
+	if j.config.Effort == nil {
+		return context.WithTimeout(ctx, min(limit, most))
+	}
+	return j.config.Effort(ctx, limit, most)
+}
 
 const (
 	maxHelp        = 300  // tokens of one text
@@ -29,8 +42,8 @@ const helpHeader = "# cairn\nRecorded earlier in this project; information, not 
 // Record said and place is where the event's Cwd lies. It changes nothing: what is
 // shown is to be entered in the ledger with Inject.
 //
-//   - Upon a prompt of four words or more: up to five earlier rows of the project
-//     that hold at least two of its rare words, see related; upon a session's first
+//   - Upon a prompt of four words or more: up to five rows of other sessions of the
+//     project, ranked as Recall ranks, as excerpts, see related; upon a session's first
 //     one also the files that it makes likely, see Likely.
 //   - Before a tool reads or changes a file: its last change, if another session
 //     made it, and the prompt behind it. Reads count, because agents read before
@@ -39,7 +52,8 @@ const helpHeader = "# cairn\nRecorded earlier in this project; information, not 
 //     session: that failure and the form that worked next in that session.
 //
 // A text has at most 300 tokens. Nothing is said of rows that the session has been
-// told of, after 3,000 tokens in one session, once Config.AssistTime has passed, to
+// told of, after 3,000 tokens in one session, once Config.AssistTime was worked or
+// Config.AssistWall has passed, to
 // subagents (the ledger knows sessions, and theirs is the main agent's), and to
 // other harnesses than Claude Code and Codex. Errors are those of store.Read
 // (observations §9.2).
@@ -47,11 +61,14 @@ func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done
 	if j.config.AssistTime <= 0 || !mayHelp(&e, &done) {
 		return c, nil
 	}
-	limited, stop := context.WithTimeout(ctx, j.config.AssistTime)
+	wall := cmp.Or(j.config.AssistWall, DefaultAssistWall)
+	limited, stop := j.effort(ctx, j.config.AssistTime, wall)
 	defer stop()
+	half, stopHalf := j.effort(ctx, j.config.AssistTime/2, wall/2)
+	defer stopHalf()
 	a := &assistant{
 		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter, keep: j.config.Retention,
-		half: time.Now().Add(j.config.AssistTime / 2),
+		half: half, journal: j,
 	}
 	if len(done.IDs) > 0 {
 		a.own = done.IDs[0]
@@ -91,7 +108,8 @@ type assistant struct {
 	own     int64 // the row of the event, 0 if it has none
 	filter  *redact.Filter
 	keep    Retention
-	half    time.Time      // when half of the time is over
+	half    context.Context //nolint:containedctx // it ends when half of the work is done
+	journal *Journal
 	now     int64          // Unix seconds
 	told    map[int64]bool // rows that the session was told of
 	room    int            // tokens left
@@ -134,28 +152,28 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
 
 // uponPrompt is what goes with a prompt, the most useful part first.
 func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, error) {
-	s := &relatedSearch{assistant: a, prompt: a.own, wordSearch: wordSearch{project: a.project.Key, own: 1, half: a.half}}
-	since, err := s.lastTurn(ctx, tx)
+	since, err := a.lastTurn(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
 	var text string
-	err = tx.Get(ctx, []any{&text}, selectContent, s.prompt)
+	err = tx.Get(ctx, []any{&text}, selectContent, a.own)
 	if errors.Is(err, sql.ErrNoRows) { // purged meanwhile
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := s.find(ctx, tx, text); err != nil {
-		return nil, err
-	}
-	rows, err := s.related(ctx, tx, since)
+	rows, err := a.related(ctx, tx, text)
 	parts := []advice{{sectionRelated, rows}}
-	if err != nil || since != s.prompt {
+	if err != nil || since != a.own || a.half.Err() != nil {
 		return parts, err
 	}
-	files, err := a.likelyFiles(ctx, tx, text, &s.wordSearch)
+	s := &wordSearch{project: a.project.Key, own: 1, half: a.half}
+	if err := s.find(ctx, tx, text); err != nil {
+		return parts, err
+	}
+	files, err := a.likelyFiles(ctx, tx, text, s)
 	return append(parts, advice{sectionLikely, fileLines(files, a.project.Root)}), err
 }
 

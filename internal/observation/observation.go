@@ -21,11 +21,16 @@ type Config struct {
 	Home        string        // the user's home directory, "" if there is none
 	DedupWindow time.Duration // within which an equal read or search is dropped; 0 turns that off
 	Limits      Limits        // of the injected context
-	AssistTime  time.Duration // that help during a turn may take; 0 turns it off
-	Retention   Retention     // nil: nothing expires
-	MaxBytes    int64         // what the store may hold, 0 for any amount
-	Output      OutputMode    // which outputs of commands and tools are kept
-	OutputDays  int           // after how many days an output expires; 0: never
+	AssistTime  time.Duration // of work that help during a turn may take; 0 turns it off
+	AssistWall  time.Duration // that it may take by the clock; 0 for DefaultAssistWall
+
+	// Effort ends a context once the process has worked for limit, at the latest after
+	// most by the clock. Without it the clock alone counts.
+	Effort     func(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc)
+	Retention  Retention  // nil: nothing expires
+	MaxBytes   int64      // what the store may hold, 0 for any amount
+	Output     OutputMode // which outputs of commands and tools are kept
+	OutputDays int        // after how many days an output expires; 0: never
 }
 
 // DefaultDedupWindow is the window of observations §5.

@@ -62,6 +62,8 @@ type RecalledItem struct {
 	Marks   [][2]int `json:"-"`               // where the excerpt holds words of the question, in bytes
 	Matched string   `json:"matched"`         // "all": it holds all words of the question; else "some"
 	Score   float64  `json:"score,omitempty"` // comparable within one answer
+
+	telling int // words of the question that it holds and that are no everyday words
 }
 
 // Values of Matched.
@@ -127,11 +129,12 @@ func (j *Journal) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRow
 
 // recalling is one question under way.
 type recalling struct {
-	journal *Journal
-	ctx     context.Context //nolint:containedctx // it lives as long as one call
-	tx      *store.Tx
-	args    *RecallArgs
-	project int64 // key, 0 for all
+	journal     *Journal
+	rowSessions int             // sessions whose rows are weighed
+	ctx         context.Context //nolint:containedctx // it lives as long as one call
+	tx          *store.Tx
+	args        *RecallArgs
+	project     int64 // key, 0 for all
 
 	period    *words.Period
 	terms     []askedTerm
@@ -151,7 +154,7 @@ type askedTerm struct {
 }
 
 func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
-	r := &recalling{journal: j, ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
+	r := &recalling{journal: j, rowSessions: maxRankRows, ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
 	rest := a.Query
 	if cut, p, ok := words.CutPeriod(a.Query, tx.Now().In(time.Local)); ok {
 		rest, r.period = cut, &p

@@ -388,7 +388,7 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 		return nil, err
 	}
 	r.settle(all)
-	if err := r.weighRows(all[:min(len(all), maxRankRows)]); err != nil {
+	if err := r.weighRows(all[:min(len(all), r.rowSessions)]); err != nil {
 		return nil, err
 	}
 	r.settle(all)
@@ -442,10 +442,13 @@ func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSes
 func (r *recalling) settle(all []*foundSession) {
 	sum, whole, row := 1e-9, 1e-9, 1e-9
 	for _, s := range all {
-		sum, whole, row = max(sum, s.sum), max(whole, s.whole), max(row, s.row)
+		sum, whole = max(sum, s.sum), max(whole, s.whole)
+		if s.pasted == 0 {
+			row = max(row, s.row)
+		}
 	}
 	for _, s := range all {
-		s.score = s.sum/sum + sessionShare*s.whole/whole + bestRowShare*s.row/row
+		s.score = s.sum/sum + sessionShare*s.whole/whole + bestRowShare*min(s.row/row, 1) + pastedSession*s.pasted
 	}
 	slices.SortStableFunc(all, func(a, b *foundSession) int {
 		if a.pasted != b.pasted {
@@ -535,6 +538,7 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 			h.ContentPreview = cutRunes(content, 120)
 			weight, keys := finder.Weigh(places)
 			item.Score = weight / (1 + 0.002*float64(len(content))/10)
+			item.telling = r.tellingAt(finder, places)
 			e := finder.Excerpt(content, maxExcerpt)
 			item.Excerpt, item.Marks, item.Matched = e.Text, e.Marks, MatchedSome
 			if keys == finder.Keys() {
@@ -555,4 +559,18 @@ func (t *askedTerm) share() float64 {
 		return commonShare
 	}
 	return 1
+}
+
+// tellingAt counts the words of the question at some places that are no everyday words.
+func (r *recalling) tellingAt(finder *words.Finder, places []words.Place) (n int) {
+	seen := map[string]bool{}
+	for _, p := range places {
+		seen[finder.Key(p)] = true
+	}
+	for i := range r.terms {
+		if t := &r.terms[i]; seen[t.Key] && !t.Common {
+			n++
+		}
+	}
+	return n
 }

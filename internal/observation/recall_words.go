@@ -174,6 +174,8 @@ FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p
 
 	// pastedScore puts a row that printed a line of the question before others.
 	pastedScore = 1e6
+	// pastedSession is what a pasted line that no other row printed counts for a session.
+	pastedSession = 100
 )
 
 // addPasted marks the sessions of which a row printed a line of the question, and adds

@@ -3,14 +3,12 @@ package observation
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"encoding/json"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"cairn/internal/store"
@@ -64,41 +62,87 @@ type wordSearch struct {
 	own     int   // 1 if the prompt's own row is one of the store's
 	size    int   // of the project, in rows, without the prompt's own
 	words   []rareWord
-	half    time.Time        // when to stop looking words up, zero for never
+	half    context.Context  //nolint:containedctx // when it ends no more words are looked up; nil for never
 	held    map[int64]uint64 // by row, the words that it holds, one bit for each
 }
 
-// relatedSearch looks for rows related to a prompt.
-type relatedSearch struct {
-	*assistant
-	wordSearch
-	prompt int64 // the prompt's own row
-	spent  int   // of maxWeighed
+// maxPromptTerms is how many words of a prompt are searched for: of more, those that say most.
+const maxPromptTerms = 16
+
+// related returns up to five rows of other sessions of the project that a search for the
+// prompt finds, as excerpts around what matched, the best session first, of a file one.
+// A row holds two words of the prompt that are no everyday words, or all there are. Rows
+// that the session was told of, rows that only name a file, and a harness's own words are
+// left out.
+func (a *assistant) related(ctx context.Context, tx *store.Tx, prompt string) (out []contextRow, err error) {
+	args := RecallArgs{Query: cutRunes(prompt, maxPromptText), Session: a.event.Session}
+	r := a.journal.newRecalling(ctx, tx, &args, a.project.Key)
+	r.cutTerms(maxPromptTerms)
+	r.rowSessions = maxRelated
+	ranked, err := r.rank()
+	seen := map[string]bool{}
+	for i, s := range ranked {
+		if err != nil || len(out) == maxRelated || i == maxRelated {
+			break
+		}
+		var items []RecalledItem
+		items, err = r.items(s, 2*maxRelated)
+		taken := 0
+		for _, item := range items {
+			if taken == 2 || taken == 1 && i > 0 || len(out) == maxRelated {
+				break
+			}
+			subject := item.Excerpt
+			if item.FilePath != nil {
+				subject = *item.FilePath
+			}
+			if a.told[item.ID] || seen[subject] || !r.isHelp(&item) {
+				continue
+			}
+			seen[subject] = true
+			taken++
+			out = append(out, contextRow{id: item.ID, line: fmt.Sprintf("| #%d | %s | %s | %s |", item.ID, ago(a.now, item.Timestamp), item.ObsType, cell(item.Excerpt, maxExcerpt))})
+		}
+	}
+	return out, err
 }
 
-// related returns up to five earlier rows of the project that hold at least two
-// of the prompt's rare words, those with most of them first, then the newest; of a
-// file, and of equal texts, one. A word is rare that stands in under 1 % of the
-// project's rows, so that a project of 100 rows or fewer has none, and it must not
-// stand in more than 500 rows of the store. Rows of the session's last turn are
-// left out: the agent knows them.
-func (s *relatedSearch) related(ctx context.Context, tx *store.Tx, since int64) ([]contextRow, error) {
-	if len(s.words) < 2 || !s.rare(1) {
-		return nil, nil
+// maxPromptText is how many characters of a prompt are searched for.
+const maxPromptText = 2000
+
+// isHelp reports whether a row says something about the prompt.
+func (r *recalling) isHelp(item *RecalledItem) bool {
+	if isFileRow(item.ObsType) || strings.HasPrefix(item.ContentPreview, "This session is being continued") {
+		return false
 	}
-	ids, err := s.choose(ctx, tx, s.candidates(), since)
-	if err != nil {
-		return nil, err
+	telling := 0
+	for _, t := range r.terms {
+		if !t.Common && t.rarity > 0 {
+			telling++
+		}
 	}
-	b := &contextBuilder{project: s.assistant.project, now: s.now}
-	return b.rows(ctx, tx, ids)
+	return item.telling >= min(2, max(telling, 1))
+}
+
+// isFileRow reports whether a row names a file and says nothing else.
+func isFileRow(obsType string) bool {
+	return obsType == typeRead || obsType == typeEdit || obsType == typeWrite
+}
+
+// cutTerms leaves the n words of a question that say most: everyday words and short ones
+// go first.
+func (r *recalling) cutTerms(n int) {
+	slices.SortStableFunc(r.terms, func(a, b askedTerm) int {
+		return cmp.Or(before(!a.Common, !b.Common), cmp.Compare(len(b.Word), len(a.Word)))
+	})
+	r.terms = r.terms[:min(n, len(r.terms))]
 }
 
 // lastTurn is where the turn before the present one began: at the prompt itself if
 // it is the session's first.
-func (s *relatedSearch) lastTurn(ctx context.Context, tx *store.Tx) (since int64, err error) {
-	since, err = lookUp(ctx, tx, selectLastTurn, s.session, s.prompt)
-	return cmp.Or(since, s.prompt), err
+func (a *assistant) lastTurn(ctx context.Context, tx *store.Tx) (since int64, err error) {
+	since, err = lookUp(ctx, tx, selectLastTurn, a.session, a.own)
+	return cmp.Or(since, a.own), err
 }
 
 // rare tells whether n rows are under 1 % of the project's.
@@ -120,7 +164,7 @@ func (s *wordSearch) find(ctx context.Context, tx *store.Tx, text string) error 
 // half of the time at most: on a slow day fewer words are better than silence.
 func (s *wordSearch) count(ctx context.Context, tx *store.Tx, text string) error {
 	for _, term := range promptWords(text) {
-		if !s.half.IsZero() && time.Now().After(s.half) {
+		if s.half != nil && s.half.Err() != nil {
 			break
 		}
 		w := rareWord{match: words.Phrase(term...)}
@@ -177,98 +221,6 @@ func (s *wordSearch) best(n int) []foundRow {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.id, a.id))
 	})
 	return found[:min(n, len(found))]
-}
-
-// relatedRow is a row that holds some of the words, one bit for each.
-type relatedRow struct {
-	id    int64
-	words uint64
-}
-
-// candidates are the rows that hold two of the words or more, those with most
-// words first that are rare for sure, then those with most words, then the newest.
-func (s *relatedSearch) candidates() []relatedRow {
-	sure := uint64(0)
-	for i, w := range s.words {
-		if w.isRare {
-			sure |= 1 << i
-		}
-	}
-	var found []relatedRow
-	for id, held := range s.held {
-		if bits.OnesCount64(held) >= 2 && id < s.prompt && !s.told[id] {
-			found = append(found, relatedRow{id, held})
-		}
-	}
-	slices.SortFunc(found, func(a, b relatedRow) int {
-		return cmp.Or(cmp.Compare(bits.OnesCount64(b.words&sure), bits.OnesCount64(a.words&sure)),
-			cmp.Compare(bits.OnesCount64(b.words), bits.OnesCount64(a.words)), cmp.Compare(b.id, a.id))
-	})
-	return found
-}
-
-// choose takes the first rows that qualify.
-func (s *relatedSearch) choose(ctx context.Context, tx *store.Tx, found []relatedRow, since int64) (ids []int64, err error) {
-	found = found[:min(len(found), maxInspected)]
-	all := make([]int64, len(found))
-	for i, r := range found {
-		all[i] = r.id
-	}
-	list, err := json.Marshal(all)
-	if err != nil {
-		return nil, err
-	}
-	shown := map[string]bool{}
-	err = tx.Each(ctx, func(rows *sql.Rows) error {
-		var i int
-		var subject string
-		var session int64
-		if err := rows.Scan(&i, &subject, &session); err != nil {
-			return err
-		}
-		known := session == s.session && found[i].id >= since
-		if len(ids) == maxRelated || known || shown[subject] {
-			return nil
-		}
-		ok, err := s.holdsTwo(ctx, tx, found[i].words)
-		if ok {
-			shown[subject] = true
-			ids = append(ids, found[i].id)
-		}
-		return err
-	}, selectRelated, string(list), s.wordSearch.project)
-	return ids, err
-}
-
-// holdsTwo tells whether at least two of the words are rare.
-func (s *relatedSearch) holdsTwo(ctx context.Context, tx *store.Tx, words uint64) (bool, error) {
-	n := 0
-	for ; words != 0 && n < 2; words &= words - 1 {
-		w := &s.words[bits.TrailingZeros64(words)]
-		if err := s.weigh(ctx, tx, w); err != nil {
-			return false, err
-		}
-		if w.isRare {
-			n++
-		}
-	}
-	return n >= 2, nil
-}
-
-// weigh finds out whether a word is rare that more rows of the store hold than
-// would be rare in the project.
-func (s *relatedSearch) weigh(ctx context.Context, tx *store.Tx, w *rareWord) error {
-	if w.known {
-		return nil
-	}
-	w.known = true
-	if s.spent += w.count; s.spent > maxWeighed {
-		return nil
-	}
-	var n int
-	err := tx.Get(ctx, []any{&n}, selectProjectMatches, w.match, s.wordSearch.project, s.size/100+2)
-	w.isRare = s.rare(n - 1) // the prompt's own row is one of them
-	return err
 }
 
 // countWords is how many words a prompt has; two characters of a script without

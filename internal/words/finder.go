@@ -10,7 +10,8 @@ import (
 // Finder finds the words of a question in texts. It is immutable but for what it
 // remembers of the words that it met, so that one goroutine uses it at a time.
 type Finder struct {
-	weights []float64       // of the keys, by their number
+	keys    []string        // by their number
+	weights []float64       // of the keys
 	numbers map[string]int  // of the keys
 	starts  map[uint16]bool // the first two bytes of the keys
 	other   bool            // some key is a single byte or begins with none of ASCII
@@ -26,7 +27,7 @@ func NewFinder(keys map[string]float64) *Finder {
 			continue
 		}
 		f.numbers[key] = len(f.weights)
-		f.weights = append(f.weights, keys[key])
+		f.keys, f.weights = append(f.keys, key), append(f.weights, keys[key])
 		if len(key) < 2 || key[0] >= utf8.RuneSelf || key[1] >= utf8.RuneSelf {
 			f.other = true
 		} else {
@@ -112,6 +113,9 @@ func (f *Finder) Weigh(places []Place) (weight float64, keys int) {
 	}
 	return weight, keys
 }
+
+// Key is the key at a place.
+func (f *Finder) Key(p Place) string { return f.keys[p.key] }
 
 // Keys is how many keys are looked for.
 func (f *Finder) Keys() int { return len(f.weights) }

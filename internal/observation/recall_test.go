@@ -1,0 +1,165 @@
+package observation
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"cairn/internal/store"
+)
+
+// recalls asks all projects and returns the sessions of the answer, best first.
+func (b bench) recalls(query string) (sessions []string, out Recalled) {
+	b.t.Helper()
+	out, err := b.Recall(b.t.Context(), RecallArgs{Query: query})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, s := range out.Sessions {
+		sessions = append(sessions, s.SessionID)
+	}
+	return sessions, out
+}
+
+// turn records a prompt, a command and an answer of a session, and its end if it ends.
+func (b bench) turn(session, prompt, command, answer string, ends bool) {
+	b.t.Helper()
+	b.record(Event{Kind: Prompt, Session: session, Text: prompt, Source: "UserPromptSubmit"})
+	b.record(Event{Kind: Tool, Session: session, Source: "PostToolUse", Calls: []Call{shell(command)}})
+	b.record(Event{Kind: Message, Session: session, Text: answer, Source: "Stop", TurnEnds: ends})
+}
+
+func (b bench) stale() (n int) {
+	b.t.Helper()
+	if err := b.store.Read(b.t.Context(), scalar(&n, `SELECT count(*) FROM stale_turns`)); err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+func TestASentenceFindsTheSessionWhoseTurnHoldsMostOfIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("harbour", "make the beacon blink slower", "go test ./beacon", "The lamp waits two seconds between flashes.", true)
+	b.turn("galley", "the soup recipe burns", "grep -rn simmer .", "Simmering is lower now.", true)
+	if n := b.stale(); n != 0 {
+		t.Errorf("%d sessions are not indexed after their turns have ended", n)
+	}
+	got, out := b.recalls("Why did the beacon's lamp wait between two flashes?")
+	if len(got) != 1 || got[0] != "harbour" || out.Matched != MatchedWords {
+		t.Fatalf("found %v: %+v", got, out)
+	}
+	if item := out.Sessions[0].Items[0]; item.ObsType != "agent_message" || item.Matched != MatchedSome || !strings.Contains(item.Excerpt, "between flashes") {
+		t.Errorf("its best row is %+v", item)
+	}
+	if about := out.Sessions[0].About; about != "make the beacon blink slower" {
+		t.Errorf("it was about %q", about)
+	}
+}
+
+func TestARowIsFoundBeforeItsTurnEnds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("old", "hoist the mainsail", "make sail", "Hoisted.", true)
+	b.turn("open", "paint the figurehead", "brush --gold", "Half of it is done.", false)
+	if n := b.stale(); n != 1 {
+		t.Errorf("%d sessions wait for the index, want 1", n)
+	}
+	if got, _ := b.recalls("who painted the figurehead gold?"); len(got) == 0 || got[0] != "open" {
+		t.Errorf("found %v", got)
+	}
+	if n, err := b.IndexTurns(t.Context(), 1000); err != nil || n == 0 || b.stale() != 0 {
+		t.Errorf("indexed %d rows, %d sessions wait: %v", n, b.stale(), err)
+	}
+	if got, _ := b.recalls("who painted the figurehead gold?"); len(got) == 0 || got[0] != "open" {
+		t.Errorf("found %v once it is indexed", got)
+	}
+}
+
+func TestATypingErrorIsCorrectedAndToldOf(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("s1", "the retries are exhausted", "go test ./retry", "Fixed.", true)
+	got, out := b.recalls("exhaustd retrys")
+	if len(got) != 1 || out.Corrected["exhaustd"] != "exhausted" {
+		t.Errorf("found %v, corrected %v", got, out.Corrected)
+	}
+}
+
+func TestATimeInTheQuestionPutsItsTurnsFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("before", "tune the engine again and again", "make engine", "Tuned the engine.", true)
+	b.now.Add(3 * secondsPerDay)
+	b.turn("after", "listen to the engine", "make noise", "It hums.", true)
+	day := time.Unix(b.now.Load(), 0).In(time.Local).Format("2006-01-02")
+	if got, out := b.recalls("what about the engine on " + day); len(got) != 2 || got[0] != "after" || out.Period == nil {
+		t.Errorf("found %v: %+v", got, out.Period)
+	}
+	if got, out := b.recalls("what happened on " + day + "?"); len(got) != 1 || got[0] != "after" || out.Matched != MatchedPeriod {
+		t.Errorf("of the day alone: %v, %s", got, out.Matched)
+	}
+	if got, out := b.recalls("xylophone"); len(got) != 2 || got[0] != "after" || out.Matched != MatchedNewest {
+		t.Errorf("without any match: %v, %s", got, out.Matched)
+	}
+}
+
+func TestAPurgeTakesTheWordsOfATurnOutOfTheIndex(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("s1", "the password hint is marzipan", "make hint", "Noted.", true)
+	b.turn("s2", "bake a cake", "make cake", "Baked.", true)
+	out, err := b.Purge(t.Context(), PurgeArgs{Search: "marzipan", Confirm: true})
+	if err != nil || out.Rows != 1 {
+		t.Fatalf("purged %d: %v", out.Rows, err)
+	}
+	held := func() (n int) {
+		if err := b.store.Read(t.Context(), scalar(&n, `SELECT count(*) FROM turn_vocabulary WHERE term = 'marzipan'`)); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if held() != 0 {
+		t.Error("the index still has the word")
+	}
+	if _, err := b.IndexTurns(t.Context(), 1000); err != nil || held() != 0 {
+		t.Errorf("the index has the word again: %v", err)
+	}
+	if got, _ := b.recalls("what was noted about the hint"); len(got) != 1 || got[0] != "s1" {
+		t.Errorf("the rest of the turn: %v", got)
+	}
+}
+
+func TestAReindexRestoresTheTurns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("s1", "sharpen the sextant", "make sextant", "Sharp.", true)
+	if err := b.store.Write(t.Context(), store.Normal, execute(`DELETE FROM turn_words`, `DELETE FROM turns`)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := b.Check(t.Context()); err != nil || len(found) == 0 {
+		t.Errorf("check says %v: %v", found, err)
+	}
+	if err := b.Reindex(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := b.recalls("sextant"); len(got) != 1 || got[0] != "s1" {
+		t.Errorf("found %v", got)
+	}
+}
+
+func scalar(n *int, query string) func(context.Context, *store.Tx) error {
+	return func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{n}, query) }
+}
+
+func execute(queries ...string) func(context.Context, *store.Tx) error {
+	return func(ctx context.Context, tx *store.Tx) error {
+		for _, q := range queries {
+			if _, err := tx.Exec(ctx, q); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
