@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"slices"
 	"strings"
 
 	"cairn/internal/project"
@@ -52,7 +51,7 @@ func (j *Journal) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err er
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
 	}
-	f := finding{args: a, rows: []FoundRow{}, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), finder: words.FinderOf(a.Query), texts: map[string]int{}}
+	f := finding{args: a, rows: []FoundRow{}, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), finder: words.FinderOf(a.Query), texts: map[string]int{}, seen: map[int64]bool{}}
 	f.need = f.offset + f.limit
 	plain := words.IsPlain(a.Query)
 	if plain {
@@ -90,6 +89,7 @@ type finding struct {
 	finder              *words.Finder
 	need, limit, offset int
 	rows, own           []FoundRow     // of other sessions, of the session that asks
+	seen                map[int64]bool // rows of tier 1, folded ones included
 	texts               map[string]int // type and text of the rows, and their number in rows; -1-n in own
 }
 
@@ -106,6 +106,7 @@ func (f *finding) exact(ctx context.Context, tx *store.Tx, key int64) error {
 			if err != nil {
 				return err
 			}
+			f.seen[h.ID] = true
 			f.add(FoundRow{Hit: h, Excerpt: f.finder.Excerpt(content, maxExcerpt).Text}, content)
 		}
 		if len(f.rows) >= f.need || len(best) < n || n >= foldDepth {
@@ -147,15 +148,11 @@ func (f *finding) some(ctx context.Context, j *Journal) error {
 	if err != nil {
 		return err
 	}
-	known := map[int64]bool{}
-	for _, row := range slices.Concat(f.rows, f.own) {
-		known[row.ID] = true
-	}
 	for _, item := range found.Rows {
 		if len(f.rows) >= f.need {
 			break
 		}
-		if known[item.ID] {
+		if f.seen[item.ID] {
 			continue
 		}
 		row := FoundRow{Hit: item.Hit, Excerpt: item.Excerpt, Matched: MatchedSome}
