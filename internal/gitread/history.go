@@ -129,6 +129,24 @@ func (r Repository) Log(ctx context.Context, path, from string, limit int) ([]Co
 	return readLog(out)
 }
 
+// maxNames is how many earlier names of a file are returned.
+const maxNames = 20
+
+// Names returns the earlier names of a file, by the renames in the history of what is
+// checked out, the latest first: at most 20, none for a path that git does not know.
+func (r Repository) Names(ctx context.Context, path string) (names []string, err error) {
+	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-textconv", "--no-ext-diff",
+		"--follow", "--diff-filter=R", "--name-status", "-z", "--format=", "--end-of-options", "HEAD", "--", path)
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(strings.TrimLeft(string(out), "\x00\n"), "\x00")
+	for ; len(fields) >= 3 && len(names) < maxNames; fields = fields[3:] { // the score, the name before, the name after
+		names = append(names, fields[1])
+	}
+	return names, nil
+}
+
 // Commit returns one commit by its name.
 func (r Repository) Commit(ctx context.Context, name string) (Commit, error) {
 	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-patch", "-z", commitFormat,

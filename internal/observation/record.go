@@ -191,6 +191,9 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 		err := tx.Get(ctx, []any{&id}, selectCall, d.CallID, w.session.Key, d.Part)
 		if err == nil {
 			w.done.Known++
+			if err := keepLines(ctx, tx, id, d.lines); err != nil {
+				return false, err
+			}
 			return true, w.fill(ctx, tx, id)
 		}
 		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {
@@ -263,6 +266,9 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	}
 	parts, wholes := words.Index(d.searchable())
 	if _, err := tx.Exec(ctx, insertWords, id, parts, wholes); err != nil {
+		return 0, err
+	}
+	if err := keepLines(ctx, tx, id, d.lines); err != nil {
 		return 0, err
 	}
 	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)

@@ -37,6 +37,7 @@ func migrationFiles() []string {
 		"migrations/0011_memory_projects.sql",
 		"migrations/0012_hub_truth.sql",
 		"migrations/0013_checksums.sql",
+		"migrations/0014_edit_lines.sql",
 	}
 }
 

@@ -1,0 +1,203 @@
+package observation
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+// Each row of an edit or a write has a list of line hashes in the table
+// observation_lines. The list contains the lines of the passages that the call wrote,
+// in order: 31 bits of a salted hash and one bit for lines that the call added. No text
+// is stored. The rows of the table are deleted with their observations. They are in
+// backups, but never in exports, archives or hubs: the salt is the store's own.
+
+// Limits of the lines of one call.
+const (
+	maxLines    = 2000
+	maxLineText = 256 << 10 // bytes of new text
+)
+
+// Flags of the lines of one call.
+const (
+	linesWhole   = 1 << iota // the lines are the whole file
+	linesCut                 // lines after the limits are missing
+	linesPartial             // a passage may begin and end within a line
+)
+
+// lineAdded is the bit of lines that the call added. The others were there before.
+const lineAdded = 1
+
+const (
+	insertLines    = `INSERT OR IGNORE INTO observation_lines (observation_id, lines) VALUES (?, ?)`
+	selectLineSalt = `SELECT value FROM store_meta WHERE name = 'line_salt'`
+	insertLineSalt = `INSERT OR IGNORE INTO store_meta (name, value) VALUES ('line_salt', ?)`
+)
+
+// editLines are the lines of one call before they are salted. The zero value means that
+// the text of the call is not known.
+type editLines struct {
+	flags byte
+	lines []editLine // the zero editLine separates passages
+}
+
+// editLine is one line: its hash without salt, and whether the call added it.
+type editLine struct {
+	hash  uint64
+	added bool
+}
+
+// linesOf returns the lines that a call wrote, without secrets.
+func linesOf(c *Call, f *redact.Filter) (out editLines) {
+	if c.Failed || len(c.Pieces) == 0 {
+		return out
+	}
+	if c.Whole {
+		out.flags |= linesWhole
+	}
+	if c.Partial {
+		out.flags |= linesPartial
+	}
+	room := maxLineText
+	for _, p := range c.Pieces {
+		before := map[uint64]int{}
+		for line := range strings.Lines(p.Old[:min(len(p.Old), maxLineText)]) {
+			before[lineHash(foldLine(line))]++
+		}
+		text := p.New
+		if len(text) > room {
+			text, out.flags = text[:room], out.flags|linesCut
+		}
+		room -= len(text)
+		text, _ = f.Text(text)
+		for line := range strings.Lines(text) {
+			folded := foldLine(line)
+			if folded == "" {
+				continue
+			}
+			if len(out.lines) == maxLines {
+				out.flags |= linesCut
+				return out
+			}
+			hash := lineHash(folded)
+			if before[hash] > 0 {
+				before[hash]--
+				out.lines = append(out.lines, editLine{hash, false})
+			} else {
+				out.lines = append(out.lines, editLine{hash, true})
+			}
+		}
+		out.lines = append(out.lines, editLine{})
+	}
+	return out
+}
+
+// foldLine returns a line without what a formatter changes: white space, the kind of
+// quotes, and commas and semicolons at its end. It returns "" for a blank line.
+func foldLine(line string) string { return strings.TrimRight(squeezeLine(line), ",;") }
+
+// squeezeLine is foldLine for a line that continues: commas and semicolons stay.
+func squeezeLine(line string) string {
+	clean := true
+	for i := 0; i < len(line) && clean; i++ {
+		c := line[i]
+		clean = c > ' ' && c < utf8.RuneSelf && c != '\'' && c != '`'
+	}
+	if !clean {
+		line = strings.Map(func(r rune) rune {
+			switch {
+			case r == '\'' || r == '`':
+				return '"'
+			case unicode.IsSpace(r), r == 0, r == '\uFEFF':
+				return -1
+			}
+			return r
+		}, line)
+	}
+	return line
+}
+
+// lineHash is the 64-bit FNV-1a hash of a folded line.
+func lineHash(folded string) uint64 {
+	h := uint64(hashStart)
+	for i := range len(folded) {
+		h = hashByte(h, folded[i])
+	}
+	return h
+}
+
+const hashStart = 14695981039346656037
+
+func hashByte(h uint64, b byte) uint64 { return (h ^ uint64(b)) * 1099511628211 }
+
+// saltLine returns the hash as it is stored: its upper 31 bits, never 0, without lineAdded.
+func saltLine(hash, salt uint64) uint32 {
+	h := hash ^ salt
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return max(uint32(h>>32)&^lineAdded, lineAdded<<1)
+}
+
+// keepLines stores the lines of a row. A row that has lines keeps them.
+func keepLines(ctx context.Context, tx *store.Tx, id int64, l editLines) error {
+	if len(l.lines) == 0 {
+		return nil
+	}
+	salt, err := lineSalt(ctx, tx, true)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, insertLines, id, l.salted(salt))
+	return err
+}
+
+// salted is the form in which lines are stored.
+func (l editLines) salted(salt uint64) []byte {
+	out := make([]byte, 1, 1+4*len(l.lines))
+	out[0] = l.flags
+	for i, line := range l.lines {
+		var n uint32
+		switch {
+		case line != editLine{}:
+			if n = saltLine(line.hash, salt); line.added {
+				n |= lineAdded
+			}
+		case i == len(l.lines)-1:
+			continue // nothing follows
+		}
+		out = binary.LittleEndian.AppendUint32(out, n)
+	}
+	return out
+}
+
+// lineSalt returns the store's salt for lines. Without one it returns 0, or creates it.
+func lineSalt(ctx context.Context, tx *store.Tx, create bool) (uint64, error) {
+	var text string
+	err := tx.Get(ctx, []any{&text}, selectLineSalt)
+	if errors.Is(err, sql.ErrNoRows) {
+		if !create {
+			return 0, nil
+		}
+		salt := make([]byte, 8)
+		rand.Read(salt)
+		text = hex.EncodeToString(salt)
+		_, err = tx.Exec(ctx, insertLineSalt, text)
+	}
+	if err != nil {
+		return 0, err
+	}
+	salt, err := hex.DecodeString(text)
+	if len(salt) < 8 || err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(salt), nil
+}
