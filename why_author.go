@@ -146,7 +146,7 @@ func (q *whyQuestion) findAuthor(ctx context.Context, repo gitread.Repository, g
 		a.Lines = notebookLines(a.Lines)
 	}
 	found, err := q.journal.Author(ctx, a)
-	if err != nil || found.State == observation.AuthorFound || found.State == observation.AuthorCommon || !q.journal.Exists() {
+	if err != nil || found.State == observation.AuthorFound && !found.Whole || found.State == observation.AuthorCommon || !q.journal.Exists() {
 		return found, err
 	}
 	if git {

@@ -42,14 +42,15 @@ type Blame struct {
 }
 
 // Blame tells which commit wrote a line, counted from 1, of a file of the working
-// tree as it stands there, changes that are not committed included. path is
+// tree as it stands there, changes that are not committed included. A commit that only
+// changed the line's white space did not write it. path is
 // relative to the root. A file that git does not know, a line that is not there
 // and an empty repository are CodeFailed with git's own words.
 func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
 	n := strconv.Itoa(line)
 	// A configured file of commits to ignore would name another writer, and one that is
 	// missing fails. Only this option removes it: an empty name does not.
-	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-L", n+","+n, "--", path)
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w", "-L", n+","+n, "--", path)
 	if err != nil {
 		return Blame{}, err
 	}

@@ -29,6 +29,7 @@ type Author struct {
 	State  AuthorState
 	Origin        // the row that wrote the line; zero unless State is AuthorFound
 	Path   string // the file that the row edited, as in FileTouch; "" unless State is AuthorFound
+	Whole  bool   // the row wrote the whole file, so that an edit of another name or file may have written the line before
 }
 
 // AuthorState says whether the author of a line was found, else why not.
@@ -88,8 +89,8 @@ func (j *Journal) Author(ctx context.Context, a AuthorArgs) (out Author, err err
 			return err
 		}
 		state, row := s.author(a.At)
-		if a.Elsewhere && state != AuthorFound && state != AuthorCommon {
-			if moved, from, err := s.elsewhere(ctx, tx); err != nil {
+		if a.Elsewhere && state != AuthorCommon && (state != AuthorFound || row.isRewrite()) {
+			if moved, from, err := s.elsewhere(ctx, tx, row.id); err != nil {
 				return err
 			} else if moved {
 				state, row = AuthorFound, from
@@ -98,7 +99,7 @@ func (j *Journal) Author(ctx context.Context, a AuthorArgs) (out Author, err err
 		if out.State = state; state != AuthorFound {
 			return nil
 		}
-		out.Path = row.path
+		out.Path, out.Whole = row.path, row.isRewrite()
 		return tx.Each(ctx, func(r *sql.Rows) (err error) {
 			_, out.Origin, err = scanOrigin(r)
 			return err
@@ -114,6 +115,7 @@ type authorSearch struct {
 	rows    []editRow // the oldest first
 	unknown bool      // the text of an edit near the line's time is not known
 	own     int64     // the key of the project
+	context int       // the best score of edits that had the line without adding it, of the latest candidates
 }
 
 // editRow is an edit with the lines that it wrote.
@@ -173,6 +175,11 @@ func (e *editRow) isUnknown() bool {
 	return len(e.lines) < 5 || e.lines[0]&linesCut != 0 || e.lines[0]&linesPartial != 0 && len(e.lines) == 5
 }
 
+// isRewrite reports whether the edit wrote a whole file that was there before.
+func (e *editRow) isRewrite() bool {
+	return len(e.lines) > 0 && e.lines[0]&linesWhole != 0 && e.lines[0]&linesNew == 0
+}
+
 // isRecent reports whether a time is between After and Until.
 func (s *authorSearch) isRecent(at int64) bool { return s.After == nil || at > *s.After }
 
@@ -182,16 +189,15 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	if q.folded == "" {
 		return s.between(at)
 	}
-	found := s.candidates(func(lines []byte) lineMatch { return q.match(lines) })
-	if len(found) == 0 {
-		parts := s.file.parts(at)
-		found = s.candidates(parts.match)
+	state, row := s.choose(&q, s.candidates(&q, q.match))
+	if state == AuthorFound {
+		return state, row
 	}
-	state, row := s.choose(&q, found)
-	if state == AuthorCommon {
-		if between, r := s.between(at); between == AuthorFound && r.has(&q) {
-			return between, r
-		}
+	if parted, r := s.choose(&q, s.candidates(&q, s.file.parts(at).match)); parted == AuthorFound {
+		return parted, r
+	}
+	if between, r := s.between(at); between == AuthorFound && r.has(&q) {
+		return between, r
 	}
 	return state, row
 }
@@ -210,7 +216,7 @@ func (s *authorSearch) between(at int) (AuthorState, editRow) {
 				continue
 			}
 			n++
-			state, rows[i] = s.choose(&q, s.candidates(func(lines []byte) lineMatch { return q.match(lines) }))
+			state, rows[i] = s.choose(&q, s.candidates(&q, q.match))
 		}
 		if state != AuthorFound {
 			return AuthorCommon, editRow{}
@@ -222,25 +228,37 @@ func (s *authorSearch) between(at int) (AuthorState, editRow) {
 	return AuthorFound, rows[0]
 }
 
-// candidates are the edits that added a line, the oldest first. A write of the whole
-// file did not add what the file had before. One without the line ends what was before.
-func (s *authorSearch) candidates(match func([]byte) lineMatch) []candidate {
+// candidates are the edits that added a line, the oldest first. A write of the whole file
+// without the line ends what was before. One with the line did not add what the file had
+// before, which is unknown if it is the first that is known of a file that it did not
+// create.
+func (s *authorSearch) candidates(q *lineQuery, match func([]byte) lineMatch) []candidate {
 	var found, gone []candidate
-	before := -1
+	before, complete := -1, false
+	s.context = 0
 	for _, row := range s.rows {
 		if row.lines == nil {
 			continue
 		}
 		m := match(row.lines)
-		whole := row.lines[0]&linesWhole != 0
-		switch {
-		case !m.found && whole && row.lines[0]&linesCut == 0:
-			gone, found, before = append(gone, found...), nil, -1
-		case m.found && m.added && (!whole || before < 0 || before < m.score-2):
-			found = append(found, candidate{row, m, s.isRecent(row.at)})
+		flags := row.lines[0]
+		added := m.added
+		if flags&linesWhole != 0 {
+			sure := flags&linesNew != 0 || complete && s.isRecent(row.at)
+			added = added && sure && (before < 0 || !q.isRare() && before < m.score-2)
+			complete = flags&linesCut == 0
 		}
-		if m.found {
+		switch {
+		case m.found:
 			before = max(before, m.score)
+			if !m.added && m.strong {
+				s.context = max(s.context, m.score)
+			}
+		case flags&linesWhole != 0 && flags&linesCut == 0 && !q.has(row.lines):
+			gone, found, before = append(gone, found...), nil, -1
+		}
+		if m.found && added {
+			found = append(found, candidate{row, m, s.isRecent(row.at)})
 		}
 	}
 	if len(found) == 0 {
@@ -269,7 +287,7 @@ func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, edi
 	}
 	best := found[0]
 	for _, c := range found[1:] {
-		if c.weight() >= best.weight() {
+		if c.weight() >= best.weight() && (best.conflict || !c.conflict) || best.conflict && !c.conflict {
 			best = c
 		}
 	}
@@ -287,10 +305,13 @@ func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, edi
 	switch {
 	case best.part:
 		clear = best.strong || recent
+	case best.conflict && !q.isRare():
+	case q.count > 1 && best.score < s.context:
+		// The edits that had it before them had another line of this text.
 	case q.letters < plainLetter:
 		clear = best.strong && best.score > 2
 	case q.count > 1:
-		clear = best.strong || recent && best.score > 0
+		clear = best.strong || recent && best.score > 1
 	case q.letters < rareLetter:
 		clear = best.score > 0 || recent
 	default:
@@ -300,7 +321,7 @@ func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, edi
 		return AuthorFound, best.editRow
 	}
 	for _, c := range slices.Backward(found) {
-		if c.session == s.Session && c.recent && c.score > 0 {
+		if c.session == s.Session && c.recent && c.score > 2 && c.score >= s.context && !c.conflict {
 			return AuthorFound, c.editRow
 		}
 	}
@@ -308,8 +329,8 @@ func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, edi
 }
 
 // elsewhere finds the edit of another file of the project that wrote the line and the
-// lines near it.
-func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx) (bool, editRow, error) {
+// lines near it, before the row of that id if it is not 0.
+func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64) (bool, editRow, error) {
 	q := s.file.query(s.At)
 	if s.own == 0 || q.folded == "" || q.letters < plainLetter {
 		return false, editRow{}, nil
@@ -324,7 +345,7 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx) (bool, editR
 	}
 	var best candidate
 	for _, row := range all.rows { // the newest first
-		if known[row.id] {
+		if known[row.id] || before > 0 && row.id >= before {
 			continue
 		}
 		if m := q.match(row.lines); m.added && m.strong && m.score > max(2, best.score) {

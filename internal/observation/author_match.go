@@ -2,6 +2,7 @@ package observation
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -9,6 +10,7 @@ import (
 const (
 	nearLines   = 3   // lines above and below that are compared
 	nearStep    = 4   // lines of an edit among which the next of them is looked for
+	blockLines  = 12  // how far a line that tells something may be, if all lines between are equal, too
 	plainLetter = 8   // letters and digits from which on a line tells something
 	rareLetter  = 12  // from which on it does so without the lines near it
 	joinedLines = 6   // of today that may have been one line
@@ -21,7 +23,7 @@ type lineQuery struct {
 	hash         uint32 // salted
 	letters      int
 	count        int        // lines of the file that are equal to it
-	above, below []nearLine // the nearest first
+	above, below []nearLine // the nearest first, blockLines of them
 	twin         bool       // an equal line of the file has the same lines near it
 	salt         uint64
 }
@@ -74,21 +76,17 @@ func (f *foldedFile) query(at int) lineQuery {
 	return q
 }
 
+// isRare reports whether the file has the line once and the line tells something.
+func (q *lineQuery) isRare() bool { return q.count == 1 && q.letters >= plainLetter }
+
 func sameNear(a, b []nearLine) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].hash != b[i].hash {
-			return false
-		}
-	}
-	return true
+	a, b = a[:min(len(a), nearLines)], b[:min(len(b), nearLines)]
+	return slices.EqualFunc(a, b, func(x, y nearLine) bool { return x.hash == y.hash })
 }
 
 // near returns the lines above (step -1) or below (step 1) that are not blank.
 func (f *foldedFile) near(at, step int) (out []nearLine) {
-	for i := at + step; i >= 0 && i < len(f.folded) && len(out) < nearLines; i += step {
+	for i := at + step; i >= 0 && i < len(f.folded) && len(out) < blockLines; i += step {
 		folded := f.folded[i]
 		if folded == "" {
 			continue
@@ -104,11 +102,12 @@ func (f *foldedFile) near(at, step int) (out []nearLine) {
 
 // lineMatch tells how well an edit fits a line.
 type lineMatch struct {
-	found  bool // the edit has the line
-	added  bool // and added it
-	score  int  // weights of the lines near it that the edit has near it, too
-	strong bool // one of them tells something
-	part   bool // the edit has a part of the line, or the line in another number of lines
+	found    bool // the edit has the line
+	added    bool // and added it
+	score    int  // weights of the lines near it that the edit has near it, too
+	strong   bool // the edit has the line in one block with a line that tells something
+	conflict bool // but another line where today a line is that tells something
+	part     bool // the edit has a part of the line, or the line in another number of lines
 }
 
 // entries are the stored lines of an edit.
@@ -157,16 +156,23 @@ func (q *lineQuery) match(lines []byte) (best lineMatch) {
 // near adds to a match the lines near it in one direction. The edit may have others
 // between them.
 func (m *lineMatch) near(all []uint32, at, step int, want []nearLine) {
-	for _, w := range want {
+	n, end := 0, at+step
+	for n < len(want) && end >= 0 && end < len(all) && all[end]&^lineAdded == want[n].hash {
+		m.strong = m.strong || want[n].weight > 1
+		n, end = n+1, end+step
+	}
+	apart := n < min(len(want), nearLines) && want[n].weight > 1 && end >= 0 && end < len(all) && all[end] != 0
+	for k, w := range want[:min(len(want), nearLines)] {
 		for i, n := at+step, 0; i >= 0 && i < len(all) && all[i] != 0 && n < nearStep; i, n = i+step, n+1 {
 			if all[i]&^lineAdded == w.hash {
 				m.score += w.weight
-				m.strong = m.strong || w.weight > 1
 				at = i
+				apart = apart && k != n
 				break
 			}
 		}
 	}
+	m.conflict = m.conflict || apart
 }
 
 // lineParts are other forms in which an edit may have written a line of today: as part

@@ -32,6 +32,7 @@ const (
 	linesWhole   = 1 << iota // the lines are the whole file
 	linesCut                 // lines after the limits are missing
 	linesPartial             // a passage may begin and end within a line
+	linesNew                 // the call created the file
 )
 
 // lineAdded is the bit of lines that the call added. The others were there before.
@@ -64,39 +65,63 @@ func linesOf(c *Call, f *redact.Filter) (out editLines) {
 	if c.Whole {
 		out.flags |= linesWhole
 	}
+	if c.Created {
+		out.flags |= linesNew
+	}
 	if c.Partial {
 		out.flags |= linesPartial
 	}
 	room := maxLineText
 	for _, p := range c.Pieces {
-		before := map[uint64]int{}
-		for line := range strings.Lines(p.Old[:min(len(p.Old), maxLineText)]) {
-			before[lineHash(foldLine(line))]++
-		}
 		text := p.New
 		if len(text) > room {
 			text, out.flags = text[:room], out.flags|linesCut
 		}
 		room -= len(text)
 		text, _ = f.Text(text)
-		for line := range strings.Lines(text) {
-			folded := foldLine(line)
-			if folded == "" {
-				continue
-			}
-			if len(out.lines) == maxLines {
-				out.flags |= linesCut
-				return out
-			}
-			hash := lineHash(folded)
-			if before[hash] > 0 {
-				before[hash]--
-				out.lines = append(out.lines, editLine{hash, false})
-			} else {
-				out.lines = append(out.lines, editLine{hash, true})
-			}
+		lines := addedLines(lineHashes(p.Old[:min(len(p.Old), maxLineText)]), lineHashes(text))
+		if n := maxLines - len(out.lines); len(lines) > n {
+			out.lines, out.flags = append(out.lines, lines[:max(0, n)]...), out.flags|linesCut
+			return out
 		}
-		out.lines = append(out.lines, editLine{})
+		out.lines = append(append(out.lines, lines...), editLine{})
+	}
+	return out
+}
+
+// lineHashes are the hashes of the lines of a text that are not blank.
+func lineHashes(text string) (out []uint64) {
+	for line := range strings.Lines(text) {
+		if folded := foldLine(line); folded != "" {
+			out = append(out, lineHash(folded))
+		}
+	}
+	return out
+}
+
+// addedLines tells which lines after an edit it added: not those at both ends that were
+// there before, nor, between them, as many as were there before.
+func addedLines(before, after []uint64) []editLine {
+	out := make([]editLine, len(after))
+	for i, hash := range after {
+		out[i].hash = hash
+	}
+	first := 0
+	for first < min(len(before), len(after)) && before[first] == after[first] {
+		first++
+	}
+	last := len(after)
+	for n := len(before); n > first && last > first && before[n-1] == after[last-1]; n-- {
+		last--
+		before = before[:n-1]
+	}
+	had := map[uint64]int{}
+	for _, hash := range before[first:] {
+		had[hash]++
+	}
+	for i := first; i < last; i++ {
+		had[after[i]]--
+		out[i].added = had[after[i]] < 0
 	}
 	return out
 }
