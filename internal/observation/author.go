@@ -115,7 +115,6 @@ type authorSearch struct {
 	rows    []editRow // the oldest first
 	unknown bool      // the text of an edit near the line's time is not known
 	own     int64     // the key of the project
-	context int       // the best score of edits that had the line without adding it, of the latest candidates
 }
 
 // editRow is an edit with the lines that it wrote.
@@ -130,6 +129,7 @@ type candidate struct {
 	editRow
 	lineMatch
 	recent bool // it is between After and Until
+	prior  int  // the best score of edits before it that had the line in one block with a line that tells something
 }
 
 // load reads the edits of all names of the file.
@@ -234,8 +234,7 @@ func (s *authorSearch) between(at int) (AuthorState, editRow) {
 // create.
 func (s *authorSearch) candidates(q *lineQuery, match func([]byte) lineMatch) []candidate {
 	var found, gone []candidate
-	before, complete := -1, false
-	s.context = 0
+	before, prior, complete := -1, 0, false
 	for _, row := range s.rows {
 		if row.lines == nil {
 			continue
@@ -248,17 +247,17 @@ func (s *authorSearch) candidates(q *lineQuery, match func([]byte) lineMatch) []
 			added = added && sure && (before < 0 || !q.isRare() && before < m.score-2)
 			complete = flags&linesCut == 0
 		}
+		if m.found && added {
+			found = append(found, candidate{row, m, s.isRecent(row.at), prior})
+		}
 		switch {
 		case m.found:
-			before = max(before, m.score)
-			if !m.added && m.strong {
-				s.context = max(s.context, m.score)
+			if before = max(before, m.score); m.strong && !m.conflict {
+				prior = max(prior, m.score)
 			}
 		case flags&linesWhole != 0 && flags&linesCut == 0 && !q.has(row.lines):
-			gone, found, before = append(gone, found...), nil, -1
-		}
-		if m.found && added {
-			found = append(found, candidate{row, m, s.isRecent(row.at)})
+			gone, found = append(gone, found...), nil
+			before, prior = -1, 0
 		}
 	}
 	if len(found) == 0 {
@@ -306,8 +305,7 @@ func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, edi
 	case best.part:
 		clear = best.strong || recent
 	case best.conflict && !q.isRare():
-	case q.count > 1 && best.score < s.context:
-		// The edits that had it before them had another line of this text.
+	case q.count > 1 && best.score < best.prior: // it added another line of this text
 	case q.letters < plainLetter:
 		clear = best.strong && best.score > 2
 	case q.count > 1:
@@ -321,7 +319,7 @@ func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, edi
 		return AuthorFound, best.editRow
 	}
 	for _, c := range slices.Backward(found) {
-		if c.session == s.Session && c.recent && c.score > 2 && c.score >= s.context && !c.conflict {
+		if c.session == s.Session && c.recent && c.score > 2 && c.score >= c.prior && !c.conflict {
 			return AuthorFound, c.editRow
 		}
 	}
@@ -339,17 +337,23 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 	for _, r := range s.rows {
 		known[r.id] = true
 	}
-	all := authorSearch{AuthorArgs: s.AuthorArgs}
+	all := authorSearch{AuthorArgs: s.AuthorArgs, file: s.file}
 	if err := all.read(ctx, tx, selectProjectLines, s.own, s.Until, maxProjectRows); err != nil {
 		return false, editRow{}, err
 	}
-	var best candidate
-	for _, row := range all.rows { // the newest first
-		if known[row.id] || before > 0 && row.id >= before {
-			continue
+	files := map[string][]editRow{}
+	for _, row := range slices.Backward(all.rows) {
+		if !known[row.id] && (before == 0 || row.id < before) {
+			files[row.path] = append(files[row.path], row)
 		}
-		if m := q.match(row.lines); m.added && m.strong && m.score > max(2, best.score) {
-			best = candidate{editRow: row, lineMatch: m}
+	}
+	var best candidate
+	for _, rows := range files {
+		all.rows = rows
+		for _, c := range all.candidates(&q, q.match) {
+			if c.strong && !c.conflict && c.score > 2 && (c.score > best.score || c.score == best.score && c.id > best.id) {
+				best = c
+			}
 		}
 	}
 	return best.found, best.editRow, nil

@@ -156,23 +156,20 @@ func (q *lineQuery) match(lines []byte) (best lineMatch) {
 // near adds to a match the lines near it in one direction. The edit may have others
 // between them.
 func (m *lineMatch) near(all []uint32, at, step int, want []nearLine) {
-	n, end := 0, at+step
-	for n < len(want) && end >= 0 && end < len(all) && all[end]&^lineAdded == want[n].hash {
+	for n, i := 0, at+step; n < len(want) && i >= 0 && i < len(all) && all[i]&^lineAdded == want[n].hash; n, i = n+1, i+step {
 		m.strong = m.strong || want[n].weight > 1
-		n, end = n+1, end+step
 	}
-	apart := n < min(len(want), nearLines) && want[n].weight > 1 && end >= 0 && end < len(all) && all[end] != 0
-	for k, w := range want[:min(len(want), nearLines)] {
-		for i, n := at+step, 0; i >= 0 && i < len(all) && all[i] != 0 && n < nearStep; i, n = i+step, n+1 {
-			if all[i]&^lineAdded == w.hash {
+	more := at+step >= 0 && at+step < len(all) && all[at+step] != 0
+	for _, w := range want[:min(len(want), nearLines)] {
+		found := false
+		for i, n := at+step, 0; i >= 0 && i < len(all) && all[i] != 0 && n < nearStep && !found; i, n = i+step, n+1 {
+			if found = all[i]&^lineAdded == w.hash; found {
 				m.score += w.weight
 				at = i
-				apart = apart && k != n
-				break
 			}
 		}
+		m.conflict = m.conflict || !found && more && w.weight > 1
 	}
-	m.conflict = m.conflict || apart
 }
 
 // lineParts are other forms in which an edit may have written a line of today: as part
@@ -194,8 +191,8 @@ func (f *foldedFile) parts(at int) *lineParts {
 		var b strings.Builder
 		for i := first; i < min(first+joinedLines, len(f.lines)); i++ {
 			b.WriteString(squeezeLine(f.lines[i]))
-			if i >= at && i > first {
-				p.joined[saltLine(lineHash(closeList(b.String())), f.salt)] = true
+			if one := closeList(b.String()); i >= at && f.folded[first] != "" && f.folded[i] != "" && i > first && letters(one) >= plainLetter {
+				p.joined[saltLine(lineHash(one), f.salt)] = true
 			}
 		}
 	}
