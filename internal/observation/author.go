@@ -53,9 +53,8 @@ const (
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key
 LEFT JOIN observation_lines l ON l.observation_id = o.id
 WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'file_edit')
-  AND (?3 IS NULL OR o.timestamp <= ?3)
   AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.deleted' IS NULL
-ORDER BY o.timestamp DESC, o.id DESC LIMIT +?4`
+ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 
 	selectProjectLines = `SELECT o.id, o.timestamp, s.id, o.path_key, l.lines
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key
@@ -124,14 +123,6 @@ type editRow struct {
 	lines         []byte // nil if they are not known
 }
 
-// candidate is an edit that may have written a line.
-type candidate struct {
-	editRow
-	lineMatch
-	recent bool // it is between After and Until
-	prior  int  // the best score of edits before it that had the line in one block with a line that tells something
-}
-
 // load reads the edits of all names of the file.
 func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Place, home string) error {
 	var tried []fileKey
@@ -148,7 +139,7 @@ func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Pla
 				s.own = k.project // the likeliest
 			}
 			tried = append(tried, k)
-			if err := s.read(ctx, tx, selectFileLines, k.project, k.path, s.Until, maxAuthorRows); err != nil {
+			if err := s.read(ctx, tx, selectFileLines, k.project, k.path, maxAuthorRows); err != nil {
 				return err
 			}
 		}
@@ -185,143 +176,74 @@ func (s *authorSearch) isRecent(at int64) bool { return s.After == nil || at > *
 
 // author finds the edit of a line among the file's edits.
 func (s *authorSearch) author(at int) (AuthorState, editRow) {
+	r, index := newReplay(s.rows, &s.file)
+	if index[at] < 0 {
+		return s.blank(r, index, at)
+	}
+	r.run([]int{index[at]}, s.Until)
+	if row, ok := s.authorOf(r, index[at]); ok {
+		return AuthorFound, row
+	}
 	q := s.file.query(at)
-	if q.folded == "" {
-		return s.between(at)
-	}
-	state, row := s.choose(&q, s.candidates(&q, q.match))
-	if state == AuthorFound {
-		return state, row
-	}
-	if parted, r := s.choose(&q, s.candidates(&q, s.file.parts(at).match)); parted == AuthorFound {
-		return parted, r
-	}
-	if between, r := s.between(at); between == AuthorFound && r.has(&q) {
-		return between, r
-	}
-	return state, row
-}
-
-// has reports whether the edit wrote such a line.
-func (e *editRow) has(q *lineQuery) bool { return q.has(e.lines) }
-
-// between finds the edit that wrote both the line above and the line below.
-func (s *authorSearch) between(at int) (AuthorState, editRow) {
-	var rows [2]editRow
-	for i, step := range [...]int{-1, 1} {
-		state, n := AuthorCommon, 0
-		for k := at + step; k >= 0 && k < len(s.file.folded) && n < nearLines && state == AuthorCommon; k += step {
-			q := s.file.query(k)
-			if q.folded == "" {
-				continue
-			}
-			n++
-			state, rows[i] = s.choose(&q, s.candidates(&q, q.match))
-		}
-		if state != AuthorFound {
-			return AuthorCommon, editRow{}
+	parts := s.file.parts(at)
+	for _, row := range slices.Backward(s.rows) {
+		if !s.isLate(row.at) && !row.isRewrite() && parts.match(row.lines) {
+			return AuthorFound, row
 		}
 	}
-	if rows[0].id != rows[1].id {
+	var adders []editRow
+	for _, row := range s.rows {
+		if !s.isLate(row.at) && q.added(row.lines) {
+			adders = append(adders, row)
+		}
+	}
+	switch {
+	case len(adders) == 1 && r.lines[index[at]].anchor && !adders[0].isRewrite() && s.After != nil && s.isRecent(adders[0].at):
+		return AuthorFound, adders[0]
+	case len(adders) > 0:
 		return AuthorCommon, editRow{}
 	}
-	return AuthorFound, rows[0]
+	if s.unknown {
+		return AuthorUnknown, editRow{}
+	}
+	return AuthorNone, editRow{}
 }
 
-// candidates are the edits that added a line, the oldest first. A write of the whole file
-// without the line ends what was before. One with the line did not add what the file had
-// before, which is unknown if it is the first that is known of a file that it did not
-// create.
-func (s *authorSearch) candidates(q *lineQuery, match func([]byte) lineMatch) []candidate {
-	var found, gone []candidate
-	before, prior, complete := -1, 0, false
-	for _, row := range s.rows {
-		if row.lines == nil {
-			continue
-		}
-		m := match(row.lines)
-		flags := row.lines[0]
-		added := m.added
-		if flags&linesWhole != 0 {
-			sure := flags&linesNew != 0 || complete && s.isRecent(row.at)
-			added = added && sure && (before < 0 || !q.isRare() && before < m.score-2)
-			complete = flags&linesCut == 0
-		}
-		if m.found && added {
-			found = append(found, candidate{row, m, s.isRecent(row.at), prior})
-		}
-		switch {
-		case m.found:
-			if before = max(before, m.score); m.strong && !m.conflict {
-				prior = max(prior, m.score)
-			}
-		case flags&linesWhole != 0 && flags&linesCut == 0 && !q.has(row.lines):
-			gone, found = append(gone, found...), nil
-			before, prior = -1, 0
-		}
+// authorOf returns the row that added a line. A row that wrote the whole file counts only
+// if the file before it is known, from an earlier row or from git, and if the row is near
+// the line's time.
+func (s *authorSearch) authorOf(r *replay, line int) (editRow, bool) {
+	l := r.lines[line]
+	if l.author != noAuthor {
+		return s.rows[l.author], true
 	}
-	if len(found) == 0 {
-		return gone // brought back by something that is not recorded
+	if l.rewrite == noAuthor {
+		return editRow{}, false
 	}
-	return found
+	row := s.rows[l.rewrite]
+	known := s.After != nil || slices.ContainsFunc(s.rows[:l.rewrite], func(e editRow) bool { return len(e.lines) > 0 && e.lines[0]&linesWhole != 0 })
+	return row, known && s.isRecent(row.at) && !s.isLate(row.at)
 }
 
-// recentWeight is what an edit near the line's time counts, as lines near it do.
-const recentWeight = 6
+// isLate reports whether a time is after Until.
+func (s *authorSearch) isLate(at int64) bool { return s.Until != nil && at > *s.Until }
 
-func (c *candidate) weight() int {
-	if c.recent {
-		return c.score + recentWeight
+// blank finds the edit that wrote both the line above and the line below a blank line.
+func (s *authorSearch) blank(r *replay, index []int, at int) (AuthorState, editRow) {
+	above, below := at, at
+	for above >= 0 && index[above] < 0 {
+		above--
 	}
-	return c.score
-}
-
-// choose returns the edit that fits best, or that the line is too common.
-func (s *authorSearch) choose(q *lineQuery, found []candidate) (AuthorState, editRow) {
-	if len(found) == 0 {
-		if s.unknown {
-			return AuthorUnknown, editRow{}
-		}
-		return AuthorNone, editRow{}
+	for below < len(index) && index[below] < 0 {
+		below++
 	}
-	best := found[0]
-	for _, c := range found[1:] {
-		if c.weight() >= best.weight() && (best.conflict || !c.conflict) || best.conflict && !c.conflict {
-			best = c
-		}
+	if above < 0 || below == len(index) {
+		return AuthorCommon, editRow{}
 	}
-	recent := best.recent && s.After != nil
-	for _, c := range found {
-		if c.session == best.session {
-			continue
-		}
-		if q.twin && c.weight() == best.weight() {
-			return AuthorCommon, editRow{}
-		}
-		recent = recent && !c.recent
-	}
-	clear := false
-	switch {
-	case best.part:
-		clear = best.strong || recent
-	case best.conflict && !q.isRare():
-	case q.count > 1 && best.score < best.prior: // it added another line of this text
-	case q.letters < plainLetter:
-		clear = best.strong && best.score > 2
-	case q.count > 1:
-		clear = best.strong || recent && best.score > 1
-	case q.letters < rareLetter:
-		clear = best.score > 0 || recent
-	default:
-		clear = true
-	}
-	if clear {
-		return AuthorFound, best.editRow
-	}
-	for _, c := range slices.Backward(found) {
-		if c.session == s.Session && c.recent && c.score > 2 && c.score >= c.prior && !c.conflict {
-			return AuthorFound, c.editRow
-		}
+	r.run([]int{index[above], index[below]}, s.Until)
+	a, ok := s.authorOf(r, index[above])
+	if b, both := s.authorOf(r, index[below]); ok && both && a.id == b.id {
+		return AuthorFound, a
 	}
 	return AuthorCommon, editRow{}
 }
@@ -347,14 +269,13 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 			files[row.path] = append(files[row.path], row)
 		}
 	}
-	var best candidate
+	found, best := false, editRow{}
 	for _, rows := range files {
-		all.rows = rows
-		for _, c := range all.candidates(&q, q.match) {
-			if c.strong && !c.conflict && c.score > 2 && (c.score > best.score || c.score == best.score && c.id > best.id) {
-				best = c
-			}
+		r, index := newReplay(rows, &s.file)
+		r.run([]int{index[s.At]}, s.Until)
+		if n := r.lines[index[s.At]].author; n != noAuthor && rows[n].id > best.id && r.near(index[s.At], n) >= leastLines {
+			found, best = true, rows[n]
 		}
 	}
-	return best.found, best.editRow, nil
+	return found, best, nil
 }

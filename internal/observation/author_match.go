@@ -8,30 +8,18 @@ import (
 )
 
 const (
-	nearLines   = 3   // lines above and below that are compared
-	nearStep    = 4   // lines of an edit among which the next of them is looked for
-	blockLines  = 12  // how far a line that tells something may be, if all lines between are equal, too
-	plainLetter = 8   // letters and digits from which on a line tells something
-	rareLetter  = 12  // from which on it does so without the lines near it
-	joinedLines = 6   // of today that may have been one line
-	splitLength = 300 // bytes of a line of today that may have been several
+	plainLetter  = 8   // letters and digits from which on a line is told from others of its file
+	rareLetter   = 12  // letters and digits from which on a part of a line is
+	strongLetter = 14  // letters and digits from which on few files have a line
+	joinedLines  = 6   // lines of today that may have been one line
+	splitLength  = 300 // bytes of a line of today that may have been several
 )
 
-// lineQuery is a line of a file of today with the lines near it.
+// lineQuery is a line of a file of today.
 type lineQuery struct {
-	folded       string
-	hash         uint32 // salted
-	letters      int
-	count        int        // lines of the file that are equal to it
-	above, below []nearLine // the nearest first, blockLines of them
-	twin         bool       // an equal line of the file has the same lines near it
-	salt         uint64
-}
-
-// nearLine is a line near the one that is meant.
-type nearLine struct {
-	hash   uint32
-	weight int // 2 if the file has it once and it tells something, else 1
+	folded  string
+	hash    uint32 // salted
+	letters int
 }
 
 // letters counts the letters and digits of a text.
@@ -44,18 +32,16 @@ func letters(s string) (n int) {
 	return n
 }
 
-// foldedFile are the folded lines of a file, with how often each is there.
+// foldedFile are the lines of a file of today, as they are and folded.
 type foldedFile struct {
 	lines, folded []string
-	count         map[string]int
 	salt          uint64
 }
 
 func foldLines(lines []string, salt uint64) foldedFile {
-	f := foldedFile{lines, make([]string, len(lines)), map[string]int{}, salt}
+	f := foldedFile{lines, make([]string, len(lines)), salt}
 	for i, line := range lines {
 		f.folded[i] = foldLine(line)
-		f.count[f.folded[i]]++
 	}
 	return f
 }
@@ -66,48 +52,7 @@ func (f *foldedFile) query(at int) lineQuery {
 	if folded == "" {
 		return lineQuery{}
 	}
-	q := lineQuery{
-		folded: folded, hash: saltLine(lineHash(folded), f.salt), letters: letters(folded), count: f.count[folded],
-		above: f.near(at, -1), below: f.near(at, 1), salt: f.salt,
-	}
-	for i := 0; q.count > 1 && i < len(f.folded) && !q.twin; i++ {
-		q.twin = i != at && f.folded[i] == folded && sameNear(q.above, f.near(i, -1)) && sameNear(q.below, f.near(i, 1))
-	}
-	return q
-}
-
-// isRare reports whether the file has the line once and the line tells something.
-func (q *lineQuery) isRare() bool { return q.count == 1 && q.letters >= plainLetter }
-
-func sameNear(a, b []nearLine) bool {
-	a, b = a[:min(len(a), nearLines)], b[:min(len(b), nearLines)]
-	return slices.EqualFunc(a, b, func(x, y nearLine) bool { return x.hash == y.hash })
-}
-
-// near returns the lines above (step -1) or below (step 1) that are not blank.
-func (f *foldedFile) near(at, step int) (out []nearLine) {
-	for i := at + step; i >= 0 && i < len(f.folded) && len(out) < blockLines; i += step {
-		folded := f.folded[i]
-		if folded == "" {
-			continue
-		}
-		n := nearLine{saltLine(lineHash(folded), f.salt), 1}
-		if f.count[folded] == 1 && letters(folded) >= plainLetter {
-			n.weight = 2
-		}
-		out = append(out, n)
-	}
-	return out
-}
-
-// lineMatch tells how well an edit fits a line.
-type lineMatch struct {
-	found    bool // the edit has the line
-	added    bool // and added it
-	score    int  // weights of the lines near it that the edit has near it, too
-	strong   bool // the edit has the line in one block with a line that tells something
-	conflict bool // but another line where today a line is that tells something
-	part     bool // the edit has a part of the line, or the line in another number of lines
+	return lineQuery{folded, saltLine(lineHash(folded), f.salt), letters(folded)}
 }
 
 // entries are the stored lines of an edit.
@@ -122,54 +67,9 @@ func entries(lines []byte) []uint32 {
 	return out
 }
 
-// has reports whether the line is among the stored lines.
-func (q *lineQuery) has(lines []byte) bool {
-	for rest := lines[min(1, len(lines)):]; len(rest) >= 4; rest = rest[4:] {
-		if binary.LittleEndian.Uint32(rest)&^lineAdded == q.hash {
-			return true
-		}
-	}
-	return false
-}
-
-// match compares the line with the stored lines of an edit. Of several places the best
-// counts.
-func (q *lineQuery) match(lines []byte) (best lineMatch) {
-	if !q.has(lines) {
-		return best
-	}
-	all := entries(lines)
-	for i, n := range all {
-		if n&^lineAdded != q.hash {
-			continue
-		}
-		m := lineMatch{found: true, added: n&lineAdded != 0}
-		m.near(all, i, -1, q.above)
-		m.near(all, i, 1, q.below)
-		if !best.found || m.score > best.score || m.score == best.score && m.added && !best.added {
-			best = m
-		}
-	}
-	return best
-}
-
-// near adds to a match the lines near it in one direction. The edit may have others
-// between them.
-func (m *lineMatch) near(all []uint32, at, step int, want []nearLine) {
-	for n, i := 0, at+step; n < len(want) && i >= 0 && i < len(all) && all[i]&^lineAdded == want[n].hash; n, i = n+1, i+step {
-		m.strong = m.strong || want[n].weight > 1
-	}
-	more := at+step >= 0 && at+step < len(all) && all[at+step] != 0
-	for _, w := range want[:min(len(want), nearLines)] {
-		found := false
-		for i, n := at+step, 0; i >= 0 && i < len(all) && all[i] != 0 && n < nearStep && !found; i, n = i+step, n+1 {
-			if found = all[i]&^lineAdded == w.hash; found {
-				m.score += w.weight
-				at = i
-			}
-		}
-		m.conflict = m.conflict || !found && more && w.weight > 1
-	}
+// added reports whether an edit added such a line.
+func (q *lineQuery) added(lines []byte) bool {
+	return slices.Contains(entries(lines), q.hash|lineAdded)
 }
 
 // lineParts are other forms in which an edit may have written a line of today: as part
@@ -220,24 +120,18 @@ func closeList(s string) string {
 	return strings.TrimRight(strings.NewReplacer(",)", ")", ",]", "]", ",}", "}").Replace(s), ",;")
 }
 
-// match compares the other forms of a line with the stored lines of an edit.
-func (p *lineParts) match(lines []byte) lineMatch {
-	if len(lines) == 0 {
-		return lineMatch{}
-	}
+// match reports whether an edit added the line in another form.
+func (p *lineParts) match(lines []byte) bool {
 	all := entries(lines)
 	for i, n := range all {
-		if n == 0 {
+		if n&lineAdded == 0 {
 			continue
 		}
-		switch {
-		case p.joined[n&^lineAdded], p.isSplit(all[i:]):
-			return lineMatch{found: true, added: n&lineAdded != 0, strong: true, part: true}
-		case lines[0]&linesPartial != 0 && n&lineAdded != 0 && p.isWithin(all, i):
-			return lineMatch{found: true, added: true, part: true}
+		if p.joined[n&^lineAdded] || p.isSplit(all[i:]) || lines[0]&linesPartial != 0 && p.isWithin(all, i) {
+			return true
 		}
 	}
-	return lineMatch{}
+	return false
 }
 
 // isSplit reports whether the line is the first of the given lines, joined.
@@ -264,7 +158,7 @@ func (p *lineParts) isSplit(all []uint32) bool {
 func (p *lineParts) isWithin(all []uint32, i int) bool {
 	first, last := i == 0 || all[i-1] == 0, i == len(all)-1 || all[i+1] == 0
 	for _, s := range p.pieces[all[i]&^lineAdded] {
-		if s.to-s.from >= rareLetter && (s.from == 0 || first) && (s.to == p.length || last) {
+		if s.to-s.from < p.length && s.to-s.from >= rareLetter && (s.from == 0 || first) && (s.to == p.length || last) {
 			return true
 		}
 	}
