@@ -25,7 +25,7 @@ func (q *whyQuestion) author(ctx context.Context, repo gitread.Repository, git b
 	if err != nil {
 		return err
 	}
-	found, err := q.findAuthor(ctx, repo, git, times, maker.SessionID)
+	found, err := q.findAuthor(ctx, repo, git, times)
 	if err != nil {
 		return err
 	}
@@ -133,20 +133,20 @@ func (q *whyQuestion) times(ctx context.Context, repo gitread.Repository) (t why
 
 // findAuthor looks for the edit of the line: under the file's name of today and that in
 // the commit, then under its earlier names and in other files.
-func (q *whyQuestion) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times whyTimes, maker string) (observation.Author, error) {
+func (q *whyQuestion) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times whyTimes) (observation.Author, error) {
 	then := ""
 	if q.why.Commit != nil {
 		then = q.why.Commit.File
 	}
 	a := observation.AuthorArgs{
 		Lines: q.line.near, At: q.line.at, Files: q.names(then), Cwd: cmp.Or(q.file.place.Cwd, q.cairn.config.Cwd),
-		After: times.after, Until: times.until, Session: maker,
+		After: times.after, Until: times.until,
 	}
 	if strings.EqualFold(filepath.Ext(q.file.rel), ".ipynb") {
 		a.Lines = notebookLines(a.Lines)
 	}
 	found, err := q.journal.Author(ctx, a)
-	if err != nil || found.State == observation.AuthorFound && !found.Whole || found.State == observation.AuthorCommon || !q.journal.Exists() {
+	if err != nil || found.State == observation.AuthorFound && !found.Whole || !q.journal.Exists() {
 		return found, err
 	}
 	if git {

@@ -106,18 +106,18 @@ func (v *village) edited(by, name string, from, to int, lines []authored) {
 	v.store(name, now)
 	quoted := func(s string) string { q, _ := json.Marshal(s); return string(q) }
 	path := quoted(v.path(name))
-	way := v.r.IntN(12)
+	way := v.r.IntN(24)
 	if len(old) == 0 {
 		way = -1
 	}
 	switch {
 	case way < 0:
 		v.call(by, "Write", fmt.Sprintf(`{"file_path":%s,"content":%s}`, path, quoted(after)), fmt.Sprintf(`{"type":"create","filePath":%s,"structuredPatch":[]}`, path))
-	case way < 4: // by the two strings alone
+	case way < 6: // by the two strings alone
 		v.call(by, "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":%s,"new_string":%s}`, path, quoted(before), quoted(after)), `"done"`)
-	case way < 6:
+	case way < 10:
 		v.call(by, "MultiEdit", fmt.Sprintf(`{"file_path":%s,"edits":[{"old_string":%s,"new_string":%s}]}`, path, quoted(before), quoted(after)), `"done"`)
-	case way < 7: // the whole file
+	case way < 11: // the whole file
 		v.call(by, "Write", fmt.Sprintf(`{"file_path":%s,"content":%s}`, path, quoted(texts(now))), `"done"`)
 	default: // with the patch
 		hunk := []string{}
@@ -135,7 +135,7 @@ func (v *village) edited(by, name string, from, to int, lines []authored) {
 		}
 		patch, _ := json.Marshal(hunk)
 		tool, input := "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":"x","new_string":"y"}`, path)
-		if way < 9 {
+		if way < 15 {
 			tool, input = "Write", fmt.Sprintf(`{"file_path":%s,"content":%s}`, path, quoted(texts(now)))
 		}
 		v.call(by, tool, input, fmt.Sprintf(`{"filePath":%s,"type":"update","structuredPatch":[{"lines":%s}]}`, path, patch))

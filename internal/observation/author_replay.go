@@ -15,6 +15,7 @@ type knownLine struct {
 	hash    uint32
 	anchor  bool // the file has it once, and it has letters enough to be told from others
 	strong  bool // and so many that few files have it
+	support int  // how many lines near it are in the passage that added it, itself included
 	author  int  // the index of the row that added it, -1 for none
 	rewrite int  // the index of the oldest row that has it in the whole file that the row wrote, -1 for none
 }
@@ -75,14 +76,15 @@ func (r *replay) run(wanted []int, until *int64) {
 		late := until != nil && row.at > *until
 		added := false
 		for hunk := range hunks(entries(row.lines)) {
-			for _, p := range r.supported(r.align(hunk)) {
+			found := r.supported(r.align(hunk))
+			for k, p := range found {
 				line := &r.lines[r.left[p.file]]
 				switch {
 				case hunk[p.edit]&lineAdded == 0 || late && slices.Contains(wanted, r.left[p.file]):
 				case row.isRewrite():
 					line.rewrite = i
 				default:
-					line.author, added = i, true
+					line.author, line.support, added = i, support(found, k), true
 				}
 			}
 		}
@@ -269,10 +271,10 @@ func (r *replay) once(hunk []uint32) (out []aligned) {
 // blockLines is how far around a line the lines of its block are looked for.
 const blockLines = 12
 
-// near counts the lines around a line, and the line itself, of which a row is the author.
-func (r *replay) near(line, row int) (n int) {
-	for _, l := range r.lines[max(0, line-blockLines):min(len(r.lines), line+blockLines+1)] {
-		if l.author == row {
+// support counts the aligned lines around the kth of them, itself included.
+func support(all []aligned, k int) (n int) {
+	for _, p := range all {
+		if max(p.edit-all[k].edit, all[k].edit-p.edit) <= blockLines {
 			n++
 		}
 	}
