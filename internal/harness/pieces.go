@@ -38,13 +38,13 @@ func readPieces(c *observation.Call, input, response, display []byte) {
 		return
 	}
 	f := pick(input, "edits", "old_string", "new_string", "new_source", "old_str", "new_str")
-	c.Partial = f[3] == nil
 	addPiece(c, observation.Piece{Old: text(firstOf(f[1], f[4])), New: text(firstOf(f[2], f[5]))})
 	addPiece(c, observation.Piece{New: text(f[3])})
 	for edit := range elements(f[0]) {
 		e := pick(edit, "old_string", "new_string")
 		addPiece(c, observation.Piece{Old: text(e[0]), New: text(e[1])})
 	}
+	c.Partial = c.Pieces != nil && f[3] == nil
 }
 
 // addPiece adds a passage that has text to a call.

@@ -48,16 +48,14 @@ const (
 	// maxProjectRows is how many edits of other files are.
 	maxProjectRows = 20_000
 
-	selectFileLines = `SELECT o.id, o.timestamp, s.id, o.path_key, l.lines
-FROM observation_rows o JOIN sessions s ON s.key = o.session_key
-LEFT JOIN observation_lines l ON l.observation_id = o.id
+	selectFileLines = `SELECT o.id, o.timestamp, o.path_key, l.lines
+FROM observation_rows o LEFT JOIN observation_lines l ON l.observation_id = o.id
 WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'file_edit')
   AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.deleted' IS NULL
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 
-	selectProjectLines = `SELECT o.id, o.timestamp, s.id, o.path_key, l.lines
-FROM observation_rows o JOIN sessions s ON s.key = o.session_key
-JOIN observation_lines l ON l.observation_id = o.id
+	selectProjectLines = `SELECT o.id, o.timestamp, o.path_key, l.lines
+FROM observation_rows o JOIN observation_lines l ON l.observation_id = o.id
 WHERE o.project_key = ?1 AND o.obs_type IN ('file_write', 'file_edit')
   AND (?2 IS NULL OR o.timestamp <= ?2) AND o.path_key IS NOT NULL
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
@@ -117,9 +115,9 @@ type authorSearch struct {
 
 // editRow is an edit with the lines that it wrote.
 type editRow struct {
-	id, at        int64
-	session, path string
-	lines         []byte // nil if they are not known
+	id, at int64
+	path   string
+	lines  []byte // nil if they are not known
 }
 
 // load reads the edits of all names of the file.
@@ -153,7 +151,7 @@ func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Pla
 func (s *authorSearch) read(ctx context.Context, tx *store.Tx, query string, args ...any) error {
 	return tx.Each(ctx, func(r *sql.Rows) error {
 		var e editRow
-		err := r.Scan(&e.id, &e.at, &e.session, &e.path, &e.lines)
+		err := r.Scan(&e.id, &e.at, &e.path, &e.lines)
 		s.rows = append(s.rows, e)
 		return err
 	}, query, args...)
@@ -183,7 +181,6 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	if row, ok := s.authorOf(r, index[at]); ok {
 		return AuthorFound, row
 	}
-	q := s.file.query(at)
 	parts := s.file.parts(at)
 	for _, row := range slices.Backward(s.rows) {
 		if !s.isLate(row.at) && !row.isRewrite() && parts.match(row.lines) {
@@ -192,7 +189,7 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	}
 	var adders []editRow
 	for _, row := range s.rows {
-		if !s.isLate(row.at) && q.added(row.lines) {
+		if !s.isLate(row.at) && slices.Contains(entries(row.lines), r.lines[index[at]].hash|lineAdded) {
 			adders = append(adders, row)
 		}
 	}

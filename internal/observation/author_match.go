@@ -2,7 +2,6 @@ package observation
 
 import (
 	"encoding/binary"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -14,13 +13,6 @@ const (
 	joinedLines  = 6   // lines of today that may have been one line
 	splitLength  = 300 // bytes of a line of today that may have been several
 )
-
-// lineQuery is a line of a file of today.
-type lineQuery struct {
-	folded  string
-	hash    uint32 // salted
-	letters int
-}
 
 // letters counts the letters and digits of a text.
 func letters(s string) (n int) {
@@ -46,15 +38,6 @@ func foldLines(lines []string, salt uint64) foldedFile {
 	return f
 }
 
-// query describes a line of the file. A blank line has the hash 0.
-func (f *foldedFile) query(at int) lineQuery {
-	folded := f.folded[at]
-	if folded == "" {
-		return lineQuery{}
-	}
-	return lineQuery{folded, saltLine(lineHash(folded), f.salt), letters(folded)}
-}
-
 // entries are the stored lines of an edit.
 func entries(lines []byte) []uint32 {
 	if len(lines) == 0 {
@@ -65,11 +48,6 @@ func entries(lines []byte) []uint32 {
 		out = append(out, binary.LittleEndian.Uint32(rest))
 	}
 	return out
-}
-
-// added reports whether an edit added such a line.
-func (q *lineQuery) added(lines []byte) bool {
-	return slices.Contains(entries(lines), q.hash|lineAdded)
 }
 
 // lineParts are other forms in which an edit may have written a line of today: as part
