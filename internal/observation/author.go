@@ -177,9 +177,13 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 	if index[at] < 0 {
 		return s.blank(r, index, at)
 	}
-	r.run([]int{index[at]}, s.Until)
-	if row, ok := s.authorOf(r, index[at]); ok {
-		return AuthorFound, row
+	line := r.lines[index[at]]
+	adders := addersOf(s.rows, line.hash, s.Until)
+	if len(adders) > 0 {
+		r.run([]int{index[at]}, s.Until)
+		if row, ok := s.authorOf(r, index[at]); ok {
+			return AuthorFound, row
+		}
 	}
 	parts := s.file.parts(at)
 	for _, row := range slices.Backward(s.rows) {
@@ -187,22 +191,25 @@ func (s *authorSearch) author(at int) (AuthorState, editRow) {
 			return AuthorFound, row
 		}
 	}
-	var adders []editRow
-	for _, row := range s.rows {
-		if !s.isLate(row.at) && slices.Contains(entries(row.lines), r.lines[index[at]].hash|lineAdded) {
-			adders = append(adders, row)
-		}
-	}
 	switch {
-	case len(adders) == 1 && r.lines[index[at]].anchor && !adders[0].isRewrite() && s.After != nil && s.isRecent(adders[0].at):
+	case len(adders) == 1 && line.anchor && !adders[0].isRewrite() && s.After != nil && s.isRecent(adders[0].at):
 		return AuthorFound, adders[0]
 	case len(adders) > 0:
 		return AuthorCommon, editRow{}
-	}
-	if s.unknown {
+	case s.unknown:
 		return AuthorUnknown, editRow{}
 	}
 	return AuthorNone, editRow{}
+}
+
+// addersOf are the rows up to a time that added a line of that hash.
+func addersOf(rows []editRow, hash uint32, until *int64) (out []editRow) {
+	for _, row := range rows {
+		if (until == nil || row.at <= *until) && slices.Contains(entries(row.lines), hash|lineAdded) {
+			out = append(out, row)
+		}
+	}
+	return out
 }
 
 // authorOf returns the row that added a line. A row that wrote the whole file counts only
@@ -265,7 +272,11 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 		}
 	}
 	found, best := false, editRow{}
+	hash := saltLine(lineHash(s.file.folded[s.At]), s.file.salt)
 	for _, rows := range files {
+		if len(addersOf(rows, hash, s.Until)) == 0 {
+			continue
+		}
 		r, index := newReplay(rows, &s.file)
 		r.run([]int{index[s.At]}, s.Until)
 		if l := r.lines[index[s.At]]; l.author != noAuthor && rows[l.author].id > best.id && l.support >= leastLines {

@@ -114,6 +114,9 @@ func (p *lineParts) match(lines []byte) bool {
 
 // isSplit reports whether the line is the first of the given lines, joined.
 func (p *lineParts) isSplit(all []uint32) bool {
+	if len(all) < 2 || len(p.pieces[all[0]&^lineAdded]) == 0 {
+		return false
+	}
 	ends := map[int]bool{0: true}
 	for i, n := range all {
 		next := map[int]bool{}
