@@ -33,12 +33,16 @@ type WhyArgs struct {
 // session, prompt and records as there is, and what is missing of it (contract
 // records §4.2). Lists are never nil.
 type Why struct {
-	File     string       `json:"file"` // relative to its working tree, in slashes; absolute outside of one
-	Line     int          `json:"line,omitempty"`
-	Text     string       `json:"text,omitempty"` // of the line, at most 200 characters
-	Commit   *WhyCommit   `json:"commit"`         // that wrote the line
-	Commits  []WhyCommit  `json:"commits"`        // of a file: the newest 10 that changed it
-	Sessions []WhySession `json:"sessions"`       // the one that wrote the line first; of a file the last to edit it first
+	File string `json:"file"` // relative to its working tree, in slashes; absolute outside of one
+	Line int    `json:"line,omitempty"`
+	Text string `json:"text,omitempty"` // of the line, at most 200 characters
+
+	// Of a line, how sure its first session is; see the constants. "" of a file.
+	Confidence string `json:"confidence,omitempty"`
+
+	Commit   *WhyCommit   `json:"commit"`   // that wrote the line
+	Commits  []WhyCommit  `json:"commits"`  // of a file: the newest 10 that changed it
+	Sessions []WhySession `json:"sessions"` // the one that wrote the line first; of a file the last to edit it first
 	Records  []WhyRecord  `json:"records"`
 	Missing  []WhyMissing `json:"missing"`
 }
@@ -81,7 +85,23 @@ type WhySession struct {
 type WhyRow struct {
 	ID        int64       `json:"id"`
 	Timestamp record.Time `json:"timestamp"`
+	File      string      `json:"file,omitempty"` // that an edit changed, if the line is in another file today
 }
+
+// The values of Why.Confidence, the surest first.
+const (
+	// WhyCommitText: the session's edit wrote the text of the line, and the session made
+	// the line's commit.
+	WhyCommitText = "commit"
+	// WhyText: the session's edit wrote the text of the line.
+	WhyText = "text"
+	// WhyHistory: the text of the line is not known from an edit. The session made the
+	// commit, or edited the file at that time.
+	WhyHistory = "history"
+	// WhyUnknown: no recorded edit wrote the line, or the line is too common to tell. A
+	// session that is shown made the commit, no more.
+	WhyUnknown = "none"
+)
 
 // WhyPrompt is what a user asked for, with the observation that holds it.
 type WhyPrompt struct {
@@ -132,6 +152,11 @@ func (c *Cairn) Why(ctx context.Context, a WhyArgs) (Why, error) {
 	for i := range w.Commits {
 		w.Commits[i].Subject, _ = c.journal.Filter.Head(w.Commits[i].Subject, maxWhyText)
 	}
+	if w.Line > 0 && w.Confidence == "" {
+		if w.Confidence = WhyUnknown; len(w.Sessions) > 0 {
+			w.Confidence = WhyHistory
+		}
+	}
 	if w.Commit != nil {
 		w.Commit.Subject, _ = c.journal.Filter.Head(w.Commit.Subject, maxWhyText)
 	}
@@ -147,6 +172,7 @@ type whyQuestion struct {
 	journal *observation.Journal
 	file    whyFile
 	why     *Why
+	line    fileLine
 }
 
 func (q *whyQuestion) missing(link, why string) {
@@ -158,15 +184,16 @@ func (q *whyQuestion) ask(ctx context.Context) error {
 	w := q.why
 	line := w.Line
 	if line > 0 && q.file.rel != "" {
-		text, why, err := q.file.line(ctx, line)
+		found, why, err := q.file.line(ctx, line)
 		if err != nil {
 			return err
 		}
+		q.line = found
 		if why != "" {
 			q.missing("line", why)
 			line = 0
 		}
-		w.Text, _ = q.cairn.journal.Filter.Head(text, maxWhyText)
+		w.Text, _ = q.cairn.journal.Filter.Head(found.text(), maxWhyText)
 	}
 	repo, ok := q.repository()
 	switch {
@@ -183,10 +210,12 @@ func (q *whyQuestion) ask(ctx context.Context) error {
 		q.missing("session", "there is no store yet: `cairn import` fills one")
 		return nil
 	}
-	if w.Commit != nil {
-		return q.makers(ctx, repo)
+	switch {
+	case line > 0 && q.file.rel != "":
+		return q.author(ctx, repo, ok)
+	default:
+		return q.lastEdits(ctx, line)
 	}
-	return q.lastEdits(ctx, line)
 }
 
 // repository is the file's, if git can be asked about it.
@@ -260,88 +289,11 @@ func (q *whyQuestion) gitFailed(ctx context.Context, err error) error {
 	return nil
 }
 
-// makers finds the sessions behind the line's commit: the one that made it, and
-// where that did not edit the file, or is not known, the one that edited it last
-// before.
-func (q *whyQuestion) makers(ctx context.Context, repo gitread.Repository) error {
-	w := q.why
-	made, err := q.journal.CommitOrigins(ctx, q.file.place.Cwd, []string{w.Commit.Hash})
-	if err != nil {
-		return err
-	}
-	maker, known := made[w.Commit.Hash]
-	edits, err := q.editsBefore(ctx, repo, known)
-	if err != nil {
-		return err
-	}
-	last := slices.IndexFunc(edits, func(o observation.Origin) bool { return !known || o.SessionID == maker.SessionID })
-	if known {
-		w.Commit.SessionID = maker.SessionID
-		s := whySession(maker, "commit")
-		if last >= 0 {
-			s.edited(edits[last])
-		}
-		w.Sessions = append(w.Sessions, s)
-	} else {
-		q.missing("session", "no recorded session made commit "+w.Commit.Hash[:12]+
-			" (made outside of agents, or rewritten since, as a rebase does)")
-	}
-	if (!known || last < 0) && len(edits) > 0 {
-		s := whySession(edits[0], "edit")
-		s.edited(edits[0])
-		w.Sessions = append(w.Sessions, s)
-	}
-	switch {
-	case len(w.Sessions) == 0:
-		q.missing("session", "no recorded session edited the file between the commit before and this one")
-	case !slices.ContainsFunc(w.Sessions, func(s WhySession) bool { return s.Prompt != nil }):
-		q.missing("prompt", "no prompt is known behind the session's edit or commit")
-	}
-	return nil
-}
-
-// editsBefore are the edits of the file that the commit can hold, newest first:
-// those since the commit before it that changed the file. An author's time
-// outlives rebasing, so edits are first looked for up to then; amending a commit
-// takes in later ones. What a session did before its own commit always counts.
-func (q *whyQuestion) editsBefore(ctx context.Context, repo gitread.Repository, known bool) ([]observation.Origin, error) {
-	commit := q.why.Commit
-	a := observation.EditsArgs{Files: q.names(commit.File), Cwd: q.file.place.Cwd, Limit: whyEdits}
-	history, err := repo.Log(ctx, commit.File, commit.Hash, 2)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err == nil { // else edits of any age count
-		history = slices.DeleteFunc(history, func(h gitread.Commit) bool { return h.Hash == commit.Hash })
-	}
-	authored, committed := seconds(commit.Authored), seconds(commit.Committed)
-	if len(history) > 0 && history[0].Authored.Unix() < authored {
-		a.After = new(history[0].Authored.Unix())
-	}
-	if !known {
-		a.Until = &authored
-		if edits, err := q.journal.EditOrigins(ctx, a); err != nil || len(edits) > 0 {
-			return edits, err
-		}
-	}
-	a.Until = new(max(authored, committed))
-	return q.journal.EditOrigins(ctx, a)
-}
-
-// names are the file's names: today's, and the one in a commit.
-func (q *whyQuestion) names(then string) []string {
-	names := []string{q.file.abs}
-	if then != "" && then != q.file.rel {
-		names = append(names, filepath.Join(q.file.place.Root, filepath.FromSlash(then)))
-	}
-	return names
-}
-
 // lastEdits are the sessions that edited the file last: of a file as a whole, and
 // of a line whose commit is not known.
 func (q *whyQuestion) lastEdits(ctx context.Context, line int) error {
 	edits, err := q.journal.EditOrigins(ctx, observation.EditsArgs{
-		Files: q.names(""), Cwd: cmp.Or(q.file.place.Cwd, q.cairn.config.Cwd), Limit: whyEdits,
+		Files: q.names(""), Cwd: cmp.Or(q.file.place.Cwd, q.cairn.config.Cwd), Limit: whyEdits, UnknownText: line > 0,
 	})
 	if err != nil {
 		return err
@@ -380,7 +332,7 @@ func whySession(o observation.Origin, via string) WhySession {
 		Summary: o.Digest, Prompt: whyPrompt(o),
 	}
 	if via == "commit" {
-		s.Commit = &WhyRow{o.ObservationID, atSecond(o.Timestamp)}
+		s.Commit = &WhyRow{ID: o.ObservationID, Timestamp: atSecond(o.Timestamp)}
 	}
 	var digest observation.Digest
 	if json.Unmarshal(o.Digest, &digest) == nil {
@@ -392,7 +344,7 @@ func whySession(o observation.Origin, via string) WhySession {
 // edited adds the session's edit of the file; its prompt tells more than that of
 // the commit.
 func (s *WhySession) edited(o observation.Origin) {
-	s.Edit = &WhyRow{o.ObservationID, atSecond(o.Timestamp)}
+	s.Edit = &WhyRow{ID: o.ObservationID, Timestamp: atSecond(o.Timestamp)}
 	if p := whyPrompt(o); p != nil {
 		s.Prompt = p
 	}
@@ -402,7 +354,7 @@ func whyPrompt(o observation.Origin) *WhyPrompt {
 	if o.Prompt == nil {
 		return nil
 	}
-	return &WhyPrompt{WhyRow{o.Prompt.ID, atSecond(o.Prompt.Timestamp)}, o.Prompt.Content}
+	return &WhyPrompt{WhyRow{ID: o.Prompt.ID, Timestamp: atSecond(o.Prompt.Timestamp)}, o.Prompt.Content}
 }
 
 func atSecond(t int64) record.Time { return record.Time(t * int64(time.Second)) }

@@ -143,48 +143,70 @@ func (c *Cairn) projectAt(ctx context.Context, place project.Place) (p project.P
 // binaryHead is how far Git looks for the zero byte that makes a file binary.
 const binaryHead = 8000
 
+// aroundLine is how many lines above and below a line are read with it.
+const aroundLine = 2000
+
+// fileLine is a line of a file with the lines near it.
+type fileLine struct {
+	near []string
+	at   int // the index of the line in near
+}
+
+func (l *fileLine) text() string {
+	if l.at >= len(l.near) {
+		return ""
+	}
+	return l.near[l.at]
+}
+
 // line reads a line of the file. why says what keeps it from being read; a file
 // with fewer lines is codeNoLine.
-func (f whyFile) line(ctx context.Context, n int) (text, why string, err error) {
+func (f whyFile) line(ctx context.Context, n int) (found fileLine, why string, err error) {
 	if !f.there {
-		return "", "the file is not in the working tree", nil
+		return found, "the file is not in the working tree", nil
 	}
 	root, err := os.OpenRoot(f.place.Root)
 	if err != nil {
-		return "", "the working tree cannot be read", nil
+		return found, "the working tree cannot be read", nil
 	}
 	defer root.Close()
 	name := filepath.FromSlash(f.rel)
 	if info, err := root.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return "", "the file cannot be read", nil
+		return found, "the file cannot be read", nil
 	}
 	file, err := root.Open(name)
 	if err != nil {
-		return "", "the file cannot be read", nil
+		return found, "the file cannot be read", nil
 	}
 	defer file.Close()
 	r := bufio.NewReaderSize(io.LimitReader(file, maxWhyBytes), 64<<10)
 	if head, _ := r.Peek(binaryHead); bytes.IndexByte(head, 0) >= 0 {
-		return "", "the file is binary and has no lines", nil
+		return found, "the file is binary and has no lines", nil
 	}
 	read := int64(0)
-	for at := 1; ; at++ {
+	for at := 1; at-aroundLine <= n; at++ {
 		line, size, err := readLine(r)
 		read += size
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
-			return "", "the file cannot be read", nil
+			return found, "the file cannot be read", nil
+		case (read >= maxWhyBytes || size == 0) && at > n:
+			return found, "", nil
 		case read >= maxWhyBytes:
-			return "", "the file is too large to look for the line", nil
+			return found, "the file is too large to look for the line", nil
 		case size == 0:
-			return "", "", fault.Newf(fault.NotFound, codeNoLine, "%s has %s", f.name(), lines(at-1)).
+			return found, "", fault.Newf(fault.NotFound, codeNoLine, "%s has %s", f.name(), lines(at-1)).
 				WithHint("name one of them, or ask about the whole file")
-		case at == n:
-			return line, "", nil
 		case ctx.Err() != nil:
-			return "", "", ctx.Err()
+			return found, "", ctx.Err()
+		case at >= n-aroundLine:
+			if at == n {
+				found.at = len(found.near)
+			}
+			found.near = append(found.near, line)
 		}
 	}
+	return found, "", nil
 }
 
 func lines(n int) string {

@@ -221,7 +221,7 @@ func TestARebasedAndRenamedLineIsTracedByItsEdits(t *testing.T) {
 	s.git("mv", "cart.go", "basket.go")
 	s.committed("s2", "Basket")
 	w := why(t, s.open(), "basket.go", 2)
-	want(t, w, "s1 edit: add the second line please")
+	want(t, w, "s1 commit: add the second line please")
 	if w.Commit.File != "cart.go" || w.Commit.Subject != "Two" {
 		t.Errorf("%+v", w.Commit)
 	}

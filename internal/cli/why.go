@@ -20,15 +20,21 @@ func whyCommand(p *Process) *cobra.Command {
 	cmd := answering(&f, cobra.Command{
 		Use:   "why FILE[:LINE]",
 		Short: "Show which commit, session and prompt wrote a line, and the records about it",
-		Long: `why follows a line of the working tree back to what was wanted: the commit that
-wrote it, the session that made the commit and the prompt behind it, and the
-records that cite the line, are named in the commit's message (R007), or were
-active in that session. Without a line it shows the same of the whole file, newest
-first. LINE may be LINE:COLUMN, as compilers print it, or be given as FILE#L12.
+		Long: `why traces a line of the working tree to the edit that wrote it. It shows the
+commit of the line, the session and the prompt behind the edit, and the records
+that cite the line, are named in the commit's message (R007), or were active in that
+session. Without a line it shows the same of the whole file, newest first. LINE may
+be LINE:COLUMN, as compilers print it, or be given as FILE#L12.
 
-What cannot be found is told, with the reason. A commit that no recorded session
-made (a person's, or one that a rebase has rewritten) is traced by the file's edits
-before it. The exit code is 1 if nothing at all is known.
+why finds the edit by the text of the line and of the lines near it, so a rebase, a
+squash, a rename, a formatter or a moved block does not hide it. The row "sure" is
+  commit   an edit wrote the line, and its session made the commit
+  text     an edit wrote the line
+  history  the text of the edits is not known (older rows, see cairn import): the
+           session made the commit, or edited the file at that time
+  none     no recorded edit wrote the line, or the line is too common to tell
+Rows "missing" give the reason for what was not found. The exit code is 1 if
+nothing at all is known.
 
 Follow up with the ids shown: those of observations and sessions in the tools
 get_observations, timeline and session_trace, records with ` + "`cairn records show`" + `.`,
@@ -62,6 +68,9 @@ func printWhy(out io.Writer, w cairn.Why) error {
 		b.WriteString("  " + brief(text))
 	}
 	b.WriteByte('\n')
+	if w.Confidence != "" {
+		row("sure", "%s", whyConfidence(w.Confidence))
+	}
 	if w.Commit != nil {
 		row("commit", "%s", commitLine(*w.Commit))
 		if w.Commit.File != w.File || w.Commit.Line != w.Line {
@@ -89,6 +98,19 @@ func printWhy(out io.Writer, w cairn.Why) error {
 	return err
 }
 
+// whyConfidence explains a value of Why.Confidence.
+func whyConfidence(c string) string {
+	switch c {
+	case cairn.WhyCommitText:
+		return "commit: the session's edit wrote the line, and it made the commit"
+	case cairn.WhyText:
+		return "text: the session's edit wrote the line"
+	case cairn.WhyHistory:
+		return "history: only by the time of edits and commits, the text of the edits is not known"
+	}
+	return c + ": the author is not known"
+}
+
 func commitLine(c cairn.WhyCommit) string {
 	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], minute(c.Authored), brief(c.Author), brief(c.Subject))
 	if c.SessionID != "" {
@@ -114,7 +136,11 @@ func printWhySession(row func(name, format string, args ...any), s cairn.WhySess
 		row("prompt", "#%d  %s  %s", s.Prompt.ID, minute(s.Prompt.Timestamp), brief(s.Prompt.Content))
 	}
 	if s.Edit != nil {
-		row("edit", "#%d  %s", s.Edit.ID, minute(s.Edit.Timestamp))
+		line := fmt.Sprintf("#%d  %s", s.Edit.ID, minute(s.Edit.Timestamp))
+		if s.Edit.File != "" {
+			line += "  of " + oneLine(s.Edit.File)
+		}
+		row("edit", "%s", line)
 	}
 	var digest observation.Digest
 	if json.Unmarshal(s.Summary, &digest) != nil {

@@ -42,14 +42,15 @@ type Blame struct {
 }
 
 // Blame tells which commit wrote a line, counted from 1, of a file of the working
-// tree as it stands there, changes that are not committed included. path is
+// tree as it stands there, changes that are not committed included. A commit that only
+// changed the line's white space did not write it. path is
 // relative to the root. A file that git does not know, a line that is not there
 // and an empty repository are CodeFailed with git's own words.
 func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
 	n := strconv.Itoa(line)
 	// A configured file of commits to ignore would name another writer, and one that is
 	// missing fails. Only this option removes it: an empty name does not.
-	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-L", n+","+n, "--", path)
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w", "-L", n+","+n, "--", path)
 	if err != nil {
 		return Blame{}, err
 	}
@@ -127,6 +128,24 @@ func (r Repository) Log(ctx context.Context, path, from string, limit int) ([]Co
 		return nil, err
 	}
 	return readLog(out)
+}
+
+// maxNames is how many earlier names of a file are returned.
+const maxNames = 20
+
+// Names returns the earlier names of a file, by the renames in the history of what is
+// checked out, the latest first: at most 20, none for a path that git does not know.
+func (r Repository) Names(ctx context.Context, path string) (names []string, err error) {
+	out, err := r.run(ctx, "log", "--no-show-signature", "--no-decorate", "--no-color", "--no-textconv", "--no-ext-diff",
+		"--follow", "--diff-filter=R", "--name-status", "-z", "--format=", "--end-of-options", "HEAD", "--", path)
+	if err != nil {
+		return nil, err
+	}
+	fields := strings.Split(strings.TrimLeft(string(out), "\x00\n"), "\x00")
+	for ; len(fields) >= 3 && len(names) < maxNames; fields = fields[3:] { // the score, the name before, the name after
+		names = append(names, fields[1])
+	}
+	return names, nil
 }
 
 // Commit returns one commit by its name.

@@ -37,11 +37,12 @@ func patchCallsUpTo(limit int, id, tool, patch, dir string) []observation.Call {
 		})
 		return &calls[len(calls)-1]
 	}
-	for verb, file := range patchHeaders(patch) {
+	for part := range patchParts(patch) {
 		if len(calls) >= limit {
 			break
 		}
-		switch verb {
+		file := part.file
+		switch part.verb {
 		case "Add File":
 			add(observation.Write, file).Created = true
 		case "Update File":
@@ -54,29 +55,65 @@ func patchCallsUpTo(limit int, id, tool, patch, dir string) []observation.Call {
 				add(observation.Write, file).Created = true
 			}
 		}
+		if n := len(calls); n > 0 && !calls[n-1].Deleted {
+			addHunks(&calls[n-1], part.body)
+		}
 	}
 	return calls
 }
 
-// patchHeaders yields the headers of a patch: what they say and the path. What a
-// patch puts into files begins with a sign, so that it never looks like one.
-func patchHeaders(patch string) iter.Seq2[string, string] {
-	return func(yield func(verb, file string) bool) {
+// addHunks adds to a call the passages of a file's part of a patch. The part of a new
+// file is one passage.
+func addHunks(c *observation.Call, body string) {
+	for i, hunk := range strings.Split("\n"+body, "\n@@") {
+		if i == 0 {
+			hunk = strings.TrimPrefix(hunk, "\n")
+		} else {
+			_, hunk, _ = strings.Cut(hunk, "\n") // the rest of the line names a place
+		}
+		if hunk != "" {
+			addPiece(c, diffPiece(strings.Lines(hunk)))
+		}
+	}
+}
+
+// patchPart is a header of a patch with the lines that follow it.
+type patchPart struct {
+	verb, file string
+	body       string
+}
+
+// patchParts yields the parts of a patch. What a patch puts into files begins with a
+// sign, so that it never looks like a header.
+func patchParts(patch string) iter.Seq[patchPart] {
+	return func(yield func(patchPart) bool) {
 		if i := strings.Index(patch, patchBegin); i >= 0 {
 			patch = patch[i+len(patchBegin):]
 		}
+		var part patchPart
+		from, at := 0, 0
 		for line := range strings.Lines(patch) {
-			if strings.HasPrefix(line, patchEnd) {
-				return
-			}
+			start := at
+			at += len(line)
+			end := strings.HasPrefix(line, patchEnd)
 			header, ok := strings.CutPrefix(line, "*** ")
 			if !ok {
 				continue
 			}
 			verb, file, ok := strings.Cut(header, ":")
-			if file = strings.TrimSpace(file); ok && file != "" && !yield(verb, file) {
+			if file = strings.TrimSpace(file); !end && (!ok || file == "") {
+				continue
+			}
+			if part.body = patch[from:start]; part.verb != "" && !yield(part) {
 				return
 			}
+			part, from = patchPart{verb: verb, file: file}, at
+			if end {
+				return
+			}
+		}
+		if part.body = patch[from:]; part.verb != "" {
+			yield(part)
 		}
 	}
 }

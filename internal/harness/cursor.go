@@ -86,6 +86,7 @@ func cursorAfter(e *observation.Event, body []byte) {
 	}
 	for i := range calls {
 		cursorResult(&calls[i], e.Source == onToolFailure, firstOf(insideText(response), response), body)
+		readPieces(&calls[i], input, nil, nil)
 	}
 }
 

@@ -185,7 +185,12 @@ func (t *cursorTranscript) assistant(place string, content []byte) error {
 		t.acted = true
 		id := firstNonBlank(text(b[1]), t.lineID(place)+"."+strconv.Itoa(n))
 		t.results[id] = len(t.pending)
-		t.pending = append(t.pending, cursorCalls(id, tool, firstOf(insideText(b[3]), b[3]))...)
+		input := firstOf(insideText(b[3]), b[3])
+		calls := cursorCalls(id, tool, input)
+		for i := range calls {
+			readPieces(&calls[i], input, nil, nil)
+		}
+		t.pending = append(t.pending, calls...)
 	}
 	return nil
 }

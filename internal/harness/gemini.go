@@ -78,6 +78,7 @@ func geminiTool(e *observation.Event, body []byte) {
 		return
 	}
 	a.judge(&e.Calls[0])
+	readPieces(&e.Calls[0], f[2], nil, a.display)
 }
 
 func isThere(value []byte) bool {

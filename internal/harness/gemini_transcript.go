@@ -316,6 +316,7 @@ func (g *geminiChat) call(place string, raw []byte) error {
 		source, a.complaint = onToolFailure, a.said
 	}
 	a.judge(&c)
+	readPieces(&c, f[2], nil, a.display)
 	g.dated(f[5])
 	e := g.made(observation.Tool, source, "")
 	e.Calls = []observation.Call{c}

@@ -188,5 +188,6 @@ func fillTool(e *observation.Event, body []byte) {
 	} else {
 		judge(&c, f[3], body)
 	}
+	readPieces(&c, f[2], f[3], nil)
 	e.Kind, e.Calls = observation.Tool, []observation.Call{c}
 }

@@ -234,8 +234,9 @@ type transcript struct {
 
 // pendingCall is a call whose result has not come yet.
 type pendingCall struct {
-	call observation.Call
-	own  bool // of cairn itself
+	call  observation.Call
+	input []byte // of an edit or a write
+	own   bool   // of cairn itself
 }
 
 // thread is the conversation with one agent.

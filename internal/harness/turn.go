@@ -136,7 +136,7 @@ func (t *transcript) assistant(raw []byte, e envelope) error {
 			id, tool := text(b[2]), text(b[3])
 			th.acted = true
 			if id != "" && strings.TrimSpace(tool) != "" {
-				t.pending[id] = pendingCall{call: newCall(id, tool, b[4]), own: isOwn(tool)}
+				t.pending[id] = pendingCall{call: newCall(id, tool, b[4]), input: editInput(tool, b[4]), own: isOwn(tool)}
 			}
 		}
 	}
@@ -236,6 +236,7 @@ func (t *transcript) result(th *thread, e envelope, block, response []byte, deni
 	} else {
 		judge(&c, response)
 	}
+	readPieces(&c, p.input, response, nil)
 	done := t.promptOf(th, e).event(observation.Tool, source)
 	done.Calls = []observation.Call{c}
 	return t.yield(done)

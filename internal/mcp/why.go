@@ -13,7 +13,8 @@ func WhyTool(ask func(context.Context, cairn.WhyArgs) (cairn.Why, error), projec
 	return Tool{
 		Name: "why", ReadOnly: true, Errors: Enveloped,
 		Description: "Why a line of code, or a file, is as it is: the commit, session and prompt that wrote it, " +
-			"and the records about it. What is not known is listed under missing.",
+			"and the records about it. confidence: commit or text (an edit wrote the line), history (a guess by time), none. " +
+			"What is not known is listed under missing.",
 		Params: []Param{
 			{Name: "file", Required: true},
 			{Name: "line", Kind: Integer, Description: "Omitted: the whole file."},

@@ -108,6 +108,9 @@ type Call struct {
 	Created    bool
 	ReplaceAll bool
 	Deleted    bool
+	Pieces     []Piece // of a Write or Edit: the passages that it wrote; nil if they are not known
+	Whole      bool    // the only piece is the whole file
+	Partial    bool    // a piece may begin and end within a line
 
 	Pattern  string
 	Mode     string
@@ -127,6 +130,13 @@ type Call struct {
 
 	Question  string
 	SkillName string
+}
+
+// Piece is a passage of a file before and after an edit. Only hashes of its lines are
+// stored.
+type Piece struct {
+	Old string // "" for a passage that was inserted
+	New string
 }
 
 // Arg is one argument of an MCP call: a string as it is, anything else as

@@ -50,6 +50,7 @@ type draft struct {
 	Failed  bool
 	printed string  // by the call, as it came; see printedBy
 	output  *output // what is kept of printed, nil for nothing
+	lines   editLines
 }
 
 // searchable is the text by which the row is found (observations §8.1): its
@@ -270,9 +271,11 @@ func (d *drafter) tool(c *Call) {
 		d.Type, d.Content = typeRead, d.Path
 	case Write:
 		d.Type, d.Content = typeWrite, d.Path
+		d.lines = linesOf(c, d.filter)
 		d.flag("created", c.Created)
 	case Edit:
 		d.Type, d.Content = typeEdit, d.Path
+		d.lines = linesOf(c, d.filter)
 		d.flag("replace_all", c.ReplaceAll)
 		d.flag("deleted", c.Deleted)
 	case Search:

@@ -52,7 +52,26 @@ FROM observation_rows o ` + originJoins + `
 WHERE o.project_key = ?1 AND o.path_key = ?2 AND o.obs_type IN ('file_write', 'file_edit')
   AND (?3 IS NULL OR o.timestamp > ?3) AND (?4 IS NULL OR o.timestamp <= ?4)
   AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL
+  AND (NOT ?6 OR NOT EXISTS (SELECT 1 FROM observation_lines l WHERE l.observation_id = o.id AND length(l.lines) >= 5
+    AND hex(substr(l.lines, 1, 1)) NOT IN ('02', '03', '06', '07') AND (hex(substr(l.lines, 1, 1)) <> '04' OR length(l.lines) > 5)))
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?5`
+
+	// Rows that may have made a commit which printed no hash, or another one before it
+	// was rewritten; see madeBy.
+	selectCommitsNear = `SELECT '', ` + originColumns + `,
+o.metadata ->> '$.commit_hash', o.metadata ->> '$.commit_message', o.content, o.metadata ->> '$.duration_ms'
+FROM projects q CROSS JOIN observation_rows o
+    ON o.project_key = q.key AND o.obs_type IN ('git_commit', 'git_push', 'github')
+` + originJoins + `WHERE q.id = ?1 AND o.timestamp BETWEEN ?2 AND ?3 ORDER BY o.timestamp, o.id`
+
+	// The end of a push names the newest commit that was pushed.
+	selectPushes = `SELECT '', ` + originColumns + `
+FROM projects q CROSS JOIN observation_rows o ON o.project_key = q.key AND o.obs_type = 'git_push'
+` + originJoins + `WHERE q.id = ?1 AND o.timestamp >= ?3 AND instr(o.metadata ->> '$.hash_range', '..') > 0
+  AND length(o.metadata ->> '$.hash_range') >= 16
+  AND substr(?2, 1, length(ltrim(substr(o.metadata ->> '$.hash_range', instr(o.metadata ->> '$.hash_range', '..')), '.')))
+    = ltrim(substr(o.metadata ->> '$.hash_range', instr(o.metadata ->> '$.hash_range', '..')), '.')
+ORDER BY o.timestamp, o.id LIMIT 1`
 )
 
 // CommitOrigins tells for whole commit hashes which rows made them: of each the
@@ -91,6 +110,8 @@ type EditsArgs struct {
 	After *int64 // Unix seconds, exclusive; nil for no bound
 	Until *int64 // inclusive
 	Limit int    // rows; kept within 1 to 200
+
+	UnknownText bool // only rows of which cairn does not know every line that they wrote
 }
 
 // EditOrigins returns the rows that wrote or edited a file without failing,
@@ -118,7 +139,7 @@ func (j *Journal) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, e
 					_, o, err := scanOrigin(r)
 					out = append(out, o)
 					return err
-				}, selectEditOrigins, k.project, k.path, a.After, a.Until, clamp(a.Limit, 1, 200))
+				}, selectEditOrigins, k.project, k.path, a.After, a.Until, clamp(a.Limit, 1, 200), a.UnknownText)
 				if err != nil || len(out) > 0 {
 					return err
 				}
@@ -129,11 +150,13 @@ func (j *Journal) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, e
 	return out, err
 }
 
-func scanOrigin(r *sql.Rows) (hash string, o Origin, err error) {
+func scanOrigin(r *sql.Rows, more ...any) (hash string, o Origin, err error) {
 	var digest, asked sql.NullString
 	var prompt, at sql.NullInt64
-	err = r.Scan(&hash, &o.ObservationID, &o.Timestamp, &o.ObsType, &o.Project, &o.SessionID, &o.Harness, &o.StartedAt,
-		&digest, &prompt, &at, &asked)
+	err = r.Scan(append([]any{
+		&hash, &o.ObservationID, &o.Timestamp, &o.ObsType, &o.Project, &o.SessionID, &o.Harness, &o.StartedAt,
+		&digest, &prompt, &at, &asked,
+	}, more...)...)
 	if digest.Valid {
 		o.Digest = json.RawMessage(digest.String)
 	}

@@ -195,6 +195,9 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 		err := tx.Get(ctx, []any{&id}, selectCall, d.CallID, w.session.Key, d.Part)
 		if err == nil {
 			w.done.Known++
+			if err := keepLines(ctx, tx, id, d.lines); err != nil {
+				return false, err
+			}
 			return true, w.fill(ctx, tx, id)
 		}
 		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {
@@ -270,6 +273,9 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 		return 0, err
 	}
 	if err := d.output.insert(ctx, tx, id); err != nil {
+		return 0, err
+	}
+	if err := keepLines(ctx, tx, id, d.lines); err != nil {
 		return 0, err
 	}
 	if err := staleTurn(ctx, tx, w.session.Key, w.at, id); err != nil {

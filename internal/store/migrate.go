@@ -40,6 +40,7 @@ func migrationFiles() []string {
 		"migrations/0014_turns.sql",
 		"migrations/0015_outputs.sql",
 		"migrations/0016_turn_vocabulary.sql",
+		"migrations/0017_edit_lines.sql",
 	}
 }
 
