@@ -23,11 +23,10 @@
 // row, whoever deletes it. Stems and irregular forms are made in Go. Of cairn-bench
 // locomo 75 % within 5 and 83 within 10, the contract's recipe 73 and 81: questions that
 // name who speaks, a neighbour before that counts more than one behind, texts that tell
-// times, and entries that do not ask gave half a point to two each; phrases, feedback
-// from the first hits and a thesaurus less. Where the candidates are long, their words
-// are counted and their length divides the count (searchlong.go): of cairn-bench chats,
-// prompts and answers of 124 sessions of coding agents, 73 % of sentences within 10
-// (before 63, BM25 65) and 96 of keywords (before 98, BM25 95).
+// times, and short entries that do not ask gave half a point to two each; phrases,
+// feedback from the first hits and a thesaurus less. Scores of long entries fall with
+// their length: of cairn-bench chats, prompts and answers of 124 sessions of coding
+// agents, 73 % of sentences within 10 (before 63, plain BM25 65).
 //
 // # Why: memories
 //

@@ -177,7 +177,6 @@ func (s *scope) byWords(ctx context.Context, q *question, admitted func(place in
 		return nil, err
 	}
 	postings = weigh(postings, entries)
-	q.weigh(postings)
 	sizes, err := s.sizes(ctx, postings)
 	if err != nil {
 		return nil, err
@@ -190,7 +189,6 @@ func (s *scope) byWords(ctx context.Context, q *question, admitted func(place in
 func (s *scope) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
 	out := make([]posting, len(terms))
 	for i, t := range terms {
-		out[i].term = t
 		var text string
 		if err := s.tx.Get(ctx, []any{&text}, selectPostings, `"`+space(s.m.MemoryID)+of+t+`"`); err != nil {
 			return nil, err
@@ -269,7 +267,7 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 	if err != nil {
 		return nil, err
 	}
-	var read []contender
+	var hits []Hit
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		h := Hit{MemoryID: s.m.MemoryID}
 		var at int
@@ -280,18 +278,13 @@ func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []c
 			return err
 		}
 		h.SessionID = session
-		text := h.RawEntry + "\n" + h.Summary
-		read = append(read, contender{
-			hit: h, candidate: found[at], text: text, length: countWords(text),
-			bonus: q.bonus(text, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has),
-		})
+		length := countWords(h.RawEntry)
+		bonus := q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has, length)
+		words := (found[at].words*lengthNorm(length) + bonus) / weightSum
+		h.Score = (1-alpha)*words + alpha*found[at].near
+		hits = append(hits, h)
 		return nil
 	}, selectCandidates, s.m.MemoryID, s.m.ActorID, string(list))
-	hits := make([]Hit, len(read))
-	for i, score := range q.scores(read) {
-		hits[i] = read[i].hit
-		hits[i].Score = (1-alpha)*score + alpha*read[i].near
-	}
 	slices.SortFunc(hits, func(a, b Hit) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.CreationTime, b.CreationTime))
 	})
@@ -319,9 +312,9 @@ func (a *SearchArgs) admits(tags, session string) bool {
 	return true
 }
 
-// bonus is what an entry's score has besides words; has says whether it has some of
-// them itself.
-func (q *question) bonus(text, raw, speaker string, has bool) (score float64) {
+// bonus is what the score of an entry of a number of words has besides words; has
+// says whether it has some of the question's itself.
+func (q *question) bonus(text, raw, speaker string, has bool, length int) (score float64) {
 	if q.names(speaker) {
 		score += weightSpeaker
 	}
@@ -334,7 +327,7 @@ func (q *question) bonus(text, raw, speaker string, has bool) (score float64) {
 			score += weightBeside
 		}
 	}
-	if !asks(raw) && countWords(raw) <= shortEntry {
+	if length <= shortEntry && !asks(raw) {
 		score += weightStatement
 	}
 	return score

@@ -60,7 +60,7 @@ func TestACommittedEntryIsFoundAtOnceByRawAndSummary(t *testing.T) {
 	h := f.Entries[0]
 	score := h.Score
 	h.Score = 0
-	want(t, "the hit", h, Hit{added.EntryID, me.UserID, d.memory, "about releases", "the deployment goes through staging", added.CreationTime, 0})
+	want(t, "the hit", h, Hit{added.EntryID, me.UserID, d.memory, "about releases", "the deployment goes through staging", added.CreationTime, 0, ""})
 	want(t, "a score above nothing", score > 0.3, true)
 	want(t, "mode", f.Mode, ModeLexical)
 	want(t, "coverage", asJSON(t, f.Coverage), `{"from":null,"complete":true}`)
@@ -486,10 +486,10 @@ func TestALongEntryIsNotPreferredForBeingAStatement(t *testing.T) {
 	t.Parallel()
 	q := ask("refund")
 	long := strings.Repeat("word ", shortEntry) + "end."
-	if got := q.bonus(long, long, "", true); got != 0 {
+	if got := q.bonus(long, long, "", true, countWords(long)); got != 0 {
 		t.Errorf("the bonus of %d words is %v", shortEntry+1, got)
 	}
-	if got := q.bonus("A short one.", "A short one.", "", true); got != weightStatement {
+	if got := q.bonus("A short one.", "A short one.", "", true, 3); got != weightStatement {
 		t.Errorf("the bonus of a short statement is %v", got)
 	}
 }

@@ -19,7 +19,7 @@ const (
 	weightAsked     = 0.12 // it asks for a time, and the text tells one
 	weightBeside    = 0.06 // the same, but the words stand around the text only, whose time may be of something else
 	weightTime      = 0.03 // the text tells a time
-	weightStatement = 0.07 // the text does not end with a question
+	weightStatement = 0.07 // the text does not end with a question; of short entries only
 
 	weightSum = weightEntry + weightWindow + weightGroup + weightSpeaker + weightAsked + weightTime + weightStatement
 )
@@ -52,7 +52,6 @@ const maxCandidates = 200
 
 // posting is a term of the question and the places that have it, ascending.
 type posting struct {
-	term   string
 	places []int64
 	weight float64 // by rareness; all of a question add up to 1
 }
@@ -72,15 +71,12 @@ func weigh(all []posting, n int) []posting {
 	return all
 }
 
-// candidate is a place with its score by words, the parts of that score and how near
-// its vector is, all 0–1.
+// candidate is a place with its score by words and how near its vector is, both 0–1.
 type candidate struct {
-	place  int64
-	words  float64 // by the weights for short entries
-	group  float64 // by the words in its group
-	window float64 // by the words at and around it
-	near   float64
-	has    bool // some of the words itself, not only around it
+	place int64
+	words float64
+	near  float64
+	has   bool // some of the words itself, not only around it
 }
 
 // mark says that the entry at a place has a term.
@@ -142,19 +138,17 @@ func (r *ranking) rank(marks []mark, half float64) {
 				low++
 			}
 			if r.admitted == nil || r.admitted(place) {
-				c := r.window(marks[low:], place)
-				c.group = group
-				c.words += weightGroup * group
-				r.found = append(r.found, c)
+				words, has := r.window(marks[low:], place)
+				r.found = append(r.found, candidate{place: place, words: weightGroup*group + words, has: has})
 			}
 			next = place + 1
 		}
 	}
 }
 
-// window scores the words at and around a place; marks begin in its window.
-func (r *ranking) window(marks []mark, place int64) candidate {
-	c := candidate{place: place}
+// window scores the words at and around a place, and says whether any is at it; marks
+// begin in its window.
+func (r *ranking) window(marks []mark, place int64) (score float64, has bool) {
 	clear(r.near)
 	clear(r.has)
 	for _, m := range marks {
@@ -165,12 +159,40 @@ func (r *ranking) window(marks []mark, place int64) candidate {
 		r.has[m.term] = r.has[m.term] || m.place == place
 	}
 	for term, n := range r.near {
-		c.window += r.postings[term].weight * n / (n + halfWindow)
+		score += r.postings[term].weight * weightWindow * n / (n + halfWindow)
 		if r.has[term] {
-			c.words += r.postings[term].weight * weightEntry
-			c.has = true
+			score += r.postings[term].weight * weightEntry
+			has = true
 		}
 	}
-	c.words += weightWindow * c.window
-	return c
+	return score, has
+}
+
+// An entry of more than shortEntry words has more of any words, and lends more of
+// them to its neighbours. Its score by words falls with the logarithm of its length.
+const (
+	shortEntry    = 80
+	lengthPenalty = 0.3
+)
+
+// lengthNorm returns the factor of the score by words of an entry: 1 up to
+// shortEntry words, less for longer entries.
+func lengthNorm(words int) float64 {
+	if words <= shortEntry {
+		return 1
+	}
+	return 1 / (1 + lengthPenalty*math.Log(float64(words)/shortEntry))
+}
+
+// countWords returns the number of words of a text, between blanks.
+func countWords(text string) (n int) {
+	inside := false
+	for i := range len(text) {
+		blank := text[i] <= ' '
+		if !blank && !inside {
+			n++
+		}
+		inside = !blank
+	}
+	return n
 }

@@ -38,8 +38,6 @@ type question struct {
 	terms []string // as in the index, at most maxQueryTerms
 	words []string // its words but the stop words
 	time  bool     // it asks for a time
-
-	weights map[string]float64 // of the terms that the memory has, by rareness
 }
 
 // ask takes a query apart. A query of stop words alone keeps them; one without any
