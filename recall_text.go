@@ -104,16 +104,7 @@ func (r *Recalled) fit(detail string, sessions int) {
 	for len(f.shown) > 1 && !f.fits() {
 		f.shown = f.shown[:len(f.shown)-1]
 	}
-	const many = 20 // groups, for which one item each is enough
-	for n := 2; n <= items && len(f.shown) <= many; n++ {
-		for i := range f.shown {
-			if f.shown[i] != n-1 || len(f.all[i].Items) < n {
-				continue
-			}
-			if f.shown[i] = n; !f.fits() {
-				f.shown[i] = n - 1
-			}
-		}
+	for n := 2; n <= items && f.addItems(n); n++ {
 	}
 	for !f.fits() && len(r.Newest) > 1 {
 		r.Newest = r.Newest[:len(r.Newest)-1]
@@ -127,6 +118,30 @@ type fitting struct {
 	shown []int // items of each group
 	limit int
 	shape shape
+}
+
+// addItems shows the nth item of each group, or of the groups that rank first as far as
+// they fit. It reports whether every group has room.
+func (f *fitting) addItems(n int) bool {
+	const many = 20 // groups: of more than these, all get another item or none does
+	before := slices.Clone(f.shown)
+	for i := range f.shown {
+		f.shown[i] = min(n, len(f.all[i].Items))
+	}
+	if f.fits() {
+		return true
+	}
+	f.shown = before
+	for i := range f.shown {
+		if len(f.shown) > many || f.shown[i] != n-1 || len(f.all[i].Items) < n {
+			continue
+		}
+		if f.shown[i] = n; !f.fits() {
+			f.shown[i] = n - 1
+		}
+	}
+	f.fits()
+	return false
 }
 
 // fits gives the answer what is shown and reports whether it keeps to its tokens.

@@ -30,7 +30,7 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 		write := func(path, table string, limit int) {
 			if limit != unset {
 				put(t, path, "["+table+"context]\nlocal_limit = "+strconv.Itoa(limit)+"\n"+
-					"cross_limit = "+strconv.Itoa(limit/2)+"\nmax_tokens = "+strconv.Itoa(60*limit)+"\n", 0o600)
+					"cross_limit = "+strconv.Itoa(limit/2)+"\nmax_tokens = "+strconv.Itoa(35*limit)+"\n", 0o600)
 			}
 		}
 		write(filepath.Join(dir, "config.toml"), "observations.", c.user)
@@ -45,7 +45,7 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 			}
 			return *p
 		}
-		half, tokens := c.want/2, 60*c.want
+		half, tokens := c.want/2, 35*c.want
 		if c.want == unset {
 			half, tokens = unset, 0
 		}

@@ -105,7 +105,7 @@ func TestCursorToolsAreMapped(t *testing.T) {
 		"file, after": {"afterFileEdit", object{"file_path": "/k/a.go", "edits": []any{object{"old_string": "a", "new_string": "b"}}}, "PostToolUse",
 			[]observation.Call{{Tool: "Edit", Action: observation.Edit, Path: "/k/a.go"}}},
 		"MCP, after": {"afterMCPExecution", object{"tool_name": "set_cone", "tool_input": `{"cone":6}`, "mcp_server_name": "kiln", "result_json": `{"content":[{"type":"text","text":"ok"}]}`, "duration": 7}, "PostToolUse",
-			[]observation.Call{{Tool: "set_cone", Action: observation.MCP, Server: "kiln", Method: "set_cone", Args: []observation.Arg{{Name: "cone", Value: "6"}}, DurationMS: 7}}},
+			[]observation.Call{{Tool: "set_cone", Action: observation.MCP, Server: "kiln", Method: "set_cone", Args: []observation.Arg{{Name: "cone", Value: "6"}}, DurationMS: 7, Output: "ok"}}},
 		"MCP, after, failed": {"afterMCPExecution", object{"tool_name": "MCP:set", "tool_input": "not JSON", "result_json": `{"isError":true,"content":[{"type":"text","text":"too hot"}]}`}, "PostToolUse",
 			[]observation.Call{{Tool: "MCP:set", Action: observation.MCP, Method: "set", Failed: true, Error: "too hot"}}},
 		"MCP": {"postToolUse", object{"tool_name": "MCP:set", "tool_input": object{"a": "b"}}, "PostToolUse",
