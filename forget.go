@@ -118,9 +118,6 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 		if _, err := j.FillChecksums(ctx, math.MaxInt); err != nil {
 			return done, err
 		}
-		if _, err := j.IndexTurns(ctx, math.MaxInt); err != nil {
-			return done, err
-		}
 	}
 	room, err := j.MakeRoom(ctx, args)
 	done.Add(room)
@@ -131,6 +128,11 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 		found, err := j.Rescan(ctx, observation.RescanArgs{DryRun: a.DryRun, Progress: a.Progress})
 		done.Rescan = &found
 		if err != nil {
+			return done, err
+		}
+	}
+	if !a.DryRun {
+		if _, err := j.IndexTurns(ctx, math.MaxInt); err != nil {
 			return done, err
 		}
 	}

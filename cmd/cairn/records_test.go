@@ -271,7 +271,7 @@ func TestWrongArgumentsAreExplainedInTheEnvelope(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if slices.Contains(observationTools(), tool.Name) || isOfMail(schema.Properties) {
+			if tool.Name == "recall" || slices.Contains(observationTools(), tool.Name) || isOfMail(schema.Properties) {
 				continue
 			}
 			for name, p := range schema.Properties {
@@ -508,7 +508,8 @@ func TestReadingRecordsWithoutAStoreFindsNothingAndMakesNone(t *testing.T) {
 	} {
 		c.says(tool, nil, want)
 	}
-	c.says("search_records", fields{"query": "refund"}, `{"results":[],"total":0}`)
+	c.says("search_records", fields{"query": "refund"}, `{"results":[],"total":0,"hint":"No record holds any of these words or a similar one. `+
+		`Try other words, or recall, which searches what agents did, mail and memories, too."}`)
 	for _, tool := range []string{"get_record_ref", "get_record_history"} {
 		c.fails(tool, fields{"id": "R1"}, "RECORD_NOT_FOUND")
 	}

@@ -113,7 +113,7 @@ func TestSalvageKeepsEveryRowThatStoodOutsideTheDamagedPage(t *testing.T) {
 			}
 		}
 		h.recorded(h.shell("t2", "make more"))
-		if ids := h.cairn("search", "make more", "--ids"); strings.Count(ids, "\n") != 1 {
+		if ids := h.cairn("search", `"make more"`, "--ids"); strings.Count(ids, "\n") != 1 {
 			t.Errorf("page %d: the row after the salvage is not found: %q", n+1, ids)
 		}
 		if hits := h.cairn("search", "totals", "--ids", "--limit", "100"); strings.Count(hits, "\n") != 100 {

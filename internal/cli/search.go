@@ -64,7 +64,11 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 			if len(rows) == 0 {
 				fmt.Fprintln(p.Err, "cairn: "+cairn.NothingFound(a))
 			}
-			_, err = fmt.Fprintf(p.Err, "cairn: %d results for %q\n", len(rows), a.Query)
+			what := "results"
+			if len(rows) == 1 {
+				what = "result"
+			}
+			_, err = fmt.Fprintf(p.Err, "cairn: %d %s for %q\n", len(rows), what, a.Query)
 			return err
 		}),
 	}

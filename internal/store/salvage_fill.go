@@ -40,7 +40,9 @@ type indexShape struct {
 }
 
 const (
-	listTables  = `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name`
+	// The tables of the index of turns are left out: the rows themselves give them again.
+	listTables = `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'
+    AND name NOT IN ('turns', 'stale_turns') ORDER BY name`
 	listColumns = `SELECT name, type, "notnull", dflt_value IS NOT NULL, pk FROM pragma_table_info(?) ORDER BY cid`
 	listIndexes = `SELECT name, "unique" AND NOT partial, partial FROM pragma_index_list(?) WHERE origin <> 'pk'`
 	listStored  = `SELECT cid FROM pragma_index_xinfo(?) ORDER BY seqno`

@@ -24,6 +24,16 @@ CREATE VIRTUAL TABLE output_lines USING fts5 (
 CREATE TRIGGER observation_forgotten AFTER DELETE ON observation_rows BEGIN
     DELETE FROM output_rows WHERE observation_id = old.id;
 END;
+
+-- The words of an output stand in the index of turns, too: its turn is indexed again.
 CREATE TRIGGER output_forgotten AFTER DELETE ON output_rows BEGIN
     DELETE FROM output_lines WHERE rowid = old.observation_id;
+    INSERT INTO stale_turns (session_key, since, first_row)
+    SELECT session_key, timestamp, id FROM observation_rows WHERE id = old.observation_id
+    ON CONFLICT (session_key) DO UPDATE SET since = min(since, excluded.since), first_row = min(first_row, excluded.first_row);
+END;
+CREATE TRIGGER output_rewritten AFTER UPDATE OF digest, deflated ON output_rows BEGIN
+    INSERT INTO stale_turns (session_key, since, first_row)
+    SELECT session_key, timestamp, id FROM observation_rows WHERE id = new.observation_id
+    ON CONFLICT (session_key) DO UPDATE SET since = min(since, excluded.since), first_row = min(first_row, excluded.first_row);
 END;
