@@ -30,7 +30,7 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 		write := func(path, table string, limit int) {
 			if limit != unset {
 				put(t, path, "["+table+"context]\nlocal_limit = "+strconv.Itoa(limit)+"\n"+
-					"cross_limit = "+strconv.Itoa(limit/2)+"\nmax_tokens = "+strconv.Itoa(35*limit)+"\n", 0o600)
+					"cross_limit = "+strconv.Itoa(limit/2)+"\nmax_tokens = "+strconv.Itoa(40*limit)+"\n", 0o600)
 			}
 		}
 		write(filepath.Join(dir, "config.toml"), "observations.", c.user)
@@ -45,9 +45,12 @@ func TestARepositoryLowersLimitsAndRaisesNone(t *testing.T) {
 			}
 			return *p
 		}
-		half, tokens := c.want/2, 35*c.want
-		if c.want == unset {
+		half, tokens := c.want/2, 40*c.want
+		switch c.want {
+		case unset:
 			half, tokens = unset, 0
+		case 20:
+			tokens = 700 // the usual maximum
 		}
 		if l, x := got(s.Context.LocalLimit), got(s.Context.CrossLimit); l != c.want || x != half || s.Context.MaxTokens != tokens {
 			t.Errorf("user %d, repository %d: %d, %d and %d tokens", c.user, c.repo, l, x, s.Context.MaxTokens)

@@ -28,6 +28,7 @@ func TestAnswersHaveTheirShape(t *testing.T) {
 		text := scores.ReplaceAllString(texts.ReplaceAllString(w.Body.String(), `"$1":"TEXT"`), `"score":N`)
 		text = times.ReplaceAllString(ids.ReplaceAllString(names.Replace(text), "ID"), "TIME")
 		text = regexp.MustCompile(`"uptime_s":[0-9.e-]+`).ReplaceAllString(text, `"uptime_s":N`)
+		text = regexp.MustCompile(`"device":\{"id":"[0-9a-z]{26}"`).ReplaceAllString(text, `"device":{"id":"DEVICE"`)
 		fmt.Fprintf(&out, "%s %s %s\n%d %s\n%s\n", method, names.Replace(path), names.Replace(body), w.Code, w.Header().Get("Content-Type"), text)
 	}
 	for _, c := range [][3]string{

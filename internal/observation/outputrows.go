@@ -183,23 +183,6 @@ func outputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
 	return digest, err
 }
 
-// printedOf returns the digests of rows, one after the other, for an index of words or an
-// excerpt. Rows without an output, and damaged ones, add nothing.
-func printedOf(ctx context.Context, tx *store.Tx, ids []int64) (string, error) {
-	var b strings.Builder
-	for _, id := range ids {
-		digest, err := outputOf(ctx, tx, id)
-		if err != nil {
-			return "", err
-		}
-		if digest != "" {
-			b.WriteString(digest)
-			b.WriteByte('\n')
-		}
-	}
-	return b.String(), nil
-}
-
 // outputsBefore returns the day before which outputs were stored that have expired, 0 if
 // outputs never expire.
 func (j *Journal) outputsBefore(now int64) int64 {

@@ -37,14 +37,6 @@ WHERE o.session_key = ?1 AND o.obs_type = 'user_prompt' AND o.id < ?2 ORDER BY o
 
 	selectMatches = `SELECT count(*), ifnull(group_concat(id), '')
 FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ? LIMIT +?)`
-
-	selectProjectMatches = `SELECT count(*) FROM (SELECT 1
-    FROM (SELECT rowid AS id FROM observations_fts WHERE observations_fts MATCH ?) f
-    CROSS JOIN observation_rows o ON o.id = f.id WHERE o.project_key = ? LIMIT +?)`
-
-	selectRelated = `SELECT j.key, ifnull(o.path_key, o.content), o.session_key
-FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value
-WHERE o.project_key = ? AND o.obs_type NOT LIKE 'session_%' ORDER BY j.key`
 )
 
 // rareWord is a word of the prompt that few rows of the store hold.
