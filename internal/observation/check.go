@@ -20,6 +20,8 @@ func invariants() [][2]string {
 			WHERE observation_id NOT IN (SELECT id FROM observation_rows) LIMIT 20`},
 		{"the output of observation %d has no line hashes", `SELECT o.observation_id FROM output_rows o
 			LEFT JOIN output_lines_docsize d ON d.id = o.observation_id WHERE d.id IS NULL LIMIT 20`},
+		{"lines of the edit of observation %d are kept, but the observation is gone", `SELECT l.observation_id FROM observation_lines l
+			LEFT JOIN observation_rows o ON o.id = l.observation_id WHERE o.id IS NULL LIMIT 20`},
 		{"lines of observation %d can be found, but its output is missing", `SELECT d.id FROM output_lines_docsize d
 			LEFT JOIN output_rows o ON o.observation_id = d.id WHERE o.observation_id IS NULL LIMIT 20`},
 		{"turn %d is in the index of turns without its words, or its words without the turn", `SELECT ifnull(t.id, d.id)

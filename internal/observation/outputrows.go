@@ -28,6 +28,7 @@ const (
 	selectOutputs = `SELECT observation_id, kept_on, size, ifnull(digest, deflated), checksum FROM output_rows WHERE observation_id > ?
 ORDER BY observation_id LIMIT +?`
 	deleteLostOutputs = `DELETE FROM output_rows WHERE observation_id NOT IN (SELECT id FROM observation_rows)`
+	deleteLostEdits   = `DELETE FROM observation_lines WHERE observation_id NOT IN (SELECT id FROM observation_rows)`
 	deleteOutput      = `DELETE FROM output_rows WHERE observation_id = ?`
 	deleteLines       = `DELETE FROM output_lines WHERE rowid = ?`
 	updateDigest      = `UPDATE output_rows SET digest = ?, deflated = ?, checksum = ? WHERE observation_id = ?`
@@ -78,10 +79,12 @@ func outputsAfter(ctx context.Context, tx *store.Tx, after int64) (batch []outpu
 }
 
 // repairOutputs deletes the outputs that a salvage has not kept as they were written, and
-// makes missing hashes of lines from the digests.
+// makes missing hashes of lines from the digests. Lines of edits go with their rows.
 func repairOutputs(ctx context.Context, tx *store.Tx) error {
-	if _, err := tx.Exec(ctx, deleteLostOutputs); err != nil {
-		return err
+	for _, query := range []string{deleteLostOutputs, deleteLostEdits} {
+		if _, err := tx.Exec(ctx, query); err != nil {
+			return err
+		}
 	}
 	salt, err := lineSalt(ctx, tx)
 	if err != nil {
