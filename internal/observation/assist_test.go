@@ -219,14 +219,18 @@ func TestOneTextAndOneSessionHaveTheirTokens(t *testing.T) {
 	b := helped(t)
 	b.fill(b.repo, 1000)
 	wide := strings.Repeat("世界", 25)
-	animals := func(i int) string { return fmt.Sprintf("zebra%c and quagga%c", 'a'+i, 'a'+i) }
-	for i := range 20 {
+	const turns = 40
+	animals := func(i int) string {
+		herd := fmt.Sprintf("%c%c", 'a'+i/20, 'a'+i%20)
+		return fmt.Sprintf("zebra%s and quagga%s", herd, herd)
+	}
+	for i := range turns {
 		for n := range 6 {
 			b.call(shell(fmt.Sprintf("%s %d %s", animals(i), n, wide)), "")
 		}
 	}
 	spent, silent := 0, 0
-	for i := range 20 {
+	for i := range turns {
 		told := b.asks("s2", "what about the "+animals(i))
 		spent += told.Tokens
 		if told.Text == "" {
