@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"cairn/internal/words"
 )
 
 // Modes of a search.
@@ -40,7 +43,11 @@ type Hit struct {
 	CreationTime Time    `json:"creationTime"`
 	Score        float64 `json:"score"` // 0–1, not to be compared between queries
 	SessionID    string  `json:"sessionId,omitempty"`
+	Excerpt      string  `json:"excerpt,omitempty"` // of a RawEntry of more than maxExcerpt characters: one line around what matched
 }
+
+// maxExcerpt is how many characters an excerpt has at most (amendments §A.3).
+const maxExcerpt = 160
 
 // Coverage says what of the memory a search could look at.
 type Coverage struct {
@@ -162,6 +169,12 @@ func (s *scope) search(ctx context.Context, out *Found, a SearchArgs, vector []f
 		return err
 	}
 	out.Entries = append(out.Entries, hits[:min(len(hits), TopK(a.TopK))]...)
+	finder := words.FinderOf(a.Query)
+	for i := range out.Entries {
+		if h := &out.Entries[i]; utf8.RuneCountInString(h.RawEntry) > maxExcerpt {
+			h.Excerpt = finder.Excerpt(h.RawEntry, maxExcerpt).Text
+		}
+	}
 	out.Count = len(out.Entries)
 	return nil
 }

@@ -60,12 +60,20 @@ func TestACommittedEntryIsFoundAtOnceByRawAndSummary(t *testing.T) {
 	h := f.Entries[0]
 	score := h.Score
 	h.Score = 0
-	want(t, "the hit", h, Hit{added.EntryID, me.UserID, d.memory, "about releases", "the deployment goes through staging", added.CreationTime, 0, ""})
+	want(t, "the hit", h, Hit{added.EntryID, me.UserID, d.memory, "about releases", "the deployment goes through staging", added.CreationTime, 0, "", ""})
 	want(t, "a score above nothing", score > 0.3, true)
 	want(t, "mode", f.Mode, ModeLexical)
 	want(t, "coverage", asJSON(t, f.Coverage), `{"from":null,"complete":true}`)
 	want(t, "no contexts", f.LatestContext+f.BestContext, "")
 	want(t, "the keys", strings.Contains(asJSON(t, f), "Context"), false)
+}
+
+func TestALongEntryShowsWhereItMatched(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(NewEntry{RawEntry: strings.Repeat("the sea is calm and wide. ", 20) + "The lighthouse stands on a rock. " + strings.Repeat("Gulls cry. ", 20)})
+	h := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "lighthouse"}))(t).Entries[0]
+	want(t, "one line around the word", strings.Contains(h.Excerpt, "lighthouse stands") && utf8.RuneCountInString(h.Excerpt) <= maxExcerpt, true)
 }
 
 func TestAnInflightEntryIsFoundOnceItIsCommittedAndNoEarlier(t *testing.T) {

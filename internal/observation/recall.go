@@ -270,7 +270,7 @@ FROM turns t JOIN observation_rows o ON o.id = t.id JOIN sessions s ON s.key = o
 WHERE t.at >= ?1 AND t.at < ?2 AND (?3 = 0 OR o.project_key = ?3) AND s.id <> ?4 AND o.obs_type = ?5
 ORDER BY t.at DESC, t.id DESC LIMIT +?6`
 
-	selectRecalled = `SELECT s.id, p.id, ifnull(s.harness, ''), ifnull((SELECT max(b.branch) FROM session_branches b WHERE b.session_key = s.key), ''),
+	selectRecalled = `SELECT s.id, p.id, ifnull(s.harness, ''), ifnull((SELECT b.branch FROM session_branches b WHERE b.session_key = s.key ORDER BY b.branch IN ('main', 'master'), b.branch LIMIT 1), ''),
 ifnull(s.summary ->> '$.intent', ''), s.last_seen
 FROM sessions s JOIN observation_rows o ON o.id = (SELECT id FROM observation_rows WHERE session_key = s.key ORDER BY timestamp LIMIT 1)
 JOIN projects p ON p.key = o.project_key WHERE s.key = ?`

@@ -400,7 +400,13 @@ func (r *periodReader) between(i int) (s span, n int) {
 		return s, 0
 	}
 	last, k := r.date(i + 2 + n)
-	if k == 0 || !last.from.After(s.from) {
+	if k == 0 {
+		return s, 0
+	}
+	for !r.isYear(i+n) && r.isYear(i+1+n+k) && last.from.Before(s.from) { // between May 1 and May 3 2023
+		s.from = s.from.AddDate(-1, 0, 0)
+	}
+	if !last.from.After(s.from) {
 		return s, 0
 	}
 	return span{s.from, last.to}, n + 2 + k
