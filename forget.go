@@ -157,7 +157,19 @@ func (c *Cairn) fillChecksums(ctx context.Context, s *store.Store) error {
 
 // indexTurns brings some of the index of turns up to date.
 func (c *Cairn) indexTurns(ctx context.Context, s *store.Store) error {
-	const atOnce = 20_000
-	_, err := c.over(s).IndexTurns(ctx, atOnce)
+	_, err := c.over(s).IndexTurns(ctx, turnsAtOnce)
 	return err
+}
+
+// turnsAtOnce is how many rows are read at once for the index of turns: two seconds' work.
+const turnsAtOnce = 20_000
+
+// IndexTurns indexes up to 20,000 rows that Recall and Find do not find by their turns yet:
+// those of an older cairn, since a hook indexes its own session only. Servers and sweeps do
+// this by themselves; it is for a command before it searches. A store that cannot be
+// written stays as it is: then the search looks at the newest of these rows.
+func (c *Cairn) IndexTurns(ctx context.Context) {
+	if s, err := c.opened(ctx, false); err == nil && s != nil {
+		_ = c.indexTurns(ctx, s)
+	}
 }

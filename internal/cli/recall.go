@@ -55,6 +55,7 @@ unless --project names one. The answer has at most 160 tokens for each session o
 // recall prints the answer of cairn recall and cairn search --all.
 func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a cairn.RecallArgs) error {
 	a.Progress = p.afterASecond()
+	c.IndexTurns(cmd.Context())
 	var err error
 	if a.Asker, err = c.AskingSession(cmd.Context()); err != nil {
 		return err

@@ -54,6 +54,7 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 			if err != nil {
 				return err
 			}
+			c.IndexTurns(cmd.Context())
 			rows, err := j.Find(cmd.Context(), observation.FindArgs{SearchArgs: a, Asker: asker, Each: ids})
 			if err != nil {
 				return err
