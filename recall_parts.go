@@ -83,7 +83,7 @@ const (
 	excerptChars = 160
 	// nearWeight is how much more a session of the project counts in which the question
 	// is asked.
-	nearWeight = 1.05
+	nearWeight = 1.03
 	// recallItems is the maximum number of rows of a session.
 	recallItems = 8
 	// maxRecallRows is how many rows of a query with operators are grouped by session.
