@@ -56,12 +56,12 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 }
 
 // guard judges the edits that an event announces by the reservations of others
-// (mail §8); the zero Verdict for anything else, and where there is nothing to say.
-// It changes nothing and works no longer than its limit, opening the store aside.
+// (mail §8), or the edits that were made where a harness is warned after the tool; the zero
+// Verdict for anything else, and where there is nothing to say. It changes nothing and works no longer than its limit, opening the store aside.
 func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()
-	if e.Source != "PreToolUse" || len(paths) == 0 || mode == GuardOff {
+	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == GuardOff {
 		return harness.Verdict{}
 	}
 	found, err := c.lookOut(ctx, e, paths)

@@ -26,12 +26,15 @@ const (
 //
 // A harness that cannot ask (Codex would make the call), or where nobody would answer
 // (Event.Alone), gets what it should have asked as text. Gemini CLI takes nothing but
-// one object, which names the event as it calls it; it asks with its systemMessage
-// for a question, refuses where nobody can be asked, and in versions that know no
-// such word shows the text and goes on. Cursor listens at the start of a session and,
+// one object, which names the event as it calls it. It is never answered "ask", since it
+// would wait for ever where nobody is there: it is warned after the tool, see WarnsAfter
+// (amendments §B.1). Cursor listens at the start of a session and,
 // for verdicts, before a tool, where it takes no answer for a refusal: it is told to
 // go on as its own permissions say. It takes "ask", too, and may go on all the same.
 func Answer(e observation.Event, text string, v Verdict) (string, error) {
+	if WarnsAfter(e) {
+		text, v = withText(v.Reason, text), Verdict{}
+	}
 	if e.Source != onBeforeTool {
 		v = Verdict{}
 	}
@@ -56,6 +59,10 @@ func Answer(e observation.Event, text string, v Verdict) (string, error) {
 	return "", nil
 }
 
+// WarnsAfter reports whether an event is where a harness that cannot ask before a tool, and
+// that does not listen there, is warned of a verdict: after the tool.
+func WarnsAfter(e observation.Event) bool { return e.Harness == gemini && e.Source == onToolUse }
+
 // Listens reports whether a harness puts a text into the conversation upon an
 // event.
 func Listens(e observation.Event) bool {
@@ -72,9 +79,7 @@ func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error)
 	switch {
 	case v.Decision == Deny:
 		return jsonLine(map[string]any{"decision": "deny", "reason": v.Reason})
-	case v.Decision == Ask:
-		return jsonLine(map[string]any{"decision": "ask", "reason": v.Reason, "systemMessage": v.Reason})
-	case text == "":
+	case text == "" || v.Decision == Ask:
 		return "", nil
 	}
 	switch e.Source {
@@ -102,8 +107,8 @@ func cursorAnswerTo(e observation.Event, text string, v Verdict) (string, error)
 
 // withText is a text behind another one.
 func withText(first, second string) string {
-	if second == "" {
-		return first
+	if first == "" || second == "" {
+		return first + second
 	}
 	return first + "\n\n" + second
 }

@@ -51,7 +51,10 @@ type HTTPOptions struct {
 }
 
 // Handler serves MCP's streamable HTTP at whatever URL it is mounted on: with
-// sessions for revisions up to 2025-11-25, without for 2026-07-28. ?project= in
+// sessions for revisions up to 2025-11-25, without for 2026-07-28. A request of an older
+// revision that begins no session and names none, or one that the server does not know
+// (it has restarted, say), is answered by itself, in JSON, whatever it says that it
+// accepts: scripts send a single plain POST (amendments §B.4). ?project= in
 // the URL is the project of calls that name none, else all projects are
 // (contract observations §8). A body may have 16 MiB; a longer one is answered
 // with 413. [Server.Close] ends its streams.
@@ -72,7 +75,10 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 	withSessions, without := common, common
 	withSessions.SessionTimeout = o.SessionIdle
 	without.Stateless, without.PropagateRequestCancellation = true, true
+	single := without
+	single.JSONResponse = true
 	return &endpoint{
+		single:    sdk.NewStreamableHTTPHandler(server, &single),
 		stateful:  sdk.NewStreamableHTTPHandler(server, &withSessions),
 		stateless: sdk.NewStreamableHTTPHandler(server, &without),
 		heartbeat: o.Heartbeat,
@@ -81,12 +87,12 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 	}
 }
 
-// endpoint is the one URL with the two handlers behind it.
+// endpoint is the one URL with the three handlers behind it.
 type endpoint struct {
-	stateful, stateless http.Handler
-	heartbeat           time.Duration
-	bearer              func(r *http.Request) Bearer
-	sessions            *sessions
+	stateful, stateless, single http.Handler
+	heartbeat                   time.Duration
+	bearer                      func(r *http.Request) Bearer
+	sessions                    *sessions
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +107,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(scopeHeader, project)
 	}
 	handler := e.stateful
-	switch stateless, err := isStateless(w, r); {
+	switch m, err := readMessage(w, r); {
 	case err != nil:
 		status := http.StatusBadRequest
 		if _, long := errors.AsType[*http.MaxBytesError](err); long {
@@ -109,8 +115,12 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		http.Error(w, http.StatusText(status), status)
 		return
-	case stateless:
+	case m.revision >= statelessRevision:
 		handler = e.stateless
+	case e.isSingle(m, r):
+		handler = e.single
+		r.Header.Del(sessionHeader)
+		r.Header.Set("Accept", "application/json, text/event-stream")
 	default:
 		e.sessions.coming(r)
 		defer func() { e.sessions.use(w.Header().Get(sessionHeader)) }() // one that has just begun
@@ -120,35 +130,45 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(out, r)
 }
 
-// isStateless tells whether a request belongs to a revision without sessions:
-// by its version header, or for a message outside any session by the revision
-// that the message itself names. Then a client that sends one without the other
-// gets the error that its revision prescribes. It leaves the body readable.
-func isStateless(w http.ResponseWriter, r *http.Request) (bool, error) {
-	if r.Header.Get(versionHeader) >= statelessRevision {
-		return true, nil
-	}
-	if r.Method != http.MethodPost || r.Header.Get(sessionHeader) != "" {
-		return false, nil
+// isSingle reports whether a request is served by itself: it is a call outside any session
+// that the server knows.
+func (e *endpoint) isSingle(m message, r *http.Request) bool {
+	return m.method != "" && m.method != "initialize" && !e.sessions.knows(r.Header.Get(sessionHeader))
+}
+
+// message is what the endpoint has to know of a request's body.
+type message struct {
+	method   string // "" for anything but a single message
+	revision string // "" if neither the request nor the message names one
+}
+
+// readMessage reads the revision of a request, from its version header or for a message
+// outside any session from the message itself. Then a client that sends one without the
+// other gets the error that its revision prescribes. It leaves the body readable.
+func readMessage(w http.ResponseWriter, r *http.Request) (m message, err error) {
+	if m.revision = r.Header.Get(versionHeader); m.revision >= statelessRevision || r.Method != http.MethodPost {
+		return m, nil
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {
-		return false, err
+		return m, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	var message struct {
+	var read struct {
+		Method string `json:"method"`
 		Params struct {
 			Meta map[string]json.RawMessage `json:"_meta"`
 		} `json:"params"`
 	}
-	if json.Unmarshal(body, &message) != nil {
-		return false, nil // the handler says what is wrong with it
+	if json.Unmarshal(body, &read) != nil {
+		return m, nil // the handler says what is wrong with it
 	}
+	m.method = read.Method
 	var revision string
-	if json.Unmarshal(message.Params.Meta[sdk.MetaKeyProtocolVersion], &revision) != nil {
-		return false, nil
+	if r.Header.Get(sessionHeader) == "" && json.Unmarshal(read.Params.Meta[sdk.MetaKeyProtocolVersion], &revision) == nil {
+		m.revision = revision
 	}
-	return revision >= statelessRevision, nil
+	return m, nil
 }
 
 // scopeOf is what an omitted project means for a request: over HTTP the URL's

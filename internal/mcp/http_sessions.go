@@ -19,6 +19,19 @@ type sessions struct {
 	used map[string]time.Time // when, by id; some may have ended
 }
 
+// knows reports whether a session is open.
+func (s *sessions) knows(id string) bool {
+	if id == "" {
+		return false
+	}
+	for session := range s.open() {
+		if session.ID() == id {
+			return true
+		}
+	}
+	return false
+}
+
 // coming notes a request of a session, or makes room for the one that it may begin.
 func (s *sessions) coming(r *http.Request) {
 	if id := r.Header.Get(sessionHeader); id != "" {

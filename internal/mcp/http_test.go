@@ -194,10 +194,9 @@ func TestHostileHTTPRequestsAreRefused(t *testing.T) {
 		"foreign host":              {initialize, []string{"Host", "evil.example.com"}, 403},
 		"too long":                  {long, nil, 413},
 		"too long, newer":           {long, []string{"Mcp-Protocol-Version", "2026-07-28"}, 413},
-		"too long, session":         {long, []string{"Mcp-Session-Id", "none"}, 404},
+		"too long, session":         {long, []string{"Mcp-Session-Id", "none"}, 413},
 		"empty":                     {"", nil, 400},
 		"no JSON":                   {"{bad", nil, 400},
-		"unknown session":           {ping, []string{"Mcp-Session-Id", "none"}, 404},
 		"wrong type":                {ping, []string{"Content-Type", "text/plain"}, 415},
 		"old version, not dated":    {ping, []string{"Mcp-Protocol-Version", "1"}, 400},
 		"session on newer revision": {ping, []string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Session-Id", "none"}, 400},
@@ -295,8 +294,28 @@ func TestIdleSessionsEnd(t *testing.T) {
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := post(t, web, "", ping, "Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id")); status != http.StatusNotFound {
-		t.Errorf("%d %s", status, answer)
+	if ended := send(t.Context(), t, web, http.MethodDelete, "", "", "Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id")); ended.StatusCode != http.StatusNotFound {
+		t.Errorf("the session goes on: %s", ended.Status)
+	}
+}
+
+func TestACallOutsideAnySessionIsAnsweredByItself(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, scoping(t), mcp.HTTPOptions{})
+	const calls = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"scope","arguments":{}}}`
+	for name, headers := range map[string][]string{
+		"no session":                {},
+		"a script":                  {"Accept", "*/*"},
+		"an old revision":           {"Mcp-Protocol-Version", "2025-03-26"},
+		"the newest with sessions":  {"Mcp-Protocol-Version", "2025-11-25"},
+		"a session before restarts": {"Mcp-Session-Id", "of-another-server", "Mcp-Protocol-Version", "2025-06-18"},
+	} {
+		response := send(t.Context(), t, web, http.MethodPost, "?project=shop", calls, headers...)
+		answer, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "application/json" ||
+			!strings.Contains(string(answer), `"id":7`) || !strings.Contains(string(answer), "Name:shop") {
+			t.Errorf("%s: %s, %s: %v", name, response.Status, answer, err)
+		}
 	}
 }
 
@@ -342,7 +361,7 @@ func TestTheSessionUsedTheLongestAgoEndsForOneTooMany(t *testing.T) {
 	}
 	first, second := begin(), begin()
 	for i := range 10 { // of which no trace may stay
-		if got := status(fmt.Sprint("unknown", i)); got != http.StatusNotFound {
+		if got := status(fmt.Sprint("unknown", i)); got != http.StatusOK {
 			t.Fatalf("an unknown session: %d", got)
 		}
 	}
@@ -355,8 +374,8 @@ func TestTheSessionUsedTheLongestAgoEndsForOneTooMany(t *testing.T) {
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Fatal(err)
 	}
-	for session, want := range map[string]int{first: http.StatusOK, second: http.StatusNotFound, third: http.StatusOK} {
-		if got := status(session); got != want {
+	for session, want := range map[string]int{first: http.StatusNoContent, second: http.StatusNotFound, third: http.StatusNoContent} {
+		if got := send(t.Context(), t, web, http.MethodDelete, "", "", "Mcp-Session-Id", session).StatusCode; got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
 	}

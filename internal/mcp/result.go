@@ -38,11 +38,13 @@ func success(v any) (*sdk.CallToolResult, error) {
 	if !spoken {
 		said.Text = string(data)
 	}
-	result := &sdk.CallToolResult{Content: textContent(said.Text)}
-	if data[0] == '{' {
-		result.StructuredContent = json.RawMessage(data)
+	structured := json.RawMessage(data)
+	if data[0] != '{' { // structured content is an object (amendments §B.2)
+		if structured, err = encode(map[string]json.RawMessage{"result": structured}); err != nil {
+			return nil, err
+		}
 	}
-	return result, nil
+	return &sdk.CallToolResult{Content: textContent(said.Text), StructuredContent: structured}, nil
 }
 
 // resultJSON is what a tool returned in JSON; a list that is nil is an empty one.
