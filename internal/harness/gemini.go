@@ -70,6 +70,7 @@ func geminiTool(e *observation.Event, body []byte) {
 		r := pick(f[3], "llmContent", "returnDisplay", "error")
 		a = geminiAnswer{said: geminiText(firstOf(r[0], f[3])), display: r[1], failed: isThere(r[2]), complaint: plain(r[2])}
 	}
+	a.said = unmarked(a.said)
 	if a.failed {
 		e.Source = onToolFailure
 	}
@@ -79,6 +80,16 @@ func geminiTool(e *observation.Event, body []byte) {
 	}
 	a.judge(&e.Calls[0])
 	readPieces(&e.Calls[0], f[2], nil, a.display)
+}
+
+// unmarked is what a tool said, without the mark that Gemini CLI puts around it.
+func unmarked(said string) string {
+	said = strings.TrimSpace(said)
+	inside, ok := strings.CutPrefix(said, "<untrusted_context>")
+	if !ok {
+		return said
+	}
+	return strings.TrimSpace(strings.TrimSuffix(inside, "</untrusted_context>"))
 }
 
 func isThere(value []byte) bool {
@@ -248,8 +259,6 @@ func foundFiles(said string) (int, bool) {
 // one per line; earlier versions put the command before it and told every fact.
 func shellReport(said string) (output string, code int, told bool) {
 	said = strings.TrimSpace(said)
-	said = strings.TrimPrefix(said, "<untrusted_context>\n")
-	said = strings.TrimSuffix(said, "\n</untrusted_context>")
 	for {
 		i := strings.LastIndexByte(said, '\n') + 1
 		label, value, _ := strings.Cut(said[i:], ": ")

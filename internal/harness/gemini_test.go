@@ -51,6 +51,7 @@ func TestGeminiEventsAreMapped(t *testing.T) {
 		"choice of tools":        {"BeforeToolSelection", nil, observation.Event{Source: "BeforeToolSelection"}},
 		"a tool without a name":  {"AfterTool", object{"tool_input": object{}}, observation.Event{Source: "PostToolUse"}},
 		"own tool, by context":   {"AfterTool", object{"tool_name": "search", "mcp_context": object{"server_name": "cairn", "tool_name": "search"}}, observation.Event{Kind: observation.Touch, Source: "PostToolUse", Calls: []observation.Call{{Tool: "search", Action: observation.MCP, Server: "cairn", Method: "search"}}}},
+		"own tool, marked":       {"AfterTool", object{"tool_name": "mcp_cairn_whois", "tool_response": object{"llmContent": []any{object{"text": "<untrusted_context>\n{\"name\":\"BlueLake\"}\n</untrusted_context>"}}}}, observation.Event{Kind: observation.Touch, Source: "PostToolUse", Calls: []observation.Call{{Tool: "mcp_cairn_whois", Action: observation.MCP, Server: "cairn", Method: "whois", Result: `{"name":"BlueLake"}`}}}},
 		"own tool, by its name":  {"AfterTool", object{"tool_name": "mcp_cairn_search"}, observation.Event{Kind: observation.Touch, Source: "PostToolUse", Calls: []observation.Call{{Tool: "mcp_cairn_search", Action: observation.MCP, Server: "cairn", Method: "search"}}}},
 		"own tool, by old names": {"AfterTool", object{"tool_name": "cairn__search"}, observation.Event{Kind: observation.Touch, Source: "PostToolUse", Calls: []observation.Call{{Tool: "cairn__search", Action: observation.MCP, Server: "cairn", Method: "search"}}}},
 	} {

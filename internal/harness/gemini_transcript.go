@@ -302,7 +302,7 @@ func (g *geminiChat) call(place string, raw []byte) error {
 	delete(g.open, id)
 	g.told[id] = struct{}{}
 	c := geminiCall(id, tool, f[2], nil)
-	a := geminiAnswer{said: geminiText(f[3]), display: f[6], failed: status == "error" || hasError(f[3])}
+	a := geminiAnswer{said: unmarked(geminiText(f[3])), display: f[6], failed: status == "error" || hasError(f[3])}
 	switch why := geminiRefusal(status, a.said); {
 	case isOwnServer(c):
 		g.skip(ownTool)
