@@ -18,7 +18,7 @@ import (
 // helped is a bench whose help takes the time that it takes.
 func helped(t testing.TB) bench {
 	b := newBench(t)
-	b.config.AssistTime = time.Minute
+	b.config.AssistTime, b.config.AssistWall = time.Minute, time.Minute
 	return b
 }
 
@@ -219,7 +219,7 @@ func TestOneTextAndOneSessionHaveTheirTokens(t *testing.T) {
 	b := helped(t)
 	b.fill(b.repo, 1000)
 	wide := strings.Repeat("世界", 25)
-	const turns = 40
+	const turns = 60
 	animals := func(i int) string {
 		herd := fmt.Sprintf("%c%c", 'a'+i/20, 'a'+i%20)
 		return fmt.Sprintf("zebra%s and quagga%s", herd, herd)
