@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/project"
+	"cairn/internal/store"
 	"cairn/internal/words"
 
 	_ "modernc.org/sqlite"
@@ -141,6 +143,91 @@ func TestHelpSpeaksInASmallProjectAndOfNoOther(t *testing.T) {
 	b.wantIDs("20 rows", b.asks("s2", "where do zebra and quagga live"), row)
 }
 
+func TestHelpSpeaksOfRelatedProjectsByTheirNameUnlessTheyAreLeftOut(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	related := b.repository(filepath.Join(filepath.Dir(b.repo), filepath.Base(b.repo)+"-web"))
+	row := b.record(Event{Kind: Tool, Session: "s9", Cwd: related, Calls: []Call{shell("zebra quagga elsewhere")}}).IDs[0]
+	own := b.call(shell("quagga zebra here"), "").IDs[0]
+	told := b.asks("s2", "where do zebra and quagga live?")
+	b.wantIDs("a related project", told, own, row)
+	if want := fmt.Sprintf("| #%d | 0m ago | command [%s-web] | zebra quagga elsewhere |\n", row, filepath.Base(b.repo)); !strings.Contains(told.Text, want) {
+		t.Errorf("got:\n%swant:\n%s", told.Text, want)
+	}
+	b.config.Limits.SuppressCross = true
+	if told := ids(b.asks("s3", "where do quagga and zebra live?")); !slices.Contains(told, own) || slices.Contains(told, row) {
+		t.Errorf("other projects are left out: told of %v, want %d and not %d", told, own, row)
+	}
+}
+
+func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.call(shell("feed zebra quagga okapi"), "")
+	done := b.prompt("nothing of this", "")
+	err := b.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		r := b.newRecalling(ctx, tx, &RecallArgs{Query: "what do zebra, quagga and okapi eat?"}, done.Project.Key)
+		late := false
+		a := &assistant{project: done.Project, near: map[int64]string{done.Project.Key: done.Project.ID}, journal: b.Journal}
+		a.budget = &budget{at: time.Now(), limit: time.Hour, most: time.Hour, worked: func() time.Duration {
+			if late = len(r.found) > 0; late {
+				return time.Hour * 2 / 3
+			}
+			return 0
+		}}
+		found, err := a.rankInTime(ctx, r)
+		if err == nil && (!late || len(found) != 1 || len(a.helpRows(r, found)) != 1) {
+			t.Errorf("late: %v, found %d sessions", late, len(found))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOrdersNeedMoreEvidenceThanQuestionsAndCommandsGetNoHelp(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "feed the zebra well", Source: "UserPromptSubmit"})
+	row := b.call(shell("zebra --food hay"), "").IDs[0]
+	for prompt, speaks := range map[string]bool{
+		"and now feed the zebra":          true, // two words
+		"what about the zebra then?":      true,
+		"go on with the zebra please":     false,
+		"yes please do it like that":      false,
+		"what do you think about that?":   false,
+		"/zebra feed all of them now":     false,
+		"/etc/zebra feed all of them now": true,
+	} {
+		told := b.asks("asks "+prompt, prompt)
+		if said := slices.ContainsFunc(ids(told), func(id int64) bool { return id <= row }); said != speaks {
+			t.Errorf("%q: told %v, want %v:\n%s", prompt, said, speaks, told.Text)
+		}
+	}
+}
+
+func TestHelpShowsNoWordsOfTheHarness(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "This session is being continued from one about the zebra and the quagga.", Source: "UserPromptSubmit"})
+	b.record(Event{Kind: Message, Session: "s1", Text: "Done.\n\nThe zebra eats hay and the quagga grass.", Source: "Stop"})
+	told := b.asks("s2", "what do zebra and quagga eat?").Text
+	if strings.Contains(told, "being continued") || !strings.Contains(told, "zebra eats hay") {
+		t.Error(told)
+	}
+}
+
+func TestOfASmallProjectNotEveryFileIsLikely(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.worked("s1", "", "set it up", []string{"refund/a.go", "refund/b.go", "refund/c.go", "refund/d.go"}, nil)
+	told := b.asks("s2", "mend the refund of last week").Text
+	if n := strings.Count(told, ".go"); n != 2 {
+		t.Errorf("%d of 4 files, want 2:\n%s", n, told)
+	}
+}
+
 func TestAtMostFiveRowsTheOnesWithMostWordsThenTheNewestAndOneOfAFile(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
@@ -221,7 +308,7 @@ func TestOneTextAndOneSessionHaveTheirTokens(t *testing.T) {
 	wide := strings.Repeat("世界", 25)
 	const turns = 60
 	animals := func(i int) string {
-		herd := fmt.Sprintf("%c%c", 'a'+i/20, 'a'+i%20)
+		herd := fmt.Sprintf("%c%c", 'a'+i/15, 'a'+i%15)
 		return fmt.Sprintf("zebra%s and quagga%s", herd, herd)
 	}
 	for i := range turns {

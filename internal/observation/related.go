@@ -76,7 +76,7 @@ const (
 const (
 	maxHelpExcerpt = 120  // characters
 	ownProject     = 1.05 // how much more a session of the project counts than one of a related project
-	maxHasteTurns  = 40   // turns that are ranked when there is no time for more
+	maxHelpTurns   = 100  // turns that are ranked
 )
 
 // related returns up to five rows of the best sessions in the order in which Recall ranks
@@ -157,17 +157,28 @@ func contains(words, some map[string]bool) bool {
 }
 
 // rankInTime returns the five best sessions that say enough about the prompt, without
-// weighing their rows. When the time for it ends, they are ranked by the turns that are
-// found by then.
+// weighing their rows. When the time for it ends, they are ranked by what is found by
+// then.
 func (a *assistant) rankInTime(ctx context.Context, r *recalling) ([]*foundSession, error) {
 	r.rowSessions, r.asking = 0, a.session
 	r.ctx = a.budget.until(ctx, rankShare)
-	ranked, err := r.rank()
-	late := err != nil && ctx.Err() == nil && r.ctx.Err() != nil
-	r.ctx = ctx
-	if late {
-		ranked, err = r.rankInHaste()
+	err := r.gather()
+	isLate := func() bool { return err != nil && ctx.Err() == nil && r.ctx.Err() != nil }
+	if err != nil && !isLate() {
+		return nil, err
 	}
+	inTime := r.ctx
+	r.ctx = ctx
+	turns, err := r.bestTurns(maxHelpTurns)
+	if err != nil {
+		return nil, err
+	}
+	r.ctx = inTime
+	ranked, err := r.group(turns)
+	if isLate() {
+		ranked, err = r.groupInHaste(turns), nil
+	}
+	r.ctx = ctx
 	if err != nil {
 		return nil, err
 	}
@@ -191,34 +202,75 @@ func (a *assistant) rankInTime(ctx context.Context, r *recalling) ([]*foundSessi
 	return slices.DeleteFunc(ranked, func(s *foundSession) bool { return evidence[s] < leastEvidence }), nil
 }
 
-// rankInHaste ranks sessions by the best of the turns that are known to hold words.
-func (r *recalling) rankInHaste() ([]*foundSession, error) {
+const selectOtherStale = `SELECT EXISTS (SELECT 1 FROM stale_turns WHERE session_key != ?)`
+
+// gather reads which turns hold the words of the prompt, as rank does. The session that
+// asks is never up to date, and no answer either: it alone is not looked through.
+func (r *recalling) gather() error {
+	var stale bool
+	for _, q := range []struct {
+		query string
+		into  any
+		args  []any
+	}{{countTurns, &r.turns, nil}, {meanLength, &r.length, nil}, {selectOtherStale, &stale, []any{r.asking}}} {
+		if err := r.tx.Get(r.ctx, []any{q.into}, q.query, q.args...); err != nil {
+			return err
+		}
+	}
+	if stale {
+		if err := r.collectFresh(); err != nil {
+			return err
+		}
+		r.turns += float64(len(r.found))
+	}
+	return r.collect()
+}
+
+// bestTurns returns the n turns that hold most, with what the index knows of them.
+func (r *recalling) bestTurns(n int) ([]*foundTurn, error) {
+	within, err := r.within()
+	if err != nil {
+		return nil, err
+	}
 	turns := slices.Collect(maps.Values(r.found))
 	for _, t := range turns {
 		t.rough = r.score(t.counts, 1, 1)
+		if within[t.id] {
+			t.rough += insideFirst
+		}
 	}
 	slices.SortFunc(turns, func(a, b *foundTurn) int {
 		return cmp.Or(cmp.Compare(b.rough, a.rough), cmp.Compare(b.id, a.id))
 	})
-	turns = turns[:min(len(turns), maxHasteTurns)]
+	turns = turns[:min(len(turns), n)]
 	if err := r.learn(turns); err != nil {
 		return nil, err
 	}
-	byKey := map[int64]*foundSession{}
-	var ranked []*foundSession
+	turns = slices.DeleteFunc(turns, func(t *foundTurn) bool { return !t.known || !r.wants(t) })
 	for _, t := range turns {
-		if !t.known || !r.wants(t) {
-			continue
-		}
+		t.score = r.score(t.counts, t.length, max(r.length, 1))
+	}
+	return turns, nil
+}
+
+// groupInHaste makes sessions of turns and ranks them by their best turns alone.
+func (r *recalling) groupInHaste(turns []*foundTurn) (ranked []*foundSession) {
+	slices.SortFunc(turns, func(a, b *foundTurn) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.id, a.id))
+	})
+	from, to, bounded := r.bounds()
+	byKey := map[int64]*foundSession{}
+	for _, t := range turns {
 		s := byKey[t.session]
 		if s == nil {
-			s = &foundSession{key: t.session, at: t.at, sum: t.rough}
+			s = &foundSession{key: t.session, at: t.at, sum: t.score}
 			byKey[t.session], ranked = s, append(ranked, s)
 		}
+		s.inside = s.inside || bounded && t.at >= from && t.at < to
 		s.turns = append(s.turns, t)
 	}
 	r.settle(ranked)
-	return ranked, nil
+	return ranked
 }
 
 // evidence is how much a session says about a prompt: 1 is enough for help to speak. Its
