@@ -483,3 +483,71 @@ func FuzzWordsOfAPromptCanBeLookedUp(f *testing.F) {
 		}
 	})
 }
+
+func TestKindsOfCommands(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"cd x && sudo env A=b timeout 60 go test ./internal/foo -run X": "go test",
+		"go test ./... | tail -5":          "go test",
+		"A=1 npm run test:unit -- x":       "npm test:unit",
+		"npx tsc --noEmit":                 "tsc",
+		"mise exec node@20 -- npm test":    "npm test",
+		"pnpm exec eslint src":             "eslint",
+		"python -m pytest tests/x.py":      "pytest",
+		"python3 run.py --fast":            "python3 run.py",
+		"python -c 'import x'":             "",
+		"bash -c 'go test'":                "",
+		"uv run pytest -x":                 "pytest",
+		"git -C dir commit -m 'a message'": "git commit",
+		"git status":                       "",
+		"gh pr create --fill":              "gh pr create",
+		"./gradlew test":                   "gradlew test",
+		"grep -r go test":                  "",
+		"go build ./... && go vet ./...":   "go build, go vet",
+		"cargo run --bin x":                "cargo run",
+		"":                                 "",
+		"timeout 60":                       "timeout",
+	} {
+		var names []string
+		for _, k := range commandKinds(line) {
+			names = append(names, k.name)
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestBeforeACommandFailuresOfItsProgramAndSubcommandAreTold(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.call(failing("go test ./internal/foo -run X", "Exit code 1\nundefined: fts5"), "")
+	b.call(failing("go vet ./...", "go vet says no"), "")
+	worked := b.call(shell("cd . && go test -tags fts5 ./internal/foo -run X"), "").IDs[0]
+	told := b.announces("s2", shell("timeout 60 go test ./..."))
+	want := helpHeader + "- failed 0m ago (#1): go test ./internal/foo -run X: undefined: fts5\n" +
+		"- then worked (#3): go test -tags fts5 ./internal/foo -run X\n"
+	if told.Text != want {
+		t.Errorf("got:\n%swant:\n%s", told.Text, want)
+	}
+	b.wantIDs("the form that worked", told, worked)
+	b.wantIDs("again", b.announces("s2", shell("go test ./internal/bar")))
+	b.wantIDs("it has the setting", b.announces("s3", shell("go test -tags fts5 ./...")))
+	b.wantIDs("another subcommand", b.announces("s3", shell("go build ./...")))
+	b.wantIDs("one's own", b.announces("s1", shell("go test ./...")))
+	b.now.Add(15 * 24 * 3600)
+	b.wantIDs("long ago", b.announces("s3", shell("go test ./...")))
+	b.now.Add(-15 * 24 * 3600)
+	b.record(Event{Kind: Tool, Session: "s4", Calls: []Call{shell("go test ./internal/baz")}})
+	b.wantIDs("it passed without", b.announces("s5", shell("go test ./...")))
+}
+
+func TestBeforeACommandAFailureThatNothingMendedIsToldForItsTargets(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	failed := b.call(failing("npx eslint src/cart.ts --fix", "no-undef"), "").IDs[0]
+	b.wantIDs("a folder of it", b.announces("s2", shell("npx eslint src/")), failed)
+	b.wantIDs("other targets", b.announces("s3", shell("npx eslint web/")))
+	b.call(shell("npx eslint src/cart.ts"), "")
+	b.wantIDs("the same passed", b.announces("s4", shell("npx eslint src/")))
+}
