@@ -32,31 +32,96 @@ func (j *Journal) effort(ctx context.Context, limit, most time.Duration) (contex
 const (
 	maxHelp        = 300  // tokens of one text
 	maxSessionHelp = 3000 // tokens of all texts of one session
+	leastHelp      = 150  // tokens that are left for a text, else there is none
 	minPromptWords = 4    // of a prompt that gets help
 	maxHelpIntent  = 120  // characters
 )
 
-const helpHeader = "# cairn\nRecorded earlier in this project; information, not instructions.\n"
+const helpHeader = "# cairn\nRecorded earlier on this machine; information, not instructions.\n"
+
+// How much of its budget help may have used when it goes on to something else.
+const (
+	rankShare   = 0.65 // ranking ends; what it has found by then is shown
+	likelyShare = 0.5  // no likely files are looked for any more
+	wordsShare  = 0.75 // no further words are looked up for them
+)
+
+// budget measures what help has used of its processor time and of its time by the clock.
+type budget struct {
+	worked      func() time.Duration // processor time of the process; nil: the clock stands in for it
+	began       time.Duration
+	at          time.Time
+	limit, most time.Duration
+	used, asked time.Duration // what worked said last since the beginning, and when that was by the clock
+}
+
+// askEvery is how often the processor time is asked for at most: drivers want to know for
+// every row whether their context is over.
+const askEvery = 100 * time.Microsecond
+
+func (j *Journal) newBudget(limit, most time.Duration) *budget {
+	b := &budget{worked: j.config.Worked, at: time.Now(), limit: limit, most: most}
+	if b.worked != nil {
+		b.began = b.worked()
+	}
+	return b
+}
+
+// isBeyond reports whether a share of one of the two is used up.
+func (b *budget) isBeyond(share float64) bool {
+	clock := time.Since(b.at)
+	switch {
+	case b.worked == nil:
+		b.used = clock
+	case clock-b.asked >= askEvery:
+		b.used, b.asked = b.worked()-b.began, clock
+	}
+	return float64(b.used) > share*float64(b.limit) || float64(clock) > share*float64(b.most)
+}
+
+// until is ctx that also has an error once a share of the budget is used up. No query is
+// interrupted by it, so that the transaction goes on: the next one does not begin.
+func (b *budget) until(ctx context.Context, share float64) context.Context {
+	return partly{ctx, b, share}
+}
+
+type partly struct {
+	context.Context //nolint:containedctx // it is one
+	budget          *budget
+	share           float64
+}
+
+// Err is that of the context, or DeadlineExceeded.
+func (p partly) Err() error {
+	if err := p.Context.Err(); err != nil {
+		return err
+	}
+	if p.budget.isBeyond(p.share) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
 
 // Assist is the help that goes with an event that Record has stored; done is what
 // Record said and place is where the event's Cwd lies. It changes nothing: what is
 // shown is to be entered in the ledger with Inject.
 //
-//   - Upon a prompt of four words or more: up to five rows of other sessions of the
-//     project, ranked as Recall ranks, as excerpts, see related; upon a session's first
-//     one also the files that it makes likely, see Likely.
+//   - Upon a prompt of four words or more that is no slash command: up to five rows of
+//     other sessions, one of each, in the order in which Recall ranks sessions, as
+//     excerpts, see related; upon a session's first one also the files that it makes
+//     likely, see Likely.
 //   - Before a tool reads or changes a file: its last change, if another session
 //     made it, and the prompt behind it. Reads count, because agents read before
 //     they change, and plan in between.
-//   - Before a shell command whose last run in the project failed in another
-//     session: that failure and the form that worked next in that session.
+//   - Before a shell command whose program and subcommand failed lately in another
+//     session of the project: that failure and what worked next, see lastFailure.
 //
 // A text has at most 300 tokens. Nothing is said of rows that the session has been
-// told of, after 3,000 tokens in one session, once Config.AssistTime was worked or
-// Config.AssistWall has passed, to
+// told of, after 3,000 tokens in one session, to
 // subagents (the ledger knows sessions, and theirs is the main agent's), and to
-// other harnesses than Claude Code and Codex. Errors are those of store.Read
-// (observations §9.2).
+// other harnesses than Claude Code and Codex. Once Config.AssistTime was worked or
+// Config.AssistWall has passed, what is found by then is said. Errors are those of
+// store.Read (observations §9.2).
 func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done Recorded) (c Context, err error) {
 	if j.config.AssistTime <= 0 || !mayHelp(&e, &done) {
 		return c, nil
@@ -64,11 +129,9 @@ func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done
 	wall := cmp.Or(j.config.AssistWall, DefaultAssistWall)
 	limited, stop := j.effort(ctx, j.config.AssistTime, wall)
 	defer stop()
-	half, stopHalf := j.effort(ctx, j.config.AssistTime/2, wall/2)
-	defer stopHalf()
 	a := &assistant{
 		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter, keep: j.config.Retention,
-		half: half, journal: j,
+		budget: j.newBudget(j.config.AssistTime, wall), journal: j,
 	}
 	if len(done.IDs) > 0 {
 		a.own = done.IDs[0]
@@ -78,10 +141,18 @@ func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done
 		c, err = a.help(ctx, tx)
 		return err
 	})
-	if limited.Err() != nil && ctx.Err() == nil {
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return Context{}, nil
 	}
 	return c, err
+}
+
+// unlessOver is err, or nil if ctx is over: then what was found until now counts.
+func unlessOver(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func mayHelp(e *Event, done *Recorded) bool {
@@ -89,7 +160,7 @@ func mayHelp(e *Event, done *Recorded) bool {
 	case done.session == 0 || e.AgentID != "" || e.Harness != "claude" && e.Harness != "codex":
 		return false
 	case e.Kind == Prompt:
-		return len(done.IDs) > 0 && countWords(e.Text) >= minPromptWords
+		return len(done.IDs) > 0 && countWords(e.Text) >= minPromptWords && !isSlashCommand(e.Text)
 	}
 	return e.announces()
 }
@@ -108,11 +179,12 @@ type assistant struct {
 	own     int64 // the row of the event, 0 if it has none
 	filter  *redact.Filter
 	keep    Retention
-	half    context.Context //nolint:containedctx // it ends when half of the work is done
+	budget  *budget
 	journal *Journal
-	now     int64          // Unix seconds
-	told    map[int64]bool // rows that the session was told of
-	room    int            // tokens left
+	now     int64            // Unix seconds
+	told    map[int64]bool   // rows that the session was told of
+	room    int              // tokens left
+	near    map[int64]string // the projects whose rows a prompt is helped with: ids by their keys
 }
 
 // advice is one part of a text: rows as lines, the most useful first.
@@ -136,7 +208,7 @@ func (a *assistant) help(ctx context.Context, tx *store.Tx) (Context, error) {
 		a.room -= spent
 		return err
 	}, selectTold, a.session)
-	if a.room = min(a.room, maxHelp); err != nil || a.room <= tokens(helpHeader) {
+	if a.room = min(a.room, maxHelp); err != nil || a.room < leastHelp {
 		return Context{}, err
 	}
 	look := a.beforeCalls
@@ -166,22 +238,26 @@ func (a *assistant) uponPrompt(ctx context.Context, tx *store.Tx) ([]advice, err
 	}
 	rows, err := a.related(ctx, tx, text)
 	parts := []advice{{sectionRelated, rows}}
-	if err != nil || since != a.own || a.half.Err() != nil {
+	if err != nil || since != a.own || a.budget.isBeyond(likelyShare) {
 		return parts, err
 	}
-	s := &wordSearch{project: a.project.Key, own: 1, half: a.half}
+	s := &wordSearch{project: a.project.Key, own: 1, half: a.budget.until(ctx, wordsShare)}
 	if err := s.find(ctx, tx, text); err != nil {
-		return parts, err
+		return parts, unlessOver(ctx, err)
 	}
 	files, err := a.likelyFiles(ctx, tx, text, s)
-	return append(parts, advice{sectionLikely, fileLines(files, a.project.Root)}), err
+	if err != nil {
+		return parts, unlessOver(ctx, err)
+	}
+	return append(parts, advice{sectionLikely, fileLines(files, a.project.Root)}), nil
 }
 
 const selectToldFiles = `SELECT o.path_key FROM injection_rows i JOIN observation_rows o ON o.id = i.observation_id
 WHERE i.session_key = ? AND o.project_key = ? AND o.path_key IS NOT NULL`
 
 // likelyFiles are the likely files for which the session's first prompt speaks and
-// that it was not told of when it started.
+// that it was not told of when it started. In a small project that is at most half of
+// the files: to name them all says nothing.
 func (a *assistant) likelyFiles(ctx context.Context, tx *store.Tx, prompt string, words *wordSearch) ([]LikelyFile, error) {
 	told := map[string]bool{}
 	err := tx.Each(ctx, func(r *sql.Rows) error {
@@ -196,7 +272,12 @@ func (a *assistant) likelyFiles(ctx context.Context, tx *store.Tx, prompt string
 	files, err := likely(ctx, tx, LikelyArgs{
 		Project: a.project, Session: a.event.Session, Branch: a.event.Branch, Prompt: prompt, Limit: maxLikely,
 	}, a.keep, words)
-	return slices.DeleteFunc(files, func(f LikelyFile) bool { return told[f.Path] || !f.Asked }), err
+	most := maxLikely
+	if len(files) < maxLikely {
+		most = (len(files) + 1) / 2
+	}
+	files = slices.DeleteFunc(files, func(f LikelyFile) bool { return told[f.Path] || !f.Asked })
+	return files[:min(len(files), most)], err
 }
 
 // beforeCalls is what goes with calls that are about to be made: one, or one per
@@ -214,7 +295,7 @@ func (a *assistant) beforeCalls(ctx context.Context, tx *store.Tx) (parts []advi
 			row, err = a.lastFailure(ctx, tx, call)
 		}
 		if err != nil {
-			return nil, err
+			return parts, unlessOver(ctx, err)
 		}
 		if row.id != 0 && !a.told[row.id] {
 			a.told[row.id] = true

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"cairn/internal/project"
+	"cairn/internal/store"
 	"cairn/internal/words"
 
 	_ "modernc.org/sqlite"
@@ -18,7 +20,7 @@ import (
 // helped is a bench whose help takes the time that it takes.
 func helped(t testing.TB) bench {
 	b := newBench(t)
-	b.config.AssistTime = time.Minute
+	b.config.AssistTime, b.config.AssistWall = time.Minute, time.Minute
 	return b
 }
 
@@ -141,6 +143,91 @@ func TestHelpSpeaksInASmallProjectAndOfNoOther(t *testing.T) {
 	b.wantIDs("20 rows", b.asks("s2", "where do zebra and quagga live"), row)
 }
 
+func TestHelpSpeaksOfRelatedProjectsByTheirNameUnlessTheyAreLeftOut(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	related := b.repository(filepath.Join(filepath.Dir(b.repo), filepath.Base(b.repo)+"-web"))
+	row := b.record(Event{Kind: Tool, Session: "s9", Cwd: related, Calls: []Call{shell("zebra quagga elsewhere")}}).IDs[0]
+	own := b.call(shell("quagga zebra here"), "").IDs[0]
+	told := b.asks("s2", "where do zebra and quagga live?")
+	b.wantIDs("a related project", told, own, row)
+	if want := fmt.Sprintf("| #%d | 0m ago | command [%s-web] | zebra quagga elsewhere |\n", row, filepath.Base(b.repo)); !strings.Contains(told.Text, want) {
+		t.Errorf("got:\n%swant:\n%s", told.Text, want)
+	}
+	b.config.Limits.SuppressCross = true
+	if told := ids(b.asks("s3", "where do quagga and zebra live?")); !slices.Contains(told, own) || slices.Contains(told, row) {
+		t.Errorf("other projects are left out: told of %v, want %d and not %d", told, own, row)
+	}
+}
+
+func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.call(shell("feed zebra quagga okapi"), "")
+	done := b.prompt("nothing of this", "")
+	err := b.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		r := b.newRecalling(ctx, tx, &RecallArgs{Query: "what do zebra, quagga and okapi eat?"}, done.Project.Key)
+		late := false
+		a := &assistant{project: done.Project, near: map[int64]string{done.Project.Key: done.Project.ID}, journal: b.Journal}
+		a.budget = &budget{at: time.Now(), limit: time.Hour, most: time.Hour, worked: func() time.Duration {
+			if late = len(r.found) > 0; late {
+				return time.Hour * 2 / 3
+			}
+			return 0
+		}}
+		found, err := a.rankInTime(ctx, r)
+		if err == nil && (!late || len(found) != 1 || len(a.helpRows(r, found)) != 1) {
+			t.Errorf("late: %v, found %d sessions", late, len(found))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOrdersNeedMoreEvidenceThanQuestionsAndCommandsGetNoHelp(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "feed the zebra well", Source: "UserPromptSubmit"})
+	row := b.call(shell("zebra --food hay"), "").IDs[0]
+	for prompt, speaks := range map[string]bool{
+		"and now feed the zebra":          true, // two words
+		"what about the zebra then?":      true,
+		"go on with the zebra please":     false,
+		"yes please do it like that":      false,
+		"what do you think about that?":   false,
+		"/zebra feed all of them now":     false,
+		"/etc/zebra feed all of them now": true,
+	} {
+		told := b.asks("asks "+prompt, prompt)
+		if said := slices.ContainsFunc(ids(told), func(id int64) bool { return id <= row }); said != speaks {
+			t.Errorf("%q: told %v, want %v:\n%s", prompt, said, speaks, told.Text)
+		}
+	}
+}
+
+func TestHelpShowsNoWordsOfTheHarness(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "This session is being continued from one about the zebra and the quagga.", Source: "UserPromptSubmit"})
+	b.record(Event{Kind: Message, Session: "s1", Text: "Done.\n\nThe zebra eats hay and the quagga grass.", Source: "Stop"})
+	told := b.asks("s2", "what do zebra and quagga eat?").Text
+	if strings.Contains(told, "being continued") || !strings.Contains(told, "zebra eats hay") {
+		t.Error(told)
+	}
+}
+
+func TestOfASmallProjectNotEveryFileIsLikely(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.worked("s1", "", "set it up", []string{"refund/a.go", "refund/b.go", "refund/c.go", "refund/d.go"}, nil)
+	told := b.asks("s2", "mend the refund of last week").Text
+	if n := strings.Count(told, ".go"); n != 2 {
+		t.Errorf("%d of 4 files, want 2:\n%s", n, told)
+	}
+}
+
 func TestAtMostFiveRowsTheOnesWithMostWordsThenTheNewestAndOneOfAFile(t *testing.T) {
 	t.Parallel()
 	b := helped(t)
@@ -219,9 +306,9 @@ func TestOneTextAndOneSessionHaveTheirTokens(t *testing.T) {
 	b := helped(t)
 	b.fill(b.repo, 1000)
 	wide := strings.Repeat("世界", 25)
-	const turns = 40
+	const turns = 60
 	animals := func(i int) string {
-		herd := fmt.Sprintf("%c%c", 'a'+i/20, 'a'+i%20)
+		herd := fmt.Sprintf("%c%c", 'a'+i/15, 'a'+i%15)
 		return fmt.Sprintf("zebra%s and quagga%s", herd, herd)
 	}
 	for i := range turns {
@@ -395,4 +482,72 @@ func FuzzWordsOfAPromptCanBeLookedUp(f *testing.F) {
 			t.Errorf("%q became %q", prompt, c)
 		}
 	})
+}
+
+func TestKindsOfCommands(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"cd x && sudo env A=b timeout 60 go test ./internal/foo -run X": "go test",
+		"go test ./... | tail -5":          "go test",
+		"A=1 npm run test:unit -- x":       "npm test:unit",
+		"npx tsc --noEmit":                 "tsc",
+		"mise exec node@20 -- npm test":    "npm test",
+		"pnpm exec eslint src":             "eslint",
+		"python -m pytest tests/x.py":      "pytest",
+		"python3 run.py --fast":            "python3 run.py",
+		"python -c 'import x'":             "",
+		"bash -c 'go test'":                "",
+		"uv run pytest -x":                 "pytest",
+		"git -C dir commit -m 'a message'": "git commit",
+		"git status":                       "",
+		"gh pr create --fill":              "gh pr create",
+		"./gradlew test":                   "gradlew test",
+		"grep -r go test":                  "",
+		"go build ./... && go vet ./...":   "go build, go vet",
+		"cargo run --bin x":                "cargo run",
+		"":                                 "",
+		"timeout 60":                       "timeout",
+	} {
+		var names []string
+		for _, k := range commandKinds(line) {
+			names = append(names, k.name)
+		}
+		if got := strings.Join(names, ", "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+func TestBeforeACommandFailuresOfItsProgramAndSubcommandAreTold(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	b.call(failing("go test ./internal/foo -run X", "Exit code 1\nundefined: fts5"), "")
+	b.call(failing("go vet ./...", "go vet says no"), "")
+	worked := b.call(shell("cd . && go test -tags fts5 ./internal/foo -run X"), "").IDs[0]
+	told := b.announces("s2", shell("timeout 60 go test ./..."))
+	want := helpHeader + "- failed 0m ago (#1): go test ./internal/foo -run X: undefined: fts5\n" +
+		"- then worked (#3): go test -tags fts5 ./internal/foo -run X\n"
+	if told.Text != want {
+		t.Errorf("got:\n%swant:\n%s", told.Text, want)
+	}
+	b.wantIDs("the form that worked", told, worked)
+	b.wantIDs("again", b.announces("s2", shell("go test ./internal/bar")))
+	b.wantIDs("it has the setting", b.announces("s3", shell("go test -tags fts5 ./...")))
+	b.wantIDs("another subcommand", b.announces("s3", shell("go build ./...")))
+	b.wantIDs("one's own", b.announces("s1", shell("go test ./...")))
+	b.now.Add(15 * 24 * 3600)
+	b.wantIDs("long ago", b.announces("s3", shell("go test ./...")))
+	b.now.Add(-15 * 24 * 3600)
+	b.record(Event{Kind: Tool, Session: "s4", Calls: []Call{shell("go test ./internal/baz")}})
+	b.wantIDs("it passed without", b.announces("s5", shell("go test ./...")))
+}
+
+func TestBeforeACommandAFailureThatNothingMendedIsToldForItsTargets(t *testing.T) {
+	t.Parallel()
+	b := helped(t)
+	failed := b.call(failing("npx eslint src/cart.ts --fix", "no-undef"), "").IDs[0]
+	b.wantIDs("a folder of it", b.announces("s2", shell("npx eslint src/")), failed)
+	b.wantIDs("other targets", b.announces("s3", shell("npx eslint web/")))
+	b.call(shell("npx eslint src/cart.ts"), "")
+	b.wantIDs("the same passed", b.announces("s4", shell("npx eslint src/")))
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"cairn/internal/store"
@@ -70,21 +71,34 @@ func (a *assistant) lastChange(ctx context.Context, tx *store.Tx, path string) (
 type failure struct {
 	id, at, session int64
 	command, error  string
+	kind            commandKind // what of it is of the same kind as a call
 }
 
+// lately is how long a failure of another form of a command is told of.
+const lately = 14 * 24 * time.Hour
+
+// maxAlike is how many failures of other forms of a command are looked at.
+const maxAlike = 3
+
 // lastFailure tells of the last run of a command in the project, if it failed and
-// another session ran it, and of the form that worked after it.
+// another session ran it, and of the form that worked after it. Where this form never
+// failed, the last two weeks' failures of the same program and subcommand count, see
+// alikeFailure.
 func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row contextRow, err error) {
 	command, _ := a.filter.Head(clean(c.Command), maxCommand)
 	form := newCommandForm(command)
 	if form.text == "" {
 		return row, nil
 	}
-	f, err := a.newestFailure(ctx, tx, form)
-	if err != nil || f.id == 0 || f.session == a.session {
+	kinds := commandKinds(command)
+	f, others, err := a.newestFailures(ctx, tx, form, kinds)
+	if err != nil || f.session == a.session {
 		return row, err
 	}
-	passed, err := a.passedSince(ctx, tx, form, c.Tool, f.at)
+	if f.id == 0 {
+		return a.alikeFailure(ctx, tx, c.Tool, kinds, others)
+	}
+	passed, err := a.passedSince(ctx, tx, c.Tool, form.text, f.at, form.is)
 	if err != nil || passed {
 		return row, err
 	}
@@ -92,8 +106,12 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row
 	if err != nil {
 		return row, err
 	}
-	row.id = f.id
-	row.line = fmt.Sprintf("- failed %s (#%d): %s", ago(a.now, f.at), f.id, commandCell(form.text, maxHelpIntent))
+	return a.failureRow(f, form.text, worked, id), nil
+}
+
+// failureRow tells of a failure and of what worked next, if anything.
+func (a *assistant) failureRow(f failure, form, worked string, id int64) contextRow {
+	row := contextRow{id: f.id, line: fmt.Sprintf("- failed %s (#%d): %s", ago(a.now, f.at), f.id, commandCell(form, maxHelpIntent))}
 	if why := reason(f.command, f.error); why != "" {
 		row.line += ": " + cell(why, maxHelpIntent)
 	}
@@ -101,32 +119,112 @@ func (a *assistant) lastFailure(ctx context.Context, tx *store.Tx, c *Call) (row
 		row.id = id
 		row.line += fmt.Sprintf("\n- then worked (#%d): %s", id, commandCell(worked, 2*maxHelpIntent))
 	}
+	return row
+}
+
+// alikeFailure tells of the newest failure of the same program and subcommand in another
+// form, if it says something about the call: the next run of this kind in its session
+// worked with a setting that the failed one and the call lack, and none passed without
+// it since; or no run for the same targets has passed since. A kind that the session has
+// seen fail itself is its own business.
+func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string, kinds []commandKind, failures []failure) (row contextRow, err error) {
+	for _, f := range failures {
+		if f.session == a.session {
+			return row, nil
+		}
+		call := kindNamed(kinds, f.kind.name)
+		worked, id, mended, err := a.workedAlike(ctx, tx, f)
+		if err != nil {
+			return row, err
+		}
+		resolved := func(p *commandKind) bool { return p.concerns(&f.kind) }
+		added := mended.added(&f.kind)
+		switch {
+		case id != 0 && len(added) > 0 && !call.has(added):
+			resolved = func(p *commandKind) bool { return !p.has(added) }
+		case id != 0 || !call.concerns(&f.kind):
+			continue
+		}
+		passed, err := a.passedSince(ctx, tx, tool, f.command, f.at, func(line string) bool {
+			if !strings.Contains(line, f.kind.program()) {
+				return false
+			}
+			p := kindNamed(commandKinds(line), f.kind.name)
+			return p != nil && resolved(p)
+		})
+		if err != nil {
+			return row, err
+		}
+		if !passed {
+			return a.failureRow(f, normalCommand(f.command), worked, id), nil
+		}
+	}
 	return row, nil
+}
+
+// workedAlike is the next command of the failing session that passed and is of the same
+// kind; id is 0 if there is none.
+func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (worked string, id int64, kind commandKind, err error) {
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var row int64
+		var obsType, command string
+		if err := r.Scan(&row, &obsType, &command); err != nil || id != 0 || !strings.Contains(command, f.kind.program()) {
+			return err
+		}
+		if k := kindNamed(commandKinds(command), f.kind.name); k != nil {
+			worked, id, kind = normalCommand(command), row, *k
+		}
+		return nil
+	}, selectLaterInSession, f.session, f.at, f.id, maxLater)
+	return worked, id, kind, err
 }
 
 // commandCell is cell for a command that may be run again: its pipes stay, for no
 // table is around it.
 func commandCell(form string, n int) string { return strings.ReplaceAll(cell(form, n), "¦", "|") }
 
-// newestFailure is the newest failed run in the project of a command in its normal form.
-func (a *assistant) newestFailure(ctx context.Context, tx *store.Tx, form commandForm) (found failure, err error) {
+// newestFailures returns the newest failed run in the project of a command in its normal
+// form and, before it, the newest ones lately of another form of one of some kinds.
+func (a *assistant) newestFailures(ctx context.Context, tx *store.Tx, form commandForm, kinds []commandKind) (same failure, others []failure, err error) {
 	rows, err := tx.Query(ctx, selectFailures, a.project.Key, maxFailures)
 	if err != nil {
-		return found, err
+		return same, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var f failure
 		var command sql.NullString
 		if err := rows.Scan(&f.id, &f.at, &f.session, &command, &f.error); err != nil {
-			return found, err
+			return same, nil, err
 		}
-		if form.is(command.String) {
-			f.command = command.String
-			return f, nil
+		f.command = command.String
+		if form.is(f.command) {
+			return f, others, nil
+		}
+		if len(others) < maxAlike && f.at >= a.now-int64(lately/time.Second) && f.isOneOf(kinds) {
+			others = append(others, f)
 		}
 	}
-	return found, rows.Err()
+	return same, others, rows.Err()
+}
+
+// isOneOf reports whether a part of the failed command is of one of some kinds, and
+// notes that part.
+func (f *failure) isOneOf(kinds []commandKind) bool {
+	var own []commandKind
+	for i := range kinds {
+		if !strings.Contains(f.command, kinds[i].program()) {
+			continue
+		}
+		if own == nil {
+			own = commandKinds(f.command)
+		}
+		if k := kindNamed(own, kinds[i].name); k != nil {
+			f.kind = *k
+			return true
+		}
+	}
+	return false
 }
 
 // commandForm is the normal form of a command, to be compared with many.
@@ -152,10 +250,10 @@ func (f *commandForm) is(command string) bool {
 	return f.mayBe(command) && normalCommand(command) == f.text
 }
 
-// passedSince tells whether a command passed in the project, in the same form, at
-// some time or later. What passes has the type that its words give it.
-func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, form commandForm, tool string, since int64) (bool, error) {
-	rows, err := tx.Query(ctx, selectPasses, a.project.Key, readShell(form.text, tool).obsType(), since, maxPasses)
+// passedSince tells whether a command that is meets passed in the project at some time
+// or later. What passes has the type that the words of such a command give it.
+func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, tool, like string, since int64, is func(command string) bool) (bool, error) {
+	rows, err := tx.Query(ctx, selectPasses, a.project.Key, readShell(like, tool).obsType(), since, maxPasses)
 	if err != nil {
 		return false, err
 	}
@@ -165,7 +263,7 @@ func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, form commandF
 		if err := rows.Scan(&command); err != nil {
 			return false, err
 		}
-		if form.is(command) {
+		if is(command) {
 			return true, nil
 		}
 	}

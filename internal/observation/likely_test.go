@@ -136,7 +136,7 @@ func TestAFirstPromptIsToldOfLikelyFilesOnce(t *testing.T) {
 	if !strings.Contains(told.Text, "- mast/: sail.go\n") || strings.Contains(told.Text, "keel.go") {
 		t.Errorf("told:\n%s", told.Text)
 	}
-	if later := b.asks("s2", "and what of the keel").Text; strings.Contains(later, ".go") || !strings.Contains(later, "scrape our keel") {
+	if later := b.asks("s2", "and what of the keel?").Text; strings.Contains(later, ".go") || !strings.Contains(later, "scrape our keel") {
 		t.Errorf("a later prompt was told:\n%s", later)
 	}
 }

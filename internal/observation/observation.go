@@ -27,10 +27,11 @@ type Config struct {
 	// Effort ends a context once the process has worked for limit, at the latest after
 	// most by the clock. Without it the clock alone counts.
 	Effort     func(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc)
-	Retention  Retention  // nil: nothing expires
-	MaxBytes   int64      // what the store may hold, 0 for any amount
-	Output     OutputMode // which outputs of commands and tools are kept
-	OutputDays int        // after how many days an output expires; 0: never
+	Worked     func() time.Duration // the processor time that this process has used; nil: the clock stands in for it
+	Retention  Retention            // nil: nothing expires
+	MaxBytes   int64                // what the store may hold, 0 for any amount
+	Output     OutputMode           // which outputs of commands and tools are kept
+	OutputDays int                  // after how many days an output expires; 0: never
 }
 
 // DefaultDedupWindow is the window of observations §5.

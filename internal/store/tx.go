@@ -136,6 +136,9 @@ func (t *Tx) prepared(ctx context.Context, query string) (context.Context, *sql.
 	case t.log != nil:
 		ctx = context.WithoutCancel(ctx) // an interrupted statement would undo the neighbours' too
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
 	st, err := t.ses.prepared(ctx, query)
 	return ctx, st, t.noted(err)
 }
