@@ -225,59 +225,87 @@ func tellingAt(s []byte, numbers bool) int {
 	return rankOther
 }
 
-// tellingTable holds, for the first two bytes of a word, the words of each rank that begin
-// with them: errors, warnings and counts.
-const tellingTable = "" +
-	"\nab:abort;;" +
-	"\nas:assert;;" +
-	"\nad:;;added" +
-	"\nbu:;;built" +
-	"\nca:cannot;caution;" +
-	"\nco:could not|couldn't|conflict;;coverage|commit" +
-	"\nch:;;change" +
-	"\ncr:;;created" +
-	"\nde:denied;deprecat;deletion" +
-	"\ndo:;;done" +
-	"\ner:error;;" +
-	"\nex:exception|expected;;" +
-	"\nfa:fail|fatal;;" +
-	"\nfi:;;file|finished" +
-	"\nfo:;;found" +
-	"\nin:invalid;;insertion|install" +
-	"\nki:killed;;" +
-	"\nli:;;listening|line" +
-	"\nma:;;match" +
-	"\nmi:mismatch|missing;;" +
-	"\nno:not found|no such;;" +
-	"\nok:;;ok " +
-	"\npa:panic;;pass" +
-	"\npo:;;port" +
-	"\nre:refused;;removed|result" +
-	"\nro:;;row" +
-	"\nse:segmentation;;second" +
-	"\nsk:;skipp;" +
-	"\nte:;;test" +
-	"\nti:timed out|timeout;;" +
-	"\nto:;todo;total" +
-	"\ntr:traceback;;" +
-	"\nun:undefined|unexpected;;" +
-	"\nup:;;updated" +
-	"\nve:;;version" +
-	"\nwa:;warn;" +
-	"\n\xe2\x9c:✗|✖|✘;;" +
-	"\n\xc3\x97:×;;"
-
 // tellingWords returns the words of each rank that begin with two bytes, separated by |.
 func tellingWords(first, second byte) (errors, warnings, counts string) {
-	key := [...]byte{'\n', first, second, ':'}
-	at := strings.Index(tellingTable, string(key[:]))
-	if at < 0 {
-		return "", "", ""
+	switch uint16(first)<<8 | uint16(second) {
+	case 'a'<<8 | 'b':
+		return "abort", "", ""
+	case 'a'<<8 | 's':
+		return "assert", "", ""
+	case 'a'<<8 | 'd':
+		return "", "", "added"
+	case 'b'<<8 | 'u':
+		return "", "", "built"
+	case 'c'<<8 | 'a':
+		return "cannot", "caution", ""
+	case 'c'<<8 | 'o':
+		return "could not|couldn't|conflict", "", "coverage|commit"
+	case 'c'<<8 | 'h':
+		return "", "", "change"
+	case 'c'<<8 | 'r':
+		return "", "", "created"
+	case 'd'<<8 | 'e':
+		return "denied", "deprecat", "deletion"
+	case 'd'<<8 | 'o':
+		return "", "", "done"
+	case 'e'<<8 | 'r':
+		return "error", "", ""
+	case 'e'<<8 | 'x':
+		return "exception|expected", "", ""
+	case 'f'<<8 | 'a':
+		return "fail|fatal", "", ""
+	case 'f'<<8 | 'i':
+		return "", "", "file|finished"
+	case 'f'<<8 | 'o':
+		return "", "", "found"
+	case 'i'<<8 | 'n':
+		return "invalid", "", "insertion|install"
+	case 'k'<<8 | 'i':
+		return "killed", "", ""
+	case 'l'<<8 | 'i':
+		return "", "", "listening|line"
+	case 'm'<<8 | 'a':
+		return "", "", "match"
+	case 'm'<<8 | 'i':
+		return "mismatch|missing", "", ""
+	case 'n'<<8 | 'o':
+		return "not found|no such", "", ""
+	case 'o'<<8 | 'k':
+		return "", "", "ok "
+	case 'p'<<8 | 'a':
+		return "panic", "", "pass"
+	case 'p'<<8 | 'o':
+		return "", "", "port"
+	case 'r'<<8 | 'e':
+		return "refused", "", "removed|result"
+	case 'r'<<8 | 'o':
+		return "", "", "row"
+	case 's'<<8 | 'e':
+		return "segmentation", "", "second"
+	case 's'<<8 | 'k':
+		return "", "skipp", ""
+	case 't'<<8 | 'e':
+		return "", "", "test"
+	case 't'<<8 | 'i':
+		return "timed out|timeout", "", ""
+	case 't'<<8 | 'o':
+		return "", "todo", "total"
+	case 't'<<8 | 'r':
+		return "traceback", "", ""
+	case 'u'<<8 | 'n':
+		return "undefined|unexpected", "", ""
+	case 'u'<<8 | 'p':
+		return "", "", "updated"
+	case 'v'<<8 | 'e':
+		return "", "", "version"
+	case 'w'<<8 | 'a':
+		return "", "warn", ""
+	case 0xe2<<8 | 0x9c:
+		return "✗|✖|✘", "", ""
+	case 0xc3<<8 | 0x97:
+		return "×", "", ""
 	}
-	row, _, _ := strings.Cut(tellingTable[at+len(key):], "\n")
-	errors, row, _ = strings.Cut(row, ";")
-	warnings, counts, _ = strings.Cut(row, ";")
-	return errors, warnings, counts
+	return "", "", ""
 }
 
 // beginsWithAny reports whether a text begins with one of the words.
