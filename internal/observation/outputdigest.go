@@ -126,9 +126,8 @@ func chooseLines(all []digestLine) {
 		keep(i)
 	}
 	var telling [rankOther][]int
-	var ranks ranker
 	for i := first; i < last; i++ {
-		if rank := ranks.rank(all[i].text); rank < rankOther {
+		if rank := rankLine(all[i].text); rank < rankOther {
 			telling[rank] = append(telling[rank], i)
 		}
 	}
@@ -157,24 +156,23 @@ const (
 	rankOther
 )
 
-// ranker ranks lines; its zero value is ready for use.
-type ranker struct{ lower []byte }
-
-// rank returns how much a line tells.
-func (r *ranker) rank(line string) int {
-	r.setLower(line)
+// rankLine returns how much a line tells: the rank of the word in it that tells most,
+// wherever the word ends. Counts need a number in the line.
+func rankLine(line string) int {
 	numbers := strings.ContainsAny(line, "0123456789")
 	best := rankOther
 	if numbers && strings.IndexByte(line, '%') >= 0 {
 		best = rankCount
 	}
-	for i := range len(r.lower) - 1 {
-		if !startsWord(line, r.lower, i) {
-			continue
+	before := byte(' ')
+	for i := 0; i+1 < len(line); i++ {
+		c := line[i]
+		if startsWord(before, c) {
+			if best = min(best, rankOfWord(line[i:], numbers)); best == rankError {
+				return best
+			}
 		}
-		if best = min(best, tellingAt(r.lower[i:], numbers)); best == rankError {
-			return best
-		}
+		before = c
 	}
 	switch {
 	case numbers && best > rankWarning && strings.IndexByte(line, ':') > 0 && hasPlace(line):
@@ -185,35 +183,24 @@ func (r *ranker) rank(line string) int {
 	return best
 }
 
-// setLower sets lower to a line with its ASCII letters in lower case.
-func (r *ranker) setLower(line string) {
-	r.lower = append(r.lower[:0], line...)
-	for i, c := range r.lower {
-		if c >= 'A' && c <= 'Z' {
-			r.lower[i] = c | 0x20
-		}
-	}
-}
-
-// startsWord reports whether a word starts at i, or a part of a name like TypeError. lower
-// is the line in lower case.
-func startsWord(line string, lower []byte, i int) bool {
+// startsWord reports whether a word starts with c, or a part of a name like TypeError.
+// before is the byte before c.
+func startsWord(before, c byte) bool {
 	switch {
-	case !inWord(lower[i]):
-		return false
-	case i == 0 || lower[i] >= 0x80 || !inWord(lower[i-1]):
+	case c >= 0x80:
 		return true
+	case c|0x20 < 'a' || c|0x20 > 'z':
+		return false
 	}
-	return line[i] < 'a' && line[i-1] >= 'a'
+	return !inWord(before) || c < 'a' && before >= 'a'
 }
 
-// inWord reports whether a lower-case byte belongs to a word.
-func inWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= 0x80 }
+// inWord reports whether a byte belongs to a word.
+func inWord(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
 
-// tellingAt returns the rank of a word that the text begins with, wherever the word
-// ends. Counts need a number in the line.
-func tellingAt(s []byte, numbers bool) int {
-	errors, warnings, counts := tellingWords(s[0], s[1])
+// rankOfWord returns the rank of a text by the word that it begins with.
+func rankOfWord(s string, numbers bool) int {
+	errors, warnings, counts := tellingWords(lowerASCII(s[0]), lowerASCII(s[1]))
 	switch {
 	case beginsWithAny(s, errors):
 		return rankError
@@ -223,6 +210,13 @@ func tellingAt(s []byte, numbers bool) int {
 		return rankCount
 	}
 	return rankOther
+}
+
+func lowerASCII(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
 }
 
 // tellingWords returns the words of each rank that begin with two bytes, separated by |.
@@ -308,16 +302,26 @@ func tellingWords(first, second byte) (errors, warnings, counts string) {
 	return "", "", ""
 }
 
-// beginsWithAny reports whether a text begins with one of the words.
-func beginsWithAny(s []byte, words string) bool {
+// beginsWithAny reports whether a text begins with one of the words, in any case.
+func beginsWithAny(s, words string) bool {
 	for words != "" {
 		var word string
 		word, words, _ = strings.Cut(words, "|")
-		if len(s) >= len(word) && string(s[:len(word)]) == word {
+		if len(s) >= len(word) && equalsFolded(s[:len(word)], word) {
 			return true
 		}
 	}
 	return false
+}
+
+// equalsFolded reports whether a text is a lower-case one of the same length, in any case.
+func equalsFolded(s, lower string) bool {
+	for i := range len(s) {
+		if lowerASCII(s[i]) != lower[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // hasPlace reports whether a line names a place in a file: a name with an extension, a
