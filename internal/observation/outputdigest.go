@@ -159,7 +159,7 @@ const (
 // rankLine returns how much a line tells: the rank of the word in it that tells most,
 // wherever the word ends. Counts need a number in the line.
 func rankLine(line string) int {
-	numbers := strings.ContainsAny(line, "0123456789")
+	numbers := hasDigit(line)
 	best := rankOther
 	if numbers && strings.IndexByte(line, '%') >= 0 {
 		best = rankCount
@@ -181,6 +181,15 @@ func rankLine(line string) int {
 		return rankCount
 	}
 	return best
+}
+
+func hasDigit(line string) bool {
+	for i := range len(line) {
+		if isDigit(line[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // startsWord reports whether a word starts with c, or a part of a name like TypeError.
