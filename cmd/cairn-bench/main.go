@@ -120,6 +120,7 @@ func experiments() []experiment {
 		{"startup", (*bench).startup},
 		{"hook", (*bench).hook},
 		{"search", (*bench).search},
+		{"recall", (*bench).recall},
 		{"commit", (*bench).commit},
 		{"import", (*bench).imports},
 		{"size", (*bench).size},
