@@ -139,6 +139,7 @@ type recalling struct {
 	period    *words.Period
 	terms     []askedTerm
 	corrected map[string]string
+	tries     int     // words that were to be corrected
 	asking    int64   // key of the session that asks
 	turns     float64 // in the index
 	length    float64 // of a turn, in the mean
