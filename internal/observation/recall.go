@@ -144,6 +144,7 @@ type recalling struct {
 	turns     float64 // in the index
 	length    float64 // of a turn, in the mean
 	found     map[int64]*foundTurn
+	spare     spareTurns
 }
 
 // askedTerm is a word of the question.
@@ -152,6 +153,7 @@ type askedTerm struct {
 	weight float64 // how much it counts beside its rarity
 	count  float64 // turns that hold it
 	rarity float64
+	full   float64 // what it counts in a text that holds it very often
 }
 
 func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
