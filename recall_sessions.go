@@ -73,8 +73,13 @@ func (r *recallRun) asPlain(note string) {
 	r.finder = words.FinderOf(r.asked...)
 }
 
-// exact finds the rows of a query with operators, by session.
+// exact finds the rows of a query with operators, by session. Sessions that printed a line
+// of it come first: a pasted line often holds a quote or an asterisk.
 func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Recalled) error {
+	sessions, err := r.printed(ctx, j)
+	if err != nil {
+		return err
+	}
 	hits, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
 		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRecallRows,
 	}})
@@ -94,12 +99,23 @@ func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Reca
 	if i := slices.Index(ids, r.args.Asker); i >= 0 && len(ids) > 1 {
 		ids = slices.Delete(ids, i, i+1)
 	}
-	found, err := j.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit)])
+	for _, s := range sessions {
+		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.SessionID })
+	}
+	found, err := j.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit-len(sessions))])
 	for i := range found {
 		found[i].Items = rows[found[i].SessionID]
 	}
-	out.Results = r.groupsOf(found)
+	out.Results = r.groupsOf(append(sessions, found...))
 	return err
+}
+
+// printed are the sessions that printed a line of the query.
+func (r *recallRun) printed(ctx context.Context, j *observation.Journal) ([]observation.RecalledSession, error) {
+	found, err := j.Recall(ctx, observation.RecallArgs{
+		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: recallItems, Session: r.args.Asker,
+	})
+	return slices.DeleteFunc(found.Sessions, func(s observation.RecalledSession) bool { return !s.Printed }), err
 }
 
 // correct makes the other parts search for the words that replaced unknown ones, too.

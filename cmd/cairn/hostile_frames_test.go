@@ -99,6 +99,7 @@ func TestNoTextEndsTheFrameAroundIt(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
+			h.settle("[guard]\nmax_ms = 20000\n")
 			shell := h.shell("t1", "make "+attempt)
 			h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "please fix " + attempt}))
 			h.recorded(shell)

@@ -237,6 +237,7 @@ func TestAnAgentOutlivesItsSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHome(t)
+			h.settle("[guard]\nmax_ms = 20000\n")
 			first := h.host()
 			wantSaid(t, "the first start", h.starts(first, "s1", "startup"), "!## You")
 			c := h.connect("", nil)

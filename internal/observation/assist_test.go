@@ -235,8 +235,8 @@ func TestOneTextAndOneSessionHaveTheirTokens(t *testing.T) {
 		spent += told.Tokens
 		if told.Text == "" {
 			silent++
-		} else if silent > 0 {
-			t.Fatal("help came back")
+		} else if i == turns-1 {
+			t.Error("the last turn is helped")
 		}
 	}
 	if spent > maxSessionHelp || spent < maxSessionHelp-maxHelp || silent == 0 {

@@ -47,12 +47,13 @@ type RecalledPeriod struct {
 type RecalledSession struct {
 	SessionID string         `json:"session_id"`
 	Project   string         `json:"project"`
-	When      int64          `json:"when"`             // of its best turn, Unix seconds
-	Harness   string         `json:"harness"`          // "" if it is not known
-	Branch    string         `json:"branch,omitempty"` // "" if it is not known
-	About     string         `json:"about"`            // the first prompt that means something, at most 200 characters in one line
-	Score     float64        `json:"score"`            // above 0, comparable within one answer; 0 where no word matched
-	Items     []RecalledItem `json:"items"`            // its best rows, best first
+	When      int64          `json:"when"`              // of its best turn, Unix seconds
+	Harness   string         `json:"harness"`           // "" if it is not known
+	Branch    string         `json:"branch,omitempty"`  // "" if it is not known
+	About     string         `json:"about"`             // the first prompt that means something, at most 200 characters in one line
+	Score     float64        `json:"score"`             // above 0, comparable within one answer; 0 where no word matched
+	Items     []RecalledItem `json:"items"`             // its best rows, best first
+	Printed   bool           `json:"printed,omitempty"` // a row of it printed a line of the question, its first item
 }
 
 // RecalledItem is a row of a turn that answers a question.
@@ -112,7 +113,8 @@ type RecalledRows struct {
 
 // RecallRows ranks as Recall does and returns rows: those of the best turn that hold
 // words of the question, best first, then those of the next. A row that holds none is
-// not among them, so there may be none. Errors are those of store.Read.
+// not among them, so there may be none. A question that has a time and no other word that
+// is known gives the prompts of that time, newest first. Errors are those of store.Read.
 func (j *Journal) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRows, err error) {
 	out.Rows = []RecalledItem{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -154,6 +156,7 @@ type askedTerm struct {
 	count  float64 // turns that hold it
 	rarity float64
 	full   float64 // what it counts in a text that holds it very often
+	pair   bool    // it is two words of the question in one
 }
 
 func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
@@ -163,8 +166,8 @@ func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs,
 		rest, r.period = cut, &p
 	}
 	known := map[string]int{}
-	add := func(text string, weight float64) {
-		for _, t := range words.Ask(text).Terms {
+	add := func(q words.Question, weight float64) {
+		for _, t := range q.Terms {
 			if i, ok := known[t.Key]; ok {
 				r.terms[i].weight = max(r.terms[i].weight, weight)
 				continue
@@ -173,22 +176,33 @@ func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs,
 			r.terms = append(r.terms, askedTerm{Term: t, weight: weight})
 		}
 	}
-	if strings.TrimSpace(rest) != "" {
-		add(rest, 1)
+	question := words.Ask(rest)
+	if r.period == nil || !question.IsEmpty() {
+		add(question, 1)
 	}
-	add(a.Words, wordsWeight)
+	add(words.Ask(a.Words), wordsWeight)
+	for _, t := range question.Pairs {
+		if _, ok := known[t.Key]; !ok {
+			known[t.Key] = len(r.terms)
+			r.terms = append(r.terms, askedTerm{Term: t, weight: pairWeight, pair: true})
+		}
+	}
 	return r
 }
 
-// wordsWeight is how much more a word counts that the agent expects to stand there.
-const wordsWeight = 2
+const (
+	wordsWeight = 2   // how much more a word counts that the agent expects to stand there
+	pairWeight  = 0.7 // what two neighbouring words count where they stand as one
+)
 
 // sessions answers Recall.
 func (r *recalling) sessions() (out Recalled, err error) {
 	limit, items := clamp(cmp.Or(r.args.Limit, 5), 1, 100), clamp(cmp.Or(r.args.Items, 3), 1, 20)
 	out = Recalled{Sessions: []RecalledSession{}, Words: []string{}, Corrected: r.corrected, Matched: MatchedWords}
 	for _, t := range r.terms {
-		out.Words = append(out.Words, t.Word)
+		if !t.pair {
+			out.Words = append(out.Words, t.Word)
+		}
 	}
 	if p := r.period; p != nil {
 		out.Period = &RecalledPeriod{From: p.From.Unix(), To: p.To.Unix(), Said: p.Said}
@@ -224,6 +238,10 @@ func (r *recalling) rows() (out RecalledRows, err error) {
 	if err != nil {
 		return out, err
 	}
+	if from, to, ok := r.bounds(); ok && len(ranked) == 0 {
+		out.Rows, err = r.prompts(from, to, limit)
+		return out, err
+	}
 	for _, s := range ranked {
 		if len(out.Rows) >= limit {
 			break
@@ -237,7 +255,24 @@ func (r *recalling) rows() (out RecalledRows, err error) {
 	return out, nil
 }
 
+// prompts are those of a time, newest first.
+func (r *recalling) prompts(from, to int64, n int) (items []RecalledItem, err error) {
+	items = []RecalledItem{}
+	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		item, content, err := scanItem(rows)
+		item.Excerpt, item.Matched = cutRunes(strings.Join(strings.Fields(content), " "), maxExcerpt), MatchedSome
+		items = append(items, item)
+		return err
+	}, selectPromptsWithin, from, to, r.project, r.args.Session, cmp.Or(r.args.ObsType, typePrompt), n)
+	return items, err
+}
+
 const (
+	selectPromptsWithin = `SELECT o.id, o.timestamp, o.obs_type, o.content, o.file_path, s.id, p.id, o.is_pinned
+FROM turns t JOIN observation_rows o ON o.id = t.id JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key
+WHERE t.at >= ?1 AND t.at < ?2 AND (?3 = 0 OR o.project_key = ?3) AND s.id <> ?4 AND o.obs_type = ?5
+ORDER BY t.at DESC, t.id DESC LIMIT +?6`
+
 	selectRecalled = `SELECT s.id, p.id, ifnull(s.harness, ''), ifnull((SELECT max(b.branch) FROM session_branches b WHERE b.session_key = s.key), ''),
 ifnull(s.summary ->> '$.intent', ''), s.last_seen
 FROM sessions s JOIN observation_rows o ON o.id = (SELECT id FROM observation_rows WHERE session_key = s.key ORDER BY timestamp LIMIT 1)
@@ -294,7 +329,7 @@ func (r *recalling) tell(s *foundSession, items int) (out RecalledSession, err e
 	if err != nil {
 		return out, err
 	}
-	out.When, out.Score = s.at, s.score
+	out.When, out.Score, out.Printed = s.at, s.score, s.pasted > 0
 	if out.About, err = r.about(s.key, intent); err != nil {
 		return out, err
 	}

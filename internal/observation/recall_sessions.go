@@ -108,7 +108,7 @@ func (r *recalling) settle(all []*foundSession) {
 		}
 	}
 	for _, s := range all {
-		s.score = s.sum/sum + sessionShare*s.whole/whole + bestRowShare*min(s.row/row, 1) + pastedSession*s.pasted
+		s.score = s.sum/sum + sessionShare*s.whole/whole + r.rowShare()*min(s.row/row, 1) + pastedSession*s.pasted
 	}
 	slices.SortStableFunc(all, func(a, b *foundSession) int {
 		if a.pasted != b.pasted {
@@ -147,11 +147,25 @@ func (r *recalling) weighRows(some []*foundSession) error {
 	return nil
 }
 
+// rowShare is what a session's best row counts beside its turns. Words that the agent
+// expects to stand there stand near one another, so that the row tells more then.
+func (r *recalling) rowShare() float64 {
+	if r.args.Words != "" {
+		return 2 * bestRowShare
+	}
+	return bestRowShare
+}
+
+// closeBytes is how near such words stand.
+const closeBytes = 200
+
 // finder finds the words of the question in texts.
 func (r *recalling) finder() *words.Finder {
 	keys := map[string]float64{}
 	for _, t := range r.terms {
-		keys[t.Key] = t.weight * max(t.rarity, 0.1)
+		if !t.pair {
+			keys[t.Key] = t.weight * max(t.rarity, 0.1)
+		}
 	}
 	return words.NewFinder(keys)
 }
@@ -184,10 +198,8 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 			return nil, err
 		}
 		err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
-			var item RecalledItem
-			var content string
+			item, content, err := scanItem(rows)
 			h := &item.Hit
-			err := rows.Scan(&h.ID, &h.Timestamp, &h.ObsType, &content, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned)
 			if err != nil || r.args.ObsType != "" && h.ObsType != r.args.ObsType || h.ID == s.pastedRow {
 				return err
 			}
@@ -195,9 +207,11 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 			if len(places) == 0 {
 				return nil
 			}
-			h.ContentPreview = cutRunes(content, 120)
 			weight, keys := finder.Weigh(places)
 			item.Score = weight / (1 + 0.002*float64(len(content))/10)
+			if r.args.Words != "" {
+				item.Score = finder.Closest(places, closeBytes)
+			}
 			item.telling = r.tellingAt(finder, places)
 			e := finder.Excerpt(content, maxExcerpt)
 			item.Excerpt, item.Marks, item.Matched = e.Text, e.Marks, MatchedSome
@@ -214,6 +228,14 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 	return s.items, nil
 }
 
+// scanItem reads a row of selectTurnItems and of queries with the same columns.
+func scanItem(rows *sql.Rows) (item RecalledItem, content string, err error) {
+	h := &item.Hit
+	err = rows.Scan(&h.ID, &h.Timestamp, &h.ObsType, &content, &h.FilePath, &h.SessionID, &h.Project, &h.IsPinned)
+	h.ContentPreview = cutRunes(content, 120)
+	return item, content, err
+}
+
 func (t *askedTerm) share() float64 {
 	if t.Common {
 		return commonShare
@@ -228,7 +250,7 @@ func (r *recalling) tellingAt(finder *words.Finder, places []words.Place) (n int
 		seen[finder.Key(p)] = true
 	}
 	for i := range r.terms {
-		if t := &r.terms[i]; seen[t.Key] && !t.Common {
+		if t := &r.terms[i]; seen[t.Key] && !t.Common && !t.pair {
 			n++
 		}
 	}

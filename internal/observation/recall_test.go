@@ -100,8 +100,37 @@ func TestATimeInTheQuestionPutsItsTurnsFirst(t *testing.T) {
 	if got, out := b.recalls("what happened on " + day + "?"); len(got) != 1 || got[0] != "after" || out.Matched != MatchedPeriod {
 		t.Errorf("of the day alone: %v, %s", got, out.Matched)
 	}
+	if got, out := b.recalls("what did we do on " + day + "?"); len(got) != 1 || got[0] != "after" || out.Matched != MatchedPeriod {
+		t.Errorf("of the day with words that say nothing: %v, %s", got, out.Matched)
+	}
+	rows, err := b.Find(t.Context(), FindArgs{SearchArgs: SearchArgs{Query: "what did we do on " + day + "?", Limit: 10}})
+	if err != nil || len(rows) != 1 || rows[0].Excerpt != "listen to the engine" {
+		t.Errorf("rows of the day are %+v: %v", rows, err)
+	}
 	if got, out := b.recalls("xylophone"); len(got) != 2 || got[0] != "after" || out.Matched != MatchedNewest {
 		t.Errorf("without any match: %v, %s", got, out.Matched)
+	}
+}
+
+func TestNeighboursFindTheIdentifierThatTheyAreInTheText(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("prose", "the harbour has a code and an owner", "ls harbour", "An owner keeps the code of the harbour, the owner of the code.", true)
+	b.turn("name", "write the file", "vim CODEOWNERS", "CODEOWNERS is there.", true)
+	if got, _ := b.recalls("who is the code owner?"); len(got) != 2 {
+		t.Errorf("found %v, want both sessions", got)
+	}
+}
+
+func TestWordsThatStandTogetherPutTheirSessionFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	far := strings.Repeat("and the tide goes out and comes in and nobody looks at it ", 20)
+	b.turn("near", "an anchor and a winch "+far, "ls", "Hm "+far+" an anchor", true)
+	b.turn("apart", "an anchor "+far, "ls", "a winch "+far+" an anchor", true)
+	out, err := b.Recall(t.Context(), RecallArgs{Query: "what holds the boat?", Words: "anchor winch"})
+	if err != nil || len(out.Sessions) != 2 || out.Sessions[0].SessionID != "near" {
+		t.Errorf("found %+v: %v", out.Sessions, err)
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *recalling) isHelp(item *RecalledItem) bool {
 	}
 	telling := 0
 	for _, t := range r.terms {
-		if !t.Common && t.rarity > 0 {
+		if !t.Common && !t.pair && t.rarity > 0 {
 			telling++
 		}
 	}
@@ -125,7 +125,7 @@ func isFileRow(obsType string) bool {
 // go first.
 func (r *recalling) cutTerms(n int) {
 	slices.SortStableFunc(r.terms, func(a, b askedTerm) int {
-		return cmp.Or(before(!a.Common, !b.Common), cmp.Compare(len(b.Word), len(a.Word)))
+		return cmp.Or(before(!a.pair, !b.pair), before(!a.Common, !b.Common), cmp.Compare(len(b.Word), len(a.Word)))
 	})
 	r.terms = r.terms[:min(n, len(r.terms))]
 }

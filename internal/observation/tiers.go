@@ -43,7 +43,8 @@ WHERE o.id = ?`
 // order; in a query of words alone stop words do not count. Tier 2 follows if tier 1 has
 // fewer rows than asked for and the query is words alone: rows of the turns that hold the
 // most and the rarest of the words, in the order of RecallRows, at most 100. These rows
-// say MatchedSome. A query with operators, quotes or * has no tier 2.
+// say MatchedSome. The tier 2 of a query with operators, quotes or * has only the rows that
+// printed a line of it: pasted lines often hold such characters.
 //
 // Rows of one type with equal texts are one row with a count, the first of them. Rows of
 // the session that asks come after all others. Errors are those of Search.
@@ -51,7 +52,7 @@ func (j *Journal) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err er
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
 	}
-	f := finding{args: a, rows: []FoundRow{}, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), finder: words.FinderOf(a.Query), texts: map[string]int{}, seen: map[int64]bool{}}
+	f := finding{args: a, rows: []FoundRow{}, limit: clamp(a.Limit, 1, 100), offset: clamp(a.Offset, 0, 1<<30), asked: a.Query, finder: words.FinderOf(a.Query), texts: map[string]int{}, seen: map[int64]bool{}}
 	f.need = f.offset + f.limit
 	plain := words.IsPlain(a.Query)
 	if plain {
@@ -67,8 +68,8 @@ func (j *Journal) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err er
 		}
 		return f.exact(ctx, tx, key)
 	})
-	if err == nil && plain && len(f.rows) < f.need {
-		err = f.some(ctx, j)
+	if err == nil && len(f.rows) < f.need {
+		err = f.some(ctx, j, plain)
 	}
 	rows = append(f.rows, f.own...)
 	return rows[min(f.offset, len(rows)):min(f.need, len(rows))], err
@@ -85,6 +86,7 @@ func checkSearch(a SearchArgs) error {
 // finding is one run of Find.
 type finding struct {
 	args                FindArgs
+	asked               string // the query as it was given
 	query               string // in FTS5's language
 	finder              *words.Finder
 	need, limit, offset int
@@ -140,9 +142,9 @@ func (f *finding) add(row FoundRow, text string) {
 }
 
 // some finds tier 2.
-func (f *finding) some(ctx context.Context, j *Journal) error {
+func (f *finding) some(ctx context.Context, j *Journal, plain bool) error {
 	found, err := j.RecallRows(ctx, RecallArgs{
-		Query: f.args.Query, Scope: f.args.Scope, ObsType: f.args.ObsType, Before: f.args.Before, After: f.args.After,
+		Query: f.asked, Scope: f.args.Scope, ObsType: f.args.ObsType, Before: f.args.Before, After: f.args.After,
 		Limit: f.need, Session: f.args.Asker,
 	})
 	if err != nil {
@@ -152,7 +154,7 @@ func (f *finding) some(ctx context.Context, j *Journal) error {
 		if len(f.rows) >= f.need {
 			break
 		}
-		if f.seen[item.ID] {
+		if f.seen[item.ID] || !plain && item.Score < pastedScore {
 			continue
 		}
 		row := FoundRow{Hit: item.Hit, Excerpt: item.Excerpt, Matched: MatchedSome}

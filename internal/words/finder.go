@@ -174,8 +174,30 @@ func (f *Finder) window(text string, places []Place, size int) (from, to int) {
 	if utf8.RuneCountInString(text) <= size+2 {
 		return 0, len(text)
 	}
-	var best float64
-	var first, last int // of the best window's places
+	best, first, last := f.closest(places, size)
+	if best == 0 {
+		start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+		return start, wordEnd(text, forward(text, start, size))
+	}
+	from, to = places[first].From, places[last].To
+	room := max(0, size-utf8.RuneCountInString(text[from:to]))
+	before := backward(text, from, room/3)
+	after := forward(text, to, room-utf8.RuneCountInString(text[before:from]))
+	if left := room - utf8.RuneCountInString(text[before:from]) - utf8.RuneCountInString(text[to:after]); left > 0 {
+		before = backward(text, before, left)
+	}
+	return wordStart(text, before, from), max(to, wordEnd(text, after))
+}
+
+// Closest is what the keys weigh together, each once, that stand within size bytes, where
+// that is most.
+func (f *Finder) Closest(places []Place, size int) float64 {
+	best, _, _ := f.closest(places, size)
+	return best
+}
+
+// closest also gives the first and the last of these places.
+func (f *Finder) closest(places []Place, size int) (best float64, first, last int) {
 	counts := make([]int, len(f.weights))
 	weight := 0.0
 	for start, end := 0, 0; start < len(places); start++ {
@@ -192,18 +214,7 @@ func (f *Finder) window(text string, places []Place, size int) (from, to int) {
 			weight -= f.weights[places[start].key]
 		}
 	}
-	if best == 0 {
-		start := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
-		return start, wordEnd(text, forward(text, start, size))
-	}
-	from, to = places[first].From, places[last].To
-	room := max(0, size-utf8.RuneCountInString(text[from:to]))
-	before := backward(text, from, room/3)
-	after := forward(text, to, room-utf8.RuneCountInString(text[before:from]))
-	if left := room - utf8.RuneCountInString(text[before:from]) - utf8.RuneCountInString(text[to:after]); left > 0 {
-		before = backward(text, before, left)
-	}
-	return wordStart(text, before, from), max(to, wordEnd(text, after))
+	return best, first, last
 }
 
 // forward is the place n characters behind at, backward the one before it.

@@ -57,6 +57,12 @@ func EachKey(text string, do func(key string)) {
 type Question struct {
 	Terms []Term   // each key once, in the order of the text
 	Left  []string // words of the text that were left out because they say nothing, in small letters
+	Pairs []Term   // neighbouring words as one, as identifiers have them: auto commit finds AutoCommit
+}
+
+// IsEmpty reports whether a question has no word but stop words.
+func (q Question) IsEmpty() bool {
+	return !slices.ContainsFunc(q.Terms, func(t Term) bool { return t.Torn || !IsStopWord(t.Word) })
 }
 
 // Term is one word of a question.
@@ -73,51 +79,107 @@ type Term struct {
 const maxTerms = 64
 
 // Ask reads a question. Words that say nothing (articles, pronouns, question words,
-// auxiliary verbs and the like) are left out, unless the question has no others. An
-// identifier counts as a whole and by its parts. A text without a letter or digit gives
-// a question without terms. The time is linear in the text.
+// auxiliary verbs and the like) are left out, unless the question has no others. They
+// stay in what is written as code: a file name, a flag, text in backquotes. A verb that
+// asks for the answer ("explain how") is left out, the same word as the name of a thing
+// ("what does explain do") counts as an everyday word. An identifier counts as a whole
+// and by its parts. A text without a letter or digit gives a question without terms. The
+// time is linear in the text.
 func Ask(text string) Question {
-	q := Question{}
-	seen := map[string]bool{}
-	add := func(word string, part, torn bool) {
-		key := Key(word)
-		if !seen[key] && len(q.Terms) < maxTerms {
-			seen[key] = true
-			q.Terms = append(q.Terms, Term{strings.ToLower(word), key, part, torn, isCommonWord(strings.ToLower(word))})
+	r := questionReader{text: strings.ToValidUTF8(text, "\uFFFD"), seen: map[string]bool{}}
+	eachRun(r.text, r.addRun)
+	if len(r.Terms) == 0 {
+		for _, word := range r.Left {
+			r.add(word, false, false, true)
 		}
+		r.Left = nil
 	}
-	all := Identifiers(strings.ToValidUTF8(text, "\uFFFD"))
-	for _, id := range all {
-		if len(id.Parts) > 1 {
-			add(id.Whole, false, true)
+	return r.Question
+}
+
+// questionReader reads the words of a question.
+type questionReader struct {
+	Question
+	text string
+	seen map[string]bool
+
+	at   int    // end of the last word
+	last string // the last word of the sentence, in small letters; "" at its start
+	told string // the last word if it is one that pairs with the next
+}
+
+func (r *questionReader) add(word string, part, torn, everyday bool) {
+	key, word := Key(word), strings.ToLower(word)
+	if !r.seen[key] && len(r.Terms) < maxTerms {
+		r.seen[key] = true
+		r.Terms = append(r.Terms, Term{word, key, part, torn, everyday})
+	}
+}
+
+// addRun adds a run of letters and digits.
+func (r *questionReader) addRun(from, to int) {
+	if strings.ContainsAny(r.text[r.at:from], ".?!;:\n") {
+		r.last = ""
+	}
+	asCode := isCode(r.text, from, to)
+	for _, id := range Identifiers(r.text[from:to]) {
+		torn := len(id.Parts) > 1
+		if torn {
+			r.add(id.Whole, false, true, false)
 		}
 		for _, p := range id.Parts {
-			if small := strings.ToLower(p); IsStopWord(small) || len(id.Parts) > 1 && utf8.RuneCountInString(p) == 1 && p[0] < utf8.RuneSelf {
-				q.Left = append(q.Left, small)
+			small := strings.ToLower(p)
+			everyday := !asCode && (isCommonWord(small) || IsStopWord(small))
+			if !asCode && r.saysNothing(small) || torn && len(p) == 1 {
+				r.Left = append(r.Left, small)
 				continue
 			}
-			add(p, len(id.Parts) > 1, false)
+			r.add(p, torn, false, everyday)
 		}
+		r.pair(strings.ToLower(id.Whole))
 	}
-	if len(q.Terms) == 0 {
-		for _, id := range all {
-			for _, p := range id.Parts {
-				add(p, false, false)
-			}
-		}
-		q.Left = nil
+	r.at = to
+}
+
+// saysNothing reports whether a word, in small letters, is left out where it stands.
+func (r *questionReader) saysNothing(word string) bool {
+	return IsStopWord(word) && (r.last == "" || !contains(askingVerbs[:], word) || contains(verbOpeners[:], r.last))
+}
+
+// pair takes a word and its neighbour for one.
+func (r *questionReader) pair(word string) {
+	const letters = 3
+	r.last = word
+	if utf8.RuneCountInString(word) < letters || IsStopWord(word) {
+		r.told = ""
+		return
 	}
-	return q
+	if both := r.told + word; r.told != "" && len(r.Pairs) < maxTerms {
+		r.Pairs = append(r.Pairs, Term{Word: both, Key: Key(both), Torn: true})
+	}
+	r.told = word
+}
+
+// isCode reports whether a word stands in a text as a part of a dotted or underlined
+// name (help.go), as a flag (--print) or in backquotes.
+func isCode(text string, from, to int) bool {
+	joins := func(at, next int) bool {
+		return at >= 0 && next >= 0 && at < len(text) && next < len(text) && (text[at] == '.' || text[at] == '_') &&
+			(text[next] >= utf8.RuneSelf || classOf(rune(text[next])) != separator)
+	}
+	before := strings.TrimRight(text[:from], "-")
+	return joins(from-1, from-2) || joins(to, to+1) || strings.HasSuffix(text[:from], "`") ||
+		len(before) < from && (before == "" || before[len(before)-1] == ' ')
 }
 
 // IsStopWord reports whether a word, in small letters, says nothing about what a
 // question is after.
-func IsStopWord(word string) bool {
-	_, found := slices.BinarySearch(stopWords[:], word)
-	return found
-}
+func IsStopWord(word string) bool { return contains(stopWords[:], word) }
 
-func isCommonWord(word string) bool {
-	_, found := slices.BinarySearch(commonWords[:], word)
+func isCommonWord(word string) bool { return contains(commonWords[:], word) }
+
+// contains reports whether a sorted list holds a word.
+func contains(sorted []string, word string) bool {
+	_, found := slices.BinarySearch(sorted, word)
 	return found
 }

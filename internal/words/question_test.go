@@ -15,6 +15,16 @@ func TestQuestionsKeepTheWordsThatSaySomething(t *testing.T) {
 		"who did it?":              {"who", "did", "it"},
 		"getUserById again":        {"getuserbyid", "user", "id"},
 		"":                         nil,
+
+		"where did help.go move":        {"help", "go", "move"},
+		"what does --all do":            {"all"},
+		"what does `show` print":        {"show", "print"},
+		"does -h help":                  {"h", "help"},
+		"explain the refund":            {"refund"},
+		"can you explain the refund":    {"refund"},
+		"Stop. Explain the refund.":     {"stop", "refund"},
+		"what does explain do on a sea": {"explain", "sea"},
+		"this and that. then those":     {"this", "and", "that", "then", "those"},
 	} {
 		var got []string
 		for _, term := range words.Ask(text).Terms {
@@ -26,6 +36,26 @@ func TestQuestionsKeepTheWordsThatSaySomething(t *testing.T) {
 	}
 	if words.Key("платёжный") != words.Key("платёжного") {
 		t.Error("two forms of a Russian word differ")
+	}
+}
+
+func TestNeighboursPairAsIdentifiersHaveThem(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, pair := range words.Ask("the auto commit of code owners, in the data base").Pairs {
+		got = append(got, pair.Word)
+	}
+	if want := []string{"autocommit", "codeowners", "database"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestAQuestionOfStopWordsAloneIsEmpty(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"what happened": true, "": true, "what sank": false, "what of help.go": true, "getUser": false} {
+		if got := words.Ask(text).IsEmpty(); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
 

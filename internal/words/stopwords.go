@@ -36,6 +36,13 @@ var stopWords = [...]string{
 	"yes", "yet", "you", "your", "yours", "yourself",
 }
 
+// askingVerbs are the stop words that ask for an answer after verbOpeners and at the start
+// of a sentence, and that name something elsewhere, a command most of all; sorted.
+var (
+	askingVerbs = [...]string{"end", "explain", "find", "help", "look", "name", "show"}
+	verbOpeners = [...]string{"and", "can", "could", "i", "it", "me", "please", "them", "to", "us", "we", "you"}
+)
+
 // commonWords are English words that say little about what a question is after, sorted:
 // the everyday words of people who talk about work.
 var commonWords = [...]string{
