@@ -64,7 +64,8 @@ type RecalledItem struct {
 	Matched string   `json:"matched"`         // "all": it holds all words of the question; else "some"
 	Score   float64  `json:"score,omitempty"` // comparable within one answer
 
-	telling int // words of the question that it holds and that are no everyday words
+	telling int    // words of the question that it holds and that are no everyday words
+	content string // of the row, until its excerpt is made
 }
 
 // Values of Matched.
@@ -382,6 +383,7 @@ func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 		if len(out) == n {
 			break
 		}
+		item.cut(finder)
 		if seen[item.Excerpt] {
 			continue
 		}
@@ -389,4 +391,12 @@ func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 		out = append(out, item)
 	}
 	return out, nil
+}
+
+// cut makes the excerpt of a row that has none.
+func (i *RecalledItem) cut(finder *words.Finder) {
+	if i.content != "" {
+		e := finder.Excerpt(i.content, maxExcerpt)
+		i.Excerpt, i.Marks, i.content = e.Text, e.Marks, ""
+	}
 }

@@ -34,7 +34,7 @@ const (
 	meanLength = `SELECT ifnull(avg(length), 1) FROM (SELECT length FROM turns ORDER BY id DESC LIMIT 500)`
 
 	selectPostings = `SELECT count(*), ifnull(max(id), 0), ifnull(group_concat(id), '')
-FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? LIMIT +?)`
+FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? AND rowid > ? LIMIT +?)`
 	selectNewestTurn = `SELECT ifnull(max(id), 0) FROM turns`
 
 	// The project of a turn stands in its row, which is read only where it matters.
@@ -132,8 +132,8 @@ type postings struct {
 	whole bool // there are no more
 }
 
-func (r *recalling) postings(key string, limit int) (p postings, last int64, err error) {
-	p, last, err = r.read(selectPostings, `"`+key+`"`, limit)
+func (r *recalling) postings(key string, after int64, limit int) (p postings, last int64, err error) {
+	p, last, err = r.read(selectPostings, `"`+key+`"`, after, limit)
 	p.whole = len(p.ids) < limit
 	return p, last, err
 }
@@ -188,13 +188,13 @@ func (r *recalling) collect() error {
 			if t.count > float64(room) {
 				break
 			}
-			more, _, err := r.postings(t.Key, room)
+			more, _, err := r.postings(t.Key, p.ids[len(p.ids)-1], room-len(p.ids))
 			if err != nil {
 				return err
 			}
-			p.ids = more.ids
+			p.ids = append(p.ids, more.ids...)
 		}
-		printed, _, err := r.postings(printedMark+t.Key, max(1, min(room-len(p.ids), maxPrinted)))
+		printed, _, err := r.postings(printedMark+t.Key, 0, max(1, min(room-len(p.ids), maxPrinted)))
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (r *recalling) collect() error {
 // firstPostings reads turns of a word and estimates how many hold it.
 func (r *recalling) firstPostings(term int, newest int64) (postings, error) {
 	t := &r.terms[term]
-	p, last, err := r.postings(t.Key, firstRead)
+	p, last, err := r.postings(t.Key, 0, firstRead)
 	p.term = term
 	count := float64(len(p.ids))
 	if !p.whole && last > 0 {
@@ -242,7 +242,7 @@ func (r *recalling) replaced(p *postings) (found bool, err error) {
 	if found, err = r.correct(t); err != nil || !found {
 		return false, err
 	}
-	more, _, err := r.postings(t.Key, maxPostings/4)
+	more, _, err := r.postings(t.Key, 0, maxPostings/4)
 	p.ids = more.ids
 	t.count = float64(len(p.ids))
 	return true, err
@@ -255,7 +255,7 @@ func (r *recalling) take(p postings) error {
 		t.counts[p.term] = max(t.counts[p.term], 1)
 	}
 	for _, m := range oftenMarks() {
-		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
+		often, _, err := r.postings(r.terms[p.term].Key+m.mark, 0, len(p.ids)+1)
 		if err != nil || len(often.ids) == 0 {
 			return err
 		}

@@ -213,8 +213,7 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 				item.Score = finder.Closest(places, closeBytes)
 			}
 			item.telling = r.tellingAt(finder, places)
-			e := finder.Excerpt(content, maxExcerpt)
-			item.Excerpt, item.Marks, item.Matched = e.Text, e.Marks, MatchedSome
+			item.content, item.Matched = content, MatchedSome
 			if keys == finder.Keys() {
 				item.Matched = MatchedAll
 			}
