@@ -14,7 +14,9 @@
 //	cairn-bench locomo [--json FILE] FILE
 //	cairn-bench chats [--json FILE] DIR FILE
 //
-// The experiments are startup, hook, search, commit, import and size, and of mail §11:
+// The experiments are startup, hook, search, commit, import and size; recall asks sentences
+// of ten words of large stores, and questions asks invented sessions what they hold and
+// tells how often the right one is found (amendments §A.1). Of mail §11:
 // mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
 // proof that all that was acknowledged is there; mail-writes are durable writes,
 // mail-archive is the way into Git (--mail-archive: up to how many messages),
@@ -120,6 +122,8 @@ func experiments() []experiment {
 		{"startup", (*bench).startup},
 		{"hook", (*bench).hook},
 		{"search", (*bench).search},
+		{"recall", (*bench).recall},
+		{"questions", (*bench).questionsAsked},
 		{"commit", (*bench).commit},
 		{"import", (*bench).imports},
 		{"size", (*bench).size},

@@ -68,11 +68,13 @@ func (b *bench) questions() []question {
 	}
 }
 
+// firstProject is the project with most sessions.
+func (b *bench) firstProject() string { return filepath.Base(b.load.Projects[0].Root) }
+
 func (b *bench) askings() []asking {
-	project := filepath.Base(b.load.Projects[0].Root)
 	return []asking{
 		{"", observation.SearchArgs{}},
-		{"in a project", observation.SearchArgs{Scope: observation.Scope{Project: project}}},
+		{"in a project", observation.SearchArgs{Scope: observation.Scope{Project: b.firstProject()}}},
 		{"of a type", observation.SearchArgs{ObsType: "command"}},
 		{"blended", observation.SearchArgs{OrderBy: "blended"}},
 	}

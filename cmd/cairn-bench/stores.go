@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -104,6 +105,9 @@ func (b *bench) fill(ctx context.Context, path string, rows int) (err error) {
 			told = added
 			b.say("  %s", grouped(added))
 		}
+	}
+	if _, err := j.IndexTurns(ctx, math.MaxInt); err != nil {
+		return err
 	}
 	return j.store.Checkpoint(ctx)
 }

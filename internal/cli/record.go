@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -93,11 +94,21 @@ func (p *Process) misused(err error) error {
 	return exitError(1)
 }
 
+// A payload between these sizes, in bytes, makes some garbage that the process ends before
+// it is worth collecting. Above, memory matters more than time.
+const (
+	largePayload = 256 << 10
+	hugePayload  = 4 << 20
+)
+
 // record stores one event and turns failures into the exit codes of a hook.
 func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	payload, err := harness.ReadPayload(p.In)
 	if err != nil {
 		return p.hookFailed(cmd, observation.Event{}, err)
+	}
+	if n := len(payload); n > largePayload && n < hugePayload {
+		debug.SetGCPercent(400)
 	}
 	e, err := harness.Hook(payload, from, p.home())
 	if err != nil {

@@ -382,5 +382,8 @@ func (d *drafter) finish(e *Event) draft {
 
 // clean makes a text storable: valid UTF-8 without NUL (observations §13).
 func clean(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -126,9 +126,8 @@ func chooseLines(all []digestLine) {
 		keep(i)
 	}
 	var telling [rankOther][]int
-	var ranks ranker
 	for i := first; i < last; i++ {
-		if rank := ranks.rank(all[i].text); rank < rankOther {
+		if rank := rankLine(all[i].text); rank < rankOther {
 			telling[rank] = append(telling[rank], i)
 		}
 	}
@@ -157,24 +156,23 @@ const (
 	rankOther
 )
 
-// ranker ranks lines; its zero value is ready for use.
-type ranker struct{ lower []byte }
-
-// rank returns how much a line tells.
-func (r *ranker) rank(line string) int {
-	r.setLower(line)
-	numbers := strings.ContainsAny(line, "0123456789")
+// rankLine returns how much a line tells: the rank of the word in it that tells most,
+// wherever the word ends. Counts need a number in the line.
+func rankLine(line string) int {
+	numbers := hasDigit(line)
 	best := rankOther
 	if numbers && strings.IndexByte(line, '%') >= 0 {
 		best = rankCount
 	}
-	for i := range len(r.lower) - 1 {
-		if !startsWord(line, r.lower, i) {
-			continue
+	before := byte(' ')
+	for i := 0; i+1 < len(line); i++ {
+		c := line[i]
+		if startsWord(before, c) {
+			if best = min(best, rankOfWord(line[i:], numbers)); best == rankError {
+				return best
+			}
 		}
-		if best = min(best, tellingAt(r.lower[i:], numbers)); best == rankError {
-			return best
-		}
+		before = c
 	}
 	switch {
 	case numbers && best > rankWarning && strings.IndexByte(line, ':') > 0 && hasPlace(line):
@@ -185,35 +183,33 @@ func (r *ranker) rank(line string) int {
 	return best
 }
 
-// setLower sets lower to a line with its ASCII letters in lower case.
-func (r *ranker) setLower(line string) {
-	r.lower = append(r.lower[:0], line...)
-	for i, c := range r.lower {
-		if c >= 'A' && c <= 'Z' {
-			r.lower[i] = c | 0x20
+func hasDigit(line string) bool {
+	for i := range len(line) {
+		if isDigit(line[i]) {
+			return true
 		}
 	}
+	return false
 }
 
-// startsWord reports whether a word starts at i, or a part of a name like TypeError. lower
-// is the line in lower case.
-func startsWord(line string, lower []byte, i int) bool {
+// startsWord reports whether a word starts with c, or a part of a name like TypeError.
+// before is the byte before c.
+func startsWord(before, c byte) bool {
 	switch {
-	case !inWord(lower[i]):
-		return false
-	case i == 0 || lower[i] >= 0x80 || !inWord(lower[i-1]):
+	case c >= 0x80:
 		return true
+	case c|0x20 < 'a' || c|0x20 > 'z':
+		return false
 	}
-	return line[i] < 'a' && line[i-1] >= 'a'
+	return !inWord(before) || c < 'a' && before >= 'a'
 }
 
-// inWord reports whether a lower-case byte belongs to a word.
-func inWord(c byte) bool { return c >= 'a' && c <= 'z' || c >= 0x80 }
+// inWord reports whether a byte belongs to a word.
+func inWord(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
 
-// tellingAt returns the rank of a word that the text begins with, wherever the word
-// ends. Counts need a number in the line.
-func tellingAt(s []byte, numbers bool) int {
-	errors, warnings, counts := tellingWords(s[0], s[1])
+// rankOfWord returns the rank of a text by the word that it begins with.
+func rankOfWord(s string, numbers bool) int {
+	errors, warnings, counts := tellingWords(lowerASCII(s[0]), lowerASCII(s[1]))
 	switch {
 	case beginsWithAny(s, errors):
 		return rankError
@@ -225,71 +221,116 @@ func tellingAt(s []byte, numbers bool) int {
 	return rankOther
 }
 
-// tellingTable holds, for the first two bytes of a word, the words of each rank that begin
-// with them: errors, warnings and counts.
-const tellingTable = "" +
-	"\nab:abort;;" +
-	"\nas:assert;;" +
-	"\nad:;;added" +
-	"\nbu:;;built" +
-	"\nca:cannot;caution;" +
-	"\nco:could not|couldn't|conflict;;coverage|commit" +
-	"\nch:;;change" +
-	"\ncr:;;created" +
-	"\nde:denied;deprecat;deletion" +
-	"\ndo:;;done" +
-	"\ner:error;;" +
-	"\nex:exception|expected;;" +
-	"\nfa:fail|fatal;;" +
-	"\nfi:;;file|finished" +
-	"\nfo:;;found" +
-	"\nin:invalid;;insertion|install" +
-	"\nki:killed;;" +
-	"\nli:;;listening|line" +
-	"\nma:;;match" +
-	"\nmi:mismatch|missing;;" +
-	"\nno:not found|no such;;" +
-	"\nok:;;ok " +
-	"\npa:panic;;pass" +
-	"\npo:;;port" +
-	"\nre:refused;;removed|result" +
-	"\nro:;;row" +
-	"\nse:segmentation;;second" +
-	"\nsk:;skipp;" +
-	"\nte:;;test" +
-	"\nti:timed out|timeout;;" +
-	"\nto:;todo;total" +
-	"\ntr:traceback;;" +
-	"\nun:undefined|unexpected;;" +
-	"\nup:;;updated" +
-	"\nve:;;version" +
-	"\nwa:;warn;" +
-	"\n\xe2\x9c:✗|✖|✘;;" +
-	"\n\xc3\x97:×;;"
+func lowerASCII(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
+}
 
 // tellingWords returns the words of each rank that begin with two bytes, separated by |.
 func tellingWords(first, second byte) (errors, warnings, counts string) {
-	key := [...]byte{'\n', first, second, ':'}
-	at := strings.Index(tellingTable, string(key[:]))
-	if at < 0 {
-		return "", "", ""
+	switch uint16(first)<<8 | uint16(second) {
+	case 'a'<<8 | 'b':
+		return "abort", "", ""
+	case 'a'<<8 | 's':
+		return "assert", "", ""
+	case 'a'<<8 | 'd':
+		return "", "", "added"
+	case 'b'<<8 | 'u':
+		return "", "", "built"
+	case 'c'<<8 | 'a':
+		return "cannot", "caution", ""
+	case 'c'<<8 | 'o':
+		return "could not|couldn't|conflict", "", "coverage|commit"
+	case 'c'<<8 | 'h':
+		return "", "", "change"
+	case 'c'<<8 | 'r':
+		return "", "", "created"
+	case 'd'<<8 | 'e':
+		return "denied", "deprecat", "deletion"
+	case 'd'<<8 | 'o':
+		return "", "", "done"
+	case 'e'<<8 | 'r':
+		return "error", "", ""
+	case 'e'<<8 | 'x':
+		return "exception|expected", "", ""
+	case 'f'<<8 | 'a':
+		return "fail|fatal", "", ""
+	case 'f'<<8 | 'i':
+		return "", "", "file|finished"
+	case 'f'<<8 | 'o':
+		return "", "", "found"
+	case 'i'<<8 | 'n':
+		return "invalid", "", "insertion|install"
+	case 'k'<<8 | 'i':
+		return "killed", "", ""
+	case 'l'<<8 | 'i':
+		return "", "", "listening|line"
+	case 'm'<<8 | 'a':
+		return "", "", "match"
+	case 'm'<<8 | 'i':
+		return "mismatch|missing", "", ""
+	case 'n'<<8 | 'o':
+		return "not found|no such", "", ""
+	case 'o'<<8 | 'k':
+		return "", "", "ok "
+	case 'p'<<8 | 'a':
+		return "panic", "", "pass"
+	case 'p'<<8 | 'o':
+		return "", "", "port"
+	case 'r'<<8 | 'e':
+		return "refused", "", "removed|result"
+	case 'r'<<8 | 'o':
+		return "", "", "row"
+	case 's'<<8 | 'e':
+		return "segmentation", "", "second"
+	case 's'<<8 | 'k':
+		return "", "skipp", ""
+	case 't'<<8 | 'e':
+		return "", "", "test"
+	case 't'<<8 | 'i':
+		return "timed out|timeout", "", ""
+	case 't'<<8 | 'o':
+		return "", "todo", "total"
+	case 't'<<8 | 'r':
+		return "traceback", "", ""
+	case 'u'<<8 | 'n':
+		return "undefined|unexpected", "", ""
+	case 'u'<<8 | 'p':
+		return "", "", "updated"
+	case 'v'<<8 | 'e':
+		return "", "", "version"
+	case 'w'<<8 | 'a':
+		return "", "warn", ""
+	case 0xe2<<8 | 0x9c:
+		return "✗|✖|✘", "", ""
+	case 0xc3<<8 | 0x97:
+		return "×", "", ""
 	}
-	row, _, _ := strings.Cut(tellingTable[at+len(key):], "\n")
-	errors, row, _ = strings.Cut(row, ";")
-	warnings, counts, _ = strings.Cut(row, ";")
-	return errors, warnings, counts
+	return "", "", ""
 }
 
-// beginsWithAny reports whether a text begins with one of the words.
-func beginsWithAny(s []byte, words string) bool {
+// beginsWithAny reports whether a text begins with one of the words, in any case.
+func beginsWithAny(s, words string) bool {
 	for words != "" {
 		var word string
 		word, words, _ = strings.Cut(words, "|")
-		if len(s) >= len(word) && string(s[:len(word)]) == word {
+		if len(s) >= len(word) && equalsFolded(s[:len(word)], word) {
 			return true
 		}
 	}
 	return false
+}
+
+// equalsFolded reports whether a text is a lower-case one of the same length, in any case.
+func equalsFolded(s, lower string) bool {
+	for i := range len(s) {
+		if lowerASCII(s[i]) != lower[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // hasPlace reports whether a line names a place in a file: a name with an extension, a

@@ -115,6 +115,9 @@ func printedLines(text string) []printedLine {
 // readable removes the control characters from a line; ok is false if they, and what is
 // not UTF-8, were more than a fifth of it.
 func readable(line string) (clean string, ok bool) {
+	if isPlainLine(line) {
+		return line, true
+	}
 	strange := 0
 	for _, r := range line {
 		if isStrange(r) {
@@ -133,6 +136,16 @@ func readable(line string) (clean string, ok bool) {
 		}
 		return r
 	}, line), true
+}
+
+// isPlainLine reports whether a line has no bytes but printable ASCII and tabs.
+func isPlainLine(line string) bool {
+	for i := range len(line) {
+		if c := line[i]; c < ' ' && c != '\t' || c >= 0x7F {
+			return false
+		}
+	}
+	return true
 }
 
 // isStrange reports whether a character is none of a text: a control character, or what
@@ -162,54 +175,67 @@ type lineHasher struct{ buffer []byte }
 // hash returns the hash of a line and the one of the line with its numbers masked, which
 // is the same if it has none. A line too short or with too few letters returns 0.
 func (l *lineHasher) hash(line string) (plain, masked lineHash) {
-	l.buffer = appendFolded(l.buffer[:0], line)
-	if utf8.RuneCount(l.buffer) < minLine || countLetters(l.buffer, true) < minLetters {
+	line = l.folded(line)
+	if isShorter(line, minLine) || !hasLetters(line, true) {
 		return 0, 0
 	}
-	folded := string(l.buffer)
-	plain = hashOf(l.buffer)
-	l.buffer = appendMasked(l.buffer[:0], folded)
-	if countLetters(l.buffer, false) >= minLetters {
-		masked = hashOf(l.buffer)
+	plain = hashOf(line)
+	text := l.masked(line)
+	if !hasLetters(text, false) {
+		return plain, 0
 	}
-	return plain, masked
+	if text == line {
+		return plain, plain
+	}
+	return plain, hashOf(text)
+}
+
+// isShorter reports whether a text has fewer than n characters.
+func isShorter(text string, n int) bool {
+	return len(text) < n*utf8.UTFMax && utf8.RuneCountInString(text) < n
 }
 
 // hashOf is the 64-bit FNV-1a hash of a text, never 0.
-func hashOf(text []byte) lineHash {
+func hashOf(text string) lineHash {
 	h := uint64(14695981039346656037)
-	for _, c := range text {
-		h = (h ^ uint64(c)) * 1099511628211
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * 1099511628211
 	}
 	return lineHash(max(h, 1))
 }
 
-// appendFolded appends a line without the space around it, each run of spaces and tabs
-// in it as one space.
-func appendFolded(b []byte, line string) []byte {
-	space := false
+// folded returns a line without the space around it, each run of spaces and tabs in it as
+// one space.
+func (l *lineHasher) folded(line string) string {
+	line = strings.Trim(line, " \t")
+	if strings.IndexByte(line, '\t') < 0 && !strings.Contains(line, "  ") {
+		return line
+	}
+	b, space := l.buffer[:0], false
 	for i := range len(line) {
 		switch c := line[i]; {
 		case c == ' ' || c == '\t':
-			space = len(b) > 0
+			space = true
 		case space:
 			b, space = append(b, ' ', c), false
 		default:
 			b = append(b, c)
 		}
 	}
-	return b
+	l.buffer = b
+	return string(b)
 }
 
-// countLetters counts letters, and digits where these count; every byte of a character
-// beyond ASCII is a letter.
-func countLetters(text []byte, digits bool) (n int) {
-	for _, c := range text {
-		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || digits && isDigit(c) {
+// hasLetters reports whether a text has minLetters letters, and digits where these count;
+// every byte of a character beyond ASCII is a letter.
+func hasLetters(text string, digits bool) bool {
+	n := 0
+	for i := 0; i < len(text) && n < minLetters; i++ {
+		if c := text[i]; c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 || digits && isDigit(c) {
 			n++
 		}
 	}
-	return n
+	return n == minLetters
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
@@ -219,29 +245,34 @@ func isAlnum(c byte) bool { return isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z' 
 // maskMark stands for a number.
 const maskMark = '#'
 
-// appendMasked appends a line with maskMark for each number: a run of digits, digits
-// joined by a dot, comma or colon, and a hexadecimal word of four characters or more
-// that has a digit.
-func appendMasked(b []byte, line string) []byte {
-	for i := 0; i < len(line); {
-		c := line[i]
-		if !isAlnum(c) {
-			joins := (c == '.' || c == ',' || c == ':') && len(b) > 0 && b[len(b)-1] == maskMark &&
-				i+1 < len(line) && isDigit(line[i+1])
-			if !joins {
-				b = append(b, c)
-			}
-			i++
+// masked returns a line with maskMark for each number: a run of digits, digits joined by
+// a dot, comma or colon, and a hexadecimal word of four characters or more that has a
+// digit.
+func (l *lineHasher) masked(line string) string {
+	b, done := l.buffer[:0], 0 // line[:done] is in b
+	for i := 0; i < len(line); i++ {
+		if !isDigit(line[i]) {
 			continue
 		}
-		end := i
+		start, end := i, i+1
+		for start > done && isAlnum(line[start-1]) {
+			start--
+		}
 		for end < len(line) && isAlnum(line[end]) {
 			end++
 		}
-		b = appendMaskedWord(b, line[i:end])
-		i = end
+		b = append(b, line[done:start]...)
+		if n := len(b); start == i && n > 1 && b[n-2] == maskMark && (b[n-1] == '.' || b[n-1] == ',' || b[n-1] == ':') {
+			b = b[:n-1] // it joins two numbers
+		}
+		b = appendMaskedWord(b, line[start:end])
+		done, i = end, end-1
 	}
-	return b
+	if done == 0 {
+		return line
+	}
+	l.buffer = append(b, line[done:]...)
+	return string(l.buffer)
 }
 
 // appendMaskedWord appends a word of letters and digits with its numbers masked.

@@ -64,7 +64,8 @@ type RecalledItem struct {
 	Matched string   `json:"matched"`         // "all": it holds all words of the question; else "some"
 	Score   float64  `json:"score,omitempty"` // comparable within one answer
 
-	telling int // words of the question that it holds and that are no everyday words
+	telling int    // words of the question that it holds and that are no everyday words
+	content string // of the row, until its excerpt is made
 }
 
 // Values of Matched.
@@ -141,10 +142,12 @@ type recalling struct {
 	period    *words.Period
 	terms     []askedTerm
 	corrected map[string]string
+	tries     int     // words that were to be corrected
 	asking    int64   // key of the session that asks
 	turns     float64 // in the index
 	length    float64 // of a turn, in the mean
 	found     map[int64]*foundTurn
+	spare     spareTurns
 }
 
 // askedTerm is a word of the question.
@@ -153,7 +156,8 @@ type askedTerm struct {
 	weight float64 // how much it counts beside its rarity
 	count  float64 // turns that hold it
 	rarity float64
-	pair   bool // it is two words of the question in one
+	full   float64 // what it counts in a text that holds it very often
+	pair   bool    // it is two words of the question in one
 }
 
 func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
@@ -379,6 +383,7 @@ func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 		if len(out) == n {
 			break
 		}
+		item.cut(finder)
 		if seen[item.Excerpt] {
 			continue
 		}
@@ -386,4 +391,12 @@ func (r *recalling) items(s *foundSession, n int) ([]RecalledItem, error) {
 		out = append(out, item)
 	}
 	return out, nil
+}
+
+// cut makes the excerpt of a row that has none.
+func (i *RecalledItem) cut(finder *words.Finder) {
+	if i.content != "" {
+		e := finder.Excerpt(i.content, maxExcerpt)
+		i.Excerpt, i.Marks, i.content = e.Text, e.Marks, ""
+	}
 }

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // The numbers of the ranking. BM25's are the usual ones; the others are told by
@@ -36,13 +34,16 @@ const (
 	meanLength = `SELECT ifnull(avg(length), 1) FROM (SELECT length FROM turns ORDER BY id DESC LIMIT 500)`
 
 	selectPostings = `SELECT count(*), ifnull(max(id), 0), ifnull(group_concat(id), '')
-FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? LIMIT +?)`
+FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? AND rowid > ? LIMIT +?)`
 	selectNewestTurn = `SELECT ifnull(max(id), 0) FROM turns`
 
-	selectFoundTurns = `SELECT t.id, t.session_key, t.at, t.length, o.project_key
-FROM json_each(?) j CROSS JOIN turns t ON t.id = j.value JOIN observation_rows o ON o.id = t.id`
+	// The project of a turn stands in its row, which is read only where it matters.
+	selectFoundTurns = `SELECT t.id, t.session_key, t.at, t.length,
+iif(?2 = 0, 0, (SELECT o.project_key FROM observation_rows o WHERE o.id = t.id))
+FROM json_each(?1) j CROSS JOIN turns t ON t.id = j.value`
 
-	selectSessionTurns = `SELECT id, session_key, at, length FROM turns WHERE session_key IN (SELECT value FROM json_each(?))`
+	selectSessionTurns = `SELECT session_key, sum(length), group_concat(id)
+FROM turns WHERE session_key IN (SELECT value FROM json_each(?)) GROUP BY session_key`
 
 	selectTurnsWithin = `SELECT id FROM turns WHERE at >= ? AND at < ? ORDER BY at DESC LIMIT +?`
 
@@ -57,6 +58,24 @@ type foundTurn struct {
 	rough                    float64   // the score without the turn's length
 	score                    float64
 	known                    bool // session, at, project and length are known
+}
+
+// spareTurns are foundTurns that were made together.
+type spareTurns struct {
+	turns  []foundTurn
+	counts []float64
+}
+
+// take returns a turn of some terms.
+func (s *spareTurns) take(terms int) *foundTurn {
+	const together = 256
+	if len(s.turns) == 0 {
+		s.turns, s.counts = make([]foundTurn, together), make([]float64, together*terms)
+	}
+	t := &s.turns[0]
+	t.counts = s.counts[:terms:terms]
+	s.turns, s.counts = s.turns[1:], s.counts[terms:]
+	return t
 }
 
 // foundSession is a session that holds words of the question.
@@ -113,8 +132,8 @@ type postings struct {
 	whole bool // there are no more
 }
 
-func (r *recalling) postings(key string, limit int) (p postings, last int64, err error) {
-	p, last, err = r.read(selectPostings, `"`+key+`"`, limit)
+func (r *recalling) postings(key string, after int64, limit int) (p postings, last int64, err error) {
+	p, last, err = r.read(selectPostings, `"`+key+`"`, after, limit)
 	p.whole = len(p.ids) < limit
 	return p, last, err
 }
@@ -128,14 +147,23 @@ func (r *recalling) read(query string, args ...any) (p postings, last int64, err
 		return p, last, err
 	}
 	p.ids = make([]int64, 0, n)
-	for id := range strings.SplitSeq(list, ",") {
-		k, err := strconv.ParseInt(id, 10, 64)
-		if err != nil {
-			return p, 0, err
-		}
-		p.ids = append(p.ids, k)
-	}
+	p.ids = appendIDs(p.ids, list)
 	return p, last, nil
+}
+
+// appendIDs appends the ids of a list that SQLite has joined with commas, which is not
+// empty.
+func appendIDs(ids []int64, list string) []int64 {
+	id := int64(0)
+	for i := range len(list) {
+		if c := list[i]; c != ',' {
+			id = 10*id + int64(c-'0')
+			continue
+		}
+		ids = append(ids, id)
+		id = 0
+	}
+	return append(ids, id)
 }
 
 // collect reads which turns hold the words of the question, the rarest words first.
@@ -160,13 +188,13 @@ func (r *recalling) collect() error {
 			if t.count > float64(room) {
 				break
 			}
-			more, _, err := r.postings(t.Key, room)
+			more, _, err := r.postings(t.Key, p.ids[len(p.ids)-1], room-len(p.ids))
 			if err != nil {
 				return err
 			}
-			p.ids = more.ids
+			p.ids = append(p.ids, more.ids...)
 		}
-		printed, _, err := r.postings(printedMark+t.Key, max(1, min(room-len(p.ids), maxPrinted)))
+		printed, _, err := r.postings(printedMark+t.Key, 0, max(1, min(room-len(p.ids), maxPrinted)))
 		if err != nil {
 			return err
 		}
@@ -183,6 +211,7 @@ func (r *recalling) collect() error {
 		room -= len(p.ids) + len(printed.ids)
 		t.count = min(r.turns, t.count+printedShare*float64(len(printed.ids)))
 		t.rarity = r.rarityOf(t.count)
+		t.full = t.share() * t.weight * t.rarity * (bmK + 1)
 		if err := r.take(p); err != nil {
 			return err
 		}
@@ -194,7 +223,7 @@ func (r *recalling) collect() error {
 // firstPostings reads turns of a word and estimates how many hold it.
 func (r *recalling) firstPostings(term int, newest int64) (postings, error) {
 	t := &r.terms[term]
-	p, last, err := r.postings(t.Key, firstRead)
+	p, last, err := r.postings(t.Key, 0, firstRead)
 	p.term = term
 	count := float64(len(p.ids))
 	if !p.whole && last > 0 {
@@ -213,7 +242,7 @@ func (r *recalling) replaced(p *postings) (found bool, err error) {
 	if found, err = r.correct(t); err != nil || !found {
 		return false, err
 	}
-	more, _, err := r.postings(t.Key, maxPostings/4)
+	more, _, err := r.postings(t.Key, 0, maxPostings/4)
 	p.ids = more.ids
 	t.count = float64(len(p.ids))
 	return true, err
@@ -226,7 +255,7 @@ func (r *recalling) take(p postings) error {
 		t.counts[p.term] = max(t.counts[p.term], 1)
 	}
 	for _, m := range oftenMarks() {
-		often, _, err := r.postings(r.terms[p.term].Key+m.mark, len(p.ids)+1)
+		often, _, err := r.postings(r.terms[p.term].Key+m.mark, 0, len(p.ids)+1)
 		if err != nil || len(often.ids) == 0 {
 			return err
 		}
@@ -251,7 +280,8 @@ func (r *recalling) takePrinted(p postings) {
 func (r *recalling) turn(id int64) *foundTurn {
 	t := r.found[id]
 	if t == nil {
-		t = &foundTurn{id: id, counts: make([]float64, len(r.terms))}
+		t = r.spare.take(len(r.terms))
+		t.id = id
 		r.found[id] = t
 	}
 	return t
@@ -259,10 +289,10 @@ func (r *recalling) turn(id int64) *foundTurn {
 
 // score is BM25 of counts in a text of a length, measured by the mean of such texts.
 func (r *recalling) score(counts []float64, length, mean float64) (sum float64) {
+	more := bmK * (1 - bmB + bmB*length/mean)
 	for i, n := range counts {
 		if n > 0 {
-			t := &r.terms[i]
-			sum += t.share() * t.weight * t.rarity * n * (bmK + 1) / (n + bmK*(1-bmB+bmB*length/mean))
+			sum += r.terms[i].full * n / (n + more)
 		}
 	}
 	return sum
@@ -282,10 +312,8 @@ func (r *recalling) known() (turns []*foundTurn, err error) {
 		}
 		all = append(all, t)
 	}
-	slices.SortFunc(all, func(a, b *foundTurn) int {
-		return cmp.Or(cmp.Compare(b.rough, a.rough), cmp.Compare(b.id, a.id))
-	})
 	const tries = 5 // when a filter leaves few turns over
+	all = bestTurns(all, tries*maxRankTurns)
 	for n := 0; n < tries && len(turns) < maxRankTurns && len(all) > 0; n++ {
 		some := all[:min(len(all), maxRankTurns)]
 		all = all[len(some):]
@@ -300,6 +328,39 @@ func (r *recalling) known() (turns []*foundTurn, err error) {
 		}
 	}
 	return turns, nil
+}
+
+// bestTurns are the n roughly best turns, best first.
+func bestTurns(all []*foundTurn, n int) []*foundTurn {
+	better := func(a, b *foundTurn) int { return cmp.Or(cmp.Compare(b.rough, a.rough), cmp.Compare(b.id, a.id)) }
+	// Turns before low are better than those from low on, and these than those from high on.
+	for low, high := 0, len(all); low < n && n < high; {
+		middle := all[low+(high-low)/2]
+		i, k := low, high-1
+		for i <= k {
+			for better(all[i], middle) < 0 {
+				i++
+			}
+			for better(middle, all[k]) < 0 {
+				k--
+			}
+			if i <= k {
+				all[i], all[k] = all[k], all[i]
+				i, k = i+1, k-1
+			}
+		}
+		switch {
+		case n <= k+1:
+			high = k + 1
+		case n >= i:
+			low = i
+		default:
+			low, high = n, n
+		}
+	}
+	all = all[:min(n, len(all))]
+	slices.SortFunc(all, better)
+	return all
 }
 
 // insideFirst is more than any score.
@@ -341,7 +402,7 @@ func (r *recalling) learn(turns []*foundTurn) error {
 		f := r.found[id]
 		f.session, f.at, f.length, f.project, f.known = t.session, t.at, t.length, t.project, true
 		return nil
-	}, selectFoundTurns, list)
+	}, selectFoundTurns, list, r.project)
 }
 
 // wants reports whether a turn may be part of the answer.

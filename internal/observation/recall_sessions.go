@@ -67,15 +67,19 @@ func (r *recalling) weighSessions(all []*foundSession, byKey map[int64]*foundSes
 		return err
 	}
 	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
-		var id, session, at int64
+		var session int64
 		var length float64
-		if err := rows.Scan(&id, &session, &at, &length); err != nil {
+		var list string
+		if err := rows.Scan(&session, &length, &list); err != nil {
 			return err
 		}
-		lengths[session] += length
-		if t := r.found[id]; t != nil {
-			for i, n := range t.counts {
-				counts[session][i] += n
+		lengths[session] = length
+		sum := counts[session]
+		for _, id := range appendIDs(nil, list) {
+			if t := r.found[id]; t != nil {
+				for i, n := range t.counts {
+					sum[i] += n
+				}
 			}
 		}
 		return nil
@@ -209,8 +213,7 @@ func (r *recalling) turnItems(s *foundSession, finder *words.Finder) ([]Recalled
 				item.Score = finder.Closest(places, closeBytes)
 			}
 			item.telling = r.tellingAt(finder, places)
-			e := finder.Excerpt(content, maxExcerpt)
-			item.Excerpt, item.Marks, item.Matched = e.Text, e.Marks, MatchedSome
+			item.content, item.Matched = content, MatchedSome
 			if keys == finder.Keys() {
 				item.Matched = MatchedAll
 			}

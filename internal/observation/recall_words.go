@@ -3,21 +3,31 @@ package observation
 import (
 	"cmp"
 	"database/sql"
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"cairn/internal/words"
 )
 
-const selectVocabulary = `SELECT term, doc FROM turn_vocabulary WHERE term >= ? AND term < ?`
+// Words of the index that begin with one of some prefixes and are as long as a word may be
+// that is near, or longer and begin with the word itself; each with its turns.
+const selectVocabulary = `SELECT ifnull(group_concat(term || ' ' || doc, char(10)), '')
+FROM json_each(?1) p CROSS JOIN turn_vocabulary v
+WHERE v.term >= p.value AND v.term < p.value || char(1114111)
+  AND length(v.term) >= ?2 AND (length(v.term) <= ?3 OR substr(v.term, 1, length(?4)) = ?4)
+  AND unicode(substr(v.term, -1)) NOT BETWEEN 57344 AND 63743`
 
 // The least letters of a word that is corrected, the letters of a short one, in which
-// one edit is allowed, and those of a prefix.
+// one edit is allowed, and those of a prefix; how many words of a question are corrected
+// at most.
 const (
 	minCorrected = 4
 	shortWord    = 7
 	minPrefix    = 4
+	maxCorrected = 6
 )
 
 // correct replaces a word that no turn holds by the nearest one that some turn holds
@@ -26,39 +36,94 @@ const (
 // to be right. A number and an identifier are not corrected.
 func (r *recalling) correct(t *askedTerm) (bool, error) {
 	letters := utf8.RuneCountInString(t.Key)
-	if t.Torn || letters < minCorrected || strings.ContainsAny(t.Key, "0123456789") {
+	if t.Torn || letters < minCorrected || strings.ContainsAny(t.Key, "0123456789") || r.tries >= maxCorrected {
 		return false, nil
 	}
-	most := 1
+	r.tries++
+	near := nearWord{key: t.Key, most: 1}
 	if letters > shortWord {
-		most = 2
+		near.most = 2
 	}
-	first, size := utf8.DecodeRuneInString(t.Key)
-	best, near, turns := "", most+1, int64(0)
-	err := r.tx.Each(r.ctx, func(rows *sql.Rows) error {
-		var word string
-		var n int64
-		if err := rows.Scan(&word, &n); err != nil {
-			return err
-		}
-		if last, _ := utf8.DecodeLastRuneInString(word); last >= '\uE000' && last <= '\uF8FF' {
-			return nil
-		}
-		edits := words.Edits(t.Key, word, most)
-		if edits > 1 && letters >= minPrefix && strings.HasPrefix(word, t.Key) {
-			edits = 1
-		}
-		if edits <= most && cmp.Or(cmp.Compare(edits, near), cmp.Compare(turns, n)) < 0 {
-			best, near, turns = word, edits, n
-		}
-		return nil
-	}, selectVocabulary, t.Key[:size], string(first+1))
-	if err != nil || best == "" {
+	near.edits = near.most + 1
+	err := r.findNear(&near, nearPrefixes(t.Key))
+	if err == nil && near.edits > 1 {
+		err = r.findNear(&near, otherPrefixes(t.Key))
+	}
+	if err != nil || near.best == "" {
 		return false, err
 	}
-	r.corrected[t.Word] = best
-	t.Key = best
+	r.corrected[t.Word] = near.best
+	t.Key = near.best
 	return true, nil
+}
+
+// nearWord is the word that is nearest to a key so far.
+type nearWord struct {
+	key   string
+	most  int // edits that are allowed
+	best  string
+	edits int // of best; above most without one
+	turns int // that hold best
+}
+
+// findNear looks for a nearer word among those with some prefixes.
+func (r *recalling) findNear(n *nearWord, prefixes []string) error {
+	list, err := json.Marshal(prefixes)
+	if err != nil || len(prefixes) == 0 {
+		return err
+	}
+	letters := utf8.RuneCountInString(n.key)
+	var found string
+	if err := r.tx.Get(r.ctx, []any{&found}, selectVocabulary, string(list), letters-n.most, letters+n.most, n.key); err != nil {
+		return err
+	}
+	for line := range strings.Lines(found) {
+		word, count, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		edits := words.Edits(n.key, word, n.most)
+		if edits > 1 && strings.HasPrefix(word, n.key) {
+			edits = 1
+		}
+		if edits > n.edits || edits > n.most {
+			continue
+		}
+		turns, err := strconv.Atoi(count)
+		if err != nil {
+			return err
+		}
+		if edits < n.edits || turns > n.turns {
+			n.best, n.edits, n.turns = word, edits, turns
+		}
+	}
+	return nil
+}
+
+// nearPrefixes are the beginnings of the words that are near a key and have its first two
+// letters; just its first letter in other alphabets than the Latin one.
+func nearPrefixes(key string) []string {
+	if _, size := utf8.DecodeRuneInString(key); !isLatin(key) {
+		return []string{key[:size]}
+	}
+	return []string{key[:2]}
+}
+
+// otherPrefixes are those of the words that are near a key of Latin letters and have
+// another second letter: it was swapped with the third one, left out, added or replaced.
+func otherPrefixes(key string) (all []string) {
+	if !isLatin(key) {
+		return nil
+	}
+	all = []string{key[:1] + key[2:3] + key[1:2], key[:1] + key[2:4]}
+	for c := 'a'; c <= 'z'; c++ {
+		all = append(all, key[:1]+string(c)+key[1:3], key[:1]+string(c)+key[2:4])
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(p string) bool { return p[:2] == key[:2] })
+}
+
+// isLatin reports whether the first four letters of a key are of the Latin alphabet,
+// without accents.
+func isLatin(key string) bool {
+	return len(key) >= 4 && !strings.ContainsFunc(key[:4], func(r rune) bool { return r < 'a' || r > 'z' })
 }
 
 // spell gives the words that were corrected to stems the form in which the answer has

@@ -81,6 +81,9 @@ func headEnd(s string, n int) int {
 	}
 	i := 0
 	for ; n > 0 && i < len(s); n-- {
+		for n > asciiStep && i+asciiStep < len(s) && isASCII(s[i:]) {
+			i, n = i+asciiStep, n-asciiStep
+		}
 		if s[i] < utf8.RuneSelf {
 			i++
 			continue
@@ -98,10 +101,25 @@ func tailStart(s string, n int) int {
 	}
 	i := len(s)
 	for ; n > 0 && i > 0; n-- {
+		for n > asciiStep && i > asciiStep && isASCII(s[i-asciiStep:]) {
+			i, n = i-asciiStep, n-asciiStep
+		}
 		_, size := utf8.DecodeLastRuneInString(s[:i])
 		i -= size
 	}
 	return i
+}
+
+// asciiStep is how many bytes isASCII looks at.
+const asciiStep = 8
+
+// isASCII reports whether the first asciiStep bytes of s are ASCII. The compiler reads
+// them at once.
+func isASCII(s string) bool {
+	_ = s[asciiStep-1]
+	all := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return all&0x8080808080808080 == 0
 }
 
 // cutHead returns the first n characters of s, less if a mark would be cut.

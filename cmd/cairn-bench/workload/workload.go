@@ -178,6 +178,14 @@ func (s *Session) Message() string {
 // Identifier is a name as code has them, of n words.
 func (s *Session) Identifier(n int) string { return s.camel(n) }
 
+// Line is a whole line of what the invented tools print, without its end.
+func (s *Session) Line() string {
+	rest := s.load.source[s.IntN(sourceSize/2):]
+	_, rest, _ = strings.Cut(rest, "\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	return line
+}
+
 // text is a piece of something like source code, of about n bytes, often less
 // and sometimes much more.
 func (s *Session) text(n int) string {
