@@ -134,20 +134,20 @@ func checksIn(line string) (found []check) {
 }
 
 // withoutPlumbing is a command line without the redirections and filters at its end
-// that only shorten what it prints.
+// that only shorten what it prints. Output that goes into a file stays.
 func withoutPlumbing(line string) string {
-	all := shellCommands(line, false)
 	end := 0
-	for _, c := range all {
+	for _, c := range shellCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
 			continue
 		}
-		if name, _ := program(c.words); end > 0 && isOutputFilter(name) {
-			break
+		last := c.words[len(c.words)-1].end
+		name, _ := program(c.words)
+		if end == 0 || !isOutputFilter(name) || strings.HasPrefix(strings.TrimSpace(line[last:]), ">") {
+			end = max(end, last)
 		}
-		end = max(end, c.words[len(c.words)-1].end)
 	}
-	if end == 0 {
+	if rest := strings.TrimSpace(line[end:]); end == 0 || strings.HasPrefix(rest, ">") || strings.HasPrefix(rest, "<") {
 		return line
 	}
 	return line[:end]
@@ -183,6 +183,23 @@ func leavesWork(line string) bool {
 	return false
 }
 
+// inNewRepository reports whether a command line makes a repository in another folder and
+// works there.
+func inNewRepository(line string) bool {
+	if !strings.Contains(line, "git init") {
+		return false
+	}
+	moved := false
+	for _, c := range shellCommands(line, false) {
+		name, args := program(c.words)
+		if name == "git" && len(args) > 0 && args[0].text == "init" {
+			return moved || slices.ContainsFunc(args[1:], func(a word) bool { return !strings.HasPrefix(a.text, "-") })
+		}
+		moved = moved || name == "cd"
+	}
+	return false
+}
+
 // passedCheck is a check of a later run, as resolves compares it.
 type passedCheck struct {
 	program string
@@ -204,11 +221,16 @@ func comparableCheck(words []word) (c passedCheck) {
 	name, args := program(words)
 	c.program = name
 	for _, a := range args {
+		option, value, _ := strings.Cut(a.text, "=")
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
 			c.args = append(c.args, a.text)
-		case !narrows(a.text):
-			c.options = append(c.options, a.text)
+		case narrows(a.text) || name == "go" && option == "-c": // which only compiles
+		default:
+			c.options = append(c.options, option)
+			if value != "" { // as in "-tags slow", whose value looks like an argument
+				c.args = append(c.args, value)
+			}
 		}
 	}
 	return c
