@@ -173,6 +173,7 @@ type whyQuestion struct {
 	file    whyFile
 	why     *Why
 	line    fileLine
+	history []gitread.Commit // the file's newest two up to the line's
 }
 
 func (q *whyQuestion) missing(link, why string) {
@@ -241,7 +242,7 @@ func (q *whyQuestion) blame(ctx context.Context, repo gitread.Repository) error 
 	}
 	var found gitread.Commit
 	if err == nil {
-		found, err = repo.Commit(ctx, b.Hash)
+		found, err = q.commitOf(ctx, repo, b)
 	}
 	if fault.HasCode(err, gitread.CodeFailed) && strings.Contains(fault.As(err).Message, "no such path") {
 		q.missing("commit", "the file is not committed yet")
@@ -257,6 +258,19 @@ func (q *whyQuestion) blame(ctx context.Context, repo gitread.Repository) error 
 		q.missing("commit", "the clone is shallow: the line may be older than the oldest commit it has, which is shown")
 	}
 	return nil
+}
+
+// commitOf returns the commit of a line. It also keeps the file's commit before that one;
+// edits of any age count if git cannot say.
+func (q *whyQuestion) commitOf(ctx context.Context, repo gitread.Repository, b gitread.Blame) (gitread.Commit, error) {
+	list, err := repo.Log(ctx, b.Path, b.Hash, 2)
+	if err == nil {
+		q.history = list
+	}
+	if i := slices.IndexFunc(list, func(c gitread.Commit) bool { return c.Hash == b.Hash }); i >= 0 {
+		return list[i], nil
+	}
+	return repo.Commit(ctx, b.Hash)
 }
 
 // log lists the commits of the file.

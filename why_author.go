@@ -21,10 +21,7 @@ func (q *whyQuestion) author(ctx context.Context, repo gitread.Repository, git b
 	if err != nil {
 		return err
 	}
-	times, err := q.times(ctx, repo)
-	if err != nil {
-		return err
-	}
+	times := q.times()
 	found, err := q.findAuthor(ctx, repo, git, times)
 	if err != nil {
 		return err
@@ -111,24 +108,18 @@ type whyTimes struct {
 
 // times reads when the file changed before the line's commit. An author's time outlives
 // rebasing; amending a commit takes in later edits.
-func (q *whyQuestion) times(ctx context.Context, repo gitread.Repository) (t whyTimes, err error) {
+func (q *whyQuestion) times() (t whyTimes) {
 	commit := q.why.Commit
 	if commit == nil {
-		return t, nil
+		return t
 	}
-	history, err := repo.Log(ctx, commit.File, commit.Hash, 2)
-	if ctx.Err() != nil {
-		return t, ctx.Err()
-	}
-	if err == nil { // else edits of any age count
-		history = slices.DeleteFunc(history, func(h gitread.Commit) bool { return h.Hash == commit.Hash })
-	}
+	history := slices.DeleteFunc(slices.Clone(q.history), func(h gitread.Commit) bool { return h.Hash == commit.Hash })
 	authored, committed := seconds(commit.Authored), seconds(commit.Committed)
 	t.authored, t.until = &authored, new(max(authored, committed))
 	if len(history) > 0 && history[0].Authored.Unix() < authored {
 		t.after = new(history[0].Authored.Unix())
 	}
-	return t, nil
+	return t
 }
 
 // findAuthor looks for the edit of the line: under the file's name of today and that in
@@ -146,8 +137,8 @@ func (q *whyQuestion) findAuthor(ctx context.Context, repo gitread.Repository, g
 		a.Lines = notebookLines(a.Lines)
 	}
 	found, err := q.journal.Author(ctx, a)
-	if err != nil || found.State == observation.AuthorFound && !found.Whole || !q.journal.Exists() {
-		return found, err
+	if err != nil || !found.Beyond {
+		return found, err // git takes longer to list the file's names than all else takes
 	}
 	if git {
 		names, err := repo.Names(ctx, q.file.rel)

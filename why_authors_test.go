@@ -265,6 +265,33 @@ func (v *village) round(n int) {
 	}
 }
 
+// A line of a person between lines of an edit, and a formatter that breaks a moved line.
+func TestLinesBehindAChangedLineAndBrokenLinesInAnotherFileKeepTheirAuthor(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	write(t, filepath.Join(s.root, "sum.go"), "package shop\n")
+	s.commit("Begin")
+	s.prompt("s1", "write the function of the total")
+	load, changed := "\ty, err := loadPrices(x)\n", "\tx *= rate + fee\n"
+	head := "package shop\n\n// total sums the prices of the cart.\nfunc total(x int) (int, error) {\n"
+	tail := "\tif err != nil {\n\t\treturn 0, err\n\t}\n\tx += y\n\treturn x, nil\n}\n"
+	path, _ := json.Marshal(filepath.Join(s.root, "sum.go"))
+	after, _ := json.Marshal(head + load + tail)
+	s.call("s1", "Edit", fmt.Sprintf(`{"file_path":%s,"old_string":"package shop\n","new_string":%s}`, path, after), `"done"`)
+	write(t, filepath.Join(s.root, "sum.go"), head+changed+tail)
+	write(t, filepath.Join(s.root, "moved.go"), "package shop\n\nfunc total(\n    x int,\n) (int, error) {\n    return x * 19, nil\n}\n")
+	s.commit("By hand")
+	c := s.open()
+	for _, line := range []int{4, 6, 7, 8, 9, 10, 11} {
+		want(t, why(t, c, "sum.go", line), "s1 edit: write the function of the total")
+	}
+	want(t, why(t, c, "sum.go", 5))
+	for _, line := range []int{3, 4, 5} {
+		want(t, why(t, c, "moved.go", line), "s1 edit: write the function of the total")
+	}
+	want(t, why(t, c, "moved.go", 6))
+}
+
 // TestOfAHundredLinesTheAuthorIsKnown compares why with what is known of a repository of
 // which sessions edited, committed quietly or not, and people rebased, squashed, renamed,
 // formatted and moved.

@@ -29,6 +29,7 @@ type Author struct {
 	Origin        // the row that wrote the line; zero unless State is AuthorFound
 	Path   string // the file that the row edited, as in FileTouch; "" unless State is AuthorFound
 	Whole  bool   // the row wrote the whole file, so that an edit of another name or file may have written the line before
+	Beyond bool   // an edit of another file of the project holds such a line, or its text is not known; see Author
 }
 
 // AuthorState says whether the author of a line was found, else why not.
@@ -60,6 +61,13 @@ WHERE o.project_key = ?1 AND o.obs_type IN ('file_write', 'file_edit')
   AND (?2 IS NULL OR o.timestamp <= ?2) AND o.path_key IS NOT NULL
 ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 
+	selectOtherLines = `SELECT o.id, o.timestamp, o.path_key, l.lines
+FROM observation_rows o LEFT JOIN observation_lines l ON l.observation_id = o.id
+WHERE o.project_key = ?1 AND o.obs_type IN ('file_write', 'file_edit')
+  AND (?2 IS NULL OR o.timestamp <= ?2) AND o.path_key IS NOT NULL
+  AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.deleted' IS NULL
+ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
+
 	selectOrigin = `SELECT '', ` + originColumns + ` FROM observation_rows o ` + originJoins + `WHERE o.id = ?1`
 )
 
@@ -67,6 +75,10 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 // edits wrote. White space, the kind of quotes and line breaks within a statement do not
 // count. It takes the edits of the file back one by one, the newest first; see replay. At
 // most 5,000 edits of each name and, with Elsewhere, 20,000 of the project are compared.
+//
+// If no edit of the file wrote the line, or only one that wrote the whole file, Beyond
+// says whether to ask again with more of Files or with Elsewhere. It is false when neither
+// can change the result.
 //
 // A blank line belongs to the edit that wrote the lines above and below it. A store
 // without the file's project knows no edits. Errors are those of the store.
@@ -85,7 +97,11 @@ func (j *Journal) Author(ctx context.Context, a AuthorArgs) (out Author, err err
 			return err
 		}
 		state, row := s.author(a.At)
-		if a.Elsewhere && (state != AuthorFound || row.isRewrite()) {
+		if open := state != AuthorFound || row.isRewrite(); open && !a.Elsewhere {
+			if out.Beyond, err = s.beyond(ctx, tx); err != nil {
+				return err
+			}
+		} else if open {
 			if moved, from, err := s.elsewhere(ctx, tx, row.id); err != nil {
 				return err
 			} else if moved {
@@ -251,16 +267,39 @@ func (s *authorSearch) blank(r *replay, index []int, at int) (AuthorState, editR
 	return AuthorCommon, editRow{}
 }
 
+// beyond reports whether an edit of another file of the project may have written the line.
+func (s *authorSearch) beyond(ctx context.Context, tx *store.Tx) (bool, error) {
+	if s.own == 0 || s.file.folded[s.At] == "" {
+		return s.own != 0, nil
+	}
+	all := authorSearch{AuthorArgs: s.AuthorArgs, file: s.file}
+	if err := all.read(ctx, tx, selectOtherLines, s.own, s.Until, maxProjectRows); err != nil || len(all.rows) == maxProjectRows {
+		return true, err
+	}
+	known := s.known()
+	added := saltLine(foldedHash(s.file.folded[s.At]), s.file.salt) | lineAdded
+	parts := s.file.parts(s.At)
+	return slices.ContainsFunc(all.rows, func(e editRow) bool {
+		return !known[e.id] && (e.isUnknown() || slices.Contains(entries(e.lines), added) || parts.match(e.lines))
+	}), nil
+}
+
+// known are the ids of the edits that were read.
+func (s *authorSearch) known() map[int64]bool {
+	known := make(map[int64]bool, len(s.rows))
+	for _, r := range s.rows {
+		known[r.id] = true
+	}
+	return known
+}
+
 // elsewhere finds the edit of another file of the project that wrote the line and the
 // lines near it, before the row of that id if it is not 0.
 func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64) (bool, editRow, error) {
 	if s.own == 0 || s.file.folded[s.At] == "" {
 		return false, editRow{}, nil
 	}
-	known := map[int64]bool{}
-	for _, r := range s.rows {
-		known[r.id] = true
-	}
+	known := s.known()
 	all := authorSearch{AuthorArgs: s.AuthorArgs, file: s.file}
 	if err := all.read(ctx, tx, selectProjectLines, s.own, s.Until, maxProjectRows); err != nil {
 		return false, editRow{}, err
@@ -283,5 +322,26 @@ func (s *authorSearch) elsewhere(ctx context.Context, tx *store.Tx, before int64
 			found, best = true, rows[l.author]
 		}
 	}
+	if !found {
+		found, best = s.elsewhereInParts(files)
+	}
 	return found, best, nil
+}
+
+// elsewhereInParts finds the only edit of other files that wrote the line in another form,
+// as before a formatter broke it: a moved line that was broken, too.
+func (s *authorSearch) elsewhereInParts(files map[string][]editRow) (found bool, row editRow) {
+	parts := s.file.parts(s.At)
+	for _, rows := range files {
+		for _, r := range rows {
+			if r.isRewrite() || s.isLate(r.at) || !parts.match(r.lines) {
+				continue
+			}
+			if found {
+				return false, editRow{}
+			}
+			found, row = true, r
+		}
+	}
+	return found, row
 }

@@ -204,16 +204,43 @@ func (r *replay) anchors(hunk []uint32) []aligned {
 	return out
 }
 
+// maxChanged is how many lines may have been changed, as many into as many, between an
+// anchor and three lines of its passage.
+const maxChanged = 2
+
 // between aligns the lines between two anchors, or before the first and after the last.
 func (r *replay) between(hunk []uint32, a, b aligned) (out []aligned) {
 	same := func(edit, file int) bool { return hunk[edit]&^lineAdded == r.lines[r.left[file]].hash }
-	for a.edit >= 0 && a.edit+1 < b.edit && a.file+1 < b.file && same(a.edit+1, a.file+1) {
-		a = aligned{a.edit + 1, a.file + 1}
-		out = append(out, a)
-	}
-	for b.edit < len(hunk) && b.edit-1 > a.edit && b.file-1 > a.file && same(b.edit-1, b.file-1) {
-		b = aligned{b.edit - 1, b.file - 1}
-		out = append(out, b)
+	open := a.edit < 0 || b.edit >= len(hunk) // there is no anchor on one side
+	for step := 1; step >= -1; step -= 2 {
+		from, to := &a, b
+		if step < 0 {
+			from, to = &b, a
+		}
+		if from.edit < 0 || from.edit >= len(hunk) {
+			continue
+		}
+		// follows reports whether the line n behind from is the same in both.
+		follows := func(n int) bool {
+			edit, file := from.edit+n*step, from.file+n*step
+			return (to.edit-edit)*step > 0 && (to.file-file)*step > 0 && same(edit, file)
+		}
+		for {
+			for follows(1) {
+				*from = aligned{from.edit + step, from.file + step}
+				out = append(out, *from)
+			}
+			gap := 0
+			for n := 1; open && gap == 0 && n <= maxChanged; n++ {
+				if follows(n+1) && follows(n+2) && follows(n+3) {
+					gap = n
+				}
+			}
+			if gap == 0 {
+				break
+			}
+			*from = aligned{from.edit + gap*step, from.file + gap*step}
+		}
 	}
 	if a.edit < 0 || b.edit >= len(hunk) || b.edit-a.edit < 2 || b.file-a.file < 2 {
 		return out

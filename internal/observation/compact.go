@@ -268,7 +268,7 @@ type CompactScored struct {
 	SessionID   string          `json:"session_id"`
 	Project     string          `json:"project"`
 	ObsType     string          `json:"obs_type"`
-	SourceEvent string          `json:"source_event"`
+	SourceEvent string          `json:"source_event,omitempty"` // absent in the shortest form after a successful call
 	ToolName    *string         `json:"tool_name"`
 	Content     string          `json:"content"`
 	FilePath    *string         `json:"file_path"`
@@ -285,8 +285,8 @@ const selectRoots = `SELECT id, root FROM projects WHERE root IS NOT NULL`
 // same rows in short, in at most 2,000 tokens or as near to that as shorter texts
 // bring them; short is nil if rows are short enough. Contents and the strings in
 // metadata are cut, and metadata loses what repeats the content. In the shortest form
-// paths are relative to the repository's root, and metadata is absent instead of
-// null. No row is left out.
+// paths are relative to the repository's root, metadata is absent instead of null, and
+// so is the event of a successful call, PostToolUse. No row is left out.
 func (j *Journal) RecentCompact(ctx context.Context, s Scope, limit int) (rows []Scored, short []CompactScored, err error) {
 	rows, err = j.Recent(ctx, s, limit)
 	if err != nil || fits(rows) {
@@ -330,6 +330,9 @@ func (r *Scored) compact(n int, root string) CompactScored {
 	c.Score = math.Round(r.Score*1000) / 1000
 	if string(c.Metadata) == "null" {
 		c.Metadata = nil
+	}
+	if c.SourceEvent == "PostToolUse" {
+		c.SourceEvent = ""
 	}
 	if c.FilePath != nil {
 		if *c.FilePath == r.Content {

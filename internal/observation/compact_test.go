@@ -114,6 +114,9 @@ func TestCompactRecentKeepsEveryRowAndFits(t *testing.T) {
 	if tokens(text) > compactTokens {
 		t.Errorf("%d tokens", tokens(text))
 	}
+	if strings.Contains(text, `"PostToolUse"`) {
+		t.Errorf("the shortest form repeats the event of every call: %s", text)
+	}
 	if rows, short, err := b.RecentCompact(t.Context(), Scope{}, 3); err != nil || len(rows) != 3 || short != nil {
 		t.Errorf("%d rows that fit, %v, %v", len(rows), short, err)
 	}

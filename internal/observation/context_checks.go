@@ -3,10 +3,8 @@ package observation
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"cairn/internal/store"
@@ -16,16 +14,12 @@ const (
 	maxChecks   = 3
 	checkSample = 200 // newest commands of a project that are searched for checks
 
-	// All in one text, as in selectTouched. Older rows come first, so that the last
-	// success of a command wins.
+	// All in one text, as in selectTouched, the newest first. LIKE in place of mayBeCheck
+	// would take several times as long.
 	selectChecks = `SELECT ifnull(group_concat(id || ' ' || content, char(0)), '')
-FROM (SELECT * FROM (SELECT id, content FROM observation_rows
+FROM (SELECT id, content FROM observation_rows
     WHERE project_key = ? AND obs_type = 'command' AND timestamp >= ? AND octet_length(content) <= 400
-    ORDER BY timestamp DESC, id DESC LIMIT +?)
-  WHERE content LIKE '%test%' OR content LIKE '%lint%' OR content LIKE '%build%' OR content LIKE '%fmt%' OR content LIKE '%format%'
-     OR content LIKE '%check%' OR content LIKE '%vet%' OR content LIKE '%spec%' OR content LIKE '%tsc%' OR content LIKE '%mypy%'
-     OR content LIKE '%ruff%' OR content LIKE '%clippy%' OR content LIKE '%black%' OR content LIKE '%prettier%' OR content LIKE '%pyright%'
-  ORDER BY id)`
+    ORDER BY timestamp DESC, id DESC LIMIT +?)`
 )
 
 // check is a command that verifies the project, with how often it passed.
@@ -33,7 +27,7 @@ type check struct {
 	kind   string // test, lint, build or fmt
 	text   string
 	id     int64 // the row of its last success
-	order  int   // of its last success among the rows
+	order  int   // of its last success among the rows: the newer, the higher
 	passed int
 }
 
@@ -43,13 +37,12 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	if b.span.resumed || b.project.Key == 0 {
 		return nil
 	}
-	var list string
-	err := tx.Each(ctx, func(r *sql.Rows) error { return r.Scan(&list) },
-		selectChecks, b.project.Key, b.keep.cutoff(typeCommand, b.now), checkSample)
-	if err != nil || list == "" {
-		return err
-	}
-	found, err := usualChecks(list)
+	checks := usualChecks{byText: map[string]*check{}, parsed: map[string][]check{}}
+	err := eachNumbered(ctx, tx, func(id [1]int64, line string) error {
+		checks.add(id[0], line)
+		return nil
+	}, selectChecks, b.project.Key, b.keep.cutoff(typeCommand, b.now), checkSample)
+	found := checks.best()
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -66,42 +59,55 @@ func (b *contextBuilder) readChecks(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// usualChecks are, for up to three kinds, the check that passed most often in the
-// commands that selectChecks lists, by last success.
-func usualChecks(list string) ([]*check, error) {
-	byText := map[string]*check{}
-	parsed := map[string][]check{} // by command line: many run again and again
-	n := 0
-	for row := range strings.SplitSeq(list, "\x00") {
-		digits, line, _ := strings.Cut(row, " ")
-		id, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil {
-			return nil, err
-		}
-		found, ok := parsed[line]
-		if !ok {
-			found = checksIn(line)
-			parsed[line] = found
-		}
-		for _, c := range found {
-			known := byText[c.text]
-			if known == nil {
-				known = &check{kind: c.kind, text: c.text}
-				byText[c.text] = known
-			}
-			n++
-			known.id, known.order, known.passed = id, n, known.passed+1
-		}
+// usualChecks counts the checks in commands, which are added from the newest on.
+type usualChecks struct {
+	byText map[string]*check
+	parsed map[string][]check // by command line: many run again and again
+}
+
+func (u *usualChecks) add(id int64, line string) {
+	if !mayBeCheck(line) {
+		return
 	}
+	found, ok := u.parsed[line]
+	if !ok {
+		found = checksIn(line)
+		u.parsed[line] = found
+	}
+	for _, c := range slices.Backward(found) {
+		known := u.byText[c.text]
+		if known == nil {
+			known = &check{kind: c.kind, text: c.text, id: id, order: -len(u.byText)}
+			u.byText[c.text] = known
+		}
+		known.passed++
+	}
+}
+
+// best are, for up to three kinds, the check that passed most often, by last success.
+func (u *usualChecks) best() []*check {
 	best := map[string]*check{}
-	for _, c := range byText {
+	for _, c := range u.byText {
 		if k := best[c.kind]; k == nil || c.passed > k.passed || c.passed == k.passed && c.order > k.order {
 			best[c.kind] = c
 		}
 	}
 	found := slices.Collect(maps.Values(best))
 	slices.SortFunc(found, func(a, b *check) int { return cmp.Compare(b.order, a.order) })
-	return found[:min(len(found), maxChecks)], nil
+	return found[:min(len(found), maxChecks)]
+}
+
+// mayBeCheck reports whether a command line has a word of the usual checks. It spares
+// most lines the work of checksIn.
+func mayBeCheck(line string) bool {
+	for _, word := range [...]string{
+		"test", "lint", "build", "check", "fmt", "format", "vet", "spec", "tsc", "mypy", "ruff", "clippy", "black", "prettier", "pyright",
+	} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // checksIn lists the checks of a command line that passed. A part of which the exit
@@ -128,20 +134,20 @@ func checksIn(line string) (found []check) {
 }
 
 // withoutPlumbing is a command line without the redirections and filters at its end
-// that only shorten what it prints.
+// that only shorten what it prints. Output that goes into a file stays.
 func withoutPlumbing(line string) string {
-	all := shellCommands(line, false)
 	end := 0
-	for _, c := range all {
+	for _, c := range shellCommands(line, false) {
 		if c.nested || len(c.words) == 0 {
 			continue
 		}
-		if name, _ := program(c.words); end > 0 && isOutputFilter(name) {
-			break
+		last := c.words[len(c.words)-1].end
+		name, _ := program(c.words)
+		if end == 0 || !isOutputFilter(name) || strings.HasPrefix(strings.TrimSpace(line[last:]), ">") {
+			end = max(end, last)
 		}
-		end = max(end, c.words[len(c.words)-1].end)
 	}
-	if end == 0 {
+	if rest := strings.TrimSpace(line[end:]); end == 0 || strings.HasPrefix(rest, ">") || strings.HasPrefix(rest, "<") {
 		return line
 	}
 	return line[:end]
@@ -177,6 +183,23 @@ func leavesWork(line string) bool {
 	return false
 }
 
+// inNewRepository reports whether a command line makes a repository in another folder and
+// works there.
+func inNewRepository(line string) bool {
+	if !strings.Contains(line, "git init") {
+		return false
+	}
+	moved := false
+	for _, c := range shellCommands(line, false) {
+		name, args := program(c.words)
+		if name == "git" && len(args) > 0 && args[0].text == "init" {
+			return moved || slices.ContainsFunc(args[1:], func(a word) bool { return !strings.HasPrefix(a.text, "-") })
+		}
+		moved = moved || name == "cd"
+	}
+	return false
+}
+
 // passedCheck is a check of a later run, as resolves compares it.
 type passedCheck struct {
 	program string
@@ -198,11 +221,16 @@ func comparableCheck(words []word) (c passedCheck) {
 	name, args := program(words)
 	c.program = name
 	for _, a := range args {
+		option, value, _ := strings.Cut(a.text, "=")
 		switch {
 		case !strings.HasPrefix(a.text, "-"):
 			c.args = append(c.args, a.text)
-		case !narrows(a.text):
-			c.options = append(c.options, a.text)
+		case narrows(a.text) || name == "go" && option == "-c": // which only compiles
+		default:
+			c.options = append(c.options, option)
+			if value != "" { // as in "-tags slow", whose value looks like an argument
+				c.args = append(c.args, value)
+			}
 		}
 	}
 	return c

@@ -1,6 +1,7 @@
 package observation
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -149,7 +150,7 @@ func (b *contextBuilder) failing(ctx context.Context, tx *store.Tx, s *lastSessi
 		if err != nil || seen[key] || len(lines) == maxFailing || !slices.Contains(open, key) {
 			return err
 		}
-		if seen[key] = true; !f.interrupted() {
+		if seen[key] = true; !f.interrupted() && !f.lostItsWay() {
 			lines = append(lines, reasonCell(withoutPlumbing(f.relative(key)), f.relative(reason(f.facts.Command, f.facts.Error))))
 		}
 		return nil
@@ -171,7 +172,21 @@ func (b *contextBuilder) ending(ctx context.Context, tx *store.Tx, s lastSession
 			return "", err
 		}
 	}
-	return cell(strings.ReplaceAll(endSentence(text), "**", ""), maxEnding), nil
+	return cell(cutClause(strings.ReplaceAll(endSentence(text), "**", ""), maxEnding), maxEnding), nil
+}
+
+// cutClause shortens a sentence of more than n characters at the end of a clause, if one
+// ends in the second half of them.
+func cutClause(s string, n int) string {
+	head := cutRunes(s, n-1)
+	if head == s || utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	end := max(strings.LastIndex(head, ", "), strings.LastIndex(head, "; "), strings.LastIndex(head, ": "))
+	if end < len(head)/2 {
+		return s
+	}
+	return head[:end] + "…"
 }
 
 // digestLines renders a digest in at most three lines.
@@ -204,29 +219,45 @@ func firstFew(list []string, n int) []string {
 }
 
 // endSentence is the sentence of a message that says best how a turn ended: a question
-// at its end, else its first sentence of four words or more, else its last. Code,
-// headings and tables are passed over.
+// at its end, else its first sentence of four words or more, else its last. If the first
+// is too long to be shown whole, the next one that is not goes before it. Code, headings
+// and tables are passed over.
 func endSentence(message string) string {
 	all := sentences(message)
 	if len(all) == 0 {
 		return ""
 	}
-	if last := all[len(all)-1]; strings.HasSuffix(last, "?") {
+	last := all[len(all)-1]
+	if strings.HasSuffix(last, "?") {
 		return last
 	}
+	first := ""
 	for _, s := range all {
-		if len(strings.Fields(s)) >= 4 && !announcesNext(s) {
+		switch {
+		case len(strings.Fields(s)) < 4 || announcesNext(s):
+		case first == "" && fitsEnding(s):
 			return s
+		case first == "":
+			first = s
+		case fitsEnding(s) && strings.ContainsAny(s[len(s)-1:], ".!"):
+			return s
+		default:
+			return first
 		}
 	}
-	return all[len(all)-1]
+	return cmp.Or(first, last)
+}
+
+// fitsEnding reports whether a sentence is shown whole.
+func fitsEnding(s string) bool {
+	return utf8.RuneCountInString(strings.ReplaceAll(s, "**", "")) <= maxEnding
 }
 
 // announcesNext reports whether a sentence only leads to what follows it.
 func announcesNext(s string) bool {
 	lower := strings.ToLower(s)
-	return strings.HasPrefix(lower, "let me ") || strings.HasPrefix(lower, "now let me ") || strings.HasPrefix(lower, "i'll ") ||
-		strings.HasPrefix(lower, "now i ") || strings.HasPrefix(lower, "here's ") && strings.HasSuffix(s, ":")
+	return strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(lower, "let me ") || strings.HasPrefix(lower, "now let me ") || strings.HasPrefix(lower, "i'll ") ||
+		strings.HasPrefix(lower, "now i ")
 }
 
 // sentences splits Markdown prose into sentences.

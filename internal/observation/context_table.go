@@ -311,7 +311,8 @@ const selectContextRows = `SELECT o.id, o.timestamp, o.obs_type, substr(o.conten
 FROM json_each(?) j CROSS JOIN observation_rows o ON o.id = j.value JOIN projects p ON p.key = o.project_key ORDER BY j.key`
 
 // tableRows reads rows for a table, in the order of ids, without the harness's own
-// bookkeeping and without calls that the user interrupted.
+// bookkeeping and without calls that the user interrupted. Unless rows are plain, commands
+// lose what only shortens their output, and rows that say nothing of the project are left out.
 func (b *contextBuilder) tableRows(ctx context.Context, tx *store.Tx, ids []int64) (out []tableRow, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -328,8 +329,11 @@ func (b *contextBuilder) tableRows(ctx context.Context, tx *store.Tx, ids []int6
 		if err == nil {
 			err = json.Unmarshal([]byte(meta), &r.facts)
 		}
-		if err != nil || isBookkeeping(r.obsType, tool) || isHarnessFork(agent) || r.interrupted() {
+		if err != nil || isBookkeeping(r.obsType, tool) || isHarnessFork(agent) || r.interrupted() || !b.limits.Plain && r.isPassing() {
 			return err
+		}
+		if r.obsType == typeCommand && !b.limits.Plain {
+			r.content = withoutPlumbing(r.content)
 		}
 		row := tableRow{id: id, at: r.at, obsType: r.obsType, failed: r.facts.Failed}
 		if r.key != b.project.Key {
@@ -395,6 +399,18 @@ func (r *shownRow) interrupted() bool {
 	return r.facts.Interrupted || strings.Contains(cutRunes(r.facts.Error, 400), "[Request interrupted by user")
 }
 
+// isPassing reports whether the row says nothing of the project: a command whose "cd"
+// failed, or a commit in a repository that the command made to try something out.
+func (r *shownRow) isPassing() bool {
+	return r.obsType == typeCommandError && r.lostItsWay() || r.obsType == typeGitCommit && inNewRepository(r.content)
+}
+
+// lostItsWay reports whether a command failed since its folder does not exist.
+func (r *shownRow) lostItsWay() bool {
+	said := cutRunes(reason(r.facts.Command, r.facts.Error), 200)
+	return strings.Contains(said, ":cd:") || strings.Contains(said, " cd: ") || strings.HasPrefix(said, "cd: ")
+}
+
 const (
 	maxCell       = 60 // characters of a summary
 	maxReasonCell = 90 // of a failure with its reason and of a commit with its message
@@ -418,10 +434,14 @@ func (r *shownRow) summary() string {
 	return cell(r.relative(r.content), maxCell)
 }
 
-// reasonCell renders a command and why it failed.
+// reasonCell renders a command and why it failed. A long reason that begins with a file
+// loses the file's folder.
 func reasonCell(command, reason string) string {
 	if reason == "" {
 		return cell(command, maxCell)
+	}
+	if file, _, _ := strings.Cut(reason, " "); utf8.RuneCountInString(reason) > maxReasonCell/2 {
+		reason = reason[strings.LastIndexByte(file, '/')+1:]
 	}
 	command = cell(command, maxReasonCell-min(utf8.RuneCountInString(reason), maxReasonCell/2)-2)
 	return cell(command+": "+reason, maxReasonCell)

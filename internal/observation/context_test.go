@@ -250,15 +250,77 @@ func TestOtherProjectsThatSomethingConnectsComeFirst(t *testing.T) {
 func TestTheEndingIsOneSentenceThatSaysSomething(t *testing.T) {
 	t.Parallel()
 	for message, want := range map[string]string{
-		"Done. The window is exact now. Bye.":                                    "The window is exact now.",
-		"All tests pass now.\n\nShall I commit?":                                 "Shall I commit?",
-		"## Summary\n\n```go\nx := 1.\n```\nIt works in v1.2 of the shop. More.": "It works in v1.2 of the shop.",
-		"Let me look at this first. It is a race in the cart.":                   "It is a race in the cart.",
+		"Done. The window is exact now. Bye.":                                        "The window is exact now.",
+		"All tests pass now.\n\nShall I commit?":                                     "Shall I commit?",
+		"## Summary\n\n```go\nx := 1.\n```\nIt works in v1.2 of the shop. More.":     "It works in v1.2 of the shop.",
+		"Let me look at this first. It is a race in the cart.":                       "It is a race in the cart.",
+		"Shadow branches collide in one case. The tests now cover:\n- both sessions": "Shadow branches collide in one case.",
+		"It " + strings.Repeat("really ", 30) + "works now. The cart counts again.":  "The cart counts again.",
+		"It " + strings.Repeat("really ", 30) + "works now.":                         "It " + strings.Repeat("really ", 30) + "works now.",
 		"Ok.": "Ok.",
 		"":    "",
+		"It " + strings.Repeat("really ", 30) + "works now:\n- the first of some points": "the first of some points",
+		"It " + strings.Repeat("really ", 30) + "works now.\n- the first of some points": "It " + strings.Repeat("really ", 30) + "works now.",
 	} {
 		if got := endSentence(message); got != want {
 			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestWhatOnlyLostItsWayOrTriedSomethingOutIsNotShown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "make the tests of the cart pass", Source: "UserPromptSubmit"})
+	b.runs("s1", "cd web/cart && go test ./...", "Exit code 1\n(eval):cd:1: no such file or directory: web/cart")
+	b.runs("s1", "go vet -tags=slow ./...", "Exit code 1\ninternal/refund/really/deep/down/in/the/tree/window.go:12:3: undefined: partial")
+	b.runs("s1", "go test -c ./cart", "Exit code 1\ncart/cart_test.go:9:2: undefined: total")
+	b.runs("s1", "go test ./cart 2>&1 | tail -5", "")
+	b.runs("s1", "go test ./cart | head; echo $?", "")
+	b.runs("s1", "ls | sort > names.txt", "")
+	b.record(Event{Kind: Tool, Session: "s1", Calls: []Call{{
+		Tool: "Bash", Action: Shell, Command: "cd /tmp && git init try && cd try && git commit -m try", Stdout: "[main 1a2b3c4] try\n 1 file changed, 1 insertion(+)\n",
+	}}})
+	b.record(Event{Kind: Message, Session: "s1", Text: "The cart passes its tests now.", Role: "turn", Source: "Stop", TurnEnds: true})
+	text := b.start(ContextArgs{Source: "startup"})
+	for _, want := range []string{
+		"- Still failing: go vet -tags=slow ./...: window.go:12:3: undefined: partial\n", "| command | go test ./cart |\n", "| command | ls ¦ sort > names.txt |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, never := range []string{"no such file", "1a2b3c4", "tail -5"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%s in\n%s", never, text)
+		}
+	}
+	if plain := b.with(func(c *Config) { c.Limits.Plain = true }).start(ContextArgs{Source: "startup"}); !strings.Contains(plain, "tail -5") || !strings.Contains(plain, "1a2b3c4") {
+		t.Errorf("plain rows are not the seed's:\n%s", plain)
+	}
+}
+
+func TestOnlyRepositoriesInAnotherFolderAreNew(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{
+		"cd /tmp/x && git init && git commit -m a": true, "git init x && cd x && git commit -m a": true, "git -C x init && git commit -m a": false,
+		"git init && git add -A && git commit -m a": false, "git commit -m 'after git init'": false, "git init -q && cd web && git commit -m a": false,
+	} {
+		if got := inNewRepository(line); got != want {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
+
+func TestASentenceThatIsTooLongIsCutBetweenClauses(t *testing.T) {
+	t.Parallel()
+	for sentence, want := range map[string]string{
+		"The window is exact now, and the tests cover it.": "The window is exact now…",
+		"The window is exact now.":                         "The window is exact now.",
+		"Now, the window of refunds is exact to the day.":  "Now, the window of refunds is exact to the day.",
+	} {
+		if got := cutClause(sentence, 30); got != want {
+			t.Errorf("%q", got)
 		}
 	}
 }

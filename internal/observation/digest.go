@@ -88,7 +88,7 @@ func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error
 				d.FilesEdited = append(d.FilesEdited, path)
 			}
 		case typeCommand, typeGitCommit, typeGitPush, typeGitHub:
-			if hash.String != "" {
+			if hash.String != "" && !inNewRepository(content) {
 				d.Commits = append(d.Commits, Commit{hash.String, message.String})
 			}
 			if !interrupted.Bool { // an interrupted command neither passed nor failed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"maps"
 	"math"
 	"path"
 	"path/filepath"
@@ -105,17 +106,27 @@ func fileLines(files []LikelyFile, root string) (lines []contextRow) {
 }
 
 const (
-	// All in one text, one entry for each file of a session: passing thousands of rows on
-	// takes longer than finding them. So does parsing the facts of each row.
-	selectTouched = `SELECT ifnull(group_concat(session_key || ' ' || timestamp || ' ' || id || ' ' || path_key, char(0)), '')
-FROM (SELECT max(id) AS id, max(timestamp) AS timestamp, session_key, path_key
-  FROM (SELECT o.id, o.timestamp, o.session_key, o.path_key FROM observation_rows o
+	// All in one text, one entry for each file of a session, the one touched last first:
+	// passing thousands of rows on takes longer than finding them. So does parsing the facts
+	// of each row, and grouping them with their times, which the statements below find.
+	selectTouched = `SELECT ifnull(group_concat(session_key || ' ' || path_key, char(0)), '')
+FROM (SELECT DISTINCT session_key, path_key
+  FROM (SELECT o.session_key, o.path_key FROM observation_rows o
     WHERE o.project_key = ? AND o.obs_type = ? AND o.timestamp >= ? AND o.path_key IS NOT NULL
       AND o.session_key IS NOT (SELECT key FROM sessions WHERE id = ?)
       AND (instr(o.metadata, '"failed"') + instr(o.metadata, '"interrupted"') = 0
         OR o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL)
-    ORDER BY o.timestamp DESC, o.id DESC LIMIT +?)
-  GROUP BY session_key, path_key)`
+    ORDER BY o.timestamp DESC, o.id DESC LIMIT +?))`
+
+	selectLastRows = `SELECT ifnull(group_concat(j.value || ' ' || (SELECT max(timestamp) FROM observation_rows
+    WHERE session_key = j.value), char(0)), '') FROM json_each(?) j`
+
+	selectNewestTouches = `SELECT ifnull(group_concat(o.id || ' ' || o.timestamp || ' ' || o.path_key, char(0)), '')
+FROM json_each(?1) j CROSS JOIN observation_rows o ON o.id = (SELECT t.id FROM observation_rows t
+    WHERE t.project_key = ?2 AND t.path_key = j.value AND +t.obs_type IN ('file_edit', 'file_write', 'file_read')
+      AND t.session_key IS NOT (SELECT key FROM sessions WHERE id = ?3)
+      AND t.metadata ->> '$.failed' IS NULL AND t.metadata ->> '$.interrupted' IS NULL
+    ORDER BY t.timestamp DESC, t.id DESC LIMIT 1)`
 
 	selectBranchSessions = `SELECT session_key FROM session_branches WHERE branch = ?`
 )
@@ -129,7 +140,7 @@ func likely(ctx context.Context, tx *store.Tx, a LikelyArgs, keep Retention, wor
 			return nil, err
 		}
 	}
-	if err := r.readBranch(ctx, tx, a.Branch); err != nil {
+	if err := r.readSessions(ctx, tx, a.Branch); err != nil {
 		return nil, err
 	}
 	r.weighSessions()
@@ -139,7 +150,8 @@ func likely(ctx context.Context, tx *store.Tx, a LikelyArgs, keep Retention, wor
 			return nil, err
 		}
 	}
-	return r.best(a.Limit), nil
+	files := r.best(a.Limit)
+	return files, r.readNewest(ctx, tx, a, files)
 }
 
 // likelyRanking collects what speaks for every file.
@@ -151,8 +163,8 @@ type likelyRanking struct {
 
 // likelyEvidence is what speaks for a file, as the weights name it.
 type likelyEvidence struct {
-	newest int64 // row
-	at     int64
+	place int   // among all files, the one touched last first, as far as that is known
+	at    int64 // the last row of the sessions that touched it; see readNewest
 
 	edits2, edits30, reads7 float64
 	branchEdits             float64
@@ -183,51 +195,108 @@ func (e *likelyEvidence) score() float64 {
 
 // likelySession is a session with the files it touched.
 type likelySession struct {
-	last     int64                    // its latest touch
+	last     int64                    // its latest row
 	edited   map[*likelyEvidence]bool // by file; false: only read
 	onBranch bool
 }
 
 func (r *likelyRanking) readTouches(ctx context.Context, tx *store.Tx, a LikelyArgs, obsType string, since int64) error {
-	var list string
-	if err := tx.Get(ctx, []any{&list}, selectTouched, a.Project.Key, obsType, since, a.Session, likelySample); err != nil || list == "" {
-		return err
-	}
-	for touch := range strings.SplitSeq(list, "\x00") {
-		var numbers [3]int64 // session, time, row
-		file := touch
-		for i := range numbers {
-			digits, rest, _ := strings.Cut(file, " ")
-			n, err := strconv.ParseInt(digits, 10, 64)
-			if err != nil {
-				return err
-			}
-			numbers[i], file = n, rest
-		}
+	return eachNumbered(ctx, tx, func(n [1]int64, file string) error {
 		if !isOutside(file, a.Project.Root) {
-			r.touched(file, numbers[0], numbers[1], numbers[2], obsType != typeRead)
+			r.touched(file, n[0], obsType != typeRead)
 		}
-	}
-	return nil
+		return nil
+	}, selectTouched, a.Project.Key, obsType, since, a.Session, likelySample)
 }
 
 // touched takes in that a session read or edited a file.
-func (r *likelyRanking) touched(file string, session, at, id int64, edited bool) {
+func (r *likelyRanking) touched(file string, session int64, edited bool) {
 	e := r.files[file]
 	if e == nil {
-		e = &likelyEvidence{}
+		e = &likelyEvidence{place: len(r.files)}
 		r.files[file] = e
-	}
-	if at > e.at || at == e.at && id > e.newest {
-		e.at, e.newest = at, id
 	}
 	s := r.sessions[session]
 	if s == nil {
 		s = &likelySession{edited: map[*likelyEvidence]bool{}}
 		r.sessions[session] = s
 	}
-	s.last = max(s.last, at)
 	s.edited[e] = s.edited[e] || edited
+}
+
+// readSessions reads when the sessions were last at work, and marks those that worked
+// on a branch. Everybody works on the main ones, which therefore tell nothing.
+func (r *likelyRanking) readSessions(ctx context.Context, tx *store.Tx, branch string) error {
+	keys, err := json.Marshal(slices.Collect(maps.Keys(r.sessions)))
+	if err != nil {
+		return err
+	}
+	err = eachNumbered(ctx, tx, func(n [1]int64, last string) (err error) {
+		s := r.sessions[n[0]]
+		s.last, err = strconv.ParseInt(last, 10, 64)
+		for e := range s.edited {
+			e.at = max(e.at, s.last)
+		}
+		return err
+	}, selectLastRows, string(keys))
+	if err != nil || isMainBranch(branch) {
+		return err
+	}
+	return tx.Each(ctx, func(rows *sql.Rows) error {
+		var key int64
+		err := rows.Scan(&key)
+		if s := r.sessions[key]; s != nil {
+			s.onBranch = true
+		}
+		return err
+	}, selectBranchSessions, branch)
+}
+
+// readNewest gives files their newest rows and brings those of one score into the order
+// of these.
+func (r *likelyRanking) readNewest(ctx context.Context, tx *store.Tx, a LikelyArgs, files []LikelyFile) error {
+	paths := make([]string, len(files))
+	for i := range files {
+		paths[i] = files[i].Path
+	}
+	list, err := json.Marshal(paths)
+	if err != nil {
+		return err
+	}
+	rows := make(map[string]int64, len(files))
+	err = eachNumbered(ctx, tx, func(n [2]int64, file string) error {
+		rows[file], r.files[file].at = n[0], n[1]
+		return nil
+	}, selectNewestTouches, string(list), a.Project.Key, a.Session)
+	for i := range files {
+		files[i].Observation = rows[files[i].Path]
+	}
+	r.sort(files)
+	return err
+}
+
+// eachNumbered calls fn with the entries of the text that a query returns, which NUL
+// separates: some numbers and what follows them.
+func eachNumbered[N [1]int64 | [2]int64](ctx context.Context, tx *store.Tx, fn func(N, string) error, query string, args ...any) error {
+	var list string
+	if err := tx.Get(ctx, []any{&list}, query, args...); err != nil || list == "" {
+		return err
+	}
+	for rest := range strings.SplitSeq(list, "\x00") {
+		var numbers N
+		for i := range len(numbers) {
+			digits, after, _ := strings.Cut(rest, " ")
+			n, err := strconv.ParseInt(digits, 10, 64)
+			if err != nil {
+				return err
+			}
+			numbers[i], rest = n, after
+		}
+		if err := fn(numbers, rest); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isOutside tells the key of a file outside the repository, or outside the folder
@@ -249,22 +318,6 @@ func below(key, root string) string {
 		return key[len(root)+1:]
 	}
 	return key
-}
-
-// readBranch marks the sessions that worked on a branch. Everybody works on the
-// main ones, which therefore tell nothing.
-func (r *likelyRanking) readBranch(ctx context.Context, tx *store.Tx, branch string) error {
-	if isMainBranch(branch) {
-		return nil
-	}
-	return tx.Each(ctx, func(rows *sql.Rows) error {
-		var key int64
-		err := rows.Scan(&key)
-		if s := r.sessions[key]; s != nil {
-			s.onBranch = true
-		}
-		return err
-	}, selectBranchSessions, branch)
 }
 
 func isMainBranch(branch string) bool {
@@ -478,10 +531,19 @@ func withoutEnding(w string) string {
 func (r *likelyRanking) best(n int) []LikelyFile {
 	files := make([]LikelyFile, 0, len(r.files))
 	for file, e := range r.files {
-		files = append(files, LikelyFile{file, e.newest, e.score(), e.name+e.stem+e.words+e.turns > 0})
+		files = append(files, LikelyFile{Path: file, Score: e.score(), Asked: e.name+e.stem+e.words+e.turns > 0})
 	}
-	slices.SortFunc(files, func(a, b LikelyFile) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(r.files[b.Path].at, r.files[a.Path].at), cmp.Compare(a.Path, b.Path))
-	})
+	r.sort(files)
 	return files[:min(max(n, 0), len(files))]
+}
+
+// sort orders files by score, equal ones by their last touch.
+func (r *likelyRanking) sort(files []LikelyFile) {
+	slices.SortFunc(files, func(a, b LikelyFile) int {
+		if order := cmp.Compare(b.Score, a.Score); order != 0 {
+			return order
+		}
+		x, y := r.files[a.Path], r.files[b.Path]
+		return cmp.Or(cmp.Compare(y.at, x.at), cmp.Compare(x.place, y.place))
+	})
 }
