@@ -139,6 +139,8 @@ type recalling struct {
 	args        *RecallArgs
 	project     int64 // key, 0 for all
 
+	withProjects bool // the projects of turns are read also where all are asked
+
 	period    *words.Period
 	terms     []askedTerm
 	corrected map[string]string

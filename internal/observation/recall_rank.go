@@ -39,7 +39,7 @@ FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? AND rowid > ? 
 
 	// The project of a turn stands in its row, which is read only where it matters.
 	selectFoundTurns = `SELECT t.id, t.session_key, t.at, t.length,
-iif(?2 = 0, 0, (SELECT o.project_key FROM observation_rows o WHERE o.id = t.id))
+iif(?2, (SELECT o.project_key FROM observation_rows o WHERE o.id = t.id), 0)
 FROM json_each(?1) j CROSS JOIN turns t ON t.id = j.value`
 
 	selectSessionTurns = `SELECT session_key, sum(length), group_concat(id)
@@ -402,7 +402,7 @@ func (r *recalling) learn(turns []*foundTurn) error {
 		f := r.found[id]
 		f.session, f.at, f.length, f.project, f.known = t.session, t.at, t.length, t.project, true
 		return nil
-	}, selectFoundTurns, list, r.project)
+	}, selectFoundTurns, list, r.project != 0 || r.withProjects)
 }
 
 // wants reports whether a turn may be part of the answer.

@@ -160,7 +160,7 @@ func contains(words, some map[string]bool) bool {
 // weighing their rows. When the time for it ends, they are ranked by what is found by
 // then.
 func (a *assistant) rankInTime(ctx context.Context, r *recalling) ([]*foundSession, error) {
-	r.rowSessions, r.asking = 0, a.session
+	r.rowSessions, r.asking, r.withProjects = 0, a.session, true
 	r.ctx = a.budget.until(ctx, rankShare)
 	err := r.gather()
 	isLate := func() bool { return err != nil && ctx.Err() == nil && r.ctx.Err() != nil }
@@ -239,10 +239,7 @@ func (r *recalling) bestTurns(n int) ([]*foundTurn, error) {
 			t.rough += insideFirst
 		}
 	}
-	slices.SortFunc(turns, func(a, b *foundTurn) int {
-		return cmp.Or(cmp.Compare(b.rough, a.rough), cmp.Compare(b.id, a.id))
-	})
-	turns = turns[:min(len(turns), n)]
+	turns = bestTurns(turns, n)
 	if err := r.learn(turns); err != nil {
 		return nil, err
 	}
@@ -292,7 +289,7 @@ func (r *recalling) evidence(s *foundSession, asks bool) (best float64) {
 		telling, sum := 0, 0.0
 		for i, n := range t.counts {
 			term := &r.terms[i]
-			if _, corrected := r.corrected[term.Word]; n == 0 || corrected || words.IsStopWord(term.Word) {
+			if _, corrected := r.corrected[term.Word]; n == 0 || corrected || term.pair || words.IsStopWord(term.Word) {
 				continue
 			}
 			sum += term.share() * term.rarity
