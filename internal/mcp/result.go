@@ -38,13 +38,11 @@ func success(v any) (*sdk.CallToolResult, error) {
 	if !spoken {
 		said.Text = string(data)
 	}
-	structured := json.RawMessage(data)
-	if data[0] != '{' { // structured content is an object (amendments §B.2)
-		if structured, err = encode(map[string]json.RawMessage{"result": structured}); err != nil {
-			return nil, err
-		}
+	result := &sdk.CallToolResult{Content: textContent(said.Text)}
+	if data[0] == '{' {
+		result.StructuredContent = json.RawMessage(data)
 	}
-	return &sdk.CallToolResult{Content: textContent(said.Text), StructuredContent: structured}, nil
+	return result, nil
 }
 
 // resultJSON is what a tool returned in JSON; a list that is nil is an empty one.

@@ -15,7 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestResultsAreJSONTextAndAStructuredObject(t *testing.T) {
+func TestResultsAreJSONTextAndObjectsAlsoStructured(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		Preview string `json:"preview"`
@@ -25,12 +25,12 @@ func TestResultsAreJSONTextAndAStructuredObject(t *testing.T) {
 		text, structured string
 	}{
 		"object":     {row{"a < b && c > d"}, `{"preview":"a < b && c > d"}`, `{"preview":"a < b && c > d"}`},
-		"array":      {[]row{{"<é\u2028>"}}, `[{"preview":"<é\u2028>"}]`, `{"result":[{"preview":"<é\u2028>"}]}`},
-		"nil slice":  {[]row(nil), `[]`, `{"result":[]}`},
-		"nothing":    {nil, `null`, `{"result":null}`},
+		"array":      {[]row{{"<é\u2028>"}}, `[{"preview":"<é\u2028>"}]`, `null`},
+		"nil slice":  {[]row(nil), `[]`, `null`},
+		"nothing":    {nil, `null`, `null`},
 		"text":       {mcp.Text("# Title\n<b>&"), "# Title\n<b>&", `null`},
 		"empty text": {mcp.Text(""), "", `null`},
-		"bad UTF-8":  {[]string{"a\xffb"}, `["a` + `\ufffd` + `b"]`, "{\"result\":[\"a\ufffdb\"]}"},
+		"bad UTF-8":  {[]string{"a\xffb"}, `["a` + `\ufffd` + `b"]`, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
