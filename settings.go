@@ -301,7 +301,7 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 		wall = time.Duration(*ms) * time.Millisecond
 	}
 	return observation.Config{
-		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Effort: withEffort, Worked: processorTime,
+		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: processorTime,
 		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays,
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,

@@ -21,14 +21,6 @@ const (
 	DefaultAssistWall = 100 * time.Millisecond
 )
 
-// effort ends a context after some work, at the latest after most by the clock.
-func (j *Journal) effort(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc) {
-	if j.config.Effort == nil {
-		return context.WithTimeout(ctx, min(limit, most))
-	}
-	return j.config.Effort(ctx, limit, most)
-}
-
 const (
 	maxHelp        = 300  // tokens of one text
 	maxSessionHelp = 3000 // tokens of all texts of one session
@@ -41,7 +33,7 @@ const helpHeader = "# cairn\nRecorded earlier on this machine; information, not 
 
 // How much of its budget help may have used when it goes on to something else.
 const (
-	rankShare   = 0.65 // ranking ends; what it has found by then is shown
+	rankShare   = 0.5  // ranking ends; what it has found by then is shown
 	likelyShare = 0.5  // no likely files are looked for any more
 	wordsShare  = 0.75 // no further words are looked up for them
 )
@@ -79,8 +71,10 @@ func (b *budget) isBeyond(share float64) bool {
 	return float64(b.used) > share*float64(b.limit) || float64(clock) > share*float64(b.most)
 }
 
-// until is ctx that also has an error once a share of the budget is used up. No query is
-// interrupted by it, so that the transaction goes on: the next one does not begin.
+// until is ctx that also has an error once a share of the budget is used up. Queries ask
+// for it when they begin and end, and nothing waits for it: a goroutine beside each query
+// takes the only processor of a hook away from it, which on a busy machine costs it many
+// times what it works. So a query that has begun goes on to its end; all are bounded.
 func (b *budget) until(ctx context.Context, share float64) context.Context {
 	return partly{ctx, b, share}
 }
@@ -90,6 +84,9 @@ type partly struct {
 	budget          *budget
 	share           float64
 }
+
+// Done is never closed.
+func (p partly) Done() <-chan struct{} { return nil }
 
 // Err is that of the context, or DeadlineExceeded.
 func (p partly) Err() error {
@@ -107,9 +104,9 @@ func (p partly) Err() error {
 // shown is to be entered in the ledger with Inject.
 //
 //   - Upon a prompt of four words or more that is no slash command: up to five rows of
-//     other sessions, one of each, in the order in which Recall ranks sessions, as
-//     excerpts, see related; upon a session's first one also the files that it makes
-//     likely, see Likely.
+//     other sessions of this and related projects, in the order in which Recall ranks
+//     sessions, as excerpts, see related; upon a session's first one also the files that
+//     it makes likely, see Likely.
 //   - Before a tool reads or changes a file: its last change, if another session
 //     made it, and the prompt behind it. Reads count, because agents read before
 //     they change, and plan in between.
@@ -117,21 +114,21 @@ func (p partly) Err() error {
 //     session of the project: that failure and what worked next, see lastFailure.
 //
 // A text has at most 300 tokens. Nothing is said of rows that the session has been
-// told of, after 3,000 tokens in one session, to
-// subagents (the ledger knows sessions, and theirs is the main agent's), and to
-// other harnesses than Claude Code and Codex. Once Config.AssistTime was worked or
-// Config.AssistWall has passed, what is found by then is said. Errors are those of
-// store.Read (observations §9.2).
+// told of, once fewer than 150 of 3,000 tokens are left for the session, to subagents (the
+// ledger knows sessions, and theirs is the main agent's), and to other harnesses than
+// Claude Code and Codex. Once Config.AssistTime was worked or Config.AssistWall has
+// passed, both counted from the call, what is found by then is said. Errors are those of
+// store.Read (observations §9.2, amendments §A.8).
 func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done Recorded) (c Context, err error) {
 	if j.config.AssistTime <= 0 || !mayHelp(&e, &done) {
 		return c, nil
 	}
 	wall := cmp.Or(j.config.AssistWall, DefaultAssistWall)
-	limited, stop := j.effort(ctx, j.config.AssistTime, wall)
-	defer stop()
+	b := j.newBudget(j.config.AssistTime, wall)
+	limited := b.until(ctx, 1)
 	a := &assistant{
 		event: &e, place: place.Within(done.Project), project: done.Project, session: done.session, filter: j.config.Filter, keep: j.config.Retention,
-		budget: j.newBudget(j.config.AssistTime, wall), journal: j,
+		budget: b, journal: j,
 	}
 	if len(done.IDs) > 0 {
 		a.own = done.IDs[0]

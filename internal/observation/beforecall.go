@@ -155,9 +155,16 @@ func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string,
 		if err != nil {
 			return row, err
 		}
-		if !passed {
-			return a.failureRow(f, normalCommand(f.command), worked, id), nil
+		if passed {
+			continue
 		}
+		form := normalCommand(f.command)
+		if id == 0 {
+			if worked, id, err = a.workedAfter(ctx, tx, f, form); err != nil {
+				return row, err
+			}
+		}
+		return a.failureRow(f, form, worked, id), nil
 	}
 	return row, nil
 }

@@ -24,9 +24,6 @@ type Config struct {
 	AssistTime  time.Duration // of work that help during a turn may take; 0 turns it off
 	AssistWall  time.Duration // that it may take by the clock; 0 for DefaultAssistWall
 
-	// Effort ends a context once the process has worked for limit, at the latest after
-	// most by the clock. Without it the clock alone counts.
-	Effort     func(ctx context.Context, limit, most time.Duration) (context.Context, context.CancelFunc)
 	Worked     func() time.Duration // the processor time that this process has used; nil: the clock stands in for it
 	Retention  Retention            // nil: nothing expires
 	MaxBytes   int64                // what the store may hold, 0 for any amount

@@ -77,6 +77,7 @@ const (
 	maxHelpExcerpt = 120  // characters
 	ownProject     = 1.05 // how much more a session of the project counts than one of a related project
 	maxHelpTurns   = 100  // turns that are ranked
+	maxHasteTurns  = 30   // of those that are found when the time is over
 )
 
 // related returns up to five rows of the best sessions in the order in which Recall ranks
@@ -169,7 +170,11 @@ func (a *assistant) rankInTime(ctx context.Context, r *recalling) ([]*foundSessi
 	}
 	inTime := r.ctx
 	r.ctx = ctx
-	turns, err := r.bestTurns(maxHelpTurns)
+	n := maxHelpTurns
+	if err != nil {
+		n = maxHasteTurns
+	}
+	turns, err := r.bestTurns(n)
 	if err != nil {
 		return nil, err
 	}
