@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -342,12 +343,16 @@ func (r *recalling) tell(s *foundSession, items int) (out RecalledSession, err e
 
 // about is the first prompt of a session that means something, else its intent.
 func (r *recalling) about(session int64, intent string) (about string, err error) {
-	prompts, err := r.tx.Texts(r.ctx, selectFirstPrompts, session)
-	for _, p := range prompts {
-		if isMeaningful(p) {
-			about = p
-			break
+	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var prompt string
+		if err := rows.Scan(&prompt); err != nil || !isMeaningful(prompt) {
+			return err
 		}
+		about = prompt
+		return errEnough
+	}, selectFirstPrompts, session)
+	if errors.Is(err, errEnough) {
+		err = nil
 	}
 	return cutRunes(strings.Join(strings.Fields(cmp.Or(about, intent)), " "), maxIntent), err
 }

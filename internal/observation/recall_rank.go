@@ -250,6 +250,9 @@ func (r *recalling) replaced(p *postings) (found bool, err error) {
 
 // take adds the turns of a word.
 func (r *recalling) take(p postings) error {
+	if len(p.ids) == 0 {
+		return nil
+	}
 	for _, id := range p.ids {
 		t := r.turn(id)
 		t.counts[p.term] = max(t.counts[p.term], 1)
