@@ -55,6 +55,31 @@ func TestFilesOfTheBranchAreLikelierThanNewerOnes(t *testing.T) {
 	b.wantLikely("none", b.likely("", "", 0))
 }
 
+func TestFilesOfOneScoreAreOrderedByTheirLastTouchAndHaveItsRow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	edit := func(file string, failed bool) int64 {
+		b.now.Add(60)
+		return b.record(Event{Kind: Tool, Session: "s1", Calls: []Call{{
+			Tool: "Edit", Action: Edit, Path: filepath.Join(b.repo, file), Failed: failed, Error: "not unique",
+		}}}).IDs[0]
+	}
+	edit("a.go", false)
+	b2 := edit("b.go", false)
+	c := edit("c.go", false)
+	a := edit("a.go", false)
+	edit("b.go", true)
+	files, err := b.Likely(t.Context(), LikelyArgs{Project: b.project("shop"), Limit: 3})
+	if err != nil || len(files) != 3 {
+		t.Fatal(files, err)
+	}
+	for i, want := range []LikelyFile{{Path: "a.go", Observation: a}, {Path: "c.go", Observation: c}, {Path: "b.go", Observation: b2}} {
+		if files[i].Path != want.Path || files[i].Observation != want.Observation {
+			t.Errorf("%d: %+v, want %+v", i, files[i], want)
+		}
+	}
+}
+
 func TestFilesThatThePromptNamesOrFindsAreLikeliest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
