@@ -75,13 +75,13 @@ func kindOf(words []word) (k commandKind) {
 func subcommand(name string, args []word) (string, []word) {
 	words := 1
 	switch name {
-	case "ruff", "biome", "cmake":
-	default:
-		if toolKind(name, args) != "" { // it does one thing
-			return name, args
-		}
 	case "gh", "docker", "aws", "gcloud", "az", "terraform":
 		words = 2
+	case "ruff", "biome", "cmake": // they do several things
+	default:
+		if toolKind(name, args) != "" {
+			return name, args
+		}
 	}
 	kind := name
 	for ; words > 0 && len(args) > 0; words-- {
