@@ -91,7 +91,8 @@ type foundSession struct {
 	items           []RecalledItem
 }
 
-// rank finds the sessions that hold words of the question, best first.
+// rank finds the sessions that hold words of the question, best first. There is none if
+// the question has a time and everyday words that no session of that time holds.
 func (r *recalling) rank() ([]*foundSession, error) {
 	if r.args.Session != "" {
 		key, err := lookUp(r.ctx, r.tx, selectAskingSession, r.args.Session)
@@ -117,7 +118,16 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.group(turns)
+	ranked, err := r.group(turns)
+	if err == nil && r.period != nil && len(ranked) > 0 && !ranked[0].inside && ranked[0].pasted == 0 && r.isEveryday() {
+		return nil, nil // then the time says more than the words
+	}
+	return ranked, err
+}
+
+// isEveryday reports whether a question has everyday words alone, besides its time.
+func (r *recalling) isEveryday() bool {
+	return !slices.ContainsFunc(r.terms, func(t askedTerm) bool { return !t.pair && !t.Common })
 }
 
 // rarityOf is BM25's inverse document frequency.

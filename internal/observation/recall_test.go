@@ -112,6 +112,21 @@ func TestATimeInTheQuestionPutsItsTurnsFirst(t *testing.T) {
 	}
 }
 
+func TestATimeComesBeforeEverydayWordsOfOtherTimes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.turn("that day", "listen to the engine", "make noise", "It hums.", true)
+	day := time.Unix(b.now.Load(), 0).In(time.Local).Format("2006-01-02")
+	b.now.Add(30 * secondsPerDay)
+	b.turn("later", "build it, build it", "make build", "Built.", true)
+	if got, out := b.recalls("what did we build on " + day + "?"); len(got) != 1 || got[0] != "that day" || out.Matched != MatchedPeriod {
+		t.Errorf("an everyday word: %v, %s", got, out.Matched)
+	}
+	if got, out := b.recalls("who built the noise on " + day + "?"); len(got) == 0 || got[0] != "that day" || out.Matched != MatchedWords {
+		t.Errorf("a word of the day: %v, %s", got, out.Matched)
+	}
+}
+
 func TestNeighboursFindTheIdentifierThatTheyAreInTheText(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
