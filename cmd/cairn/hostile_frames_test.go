@@ -117,7 +117,7 @@ func TestNoTextEndsTheFrameAroundIt(t *testing.T) {
 				"start, gemini": h.heard("gemini", h.payload("SessionStart", fields{"source": "startup", "session_id": "g"})),
 				"prompt":        h.heard("claude", h.payload("UserPromptSubmit", fields{"prompt": "please fix what make said", "session_id": "c"})),
 				"guard":         h.heard("claude", h.payload("PreToolUse", fields{"session_id": "c", "tool_name": "Edit", "tool_input": fields{"file_path": "a.go", "old_string": "x", "new_string": "y"}})),
-				"guard, gemini": h.heard("gemini", h.payload("BeforeTool", fields{"session_id": "g", "tool_name": "replace", "tool_input": fields{"file_path": "a.go", "old_string": "x", "new_string": "y"}})),
+				"guard, gemini": h.heard("gemini", h.payload("AfterTool", fields{"session_id": "g", "tool_name": "replace", "tool_input": fields{"file_path": "a.go", "old_string": "x", "new_string": "y"}, "tool_response": fields{"llmContent": "ok"}})),
 				"context":       h.cairn("context"),
 			} {
 				if what != "context" && !strings.Contains(what, "start") && !strings.Contains(text, "GreenLake") && what != "prompt" {
