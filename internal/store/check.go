@@ -63,7 +63,25 @@ func LogDamage(path string, key []byte) (found []string, err error) {
 	return found, nil
 }
 
+const selectIndexes = `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE % USING fts5 %'`
+
+// refreshIndexes makes FTS5 read again what this connection remembers of each index: PRAGMA
+// integrity_check looks at an index without asking whether another connection has changed
+// it, and then reports a damage that is not there.
+func refreshIndexes(ctx context.Context, tx *Tx) error {
+	names, err := tx.Texts(ctx, selectIndexes)
+	defer func(lost error) { tx.lost = lost }(tx.lost)
+	for _, name := range names {
+		// The check itself reports an index that cannot be read.
+		_ = tx.Each(ctx, func(*sql.Rows) error { return nil }, fmt.Sprintf(`SELECT rowid FROM %[1]q WHERE %[1]q MATCH '"a"' LIMIT 1`, name))
+	}
+	return err
+}
+
 func checkIntegrity(ctx context.Context, tx *Tx) (found []string, err error) {
+	if err := refreshIndexes(ctx, tx); err != nil {
+		return nil, err
+	}
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var line string
 		err := r.Scan(&line)
