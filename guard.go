@@ -57,7 +57,8 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 
 // guard judges the edits that an event announces by the reservations of others
 // (mail §8), or the edits that were made where a harness is warned after the tool; the zero
-// Verdict for anything else, and where there is nothing to say. It changes nothing and works no longer than its limit, opening the store aside.
+// Verdict for anything else, and where there is nothing to say. It changes nothing and
+// works no longer than its limit, opening the store aside.
 func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()

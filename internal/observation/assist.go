@@ -24,7 +24,7 @@ const (
 const (
 	maxHelp        = 300  // tokens of one text
 	maxSessionHelp = 3000 // tokens of all texts of one session
-	leastHelp      = 150  // tokens that are left for a text, else there is none
+	leastHelp      = 150  // a session with fewer tokens left gets no help
 	minPromptWords = 4    // of a prompt that gets help
 	maxHelpIntent  = 120  // characters
 )
@@ -103,7 +103,7 @@ func (p partly) Err() error {
 // Record said and place is where the event's Cwd lies. It changes nothing: what is
 // shown is to be entered in the ledger with Inject.
 //
-//   - Upon a prompt of four words or more that is no slash command: up to five rows of
+//   - Upon a prompt of four words or more, except a slash command: up to five rows of
 //     other sessions of this and related projects, in the order in which Recall ranks
 //     sessions, as excerpts, see related; upon a session's first one also the files that
 //     it makes likely, see Likely.

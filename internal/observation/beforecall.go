@@ -169,8 +169,8 @@ func (a *assistant) alikeFailure(ctx context.Context, tx *store.Tx, tool string,
 	return row, nil
 }
 
-// workedAlike is the next command of the failing session that passed and is of the same
-// kind; id is 0 if there is none.
+// workedAlike returns the next command of the failing session that passed and is of the
+// same kind. Without such a command, id is 0.
 func (a *assistant) workedAlike(ctx context.Context, tx *store.Tx, f failure) (worked string, id int64, kind commandKind, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error {
 		var row int64

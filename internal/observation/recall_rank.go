@@ -26,6 +26,7 @@ const (
 	maxPrinted   = 5000   // of these, turns in which only a tool printed a word
 	firstRead    = 2000   // turns of each word that are read to tell how rare it is
 	maxRankTurns = 300    // turns that are ranked for good
+	rankTries    = 5      // how many times as many are read where a filter leaves few over
 	maxRankRows  = 12     // sessions whose rows are looked at
 )
 
@@ -91,7 +92,7 @@ type foundSession struct {
 	items           []RecalledItem
 }
 
-// rank finds the sessions that hold words of the question, best first. There is none if
+// rank finds the sessions that hold words of the question, best first. It finds none if
 // the question has a time and everyday words that no session of that time holds.
 func (r *recalling) rank() ([]*foundSession, error) {
 	if r.args.Session != "" {
@@ -114,7 +115,7 @@ func (r *recalling) rank() ([]*foundSession, error) {
 	if err := r.collect(); err != nil {
 		return nil, err
 	}
-	turns, err := r.known()
+	turns, err := r.known(maxRankTurns, rankTries)
 	if err != nil {
 		return nil, err
 	}
@@ -311,8 +312,10 @@ func (r *recalling) score(counts []float64, length, mean float64) (sum float64) 
 	return sum
 }
 
-// known are the turns that come into question, with what the index knows of them.
-func (r *recalling) known() (turns []*foundTurn, err error) {
+// known returns the turns that come into question, roughly the best first, with what the
+// index knows of them: about most, from at most so many times as many where a filter
+// leaves few over.
+func (r *recalling) known(most, tries int) (turns []*foundTurn, err error) {
 	all := make([]*foundTurn, 0, len(r.found))
 	within, err := r.within()
 	if err != nil {
@@ -325,17 +328,16 @@ func (r *recalling) known() (turns []*foundTurn, err error) {
 		}
 		all = append(all, t)
 	}
-	const tries = 5 // when a filter leaves few turns over
-	all = bestTurns(all, tries*maxRankTurns)
-	for n := 0; n < tries && len(turns) < maxRankTurns && len(all) > 0; n++ {
-		some := all[:min(len(all), maxRankTurns)]
+	all = bestTurns(all, tries*most)
+	for len(turns) < most && len(all) > 0 {
+		some := all[:min(len(all), most)]
 		all = all[len(some):]
 		if err := r.learn(some); err != nil {
 			return nil, err
 		}
 		for _, t := range some {
 			if t.known && r.wants(t) {
-				t.score = r.score(t.counts, t.length, r.length)
+				t.score = r.score(t.counts, t.length, max(r.length, 1))
 				turns = append(turns, t)
 			}
 		}

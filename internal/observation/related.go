@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -174,7 +173,7 @@ func (a *assistant) rankInTime(ctx context.Context, r *recalling) ([]*foundSessi
 	if err != nil {
 		n = maxHasteTurns
 	}
-	turns, err := r.bestTurns(n)
+	turns, err := r.known(n, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -229,30 +228,6 @@ func (r *recalling) gather() error {
 		r.turns += float64(len(r.found))
 	}
 	return r.collect()
-}
-
-// bestTurns returns the n turns that hold most, with what the index knows of them.
-func (r *recalling) bestTurns(n int) ([]*foundTurn, error) {
-	within, err := r.within()
-	if err != nil {
-		return nil, err
-	}
-	turns := slices.Collect(maps.Values(r.found))
-	for _, t := range turns {
-		t.rough = r.score(t.counts, 1, 1)
-		if within[t.id] {
-			t.rough += insideFirst
-		}
-	}
-	turns = bestTurns(turns, n)
-	if err := r.learn(turns); err != nil {
-		return nil, err
-	}
-	turns = slices.DeleteFunc(turns, func(t *foundTurn) bool { return !t.known || !r.wants(t) })
-	for _, t := range turns {
-		t.score = r.score(t.counts, t.length, max(r.length, 1))
-	}
-	return turns, nil
 }
 
 // groupInHaste makes sessions of turns and ranks them by their best turns alone.
