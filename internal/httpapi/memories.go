@@ -172,7 +172,7 @@ func (s *Server) remember(w *response, r *http.Request, who mcp.Bearer) {
 		return
 	}
 	a := &asked{Server: s, w: w, r: r, vars: vars, caller: memory.Caller{
-		User: who.User, Level: who.Level, Trace: w.Header().Get("Traceparent"), ProjectID: s.config.Project,
+		User: who.User, Level: who.Level, Trace: w.Header().Get("Traceparent"), ProjectID: s.config.Project, Remote: true,
 	}}
 	places := s.gate.calls
 	if e.waits {

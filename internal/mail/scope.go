@@ -210,7 +210,20 @@ func (s *scope) bindTo(ctx context.Context, a *Agent) error {
 	if !s.writes || s.caller.Owner || s.session.Key == 0 {
 		return nil
 	}
-	return bind(ctx, s.tx, s.session.Key, a.ID, s.source, s.now)
+	if err := bind(ctx, s.tx, s.session.Key, a.ID, s.source, s.now); err != nil || s.session.ID != s.caller.Transport {
+		return err
+	}
+	return s.moveSession(ctx)
+}
+
+// moveSession makes the project the current one of the caller's connection, where later
+// calls that name none belong (amendments §B.5).
+func (s *scope) moveSession(ctx context.Context) error {
+	q, ok, err := project.Find(ctx, s.tx, s.p.ProductID)
+	if err != nil || !ok {
+		return err
+	}
+	return project.MoveSession(ctx, s.tx, s.session, q)
 }
 
 // byOwner stands behind the name of an agent in the author of a change that the

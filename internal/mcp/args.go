@@ -88,7 +88,8 @@ func (a Args) Object(name string) json.RawMessage {
 
 // Connection is the id of the session that a transport session opens if no other
 // is known ([cairn.NewSessionID]): the same for all its calls, and no other's. It
-// is "" where the transport keeps no sessions (HTTP from revision 2026-07-28 on).
+// is "" where the transport keeps no sessions (HTTP from revision 2026-07-28 on, and a
+// plain POST). Over HTTP it outlives a restart of the server.
 func (a Args) Connection() string { return a.connection }
 
 // IsRemote reports whether the call came over HTTP, from a client that this

@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,6 +23,10 @@ const (
 	// scopeHeader carries ?project= from the URL to the call inside this
 	// process; what a client sends under that name is dropped.
 	scopeHeader = "Cairn-Scope"
+
+	// connectionHeader carries the name of the request's session to the call inside this
+	// process; what a client sends under that name is dropped.
+	connectionHeader = "Cairn-Connection"
 
 	// traceHeader is passed on as the listener has answered it already: a request
 	// without one that can be used has one from there (memories §9).
@@ -54,7 +60,8 @@ type HTTPOptions struct {
 // sessions for revisions up to 2025-11-25, without for 2026-07-28. A request of an older
 // revision that begins no session and names none, or one that the server does not know
 // (it has restarted, say), is answered by itself, in JSON, whatever it says that it
-// accepts: scripts send a single plain POST (amendments §B.4). ?project= in
+// accepts, also if it calls the body a form as curl -d does: scripts send a single plain
+// POST (amendments §B.4). ?project= in
 // the URL is the project of calls that name none, else all projects are
 // (contract observations §8). A body may have 16 MiB; a longer one is answered
 // with 413. [Server.Close] ends its streams.
@@ -98,6 +105,7 @@ type endpoint struct {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.Clone(r.Context())
 	r.Header.Del(scopeHeader)
+	r.Header.Del(connectionHeader)
 	r.Header.Del(bearerHeader)
 	if e.bearer != nil {
 		e.bearer(r).set(r.Header)
@@ -105,6 +113,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set(traceHeader, w.Header().Get(traceHeader))
 	if project := r.URL.Query().Get("project"); project != "" {
 		r.Header.Set(scopeHeader, project)
+	}
+	if id := r.Header.Get(sessionHeader); id != "" {
+		r.Header.Set(connectionHeader, connectionName(id))
 	}
 	handler := e.stateful
 	switch m, err := readMessage(w, r); {
@@ -117,10 +128,14 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case m.revision >= statelessRevision:
 		handler = e.stateless
+		r.Header.Del(connectionHeader)
 	case e.isSingle(m, r):
 		handler = e.single
 		r.Header.Del(sessionHeader)
 		r.Header.Set("Accept", "application/json, text/event-stream")
+		if r.Header.Get("Content-Type") == "application/x-www-form-urlencoded" { // as curl -d says of everything
+			r.Header.Set("Content-Type", "application/json")
+		}
 	default:
 		e.sessions.coming(r)
 		defer func() { e.sessions.use(w.Header().Get(sessionHeader)) }() // one that has just begun
@@ -128,6 +143,14 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := newHeartbeatWriter(w, e.heartbeat)
 	defer out.stop()
 	handler.ServeHTTP(out, r)
+}
+
+// connectionName is the id under which the store knows a transport session, the same
+// after a restart of the server (amendments §B.4). It is a hash, so that a client cannot
+// name the session of another one that it has read of.
+func connectionName(session string) string {
+	sum := sha256.Sum256([]byte("cairn connection\x00" + session))
+	return "S-" + base32.StdEncoding.EncodeToString(sum[:])[:26]
 }
 
 // isSingle reports whether a request is served by itself: it is a call outside any session

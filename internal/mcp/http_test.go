@@ -305,7 +305,7 @@ func TestACallOutsideAnySessionIsAnsweredByItself(t *testing.T) {
 	const calls = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"scope","arguments":{}}}`
 	for name, headers := range map[string][]string{
 		"no session":                {},
-		"a script":                  {"Accept", "*/*"},
+		"a script":                  {"Accept", "*/*", "Content-Type", "application/x-www-form-urlencoded"},
 		"an old revision":           {"Mcp-Protocol-Version", "2025-03-26"},
 		"the newest with sessions":  {"Mcp-Protocol-Version", "2025-11-25"},
 		"a session before restarts": {"Mcp-Session-Id", "of-another-server", "Mcp-Protocol-Version", "2025-06-18"},
@@ -378,5 +378,31 @@ func TestTheSessionUsedTheLongestAgoEndsForOneTooMany(t *testing.T) {
 		if got := send(t.Context(), t, web, http.MethodDelete, "", "", "Mcp-Session-Id", session).StatusCode; got != want {
 			t.Errorf("%d, want %d", got, want)
 		}
+	}
+}
+
+func TestASessionOverHTTPHasOneNameAtEveryServerAndNoClientChoosesIt(t *testing.T) {
+	t.Parallel()
+	name := func(headers ...string) string {
+		t.Helper()
+		s := newServer(t, mcp.Config{Tools: []mcp.Tool{tool("which", func(_ context.Context, a mcp.Args) (any, error) { return mcp.Text("[" + a.Connection() + "]"), nil })}})
+		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"which","arguments":{}}}`
+		response := send(t.Context(), t, serveHTTP(t, s, mcp.HTTPOptions{}), http.MethodPost, "", call, headers...)
+		answer, err := io.ReadAll(response.Body)
+		_, rest, _ := strings.Cut(string(answer), `"text":"[`)
+		found, _, ok := strings.Cut(rest, `]"`)
+		if err != nil || !ok {
+			t.Fatal(err, string(answer))
+		}
+		return found
+	}
+	first := name("Mcp-Session-Id", "a")
+	switch {
+	case first == "" || first != name("Mcp-Session-Id", "a"):
+		t.Error("a server that has restarted knows a session by another name")
+	case first == name("Mcp-Session-Id", "b") || first == name("Mcp-Session-Id", first):
+		t.Error("two sessions have one name")
+	case name() != "" || name("Cairn-Connection", first) != "" || name("Cairn-Connection", first, "Mcp-Session-Id", "a") != first:
+		t.Error("a client has chosen the name of its session")
 	}
 }

@@ -74,6 +74,7 @@ func inArguments(err error) error {
 func (t memoryTools) caller(a Args) memory.Caller {
 	c := memory.Caller{
 		User: a.bearer.User, Level: a.bearer.Level, UserID: a.String("user_id"), Key: cmp.Or(a.String("idempotency_key"), a.key), Trace: a.trace, ProjectID: t.project,
+		Remote: a.IsRemote(), Transport: a.Connection(),
 	}
 	if url := a.Scope("project").Name; url != "" {
 		c.ProjectID = url

@@ -35,7 +35,7 @@ func (t *recordTools) caller(a Args) record.Caller {
 	if url := a.Scope("project_id").Name; url != "" {
 		c.Project = url
 	}
-	if a.IsRemote() {
+	if c.Remote = a.IsRemote(); c.Remote {
 		c.Ancestors = []project.Process{} // those of the server say nothing about its client
 	}
 	c.Transport = a.Connection()

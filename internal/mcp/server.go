@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 
 // ContextURI is the resource that holds what a new session would be told.
 const ContextURI = "cairn://context"
+
+// nothingToTell is the context where there is none: MCP has no resource without a text.
+const nothingToTell = "Nothing is recorded about earlier work here yet.\n"
 
 // maxMessage is the longest message accepted from a client, in bytes.
 const maxMessage = 16 << 20
@@ -50,7 +54,7 @@ type Server struct {
 	context func(context.Context, Scope) (string, error)
 
 	mu          sync.Mutex
-	connections map[*sdk.ServerSession]string // those that called a tool and have not ended, by the names they got
+	connections map[*sdk.ServerSession]string // those that called a tool, but over HTTP, by the names they got
 }
 
 // NewServer returns a server with c's tools. It fails when two tools share a
@@ -181,12 +185,10 @@ func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk
 	return args.noteIgnored(result), nil
 }
 
-// connectionOf names the transport session of a call; see [Args.Connection]. The
-// name is forgotten when the session ends, by its client, by the server or because
-// it was idle for too long.
+// connectionOf names the transport session of a call; see [Args.Connection].
 func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
-	if isRemote(r) && r.Session.ID() == "" {
-		return ""
+	if isRemote(r) {
+		return headerOf(r.Extra, connectionHeader)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,12 +196,6 @@ func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 	if !ok {
 		name = cairn.NewSessionID()
 		s.connections[r.Session] = name
-		go func() {
-			_ = r.Session.Wait() // how it ended is the transport's business
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			delete(s.connections, r.Session)
-		}()
 	}
 	return name
 }
@@ -227,7 +223,7 @@ func (s *Server) readContext(ctx context.Context, r *sdk.ReadResourceRequest) (*
 		return nil, err
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{
-		URI: ContextURI, MIMEType: "text/markdown", Text: text,
+		URI: ContextURI, MIMEType: "text/markdown", Text: cmp.Or(text, nothingToTell),
 	}}}, nil
 }
 

@@ -31,6 +31,8 @@ type Caller struct {
 	Trace     string // traceparent of the operation, kept on the row; "" for none
 	ProjectID string // --project, ?project=, the argument project: whose memory `default` is; "" for Place's
 	Place     project.Place
+	Remote    bool   // from another machine or process than Place tells of: its connection's project, without one no write to default (amendments §B.5)
+	Transport string // the session of the connection; "" if there is none
 	Session   string // the product session that causes a change; "" if unknown
 	Agent     string // likewise
 }
@@ -62,6 +64,9 @@ const (
 	insertUser    = `INSERT INTO memory_users (user_id, created_ns) VALUES (?, ?)`
 	selectUsers   = userColumns + `ORDER BY user_id`
 )
+
+// isNowhere reports whether a caller named no project, and Place is not where it works.
+func (c Caller) isNowhere() bool { return c.Remote && c.ProjectID == "" }
 
 // checkArgs checks what of a caller needs no store.
 func (c Caller) checkArgs() error {

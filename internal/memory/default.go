@@ -136,6 +136,9 @@ func (s *scope) openToWrite(ctx context.Context, memory string, check func() err
 	if err := check(); err != nil {
 		return err
 	}
+	if memory == DefaultMemory && s.c.isNowhere() {
+		return project.Required(ctx, s.tx)
+	}
 	switch {
 	case !s.m.exists:
 		return s.makeDefault(ctx)

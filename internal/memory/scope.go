@@ -84,6 +84,15 @@ func (m *memoryRow) scan() []any {
 // enter makes the scope of a call; creating says whether the device's own user is
 // made when it is missing.
 func (b *Book) enter(ctx context.Context, tx *store.Tx, c Caller, creating bool) (*scope, error) {
+	if c.isNowhere() {
+		q, ok, err := project.OfSession(ctx, tx, c.Transport)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			c.ProjectID = q.ID
+		}
+	}
 	u, err := actor(ctx, tx, c, creating)
 	return &scope{Book: b, tx: tx, c: c, u: u}, err
 }

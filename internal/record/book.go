@@ -46,6 +46,7 @@ func (b *Book) Exists() bool { return b.store != nil }
 type Caller struct {
 	ProjectID string        // an explicit project_id, id or alias: must exist (PROJECT_NOT_FOUND)
 	Project   string        // --project or CAIRN_PROJECT: created by the first write
+	Remote    bool          // from another machine or process than Place tells of: its session's project, without one no write (amendments §B.5)
 	Place     project.Place // the working directory's; created by the first write. The zero Place stands for "default"
 
 	SessionID string            // an explicit session_id

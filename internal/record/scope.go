@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -139,6 +140,15 @@ func (b *Book) scopeOf(ctx context.Context, tx *store.Tx, p project.Project) (*s
 // findProject is the project that a caller means (records §1, current project).
 // Without make one that has no row yet comes back without a key.
 func findProject(ctx context.Context, tx *store.Tx, c Caller, make bool) (p project.Project, err error) {
+	if c.Remote && c.ProjectID == "" && c.Project == "" {
+		p, ok, err := project.OfSession(ctx, tx, cmp.Or(c.SessionID, c.Transport))
+		switch {
+		case err != nil || ok:
+			return p, err
+		case make:
+			return p, project.Required(ctx, tx)
+		}
+	}
 	name := c.Project
 	switch {
 	case c.ProjectID != "":
