@@ -152,6 +152,7 @@ func wantSaid(t *testing.T, what, said string, texts ...string) {
 func TestTwoSessionsOfOneProcessStayApart(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
+	h.settle("[guard]\nmax_ms = 20000\n")
 	h.starts(h, "a", "startup")
 	h.starts(h, "b", "startup")
 	names := map[string]string{}
@@ -283,6 +284,7 @@ func TestAnAgentOutlivesItsSession(t *testing.T) {
 func TestTwoLiveSessionsOfOneLineageHaveTwoNames(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
+	h.settle("[guard]\nmax_ms = 20000\n")
 	first, second, third := h.host(), h.host(), h.host()
 	c := h.connect("", nil)
 	h.starts(first, "a", "startup")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -144,6 +145,9 @@ func aged(body *bytes.Buffer) *bytes.Buffer {
 func (o *office) push(w http.ResponseWriter, r *http.Request, status func(replica.Item) int) {
 	var ask, rest replica.PushRequest
 	body, err := io.ReadAll(r.Body)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return // the device was killed while it sent
+	}
 	if err == nil {
 		err = json.Unmarshal(body, &ask)
 	}
