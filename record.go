@@ -97,7 +97,9 @@ func (c *Cairn) you(ctx context.Context, session string) (observation.Section, e
 	if c.journal.Limits.Off {
 		return section, nil
 	}
-	var err error
-	section.Lines, err = c.office(c.store).You(ctx, session)
+	all, err := c.office(c.store).Acting(ctx, session)
+	for _, a := range all {
+		section.Lines = append(section.Lines, a.Lines()...)
+	}
 	return section, err
 }

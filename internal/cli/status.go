@@ -30,16 +30,26 @@ type status struct {
 }
 
 func statusCommand(p *Process) *cobra.Command {
-	var asJSON bool
+	var asJSON, line bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show version, store, counts, the last event and the wired agents",
 		Long: `status shows which cairn this is, where its store lies and what it holds, which
 project the working directory belongs to, the session that runs this command, and
-which agents' settings call cairn. It judges nothing; cairn doctor does.`,
-		Example: "  cairn status\n  cairn status --json",
+which agents' settings call cairn. It judges nothing; cairn doctor does.
+
+With --line it prints one line about the session, for the status line of an agent
+program: its project, agent, unread mail and reservations. The session is that of
+the JSON object on standard input, as Claude Code passes it, else the one that runs
+this command. In ~/.claude/settings.json:
+
+  "statusLine": {"type": "command", "command": "cairn status --line"}`,
+		Example: "  cairn status\n  cairn status --json\n  cairn status --line",
 		Args:    noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
+			if line {
+				return p.statusLine(cmd, c, asJSON)
+			}
 			s, err := p.status(cmd, c)
 			if err != nil {
 				return err
@@ -51,6 +61,7 @@ which agents' settings call cairn. It judges nothing; cairn doctor does.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&line, "line", false, "print one line about the session, for a status line")
 	return cmd
 }
 

@@ -36,7 +36,17 @@ func (d *desk) begin(id string) string {
 	if err := d.BeginSession(d.Context(), id, false); err != nil {
 		d.Fatal(err)
 	}
-	return strings.Join(must(d.You(d.Context(), id))(d), "; ")
+	return d.told(d.Context(), id)
+}
+
+// told is what a session is told of its agents.
+func (d *desk) told(ctx context.Context, session string) string {
+	d.Helper()
+	var lines []string
+	for _, a := range must(d.Acting(ctx, session))(d) {
+		lines = append(lines, a.Lines()...)
+	}
+	return strings.Join(lines, "; ")
 }
 
 func (d *desk) end(id string) {
@@ -100,7 +110,7 @@ func TestReservationsOfAnEndedSessionAreReleasedAfterTheGracePeriod(t *testing.T
 	}
 	want(t, "the next session", d.begin("s2"), "you are RedFox: 0 unread, 0 to acknowledge; RedFox holds b.go; RedFox no longer holds src/**: its session had ended")
 	d.reserveIn("s2", "RedFox", "src/**")
-	want(t, "which reserves again", strings.Join(must(d.You(t.Context(), "s2"))(t), "; "), "you are RedFox: 0 unread, 0 to acknowledge; RedFox holds b.go, src/**")
+	want(t, "which reserves again", d.told(t.Context(), "s2"), "you are RedFox: 0 unread, 0 to acknowledge; RedFox holds b.go, src/**")
 	d.rebuilt()
 }
 
@@ -199,7 +209,7 @@ func TestAgentsThatAreNotTakenOver(t *testing.T) {
 	if err := d.BeginSession(t.Context(), "s2", true); err != nil {
 		t.Fatal(err)
 	}
-	want(t, "a session of CAIRN_AGENT", strings.Join(must(d.You(t.Context(), "s2"))(t), "; "), "")
+	want(t, "a session of CAIRN_AGENT", d.told(t.Context(), "s2"), "")
 	want(t, "without a store", New(nil, Config{}).BeginSession(t.Context(), "s2", false), nil)
 }
 
@@ -233,5 +243,5 @@ func TestSessionsThatShareAnAgentByNameKeepIt(t *testing.T) {
 	d.working("s2", "RedFox")
 	const named = "you are RedFox: 0 unread, 0 to acknowledge"
 	want(t, "after a compaction", d.begin("s1"), named)
-	want(t, "the other one", strings.Join(must(d.You(t.Context(), "s2"))(t), "; "), named)
+	want(t, "the other one", d.told(t.Context(), "s2"), named)
 }

@@ -24,12 +24,33 @@ AND NOT EXISTS (SELECT 1 FROM mail_reservations o WHERE o.project_id = r.project
     AND o.released_ts IS NULL AND o.expires_ts > ?2) ORDER BY r.id`
 )
 
-// You describes the agents as which a session acts, for the context at its start
-// (amendments §A.5, §B.8): for each agent a line with its name and its mail, and a line
-// with its reservations if it has any. It returns no lines for a session without agents.
+// Acting is an agent as which a session acts, with what waits for it.
+type Acting struct {
+	Name   string `json:"name"`
+	Unread int    `json:"unread"`
+	Due    int    `json:"to_acknowledge"`
+	Holds  string `json:"holds,omitempty"`    // patterns of its live reservations, the first three by name
+	Lost   string `json:"released,omitempty"` // of those that were released because its session had ended
+}
+
+// Lines describes the agent for the context at a session's start (amendments §A.5, §B.8):
+// its name and mail, and where there are any its reservations.
+func (a Acting) Lines() []string {
+	lines := []string{fmt.Sprintf("you are %s: %d unread, %d to acknowledge", a.Name, a.Unread, a.Due)}
+	if a.Holds != "" {
+		lines = append(lines, a.Name+" holds "+a.Holds)
+	}
+	if a.Lost != "" {
+		lines = append(lines, fmt.Sprintf("%s no longer holds %s: its session had ended", a.Name, a.Lost))
+	}
+	return lines
+}
+
+// Acting returns the agents as which a session acts, in any project, the one bound first
+// first; none for a session that is unknown or acts as nobody.
 //
 // Errors: those of reading.
-func (o *Office) You(ctx context.Context, session string) (lines []string, err error) {
+func (o *Office) Acting(ctx context.Context, session string) (all []Acting, err error) {
 	if o.store == nil {
 		return nil, nil
 	}
@@ -38,16 +59,12 @@ func (o *Office) You(ctx context.Context, session string) (lines []string, err e
 		if err := tx.Get(ctx, []any{&bound}, selectBondOpen, session); err != nil || !bound {
 			return err
 		}
-		type agent struct {
-			id          int64
-			name        string
-			unread, due int
-		}
-		var all []agent
+		var ids []int64
 		err := tx.Each(ctx, func(rows *sql.Rows) error {
-			var a agent
-			err := rows.Scan(&a.id, &a.name, &a.unread, &a.due)
-			all = append(all, a)
+			var id int64
+			var a Acting
+			err := rows.Scan(&id, &a.Name, &a.Unread, &a.Due)
+			ids, all = append(ids, id), append(all, a)
 			return err
 		}, selectYou, session)
 		if err != nil {
@@ -57,23 +74,17 @@ func (o *Office) You(ctx context.Context, session string) (lines []string, err e
 		if err := s.settle(ctx); err != nil {
 			return err
 		}
-		for _, a := range all {
-			lines = append(lines, fmt.Sprintf("you are %s: %d unread, %d to acknowledge", a.name, a.unread, a.due))
-			for _, q := range [...]struct{ query, format string }{
-				{selectYourPatterns, "%s holds %s"}, {selectYourLosses, "%s no longer holds %s: its session had ended"},
-			} {
-				patterns, err := s.patterns(ctx, q.query, a.id)
-				if err != nil {
-					return err
-				}
-				if patterns != "" {
-					lines = append(lines, fmt.Sprintf(q.format, a.name, patterns))
-				}
+		for i, id := range ids {
+			if all[i].Holds, err = s.patterns(ctx, selectYourPatterns, id); err != nil {
+				return err
+			}
+			if all[i].Lost, err = s.patterns(ctx, selectYourLosses, id); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	return lines, err
+	return all, err
 }
 
 // patterns lists the patterns that a query finds for an agent, the first three by name.

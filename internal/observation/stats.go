@@ -28,10 +28,17 @@ type LastEvent struct {
 
 const (
 	selectCounts = `SELECT (SELECT count(*) FROM prompt_rows), (SELECT count(*) FROM sessions), (SELECT count(*) FROM projects)`
+	countSession = `SELECT count(*) FROM observation_rows WHERE session_key = (SELECT key FROM sessions WHERE id = ?)`
 	selectTypes  = `SELECT obs_type, count(*) FROM observation_rows GROUP BY obs_type`
 	selectLast   = `SELECT o.id, o.timestamp, p.id, o.obs_type
 FROM observation_rows o JOIN projects p ON p.key = o.project_key ORDER BY o.id DESC LIMIT 1`
 )
+
+// CountOf counts the rows of a session; 0 for an unknown one.
+func (j *Journal) CountOf(ctx context.Context, session string) (n int64, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&n}, countSession, session) })
+	return n, err
+}
 
 // Stats counts rows. It reads an index of all of them: tens of milliseconds for
 // a million.

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+)
+
+// maxStatusInput is how much of its standard input `status --line` reads, in bytes.
+const maxStatusInput = 1 << 20
+
+// askedSession is the session that the program which shows the line names on standard
+// input, "" if it names none.
+func (p *Process) askedSession() string {
+	if f, ok := p.In.(*os.File); ok && isTerminal(f) {
+		return ""
+	}
+	var asked struct {
+		Session string `json:"session_id"`
+	}
+	text, err := io.ReadAll(io.LimitReader(p.In, maxStatusInput))
+	if err != nil || json.Unmarshal(text, &asked) != nil {
+		return ""
+	}
+	return asked.Session
+}
+
+func (p *Process) statusLine(cmd *cobra.Command, c *cairn.Cairn, asJSON bool) error {
+	line, err := c.StatusLine(cmd.Context(), p.askedSession())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(p.Out, line)
+	}
+	_, err = fmt.Fprintln(p.Out, printable(statusText(line)))
+	return err
+}
+
+// statusText is the line for people.
+func statusText(s cairn.StatusLine) string {
+	parts := []string{strings.TrimSpace("cairn " + s.Project)}
+	for _, a := range s.Agents {
+		said := a.Name
+		if a.Unread > 0 {
+			said += fmt.Sprintf(", %d unread", a.Unread)
+		}
+		if a.Due > 0 {
+			said += fmt.Sprintf(", %d to acknowledge", a.Due)
+		}
+		if a.Holds != "" {
+			said += ", holds " + a.Holds
+		}
+		parts = append(parts, said)
+	}
+	switch {
+	case s.Rows > 0:
+		parts = append(parts, counted(int(s.Rows), "observation"))
+	case len(s.Agents) == 0:
+		parts = append(parts, "nothing recorded in this session yet")
+	}
+	return strings.Join(parts, " · ")
+}
