@@ -95,6 +95,8 @@ step "PostgreSQL crashes and gets stuck under a hub" tests -run "PostgreSQLCrash
 step "PostgreSQL fails over under two hubs (Patroni, etcd)" tests -run FailsOver ./internal/hub
 unset CAIRN_SOAK
 
+CAIRN_SOAK_AGENTS=5m step "eight agents over four worktrees for five minutes, compacted, resumed, replaced and killed" tests -run TestEightAgents ./cmd/cairn
+
 if [ "$mail" != 0 ]; then
   step "the mix of mail for $mail, 4,000 callers at once, then all that was acknowledged" bench --only mail --mail-time "$mail"
   step "mail into Git beside 1,000, 10,000 and 100,000 messages" bench --only mail-archive --mail-archive 100000

@@ -35,7 +35,8 @@ type home struct {
 	dir     string // HOME
 	repo    string // a repository in it, where events happen unless they say otherwise
 	vars    map[string]string
-	as      uint32 // the user whose processes they are, 0 for the test's own
+	limit   time.Duration // when a process of it is taken to hang
+	as      uint32        // the user whose processes they are, 0 for the test's own
 }
 
 func newHome(t *testing.T) *home {
@@ -45,7 +46,7 @@ func newHome(t *testing.T) *home {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	h := &home{t: t, program: program, dir: dir, repo: filepath.Join(dir, "shop"), vars: map[string]string{
+	h := &home{t: t, program: program, dir: dir, limit: stopLimit, repo: filepath.Join(dir, "shop"), vars: map[string]string{
 		"HOME": dir, "USERPROFILE": dir,
 		// The race detector's runtime would wait a second at each exit.
 		"GORACE": strings.TrimSpace(os.Getenv("GORACE") + " atexit_sleep_ms=0"),
@@ -93,11 +94,11 @@ func (h *home) dataDir() string {
 func (h *home) db() string { return filepath.Join(h.dataDir(), "cairn.db") }
 
 // command is one run of cairn in the repository, not started yet. It is killed
-// when it exceeds stopLimit.
+// when it exceeds the home's limit.
 func (h *home) command(args ...string) *exec.Cmd {
 	h.t.Helper()
 	// The test's own context ends before its cleanups, which still need processes.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.t.Context()), stopLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.t.Context()), h.limit)
 	h.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, h.program, args...)
 	cmd.Dir = h.repo
