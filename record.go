@@ -39,6 +39,11 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	if e.KeepsBranch() {
 		e.Branch = c.place.Branch()
 	}
+	if e.Transcript != "" {
+		if err := settle(ctx, j, e); err != nil {
+			r.Warning = fmt.Errorf("how the calls of the turn ended was not read: %w", err)
+		}
+	}
 	done, err := j.Record(ctx, e, c.place, process)
 	r.Recorded = done
 	if err != nil {
@@ -56,6 +61,31 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	}
 	r.Told += notices
 	return r, nil
+}
+
+// settle corrects the rows of calls that have ended badly, as the session's transcript
+// says, and adds those of which no hook told.
+func settle(ctx context.Context, j *observation.Journal, e observation.Event) error {
+	told, err := harness.Settled(ctx, e.Transcript, e.Session)
+	if err != nil {
+		return err
+	}
+	open, err := j.Unsettled(ctx, e.Session, told)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	preparer, importer := j.Preparer(), j.Importer(observation.ImportOptions{})
+	for _, e := range open {
+		p, err := preparer.Prepare(e)
+		if err != nil {
+			return err
+		}
+		if err := importer.Add(ctx, p); err != nil {
+			return err
+		}
+	}
+	_, err = importer.EndFile(ctx, observation.ImportedFile{}, false)
+	return err
 }
 
 // tell finds what a session is to be told upon an event that is stored, and enters

@@ -20,6 +20,9 @@ func codexEvent(body []byte) (observation.Event, error) {
 		fillCodexTool(&e, body)
 	default:
 		fill(&e, body)
+		if e.Source == onStop || e.Source == onSessionEnd {
+			e.Transcript = text(get(body, "transcript_path"))
+		}
 	}
 	return e, nil
 }

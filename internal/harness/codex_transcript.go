@@ -62,7 +62,8 @@ type codexTranscript struct {
 	saidAt   time.Time
 	acted    bool // called a tool since
 	pending  map[string]*codexCall
-	running  []*codexCall // commands whose process goes on
+	running  []*codexCall    // commands whose process goes on
+	scripts  map[string]bool // ids of calls that ran a script, whose output follows
 }
 
 // heldPrompt is a prompt that waits for the id of its turn. Messages to the model
@@ -82,6 +83,8 @@ type codexCall struct {
 	number string       // of the running process; of input, the process it goes to
 	at     time.Time    // of the output that said so
 	turn   string
+
+	settled bool // told by an item, which knows how it ended
 }
 
 // readCodex reads a transcript of Codex CLI.
@@ -89,7 +92,7 @@ func readCodex(ctx context.Context, r io.Reader, o TranscriptOptions, yield func
 	report := newReport(o)
 	t := &codexTranscript{
 		yield: yield, resume: o.Offset, skipped: report.Skipped, decoder: lenient(nil),
-		session: sessionOfRollout(o.Path), pending: map[string]*codexCall{},
+		session: sessionOfRollout(o.Path), pending: map[string]*codexCall{}, scripts: map[string]bool{},
 	}
 	if o.Head != nil {
 		if err := t.readHead(ctx, o.Head); err != nil {
@@ -201,7 +204,7 @@ func (t *codexTranscript) use(kind string, payload []byte, bare bool, start int6
 		s := t.made(observation.SessionStart, onSessionStart)
 		s.Text = "compact"
 		return t.tell(s)
-	case "state", "world_state", "inter_agent_communication":
+	case "state", "world_state", "inter_agent_communication", "token_usage_record":
 		t.skip(unusedLine)
 	default:
 		t.skip(unknownLine)

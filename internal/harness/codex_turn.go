@@ -101,6 +101,11 @@ func (t *codexTranscript) item(p []byte, bare bool, start int64) error {
 	case "message":
 		return t.message(text(f[1]), f[2], bare, start)
 	case "function_call", "custom_tool_call":
+		if kind == "custom_tool_call" && isScript(text(f[5]), text(f[4])) {
+			t.scripts[call], t.acted = true, true
+			t.skip(unusedLine)
+			return t.release(true)
+		}
 		return t.call(call, qualified(text(f[5]), text(f[4])), callInput(p, kind))
 	case "local_shell_call":
 		return t.call(call, "local_shell", f[7])
@@ -236,6 +241,8 @@ func (t *codexTranscript) event(p []byte, start int64) error {
 		return t.endTurn()
 	case "exec_command_end", "patch_apply_end", "mcp_tool_call_end":
 		return t.ended(text(f[4]), p)
+	case "item_completed":
+		return t.completed(get(p, "item"), start)
 	default:
 		t.skip(unusedLine)
 	}
@@ -316,6 +323,11 @@ func (t *codexTranscript) ended(id string, p []byte) error {
 // output pairs a call with what it gave back.
 func (t *codexTranscript) output(id string, output []byte) error {
 	c, ok := t.pending[id]
+	if t.scripts[id] {
+		delete(t.scripts, id)
+		t.skip(unusedLine)
+		return nil
+	}
 	if !ok {
 		t.skip(noCall)
 		return nil
@@ -371,6 +383,6 @@ func (t *codexTranscript) goesOn(number string, r codexResult, output []byte) er
 // finish yields a call as of the time of its result, in the turn that made it.
 func (t *codexTranscript) finish(c *codexCall, at time.Time) error {
 	e := t.made(observation.Tool, onToolUse)
-	e.Calls, e.At, e.PromptID = c.calls, at, firstNonBlank(c.turn, t.turn)
+	e.Calls, e.At, e.PromptID, e.Settled = c.calls, at, firstNonBlank(c.turn, t.turn), c.settled || c.told != nil
 	return t.tell(e)
 }

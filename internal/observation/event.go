@@ -34,11 +34,16 @@ type Event struct {
 	Match    Match     // of an imported event: how rows that a hook stored are recognised
 	Model    string    // of a SessionStart, "" if not told
 	Branch   string    // checked out in Cwd, "" if unknown; see KeepsBranch
+	Settled  bool      // the calls' ends are told for certain, and correct what a hook could only guess
 	Alone    bool      // nobody can be asked about a call that is about to be made
 
-	Text     string
-	Role     string // of a Message: turn, subagent or compact_summary
-	TurnEnds bool   // the main agent has finished its turn (Stop)
+	Text string
+	Role string // of a Message: turn, subagent or compact_summary
+	// Transcript is the file that tells how the calls of the turn ended, where the hooks of
+	// a harness do not: of an event that ends a turn or a session; "" for none.
+	Transcript string
+
+	TurnEnds bool // the main agent has finished its turn (Stop)
 
 	Calls []Call // of a Tool event, and of a Touch by a tool: one, or one per file of a patch
 }

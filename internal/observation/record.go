@@ -198,6 +198,9 @@ func (w *writing) known(ctx context.Context, tx *store.Tx, d draft) (bool, error
 			if err := keepLines(ctx, tx, id, d.lines); err != nil {
 				return false, err
 			}
+			if err := w.settle(ctx, tx, id, d); err != nil {
+				return false, err
+			}
 			return true, w.fill(ctx, tx, id)
 		}
 		if errors.Is(err, sql.ErrNoRows) && w.event.Imported {

@@ -1,0 +1,53 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"cairn/internal/observation"
+	"cairn/internal/regular"
+)
+
+// maxSettled is how much of a transcript's end a hook reads, in bytes. What lies before it
+// was read at the ends of earlier turns, or comes with the next import.
+const maxSettled = 2 << 20
+
+// Settled returns the calls whose ends the last part of a transcript tells for certain, as
+// imported events in the order of the file (see observation.Event.Settled). At most 2 MiB
+// are read, and 1 MiB for what the beginning says of the whole; only of a regular file,
+// and one whose name says that it is a transcript of the session. For any other there is
+// nothing. Errors are those of reading.
+func Settled(ctx context.Context, path, session string) (events []observation.Event, err error) {
+	if path == "" || session == "" || sessionOfRollout(path) != session {
+		return nil, nil
+	}
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	o := TranscriptOptions{Path: path, Offset: max(0, info.Size()-maxSettled)}
+	tail := make([]byte, info.Size()-o.Offset)
+	n, err := f.ReadAt(tail, o.Offset)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	tail = tail[:n]
+	if o.Offset > 0 {
+		_, rest, _ := bytes.Cut(tail, []byte("\n"))
+		o.Offset += int64(len(tail) - len(rest))
+		tail, o.Head = rest, io.NewSectionReader(f, 0, min(o.Offset, 1<<20))
+	}
+	_, err = ReadTranscript(ctx, bytes.NewReader(tail), o, func(e observation.Event) error {
+		if e.Settled && e.Kind == observation.Tool {
+			events = append(events, e)
+		}
+		return nil
+	})
+	return events, err
+}

@@ -1,0 +1,122 @@
+package observation
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strconv"
+
+	"cairn/internal/store"
+	"cairn/internal/words"
+)
+
+// Some harnesses tell their hooks what a command printed and not how it ended. What
+// their transcripts say of it later corrects the row.
+const (
+	selectVerdict = `SELECT timestamp, source_event, ifnull(tool_name, ''), ifnull(file_path, ''), metadata ->> '$.failed' IS NOT NULL OR metadata ->> '$.interrupted' IS NOT NULL
+FROM observation_rows WHERE id = ?`
+
+	// What the store knows of the calls of an array of ids: whether each has a row, and
+	// whether that says that it ended badly.
+	selectSettled = `SELECT c.value, EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
+    WHERE s.id = ?1 AND o.tool_use_id = c.value),
+EXISTS (SELECT 1 FROM sessions s JOIN observation_rows o ON o.session_key = s.key
+    WHERE s.id = ?1 AND o.tool_use_id = c.value AND (o.metadata ->> '$.failed' IS NOT NULL OR o.metadata ->> '$.interrupted' IS NOT NULL))
+FROM json_each(?2) c`
+
+	updateSettled = `UPDATE observation_rows SET obs_type = ?, content = ?, metadata = ?, checksum = ? WHERE id = ?`
+)
+
+// settle corrects a row that was stored as a success by what is certain of its call's
+// end: type, content, metadata, words and output. The row keeps its id and time.
+func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) error {
+	if interrupted, _ := d.Meta["interrupted"].(bool); !w.event.Settled || !d.Failed && !interrupted {
+		return nil
+	}
+	var at int64
+	var source, tool, path string
+	var settled bool
+	if err := tx.Get(ctx, []any{&at, &source, &tool, &path, &settled}, selectVerdict, id); err != nil || settled {
+		return err
+	}
+	meta, err := d.Meta.text()
+	if err != nil {
+		return err
+	}
+	row := said{at, d.Type, source, tool, d.Content, path, meta}
+	if _, err := tx.Exec(ctx, updateSettled, d.Type, d.Content, nullText(meta), row.checksum(), id); err != nil {
+		return err
+	}
+	parts, wholes := words.Index(d.searchable())
+	for _, s := range []struct {
+		query string
+		args  []any
+	}{
+		{deleteWords, []any{id}}, {insertWords, []any{id, parts, wholes}}, {deleteOutput, []any{id}}, {deleteLines, []any{id}},
+	} {
+		if _, err := tx.Exec(ctx, s.query, s.args...); err != nil {
+			return err
+		}
+	}
+	if err := d.output.insert(ctx, tx, id); err != nil {
+		return err
+	}
+	if err := forgetTurn(ctx, tx, w.session.Key, at, id); err != nil {
+		return err
+	}
+	_, err = tx.Append(ctx, store.Change{
+		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation", ID: strconv.FormatInt(id, 10), Op: store.OpPut,
+	})
+	return err
+}
+
+// Unsettled returns those events, in their order, that tell of calls which the store does
+// not hold, or holds as successes although they have ended badly. Reads and searches count
+// only in the latter way, since equal ones are stored once. Events without calls that carry
+// an id are left out. It writes nothing.
+func (j *Journal) Unsettled(ctx context.Context, session string, events []Event) (out []Event, err error) {
+	var ids []string
+	for _, e := range events {
+		if id, _, wanted := e.unsure(); wanted {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 || j.store == nil {
+		return nil, nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	type row struct{ known, bad bool }
+	stored := make(map[string]row, len(ids))
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(rows *sql.Rows) error {
+			var id string
+			var r row
+			err := rows.Scan(&id, &r.known, &r.bad)
+			stored[id] = r
+			return err
+		}, selectSettled, session, string(list))
+	})
+	for _, e := range events {
+		id, bad, wanted := e.unsure()
+		if r := stored[id]; wanted && (!r.known || bad && !r.bad) {
+			out = append(out, e)
+		}
+	}
+	return out, err
+}
+
+// unsure is the id of an event's calls and whether one of them has ended badly; wanted is
+// false if the store need not be asked about them.
+func (e *Event) unsure() (id string, bad, wanted bool) {
+	repeatable := true
+	for i := range e.Calls {
+		c := &e.Calls[i]
+		id = c.ID
+		bad = bad || c.Failed || c.Interrupted
+		repeatable = repeatable && (c.Action == Read || c.Action == Search)
+	}
+	return id, bad, id != "" && (bad || !repeatable)
+}
