@@ -88,6 +88,11 @@ func (d *diagnosing) entries(r *wiring.Report) {
 	default:
 		d.add(name, CheckOK, title+" is wired", "", "")
 	}
+	if n := len(r.Untrusted); n > 0 {
+		d.add(r.Harness+".trust", CheckProblem, fmt.Sprintf("%s does not trust %d of the hooks of cairn: %s", title, n, strings.Join(r.Untrusted, ", ")),
+			"it runs no hook until you trust it, and none again that has changed; what they would record is missing",
+			"start "+title+" and trust them when it asks, or open /hooks there")
+	}
 	if len(units) > 0 {
 		d.add(r.Harness+".timeouts", CheckProblem, title+": the timeout of "+strings.Join(units, ", ")+" is in another host's unit",
 			"the host ends hooks too early, or waits for them too long", again)

@@ -23,6 +23,10 @@ type Report struct {
 	Files   []FileReport `json:"files"`
 	Entries []Entry      `json:"entries"` // expected ones, in the order of writing; none with the plugin
 
+	// Untrusted are the events of our hooks that the host does not run, since its user has
+	// not trusted them as they stand; nil if it asks for no trust.
+	Untrusted []string `json:"untrusted,omitempty"`
+
 	// Double are sentences, each on a way in which events arrive twice. Cursor's is
 	// a possibility: whether it runs Claude Code's hooks is a setting of its own.
 	Double []string `json:"double"`
@@ -84,14 +88,19 @@ func (p Place) inspect(harness string) (r Report, hooked bool) {
 	}
 	r.Plugin = harness == Claude && p.pluginPresent()
 	var calls []call
+	var read []contents
 	for _, s := range p.settingsOf(harness, true) {
 		c := s.read()
+		read = append(read, c)
 		f := FileReport{Path: c.path, Exists: c.exists}
 		if c.err != nil {
 			f.Error = c.err.Error()
 		}
 		r.Files = append(r.Files, f)
 		calls = append(calls, c.calls()...)
+	}
+	if harness == Codex {
+		r.Untrusted = untrusted(read[0], read[1])
 	}
 	seen := map[string]bool{}
 	for _, c := range calls {

@@ -1,0 +1,117 @@
+package wiring
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/tailscale/hujson"
+)
+
+// Codex runs a hook only if its user has trusted it as it stands. What was trusted is in
+// config.toml: [hooks.state."FILE:EVENT:GROUP:INDEX"] with a hash of the hook.
+
+// codexTimeout is how long Codex waits for a hook that names no timeout, in seconds.
+const codexTimeout = 600
+
+// untrusted returns the events of our hooks in Codex's hooks.json that its config.toml does
+// not say to be trusted, in the order of the file; none for a file that cannot be read.
+func untrusted(hooks, config contents) []string {
+	var out []string
+	if hooks.err != nil || hooks.doc == nil || config.err != nil {
+		return nil
+	}
+	trusted := trustedHashes(config.config)
+	events := hooks.doc.items("hooks")
+	if events == nil || events.object == nil {
+		return nil
+	}
+	for i := range events.object.Members {
+		m := &events.object.Members[i]
+		event := text(m.Name)
+		groups, ok := itemsOf(&m.Value)
+		if !ok {
+			continue
+		}
+		for _, e := range hooks.hooks.entriesOf(groups, "") {
+			key := fmt.Sprintf("%s:%d:%d", snakeCase(event), e.group, e.index)
+			if trusted[key] != trustHash(event, groups.value(e.group), e.entry) {
+				out = append(out, event)
+			}
+		}
+	}
+	return out
+}
+
+// trustedHashes are the hashes of the trusted hooks by EVENT:GROUP:INDEX of hooks.json.
+func trustedHashes(config map[string]any) map[string]string {
+	hashes := map[string]string{}
+	table, _ := config["hooks"].(map[string]any)
+	state, _ := table["state"].(map[string]any)
+	for key, v := range state {
+		entry, _ := v.(map[string]any)
+		_, at, ok := cutAfter(key, "hooks.json:")
+		if hash, _ := entry["trusted_hash"].(string); ok && entry["enabled"] != false {
+			hashes[at] = hash
+		}
+	}
+	return hashes
+}
+
+// cutAfter splits a text behind the last occurrence of a separator.
+func cutAfter(s, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(s, separator)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(separator):], true
+}
+
+// trustHash is the hash that Codex gives to a hook: of its event, its group's matcher and
+// the hook itself, as JSON with sorted names.
+func trustHash(event string, group *hujson.Value, entry *hujson.Object) string {
+	hook := map[string]any{"type": "command", "command": "", "timeout": codexTimeout, "async": false}
+	for _, name := range []string{"command", "timeout", "async", "statusMessage"} {
+		if v := member(entry, name); v != nil {
+			hook[name] = json.RawMessage(v.Pack())
+		}
+	}
+	identity := map[string]any{"event_name": snakeCase(event), "hooks": []any{hook}}
+	if o, ok := group.Value.(*hujson.Object); ok {
+		if v := member(o, "matcher"); v != nil && text(*v) != "" {
+			identity["matcher"] = text(*v)
+		}
+	}
+	data, err := compactJSON(identity)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// compactJSON is v in JSON without spaces, with <, > and & as they are.
+func compactJSON(v any) ([]byte, error) {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
+}
+
+// snakeCase is the name of an event as Codex writes it into its state.
+func snakeCase(event string) string {
+	var b strings.Builder
+	for i, r := range event {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
