@@ -42,13 +42,13 @@ func TestCodexEventsAreClaudesWithATurn(t *testing.T) {
 			e.Kind, e.Text = observation.Prompt, "glaze"
 		}},
 		"stop": {"Stop", object{"last_assistant_message": "done", "stop_hook_active": false}, func(e *observation.Event) {
-			e.Kind, e.Role, e.Text, e.TurnEnds = observation.Message, "turn", "done", true
+			e.Kind, e.Role, e.Text, e.TurnEnds, e.Transcript = observation.Message, "turn", "done", true, "/nowhere.jsonl"
 		}},
 		"stop of an agent": {"SubagentStop", object{"last_assistant_message": "done", "agent_id": "a"}, func(e *observation.Event) {
 			e.Kind, e.Role, e.Text, e.AgentID = observation.Message, "subagent", "done", "a"
 		}},
 		"stop without words": {"Stop", object{"last_assistant_message": nil}, func(e *observation.Event) {
-			e.Kind, e.Role, e.TurnEnds = observation.Message, "turn", true
+			e.Kind, e.Role, e.TurnEnds, e.Transcript = observation.Message, "turn", true, "/nowhere.jsonl"
 		}},
 		"tool without name": {"PostToolUse", object{"tool_input": object{}}, func(*observation.Event) {}},
 		"before a tool": {"PreToolUse", object{"tool_name": "Bash", "tool_use_id": "c", "tool_input": object{"command": "ls"}}, func(e *observation.Event) {
