@@ -188,13 +188,8 @@ func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event,
 
 // programOf is what an agent of a harness says that it runs in.
 func programOf(name string) string {
-	switch name {
-	case "claude":
-		return "claude-code"
-	case "codex":
-		return "codex-cli"
-	case "gemini":
-		return "gemini-cli"
+	if h, ok := harness.Of(name); ok {
+		return h.Program
 	}
 	return name
 }

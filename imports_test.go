@@ -54,7 +54,7 @@ func importTable() map[string]room {
 		},
 		"internal/tomlfile": {ours: []string{"internal/fault", "internal/regular"}, others: []string{"github.com/pelletier/go-toml/v2"}},
 		"internal/wiring": {
-			ours:   []string{"internal/fault", "internal/regular", "internal/tomlfile", "internal/linediff"},
+			ours:   []string{"internal/fault", "internal/regular", "internal/tomlfile", "internal/linediff", "internal/harness"},
 			others: []string{"github.com/tailscale/hujson", "github.com/google/renameio/v2"},
 		},
 		".": {

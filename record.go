@@ -78,7 +78,7 @@ func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e
 		told, err = j.SessionContext(ctx, observation.ContextArgs{
 			Project: done.Project, Session: e.Session, Source: e.Text, Branch: e.Branch,
 		}, you, open)
-	case assist:
+	case assist && harness.TakesHelp(e):
 		told, err = j.Assist(ctx, e, c.place, done)
 	}
 	if err != nil {

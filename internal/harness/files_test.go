@@ -142,7 +142,9 @@ func TestTranscriptFoldersOfEveryHarness(t *testing.T) {
 			{"claude", filepath.Join(home, ".claude", "projects")}, {"codex", filepath.Join(home, ".codex", "sessions")},
 			{"gemini", filepath.Join(home, ".gemini", "tmp")}, {"cursor", filepath.Join(home, ".cursor", "projects")},
 		}},
-		{Homes{User: home, Claude: filepath.FromSlash("/cfg"), Codex: filepath.FromSlash("/cx")}, []Folder{
+		{Homes{User: home, Getenv: func(name string) string {
+			return map[string]string{"CLAUDE_CONFIG_DIR": filepath.FromSlash("/cfg"), "CODEX_HOME": filepath.FromSlash("/cx")}[name]
+		}}, []Folder{
 			{"claude", filepath.FromSlash("/cfg/projects")}, {"codex", filepath.FromSlash("/cx/sessions")},
 			{"gemini", filepath.Join(home, ".gemini", "tmp")}, {"cursor", filepath.Join(home, ".cursor", "projects")},
 		}},

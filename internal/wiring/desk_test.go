@@ -8,6 +8,14 @@ import (
 	"testing"
 )
 
+// The names that tests ask for.
+const (
+	Claude = "claude"
+	Codex  = "codex"
+	Gemini = "gemini"
+	Cursor = "cursor"
+)
+
 // desk is a home directory of the test's own with folders of all harnesses.
 type desk struct {
 	Place

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"bytes"
+	"cairn/internal/harness"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -80,7 +81,7 @@ func TestDocumentedSettingsGetOurEntriesAndNothingElseMoves(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		golden(t, filepath.Join("testdata", "golden", name), fromNothing)
-		if s.toml {
+		if s.format == harness.TOML {
 			continue
 		}
 		if fromBraces, err := s.edited([]byte("{}\n")); err != nil || !bytes.Equal(fromBraces, fromNothing) {
@@ -117,7 +118,7 @@ func TestASecondEditChangesNoByteAndStrippingGivesTheTextBackInEveryLayout(t *te
 func TestOurEntriesAreKnownAgainAfterOthersReformatTheFile(t *testing.T) {
 	t.Parallel()
 	for name, s := range examples(jo) {
-		if s.toml {
+		if s.format == harness.TOML {
 			continue
 		}
 		edited, err := s.edited(input(t, name))

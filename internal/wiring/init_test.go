@@ -37,7 +37,12 @@ func TestUninstallDeletesWhatInitMade(t *testing.T) {
 	if err := os.RemoveAll(d.Folder(Cursor)); err != nil {
 		t.Fatal(err)
 	}
-	d.CodexDir = filepath.Join(d.Home, "deep", "down", "codex")
+	d.Getenv = func(name string) string {
+		if name != "CODEX_HOME" {
+			return ""
+		}
+		return filepath.Join(d.Home, "deep", "down", "codex")
+	}
 	before := d.snapshot()
 	want := all(Created)
 	delete(want, ".cursor/hooks.json")
@@ -50,7 +55,7 @@ func TestUninstallDeletesWhatInitMade(t *testing.T) {
 		"deep/down/codex/hooks.json": Created, "deep/down/codex/config.toml": Created,
 	})
 	gone := d
-	gone.CodexDir = "" // the variable is not set any more
+	gone.Getenv = nil // the variable is not set any more
 	for path, action := range gone.uninstall() {
 		if action != Deleted {
 			t.Errorf("%s: %s", path, action)
