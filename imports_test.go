@@ -49,7 +49,7 @@ func importTable() map[string]room {
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {
-			ours:   []string{"internal/fault", "internal/regular", "internal/observation"},
+			ours:   []string{"internal/fault", "internal/regular", "internal/observation", "internal/sqlitefile"},
 			others: []string{"github.com/go-json-experiment/json"},
 		},
 		"internal/tomlfile": {ours: []string{"internal/fault", "internal/regular"}, others: []string{"github.com/pelletier/go-toml/v2"}},

@@ -62,6 +62,12 @@ func TakesHelp(e observation.Event) bool { return senderOf(e).Helped }
 // vetoes nothing (contract observations §4.1).
 func ShowsError(e observation.Event) bool { return slices.Contains(senderOf(e).ShowsTwo, e.Source) }
 
+// StartsLate reports whether an event is a prompt of a harness that may begin a session
+// without telling.
+func StartsLate(e observation.Event) bool {
+	return e.Kind == observation.Prompt && senderOf(e).LateStart
+}
+
 // answerInEvent answers as Claude Code takes it: text for people and models alike where a
 // session or a turn begins, and an object that names the event around calls.
 func answerInEvent(e observation.Event, text string, v Verdict) (string, error) {
@@ -129,4 +135,28 @@ func forEvent(name, text string, v Verdict) (string, error) {
 func jsonLine(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b) + "\n", err
+}
+
+// flatAnswer answers with one object whose members name no event, as Copilot CLI and
+// cairn's plugin in OpenCode take it.
+func flatAnswer(_ observation.Event, text string, v Verdict) (string, error) {
+	out := map[string]any{}
+	if text != "" {
+		out["additionalContext"] = text
+	}
+	if v.Decision != "" {
+		out["permissionDecision"], out["permissionDecisionReason"] = v.Decision, v.Reason
+	}
+	if len(out) == 0 {
+		return "", nil
+	}
+	return jsonLine(out)
+}
+
+// objectAnswer answers with an object that names the event, at every event.
+func objectAnswer(e observation.Event, text string, v Verdict) (string, error) {
+	if text == "" && v.Decision == "" {
+		return "", nil
+	}
+	return forEvent(e.Source, text, v)
 }

@@ -1,6 +1,10 @@
 package harness
 
-import "path/filepath"
+import (
+	_ "embed" // the plugin
+	"os"
+	"path/filepath"
+)
 
 // Where the harnesses keep their settings, and what init writes there (contract
 // observations §15).
@@ -107,4 +111,74 @@ func cursorSettings(h Homes) []File {
 		{Path: filepath.Join(dir, "hooks.json"), Hooks: true},
 		{Path: filepath.Join(dir, "mcp.json"), Server: Server{Under: "mcpServers"}},
 	}
+}
+
+func openCodeDir(h Homes) string {
+	return filepath.Join(h.in("XDG_CONFIG_HOME", ".config"), "opencode")
+}
+
+// openCodeKept is where OpenCode keeps its sessions: one SQLite file.
+func openCodeKept(h Homes) []string {
+	return []string{filepath.Join(h.in("XDG_DATA_HOME", ".local", "share"), "opencode", "opencode.db")}
+}
+
+// openCodePlugin calls cairn upon what happens in OpenCode, which has no hooks that run
+// commands, and puts what cairn says into the conversation.
+//
+//go:embed opencode.js
+var openCodePlugin string
+
+// openCodeSettings are OpenCode's files. The settings may have another name, which is
+// kept; a new file gets the plain one.
+func openCodeSettings(h Homes) []File {
+	dir := openCodeDir(h)
+	config := filepath.Join(dir, "opencode.json")
+	if _, err := os.Stat(config); err != nil {
+		if other := filepath.Join(dir, "opencode.jsonc"); isThereFile(other) {
+			config = other
+		}
+	}
+	return []File{
+		{Path: filepath.Join(dir, "plugin", "cairn.js"), Format: Script, Text: openCodePlugin},
+		{Path: config, Server: Server{Under: "mcp", Type: "local", OneList: true}},
+	}
+}
+
+func isThereFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func copilotDir(h Homes) string { return h.in("COPILOT_HOME", ".copilot") }
+
+// copilotHooks are named as Claude Code's are, since Copilot CLI then sends payloads that
+// name the event.
+func copilotHooks() Hooks {
+	hooks := hooked(10, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop", "SessionEnd")
+	hooks[1].Helps, hooks[2].Helps = true, true
+	return Hooks{Form: HookForm{Flat: true, Version: true, Typed: true, Timeout: "timeoutSec"}, Wanted: hooks}
+}
+
+func copilotSettings(h Homes) []File {
+	dir := copilotDir(h)
+	return []File{
+		{Path: filepath.Join(dir, "hooks", "cairn.json"), Hooks: true},
+		{Path: filepath.Join(dir, "mcp-config.json"), Server: Server{Under: "mcpServers", Type: "local", Tools: true}},
+	}
+}
+
+func qwenDir(h Homes) string { return h.in("", ".qwen") }
+
+func qwenHooks() Hooks {
+	hooks := hooked(10_000, "SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStop", "SessionEnd")
+	hooks[1].Helps = true
+	hooks[2].Matcher = "^(edit|write_file)$" // for the guard
+	return Hooks{
+		Form:   HookForm{Typed: true, Named: true, Millis: true, Switches: []Switch{{Path: []string{"disableAllHooks"}, Off: true}}},
+		Wanted: hooks,
+	}
+}
+
+func qwenSettings(h Homes) []File {
+	return []File{{Path: filepath.Join(qwenDir(h), "settings.json"), Hooks: true, Server: Server{Under: "mcpServers"}}}
 }

@@ -157,6 +157,10 @@ const (
 	codex  = "codex"
 	gemini = "gemini"
 	cursor = "cursor"
+
+	openCode = "opencode"
+	copilot  = "copilot"
+	qwen     = "qwen"
 )
 
 // Harnesses are the agent programs that cairn knows, in the order in which they are
@@ -208,8 +212,38 @@ func Harnesses() []Harness {
 			answer: cursorAnswerTo, event: cursorEvent,
 			sends: isCursorPayload, transcript: isLines, writes: looksLikeCursor, read: readCursor,
 		},
+		{
+			// Its plugin adds to a call's result what was said before the call.
+			Name: openCode, Title: "OpenCode", Program: openCode,
+			Hears: always, Helped: true,
+			Folder: openCodeDir, Transcripts: openCodeKept, Files: openCodeSettings,
+			answer: flatAnswer, event: func(body []byte, _ string) (observation.Event, error) { return openCodeEvent(body) },
+			transcript: isOpenCodeFile, writes: never, document: isDatabase, read: readOpenCode,
+		},
+		{
+			Name: copilot, Title: "Copilot CLI", Aliases: []string{"github-copilot"}, Program: "copilot-cli",
+			Hears: always, Helped: true,
+			Folder:      copilotDir,
+			Transcripts: func(h Homes) []string { return []string{filepath.Join(copilotDir(h), "session-state")} },
+			Unnamed:     true,
+			Hooks:       copilotHooks(), Files: copilotSettings,
+			answer: flatAnswer, event: func(body []byte, _ string) (observation.Event, error) { return copilotEvent(body) },
+			sends: isCopilotPayload, transcript: isLines, writes: isCopilotLine, read: readCopilot,
+		},
+		{
+			Name: qwen, Title: "Qwen Code", Aliases: []string{"qwen-code"}, Program: "qwen-code",
+			Hears: atPrompts, WarnsLate: true, LateStart: true, Defers: true,
+			Folder:      qwenDir,
+			Transcripts: func(h Homes) []string { return []string{filepath.Join(qwenDir(h), "projects")} },
+			Unnamed:     true,
+			Hooks:       qwenHooks(), Files: qwenSettings,
+			answer: objectAnswer, event: func(body []byte, _ string) (observation.Event, error) { return qwenEvent(body) },
+			sends: isQwenPayload, transcript: isLines, writes: isQwenLine, read: readQwen,
+		},
 	}
 }
+
+func never([]byte) bool { return false }
 
 // Of is the harness of a name or an alias, false if cairn does not know it.
 func Of(name string) (Harness, bool) {

@@ -153,7 +153,7 @@ func documentWriter(head []byte) string {
 
 func isClaudeLine(line []byte) bool {
 	f := pick(line, "type", "sessionId", "uuid", "leafUuid")
-	return f[0] != nil && firstOf(f[1:]...) != nil && !isCodexLine(line)
+	return f[0] != nil && firstOf(f[1:]...) != nil && !isCodexLine(line) && !isQwenLine(line)
 }
 
 func newReport(o TranscriptOptions) TranscriptReport {

@@ -18,6 +18,7 @@ type Recorded struct {
 	Known   int     // deliveries and prompts that were stored before
 	Deduped int     // reads and searches dropped because of an equal recent one
 	Purged  int     // rows that were purged before and do not come back
+	First   bool    // nothing was known of the event's session before
 	Project project.Project
 	Unnoted error // why the ledger was not brought up to date with the event, which is stored all the same
 
@@ -113,7 +114,7 @@ func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process
 // belongs sets the session and the project of the event.
 func (w *writing) belongs(s project.Session, q project.Project) {
 	w.session, w.project = s, q
-	w.done.Project, w.done.session = q, s.Key
+	w.done.Project, w.done.session, w.done.First = q, s.Key, s.First
 	w.place = w.place.Within(q)
 }
 
