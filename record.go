@@ -48,11 +48,12 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", done.Unnoted)
 	}
 	starts := e.AgentID == "" && (e.Kind == observation.SessionStart || done.First && harness.StartsLate(e))
+	tells := starts && (e.Kind != observation.SessionStart || harness.Listens(e))
 	notices, err := c.correspond(ctx, &e, done.Project, r.Verdict, starts)
 	if err != nil {
 		r.Warning = fmt.Errorf("the mail of the session was not looked after: %w", err)
 	}
-	if err := c.tell(ctx, j, &r, e, starts, assist); err != nil {
+	if err := c.tell(ctx, j, &r, e, tells, assist); err != nil {
 		r.Warning = err
 	}
 	r.Told += notices
@@ -60,7 +61,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 }
 
 // tell finds what a session is to be told upon an event that is stored, and enters
-// it in the ledger. starts says that the event begins its session.
+// it in the ledger. starts says that the event brings the context of its session.
 func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e observation.Event, starts, assist bool) (err error) {
 	done := r.Recorded
 	var told observation.Context

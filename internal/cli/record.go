@@ -119,6 +119,10 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
+	if harness.RefusesByTwo(e, done.Verdict) {
+		fmt.Fprintln(p.Err, done.Verdict.Reason)
+		return exitError(2)
+	}
 	if failed != nil {
 		code := p.hookFailed(cmd, e, failed)
 		if (done.Told != "" || done.Verdict.Decision != "") && said != "" && err == nil {

@@ -62,8 +62,8 @@ func TakesHelp(e observation.Event) bool { return senderOf(e).Helped }
 // vetoes nothing (contract observations §4.1).
 func ShowsError(e observation.Event) bool { return slices.Contains(senderOf(e).ShowsTwo, e.Source) }
 
-// StartsLate reports whether an event is a prompt of a harness that may begin a session
-// without telling.
+// StartsLate reports whether an event is a prompt of a harness that takes the context of
+// a session with its first prompt.
 func StartsLate(e observation.Event) bool {
 	return e.Kind == observation.Prompt && senderOf(e).LateStart
 }
@@ -159,4 +159,13 @@ func objectAnswer(e observation.Event, text string, v Verdict) (string, error) {
 		return "", nil
 	}
 	return forEvent(e.Source, text, v)
+}
+
+// silent answers nothing, whatever there is to say.
+func silent(observation.Event, string, Verdict) (string, error) { return "", nil }
+
+// RefusesByTwo reports whether a verdict is given by exit code 2, with its reason on
+// standard error.
+func RefusesByTwo(e observation.Event, v Verdict) bool {
+	return v.Decision == Deny && e.Source == onBeforeTool && senderOf(e).RefusesByTwo
 }

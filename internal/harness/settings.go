@@ -182,3 +182,33 @@ func qwenHooks() Hooks {
 func qwenSettings(h Homes) []File {
 	return []File{{Path: filepath.Join(qwenDir(h), "settings.json"), Hooks: true, Server: Server{Under: "mcpServers"}}}
 }
+
+func windsurfDir(h Homes) string { return h.in("", ".codeium", "windsurf") }
+
+// windsurfHooks: a hook of Cascade puts nothing into the conversation.
+func windsurfHooks() Hooks {
+	return Hooks{
+		Form: HookForm{Flat: true, Quiet: true, Windows: PowerShell},
+		Wanted: hooked(0, "pre_user_prompt", "pre_write_code", "post_read_code", "post_write_code", "post_run_command", "post_mcp_tool_use",
+			"post_cascade_response"),
+	}
+}
+
+// rules tells a model to ask cairn itself, where no hook can tell it anything.
+const rules = `<!-- cairn: {{head}} -->
+## Memory and coordination (cairn)
+- At the start of a session call the MCP tool ` + "`macro_start_session`" + ` of the server cairn; it tells what happened
+  before, who else works here, and your mail.
+- Before you look for how something was done or decided, call ` + "`recall`" + ` with a short question.
+- Before you edit files that others may edit too, reserve them with ` + "`file_reservation_paths`" + `.
+<!-- cairn: end -->
+`
+
+func windsurfSettings(h Homes) []File {
+	dir := windsurfDir(h)
+	return []File{
+		{Path: filepath.Join(dir, "hooks.json"), Hooks: true},
+		{Path: filepath.Join(dir, "mcp_config.json"), Server: Server{Under: "mcpServers"}},
+		{Path: filepath.Join(dir, "memories", "global_rules.md"), Format: Block, Text: rules},
+	}
+}

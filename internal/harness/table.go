@@ -20,15 +20,16 @@ type Harness struct {
 
 	// What reaches it, and how.
 
-	Hears       []string // sources of events upon which a text reaches the model
-	Asks        bool     // a verdict Ask makes it ask the person; where false it is warned instead
-	WarnsLate   bool     // a warning about a call is given after the call, as the only place
-	Helped      bool     // it takes help with prompts and before calls (observations §9.2)
-	NeedsAnswer bool     // it takes silence before a call for a refusal
-	ShowsTwo    []string // sources of events upon which exit code 2 shows the error to the user and vetoes nothing
-	LateStart   bool     // it may begin a session without telling, so that the first prompt brings the context
-	Notice      string   // what a user should know who has wired it, "" for nothing
-	Defers      bool     // it loads MCP tools on demand: the profile full costs nothing until then, else lean
+	Hears        []string // sources of events upon which a text reaches the model
+	Asks         bool     // a verdict Ask makes it ask the person; where false it is warned instead
+	WarnsLate    bool     // a warning about a call is given after the call, as the only place
+	Helped       bool     // it takes help with prompts and before calls (observations §9.2)
+	NeedsAnswer  bool     // it takes silence before a call for a refusal
+	ShowsTwo     []string // sources of events upon which exit code 2 shows the error to the user and vetoes nothing
+	RefusesByTwo bool     // exit code 2 before a call refuses it, and nothing else does
+	LateStart    bool     // the context of a session comes with its first prompt: it may begin one without telling, or forget what it was told
+	Notice       string   // what a user should know who has wired it, "" for nothing
+	Defers       bool     // it loads MCP tools on demand: the profile full costs nothing until then, else lean
 
 	// What it keeps.
 
@@ -138,9 +139,7 @@ type File struct {
 	Format Format
 	Hooks  bool   // hook entries
 	Server Server // the MCP server; the zero value if MCP servers do not stand here
-	Text   string // of a Block or a Script, with placeholders: see Fill
-	Runs   bool   // a Script that the host runs: it is executable
-	Event  string // of a Script, the one event it is for; "" for all
+	Text   string // of a Block or a Script, with placeholders: {{head}}, {{program}}, {{assist}}
 }
 
 // Server is the form of the MCP server's entry.
@@ -161,6 +160,7 @@ const (
 	openCode = "opencode"
 	copilot  = "copilot"
 	qwen     = "qwen"
+	windsurf = "windsurf"
 )
 
 // Harnesses are the agent programs that cairn knows, in the order in which they are
@@ -232,7 +232,7 @@ func Harnesses() []Harness {
 		},
 		{
 			Name: qwen, Title: "Qwen Code", Aliases: []string{"qwen-code"}, Program: "qwen-code",
-			Hears: atPrompts, WarnsLate: true, LateStart: true, Defers: true,
+			Hears: []string{onPrompt, onToolUse}, WarnsLate: true, LateStart: true, Defers: true, Helped: true,
 			Folder:      qwenDir,
 			Transcripts: func(h Homes) []string { return []string{filepath.Join(qwenDir(h), "projects")} },
 			Unnamed:     true,
@@ -240,10 +240,21 @@ func Harnesses() []Harness {
 			answer: objectAnswer, event: func(body []byte, _ string) (observation.Event, error) { return qwenEvent(body) },
 			sends: isQwenPayload, transcript: isLines, writes: isQwenLine, read: readQwen,
 		},
+		{
+			// Its transcripts are encrypted. A rules file tells its model what a hook cannot.
+			Name: windsurf, Title: "Windsurf", Aliases: []string{"cascade"}, Program: windsurf,
+			RefusesByTwo: true,
+			Folder:       windsurfDir,
+			Hooks:        windsurfHooks(), Files: windsurfSettings,
+			answer: silent, event: windsurfEvent, sends: isWindsurfPayload,
+			transcript: noFile, writes: never,
+		},
 	}
 }
 
 func never([]byte) bool { return false }
+
+func noFile(string) bool { return false }
 
 // Of is the harness of a name or an alias, false if cairn does not know it.
 func Of(name string) (Harness, bool) {

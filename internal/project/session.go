@@ -24,8 +24,6 @@ type Session struct {
 	Process    Process // the harness, zero if unknown
 	Checkout   string  // where it began, see Place.Checkout; "" until its first live event
 	ClosedAt   int64   // when the whole session ended; 0 while it may go on
-
-	First bool `json:"-"` // made by the event that See was told of
 }
 
 // Seen is one event of a session.
@@ -84,18 +82,13 @@ func See(ctx context.Context, tx *store.Tx, e Seen) (Session, Project, error) {
 	}
 	if !known {
 		s, err := insertNew(ctx, tx, e.first(q))
-		s.First = true
 		if err == nil && e.Replaces && !e.Imported {
 			err = closeReplaced(ctx, tx, s)
 		}
 		return s, q, err
 	}
 	s := e.next(old, q)
-	if err := s.save(ctx, tx, old); err != nil {
-		return Session{}, Project{}, err
-	}
-	s.First = old.Harness == "" && e.Harness != ""
-	return s, q, nil
+	return s, q, s.save(ctx, tx, old)
 }
 
 func (e *Seen) project(ctx context.Context, tx *store.Tx, inherited *Project) (Project, error) {

@@ -14,6 +14,11 @@ const (
 	Codex  = "codex"
 	Gemini = "gemini"
 	Cursor = "cursor"
+
+	OpenCode = "opencode"
+	Copilot  = "copilot"
+	Qwen     = "qwen"
+	Windsurf = "windsurf"
 )
 
 // desk is a home directory of the test's own with folders of all harnesses.
@@ -132,10 +137,25 @@ func all(a Action) map[string]Action {
 	out := map[string]Action{}
 	for _, path := range []string{
 		".claude/settings.json", ".claude.json", ".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json",
-		".cursor/hooks.json", ".cursor/mcp.json",
+		".cursor/hooks.json", ".cursor/mcp.json", ".config/opencode/opencode.json", ".copilot/hooks/cairn.json",
+		".copilot/mcp-config.json", ".qwen/settings.json", ".codeium/windsurf/hooks.json", ".codeium/windsurf/mcp_config.json",
+		".codeium/windsurf/memories/global_rules.md",
 	} {
 		out[path] = a
 	}
+	if out[plugin] = a; a == Restored {
+		out[plugin] = Deleted
+	}
+	return out
+}
+
+// plugin is OpenCode's file that is cairn's as a whole, so that no user has one.
+const plugin = ".config/opencode/plugin/cairn.js"
+
+// first are the actions of an init that finds what furnish has put there.
+func first(a Action) map[string]Action {
+	out := all(a)
+	out[plugin] = Created
 	return out
 }
 
@@ -146,6 +166,10 @@ func (d desk) furnish() {
 		"claude-settings.json": ".claude/settings.json", "claude-state.json": ".claude.json",
 		"codex-hooks.json": ".codex/hooks.json", "codex-config.toml": ".codex/config.toml",
 		"gemini-settings.json": ".gemini/settings.json", "cursor-hooks.json": ".cursor/hooks.json", "cursor-mcp.json": ".cursor/mcp.json",
+		"opencode.json": ".config/opencode/opencode.json", "copilot-hooks.json": ".copilot/hooks/cairn.json",
+		"copilot-mcp.json": ".copilot/mcp-config.json", "qwen-settings.json": ".qwen/settings.json",
+		"windsurf-hooks.json": ".codeium/windsurf/hooks.json", "windsurf-mcp.json": ".codeium/windsurf/mcp_config.json",
+		"windsurf-rules.md": ".codeium/windsurf/memories/global_rules.md",
 	} {
 		d.write(path, string(input(d.t, name)))
 	}

@@ -151,7 +151,7 @@ func (m *manifest) wire(s settings, dryRun bool) (Change, error) {
 		if err := writeFile(path, text); err != nil {
 			return c.failed(err)
 		}
-		return s.runnable(c, path)
+		return c, nil
 	}
 	return c.failed(errBusy)
 }

@@ -36,7 +36,7 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 			if want := []Binary{{d.Program, true}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
 				t.Errorf("after init, no assist %v: %+v %v", noAssist, r, states(r))
 			}
-			if r.Assist != (!noAssist && (r.Harness == Claude || r.Harness == Codex)) {
+			if h, _ := harness.Of(r.Harness); r.Assist != (!noAssist && h.Helped) {
 				t.Errorf("no assist %v: %+v", noAssist, r)
 			}
 			if (r.Harness == Cursor) != (len(r.Double) == 1) {

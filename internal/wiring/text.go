@@ -3,7 +3,6 @@ package wiring
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,26 +25,17 @@ const (
 var errTheirs = errShape("the file", "cairn's")
 
 // fill is the text of a file with what only this machine knows: {{head}} is the line
-// that says who wrote it, {{program}} cairn's path as a JSON string, {{shell}} the same
-// as a word of the shell, {{assist}} true or false, {{event}} the file's event.
+// that says who wrote it, {{program}} cairn's path as a JSON string, {{assist}} true or
+// false.
 func (p Place) fill(f harness.File, assist bool) string {
 	program := style{}.render(p.Program, "")
 	args := "record"
 	if assist {
 		args += " --assist"
 	}
-	sh := posix
-	if p.Windows {
-		sh = powershell
-	}
-	help := ""
-	if assist {
-		help = " --assist"
-	}
 	return strings.NewReplacer(
 		"{{head}}", writtenMark+" for "+program+" "+args+"; `cairn uninstall` removes it",
-		"{{program}}", program, "{{shell}}", sh.quoted(p.Program), "{{assist}}", map[bool]string{true: "true", false: "false"}[assist],
-		"{{help}}", help, "{{event}}", f.Event,
+		"{{program}}", program, "{{assist}}", map[bool]string{true: "true", false: "false"}[assist],
 	).Replace(f.Text)
 }
 
@@ -151,15 +141,4 @@ func (c contents) textState() State {
 		return Outdated
 	}
 	return Present
-}
-
-// runnable lets the host run a file that was written, if it is one to run.
-func (s settings) runnable(c Change, path string) (Change, error) {
-	if !s.runs {
-		return c, nil
-	}
-	if err := os.Chmod(path, 0o700); err != nil {
-		return c.failed(cannotWrite(path, err))
-	}
-	return c, nil
 }

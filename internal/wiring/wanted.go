@@ -50,7 +50,6 @@ type settings struct {
 	hooks   *hookSet // nil if hooks do not stand in this file
 	server  *server  // nil if MCP servers do not stand in this file
 	text    string   // of a block or a script, "" if there is to be none of ours
-	runs    bool     // the file is run by the host
 }
 
 // Events lists the events that hooks of a harness are written for, those of
@@ -107,7 +106,7 @@ func (p Place) settingsOf(name string, assist bool) (out []settings) {
 		hooks.want = nil
 	}
 	for _, f := range h.Files(p.homes()) {
-		s := settings{harness: name, path: f.Path, format: f.Format, runs: f.Runs}
+		s := settings{harness: name, path: f.Path, format: f.Format}
 		if f.Hooks {
 			s.hooks = &hooks
 		}
@@ -115,7 +114,7 @@ func (p Place) settingsOf(name string, assist bool) (out []settings) {
 			s.server = &server{want: !plugin, form: f.Server, program: p.Program, args: serveArgs(h)}
 		}
 		if f.Text != "" {
-			s.text = p.fill(f, assist)
+			s.text = p.fill(f, assist && h.Helped)
 		}
 		out = append(out, s)
 	}
