@@ -185,11 +185,16 @@ func column(r sqlitefile.Row, i int) string {
 	}
 	switch v := r.Values[i].(type) {
 	case string:
-		return strings.ToValidUTF8(strings.ReplaceAll(v, "\x00", "\uFFFD"), "\uFFFD")
+		return validColumn(v)
 	case []byte:
-		return strings.ToValidUTF8(string(v), "\uFFFD")
+		return validColumn(string(v))
 	}
 	return ""
+}
+
+// validColumn is a text that can be read as JSON and stored.
+func validColumn(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
 }
 
 func number(r sqlitefile.Row, i int) int64 {

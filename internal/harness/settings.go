@@ -212,3 +212,29 @@ func windsurfSettings(h Homes) []File {
 		{Path: filepath.Join(dir, "memories", "global_rules.md"), Format: Block, Text: rules},
 	}
 }
+
+func clineDir(h Homes) string { return h.in("CLINE_DIR", ".cline") }
+
+func clineData(h Homes) string {
+	if h.Getenv != nil && h.Getenv("CLINE_DATA_DIR") != "" {
+		return filepath.Clean(h.Getenv("CLINE_DATA_DIR"))
+	}
+	return filepath.Join(clineDir(h), "data")
+}
+
+// clineSettings are the files of Cline's own program, and the server's of its extension
+// for VS Code, where that is in use.
+func clineSettings(h Homes) []File {
+	const settings = "cline_mcp_settings.json"
+	files := []File{
+		{Path: filepath.Join(clineData(h), "settings", settings), Server: Server{Under: "mcpServers"}},
+		{Path: filepath.Join(clineDir(h), "rules", "cairn.md"), Format: Block, Text: rules},
+	}
+	for _, app := range [...]string{".config", filepath.Join("Library", "Application Support"), filepath.Join("AppData", "Roaming")} {
+		path := filepath.Join(h.User, app, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", settings)
+		if isThereFile(path) {
+			files = append(files, File{Path: path, Server: Server{Under: "mcpServers"}})
+		}
+	}
+	return files
+}

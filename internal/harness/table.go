@@ -161,6 +161,7 @@ const (
 	copilot  = "copilot"
 	qwen     = "qwen"
 	windsurf = "windsurf"
+	cline    = "cline"
 )
 
 // Harnesses are the agent programs that cairn knows, in the order in which they are
@@ -239,6 +240,15 @@ func Harnesses() []Harness {
 			Hooks:       qwenHooks(), Files: qwenSettings,
 			answer: objectAnswer, event: func(body []byte, _ string) (observation.Event, error) { return qwenEvent(body) },
 			sends: isQwenPayload, transcript: isLines, writes: isQwenLine, read: readQwen,
+		},
+		{
+			// Its hooks tell no prompts and put nothing into the first request, so that its
+			// rules tell its model to ask; what it did comes by import.
+			Name: cline, Title: "Cline", Program: cline,
+			Folder: clineDir, Transcripts: func(h Homes) []string { return []string{filepath.Join(clineData(h), "sessions")} },
+			Files:  clineSettings,
+			answer: silent, event: clineEvent,
+			transcript: isClineFile, writes: never, document: looksLikeCline, read: readCline,
 		},
 		{
 			// Its transcripts are encrypted. A rules file tells its model what a hook cannot.

@@ -19,6 +19,7 @@ const (
 	Copilot  = "copilot"
 	Qwen     = "qwen"
 	Windsurf = "windsurf"
+	Cline    = "cline"
 )
 
 // desk is a home directory of the test's own with folders of all harnesses.
@@ -139,7 +140,7 @@ func all(a Action) map[string]Action {
 		".claude/settings.json", ".claude.json", ".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json",
 		".cursor/hooks.json", ".cursor/mcp.json", ".config/opencode/opencode.json", ".copilot/hooks/cairn.json",
 		".copilot/mcp-config.json", ".qwen/settings.json", ".codeium/windsurf/hooks.json", ".codeium/windsurf/mcp_config.json",
-		".codeium/windsurf/memories/global_rules.md",
+		".codeium/windsurf/memories/global_rules.md", ".cline/data/settings/cline_mcp_settings.json", ".cline/rules/cairn.md",
 	} {
 		out[path] = a
 	}
@@ -169,7 +170,8 @@ func (d desk) furnish() {
 		"opencode.json": ".config/opencode/opencode.json", "copilot-hooks.json": ".copilot/hooks/cairn.json",
 		"copilot-mcp.json": ".copilot/mcp-config.json", "qwen-settings.json": ".qwen/settings.json",
 		"windsurf-hooks.json": ".codeium/windsurf/hooks.json", "windsurf-mcp.json": ".codeium/windsurf/mcp_config.json",
-		"windsurf-rules.md": ".codeium/windsurf/memories/global_rules.md",
+		"windsurf-rules.md": ".codeium/windsurf/memories/global_rules.md", "cline-mcp.json": ".cline/data/settings/cline_mcp_settings.json",
+		"cline-rules.md": ".cline/rules/cairn.md",
 	} {
 		d.write(path, string(input(d.t, name)))
 	}

@@ -48,6 +48,7 @@ func examples(p Place) map[string]settings {
 		"qwen-settings.json":   fileOf(p, Qwen, "settings.json"),
 		"windsurf-hooks.json":  fileOf(p, Windsurf, "hooks.json"),
 		"windsurf-mcp.json":    fileOf(p, Windsurf, "mcp_config.json"),
+		"cline-mcp.json":       fileOf(p, Cline, "cline_mcp_settings.json"),
 	}
 }
 

@@ -73,6 +73,9 @@ func (s settings) editScript(old []byte) ([]byte, error) {
 func (s settings) editBlock(old, was []byte) []byte {
 	start, end := blockIn(old)
 	nl := newlineOf(old)
+	if start >= 0 {
+		nl = newlineOf(old[start:end])
+	}
 	block := strings.ReplaceAll(s.text, "\n", nl)
 	switch {
 	case start < 0 && s.text == "":
