@@ -246,6 +246,9 @@ func TestWindsurfsActionsAreRecordedAndAHeldFileIsRefusedByExitCodeTwo(t *testin
 	action := func(name, info string) []byte {
 		return []byte(`{"agent_action_name":"` + name + `","trajectory_id":"t1","execution_id":"e1","timestamp":"2026-01-02T03:04:05Z","tool_info":` + info + `}`)
 	}
+	// Before the session, so that the other agent is nobody of it.
+	h.cairn("agents", "register", "BlueLake", "--program", "codex-cli", "--model", "m")
+	h.cairn("reserve", "calc.py", "--as", "BlueLake", "--reason", "splitting")
 	write := action("pre_write_code", `{"file_path":`+string(file)+`,"edits":[{"old_string":"a","new_string":"b"}]}`)
 	for _, payload := range [][]byte{
 		action("pre_user_prompt", `{"user_prompt":"mend the mean"}`),
@@ -264,11 +267,10 @@ func TestWindsurfsActionsAreRecordedAndAHeldFileIsRefusedByExitCodeTwo(t *testin
 		"user_prompt||mend the mean", "file_read|calc.py|calc.py", "file_edit|calc.py|calc.py", "command||python3 test_calc.py",
 		`mcp_call||kiln.fire {"cone":6}`, "agent_message||Mended.",
 	}
-	if got := h.rows(`SELECT obs_type, ifnull(path_key, ''), content FROM observations ORDER BY id`); !slices.Equal(got, want) {
+	got := h.rows(`SELECT obs_type, ifnull(path_key, ''), CASE WHEN obs_type LIKE 'file_%' THEN path_key ELSE content END FROM observations ORDER BY id`)
+	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	h.cairn("agents", "register", "BlueLake", "--program", "codex-cli", "--model", "m")
-	h.cairn("reserve", "calc.py", "--as", "BlueLake", "--reason", "splitting")
 	if e := h.from("windsurf", write); e.code != 0 || e.stdout != "" {
 		t.Errorf("warned: %+v", e)
 	}
