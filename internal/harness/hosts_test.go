@@ -155,6 +155,17 @@ func TestTheLastWordsOfATurnOfCopilotComeFromItsTranscript(t *testing.T) {
 	}
 }
 
+func TestACallThroughQwensToolForDeferredToolsIsACallOfThatTool(t *testing.T) {
+	t.Parallel()
+	c := qwenCall("1", "tool_call", []byte(`{"name":"mcp__kiln__fire","arguments":{"cone":6}}`))
+	if c.Action != observation.MCP || c.Server != "kiln" || c.Method != "fire" || len(c.Args) != 1 || c.ID != "1" {
+		t.Errorf("%+v", c)
+	}
+	if c := qwenCall("1", "tool_call", []byte(`{"name":"tool_call"}`)); c.Action == observation.MCP {
+		t.Errorf("%+v", c)
+	}
+}
+
 func fuzzPayloads(f *testing.F, host string, more ...string) {
 	for _, s := range more {
 		f.Add([]byte(`{"session_id":"s","cwd":"/k","hook_event_name":` + s + `}`))

@@ -7,7 +7,9 @@ import { spawn, spawnSync } from "node:child_process"
 
 const program = {{program}}
 const assist = {{assist}}
-const patience = 5000 // ms that a call of cairn may take
+const patience = 3000 // ms that a call of cairn may take
+const enough = 3 // calls in a row that ran out of time, after which cairn is left alone
+let late = 0
 const longest = 1 << 20 // characters that are passed on of one text
 
 const short = (text) => (typeof text === "string" && text.length > longest ? text.slice(0, longest / 2) + text.slice(-longest / 2) : text)
@@ -32,16 +34,21 @@ const record = (payload) =>
       clearTimeout(timer)
       resolve(parsed(said))
     }
+    if (late >= enough) return end()
     try {
       const child = spawn(program, argsFor(payload.hook_event_name), { stdio: ["pipe", "pipe", "ignore"], cwd: payload.cwd, windowsHide: true })
       timer = setTimeout(() => {
+        late++
         try {
           child.kill("SIGKILL")
         } catch {}
         end()
       }, patience)
       child.on("error", end)
-      child.on("close", end)
+      child.on("close", (code) => {
+        if (code !== null) late = 0
+        end()
+      })
       child.stdout.on("data", (data) => (said += data))
       child.stdout.on("error", () => {})
       child.stdin.on("error", () => {})

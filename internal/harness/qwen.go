@@ -90,6 +90,11 @@ func qwenCall(id, tool string, input []byte) observation.Call {
 	case "edit":
 		f := pick(input, "file_path", "replace_all")
 		c.Action, c.Path, c.ReplaceAll = observation.Edit, text(f[0]), isTrue(f[1])
+	case "tool_call": // of a tool that is loaded on demand; hooks name that tool themselves
+		f := pick(input, "name", "arguments")
+		if name := text(f[0]); strings.TrimSpace(name) != "" && name != tool {
+			return qwenCall(id, name, f[1])
+		}
 	case "agent", "task":
 		f := pick(input, "description", "prompt", "subagent_type")
 		c.Action, c.Description, c.Prompt, c.SubagentType = observation.Spawn, text(f[0]), text(f[1]), text(f[2])
