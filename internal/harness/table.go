@@ -276,6 +276,12 @@ func Of(name string) (Harness, bool) {
 	return all[i], true
 }
 
+// IsLive reports whether what happens in a harness is recorded while it happens, by its
+// hooks or a plugin; else it comes by import only.
+func (h Harness) IsLive(homes Homes) bool {
+	return len(h.Hooks.Wanted) > 0 || slices.ContainsFunc(h.Files(homes), func(f File) bool { return f.Format == Script })
+}
+
 // Names are the names of the harnesses that cairn knows.
 func Names() (names []string) {
 	for _, h := range Harnesses() {

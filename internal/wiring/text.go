@@ -3,6 +3,7 @@ package wiring
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,7 +23,7 @@ const (
 )
 
 // errTheirs is why a file is left alone that should be cairn's as a whole.
-var errTheirs = errShape("the file", "cairn's")
+var errTheirs = errors.New("the file is not cairn's")
 
 // fill is the text of a file with what only this machine knows: {{head}} is the line
 // that says who wrote it, {{program}} cairn's path as a JSON string, {{assist}} true or
