@@ -44,6 +44,9 @@ func (d *diagnosing) host(ctx context.Context) {
 			continue
 		}
 		wired++
+		if h, _ := harness.Of(r.Harness); !h.IsLive(harness.Homes{User: d.args.Place.Home, Getenv: d.args.Place.Getenv}) {
+			continue
+		}
 		if err != nil || d.unread {
 			d.add(r.Harness+".events", CheckUnknown, "the store cannot be read", "the last event is the proof that hooks were loaded", "")
 			continue
@@ -56,7 +59,11 @@ func (d *diagnosing) host(ctx context.Context) {
 		d.add("harnesses", CheckProblem, "no agent is wired", "nothing is recorded", "run `cairn init`")
 	}
 	d.serving(ctx)
-	d.transcripts(ctx)
+	for _, h := range harness.Harnesses() {
+		if h.KeptDays > 0 {
+			d.transcripts(ctx, h)
+		}
+	}
 }
 
 // entries reports on the settings of one harness.
@@ -99,8 +106,8 @@ func (d *diagnosing) entries(r *wiring.Report) {
 	}
 	switch double := strings.Join(r.Double, "; "); {
 	case double == "":
-	case r.Harness == wiring.Cursor: // that depends on a switch of its own
-		d.add(r.Harness+".double", CheckUnknown, double, "then each event is recorded twice", "leave that setting of Cursor off")
+	case r.Perhaps:
+		d.add(r.Harness+".double", CheckUnknown, double, "then each event is recorded twice", "leave that setting of "+title+" off")
 	default:
 		d.add(r.Harness+".double", CheckProblem, title+": "+double, "each event arrives twice", again)
 	}
@@ -192,24 +199,25 @@ func askTools(ctx context.Context, program string) (tools int, err error) {
 	return 0, errors.New("it listed no tools")
 }
 
-// keptDays is how long Claude Code keeps transcripts unless its settings say
-// otherwise.
-const keptDays = 30
-
-// transcripts looks for sessions that Claude Code will delete before cairn has
-// them.
-func (d *diagnosing) transcripts(ctx context.Context) {
-	folder := d.args.Place.Folder(wiring.Claude)
-	root := filepath.Join(folder, "projects")
-	files, err := harness.TranscriptFiles(ctx, root)
-	if fault.HasCode(err, "no_transcripts") {
-		return
-	}
-	if err != nil || d.unread {
-		if err == nil {
+// transcripts looks for sessions that a harness will delete before cairn has them.
+func (d *diagnosing) transcripts(ctx context.Context, h harness.Harness) {
+	place := harness.Homes{User: d.args.Place.Home, Getenv: d.args.Place.Getenv}
+	var files []string
+	for _, root := range h.Transcripts(place) {
+		found, err := harness.TranscriptFiles(ctx, root)
+		if fault.HasCode(err, "no_transcripts") {
+			continue
+		}
+		if err == nil && d.unread {
 			err = errors.New("the store cannot be read")
 		}
-		d.unknown("transcripts", err)
+		if err != nil {
+			d.unknown("transcripts", err)
+			return
+		}
+		files = append(files, found...)
+	}
+	if files == nil {
 		return
 	}
 	known, err := d.journal.Sessions(ctx)
@@ -219,13 +227,13 @@ func (d *diagnosing) transcripts(ctx context.Context) {
 	}
 	missing, oldest := d.missing(ctx, files, known)
 	if missing == 0 {
-		d.add("transcripts", CheckOK, fmt.Sprintf("all %d transcripts of Claude Code are known", len(files)), "", "")
+		d.add("transcripts", CheckOK, fmt.Sprintf("all %d transcripts of %s are known", len(files), h.Title), "", "")
 		return
 	}
-	kept := keptFor(folder)
+	kept := keptFor(h, place)
 	days := math.Ceil(oldest.Add(kept).Sub(d.config.Clock()).Hours() / 24)
-	d.add("transcripts", CheckProblem, fmt.Sprintf("%d sessions of Claude Code are not imported; the oldest is deleted in %.0f days", missing, max(0, days)),
-		fmt.Sprintf("Claude Code deletes transcripts %.0f days after their last line", kept.Hours()/24), "run `cairn import`")
+	d.add("transcripts", CheckProblem, fmt.Sprintf("%d sessions of %s are not imported; the oldest is deleted in %.0f days", missing, h.Title, max(0, days)),
+		fmt.Sprintf("%s deletes transcripts %.0f days after their last line", h.Title, kept.Hours()/24), "run `cairn import`")
 }
 
 // missing counts the transcripts of sessions that are neither known nor imported;
@@ -248,15 +256,15 @@ func (d *diagnosing) missing(ctx context.Context, files []string, known map[stri
 	return n, oldest
 }
 
-// keptFor is how long the settings in a folder let transcripts live.
-func keptFor(folder string) time.Duration {
-	days := float64(keptDays)
-	var settings struct {
-		Days *float64 `json:"cleanupPeriodDays"`
-	}
-	text, err := regular.Read(filepath.Join(folder, "settings.json"), regular.MaxForeign)
-	if err == nil && json.Unmarshal(text, &settings) == nil && settings.Days != nil && *settings.Days >= 0 {
-		days = *settings.Days
+// keptFor is how long the settings of a harness let transcripts live.
+func keptFor(h harness.Harness, place harness.Homes) time.Duration {
+	days := float64(h.KeptDays)
+	var settings map[string]any
+	text, err := regular.Read(h.Files(place)[0].Path, regular.MaxForeign)
+	if err == nil && json.Unmarshal(text, &settings) == nil {
+		if set, ok := settings[h.KeptSetting].(float64); ok && set >= 0 {
+			days = set
+		}
 	}
 	return time.Duration(days * 24 * float64(time.Hour))
 }

@@ -105,14 +105,15 @@ func edited(e *observation.Event) (paths []string) {
 }
 
 // correspond does for an event that is stored what mail has to do: the bonds and
-// leases of its session, and what its agents are to be told.
-func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.Verdict) (text string, err error) {
+// leases of its session, and what its agents are to be told. starts says that the event
+// begins its session.
+func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.Verdict, starts bool) (text string, err error) {
 	o := c.office(c.store)
 	switch {
 	case e.Kind == observation.SessionEnd:
 		_, err = o.EndSession(ctx, e.Session)
 		return "", err
-	case e.Kind == observation.SessionStart && e.AgentID == "":
+	case starts:
 		if err := c.beginSession(ctx, o, e); err != nil {
 			return "", err
 		}
@@ -188,13 +189,8 @@ func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event,
 
 // programOf is what an agent of a harness says that it runs in.
 func programOf(name string) string {
-	switch name {
-	case "claude":
-		return "claude-code"
-	case "codex":
-		return "codex-cli"
-	case "gemini":
-		return "gemini-cli"
+	if h, ok := harness.Of(name); ok {
+		return h.Program
 	}
 	return name
 }

@@ -225,7 +225,8 @@ func (f *reading) read(ctx context.Context, j *observation.Journal) error {
 	if err != nil {
 		return err
 	}
-	f.file = observation.ImportedFile{Path: f.path, Size: info.Size(), MTime: info.ModTime().UnixNano()}
+	f.file = observation.ImportedFile{Path: f.path}
+	f.file.Size, f.file.MTime = harness.TranscriptState(f.path, info.Size(), info.ModTime().UnixNano())
 	switch {
 	case f.whole:
 	case known && last.Size == f.file.Size && last.MTime == f.file.MTime:

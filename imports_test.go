@@ -49,12 +49,12 @@ func importTable() map[string]room {
 		"internal/exchange": {ours: []string{"internal/fault"}},
 		"internal/archive":  {ours: []string{"internal/fault", "internal/store"}},
 		"internal/harness": {
-			ours:   []string{"internal/fault", "internal/regular", "internal/observation"},
+			ours:   []string{"internal/fault", "internal/regular", "internal/observation", "internal/sqlitefile"},
 			others: []string{"github.com/go-json-experiment/json"},
 		},
 		"internal/tomlfile": {ours: []string{"internal/fault", "internal/regular"}, others: []string{"github.com/pelletier/go-toml/v2"}},
 		"internal/wiring": {
-			ours:   []string{"internal/fault", "internal/regular", "internal/tomlfile", "internal/linediff"},
+			ours:   []string{"internal/fault", "internal/regular", "internal/tomlfile", "internal/linediff", "internal/harness"},
 			others: []string{"github.com/tailscale/hujson", "github.com/google/renameio/v2"},
 		},
 		".": {

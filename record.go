@@ -52,11 +52,13 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	if done.Unnoted != nil {
 		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", done.Unnoted)
 	}
-	notices, err := c.correspond(ctx, &e, done.Project, r.Verdict)
+	starts := e.AgentID == "" && (e.Kind == observation.SessionStart || done.First && harness.StartsLate(e))
+	tells := starts && (e.Kind != observation.SessionStart || harness.Listens(e))
+	notices, err := c.correspond(ctx, &e, done.Project, r.Verdict, starts)
 	if err != nil {
 		r.Warning = fmt.Errorf("the mail of the session was not looked after: %w", err)
 	}
-	if err := c.tell(ctx, j, &r, e, assist); err != nil {
+	if err := c.tell(ctx, j, &r, e, tells, assist); err != nil {
 		r.Warning = err
 	}
 	r.Told += notices
@@ -89,12 +91,16 @@ func settle(ctx context.Context, j *observation.Journal, e observation.Event) er
 }
 
 // tell finds what a session is to be told upon an event that is stored, and enters
-// it in the ledger.
-func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e observation.Event, assist bool) (err error) {
+// it in the ledger. starts says that the event brings the context of its session.
+func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e observation.Event, starts, assist bool) (err error) {
 	done := r.Recorded
 	var told observation.Context
 	switch {
-	case e.Kind == observation.SessionStart && e.AgentID == "":
+	case starts:
+		source := "startup"
+		if e.Kind == observation.SessionStart {
+			source = e.Text
+		}
 		// What cannot be swept now is swept at another start.
 		_, _ = j.Sweep(ctx, observation.SweepArgs{Limit: hookSweepRows, Budget: hookSweepTime})
 		open, oerr := c.openRecords(ctx, c.store, done.Project.ID)
@@ -106,9 +112,9 @@ func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e
 			r.Warning = fmt.Errorf("the agents of the session were not named: %w", yerr)
 		}
 		told, err = j.SessionContext(ctx, observation.ContextArgs{
-			Project: done.Project, Session: e.Session, Source: e.Text, Branch: e.Branch,
+			Project: done.Project, Session: e.Session, Source: source, Branch: e.Branch,
 		}, you, open)
-	case assist:
+	case assist && harness.TakesHelp(e):
 		told, err = j.Assist(ctx, e, c.place, done)
 	}
 	if err != nil {

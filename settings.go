@@ -10,6 +10,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"cairn/internal/fault"
+	"cairn/internal/harness"
 	"cairn/internal/observation"
 	"cairn/internal/redact"
 	"cairn/internal/tomlfile"
@@ -302,7 +303,7 @@ func (s *settings) journalConfig(home string) (observation.Config, error) {
 	}
 	return observation.Config{
 		Filter: filter, Home: home, DedupWindow: window, AssistTime: help, AssistWall: wall, Worked: processorTime,
-		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays,
+		Retention: retention, MaxBytes: s.MaxDBSizeMB << 20, Output: s.Capture.Output, OutputDays: outputDays, Unnamed: harness.UnnamedHarnesses(),
 		Limits: observation.Limits{
 			Local: s.Context.LocalLimit, Cross: s.Context.CrossLimit, MaxTokens: s.Context.MaxTokens,
 			SuppressCross: s.Context.SuppressCrossProject, Plain: s.Context.Fold != nil && !*s.Context.Fold, Off: s.Context.Off,

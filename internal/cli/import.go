@@ -31,11 +31,7 @@ func importCommand(p *Process) *cobra.Command {
 everything below them, of any agent that cairn knows. Without a path it looks
 where the agents keep them:
 
-    Claude Code   ~/.claude/projects, or projects in CLAUDE_CONFIG_DIR
-    Codex CLI     ~/.codex/sessions, or sessions in CODEX_HOME
-    Gemini CLI    ~/.gemini/tmp
-    Cursor        ~/.cursor/projects
-
+` + transcriptPlaces() + `
 A file that ` + "`cairn export`" + ` has made is recognised and restored: its projects,
 sessions, observations and records. It is taken whole or, if it is torn or altered
 or its records are not those of the project of that name here, not at all.
@@ -76,15 +72,23 @@ Secrets are redacted before anything is stored.`,
 	return cmd
 }
 
+// transcriptPlaces lists where each agent usually keeps its sessions, for help.
+func transcriptPlaces() string {
+	var b strings.Builder
+	for _, f := range harness.TranscriptFolders(harness.Homes{User: "~"}) {
+		h, _ := harness.Of(f.Harness)
+		fmt.Fprintf(&b, "    %-12s  %s\n", h.Title, filepath.ToSlash(f.Path))
+	}
+	return b.String()
+}
+
 // codeStopped is the code of an import that a signal ended.
 const codeStopped = "stopped"
 
 // transcriptFolders are the folders in which the user's agents keep their
 // transcripts: those that are there, and the names of all.
 func (p *Process) transcriptFolders() (there, all []string) {
-	for _, f := range harness.TranscriptFolders(harness.Homes{
-		User: p.home(), Claude: p.Getenv("CLAUDE_CONFIG_DIR"), Codex: p.Getenv("CODEX_HOME"),
-	}) {
+	for _, f := range harness.TranscriptFolders(harness.Homes{User: p.home(), Getenv: p.Getenv}) {
 		all = append(all, p.short(f.Path))
 		if _, err := os.Stat(f.Path); !errors.Is(err, fs.ErrNotExist) {
 			there = append(there, f.Path)

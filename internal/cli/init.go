@@ -70,8 +70,7 @@ func (p *Process) place(cmd *cobra.Command) (wiring.Place, error) {
 	}
 	windows := os.PathSeparator == '\\'
 	return wiring.Place{
-		Home: config.Home, ClaudeDir: p.Getenv("CLAUDE_CONFIG_DIR"), CodexDir: p.Getenv("CODEX_HOME"),
-		DataDir: config.Dir, Path: p.Getenv("PATH"), Windows: windows,
+		Home: config.Home, Getenv: p.Getenv, DataDir: config.Dir, Path: p.Getenv("PATH"), Windows: windows,
 		Program: wiring.Program(p.Program, executable, p.Getenv("PATH"), windows),
 	}, nil
 }

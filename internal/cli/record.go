@@ -65,9 +65,9 @@ func noRecordHere(arg string) error {
 		WithHint("usage: `cairn record < PAYLOAD` as a hook; to work with records, use `cairn records`, as in `cairn records show R001`")
 }
 
-// stayOut does nothing but tell Cursor so, for which no answer would be a refusal.
+// stayOut does nothing but tell a harness so for which no answer would be a refusal.
 func (p *Process) stayOut(from string) error {
-	if from != "cursor" {
+	if h, ok := harness.Of(from); !ok || !h.NeedsAnswer {
 		return nil
 	}
 	payload, err := harness.ReadPayload(p.In)
@@ -119,6 +119,10 @@ func (p *Process) record(cmd *cobra.Command, from string, assist bool) error {
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
+	if harness.RefusesByTwo(e, done.Verdict) {
+		fmt.Fprintln(p.Err, done.Verdict.Reason)
+		return exitError(2)
+	}
 	if failed != nil {
 		code := p.hookFailed(cmd, e, failed)
 		if (done.Told != "" || done.Verdict.Decision != "") && said != "" && err == nil {
@@ -160,11 +164,8 @@ func (p *Process) hookFailed(cmd *cobra.Command, e observation.Event, err error)
 	if config, cerr := p.config(cmd); cerr == nil {
 		logError(config.Dir, "record", err)
 	}
-	if fault.HasCode(err, store.CodeCorrupt) && e.Harness == "claude" {
-		switch e.Source {
-		case "PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Notification":
-			return exitError(2)
-		}
+	if fault.HasCode(err, store.CodeCorrupt) && harness.ShowsError(e) {
+		return exitError(2)
 	}
 	return exitError(1)
 }

@@ -48,6 +48,11 @@ func cursorEvent(body []byte, home string) (observation.Event, error) {
 	return e, nil
 }
 
+func isCursorPayload(body []byte) bool {
+	id := get(body, "conversation_id")
+	return id != nil && string(id) != "null"
+}
+
 // cursorAfter reads the events that tell of a finished call.
 func cursorAfter(e *observation.Event, body []byte) {
 	event := e.Source

@@ -8,11 +8,13 @@
 // lone surrogates and NUL become U+FFFD. A text over 2 MiB comes as its first
 // and last MiB.
 //
-// Claude Code (contract observations §4.2), Codex CLI, Gemini CLI and Cursor
-// (§4.3) are known; their transcripts are those of §12.
+// The harnesses are those of Harnesses, the one table (contract observations §4.2,
+// §4.3); their transcripts are those of §12. What each of them does in its own way, the
+// rest of the product asks of its Harness.
 //
 // What cannot be known: Gemini CLI's hooks tell no ids of calls, and Cursor's
 // transcripts tell neither ids nor results, and times to the minute only; there
 // the content decides what is the same (observation.Match). Whether a call in a
-// transcript of Cursor failed, nobody can tell from it.
+// transcript of Cursor failed, nobody can tell from it. Windsurf's transcripts are
+// encrypted, and its hooks do not tell what came of a command.
 package harness

@@ -22,30 +22,18 @@ type Folder struct {
 	Path    string
 }
 
-// Homes are the directories that the harnesses' files lie in. Claude and Codex
-// are the values of $CLAUDE_CONFIG_DIR and $CODEX_HOME, empty if unset.
-type Homes struct {
-	User   string // the user's home directory
-	Claude string
-	Codex  string
-}
-
-// TranscriptFolders are the folders below which the harnesses keep their
-// transcripts, one for each harness (observations §12). Nothing is looked up on
-// disk.
-func TranscriptFolders(h Homes) []Folder {
-	in := func(dir, usual string) string {
-		if dir == "" {
-			return filepath.Join(h.User, usual)
+// TranscriptFolders are the folders below which, or files in which, the harnesses keep
+// their transcripts (observations §12). Nothing is looked up on disk.
+func TranscriptFolders(h Homes) (folders []Folder) {
+	for _, one := range Harnesses() {
+		if one.Transcripts == nil {
+			continue
 		}
-		return dir
+		for _, path := range one.Transcripts(h) {
+			folders = append(folders, Folder{one.Name, path})
+		}
 	}
-	return []Folder{
-		{claude, filepath.Join(in(h.Claude, ".claude"), "projects")},
-		{codex, filepath.Join(in(h.Codex, ".codex"), "sessions")},
-		{gemini, filepath.Join(h.User, ".gemini", "tmp")},
-		{cursor, filepath.Join(h.User, ".cursor", "projects")},
-	}
+	return folders
 }
 
 // TranscriptFiles finds the transcripts below a folder, sessions' and
@@ -119,10 +107,18 @@ func isRegular(path string, entry fs.DirEntry) bool {
 }
 
 func isTranscript(name string) bool {
-	if name == "logs.json" || strings.HasPrefix(name, "session-") && strings.HasSuffix(name, ".json") {
-		return true // of Gemini CLI
-	}
+	return slices.ContainsFunc(Harnesses(), func(h Harness) bool { return h.transcript(name) })
+}
+
+// isLines tells the name of a file of lines, but for those that Claude Code writes for
+// purposes of its own.
+func isLines(name string) bool {
 	return strings.HasSuffix(name, ".jsonl") && name != "journal.jsonl" && !isHostAgent(agentOfFile(name))
+}
+
+// isGeminiFile tells the names of Gemini CLI's sessions and of its log of prompts.
+func isGeminiFile(name string) bool {
+	return isLines(name) || name == "logs.json" || strings.HasPrefix(name, "session-") && strings.HasSuffix(name, ".json")
 }
 
 // transcriptFile is a transcript with what its place in the order depends on.

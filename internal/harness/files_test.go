@@ -141,10 +141,19 @@ func TestTranscriptFoldersOfEveryHarness(t *testing.T) {
 		{Homes{User: home}, []Folder{
 			{"claude", filepath.Join(home, ".claude", "projects")}, {"codex", filepath.Join(home, ".codex", "sessions")},
 			{"gemini", filepath.Join(home, ".gemini", "tmp")}, {"cursor", filepath.Join(home, ".cursor", "projects")},
+			{"opencode", filepath.Join(home, ".local", "share", "opencode", "opencode.db")}, {"copilot", filepath.Join(home, ".copilot", "session-state")},
+			{"qwen", filepath.Join(home, ".qwen", "projects")}, {"cline", filepath.Join(home, ".cline", "data", "sessions")},
 		}},
-		{Homes{User: home, Claude: filepath.FromSlash("/cfg"), Codex: filepath.FromSlash("/cx")}, []Folder{
+		{Homes{User: home, Getenv: func(name string) string {
+			return map[string]string{
+				"CLAUDE_CONFIG_DIR": filepath.FromSlash("/cfg"), "CODEX_HOME": filepath.FromSlash("/cx"), "XDG_DATA_HOME": filepath.FromSlash("/data"),
+				"COPILOT_HOME": filepath.FromSlash("/cp"), "CLINE_DATA_DIR": filepath.FromSlash("/cl"),
+			}[name]
+		}}, []Folder{
 			{"claude", filepath.FromSlash("/cfg/projects")}, {"codex", filepath.FromSlash("/cx/sessions")},
 			{"gemini", filepath.Join(home, ".gemini", "tmp")}, {"cursor", filepath.Join(home, ".cursor", "projects")},
+			{"opencode", filepath.FromSlash("/data/opencode/opencode.db")}, {"copilot", filepath.FromSlash("/cp/session-state")},
+			{"qwen", filepath.Join(home, ".qwen", "projects")}, {"cline", filepath.FromSlash("/cl/sessions")},
 		}},
 	} {
 		if got := TranscriptFolders(c.homes); !slices.Equal(got, c.want) {

@@ -40,6 +40,11 @@ func geminiEvent(body []byte) (observation.Event, error) {
 	return e, nil
 }
 
+func isGeminiPayload(body []byte) bool {
+	f := pick(body, "hook_event_name", "transcript_path")
+	return isGeminiEvent(text(f[0]), text(f[1]))
+}
+
 // isGeminiEvent tells the events that no other harness has. Those that it shares
 // with Claude Code tell by the folder of the transcript.
 func isGeminiEvent(name, transcript string) bool {

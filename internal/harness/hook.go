@@ -9,14 +9,6 @@ import (
 	"cairn/internal/observation"
 )
 
-// The harnesses, as --from and stored sessions name them.
-const (
-	claude = "claude"
-	codex  = "codex"
-	gemini = "gemini"
-	cursor = "cursor"
-)
-
 // Message roles and the hook events they come from.
 const (
 	roleTurn     = "turn"
@@ -39,7 +31,7 @@ const byteOrderMark = "\uFEFF"
 // Hook reads one hook payload, the whole of standard input (observations §4). It
 // uses payload as its own and may change it; the event holds copies only.
 //
-// from is one of Names, the harness that sent it, or "auto" to find out. home is
+// from is one of Names or an alias, the harness that sent it, or "auto" to find out. home is
 // the user's home directory, where Cursor works that has no folder open; it may
 // be "". Whatever the harness calls its events, Source is one of Claude Code's
 // (§4.3). An event of a kind that cairn does not know, and a tool event that
@@ -51,7 +43,8 @@ const byteOrderMark = "\uFEFF"
 // of the session, the directory and the event, as the harness calls them, that
 // is no text or a blank one.
 func Hook(payload []byte, from, home string) (observation.Event, error) {
-	if from != "auto" && !slices.Contains(Names(), from) {
+	sender, known := Of(from)
+	if from != "auto" && !known {
 		return observation.Event{}, fault.Newf(fault.Invalid, "unknown_harness", "unknown --from value %.40q", from).
 			WithHint("this version knows: auto, " + strings.Join(Names(), ", "))
 	}
@@ -61,36 +54,22 @@ func Hook(payload []byte, from, home string) (observation.Event, error) {
 		return observation.Event{}, err
 	}
 	body = trimSpace(body)
-	if from == "auto" {
-		from = sender(body)
+	if !known {
+		sender = senderOfPayload(body)
 	}
-	switch from {
-	case codex:
-		return codexEvent(body)
-	case gemini:
-		return geminiEvent(body)
-	case cursor:
-		return cursorEvent(body, home)
-	default:
-		return claudeEvent(body)
-	}
+	return sender.event(body, home)
 }
 
-// Names are the harnesses that cairn knows.
-func Names() []string { return []string{claude, codex, gemini, cursor} }
-
-// sender tells by its fields which harness sent a payload (observations §4.3).
-func sender(body []byte) string {
-	f := pick(body, "conversation_id", "hook_event_name", "transcript_path", "turn_id")
-	switch {
-	case f[0] != nil && string(f[0]) != "null":
-		return cursor
-	case isGeminiEvent(text(f[1]), text(f[2])):
-		return gemini
-	case f[3] != nil:
-		return codex
+// senderOfPayload tells by its fields which harness sent a payload (observations
+// §4.3): the last in the table that alone sends such, Claude Code where none does.
+func senderOfPayload(body []byte) Harness {
+	all := Harnesses()
+	for _, h := range slices.Backward(all) {
+		if h.sends != nil && h.sends(body) {
+			return h
+		}
 	}
-	return claude
+	return all[0]
 }
 
 // requireFields judges what every event must have. The session and the directory

@@ -340,8 +340,13 @@ func TestHookRefusesBadInput(t *testing.T) {
 
 func TestHookKnowsItsHarnesses(t *testing.T) {
 	t.Parallel()
-	for _, from := range append(Names(), "auto") {
-		if _, err := Hook(payload(t, "Stop", nil), from, "/home/ada"); err != nil {
+	for _, from := range append(Names(), "auto", "claude-code", "qwen-code") {
+		_, err := Hook(payload(t, "Stop", nil), from, "/home/ada")
+		if from == windsurf { // which has names of its own for everything
+			if !fault.HasCode(err, "missing_field") {
+				t.Errorf("%s: %v", from, err)
+			}
+		} else if err != nil {
 			t.Errorf("%s: %v", from, err)
 		}
 	}

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"slices"
 
 	"cairn/internal/observation"
 )
@@ -24,62 +25,67 @@ const (
 // this event. Plain text never begins with {, which hosts would read as JSON
 // (observations §4.3, §9; mail §8).
 //
-// A harness that cannot ask (Codex would make the call), or where nobody would answer
-// (Event.Alone), gets what it should have asked as text. Gemini CLI takes nothing but
-// one object, which names the event as it calls it. It is never answered "ask", since it
-// would wait for ever where nobody is there: it is warned after the tool, see WarnsAfter
-// (amendments §B.1). Cursor listens at the start of a session and,
-// for verdicts, before a tool, where it takes no answer for a refusal: it is told to
-// go on as its own permissions say. It takes "ask", too, and may go on all the same.
+// A harness that cannot ask (Codex would make the call, Gemini CLI would wait for ever),
+// or where nobody would answer (Event.Alone), gets what it should have asked as text, if
+// it listens there; one that is warned late gets it after the call, see WarnsAfter
+// (amendments §B.1).
 func Answer(e observation.Event, text string, v Verdict) (string, error) {
+	h := senderOf(e)
 	if WarnsAfter(e) {
 		text, v = withText(v.Reason, text), Verdict{}
 	}
 	if e.Source != onBeforeTool {
 		v = Verdict{}
 	}
-	switch e.Harness {
-	case gemini:
-		return geminiAnswerTo(e, text, v)
-	case cursor:
-		return cursorAnswerTo(e, text, v)
-	}
-	if v.Decision == Ask && (e.Alone || e.Harness == codex) {
+	if v.Decision == Ask && (e.Alone || !h.Asks) {
 		text, v = withText(v.Reason, text), Verdict{}
 	}
-	if text == "" && v.Decision == "" {
-		return "", nil
+	if !Listens(e) {
+		text = ""
 	}
-	switch e.Source {
-	case onSessionStart, onPrompt:
-		return text, nil
-	case onBeforeTool, onToolUse:
-		return forEvent(e.Source, text, v)
-	}
-	return "", nil
+	return h.answer(e, text, v)
 }
 
 // WarnsAfter reports whether an event is where a harness that cannot ask before a tool, and
 // that does not listen there, is warned of a verdict: after the tool.
-func WarnsAfter(e observation.Event) bool { return e.Harness == gemini && e.Source == onToolUse }
+func WarnsAfter(e observation.Event) bool { return e.Source == onToolUse && senderOf(e).WarnsLate }
 
 // Listens reports whether a harness puts a text into the conversation upon an
 // event.
-func Listens(e observation.Event) bool {
-	switch e.Harness {
-	case gemini:
-		return e.Source == onSessionStart || e.Source == onPrompt || e.Source == onToolUse
-	case cursor:
-		return e.Source == onSessionStart
-	}
-	return e.Source == onSessionStart || e.Source == onPrompt || e.Source == onBeforeTool || e.Source == onToolUse
+func Listens(e observation.Event) bool { return slices.Contains(senderOf(e).Hears, e.Source) }
+
+// TakesHelp reports whether the harness of an event takes help with prompts and before
+// calls (observations §9.2).
+func TakesHelp(e observation.Event) bool { return senderOf(e).Helped }
+
+// ShowsError reports whether exit code 2 upon an event shows the error to the user and
+// vetoes nothing (contract observations §4.1).
+func ShowsError(e observation.Event) bool { return slices.Contains(senderOf(e).ShowsTwo, e.Source) }
+
+// StartsLate reports whether an event is a prompt of a harness that takes the context of
+// a session with its first prompt.
+func StartsLate(e observation.Event) bool {
+	return e.Kind == observation.Prompt && senderOf(e).LateStart
 }
 
+// answerInEvent answers as Claude Code takes it: text for people and models alike where a
+// session or a turn begins, and an object that names the event around calls.
+func answerInEvent(e observation.Event, text string, v Verdict) (string, error) {
+	switch {
+	case text == "" && v.Decision == "":
+		return "", nil
+	case e.Source == onSessionStart || e.Source == onPrompt:
+		return text, nil
+	}
+	return forEvent(e.Source, text, v)
+}
+
+// geminiAnswerTo answers with one object, which names the event as Gemini CLI calls it.
 func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
 	switch {
 	case v.Decision == Deny:
 		return jsonLine(map[string]any{"decision": "deny", "reason": v.Reason})
-	case text == "" || v.Decision == Ask:
+	case text == "":
 		return "", nil
 	}
 	switch e.Source {
@@ -93,9 +99,11 @@ func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error)
 	return "", nil
 }
 
+// cursorAnswerTo answers as Cursor takes it. Where it takes no answer for a refusal it is
+// told to go on as its own permissions say. It takes "ask", too, and may go on all the same.
 func cursorAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
 	switch {
-	case e.Source == onSessionStart && text != "":
+	case text != "":
 		return jsonLine(map[string]any{"additional_context": text})
 	case v.Decision != "":
 		return jsonLine(map[string]any{"permission": v.Decision, "user_message": v.Reason, "agent_message": v.Reason})
@@ -127,4 +135,37 @@ func forEvent(name, text string, v Verdict) (string, error) {
 func jsonLine(v any) (string, error) {
 	b, err := json.Marshal(v)
 	return string(b) + "\n", err
+}
+
+// flatAnswer answers with one object whose members name no event, as Copilot CLI and
+// cairn's plugin in OpenCode take it.
+func flatAnswer(_ observation.Event, text string, v Verdict) (string, error) {
+	out := map[string]any{}
+	if text != "" {
+		out["additionalContext"] = text
+	}
+	if v.Decision != "" {
+		out["permissionDecision"], out["permissionDecisionReason"] = v.Decision, v.Reason
+	}
+	if len(out) == 0 {
+		return "", nil
+	}
+	return jsonLine(out)
+}
+
+// objectAnswer answers with an object that names the event, at every event.
+func objectAnswer(e observation.Event, text string, v Verdict) (string, error) {
+	if text == "" && v.Decision == "" {
+		return "", nil
+	}
+	return forEvent(e.Source, text, v)
+}
+
+// silent answers nothing, whatever there is to say.
+func silent(observation.Event, string, Verdict) (string, error) { return "", nil }
+
+// RefusesByTwo reports whether a verdict is given by exit code 2, with its reason on
+// standard error.
+func RefusesByTwo(e observation.Event, v Verdict) bool {
+	return v.Decision == Deny && e.Source == onBeforeTool && senderOf(e).RefusesByTwo
 }

@@ -98,16 +98,7 @@ func ReadTranscript(ctx context.Context, r io.Reader, o TranscriptOptions, yield
 	} else {
 		o.Head = bytes.NewReader(seen)
 	}
-	read := readClaude // also where nothing tells
-	switch writer {
-	case codex:
-		read = readCodex
-	case gemini:
-		read = readGemini
-	case cursor:
-		read = readCursor
-	}
-	report, err := read(ctx, r, o, yield)
+	report, err := senderOf(observation.Event{Harness: writer}).read(ctx, r, o, yield) // also where nothing tells
 	report.Harness = writer
 	return report, err
 }
@@ -122,10 +113,7 @@ func recognise(r io.Reader) (writer string, read []byte, err error) {
 	for {
 		l, err := lines.next()
 		if errors.Is(err, io.EOF) {
-			if looksLikeGemini(seen.Bytes()) { // a document of many lines, or of a very long one
-				writer = gemini
-			}
-			return writer, seen.Bytes(), nil
+			return documentWriter(seen.Bytes()), seen.Bytes(), nil
 		}
 		if err != nil {
 			return "", nil, err
@@ -144,22 +132,28 @@ func recognise(r io.Reader) (writer string, read []byte, err error) {
 // writerOf tells which harness writes such lines, "" if that cannot be told by
 // this one.
 func writerOf(line []byte) string {
-	switch {
-	case isCodexLine(line):
-		return codex
-	case isClaudeLine(line):
-		return claude
-	case looksLikeGemini(line):
-		return gemini
-	case looksLikeCursor(line):
-		return cursor
+	for _, h := range Harnesses() {
+		if h.writes(line) {
+			return h.Name
+		}
+	}
+	return ""
+}
+
+// documentWriter tells which harness writes files that begin so: documents of many lines,
+// or of a very long one.
+func documentWriter(head []byte) string {
+	for _, h := range Harnesses() {
+		if h.document != nil && h.document(head) {
+			return h.Name
+		}
 	}
 	return ""
 }
 
 func isClaudeLine(line []byte) bool {
 	f := pick(line, "type", "sessionId", "uuid", "leafUuid")
-	return f[0] != nil && firstOf(f[1:]...) != nil
+	return f[0] != nil && firstOf(f[1:]...) != nil && !isCodexLine(line) && !isQwenLine(line)
 }
 
 func newReport(o TranscriptOptions) TranscriptReport {

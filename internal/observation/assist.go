@@ -114,9 +114,9 @@ func (p partly) Err() error {
 //     session of the project: that failure and what worked next, see lastFailure.
 //
 // A text has at most 300 tokens. Nothing is said of rows that the session has been
-// told of, once fewer than 150 of 3,000 tokens are left for the session, to subagents (the
-// ledger knows sessions, and theirs is the main agent's), and to other harnesses than
-// Claude Code and Codex. Once Config.AssistTime was worked or Config.AssistWall has
+// told of, once fewer than 150 of 3,000 tokens are left for the session, and to subagents (the
+// ledger knows sessions, and theirs is the main agent's). Whether the harness takes help
+// the caller knows. Once Config.AssistTime was worked or Config.AssistWall has
 // passed, both counted from the call, what is found by then is said. Errors are those of
 // store.Read (observations §9.2, amendments §A.8).
 func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done Recorded) (c Context, err error) {
@@ -154,7 +154,7 @@ func unlessOver(ctx context.Context, err error) error {
 
 func mayHelp(e *Event, done *Recorded) bool {
 	switch {
-	case done.session == 0 || e.AgentID != "" || e.Harness != "claude" && e.Harness != "codex":
+	case done.session == 0 || e.AgentID != "":
 		return false
 	case e.Kind == Prompt:
 		return len(done.IDs) > 0 && countWords(e.Text) >= minPromptWords && !isSlashCommand(e.Text)

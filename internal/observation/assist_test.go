@@ -267,8 +267,6 @@ func TestHelpWithPromptsIsSilentForOthers(t *testing.T) {
 	for name, change := range map[string]func(*Event){
 		"three words":  func(e *Event) { e.Text = "zebra quagga zebra" },
 		"a subagent":   func(e *Event) { e.AgentID = "a1" },
-		"Gemini":       func(e *Event) { e.Harness = "gemini" },
-		"Cursor":       func(e *Event) { e.Harness = "cursor" },
 		"a blank one":  func(e *Event) { e.Text = " " },
 		"an answer":    func(e *Event) { e.Kind, e.Source = Message, "Stop" },
 		"a start":      func(e *Event) { e.Kind, e.Source = SessionStart, "SessionStart" },

@@ -23,7 +23,7 @@ const (
 type Event struct {
 	Kind     EventKind
 	Source   string    // the hook event (PostToolUse …), also for imported events; becomes source_event
-	Harness  string    // claude, codex, gemini, cursor
+	Harness  string    // as the table of the room harness names it: claude, codex …
 	Session  string    // the harness's session id; never blank
 	Cwd      string    // as reported; never blank
 	At       time.Time // zero: the time of recording

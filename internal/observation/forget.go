@@ -24,12 +24,12 @@ const (
 const opRedact = "redact"
 
 const (
-	selectDoomed = `SELECT o.id, o.timestamp, o.session_key, s.id, p.id, ifnull(s.harness, '') IN ('gemini', 'cursor') AND o.metadata ->> '$.imported' IS NULL, o.obs_type, o.content,
+	selectDoomed = `SELECT o.id, o.timestamp, o.session_key, s.id, p.id, ifnull(s.harness, '') IN (SELECT value FROM json_each(?2)) AND o.metadata ->> '$.imported' IS NULL, o.obs_type, o.content,
 ifnull(o.path_key, ''), ifnull(o.metadata ->> '$.command', o.content), o.metadata ->> '$.failed' IS NOT NULL,
 ifnull(o.metadata ->> '$.kind', ''), ifnull(o.tool_use_id, ''), o.part,
 CASE WHEN o.obs_type IN ('user_prompt', 'agent_message') THEN o.prompt_id END,
 ifnull(r.harness_prompt_id, ''), ifnull(r.source_uuid, '')
-FROM json_each(?) d
+FROM json_each(?1) d
 JOIN observation_rows o ON o.id = d.value
 JOIN sessions s ON s.key = o.session_key
 JOIN projects p ON p.key = o.project_key
@@ -85,9 +85,13 @@ type doomed struct {
 	promptID, line            string        // that prompt's
 }
 
-// readDoomed returns what there is of the given rows.
-func readDoomed(ctx context.Context, tx *store.Tx, ids []int64) (rows []doomed, err error) {
+// readDoomed returns what there is of the given rows. unnamed is Config.Unnamed.
+func readDoomed(ctx context.Context, tx *store.Tx, ids []int64, unnamed []string) (rows []doomed, err error) {
 	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	names, err := json.Marshal(append([]string{}, unnamed...))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +101,7 @@ func readDoomed(ctx context.Context, tx *store.Tx, ids []int64) (rows []doomed, 
 			&d.pathKey, &d.command, &d.failed, &d.role, &d.call, &d.part, &d.prompt, &d.promptID, &d.line)
 		rows = append(rows, d)
 		return err
-	}, selectDoomed, string(list))
+	}, selectDoomed, string(list), string(names))
 	return rows, err
 }
 

@@ -44,7 +44,7 @@ func newBench(t testing.TB) bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := bench{Journal: New(s, Config{Filter: filter, DedupWindow: DefaultDedupWindow}), t: t, now: now}
+	b := bench{Journal: New(s, Config{Filter: filter, DedupWindow: DefaultDedupWindow, Unnamed: []string{"gemini", "cursor"}}), t: t, now: now}
 	b.repo = b.repository(filepath.Join(dir, "shop"))
 	t.Cleanup(func() {
 		found, err := s.Check(context.Background())

@@ -29,6 +29,7 @@ type Config struct {
 	MaxBytes   int64                // what the store may hold, 0 for any amount
 	Output     OutputMode           // which outputs of commands and tools are kept
 	OutputDays int                  // after how many days an output expires; 0: never
+	Unnamed    []string             // harnesses whose hooks know no ids that their transcripts know, see Match
 }
 
 // DefaultDedupWindow is the window of observations §5.

@@ -357,7 +357,7 @@ func (b *purgeBatch) run(ctx context.Context, tx *store.Tx, ids []int64) error {
 	for b.taken < min(len(ids), maxForgetRows) && time.Since(began) < maxForgetTime {
 		step := ids[b.taken:min(b.taken+forgetStep, len(ids))]
 		b.taken += len(step)
-		rows, err := readDoomed(ctx, tx, step)
+		rows, err := readDoomed(ctx, tx, step, b.journal.config.Unnamed)
 		if err != nil {
 			return err
 		}

@@ -12,12 +12,15 @@ import (
 	"cairn/internal/words"
 )
 
+const selectIsFirst = `SELECT NOT EXISTS (SELECT 1 FROM prompt_rows WHERE session_key = ?)`
+
 // Recorded is what became of one event.
 type Recorded struct {
 	IDs     []int64 // of the rows that were added
 	Known   int     // deliveries and prompts that were stored before
 	Deduped int     // reads and searches dropped because of an equal recent one
 	Purged  int     // rows that were purged before and do not come back
+	First   bool    // a prompt, and the first of its session
 	Project project.Project
 	Unnoted error // why the ledger was not brought up to date with the event, which is stored all the same
 
@@ -124,6 +127,11 @@ func (w *writing) store(ctx context.Context, tx *store.Tx, rows []draft) error {
 	}
 	switch w.event.Kind {
 	case Prompt, Message:
+		if w.event.Kind == Prompt {
+			if err := tx.Get(ctx, []any{&w.done.First}, selectIsFirst, w.session.Key); err != nil {
+				return err
+			}
+		}
 		return w.recordPrompt(ctx, tx, rows[0])
 	case Tool:
 		return w.recordCalls(ctx, tx, rows)

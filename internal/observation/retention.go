@@ -289,7 +289,7 @@ func (s *sweeping) batch(ctx context.Context, tx *store.Tx,
 		if err != nil || len(ids) == 0 {
 			return gone, false, err
 		}
-		rows, err := readDoomed(ctx, tx, ids)
+		rows, err := readDoomed(ctx, tx, ids, nil) // no tombstones come of it
 		if err != nil {
 			return gone, false, err
 		}

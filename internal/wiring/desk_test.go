@@ -8,6 +8,20 @@ import (
 	"testing"
 )
 
+// The names that tests ask for.
+const (
+	Claude = "claude"
+	Codex  = "codex"
+	Gemini = "gemini"
+	Cursor = "cursor"
+
+	OpenCode = "opencode"
+	Copilot  = "copilot"
+	Qwen     = "qwen"
+	Windsurf = "windsurf"
+	Cline    = "cline"
+)
+
 // desk is a home directory of the test's own with folders of all harnesses.
 type desk struct {
 	Place
@@ -124,10 +138,25 @@ func all(a Action) map[string]Action {
 	out := map[string]Action{}
 	for _, path := range []string{
 		".claude/settings.json", ".claude.json", ".codex/hooks.json", ".codex/config.toml", ".gemini/settings.json",
-		".cursor/hooks.json", ".cursor/mcp.json",
+		".cursor/hooks.json", ".cursor/mcp.json", ".config/opencode/opencode.json", ".copilot/hooks/cairn.json",
+		".copilot/mcp-config.json", ".qwen/settings.json", ".codeium/windsurf/hooks.json", ".codeium/windsurf/mcp_config.json",
+		".codeium/windsurf/memories/global_rules.md", ".cline/data/settings/cline_mcp_settings.json", ".cline/rules/cairn.md",
 	} {
 		out[path] = a
 	}
+	if out[plugin] = a; a == Restored {
+		out[plugin] = Deleted
+	}
+	return out
+}
+
+// plugin is OpenCode's file that is cairn's as a whole, so that no user has one.
+const plugin = ".config/opencode/plugin/cairn.js"
+
+// first are the actions of an init that finds what furnish has put there.
+func first(a Action) map[string]Action {
+	out := all(a)
+	out[plugin] = Created
 	return out
 }
 
@@ -138,6 +167,11 @@ func (d desk) furnish() {
 		"claude-settings.json": ".claude/settings.json", "claude-state.json": ".claude.json",
 		"codex-hooks.json": ".codex/hooks.json", "codex-config.toml": ".codex/config.toml",
 		"gemini-settings.json": ".gemini/settings.json", "cursor-hooks.json": ".cursor/hooks.json", "cursor-mcp.json": ".cursor/mcp.json",
+		"opencode.json": ".config/opencode/opencode.json", "copilot-hooks.json": ".copilot/hooks/cairn.json",
+		"copilot-mcp.json": ".copilot/mcp-config.json", "qwen-settings.json": ".qwen/settings.json",
+		"windsurf-hooks.json": ".codeium/windsurf/hooks.json", "windsurf-mcp.json": ".codeium/windsurf/mcp_config.json",
+		"windsurf-rules.md": ".codeium/windsurf/memories/global_rules.md", "cline-mcp.json": ".cline/data/settings/cline_mcp_settings.json",
+		"cline-rules.md": ".cline/rules/cairn.md",
 	} {
 		d.write(path, string(input(d.t, name)))
 	}

@@ -1,6 +1,10 @@
 package wiring
 
-import "bytes"
+import (
+	"bytes"
+
+	"cairn/internal/harness"
+)
 
 // edited is a file's text with what is wanted in it. A text that is right
 // already comes back as it is.
@@ -23,12 +27,18 @@ func (s settings) stripped(old, was []byte) ([]byte, error) {
 		none.want = false
 		s.server = &none
 	}
+	s.text = ""
 	return s.apply(old, was)
 }
 
 func (s settings) apply(old, was []byte) ([]byte, error) {
-	if s.toml {
+	switch s.format {
+	case harness.TOML:
 		return editTOML(s.path, old, s.server, was)
+	case harness.Block:
+		return s.editBlock(old, was), nil
+	case harness.Script:
+		return s.editScript(old)
 	}
 	d, err := parseDocument(old)
 	if err != nil {
@@ -69,9 +79,9 @@ func (d *document) editVersion(h *hookSet, was *document) error {
 	root := items{object: d.object()}
 	has := member(root.object, "version") != nil
 	switch {
-	case h.version && len(h.want) > 0 && !has:
+	case h.form.Version && len(h.want) > 0 && !has:
 		return d.style.add(root, "version", 1, "")
-	case h.version && len(h.want) == 0 && has && was != nil && member(was.object(), "version") == nil:
+	case h.form.Version && len(h.want) == 0 && has && was != nil && member(was.object(), "version") == nil:
 		d.dropMember(root, "version", nil)
 	}
 	return nil
@@ -79,7 +89,7 @@ func (d *document) editVersion(h *hookSet, was *document) error {
 
 // nothingLeft reports whether a text that init made holds nothing any more.
 func (s settings) nothingLeft(content []byte) bool {
-	if s.toml {
+	if s.format != harness.JSON {
 		return len(bytes.TrimSpace(content)) == 0
 	}
 	d, err := parseDocument(content)
@@ -87,7 +97,7 @@ func (s settings) nothingLeft(content []byte) bool {
 		return false
 	}
 	for _, m := range d.object().Members {
-		if !(s.hooks != nil && s.hooks.version && text(m.Name) == "version") {
+		if !(s.hooks != nil && s.hooks.form.Version && text(m.Name) == "version") {
 			return false
 		}
 	}

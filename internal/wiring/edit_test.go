@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"bytes"
+	"cairn/internal/harness"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -41,6 +42,13 @@ func examples(p Place) map[string]settings {
 		"gemini-settings.json": fileOf(p, Gemini, "settings.json"),
 		"cursor-hooks.json":    fileOf(p, Cursor, "hooks.json"),
 		"cursor-mcp.json":      fileOf(p, Cursor, "mcp.json"),
+		"opencode.json":        fileOf(p, OpenCode, "opencode.json"),
+		"copilot-hooks.json":   fileOf(p, Copilot, "cairn.json"),
+		"copilot-mcp.json":     fileOf(p, Copilot, "mcp-config.json"),
+		"qwen-settings.json":   fileOf(p, Qwen, "settings.json"),
+		"windsurf-hooks.json":  fileOf(p, Windsurf, "hooks.json"),
+		"windsurf-mcp.json":    fileOf(p, Windsurf, "mcp_config.json"),
+		"cline-mcp.json":       fileOf(p, Cline, "cline_mcp_settings.json"),
 	}
 }
 
@@ -74,13 +82,20 @@ func TestDocumentedSettingsGetOurEntriesAndNothingElseMoves(t *testing.T) {
 		"empty-gemini-settings.json": fileOf(jo, Gemini, "settings.json"),
 		"empty-cursor-hooks.json":    fileOf(jo, Cursor, "hooks.json"),
 		"empty-cursor-mcp.json":      fileOf(jo, Cursor, "mcp.json"),
+		"empty-opencode.json":        fileOf(jo, OpenCode, "opencode.json"),
+		"empty-opencode-cairn.js":    fileOf(jo, OpenCode, "cairn.js"),
+		"empty-copilot-hooks.json":   fileOf(jo, Copilot, "cairn.json"),
+		"empty-copilot-mcp.json":     fileOf(jo, Copilot, "mcp-config.json"),
+		"empty-qwen-settings.json":   fileOf(jo, Qwen, "settings.json"),
+		"empty-windsurf-hooks.json":  fileOf(jo, Windsurf, "hooks.json"),
+		"empty-windsurf-rules.md":    fileOf(jo, Windsurf, "global_rules.md"),
 	} {
 		fromNothing, err := s.edited(nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		golden(t, filepath.Join("testdata", "golden", name), fromNothing)
-		if s.toml {
+		if s.format != harness.JSON {
 			continue
 		}
 		if fromBraces, err := s.edited([]byte("{}\n")); err != nil || !bytes.Equal(fromBraces, fromNothing) {
@@ -117,7 +132,7 @@ func TestASecondEditChangesNoByteAndStrippingGivesTheTextBackInEveryLayout(t *te
 func TestOurEntriesAreKnownAgainAfterOthersReformatTheFile(t *testing.T) {
 	t.Parallel()
 	for name, s := range examples(jo) {
-		if s.toml {
+		if s.format == harness.TOML {
 			continue
 		}
 		edited, err := s.edited(input(t, name))
@@ -162,22 +177,29 @@ func TestStrippingWithoutTheOriginalLeavesOnlyWhatIsOthers(t *testing.T) {
 
 func TestWithoutHelpDuringTheTurnNothingAsksForIt(t *testing.T) {
 	t.Parallel()
-	for _, harness := range Harnesses() {
-		s := jo.settingsOf(harness, true)[0]
+	for _, h := range harness.Harnesses() {
+		asks, before := false, false // with help; an entry before calls also without
+		for _, w := range h.Hooks.Wanted {
+			asks = asks || w.Helps
+			before = before || w.Event == "PreToolUse"
+		}
+		s := jo.settingsOf(h.Name, true)[0]
+		if s.format == harness.Script {
+			continue
+		}
 		with, err := s.edited(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := bytes.Contains(with, []byte("--assist")), harness == Claude || harness == Codex; got != want {
-			t.Errorf("%s with assist: %v", harness, got)
+		if got := bytes.Contains(with, []byte("--assist")); got != asks || asks && !h.Helped {
+			t.Errorf("%s with assist: %v", h.Name, got)
 		}
-		without, err := jo.settingsOf(harness, false)[0].edited(with)
-		if err != nil || bytes.Contains(without, []byte("--assist")) ||
-			bytes.Contains(without, []byte("PreToolUse")) != (harness == Claude || harness == Codex) {
-			t.Errorf("%s without assist: %s%v", harness, without, err)
+		without, err := jo.settingsOf(h.Name, false)[0].edited(with)
+		if err != nil || bytes.Contains(without, []byte("--assist")) || bytes.Contains(without, []byte("PreToolUse")) != before {
+			t.Errorf("%s without assist: %s%v", h.Name, without, err)
 		}
 		if again, err := s.edited(without); err != nil || !bytes.Equal(meaningBytes(t, again), meaningBytes(t, with)) {
-			t.Errorf("%s with assist again: %s%v", harness, again, err)
+			t.Errorf("%s with assist again: %s%v", h.Name, again, err)
 		}
 	}
 }

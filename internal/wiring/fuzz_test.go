@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"bytes"
+	"cairn/internal/harness"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -34,7 +35,7 @@ func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 	var kinds []settings
 	for _, h := range Harnesses() {
 		for _, s := range p.settingsOf(h, true) {
-			if !s.toml {
+			if s.format == harness.JSON {
 				kinds = append(kinds, s)
 			}
 		}

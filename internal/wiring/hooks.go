@@ -1,11 +1,14 @@
 package wiring
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"cairn/internal/harness"
 )
 
 func errShape(what, kind string) error { return fmt.Errorf("%s is not %s", what, kind) }
@@ -34,8 +37,14 @@ func ourCall(entry *hujson.Object, windows bool) (call, bool) {
 	if len(c.args) == 0 || c.args[0] != "record" {
 		return call{}, false
 	}
-	named := len(c.args) > 2 && c.args[1] == "--from" && slices.Contains(Harnesses(), c.args[2])
+	named := len(c.args) > 2 && c.args[1] == "--from" && isName(c.args[2])
 	return c, named || strings.EqualFold(baseName(c.program), serverName)
+}
+
+// isName reports whether --from takes a name.
+func isName(name string) bool {
+	_, ok := harness.Of(name)
+	return ok
 }
 
 // place is where an entry of ours stands.
@@ -61,7 +70,7 @@ func (h *hookSet) entriesOf(event items, outer string) []place {
 			}
 		}
 	}
-	if h.flat {
+	if h.form.Flat {
 		find(event, -1, outer)
 		return out
 	}
@@ -191,11 +200,11 @@ func (h *hookSet) event(w hook) []any { return []any{h.entry(w)} }
 // entry is what is added to an event's list.
 func (h *hookSet) entry(w hook) []field {
 	var fields []field
-	if h.name {
+	if h.form.Named {
 		fields = append(fields, field{"name", serverName})
 	}
 	fields = append(fields, h.fields(w, h.exec == apart)...)
-	if h.flat {
+	if h.form.Flat {
 		return fields
 	}
 	group := []field{{"hooks", []any{fields}}}
@@ -208,7 +217,7 @@ func (h *hookSet) entry(w hook) []field {
 // fields are those of an entry that init answers for.
 func (h *hookSet) fields(w hook, apart bool) []field {
 	var fields []field
-	if !h.flat {
+	if h.form.Typed {
 		fields = append(fields, field{"type", "command"})
 	}
 	if apart {
@@ -217,13 +226,19 @@ func (h *hookSet) fields(w hook, apart bool) []field {
 		fields = append(fields, field{"command", h.shell.line(h.program, w.args)})
 	}
 	if w.timeout > 0 {
-		fields = append(fields, field{"timeout", w.timeout})
+		fields = append(fields, field{h.timeoutName(), w.timeout})
 	}
-	if h.flat && w.matcher != "" {
+	if h.form.Quiet {
+		fields = append(fields, field{"show_output", false})
+	}
+	if h.form.Flat && w.matcher != "" {
 		fields = append(fields, field{"matcher", w.matcher})
 	}
 	return fields
 }
+
+// timeoutName is the member of an entry that holds its timeout.
+func (h *hookSet) timeoutName() string { return cmp.Or(h.form.Timeout, "timeout") }
 
 // fieldsLike are the wanted fields in the form of an entry that is there, if
 // both forms will do.
@@ -240,7 +255,7 @@ func (d *document) correct(h *hookSet, w hook, p place) error {
 			return err
 		}
 	}
-	for _, name := range []string{"args", "timeout"} {
+	for _, name := range []string{"args", h.timeoutName()} {
 		wanted := slices.ContainsFunc(want, func(f field) bool { return f.name == name })
 		if !wanted && member(p.entry, name) != nil {
 			d.dropMember(items{object: p.entry}, name, nil)
@@ -270,6 +285,8 @@ func same(v hujson.Value, want any) bool {
 		return l.Kind() == '"' && l.String() == want
 	case int:
 		return l.Kind() == '0' && l.Float() == float64(want)
+	case bool:
+		return l.Kind() == 't' && want || l.Kind() == 'f' && !want
 	case []string:
 		got, ok := texts(&v)
 		return ok && slices.Equal(got, want)

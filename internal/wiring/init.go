@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"cairn/internal/harness"
 	"cairn/internal/linediff"
 )
 
@@ -190,50 +192,42 @@ func diff(path string, old, text []byte) string {
 
 // notes are what a user should know of a harness that was wired; changed says
 // whether anything in its files was.
-func (p Place) notes(harness string, changed bool) (notes []string) {
-	files := p.settingsOf(harness, true)
-	switch harness {
-	case Claude:
-		if p.pluginPresent() {
-			return []string{"Claude Code has the cairn plugin, which brings hooks and MCP server; no second set was added"}
+func (p Place) notes(name string, changed bool) (notes []string) {
+	h, _ := harness.Of(name)
+	if p.pluginPresent(h) {
+		return []string{h.Title + " has the cairn plugin, which brings hooks and MCP server; no second set was added"}
+	}
+	if changed && h.Hooks.Form.Trusted {
+		notes = append(notes, h.Title+" runs new or changed hooks only after you trusted them: it asks at its next start, or open /hooks there")
+	}
+	files := p.settingsOf(name, true)
+	if setting := hooksOff(h, files); setting != "" {
+		notes = append(notes, fmt.Sprintf("%s's settings turn hooks off (%s); nothing is recorded until that is gone", h.Title, setting))
+	}
+	for _, f := range files {
+		if f.hooks != nil && len(f.hooks.want) < len(h.Hooks.Wanted) {
+			v, _ := p.versionOf(h)
+			notes = append(notes, fmt.Sprintf("%s %d.%d.%d does not know all events yet; run cairn init again after its next update", h.Title, v[0], v[1], v[2]))
 		}
-		var s struct {
-			DisableAllHooks bool `json:"disableAllHooks"`
-		}
-		if readJSON(files[0].path, &s); s.DisableAllHooks {
-			notes = append(notes, "Claude Code's settings turn hooks off (disableAllHooks); nothing is recorded until that is gone")
-		}
-		if v, known := p.claudeVersion(); known && len(files[0].hooks.want) < len(Events(Claude)) {
-			notes = append(notes, fmt.Sprintf("Claude Code %d.%d.%d does not know all events yet; run cairn init again after its next update", v[0], v[1], v[2]))
-		}
-	case Codex:
-		if changed {
-			notes = append(notes, "Codex runs new or changed hooks only after you trusted them: it asks at its next start, or open /hooks there")
-		}
-		if hooksOff(files[1].read().config) {
-			notes = append(notes, "Codex's config.toml turns hooks off (under [features]); nothing is recorded until that is gone")
-		}
-	case Gemini:
-		var s struct {
-			HooksConfig struct {
-				Enabled *bool `json:"enabled"`
-			} `json:"hooksConfig"`
-		}
-		readJSON(files[0].path, &s)
-		if on := s.HooksConfig.Enabled; on != nil && !*on {
-			notes = append(notes, "Gemini CLI's settings turn hooks off (hooksConfig.enabled); nothing is recorded until that is gone")
-		}
+	}
+	if h.Notice != "" {
+		notes = append(notes, h.Notice)
 	}
 	return notes
 }
 
-// hooksOff reports whether Codex's features turn hooks off, by either name.
-func hooksOff(config map[string]any) bool {
-	features, _ := config["features"].(map[string]any)
-	for _, name := range []string{"hooks", "codex_hooks"} {
-		if on, set := features[name]; set {
-			return on == false
+// hooksOff is the setting by which a harness's files turn hooks off, "" if they do not.
+// Of several switches the first that is set counts.
+func hooksOff(h harness.Harness, files []settings) string {
+	for _, w := range h.Hooks.Form.Switches {
+		for _, f := range files {
+			if value, set := f.read().value(w.Path); set {
+				if value == w.Off {
+					return strings.Join(w.Path, ".")
+				}
+				return ""
+			}
 		}
 	}
-	return false
+	return ""
 }

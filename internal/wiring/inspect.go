@@ -1,6 +1,11 @@
 package wiring
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	"cairn/internal/harness"
+)
 
 // State says how an entry that should be there is.
 type State string
@@ -29,7 +34,8 @@ type Report struct {
 
 	// Double are sentences, each on a way in which events arrive twice. Cursor's is
 	// a possibility: whether it runs Claude Code's hooks is a setting of its own.
-	Double []string `json:"double"`
+	Double  []string `json:"double"`
+	Perhaps bool     `json:"-"` // whether Double is a possibility only
 
 	// Binaries are the programs that our entries call.
 	Binaries []Binary `json:"binaries"`
@@ -64,32 +70,35 @@ type Binary struct {
 func Inspect(p Place) []Report {
 	var out []Report
 	hooked := map[string]bool{}
-	for _, harness := range Harnesses() {
-		r, hooks := p.inspect(harness)
-		hooked[harness] = hooks
+	for _, name := range Harnesses() {
+		r, hooks := p.inspect(name)
+		hooked[name] = hooks
 		out = append(out, r)
 	}
 	for i := range out {
-		switch r := &out[i]; {
-		case r.Harness == Claude && r.Plugin && len(r.Binaries) > 0:
-			r.Double = append(r.Double, "the plugin and the settings both have entries, and Claude Code runs both sets; `cairn init --claude` takes those in the settings out")
-		case r.Harness == Cursor && hooked[Cursor] && hooked[Claude]:
-			r.Double = append(r.Double, "Cursor can also run Claude Code's hooks; with that setting on, what happens in Cursor arrives twice")
+		r := &out[i]
+		switch h, _ := harness.Of(r.Harness); {
+		case r.Plugin && len(r.Binaries) > 0:
+			r.Double = append(r.Double, fmt.Sprintf("the plugin and the settings both have entries, and %s runs both sets; `cairn init --%s` takes those in the settings out", h.Title, h.Name))
+		case h.Runs != "" && hooked[h.Name] && hooked[h.Runs]:
+			r.Double = append(r.Double, fmt.Sprintf("%s can also run %s's hooks; with that setting on, what happens in %[1]s arrives twice", h.Title, Title(h.Runs)))
+			r.Perhaps = true
 		}
 	}
 	return out
 }
 
 // inspect reports on one harness and tells whether hooks of ours are there.
-func (p Place) inspect(harness string) (r Report, hooked bool) {
+func (p Place) inspect(name string) (r Report, hooked bool) {
 	r = Report{
-		Harness: harness, Folder: p.Folder(harness), Found: p.Found(harness),
+		Harness: name, Folder: p.Folder(name), Found: p.Found(name),
 		Files: []FileReport{}, Entries: []Entry{}, Double: []string{}, Binaries: []Binary{},
 	}
-	r.Plugin = harness == Claude && p.pluginPresent()
+	h, _ := harness.Of(name)
+	r.Plugin = p.pluginPresent(h)
 	var calls []call
 	var read []contents
-	for _, s := range p.settingsOf(harness, true) {
+	for _, s := range p.settingsOf(name, true) {
 		c := s.read()
 		read = append(read, c)
 		f := FileReport{Path: c.path, Exists: c.exists}
@@ -99,7 +108,7 @@ func (p Place) inspect(harness string) (r Report, hooked bool) {
 		r.Files = append(r.Files, f)
 		calls = append(calls, c.calls()...)
 	}
-	if harness == Codex {
+	if h.Hooks.Form.Trusted {
 		r.Untrusted = untrusted(read[0], read[1])
 	}
 	seen := map[string]bool{}
@@ -111,7 +120,7 @@ func (p Place) inspect(harness string) (r Report, hooked bool) {
 			r.Binaries = append(r.Binaries, Binary{c.program, p.programExists(c.program)})
 		}
 	}
-	for _, s := range p.settingsOf(harness, r.Assist || len(calls) == 0) {
+	for _, s := range p.settingsOf(name, r.Assist || len(calls) == 0) {
 		r.Entries = append(r.Entries, s.read().report()...)
 	}
 	r.Wired = r.Plugin || len(calls) > 0

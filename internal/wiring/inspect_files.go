@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"cairn/internal/harness"
 	"cairn/internal/regular"
 	"cairn/internal/tomlfile"
 )
@@ -22,6 +24,7 @@ type contents struct {
 	err    error
 	doc    *document      // of JSON
 	config map[string]any // of TOML
+	raw    []byte         // of a block or a script
 }
 
 func (s settings) read() contents {
@@ -35,7 +38,9 @@ func (s settings) read() contents {
 	switch {
 	case err != nil:
 		c.err = err
-	case s.toml:
+	case s.format == harness.Block || s.format == harness.Script:
+		c.raw = data
+	case s.format == harness.TOML:
 		c.err = tomlfile.Decode(s.path, []byte(strings.TrimPrefix(string(data), bom)), &c.config)
 	default:
 		c.doc, c.err = parseDocument(data)
@@ -49,6 +54,9 @@ func (c contents) calls() []call {
 		return nil
 	}
 	var out []call
+	if one, ok := writtenBy(c.raw); ok {
+		out = append(out, one)
+	}
 	if hooks := c.doc.items("hooks"); c.hooks != nil && hooks != nil && hooks.object != nil {
 		for _, m := range hooks.object.Members {
 			for _, p := range c.entries(text(m.Name)) {
@@ -67,17 +75,17 @@ func (c contents) calls() []call {
 
 // serverCall is what the server called cairn runs, false if there is none.
 func (c contents) serverCall() (call, bool) {
-	if c.toml {
+	if c.format == harness.TOML {
 		return codexServer(c.config)
 	}
-	entry := c.doc.items("mcpServers", serverName)
+	entry := c.doc.items(c.server.form.Under, serverName)
 	if entry == nil {
 		return call{}, false
 	}
 	if entry.object == nil {
 		return call{}, true
 	}
-	return serverCall(entry.object), true
+	return c.server.call(entry.object), true
 }
 
 // entries are ours of an event.
@@ -114,6 +122,9 @@ func (c contents) report() []Entry {
 			add(name, Outdated, strings.Join(why, "; ")).WrongUnit = unit
 		}
 	}
+	if c.text != "" && c.err == nil {
+		add(c.textName(), c.textState(), "")
+	}
 	if c.server != nil && c.server.want && c.err == nil {
 		state, why := c.serverState()
 		add("mcpServers."+serverName, state, why)
@@ -131,7 +142,7 @@ func (h *hookSet) problems(w hook, entry *hujson.Object) (why []string, wrongUni
 			continue
 		}
 		switch f.name {
-		case "timeout":
+		case h.timeoutName():
 			say, unit := h.timeoutProblem(w, v)
 			why, wrongUnit = append(why, say), unit
 		case "command":
@@ -151,7 +162,7 @@ func (h *hookSet) problems(w hook, entry *hujson.Object) (why []string, wrongUni
 			why = append(why, f.name+" is missing or wrong")
 		}
 	}
-	if w.timeout == 0 && member(entry, "timeout") != nil {
+	if w.timeout == 0 && member(entry, h.timeoutName()) != nil {
 		why = append(why, "has a timeout, which versions of this host read in different units")
 	}
 	return why, wrongUnit
@@ -163,7 +174,7 @@ func samePath(a, b string) bool {
 
 func (h *hookSet) timeoutProblem(w hook, v *hujson.Value) (string, bool) {
 	unit, wrong := "seconds", false
-	if h.millis {
+	if h.form.Millis {
 		unit = "milliseconds"
 	}
 	if v == nil {
@@ -171,7 +182,7 @@ func (h *hookSet) timeoutProblem(w hook, v *hujson.Value) (string, bool) {
 	}
 	l, _ := v.Value.(hujson.Literal)
 	n := l.Float()
-	if h.millis {
+	if h.form.Millis {
 		wrong = n < 1000
 	} else {
 		wrong = n >= 1000
@@ -185,10 +196,30 @@ func (c contents) serverState() (State, string) {
 		return Missing, ""
 	case c.server.right(got):
 		return Present, ""
+	case c.server.bare(got) && got.program == c.server.program:
+		return Outdated, "lacks " + strings.Join(c.server.args[1:], " ")
 	case got.runsServer():
 		return Outdated, "calls " + got.program
 	}
 	return Outdated, errForeign.Error()
+}
+
+// value is the member of a file at a path of names, false if it is not there.
+func (c contents) value(path []string) (value any, set bool) {
+	var all any = c.config
+	if c.doc != nil {
+		d := *c.doc
+		d.root = d.root.Clone()
+		d.root.Standardize()
+		_ = json.Unmarshal(d.root.Pack(), &all) // what cannot be read has no member
+	}
+	for _, name := range path {
+		members, _ := all.(map[string]any)
+		if all, set = members[name]; !set {
+			return nil, false
+		}
+	}
+	return all, set
 }
 
 // programExists reports whether a program that an entry calls is there: a path,

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cairn/internal/harness"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,7 +36,7 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 			if want := []Binary{{d.Program, true}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
 				t.Errorf("after init, no assist %v: %+v %v", noAssist, r, states(r))
 			}
-			if r.Assist != (!noAssist && (r.Harness == Claude || r.Harness == Codex)) {
+			if h, _ := harness.Of(r.Harness); r.Assist != (!noAssist && h.Helped) {
 				t.Errorf("no assist %v: %+v", noAssist, r)
 			}
 			if (r.Harness == Cursor) != (len(r.Double) == 1) {
@@ -128,13 +129,13 @@ func TestTheVersionOfClaudeCodeDecidesOnFormAndEvents(t *testing.T) {
 	} {
 		d := newDesk(t)
 		c.arrange(d)
-		v, known := d.claudeVersion()
+		v, known := d.versionOf(harness.Harnesses()[0])
 		if v != c.want || known != (c.want != version{}) {
 			t.Errorf("%s: %v, %v", name, v, known)
 		}
 		d.init(Options{Harnesses: []string{Claude}})
 		text := d.read(".claude/settings.json")
-		if apart := strings.Contains(text, `"args"`); apart != (known && !less(v, execSince)) {
+		if apart := strings.Contains(text, `"args"`); apart != (known && !less(v, harness.Harnesses()[0].Hooks.Form.Apart)) {
 			t.Errorf("%s: arguments apart: %v", name, apart)
 		}
 		if strings.Contains(text, `"args"`) == strings.Contains(text, `'\\''`) { // the quote in the home's name
@@ -224,7 +225,7 @@ func TestNotesSayWhenAHostDoesNotRunHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := strings.Join(r.Notes, "\n")
-	for _, want := range []string{"trusted", "Codex's config.toml turns hooks off", "Gemini CLI's settings turn hooks off", "Claude Code's settings turn hooks off"} {
+	for _, want := range []string{"trusted", "Codex's settings turn hooks off (features", "Gemini CLI's settings turn hooks off", "Claude Code's settings turn hooks off"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no word of %q in %s", want, said)
 		}

@@ -2,69 +2,47 @@ package wiring
 
 import (
 	"os"
-	"path/filepath"
+
+	"cairn/internal/harness"
 )
 
-// The harnesses that can be wired, by the names that `record --from` takes.
-const (
-	Claude = "claude"
-	Codex  = "codex"
-	Gemini = "gemini"
-	Cursor = "cursor"
-)
-
-// Harnesses lists the harnesses in the order in which they are shown.
-func Harnesses() []string { return []string{Claude, Codex, Gemini, Cursor} }
+// Harnesses lists the harnesses that can be wired, by the names that `record --from`
+// takes, in the order in which they are shown.
+func Harnesses() []string { return harness.Names() }
 
 // Title is a harness's name for people.
-func Title(harness string) string {
-	switch harness {
-	case Claude:
-		return "Claude Code"
-	case Codex:
-		return "Codex"
-	case Gemini:
-		return "Gemini CLI"
-	case Cursor:
-		return "Cursor"
+func Title(name string) string {
+	if h, ok := harness.Of(name); ok {
+		return h.Title
 	}
-	return harness
+	return name
 }
 
 // Place says where the harnesses and cairn are. It is read from the environment
 // by the command line.
 type Place struct {
-	Home      string // the user's home directory
-	ClaudeDir string // CLAUDE_CONFIG_DIR, "" for ~/.claude
-	CodexDir  string // CODEX_HOME, "" for ~/.codex
-	DataDir   string // cairn's data directory
-	Path      string // PATH, where claude is looked for
-	Program   string // the absolute path by which hooks call cairn; see Program
-	Windows   bool   // whether shells and paths are those of Windows
+	Home    string              // the user's home directory
+	Getenv  func(string) string // the environment, which may move harnesses' folders; nil for an empty one
+	DataDir string              // cairn's data directory
+	Path    string              // PATH, where programs are looked for
+	Program string              // the absolute path by which hooks call cairn; see Program
+	Windows bool                // whether shells and paths are those of Windows
 }
 
-// Folder is where a harness keeps its user-level settings.
-func (p Place) Folder(harness string) string {
-	switch {
-	case harness == Claude && p.ClaudeDir != "":
-		return filepath.Clean(p.ClaudeDir)
-	case harness == Codex && p.CodexDir != "":
-		return filepath.Clean(p.CodexDir)
+func (p Place) homes() harness.Homes { return harness.Homes{User: p.Home, Getenv: p.Getenv} }
+
+// Folder is where a harness keeps its user-level settings, "" for one that cairn does
+// not know.
+func (p Place) Folder(name string) string {
+	h, ok := harness.Of(name)
+	if !ok {
+		return ""
 	}
-	return filepath.Join(p.Home, "."+harness)
+	return h.Folder(p.homes())
 }
 
 // Found reports whether a harness's folder is there.
-func (p Place) Found(harness string) bool {
-	info, err := os.Stat(p.Folder(harness))
+func (p Place) Found(name string) bool {
+	info, err := os.Stat(p.Folder(name))
 	return err == nil && info.IsDir()
-}
-
-// claudeState is Claude Code's own file beside its folder, or in it when the
-// folder was moved by CLAUDE_CONFIG_DIR. It holds the user-level MCP servers.
-func (p Place) claudeState() string {
-	if p.ClaudeDir != "" {
-		return filepath.Join(p.Folder(Claude), ".claude.json")
-	}
-	return filepath.Join(p.Home, ".claude.json")
 }

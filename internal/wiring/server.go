@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -14,11 +13,14 @@ const serverName = "cairn"
 // errForeign is why a server of that name is left alone.
 var errForeign = errors.New("another MCP server is called cairn")
 
-// serverCall is what a server's entry runs.
-func serverCall(entry *hujson.Object) call {
+// call is what a server's entry runs.
+func (s *server) call(entry *hujson.Object) call {
 	command := member(entry, "command")
 	if command == nil {
 		return call{}
+	}
+	if words, ok := texts(command); ok && len(words) > 0 && s.form.OneList {
+		return call{program: words[0], args: words[1:], apart: true}
 	}
 	c := call{program: text(*command)}
 	c.args, c.apart = texts(member(entry, "args"))
@@ -30,32 +32,47 @@ func (c call) runsServer() bool {
 }
 
 // right reports whether a server's entry is as it should be; the user may
-// have added arguments, an environment and whatever else.
+// have added arguments, an environment and whatever else. An entry of an earlier
+// cairn, without arguments, is not where there are to be some.
 func (s *server) right(c call) bool {
-	return c.program == s.program && len(c.args) > 0 && c.args[0] == "serve"
+	return c.program == s.program && len(c.args) > 0 && c.args[0] == "serve" && !s.bare(c)
+}
+
+// bare reports whether an entry lacks the arguments that it is to have and has none of
+// the user's own.
+func (s *server) bare(c call) bool { return len(c.args) == 1 && len(s.args) > 1 }
+
+// argsFor are the arguments that an entry is to have: the user's own stay.
+func (s *server) argsFor(c call) []string {
+	if len(c.args) > 0 && c.args[0] == "serve" && !s.bare(c) {
+		return c.args
+	}
+	return s.args
 }
 
 // ours reports whether what a server's entry runs is cairn.
-func (s *server) ours(c call) bool { return c.runsServer() || s.right(c) }
+func (s *server) ours(c call) bool {
+	return c.runsServer() || c.program == s.program && len(c.args) > 0 && c.args[0] == "serve"
+}
 
 // editServer makes the MCP server of a file what is wanted.
 func (d *document) editServer(s *server, was *document) error {
 	root := items{object: d.object()}
-	value := member(root.object, "mcpServers")
+	value := member(root.object, s.form.Under)
 	if value == nil {
 		if !s.want {
 			return nil
 		}
-		return d.style.add(root, "mcpServers", []field{{serverName, s.entry()}}, "")
+		return d.style.add(root, s.form.Under, []field{{serverName, s.entry()}}, "")
 	}
 	servers, ok := itemsOf(value)
 	if !ok || servers.object == nil {
 		if !s.want {
 			return nil
 		}
-		return errShape("mcpServers", "an object")
+		return errShape(s.form.Under, "an object")
 	}
-	outer := d.indentOfMember(root, "mcpServers", "")
+	outer := d.indentOfMember(root, s.form.Under, "")
 	entry := member(servers.object, serverName)
 	if entry == nil {
 		if !s.want {
@@ -64,7 +81,7 @@ func (d *document) editServer(s *server, was *document) error {
 		return d.style.add(servers, serverName, s.entry(), outer)
 	}
 	o, ok := entry.Value.(*hujson.Object)
-	switch ours := ok && s.ours(serverCall(o)); {
+	switch ours := ok && s.ours(s.call(o)); {
 	case !ours && s.want:
 		return errForeign
 	case !ours:
@@ -72,32 +89,41 @@ func (d *document) editServer(s *server, was *document) error {
 	case s.want:
 		return d.correctServer(s, o, d.indentOfMember(servers, serverName, outer))
 	}
-	d.style.dropNamed(servers, serverName, was.items("mcpServers"))
-	if servers.len() == 0 && was.items("mcpServers") == nil {
-		d.dropMember(root, "mcpServers", was)
+	d.style.dropNamed(servers, serverName, was.items(s.form.Under))
+	if servers.len() == 0 && was.items(s.form.Under) == nil {
+		d.dropMember(root, s.form.Under, was)
 	}
 	return nil
 }
 
 func (d *document) correctServer(s *server, o *hujson.Object, indent string) error {
-	c := serverCall(o)
+	c := s.call(o)
 	if s.right(c) {
 		return nil
 	}
-	if err := d.set(o, field{"command", s.program}, indent); err != nil {
-		return err
+	for _, f := range s.fields(s.argsFor(c)) {
+		if err := d.set(o, f, indent); err != nil {
+			return err
+		}
 	}
-	args := []string{"serve"}
-	if i := slices.Index(c.args, "serve"); i == 0 {
-		args = c.args
+	return nil
+}
+
+// fields are those of an entry that say what it runs.
+func (s *server) fields(args []string) []field {
+	if s.form.OneList {
+		return []field{{"command", append([]string{s.program}, args...)}}
 	}
-	return d.set(o, field{"args", args}, indent)
+	return []field{{"command", s.program}, {"args", args}}
 }
 
 func (s *server) entry() []field {
-	fields := []field{{"command", s.program}, {"args", []string{"serve"}}}
-	if s.typed {
-		fields = append([]field{{"type", "stdio"}}, fields...)
+	fields := s.fields(s.args)
+	if s.form.Type != "" {
+		fields = append([]field{{"type", s.form.Type}}, fields...)
+	}
+	if s.form.Tools {
+		fields = append(fields, field{"tools", []string{"*"}})
 	}
 	return fields
 }

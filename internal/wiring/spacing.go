@@ -10,7 +10,7 @@ import (
 // field is one member of an object that is written.
 type field struct {
 	name  string
-	value any // string, int, []string, []any or []field
+	value any // string, int, bool, []string, []any or []field
 }
 
 // render writes a value whose first line begins behind indent.
@@ -23,6 +23,8 @@ func (s style) render(v any, indent string) string {
 		return string(hujson.String(v))
 	case int:
 		return string(hujson.Int(int64(v)))
+	case bool:
+		return string(hujson.Bool(v))
 	case []string: // on one line
 		for _, e := range v {
 			parts = append(parts, string(hujson.String(e)))

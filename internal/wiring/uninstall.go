@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"cairn/internal/fault"
+	"cairn/internal/harness"
 )
 
 // Uninstall undoes Init in every harness: a file that is as Init left it gets its
@@ -22,8 +23,8 @@ func Uninstall(p Place) ([]Change, error) {
 		return out, err
 	}
 	files := map[string]bool{}
-	for _, harness := range Harnesses() {
-		for _, s := range p.settingsOf(harness, true) {
+	for _, name := range Harnesses() {
+		for _, s := range p.settingsOf(name, true) {
 			files[s.path] = true
 			c, err := m.unwire(s)
 			if err != nil {
@@ -105,6 +106,12 @@ func (m *manifest) unwire(s settings) (Change, error) {
 func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 	r := m.find(s.path)
 	original, err := m.original(r)
+	switch {
+	case s.format == harness.Script && !isOurs(now):
+		return Unchanged, now, nil // somebody else's by now
+	case s.format == harness.Script && (r == nil || r.Made || err != nil):
+		return Deleted, nil, nil
+	}
 	if err == nil && r.left(now) {
 		if r.Made {
 			return Deleted, nil, nil

@@ -1,8 +1,9 @@
 package wiring
 
 import (
-	"path/filepath"
 	"slices"
+
+	"cairn/internal/harness"
 )
 
 // hook is one entry as init writes it.
@@ -17,10 +18,7 @@ type hook struct {
 // hookSet is what is wanted below "hooks" of a file.
 type hookSet struct {
 	want    []hook
-	flat    bool // entries stand in the event's list, without groups (Cursor)
-	version bool // the file needs "version": 1 (Cursor)
-	name    bool // entries have a name (Gemini CLI)
-	millis  bool // timeouts are milliseconds
+	form    harness.HookForm
 	shell   shell
 	exec    form
 	program string
@@ -39,147 +37,100 @@ const (
 // server is the MCP server as it is wanted in a file.
 type server struct {
 	want    bool // else there is to be none of ours
-	typed   bool // with "type": "stdio"
+	form    harness.Server
 	program string
+	args    []string
 }
 
 // settings is one settings file of a harness and what is wanted in it.
 type settings struct {
 	harness string
 	path    string
+	format  harness.Format
 	hooks   *hookSet // nil if hooks do not stand in this file
 	server  *server  // nil if MCP servers do not stand in this file
-	toml    bool
+	text    string   // of a block or a script, "" if there is to be none of ours
 }
 
 // Events lists the events that hooks of a harness are written for, those of
 // help during the turn included.
-func Events(harness string) []string {
+func Events(name string) []string {
 	var out []string
-	for _, h := range wantedHooks(harness, true) {
-		out = append(out, h.event)
+	h, _ := harness.Of(name)
+	for _, w := range wantedHooks(h, true) {
+		out = append(out, w.event)
 	}
 	return out
 }
 
 // wantedHooks are the hooks of a harness, with or without help during the turn
 // (observations §4.3, §9.2, §15).
-func wantedHooks(harness string, assist bool) []hook {
-	with := []string{"--assist"}
-	var hooks []hook
-	switch harness {
-	case Claude:
-		hooks = []hook{
-			{event: "SessionStart", timeout: 10},
-			{event: "UserPromptSubmit", timeout: 10, args: with},
-			{event: "PreToolUse", matcher: "*", timeout: 10, args: with},
-			{event: "PostToolUse", matcher: "*", timeout: 10},
-			{event: "PostToolUseFailure", matcher: "*", timeout: 10, since: version{2, 1, 0}},
-			{event: "Stop", timeout: 10},
-			{event: "SubagentStop", timeout: 10},
-			{event: "PostCompact", timeout: 10, since: version{2, 1, 76}},
-			{event: "SessionEnd", timeout: 1}, // its host allows 1.5 s for all
+func wantedHooks(h harness.Harness, assist bool) (out []hook) {
+	for _, w := range h.Hooks.Wanted {
+		one := hook{event: w.Event, matcher: w.Matcher, timeout: w.Timeout, since: w.Since, args: []string{"record", "--from", h.Name}}
+		if w.Helps && assist {
+			one.args = append(one.args, "--assist")
 		}
-	case Codex: // which has no event for failures and allows SessionEnd 3 s
-		hooks = []hook{
-			{event: "SessionStart", timeout: 10},
-			{event: "UserPromptSubmit", timeout: 10, args: with},
-			{event: "PreToolUse", timeout: 10, args: with},
-			{event: "PostToolUse", timeout: 10},
-			{event: "Stop", timeout: 10},
-			{event: "SubagentStop", timeout: 10},
-			{event: "PostCompact", timeout: 10},
-			{event: "SessionEnd", timeout: 3},
+		if !assist && w.Bare != "" {
+			one.matcher = w.Bare
 		}
-	case Gemini:
-		for _, event := range []string{"SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"} {
-			h := hook{event: event, timeout: 10_000}
-			if event == "BeforeTool" {
-				h.matcher = "write_file|replace" // for the guard
-			}
-			hooks = append(hooks, h)
-		}
-	case Cursor: // postToolUse would tell again what the after… events tell
-		for _, event := range []string{
-			"sessionStart", "beforeSubmitPrompt", "preToolUse", "afterShellExecution", "afterFileEdit", "afterMCPExecution",
-			"afterAgentResponse", "stop", "sessionEnd",
-		} {
-			h := hook{event: event}
-			if event == "preToolUse" {
-				h.matcher = "Write|Edit|StrReplace|MultiEdit|EditNotebook|Delete|ApplyPatch" // for the guard
-			}
-			hooks = append(hooks, h)
-		}
-	}
-	out := hooks[:0]
-	for _, h := range hooks {
-		if !assist && h.event == "PreToolUse" && harness == Claude {
-			h.matcher = "Edit|Write|MultiEdit|NotebookEdit" // the guard needs no others (mail §8)
-		}
-		extra := h.args
-		if !assist {
-			extra = nil
-		}
-		h.args = append([]string{"record", "--from", harness}, extra...)
-		out = append(out, h)
+		out = append(out, one)
 	}
 	return out
 }
 
+// serveArgs are the arguments of the MCP server in a harness: all tools where they are
+// loaded on demand, else the few through which the others are reached (amendments §B.3).
+func serveArgs(h harness.Harness) []string {
+	if h.Defers {
+		return []string{"serve"}
+	}
+	return []string{"serve", "--profile", "lean"}
+}
+
 // settingsOf are the files of a harness with what is wanted in them. With the
-// plugin in Claude Code that is nothing: it has hooks and server of its own, and
+// plugin in the harness that is nothing: it has hooks and server of its own, and
 // hosts run both sets.
-func (p Place) settingsOf(harness string, assist bool) []settings {
-	in := func(name string) string { return filepath.Join(p.Folder(harness), name) }
-	hooks := &hookSet{want: wantedHooks(harness, assist), program: p.Program, windows: p.Windows, shell: p.shellOf(harness)}
-	mcp := &server{want: true, program: p.Program}
-	switch harness {
-	case Claude:
-		mcp.typed = true
-		v, known := p.claudeVersion()
-		hooks.exec = formFor(v, known)
+func (p Place) settingsOf(name string, assist bool) (out []settings) {
+	h, _ := harness.Of(name)
+	hooks := hookSet{want: wantedHooks(h, assist), form: h.Hooks.Form, program: p.Program, windows: p.Windows, shell: p.shellOf(h)}
+	plugin := p.pluginPresent(h)
+	if h.Command != "" {
+		v, known := p.versionOf(h)
+		hooks.exec = formFor(v, known, h.Hooks.Form.Apart)
 		if known {
 			hooks.want = knownTo(v, hooks.want)
 		}
-		if p.pluginPresent() {
-			hooks.want, mcp.want = nil, false
-		}
-		return []settings{
-			{harness: harness, path: in("settings.json"), hooks: hooks},
-			{harness: harness, path: p.claudeState(), server: mcp},
-		}
-	case Codex:
-		return []settings{
-			{harness: harness, path: in("hooks.json"), hooks: hooks},
-			{harness: harness, path: in("config.toml"), server: mcp, toml: true},
-		}
-	case Gemini:
-		hooks.name, hooks.millis = true, true
-		return []settings{{harness: harness, path: in("settings.json"), hooks: hooks, server: mcp}}
-	default:
-		hooks.flat, hooks.version = true, true
-		return []settings{
-			{harness: harness, path: in("hooks.json"), hooks: hooks},
-			{harness: harness, path: in("mcp.json"), server: mcp},
-		}
 	}
+	if plugin {
+		hooks.want = nil
+	}
+	for _, f := range h.Files(p.homes()) {
+		s := settings{harness: name, path: f.Path, format: f.Format}
+		if f.Hooks {
+			s.hooks = &hooks
+		}
+		if f.Server.Under != "" {
+			s.server = &server{want: !plugin, form: f.Server, program: p.Program, args: serveArgs(h)}
+		}
+		if f.Text != "" {
+			s.text = p.fill(f, assist && h.Helped)
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
-// knownTo are the hooks for events that a version of Claude Code knows. One that
+// knownTo are the hooks for events that a version of a host knows. One that
 // it does not know would make it skip the whole file.
 func knownTo(v version, hooks []hook) []hook {
 	return slices.DeleteFunc(hooks, func(h hook) bool { return less(v, h.since) })
 }
 
 // shellOf is the shell that a harness gives command lines to.
-func (p Place) shellOf(harness string) shell {
-	switch {
-	case !p.Windows:
+func (p Place) shellOf(h harness.Harness) shell {
+	if !p.Windows {
 		return posix
-	case harness == Claude:
-		return gitBash
-	case harness == Cursor:
-		return cmd
 	}
-	return powershell
+	return map[harness.Shell]shell{harness.GitBash: gitBash, harness.Cmd: cmd, harness.PowerShell: powershell}[h.Hooks.Form.Windows]
 }

@@ -3,27 +3,29 @@ package wiring
 import (
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
+	"cairn/internal/harness"
 	"cairn/internal/regular"
 )
-
-// execSince is the first version of Claude Code that runs a hook's program
-// itself when its arguments stand apart; older ones ignore such entries.
-var execSince = version{2, 1, 139}
 
 // version is major, minor and patch.
 type version [3]int
 
-// formFor is how entries for a version of Claude Code are written.
-func formFor(v version, known bool) form {
+// formFor is how entries for a version of a host are written that takes arguments in
+// a list of their own from another version on; the zero version is for never. Older
+// ones ignore such entries.
+func formFor(v version, known bool, since version) form {
 	switch {
+	case since == version{}:
+		return oneLine
 	case !known:
 		return either
-	case less(v, execSince):
+	case less(v, since):
 		return oneLine
 	}
 	return apart
@@ -38,58 +40,58 @@ func less(a, b version) bool {
 	return false
 }
 
-// claudeVersion finds the version of the installed Claude Code without running
-// it: from where `claude` on the PATH leads (the native installer and Homebrew have
-// a folder per version, npm a package.json), from the package below Claude's folder, and at
-// last from what Claude Code itself noted as the version used last.
-func (p Place) claudeVersion() (version, bool) {
+// versionOf finds the version of an installed harness without running it: from where
+// its command on the PATH leads (native installers and Homebrew have a folder per
+// version, npm a package.json), from the package below its folder, and at last from
+// what the harness itself noted as the version used last.
+func (p Place) versionOf(h harness.Harness) (version, bool) {
 	for _, dir := range filepath.SplitList(p.Path) {
-		for _, name := range []string{"claude", "claude.exe", "claude.cmd"} {
-			path := filepath.Join(dir, name)
+		for _, end := range []string{"", ".exe", ".cmd"} {
+			path := filepath.Join(dir, h.Command+end)
 			if info, err := os.Stat(path); err != nil || info.IsDir() {
 				continue
 			}
-			if v, ok := versionAt(path); ok {
+			if v, ok := versionAt(path, h.Package); ok {
 				return v, true
 			}
 		}
 	}
-	if v, ok := packageVersion(filepath.Join(p.Folder(Claude), "local", "node_modules", "@anthropic-ai", "claude-code")); ok {
+	if v, ok := packageVersion(filepath.Join(h.Folder(p.homes()), "local", "node_modules", h.Package), h.Package); ok {
 		return v, true
 	}
-	var state struct {
-		LastReleaseNotesSeen string `json:"lastReleaseNotesSeen"`
-	}
-	if !readJSON(p.claudeState(), &state) {
+	files := h.Files(p.homes())
+	var state map[string]any
+	if !readJSON(files[len(files)-1].Path, &state) {
 		return version{}, false
 	}
-	return parseVersion(state.LastReleaseNotesSeen)
+	noted, _ := state[h.Noted].(string)
+	return parseVersion(noted)
 }
 
 // versionAt is the version of the program that a path leads to.
-func versionAt(path string) (version, bool) {
-	target, err := filepath.EvalSymlinks(path)
+func versionAt(program, name string) (version, bool) {
+	target, err := filepath.EvalSymlinks(program)
 	if err != nil {
 		return version{}, false
 	}
 	for dir := target; filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
 		switch filepath.Base(filepath.Dir(dir)) {
-		case "versions", "claude-code": // the native installer's folder, Homebrew's
+		case "versions", path.Base(name): // the native installer's folder, Homebrew's
 			if v, ok := parseVersion(filepath.Base(dir)); ok {
 				return v, true
 			}
 		}
-		if v, ok := packageVersion(dir); ok {
+		if v, ok := packageVersion(dir, name); ok {
 			return v, true
 		}
 	}
 	// npm on Windows puts a script beside the folder of packages
-	return packageVersion(filepath.Join(filepath.Dir(target), "node_modules", "@anthropic-ai", "claude-code"))
+	return packageVersion(filepath.Join(filepath.Dir(target), "node_modules", name), name)
 }
 
-func packageVersion(dir string) (version, bool) {
+func packageVersion(dir, name string) (version, bool) {
 	var pkg struct{ Name, Version string }
-	if !readJSON(filepath.Join(dir, "package.json"), &pkg) || !strings.HasPrefix(pkg.Name, "@anthropic-ai/claude-code") {
+	if !readJSON(filepath.Join(dir, "package.json"), &pkg) || !strings.HasPrefix(pkg.Name, name) {
 		return version{}, false
 	}
 	return parseVersion(pkg.Version)
@@ -106,13 +108,16 @@ func parseVersion(s string) (v version, ok bool) {
 	return v, true
 }
 
-// pluginPresent reports whether Claude Code has cairn as a plugin for this user:
-// enabled in the settings, or installed and not disabled there.
-func (p Place) pluginPresent() bool {
+// pluginPresent reports whether a harness has cairn as a plugin for this user, as
+// Claude Code may: enabled in the settings, or installed and not disabled there.
+func (p Place) pluginPresent(h harness.Harness) bool {
+	if !h.Plugin {
+		return false
+	}
 	var s struct {
 		EnabledPlugins map[string]any `json:"enabledPlugins"`
 	}
-	readJSON(filepath.Join(p.Folder(Claude), "settings.json"), &s)
+	readJSON(filepath.Join(h.Folder(p.homes()), "settings.json"), &s)
 	for name, on := range s.EnabledPlugins {
 		if isOurPlugin(name) && on != false {
 			return true
@@ -121,7 +126,7 @@ func (p Place) pluginPresent() bool {
 	var installed struct {
 		Plugins map[string]any `json:"plugins"`
 	}
-	readJSON(filepath.Join(p.Folder(Claude), "plugins", "installed_plugins.json"), &installed)
+	readJSON(filepath.Join(h.Folder(p.homes()), "plugins", "installed_plugins.json"), &installed)
 	for name, at := range installed.Plugins {
 		if _, set := s.EnabledPlugins[name]; !set && isOurPlugin(name) && forUser(at) {
 			return true

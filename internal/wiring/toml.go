@@ -53,7 +53,11 @@ func editServerText(text []byte, s *server, config map[string]any) ([]byte, erro
 	case s.want && s.right(c), !s.want && !ours:
 		return text, nil
 	case s.want:
-		return replaceServer(text, s, c)
+		out, err := replaceServer(text, s, c)
+		if err != nil && c.program == s.program {
+			return text, nil // it works as it is, and cannot be made better
+		}
+		return out, err
 	}
 	return cutServer(text)
 }
@@ -113,7 +117,7 @@ func appendServer(text []byte, s *server) []byte {
 		}
 		out = append(out, nl...)
 	}
-	lines := []string{"[mcp_servers." + serverName + "]", "command = " + tomlString(s.program), `args = ["serve"]`}
+	lines := []string{"[mcp_servers." + serverName + "]", "command = " + tomlString(s.program), tomlArgs(s.args)}
 	return append(out, strings.Join(lines, nl)+nl...)
 }
 
@@ -132,8 +136,8 @@ func replaceServer(text []byte, s *server, c call) ([]byte, error) {
 		return nil, errors.New("mcp_servers.cairn is not a table of its own")
 	}
 	assignments := map[string]string{"command": "command = " + tomlString(s.program)}
-	if len(c.args) == 0 || c.args[0] != "serve" {
-		assignments["args"] = `args = ["serve"]`
+	if args := s.argsFor(c); !slices.Equal(args, c.args) {
+		assignments["args"] = tomlArgs(args)
 	}
 	out := bytes.Clone(text)
 	for _, k := range slices.Backward(tables[i].Keys) {
@@ -191,6 +195,15 @@ func cutServer(text []byte) ([]byte, error) {
 
 func sameButEnd(a, b []byte) bool {
 	return bytes.Equal(bytes.TrimRight(a, "\r\n"), bytes.TrimRight(b, "\r\n"))
+}
+
+// tomlArgs is the line of an entry's arguments.
+func tomlArgs(args []string) string {
+	var words []string
+	for _, a := range args {
+		words = append(words, tomlString(a))
+	}
+	return "args = [" + strings.Join(words, ", ") + "]"
 }
 
 // tomlString writes a path: backslashes stay as they are where that is possible.
