@@ -142,11 +142,11 @@ func writes[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(co
 // The parameters that many tools have.
 
 func keyParam() Param {
-	return must("project_key", "The project: the absolute path of its repository, or its slug, id or uid.").lean("Absolute path of your repository.")
+	return must("project_key", "The project: the absolute path of its repository, or its slug, id or uid.").lean("The repository's path.")
 }
 
 func agentParam() Param {
-	return must("agent_name", "Your own name as an agent of the project.").lean("Your name.")
+	return must("agent_name", "Your own name as an agent of the project.").lean("")
 }
 
 // token is the parameter that all tools have which act for an agent.

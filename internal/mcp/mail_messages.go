@@ -14,7 +14,7 @@ func (t *mailTools) messageTools() []Tool {
 				"Returns one delivery per project, with the id of the message.",
 			Brief: "Write a message to other agents.",
 			Params: params(
-				keyParam(), must("sender_name", "Your own name as an agent of the project.").lean("Your name."),
+				keyParam(), must("sender_name", "Your own name as an agent of the project.").lean(""),
 				must("to", "Names of the recipients, one or a list; empty with broadcast.").of(Names).lean(""),
 				must("subject", "One line, at most 200 characters.").lean(""), must("body_md", "The message in Markdown, at most 1 MiB.").lean("Markdown."),
 				may("cc", "Names of agents that get a copy.").of(Names), may("bcc", "Names of agents that get a copy of which only you know.").of(Names),
@@ -140,7 +140,7 @@ type someThreads struct {
 func (t *mailTools) searchTools() []Tool {
 	return []Tool{
 		{
-			Name: "search_messages", Words: "mail find", ReadOnly: true, Result: gives[mail.Hits](),
+			Name: "search_messages", Words: "mail find text", ReadOnly: true, Result: gives[mail.Hits](),
 			Description: "Search the subjects and bodies of a project's mail: words, \"phrases\", prefix*, AND, OR, NOT. Best hits first, with an excerpt.",
 			Params: params(
 				keyParam(), must("query", "What to search for. Blank: no hits."), listLimit("limit", 20, "How many hits."),

@@ -16,7 +16,7 @@ func (t *mailTools) reservationTools() []Tool {
 			Brief: "Reserve files or globs before you edit them; heed conflicts.",
 			Params: params(
 				keyParam(), agentParam(), reserved("paths", "What to reserve, at most 200.").lean(""), lifetime("ttl_seconds", 3600),
-				setting("exclusive", "false: others may reserve the same, not exclusively.").lean(""),
+				setting("exclusive", "false: others may reserve the same, not exclusively."),
 				flag("advisory", "Granted in spite of conflicts, which are told all the same; no guard refuses edits because of it."),
 				may("reason", "What you do there, for whoever meets the reservation.").by("").lean(""), once(), token(),
 			),
@@ -41,7 +41,7 @@ func (t *mailTools) reservationTools() []Tool {
 			}),
 		},
 		{
-			Name: "release_file_reservations", Words: "unlock free reserve", Lean: true, Result: gives[mail.ReleasedReservations](),
+			Name: "release_file_reservations", Words: "unlock lock free reserve", Lean: true, Result: gives[mail.ReleasedReservations](),
 			Description: "Release reservations of yours as soon as you are done: those with these paths and ids, or all of them if you name neither.",
 			Brief:       "Release reservations when done: these paths, or all of yours.",
 			Params: params(
@@ -117,9 +117,9 @@ func (t *mailTools) macroTools() []Tool {
 			Description: "Begin work among other agents, in one call: make the project, get a name, reserve files and read your mail. Act under the returned agent's name from then on.",
 			Brief:       "Begin work among other agents: get your name, reserve files, see your mail.",
 			Params: params(
-				must("human_key", "Absolute path of the repository.").or("project_key").lean("Absolute path of your repository."), program(), model(),
+				must("human_key", "Absolute path of the repository.").or("project_key").lean("The repository's absolute path."), program(), model(),
 				may("task_description", "What you work on, for the other agents.").by(""),
-				may("agent_name", "The name you had before, or want. Omitted: one is generated.").lean("As before."),
+				may("agent_name", "The name you had before, or want. Omitted: one is generated.").lean(""),
 				reserved("file_reservation_paths", "What to reserve at once.").optional().lean("To reserve."),
 				may("file_reservation_reason", "What you do there.").by("macro-session"), lifetime("file_reservation_ttl_seconds", 3600),
 				listLimit("inbox_limit", 10, "How many messages of the inbox are returned."),

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"cairn/internal/fault"
 	"cairn/internal/words"
@@ -110,8 +111,9 @@ func wordsOf(group string, t Tool) map[string]float64 {
 }
 
 const (
-	mostFound  = 4    // tools of one answer
-	leastShare = 0.55 // of the best tool's score that the others have
+	mostNamed  = 8   // tools of an answer to a query that names them
+	mostFound  = 3   // tools of another answer
+	leastShare = 0.4 // of the best tool's score that the others have
 )
 
 // find answers a query: the tools that it names, else those that its words fit best,
@@ -141,34 +143,39 @@ func (r *reach) find(query string) (FoundTools, error) {
 	return out, nil
 }
 
-// named are the tools whose names stand in a query.
+// named are the tools whose names stand in a query. Names that are everyday words count
+// only where the query is nothing but names.
 func (r *reach) named(query string) (all []Tool) {
-	for word := range strings.FieldsFuncSeq(query, func(c rune) bool { return c != '_' && !isLetter(c) }) {
-		if t, ok := r.tool(word); ok && strings.Contains(word, "_") || ok && word == strings.TrimSpace(query) {
+	names := strings.FieldsFunc(query, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+	only := !slices.ContainsFunc(names, func(name string) bool { _, ok := r.tool(name); return !ok })
+	for _, name := range names {
+		if t, ok := r.tool(name); ok && (only || strings.Contains(name, "_")) {
 			all = append(all, t)
 		}
 	}
-	return all[:min(len(all), 2*mostFound)]
-}
-
-func isLetter(c rune) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	return all[:min(len(all), mostNamed)]
 }
 
 // ranked are the tools that the words of a query fit best, best first.
 func (r *reach) ranked(query string) []Tool {
-	scores := make([]float64, len(r.tools))
+	var keys, said []string
 	words.EachKey(query, func(key string) {
-		if words.IsStopWord(key) {
-			return
-		}
-		for i, weights := range r.weight {
-			scores[i] += r.fit(key, weights)
+		if keys = append(keys, key); !words.IsStopWord(key) {
+			said = append(said, key)
 		}
 	})
-	order := make([]int, len(r.tools))
-	for i := range order {
-		order[i] = i
+	if len(said) == 0 {
+		said = keys
+	}
+	scores, order := make([]float64, len(r.tools)), make([]int, len(r.tools))
+	for i, weights := range r.weight {
+		fitting := 0.0
+		for _, key := range said {
+			if fit := r.fit(key, weights); fit > 0 {
+				fitting, scores[i] = fitting+1, scores[i]+fit
+			}
+		}
+		order[i], scores[i] = i, scores[i]*fitting
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
 	var all []Tool

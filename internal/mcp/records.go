@@ -180,7 +180,7 @@ func (t *recordTools) writingTools() []Tool {
 				may("parent_id", "An active record to put it below; null or omitted: a root.").of(Nullable).lean("An active record."),
 				must("type", "Any word for its kind, such as question, conclusion, note.").lean(""), must("title", "One line, at most 200 characters.").lean(""),
 				must("summary", "What it says, at most 1,000 characters.").lean(""),
-				must("body", "The whole text in Markdown. Cite code as path#L10-L20: then changes of that code are noticed.").lean("Markdown."),
+				must("body", "The whole text in Markdown. Cite code as path#L10-L20: then changes of that code are noticed.").lean(""),
 				may("state", "Its state.").among(stateNames()...).by(string(record.Open)), relatedParam(), metadataParam(),
 				projectIDParam(), sessionIDParam(),
 			),

@@ -201,7 +201,8 @@ func (t Tool) definition() (*sdk.Tool, error) {
 
 // Tokens estimates what the definitions of tools cost a model's context where a
 // client sends them as they are: a quarter of their bytes in tools/list, rounded up
-// (design §7). Schemas of results do not count: no client shows them to its model.
+// (design §7). Schemas of results do not count: no client shows them to its model. What
+// a certain client sends is told by [Host.Cost].
 func Tokens(tools []Tool) (int, error) {
 	bytes := 0
 	for _, t := range tools {
