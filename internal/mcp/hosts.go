@@ -23,8 +23,9 @@ type Host struct {
 	Drops []string // keywords that are taken out of schemas
 	Extra int      // bytes that are added to each schema
 
+	Longest      int          // characters of a description, 0 for all
 	Instructions Instructions // which of the server's are sent
-	Frame        int          // bytes around all of it
+	Frame        int          // bytes around all of it, with the tools that the program adds since there are resources
 }
 
 // Instructions says which of a server's instructions are sent to a model.
@@ -47,12 +48,12 @@ const (
 // what the server lists.
 func Hosts() []Host {
 	return []Host{
-		{Name: "Claude Code", Seen: "2.1.330", Deferred: true, Tool: `mcp__cairn__%[1]s\n`, Instructions: AllInstructions, Frame: 155},
+		{Name: "Claude Code", Seen: "2.1.330", Deferred: true, Tool: `mcp__cairn__%[1]s\n`, Instructions: AllInstructions, Frame: 207},
 		{Name: "Codex, code mode", Seen: "0.169.0", Deferred: true, Instructions: FirstLine, Frame: 90},
-		{Name: "Codex, plain tools", Seen: "0.169.0", Tool: codexForm, Drops: []string{"default", "minimum", "maximum"}, Instructions: AllInstructions, Frame: 70},
-		{Name: "Gemini CLI", Seen: "0.61.0", Tool: geminiForm, Extra: 292, Instructions: AllInstructions, Frame: 175},
-		{Name: "Qwen Code", Seen: "0.15.10", Deferred: true, Tool: `- \"mcp__cairn__%[1]s\": %[4]s\n`},
-		{Name: "OpenCode", Seen: "1.18.33", Tool: fmt.Sprintf(functionForm, "cairn_%[1]s"), Extra: 29, Instructions: AllInstructions, Frame: 85},
+		{Name: "Codex, plain tools", Seen: "0.169.0", Tool: codexForm, Drops: []string{"default", "minimum", "maximum"}, Instructions: AllInstructions, Frame: 1956},
+		{Name: "Gemini CLI", Seen: "0.61.0", Tool: geminiForm, Extra: 260, Instructions: AllInstructions, Frame: 1291},
+		{Name: "Qwen Code", Seen: "0.15.10", Deferred: true, Tool: `- \"mcp__cairn__%[1]s\": %[4]s\n`, Longest: 160},
+		{Name: "OpenCode", Seen: "1.18.33", Tool: fmt.Sprintf(functionForm, "cairn_%[1]s"), Extra: 29, Instructions: AllInstructions, Frame: 1565},
 		{Name: "Copilot CLI", Seen: "1.0.102", Tool: fmt.Sprintf(functionForm, "cairn-%[1]s")},
 		{Name: "Cursor, Cline, Windsurf and others", Tool: fmt.Sprintf(functionForm, "mcp_cairn_%[1]s"), Instructions: AllInstructions},
 	}
@@ -98,7 +99,11 @@ func (h Host) toolBytes(t Tool) (int, error) {
 			return 0, err
 		}
 	}
-	description, err := encode(t.Description)
+	about := []rune(t.Description)
+	if h.Longest > 0 && len(about) > h.Longest {
+		about = append(about[:h.Longest-1], '…')
+	}
+	description, err := encode(string(about))
 	if err != nil {
 		return 0, err
 	}

@@ -277,7 +277,7 @@ func (t *mailTools) identityTools() []Tool {
 			}),
 		},
 		{
-			Name: "list_agents", Words: "who team members", ReadOnly: true, Result: gives[[]mail.ListedAgent](),
+			Name: "list_agents", Words: "who here others team members", ReadOnly: true, Result: gives[[]mail.ListedAgent](),
 			Description: "List the agents of a project by name, with their tasks, unread mail and active reservations. Use it to find out whom to write to.",
 			Params: params(
 				keyParam(), may("active_within_days", "Only agents active within so many days.").of(Integer).least(1),

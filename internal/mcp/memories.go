@@ -225,7 +225,7 @@ func (t memoryTools) entryTools() []Tool {
 		},
 		{
 			Name: "get_entry", ReadOnly: true, Result: gives[memory.Entry](),
-			Description: "Read one committed entry, whole.", Params: params(memoryParam(), must("entry_id", "The entry's id.")),
+			Description: "Read one committed entry of a memory, whole.", Params: params(memoryParam(), must("entry_id", "The entry's id.")),
 			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Entry, error) {
 				return b.GetEntry(ctx, c, a.String("memory_id"), a.String("entry_id"))
 			}),

@@ -244,7 +244,7 @@ func (t *recordTools) pastTools() []Tool {
 		},
 		{
 			Name: "get_record_diff", Words: "changes versions", ReadOnly: true, Result: gives[record.VersionDiff](),
-			Description: "Compare two versions of a record.",
+			Description: "Compare two versions of a record: both versions, and what differs between them.",
 			Params: params(
 				idParam(), must("from", "The older version: a time (RFC 3339), last_save, vN or tick:N."), may("to", "The newer version, likewise. Omitted: now."),
 				projectIDParam(), sessionIDParam(),
