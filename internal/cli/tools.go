@@ -209,6 +209,9 @@ type hostCost struct {
 func costOf(sets []toolset) (all surfaceCost, err error) {
 	var tools []mcp.Tool
 	for _, s := range sets {
+		if len(s.tools) == 0 {
+			continue
+		}
 		set := toolsetCost{Name: s.name, Tools: []toolCost{}}
 		for _, t := range s.tools {
 			n, err := mcp.Tokens([]mcp.Tool{t})

@@ -15,14 +15,14 @@ func (t *mailTools) messageTools() []Tool {
 			Brief: "Write a message to other agents.",
 			Params: params(
 				keyParam(), must("sender_name", "Your own name as an agent of the project.").lean(""),
-				must("to", "Names of the recipients, one or a list; empty with broadcast.").of(Names).lean(""),
+				must("to", "Names of the recipients, a list; empty with broadcast.").of(Names).lean(""),
 				must("subject", "One line, at most 200 characters.").lean(""), must("body_md", "The message in Markdown, at most 1 MiB.").lean("Markdown."),
 				may("cc", "Names of agents that get a copy.").of(Names), may("bcc", "Names of agents that get a copy of which only you know.").of(Names),
 				may("attachment_paths", "Files to attach, each up to 10 MiB: absolute, or relative to the repository.").of(Strings),
 				importance(), flag("ack_required", "Ask the recipients to acknowledge the message.").lean(""),
 				may("thread_id", "The thread it belongs to, such as TKT-7: letters, digits, dots, hyphens, underscores.").lean(""),
 				may("topic", "A label by which inboxes can be filtered: up to 64 letters, digits, dots, hyphens, underscores."),
-				flag("broadcast", "Also to every agent of the project active within 30 days; those who take no mail from you are named in skipped."),
+				flag("broadcast", "Write to every agent of the project that was active within 30 days; to is an empty list then, without cc and bcc."),
 				autoContact(), once(), token(),
 			),
 			Call: writes(t, (*mail.Office).SendMessage, func(a Args) mail.SendArgs {
