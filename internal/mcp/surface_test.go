@@ -7,10 +7,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"iter"
 	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -589,5 +591,55 @@ func TestMailTakesTheParametersOfItsContract(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("there are no %v", slices.Collect(maps.Keys(want)))
+	}
+}
+
+// TestNoFieldOfAResultHidesAnother: a field that an outer one of the same Go name hides
+// is in the JSON all the same where its JSON name is another, but not in the schema.
+func TestNoFieldOfAResultHidesAnother(t *testing.T) {
+	t.Parallel()
+	seen := map[reflect.Type]bool{}
+	var look func(reflect.Type)
+	look = func(of reflect.Type) {
+		switch of.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			look(of.Elem())
+		case reflect.Struct:
+			if seen[of] {
+				return
+			}
+			seen[of] = true
+			for i := range of.NumField() {
+				field := of.Field(i)
+				for inner := range embedded(field) {
+					if outer, _ := of.FieldByName(inner.Name); len(outer.Index) == 1 && outer.Tag.Get("json") != inner.Tag.Get("json") {
+						t.Errorf("%v.%s hides %v.%s", of, outer.Name, field.Type, inner.Name)
+					}
+				}
+				look(field.Type)
+			}
+		}
+	}
+	for _, tool := range append(toolsOf(groups(opened(t))), mcp.Reaching(nil)...) {
+		for _, result := range tool.Result {
+			look(result)
+		}
+		if len(tool.Result) == 0 && tool.Name != "call_tool" {
+			t.Errorf("the result of %s is not described", tool.Name)
+		}
+	}
+}
+
+// embedded are the fields of a field that is an embedded struct.
+func embedded(field reflect.StructField) iter.Seq[reflect.StructField] {
+	return func(yield func(reflect.StructField) bool) {
+		if !field.Anonymous || field.Type.Kind() != reflect.Struct {
+			return
+		}
+		for i := range field.Type.NumField() {
+			if !yield(field.Type.Field(i)) {
+				return
+			}
+		}
 	}
 }
