@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -29,7 +30,78 @@ func outputSchema(types []reflect.Type) (json.RawMessage, error) {
 		}
 		all = either(all, s)
 	}
-	return encode(all)
+	return appendSchema(nil, all)
+}
+
+// appendSchema writes a schema in JSON, as far as [resultSchema] and [either] make use
+// of it. The library's own writing goes over nested schemas again and again, which would
+// take the start of a server 15 ms.
+func appendSchema(b []byte, s *jsonschema.Schema) (_ []byte, err error) {
+	comma := "{"
+	add := func(keyword string, value any) {
+		var data []byte
+		if err != nil {
+			return
+		}
+		if data, err = encode(value); err == nil {
+			b = fmt.Appendf(b, "%s%q:%s", comma, keyword, data)
+			comma = ","
+		}
+	}
+	open := func(keyword, bracket string) { b, comma = fmt.Appendf(b, "%s%q:%s", comma, keyword, bracket), "," }
+	nested := func(inner *jsonschema.Schema) {
+		if err == nil {
+			b, err = appendSchema(b, inner)
+		}
+	}
+	switch {
+	case s.Type != "":
+		add("type", s.Type)
+	case s.Types != nil:
+		add("type", s.Types)
+	}
+	if s.Description != "" {
+		add("description", s.Description)
+	}
+	if s.Enum != nil {
+		add("enum", s.Enum)
+	}
+	if s.Properties != nil {
+		open("properties", "{")
+		for i, name := range s.PropertyOrder {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = fmt.Appendf(b, "%q:", name)
+			nested(s.Properties[name])
+		}
+		b = append(b, '}')
+	}
+	if s.Required != nil {
+		add("required", s.Required)
+	}
+	if s.Items != nil {
+		open("items", "")
+		nested(s.Items)
+	}
+	if s.AdditionalProperties != nil {
+		open("additionalProperties", "")
+		nested(s.AdditionalProperties)
+	}
+	if s.AnyOf != nil {
+		open("anyOf", "[")
+		for i, inner := range s.AnyOf {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			nested(inner)
+		}
+		b = append(b, ']')
+	}
+	if comma == "{" {
+		b = append(b, '{')
+	}
+	return append(b, '}'), err
 }
 
 // resultSchema is the schema of the structured content for a result of type t.
