@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // surfaceOf lists what a server with arguments offers. Its instructions name no
@@ -125,5 +128,36 @@ func TestLeanToolsTakeEveryArgument(t *testing.T) {
 		if err != nil || isError || !strings.Contains(text, `"state":"LATER"`) {
 			t.Errorf("%s: %s, %v", call.tool, text, err)
 		}
+	}
+}
+
+// TestTheMirrorHasWhatCallToolReaches and never call_tool itself, since a path names a
+// tool already.
+func TestTheMirrorHasWhatCallToolReaches(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	for want, args := range map[int][]string{
+		73: {"--profile", "lean"}, 20: {"--profile", "lean", "--toolsets", "records"}, 2: {"--tools", "recall,list_vaults"},
+		1: {"--tools", "recall,find_tool"},
+	} {
+		w := newHome(t).listen(args...)
+		var listed struct {
+			Tools []struct{ Name, Path string }
+		}
+		if err := json.Unmarshal([]byte(w.do(http.MethodGet, "/v1/tools", "").body), &listed); err != nil || len(listed.Tools) != want {
+			t.Errorf("%v: %d tools, want %d, %v", args, len(listed.Tools), want, err)
+		}
+		if r := w.do(http.MethodPost, "/v1/projects/*/others/call_tool", `{"name":"recall"}`); r.status != http.StatusNotFound {
+			t.Errorf("%v: call_tool: %d %s", args, r.status, r.body)
+		}
+	}
+	w := newHome(t).listen("--tools", "recall,find_tool,call_tool")
+	if r := w.do(http.MethodGet, "/v1/projects/*/memories/list_vaults", ""); r.status != http.StatusOK {
+		t.Errorf("a tool that call_tool reaches: %d %s", r.status, r.body)
+	}
+	c := w.connect("/mcp", "", nil)
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "call_tool", Arguments: fields{"name": "list_vaults", "arguments": fields{}}})
+	if err != nil || r.IsError {
+		t.Errorf("over HTTP: %v, %v", r, err)
 	}
 }

@@ -70,13 +70,14 @@ func (s *surface) flags(cmd *cobra.Command) {
 	cmd.Flags().StringSliceVar(&s.toolsets, "toolsets", nil, "only these tools and recall, by toolset: observations,memories,records,mail (default all)")
 	cmd.Flags().StringSliceVar(&s.tools, "tools", nil, "exactly these tools, by name; find_tool and call_tool reach the others")
 	cmd.Flags().StringVar(&s.profile, "profile", "", "full; core, messaging or minimal: less of mail; lean: the few tools that an agent\nneeds every day, and find_tool and call_tool for the others, for programs that\nsend all definitions with each request (default mcp.profile of the settings, else full)")
-	cmd.MarkFlagsMutuallyExclusive("tools", "profile")
 }
 
 // sets are the toolsets of q that the surface shows.
 func (s surface) sets(q questions) ([]toolset, error) {
 	profile := s.profile
 	switch {
+	case len(s.tools) > 0 && profile != "":
+		return nil, fault.New(fault.Invalid, "usage", "--tools and --profile exclude each other").WithHint("--tools names every tool that is to be served")
 	case len(s.tools) > 0:
 		profile = "full"
 	case profile == "":
@@ -133,7 +134,7 @@ func (s surface) lean(all []toolset) []toolset {
 }
 
 // single lists of all exactly the tools that were asked for. Instructions keep the
-// sentences that name none of the other tools, unless call_tool reaches these.
+// sentences that name none of the others, unless call_tool reaches these.
 func (s surface) single(all []toolset) ([]toolset, error) {
 	all = append(all, reaching(all))
 	var known []mcp.Tool
@@ -152,20 +153,29 @@ func (s surface) single(all []toolset) ([]toolset, error) {
 	var chosen []toolset
 	for _, t := range all {
 		t.tools = slices.DeleteFunc(slices.Clone(t.tools), func(tool mcp.Tool) bool { return !slices.Contains(s.tools, tool.Name) })
-		t.all = t.tools
-		if len(t.tools) > 0 {
+		switch {
+		case s.reachesAll() && len(t.tools) == 0:
+			t.instructions, t.resources = "", nil
+		case s.reachesAll():
+		case len(t.tools) == 0:
+			continue
+		default:
 			t.instructions = s.told(t.instructions, known)
-			chosen = append(chosen, t)
+			if t.all != nil {
+				t.all = t.tools
+			}
 		}
+		chosen = append(chosen, t)
 	}
 	return chosen, nil
 }
 
+// reachesAll reports whether call_tool is among the single tools, through which every
+// other is called.
+func (s surface) reachesAll() bool { return slices.Contains(s.tools, "call_tool") }
+
 // told are the sentences of a text that name no tool which is not served.
 func (s surface) told(text string, known []mcp.Tool) string {
-	if slices.Contains(s.tools, "call_tool") {
-		return text
-	}
 	var kept []string
 	for _, sentence := range strings.SplitAfter(text, ". ") {
 		if !slices.ContainsFunc(known, func(t mcp.Tool) bool {

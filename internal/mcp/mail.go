@@ -215,7 +215,7 @@ func (t *mailTools) identityTools() []Tool {
 	}
 	profile := params(
 		may("task_description", "What you work on, for the other agents.").by(""),
-		may("attachments_policy", "How pictures that you send are kept: inside the message, as files, by their size (auto), or not at all.").
+		may("attachments_policy", "How pictures that you send are kept: inline in the message, as files, by their size (auto), or not: then attachments are refused.").
 			by("auto").among("auto", "inline", "file", "none"),
 		flag("want_token", "Protect the name by a token, shown this once. Acting under the name then needs the token."),
 		may("session_id", "The session that the name is bound to. Only for callers whose session cairn cannot find out."),
@@ -294,7 +294,7 @@ func (t *mailTools) identityTools() []Tool {
 		{
 			Name: "retire_agent", Words: "leave quit unregister", Result: gives[mail.Retired](),
 			Description: "Retire an agent: its reservations are released, it gets no more mail and is listed no more. Its history stays; register_agent on the name revives it.",
-			Params:      params(keyParam(), must("agent_name", "The agent to retire."), may("reason", "Why. It is not kept.").by(""), token()),
+			Params:      params(keyParam(), must("agent_name", "The agent to retire."), may("reason", "Why. cairn does not store it.").by(""), token()),
 			Call: writes(t, (*mail.Office).RetireAgent, func(a Args) mail.RetireArgs {
 				return mail.RetireArgs{ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Reason: a.String("reason")}
 			}),

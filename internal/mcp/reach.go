@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"cairn/internal/fault"
@@ -74,22 +75,32 @@ type FoundTool struct {
 type reach struct {
 	groups []Group
 	tools  []Tool
+
+	index  sync.Once            // of the first search by words
 	weight []map[string]float64 // of each tool: how much a word says about it
 	tooled map[string]int       // how many tools have a word
 }
 
 func newReach(groups []Group) *reach {
-	r := &reach{groups: groups, tooled: map[string]int{}}
+	r := &reach{groups: groups}
 	for _, g := range groups {
+		r.tools = append(r.tools, g.Tools...)
+	}
+	return r
+}
+
+// read makes the index of words.
+func (r *reach) read() {
+	r.tooled = map[string]int{}
+	for _, g := range r.groups {
 		for _, t := range g.Tools {
 			weights := wordsOf(g.Name, t)
-			r.tools, r.weight = append(r.tools, t), append(r.weight, weights)
+			r.weight = append(r.weight, weights)
 			for word := range weights {
 				r.tooled[word]++
 			}
 		}
 	}
-	return r
 }
 
 // wordsOf weighs the words of a tool by where they stand.
@@ -158,6 +169,7 @@ func (r *reach) named(query string) (all []Tool) {
 
 // ranked are the tools that the words of a query fit best, best first.
 func (r *reach) ranked(query string) []Tool {
+	r.index.Do(r.read)
 	var keys, said []string
 	words.EachKey(query, func(key string) {
 		if keys = append(keys, key); !words.IsStopWord(key) {
