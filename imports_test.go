@@ -65,8 +65,8 @@ func importTable() map[string]room {
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory"},
-			others: []string{"github.com/modelcontextprotocol/go-sdk"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/words"},
+			others: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		},
 		"internal/markdown":  {},
 		"internal/web":       {ours: []string{".", "internal/fault", "internal/project", "internal/mail", "internal/markdown"}},

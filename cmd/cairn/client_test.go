@@ -28,6 +28,8 @@ type client struct {
 	server *exec.Cmd
 	stderr *gathered
 	left   bool
+
+	schemas resultSchemas
 }
 
 // dial starts cairn serve in the repository and connects to it in a revision of
@@ -90,6 +92,7 @@ func (c *client) answer(tool string, args any) (text string, isError bool, err e
 	if !ok {
 		return "", r.IsError, errors.New("the result is no text")
 	}
+	c.checked(tool, r)
 	if strings.HasPrefix(first.Text, "{") && !r.IsError {
 		var object any
 		if err := json.Unmarshal([]byte(first.Text), &object); err != nil || !reflect.DeepEqual(object, r.StructuredContent) {

@@ -30,6 +30,7 @@ func (c *client) tell(tool, args string) (*sdk.CallToolResult, string) {
 	if len(r.Content) != 1 {
 		c.t.Fatalf("%s %s: %d texts", tool, args, len(r.Content))
 	}
+	c.checked(tool, r)
 	return r, r.Content[0].(*sdk.TextContent).Text
 }
 

@@ -186,8 +186,8 @@ func TestTheMirrorListsItsRoutes(t *testing.T) {
 		if !slices.Contains(l.Methods, "POST") || reads && !slices.Contains(l.Methods, "GET") || !json.Valid(l.Schema) {
 			t.Errorf("%+v", l)
 		}
-		untold := l.Toolset == "memories" // its project is taken, and not told to save tokens
-		if l.ProjectArgument != "" && !untold && !strings.Contains(string(l.Schema), `"`+l.ProjectArgument+`"`) {
+		unused := l.Toolset == "memories" && !strings.Contains(string(l.Schema), `"memory_id"`) // its project is taken all the same
+		if l.ProjectArgument != "" && !unused && !strings.Contains(string(l.Schema), `"`+l.ProjectArgument+`"`) {
 			t.Errorf("%s has no argument %s", l.Name, l.ProjectArgument)
 		}
 		r := w.do(http.MethodPost, strings.Replace(l.Path, "{key}", "shop", 1), "{}")

@@ -61,10 +61,12 @@ func (l *listener) own() []string {
 	return []string{host}
 }
 
+// mirrored are the tools of sets as JSON, also those that MCP does not list: here a
+// definition costs nobody anything.
 func mirrored(sets []toolset) []httpapi.Toolset {
 	var out []httpapi.Toolset
 	for _, s := range sets {
-		out = append(out, httpapi.Toolset{Name: s.name, Project: s.project, Tools: s.tools})
+		out = append(out, httpapi.Toolset{Name: s.name, Project: s.project, Tools: s.all})
 	}
 	return out
 }

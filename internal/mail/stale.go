@@ -15,8 +15,8 @@ import (
 // Signs is what tells whether a holder still works on what it has reserved (mail
 // §7). Null is no activity, and none that was looked for.
 type Signs struct {
-	Reasons []string `json:"stale_reasons"` // never nil
-	Agent   Time     `json:"last_agent_activity_ts"`
+	Reasons []string `json:"stale_reasons"`          // never nil
+	Holder  Time     `json:"last_agent_activity_ts"` // of the agent itself
 	Mail    Time     `json:"last_mail_activity_ts"`
 	Files   Time     `json:"last_filesystem_activity_ts"`
 	Git     Time     `json:"last_git_activity_ts"`
@@ -51,7 +51,7 @@ func (o *Office) recent(at, now Time) bool { return at != 0 && now-at <= Time(o.
 
 // signs judges what was found: whether the reservation is stale, and why.
 func (o *Office) signs(w *watched, now Time) (stale bool, out Signs) {
-	out = Signs{Reasons: []string{}, Agent: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
+	out = Signs{Reasons: []string{}, Holder: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
 	if w.ended {
 		return false, out
 	}

@@ -3,7 +3,8 @@
 // and functions.
 //
 // A [Tool] names its parameters once: from that table come both the JSON
-// Schema that clients see and the check of what they send. Every argument error
+// Schema that clients see and the check of what they send. The schema of its result
+// comes from the Go type of the result. Every argument error
 // is a tool result that the model can read, never a protocol error (contract
 // observations §8). Unknown arguments are ignored, null counts as omitted, and
 // whole numbers may be written as 3.0.
@@ -11,6 +12,10 @@
 // Errors ([cairn/internal/fault]) are mapped once: Invalid, NotFound, Conflict
 // and Denied become a result with isError and the message as text; Unavailable
 // and Internal become the JSON-RPC error -32603 with the message.
+//
+// Programs that load tools on demand are offered all of them. For the others there is a
+// small surface, [Lean], with two tools that find and call the rest ([Reaching]).
+// [Hosts] says what each program sends to its model.
 //
 // One [Server] serves any number of sessions, on standard input and output
 // ([Server.ServeStdio]) and over streamable HTTP ([Server.Handler]), in every
@@ -21,11 +26,14 @@
 // Record tools answer errors as their envelope, for agents act on codes; observation
 // tools keep their seed's bare sentences. All read arguments by one table; that mail
 // takes numbers and booleans as text too, aliases, and has codes of its own for what is
-// wrong, is said of its parameters. Optional arguments of mail are told where they are
-// worth their tokens and taken in any case, so thirty-one tools cost 2,000; for the same
-// reason no tool tells more annotations than one. A resource's address is arguments,
-// too; the SDK finds it without the query, whose parts come in any order. A server's own
-// session is made by its first write that needs one and forgotten with its transport.
+// wrong, is said of its parameters. What old clients send and nothing heeds is taken and
+// not told. The small surface tells the arguments that matter most; its tools take all.
+// Schemas of results allow fields that they do not name, so that a client with an old
+// list takes the answers of a newer cairn. call_tool decides nothing: it hands the call
+// to the tool, which checks, counts and answers as if it had been called by its name,
+// and calls by name are answered as well, since programs keep old lists. A resource's
+// address is arguments, too; the SDK finds it without the query, whose parts come in any
+// order. A server's own session is made by its first write that needs one and forgotten with its transport.
 // What is refused makes no store: a command is first tried over one in memory. httpapi
 // imports mcp for its tool table: one list, one reading of arguments. Metrics are
 // written by hand: the library planned for it looks up things at start (0.1 ms of each

@@ -17,6 +17,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
+	"cairn/internal/observation"
 )
 
 // update is set by go test -update; flags have to be registered before TestMain.
@@ -97,9 +98,15 @@ func observing(t *testing.T) *mcp.Server {
 	o := echoing()
 	o.Search = func(context.Context, mcp.SearchArgs) (any, error) {
 		return []map[string]any{{
-			"id": 42, "timestamp": 1707400000, "obs_type": "command_error", "content_preview": "cargo test: a < b && c",
+			"id": 42, "timestamp": 1707400000, "obs_type": "command_error", "content_preview": "cargo test: a < b && c", "excerpt": "cargo test: a < b && c",
 			"file_path": nil, "session_id": "s-1", "project": "app", "is_pinned": false,
 		}}, nil
+	}
+	o.RecentContext = func(context.Context, mcp.RecentArgs) (any, error) {
+		return []observation.Scored{{Observation: observation.Observation{ID: 42, ObsType: "command", Metadata: json.RawMessage(`{"exit":1}`)}, Score: 0.5}}, nil
+	}
+	o.FileHistory = func(_ context.Context, a mcp.FileHistoryArgs) (any, error) {
+		return observation.History{FilePath: a.FilePath, Sessions: []observation.HistorySession{}}, nil
 	}
 	o.Timeline = func(context.Context, mcp.TimelineArgs) (any, error) {
 		return nil, fault.New(fault.NotFound, "observation_not_found", "anchor observation not found")

@@ -53,10 +53,8 @@ func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
 
 // complete gives a tool what all tools of mail have.
 func (t *mailTools) complete(tool *Tool) {
-	tool.Errors, tool.unhinted = Enveloped, true
-	for _, name := range []string{"format", "llm_mode", "llm_model", "convert_images"} {
-		tool.Params = append(tool.Params, Param{Name: name, Kind: Anything, untold: true})
-	}
+	tool.Errors = Enveloped
+	tool.Params = append(tool.Params, untold(Anything, "format", "llm_mode", "llm_model", "convert_images")...) // mail §2, results
 	for i := range tool.Params {
 		tool.Params[i].manner = mailed
 	}
@@ -141,33 +139,45 @@ func writes[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(co
 	}
 }
 
-// The parameters that many tools have. What is not told is taken all the same: each
-// byte of a definition is paid in each session.
+// The parameters that many tools have.
 
-func must(name string) Param                { return Param{Name: name, Required: true} }
-func mustBe(name string, kind Kind) Param   { return Param{Name: name, Kind: kind, Required: true} }
-func told(name string, kind Kind) Param     { return Param{Name: name, Kind: kind} }
-func keyParam() Param                       { return must("project_key") }
-func agentParam() Param                     { return must("agent_name") }
-func (p Param) or(aliases ...string) Param  { p.Aliases = aliases; return p }
-func (p Param) among(words ...string) Param { p.Enum = words; return p }
-
-func untold(kind Kind, names ...string) []Param {
-	all := make([]Param, len(names))
-	for i, name := range names {
-		all[i] = Param{Name: name, Kind: kind, untold: true}
-	}
-	return all
+func keyParam() Param {
+	return must("project_key", "The project: the absolute path of its repository, or its slug, id or uid.").lean("The repository's path.")
 }
 
-func params(told ...Param) []Param { return told }
-
-func and(told []Param, more ...[]Param) []Param {
-	return slices.Concat(append([][]Param{told}, more...)...)
+func agentParam() Param {
+	return must("agent_name", "Your own name as an agent of the project.").lean("")
 }
 
-// acting is the parameter that all have which act for an agent.
-func acting() []Param { return untold(String, "registration_token") }
+// token is the parameter that all tools have which act for an agent.
+func token() Param {
+	return may("registration_token", "The token of a protected agent, which its registration showed once. Not needed in the process where that was.")
+}
+
+func reserved(name, about string) Param {
+	return must(name, about+" Paths or globs relative to the repository's root: * and ? stay inside a segment, ** is any depth, a folder covers what is below it.").of(Strings)
+}
+
+func lifetime(name string, standard int) Param {
+	return count(name, standard, "Seconds until the reservation expires.").least(60).most(7 * 24 * 3600)
+}
+
+func approval(standard int) Param {
+	return count("ttl_seconds", standard, "Seconds for which the approval holds, or the request waits.").least(60)
+}
+
+func listLimit(name string, standard int, about string) Param {
+	return count(name, standard, about).least(1).most(1000)
+}
+
+func once() Param {
+	return may("idempotency_key", "A key of your own making. A repetition with the same key and arguments returns the first result and does nothing again.")
+}
+
+func program() Param {
+	return must("program", "The program that runs you, such as claude-code or codex-cli.").lean("")
+}
+func model() Param { return must("model", "The model that you are.").lean("") }
 
 // MailProfile narrows the tools of mail to those of a profile (contract mail §5):
 // core, messaging or minimal; any other is all of them.
@@ -203,10 +213,18 @@ func (t *mailTools) identityTools() []Tool {
 			}
 		}
 	}
-	more := and(untold(String, "attachments_policy", "session_id"), untold(Boolean, "want_token"), acting())
+	profile := params(
+		may("task_description", "What you work on, for the other agents.").by(""),
+		may("attachments_policy", "How pictures that you send are kept: inline in the message, as files, by their size (auto), or not: then attachments are refused.").
+			by("auto").among("auto", "inline", "file", "none"),
+		flag("want_token", "Protect the name by a token, shown this once. Acting under the name then needs the token."),
+		may("session_id", "The session that the name is bound to. Only for callers whose session cairn cannot find out."),
+		token(),
+	)
 	return []Tool{
 		{
-			Name: "health_check", ReadOnly: true, Description: "Are you well?",
+			Name: "health_check", ReadOnly: true, Result: gives[cairn.HealthCheck](),
+			Description: "Check the health of the server: store, archive, queues, disk. Use it when calls fail or take long. health_level is green, yellow or red.",
 			Call: func(ctx context.Context, _ Args) (any, error) {
 				h, err := t.mail.Cairn().HealthCheck(ctx)
 				if err != nil {
@@ -216,25 +234,41 @@ func (t *mailTools) identityTools() []Tool {
 			},
 		},
 		{
-			Name: "ensure_project", Description: "Make an absolute path a project.",
-			Params: and(params(must("human_key")), untold(String, "identity_mode")),
+			Name: "ensure_project", Result: gives[mail.ProjectInfo](),
+			Description: "Make the repository at an absolute path a project, or find the project that it is. All worktrees of a repository are one project. macro_start_session does this too.",
+			Params: params(
+				must("human_key", "Absolute path of the repository, or of any folder."),
+				may("identity_mode", "What tells the project from others. Omitted: the repository if the path is inside one, else the folder.").
+					among("dir", "git-remote", "git-toplevel", "git-common-dir"),
+			),
 			Call: writes(t, (*mail.Office).EnsureProject, func(a Args) mail.EnsureArgs {
 				return mail.EnsureArgs{HumanKey: a.String("human_key"), IdentityMode: a.String("identity_mode")}
 			}),
 		},
 		{
-			Name: "register_agent", Description: "Get your name, or update it.",
-			Params: and(params(keyParam(), must("program"), must("model"), told("name", String)), untold(String, "task_description"), more),
-			Call:   writes(t, (*mail.Office).RegisterAgent, register("name")),
+			Name: "register_agent", Words: "name join", Result: gives[mail.Registered](),
+			Description: "Get a name to act under in a project, or update the program, model and task of the one you have. Returns the agent; use its name in all later calls.",
+			Params: and(params(
+				keyParam(), program(), model(),
+				may("name", "The name you want: an adjective and a noun, such as GreenLake. Omitted or not valid: one is generated."),
+			), profile...),
+			Call: writes(t, (*mail.Office).RegisterAgent, register("name")),
 		},
 		{
-			Name: "create_agent_identity", Description: "Register another agent.",
-			Params: and(params(keyParam(), must("program"), must("model")), untold(String, "name_hint", "task_description"), more),
-			Call:   writes(t, (*mail.Office).CreateAgent, register("name_hint")),
+			Name: "create_agent_identity", Result: gives[mail.Registered](),
+			Description: "Register one more agent, never an existing one; for a subagent that you start, for example. Returns the new agent.",
+			Params: and(params(
+				keyParam(), program(), model(), may("name_hint", "The name for it: an adjective and a noun. Omitted: one is generated."),
+			), profile...),
+			Call: writes(t, (*mail.Office).CreateAgent, register("name_hint")),
 		},
 		{
-			Name: "whois", ReadOnly: true, Description: "About an agent.",
-			Params: and(params(keyParam(), agentParam()), untold(Boolean, "include_recent_commits"), untold(Integer, "commit_limit")),
+			Name: "whois", ReadOnly: true, Result: gives[mail.Profile](),
+			Description: "Look up one agent: its program, model and task, when it was last active, and the newest commits of its mail and reservations.",
+			Params: params(
+				keyParam(), must("agent_name", "The agent to look up."),
+				setting("include_recent_commits", "Whether recent_commits is filled."), listLimit("commit_limit", 5, "How many commits."),
+			),
 			Call: reads(t, (*mail.Office).Whois, func(a Args) mail.WhoisArgs {
 				return mail.WhoisArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), NoCommits: a.IsFalse("include_recent_commits"),
@@ -243,8 +277,13 @@ func (t *mailTools) identityTools() []Tool {
 			}),
 		},
 		{
-			Name: "list_agents", ReadOnly: true, Description: "Who is here.",
-			Params: and(params(keyParam()), untold(Integer, "active_within_days", "limit"), untold(Boolean, "include_retired"), untold(String, "program")),
+			Name: "list_agents", Words: "who here others team members", ReadOnly: true, Result: gives[[]mail.ListedAgent](),
+			Description: "List the agents of a project by name, with their tasks, unread mail and active reservations. Use it to find out whom to write to.",
+			Params: params(
+				keyParam(), may("active_within_days", "Only agents active within so many days.").of(Integer).least(1),
+				flag("include_retired", "Also agents that have retired."), may("program", "Only agents of this program."),
+				listLimit("limit", 100, "How many agents."),
+			),
 			Call: reads(t, (*mail.Office).ListAgents, func(a Args) mail.ListAgentsArgs {
 				return mail.ListAgentsArgs{
 					ProjectKey: a.String("project_key"), ActiveWithinDays: a.Int("active_within_days"), IncludeRetired: a.Bool("include_retired"),
@@ -253,8 +292,9 @@ func (t *mailTools) identityTools() []Tool {
 			}),
 		},
 		{
-			Name: "retire_agent", Description: "Leave.",
-			Params: and(params(keyParam(), agentParam()), untold(String, "reason"), acting()),
+			Name: "retire_agent", Words: "leave quit unregister", Result: gives[mail.Retired](),
+			Description: "Retire an agent: its reservations are released, it gets no more mail and is listed no more. Its history stays; register_agent on the name revives it.",
+			Params:      params(keyParam(), must("agent_name", "The agent to retire."), may("reason", "Why. cairn does not store it.").by(""), token()),
 			Call: writes(t, (*mail.Office).RetireAgent, func(a Args) mail.RetireArgs {
 				return mail.RetireArgs{ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Reason: a.String("reason")}
 			}),

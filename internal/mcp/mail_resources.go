@@ -37,28 +37,28 @@ func (t *mailTools) projectResources() []Resource {
 			}, func(Args) (none struct{}) { return none }),
 		},
 		{
-			Name: "project", Address: "project/", Last: told("key", String), Description: "A project and its agents.",
+			Name: "project", Address: "project/", Last: may("key", "").of(String), Description: "A project and its agents.",
 			Call: reads(t, (*mail.Office).ProjectOf, of("key")),
 		},
 		{
-			Name: "agents", Address: "agents/", Last: told("project_key", String), Description: "Who is in a project.",
+			Name: "agents", Address: "agents/", Last: may("project_key", "").of(String), Description: "Who is in a project.",
 			Call: reads(t, (*mail.Office).AgentsOf, of("project_key")),
 		},
 		{
-			Name: "message", Address: "message/", Last: told("id", Integer), Query: params(must("project")), Description: "A whole message.",
+			Name: "message", Address: "message/", Last: may("id", "").of(Integer), Query: params(must("project", "")), Description: "A whole message.",
 			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) (mail.ThreadMessage, error) {
 				return o.MessageOf(ctx, c, project(a), *a.Int64("id"))
 			}, same),
 		},
 		{
-			Name: "thread", Address: "thread/", Last: told("id", String), Query: params(must("project"), told("include_bodies", Boolean)),
+			Name: "thread", Address: "thread/", Last: may("id", "").of(String), Query: params(must("project", ""), may("include_bodies", "").of(Boolean)),
 			Description: "A thread, oldest message first.",
 			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) (mail.ThreadResource, error) {
 				return o.ThreadOf(ctx, c, project(a), a.String("id"), a.Bool("include_bodies"))
 			}, same),
 		},
 		{
-			Name: "file_reservations", Address: "file_reservations/", Last: told("slug", String), Query: params(told("active_only", Boolean)),
+			Name: "file_reservations", Address: "file_reservations/", Last: may("slug", "").of(String), Query: params(may("active_only", "").of(Boolean)),
 			Description: "Who holds which files.",
 			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) ([]mail.ListedReservation, error) {
 				return o.FileReservations(ctx, c, a.String("slug"), a.IsFalse("active_only"))
@@ -71,15 +71,15 @@ func same(a Args) Args { return a }
 
 func (t *mailTools) boxResources() []Resource {
 	box := params(
-		must("project"), told("limit", Integer), told("since_ts", String).or("since"), told("urgent_only", Boolean),
-		told("unread_only", Boolean), told("include_bodies", Boolean), told("topic", String),
+		must("project", ""), may("limit", "").of(Integer), may("since_ts", "").of(String).or("since"), may("urgent_only", "").of(Boolean),
+		may("unread_only", "").of(Boolean), may("include_bodies", "").of(Boolean), may("topic", "").of(String),
 	)
 	args := func(a Args) mail.InboxArgs {
 		q := inboxArgs(a)
 		q.ProjectKey, q.AgentName = a.String("project"), a.String("agent")
 		return q
 	}
-	agent := told("agent", String)
+	agent := may("agent", "").of(String)
 	inbox := reads(t, (*mail.Office).Inbox, args)
 	all := []Resource{
 		{Name: "inbox", Address: "inbox/", Last: agent, Query: box, Description: "What an agent has got, newest first.", Call: inbox},
@@ -95,9 +95,9 @@ func (t *mailTools) boxResources() []Resource {
 		{mail.ViewAcksStale, "ttl_seconds", "To be acknowledged for a while."},
 		{mail.ViewAckOverdue, "ttl_minutes", "To be acknowledged for long."},
 	} {
-		query := params(must("project"), told("limit", Integer))
+		query := params(must("project", ""), may("limit", "").of(Integer))
 		if v.ttl != "" {
-			query = append(query, told(v.ttl, Integer))
+			query = append(query, may(v.ttl, "").of(Integer))
 		}
 		all = append(all, Resource{
 			Name: v.name, Address: "views/" + v.name + "/", Last: agent, Query: query, Description: v.description,

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,22 +103,6 @@ func TestGoldensOfMailHoldEveryToolAndCode(t *testing.T) {
 		if !codes[code] {
 			t.Errorf("no golden shows %s", code)
 		}
-	}
-}
-
-func TestMailCostsLittle(t *testing.T) {
-	t.Parallel()
-	tools := mcp.MailTools(cairn.Mail{}, mcp.MailOptions{})
-	n, err := mcp.Tokens(tools)
-	if err != nil || n > 2050 {
-		t.Errorf("%d tools, %d tokens, %v", len(tools), n, err)
-	}
-	all := slices.Concat(mcp.ObservationTools(mcp.Observations{}), mcp.RecordTools(cairn.Records{}, ""), tools, mcp.MemoryTools(cairn.Memories{}, ""))
-	if n, err = mcp.Tokens(all); err != nil || n > 6000 {
-		t.Errorf("all: %d tokens, %v", n, err)
-	}
-	if lean := mcp.Lean(tools); len(lean) > 0 {
-		t.Errorf("the lean surface has tools of mail: %d", len(lean))
 	}
 }
 

@@ -11,13 +11,20 @@ import (
 func (t memoryTools) searchTools() []Tool {
 	return []Tool{
 		{
-			Name: "search_memories", ReadOnly: true, Lean: true, Brief: "Find kept texts.", Description: "Find a memory's committed entries; any words.",
-			Params: and(params(memoryParam(), must("query"), told("top_k", Integer)), untold(String, "mode", "session_id"), untold(Object, "tags")),
-			Call:   remembers(t, searchMemory),
+			Name: "search_memories", Words: "remembered find facts notes", ReadOnly: true, Result: gives[memory.Found](),
+			Description: "Search the committed entries of a memory in plain words. Best hits first, with the memory's context document.",
+			Params: params(
+				memoryParam(), must("query", "What to search for, at most 1,000 characters; names and terms help."),
+				count("top_k", 10, "How many hits.").least(1).most(100),
+				may("mode", "By words, by words and meaning, or whichever is available.").by("auto").among("auto", "lexical", "hybrid"),
+				may("tags", "Only entries with all of these tags: an object of texts.").of(Object), may("session_id", "Only entries of this session."),
+			),
+			Call: remembers(t, searchMemory),
 		},
 		{
-			Name: "get_top_k", ReadOnly: true, Description: "The k entries that suit query best; without one the newest.",
-			Params: params(memoryParam(), told("k", Integer), told("query", String)),
+			Name: "get_top_k", ReadOnly: true, Result: givesEither[memory.Found, memory.Listed](),
+			Description: "Get the k entries of a memory that match a query best, or the newest k without a query.",
+			Params:      params(memoryParam(), count("k", 10, "How many entries; 50 at most without a query.").least(1).most(100), may("query", "What to search for.")),
 			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (any, error) {
 				found, listed, err := b.TopK(ctx, c, a.String("memory_id"), a.count("k"), a.String("query"))
 				if found != nil {
@@ -27,8 +34,9 @@ func (t memoryTools) searchTools() []Tool {
 			}),
 		},
 		{
-			Name: "get_default_prompts", ReadOnly: true, Description: "How to keep a memory.",
-			Params: params(must("memory_type").among(memory.PromptKinds()...)),
+			Name: "get_default_prompts", ReadOnly: true, Result: gives[memory.Prompts](),
+			Description: "Get the instructions for keeping a memory of some type: when to add entries, how to sum them up, how to write the context document.",
+			Params:      params(must("memory_type", "The type of the memory.").among(memory.PromptKinds()...)),
 			Call: remembers(t, func(_ context.Context, b *memory.Book, _ memory.Caller, a Args) (memory.Prompts, error) {
 				out, warnings, err := b.Prompts(a.String("memory_type"))
 				for _, w := range warnings {

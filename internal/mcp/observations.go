@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"cairn/internal/fault"
+	"cairn/internal/observation"
 )
 
 // Observations is what answers the six tools about what happened (contract
@@ -69,22 +70,17 @@ func ObservationTools(o Observations) []Tool {
 
 func searchTool(o Observations) Tool {
 	return Tool{
-		Name: "search", Title: "Search observations", ReadOnly: true, Lean: true,
-		Description: `Find single rows of what agents did: prompts, files, commands, errors, commits. Rows with all ` +
-			`words first, then rows with some. Exact: "phrase", prefix*, OR, NOT, NEAR(a b, 5), parentheses.`,
-		Brief: "Find single rows of what agents did, by words; also \"phrase\", prefix*, OR, NOT.",
-		Params: []Param{
-			{Name: "query", Required: true},
+		Name: "search", Words: "past history find grep", Title: "Search observations", ReadOnly: true, Result: gives[[]observation.FoundRow](),
+		Description: "Find single rows of what agents did: prompts, files, commands, errors, commits. Use it for exact words; for questions use recall. " +
+			"Rows with all words come first, then rows with some (matched: some). get_observations reads rows whole.",
+		Params: params(
+			must("query", `Words, all of them; or exactly: "phrase", prefix*, AND, OR, NOT, NEAR(a b, 5), parentheses.`),
 			projectParam(),
-			{Name: "obs_type", Description: "One type, such as file_edit, command, command_error, user_prompt, git_commit."},
-			{Name: "limit", Kind: Integer, Default: 20, Minimum: new(1), Maximum: new(100)},
-			{Name: "offset", Kind: Integer, Default: 0, Minimum: new(0)},
-			{
-				Name: "orderBy", Default: "relevance", Enum: []string{"relevance", "blended"},
-				Description: "blended also favours recent rows.",
-			},
+			may("obs_type", "Only rows of one type, such as file_edit, file_read, command, command_error, user_prompt, agent_message, git_commit."),
+			count("limit", 20, "How many rows.").least(1).most(100), count("offset", 0, "How many rows to skip.").least(0),
+			may("orderBy", "blended favours recent rows too.").by("relevance").among("relevance", "blended"),
 			beforeParam(), afterParam(),
-		},
+		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.Search(ctx, SearchArgs{
 				Query: a.String("query"), Project: a.Scope("project"), ObsType: a.String("obs_type"),
@@ -97,10 +93,9 @@ func searchTool(o Observations) Tool {
 
 func getObservationsTool(o Observations) Tool {
 	return Tool{
-		Name: "get_observations", Title: "Get observations", ReadOnly: true, Lean: true,
-		Description: "Whole observations in the order of the ids.",
-		Brief:       "Whole observations.",
-		Params:      []Param{{Name: "ids", Kind: Integers, Required: true, Description: "1 to 50 ids."}},
+		Name: "get_observations", Title: "Get observations", ReadOnly: true, Result: gives[[]observation.Observation](),
+		Description: "Read observations whole, in the order of their ids: text, metadata, and what a command printed as output. Ids come from recall, search and other tools.",
+		Params:      params(must("ids", "1 to 50 ids of observations. Those that do not exist are left out.").of(Integers)),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.Get(ctx, a.Integers("ids"))
 		},
@@ -108,18 +103,13 @@ func getObservationsTool(o Observations) Tool {
 }
 
 func timelineTool(o Observations) Tool {
-	around := func(name, description string) Param {
-		return Param{
-			Name: name, Kind: Integer, Description: description, Default: 5, Minimum: new(0), Maximum: new(50),
-		}
-	}
 	return Tool{
-		Name: "timeline", Title: "Timeline", ReadOnly: true,
-		Description: "What happened around one observation in its session.",
-		Params: []Param{
-			{Name: "anchor", Kind: Integer, Required: true, Description: "Observation id."},
-			around("before", "Rows before it."), around("after", "Rows after it."),
-		},
+		Name: "timeline", Title: "Timeline", ReadOnly: true, Result: gives[observation.Timeline](),
+		Description: "See what happened right before and after one observation in its session, in order.",
+		Params: params(
+			must("anchor", "The observation's id.").of(Integer),
+			count("before", 5, "How many rows before it.").least(0).most(50), count("after", 5, "How many rows after it.").least(0).most(50),
+		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			return o.Timeline(ctx, TimelineArgs{
 				Anchor: *a.Int64("anchor"), Before: a.Int("before"), After: a.Int("after"),
@@ -130,13 +120,12 @@ func timelineTool(o Observations) Tool {
 
 func recentContextTool(o Observations) Tool {
 	return Tool{
-		Name: "recent_context", Title: "Recent context", ReadOnly: true,
-		Description: "Where were we? The latest observations that matter, ranked by age, type and project.",
-		Params: []Param{
-			projectParam(),
-			{Name: "limit", Kind: Integer, Default: 30, Minimum: new(1), Maximum: new(100)},
-			detailParam(),
-		},
+		Name: "recent_context", Title: "Recent context", ReadOnly: true, Result: givesEither[[]observation.Scored, []observation.CompactScored](),
+		Description: "See where work stands: the latest observations that matter, one per file, ranked by age, type and project. Use it at the start of a task.",
+		Params: params(
+			may("project", "Prefers this project and does not leave others out; * for all alike. Omitted: the current project.").of(Project),
+			count("limit", 30, "How many rows.").least(1).most(100), detailParam(),
+		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			full, err := isFull(a)
 			if err != nil {
@@ -149,9 +138,9 @@ func recentContextTool(o Observations) Tool {
 
 func sessionTraceTool(o Observations) Tool {
 	return Tool{
-		Name: "session_trace", Title: "Session trace", ReadOnly: true,
-		Description: "One session in order: each prompt with what was done for it.",
-		Params:      []Param{{Name: "session_id", Required: true}, beforeParam(), afterParam(), detailParam()},
+		Name: "session_trace", Words: "past transcript log", Title: "Session trace", ReadOnly: true, Result: gives[observation.Trace](),
+		Description: "Retell one session in order: each prompt with what was done for it, and the session's summary.",
+		Params:      params(must("session_id", "The session's id, as recall and search show it."), beforeParam(), afterParam(), detailParam()),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			full, err := isFull(a)
 			if err != nil {
@@ -166,18 +155,13 @@ func sessionTraceTool(o Observations) Tool {
 
 func fileHistoryTool(o Observations) Tool {
 	return Tool{
-		Name: "file_history", Title: "File history", ReadOnly: true,
-		Description: "Which sessions touched a file, what they did to it and why. Newest session first.",
-		Params: []Param{
-			{Name: "file_path", Required: true, Description: "Absolute, or relative to the directory or repository."},
-			beforeParam(), afterParam(),
-			{Name: "limit", Kind: Integer, Default: 10, Minimum: new(1), Maximum: new(50)},
-			{
-				Name: "edits_only", Kind: Boolean, Default: false,
-				Description: "Only the last write or edit of each session.",
-			},
-			detailParam(),
-		},
+		Name: "file_history", Words: "past edits who changed", Title: "File history", ReadOnly: true, Result: gives[observation.History](),
+		Description: "See which sessions touched a file, what they did to it and for which prompt, newest session first. Use it before you change a file that others worked on.",
+		Params: params(
+			must("file_path", "Absolute, or relative to the working directory or the repository."),
+			beforeParam(), afterParam(), count("limit", 10, "How many touches, the newest.").least(1).most(50),
+			flag("edits_only", "Only the last write or edit of each session."), detailParam(),
+		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			full, err := isFull(a)
 			if err != nil {
@@ -192,24 +176,19 @@ func fileHistoryTool(o Observations) Tool {
 }
 
 func projectParam() Param {
-	return Param{
-		Name: "project", Kind: Project, Description: "Omit for the current project; * for all.",
-	}
+	return may("project", "Only this project; * for all. Omitted: the current project.").of(Project)
 }
 
 func beforeParam() Param {
-	return Param{Name: "before", Kind: Integer, Description: "Unix seconds; only what is older."}
+	return may("before", "Only what is older than this time, in Unix seconds.").of(Integer)
 }
 
 func afterParam() Param {
-	return Param{Name: "after", Kind: Integer, Description: "Unix seconds; only what is newer."}
+	return may("after", "Only what is newer than this time, in Unix seconds.").of(Integer)
 }
 
 func detailParam() Param {
-	return Param{
-		Name: "detail", Default: "compact", Enum: []string{"compact", "full"},
-		Description: "compact: longer answers are shortened to about 2,000 tokens.",
-	}
+	return may("detail", "compact: answers longer than about 2,000 tokens are shortened; full: everything.").by("compact").among("compact", "full")
 }
 
 // isFull reads the argument detail. A value other than compact and full is Invalid.

@@ -20,21 +20,18 @@ type RecallArgs struct {
 // RecallTool is the tool recall, answered by ask.
 func RecallTool(ask func(context.Context, RecallArgs) (cairn.Recalled, error)) Tool {
 	return Tool{
-		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true,
-		Description: `Reach for this first when past work may matter: what was done, decided, said, what failed. ` +
-			`Ask in plain words; sessions come back, best first, with records, mail and memories. ` +
-			`Always give words too. A time ("last week") counts.`,
-		Brief: "Reach for this first: what was done, decided, said before. Ask in plain words; always give words too.",
-		Params: []Param{
-			{Name: "query", Required: true, Description: "A question."},
-			{Name: "words", Lean: true, Description: "Names, files, identifiers, error texts, synonyms that you expect there."},
-			{Name: "project", Kind: Project, Description: "Omit for all, the current one preferred."},
-			{Name: "limit", Kind: Integer, Default: 5, Minimum: new(1), Maximum: new(100), Description: "Sessions."},
-			{
-				Name: "detail", Default: cairn.DetailBrief, Enum: []string{cairn.DetailBrief, cairn.DetailFull},
-				Description: "full: 4,000 tokens, not 800.",
-			},
-		},
+		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true, Result: gives[cairn.Recalled](),
+		Description: "Reach for this first when past work may matter: what was done, decided, said, what failed. Ask in plain words. " +
+			"Sessions come back, best first, each with its best rows, and records, mail and memories that fit; then the calls that open them.",
+		Brief: "Reach for this first when past work may matter: what was done, decided, said. Ask in plain words.",
+		Params: params(
+			must("query", `A question in plain words. A time in it counts: yesterday, last week, in January.`).lean(""),
+			may("words", "Names, files, identifiers, error texts and synonyms that you expect to stand there. They help more than anything else.").
+				lean("Names, files, error texts that you expect there. Always give some."),
+			may("project", "Only this project; * for all. Omitted: all, the current one preferred.").of(Project),
+			count("limit", 5, "How many sessions.").least(1).most(100),
+			may("detail", "brief: at most 800 tokens; full: at most 4,000.").by(cairn.DetailBrief).among(cairn.DetailBrief, cairn.DetailFull),
+		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			_, given := a.values["project"]
 			found, err := ask(ctx, RecallArgs{

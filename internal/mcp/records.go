@@ -46,9 +46,12 @@ func (t *recordTools) projectTools() []Tool {
 	r := t.records
 	return []Tool{
 		{
-			Name:        "create_project",
-			Description: "Make a project for records. Without an id it gets one.",
-			Params:      []Param{{Name: "id"}, {Name: "name", Required: true}, {Name: "description"}},
+			Name: "create_project", Result: gives[record.Project](),
+			Description: "Make a project for records that belongs to no repository. A repository's project exists already. Returns it with its id.",
+			Params: params(
+				may("id", "Lower-case letters, digits, dots, hyphens, underscores, at most 64. Omitted: one is made."),
+				must("name", "For people, at most 200 characters."), may("description", "What it is about, at most 2,000 characters."),
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.CreateProject(ctx, record.CreateProjectArgs{
 					ID: a.String("id"), Name: a.String("name"), Description: a.String("description"),
@@ -56,14 +59,14 @@ func (t *recordTools) projectTools() []Tool {
 			},
 		},
 		{
-			Name: "list_projects", ReadOnly: true,
-			Description: "All projects, the last changed first.",
+			Name: "list_projects", ReadOnly: true, Result: gives[[]record.ProjectSummary](),
+			Description: "List all projects, the last changed first, with how many records and sessions of each are open.",
 			Call:        func(ctx context.Context, _ Args) (any, error) { return r.ListProjects(ctx) },
 		},
 		{
-			Name: "get_project", ReadOnly: true,
-			Description: "One project and its tick, the count of its writes.",
-			Params:      []Param{{Name: "id", Description: "Default: the current project."}, atParam()},
+			Name: "get_project", ReadOnly: true, Result: gives[record.Project](),
+			Description: "Look up one project and its tick, the count of its writes.",
+			Params:      params(may("id", "The project's id. Omitted: the current project."), atParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				c := t.caller(a)
 				c.ProjectID = a.String("id")
@@ -77,22 +80,22 @@ func (t *recordTools) readingTools() []Tool {
 	r := t.records
 	return []Tool{
 		{
-			Name: "get_project_overview", ReadOnly: true, Lean: true,
-			Description: "Where the reasoning stands: roots, open and deferred records, sessions. Start here.",
-			Brief:       "Where the reasoning stands. Start here.",
-			Params:      []Param{projectIDParam(), atParam()},
+			Name: "get_project_overview", ReadOnly: true, Lean: true, Result: gives[record.Overview](),
+			Description: "See where a project's reasoning stands: root, open and deferred records, sessions, recent activity. Begin here before you work with records.",
+			Brief:       "See where the project's reasoning stands: its records. Begin here.",
+			Params:      params(projectIDParam(), atParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Overview(ctx, record.OverviewArgs{Caller: t.caller(a), At: a.String("at")})
 			},
 		},
 		{
-			Name: "search_records", ReadOnly: true,
-			Description: `Find records by their words, any of them; also "phrase", prefix*, AND, NOT, parentheses.`,
-			Params: []Param{
-				{Name: "query", Required: true}, {Name: "types", Kind: Strings}, statesParam(),
-				{Name: "parent_id", Description: "Only this record and what is below it."},
-				{Name: "limit", Kind: Integer, Default: 20}, projectIDParam(), atParam(),
-			},
+			Name: "search_records", Words: "decisions questions notes", ReadOnly: true, Result: gives[record.SearchResult](),
+			Description: "Find records by words of their title, summary and body. Best hits first, with a snippet.",
+			Params: params(
+				must("query", `Words, any of them; also "phrase", prefix*, AND, NOT, parentheses.`), typesParam(), statesParam(),
+				may("parent_id", "Only this record and what is below it."),
+				count("limit", 20, "How many hits.").least(1).most(500), projectIDParam(), atParam(),
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Search(ctx, record.SearchArgs{
 					Caller: t.caller(a), Query: a.String("query"), Types: a.Strings("types"), States: states(a),
@@ -101,13 +104,13 @@ func (t *recordTools) readingTools() []Tool {
 			},
 		},
 		{
-			Name: "list_records", ReadOnly: true,
-			Description: "References to records in tree order.",
-			Params: []Param{
-				statesParam(), {Name: "types", Kind: Strings},
-				{Name: "parent_id", Kind: Nullable, Description: "Below this record; null: roots; omitted: all."},
-				{Name: "depth", Kind: Integer, Default: 1}, projectIDParam(), atParam(),
-			},
+			Name: "list_records", ReadOnly: true, Result: gives[[]record.Ref](),
+			Description: "List records without their bodies, in the order of the tree.",
+			Params: params(
+				statesParam(), typesParam(),
+				may("parent_id", "Only what is below this record; null: the roots. Omitted: all records.").of(Nullable),
+				count("depth", 1, "How many levels below parent_id.").least(1).most(32), projectIDParam(), atParam(),
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.List(ctx, record.ListArgs{
 					Caller: t.caller(a), States: states(a), Types: a.Strings("types"),
@@ -116,9 +119,9 @@ func (t *recordTools) readingTools() []Tool {
 			},
 		},
 		{
-			Name: "get_record_ref", ReadOnly: true,
-			Description: "A record without its body.",
-			Params:      []Param{idParam(), projectIDParam(), atParam()},
+			Name: "get_record_ref", ReadOnly: true, Result: gives[record.Ref](),
+			Description: "Look up a record without its body and without activating it. To read the body, activate it.",
+			Params:      params(idParam(), projectIDParam(), atParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.GetRef(ctx, record.GetRefArgs{Caller: t.caller(a), ID: a.String("id"), At: a.String("at")})
 			},
@@ -133,33 +136,33 @@ func (t *recordTools) sessionTools() []Tool {
 	}
 	return []Tool{
 		{
-			Name: "activate", Lean: true,
-			Description: "Load a record with parent and children; needed before changing it or adding below it. " +
-				"On a conflict ask the user, then override.",
-			Brief:  "Load a record, before changing it or adding below it. On a conflict ask the user, then override.",
-			Params: []Param{idParam(), {Name: "override", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam()},
+			Name: "activate", Lean: true, Result: gives[record.Activated](),
+			Description: "Load a record whole, with its parent and children. Needed before you change it or add below it. " +
+				"conflict says that another session has it active: ask the user, then activate again with override.",
+			Brief:  "Load a record, before you read it, change it or add below it. On a conflict ask the user, then override.",
+			Params: params(idParam(), flag("override", "You know that another session has it active.").lean(""), projectIDParam(), sessionIDParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Activate(ctx, record.ActivateArgs{Caller: t.caller(a), ID: a.String("id"), Override: a.Bool("override")})
 			},
 		},
 		{
-			Name:        "sync_session",
-			Description: "What other sessions changed since this one last synced.",
-			Params:      []Param{projectIDParam(), sessionIDParam()},
+			Name: "sync_session", Result: gives[record.Synced](),
+			Description: "Learn what other sessions changed since this one last synced, oldest first. Use it when a record was changed under you, or after a long pause.",
+			Params:      params(projectIDParam(), sessionIDParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Sync(ctx, record.SyncArgs{Caller: t.caller(a)})
 			},
 		},
 		{
-			Name:        "save_session",
-			Description: "Mark this session's changes as saved.",
-			Params:      []Param{{Name: "summary"}, projectIDParam(), sessionIDParam()},
+			Name: "save_session", Result: gives[record.Saved](),
+			Description: "Mark this session's changes to records as saved, at a milestone. The archive commits them at once.",
+			Params:      params(summaryParam(), projectIDParam(), sessionIDParam()),
 			Call:        func(ctx context.Context, a Args) (any, error) { return r.Save(ctx, save(a)) },
 		},
 		{
-			Name:        "close_session",
-			Description: "End this session's work on records; nothing stays active.",
-			Params:      []Param{{Name: "summary"}, projectIDParam(), sessionIDParam()},
+			Name: "close_session", Result: gives[record.Closed](),
+			Description: "End this session's work on records: no record stays active in it. Changes are stored in any case.",
+			Params:      params(summaryParam(), projectIDParam(), sessionIDParam()),
 			Call:        func(ctx context.Context, a Args) (any, error) { return r.Close(ctx, save(a)) },
 		},
 	}
@@ -169,17 +172,18 @@ func (t *recordTools) writingTools() []Tool {
 	r := t.records
 	return []Tool{
 		{
-			Name: "create_record", Lean: true,
-			Description: "Store a question, conclusion, note (any type) that explains itself without this chat. It is active at once.",
-			Brief:       "Store a question, conclusion or note.",
-			Params: []Param{
-				{Name: "parent_id", Kind: Nullable, Lean: true, Description: "An active record; null for a root."},
-				{Name: "type", Required: true},
-				{Name: "title", Required: true}, {Name: "summary", Required: true},
-				{Name: "body", Required: true}, {Name: "state", Enum: stateNames(), Default: string(record.Open)},
-				{Name: "related", Kind: Strings, Description: "Record ids."}, {Name: "metadata", Kind: Object},
+			Name: "create_record", Words: "decision question conclusion note document adr", Lean: true, Result: gives[record.Created](),
+			Description: "Store a question, conclusion, note or other record, below an active record or as a root. It is active at once. " +
+				"Write it so that it explains itself without this chat.",
+			Brief: "Store a question, conclusion or note that explains itself.",
+			Params: params(
+				may("parent_id", "An active record to put it below; null or omitted: a root.").of(Nullable).lean("An active record."),
+				must("type", "Any word for its kind, such as question, conclusion, note.").lean(""), must("title", "One line, at most 200 characters.").lean(""),
+				must("summary", "What it says, at most 1,000 characters.").lean(""),
+				must("body", "The whole text in Markdown. Cite code as path#L10-L20: then changes of that code are noticed.").lean(""),
+				may("state", "Its state.").among(stateNames()...).by(string(record.Open)), relatedParam(), metadataParam(),
 				projectIDParam(), sessionIDParam(),
-			},
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Create(ctx, record.CreateArgs{
 					Caller: t.caller(a), ParentID: a.Text("parent_id"), Type: a.String("type"), Title: a.String("title"),
@@ -189,14 +193,15 @@ func (t *recordTools) writingTools() []Tool {
 			},
 		},
 		{
-			Name: "update_record", Lean: true,
-			Description: "Change an active record. A conflict in the answer means that nothing was stored: " +
-				"show the user both versions, then force.",
+			Name: "update_record", Lean: true, Result: gives[record.Updated](),
+			Description: "Change an active record; fields that you leave out stay. conflict in the answer means that nothing was stored, since another session changed it: " +
+				"show the user both versions, then update again, with force if yours is to stand.",
 			Brief: "Change an active record. After a conflict ask the user, then force.",
-			Params: []Param{
-				idParam(), {Name: "title", Lean: true}, {Name: "summary", Lean: true}, {Name: "body", Lean: true},
-				{Name: "related", Kind: Strings}, {Name: "metadata", Kind: Object}, {Name: "force", Kind: Boolean, Lean: true}, projectIDParam(), sessionIDParam(),
-			},
+			Params: params(
+				idParam(), may("title", "The new title.").lean(""), may("summary", "The new summary.").lean(""), may("body", "The whole new body.").lean(""),
+				relatedParam(), metadataParam(), flag("force", "Store this version although another session changed the record.").lean(""),
+				projectIDParam(), sessionIDParam(),
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Update(ctx, record.UpdateArgs{
 					Caller: t.caller(a), ID: a.String("id"), Title: a.Text("title"), Summary: a.Text("summary"),
@@ -205,15 +210,13 @@ func (t *recordTools) writingTools() []Tool {
 			},
 		},
 		{
-			Name: "transition", Lean: true,
-			Description: "Change an active record's state.",
-			Brief:       "Change an active record's state. LATER and DISCARDED want a reason.",
-			Params: []Param{
-				idParam(), {Name: "to_state", Required: true, Enum: stateNames()},
-				{Name: "reason", Lean: true, Description: "For LATER and DISCARDED."},
-				{Name: "resolved_by", Lean: true, Description: "For RESOLVED: the record with the answer."},
+			Name: "transition", Words: "close resolve reopen defer state status done", Result: gives[record.Transitioned](),
+			Description: "Change the state of an active record: RESOLVED when it is answered, LATER to defer it, DISCARDED to drop it, OPEN to take it up again.",
+			Params: params(
+				idParam(), must("to_state", "The new state.").among(stateNames()...),
+				may("reason", "Why. Required for LATER and DISCARDED."), may("resolved_by", "Id of the record that holds the answer. Required for RESOLVED."),
 				projectIDParam(), sessionIDParam(),
-			},
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Transition(ctx, record.TransitionArgs{
 					Caller: t.caller(a), ID: a.String("id"), ToState: record.State(a.String("to_state")),
@@ -228,11 +231,11 @@ func (t *recordTools) pastTools() []Tool {
 	r := t.records
 	return []Tool{
 		{
-			Name: "get_record_history", ReadOnly: true,
-			Description: "A record's stored changes, newest first.",
-			Params: []Param{
-				idParam(), sinceParam(), {Name: "limit", Kind: Integer, Default: 50}, projectIDParam(), atParam(),
-			},
+			Name: "get_record_history", Words: "versions past", ReadOnly: true, Result: gives[[]record.HistoryItem](),
+			Description: "List the stored changes of a record, newest first, each with the diff of its body.",
+			Params: params(
+				idParam(), sinceParam(), count("limit", 50, "How many changes.").least(1).most(500), projectIDParam(), atParam(),
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.History(ctx, record.HistoryArgs{
 					Caller: t.caller(a), ID: a.String("id"), Since: a.String("since"), Limit: limit(a), At: a.String("at"),
@@ -240,20 +243,20 @@ func (t *recordTools) pastTools() []Tool {
 			},
 		},
 		{
-			Name: "get_record_diff", ReadOnly: true,
-			Description: "Compare two versions of a record, each given as a time, last_save, vN or tick:N.",
-			Params: []Param{
-				idParam(), {Name: "from", Required: true}, {Name: "to", Description: "Default: now."},
+			Name: "get_record_diff", Words: "changes versions", ReadOnly: true, Result: gives[record.VersionDiff](),
+			Description: "Compare two versions of a record: both versions, and what differs between them.",
+			Params: params(
+				idParam(), must("from", "The older version: a time (RFC 3339), last_save, vN or tick:N."), may("to", "The newer version, likewise. Omitted: now."),
 				projectIDParam(), sessionIDParam(),
-			},
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.Diff(ctx, record.DiffArgs{Caller: t.caller(a), ID: a.String("id"), From: a.String("from"), To: a.String("to")})
 			},
 		},
 		{
-			Name: "get_active_sessions", ReadOnly: true,
-			Description: "Which sessions have a record active.",
-			Params:      []Param{{Name: "record_id", Required: true}, projectIDParam(), sessionIDParam(), atParam()},
+			Name: "get_active_sessions", ReadOnly: true, Result: gives[[]record.ActiveSession](),
+			Description: "List the sessions that have a record active.",
+			Params:      params(must("record_id", "The record's id, such as R007."), projectIDParam(), sessionIDParam(), atParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.ActiveSessions(ctx, record.ActiveSessionsArgs{
 					Caller: t.caller(a), RecordID: a.String("record_id"), At: a.String("at"),
@@ -261,13 +264,13 @@ func (t *recordTools) pastTools() []Tool {
 			},
 		},
 		{
-			Name: "get_recent_activity", ReadOnly: true,
-			Description: "What happened in the project, newest first.",
-			Params: []Param{
-				{Name: "limit", Kind: Integer, Default: 50}, sinceParam(),
-				{Name: "types", Kind: Strings, Description: "Such as record_created, state_transition, session_saved."},
-				{Name: "record_id"}, projectIDParam(), atParam(),
-			},
+			Name: "get_recent_activity", ReadOnly: true, Result: gives[[]record.Activity](),
+			Description: "List what happened to the records of a project, newest first.",
+			Params: params(
+				count("limit", 50, "How many events.").least(1).most(500), sinceParam(),
+				may("types", "Only these events.").of(Strings).among(record.ActivityTypes()...),
+				may("record_id", "Only events of this record."), projectIDParam(), atParam(),
+			),
 			Call: func(ctx context.Context, a Args) (any, error) {
 				return r.RecentActivity(ctx, record.ActivityArgs{
 					Caller: t.caller(a), Limit: limit(a), Since: a.String("since"), Types: a.Strings("types"),
@@ -278,12 +281,38 @@ func (t *recordTools) pastTools() []Tool {
 	}
 }
 
-func idParam() Param        { return Param{Name: "id", Required: true} }
-func projectIDParam() Param { return Param{Name: "project_id"} }
-func sessionIDParam() Param { return Param{Name: "session_id"} }
-func sinceParam() Param     { return Param{Name: "since", Description: "RFC 3339."} }
-func atParam() Param        { return Param{Name: "at", Description: "As of a time or tick:N."} }
-func statesParam() Param    { return Param{Name: "states", Kind: Strings, Enum: stateNames()} }
+func idParam() Param { return must("id", "The record's id, such as R007.").lean("") }
+
+func projectIDParam() Param {
+	return may("project_id", "The project, by its id. Omitted: the current project.")
+}
+
+func sessionIDParam() Param {
+	return may("session_id", "The session that acts. Omitted: the current session.")
+}
+
+func summaryParam() Param { return may("summary", "What was done, in a sentence or two.") }
+func sinceParam() Param   { return may("since", "Only what happened from this time on (RFC 3339).") }
+
+func atParam() Param {
+	return may("at", "Shows the project as it was: at a time (RFC 3339), or at tick:N.")
+}
+
+func statesParam() Param {
+	return may("states", "Only records in these states.").of(Strings).among(stateNames()...)
+}
+
+func typesParam() Param {
+	return may("types", "Only records of these types, such as question or conclusion.").of(Strings)
+}
+
+func relatedParam() Param {
+	return may("related", "Ids of related records, at most 100.").of(Strings)
+}
+
+func metadataParam() Param {
+	return may("metadata", "Anything else to keep with it: a JSON object of at most 64 KiB.").of(Object)
+}
 
 func stateNames() []string {
 	return []string{string(record.Open), string(record.Later), string(record.Resolved), string(record.Discarded)}

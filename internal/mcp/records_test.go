@@ -161,24 +161,6 @@ func TestAStoreThatCannotBeOpenedIsNamedAndExplained(t *testing.T) {
 	}
 }
 
-func TestRecordToolsCostLittle(t *testing.T) {
-	t.Parallel()
-	tools := mcp.RecordTools(cairn.Records{}, "")
-	n, err := mcp.Tokens(tools)
-	if err != nil || len(tools) != 18 || n > 2000 {
-		t.Errorf("%d tools, %d tokens, %v", len(tools), n, err)
-	}
-	all := slices.Concat(mcp.ObservationTools(mcp.Observations{}), tools, mcp.MemoryTools(cairn.Memories{}, ""))
-	lean := mcp.Lean(all)
-	n, err = mcp.Tokens(lean)
-	if err != nil || n > 600 || len(lean) == 0 {
-		t.Errorf("lean: %d tokens, %v", n, err)
-	}
-	if again, err := mcp.Tokens(all); err != nil || again < 2*n {
-		t.Errorf("making the lean surface changed the full one: %d tokens", again)
-	}
-}
-
 // TestOverHTTPRecordsAreOfTheURLsProjectOrTheDefaultOne has no working directory.
 func TestOverHTTPRecordsAreOfTheURLsProjectOrTheDefaultOne(t *testing.T) {
 	t.Parallel()

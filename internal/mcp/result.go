@@ -15,35 +15,39 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// success presents the value that a tool returned.
+// success presents the value that a tool returned. Its structured content is an object
+// (amendments §B.2).
 func success(v any) (*sdk.CallToolResult, error) {
-	if text, ok := v.(Text); ok {
-		return &sdk.CallToolResult{Content: textContent(string(text))}, nil
-	}
-	if empty, ok := v.(Empty); ok {
-		structured, err := encode(struct {
-			Result []any  `json:"result"`
-			Hint   string `json:"hint"`
-		}{[]any{}, empty.Hint})
-		return &sdk.CallToolResult{Content: textContent("[]", empty.Hint), StructuredContent: json.RawMessage(structured)}, err
-	}
-	said, spoken := v.(Spoken)
-	if spoken {
-		v = said.Value
+	switch said := v.(type) {
+	case Text:
+		structured, err := wrapped(string(said))
+		return &sdk.CallToolResult{Content: textContent(string(said)), StructuredContent: structured}, err
+	case Empty:
+		structured, err := encode(emptyList{[]any{}, said.Hint})
+		return &sdk.CallToolResult{Content: textContent("[]", said.Hint), StructuredContent: json.RawMessage(structured)}, err
+	case Spoken:
+		data, err := resultJSON(said.Value)
+		return &sdk.CallToolResult{Content: textContent(said.Text), StructuredContent: json.RawMessage(data)}, err
 	}
 	data, err := resultJSON(v)
 	if err != nil {
 		return nil, err
 	}
-	if !spoken {
-		said.Text = string(data)
+	structured := json.RawMessage(data)
+	if data[0] != '{' {
+		structured, err = wrapped(structured)
 	}
-	result := &sdk.CallToolResult{Content: textContent(said.Text)}
-	if data[0] == '{' {
-		result.StructuredContent = json.RawMessage(data)
-	}
-	return result, nil
+	return &sdk.CallToolResult{Content: textContent(string(data)), StructuredContent: structured}, err
 }
+
+// emptyList is the structured content of an [Empty].
+type emptyList struct {
+	Result []any  `json:"result"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// wrapped is an object around what is none.
+func wrapped(v any) (json.RawMessage, error) { return encode(map[string]any{"result": v}) }
 
 // resultJSON is what a tool returned in JSON; a list that is nil is an empty one.
 func resultJSON(v any) ([]byte, error) {

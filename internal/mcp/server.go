@@ -3,11 +3,13 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,7 +99,7 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 		s.addResource(r)
 	}
 	names, aliases := make(map[string]bool, len(c.Tools)), map[string]string{}
-	s.sdk.AddReceivingMiddleware(renaming(aliases))
+	s.sdk.AddReceivingMiddleware(renaming(aliases, func(name string) bool { return !names[name] && reachesByName(c.Tools, name) }))
 	for _, t := range c.Tools {
 		d, err := t.definition()
 		if err != nil {
@@ -115,16 +117,28 @@ func newServer(c Config, adjust func(*sdk.ServerOptions)) (*Server, error) {
 	return s, nil
 }
 
-// renaming lets tools be called by their aliases.
-func renaming(aliases map[string]string) sdk.Middleware {
+// renaming lets tools be called by their aliases, and those that call_tool alone reaches
+// by their own names.
+func renaming(aliases map[string]string, reaches func(name string) bool) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
-			if call, ok := r.(*sdk.CallToolRequest); ok && aliases[call.Params.Name] != "" {
-				params, named := *call.Params, *call
-				params.Name, named.Params = aliases[params.Name], &params
-				r = &named
+			call, ok := r.(*sdk.CallToolRequest)
+			if !ok {
+				return next(ctx, method, r)
 			}
-			return next(ctx, method, r)
+			params, renamed := *call.Params, *call
+			renamed.Params = &params
+			switch name := call.Params.Name; {
+			case aliases[name] != "":
+				params.Name = aliases[name]
+			case reaches(name):
+				arguments, err := encode(map[string]any{"name": name, "arguments": call.Params.Arguments})
+				if err != nil {
+					return nil, err
+				}
+				params.Name, params.Arguments = callTool, arguments
+			}
+			return next(ctx, method, &renamed)
 		}
 	}
 }
@@ -148,32 +162,56 @@ func (s *Server) Close() error {
 	return errors.Join(failed...)
 }
 
+// reachesByName reports whether one of tools is call_tool and calls a tool of this name.
+func reachesByName(tools []Tool, name string) bool {
+	i := slices.IndexFunc(tools, func(t Tool) bool { return t.reach != nil })
+	if i < 0 {
+		return false
+	}
+	_, ok := tools[i].reach.tool(name)
+	return ok
+}
+
 // calling is the SDK's handler for t: our own reading of arguments, our own
 // errors.
 func (s *Server) calling(t Tool) sdk.ToolHandler {
 	return func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if t.reach == nil {
+			return s.call(ctx, t, r, r.Params.Arguments)
+		}
 		began := time.Now()
-		args, err := t.decode(r.Params.Arguments, scopeOf(r.Extra))
-		args.bearer = bearerOf(r.Extra)
-		if !t.levelled && !args.bearer.IsOwner() {
-			err = ownersOnly()
-		}
-		var v any
-		if err == nil {
-			args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), headerOf(r.Extra, AgentTokenHeader)
-			args.trace = headerOf(r.Extra, traceHeader)
-			v, err = t.Call(ctx, args)
-		}
-		s.seen(t.Name, time.Since(began), err)
+		meant, arguments, err := t.reach.meant(r.Params.Arguments)
 		if err != nil {
-			return s.failed(ctx, t, args, err)
+			s.seen(t.Name, time.Since(began), err)
+			return s.failed(ctx, t, Args{}, err)
 		}
-		result, err := success(v)
-		if err != nil {
-			return s.failed(ctx, t, args, err)
-		}
-		return args.noteReceipt(args.noteIgnored(result)), nil
+		return s.call(ctx, meant, r, arguments)
 	}
+}
+
+// call calls t for a request.
+func (s *Server) call(ctx context.Context, t Tool, r *sdk.CallToolRequest, arguments json.RawMessage) (*sdk.CallToolResult, error) {
+	began := time.Now()
+	args, err := t.decode(arguments, scopeOf(r.Extra))
+	args.bearer = bearerOf(r.Extra)
+	if !t.levelled && !args.bearer.IsOwner() {
+		err = ownersOnly()
+	}
+	var v any
+	if err == nil {
+		args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), headerOf(r.Extra, AgentTokenHeader)
+		args.trace = headerOf(r.Extra, traceHeader)
+		v, err = t.Call(ctx, args)
+	}
+	s.seen(t.Name, time.Since(began), err)
+	if err != nil {
+		return s.failed(ctx, t, args, err)
+	}
+	result, err := success(v)
+	if err != nil {
+		return s.failed(ctx, t, args, err)
+	}
+	return args.noteReceipt(args.noteIgnored(result)), nil
 }
 
 // failed presents the error of a call.

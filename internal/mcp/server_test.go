@@ -15,7 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-func TestResultsAreJSONTextAndObjectsAlsoStructured(t *testing.T) {
+func TestResultsAreJSONTextAndAStructuredObject(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		Preview string `json:"preview"`
@@ -25,12 +25,14 @@ func TestResultsAreJSONTextAndObjectsAlsoStructured(t *testing.T) {
 		text, structured string
 	}{
 		"object":     {row{"a < b && c > d"}, `{"preview":"a < b && c > d"}`, `{"preview":"a < b && c > d"}`},
-		"array":      {[]row{{"<é\u2028>"}}, `[{"preview":"<é\u2028>"}]`, `null`},
-		"nil slice":  {[]row(nil), `[]`, `null`},
-		"nothing":    {nil, `null`, `null`},
-		"text":       {mcp.Text("# Title\n<b>&"), "# Title\n<b>&", `null`},
-		"empty text": {mcp.Text(""), "", `null`},
-		"bad UTF-8":  {[]string{"a\xffb"}, `["a` + `\ufffd` + `b"]`, `null`},
+		"array":      {[]row{{"<é\u2028>"}}, `[{"preview":"<é\u2028>"}]`, `{"result":[{"preview":"<é\u2028>"}]}`},
+		"nil slice":  {[]row(nil), `[]`, `{"result":[]}`},
+		"nothing":    {nil, `null`, `{"result":null}`},
+		"text":       {mcp.Text("# Title\n<b>&"), "# Title\n<b>&", `{"result":"# Title\n<b>&"}`},
+		"hinted":     {mcp.Empty{Hint: "try less"}, "[]", `{"hint":"try less","result":[]}`},
+		"spoken":     {mcp.Spoken{Text: "said", Value: row{"v"}}, "said", `{"preview":"v"}`},
+		"empty text": {mcp.Text(""), "", `{"result":""}`},
+		"bad UTF-8":  {[]string{"a\xffb"}, `["a` + `\ufffd` + `b"]`, "{\"result\":[\"a\ufffdb\"]}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +44,7 @@ func TestResultsAreJSONTextAndObjectsAlsoStructured(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := texts(t, result); len(got) != 1 || got[0] != c.text || result.IsError {
+				if got := texts(t, result); got[0] != c.text || result.IsError {
 					t.Errorf("%s: text %q, want %q (error: %v)", revision, got, c.text, result.IsError)
 				}
 				structured, err := json.Marshal(result.StructuredContent)

@@ -42,7 +42,7 @@ func TestInputThatEndsAtOnceIsStillAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := bytes.Count(out, []byte("\n")); lines != 4 || bytes.Count(out, []byte(`"done"`)) != 2 {
+		if lines := bytes.Count(out, []byte("\n")); lines != 4 || bytes.Count(out, []byte(`"text":"done"`)) != 2 {
 			t.Fatalf("%d answers, want 4:\n%s", lines, out)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,9 +16,13 @@ import (
 type Tool struct {
 	Name        string
 	Title       string // for people
-	Description string // for the model; every byte of it is paid in each session
+	Description string // for the model: when to use it, and what comes back
 	Params      []Param
-	ReadOnly    bool // changes nothing; told to clients as an annotation, unless unhinted
+	ReadOnly    bool // changes nothing; told to clients as an annotation
+
+	// Result holds the type of what Call returns, or the types if it returns one of
+	// several. Empty: the result is not described.
+	Result []reflect.Type
 
 	Lean  bool   // part of the small surface, see [Lean]
 	Brief string // its Description there, "" for the same
@@ -25,16 +30,18 @@ type Tool struct {
 	Errors Errors // how they are told
 
 	Aliases []string // names by which it is called, too, and which no list shows
+	Words   string   // by which find_tool finds it, besides those of its definition
 
 	// Call does the work. Args holds only values of the declared kinds, with
-	// every required one present. The result is sent as JSON text, and as
-	// structured content too when it is an object; a [Text] is sent bare. ctx
-	// ends when the client cancels the call or goes away.
+	// every required one present. The result is sent as JSON text and as structured
+	// content, which is an object: the result itself, or {"result": …} around a list or
+	// a text (amendments §B.2). A [Text] is sent bare. ctx ends when the client cancels
+	// the call or goes away.
 	Call func(ctx context.Context, args Args) (any, error)
 
-	unhinted bool // without the annotation, which costs more than a parameter
-	strict   bool // refuses arguments that it does not have; others ignore them and say so
-	levelled bool // for every bearer, whose level it judges itself; others are the owner's alone
+	strict   bool   // refuses arguments that it does not have; others ignore them and say so
+	reach    *reach // in place of Call: where the tool that is called is found
+	levelled bool   // for every bearer, whose level it judges itself; others are the owner's alone
 }
 
 // Text is a result that is not JSON but text for the model, sent as it is.
@@ -88,14 +95,15 @@ type Param struct {
 	Aliases     []string // other names by which it is taken, the first that is there
 	Kind        Kind
 	Required    bool
-	Lean        bool // told in the small surface although it is optional
-	Description string
+	Lean        bool   // told in the small surface although it is optional
+	Brief       string // its Description there
+	Description string // for the model
 	Enum        []string
 	Default     any
 	Minimum     *int
 	Maximum     *int
 
-	untold bool // taken, but no part of the definition
+	untold bool // taken, but no part of the definition: old clients send it, and it changes nothing
 	manner manner
 }
 
@@ -180,17 +188,25 @@ func (t Tool) definition() (*sdk.Tool, error) {
 		return nil, fmt.Errorf("tool %s: %w", t.Name, err)
 	}
 	d := &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: schema}
-	if t.ReadOnly && !t.unhinted {
+	if len(t.Result) > 0 {
+		if d.OutputSchema, err = outputSchema(t.Result); err != nil {
+			return nil, fmt.Errorf("tool %s: %w", t.Name, err)
+		}
+	}
+	if t.ReadOnly {
 		d.Annotations = &sdk.ToolAnnotations{ReadOnlyHint: true}
 	}
 	return d, nil
 }
 
-// Tokens estimates what the definitions of tools cost a model's context: a
-// quarter of their bytes in tools/list, rounded up (design §7).
+// Tokens estimates what the definitions of tools cost a model's context where a
+// client sends them as they are: a quarter of their bytes in tools/list, rounded up
+// (design §7). Schemas of results do not count: no client shows them to its model. What
+// a certain client sends is told by [Host.Cost].
 func Tokens(tools []Tool) (int, error) {
 	bytes := 0
 	for _, t := range tools {
+		t.Result = nil
 		d, err := t.definition()
 		if err != nil {
 			return 0, err
@@ -204,20 +220,19 @@ func Tokens(tools []Tool) (int, error) {
 	return (bytes + 3) / 4, nil
 }
 
-// Lean is the small surface of tools: those that are worth their tokens in every
-// session, told of with the arguments that matter most. They take all the others
-// too.
+// Lean is the small surface of tools: those that an agent needs every day, told of
+// with the arguments that matter most. They take all the others too.
 func Lean(tools []Tool) []Tool {
 	var lean []Tool
 	for _, t := range tools {
 		if !t.Lean {
 			continue
 		}
-		t.Title, t.Description, t.Params = "", cmp.Or(t.Brief, t.Description), slices.Clone(t.Params)
+		t.Title, t.Description, t.Result, t.Params = "", cmp.Or(t.Brief, t.Description), nil, slices.Clone(t.Params)
 		for i := range t.Params {
 			p := &t.Params[i]
 			p.untold = !p.Required && !p.Lean
-			p.Description, p.Default, p.Minimum, p.Maximum = "", nil, nil, nil
+			p.Description, p.Default, p.Minimum, p.Maximum = p.Brief, nil, nil, nil
 		}
 		lean = append(lean, t)
 	}

@@ -11,15 +11,15 @@ import (
 // one in the URL comes first.
 func WhyTool(ask func(context.Context, cairn.WhyArgs) (cairn.Why, error), project string) Tool {
 	return Tool{
-		Name: "why", ReadOnly: true, Errors: Enveloped,
-		Description: "Why a line of code, or a file, is as it is: the commit, session and prompt that wrote it, " +
-			"and the records about it. confidence: commit or text (an edit wrote the line), history (a guess by time), none. " +
+		Name: "why", Words: "blame reason origin git", Title: "Why", ReadOnly: true, Errors: Enveloped, Result: gives[cairn.Why](),
+		Description: "Find out why a line of code, or a file, is as it is: the commit, session and prompt that wrote it, and the records about it. " +
+			"Use it before you change code that looks odd. confidence: commit or text (an edit wrote the line), history (a guess by time), none. " +
 			"What is not known is listed under missing.",
-		Params: []Param{
-			{Name: "file", Required: true},
-			{Name: "line", Kind: Integer, Description: "Omitted: the whole file."},
+		Params: params(
+			must("file", "Absolute, or relative to the working directory or the repository."),
+			may("line", "The line's number, from 1. Omitted: the whole file.").of(Integer).least(1),
 			projectIDParam(),
-		},
+		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			q := cairn.WhyArgs{File: a.String("file"), Line: number(a, "line"), ProjectID: a.String("project_id"), Project: project}
 			if url := a.Scope("project_id").Name; url != "" {

@@ -1,0 +1,290 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"cairn/internal/fault"
+	"cairn/internal/words"
+)
+
+// The two tools of the small surface through which all others are reached (amendments
+// §B.3).
+const (
+	findTool = "find_tool"
+	callTool = "call_tool"
+)
+
+// CodeUnknownTool is the code of the error for a name that no tool has.
+const CodeUnknownTool = "unknown_tool"
+
+// Group is tools that belong together, under the name of their toolset.
+type Group struct {
+	Name  string
+	Tools []Tool
+}
+
+// Reaching returns find_tool and call_tool for the tools of groups. A call through
+// call_tool is that of the tool itself in everything: arguments, result, errors, what it
+// may do for whom, and the name under which it is counted. A server that has call_tool
+// also answers calls of its tools by their own names.
+func Reaching(groups []Group) []Tool {
+	r := newReach(groups)
+	return []Tool{
+		{
+			Name: findTool, ReadOnly: true, Lean: true, levelled: true, Result: gives[FoundTools](),
+			Description: "Find tools of cairn that are not listed here, with all their arguments: say what you want to do, or name tools. An empty query lists all names.",
+			Brief:       "Find tools that are not listed, with all their arguments: say what you want to do.",
+			Params:      params(must("query", "What you want to do in a few words, or names of tools.").lean("")),
+			Call:        func(_ context.Context, a Args) (any, error) { return r.find(a.String("query")) },
+		},
+		{
+			Name: callTool, Lean: true, levelled: true,
+			Description: "Call any tool of cairn by its name, listed here or not. The result is the tool's own.",
+			Brief:       "Call any tool by its name.",
+			Params: params(
+				must("name", "The tool's name.").lean(""), must("arguments", "Its arguments, as find_tool describes them.").of(Object).lean(""),
+			),
+			reach: r,
+		},
+	}
+}
+
+// FoundTools is what find_tool answers.
+type FoundTools struct {
+	Tools []FoundTool         `json:"tools"`           // best first
+	Names map[string][]string `json:"names,omitempty"` // of an answer without tools: all names, by toolset
+	Hint  string              `json:"hint"`
+}
+
+// FoundTool is a tool as its definition has it.
+type FoundTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+}
+
+// reach finds tools by their names and by words.
+type reach struct {
+	groups []Group
+	tools  []Tool
+
+	index  sync.Once            // of the first search by words
+	weight []map[string]float64 // of each tool: how much a word says about it
+	tooled map[string]int       // how many tools have a word
+}
+
+func newReach(groups []Group) *reach {
+	r := &reach{groups: groups}
+	for _, g := range groups {
+		r.tools = append(r.tools, g.Tools...)
+	}
+	return r
+}
+
+// read makes the index of words.
+func (r *reach) read() {
+	r.tooled = map[string]int{}
+	for _, g := range r.groups {
+		for _, t := range g.Tools {
+			weights := wordsOf(g.Name, t)
+			r.weight = append(r.weight, weights)
+			for word := range weights {
+				r.tooled[word]++
+			}
+		}
+	}
+}
+
+// wordsOf weighs the words of a tool by where they stand.
+func wordsOf(group string, t Tool) map[string]float64 {
+	weights := map[string]float64{}
+	read := func(text string, weight float64) {
+		words.EachKey(text, func(key string) { weights[key] = max(weights[key], weight) })
+	}
+	read(strings.ReplaceAll(t.Name, "_", " "), 4)
+	read(t.Words, 4)
+	read(group, 2)
+	read(t.Description, 2)
+	for _, p := range t.Params {
+		if !p.untold {
+			read(strings.ReplaceAll(p.Name, "_", " ")+" "+p.Description, 0.5)
+		}
+	}
+	return weights
+}
+
+const (
+	mostNamed  = 8   // tools of an answer to a query that names them
+	mostFound  = 3   // tools of another answer
+	leastShare = 0.4 // of the best tool's score that the others have
+)
+
+// find answers a query: the tools that it names, else those that its words fit best,
+// else the names of all.
+func (r *reach) find(query string) (FoundTools, error) {
+	found := r.named(query)
+	if len(found) == 0 {
+		found = r.ranked(query)
+	}
+	out := FoundTools{Tools: []FoundTool{}, Hint: `call one by call_tool(name, arguments)`}
+	for _, t := range found {
+		schema, err := t.Schema()
+		if err != nil {
+			return out, err
+		}
+		out.Tools = append(out.Tools, FoundTool{t.Name, t.Description, schema})
+	}
+	if len(found) == 0 {
+		out.Names = map[string][]string{}
+		for _, g := range r.groups {
+			for _, t := range g.Tools {
+				out.Names[g.Name] = append(out.Names[g.Name], t.Name)
+			}
+		}
+		out.Hint = "these are all tools; ask find_tool for some of these names to see their arguments"
+	}
+	return out, nil
+}
+
+// named are the tools whose names stand in a query. Names that are everyday words count
+// only where the query is nothing but names.
+func (r *reach) named(query string) (all []Tool) {
+	names := strings.FieldsFunc(query, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+	only := !slices.ContainsFunc(names, func(name string) bool { _, ok := r.tool(name); return !ok })
+	for _, name := range names {
+		if t, ok := r.tool(name); ok && (only || strings.Contains(name, "_")) {
+			all = append(all, t)
+		}
+	}
+	return all[:min(len(all), mostNamed)]
+}
+
+// ranked are the tools that the words of a query fit best, best first.
+func (r *reach) ranked(query string) []Tool {
+	r.index.Do(r.read)
+	var keys, said []string
+	words.EachKey(query, func(key string) {
+		if keys = append(keys, key); !words.IsStopWord(key) {
+			said = append(said, key)
+		}
+	})
+	if len(said) == 0 {
+		said = keys
+	}
+	scores, order := make([]float64, len(r.tools)), make([]int, len(r.tools))
+	for i, weights := range r.weight {
+		fitting := 0.0
+		for _, key := range said {
+			if fit := r.fit(key, weights); fit > 0 {
+				fitting, scores[i] = fitting+1, scores[i]+fit
+			}
+		}
+		order[i], scores[i] = i, scores[i]*fitting
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	var all []Tool
+	for _, i := range order[:min(len(order), mostFound)] {
+		if scores[i] > 0 && scores[i] >= leastShare*scores[order[0]] {
+			all = append(all, r.tools[i])
+		}
+	}
+	return all
+}
+
+// fit is how much a word of a query says for a tool: rare words say more, and words that
+// only begin alike say half.
+func (r *reach) fit(key string, weights map[string]float64) float64 {
+	const prefix = 4
+	best := weights[key] * r.rarity(key)
+	if len(key) >= prefix {
+		for word, weight := range weights {
+			if word != key && len(word) >= prefix && (strings.HasPrefix(word, key) || strings.HasPrefix(key, word)) {
+				best = max(best, weight*r.rarity(word)/2)
+			}
+		}
+	}
+	return best
+}
+
+func (r *reach) rarity(word string) float64 {
+	return math.Log(1 + float64(len(r.tools))/float64(max(r.tooled[word], 1)))
+}
+
+// tool is the tool of a name or an alias, however it is cased.
+func (r *reach) tool(name string) (Tool, bool) {
+	i := slices.IndexFunc(r.tools, func(t Tool) bool {
+		return strings.EqualFold(t.Name, name) || slices.ContainsFunc(t.Aliases, func(alias string) bool { return strings.EqualFold(alias, name) })
+	})
+	if i < 0 {
+		return Tool{}, false
+	}
+	return r.tools[i], true
+}
+
+// Nearest are the names of tools that a misspelt name may mean, at most three, the
+// nearest first.
+func Nearest(tools []Tool, name string) []string {
+	const most = 3
+	distance := map[string]int{}
+	var names []string
+	for _, t := range tools {
+		limit := max(len(name), len(t.Name)) * 2 / 5
+		d := words.Edits(strings.ToLower(name), t.Name, limit)
+		if d > limit && len(name) >= most && (strings.Contains(t.Name, strings.ToLower(name)) || strings.Contains(strings.ToLower(name), t.Name)) {
+			d = limit
+		}
+		if d <= limit {
+			names, distance[t.Name] = append(names, t.Name), d
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
+	return names[:min(len(names), most)]
+}
+
+// meant reads the arguments of call_tool: which tool is meant, and what for. Arguments
+// that stand beside the name, or in a text, are what models write too.
+func (r *reach) meant(raw json.RawMessage) (t Tool, arguments json.RawMessage, err error) {
+	var fields map[string]json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &fields) != nil {
+		return t, nil, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", typeOf(raw))
+	}
+	name, ok := text(fields["name"])
+	if !ok {
+		return t, nil, must("name", "").missing()
+	}
+	if t, ok = r.tool(strings.TrimSpace(name)); !ok {
+		return t, nil, r.unknown(name)
+	}
+	arguments, given := fields["arguments"]
+	delete(fields, "name")
+	switch written, isText := text(arguments); {
+	case !given && len(fields) > 0:
+		arguments, err = encode(fields)
+		return t, arguments, err
+	case isText && strings.HasPrefix(strings.TrimSpace(written), "{") && json.Valid([]byte(written)):
+		return t, json.RawMessage(written), nil
+	case !given || bytes.Equal(bytes.TrimSpace(arguments), []byte("null")):
+		return t, nil, nil
+	}
+	return t, arguments, nil
+}
+
+// unknown is the error for a name that no tool has.
+func (r *reach) unknown(name string) error {
+	hint := "find_tool finds tools by what they do"
+	near := Nearest(r.tools, name)
+	if len(near) > 0 {
+		hint = "the nearest are " + strings.Join(near, ", ") + "; " + hint
+	}
+	e := fault.Newf(fault.NotFound, CodeUnknownTool, "there is no tool %.60q", name).WithHint(hint)
+	e.Details = map[string]any{"suggestions": near}
+	return e
+}
