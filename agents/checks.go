@@ -407,9 +407,12 @@ func (e *examiner) compacted() {
 	var seen []string
 	isCompacted := false
 	for _, run := range e.sessions[len(e.sessions)-2:] {
+		for _, r := range slices.Concat(run.requests, run.others) {
+			isCompacted = isCompacted || len(r.Find(how.Sign)) > 0
+		}
 		for _, h := range run.hooks {
 			source, _ := h.fields["source"].(string)
-			isCompacted = isCompacted || source == "compact" || strings.Contains(strings.ToLower(h.event()), "compact") || strings.Contains(h.event(), "Compress")
+			isCompacted = isCompacted || source == "compact" || h.event() == how.Sign
 			if strings.Contains(h.Stdout, contextHead) {
 				seen = append(seen, fmt.Sprintf("%s %s %d bytes", h.event(), source, len(h.Stdout)))
 			}

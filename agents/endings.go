@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,13 +22,11 @@ func (e *examiner) imported() {
 		e.line(checkImport, Fail, "exit %d: %s; %v; %v", r.Code, r.Output, err, err2)
 		return
 	}
-	same := countTypes(live)
-	different := differences(same, countTypes(read))
-	if different == "" {
-		e.check(checkImport, true, "%s", showCounts(same))
-	} else {
-		e.check(checkImport, false, "%s (live: %s)", different, showCounts(same))
-	}
+	lost := e.lostTranscripts(live)
+	live = slices.DeleteFunc(live, func(r row) bool { return slices.Contains(lost, r.Session) })
+	different := differences(inTranscripts(live), inTranscripts(read))
+	e.check(checkImport, different == "", "%s (live: %s); sessions whose transcript the program has deleted: %d",
+		different, showCounts(inTranscripts(live)), len(lost))
 	r = e.run("import", "--json")
 	var report struct {
 		Added int            `json:"added"`
@@ -35,9 +36,44 @@ func (e *examiner) imported() {
 	e.check("import adds nothing to live", r.Code == 0 && err == nil && report.Added == 0, "exit %d, added %d: %s", r.Code, report.Added, showCounts(report.Types))
 }
 
+// lostTranscripts returns the sessions of which nothing in the home tells any more, except
+// cairn: the program has deleted their transcripts.
+func (e *examiner) lostTranscripts(rows []row) []string {
+	var sessions []string
+	for _, r := range rows {
+		sessions = appendNew(sessions, r.Session)
+	}
+	_ = filepath.WalkDir(e.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if err == nil && d.Name() == ".cairn" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			sessions = slices.DeleteFunc(sessions, func(id string) bool { return bytes.Contains(data, []byte(id)) })
+		}
+		return nil
+	})
+	return sessions
+}
+
+// inTranscripts counts the rows by type, without those that only hooks tell of.
+func inTranscripts(rows []row) map[string]int {
+	counts := countTypes(rows)
+	for _, name := range []string{"session_start", "session_end", "session_compact"} {
+		delete(counts, name)
+	}
+	return counts
+}
+
 // removed uninstalls cairn. Every file must be as it was, unless the program has changed it
 // since init; then nothing of cairn may be left in it.
 func (e *examiner) removed() {
+	if err := e.restore(); err != nil {
+		e.line(checkUninstall, Fail, "%v", err)
+		return
+	}
 	d := e.run("doctor")
 	e.check("doctor", d.Code == 0, "exit %d: %s", d.Code, problems(d.Output))
 	latest := e.settings()

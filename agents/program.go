@@ -32,6 +32,7 @@ type Program struct {
 type Compaction struct {
 	Prompt string // a prompt that asks for it; "" if the model reports a full context
 	Tokens int    // the size of the conversation that the model reports first
+	Sign   string // a text in a request or a hook that shows that it happened
 }
 
 // Names of checks that a table entry may refer to.
@@ -64,7 +65,7 @@ func programs() []Program {
 		},
 		Trusted: []string{"--dangerously-bypass-hook-trust"},
 		Env:     map[string]string{"SCRIPTED_KEY": "none"},
-		Compact: &Compaction{Tokens: 2_000_000},
+		Compact: &Compaction{Tokens: 2_000_000, Sign: "compact"},
 		Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
 		Rows:    commonRows,
 	}
@@ -83,7 +84,7 @@ func programs() []Program {
 				"ANTHROPIC_BASE_URL": "{url}", "ANTHROPIC_API_KEY": "none", "IS_SANDBOX": "1", "DISABLE_TELEMETRY": "1",
 				"DISABLE_AUTOUPDATER": "1", "DISABLE_ERROR_REPORTING": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 			},
-			Compact: &Compaction{Prompt: "/compact"},
+			Compact: &Compaction{Prompt: "/compact", Sign: "PostCompact"},
 			Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SessionEnd"},
 			Rows:    append([]string{"file_read"}, commonRows...),
 		},
@@ -99,7 +100,7 @@ func programs() []Program {
 				"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "none", "GEMINI_TELEMETRY_ENABLED": "false",
 			},
 			Files:   map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}}` + "\n"},
-			Compact: &Compaction{Tokens: 900_000},
+			Compact: &Compaction{Tokens: 900_000, Sign: "<state_snapshot>"},
 			Hooks:   []string{"SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"},
 			Rows:    append([]string{"file_read"}, commonRows...),
 		},

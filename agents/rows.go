@@ -15,6 +15,7 @@ type row struct {
 	Harness string
 	File    string
 	Event   string
+	Session string
 }
 
 // rows returns what a store holds. home is the folder of another store, "" for the live one.
@@ -44,7 +45,7 @@ func (s *stand) rows(home string) ([]row, error) {
 		case "session":
 			harness[fmt.Sprint(item.ID)] = item.Harness
 		case "observation":
-			list = append(list, row{item.Type, item.Content, harness[item.Session], item.File, item.Event})
+			list = append(list, row{item.Type, item.Content, harness[item.Session], item.File, item.Event, item.Session})
 		}
 	}
 	return list, nil

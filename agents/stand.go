@@ -84,6 +84,9 @@ func (s *stand) interpose(hookproxy string) error {
 	return copyFile(hookproxy, s.cairn)
 }
 
+// restore undoes interpose.
+func (s *stand) restore() error { return os.Rename(s.cairn+".real", s.cairn) }
+
 // environment returns the environment of every process of the stand: nothing of the
 // user's own but what finds programs.
 func (s *stand) environment(more map[string]string) []string {
@@ -172,7 +175,8 @@ type mode struct {
 type session struct {
 	result
 	name     string
-	requests []model.Request
+	requests []model.Request // of the conversation
+	others   []model.Request // for titles, summaries and the like
 	hooks    []hook
 }
 
@@ -193,7 +197,8 @@ func (s *stand) startAs(number int, prompt string, m mode, steps []model.Step) s
 	began := time.Now().UnixNano()
 	r := s.execute(sessionLimit, s.environment(env), s.program.Bin, s.arguments(m, fill)...)
 	_ = writeFile(filepath.Join(s.out, name+".txt"), r.Output) // for people; the checks have it
-	return session{result: r, name: name, requests: s.model.Requests(name), hooks: s.hooks(began)}
+	main, others := s.model.Requests(name)
+	return session{result: r, name: name, requests: main, others: others, hooks: s.hooks(began)}
 }
 
 func (s *stand) arguments(m mode, fill *strings.Replacer) []string {

@@ -79,19 +79,21 @@ func (s *Server) Script(name string, steps []Step) string {
 	return s.URL + "/run/" + name
 }
 
-// Requests returns the requests of a run that offered the program's own tools, in order.
-func (s *Server) Requests(name string) []Request {
+// Requests returns the requests of a run, in order: those that offered the program's own
+// tools, and the others.
+func (s *Server) Requests(name string) (main, others []Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []Request
 	if r := s.runs[name]; r != nil {
 		for _, request := range r.requests {
 			if request.Main {
-				list = append(list, request)
+				main = append(main, request)
+			} else {
+				others = append(others, request)
 			}
 		}
 	}
-	return list
+	return main, others
 }
 
 // ServeHTTP answers one request of a program.
