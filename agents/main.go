@@ -17,7 +17,8 @@ import (
 )
 
 type options struct {
-	cairn, base, work, only, json, record string
+	cairn, base, work, only, json, recordings string
+	record                                    bool
 }
 
 func main() {
@@ -27,7 +28,8 @@ func main() {
 	flag.StringVar(&o.work, "work", filepath.Join(os.TempDir(), "cairn-agents"), "the `folder` for homes, requests and payloads")
 	flag.StringVar(&o.only, "only", "", "comma-separated `names` of programs, all if empty")
 	flag.StringVar(&o.json, "json", "", "also write the results as JSON to this `file`")
-	flag.StringVar(&o.record, "record", "", "refresh the recordings in this `folder` of test data")
+	flag.StringVar(&o.recordings, "recordings", filepath.Join("..", "cmd", "cairn", "testdata", "agents"), "the `folder` of recordings")
+	flag.BoolVar(&o.record, "record", false, "refresh the recordings")
 	flag.Parse()
 	r := &report{progress: os.Stderr}
 	if err := o.run(r); err != nil {
@@ -110,7 +112,14 @@ func (o options) examine(r *report, name, cairn, cache, hookproxy string, p Prog
 	version := s.execute(commandLimit, s.environment(nil), p.Bin, "--version")
 	e := &examiner{stand: s, cairnName: name, report: r}
 	e.note("version", "%s; %s", strings.TrimSpace(version.Output), strings.TrimSpace(s.run("--version").Output))
-	return e.examine(hookproxy)
+	if err := e.examine(hookproxy); err != nil {
+		return err
+	}
+	e.newFields(o.recordings)
+	if o.record {
+		return e.record(o.recordings, e.recorded)
+	}
+	return nil
 }
 
 func buildHookproxy(work string) (string, error) {

@@ -20,6 +20,8 @@ type Program struct {
 
 	Compact *Compaction // nil: cannot be compacted headless
 
+	ReadsTranscript bool // hooks read the session's transcript
+
 	Hooks []string // the hook events that a session must cause
 	Rows  []string // the types of rows that a session must leave
 
@@ -32,7 +34,7 @@ type Program struct {
 type Compaction struct {
 	Prompt string // a prompt that asks for it; "" if the model reports a full context
 	Tokens int    // the size of the conversation that the model reports first
-	Sign   string // a text in a request or a hook that shows that it happened
+	Sign   string // a text of a request, or an event, that shows it; not needed where a hook has source "compact"
 }
 
 // Names of checks that a table entry may refer to.
@@ -65,9 +67,12 @@ func programs() []Program {
 		},
 		Trusted: []string{"--dangerously-bypass-hook-trust"},
 		Env:     map[string]string{"SCRIPTED_KEY": "none"},
-		Compact: &Compaction{Tokens: 2_000_000, Sign: "compact"},
-		Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
-		Rows:    commonRows,
+		Compact: &Compaction{Tokens: 2_000_000},
+
+		ReadsTranscript: true,
+
+		Hooks: []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+		Rows:  commonRows,
 	}
 	classic := codex
 	classic.Name = "codex-classic"
@@ -111,7 +116,7 @@ func programs() []Program {
 			Env: map[string]string{
 				"OPENCODE_CONFIG_CONTENT": `{"provider":{"scripted":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"{url}/v1","apiKey":"none"},` +
 					`"models":{"m":{"name":"m"}}}},"permission":{"*":"allow"}}`,
-				"OPENCODE_DISABLE_AUTOUPDATE": "1",
+				"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
 			},
 			Rows: append([]string{"file_read"}, commonRows...),
 		},
