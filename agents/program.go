@@ -118,7 +118,8 @@ func programs() []Program {
 					`"models":{"m":{"name":"m"}}}},"permission":{"*":"allow"}}`,
 				"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
 			},
-			Rows: append([]string{"file_read"}, commonRows...),
+			Hooks: []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+			Rows:  append([]string{"file_read"}, commonRows...),
 		},
 		{
 			Name: "copilot", Folder: "copilot", Package: "@github/copilot", Version: "1.0.102", Bin: "copilot", Harness: "copilot",
@@ -128,7 +129,8 @@ func programs() []Program {
 				"COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_TYPE": "openai", "COPILOT_PROVIDER_API_KEY": "none",
 				"COPILOT_MODEL": "scripted", "COPILOT_OFFLINE": "true",
 			},
-			Rows: append([]string{"file_read"}, commonRows...),
+			Hooks: []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+			Rows:  append([]string{"file_read"}, commonRows...),
 		},
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"cairn/agents/model"
 )
 
 // recordedHook is one line of a recording: a hook call of a session.
@@ -88,6 +90,9 @@ func (e *examiner) record(dir string, sessions []session) error {
 		return nil
 	}
 	err := writeFile(filepath.Join(dir, "hooks.jsonl"), hooks.String())
+	if err == nil && len(sessions[0].requests) > 0 {
+		err = e.recordOutline(r, sessions[0].requests[0])
+	}
 	for _, path := range slices.Sorted(maps.Keys(transcripts)) {
 		if err == nil {
 			err = e.recordTranscript(r, dir, path)
@@ -97,6 +102,15 @@ func (e *examiner) record(dir string, sessions []session) error {
 		err = e.recordRequests(r, dir)
 	}
 	return err
+}
+
+// recordOutline keeps which tools the program offers, for the tests of the scripted model.
+func (e *examiner) recordOutline(r *recorder, request model.Request) error {
+	data, err := json.MarshalIndent(request.Outline(), "", " ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join("model", "testdata", e.program.Name+".json"), r.clean(string(data))+"\n")
 }
 
 // recordTranscript keeps a transcript under its path below the home. Long texts, which

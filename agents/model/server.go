@@ -5,6 +5,7 @@
 package model
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -112,7 +113,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	tools := offeredTools(request.Body)
 	request.Main = hasOwnTools(tools)
-	request.Response = Response{Text: summary, Tokens: defaultTokens}
+	request.Response = Response{Text: summaryFor(data), Tokens: defaultTokens}
 	if request.Main {
 		step := s.nextStep(name)
 		step.wait()
@@ -124,6 +125,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // summary answers requests without tools: titles, summaries, classifications.
 const summary = "The user works on the kiln calculator. mean() was fixed, total() is next."
+
+// summaryFor returns the summary in the form that a program asks for.
+func summaryFor(request []byte) string {
+	if bytes.Contains(request, []byte("state_snapshot")) {
+		return "<state_snapshot>\n<overall_goal>" + summary + "</overall_goal>\n</state_snapshot>"
+	}
+	return summary
+}
 
 // splitPath separates the run's name from a path below its base URL.
 func splitPath(path string) (name, rest string) {
