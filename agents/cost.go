@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 
 	"cairn/agents/model"
@@ -9,11 +10,12 @@ import (
 // cost measures what cairn adds to a request, at the model's API: as init wires it, and
 // with each profile. A token is taken as four bytes.
 func (e *examiner) cost() {
+	chosen := filepath.Join(filepath.Dir(e.home), "profile") // see hookproxy
 	for _, profile := range []string{"", "full", "lean"} {
 		name := "tokens per request, as wired"
 		if profile != "" {
 			name = "tokens per request, " + profile
-			if err := writeFile(filepath.Join(e.home, ".cairn", "config.toml"), "[mcp]\nprofile = \""+profile+"\"\n"); err != nil {
+			if err := writeFile(chosen, profile); err != nil {
 				e.line(name, Fail, "%v", err)
 				return
 			}
@@ -25,7 +27,9 @@ func (e *examiner) cost() {
 		}
 		e.addedTo(name, s.requests[0])
 	}
-	_ = writeFile(filepath.Join(e.home, ".cairn", "config.toml"), "") // as it was: without settings
+	if err := os.Remove(chosen); err != nil {
+		e.line("tokens per request", Fail, "%v", err)
+	}
 }
 
 // addedTo reports how much larger a request is than the same one without cairn.

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -83,7 +84,7 @@ func serve(real, file string) int {
 	if err != nil {
 		fail(err)
 	}
-	cmd := exec.Command(real, os.Args[1:]...)
+	cmd := exec.Command(real, append(os.Args[1:], profileArgs(strings.TrimSuffix(real, ".real"))...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		fail(err)
@@ -94,6 +95,16 @@ func serve(real, file string) int {
 		_ = stdin.Close()
 	}()
 	return run(cmd)
+}
+
+// profileArgs returns the arguments that select the profile which the driver measures: that
+// of the file ../profile, if it exists.
+func profileArgs(own string) []string {
+	profile, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(own)), "profile"))
+	if err != nil {
+		return nil
+	}
+	return []string{"--profile", string(profile)}
 }
 
 // run runs a command, passes signals on to it and returns its exit code.
