@@ -64,7 +64,7 @@ func (r *recorder) clean(text string) string {
 // whose hooks read it, the transcript.
 func (e *examiner) record(dir string, sessions []session) error {
 	dir = filepath.Join(dir, e.program.Name)
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, "home")); err != nil { // its file names contain the date
 		return err
 	}
 	r := e.newRecorder()
