@@ -115,11 +115,12 @@ func programs() []Program {
 			Continue: []string{"run", "-m", "scripted/m", "--continue", "{prompt}"},
 			Env: map[string]string{
 				"OPENCODE_CONFIG_CONTENT": `{"provider":{"scripted":{"npm":"@ai-sdk/openai-compatible","options":{"baseURL":"{url}/v1","apiKey":"none"},` +
-					`"models":{"m":{"name":"m"}}}},"permission":{"*":"allow"}}`,
+					`"models":{"m":{"name":"m","limit":{"context":200000,"output":8000}}}}},"permission":{"*":"allow"}}`,
 				"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
 			},
-			Hooks: []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
-			Rows:  append([]string{"file_read"}, commonRows...),
+			Compact: &Compaction{Tokens: 250_000, Sign: "PostCompact"},
+			Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+			Rows:    append([]string{"file_read"}, commonRows...),
 		},
 		{
 			Name: "copilot", Folder: "copilot", Package: "@github/copilot", Version: "1.0.102", Bin: "copilot", Harness: "copilot",
@@ -129,6 +130,20 @@ func programs() []Program {
 				"COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_TYPE": "openai", "COPILOT_PROVIDER_API_KEY": "none",
 				"COPILOT_MODEL": "scripted", "COPILOT_OFFLINE": "true",
 			},
+			Compact: &Compaction{Tokens: 250_000, Sign: "PreCompact"},
+			Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+			Rows:    append([]string{"file_read"}, commonRows...),
+		},
+		{
+			Name: "qwen", Folder: "qwen", Package: "@qwen-code/qwen-code", Version: "0.15.10", Bin: "qwen", Harness: "qwen",
+			New:      []string{"-p", "{prompt}"},
+			Continue: []string{"-p", "{prompt}", "--continue"},
+			Bypass:   []string{"--yolo"},
+			Asking:   []string{"--approval-mode", "auto-edit"},
+			Env: map[string]string{
+				"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "scripted",
+			},
+			Files: map[string]string{".qwen/settings.json": `{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}}` + "\n"},
 			Hooks: []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
 			Rows:  append([]string{"file_read"}, commonRows...),
 		},

@@ -198,7 +198,7 @@ func (s *Server) respond(name string, step Step, tools []tool) Response {
 		return out
 	}
 	if wanted, ok := s.search(name, step, tools); ok {
-		out.Calls = []Call{{Name: "ToolSearch", Args: map[string]any{"query": "select:" + wanted, "max_results": 5}}}
+		out.Calls = []Call{{Name: pick(tools, toolSearch...).name, Args: map[string]any{"query": "select:" + wanted, "max_results": 5}}}
 		return out
 	}
 	out.Missing = fmt.Sprintf("%s %s", step.Kind, step.Tool)
@@ -206,13 +206,16 @@ func (s *Server) respond(name string, step Step, tools []tool) Response {
 	return out
 }
 
+// toolSearch are the names of tools that load other tools.
+var toolSearch = []string{"ToolSearch", "tool_search"}
+
 // search returns the tool that the program should load for a step: the step's own tool
 // first, then call_tool. It steps back in the script, so that the step comes again.
 func (s *Server) search(name string, step Step, tools []tool) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.runs[name]
-	if r == nil || step.Kind != KindTool || pick(tools, "ToolSearch") == nil {
+	if r == nil || step.Kind != KindTool || pick(tools, toolSearch...) == nil {
 		return "", false
 	}
 	for _, wanted := range []string{"mcp__cairn__" + step.Tool, "mcp__cairn__call_tool"} {
