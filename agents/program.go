@@ -130,7 +130,7 @@ func programs() []Program {
 				"COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_TYPE": "openai", "COPILOT_PROVIDER_API_KEY": "none",
 				"COPILOT_MODEL": "scripted", "COPILOT_OFFLINE": "true",
 			},
-			Compact: &Compaction{Tokens: 250_000, Sign: "PreCompact"},
+			Compact: &Compaction{Tokens: 250_000, Sign: "respond only with the summary text"},
 			Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
 			Rows:    append([]string{"file_read"}, commonRows...),
 		},
@@ -144,7 +144,7 @@ func programs() []Program {
 				"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "scripted",
 			},
 			Files: map[string]string{".qwen/settings.json": `{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}}` + "\n"},
-			Hooks: []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
+			Hooks: []string{"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
 			Rows:  append([]string{"file_read"}, commonRows...),
 		},
 	}
