@@ -409,7 +409,7 @@ func (e *examiner) compacted() {
 	} else {
 		full := model.Shell("true")
 		full.Tokens = how.Tokens
-		e.session("Fill the conversation.", mode{continued: true}, full, model.Say("Went on."), model.Say("Went on."))
+		e.session("Fill the conversation.", mode{continued: true}, full, model.Say("It is full."), model.Say("It was full."))
 		s = e.session("Go on after that.", mode{continued: true}, model.Say("Went on."), model.Say("Went on."))
 	}
 	var seen []string

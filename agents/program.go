@@ -130,6 +130,8 @@ func programs() []Program {
 				"COPILOT_PROVIDER_BASE_URL": "{url}/v1", "COPILOT_PROVIDER_TYPE": "openai", "COPILOT_PROVIDER_API_KEY": "none",
 				"COPILOT_MODEL": "scripted", "COPILOT_OFFLINE": "true",
 			},
+			ReadsTranscript: true,
+
 			Compact: &Compaction{Tokens: 250_000, Sign: "respond only with the summary text"},
 			Hooks:   []string{"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
 			Rows:    append([]string{"file_read"}, commonRows...),

@@ -78,10 +78,13 @@ func hook(real, file string) int {
 	return code
 }
 
-// serve runs the MCP server and copies its input to a file.
+// serve runs the MCP server and keeps its arguments, in the first line, and its input.
 func serve(real, file string) int {
 	kept, err := os.Create(file)
 	if err != nil {
+		fail(err)
+	}
+	if err := json.NewEncoder(kept).Encode(map[string][]string{"args": os.Args[1:]}); err != nil {
 		fail(err)
 	}
 	cmd := exec.Command(real, append(os.Args[1:], profileArgs(strings.TrimSuffix(real, ".real"))...)...)

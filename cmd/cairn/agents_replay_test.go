@@ -121,15 +121,17 @@ func toldBy(t *testing.T, printed []string) (texts, decisions []string) {
 			texts = append(texts, p)
 			continue
 		}
+		type said struct{ AdditionalContext, PermissionDecision string }
 		var answer struct {
+			said               // Copilot CLI, OpenCode
 			Decision           string
-			HookSpecificOutput struct{ AdditionalContext, PermissionDecision string }
+			HookSpecificOutput said // the others
 		}
 		if err := json.Unmarshal([]byte(p), &answer); err != nil {
 			t.Errorf("%v in %s", err, p)
 		}
-		texts = append(texts, answer.HookSpecificOutput.AdditionalContext)
-		decisions = append(decisions, answer.Decision, answer.HookSpecificOutput.PermissionDecision)
+		texts = append(texts, answer.AdditionalContext, answer.HookSpecificOutput.AdditionalContext)
+		decisions = append(decisions, answer.Decision, answer.PermissionDecision, answer.HookSpecificOutput.PermissionDecision)
 	}
 	return texts, slices.DeleteFunc(decisions, func(d string) bool { return d == "" })
 }
@@ -170,7 +172,7 @@ func TestRecordedSessionsOfAgentProgramsGiveTheirRows(t *testing.T) {
 				t.Errorf("rows:\n%swant:\n%s", got.String(), want)
 			}
 			for _, part := range []string{
-				"command_error||python3 test_calc.py", "|calc.py|", "git_commit|", "user_prompt||The kiln calculator's mean() truncates",
+				"command_error||python3 test_calc.py", "|calc.py|", "git_commit|", "The kiln calculator's mean() truncates",
 				"agent_message||Fixed: mean() of the kiln calculator keeps fractions now.",
 			} {
 				if n := strings.Count(got.String(), part); n != 1 && part != "|calc.py|" || n == 0 {
@@ -251,11 +253,19 @@ type rpc struct {
 	Error  json.RawMessage
 }
 
-// serve sends messages to cairn serve, waits for the result of each request and returns the
+// serve starts cairn serve with the arguments of the first line, sends it the messages, waits for the result of each request and returns the
 // results by method.
 func (r *replay) serve(messages []byte) map[string]string {
 	r.t.Helper()
-	server := r.command("serve")
+	args := []string{"serve"}
+	if first, rest, _ := bytes.Cut(messages, []byte("\n")); bytes.HasPrefix(first, []byte(`{"args":`)) {
+		var started struct{ Args []string }
+		if err := json.Unmarshal(first, &started); err != nil {
+			r.t.Fatal(err)
+		}
+		args, messages = started.Args, rest
+	}
+	server := r.command(args...)
 	in, err := server.StdinPipe()
 	if err != nil {
 		r.t.Fatal(err)
