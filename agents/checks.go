@@ -83,7 +83,9 @@ func (e *examiner) examine(hookproxy string) error {
 	for _, part := range []func(){
 		e.first, e.second, e.resumed, func() { e.recorded = e.sessions[began:] }, e.asked, e.blocked, e.parallel, e.compacted, e.silence, e.times, e.cost, e.imported, e.removed, e.processes,
 	} {
-		part()
+		if part(); e.ctx.Err() != nil {
+			return e.ctx.Err() // interrupted
+		}
 	}
 	return nil
 }

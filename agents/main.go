@@ -3,14 +3,17 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"cairn/agents/model"
@@ -32,14 +35,16 @@ func main() {
 	flag.BoolVar(&o.record, "record", false, "refresh the recordings")
 	flag.Parse()
 	r := &report{progress: os.Stderr}
-	if err := o.run(r); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := o.run(ctx, r); err != nil {
 		fmt.Fprintln(os.Stderr, "agents:", err)
 		os.Exit(125)
 	}
 	os.Exit(min(r.fails(), 99))
 }
 
-func (o options) run(r *report) error {
+func (o options) run(ctx context.Context, r *report) error {
 	selected, err := o.selected()
 	if err != nil {
 		return err
@@ -66,8 +71,11 @@ func (o options) run(r *report) error {
 	for _, cairn := range cairns {
 		for _, p := range selected {
 			began := time.Now()
-			if err := o.examine(r, cairn[0], cairn[1], cache, hookproxy, p); err != nil {
+			if err := o.examine(ctx, r, cairn[0], cairn[1], cache, hookproxy, p); err != nil {
 				r.add(Line{cairn[0], p.Name, "driver", Fail, err.Error()})
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
 			}
 			fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, time.Since(began).Round(time.Second))
 		}
@@ -95,7 +103,7 @@ func (o options) selected() ([]Program, error) {
 	return list, nil
 }
 
-func (o options) examine(r *report, name, cairn, cache, hookproxy string, p Program) (err error) {
+func (o options) examine(ctx context.Context, r *report, name, cairn, cache, hookproxy string, p Program) (err error) {
 	bin, err := install(cache, p)
 	if err != nil {
 		return err
@@ -105,7 +113,7 @@ func (o options) examine(r *report, name, cairn, cache, hookproxy string, p Prog
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	s, err := newStand(filepath.Join(o.work, name, p.Name, "stand"), p, cairn, bin, m)
+	s, err := newStand(ctx, filepath.Join(o.work, name, p.Name, "stand"), p, cairn, bin, m)
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,7 @@ func programs() []Program {
 			Rows:    append([]string{"file_read"}, commonRows...),
 		},
 		{
+			// The last version that runs with Node 20; 0.24 needs Node 22.
 			Name: "qwen", Folder: "qwen", Package: "@qwen-code/qwen-code", Version: "0.15.10", Bin: "qwen", Harness: "qwen",
 			New:      []string{"-p", "{prompt}"},
 			Continue: []string{"-p", "{prompt}", "--continue"},

@@ -26,6 +26,7 @@ const (
 
 // stand is an empty home with a repository, in which one program runs with one cairn.
 type stand struct {
+	ctx     context.Context // ends all processes of the stand
 	program Program
 	model   *model.Server
 	prefix  string // of the names of runs
@@ -44,9 +45,9 @@ const (
 )
 
 // newStand makes a stand in dir, which is removed first.
-func newStand(dir string, p Program, cairn, bin string, m *model.Server) (*stand, error) {
+func newStand(ctx context.Context, dir string, p Program, cairn, bin string, m *model.Server) (*stand, error) {
 	s := &stand{
-		program: p, model: m, prefix: p.Name, home: filepath.Join(dir, "home"), repo: filepath.Join(dir, "kiln"),
+		ctx: ctx, program: p, model: m, prefix: p.Name, home: filepath.Join(dir, "home"), repo: filepath.Join(dir, "kiln"),
 		kept: filepath.Join(dir, "kept"), out: filepath.Join(dir, "out"), cairn: filepath.Join(dir, "bin", "cairn"),
 		path: strings.Join([]string{bin, filepath.Join(dir, "bin"), os.Getenv("PATH")}, string(os.PathListSeparator)),
 	}
@@ -111,7 +112,7 @@ type result struct {
 // execute runs a process to its end. After the limit, or when the process has ended, its
 // process group is killed, so that nothing of it holds the output open.
 func (s *stand) execute(limit time.Duration, env []string, name string, args ...string) result {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, lookPath(name, s.path), args...)
 	cmd.Dir, cmd.Env = s.repo, env
