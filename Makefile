@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 1
 export CGO_CFLAGS ?= -O2 -g -DSQLITE_DEFAULT_MEMSTATUS=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test browser bench soak conformance lint clean
+.PHONY: help build demo test browser agents bench soak conformance lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,11 +36,18 @@ test: ## everything with the race detector, then the rooms over SQLite with the 
 	CGO_ENABLED=0 go test -vet=off -timeout 30m -short . ./internal/store/... ./internal/project/... ./internal/observation/... ./internal/record/... ./internal/mail/... ./internal/memory/... ./internal/words/... ./internal/hub/... ./cmd/cairn/...
 	CGO_ENABLED=0 go test -vet=off -timeout 30m ./internal/harness/...
 	cd internal/redact/oracle && go test -timeout 30m ./...
+	cd agents && go test ./...
 
 # Not a part of test: Chromium is 300 MB, and a minute goes by.
 browser: ## the pages in Chromium, with hostile mail (where there is none, installs it on Debian as root)
 	@./internal/web/browser/install.sh
 	cd internal/web/browser && go vet ./... && go test -count=1 -v ./...
+
+# Not a part of test: the programs are 870 MB, and ten minutes go by. ONLY=codex,gemini chooses
+# programs, BASE=/path/to/cairn checks another binary beside, JSON=file writes the results there,
+# too, RECORD=1 refreshes what make test replays.
+agents: build ## real agent programs with a scripted model, connected by cairn init (needs npm)
+	cd agents && go run . -cairn $(CURDIR)/bin/cairn $(if $(ONLY),-only $(ONLY)) $(if $(BASE),-base $(abspath $(BASE))) $(if $(JSON),-json $(abspath $(JSON))) $(if $(RECORD),-record) $(ARGS)
 
 bench: build ## the figures of the contract, beside limits measured in the same run
 	go run -tags $(TAGS) ./cmd/cairn-bench --cairn bin/cairn $(ARGS)
@@ -55,6 +62,7 @@ lint: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 	go vet -tags $(TAGS) ./...
 	go vet -tags $(TAGS),testhooks ./...
+	cd agents && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS),testhooks ./...
 

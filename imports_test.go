@@ -83,7 +83,7 @@ func importTable() map[string]room {
 // Programs and rooms that are no part of the product: they may import anything.
 func isTool(dir string) bool {
 	return strings.HasPrefix(dir, "cmd/cairn-") || strings.HasSuffix(dir, "test") || strings.HasPrefix(dir, "internal/redact/oracle") ||
-		strings.HasPrefix(dir, "internal/mcp/conformance") || strings.HasPrefix(dir, "internal/web/browser")
+		strings.HasPrefix(dir, "internal/mcp/conformance") || dir == "agents" || strings.HasPrefix(dir, "agents/") || strings.HasPrefix(dir, "internal/web/browser")
 }
 
 func TestEveryImportIsInTheTable(t *testing.T) {

@@ -131,6 +131,10 @@ func fill(e *observation.Event, body []byte) {
 		e.Kind, e.Role, e.Text = observation.Message, roleTurn, plain(get(body, "last_assistant_message"))
 		e.TurnEnds = e.AgentID == ""
 	case onSubagentStop:
+		if isInternal(body) {
+			e.Kind = observation.Touch
+			return
+		}
 		e.Kind, e.Role, e.Text = observation.Message, roleSubagent, plain(get(body, "last_assistant_message"))
 	case onPostCompact:
 		e.Kind, e.Role, e.Text = observation.Message, roleSummary, plain(get(body, "compact_summary"))
@@ -143,6 +147,13 @@ func fill(e *observation.Event, body []byte) {
 	case "PreCompact", "Notification":
 		e.Kind = observation.Touch
 	}
+}
+
+// isInternal reports whether a subagent is the program's own: Claude Code writes summaries
+// and guesses the next prompt in subagents whose type is "", and keeps no transcript of them.
+func isInternal(body []byte) bool {
+	kind := get(body, "agent_type")
+	return kind != nil && kindOf(kind) == '"' && text(kind) == ""
 }
 
 func fillTool(e *observation.Event, body []byte) {

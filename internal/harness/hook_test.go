@@ -90,6 +90,9 @@ func TestHookTranslatesEveryEvent(t *testing.T) {
 		"stop without a word": {"Stop", nil, func(e *observation.Event) {
 			e.Kind, e.Role, e.TurnEnds = observation.Message, "turn", true
 		}},
+		"subagent of the program's own": {"SubagentStop", object{"last_assistant_message": "a summary", "agent_id": "a1", "agent_type": ""}, func(e *observation.Event) {
+			e.Kind, e.AgentID = observation.Touch, "a1"
+		}},
 		"subagent": {"SubagentStop", object{"last_assistant_message": "cooled", "agent_id": "a1", "agent_type": "Explore"}, func(e *observation.Event) {
 			e.Kind, e.Role, e.Text, e.AgentID = observation.Message, "subagent", "cooled", "a1"
 		}},

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// imported compares what hooks stored with what an import of the program's own transcripts
+// stores, and checks that an import adds nothing to the live store.
+func (e *examiner) imported() {
+	fresh := filepath.Join(filepath.Dir(e.home), "fresh")
+	r := e.runWith(map[string]string{"CAIRN_HOME": fresh}, "import", "--json")
+	live, err := e.rows("")
+	read, err2 := e.rows(fresh)
+	if err != nil || err2 != nil {
+		e.line(checkImport, Fail, "exit %d: %s; %v; %v", r.Code, r.Output, err, err2)
+		return
+	}
+	lost := e.lostTranscripts(live)
+	live = slices.DeleteFunc(live, func(r row) bool { return slices.Contains(lost, r.Session) })
+	different := differences(inTranscripts(live), inTranscripts(read))
+	e.check(checkImport, different == "", "%s (live: %s); sessions whose transcript the program has deleted: %d",
+		different, showCounts(inTranscripts(live)), len(lost))
+	r = e.run("import", "--json")
+	var report struct {
+		Added int            `json:"added"`
+		Types map[string]int `json:"by_type"`
+	}
+	err = json.Unmarshal([]byte(r.Output), &report)
+	e.check("import adds nothing to live", r.Code == 0 && err == nil && report.Added == 0, "exit %d, added %d: %s", r.Code, report.Added, showCounts(report.Types))
+}
+
+// lostTranscripts returns the sessions of which nothing in the home tells any more, except
+// cairn: the program has deleted their transcripts.
+func (e *examiner) lostTranscripts(rows []row) []string {
+	var sessions []string
+	for _, r := range rows {
+		sessions = appendNew(sessions, r.Session)
+	}
+	_ = filepath.WalkDir(e.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			if err == nil && d.Name() == ".cairn" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if data, err := os.ReadFile(path); err == nil {
+			sessions = slices.DeleteFunc(sessions, func(id string) bool { return bytes.Contains(data, []byte(id)) })
+		}
+		return nil
+	})
+	return sessions
+}
+
+// inTranscripts counts the rows by type, without those that only hooks tell of.
+func inTranscripts(rows []row) map[string]int {
+	counts := countTypes(rows)
+	for _, name := range []string{"session_start", "session_end", "session_compact"} {
+		delete(counts, name)
+	}
+	return counts
+}
+
+// removed uninstalls cairn. Every file must be as it was, unless the program has changed it
+// since init; then nothing of cairn may be left in it.
+func (e *examiner) removed() {
+	if err := e.restore(); err != nil {
+		e.line(checkUninstall, Fail, "%v", err)
+		return
+	}
+	d := e.run("doctor")
+	e.check("doctor", d.Code == 0, "exit %d: %s", d.Code, problems(d.Output))
+	latest := e.settings()
+	r := e.run("uninstall")
+	after := e.settings()
+	var wrong []string
+	for _, path := range slices.Sorted(maps.Keys(e.wired)) {
+		if e.wired[path] == e.before[path] {
+			continue // init did not touch it
+		}
+		now, exists := after[path]
+		was, existed := e.before[path]
+		untouched := latest[path] == e.wired[path]
+		switch {
+		case untouched && (now != was || exists != existed):
+			wrong = append(wrong, strings.TrimPrefix(path, e.home)+" differs from before init")
+		case strings.Contains(now, e.cairn):
+			wrong = append(wrong, strings.TrimPrefix(path, e.home)+" still names cairn")
+		}
+	}
+	e.check(checkUninstall, r.Code == 0 && len(wrong) == 0, "exit %d: %s", r.Code, strings.Join(wrong, ", "))
+}
+
+// problems returns the lines of doctor that are no "ok".
+func problems(output string) string {
+	var lines []string
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "ok") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, " / ")
+}
+
+// processes checks that nothing of any session still runs.
+func (e *examiner) processes() {
+	left := e.leftProcesses()
+	e.check("no process is left", len(left) == 0, "%s", strings.Join(left, " / "))
+}
