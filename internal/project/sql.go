@@ -44,7 +44,7 @@ FROM projects r WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias 
 ORDER BY seen DESC, r.created_at DESC, r.id`
 
 	selectNewest = `SELECT r.id FROM projects r WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id)
-ORDER BY (SELECT max(last_seen) FROM sessions s WHERE s.project_id = r.id) DESC, r.created_at DESC, r.id LIMIT ?`
+ORDER BY (SELECT max(last_seen) FROM sessions s WHERE s.project_id = r.id) DESC, r.created_at DESC, r.id LIMIT +?`
 
 	selectAllKeys    = `SELECT k.text, r.id FROM project_keys k JOIN projects r ON r.key = k.project_key ORDER BY k.added_at, k.text`
 	selectAllAliases = `SELECT alias, project_id FROM project_aliases ORDER BY alias`
