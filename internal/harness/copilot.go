@@ -174,8 +174,8 @@ func copilotEnd(path string) (said string, over bool) {
 			continue
 		}
 		switch l := pick(raw, "type", "data"); text(l[0]) {
-		case "user.message":
-			said, over = "", false
+		case "user.message", "session.start", "session.resume":
+			said, over = "", false // what follows of a resumed session may not be there yet
 		case "assistant.message":
 			d := pick(l[1], "content", "toolRequests", "parentToolCallId")
 			if text(d[2]) != "" {

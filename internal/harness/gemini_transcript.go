@@ -159,13 +159,29 @@ func (g *geminiChat) record(raw []byte) error {
 	return nil
 }
 
+// messages handles a list of messages. Behind the summary of a compressed history it
+// repeats what goes on, under new ids.
 func (g *geminiChat) messages(all []byte) error {
+	compressed := false
 	for m := range elements(all) {
+		f := pick(m, "id", "type", "content")
+		id := text(f[0])
+		if _, known := g.seen[id]; compressed && id != "" && !known {
+			g.seen[id] = struct{}{}
+			g.skip(copiedLine)
+			continue
+		}
 		if err := g.message(m); err != nil {
 			return err
 		}
+		compressed = compressed || text(f[1]) == "user" && isGeminiSummary(geminiText(f[2]))
 	}
 	return nil
+}
+
+// isGeminiSummary reports whether a text is the summary of a compressed history.
+func isGeminiSummary(said string) bool {
+	return strings.HasPrefix(strings.TrimSpace(said), "<state_snapshot>")
 }
 
 // meta reads what holds for the whole session.
@@ -239,7 +255,7 @@ func isResult(content []byte) bool {
 // summary that takes the place of a compressed history. shown is
 // what the user saw of it, "" if that is all.
 func (g *geminiChat) user(id, said, shown string) error {
-	if strings.HasPrefix(strings.TrimSpace(said), "<state_snapshot>") {
+	if isGeminiSummary(said) {
 		m := g.made(observation.Message, onPostCompact, g.lineID(id))
 		m.Role, m.Text = roleSummary, said
 		return g.yield(m)
