@@ -2,7 +2,9 @@ package harness
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -25,7 +27,8 @@ func copilotEvent(body []byte) (observation.Event, error) {
 	case onStop:
 		fill(&e, body)
 		if e.Text == "" {
-			e.Text = copilotLastWords(text(get(body, "transcript_path")), e.Session)
+			stopped, _ := time.Parse(time.RFC3339Nano, text(get(body, "timestamp")))
+			e.Text = copilotLastWords(text(get(body, "transcript_path")), e.Session, stopped)
 		}
 	case onSessionStart:
 		if fill(&e, body); e.Text == "new" {
@@ -134,30 +137,35 @@ func copilotRefusal(code, complaint string) string {
 const (
 	copilotPatience = 400 * time.Millisecond
 	copilotPause    = 10 * time.Millisecond
+	copilotTurnEnd  = 2 * time.Second // between a turn's last words and its end
 )
 
-// copilotLastWords is the last thing that the agent said in a transcript, "" if it is
-// not a transcript of Copilot CLI, or the turn has ended without words. Only the end of
-// the file is read.
-func copilotLastWords(path, session string) string {
+// copilotLastWords is the last thing that the agent said in a transcript before a turn
+// stopped, "" if it is not a transcript of Copilot CLI, does not hold the turn's end yet,
+// or the turn has ended without words. Only the end of the file is read.
+func copilotLastWords(path, session string, stopped time.Time) string {
 	if session == "" || !strings.Contains(path, session) {
 		return ""
 	}
 	for waited := time.Duration(0); ; waited += copilotPause {
-		said, over := copilotEnd(path)
-		if over || waited >= copilotPatience {
+		said, over := copilotEnd(path, stopped.Add(-copilotTurnEnd))
+		switch {
+		case over:
 			return said
+		case waited >= copilotPatience:
+			return ""
 		}
 		time.Sleep(copilotPause)
 	}
 }
 
 // copilotEnd is the last thing that the agent said since the last prompt, and whether
-// that ended the turn, or nothing can be read.
-func copilotEnd(path string) (said string, over bool) {
+// that ended a turn after a moment, or nothing can be read. A file that is not there yet
+// may come.
+func copilotEnd(path string, after time.Time) (said string, over bool) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return "", true
+		return "", !errors.Is(err, fs.ErrNotExist)
 	}
 	defer f.Close()
 	const enough = 512 << 10
@@ -173,9 +181,13 @@ func copilotEnd(path string) (said string, over bool) {
 		if raw = trimSpace(raw); !isObject(dec, raw) {
 			continue
 		}
-		switch l := pick(raw, "type", "data"); text(l[0]) {
+		l := pick(raw, "type", "data", "timestamp")
+		if at, err := time.Parse(time.RFC3339Nano, text(l[2])); err == nil && at.Before(after) {
+			continue
+		}
+		switch text(l[0]) {
 		case "user.message", "session.start", "session.resume":
-			said, over = "", false // what follows of a resumed session may not be there yet
+			said, over = "", false
 		case "assistant.message":
 			d := pick(l[1], "content", "toolRequests", "parentToolCallId")
 			if text(d[2]) != "" {
