@@ -25,6 +25,10 @@ type Program struct {
 	Hooks []string // the hook events that a session must cause
 	Rows  []string // the types of rows that a session must leave
 
+	// Unheard are the rows, by type, of which the transcripts tell and no hook does: those
+	// of the one compaction that the checks cause, unless the program has deleted the transcript.
+	Unheard map[string]int
+
 	// Cannot explains what the program's host cannot do, by the name of the check. Such a
 	// check is reported as INFO.
 	Cannot map[string]string
@@ -96,7 +100,8 @@ func programs() []Program {
 		codex,
 		classic,
 		{
-			Name: "gemini", Folder: "gemini", Package: "@google/gemini-cli", Version: "0.61.0", Bin: "gemini", Harness: "gemini",
+			Unheard: map[string]int{"agent_message": 1}, // the summary
+			Name:    "gemini", Folder: "gemini", Package: "@google/gemini-cli", Version: "0.61.0", Bin: "gemini", Harness: "gemini",
 			New:      []string{"-p", "{prompt}", "--skip-trust"},
 			Continue: []string{"-p", "{prompt}", "--skip-trust", "--resume", "latest"},
 			Bypass:   []string{"--yolo"},
@@ -123,7 +128,8 @@ func programs() []Program {
 			Rows:    append([]string{"file_read"}, commonRows...),
 		},
 		{
-			Name: "copilot", Folder: "copilot", Package: "@github/copilot", Version: "1.0.102", Bin: "copilot", Harness: "copilot",
+			Unheard: map[string]int{"session_compact": 1},
+			Name:    "copilot", Folder: "copilot", Package: "@github/copilot", Version: "1.0.102", Bin: "copilot", Harness: "copilot",
 			New:      []string{"-p", "{prompt}", "--allow-all-tools", "--allow-all-paths"},
 			Continue: []string{"-p", "{prompt}", "--allow-all-tools", "--allow-all-paths", "--continue"},
 			Env: map[string]string{

@@ -69,8 +69,9 @@ func showCounts(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// differences prints where two counts differ, "" if nowhere.
-func differences(live, imported map[string]int) string {
+// differences prints where an import tells less than hooks, or more than what is unheard
+// of, "" if nowhere.
+func differences(live, imported, unheard map[string]int) string {
 	names := map[string]bool{}
 	for name := range live {
 		names[name] = true
@@ -80,7 +81,7 @@ func differences(live, imported map[string]int) string {
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if live[name] != imported[name] {
+		if more := imported[name] - live[name]; more < 0 || more > unheard[name] {
 			parts = append(parts, fmt.Sprintf("%s: live %d, imported %d", name, live[name], imported[name]))
 		}
 	}

@@ -137,7 +137,7 @@ func copilotRefusal(code, complaint string) string {
 const (
 	copilotPatience = 400 * time.Millisecond
 	copilotPause    = 10 * time.Millisecond
-	copilotTurnEnd  = 2 * time.Second // between a turn's last words and its end
+	copilotTurnEnd  = time.Second // between a turn's last words and its end
 )
 
 // copilotLastWords is the last thing that the agent said in a transcript before a turn
