@@ -68,7 +68,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 // settle corrects the rows of calls that have ended badly, as the session's transcript
 // says, and adds those of which no hook told.
 func settle(ctx context.Context, j *observation.Journal, e observation.Event) error {
-	told, err := harness.Settled(ctx, e.Transcript, e.Session)
+	told, err := harness.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package harness
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,6 +59,33 @@ func BenchmarkReadCodexTranscript(b *testing.B) {
 		w.says("assistant", strings.Repeat("The gain was too high. ", 40)).event("task_complete", object{"turn_id": id})
 	}
 	benchmarkReading(b, w.String(), 800)
+}
+
+// BenchmarkSettled reads what a hook of Codex reads at the end of a turn: of a rollout of
+// 10 MB no more than of one of 2 MB.
+func BenchmarkSettled(b *testing.B) {
+	const session = "0a1b2c3d-0000-7000-8000-00000000c0de"
+	output := strings.Repeat("ok  \tkiln/glaze\t0.01s\n", 100)
+	for _, size := range []int{10 << 10, 2 << 20, 10 << 20} {
+		b.Run(fmt.Sprint(size>>10, "KiB"), func(b *testing.B) {
+			w := new(rollout).meta(nil).event("task_started", object{"turn_id": "t"})
+			for i := 0; w.Len() < size; i++ {
+				w.event("item_completed", object{"item": object{
+					"type": "CommandExecution", "id": fmt.Sprint("exec-", i), "command": []string{"/bin/bash", "-lc", "go test ./..."},
+					"status": "completed", "aggregated_output": output, "exit_code": 0,
+				}})
+			}
+			path := filepath.Join(b.TempDir(), "rollout-2026-03-02T09-00-00-"+session+".jsonl")
+			if err := os.WriteFile(path, []byte(w.String()), 0o600); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if events, err := Settled(b.Context(), path, session, false); err != nil || len(events) == 0 {
+					b.Fatal(len(events), err)
+				}
+			}
+		})
+	}
 }
 
 // benchmarkReading reads a transcript that makes so many events.

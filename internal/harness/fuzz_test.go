@@ -119,6 +119,16 @@ func FuzzCodexTranscript(f *testing.F) {
 	}
 	f.Add([]byte(new(rollout).prompt("a").calls("t").output("t", "Process running with session ID 1\nOutput:\n").event("turn_aborted", nil).prompt("b").String()))
 	f.Add([]byte(`{"type":"message","role":"user","content":[{"text":"<environment_context><cwd>/k"}]}` + "\n" + `{"type":"local_shell_call","id":"x","action":{"command":["a"]}}`))
+	for kind, item := range map[string]object{
+		"CommandExecution": {"command": []string{"/bin/bash", "-lc", "x"}, "status": "failed", "aggregated_output": "no", "exit_code": 1},
+		"FileChange":       {"changes": object{"/k/a\n*** Delete File: b": object{"type": "update", "unified_diff": "@@\n-x\n+y\n", "move_path": "c"}, "d": object{"type": "add", "content": "x"}}, "status": "failed"},
+		"McpToolCall":      {"server": "s", "tool": "t", "arguments": nil, "result": object{"Ok": object{"content": []string{"x"}}}, "error": "no"},
+		"UserMessage":      {"content": []object{{"text": "a"}}},
+		"AgentMessage":     {"content": "b"},
+	} {
+		item["type"], item["id"] = kind, "i"
+		f.Add([]byte(new(rollout).event("task_started", object{"turn_id": "t"}).event("item_completed", object{"item": item}).String()))
+	}
 	f.Fuzz(func(t *testing.T, lines []byte) {
 		file := slices.Concat(meta, []byte("\n"), lines)
 		readTwice(t, file, TranscriptOptions{Path: "rollout-\xff.jsonl"})

@@ -17,8 +17,8 @@ const maxSettled = 2 << 20
 // imported events in the order of the file (see observation.Event.Settled). At most 2 MiB
 // are read, and 1 MiB for what the beginning says of the whole; only of a regular file,
 // and one whose name says that it is a transcript of the session. For any other there is
-// nothing. Errors are those of reading.
-func Settled(ctx context.Context, path, session string) (events []observation.Event, err error) {
+// nothing. With latest only the newest turn is read. Errors are those of reading.
+func Settled(ctx context.Context, path, session string, latest bool) (events []observation.Event, err error) {
 	if path == "" || session == "" || sessionOfRollout(path) != session {
 		return nil, nil
 	}
@@ -38,10 +38,17 @@ func Settled(ctx context.Context, path, session string) (events []observation.Ev
 		return nil, err
 	}
 	tail = tail[:n]
+	begin := 0
+	if latest {
+		begin = max(0, bytes.LastIndex(tail, []byte(`"task_started"`)))
+		begin = bytes.LastIndexByte(tail[:begin], '\n') + 1
+	}
+	if begin == 0 && o.Offset > 0 {
+		begin = bytes.IndexByte(tail, '\n') + 1
+	}
+	tail, o.Offset = tail[begin:], o.Offset+int64(begin)
 	if o.Offset > 0 {
-		_, rest, _ := bytes.Cut(tail, []byte("\n"))
-		o.Offset += int64(len(tail) - len(rest))
-		tail, o.Head = rest, io.NewSectionReader(f, 0, min(o.Offset, 1<<20))
+		o.Head = io.NewSectionReader(f, 0, min(o.Offset, 1<<20))
 	}
 	_, err = ReadTranscript(ctx, bytes.NewReader(tail), o, func(e observation.Event) error {
 		if e.Settled && e.Kind == observation.Tool {
