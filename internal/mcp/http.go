@@ -59,12 +59,11 @@ type HTTPOptions struct {
 // Handler serves MCP's streamable HTTP at whatever URL it is mounted on: with
 // sessions for revisions up to 2025-11-25, without for 2026-07-28. A request of an older
 // revision that begins no session and names none, or one that the server does not know
-// (it has restarted, say), is answered by itself, in JSON, whatever it says that it
-// accepts, also if it calls the body a form as curl -d does: scripts send a single plain
-// POST (amendments §B.4). ?project= in
-// the URL is the project of calls that name none, else all projects are
-// (contract observations §8). A body may have 16 MiB; a longer one is answered
-// with 413. [Server.Close] ends its streams.
+// (it has restarted, say; not one that its client has ended), is answered by itself, in
+// JSON, whatever it says that it accepts, also if it calls the body a form as curl -d
+// does: scripts send a single plain POST (amendments §B.4). ?project= in the URL is the
+// project of calls that name none, else all projects are (contract observations §8). A
+// body may have 16 MiB; a longer one is answered with 413. [Server.Close] ends its streams.
 func (s *Server) Handler(o HTTPOptions) http.Handler {
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 24 * time.Hour
@@ -90,7 +89,7 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 		stateless: sdk.NewStreamableHTTPHandler(server, &without),
 		heartbeat: o.Heartbeat,
 		bearer:    o.Bearer,
-		sessions:  &sessions{open: s.sdk.Sessions, most: o.MaxSessions, used: map[string]time.Time{}},
+		sessions:  &sessions{open: s.sdk.Sessions, most: o.MaxSessions, used: map[string]time.Time{}, ended: map[string]bool{}},
 	}
 }
 
@@ -137,6 +136,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			r.Header.Set("Content-Type", "application/json")
 		}
 	default:
+		if id := r.Header.Get(sessionHeader); r.Method == http.MethodDelete && e.sessions.knows(id) {
+			e.sessions.end(id)
+		}
 		e.sessions.coming(r)
 		defer func() { e.sessions.use(w.Header().Get(sessionHeader)) }() // one that has just begun
 	}
@@ -156,7 +158,8 @@ func connectionName(session string) string {
 // isSingle reports whether a request is served by itself: it is a call outside any session
 // that the server knows.
 func (e *endpoint) isSingle(m message, r *http.Request) bool {
-	return m.method != "" && m.method != "initialize" && !e.sessions.knows(r.Header.Get(sessionHeader))
+	id := r.Header.Get(sessionHeader)
+	return m.method != "" && m.method != "initialize" && !e.sessions.knows(id) && !e.sessions.hasEnded(id)
 }
 
 // message is what the endpoint has to know of a request's body.

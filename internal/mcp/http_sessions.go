@@ -17,6 +17,26 @@ type sessions struct {
 
 	mu   sync.Mutex
 	used map[string]time.Time // when, by id; some may have ended
+
+	ended map[string]bool // by their clients; they are not known again
+}
+
+// end notes that a client ends its session. When too many are noted the notes begin anew:
+// calls in a session that has ended are then answered, as after a restart.
+func (s *sessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ended) >= s.most {
+		clear(s.ended)
+	}
+	s.ended[id] = true
+}
+
+// hasEnded reports whether a session was ended by its client.
+func (s *sessions) hasEnded(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended[id]
 }
 
 // knows reports whether a session is open.

@@ -406,3 +406,25 @@ func TestASessionOverHTTPHasOneNameAtEveryServerAndNoClientChoosesIt(t *testing.
 		t.Error("a client has chosen the name of its session")
 	}
 }
+
+func TestASessionThatItsClientHasEndedIsOver(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, scoping(t), mcp.HTTPOptions{})
+	response := send(t.Context(), t, web, http.MethodPost, "", initialize)
+	if _, err := io.ReadAll(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	id := response.Header.Get("Mcp-Session-Id")
+	if code, _ := post(t, web, "", ping, "Mcp-Session-Id", id); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	if r := send(t.Context(), t, web, http.MethodDelete, "", "", "Mcp-Session-Id", id); r.StatusCode >= 300 {
+		t.Fatal(r.Status)
+	}
+	if code, _ := post(t, web, "", ping, "Mcp-Session-Id", id); code != http.StatusNotFound {
+		t.Errorf("it goes on: %d", code)
+	}
+	if code, _ := post(t, web, "", ping, "Mcp-Session-Id", "of-another-server"); code != http.StatusOK {
+		t.Errorf("one of a server before: %d", code)
+	}
+}
