@@ -219,6 +219,9 @@ func (s *scope) bindTo(ctx context.Context, a *Agent) error {
 // moveSession makes the project the current one of the caller's connection, where later
 // calls that name none belong (amendments §B.5).
 func (s *scope) moveSession(ctx context.Context) error {
+	if s.session.ProjectID == s.p.ProductID {
+		return nil
+	}
 	q, ok, err := project.Find(ctx, s.tx, s.p.ProductID)
 	if err != nil || !ok {
 		return err

@@ -119,8 +119,8 @@ func (h Host) toolBytes(t Tool) (int, error) {
 	return len(fmt.Sprintf(h.Tool, arguments...)) + extra, nil
 }
 
-// drop takes keywords out of a schema. A property of such a name is none: it holds a
-// schema itself.
+// drop takes keywords out of a schema. A property with the name of a keyword stays:
+// it holds a schema itself.
 func (h Host) drop(schema any) {
 	switch s := schema.(type) {
 	case []any:

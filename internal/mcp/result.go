@@ -46,7 +46,7 @@ type emptyList struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// wrapped is an object around what is none.
+// wrapped puts a result that is not an object into one.
 func wrapped(v any) (json.RawMessage, error) { return encode(map[string]any{"result": v}) }
 
 // resultJSON is what a tool returned in JSON; a list that is nil is an empty one.

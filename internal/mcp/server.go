@@ -21,7 +21,7 @@ import (
 // ContextURI is the resource that holds what a new session would be told.
 const ContextURI = "cairn://context"
 
-// nothingToTell is the context where there is none: MCP has no resource without a text.
+// nothingToTell is the text of an empty context, since a resource of MCP must have a text.
 const nothingToTell = "Nothing is recorded about earlier work here yet.\n"
 
 // maxMessage is the longest message accepted from a client, in bytes.

@@ -293,11 +293,16 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 		return 0, err
 	}
 	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)
-	_, err = tx.Append(ctx, store.Change{
+	return id, w.tell(ctx, tx, id)
+}
+
+// tell tells the log of a row that is new or has changed.
+func (w *writing) tell(ctx context.Context, tx *store.Tx, id int64) error {
+	_, err := tx.Append(ctx, store.Change{
 		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation",
 		ID: strconv.FormatInt(id, 10), Op: store.OpPut,
 	})
-	return id, err
+	return err
 }
 
 func nullText(s string) any {

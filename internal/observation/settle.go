@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"strconv"
 
 	"cairn/internal/store"
 	"cairn/internal/words"
@@ -64,10 +63,7 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 	if err := forgetTurn(ctx, tx, w.session.Key, at, id); err != nil {
 		return err
 	}
-	_, err = tx.Append(ctx, store.Change{
-		Project: w.project.ID, Stream: "session/" + w.session.ID, Kind: "observation", ID: strconv.FormatInt(id, 10), Op: store.OpPut,
-	})
-	return err
+	return w.tell(ctx, tx, id)
 }
 
 // Unsettled returns those events, in their order, that tell of calls which the store does

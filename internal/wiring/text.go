@@ -40,7 +40,7 @@ func (p Place) fill(f harness.File, assist bool) string {
 	).Replace(f.Text)
 }
 
-// writtenBy is what a text of ours calls, false if it is none.
+// writtenBy is what a text that init wrote calls; false for any other text.
 func writtenBy(text []byte) (call, bool) {
 	m := regexp.MustCompile("written by `cairn init` for (\"(?:[^\"\\\\\n]|\\\\.)*\") (record(?: --assist)?);").FindSubmatch(text)
 	if m == nil {

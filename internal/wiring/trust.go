@@ -17,6 +17,9 @@ import (
 // codexTimeout is how long Codex waits for a hook that names no timeout, in seconds.
 const codexTimeout = 600
 
+// stateFile ends the file's name in a key of the state.
+const stateFile = "hooks.json:"
+
 // untrusted returns the events of our hooks in Codex's hooks.json that its config.toml does
 // not say to be trusted, in the order of the file; none for a file that cannot be read.
 func untrusted(hooks, config contents) []string {
@@ -53,21 +56,12 @@ func trustedHashes(config map[string]any) map[string]string {
 	state, _ := table["state"].(map[string]any)
 	for key, v := range state {
 		entry, _ := v.(map[string]any)
-		_, at, ok := cutAfter(key, "hooks.json:")
-		if hash, _ := entry["trusted_hash"].(string); ok && entry["enabled"] != false {
-			hashes[at] = hash
+		at := strings.LastIndex(key, stateFile)
+		if hash, _ := entry["trusted_hash"].(string); at >= 0 && entry["enabled"] != false {
+			hashes[key[at+len(stateFile):]] = hash
 		}
 	}
 	return hashes
-}
-
-// cutAfter splits a text behind the last occurrence of a separator.
-func cutAfter(s, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(s, separator)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(separator):], true
 }
 
 // trustHash is the hash that Codex gives to a hook: of its event, its group's matcher and
