@@ -15,7 +15,7 @@ const (
 const (
 	usualLease     = 15 * time.Minute
 	minLease       = 60 // seconds
-	usualGuardTime = 4 * time.Millisecond
+	usualGuardTime = 15 * time.Millisecond
 	guardPatience  = 100 * time.Millisecond // longer by the clock, on a machine with too much to do
 )
 

@@ -50,6 +50,8 @@ type replay struct {
 func newReplay(t *testing.T, dir string) *replay {
 	t.Helper()
 	h := newHome(t)
+	// The race detector and a busy machine take more time than the guard's usual limit gives.
+	h.settle("[guard]\nmax_ms = 20000\n")
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		t.Fatal(err)
