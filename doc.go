@@ -10,12 +10,6 @@
 // its own, after sweep and text: to do all that under the event's lock would save 2 % of
 // the instructions, and so neither help nor ledger can cost an event.
 //
-// # Why: why
-//
-// A commit's hash leads to a session, that session's last edit of the file to the
-// prompt; of a rewritten commit the edits before its author date do. Git runs without
-// anything that starts a program which a repository names.
-//
 // # Why: guards of edits
 //
 // An entry that only the guard needs has a matcher for the tools that edit, where its

@@ -11,6 +11,7 @@ import (
 	"cairn/internal/project"
 	"cairn/internal/record"
 	"cairn/internal/store"
+	"cairn/internal/why"
 )
 
 // Records are the commands of records (records §2), for callers of this process.
@@ -63,6 +64,24 @@ func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (
 		caller.Ancestors = project.Ancestors()
 	}
 	return record.New(s, c.recordConfig()), nil
+}
+
+// judge tells which citations of what is shown have drifted; see why.Service.Judge.
+func (r Records) judge(ctx context.Context, caller record.Caller, at string, all why.Shown) error {
+	s, err := r.cairn.why(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Judge(ctx, caller, at, all)
+}
+
+// cite keeps what a body cites; see why.Service.Cite.
+func (r Records) cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
+	s, err := r.cairn.why(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Cite(ctx, caller, body, old)
 }
 
 // unusable gives the reason why a store cannot be opened the code of records
@@ -122,10 +141,10 @@ func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Ov
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.list(out.RootRecords)
-	all.list(out.OpenRecords)
-	all.list(out.LaterRecords)
+	var all why.Shown
+	all.Refs(out.RootRecords)
+	all.Refs(out.OpenRecords)
+	all.Refs(out.LaterRecords)
 	err = r.judge(ctx, a.Caller, a.At, all)
 	return out, err
 }
@@ -140,9 +159,9 @@ func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.Search
 	if err != nil {
 		return out, err
 	}
-	var all shown
+	var all why.Shown
 	for i := range out.Results {
-		all.refs = append(all.refs, &out.Results[i].Ref)
+		all.Ref(&out.Results[i].Ref)
 	}
 	err = r.judge(ctx, a.Caller, a.At, all)
 	return out, err
@@ -158,8 +177,8 @@ func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, err
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.list(out)
+	var all why.Shown
+	all.Refs(out)
 	err = r.judge(ctx, a.Caller, a.At, all)
 	return out, err
 }
@@ -174,8 +193,8 @@ func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, e
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.refs = append(all.refs, &out)
+	var all why.Shown
+	all.Ref(&out)
 	err = r.judge(ctx, a.Caller, a.At, all)
 	return out, err
 }
@@ -190,8 +209,8 @@ func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, e
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.record(&out)
+	var all why.Shown
+	all.Record(&out)
 	err = r.judge(ctx, a.Caller, a.At, all)
 	return out, err
 }
@@ -202,8 +221,8 @@ func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Ac
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.bundle(&out.Context)
+	var all why.Shown
+	all.Bundle(&out.Context)
 	err = r.judge(ctx, a.Caller, "", all)
 	return out, err
 }
@@ -214,10 +233,10 @@ func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, er
 	if err != nil {
 		return out, err
 	}
-	var all shown
+	var all why.Shown
 	for i := range out.Changes {
 		if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
-			all.refs = append(all.refs, &ref)
+			all.Ref(&ref)
 			out.Changes[i].NewValue = &ref
 		}
 	}
@@ -228,7 +247,7 @@ func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, er
 // Create stores a new record.
 func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Created, error) {
 	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Created, err error) {
-		if a.Cited, err = r.cairn.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
+		if a.Cited, err = r.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
 			return out, err
 		}
 		return b.Create(ctx, a)
@@ -236,8 +255,8 @@ func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Create
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.record(&out.Record)
+	var all why.Shown
+	all.Record(&out.Record)
 	err = r.judge(ctx, a.Caller, "", all)
 	return out, err
 }
@@ -253,11 +272,11 @@ func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Update
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.record(&out.Record)
+	var all why.Shown
+	all.Record(&out.Record)
 	if out.Conflict != nil {
-		all.record(&out.Conflict.OtherVersion)
-		all.record(&out.Conflict.YourVersion)
+		all.Record(&out.Conflict.OtherVersion)
+		all.Record(&out.Conflict.YourVersion)
 	}
 	err = r.judge(ctx, a.Caller, "", all)
 	return out, err
@@ -272,7 +291,7 @@ func (r Records) citeAnew(ctx context.Context, b *record.Book, a record.UpdateAr
 	if err != nil && fault.KindOf(err) != fault.NotFound { // which Update says better
 		return nil, err
 	}
-	return r.cairn.cite(ctx, a.Caller, *a.Body, old)
+	return r.cite(ctx, a.Caller, *a.Body, old)
 }
 
 // Transition changes a record's state.
@@ -281,10 +300,10 @@ func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (recor
 	if err != nil {
 		return out, err
 	}
-	var all shown
-	all.record(&out.Record)
+	var all why.Shown
+	all.Record(&out.Record)
 	if out.CascadeWarning != nil {
-		all.list(out.CascadeWarning.OpenChildren)
+		all.Refs(out.CascadeWarning.OpenChildren)
 	}
 	err = r.judge(ctx, a.Caller, "", all)
 	return out, err
@@ -319,10 +338,10 @@ func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDif
 	if err != nil {
 		return out, err
 	}
-	var now, then shown
-	now.record(&out.ToVersion)
-	then.record(&out.FromVersion)
-	err = errors.Join(r.judge(ctx, a.Caller, a.To, now), then.judge(ctx, citation.Tree{}, false))
+	var now, then why.Shown
+	now.Record(&out.ToVersion)
+	then.Record(&out.FromVersion)
+	err = errors.Join(r.judge(ctx, a.Caller, a.To, now), r.judge(ctx, a.Caller, a.From, then))
 	return out, err
 }
 

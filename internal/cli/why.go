@@ -12,11 +12,12 @@ import (
 	"cairn"
 	"cairn/internal/observation"
 	"cairn/internal/record"
+	"cairn/internal/why"
 )
 
 func whyCommand(p *Process) *cobra.Command {
 	f := recordFlags{answers: answers{process: p}}
-	var a cairn.WhyArgs
+	var a why.Args
 	cmd := answering(&f, cobra.Command{
 		Use:   "why FILE[:LINE]",
 		Short: "Show which commit, session and prompt wrote a line, and the records about it",
@@ -41,7 +42,7 @@ get_observations, timeline and session_trace, records with ` + "`cairn records s
 		Example: `  cairn why internal/cart/total.go:42
   cairn why README.md --json`,
 		Args: exactArgs(1, "a file, or a file and a line"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (cairn.Why, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (why.Answer, error) {
 		a.File, a.Line = c.ParseWhy(args[0])
 		a.Project = p.Getenv("CAIRN_PROJECT")
 		w, err := c.Why(cmd.Context(), a)
@@ -55,7 +56,7 @@ get_observations, timeline and session_trace, records with ` + "`cairn records s
 // whyWidth is how many characters of a prompt or text a line shows.
 const whyWidth = 100
 
-func printWhy(out io.Writer, w cairn.Why) error {
+func printWhy(out io.Writer, w why.Answer) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-8s "+format+"\n", append([]any{name}, args...)...)
@@ -101,17 +102,17 @@ func printWhy(out io.Writer, w cairn.Why) error {
 // whyConfidence explains a value of Why.Confidence.
 func whyConfidence(c string) string {
 	switch c {
-	case cairn.WhyCommitText:
+	case why.ByCommit:
 		return "commit: the session's edit wrote the line, and it made the commit"
-	case cairn.WhyText:
+	case why.ByText:
 		return "text: the session's edit wrote the line"
-	case cairn.WhyHistory:
+	case why.ByHistory:
 		return "history: only by the time of edits and commits, the text of the edits is not known"
 	}
 	return c + ": the author is not known"
 }
 
-func commitLine(c cairn.WhyCommit) string {
+func commitLine(c why.Commit) string {
 	line := fmt.Sprintf("%s  %s  %s: %s", c.Hash[:12], minute(c.Authored), brief(c.Author), brief(c.Subject))
 	if c.SessionID != "" {
 		line += "  (session " + brief(c.SessionID) + ")"
@@ -119,7 +120,7 @@ func commitLine(c cairn.WhyCommit) string {
 	return line
 }
 
-func printWhySession(row func(name, format string, args ...any), s cairn.WhySession) {
+func printWhySession(row func(name, format string, args ...any), s why.Session) {
 	how := "edited the file"
 	if s.Via == "commit" {
 		how = "made the commit"

@@ -1,4 +1,4 @@
-package cairn
+package why
 
 import (
 	"bufio"
@@ -20,11 +20,11 @@ import (
 // codeNoLine is the code of a line that the file does not have (NotFound).
 const codeNoLine = "no_such_line"
 
-// maxWhyBytes is how far into a file a line is looked for.
-const maxWhyBytes = 256 << 20
+// maxBytes is how far into a file a line is looked for.
+const maxBytes = 256 << 20
 
-// whyFile is the file that a question is about.
-type whyFile struct {
+// file is the file that a question is about.
+type file struct {
 	abs   string        // links resolved as far as the file exists
 	place project.Place // of its folder
 	rel   string        // relative to the root of its working tree, in slashes; "" outside of one
@@ -32,49 +32,49 @@ type whyFile struct {
 }
 
 // name is how results call the file.
-func (f whyFile) name() string {
+func (f file) name() string {
 	if f.rel != "" {
 		return f.rel
 	}
 	return filepath.ToSlash(f.abs)
 }
 
-// whyFile finds the file of a question.
-func (c *Cairn) whyFile(ctx context.Context, a WhyArgs) (whyFile, error) {
+// find finds the file of a question.
+func (s *Service) find(ctx context.Context, a Args) (file, error) {
 	if strings.TrimSpace(a.File) == "" || strings.IndexByte(a.File, 0) >= 0 {
-		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed").
+		return file{}, fault.New(fault.Invalid, "invalid_argument", "the name of a file is needed").
 			WithHint("give a path, absolute or relative to the working directory")
 	}
-	dirs := []string{c.config.Cwd, c.place.Root}
-	p, err := c.whyProject(ctx, a, c.place)
+	dirs := []string{s.Cwd, s.Place.Root}
+	p, err := s.projectOf(ctx, a, s.Place)
 	if err != nil {
-		return whyFile{}, err
+		return file{}, err
 	}
-	if named := a.ProjectID + a.Project; named != "" && p.Root != "" && (p.Identity == "" || p.Identity != c.place.Identity) {
+	if named := a.ProjectID + a.Project; named != "" && p.Root != "" && (p.Identity == "" || p.Identity != s.Place.Identity) {
 		dirs = []string{p.Root}
 	}
 	if filepath.IsAbs(a.File) {
-		return c.locateFile(a.File)
+		return s.locate(a.File)
 	}
 	if dirs[0] == "" {
-		return whyFile{}, fault.New(fault.Invalid, "invalid_argument", "a relative path leads nowhere here").
+		return file{}, fault.New(fault.Invalid, "invalid_argument", "a relative path leads nowhere here").
 			WithHint("give the absolute path")
 	}
 	for _, dir := range dirs {
 		if abs := filepath.Join(dir, a.File); dir != "" && exists(abs) {
-			return c.locateFile(abs)
+			return s.locate(abs)
 		}
 	}
-	return c.locateFile(filepath.Join(dirs[0], a.File))
+	return s.locate(filepath.Join(dirs[0], a.File))
 }
 
-// whyProject is the project whose records are meant, zero if it has no row.
-func (c *Cairn) whyProject(ctx context.Context, a WhyArgs, place project.Place) (project.Project, error) {
+// projectOf is the project whose records are meant, zero if it has no row.
+func (s *Service) projectOf(ctx context.Context, a Args, place project.Place) (project.Project, error) {
 	switch {
 	case a.ProjectID != "":
-		return c.projectNamed(ctx, a.ProjectID)
+		return s.projectNamed(ctx, a.ProjectID)
 	case a.Project != "":
-		p, err := c.projectNamed(ctx, a.Project)
+		p, err := s.projectNamed(ctx, a.Project)
 		if fault.HasCode(err, project.CodeNotFound) {
 			return project.Project{}, nil
 		}
@@ -82,10 +82,10 @@ func (c *Cairn) whyProject(ctx context.Context, a WhyArgs, place project.Place) 
 	case place.Cwd == "":
 		return project.Project{}, nil
 	}
-	return c.projectAt(ctx, place)
+	return s.projectAt(ctx, place)
 }
 
-func (c *Cairn) locateFile(abs string) (f whyFile, err error) {
+func (s *Service) locate(abs string) (f file, err error) {
 	f.abs = filepath.Clean(abs)
 	if real, err := filepath.EvalSymlinks(f.abs); err == nil {
 		f.abs = real
@@ -100,7 +100,7 @@ func (c *Cairn) locateFile(abs string) (f whyFile, err error) {
 		return f, fault.Wrap(err, fault.Invalid, "invalid_argument", "the file cannot be looked at")
 	}
 	f.there = err == nil && info.Mode().IsRegular()
-	if f.place, err = project.Locate(filepath.Dir(f.abs), c.config.Home); err != nil {
+	if f.place, err = project.Locate(filepath.Dir(f.abs), s.Home); err != nil {
 		return f, err
 	}
 	if rel, err := filepath.Rel(f.place.Root, f.abs); f.place.Root != "" && err == nil && filepath.IsLocal(rel) {
@@ -109,15 +109,12 @@ func (c *Cairn) locateFile(abs string) (f whyFile, err error) {
 	return f, nil
 }
 
-func (c *Cairn) projectNamed(ctx context.Context, name string) (p project.Project, err error) {
-	s, err := c.opened(ctx, false)
-	if err != nil {
-		return p, err
-	}
-	if s == nil {
+// projectNamed is the project with an id or alias. Errors: NotFound.
+func (s *Service) projectNamed(ctx context.Context, name string) (p project.Project, err error) {
+	if s.Store == nil {
 		return p, project.NotFound(name)
 	}
-	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+	err = s.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		var ok bool
 		if p, ok, err = project.Find(ctx, tx, name); err == nil && !ok {
 			err = project.NotFound(name)
@@ -128,12 +125,11 @@ func (c *Cairn) projectNamed(ctx context.Context, name string) (p project.Projec
 }
 
 // projectAt is the project of a place, zero if it has no row.
-func (c *Cairn) projectAt(ctx context.Context, place project.Place) (p project.Project, err error) {
-	s, err := c.opened(ctx, false)
-	if err != nil || s == nil {
-		return p, err
+func (s *Service) projectAt(ctx context.Context, place project.Place) (p project.Project, err error) {
+	if s.Store == nil {
+		return p, nil
 	}
-	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+	err = s.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		p, _, err = project.Current(ctx, tx, place)
 		return err
 	})
@@ -161,7 +157,7 @@ func (l *fileLine) text() string {
 
 // line reads a line of the file. why says what keeps it from being read; a file
 // with fewer lines is codeNoLine.
-func (f whyFile) line(ctx context.Context, n int) (found fileLine, why string, err error) {
+func (f file) line(ctx context.Context, n int) (found fileLine, why string, err error) {
 	if !f.there {
 		return found, "the file is not in the working tree", nil
 	}
@@ -179,7 +175,7 @@ func (f whyFile) line(ctx context.Context, n int) (found fileLine, why string, e
 		return found, "the file cannot be read", nil
 	}
 	defer file.Close()
-	r := bufio.NewReaderSize(io.LimitReader(file, maxWhyBytes), 64<<10)
+	r := bufio.NewReaderSize(io.LimitReader(file, maxBytes), 64<<10)
 	if head, _ := r.Peek(binaryHead); bytes.IndexByte(head, 0) >= 0 {
 		return found, "the file is binary and has no lines", nil
 	}
@@ -190,9 +186,9 @@ func (f whyFile) line(ctx context.Context, n int) (found fileLine, why string, e
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
 			return found, "the file cannot be read", nil
-		case (read >= maxWhyBytes || size == 0) && at > n:
+		case (read >= maxBytes || size == 0) && at > n:
 			return found, "", nil
-		case read >= maxWhyBytes:
+		case read >= maxBytes:
 			return found, "the file is too large to look for the line", nil
 		case size == 0:
 			return found, "", fault.Newf(fault.NotFound, codeNoLine, "%s has %s", f.name(), lines(at-1)).
@@ -229,4 +225,9 @@ func readLine(r *bufio.Reader) (text string, size int64, err error) {
 			return strings.ToValidUTF8(strings.TrimRight(text, "\r\n"), "�"), size, err
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

@@ -1,4 +1,4 @@
-package cairn
+package why
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 // author finds the sessions behind a line: first the one whose edit wrote its text, then
 // the one that made its commit, if git names a commit. If the text of edits is not known,
 // the times of edits and commits have to do.
-func (q *whyQuestion) author(ctx context.Context, repo gitread.Repository, git bool) error {
-	w := q.why
+func (q *question) author(ctx context.Context, repo gitread.Repository, git bool) error {
+	w := q.answer
 	maker, made, err := q.maker(ctx)
 	if err != nil {
 		return err
@@ -32,27 +32,27 @@ func (q *whyQuestion) author(ctx context.Context, repo gitread.Repository, git b
 	case observation.AuthorUnknown:
 		return q.byHistory(ctx, times, maker, made)
 	case observation.AuthorCommon:
-		w.Confidence = WhyUnknown
+		w.Confidence = Unknown
 		q.missing("line", "the line and the lines near it are too common to tell which edit wrote them")
 	default:
-		w.Confidence = WhyUnknown
+		w.Confidence = Unknown
 		q.missing("session", "no recorded edit wrote the text of the line: it comes from a person, a command or a formatter")
 	}
 	if found.State != observation.AuthorFound && made {
-		w.Sessions = append(w.Sessions, whySession(maker, "commit"))
+		w.Sessions = append(w.Sessions, sessionOf(maker, "commit"))
 	}
 	return nil
 }
 
 // wrote adds the session whose edit wrote the line, and the session that made the commit
 // if that is another.
-func (q *whyQuestion) wrote(found observation.Author, maker observation.Origin, made bool) {
-	w := q.why
-	w.Confidence = WhyText
-	s := whySession(found.Origin, "edit")
+func (q *question) wrote(found observation.Author, maker observation.Origin, made bool) {
+	w := q.answer
+	w.Confidence = ByText
+	s := sessionOf(found.Origin, "edit")
 	if made && maker.SessionID == found.SessionID {
-		w.Confidence = WhyCommitText
-		s = whySession(maker, "commit")
+		w.Confidence = ByCommit
+		s = sessionOf(maker, "commit")
 	}
 	s.edited(found.Origin)
 	if filepath.ToSlash(found.Path) != q.file.rel {
@@ -60,7 +60,7 @@ func (q *whyQuestion) wrote(found observation.Author, maker observation.Origin, 
 	}
 	w.Sessions = append(w.Sessions, s)
 	if made && maker.SessionID != found.SessionID {
-		w.Sessions = append(w.Sessions, whySession(maker, "commit"))
+		w.Sessions = append(w.Sessions, sessionOf(maker, "commit"))
 	}
 	if s.Prompt == nil {
 		q.missing("prompt", "no prompt is known behind the session's edit or commit")
@@ -69,17 +69,17 @@ func (q *whyQuestion) wrote(found observation.Author, maker observation.Origin, 
 
 // maker returns the row that made the line's commit: by the hash that git printed, else by
 // the commit's time and subject. made is false if no session is known to have made it.
-func (q *whyQuestion) maker(ctx context.Context) (maker observation.Origin, made bool, err error) {
-	c := q.why.Commit
+func (q *question) maker(ctx context.Context) (maker observation.Origin, made bool, err error) {
+	c := q.answer.Commit
 	if c == nil {
 		return maker, false, nil
 	}
-	known, err := q.journal.CommitOrigins(ctx, q.file.place.Cwd, []string{c.Hash})
+	known, err := q.Journal.CommitOrigins(ctx, q.file.place.Cwd, []string{c.Hash})
 	if err != nil {
 		return maker, false, err
 	}
 	if maker, made = known[c.Hash]; !made {
-		maker, made, err = q.journal.CommitMaker(ctx, q.file.place.Cwd, observation.CommitTime{
+		maker, made, err = q.Journal.CommitMaker(ctx, q.file.place.Cwd, observation.CommitTime{
 			Hash: c.Hash, Subject: firstLine(c.message), Authored: seconds(c.Authored), Committed: seconds(c.Committed),
 		})
 	}
@@ -100,16 +100,16 @@ func firstLine(message string) string {
 	return strings.TrimSpace(line)
 }
 
-// whyTimes bound the time in which a line's commit was worked on.
-type whyTimes struct {
+// lineTimes bound the time in which a line's commit was worked on.
+type lineTimes struct {
 	after           *int64 // the author's time of the file's commit before, if there is one
 	authored, until *int64 // nil without a commit
 }
 
 // times reads when the file changed before the line's commit. An author's time outlives
 // rebasing; amending a commit takes in later edits.
-func (q *whyQuestion) times() (t whyTimes) {
-	commit := q.why.Commit
+func (q *question) times() (t lineTimes) {
+	commit := q.answer.Commit
 	if commit == nil {
 		return t
 	}
@@ -124,19 +124,19 @@ func (q *whyQuestion) times() (t whyTimes) {
 
 // findAuthor looks for the edit of the line: under the file's name of today and that in
 // the commit, then under its earlier names and in other files.
-func (q *whyQuestion) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times whyTimes) (observation.Author, error) {
+func (q *question) findAuthor(ctx context.Context, repo gitread.Repository, git bool, times lineTimes) (observation.Author, error) {
 	then := ""
-	if q.why.Commit != nil {
-		then = q.why.Commit.File
+	if q.answer.Commit != nil {
+		then = q.answer.Commit.File
 	}
 	a := observation.AuthorArgs{
-		Lines: q.line.near, At: q.line.at, Files: q.names(then), Cwd: cmp.Or(q.file.place.Cwd, q.cairn.config.Cwd),
+		Lines: q.line.near, At: q.line.at, Files: q.names(then), Cwd: cmp.Or(q.file.place.Cwd, q.Cwd),
 		After: times.after, Until: times.until,
 	}
 	if strings.EqualFold(filepath.Ext(q.file.rel), ".ipynb") {
 		a.Lines = notebookLines(a.Lines)
 	}
-	found, err := q.journal.Author(ctx, a)
+	found, err := q.Journal.Author(ctx, a)
 	if err != nil || !found.Beyond {
 		return found, err // git takes longer to list the file's names than all else takes
 	}
@@ -152,7 +152,7 @@ func (q *whyQuestion) findAuthor(ctx context.Context, repo gitread.Repository, g
 		}
 	}
 	a.Elsewhere = true
-	return q.journal.Author(ctx, a)
+	return q.Journal.Author(ctx, a)
 }
 
 // notebookLines are the lines of a notebook as a cell shows them: each is a JSON string.
@@ -170,9 +170,9 @@ func notebookLines(lines []string) []string {
 // byHistory finds the sessions of a line when the text of edits is not known: the one that
 // made the commit, and if that did not edit the file, or is not known, the one that edited
 // it last before.
-func (q *whyQuestion) byHistory(ctx context.Context, times whyTimes, maker observation.Origin, made bool) error {
-	w := q.why
-	w.Confidence = WhyHistory
+func (q *question) byHistory(ctx context.Context, times lineTimes, maker observation.Origin, made bool) error {
+	w := q.answer
+	w.Confidence = ByHistory
 	if w.Commit == nil {
 		return q.lastEdits(ctx, w.Line)
 	}
@@ -182,22 +182,22 @@ func (q *whyQuestion) byHistory(ctx context.Context, times whyTimes, maker obser
 	}
 	last := slices.IndexFunc(edits, func(o observation.Origin) bool { return !made || o.SessionID == maker.SessionID })
 	if made {
-		s := whySession(maker, "commit")
+		s := sessionOf(maker, "commit")
 		if last >= 0 {
 			s.edited(edits[last])
 		}
 		w.Sessions = append(w.Sessions, s)
 	}
 	if (!made || last < 0) && len(edits) > 0 {
-		s := whySession(edits[0], "edit")
+		s := sessionOf(edits[0], "edit")
 		s.edited(edits[0])
 		w.Sessions = append(w.Sessions, s)
 	}
 	switch {
 	case len(w.Sessions) == 0:
-		w.Confidence = WhyUnknown
+		w.Confidence = Unknown
 		q.missing("session", "no recorded session edited the file between the commit before and this one")
-	case !slices.ContainsFunc(w.Sessions, func(s WhySession) bool { return s.Prompt != nil }):
+	case !slices.ContainsFunc(w.Sessions, func(s Session) bool { return s.Prompt != nil }):
 		q.missing("prompt", "no prompt is known behind the session's edit or commit")
 	}
 	return nil
@@ -207,22 +207,22 @@ func (q *whyQuestion) byHistory(ctx context.Context, times whyTimes, maker obser
 // known, the newest first: those since the commit before it that changed the file. Edits
 // are first looked for up to the author's time. What a session did before its own commit
 // always counts.
-func (q *whyQuestion) editsBefore(ctx context.Context, times whyTimes, made bool) ([]observation.Origin, error) {
+func (q *question) editsBefore(ctx context.Context, times lineTimes, made bool) ([]observation.Origin, error) {
 	a := observation.EditsArgs{
-		Files: q.names(q.why.Commit.File), Cwd: q.file.place.Cwd, Limit: whyEdits, UnknownText: true, After: times.after,
+		Files: q.names(q.answer.Commit.File), Cwd: q.file.place.Cwd, Limit: maxEdits, UnknownText: true, After: times.after,
 	}
 	if !made {
 		a.Until = times.authored
-		if edits, err := q.journal.EditOrigins(ctx, a); err != nil || len(edits) > 0 {
+		if edits, err := q.Journal.EditOrigins(ctx, a); err != nil || len(edits) > 0 {
 			return edits, err
 		}
 	}
 	a.Until = times.until
-	return q.journal.EditOrigins(ctx, a)
+	return q.Journal.EditOrigins(ctx, a)
 }
 
 // names are the file's names: today's, and the one in a commit.
-func (q *whyQuestion) names(then string) []string {
+func (q *question) names(then string) []string {
 	names := []string{q.file.abs}
 	if then != "" && then != q.file.rel {
 		names = append(names, filepath.Join(q.file.place.Root, filepath.FromSlash(then)))

@@ -1,4 +1,4 @@
-package cairn
+package why
 
 import (
 	"context"
@@ -15,21 +15,21 @@ import (
 // read: the worktree of the working directory if it is that project's, else the
 // project's own root; ok is false where there is none on this machine, and in
 // home directories.
-func (c *Cairn) workingTree(ctx context.Context, caller record.Caller) (t citation.Tree, ok bool, err error) {
+func (s *Service) workingTree(ctx context.Context, caller record.Caller) (t citation.Tree, ok bool, err error) {
 	name := caller.ProjectID
 	if name == "" {
 		name = caller.Project
 	}
-	root := c.place.Root
+	root := s.Place.Root
 	if name != "" || root == "" {
 		var here, p project.Project
-		if c.place.Cwd != "" {
-			if here, err = c.projectAt(ctx, c.place); err != nil {
+		if s.Place.Cwd != "" {
+			if here, err = s.projectAt(ctx, s.Place); err != nil {
 				return t, false, err
 			}
 		}
 		if p = here; name != "" {
-			p, err = c.projectNamed(ctx, name)
+			p, err = s.projectNamed(ctx, name)
 		}
 		if fault.KindOf(err) == fault.NotFound && err != nil {
 			return t, false, nil // it says so itself, or makes it
@@ -37,33 +37,33 @@ func (c *Cairn) workingTree(ctx context.Context, caller record.Caller) (t citati
 		if err != nil {
 			return t, false, err
 		}
-		if root = p.Root; p.ID == here.ID && c.place.Root != "" {
-			root = c.place.Root
+		if root = p.Root; p.ID == here.ID && s.Place.Root != "" {
+			root = s.Place.Root
 		}
 	}
-	if root == c.config.Home {
+	if root == s.Home {
 		return t, false, nil
 	}
 	t, ok = citation.Open(root)
 	return t, ok, nil
 }
 
-// cite keeps what the body of a record cites, as the working tree has it now; old
+// Cite keeps what the body of a record cites, as the working tree has it now; old
 // is the record before, zero for a new one (contract records §4.2). Without a
 // working tree the citations are kept without a hash. A citation that the record
 // has already keeps the text it was made for, as long as that is found, or as long
 // as the line of the body that holds it is the same: editing other parts of a
 // record neither hides that a citation has drifted nor makes it mean other code.
-func (c *Cairn) cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
+func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, old record.Record) ([]record.Cited, error) {
 	if len(body) > maxCiting {
 		return nil, nil // refused as a body anyway
 	}
-	body, _ = c.journal.Filter.Text(body)
+	body, _ = s.Filter.Text(body)
 	found := citation.Parse(body)
 	if len(found) == 0 {
 		return nil, nil
 	}
-	tree, known, err := c.workingTree(ctx, caller)
+	tree, known, err := s.workingTree(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -121,57 +121,64 @@ func readCited(list []record.Cited) []citation.Cited {
 	return out
 }
 
-// shown collects what a result shows of records, to be judged in one go.
-type shown struct {
+// Shown collects what a result shows of records, to be judged in one go.
+type Shown struct {
 	records []*record.Record
 	refs    []*record.Ref
 }
 
-func (s *shown) record(r *record.Record) {
+// Record adds a record, nothing for nil.
+func (s *Shown) Record(r *record.Record) {
 	if r != nil {
 		s.records = append(s.records, r)
 	}
 }
 
-func (s *shown) list(refs []record.Ref) {
+// Ref adds a record without its body.
+func (s *Shown) Ref(r *record.Ref) { s.refs = append(s.refs, r) }
+
+// Refs adds a list of them.
+func (s *Shown) Refs(refs []record.Ref) {
 	for i := range refs {
-		s.refs = append(s.refs, &refs[i])
+		s.Ref(&refs[i])
 	}
 }
 
-func (s *shown) bundle(b *record.Bundle) {
-	s.record(&b.Target)
-	s.record(b.Parent)
+// Bundle adds the records that are loaded with a record.
+func (s *Shown) Bundle(b *record.Bundle) {
+	s.Record(&b.Target)
+	s.Record(b.Parent)
 	for i := range b.Children.Open {
-		s.record(&b.Children.Open[i])
+		s.Record(&b.Children.Open[i])
 	}
-	s.list(b.Children.Other)
-	s.list(b.Grandchildren)
+	s.Refs(b.Children.Other)
+	s.Refs(b.Grandchildren)
 }
 
-// judge tells of everything shown which of its citations have drifted from the
+// Judge tells of everything shown which of its citations have drifted from the
 // working tree of the caller's project. Where there is none, nothing is said of
-// them, nor of those of the past (at), whose tree is gone.
-func (r Records) judge(ctx context.Context, caller record.Caller, at string, s shown) (err error) {
-	if !s.cites() {
+// them, nor of those of the past (at is not ""), whose tree is gone. Errors: those of the
+// store and the end of ctx.
+func (s *Service) Judge(ctx context.Context, caller record.Caller, at string, all Shown) (err error) {
+	if !all.cites() {
 		return nil
 	}
 	var tree citation.Tree
 	known := false
 	if at == "" {
-		if tree, known, err = r.cairn.workingTree(ctx, caller); err != nil {
+		if tree, known, err = s.workingTree(ctx, caller); err != nil {
 			return err
 		}
 	}
-	return s.judge(ctx, tree, known)
+	return all.judge(ctx, tree, known)
 }
 
-func (s *shown) cites() bool {
+func (s *Shown) cites() bool {
 	return slices.ContainsFunc(s.records, func(r *record.Record) bool { return len(r.Cited) > 0 }) ||
 		slices.ContainsFunc(s.refs, func(r *record.Ref) bool { return len(r.Cited) > 0 })
 }
 
-func (s *shown) judge(ctx context.Context, tree citation.Tree, known bool) (err error) {
+func (s *Shown) judge(ctx context.Context, tree citation.Tree, known bool) (err error) {
 	var all []citation.Cited
 	for _, r := range s.records {
 		all = append(all, readCited(r.Cited)...)

@@ -1,4 +1,4 @@
-package cairn
+package why_test
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cairn/internal/why"
 )
 
 // authored is a line of the invented repository with who wrote it: a session, or "" for a
@@ -283,13 +285,13 @@ func TestLinesBehindAChangedLineAndBrokenLinesInAnotherFileKeepTheirAuthor(t *te
 	s.commit("By hand")
 	c := s.open()
 	for _, line := range []int{4, 6, 7, 8, 9, 10, 11} {
-		want(t, why(t, c, "sum.go", line), "s1 edit: write the function of the total")
+		want(t, ask(t, c, "sum.go", line), "s1 edit: write the function of the total")
 	}
-	want(t, why(t, c, "sum.go", 5))
+	want(t, ask(t, c, "sum.go", 5))
 	for _, line := range []int{3, 4, 5} {
-		want(t, why(t, c, "moved.go", line), "s1 edit: write the function of the total")
+		want(t, ask(t, c, "moved.go", line), "s1 edit: write the function of the total")
 	}
-	want(t, why(t, c, "moved.go", 6))
+	want(t, ask(t, c, "moved.go", 6))
 }
 
 // TestOfAHundredLinesTheAuthorIsKnown compares why with what is known of a repository of
@@ -325,12 +327,12 @@ func TestOfAHundredLinesTheAuthorIsKnown(t *testing.T) {
 	right, wrong, unknown, person := 0, 0, 0, 0
 	for _, p := range all[:100] {
 		truth := v.files[p.name][p.line-1]
-		w := why(t, c, p.name, p.line)
+		w := ask(t, c, p.name, p.line)
 		got := ""
-		if w.Confidence == WhyCommitText || w.Confidence == WhyText {
+		if w.Confidence == why.ByCommit || w.Confidence == why.ByText {
 			got = w.Sessions[0].SessionID
 		}
-		if w.Confidence == WhyHistory {
+		if w.Confidence == why.ByHistory {
 			t.Errorf("%s:%d is guessed by time: %+v", p.name, p.line, w)
 		}
 		switch {

@@ -1,4 +1,4 @@
-package cairn
+package why_test
 
 import (
 	"os"
@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"cairn"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/redact"
+	"cairn/internal/why"
 )
 
-// inRepository opens a cairn in a folder that counts as a repository.
-func inRepository(t *testing.T, files map[string]string) (*Cairn, string) {
+// inRepository makes a folder that counts as a repository, and the room in it.
+func inRepository(t *testing.T, files map[string]string) (*why.Service, string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -25,12 +28,12 @@ func inRepository(t *testing.T, files map[string]string) (*Cairn, string) {
 	for name, text := range files {
 		write(t, filepath.Join(root, name), text)
 	}
-	return openIn(t, dir, root), root
+	return serviceIn(t, dir, root), root
 }
 
-func openIn(t *testing.T, home, cwd string) *Cairn {
+func openIn(t *testing.T, home, cwd string) *cairn.Cairn {
 	t.Helper()
-	c, err := Open(Config{Home: home, Dir: filepath.Join(home, ".cairn"), Cwd: cwd})
+	c, err := cairn.Open(cairn.Config{Home: home, Dir: filepath.Join(home, ".cairn"), Cwd: cwd})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +55,23 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-func cited(t *testing.T, c *Cairn, body string, old record.Record) []record.Cited {
+// serviceIn is the room without a store, in a folder of a home.
+func serviceIn(t *testing.T, home, cwd string) *why.Service {
 	t.Helper()
-	list, err := c.cite(t.Context(), record.Caller{}, body, old)
+	filter, err := redact.New(redact.Options{})
+	s := &why.Service{Filter: filter, Cwd: cwd, Home: home}
+	if err == nil && cwd != "" {
+		s.Place, err = project.Locate(cwd, home)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func cited(t *testing.T, s *why.Service, body string, old record.Record) []record.Cited {
+	t.Helper()
+	list, err := s.Cite(t.Context(), record.Caller{}, body, old)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +79,17 @@ func cited(t *testing.T, c *Cairn, body string, old record.Record) []record.Cite
 }
 
 // judged is a record's citations as they are shown.
-func judged(t *testing.T, c *Cairn, at string, list []record.Cited) record.Record {
+func judged(t *testing.T, s *why.Service, at string, list []record.Cited) record.Record {
 	t.Helper()
 	r, ref := record.Record{Cited: list}, record.Ref{Cited: list}
 	before, after := record.Record{}, record.Record{Cited: []record.Cited{{Path: "none", Lines: "L1", Hash: "?"}}}
-	s := shown{records: []*record.Record{&before, &after, &r}, refs: []*record.Ref{{}, &ref}}
-	if err := c.Records().judge(t.Context(), record.Caller{}, at, s); err != nil {
+	var all why.Shown
+	for _, one := range []*record.Record{&before, &after, &r} {
+		all.Record(one)
+	}
+	all.Ref(&record.Ref{})
+	all.Ref(&ref)
+	if err := s.Judge(t.Context(), record.Caller{}, at, all); err != nil {
 		t.Fatal(err)
 	}
 	if r.Drifted != ref.Drifted || before.Drifted || before.Citations != nil || after.Drifted {
@@ -111,7 +133,7 @@ func TestWithoutAWorkingTreeNothingIsJudgedAndNothingForgotten(t *testing.T) {
 	c, root := inRepository(t, map[string]string{"a.go": "one\n"})
 	old := record.Record{Body: "a.go#L1", Cited: cited(t, c, "a.go#L1", record.Record{})}
 	for name, cwd := range map[string]string{"no folder": "", "the home directory": filepath.Dir(root)} {
-		elsewhere := openIn(t, filepath.Dir(root), cwd)
+		elsewhere := serviceIn(t, filepath.Dir(root), cwd)
 		list := cited(t, elsewhere, "a.go#L1 and b.go#L2", old)
 		if len(list) != 2 || list[0] != old.Cited[0] || list[1].Hash != "" {
 			t.Errorf("%s: %+v", name, list)
@@ -136,15 +158,15 @@ func TestNoSecretIsKeptAsAPath(t *testing.T) {
 func TestABodyThatIsTooLongIsNotRead(t *testing.T) {
 	t.Parallel()
 	c, _ := inRepository(t, nil)
-	if list := cited(t, c, "a.go#L1 "+strings.Repeat("x", maxCiting), record.Record{}); list != nil {
+	if list := cited(t, c, "a.go#L1 "+strings.Repeat("x", 1<<20), record.Record{}); list != nil {
 		t.Errorf("%v", list)
 	}
 }
 
 func TestBothVersionsOfADiffHaveTheirCitations(t *testing.T) {
 	t.Parallel()
-	c, root := inRepository(t, map[string]string{"a.go": "one\ntwo\n"})
-	ctx, r := t.Context(), c.Records()
+	_, root := inRepository(t, map[string]string{"a.go": "one\ntwo\n"})
+	ctx, r := t.Context(), openIn(t, filepath.Dir(root), root).Records()
 	as := record.Caller{SessionID: "s", Ancestors: []project.Process{}}
 	made, err := r.Create(ctx, record.CreateArgs{Caller: as, Type: "note", Title: "t", Body: "See a.go#L2."})
 	if err != nil {

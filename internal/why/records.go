@@ -1,4 +1,4 @@
-package cairn
+package why
 
 import (
 	"context"
@@ -10,29 +10,27 @@ import (
 	"cairn/internal/record"
 )
 
-// WhyRecord is a record that has to do with the line or file.
-type WhyRecord struct {
+// Record is a record that has to do with the line or file.
+type Record struct {
 	record.Ref
 	Because []string `json:"because"` // cites …, named in commit …, changed or active in session …
 }
 
-// whyRecords is how many records are told, those that cite the code first.
-const whyRecords = 20
+// maxRecords is how many records are told, those that cite the code first.
+const maxRecords = 20
 
 // findRecords adds the records that cite the line or file, that commits name, and
 // that the sessions changed or had active.
-func (q *whyQuestion) findRecords(ctx context.Context, a WhyArgs) error {
-	s, err := q.cairn.opened(ctx, false)
-	if err != nil || s == nil {
-		return err
+func (q *question) findRecords(ctx context.Context, a Args) error {
+	if q.Records == nil {
+		return nil
 	}
-	own, err := q.cairn.whyProject(ctx, a, q.file.place)
+	own, err := q.projectOf(ctx, a, q.file.place)
 	if err != nil {
 		return err
 	}
 	caller := record.Caller{ProjectID: a.ProjectID, Project: a.Project, Place: q.file.place}
-	book := record.New(s, q.cairn.recordConfig())
-	found := &whyRecordList{book: book, caller: caller}
+	found := &recordList{book: q.Records, caller: caller}
 	tree, known := citation.Open(q.file.place.Root)
 	if err := q.citing(ctx, found, tree, known); err != nil {
 		return err
@@ -42,8 +40,8 @@ func (q *whyQuestion) findRecords(ctx context.Context, a WhyArgs) error {
 			return err
 		}
 	}
-	for _, session := range q.why.Sessions {
-		touched, err := book.Touched(ctx, own, session.SessionID)
+	for _, session := range q.answer.Sessions {
+		touched, err := q.Records.Touched(ctx, own, session.SessionID)
 		if err != nil {
 			return err
 		}
@@ -57,29 +55,29 @@ func (q *whyQuestion) findRecords(ctx context.Context, a WhyArgs) error {
 			}
 		}
 	}
-	var all shown
+	var all Shown
 	for i := range found.list {
 		all.refs = append(all.refs, &found.list[i].Ref)
 	}
 	if err := all.judge(ctx, tree, known); err != nil {
 		return err
 	}
-	q.why.Records = append(q.why.Records, found.list...)
+	q.answer.Records = append(q.answer.Records, found.list...)
 	if len(found.list) == 0 {
 		q.missing("records", "no record cites it, is named in its commit or belongs to its session")
 	}
 	return nil
 }
 
-// whyRecordList gathers records, each once.
-type whyRecordList struct {
+// recordList gathers records, each once.
+type recordList struct {
 	book   *record.Book
 	caller record.Caller
-	list   []WhyRecord
+	list   []Record
 }
 
 // add notes why a record belongs here. One that does not exist does not.
-func (l *whyRecordList) add(ctx context.Context, id, because string) error {
+func (l *recordList) add(ctx context.Context, id, because string) error {
 	ref, err := l.book.GetRef(ctx, record.GetRefArgs{Caller: l.caller, ID: id})
 	if fault.HasCode(err, record.CodeNotFound) {
 		return nil
@@ -87,19 +85,19 @@ func (l *whyRecordList) add(ctx context.Context, id, because string) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(l.list, func(r WhyRecord) bool { return r.ID == ref.ID })
+	i := slices.IndexFunc(l.list, func(r Record) bool { return r.ID == ref.ID })
 	switch {
 	case i >= 0 && !slices.Contains(l.list[i].Because, because):
 		l.list[i].Because = append(l.list[i].Because, because)
-	case i < 0 && len(l.list) < whyRecords:
-		l.list = append(l.list, WhyRecord{ref, []string{because}})
+	case i < 0 && len(l.list) < maxRecords:
+		l.list = append(l.list, Record{ref, []string{because}})
 	}
 	return nil
 }
 
 // citing adds the records whose bodies cite the line, where it stands now, or, of
 // a whole file, any of it.
-func (q *whyQuestion) citing(ctx context.Context, found *whyRecordList, tree citation.Tree, known bool) error {
+func (q *question) citing(ctx context.Context, found *recordList, tree citation.Tree, known bool) error {
 	if q.file.rel == "" {
 		return nil
 	}
@@ -107,16 +105,16 @@ func (q *whyQuestion) citing(ctx context.Context, found *whyRecordList, tree cit
 	if err != nil {
 		return err
 	}
-	var all shown
+	var all Shown
 	for i := range records {
-		all.record(&records[i])
+		all.Record(&records[i])
 	}
 	if err := all.judge(ctx, tree, known); err != nil {
 		return err
 	}
 	for _, r := range records {
 		for _, c := range r.Citations {
-			if c.Path != q.file.rel || q.why.Line > 0 && !covers(c, q.why.Line) {
+			if c.Path != q.file.rel || q.answer.Line > 0 && !covers(c, q.answer.Line) {
 				continue
 			}
 			because := "cites " + c.Path + "#" + c.Lines
@@ -149,10 +147,10 @@ func covers(c record.Citation, line int) bool {
 type namedRecord struct{ id, hash string }
 
 // named are the records that messages name, by ids such as R007.
-func (q *whyQuestion) named() []namedRecord {
-	commits := q.why.Commits
-	if q.why.Commit != nil {
-		commits = []WhyCommit{*q.why.Commit}
+func (q *question) named() []namedRecord {
+	commits := q.answer.Commits
+	if q.answer.Commit != nil {
+		commits = []Commit{*q.answer.Commit}
 	}
 	var out []namedRecord
 	for _, c := range commits {
@@ -166,5 +164,5 @@ func (q *whyQuestion) named() []namedRecord {
 			}
 		}
 	}
-	return out[:min(len(out), whyRecords)]
+	return out[:min(len(out), maxRecords)]
 }

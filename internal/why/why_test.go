@@ -1,4 +1,4 @@
-package cairn
+package why_test
 
 import (
 	"context"
@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/why"
 )
 
 // shop is a real repository with a store of invented sessions.
@@ -100,7 +102,7 @@ func (s *shop) committed(session, message string, options ...string) {
 }
 
 // open imports what was told and answers from the repository's root.
-func (s *shop) open() *Cairn {
+func (s *shop) open() *cairn.Cairn {
 	s.t.Helper()
 	dir := filepath.Join(s.home, "transcripts")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -110,15 +112,15 @@ func (s *shop) open() *Cairn {
 		write(s.t, filepath.Join(dir, id+".jsonl"), text.String())
 	}
 	c := openIn(s.t, s.home, s.root)
-	if r, err := c.Import(s.t.Context(), ImportArgs{Paths: []string{dir}}); err != nil || len(r.Unreadable) > 0 {
+	if r, err := c.Import(s.t.Context(), cairn.ImportArgs{Paths: []string{dir}}); err != nil || len(r.Unreadable) > 0 {
 		s.t.Fatalf("%+v, %v", r, err)
 	}
 	return c
 }
 
-func why(t *testing.T, c *Cairn, file string, line int) Why {
+func ask(t *testing.T, c *cairn.Cairn, file string, line int) why.Answer {
 	t.Helper()
-	w, err := c.Why(t.Context(), WhyArgs{File: file, Line: line})
+	w, err := c.Why(t.Context(), why.Args{File: file, Line: line})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func why(t *testing.T, c *Cairn, file string, line int) Why {
 }
 
 // told is the sessions of an answer in short: id, via and prompt.
-func told(w Why) []string {
+func told(w why.Answer) []string {
 	out := []string{}
 	for _, s := range w.Sessions {
 		prompt := "-"
@@ -138,14 +140,14 @@ func told(w Why) []string {
 	return out
 }
 
-func want(t *testing.T, w Why, sessions ...string) {
+func want(t *testing.T, w why.Answer, sessions ...string) {
 	t.Helper()
 	if got := told(w); !slices.Equal(got, sessions) {
 		t.Errorf("%s:%d: %q, want %q; missing %v", w.File, w.Line, got, sessions, w.Missing)
 	}
 }
 
-func missing(w Why, link string) string {
+func missing(w why.Answer, link string) string {
 	var out []string
 	for _, m := range w.Missing {
 		if m.Link == link {
@@ -183,21 +185,21 @@ func TestALineIsTracedToThePromptBehindItsEdit(t *testing.T) {
 	s.prompt("s6", "change something else now")
 	s.edit("s6", "other.go", "x\n")
 	c := s.open()
-	w := why(t, c, "cart.go", 2)
+	w := ask(t, c, "cart.go", 2)
 	want(t, w, "s1 commit: add the second line please")
 	if w.Commit.SessionID != "s1" || w.Sessions[0].Edit == nil || w.Sessions[0].Commit == nil || !strings.Contains(string(w.Sessions[0].Summary), `"commits"`) ||
 		w.Sessions[0].Intent != "add the second line please" || missing(w, "session") != "" {
 		t.Errorf("%+v, %s", w.Sessions[0], w.Sessions[0].Summary)
 	}
-	want(t, why(t, c, "cart.go", 3), "s1 commit: add the third line please")
-	want(t, why(t, c, "cart.go", 4), "s3 commit: commit what lies around here", "s2 edit: add the fourth line please")
-	w = why(t, c, "cart.go", 6)
+	want(t, ask(t, c, "cart.go", 3), "s1 commit: add the third line please")
+	want(t, ask(t, c, "cart.go", 4), "s3 commit: commit what lies around here", "s2 edit: add the fourth line please")
+	w = ask(t, c, "cart.go", 6)
 	want(t, w, "s4 edit: add the fifth line please")
 	if got := missing(w, "session"); !strings.Contains(got, "rewritten since") {
 		t.Errorf("missing: %q", got)
 	}
-	want(t, why(t, c, "cart.go", 1))
-	w = why(t, c, "cart.go", 0)
+	want(t, ask(t, c, "cart.go", 1))
+	w = ask(t, c, "cart.go", 0)
 	want(t, w, "s5 edit: and the sixth line please", "s4 edit: add the fifth line please", "s2 edit: add the fourth line please", "s1 edit: add the third line please")
 	if len(w.Commits) != 5 || w.Commits[1].SessionID != "s3" || w.Commits[0].SessionID != "" {
 		t.Errorf("%+v", w.Commits)
@@ -220,7 +222,7 @@ func TestARebasedAndRenamedLineIsTracedByItsEdits(t *testing.T) {
 	s.prompt("s2", "call it the basket from now on")
 	s.git("mv", "cart.go", "basket.go")
 	s.committed("s2", "Basket")
-	w := why(t, s.open(), "basket.go", 2)
+	w := ask(t, s.open(), "basket.go", 2)
 	want(t, w, "s1 commit: add the second line please")
 	if w.Commit.File != "cart.go" || w.Commit.Subject != "Two" {
 		t.Errorf("%+v", w.Commit)
@@ -244,35 +246,35 @@ func TestWhatCannotBeFollowedIsToldAndTheRestGoesOn(t *testing.T) {
 	}
 	s.commit("Links")
 	c := s.open()
-	w := why(t, c, "cart.png", 1)
+	w := ask(t, c, "cart.png", 1)
 	want(t, w, "s1 edit: draw a picture of the cart")
 	if !strings.Contains(missing(w, "line"), "binary") || w.Text != "" || len(w.Commits) != 1 {
 		t.Errorf("binary: %+v", w)
 	}
-	w = why(t, c, "long.txt", 2)
+	w = ask(t, c, "long.txt", 2)
 	if w.Text != "end" || w.Commit == nil || w.Commit.Subject != "Long" {
 		t.Errorf("long: %+v", w)
 	}
-	if w = why(t, c, "link.go", 1); w.File != "cart.go" || w.Commit == nil || w.Commit.Subject != "Start" {
+	if w = ask(t, c, "link.go", 1); w.File != "cart.go" || w.Commit == nil || w.Commit.Subject != "Start" {
 		t.Errorf("a link: %+v", w)
 	}
-	if w = why(t, c, "out.go", 1); w.Text != "" || w.Commit != nil || !strings.Contains(missing(w, "commit"), "no Git working tree") || w.Known() {
+	if w = ask(t, c, "out.go", 1); w.Text != "" || w.Commit != nil || !strings.Contains(missing(w, "commit"), "no Git working tree") || w.Known() {
 		t.Errorf("a link out: %+v", w)
 	}
-	if _, err := c.Why(t.Context(), WhyArgs{File: "long.txt", Line: 3}); !fault.HasCode(err, codeNoLine) {
+	if _, err := c.Why(t.Context(), why.Args{File: "long.txt", Line: 3}); !fault.HasCode(err, "no_such_line") {
 		t.Errorf("past the end: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Why(ctx, WhyArgs{File: "cart.go", Line: 1}); err == nil {
+	if _, err := c.Why(ctx, why.Args{File: "cart.go", Line: 1}); err == nil {
 		t.Error("an ended context is no missing link")
 	}
-	if _, err := openIn(t, s.home, "").Why(t.Context(), WhyArgs{File: "cart.go"}); fault.KindOf(err) != fault.Invalid {
+	if _, err := openIn(t, s.home, "").Why(t.Context(), why.Args{File: "cart.go"}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("relative to nothing: %v", err)
 	}
 	clone := filepath.Join(s.home, "clone")
 	s.git("clone", "-q", "--depth", "1", "file://"+filepath.ToSlash(s.root), clone)
-	if w = why(t, openIn(t, s.home, clone), "cart.go", 1); !strings.Contains(missing(w, "commit"), "shallow") {
+	if w = ask(t, openIn(t, s.home, clone), "cart.go", 1); !strings.Contains(missing(w, "commit"), "shallow") {
 		t.Errorf("shallow: %+v", w)
 	}
 }
@@ -283,19 +285,19 @@ func TestSecretsOfALineAreNotTold(t *testing.T) {
 	secret := "gh" + "p_" + strings.Repeat("a1B2", 9)
 	write(t, filepath.Join(s.root, "env"), "TOKEN="+secret+"\n")
 	s.commit("Leak " + secret)
-	w := why(t, s.open(), "env", 1)
+	w := ask(t, s.open(), "env", 1)
 	told, err := json.Marshal(w)
 	if err != nil || strings.Contains(string(told), secret) || !strings.Contains(w.Text, "TOKEN=") || !strings.Contains(w.Commit.Subject, "Leak") {
 		t.Errorf("%s, %v", told, err)
 	}
 }
 
-func FuzzParseWhy(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{"a.go", "a.go:3", "a.go:3:4", "a.go#L7-L8", "C:x:9", ":1", "a:0", "a:-1", "a:99999999999999999999", "#L1", "a b:2", "-x:1"} {
 		f.Add(s)
 	}
 	dir := f.TempDir()
-	c, err := Open(Config{Home: dir, Dir: dir, Cwd: dir})
+	c, err := cairn.Open(cairn.Config{Home: dir, Dir: dir, Cwd: dir})
 	if err != nil {
 		f.Fatal(err)
 	}
