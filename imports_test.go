@@ -59,16 +59,19 @@ func importTable() map[string]room {
 		},
 		".": {
 			ours: []string{
-				"internal/fault", "internal/regular", "internal/neutral", "internal/store", "internal/project", "internal/redact", "internal/words", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
-				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/gitread", "internal/githook", "internal/exchange", "internal/why", "internal/citation",
+				"internal/fault", "internal/regular", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
+				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/gitread", "internal/githook", "internal/exchange", "internal/why", "internal/citation", "internal/recall",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
+		},
+		"internal/recall": {
+			ours: []string{"internal/fault", "internal/neutral", "internal/project", "internal/words", "internal/observation", "internal/record", "internal/mail", "internal/memory"},
 		},
 		"internal/why": {
 			ours: []string{"internal/fault", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/citation", "internal/gitread"},
 		},
 		"internal/mcp": {
-			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/words", "internal/why"},
+			ours:   []string{".", "internal/fault", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/words", "internal/recall", "internal/why"},
 			others: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		},
 		"internal/markdown":  {},
@@ -76,7 +79,7 @@ func importTable() map[string]room {
 		"internal/httpapi":   {ours: []string{".", "internal/fault", "internal/regular", "internal/crashpoint", "internal/mcp", "internal/memory", "internal/replica", "internal/web"}},
 		"internal/testhooks": {ours: []string{".", "internal/fault", "internal/crashpoint", "internal/store", "internal/memory", "internal/hub", "internal/httpapi"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook", "internal/hub", "internal/replica", "internal/testhooks", "internal/why"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook", "internal/hub", "internal/replica", "internal/testhooks", "internal/recall", "internal/why"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

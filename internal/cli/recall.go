@@ -10,11 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/recall"
 	"cairn/internal/store"
 )
 
 func recallCommand(p *Process) *cobra.Command {
-	var a cairn.RecallArgs
+	var a recall.Args
 	var full bool
 	cmd := &cobra.Command{
 		Use:   "recall QUESTION",
@@ -38,7 +39,7 @@ unless --project names one. The answer has at most 160 tokens for each session o
 		Args: exactArgs(1, "one question; put quotes around several words"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			if a.Query = args[0]; full {
-				a.Detail = cairn.DetailFull
+				a.Detail = recall.DetailFull
 			}
 			return p.recall(cmd, c, a)
 		}),
@@ -53,7 +54,7 @@ unless --project names one. The answer has at most 160 tokens for each session o
 }
 
 // recall prints the answer of cairn recall and cairn search --all.
-func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a cairn.RecallArgs) error {
+func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a recall.Args) error {
 	a.Progress = p.afterASecond()
 	c.IndexTurns(cmd.Context())
 	var err error

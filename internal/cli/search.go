@@ -8,6 +8,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/recall"
 	"cairn/internal/store"
 )
 
@@ -35,7 +36,7 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 		Args: exactArgs(1, "one query; put quotes around several words"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			if all {
-				q := cairn.RecallArgs{Query: args[0], Project: a.Scope.Project}
+				q := recall.Args{Query: args[0], Project: a.Scope.Project}
 				if cmd.Flags().Changed("limit") {
 					q.Limit = a.Limit
 				}
@@ -63,7 +64,7 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 				return err
 			}
 			if len(rows) == 0 {
-				fmt.Fprintln(p.Err, "cairn: "+cairn.NothingFound(a))
+				fmt.Fprintln(p.Err, "cairn: "+recall.NothingFound(a))
 			}
 			what := "results"
 			if len(rows) == 1 {

@@ -19,6 +19,7 @@ import (
 	"cairn/internal/mail"
 	"cairn/internal/mcp"
 	"cairn/internal/observation"
+	"cairn/internal/recall"
 	"cairn/internal/store"
 )
 
@@ -258,7 +259,7 @@ func (q questions) search(ctx context.Context, a mcp.SearchArgs) (any, error) {
 	}
 	rows, err := j.Find(ctx, observation.FindArgs{SearchArgs: args, Asker: asker})
 	if err == nil && len(rows) == 0 {
-		return mcp.Empty{Hint: cairn.NothingFound(args)}, nil
+		return mcp.Empty{Hint: recall.NothingFound(args)}, nil
 	}
 	return rows, err
 }
@@ -271,16 +272,16 @@ func (q questions) asker(ctx context.Context, remote bool) (string, error) {
 	return q.cairn.AskingSession(ctx)
 }
 
-func (q questions) recall(ctx context.Context, a mcp.RecallArgs) (cairn.Recalled, error) {
+func (q questions) recall(ctx context.Context, a mcp.RecallArgs) (recall.Answer, error) {
 	scope, err := q.scope(ctx, a.Project)
 	if err != nil {
-		return cairn.Recalled{}, err
+		return recall.Answer{}, err
 	}
 	asker, err := q.asker(ctx, a.Remote)
 	if err != nil {
-		return cairn.Recalled{}, err
+		return recall.Answer{}, err
 	}
-	question := cairn.RecallArgs{
+	question := recall.Args{
 		Query: a.Query, Words: a.Words, Project: scope.Project, Near: scope.Project, Limit: or(a.Limit, 0), Detail: a.Detail, Asker: asker,
 	}
 	if a.Prefer {

@@ -18,6 +18,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/observation"
+	"cairn/internal/recall"
 )
 
 // update is set by go test -update; flags have to be registered before TestMain.
@@ -122,19 +123,19 @@ func observing(t *testing.T) *mcp.Server {
 }
 
 // remembering answers recall with one session, and a question about nothing with none.
-func remembering(_ context.Context, a mcp.RecallArgs) (cairn.Recalled, error) {
+func remembering(_ context.Context, a mcp.RecallArgs) (recall.Answer, error) {
 	if a.Query == "nothing" {
-		return cairn.Recalled{Query: a.Query, Results: []cairn.RecallGroup{}, Tried: "Nothing matches. Try other words."}, nil
+		return recall.Answer{Query: a.Query, Results: []recall.Group{}, Tried: "Nothing matches. Try other words."}, nil
 	}
 	at := time.Unix(1_750_000_000, 0).UTC()
-	return cairn.Recalled{
+	return recall.Answer{
 		Query: a.Query, Corrected: map[string]string{"refnd": "refund"}, Range: "last week: 2025-06-09 to 2025-06-15",
-		Results: []cairn.RecallGroup{
+		Results: []recall.Group{
 			{
 				SessionID: "s-1", When: &at, Project: "app", Agent: "claude", Branch: "main", About: "let refunds expire",
-				Items: []cairn.RecallItem{{Part: cairn.PartObservations, ID: "42", Type: "user_prompt", When: at, Excerpt: "let refunds expire", Matched: cairn.MatchedAll, Count: 2}},
+				Items: []recall.Item{{Part: recall.PartObservations, ID: "42", Type: "user_prompt", When: at, Excerpt: "let refunds expire", Matched: recall.MatchedAll, Count: 2}},
 			},
-			{Part: cairn.PartRecords, Items: []cairn.RecallItem{{Part: cairn.PartRecords, ID: "R001", When: at, Project: "app", Excerpt: "30 days", Matched: cairn.MatchedSome}}},
+			{Part: recall.PartRecords, Items: []recall.Item{{Part: recall.PartRecords, ID: "R001", When: at, Project: "app", Excerpt: "30 days", Matched: recall.MatchedSome}}},
 		},
 		Open: []string{"get_observations(ids=[42])"},
 	}, nil

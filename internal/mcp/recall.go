@@ -3,7 +3,7 @@ package mcp
 import (
 	"context"
 
-	"cairn"
+	"cairn/internal/recall"
 )
 
 // RecallArgs are the arguments of recall (amendments §A.4).
@@ -18,9 +18,9 @@ type RecallArgs struct {
 }
 
 // RecallTool is the tool recall, answered by ask.
-func RecallTool(ask func(context.Context, RecallArgs) (cairn.Recalled, error)) Tool {
+func RecallTool(ask func(context.Context, RecallArgs) (recall.Answer, error)) Tool {
 	return Tool{
-		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true, Result: gives[cairn.Recalled](),
+		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true, Result: gives[recall.Answer](),
 		Description: "Reach for this first when past work may matter: what was done, decided, said, what failed. Ask in plain words. " +
 			"Sessions come back, best first, each with its best rows, and records, mail and memories that fit; then the calls that open them.",
 		Brief: "Reach for this first when past work may matter: what was done, decided, said. Ask in plain words.",
@@ -30,7 +30,7 @@ func RecallTool(ask func(context.Context, RecallArgs) (cairn.Recalled, error)) T
 				lean("Names, files, error texts that you expect there. Always give some."),
 			may("project", "Only this project; * for all. Omitted: all, the current one preferred.").of(Project),
 			count("limit", 5, "How many sessions.").least(1).most(100),
-			may("detail", "brief: at most 800 tokens; full: at most 4,000.").by(cairn.DetailBrief).among(cairn.DetailBrief, cairn.DetailFull),
+			may("detail", "brief: at most 800 tokens; full: at most 4,000.").by(recall.DetailBrief).among(recall.DetailBrief, recall.DetailFull),
 		),
 		Call: func(ctx context.Context, a Args) (any, error) {
 			_, given := a.values["project"]

@@ -1,4 +1,4 @@
-package cairn
+package recall
 
 import (
 	"slices"
@@ -13,7 +13,7 @@ func TestRankingsOfPartsAreFusedByPlace(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
 	hit := func(id, project string, shared, weight float64, n int) partHit {
-		return partHit{RecallItem: RecallItem{ID: id, Project: project, When: day(n)}, shared: shared, weight: weight}
+		return partHit{Item: Item{ID: id, Project: project, When: day(n)}, shared: shared, weight: weight}
 	}
 	found := fusePart(PartRecords, "shop", []partHit{
 		hit("half", "", 0.5, 0, 1), hit("second", "", 1, -1, 9), hit("elsewhere", "bank", 1, 0, 8),
@@ -52,7 +52,7 @@ func TestSharesOfAQuestionAreOfItsWordsWithoutStopWords(t *testing.T) {
 		{"refund refund", "", "refund", 1},
 		{"refund expiry date", "ledger utc", "UTC ledgers", 1},
 	} {
-		r := newRecallRun(nil, RecallArgs{Query: q.query, Words: q.words}, "")
+		r := newSearch(nil, Args{Query: q.query, Words: q.words})
 		if got := r.share(q.text); got != q.share {
 			t.Errorf("%q in %q: %v, want %v", q.query, q.text, got, q.share)
 		}
@@ -63,11 +63,11 @@ func TestSharesOfAQuestionAreOfItsWordsWithoutStopWords(t *testing.T) {
 func TestAnAnswerKeepsToItsTokens(t *testing.T) {
 	t.Parallel()
 	for detail, limit := range map[string]int{"": briefTokens, DetailFull: fullTokens} {
-		var r Recalled
+		var r Answer
 		for range 40 {
-			g := RecallGroup{SessionID: strings.Repeat("s", 36), About: strings.Repeat("a", maxRecallLine), Branch: strings.Repeat("b", maxRecallLine)}
-			for range recallItems {
-				g.Items = append(g.Items, RecallItem{Part: PartObservations, ID: "1234567", Excerpt: strings.Repeat("ж", excerptChars), Matched: MatchedSome})
+			g := Group{SessionID: strings.Repeat("s", 36), About: strings.Repeat("a", maxLine), Branch: strings.Repeat("b", maxLine)}
+			for range maxItems {
+				g.Items = append(g.Items, Item{Part: PartObservations, ID: "1234567", Excerpt: strings.Repeat("ж", excerptChars), Matched: MatchedSome})
 			}
 			r.Results = append(r.Results, g)
 		}

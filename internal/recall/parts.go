@@ -1,4 +1,4 @@
-package cairn
+package recall
 
 import (
 	"cmp"
@@ -17,11 +17,10 @@ import (
 	"cairn/internal/words"
 )
 
-// recallRun is one run of Recall.
-type recallRun struct {
-	cairn  *Cairn
-	args   RecallArgs
-	here   string     // the project in which the question is asked
+// search is one run of Ask.
+type search struct {
+	*Service
+	args   Args
 	asked  []string   // what the parts search for: the expected words, the question
 	keys   [][]string // the keys of each of them
 	finder *words.Finder
@@ -32,8 +31,8 @@ type recallRun struct {
 	corrected  map[string]string // words that were replaced
 }
 
-func newRecallRun(c *Cairn, a RecallArgs, here string) *recallRun {
-	r := &recallRun{cairn: c, args: a, here: here, plain: words.IsPlain(a.Query)}
+func newSearch(s *Service, a Args) *search {
+	r := &search{Service: s, args: a, plain: words.IsPlain(a.Query)}
 	r.ask(a.Words)
 	r.ask(a.Query)
 	r.finder = words.FinderOf(r.asked...)
@@ -41,7 +40,7 @@ func newRecallRun(c *Cairn, a RecallArgs, here string) *recallRun {
 }
 
 // ask adds a text that the other parts search for.
-func (r *recallRun) ask(text string) {
+func (r *search) ask(text string) {
 	if strings.TrimSpace(text) == "" || slices.Contains(r.asked, text) {
 		return
 	}
@@ -54,7 +53,7 @@ func (r *recallRun) ask(text string) {
 
 // partHit is an item that a part found.
 type partHit struct {
-	RecallItem
+	Item
 	session string // "" if unknown
 	here    bool
 	shared  float64 // the share of the question's words that it holds
@@ -62,14 +61,17 @@ type partHit struct {
 	score   float64
 }
 
-// recallPart is a part that Recall searches after observations.
-type recallPart struct {
+// part is a part that is searched after observations.
+type part struct {
 	name string
 	find func(context.Context) ([]partHit, error)
 }
 
-func (r *recallRun) parts() []recallPart {
-	return []recallPart{{PartRecords, r.records}, {PartMail, r.mail}, {PartMemories, r.memories}}
+func (r *search) parts() []part {
+	if r.Records == nil {
+		return nil
+	}
+	return []part{{PartRecords, r.records}, {PartMail, r.mail}, {PartMemories, r.memories}}
 }
 
 const (
@@ -84,12 +86,12 @@ const (
 	// nearWeight is how much more a session of the project counts in which the question
 	// is asked.
 	nearWeight = 1.03
-	// recallItems is the maximum number of rows of a session.
-	recallItems = 8
-	// maxRecallRows is how many rows of a query with operators are grouped by session.
-	maxRecallRows = 100
-	// maxRecallQuery is the length of the question in an answer.
-	maxRecallQuery = 200
+	// maxItems is the maximum number of rows of a session.
+	maxItems = 8
+	// maxRows is how many rows of a query with operators are grouped by session.
+	maxRows = 100
+	// maxQuery is the length of the question in an answer.
+	maxQuery = 200
 )
 
 // placeScore is the score of the item at a place, from 0, of its part's ranking.
@@ -123,7 +125,7 @@ func fusePart(part, here string, found []partHit, n int) []partHit {
 
 // share returns how much of the question's words, or of the expected words, is in a
 // text, 0 to 1; 1 where the question is not plain, so that the part itself decided.
-func (r *recallRun) share(text string) (best float64) {
+func (r *search) share(text string) (best float64) {
 	if !r.plain {
 		return 1
 	}
@@ -144,15 +146,14 @@ func (r *recallRun) share(text string) (best float64) {
 }
 
 // excerpt returns the neutral part of a text around the question's words.
-func (r *recallRun) excerpt(text string) string {
+func (r *search) excerpt(text string) string {
 	return neutralLine(r.finder.Excerpt(text, excerptChars).Text, excerptChars)
 }
 
-func (r *recallRun) records(ctx context.Context) (out []partHit, err error) {
-	book := r.cairn.Records()
-	projects := []string{r.here}
+func (r *search) records(ctx context.Context) (out []partHit, err error) {
+	projects := []string{r.args.Near}
 	if r.args.Project == "" {
-		all, err := book.ListProjects(ctx)
+		all, err := r.Records.ListProjects(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -164,7 +165,7 @@ func (r *recallRun) records(ctx context.Context) (out []partHit, err error) {
 	for _, p := range projects {
 		known := map[string]bool{}
 		for _, query := range r.asked {
-			found, err := r.recordsOf(ctx, book, p, query, known)
+			found, err := r.recordsOf(ctx, p, query, known)
 			if err != nil {
 				return nil, err
 			}
@@ -174,9 +175,9 @@ func (r *recallRun) records(ctx context.Context) (out []partHit, err error) {
 	return out, nil
 }
 
-func (r *recallRun) recordsOf(ctx context.Context, book Records, projectID, query string, known map[string]bool) (out []partHit, err error) {
+func (r *search) recordsOf(ctx context.Context, projectID, query string, known map[string]bool) (out []partHit, err error) {
 	who := record.Caller{ProjectID: projectID}
-	found, err := book.Search(ctx, record.SearchArgs{Caller: who, Query: query, Limit: max(r.args.Limit, recallItems), AsIs: !r.correcting})
+	found, err := r.Records.Search(ctx, record.SearchArgs{Caller: who, Query: query, Limit: max(r.args.Limit, maxItems), AsIs: !r.correcting})
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, nil
 	}
@@ -190,14 +191,14 @@ func (r *recallRun) recordsOf(ctx context.Context, book Records, projectID, quer
 		}
 		known[h.ID] = true
 		var whole record.Record
-		whole, err = book.Get(ctx, record.GetRefArgs{Caller: who, ID: h.ID})
-		title := neutralLine(h.Title, maxRecallLine)
+		whole, err = r.Records.Get(ctx, record.GetRefArgs{Caller: who, ID: h.ID})
+		title := neutralLine(h.Title, maxLine)
 		if text := r.excerpt(cmp.Or(h.Summary, whole.Body) + "\n" + whole.Body); text != "" && title != "" {
 			title += ": " + text
 		}
 		out = append(out, partHit{
-			RecallItem: RecallItem{
-				ID: h.ID, Type: neutralLine(h.Type, maxRecallLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: projectID,
+			Item: Item{
+				ID: h.ID, Type: neutralLine(h.Type, maxLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: projectID,
 				Excerpt: neutralLine(title, excerptChars), open: fmt.Sprintf("activate(project_id=%q, id=%q)", projectID, h.ID),
 			},
 			session: h.SessionID, shared: r.share(h.Title + "\n" + h.Summary + "\n" + whole.Body), weight: -float64(i),
@@ -206,29 +207,29 @@ func (r *recallRun) recordsOf(ctx context.Context, book Records, projectID, quer
 	return out, err
 }
 
-func (r *recallRun) mail(ctx context.Context) (out []partHit, err error) {
-	err = r.cairn.Mail().Read(ctx, mail.Caller{Owner: true}, func(ctx context.Context, o *mail.Office, who mail.Caller) error {
-		projects, err := o.Projects(ctx)
-		for _, p := range projects {
-			if err != nil {
-				return err
-			}
-			if r.args.Project != "" && p.ProductID != r.here {
-				continue
-			}
-			var found []partHit
-			found, err = r.mailOf(ctx, o, who, p)
-			out = append(out, found...)
+func (r *search) mail(ctx context.Context) (out []partHit, err error) {
+	projects, err := r.Mail.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range projects {
+		if r.args.Project != "" && p.ProductID != r.args.Near {
+			continue
 		}
-		return err
-	})
-	return out, err
+		found, err := r.mailOf(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
 }
 
-func (r *recallRun) mailOf(ctx context.Context, o *mail.Office, who mail.Caller, p mail.ProjectShort) (out []partHit, err error) {
+func (r *search) mailOf(ctx context.Context, p mail.ProjectShort) (out []partHit, err error) {
 	known := map[int64]bool{}
+	who := mail.Caller{Owner: true, Place: r.Place}
 	for _, query := range r.asked {
-		found, err := o.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &r.args.Limit, AsIs: !r.correcting})
+		found, err := r.Mail.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &r.args.Limit, AsIs: !r.correcting})
 		if err != nil {
 			return nil, err
 		}
@@ -240,9 +241,9 @@ func (r *recallRun) mailOf(ctx context.Context, o *mail.Office, who mail.Caller,
 			known[h.ID] = true
 			id := strconv.FormatInt(h.ID, 10)
 			out = append(out, partHit{
-				RecallItem: RecallItem{
+				Item: Item{
 					ID: id, When: h.Created.UTC(), Project: p.ProductID,
-					Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxRecallLine)+": "+h.Excerpt, excerptChars),
+					Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxLine)+": "+h.Excerpt, excerptChars),
 					open:    fmt.Sprintf("resource://message/%s?project=%s", id, p.Slug),
 				},
 				session: h.SessionID, shared: r.share(h.Subject + "\n" + h.Body), weight: -float64(i),
@@ -253,25 +254,19 @@ func (r *recallRun) mailOf(ctx context.Context, o *mail.Office, who mail.Caller,
 }
 
 // memories searches the entries that the store holds; it pulls nothing from a hub.
-func (r *recallRun) memories(ctx context.Context) (out []partHit, err error) {
-	s, err := r.cairn.opened(ctx, false)
-	if err != nil || s == nil {
-		return nil, err
-	}
-	b := memory.New(s, r.cairn.settings.work.bookConfig(r.cairn.journal.Filter))
-	defer func() { _ = b.Stop(ctx) }()
-	who := memory.Caller{ProjectID: r.args.Project, Place: r.cairn.place}
-	vaults, err := r.vaults(ctx, b, who)
+func (r *search) memories(ctx context.Context) (out []partHit, err error) {
+	who := memory.Caller{ProjectID: r.args.Project, Place: r.Place}
+	vaults, err := r.vaults(ctx, who)
 	for _, v := range vaults {
 		if err != nil {
 			return nil, err
 		}
 		var all memory.Memories
-		if all, err = b.Memories(ctx, who, v.VaultID); err != nil {
+		if all, err = r.Memories.Memories(ctx, who, v.VaultID); err != nil {
 			return nil, err
 		}
 		for _, m := range all.Memories {
-			found, err := r.entriesOf(ctx, b, who, m.MemoryID, v.Title+"/"+m.Title)
+			found, err := r.entriesOf(ctx, who, m.MemoryID, v.Title+"/"+m.Title)
 			if err != nil {
 				return nil, err
 			}
@@ -281,10 +276,10 @@ func (r *recallRun) memories(ctx context.Context) (out []partHit, err error) {
 	return out, err
 }
 
-func (r *recallRun) entriesOf(ctx context.Context, b *memory.Book, who memory.Caller, memoryID, name string) (out []partHit, err error) {
+func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, name string) (out []partHit, err error) {
 	known := map[string]bool{}
 	for _, query := range r.asked {
-		found, err := b.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit)})
+		found, err := r.Memories.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit)})
 		if err != nil {
 			return nil, err
 		}
@@ -299,8 +294,8 @@ func (r *recallRun) entriesOf(ctx context.Context, b *memory.Book, who memory.Ca
 				text = h.RawEntry
 			}
 			out = append(out, partHit{
-				RecallItem: RecallItem{
-					ID: h.EntryID, When: time.Unix(0, int64(h.CreationTime)).UTC(), Project: neutralLine(name, maxRecallLine),
+				Item: Item{
+					ID: h.EntryID, When: time.Unix(0, int64(h.CreationTime)).UTC(), Project: neutralLine(name, maxLine),
 					Excerpt: r.excerpt(text), open: fmt.Sprintf("get_entry(memory_id=%q, entry_id=%q)", memoryID, h.EntryID),
 				},
 				session: h.SessionID, shared: shared, weight: h.Score,
@@ -311,12 +306,12 @@ func (r *recallRun) entriesOf(ctx context.Context, b *memory.Book, who memory.Ca
 }
 
 // vaults returns the vaults to search: with a project its own.
-func (r *recallRun) vaults(ctx context.Context, b *memory.Book, who memory.Caller) ([]memory.Vault, error) {
-	all, err := b.Vaults(ctx, who)
+func (r *search) vaults(ctx context.Context, who memory.Caller) ([]memory.Vault, error) {
+	all, err := r.Memories.Vaults(ctx, who)
 	if err != nil || r.args.Project == "" {
 		return all.Vaults, err
 	}
-	own, err := b.Memory(ctx, who, memory.DefaultMemory)
+	own, err := r.Memories.Memory(ctx, who, memory.DefaultMemory)
 	if err != nil {
 		if fault.KindOf(err) == fault.NotFound {
 			return nil, nil

@@ -1,4 +1,4 @@
-package cairn
+package recall
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ const (
 func tokens(text string) int { return (len(text) + 3) / 4 }
 
 // complete adds what an answer says besides its groups.
-func (r *recallRun) complete(out *Recalled) {
+func (r *search) complete(out *Answer) {
 	out.finder, out.Corrected = r.finder, r.corrected
 	if len(out.Results) > 0 {
 		return
@@ -34,7 +34,7 @@ func (r *recallRun) complete(out *Recalled) {
 	if r.plain {
 		var all []string
 		for _, text := range r.asked {
-			all = append(all, fmt.Sprintf("%q", neutralLine(text, maxRecallQuery)))
+			all = append(all, fmt.Sprintf("%q", neutralLine(text, maxQuery)))
 		}
 		out.Tried += ". Searched observations, records, mail and memories for all words, some words and similar words of " + strings.Join(all, " and ")
 	}
@@ -48,7 +48,7 @@ func (r *recallRun) complete(out *Recalled) {
 func advice(project string) string {
 	text := "Try other words: names, files, identifiers or error texts that may stand there"
 	if project != "" {
-		text += `, or all projects (only ` + neutralLine(project, maxRecallLine) + ` was searched)`
+		text += `, or all projects (only ` + neutralLine(project, maxLine) + ` was searched)`
 	}
 	return text + "."
 }
@@ -70,27 +70,27 @@ func NothingFound(a observation.SearchArgs) string {
 func rangeText(p *observation.RecalledPeriod) string {
 	until := time.Unix(p.To-1, 0).Format(time.DateOnly)
 	if p.From == 0 {
-		return neutralLine(p.Said, maxRecallLine) + ": until " + until
+		return neutralLine(p.Said, maxLine) + ": until " + until
 	}
-	return neutralLine(p.Said, maxRecallLine) + ": " + time.Unix(p.From, 0).Format(time.DateOnly) + " to " + until
+	return neutralLine(p.Said, maxLine) + ": " + time.Unix(p.From, 0).Format(time.DateOnly) + " to " + until
 }
 
 // shape is how long the lines of an answer are, in characters.
 type shape struct{ about, excerpt int }
 
 // shapes are tried in turn until each group of an answer fits with one item.
-func shapes() []shape { return []shape{{maxRecallLine, excerptChars}, {80, 120}, {60, 90}, {40, 60}} }
+func shapes() []shape { return []shape{{maxLine, excerptChars}, {80, 120}, {60, 90}, {40, 60}} }
 
 // fit shortens lines and leaves out the items and then the groups that rank last, until
 // the answer keeps to its tokens.
-func (r *Recalled) fit(detail string, sessions int) {
+func (r *Answer) fit(detail string, sessions int) {
 	limit, items := briefTokens, 3
 	if detail == DetailFull {
-		limit, items = fullTokens, recallItems
+		limit, items = fullTokens, maxItems
 	}
-	limit *= max(sessions, defaultRecallResults)
+	limit *= max(sessions, defaultResults)
 	for i := range r.Newest {
-		r.Newest[i].Items = []RecallItem{}
+		r.Newest[i].Items = []Item{}
 	}
 	f := fitting{out: r, all: r.Results, limit: limit}
 	for _, g := range f.all[:min(len(f.all), limit/leastTokens)] {
@@ -113,8 +113,8 @@ func (r *Recalled) fit(detail string, sessions int) {
 
 // fitting is an answer that is cut to its tokens.
 type fitting struct {
-	out   *Recalled
-	all   []RecallGroup
+	out   *Answer
+	all   []Group
 	shown []int // items of each group
 	limit int
 	shape shape
@@ -146,7 +146,7 @@ func (f *fitting) addItems(n int) bool {
 
 // fits gives the answer what is shown and reports whether it keeps to its tokens.
 func (f *fitting) fits() bool {
-	f.out.Results = []RecallGroup{}
+	f.out.Results = []Group{}
 	for i, n := range f.shown {
 		g := f.all[i]
 		g.About = neutralLine(g.About, f.shape.about)
@@ -164,7 +164,7 @@ func (f *fitting) fits() bool {
 }
 
 // calls returns the tool calls that open what the answer shows.
-func (r *Recalled) calls() (all []string) {
+func (r *Answer) calls() (all []string) {
 	var rows []string
 	for _, g := range r.Results {
 		for _, item := range g.Items {
@@ -177,7 +177,7 @@ func (r *Recalled) calls() (all []string) {
 		all = append(all, "get_observations(ids=["+strings.Join(rows, ",")+"])")
 	}
 	for _, g := range slices.Concat(r.Results, r.Newest) {
-		if g.SessionID != "" && neutralLine(g.SessionID, maxRecallLine) == g.SessionID {
+		if g.SessionID != "" && neutralLine(g.SessionID, maxLine) == g.SessionID {
 			all = append(all, fmt.Sprintf("session_trace(session_id=%q)", g.SessionID))
 			break
 		}
@@ -197,14 +197,14 @@ func (r *Recalled) calls() (all []string) {
 // Text returns the answer as text for a model: a line about each session, then its best
 // items as "part #id when: excerpt", then how to open them. on and off are put before
 // and after each word of an excerpt that matches.
-func (r *Recalled) Text(on, off string) string {
+func (r *Answer) Text(on, off string) string {
 	mark := func(excerpt string) string { return excerpt }
 	if on+off != "" && r.finder != nil {
 		mark = func(excerpt string) string { return marked(excerpt, r.finder, on, off) }
 	}
 	var b strings.Builder
 	for _, word := range slices.Sorted(maps.Keys(r.Corrected)) {
-		fmt.Fprintf(&b, "%q was searched for as %q.\n", neutralLine(word, maxRecallLine), neutralLine(r.Corrected[word], maxRecallLine))
+		fmt.Fprintf(&b, "%q was searched for as %q.\n", neutralLine(word, maxLine), neutralLine(r.Corrected[word], maxLine))
 	}
 	if r.Range != "" {
 		fmt.Fprintf(&b, "Time: %s.\n", r.Range)
@@ -248,7 +248,7 @@ func marked(text string, finder *words.Finder, on, off string) string {
 }
 
 // head is the line about a group.
-func (g *RecallGroup) head() string {
+func (g *Group) head() string {
 	if g.SessionID == "" {
 		return g.Part
 	}
@@ -265,7 +265,7 @@ func (g *RecallGroup) head() string {
 	if g.Project != "" {
 		all = append(all, "project "+g.Project)
 	}
-	id := "session " + neutralLine(g.SessionID, maxRecallLine)
+	id := "session " + neutralLine(g.SessionID, maxLine)
 	if g.Asker {
 		id += " (this session)"
 	}
@@ -273,7 +273,7 @@ func (g *RecallGroup) head() string {
 }
 
 // line is the line about an item of a group.
-func (item RecallItem) line(g RecallGroup, mark func(string) string) string {
+func (item Item) line(g Group, mark func(string) string) string {
 	when := item.When.Format("2006-01-02 15:04")
 	if g.When != nil && g.When.Format(time.DateOnly) == item.When.Format(time.DateOnly) {
 		when = item.When.Format("15:04")

@@ -1,4 +1,4 @@
-package cairn
+package recall
 
 import (
 	"cmp"
@@ -15,33 +15,29 @@ import (
 )
 
 // sessions finds what happened, by session.
-func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
-	out = Recalled{Query: neutralLine(r.args.Query, maxRecallQuery), Results: []RecallGroup{}}
-	j, err := r.cairn.Journal(ctx)
-	if err != nil {
-		return out, err
-	}
+func (r *search) sessions(ctx context.Context) (out Answer, err error) {
+	out = Answer{Query: neutralLine(r.args.Query, maxQuery), Results: []Group{}}
 	if !r.plain {
-		if err := r.exact(ctx, j, &out); fault.KindOf(err) != fault.Invalid {
+		if err := r.exact(ctx, &out); fault.KindOf(err) != fault.Invalid {
 			return out, err
 		}
 		r.asPlain("This is no query with operators, so it was searched for as plain words.")
 	}
 	out.Note = r.note
 	if len(words.Identifiers(r.args.Query+" "+r.args.Words)) == 0 {
-		_, err := j.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
+		_, err := r.Journal.Search(ctx, observation.SearchArgs{Query: r.args.Query, Limit: 1})
 		return out, err
 	}
 	r.args.Progress("searching " + PartObservations)
 	q := observation.RecallArgs{
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
-		Limit: min(3*r.args.Limit, maxRecallResults), Items: recallItems, Session: r.args.Asker,
+		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker,
 	}
-	found, err := j.Recall(ctx, q)
+	found, err := r.Journal.Recall(ctx, q)
 	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
 		q.Session = ""
 		var own observation.Recalled
-		if own, err = j.Recall(ctx, q); own.Matched == observation.MatchedWords {
+		if own, err = r.Journal.Recall(ctx, q); own.Matched == observation.MatchedWords {
 			found = own
 		}
 	}
@@ -62,7 +58,7 @@ func (r *recallRun) sessions(ctx context.Context) (out Recalled, err error) {
 }
 
 // asPlain makes the question one in plain words.
-func (r *recallRun) asPlain(note string) {
+func (r *search) asPlain(note string) {
 	var plain []string
 	for _, id := range words.Identifiers(r.args.Query) {
 		plain = append(plain, id.Whole)
@@ -75,13 +71,13 @@ func (r *recallRun) asPlain(note string) {
 
 // exact finds the rows of a query with operators, by session. Sessions that printed a line
 // of it come first: a pasted line often holds a quote or an asterisk.
-func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Recalled) error {
-	sessions, err := r.printed(ctx, j)
+func (r *search) exact(ctx context.Context, out *Answer) error {
+	sessions, err := r.printed(ctx)
 	if err != nil {
 		return err
 	}
-	hits, err := j.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
-		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRecallRows,
+	hits, err := r.Journal.Find(ctx, observation.FindArgs{SearchArgs: observation.SearchArgs{
+		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: maxRows,
 	}})
 	if err != nil {
 		return err
@@ -92,7 +88,7 @@ func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Reca
 		if len(rows[h.SessionID]) == 0 {
 			ids = append(ids, h.SessionID)
 		}
-		if len(rows[h.SessionID]) < recallItems {
+		if len(rows[h.SessionID]) < maxItems {
 			rows[h.SessionID] = append(rows[h.SessionID], observation.RecalledItem{Hit: h.Hit, Excerpt: h.Excerpt, Matched: MatchedAll})
 		}
 	}
@@ -102,7 +98,7 @@ func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Reca
 	for _, s := range sessions {
 		ids = slices.DeleteFunc(ids, func(id string) bool { return id == s.SessionID })
 	}
-	found, err := j.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit-len(sessions))])
+	found, err := r.Journal.DescribeSessions(ctx, ids[:min(len(ids), r.args.Limit-len(sessions))])
 	for i := range found {
 		found[i].Items = rows[found[i].SessionID]
 	}
@@ -111,15 +107,15 @@ func (r *recallRun) exact(ctx context.Context, j *observation.Journal, out *Reca
 }
 
 // printed are the sessions that printed a line of the query.
-func (r *recallRun) printed(ctx context.Context, j *observation.Journal) ([]observation.RecalledSession, error) {
-	found, err := j.Recall(ctx, observation.RecallArgs{
-		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: recallItems, Session: r.args.Asker,
+func (r *search) printed(ctx context.Context) ([]observation.RecalledSession, error) {
+	found, err := r.Journal.Recall(ctx, observation.RecallArgs{
+		Query: r.args.Query, Scope: observation.Scope{Project: r.args.Project}, Limit: r.args.Limit, Items: maxItems, Session: r.args.Asker,
 	})
 	return slices.DeleteFunc(found.Sessions, func(s observation.RecalledSession) bool { return !s.Printed }), err
 }
 
 // correct makes the other parts search for the words that replaced unknown ones, too.
-func (r *recallRun) correct(corrected map[string]string) {
+func (r *search) correct(corrected map[string]string) {
 	if len(corrected) == 0 {
 		return
 	}
@@ -140,9 +136,9 @@ func (r *recallRun) correct(corrected map[string]string) {
 // nearFirst prefers sessions of the project in which the question is asked, and keeps as
 // many as are wanted. Where scores rise in the list, a class of sessions ends that comes
 // first for another reason (the time that was asked for, a pasted line): these stay first.
-func (r *recallRun) nearFirst(sessions []observation.RecalledSession) []observation.RecalledSession {
+func (r *search) nearFirst(sessions []observation.RecalledSession) []observation.RecalledSession {
 	score := func(s observation.RecalledSession) float64 {
-		if s.Project == r.here {
+		if s.Project == r.args.Near {
 			return s.Score * nearWeight
 		}
 		return s.Score
@@ -158,7 +154,7 @@ func (r *recallRun) nearFirst(sessions []observation.RecalledSession) []observat
 
 // addSessions adds empty groups for the sessions of hits that have none. A hit of a
 // session without rows loses its session.
-func (r *recallRun) addSessions(ctx context.Context, out *Recalled, hits []partHit) error {
+func (r *search) addSessions(ctx context.Context, out *Answer, hits []partHit) error {
 	var ids []string
 	for _, h := range hits {
 		if h.session != "" && out.group(h.session) < 0 && !slices.Contains(ids, h.session) {
@@ -166,11 +162,7 @@ func (r *recallRun) addSessions(ctx context.Context, out *Recalled, hits []partH
 		}
 	}
 	if len(ids) > 0 {
-		j, err := r.cairn.Journal(ctx)
-		if err != nil {
-			return err
-		}
-		sessions, err := j.DescribeSessions(ctx, ids)
+		sessions, err := r.Journal.DescribeSessions(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -188,7 +180,7 @@ func (r *recallRun) addSessions(ctx context.Context, out *Recalled, hits []partH
 }
 
 // groupsOf returns sessions with their scores, in their order.
-func (r *recallRun) groupsOf(sessions []observation.RecalledSession) (groups []RecallGroup) {
+func (r *search) groupsOf(sessions []observation.RecalledSession) (groups []Group) {
 	shared := 0.0
 	for _, s := range sessions[:min(len(sessions), 3)] {
 		for _, item := range s.Items {
@@ -199,13 +191,13 @@ func (r *recallRun) groupsOf(sessions []observation.RecalledSession) (groups []R
 	}
 	for i, s := range sessions {
 		when := time.Unix(s.When, 0).UTC()
-		g := RecallGroup{
-			SessionID: s.SessionID, When: &when, Project: s.Project, Agent: neutralLine(s.Harness, maxRecallLine),
-			Branch: neutralLine(s.Branch, maxRecallLine), About: neutralLine(s.About, maxRecallLine), Asker: s.SessionID == r.args.Asker,
-			score: placeScore(i, shared), here: s.Project == r.here,
+		g := Group{
+			SessionID: s.SessionID, When: &when, Project: s.Project, Agent: neutralLine(s.Harness, maxLine),
+			Branch: neutralLine(s.Branch, maxLine), About: neutralLine(s.About, maxLine), Asker: s.SessionID == r.args.Asker,
+			score: placeScore(i, shared), here: s.Project == r.args.Near,
 		}
 		for _, item := range s.Items {
-			g.Items = append(g.Items, RecallItem{
+			g.Items = append(g.Items, Item{
 				Part: PartObservations, ID: strconv.FormatInt(item.ID, 10), Type: item.ObsType, When: time.Unix(item.Timestamp, 0).UTC(),
 				Excerpt: neutralLine(item.Excerpt, excerptChars), Matched: item.Matched,
 			})

@@ -1,0 +1,270 @@
+// Package recall answers a question about past work from all parts of the store at once:
+// observations, records, mail and memories, grouped by session.
+package recall
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+	"cairn/internal/memory"
+	"cairn/internal/neutral"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+	"cairn/internal/words"
+)
+
+// The parts of the store that Ask searches.
+const (
+	PartObservations = "observations"
+	PartRecords      = "records"
+	PartMail         = "mail"
+	PartMemories     = "memories"
+)
+
+// Values of Item.Matched.
+const (
+	MatchedAll  = "all"  // the item holds all words of the question
+	MatchedSome = "some" // the item holds some words of the question
+)
+
+// The values of Args.Detail.
+const (
+	DetailBrief = "brief" // at most 160 tokens a session: 800 if five are asked for
+	DetailFull  = "full"  // at most 800 tokens a session
+)
+
+const (
+	defaultResults = 5
+	maxResults     = 100
+)
+
+// Service answers questions about one store. Its methods change nothing.
+type Service struct {
+	Journal *observation.Journal // over the store, or over nothing
+
+	// The parts besides observations; each nil while there is no store.
+	Records  *record.Book
+	Mail     *mail.Office
+	Memories *memory.Book
+
+	Place project.Place // of the working directory, whose user's memories are searched
+}
+
+// Args is a question about past work.
+type Args struct {
+	Query    string // a question in plain words, or a query with operators (observations §8.1)
+	Words    string // words that the answer is expected to hold: names, identifiers, error texts; "" for none
+	Project  string // only this project, an id or alias; "" for all projects
+	Near     string // the id of the project that is preferred where all are searched, and that of Project; "" for none
+	Limit    int    // maximum number of sessions; 0 for 5, at most 100
+	Detail   string // "" for DetailBrief
+	Asker    string // the session that asks; its rows are found only if no other session has any; "" for none
+	Progress func(what string)
+}
+
+// Answer is the answer to a question about past work.
+type Answer struct {
+	Query string `json:"query"` // as it was asked, in one line
+	// Results are the sessions, best first, and one group for each other part whose
+	// items belong to no known session. Never nil.
+	Results   []Group           `json:"results"`
+	Corrected map[string]string `json:"corrected,omitempty"` // words of the question that nothing holds, and the words that replaced them
+	Note      string            `json:"note,omitempty"`      // why a query with operators was not searched for as it is
+	Range     string            `json:"range,omitempty"`     // the time range that the question names
+	Tried     string            `json:"tried,omitempty"`     // of an answer without results: what was searched for, and what to try
+	Newest    []Group           `json:"newest,omitempty"`    // of an answer without results: the newest sessions
+	Open      []string          `json:"open,omitempty"`      // the tool calls that open the items
+
+	finder *words.Finder // of the words that were searched for
+}
+
+// Group is a session with its best items, or the best items of a part.
+type Group struct {
+	SessionID string     `json:"session_id,omitempty"`
+	Part      string     `json:"part,omitempty"` // of a group without a session
+	When      *time.Time `json:"when,omitempty"` // of the session's best turn, or when the session began, in UTC
+	Project   string     `json:"project,omitempty"`
+	Agent     string     `json:"agent,omitempty"`
+	Branch    string     `json:"branch,omitempty"`
+	About     string     `json:"about,omitempty"` // what the session was about, in one line
+	Asker     bool       `json:"this_session,omitempty"`
+	Items     []Item     `json:"items"` // best first
+
+	score float64
+	here  bool
+}
+
+// Item is a row of a part.
+type Item struct {
+	Part    string    `json:"part"`
+	ID      string    `json:"id"` // in its part; of records and messages in its project
+	Type    string    `json:"type,omitempty"`
+	When    time.Time `json:"when"`
+	Project string    `json:"project,omitempty"` // where it differs from its group's; of a memory the vault and the memory
+	Excerpt string    `json:"excerpt"`           // one line around the words that matched
+	Matched string    `json:"matched"`           // MatchedAll or MatchedSome
+	Count   int       `json:"count,omitempty"`   // how many rows with the same text the item stands for, if more than one
+
+	open string // the tool call that opens the item
+}
+
+// Ask answers a question about past work from all parts of the store: sessions first
+// by what happened in them, with the records, messages and entries that were written in
+// them; items without a known session follow in one group per part. Scores of parts
+// cannot be compared, so Ask fuses the parts' rankings by place (reciprocal rank
+// fusion). An item that holds all words ranks before each item that holds some of them.
+// Texts in the result are neutral (package neutral). The result keeps to the number of
+// tokens that Detail names for each session of Limit, as text and as JSON: lines are
+// shortened, and the items that rank last are left out.
+//
+// A query with operators is exact in each part. If nothing matches it, or if it cannot be
+// parsed, Ask searches for its words, and Note says so.
+//
+// Without a match, Results is empty; Tried says what was searched for, and Newest holds
+// the newest sessions. Ask changes nothing.
+//
+// Errors: Invalid for a query without a letter or digit and for an unknown Detail, and
+// errors of reading the store.
+func (s *Service) Ask(ctx context.Context, a Args) (Answer, error) {
+	if a.Detail != "" && a.Detail != DetailBrief && a.Detail != DetailFull {
+		return Answer{}, fault.Newf(fault.Invalid, "invalid_argument", "detail must be brief or full, not %q", a.Detail)
+	}
+	if a.Limit <= 0 {
+		a.Limit = defaultResults
+	}
+	if a.Limit = min(a.Limit, maxResults); a.Progress == nil {
+		a.Progress = func(string) {}
+	}
+	run := newSearch(s, a)
+	out, err := run.find(ctx)
+	if err == nil && len(out.Results) == 0 && !run.plain {
+		run.asPlain("Nothing matches exactly, so quotes and operators were left out.")
+		out, err = run.find(ctx)
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	out.rank(a.Limit)
+	run.complete(&out)
+	out.fit(a.Detail, a.Limit)
+	return out, nil
+}
+
+// find finds the groups of an answer, unranked.
+func (r *search) find(ctx context.Context) (Answer, error) {
+	out, err := r.sessions(ctx)
+	if err == nil {
+		err = r.addParts(ctx, &out)
+	}
+	if err == nil && len(out.Results) == 0 && r.plain { // the parts may know words that observations do not
+		r.correcting = true
+		err = r.addParts(ctx, &out)
+	}
+	return out, err
+}
+
+// addParts adds what the parts besides observations find.
+func (r *search) addParts(ctx context.Context, out *Answer) error {
+	for _, part := range r.parts() {
+		r.args.Progress("searching " + part.name)
+		found, err := part.find(ctx)
+		if err != nil {
+			return err
+		}
+		found = fusePart(part.name, r.args.Near, found, r.args.Limit)
+		if err := r.addSessions(ctx, out, found); err != nil {
+			return err
+		}
+		out.add(found)
+	}
+	return nil
+}
+
+// group returns the index of a session's group, -1 if there is none.
+func (r *Answer) group(sessionID string) int {
+	return slices.IndexFunc(r.Results, func(g Group) bool { return g.SessionID == sessionID })
+}
+
+// add puts the ranked hits of a part into the groups of their sessions, or into the
+// group of the part.
+func (r *Answer) add(hits []partHit) {
+	for _, h := range hits {
+		i := -1
+		if h.session != "" {
+			i = r.group(h.session)
+		} else if i = slices.IndexFunc(r.Results, func(g Group) bool { return g.Part == h.Part }); i < 0 {
+			r.Results, i = append(r.Results, Group{Part: h.Part, here: h.here}), len(r.Results)
+		}
+		g := &r.Results[i]
+		if len(g.Items) == 0 || g.SessionID != "" {
+			g.score += h.score
+		}
+		g.Items = append(g.Items, h.Item)
+	}
+}
+
+// rank sorts the groups, best first, and keeps the given number of sessions beside the
+// groups of parts. Inside a session what holds all words comes first.
+func (r *Answer) rank(limit int) {
+	slices.SortStableFunc(r.Results, func(x, y Group) int {
+		return cmp.Or(compareBool(y.Asker, x.Asker), cmp.Compare(y.score, x.score), compareBool(x.here, y.here))
+	})
+	sessions := 0
+	r.Results = slices.DeleteFunc(r.Results, func(g Group) bool {
+		if g.SessionID != "" {
+			sessions++
+		}
+		return g.SessionID != "" && sessions > limit
+	})
+	for i := range r.Results {
+		slices.SortStableFunc(r.Results[i].Items, func(x, y Item) int {
+			return compareBool(x.Matched == MatchedAll, y.Matched == MatchedAll)
+		})
+		r.Results[i].fold()
+	}
+}
+
+// fold replaces items of one type with equal excerpts by the first of them.
+func (g *Group) fold() {
+	kept := g.Items[:0]
+	for _, item := range g.Items {
+		i := slices.IndexFunc(kept, func(k Item) bool {
+			return k.Part == item.Part && k.Type == item.Type && k.Excerpt == item.Excerpt
+		})
+		if i < 0 {
+			kept = append(kept, item)
+			continue
+		}
+		kept[i].Count = max(kept[i].Count, 1) + max(item.Count, 1)
+	}
+	g.Items = kept
+}
+
+// compareBool orders true before false.
+func compareBool(x, y bool) int {
+	switch {
+	case x && !y:
+		return -1
+	case y && !x:
+		return 1
+	}
+	return 0
+}
+
+// maxLine is the maximum number of characters of a line about a session.
+const maxLine = 120
+
+// neutralLine returns a text as one neutral line of at most n characters.
+func neutralLine(text string, n int) string {
+	runes := []rune(neutral.Line(text))
+	if len(runes) > n {
+		runes = append(runes[:n-1], '…')
+	}
+	return strings.TrimSpace(string(runes))
+}
