@@ -32,7 +32,7 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 			continue
 		}
 		d.args.Progress("looking at the hooks of " + p.Root)
-		r, err := d.cairn.guardedRepository(ctx, p.Root)
+		dir, hooks, err := d.cairn.Guard().Hooks(ctx, p.Root)
 		switch {
 		case fault.HasCode(err, mail.CodeInvalid), fault.HasCode(err, gitread.CodeFailed): // no repository, or not for git
 			continue
@@ -42,12 +42,12 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 		case err != nil:
 			d.unknown("guards", fmt.Errorf("%s: %w", p.Root, err))
 			continue
-		case seen[r.hooks]:
+		case seen[dir]:
 			continue
 		}
-		seen[r.hooks] = true
-		for _, hook := range githook.Hooks() {
-			guarded += d.guard(githook.Guard{Dir: r.hooks, Hook: hook})
+		seen[dir] = true
+		for _, hook := range hooks {
+			guarded += d.guard(hook)
 		}
 	}
 	if guarded > 0 {
@@ -57,12 +57,7 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 
 // guard reports what is wrong with the guard at one hook, and counts it if it is
 // asked.
-func (d *diagnosing) guard(g githook.Guard) (asked int) {
-	l, err := g.Look()
-	if err != nil {
-		d.unknown("guards", err)
-		return 0
-	}
+func (d *diagnosing) guard(l githook.Look) (asked int) {
 	const why = "commits and pushes go past what others have reserved"
 	const again = "run `cairn guard install` in that repository"
 	switch l.State {

@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/gitread"
+	"cairn/internal/guard"
 	"cairn/internal/harness"
 	"cairn/internal/mail"
 	"cairn/internal/observation"
@@ -55,14 +56,30 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 	return all, err
 }
 
-// guard judges the edits that an event announces by the reservations of others
+// Guard is the guard of commits and pushes, for the working directory.
+func (c *Cairn) Guard() *guard.Service {
+	return &guard.Service{
+		Office: func(ctx context.Context) (*mail.Office, bool, error) {
+			s, err := c.opened(ctx, false)
+			return c.office(s), s != nil, err
+		},
+		Sessions: c.processSessions, Place: c.place, Cwd: c.config.Cwd, Home: c.config.Home,
+	}
+}
+
+// GuardSettings are guard.mode, "" if it is not set, and guard.strict.
+func (c *Cairn) GuardSettings() (mode string, strict bool) {
+	return value(c.settings.work.Guard.Mode), value(c.settings.work.Guard.Strict)
+}
+
+// guardEdits judges the edits that an event announces by the reservations of others
 // (mail §8), or the edits that were made where a harness is warned after the tool; the zero
 // Verdict for anything else, and where there is nothing to say. It changes nothing and
 // works no longer than its limit, opening the store aside.
-func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict {
+func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.Verdict {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()
-	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == GuardOff {
+	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
 		return harness.Verdict{}
 	}
 	found, err := c.lookOut(ctx, e, paths)
@@ -76,7 +93,7 @@ func (c *Cairn) guard(ctx context.Context, e *observation.Event) harness.Verdict
 		return harness.Verdict{}
 	}
 	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place, found.Names...)}
-	if mode == GuardBlock {
+	if mode == guard.Block {
 		v.Decision = harness.Deny
 	}
 	return v

@@ -28,7 +28,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 	if e.Kind == observation.Ignored {
 		return Recorded{}, nil
 	}
-	r := Recorded{Verdict: c.guard(ctx, &e)}
+	r := Recorded{Verdict: c.guardEdits(ctx, &e)}
 	if c.settings.excludes(e.Cwd) {
 		return r, nil
 	}

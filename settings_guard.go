@@ -3,13 +3,8 @@ package cairn
 import (
 	"cmp"
 	"time"
-)
 
-// The modes of a guard (mail §8).
-const (
-	GuardOff   = "off"
-	GuardWarn  = "warn"
-	GuardBlock = "block"
+	"cairn/internal/guard"
 )
 
 const (
@@ -19,7 +14,7 @@ const (
 	guardPatience  = 100 * time.Millisecond // longer by the clock, on a machine with too much to do
 )
 
-func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), GuardWarn) }
+func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), guard.Warn) }
 
 func (g *guardSettings) lease() time.Duration { return cmp.Or(lasting(g.Lease), usualLease) }
 

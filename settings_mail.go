@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/guard"
 	"cairn/internal/mail"
 	"cairn/internal/replica"
 )
@@ -122,7 +123,7 @@ func (s *workSettings) words() []struct {
 	}{
 		{"mail.name_mode", s.Mail.NameMode, []string{string(mail.Coerce), string(mail.Strict), string(mail.AlwaysAuto)}},
 		{"mail.tokens", s.Mail.Tokens, []string{string(mail.TokensOptional), string(mail.TokensOff), string(mail.TokensEnforced)}},
-		{"guard.mode", s.Guard.Mode, []string{GuardOff, GuardWarn, GuardBlock}},
+		{"guard.mode", s.Guard.Mode, []string{guard.Off, guard.Warn, guard.Block}},
 		{"mcp.profile", s.MCP.Profile, Profiles()},
 		{"hub.on_permanent", s.Hub.OnPermanent, []string{"skip", "halt"}},
 	}
@@ -135,7 +136,7 @@ func Profiles() []string { return []string{"full", "core", "messaging", "minimal
 // check finds what cannot be used; nil if all can. It gives words their usual form.
 func (s *workSettings) check() *keyError {
 	if value(s.Guard.Mode) == "advisory" { // as guards of others call it
-		s.Guard.Mode = new(GuardWarn)
+		s.Guard.Mode = new(guard.Warn)
 	}
 	for _, w := range s.words() {
 		if w.value != nil && !slices.Contains(w.among, *w.value) {

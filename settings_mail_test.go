@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/guard"
 	"cairn/internal/mail"
 	"cairn/internal/memory"
 )
@@ -111,7 +112,7 @@ func TestEverySettingOfMailIsReadAndUsed(t *testing.T) {
 	if w.callTimeout() != 19*time.Second || !isOff(w.Mail.Notices) || lasting(w.Reservations.Sweep) != 25*time.Second || c.Profile() != "core" {
 		t.Errorf("%v, %v, %v, %s", w.callTimeout(), w.Mail.Notices, w.Reservations.Sweep, c.Profile())
 	}
-	if g := &w.Guard; g.mode() != GuardBlock || !value(g.Strict) || !value(g.AutoReserve) || g.lease() != 61*time.Second || g.time(0) != 26*time.Millisecond {
+	if g := &w.Guard; g.mode() != guard.Block || !value(g.Strict) || !value(g.AutoReserve) || g.lease() != 61*time.Second || g.time(0) != 26*time.Millisecond {
 		t.Errorf("%+v", g)
 	}
 	if got, want := c.HTTP(), (HTTP{27, 28 * time.Second, 29 * time.Second, 30 * time.Second, 31 * time.Second, 32 * time.Second}); got != want {
@@ -149,7 +150,7 @@ func TestDefaultsOfMailAreThoseOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &c.settings.work
-	if w.callTimeout() != 30*time.Second || w.Guard.mode() != GuardWarn || w.Guard.lease() != 900*time.Second || c.Profile() != "full" {
+	if w.callTimeout() != 30*time.Second || w.Guard.mode() != guard.Warn || w.Guard.lease() != 900*time.Second || c.Profile() != "full" {
 		t.Errorf("%v, %s, %v, %s", w.callTimeout(), w.Guard.mode(), w.Guard.lease(), c.Profile())
 	}
 	if w.DB.kept() != 25 || w.DB.most() != 100 {
@@ -179,7 +180,7 @@ func TestTheEnvironmentGoesOverTheFile(t *testing.T) {
 	if got.NameMode != mail.AlwaysAuto || got.NoContactEnforcement || got.MaxBody != 99 || got.Grace != 98*time.Second || w.callTimeout() != 2*time.Minute {
 		t.Errorf("%+v", got)
 	}
-	if w.Guard.mode() != GuardWarn || value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
+	if w.Guard.mode() != guard.Warn || value(w.Guard.Strict) || c.Profile() != "lean" || got.MaxAttachment != 13 {
 		t.Errorf("%+v, %+v", got, w.Guard)
 	}
 	if a := c.archivist(nil, nil); c.HTTP().Stop != 9*time.Second || a.Shards != 8 || a.Space.Fatal != 7 || value(w.Archive.OfEncrypted) || w.DB.kept() != 6 {

@@ -15,6 +15,7 @@ import (
 	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/githook"
+	"cairn/internal/guard"
 	"cairn/internal/store"
 )
 
@@ -46,7 +47,7 @@ CAIRN_GUARD_STRICT=1 (guard.strict) it stops.`,
 // guardFlags are the flags that commands of guard share.
 type guardFlags struct {
 	process *Process
-	args    cairn.GuardArgs
+	args    guard.Args
 	asJSON  bool
 }
 
@@ -90,7 +91,7 @@ nothing.`,
 			return err
 		}
 		f.args.Program = place.Program
-		g, err := c.InstallPrecommitGuard(cmd.Context(), f.args)
+		g, err := c.Guard().Install(cmd.Context(), f.args)
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ that runs other programs of hooks.d as well, stays, without the guard.`,
 		if err := f.repository(c, args); err != nil {
 			return err
 		}
-		g, err := c.UninstallPrecommitGuard(cmd.Context(), f.args)
+		g, err := c.Guard().Uninstall(cmd.Context(), f.args)
 		for _, line := range g.Kept {
 			fmt.Fprintln(p.Err, "cairn: "+shown(line))
 		}
@@ -162,14 +163,14 @@ asked for, and how many files the next commit has.`,
 		if err := f.repository(c, args); err != nil {
 			return err
 		}
-		s, err := c.GuardStatus(cmd.Context(), f.args.Repository)
+		s, err := c.Guard().Status(cmd.Context(), f.args.Repository)
 		if err != nil {
 			return err
 		}
 		rules := p.guardRules()
 		rules.complete(c)
 		status := struct {
-			cairn.GuardStatus
+			guard.Status
 			Mode   string `json:"mode"`
 			Strict bool   `json:"strict"`
 			Agent  string `json:"agent"`
@@ -177,13 +178,13 @@ asked for, and how many files the next commit has.`,
 		if f.asJSON {
 			return printJSON(p.Out, status)
 		}
-		return printGuardStatus(p.Out, status.GuardStatus, rules, status.Agent)
+		return printGuardStatus(p.Out, status.Status, rules, status.Agent)
 	})
 	cmd.Flags().StringVar(&f.args.Project, "project", "", "the repository, as the path of its project")
 	return f.json(cmd)
 }
 
-func printGuardStatus(w io.Writer, s cairn.GuardStatus, rules guardRules, agent string) error {
+func printGuardStatus(w io.Writer, s guard.Status, rules guardRules, agent string) error {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-11s "+format+"\n", append([]any{name}, args...)...)
@@ -297,11 +298,11 @@ func (p *Process) guardRules() (r guardRules) {
 func guardMode(text string) string {
 	switch text {
 	case "warn", "advisory", "adv":
-		return cairn.GuardWarn
+		return guard.Warn
 	case "off":
-		return cairn.GuardOff
+		return guard.Off
 	}
-	return cairn.GuardBlock
+	return guard.Block
 }
 
 func isYes(text string) bool {
@@ -320,7 +321,7 @@ func (r *guardRules) complete(c *cairn.Cairn) {
 		r.mode = mode
 	}
 	if r.mode == "" {
-		r.mode = cairn.GuardBlock
+		r.mode = guard.Block
 	}
 	if !r.fixed {
 		r.strict = strict
@@ -338,7 +339,7 @@ func (p *Process) guardAgent() string {
 // guardCheckFlags are the flags of cairn guard check.
 type guardCheckFlags struct {
 	process   *Process
-	args      cairn.GuardCheckArgs
+	args      guard.CheckArgs
 	nul, push bool
 	asJSON    bool
 }
@@ -355,16 +356,16 @@ func (f *guardCheckFlags) run(cmd *cobra.Command, args []string) error {
 	case rules.bypass != "":
 		fmt.Fprintf(p.Err, "cairn: guard: bypassed by %s; nothing was checked\n", rules.bypass)
 		return nil
-	case rules.mode == cairn.GuardOff:
+	case rules.mode == guard.Off:
 		return nil
 	}
 	found, err := f.ask(cmd, args, &rules)
-	if rules.mode == cairn.GuardOff {
+	if rules.mode == guard.Off {
 		return nil
 	}
 	if err != nil {
 		report(p.Err, "guard", fmt.Errorf("nothing was checked: %w", err))
-		if rules.strict && rules.mode != cairn.GuardWarn {
+		if rules.strict && rules.mode != guard.Warn {
 			return exitError(1)
 		}
 		return nil
@@ -376,7 +377,7 @@ func (f *guardCheckFlags) run(cmd *cobra.Command, args []string) error {
 	} else {
 		printGuarded(p.Err, found)
 	}
-	if len(found.Conflicts) == 0 || rules.mode == cairn.GuardWarn || found.IsPerson() && !rules.strict {
+	if len(found.Conflicts) == 0 || rules.mode == guard.Warn || found.IsPerson() && !rules.strict {
 		return nil
 	}
 	return exitError(1)
@@ -384,7 +385,7 @@ func (f *guardCheckFlags) run(cmd *cobra.Command, args []string) error {
 
 // ask reads what there is to check and looks it up; rules are completed by the
 // settings.
-func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRules) (found cairn.GuardCheck, err error) {
+func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRules) (found guard.Checked, err error) {
 	p := f.process
 	f.args.Agent, f.args.Given, f.args.AtPush = p.guardAgent(), f.nul, f.push
 	if len(args) > 0 {
@@ -411,17 +412,17 @@ func (f *guardCheckFlags) ask(cmd *cobra.Command, args []string, rules *guardRul
 		return found, err
 	}
 	rules.complete(c)
-	if rules.mode == cairn.GuardOff {
+	if rules.mode == guard.Off {
 		return found, c.Close()
 	}
-	found, err = c.CheckGuard(cmd.Context(), f.args)
+	found, err = c.Guard().Check(cmd.Context(), f.args)
 	return found, errors.Join(err, c.Close())
 }
 
 // maxConflicts is how many conflicts are listed.
 const maxConflicts = 10
 
-func printGuarded(w io.Writer, found cairn.GuardCheck) {
+func printGuarded(w io.Writer, found guard.Checked) {
 	if len(found.Conflicts) == 0 {
 		return
 	}

@@ -3,7 +3,7 @@ package mcp
 import (
 	"context"
 
-	"cairn"
+	"cairn/internal/guard"
 	"cairn/internal/mail"
 )
 
@@ -90,19 +90,19 @@ func (t *mailTools) reservationTools() []Tool {
 func (t *mailTools) guardTools() []Tool {
 	return []Tool{
 		{
-			Name: "install_precommit_guard", Result: gives[cairn.InstalledGuard](),
+			Name: "install_precommit_guard", Result: gives[guard.Installed](),
 			Description: "Install a pre-commit hook into a repository that stops commits of files which another agent has reserved. Hooks that are there keep working.",
 			Params:      params(keyParam(), repositoryParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
-				return t.mail.Cairn().InstallPrecommitGuard(ctx, cairn.GuardArgs{Project: a.String("project_key"), Repository: a.String("code_repo_path")})
+				return t.mail.Cairn().Guard().Install(ctx, guard.Args{Project: a.String("project_key"), Repository: a.String("code_repo_path")})
 			},
 		},
 		{
-			Name: "uninstall_precommit_guard", Result: gives[cairn.RemovedGuard](),
+			Name: "uninstall_precommit_guard", Result: gives[guard.Removed](),
 			Description: "Remove the pre-commit hook that install_precommit_guard installed. Other hooks stay as they were.",
 			Params:      params(repositoryParam()),
 			Call: func(ctx context.Context, a Args) (any, error) {
-				return t.mail.Cairn().UninstallPrecommitGuard(ctx, cairn.GuardArgs{Repository: a.String("code_repo_path")})
+				return t.mail.Cairn().Guard().Uninstall(ctx, guard.Args{Repository: a.String("code_repo_path")})
 			},
 		},
 	}

@@ -1,4 +1,6 @@
-package cairn
+// Package guard keeps commits and pushes off files that other agents have reserved: it
+// installs Git hooks, and answers them when they ask (mail §8).
+package guard
 
 import (
 	"context"
@@ -15,24 +17,42 @@ import (
 	"cairn/internal/store"
 )
 
-// The guards of a repository at commit and push (mail §8).
+// The modes of a guard (mail §8).
+const (
+	Off   = "off"
+	Warn  = "warn"
+	Block = "block"
+)
 
-// GuardArgs say which guard is meant.
-type GuardArgs struct {
+// Service installs guards in repositories and answers them.
+type Service struct {
+	// Office is the mail over the store, or over nothing; there is false without a store.
+	Office func(ctx context.Context) (o *mail.Office, there bool, err error)
+
+	// Sessions are the ids of the sessions of the agent that started this process.
+	Sessions func(ctx context.Context) ([]string, error)
+
+	Place project.Place // of the working directory
+	Cwd   string        // the working directory
+	Home  string        // the user's home directory, "" if unknown
+}
+
+// Args say which guard is meant.
+type Args struct {
 	Project    string // a project_key; "" for the repository's own
 	Repository string // the absolute path of the repository, or of anything in it
 	PrePush    bool   // also, or when uninstalling only, at push
 	Program    string // cairn's own, absolute, for the hooks to call; "" for the one that runs
 }
 
-// InstalledGuard is what install_precommit_guard answers.
-type InstalledGuard struct {
+// Installed is what install_precommit_guard answers.
+type Installed struct {
 	Hook string `json:"hook"` // the file that git runs before a commit
 
 	Shared bool `json:"-"` // the folder of hooks serves other repositories too
 }
 
-// InstallPrecommitGuard puts the guard into the hooks that git runs in a
+// Install puts the guard into the hooks that git runs in a
 // repository, before a commit and, if that is asked for, a push. Other hooks are
 // kept and run too. Repeating it changes nothing. It touches nothing but the
 // folder of hooks.
@@ -43,12 +63,12 @@ type InstalledGuard struct {
 // Errors: INVALID_ARGUMENT where there is no repository, and for a project that is
 // not the repository's own where the folder of hooks serves others too; NOT_FOUND
 // for the project; git_missing (Unavailable); those of githook.Guard.Install.
-func (c *Cairn) InstallPrecommitGuard(ctx context.Context, a GuardArgs) (out InstalledGuard, err error) {
-	g, err := c.guardedRepository(ctx, a.Repository)
+func (s *Service) Install(ctx context.Context, a Args) (out Installed, err error) {
+	g, err := s.repository(ctx, a.Repository)
 	if err != nil {
 		return out, err
 	}
-	other, err := c.otherProject(ctx, a.Project, g.place)
+	other, err := s.otherProject(ctx, a.Project, g.place)
 	if err != nil {
 		return out, err
 	}
@@ -70,24 +90,24 @@ func (c *Cairn) InstallPrecommitGuard(ctx context.Context, a GuardArgs) (out Ins
 			return out, err
 		}
 	}
-	return InstalledGuard{Hook: filepath.Join(g.hooks, githook.PreCommit), Shared: g.shared}, nil
+	return Installed{Hook: filepath.Join(g.hooks, githook.PreCommit), Shared: g.shared}, nil
 }
 
-// RemovedGuard is what uninstall_precommit_guard answers.
-type RemovedGuard struct {
+// Removed is what uninstall_precommit_guard answers.
+type Removed struct {
 	Removed bool `json:"removed"` // false: there was no guard
 
 	Kept []string `json:"-"` // what stays and why, a line each
 }
 
-// UninstallPrecommitGuard takes the guard out of the hooks of a repository, at
+// Uninstall takes the guard out of the hooks of a repository, at
 // commit and push, or with PrePush at push only, and puts what stood there back
 // byte for byte. Hooks that were changed since are left alone.
 //
 // Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
 // those of githook.Guard.Uninstall.
-func (c *Cairn) UninstallPrecommitGuard(ctx context.Context, a GuardArgs) (out RemovedGuard, err error) {
-	g, err := c.guardedRepository(ctx, a.Repository)
+func (s *Service) Uninstall(ctx context.Context, a Args) (out Removed, err error) {
+	g, err := s.repository(ctx, a.Repository)
 	if err != nil {
 		return out, err
 	}
@@ -104,19 +124,19 @@ func (c *Cairn) UninstallPrecommitGuard(ctx context.Context, a GuardArgs) (out R
 	return out, nil
 }
 
-// guarded is a repository and its hooks.
-type guarded struct {
+// repository is a repository and its hooks.
+type repository struct {
 	place  project.Place
 	git    gitread.Repository
 	hooks  string
 	shared bool // the hooks serve others too
 }
 
-func (c *Cairn) guardedRepository(ctx context.Context, path string) (g guarded, err error) {
+func (s *Service) repository(ctx context.Context, path string) (g repository, err error) {
 	if !filepath.IsAbs(path) {
 		return g, invalidArgument("code_repo_path", path, "code_repo_path must be the absolute path of a Git repository")
 	}
-	if g.place, err = project.Locate(path, c.config.Home); err != nil {
+	if g.place, err = project.Locate(path, s.Home); err != nil {
 		return g, err
 	}
 	if g.place.Identity == "" || g.place.Gone {
@@ -153,18 +173,18 @@ func invalidArgument(field, provided, why string) *fault.Error {
 
 // otherProject is the slug of the project that a key names, "" for that of the
 // repository itself.
-func (c *Cairn) otherProject(ctx context.Context, key string, place project.Place) (string, error) {
+func (s *Service) otherProject(ctx context.Context, key string, place project.Place) (string, error) {
 	if key == "" {
 		return "", nil
 	}
-	s, err := c.opened(ctx, false)
+	office, _, err := s.Office(ctx)
 	if err != nil {
 		return "", err
 	}
-	office, caller := c.office(s), mail.Caller{Place: place}
+	caller := mail.Caller{Place: place}
 	asked, err := office.ProjectOf(ctx, caller, key)
 	if fault.HasCode(err, mail.CodeNotFound) && project.IsAbsolute(key) {
-		if at, lerr := project.Locate(key, c.config.Home); lerr == nil && (at.Identity == place.Identity || at.Remote != "" && at.Remote == place.Remote) {
+		if at, lerr := project.Locate(key, s.Home); lerr == nil && (at.Identity == place.Identity || at.Remote != "" && at.Remote == place.Remote) {
 			return "", nil
 		}
 	}
@@ -185,8 +205,8 @@ func (c *Cairn) otherProject(ctx context.Context, key string, place project.Plac
 	return asked.Slug, nil
 }
 
-// GuardCheckArgs are what a guard is asked.
-type GuardCheckArgs struct {
+// CheckArgs are what a guard is asked.
+type CheckArgs struct {
 	Agent   string // who asks; "" for the session that this process belongs to, or a person
 	Project string // a project_key; "" for those that the files are in
 
@@ -197,22 +217,22 @@ type GuardCheckArgs struct {
 	Remote string // its name
 }
 
-// GuardCheck is what a guard finds.
-type GuardCheck struct {
-	Managed   bool            `json:"managed"` // at least one file is in a project of mail
-	Agent     string          `json:"agent"`   // the name that was given; "" for none
-	Session   string          `json:"session"` // that was found for lack of a name, the latest of several; "" for none
-	Files     int             `json:"files"`   // that were looked at
-	Conflicts []GuardConflict `json:"conflicts"`
+// Checked is what a guard finds.
+type Checked struct {
+	Managed   bool       `json:"managed"` // at least one file is in a project of mail
+	Agent     string     `json:"agent"`   // the name that was given; "" for none
+	Session   string     `json:"session"` // that was found for lack of a name, the latest of several; "" for none
+	Files     int        `json:"files"`   // that were looked at
+	Conflicts []Conflict `json:"conflicts"`
 
 	Names []string `json:"-"` // of the agents as which the session acts, if there are conflicts
 }
 
 // IsPerson reports whether nobody but a person can be asking.
-func (g GuardCheck) IsPerson() bool { return g.Agent == "" && g.Session == "" }
+func (g Checked) IsPerson() bool { return g.Agent == "" && g.Session == "" }
 
-// GuardConflict is a file that somebody else has reserved.
-type GuardConflict struct {
+// Conflict is a file that somebody else has reserved.
+type Conflict struct {
 	Path    string    `json:"path"`
 	Pattern string    `json:"path_pattern"`
 	Holder  string    `json:"holder"`
@@ -221,49 +241,49 @@ type GuardConflict struct {
 	Until   mail.Time `json:"expires_ts"`
 }
 
-// CheckGuard finds what is staged, would be pushed, or is named, and reserved
+// Check finds what is staged, would be pushed, or is named, and reserved
 // exclusively by other agents (mail §8). It changes nothing.
 //
 // Errors: those of git and of the store; store_missing (Unavailable) where there
 // is none, unless there is nothing to check; NOT_FOUND for a Project that is none.
-func (c *Cairn) CheckGuard(ctx context.Context, a GuardCheckArgs) (out GuardCheck, err error) {
-	out = GuardCheck{Agent: a.Agent, Conflicts: []GuardConflict{}}
-	asked := mail.GuardArgs{Agent: a.Agent, Place: c.place, Project: a.Project}
-	if err := c.findChanges(ctx, a, &asked); err != nil {
+func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err error) {
+	out = Checked{Agent: a.Agent, Conflicts: []Conflict{}}
+	asked := mail.GuardArgs{Agent: a.Agent, Place: s.Place, Project: a.Project}
+	if err := s.findChanges(ctx, a, &asked); err != nil {
 		return out, err
 	}
 	out.Files = len(asked.Names) + len(asked.Paths)
 	if out.Files == 0 {
 		return out, nil
 	}
-	s, err := c.opened(ctx, false)
+	office, there, err := s.Office(ctx)
 	if err != nil {
 		return out, err
 	}
-	if s == nil {
+	if !there {
 		return out, fault.New(fault.Unavailable, store.CodeMissing, "there is no store yet").WithHint("the first call of a tool or hook makes it")
 	}
-	found, err := c.guardSessions(ctx, c.office(s), asked, &out)
+	found, err := s.bySession(ctx, office, asked, &out)
 	if err != nil {
 		return out, err
 	}
 	out.Managed, out.Names = found.Managed, found.Names
 	for _, o := range found.Obstacles {
-		out.Conflicts = append(out.Conflicts, GuardConflict{o.Path, o.Pattern, o.Holder, o.Reason, o.Since, o.Until})
+		out.Conflicts = append(out.Conflicts, Conflict{o.Path, o.Pattern, o.Holder, o.Reason, o.Since, o.Until})
 	}
-	slices.SortStableFunc(out.Conflicts, func(a, b GuardConflict) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(out.Conflicts, func(a, b Conflict) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
 }
 
-// guardSessions asks for the session that this process belongs to, if no agent is named.
+// bySession asks for the session that this process belongs to, if no agent is named.
 // Of several sessions of one process it is unknown which one asks: what stands in the way
 // of all of them is a conflict, and the reservations of one of them only warn, as they do
 // for a person.
-func (c *Cairn) guardSessions(ctx context.Context, o *mail.Office, asked mail.GuardArgs, out *GuardCheck) (mail.Guarded, error) {
+func (s *Service) bySession(ctx context.Context, o *mail.Office, asked mail.GuardArgs, out *Checked) (mail.Guarded, error) {
 	if asked.Agent != "" {
 		return o.Guard(ctx, asked)
 	}
-	ids, err := c.processSessions(ctx)
+	ids, err := s.Sessions(ctx)
 	if err != nil {
 		return mail.Guarded{}, err
 	}
@@ -280,7 +300,7 @@ func (c *Cairn) guardSessions(ctx context.Context, o *mail.Office, asked mail.Gu
 }
 
 // findChanges finds the files, and the repository that git's hook works in.
-func (c *Cairn) findChanges(ctx context.Context, a GuardCheckArgs, asked *mail.GuardArgs) error {
+func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.GuardArgs) error {
 	changed, named := gitread.ParseChanges(a.Names)
 	if a.Given && !named { // bare names
 		for name := range strings.SplitSeq(strings.TrimSuffix(string(a.Names), "\x00"), "\x00") {
@@ -295,7 +315,7 @@ func (c *Cairn) findChanges(ctx context.Context, a GuardCheckArgs, asked *mail.G
 	if a.Given && len(changed) == 0 {
 		return nil
 	}
-	git, err := gitread.OpenHook(c.config.Cwd)
+	git, err := gitread.OpenHook(s.Cwd)
 	if err != nil {
 		return err
 	}
@@ -303,8 +323,8 @@ func (c *Cairn) findChanges(ctx context.Context, a GuardCheckArgs, asked *mail.G
 	if err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(common); err == nil && real != c.place.Identity { // by GIT_DIR
-		if asked.Place, err = project.Locate(common, c.config.Home); err != nil {
+	if real, err := filepath.EvalSymlinks(common); err == nil && real != s.Place.Identity { // by GIT_DIR
+		if asked.Place, err = project.Locate(common, s.Home); err != nil {
 			return err
 		}
 	}
@@ -324,8 +344,8 @@ func (c *Cairn) findChanges(ctx context.Context, a GuardCheckArgs, asked *mail.G
 	return err
 }
 
-// GuardStatus is what cairn guard status tells of a repository.
-type GuardStatus struct {
+// Status is what cairn guard status tells of a repository.
+type Status struct {
 	Repository string         `json:"repository"` // root of the worktree, or the bare repository
 	Hooks      string         `json:"hooks_path"` // the folder that git runs hooks from
 	Shared     bool           `json:"shared"`     // it serves other repositories too
@@ -335,33 +355,29 @@ type GuardStatus struct {
 	Problem    string         `json:"problem"`    // why the project cannot be told; "" if it can
 }
 
-// GuardStatus tells which hooks a repository has, whose they are, and what would be
+// Status tells which hooks a repository has, whose they are, and what would be
 // checked. A store that cannot be read is told as a problem. It changes nothing.
 //
 // Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
 // those of githook.Guard.Look.
-func (c *Cairn) GuardStatus(ctx context.Context, path string) (out GuardStatus, err error) {
-	g, err := c.guardedRepository(ctx, path)
+func (s *Service) Status(ctx context.Context, path string) (out Status, err error) {
+	g, err := s.repository(ctx, path)
 	if err != nil {
 		return out, err
 	}
-	out = GuardStatus{Repository: g.place.Root, Hooks: g.hooks, Shared: g.shared, Staged: []string{}}
-	for _, hook := range githook.Hooks() {
-		l, err := githook.Guard{Dir: g.hooks, Hook: hook}.Look()
-		if err != nil {
-			return out, err
-		}
-		out.Guards = append(out.Guards, l)
+	out = Status{Repository: g.place.Root, Hooks: g.hooks, Shared: g.shared, Staged: []string{}}
+	if out.Guards, err = g.look(); err != nil {
+		return out, err
 	}
 	if out.Repository == "" {
 		out.Repository = g.place.Identity
 	} else if names, err := g.git.Staged(ctx); err == nil {
 		out.Staged = append(out.Staged, names...)
 	}
-	s, err := c.opened(ctx, false)
+	office, _, err := s.Office(ctx)
 	if err == nil {
 		var p mail.ProjectResource
-		if p, err = c.office(s).ProjectOf(ctx, mail.Caller{Place: g.place}, path); err == nil {
+		if p, err = office.ProjectOf(ctx, mail.Caller{Place: g.place}, path); err == nil {
 			out.Project = &p.HumanKey
 		}
 	}
@@ -371,7 +387,25 @@ func (c *Cairn) GuardStatus(ctx context.Context, path string) (out GuardStatus, 
 	return out, nil
 }
 
-// GuardSettings are guard.mode, "" if it is not set, and guard.strict.
-func (c *Cairn) GuardSettings() (mode string, strict bool) {
-	return value(c.settings.work.Guard.Mode), value(c.settings.work.Guard.Strict)
+// Hooks tells which hooks a repository has and whose they are, at commit and at push, and
+// the folder that git runs them from. Errors: those of Status.
+func (s *Service) Hooks(ctx context.Context, path string) (dir string, hooks []githook.Look, err error) {
+	g, err := s.repository(ctx, path)
+	if err != nil {
+		return "", nil, err
+	}
+	hooks, err = g.look()
+	return g.hooks, hooks, err
+}
+
+// look tells whose the hooks of a repository are.
+func (g *repository) look() (all []githook.Look, err error) {
+	for _, hook := range githook.Hooks() {
+		l, err := githook.Guard{Dir: g.hooks, Hook: hook}.Look()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
