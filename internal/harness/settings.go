@@ -51,7 +51,7 @@ func claudeSettings(h Homes) []File {
 		state = filepath.Join(dir, ".claude.json")
 	}
 	return []File{
-		{Path: filepath.Join(dir, "settings.json"), Hooks: true},
+		{Path: filepath.Join(dir, "settings.json"), Hooks: true, Status: true},
 		{Path: state, Server: Server{Under: "mcpServers", Type: "stdio"}},
 	}
 }

@@ -138,6 +138,7 @@ type File struct {
 	Path   string
 	Format Format
 	Hooks  bool   // hook entries
+	Status bool   // "statusLine": a command that prints the line below the prompt
 	Server Server // the MCP server; the zero value if MCP servers do not stand here
 	Text   string // of a Block or a Script, with placeholders: {{head}}, {{program}}, {{assist}}
 }
