@@ -44,9 +44,6 @@ func (d *diagnosing) host(ctx context.Context) {
 			continue
 		}
 		wired++
-		if h, _ := harness.Of(r.Harness); !h.IsLive(harness.Homes{User: d.args.Place.Home, Getenv: d.args.Place.Getenv}) {
-			continue
-		}
 		if err != nil || d.unread {
 			d.add(r.Harness+".events", CheckUnknown, "the store cannot be read", "the last event is the proof that hooks were loaded", "")
 			continue

@@ -224,7 +224,7 @@ func (e *examiner) second() {
 	last := copies(s.requests[len(s.requests)-1])
 	told := strings.Join(s.requests[0].Find(contextHead), "\n")
 	e.check(checkContext, first == 1 && strings.Contains(told, "keeps fractions"), "%d copies in the first request", first)
-	e.check("context is told once", last == 1, "%d copies in the last request", last)
+	e.check(checkOnce, last == 1, "%d copies in the last request", last)
 	e.note("assist", "%s", hints(s))
 	r := e.run("agents", "list")
 	e.check("agent binds over MCP", strings.Contains(r.Output, "GreenCastle"), "%s", r.Output)
@@ -293,7 +293,7 @@ func (e *examiner) resumed() {
 	}
 	s := e.session("Go on: round in total().", mode{continued: true},
 		e.held(model.Tool("fetch_inbox", map[string]any{"project_key": e.repo, "agent_name": "GreenCastle", "include_bodies": true}))...)
-	e.check("resume works", s.Code == 0 && s.find("Had a look at total().") != "", "exit %d, %d requests; %s", s.Code, len(s.requests), ending(s.Output))
+	e.check(checkResumes, s.Code == 0 && s.find("Had a look at total().") != "", "exit %d, %d requests; %s", s.Code, len(s.requests), ending(s.Output))
 	e.resumeTells(s)
 	mail := ""
 	if len(s.requests) > 0 {
@@ -457,7 +457,7 @@ func (e *examiner) silence() {
 		}
 	}
 	e.check("hooks are silent", len(wrong) == 0, "%s", strings.Join(wrong, " / "))
-	e.check("program reports no hook or MCP error", len(shown) == 0, "%s", strings.Join(shown, " / "))
+	e.check(checkShown, len(shown) == 0, "%s", strings.Join(shown, " / "))
 }
 
 // times reports the wall time of hooks.

@@ -116,5 +116,5 @@ func problems(output string) string {
 // processes checks that nothing of any session still runs.
 func (e *examiner) processes() {
 	left := e.leftProcesses()
-	e.check("no process is left", len(left) == 0, "%s", strings.Join(left, " / "))
+	e.check(checkLeft, len(left) == 0, "%s", strings.Join(left, " / "))
 }

@@ -17,10 +17,12 @@ type Program struct {
 	Trusted  []string // added except where hooks are not trusted yet
 	Env      map[string]string
 	Files    map[string]string // settings that the program needs, below the home
+	Settings map[string]string // as Files, written again before each session
 
 	Compact *Compaction // nil: cannot be compacted headless
 
-	ReadsTranscript bool // hooks read the session's transcript
+	ReadsTranscript bool   // hooks read the session's transcript
+	Sessions        string // the folder below the home in which hooks find a session's files by its id, "" for none
 
 	Hooks []string // the hook events that a session must cause
 	Rows  []string // the types of rows that a session must leave
@@ -53,6 +55,10 @@ const (
 	checkParallel  = "two sessions, one reservation"
 	checkResume    = "resume tells less"
 	checkCompact   = "compact tells again"
+	checkOnce      = "context is told once"
+	checkResumes   = "resume works"
+	checkShown     = "program reports no hook or MCP error"
+	checkLeft      = "no process is left"
 	checkImport    = "import equals live"
 	checkUninstall = "uninstall restores files"
 )
@@ -155,6 +161,26 @@ func programs() []Program {
 			Files: map[string]string{".qwen/settings.json": `{"security": {"auth": {"selectedType": "openai"}}, "privacy": {"usageStatisticsEnabled": false}}` + "\n"},
 			Hooks: []string{"UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"},
 			Rows:  append([]string{"file_read"}, commonRows...),
+		},
+		{
+			Name: "cline", Folder: "cline", Package: "cline", Version: "3.0.65", Bin: "cline", Harness: "cline",
+			New:      []string{"--json", "{prompt}"},
+			Continue: []string{"--json", "{prompt}"},
+			Settings: map[string]string{".cline/data/settings/providers.json": `{"version": 1, "lastUsedProvider": "openai-compatible", "modes": {}, "providers": {"openai-compatible": {"settings":` +
+				` {"provider": "openai-compatible", "apiKey": "none", "model": "scripted", "baseUrl": "{url}/v1"}, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}}}` + "\n"},
+			Sessions: ".cline/data/sessions",
+			Hooks:    []string{"tool_call", "tool_result", "agent_end"},
+			Rows:     append([]string{"file_read"}, commonRows...),
+			Cannot: map[string]string{
+				checkContext:  "its hooks put nothing into the first request; its rules tell the model to ask",
+				checkOnce:     "its hooks put nothing into the first request",
+				checkMail:     "its hooks put nothing into the first request",
+				checkResumes:  "it resumes a session by its id only",
+				checkParallel: "the scripted model's address is a setting of the home, so that two sessions cannot have two",
+				checkBlock:    "a refused call ends the run, and the person is told",
+				checkShown:    "a refused call is an error of the run",
+				checkLeft:     "it starts a daemon of its own",
+			},
 		},
 	}
 }

@@ -81,7 +81,7 @@ func (e *examiner) record(dir string, sessions []session) error {
 				return err
 			}
 			hooks.Write(append(line, '\n'))
-			if path, ok := h.fields["transcript_path"].(string); ok && e.program.ReadsTranscript {
+			for _, path := range e.transcriptsOf(h) {
 				transcripts[path] = true
 			}
 		}
@@ -102,6 +102,24 @@ func (e *examiner) record(dir string, sessions []session) error {
 		err = e.recordRequests(r, dir)
 	}
 	return err
+}
+
+// transcriptsOf returns the files that a hook may have read: the transcript that its
+// payload names, or those that the program keeps of its session.
+func (e *examiner) transcriptsOf(h hook) []string {
+	if path, ok := h.fields["transcript_path"].(string); ok && e.program.ReadsTranscript {
+		return []string{path}
+	}
+	context, _ := h.fields["sessionContext"].(map[string]any)
+	session, _ := context["rootSessionId"].(string)
+	if session == "" || e.program.Sessions == "" {
+		return nil
+	}
+	found, err := filepath.Glob(filepath.Join(e.home, e.program.Sessions, session, "*.json"))
+	if err != nil {
+		return nil
+	}
+	return found
 }
 
 // recordOutline keeps which tools the program offers, for the tests of the scripted model.
@@ -125,7 +143,12 @@ func (e *examiner) recordTranscript(r *recorder, dir, path string) error {
 		return err
 	}
 	var out strings.Builder
-	for line := range strings.Lines(r.clean(string(data))) {
+	text := r.clean(string(data))
+	lines := strings.Lines(text)
+	if json.Valid([]byte(text)) { // one document
+		lines = slices.Values([]string{text})
+	}
+	for line := range lines {
 		var item any
 		if err := json.Unmarshal([]byte(line), &item); err != nil {
 			return fmt.Errorf("%s: %w", path, err)

@@ -195,6 +195,11 @@ func (s *stand) startAs(number int, prompt string, m mode, steps []model.Step) s
 	for key, value := range s.program.Env {
 		env[key] = fill.Replace(value)
 	}
+	for file, content := range s.program.Settings {
+		if err := writeFile(filepath.Join(s.home, file), fill.Replace(content)); err != nil {
+			return session{result: result{Code: -1, Output: err.Error()}, name: name}
+		}
+	}
 	began := time.Now().UnixNano()
 	r := s.execute(sessionLimit, s.environment(env), s.program.Bin, s.arguments(m, fill)...)
 	_ = writeFile(filepath.Join(s.out, name+".txt"), r.Output) // for people; the checks have it
@@ -236,7 +241,7 @@ type hook struct {
 
 // event returns the name of the event as the program calls it.
 func (h hook) event() string {
-	for _, name := range []string{"hook_event_name", "hookEventName", "event"} {
+	for _, name := range []string{"hook_event_name", "hookEventName", "hookName", "event"} {
 		if event, ok := h.fields[name].(string); ok {
 			return event
 		}

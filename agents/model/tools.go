@@ -81,7 +81,7 @@ func newTool(definition map[string]any, namespace string) tool {
 }
 
 // ownTools are the names of the tools that only an agent's conversation offers.
-var ownTools = []string{"Bash", "exec_command", "shell_command", "shell", "run_shell_command", "bash", "local_shell", "exec", "read_file"}
+var ownTools = []string{"Bash", "exec_command", "shell_command", "shell", "run_shell_command", "bash", "local_shell", "exec", "read_file", "run_commands"}
 
 func hasOwnTools(tools []tool) bool { return pick(tools, ownTools...) != nil }
 
@@ -145,11 +145,13 @@ func cairnCall(step Step, tools []tool) (Call, bool) {
 }
 
 func shellCall(command string, tools []tool) (Call, bool) {
-	t := pick(tools, "Bash", "exec_command", "shell_command", "shell", "run_shell_command", "bash")
+	t := pick(tools, "Bash", "exec_command", "shell_command", "shell", "run_shell_command", "bash", "run_commands")
 	if t == nil {
 		return Call{}, false
 	}
 	switch t.name {
+	case "run_commands":
+		return newCall(t, map[string]any{"commands": []string{command}})
 	case "exec_command":
 		return newCall(t, map[string]any{"cmd": command})
 	case "shell":
@@ -163,6 +165,9 @@ func shellCall(command string, tools []tool) (Call, bool) {
 // readCall reads a file. Codex has no tool for that and reads with its shell.
 func readCall(file string, tools []tool) (Call, bool) {
 	t := pick(tools, "Read", "read_file", "read", "view")
+	if several := pick(tools, "read_files"); several != nil {
+		return newCall(several, map[string]any{"files": []map[string]any{{"path": file}}})
+	}
 	if t == nil {
 		return shellCall("cat "+file, tools)
 	}
@@ -170,11 +175,11 @@ func readCall(file string, tools []tool) (Call, bool) {
 }
 
 func editCall(step Step, tools []tool) (Call, bool) {
-	if t := pick(tools, "Edit", "replace", "edit"); t != nil {
+	if t := pick(tools, "Edit", "replace", "edit", "editor"); t != nil {
 		args := map[string]any{
-			t.parameter("file_path", "filePath", "path"):      step.File,
-			t.parameter("old_string", "oldString", "old_str"): step.Old,
-			t.parameter("new_string", "newString", "new_str"): step.New,
+			t.parameter("file_path", "filePath", "path"):                  step.File,
+			t.parameter("old_string", "oldString", "old_str", "old_text"): step.Old,
+			t.parameter("new_string", "newString", "new_str", "new_text"): step.New,
 		}
 		if t.has("instruction") {
 			args["instruction"] = "Change the lines."

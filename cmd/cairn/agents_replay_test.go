@@ -123,16 +123,16 @@ func toldBy(t *testing.T, printed []string) (texts, decisions []string) {
 			texts = append(texts, p)
 			continue
 		}
-		type said struct{ AdditionalContext, PermissionDecision string }
+		type said struct{ AdditionalContext, ContextModification, PermissionDecision string }
 		var answer struct {
-			said               // Copilot CLI, OpenCode
+			said               // Copilot CLI, OpenCode, Cline
 			Decision           string
 			HookSpecificOutput said // the others
 		}
 		if err := json.Unmarshal([]byte(p), &answer); err != nil {
 			t.Errorf("%v in %s", err, p)
 		}
-		texts = append(texts, answer.AdditionalContext, answer.HookSpecificOutput.AdditionalContext)
+		texts = append(texts, answer.AdditionalContext, answer.ContextModification, answer.HookSpecificOutput.AdditionalContext)
 		decisions = append(decisions, answer.Decision, answer.PermissionDecision, answer.HookSpecificOutput.PermissionDecision)
 	}
 	return texts, slices.DeleteFunc(decisions, func(d string) bool { return d == "" })
@@ -198,6 +198,12 @@ func TestRecordedSessionsOfAgentProgramsAreToldTheContextOnce(t *testing.T) {
 			r.play(1)
 			texts, _ := toldBy(t, r.play(2))
 			whole := containing(texts, contextTitle)
+			if filepath.Base(dir) == "cline" { // which takes no text before its first call; its rules tell the model to ask
+				if len(whole) != 0 {
+					t.Errorf("told %q", texts)
+				}
+				return
+			}
 			if len(whole) != 1 || !strings.Contains(whole[0], "keeps fractions") {
 				t.Errorf("told %d times: %q", len(whole), texts)
 			}

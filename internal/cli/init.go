@@ -51,6 +51,7 @@ gives them back. To see what would change first, use --dry-run.`,
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "print what would change as diffs, and write nothing")
 	cmd.Flags().BoolVar(&noImport, "no-import", false, "do not read old sessions")
 	cmd.Flags().BoolVar(&o.NoAssist, "no-assist", false, "no hints during the turn, only at a session's start")
+	cmd.Flags().BoolVar(&o.NoStatus, "no-status-line", false, "no status line in Claude Code; an own one always stays")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a report as JSON")
 	return cmd
 }

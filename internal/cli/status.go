@@ -41,7 +41,8 @@ which agents' settings call cairn. It judges nothing; cairn doctor does.
 With --line it prints one line about the session, for the status line of an agent
 program: its project, agent, unread mail and reservations. The session is that of
 the JSON object on standard input, as Claude Code passes it, else the one that runs
-this command. In ~/.claude/settings.json:
+this command. cairn init sets it in Claude Code, unless there is another one or
+--no-status-line is given. By hand, in ~/.claude/settings.json:
 
   "statusLine": {"type": "command", "command": "cairn status --line"}`,
 		Example: "  cairn status\n  cairn status --json\n  cairn status --line",

@@ -14,7 +14,9 @@ import (
 )
 
 // isClineFile tells the names of Cline's conversations.
-func isClineFile(name string) bool { return strings.HasSuffix(name, ".messages.json") }
+func isClineFile(name string) bool { return strings.HasSuffix(name, clineSuffix) }
+
+const clineSuffix = ".messages.json"
 
 // looksLikeCline tells by its beginning whether a file is a conversation of Cline: one
 // JSON document.
@@ -163,11 +165,24 @@ func (c *clineChat) result(id string, content []byte, failed bool) error {
 		return nil
 	}
 	delete(c.open, id)
-	calls := clineCalls(id, p.call.Tool, p.input)
+	calls := clineResult(id, p.call.Tool, p.input, content, failed)
 	if isOwnServer(calls[0]) {
 		c.skip(ownTool)
 		return nil
 	}
+	source := onToolUse
+	if failed {
+		source = onToolFailure
+	}
+	e := c.made(observation.Tool, source, "")
+	e.Calls = calls
+	return c.yield(e)
+}
+
+// clineResult describes the calls of a tool with what came back: a list with a result for
+// each, or one for all.
+func clineResult(id, tool string, input, content []byte, failed bool) []observation.Call {
+	calls := clineCalls(id, tool, input)
 	var results [][]byte
 	for r := range elements(content) {
 		results = append(results, r)
@@ -177,15 +192,9 @@ func (c *clineChat) result(id string, content []byte, failed bool) error {
 		if i < len(results) && len(results) == len(calls) {
 			answer = results[i]
 		}
-		finishCline(&calls[i], p.input, answer, failed)
+		finishCline(&calls[i], input, answer, failed)
 	}
-	source := onToolUse
-	if failed {
-		source = onToolFailure
-	}
-	e := c.made(observation.Tool, source, "")
-	e.Calls = calls
-	return c.yield(e)
+	return calls
 }
 
 // finishCline adds to a call what came back from it: {result, error, success}, or text.
@@ -274,9 +283,4 @@ func clineCalls(id, tool string, input []byte) (calls []observation.Call) {
 		return []observation.Call{c}
 	}
 	return calls
-}
-
-// clineEvent reads nothing: Cline's hooks tell no prompts, so that none is wired.
-func clineEvent(body []byte, _ string) (observation.Event, error) {
-	return commonEvent(cline, "prompt_id", body)
 }

@@ -19,7 +19,7 @@ func cursorEvent(body []byte, home string) (observation.Event, error) {
 		Cwd:    firstNonBlank(cursorPath(text(f[2])), firstRoot(f[3]), home),
 		Source: text(f[4]), PromptID: text(f[5]),
 	}
-	if err := requireFields(e, "conversation_id", "workspace_roots"); err != nil {
+	if err := requireFields(e, "conversation_id", "workspace_roots", "hook_event_name"); err != nil {
 		return observation.Event{}, err
 	}
 	switch e.Source {

@@ -12,7 +12,7 @@ import (
 func geminiEvent(body []byte) (observation.Event, error) {
 	f := pick(body, "session_id", "cwd", "hook_event_name")
 	e := observation.Event{Harness: gemini, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2])}
-	if err := requireFields(e, "session_id", "cwd"); err != nil {
+	if err := requireFields(e, "session_id", "cwd", "hook_event_name"); err != nil {
 		return observation.Event{}, err
 	}
 	switch e.Source {

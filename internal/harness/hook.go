@@ -74,9 +74,9 @@ func senderOfPayload(body []byte) Harness {
 
 // requireFields judges what every event must have. The session and the directory
 // are named as the harness calls them.
-func requireFields(e observation.Event, session, cwd string) error {
+func requireFields(e observation.Event, session, cwd, event string) error {
 	for _, f := range [...]struct{ name, value string }{
-		{session, e.Session}, {cwd, e.Cwd}, {"hook_event_name", e.Source},
+		{session, e.Session}, {cwd, e.Cwd}, {event, e.Source},
 	} {
 		if strings.TrimSpace(f.value) == "" {
 			return fault.Newf(fault.Invalid, "missing_field", "%s is missing, blank or not a text", f.name)
@@ -109,7 +109,7 @@ func commonEvent(harness, promptID string, body []byte) (observation.Event, erro
 		Harness: harness, Session: text(f[0]), Cwd: text(f[1]), Source: text(f[2]),
 		PromptID: text(f[3]), AgentID: text(f[4]),
 	}
-	if err := requireFields(e, "session_id", "cwd"); err != nil {
+	if err := requireFields(e, "session_id", "cwd", "hook_event_name"); err != nil {
 		return observation.Event{}, err
 	}
 	return e, nil

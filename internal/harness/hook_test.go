@@ -345,7 +345,7 @@ func TestHookKnowsItsHarnesses(t *testing.T) {
 	t.Parallel()
 	for _, from := range append(Names(), "auto", "claude-code", "qwen-code") {
 		_, err := Hook(payload(t, "Stop", nil), from, "/home/ada")
-		if from == windsurf { // which has names of its own for everything
+		if from == windsurf || from == cline { // which have names of their own for everything
 			if !fault.HasCode(err, "missing_field") {
 				t.Errorf("%s: %v", from, err)
 			}

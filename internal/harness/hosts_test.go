@@ -52,9 +52,6 @@ func TestEveryHarnessIsCompleteAndItsNamesAreItsOwn(t *testing.T) {
 				t.Errorf("%s: %+v", h.Name, f)
 			}
 		}
-		if h.IsLive(homes) == (h.Name == cline) {
-			t.Errorf("%s: live %v", h.Name, h.IsLive(homes))
-		}
 		for _, w := range h.Hooks.Wanted {
 			if w.Helps && !h.Helped {
 				t.Errorf("%s: %s asks for help that the harness does not take", h.Name, w.Event)

@@ -161,6 +161,17 @@ func objectAnswer(e observation.Event, text string, v Verdict) (string, error) {
 	return forEvent(e.Source, text, v)
 }
 
+// clineAnswer answers with one object; a call that is not to be made is cancelled.
+func clineAnswer(_ observation.Event, text string, v Verdict) (string, error) {
+	switch {
+	case v.Decision == Deny:
+		return jsonLine(map[string]any{"cancel": true, "errorMessage": v.Reason})
+	case text == "":
+		return "", nil
+	}
+	return jsonLine(map[string]any{"contextModification": text})
+}
+
 // silent answers nothing, whatever there is to say.
 func silent(observation.Event, string, Verdict) (string, error) { return "", nil }
 

@@ -51,7 +51,7 @@ func claudeSettings(h Homes) []File {
 		state = filepath.Join(dir, ".claude.json")
 	}
 	return []File{
-		{Path: filepath.Join(dir, "settings.json"), Hooks: true},
+		{Path: filepath.Join(dir, "settings.json"), Hooks: true, Status: true},
 		{Path: state, Server: Server{Under: "mcpServers", Type: "stdio"}},
 	}
 }
@@ -222,6 +222,12 @@ func clineData(h Homes) string {
 	return filepath.Join(clineDir(h), "data")
 }
 
+// clineHook is the script that Cline runs with bash upon an event; the name of its file
+// tells which.
+const clineHook = `# {{head}}
+exec {{quoted}} record --from cline
+`
+
 // clineSettings are the files of Cline's own program, and the server's of its extension
 // for VS Code, where that is in use.
 func clineSettings(h Homes) []File {
@@ -229,6 +235,9 @@ func clineSettings(h Homes) []File {
 	files := []File{
 		{Path: filepath.Join(clineData(h), "settings", settings), Server: Server{Under: "mcpServers"}},
 		{Path: filepath.Join(clineDir(h), "rules", "cairn.md"), Format: Block, Text: rules},
+	}
+	for _, event := range [...]string{"PreToolUse", "PostToolUse", "TaskComplete", "TaskCancel", "TaskError", "SessionShutdown"} {
+		files = append(files, File{Path: filepath.Join(clineDir(h), "hooks", event+".sh"), Format: Script, Text: clineHook})
 	}
 	for _, app := range [...]string{".config", filepath.Join("Library", "Application Support"), filepath.Join("AppData", "Roaming")} {
 		path := filepath.Join(h.User, app, "Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", settings)

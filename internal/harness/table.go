@@ -138,8 +138,9 @@ type File struct {
 	Path   string
 	Format Format
 	Hooks  bool   // hook entries
+	Status bool   // "statusLine": a command that prints the line below the prompt
 	Server Server // the MCP server; the zero value if MCP servers do not stand here
-	Text   string // of a Block or a Script, with placeholders: {{head}}, {{program}}, {{assist}}
+	Text   string // of a Block or a Script, with placeholders: {{head}}, {{program}}, {{quoted}}, {{assist}}
 }
 
 // Server is the form of the MCP server's entry.
@@ -242,12 +243,13 @@ func Harnesses() []Harness {
 			sends: isQwenPayload, transcript: isLines, writes: isQwenLine, read: readQwen,
 		},
 		{
-			// Its hooks tell no prompts and put nothing into the first request, so that its
-			// rules tell its model to ask; what it did comes by import.
+			// Its hooks put nothing into the first request, so that its rules tell its model
+			// to ask; prompts and answers come from the conversation when a turn ends.
 			Name: cline, Title: "Cline", Program: cline,
 			Folder: clineDir, Transcripts: func(h Homes) []string { return []string{filepath.Join(clineData(h), "sessions")} },
+			Hears:  []string{onBeforeTool, onToolUse},
 			Files:  clineSettings,
-			answer: silent, event: clineEvent,
+			answer: clineAnswer, event: clineEvent, sends: isClinePayload,
 			transcript: isClineFile, writes: never, document: looksLikeCline, read: readCline,
 		},
 		{
@@ -274,12 +276,6 @@ func Of(name string) (Harness, bool) {
 		return Harness{}, false
 	}
 	return all[i], true
-}
-
-// IsLive reports whether what happens in a harness is recorded while it happens, by its
-// hooks or a plugin; else it comes by import only.
-func (h Harness) IsLive(homes Homes) bool {
-	return len(h.Hooks.Wanted) > 0 || slices.ContainsFunc(h.Files(homes), func(f File) bool { return f.Format == Script })
 }
 
 // Names are the names of the harnesses that cairn knows.

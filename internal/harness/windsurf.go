@@ -18,7 +18,7 @@ func windsurfEvent(body []byte, _ string) (observation.Event, error) {
 	if here, err := os.Getwd(); err == nil && e.Cwd == "" {
 		e.Cwd = here
 	}
-	if err := requireFields(e, "trajectory_id", "cwd"); err != nil {
+	if err := requireFields(e, "trajectory_id", "cwd", "hook_event_name"); err != nil {
 		return observation.Event{}, err
 	}
 	switch e.Source {

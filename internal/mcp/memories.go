@@ -275,7 +275,7 @@ func (t memoryTools) contextTools() []Tool {
 			Params:      params(memoryParam()),
 			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (Spoken, error) {
 				d, err := b.GetContext(ctx, c, a.String("memory_id"))
-				return Spoken{d.Markdown, d}, err
+				return Spoken{Text: d.Markdown, Value: d}, err
 			}),
 		},
 		{
@@ -297,7 +297,7 @@ func (t memoryTools) contextTools() []Tool {
 			),
 			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (Spoken, error) {
 				err := b.AwaitConsistency(ctx, c, a.String("memory_id"), memory.AwaitFor(a.Int64("timeout_ms")))
-				return Spoken{"consistent", consistent{"consistent"}}, err
+				return Spoken{Text: "consistent", Value: consistent{"consistent"}}, err
 			}),
 		},
 	}

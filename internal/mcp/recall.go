@@ -20,7 +20,7 @@ type RecallArgs struct {
 // RecallTool is the tool recall, answered by ask.
 func RecallTool(ask func(context.Context, RecallArgs) (recall.Answer, error)) Tool {
 	return Tool{
-		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true, Result: gives[recall.Answer](),
+		Name: "recall", Title: "Recall", ReadOnly: true, Lean: true, Result: gives[string](),
 		Description: "Reach for this first when past work may matter: what was done, decided, said, what failed. Ask in plain words. " +
 			"Sessions come back, best first, each with its best rows, and records, mail and memories that fit; then the calls that open them.",
 		Brief: "Reach for this first when past work may matter: what was done, decided, said. Ask in plain words.",
@@ -41,7 +41,7 @@ func RecallTool(ask func(context.Context, RecallArgs) (recall.Answer, error)) To
 			if err != nil {
 				return nil, err
 			}
-			return Spoken{Text: found.Text("", ""), Value: found}, nil
+			return Spoken{Text: found.Text("", ""), Value: found, Alone: true}, nil
 		},
 	}
 }

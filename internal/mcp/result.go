@@ -26,6 +26,9 @@ func success(v any) (*sdk.CallToolResult, error) {
 		structured, err := encode(emptyList{[]any{}, said.Hint})
 		return &sdk.CallToolResult{Content: textContent("[]", said.Hint), StructuredContent: json.RawMessage(structured)}, err
 	case Spoken:
+		if said.Alone {
+			return success(Text(said.Text))
+		}
 		data, err := resultJSON(said.Value)
 		return &sdk.CallToolResult{Content: textContent(said.Text), StructuredContent: json.RawMessage(data)}, err
 	}

@@ -51,6 +51,10 @@ type Text string
 type Spoken struct {
 	Text  string
 	Value any // an object, sent as structured content
+
+	// Alone: over MCP the structured content is {"result": Text}, since some hosts show
+	// their model that instead of the text. Value is what the JSON API sends.
+	Alone bool
 }
 
 // Empty is a list without elements. Its text is the JSON list; Hint, a second text, says

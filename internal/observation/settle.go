@@ -69,15 +69,18 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 // Unsettled returns those events, in their order, that tell of calls which the store does
 // not hold, or holds as successes although they have ended badly. Reads and searches count
 // only in the latter way, since equal ones are stored once. Events without calls that carry
-// an id are left out. It writes nothing.
+// an id are left out, but for prompts and answers, which an import stores once. It writes
+// nothing.
 func (j *Journal) Unsettled(ctx context.Context, session string, events []Event) (out []Event, err error) {
-	var ids []string
+	ids := []string{}
+	spoken := false
 	for _, e := range events {
 		if id, _, wanted := e.unsure(); wanted {
 			ids = append(ids, id)
 		}
+		spoken = spoken || e.isSpoken()
 	}
-	if len(ids) == 0 || j.store == nil {
+	if len(ids) == 0 && !spoken || j.store == nil {
 		return nil, nil
 	}
 	list, err := json.Marshal(ids)
@@ -97,12 +100,15 @@ func (j *Journal) Unsettled(ctx context.Context, session string, events []Event)
 	})
 	for _, e := range events {
 		id, bad, wanted := e.unsure()
-		if r := stored[id]; wanted && (!r.known || bad && !r.bad) {
+		if r := stored[id]; e.isSpoken() || wanted && (!r.known || bad && !r.bad) {
 			out = append(out, e)
 		}
 	}
 	return out, err
 }
+
+// isSpoken reports whether an event is what somebody said.
+func (e *Event) isSpoken() bool { return e.Kind == Prompt || e.Kind == Message }
 
 // unsure is the id of an event's calls and whether one of them has ended badly; wanted is
 // false if the store need not be asked about them.

@@ -120,7 +120,7 @@ type Item struct {
 // cannot be compared, so Ask fuses the parts' rankings by place (reciprocal rank
 // fusion). An item that holds all words ranks before each item that holds some of them.
 // Texts in the result are neutral (package neutral). The result keeps to the number of
-// tokens that Detail names for each session of Limit, as text and as JSON: lines are
+// tokens that Detail names for each session of Limit, as text: lines are
 // shortened, and the items that rank last are left out.
 //
 // A query with operators is exact in each part. If nothing matches it, or if it cannot be

@@ -13,8 +13,7 @@ import (
 	"cairn/internal/words"
 )
 
-// The maximum number of tokens of an answer for each session that is asked for, as text
-// and as JSON.
+// The maximum number of tokens of an answer's text for each session that is asked for.
 const (
 	briefTokens = 160
 	fullTokens  = 800
@@ -159,8 +158,8 @@ func (f *fitting) fits() bool {
 		f.out.Results = append(f.out.Results, g)
 	}
 	f.out.Open = f.out.calls()
-	data, err := json.Marshal(f.out)
-	return err != nil || max(tokens(string(data)), tokens(f.out.Text("", ""))) <= f.limit
+	text, err := json.Marshal(f.out.Text("", "")) // as MCP sends it
+	return err != nil || tokens(string(text)) <= f.limit
 }
 
 // calls returns the tool calls that open what the answer shows.

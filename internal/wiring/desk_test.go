@@ -144,8 +144,11 @@ func all(a Action) map[string]Action {
 	} {
 		out[path] = a
 	}
-	if out[plugin] = a; a == Restored {
-		out[plugin] = Deleted
+	if a == Restored || a == Cleaned {
+		a = Deleted
+	}
+	for _, path := range wholes() {
+		out[path] = a
 	}
 	return out
 }
@@ -153,10 +156,21 @@ func all(a Action) map[string]Action {
 // plugin is OpenCode's file that is cairn's as a whole, so that no user has one.
 const plugin = ".config/opencode/plugin/cairn.js"
 
+// wholes are the files that are cairn's as a whole.
+func wholes() []string {
+	all := []string{plugin}
+	for _, event := range []string{"PreToolUse", "PostToolUse", "TaskComplete", "TaskCancel", "TaskError", "SessionShutdown"} {
+		all = append(all, ".cline/hooks/"+event+".sh")
+	}
+	return all
+}
+
 // first are the actions of an init that finds what furnish has put there.
 func first(a Action) map[string]Action {
 	out := all(a)
-	out[plugin] = Created
+	for _, path := range wholes() {
+		out[path] = Created
+	}
 	return out
 }
 

@@ -27,6 +27,11 @@ func (s settings) stripped(old, was []byte) ([]byte, error) {
 		none.want = false
 		s.server = &none
 	}
+	if s.status != nil {
+		none := *s.status
+		none.want = false
+		s.status = &none
+	}
 	s.text = ""
 	return s.apply(old, was)
 }
@@ -60,6 +65,11 @@ func (s settings) apply(old, was []byte) ([]byte, error) {
 	}
 	if s.server != nil {
 		if err := d.editServer(s.server, before); err != nil {
+			return nil, err
+		}
+	}
+	if s.status != nil {
+		if err := d.editStatusLine(s.status, before); err != nil {
 			return nil, err
 		}
 	}

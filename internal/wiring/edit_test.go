@@ -12,7 +12,7 @@ import (
 
 // fileOf is one settings file of a harness, by its name in the folder.
 func fileOf(p Place, harness, name string) settings {
-	for _, s := range p.settingsOf(harness, true) {
+	for _, s := range p.settingsOf(harness, allParts()) {
 		if filepath.Base(s.path) == name {
 			return s
 		}
@@ -183,7 +183,7 @@ func TestWithoutHelpDuringTheTurnNothingAsksForIt(t *testing.T) {
 			asks = asks || w.Helps
 			before = before || w.Event == "PreToolUse"
 		}
-		s := jo.settingsOf(h.Name, true)[0]
+		s := jo.settingsOf(h.Name, allParts())[0]
 		if s.format == harness.Script {
 			continue
 		}
@@ -194,7 +194,7 @@ func TestWithoutHelpDuringTheTurnNothingAsksForIt(t *testing.T) {
 		if got := bytes.Contains(with, []byte("--assist")); got != asks || asks && !h.Helped {
 			t.Errorf("%s with assist: %v", h.Name, got)
 		}
-		without, err := jo.settingsOf(h.Name, false)[0].edited(with)
+		without, err := jo.settingsOf(h.Name, parts{status: true})[0].edited(with)
 		if err != nil || bytes.Contains(without, []byte("--assist")) || bytes.Contains(without, []byte("PreToolUse")) != before {
 			t.Errorf("%s without assist: %s%v", h.Name, without, err)
 		}

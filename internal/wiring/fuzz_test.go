@@ -34,7 +34,7 @@ func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 	p := Place{Home: "/home/jo doe", Program: "/home/jo doe/bin/cairn"}
 	var kinds []settings
 	for _, h := range Harnesses() {
-		for _, s := range p.settingsOf(h, true) {
+		for _, s := range p.settingsOf(h, allParts()) {
 			if s.format == harness.JSON {
 				kinds = append(kinds, s)
 			}
@@ -172,7 +172,7 @@ func FuzzTOMLEditThenStripGivesTheTextBack(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	p := Place{Home: `C:\Users\jo`, Program: `C:\Users\jo doe\cairn.exe`}
-	s := p.settingsOf(Codex, true)[1]
+	s := p.settingsOf(Codex, allParts())[1]
 	f.Fuzz(func(t *testing.T, text []byte) {
 		edited, err := s.edited(text)
 		if err != nil || bytes.Equal(edited, text) {

@@ -46,6 +46,7 @@ func (c Change) failed(err error) (Change, error) {
 type Options struct {
 	Harnesses []string // these, found or not; nil for all that are found
 	NoAssist  bool     // no help during the turn (observations §9.2)
+	NoStatus  bool     // no status line
 	DryRun    bool     // write nothing, not even the originals
 }
 
@@ -80,7 +81,7 @@ func Init(p Place, o Options) (Result, error) {
 		}
 		r.Harnesses = append(r.Harnesses, harness)
 		changed := false
-		for _, s := range p.settingsOf(harness, !o.NoAssist) {
+		for _, s := range p.settingsOf(harness, parts{assist: !o.NoAssist, status: !o.NoStatus}) {
 			c, err := m.wire(s, o.DryRun)
 			if err != nil {
 				return r, err
@@ -200,7 +201,7 @@ func (p Place) notes(name string, changed bool) (notes []string) {
 	if changed && h.Hooks.Form.Trusted {
 		notes = append(notes, h.Title+" runs new or changed hooks only after you trusted them: it asks at its next start, or open /hooks there")
 	}
-	files := p.settingsOf(name, true)
+	files := p.settingsOf(name, allParts())
 	if setting := hooksOff(h, files); setting != "" {
 		notes = append(notes, fmt.Sprintf("%s's settings turn hooks off (%s); nothing is recorded until that is gone", h.Title, setting))
 	}
@@ -208,6 +209,11 @@ func (p Place) notes(name string, changed bool) (notes []string) {
 		if f.hooks != nil && len(f.hooks.want) < len(h.Hooks.Wanted) {
 			v, _ := p.versionOf(h)
 			notes = append(notes, fmt.Sprintf("%s %d.%d.%d does not know all events yet; run cairn init again after its next update", h.Title, v[0], v[1], v[2]))
+		}
+	}
+	for _, f := range files {
+		if f.read().foreignStatusLine() {
+			notes = append(notes, h.Title+" has a status line of your own, which stays; `cairn status --line` prints cairn's, for use in it")
 		}
 	}
 	if h.Notice != "" {

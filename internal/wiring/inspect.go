@@ -51,7 +51,7 @@ type FileReport struct {
 // Entry is one entry that init writes: a hook or the MCP server.
 type Entry struct {
 	File      string `json:"file"`
-	Name      string `json:"name"` // hooks.EVENT or mcpServers.cairn
+	Name      string `json:"name"` // hooks.EVENT, mcpServers.cairn, or statusLine if it is cairn's
 	State     State  `json:"state"`
 	Why       string `json:"why,omitempty"` // what is outdated
 	WrongUnit bool   `json:"wrong_unit"`    // its timeout was written for a host that counts in another unit
@@ -98,7 +98,7 @@ func (p Place) inspect(name string) (r Report, hooked bool) {
 	r.Plugin = p.pluginPresent(h)
 	var calls []call
 	var read []contents
-	for _, s := range p.settingsOf(name, true) {
+	for _, s := range p.settingsOf(name, allParts()) {
 		c := s.read()
 		read = append(read, c)
 		f := FileReport{Path: c.path, Exists: c.exists}
@@ -120,7 +120,7 @@ func (p Place) inspect(name string) (r Report, hooked bool) {
 			r.Binaries = append(r.Binaries, Binary{c.program, p.programExists(c.program)})
 		}
 	}
-	for _, s := range p.settingsOf(name, r.Assist || len(calls) == 0) {
+	for _, s := range p.settingsOf(name, parts{assist: r.Assist || len(calls) == 0, status: true}) {
 		r.Entries = append(r.Entries, s.read().report()...)
 	}
 	r.Wired = r.Plugin || len(calls) > 0

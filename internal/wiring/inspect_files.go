@@ -65,6 +65,11 @@ func (c contents) calls() []call {
 			}
 		}
 	}
+	if c.status != nil {
+		if one, ours := c.status.call(member(c.doc.object(), statusMember)); ours {
+			out = append(out, one)
+		}
+	}
 	if c.server != nil {
 		if s, there := c.serverCall(); there && c.server.ours(s) {
 			out = append(out, s)
@@ -120,6 +125,14 @@ func (c contents) report() []Entry {
 				continue
 			}
 			add(name, Outdated, strings.Join(why, "; ")).WrongUnit = unit
+		}
+	}
+	if c.status != nil && c.status.want && c.err == nil {
+		switch got, ours := c.status.call(member(c.doc.object(), statusMember)); {
+		case ours && got.program == c.status.program:
+			add(statusMember, Present, "")
+		case ours:
+			add(statusMember, Outdated, "calls "+got.program)
 		}
 	}
 	if c.text != "" && c.err == nil {

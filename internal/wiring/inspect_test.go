@@ -133,7 +133,7 @@ func TestTheVersionOfClaudeCodeDecidesOnFormAndEvents(t *testing.T) {
 		if v != c.want || known != (c.want != version{}) {
 			t.Errorf("%s: %v, %v", name, v, known)
 		}
-		d.init(Options{Harnesses: []string{Claude}})
+		d.init(Options{Harnesses: []string{Claude}, NoStatus: true})
 		text := d.read(".claude/settings.json")
 		if apart := strings.Contains(text, `"args"`); apart != (known && !less(v, harness.Harnesses()[0].Hooks.Form.Apart)) {
 			t.Errorf("%s: arguments apart: %v", name, apart)
@@ -149,7 +149,7 @@ func TestTheVersionOfClaudeCodeDecidesOnFormAndEvents(t *testing.T) {
 		if got := states(Inspect(d.Place)[0]); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
 		}
-		d.want(name+", again", d.init(Options{Harnesses: []string{Claude}}), map[string]Action{".claude/settings.json": Unchanged, ".claude.json": Unchanged})
+		d.want(name+", again", d.init(Options{Harnesses: []string{Claude}, NoStatus: true}), map[string]Action{".claude/settings.json": Unchanged, ".claude.json": Unchanged})
 	}
 }
 

@@ -37,7 +37,7 @@ func golden(t *testing.T, path string, got []byte) {
 func TestThePluginHasTheHooksAndTheServerThatInitWrites(t *testing.T) {
 	t.Parallel()
 	p := Place{Home: "/nowhere", Program: "cairn"}
-	files := p.settingsOf(Claude, true)
+	files := p.settingsOf(Claude, parts{assist: true})
 	files[0].hooks.exec = oneLine // which every version runs
 	for i, path := range []string{"../../plugin/hooks/hooks.json", "../../plugin/.mcp.json"} {
 		text, err := files[i].edited(nil)

@@ -26,15 +26,20 @@ const (
 var errTheirs = errors.New("the file is not cairn's")
 
 // fill is the text of a file with what only this machine knows: {{head}} is the line
-// that says who wrote it, {{program}} cairn's path as a JSON string, {{assist}} true or
-// false.
+// that says who wrote it, {{program}} cairn's path as a JSON string, {{quoted}} as bash
+// takes it, {{assist}} true or false.
 func (p Place) fill(f harness.File, assist bool) string {
 	program := style{}.render(p.Program, "")
 	args := "record"
 	if assist {
 		args += " --assist"
 	}
+	bash := posix
+	if p.Windows {
+		bash = gitBash
+	}
 	return strings.NewReplacer(
+		"{{quoted}}", bash.quoted(p.Program),
 		"{{head}}", writtenMark+" for "+program+" "+args+"; `cairn uninstall` removes it",
 		"{{program}}", program, "{{assist}}", map[bool]string{true: "true", false: "false"}[assist],
 	).Replace(f.Text)

@@ -24,7 +24,7 @@ func Uninstall(p Place) ([]Change, error) {
 	}
 	files := map[string]bool{}
 	for _, name := range Harnesses() {
-		for _, s := range p.settingsOf(name, true) {
+		for _, s := range p.settingsOf(name, allParts()) {
 			files[s.path] = true
 			c, err := m.unwire(s)
 			if err != nil {
@@ -57,7 +57,7 @@ func Uninstall(p Place) ([]Change, error) {
 
 // settingsAt is what stands in a file that was wired at another place.
 func (p Place) settingsAt(r record) (settings, bool) {
-	for _, s := range p.settingsOf(r.Harness, true) {
+	for _, s := range p.settingsOf(r.Harness, allParts()) {
 		if filepath.Base(s.path) == filepath.Base(r.Path) {
 			s.path = r.Path
 			return s, true

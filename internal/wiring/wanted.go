@@ -47,9 +47,10 @@ type settings struct {
 	harness string
 	path    string
 	format  harness.Format
-	hooks   *hookSet // nil if hooks do not stand in this file
-	server  *server  // nil if MCP servers do not stand in this file
-	text    string   // of a block or a script, "" if there is to be none of ours
+	hooks   *hookSet    // nil if hooks do not stand in this file
+	server  *server     // nil if MCP servers do not stand in this file
+	status  *statusLine // nil if the status line does not stand in this file
+	text    string      // of a block or a script, "" if there is to be none of ours
 }
 
 // Events lists the events that hooks of a harness are written for, those of
@@ -88,12 +89,21 @@ func serveArgs(h harness.Harness) []string {
 	return []string{"serve", "--profile", "lean"}
 }
 
+// parts are what the user may leave out of a harness's settings.
+type parts struct {
+	assist bool // help during the turn (observations §9.2)
+	status bool // the status line
+}
+
+// allParts leaves nothing out.
+func allParts() parts { return parts{assist: true, status: true} }
+
 // settingsOf are the files of a harness with what is wanted in them. With the
 // plugin in the harness that is nothing: it has hooks and server of its own, and
 // hosts run both sets.
-func (p Place) settingsOf(name string, assist bool) (out []settings) {
+func (p Place) settingsOf(name string, with parts) (out []settings) {
 	h, _ := harness.Of(name)
-	hooks := hookSet{want: wantedHooks(h, assist), form: h.Hooks.Form, program: p.Program, windows: p.Windows, shell: p.shellOf(h)}
+	hooks := hookSet{want: wantedHooks(h, with.assist), form: h.Hooks.Form, program: p.Program, windows: p.Windows, shell: p.shellOf(h)}
 	plugin := p.pluginPresent(h)
 	if h.Command != "" {
 		v, known := p.versionOf(h)
@@ -113,8 +123,11 @@ func (p Place) settingsOf(name string, assist bool) (out []settings) {
 		if f.Server.Under != "" {
 			s.server = &server{want: !plugin, form: f.Server, program: p.Program, args: serveArgs(h)}
 		}
+		if f.Status {
+			s.status = &statusLine{want: with.status && !plugin, program: p.Program, shell: p.shellOf(h), windows: p.Windows}
+		}
 		if f.Text != "" {
-			s.text = p.fill(f, assist && h.Helped)
+			s.text = p.fill(f, with.assist && h.Helped)
 		}
 		out = append(out, s)
 	}

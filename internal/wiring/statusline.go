@@ -1,0 +1,69 @@
+package wiring
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// statusMember is the member of a settings file that says which program prints the line
+// below the prompt.
+const statusMember = "statusLine"
+
+// statusLine is that line as it is wanted in a file.
+type statusLine struct {
+	want    bool // else there is to be none of ours
+	program string
+	shell   shell
+	windows bool
+}
+
+func statusArgs() []string { return []string{"status", "--line"} }
+
+// call is what a status line runs; ours reports whether that is cairn alone, not a script
+// of the user that calls it among other things.
+func (s *statusLine) call(v *hujson.Value) (c call, ours bool) {
+	if v == nil {
+		return c, false
+	}
+	o, ok := v.Value.(*hujson.Object)
+	if !ok || member(o, "command") == nil {
+		return c, false
+	}
+	words := splitLine(text(*member(o, "command")), s.windows)
+	if len(words) == 0 {
+		return c, false
+	}
+	c = call{program: words[0], args: words[1:]}
+	return c, strings.EqualFold(baseName(c.program), serverName) && slices.Equal(c.args, statusArgs())
+}
+
+// editStatusLine makes the status line of a file what is wanted. One of the user's own
+// stays.
+func (d *document) editStatusLine(s *statusLine, was *document) error {
+	root := items{object: d.object()}
+	value := member(root.object, statusMember)
+	c, ours := s.call(value)
+	switch {
+	case value == nil && s.want:
+		entry := []field{{"type", "command"}, {"command", s.shell.line(s.program, statusArgs())}}
+		return d.style.add(root, statusMember, entry, "")
+	case ours && s.want && c.program != s.program:
+		outer := d.indentOfMember(root, statusMember, "")
+		return d.set(value.Value.(*hujson.Object), field{"command", s.shell.line(s.program, statusArgs())}, outer)
+	case ours && !s.want:
+		d.dropMember(root, statusMember, was)
+	}
+	return nil
+}
+
+// foreignStatusLine reports whether a file has a status line that is not ours.
+func (c contents) foreignStatusLine() bool {
+	if c.status == nil || c.doc == nil {
+		return false
+	}
+	value := member(c.doc.object(), statusMember)
+	_, ours := c.status.call(value)
+	return value != nil && !ours
+}
