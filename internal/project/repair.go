@@ -10,8 +10,7 @@ import (
 
 const (
 	selectWithoutUID = `SELECT 'project ' || r.id || ' has no uid' FROM projects r
-WHERE r.uid IS NULL AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id)
-AND NOT EXISTS (SELECT 1 FROM store_meta WHERE name = '` + metaRekey + `') ORDER BY r.id`
+WHERE r.uid IS NULL AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY r.id`
 
 	selectLastDocument = `SELECT c.doc FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || ?)
 AND c.kind = (SELECT id FROM symbols WHERE text = 'project') AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
@@ -22,6 +21,9 @@ WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY
 
 // Check reports what is wrong with the identity of projects; nothing for an intact store.
 func Check(ctx context.Context, tx *store.Tx) ([]string, error) {
+	if pending, err := NeedsRekey(ctx, tx); err != nil || pending {
+		return nil, err
+	}
 	return tx.Texts(ctx, selectWithoutUID)
 }
 
