@@ -184,7 +184,7 @@ func (r *Restorer) digest(ctx context.Context, tx *store.Tx) error {
 	rules := counted{filter: r.journal.config.Filter, rules: map[string]int{}}
 	digest, _, err := rules.document(string(given))
 	if err == nil && digest != s.Summary {
-		_, err = tx.Exec(ctx, updateSummary, digest, s.Key)
+		err = project.SetSummary(ctx, tx, s.Key, digest)
 	}
 	return err
 }
