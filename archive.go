@@ -374,7 +374,7 @@ func (c *Cairn) ReindexArchive(ctx context.Context, args ArchiveArgs) (Reindexed
 	}
 	r := reindexing{
 		cairn: c, store: s, moved: map[string]string{}, args: args, bad: []mail.Unusable{},
-		mail: mail.NewReindexer(s, args.DryRun), records: record.NewReindexer(s, c.journal.Filter, args.DryRun),
+		mail: mail.NewReindexer(s, mailArchive(), args.DryRun), records: record.NewReindexer(s, c.journal.Filter, args.DryRun),
 	}
 	err = a.Each(ctx, folder, func(f archive.Archived) error { return r.add(ctx, f) }, func(folder string, why error) {
 		r.unusable(folder, "", why)

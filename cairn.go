@@ -12,9 +12,11 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
+	"cairn/internal/mail"
 	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
+	"cairn/internal/record"
 	"cairn/internal/replica"
 	"cairn/internal/store"
 )
@@ -104,6 +106,7 @@ func Open(c Config) (*Cairn, error) {
 	if k.journal, err = k.settings.journalConfig(c.Home); err != nil {
 		return nil, filterFault(err, c.Dir, k.place.Root)
 	}
+	k.journal.Kept = []observation.Keeper{record.Kept, mail.Kept}
 	return k, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/gitread"
 	"cairn/internal/guard"
@@ -20,7 +21,7 @@ import (
 func (c *Cairn) office(s *store.Store) *mail.Office {
 	config := c.settings.work.officeConfig()
 	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
-	config.Commits = c.commits
+	config.Commits, config.Archive = c.commits, mailArchive()
 	config.Free = func() mail.Room {
 		level, _ := c.settings.work.Disk.space().Level(c.config.DB, c.ArchiveDir())
 		return mail.Room(level)
@@ -33,6 +34,27 @@ func (c *Cairn) office(s *store.Store) *mail.Office {
 		return all, err
 	}
 	return mail.New(s, config)
+}
+
+// mailArchive is the archive as the mail part asks it.
+func mailArchive() mail.Archive {
+	return mail.Archive{
+		CommitOf: func(ctx context.Context, tx *store.Tx, project, seq int64) (*mail.Commit, error) {
+			k, ok, err := archive.CommitOf(ctx, tx, project, seq)
+			if err != nil || !ok {
+				return nil, err
+			}
+			return &mail.Commit{SHA: k.SHA, Summary: k.Summary, Authored: mail.Time(k.Authored)}, nil
+		},
+		CommitsBy: func(ctx context.Context, tx *store.Tx, project int64, stream string, agents []string, limit int) (out []mail.Commit, err error) {
+			found, err := archive.CommitsBy(ctx, tx, project, stream, agents, limit)
+			for _, k := range found {
+				out = append(out, mail.Commit{SHA: k.SHA, Summary: k.Summary, Authored: mail.Time(k.Authored)})
+			}
+			return out, err
+		},
+		Bury: archive.Bury, Move: archive.MoveRows,
+	}
 }
 
 // commits lists what commits changed lately in the repository at a folder; nothing

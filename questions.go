@@ -253,7 +253,7 @@ func moveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 	if err := record.MoveRows(ctx, tx, from, into); err != nil {
 		return err
 	}
-	if err := mail.MoveRows(ctx, tx, from, into); err != nil {
+	if err := mail.MoveRows(ctx, tx, mailArchive(), from, into); err != nil {
 		return err
 	}
 	if err := memory.MoveRows(ctx, tx, from, into); err != nil {

@@ -71,7 +71,7 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 		report: RestoreReport{File: path},
 	}
 	r.judged = mail.NewReferences(s.Now())
-	r.mail = mail.NewRestorer(c.journal.Filter, r.judged.Highest())
+	r.mail = mail.NewRestorer(c.journal.Filter, mailArchive(), r.judged.Highest())
 	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/memory"
@@ -122,7 +123,7 @@ func Salvage(ctx context.Context, c Config, progress func(what string)) (store.S
 			for _, part := range []struct {
 				name   string
 				repair func(context.Context, *store.Tx) error
-			}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}, {"projects", project.Repair}} {
+			}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}, {"archive", archive.Mend}, {"projects", project.Repair}} {
 				if err := s.Write(ctx, store.Full, part.repair); err != nil {
 					return fmt.Errorf("%s: %w", part.name, err)
 				}

@@ -318,13 +318,6 @@ type WhoisArgs struct {
 	CommitLimit *int // nil for 5
 }
 
-// The commits with changes that an agent made, among the newest 1,000 of its project.
-const selectCommits = `SELECT hexsha, summary, authored_ts FROM
-(SELECT * FROM archive_commits WHERE project_key = ?1 ORDER BY last_seq DESC LIMIT 1000) k
-WHERE EXISTS (SELECT 1 FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = ?2) AND c.doc IS NOT NULL
-    AND c.seq BETWEEN k.first_seq AND k.last_seq AND c.agent IN (SELECT id FROM symbols WHERE text IN (?3, ?3 || '` + byOwner + `')))
-ORDER BY last_seq DESC LIMIT +?4`
-
 // Whois tells about an agent, retired ones too, and which of the newest commits of
 // the archive hold something of its doing.
 //
@@ -343,12 +336,9 @@ func (o *Office) Whois(ctx context.Context, c Caller, a WhoisArgs) (out Profile,
 		if a.NoCommits {
 			return nil
 		}
-		return s.tx.Each(ctx, func(rows *sql.Rows) error {
-			var k Commit
-			err := rows.Scan(&k.SHA, &k.Summary, &k.Authored)
-			out.Commits = append(out.Commits, k)
-			return err
-		}, selectCommits, s.p.key, Stream(s.p.UID), found.Name, n)
+		commits, err := s.config.Archive.commitsBy(ctx, s.tx, s.p.key, Stream(s.p.UID), []string{found.Name, found.Name + byOwner}, n)
+		out.Commits = append(out.Commits, commits...)
+		return err
 	})
 	return out, err
 }

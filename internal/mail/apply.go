@@ -288,11 +288,12 @@ func textOrNull(text []byte) any {
 // the number that it had, else, and wherever another entity has that number, a new
 // one; uids and names stay. What is there already stays as it is, which added tells;
 // but a message that was purged elsewhere is purged here too.
-// The documents to which one refers must come before it.
+// The documents to which one refers must come before it. archive is where the project's
+// commits are.
 //
 // Errors: Conflict with CodeIncomplete if one of them is missing, CodeTaken if
 // keepID and the number is another's.
-func Restore(ctx context.Context, tx *store.Tx, by Actor, d Document, keepID bool) (added bool, err error) {
+func Restore(ctx context.Context, tx *store.Tx, by Actor, archive Archive, d Document, keepID bool) (added bool, err error) {
 	there, err := known(ctx, tx, d)
 	if err != nil || there {
 		return false, err
@@ -304,7 +305,7 @@ func Restore(ctx context.Context, tx *store.Tx, by Actor, d Document, keepID boo
 	}
 	if m, ok := d.(*Message); ok && m.Purged != 0 {
 		if here, err := findMessage(ctx, tx, selectMessageByUID, m.UID); err != nil || here != nil {
-			return here != nil, errors.Join(err, here.purgeAs(ctx, tx, m))
+			return here != nil, errors.Join(err, here.purgeAs(ctx, tx, archive, m))
 		}
 	}
 	if id := numberOf(d); id != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"time"
 
 	"cairn/internal/pathpattern"
 )
@@ -107,15 +108,10 @@ func storedPattern(text string, foldCase bool) pathpattern.Pattern {
 	return p
 }
 
-// selectLastWrite is the time of this device's newest change.
-const selectLastWrite = `SELECT at FROM changes WHERE device = (SELECT id FROM symbols
-WHERE text = (SELECT value FROM store_meta WHERE name = 'device')) ORDER BY device_seq DESC LIMIT 1`
-
 // settle makes the call's time the larger of the clock and the last write, so that
 // a clock set back neither revives what has expired nor grants it twice (mail §14).
 func (s *scope) settle(ctx context.Context) error {
-	var last Time
-	_, err := one(ctx, s.tx, []any{&last}, selectLastWrite)
-	s.now = max(s.now, timeOf(last.UTC()))
+	last, err := s.tx.LastWrite(ctx)
+	s.now = max(s.now, timeOf(time.Unix(0, last)))
 	return err
 }

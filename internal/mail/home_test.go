@@ -19,7 +19,7 @@ func (y *yard) archive(t *testing.T) Folder {
 // reindexed takes the archive of another device over.
 func (y *yard) reindexed(t *testing.T, f Folder) (Reindexed, string) {
 	t.Helper()
-	r := NewReindexer(y.store, false)
+	r := NewReindexer(y.store, Archive{}, false)
 	if err := r.Add(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}

@@ -378,7 +378,7 @@ func TestNoQueryScansATable(t *testing.T) {
 			"relevant": selectRelevant, "recent": selectRecent, "newest relevant": selectNewestRelevant, "newest recent": selectNewestRecent,
 			"among a thread's": threadRelevant, "a sender's": senderRecent, "a project's": projectRelevant, "a thread's": countThread, "all of a sender": countSender,
 			"all of a project": countProject, "matches": countAllMatches, "containing": selectContainingFirst,
-			"hit": selectHit, "commit": selectCommit, "active": selectActive, "contacts": selectContactsOut, "contacts in": selectContactsIn, "count": selectContactCount,
+			"hit": selectHit, "active": selectActive, "contacts": selectContactsOut, "contacts in": selectContactsIn, "count": selectContactCount,
 			"residents": selectResidents,
 		} {
 			for _, line := range s.plan(query) {

@@ -3,6 +3,8 @@ package mail
 import (
 	"context"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -244,4 +246,42 @@ func TestSessionsThatShareAnAgentByNameKeepIt(t *testing.T) {
 	const named = "you are RedFox: 0 unread, 0 to acknowledge"
 	want(t, "after a compaction", d.begin("s1"), named)
 	want(t, "the other one", d.told(t.Context(), "s2"), named)
+}
+
+// TestASessionThatMailNamesIsKept: a purge of observations leaves its row.
+func TestASessionThatMailNamesIsKept(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, Config{})
+	y.register(shared, "GreenLake")
+	err := y.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		q, err := project.Ensure(ctx, tx, "p")
+		if err != nil {
+			return err
+		}
+		var keys []int64
+		for i, statement := range []string{
+			`INSERT INTO mail_sessions (session_key, agent_id, source, bound_ts) VALUES (?, 1, 'call', 1000)`,
+			`INSERT INTO mail_notices (subject_uid, agent_id, notice, session_key, event, ts) VALUES ('u', 1, 'n', ?, 'e', 1000)`,
+			`INSERT INTO mail_reservations (session_key, uid, project_id, agent_id, path_pattern, lit_prefix, exclusive, advisory, source, reason,
+created_ts, expires_ts, ordinal, archive_path) VALUES (?, 'r', 1, 1, 'a', 'a', 1, 0, 'call', '', 1000, 2000, 1, 'x')`,
+			`SELECT ?`,
+		} {
+			s, err := project.NewSession(ctx, tx, strconv.Itoa(i), q)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, statement, s.Key); err != nil {
+				return err
+			}
+			keys = append(keys, s.Key)
+		}
+		kept, err := Kept(ctx, tx, append(keys, 4711))
+		if !slices.Equal(kept, keys[:3]) {
+			t.Errorf("got %v of %v", kept, keys)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -35,6 +35,8 @@ type Config struct {
 	NoticeInterval       time.Duration // between notices upon tools; 0 for 30 s
 	DataFolder           string        // never attached from; "" for none
 
+	Archive Archive // where the commits of the projects' archives are
+
 	// What happened lately to the files of a project, a product project id, since a
 	// time: edits that hooks saw, and commits of the repository at root. nil for none.
 	Edits   func(ctx context.Context, project string, since time.Time) ([]Touch, error)

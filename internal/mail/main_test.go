@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/project"
 	"cairn/internal/redact"
@@ -86,8 +87,34 @@ func newYard(t testing.TB, c Config) *yard {
 			t.Fatal(err)
 		}
 	}
+	if c.Archive.CommitOf == nil {
+		c.Archive = theArchive()
+	}
 	y.Office = New(s, c)
 	return y
+}
+
+// theArchive is the archive of the store, as the façade gives it to an office.
+func theArchive() Archive {
+	commit := func(k archive.Commit) Commit { return Commit{k.SHA, k.Summary, Time(k.Authored)} }
+	return Archive{
+		CommitOf: func(ctx context.Context, tx *store.Tx, project, seq int64) (*Commit, error) {
+			k, ok, err := archive.CommitOf(ctx, tx, project, seq)
+			if !ok {
+				return nil, err
+			}
+			c := commit(k)
+			return &c, nil
+		},
+		CommitsBy: func(ctx context.Context, tx *store.Tx, project int64, stream string, agents []string, limit int) (out []Commit, err error) {
+			found, err := archive.CommitsBy(ctx, tx, project, stream, agents, limit)
+			for _, k := range found {
+				out = append(out, commit(k))
+			}
+			return out, err
+		},
+		Bury: archive.Bury, Move: archive.MoveRows,
+	}
 }
 
 // with is the same yard under other settings.

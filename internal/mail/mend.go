@@ -59,9 +59,6 @@ func orphans() []string {
 		`UPDATE mail_reservations SET session_key = NULL WHERE session_key NOT IN (SELECT key FROM sessions)`,
 		`DELETE FROM mail_idempotency WHERE agent_id NOT IN (SELECT id FROM mail_agents) OR project_id NOT IN (SELECT id FROM mail_projects)`,
 		`DELETE FROM mail_notices WHERE agent_id NOT IN (SELECT id FROM mail_agents) OR session_key NOT IN (SELECT key FROM sessions)`,
-		`DELETE FROM archive_cursor WHERE project_key NOT IN (SELECT key FROM projects)`,
-		`DELETE FROM archive_aside WHERE project_key NOT IN (SELECT key FROM projects)`,
-		`DELETE FROM archive_commits WHERE project_key NOT IN (SELECT key FROM projects)`,
 	}
 }
 
@@ -186,11 +183,6 @@ OR b_agent_id IN (SELECT id FROM mail_agents WHERE project_id < 1)`,
 		`DELETE FROM mail_threads WHERE project_id < 1`,
 		`DELETE FROM mail_agents WHERE project_id < 1`,
 		`DELETE FROM mail_projects WHERE id < 1`,
-		`DELETE FROM projects WHERE key < 1 AND key NOT IN (SELECT project_key FROM mail_projects)
-AND key NOT IN (SELECT project_key FROM observation_rows WHERE project_key < 1) AND key NOT IN (SELECT project_key FROM records)
-AND key NOT IN (SELECT project_key FROM record_ticks) AND key NOT IN (SELECT project_key FROM record_sessions)
-AND key NOT IN (SELECT project_key FROM activations) AND key NOT IN (SELECT project_key FROM archive_cursor)
-AND key NOT IN (SELECT project_key FROM archive_aside) AND key NOT IN (SELECT project_key FROM archive_commits)`,
 		`UPDATE mail_projects SET uid = substr(lower(hex(zeroblob(10))), 1, 20 - length(id)) || id, slug = 'lost-' || id, human_key = '/lost-' || id,
 identity_mode = 'dir', created_ts = 1000 WHERE identity_mode NOT IN ('dir', 'git-remote', 'git-toplevel', 'git-common-dir')`,
 		`UPDATE mail_agents SET name = 'Lost-' || id, program = 'unknown', model = 'unknown', task_description = '', inception_ts = 1000,

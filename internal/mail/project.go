@@ -305,7 +305,7 @@ func projects(ctx context.Context, tx *store.Tx) ([]*Project, error) {
 
 // ensure finds or creates the project of a path and updates what files say about it.
 // The place becomes a checkout of its project.
-func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor) (*Project, error) {
+func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor, archive Archive) (*Project, error) {
 	p, err := i.find(ctx, tx)
 	if err != nil {
 		return nil, err
@@ -314,7 +314,7 @@ func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor) (*Project
 		return i.make(ctx, tx, by)
 	}
 	if i.isRepository() {
-		if p, err = i.adopt(ctx, tx, p); err != nil {
+		if p, err = i.adopt(ctx, tx, archive, p); err != nil {
 			return nil, err
 		}
 	}
@@ -328,12 +328,12 @@ func (i *identity) ensure(ctx context.Context, tx *store.Tx, by Actor) (*Project
 
 // adopt stores the repository's place, and gives its row the mail that was stored with a
 // row without a place.
-func (i *identity) adopt(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
+func (i *identity) adopt(ctx context.Context, tx *store.Tx, archive Archive, p *Project) (*Project, error) {
 	row, err := project.Resolve(ctx, tx, i.place)
 	if err != nil || row.Key == p.key || !p.isRepository() {
 		return p, err
 	}
-	if err := MoveRows(ctx, tx, project.Project{Key: p.key, ID: p.ProductID}, row); err != nil {
+	if err := MoveRows(ctx, tx, archive, project.Project{Key: p.key, ID: p.ProductID}, row); err != nil {
 		return nil, err
 	}
 	return projectByUID(ctx, tx, p.UID)

@@ -44,8 +44,6 @@ AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachment
 	deleteBlob    = `DELETE FROM mail_blobs WHERE sha1 = ?`
 	selectAnswers = `SELECT project_id, agent_id, tool, key, result FROM mail_idempotency WHERE tool IN ('send_message', 'reply_message', 'overseer')`
 	updateAnswer  = `UPDATE mail_idempotency SET result = ?5 WHERE project_id = ?1 AND agent_id = ?2 AND tool = ?3 AND key = ?4`
-	buryCommits   = `UPDATE archive_commits SET summary = substr(summary, 1, instr(summary, ' | ')) || '| (purged)'
-WHERE project_key = ?1 AND first_seq <= ?2 AND last_seq >= ?2 AND summary LIKE 'mail: %' AND instr(summary, ' | ') > 0`
 
 	dropStaleWords = `INSERT INTO mail_fts (mail_fts) VALUES ('optimize')`
 )
@@ -82,7 +80,7 @@ func (o *Office) Purge(ctx context.Context, c Caller, a PurgeArgs) (out Purged, 
 	for batch := range slices.Chunk(found, purgeBatch) {
 		var did Purged
 		err := o.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			did, err = purgeAll(ctx, tx, batch)
+			did, err = purgeAll(ctx, tx, o.config.Archive, batch)
 			if err == nil && a.Note != nil {
 				err = a.Note(ctx, tx)
 			}
@@ -169,13 +167,13 @@ func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c Caller) (found []*
 }
 
 // purgeAll purges messages, which it changes, in one transaction.
-func purgeAll(ctx context.Context, tx *store.Tx, messages []*Message) (did Purged, err error) {
+func purgeAll(ctx context.Context, tx *store.Tx, archive Archive, messages []*Message) (did Purged, err error) {
 	for _, m := range messages {
 		p, err := findProject(ctx, tx, selectProjectByID, m.projectID)
 		if err != nil {
 			return did, err
 		}
-		n, err := m.purge(ctx, tx, p, now(tx))
+		n, err := m.purge(ctx, tx, archive, p, now(tx))
 		if err != nil {
 			return did, err
 		}
@@ -190,7 +188,7 @@ func purgeAll(ctx context.Context, tx *store.Tx, messages []*Message) (did Purge
 
 // purge takes the texts of a message, as its row has it, away, and returns how many
 // attachments went.
-func (m *Message) purge(ctx context.Context, tx *store.Tx, p *Project, at Time) (attachments int, err error) {
+func (m *Message) purge(ctx context.Context, tx *store.Tx, archive Archive, p *Project, at Time) (attachments int, err error) {
 	attached, err := m.attached()
 	if err != nil {
 		return 0, err
@@ -214,20 +212,20 @@ func (m *Message) purge(ctx context.Context, tx *store.Tx, p *Project, at Time) 
 	if err := put(ctx, tx, Actor{}, p.ProductID, m); err != nil {
 		return 0, err
 	}
-	if _, err := tx.Exec(ctx, buryCommits, p.key, m.seq); err != nil {
+	if err := archive.bury(ctx, tx, p.key, m.seq); err != nil {
 		return 0, err
 	}
 	return attachments, m.buryAnswers(ctx, tx)
 }
 
 // purgeAs purges a message, unless it is nil, that was purged elsewhere.
-func (m *Message) purgeAs(ctx context.Context, tx *store.Tx, elsewhere *Message) error {
+func (m *Message) purgeAs(ctx context.Context, tx *store.Tx, archive Archive, elsewhere *Message) error {
 	if m == nil {
 		return nil
 	}
 	p, err := findProject(ctx, tx, selectProjectByID, m.projectID)
 	if err == nil {
-		_, err = m.purge(ctx, tx, p, elsewhere.Purged)
+		_, err = m.purge(ctx, tx, archive, p, elsewhere.Purged)
 	}
 	return err
 }

@@ -42,6 +42,7 @@ type Unusable struct {
 type Reindexer struct {
 	store   *store.Store
 	dryRun  bool
+	archive Archive
 	out     Reindexed
 	pending []pendingContact
 	uids    map[string]string // project_uid of a folder → of this store, where they differ
@@ -55,8 +56,8 @@ type pendingContact struct {
 
 // NewReindexer begins; with dryRun nothing is written and Inserted counts what
 // would be, as far as one file can tell.
-func NewReindexer(s *store.Store, dryRun bool) *Reindexer {
-	return &Reindexer{store: s, dryRun: dryRun, uids: map[string]string{}, ids: map[string]string{}, out: Reindexed{Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}}}
+func NewReindexer(s *store.Store, archive Archive, dryRun bool) *Reindexer {
+	return &Reindexer{store: s, dryRun: dryRun, archive: archive, uids: map[string]string{}, ids: map[string]string{}, out: Reindexed{Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}}}
 }
 
 // CodeFormat is the code of the error (Unavailable) for an archive that a newer
@@ -383,7 +384,7 @@ func (r *Reindexer) one(ctx context.Context, tx *store.Tx, d Document) (added bo
 		there, err := known(ctx, tx, d)
 		return !there, err
 	}
-	return Restore(ctx, tx, Actor{}, d, true)
+	return Restore(ctx, tx, Actor{}, r.archive, d, true)
 }
 
 // placeOf is the path of the file from which a document was read.

@@ -59,7 +59,7 @@ func TestAStoreIsRestoredFromItsArchive(t *testing.T) {
 	_, files := rendered(t, s)
 	fresh := storetest.Open(t, store.Config{})
 	for round := range 2 {
-		r := NewReindexer(fresh, false)
+		r := NewReindexer(fresh, Archive{}, false)
 		if err := r.Add(t.Context(), folder(files)); err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestDamagedFilesArePassedOverByName(t *testing.T) {
 	files["messages/2026/03/copy.md"] = files["messages/2026/03/2026-03-01T09-30-05Z__build-plan__1.md"]
 	files["contacts/x.json"] = "{"
 	fresh := storetest.Open(t, store.Config{})
-	r := NewReindexer(fresh, false)
+	r := NewReindexer(fresh, Archive{}, false)
 	if err := r.Add(t.Context(), folder(files)); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestWhatRefersToALostFileIsNotHalfRestored(t *testing.T) {
 	_, files := rendered(t, filled(t))
 	files["agents/RedFox/profile.json"] = "{"
 	fresh := storetest.Open(t, store.Config{})
-	r := NewReindexer(fresh, false)
+	r := NewReindexer(fresh, Archive{}, false)
 	if err := r.Add(t.Context(), folder(files)); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestANewerArchiveIsRefusedWithItsFormat(t *testing.T) {
 	_, files := rendered(t, filled(t))
 	files["project.json"] = strings.Replace(files["project.json"], `"format": 1`, `"format": 7`, 1)
 	fresh := storetest.Open(t, store.Config{})
-	err := NewReindexer(fresh, false).Add(t.Context(), folder(files))
+	err := NewReindexer(fresh, Archive{}, false).Add(t.Context(), folder(files))
 	if !fault.HasCode(err, CodeFormat) || !strings.Contains(err.Error(), "format 7") {
 		t.Errorf("got %v", err)
 	}
@@ -165,7 +165,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	_, files := rendered(t, filled(t))
 	fresh := storetest.Open(t, store.Config{})
-	r := NewReindexer(fresh, true)
+	r := NewReindexer(fresh, Archive{}, true)
 	if err := r.Add(t.Context(), folder(files)); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (o *Office) Inbox(ctx context.Context, c Caller, a InboxArgs) (out InboxRes
 		}
 		out = InboxResource{s.p.HumanKey, me.Name, len(found), []InboxMessage{}}
 		for _, i := range found {
-			commit, err := s.commit(ctx, i.seq)
+			commit, err := s.config.Archive.commitOf(ctx, s.tx, s.p.key, i.seq)
 			if err != nil {
 				return err
 			}
@@ -122,20 +122,6 @@ func (o *Office) Inbox(ctx context.Context, c Caller, a InboxArgs) (out InboxRes
 		return nil
 	})
 	return out, err
-}
-
-const selectCommit = `SELECT first_seq, hexsha, summary, authored_ts FROM archive_commits WHERE project_key = ? AND last_seq >= ?
-ORDER BY last_seq LIMIT 1`
-
-// commit finds the commit that holds a change, nil for none yet.
-func (s *scope) commit(ctx context.Context, seq int64) (*Commit, error) {
-	k := &Commit{}
-	var first int64
-	found, err := one(ctx, s.tx, []any{&first, &k.SHA, &k.Summary, &k.Authored}, selectCommit, s.p.key, seq)
-	if !found || first > seq {
-		return nil, err
-	}
-	return k, nil
 }
 
 // OutboxMessage is a payload with the commit of its file.
@@ -180,7 +166,7 @@ func (o *Office) Outbox(ctx context.Context, c Caller, a InboxArgs) (out OutboxR
 			if !a.IncludeBodies {
 				p.Body = nil
 			}
-			commit, err := s.commit(ctx, m.seq)
+			commit, err := s.config.Archive.commitOf(ctx, s.tx, s.p.key, m.seq)
 			if err != nil {
 				return err
 			}

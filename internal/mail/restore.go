@@ -20,6 +20,7 @@ const CodeBothHaveMail = "mail_in_both"
 // has found sound. It is used by one goroutine.
 type Restorer struct {
 	filter   *redact.Filter
+	archive  Archive
 	highest  map[string]int64
 	raised   bool
 	uids     map[string]string          // project_uid of the file → of this store
@@ -38,9 +39,9 @@ type RestoredMail struct {
 }
 
 // NewRestorer returns a restorer for one export with these highest numbers.
-func NewRestorer(filter *redact.Filter, highest map[string]int64) *Restorer {
+func NewRestorer(filter *redact.Filter, archive Archive, highest map[string]int64) *Restorer {
 	return &Restorer{
-		filter: filter, highest: highest, uids: map[string]string{}, numbers: map[string]map[int64]int64{},
+		filter: filter, archive: archive, highest: highest, uids: map[string]string{}, numbers: map[string]map[int64]int64{},
 		restored: RestoredMail{Added: map[string]int{}},
 	}
 }
@@ -205,7 +206,7 @@ func (r *Restorer) add(ctx context.Context, tx *store.Tx, d Document) error {
 	if err := shelve(ctx, tx, d); err != nil {
 		return err
 	}
-	added, err := Restore(ctx, tx, Actor{}, d, keep)
+	added, err := Restore(ctx, tx, Actor{}, r.archive, d, keep)
 	if err != nil {
 		return err
 	}
@@ -393,10 +394,6 @@ func spell(ctx context.Context, tx *store.Tx, d Document, name *string) error {
 const (
 	selectMailOf = `SELECT (SELECT uid FROM mail_projects WHERE project_key = ?1), EXISTS (SELECT 1 FROM mail_projects WHERE project_key = ?2)`
 	moveMail     = `UPDATE mail_projects SET project_key = ?2 WHERE project_key = ?1`
-	dropCursor   = `DELETE FROM archive_cursor WHERE project_key = ?2 AND EXISTS (SELECT 1 FROM archive_cursor WHERE project_key = ?1)`
-	moveCursor   = `UPDATE archive_cursor SET project_key = ?2 WHERE project_key = ?1`
-	moveAside    = `UPDATE archive_aside SET project_key = ?2 WHERE project_key = ?1`
-	moveCommits  = `UPDATE OR REPLACE archive_commits SET project_key = ?2 WHERE project_key = ?1`
 )
 
 // MoveRows gives the mail of a project to the one that takes it over, with its
@@ -404,7 +401,7 @@ const (
 // are a project's own, so two that both have mail cannot become one.
 //
 // Errors: Conflict with CodeBothHaveMail.
-func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) error {
+func MoveRows(ctx context.Context, tx *store.Tx, archive Archive, from, into project.Project) error {
 	var uid *string
 	var ours bool
 	if err := tx.Get(ctx, []any{&uid, &ours}, selectMailOf, from.Key, into.Key); err != nil || uid == nil {
@@ -414,10 +411,11 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 		return fault.Newf(fault.Conflict, CodeBothHaveMail, "%s and %s both have mail, whose agents and archives would collide", from.ID, into.ID).
 			WithHint("keep both projects: agents write across projects, see `request_contact`")
 	}
-	for _, move := range [...]string{moveMail, dropCursor, moveCursor, moveAside, moveCommits} {
-		if _, err := tx.Exec(ctx, move, from.Key, into.Key); err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, moveMail, from.Key, into.Key); err != nil {
+		return err
+	}
+	if err := archive.move(ctx, tx, from.Key, into.Key); err != nil {
+		return err
 	}
 	p, err := projectByUID(ctx, tx, *uid)
 	if err != nil {

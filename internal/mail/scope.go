@@ -76,7 +76,7 @@ func (s *scope) open(ctx context.Context, t *target) (err error) {
 		}
 	}
 	if t.path != nil && err == nil {
-		s.p, err = t.path.ensure(ctx, s.tx, s.by)
+		s.p, err = t.path.ensure(ctx, s.tx, s.by, s.config.Archive)
 	}
 	switch {
 	case err != nil:

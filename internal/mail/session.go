@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -172,4 +173,23 @@ func (s *scope) bond(ctx context.Context, b Bond) error {
 		return err
 	}
 	return bind(ctx, s.tx, session.Key, a.ID, b.Source, s.now)
+}
+
+const selectKept = `SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM mail_sessions WHERE session_key = value)
+OR EXISTS (SELECT 1 FROM mail_notices WHERE session_key = value) OR value IN (SELECT session_key FROM mail_reservations WHERE session_key NOTNULL)`
+
+// Kept returns which of the sessions, named by their keys, have acted as an agent, were
+// shown a notice or hold a reservation.
+func Kept(ctx context.Context, tx *store.Tx, sessions []int64) (kept []int64, err error) {
+	list, err := json.Marshal(sessions)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var key int64
+		err := r.Scan(&key)
+		kept = append(kept, key)
+		return err
+	}, selectKept, string(list))
+	return kept, err
 }

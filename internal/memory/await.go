@@ -16,12 +16,10 @@ const (
 	MaxAwait     = 300 * time.Second
 )
 
-const (
-	metaPaused   = "replication.paused"
-	selectPaused = `SELECT EXISTS (SELECT 1 FROM store_meta WHERE name = '` + metaPaused + `')`
-	insertPaused = `INSERT OR IGNORE INTO store_meta (name, value) VALUES ('` + metaPaused + `', '1')`
-	deletePaused = `DELETE FROM store_meta WHERE name = '` + metaPaused + `'`
+// metaPaused is the name of the note that replication is paused.
+const metaPaused = "replication.paused"
 
+const (
 	selectAcked   = `SELECT acked_seq FROM memory_streams WHERE stream = ?`
 	selectSettled = `SELECT s.acked_seq, s.state, ifnull(u.stop_code, ''), ifnull(u.stop_why, '') FROM memory_streams s JOIN memory_users u ON u.user_id = s.user_id WHERE s.stream = ?`
 	selectAllGone = `SELECT f.stream, f.seq FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream JOIN memory_users u ON u.user_id = s.user_id
@@ -165,7 +163,11 @@ func (b *Book) awaited(ctx context.Context, stream string, until int64) error {
 	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var acked int64
 		err := ignoreNone(tx.Get(ctx, []any{&acked}, selectAcked, stream))
-		return firstError(err, tx.Get(ctx, []any{&pending}, countUnsettled, stream, acked, until), tx.Get(ctx, []any{&paused}, selectPaused))
+		err = firstError(err, tx.Get(ctx, []any{&pending}, countUnsettled, stream, acked, until))
+		if err == nil {
+			_, paused, err = tx.Meta(ctx, metaPaused)
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -177,7 +179,8 @@ func (b *Book) awaited(ctx context.Context, stream string, until int64) error {
 // Paused tells whether replication was paused by hand; it stays so over restarts.
 func (b *Book) Paused(ctx context.Context) (paused bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Get(ctx, []any{&paused}, selectPaused)
+		_, paused, err = tx.Meta(ctx, metaPaused)
+		return err
 	})
 	return paused, err
 }
@@ -187,12 +190,10 @@ func (b *Book) Paused(ctx context.Context) (paused bool, err error) {
 func (b *Book) SetPaused(ctx context.Context, paused bool) error {
 	defer b.progress.step()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		query := deletePaused
 		if paused {
-			query = insertPaused
+			return tx.SetMeta(ctx, metaPaused, "1")
 		}
-		_, err := tx.Exec(ctx, query)
-		return err
+		return tx.DeleteMeta(ctx, metaPaused)
 	})
 }
 

@@ -54,15 +54,14 @@ type user struct {
 
 func (u user) hub() bool { return u.HubURL != "" }
 
-const (
-	metaUser = "memory.user"
+// metaUser is the name under which the store has the device's own user.
+const metaUser = "memory.user"
 
-	selectOwnUser = `SELECT value FROM store_meta WHERE name = '` + metaUser + `'`
-	insertOwnUser = `INSERT INTO store_meta (name, value) VALUES ('` + metaUser + `', ?)`
-	userColumns   = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, ''), generation, ifnull(stop_code, ''), ifnull(stop_why, ''), stop_ns FROM memory_users `
-	selectUser    = userColumns + `WHERE user_id = ?`
-	insertUser    = `INSERT INTO memory_users (user_id, created_ns) VALUES (?, ?)`
-	selectUsers   = userColumns + `ORDER BY user_id`
+const (
+	userColumns = `SELECT user_id, ifnull(hub_url, ''), ifnull(hub_user, ''), generation, ifnull(stop_code, ''), ifnull(stop_why, ''), stop_ns FROM memory_users `
+	selectUser  = userColumns + `WHERE user_id = ?`
+	insertUser  = `INSERT INTO memory_users (user_id, created_ns) VALUES (?, ?)`
+	selectUsers = userColumns + `ORDER BY user_id`
 )
 
 // isNowhere reports whether a caller named no project, and Place is not where it works.
@@ -125,15 +124,14 @@ func findUser(ctx context.Context, tx *store.Tx, id string) (u user, err error) 
 
 // ownUser is the device's own user; "" if it is missing and not to be made.
 func ownUser(ctx context.Context, tx *store.Tx, make bool) (id string, err error) {
-	err = tx.Get(ctx, []any{&id}, selectOwnUser)
-	if !errors.Is(err, sql.ErrNoRows) || !make {
-		return id, ignoreNone(err)
+	id, found, err := tx.Meta(ctx, metaUser)
+	if err != nil || found || !make {
+		return id, err
 	}
 	if id, err = addUser(ctx, tx); err != nil {
 		return "", err
 	}
-	_, err = tx.Exec(ctx, insertOwnUser, id)
-	return id, err
+	return id, tx.SetMeta(ctx, metaUser, id)
 }
 
 func addUser(ctx context.Context, tx *store.Tx) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
@@ -208,10 +209,8 @@ func (s *scope) cataloguedHere(ctx context.Context, item Item) error {
 
 const (
 	metaUnlinked   = "memory.unlinked." // and the memory's id
-	insertUnlinked = `INSERT OR IGNORE INTO store_meta (name, value) VALUES (?, ?)`
-	selectUnlinked = `SELECT m.memory_id, v.title, x.value, (SELECT count(*) FROM memory_entries e WHERE e.memory_id = m.memory_id)
-FROM store_meta x JOIN memories m ON m.memory_id = substr(x.name, length('` + metaUnlinked + `') + 1) JOIN memory_vaults v ON v.vault_id = m.vault_id
-WHERE x.name GLOB '` + metaUnlinked + `*' ORDER BY m.memory_id`
+	selectUnlinked = `SELECT v.title, (SELECT count(*) FROM memory_entries e WHERE e.memory_id = m.memory_id)
+FROM memories m JOIN memory_vaults v ON v.vault_id = m.vault_id WHERE m.memory_id = ?`
 )
 
 // Unlinked is a memory that was shared by name, until the hub gave it to another
@@ -227,18 +226,28 @@ type Unlinked struct {
 func (b *Book) Unlinked(ctx context.Context) (out []Unlinked, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		return tx.Each(ctx, func(rows *sql.Rows) error {
-			var u Unlinked
-			err := rows.Scan(&u.MemoryID, &u.Vault, &u.Project, &u.Entries)
-			out = append(out, u)
-			return err
-		}, selectUnlinked)
+		notes, err := tx.MetaUnder(ctx, metaUnlinked)
+		for _, note := range notes {
+			if err != nil {
+				return err
+			}
+			u := Unlinked{MemoryID: strings.TrimPrefix(note.Name, metaUnlinked), Project: note.Value}
+			err = tx.Each(ctx, func(rows *sql.Rows) error {
+				err := rows.Scan(&u.Vault, &u.Entries)
+				out = append(out, u)
+				return err
+			}, selectUnlinked, u.MemoryID)
+		}
+		return err
 	})
 	return out, err
 }
 
 // noteUnlinked keeps for Unlinked which project a memory was shared with.
 func (s *scope) noteUnlinked(ctx context.Context, q project.Project) error {
-	_, err := s.tx.Exec(ctx, insertUnlinked, metaUnlinked+s.m.MemoryID, q.ID)
-	return err
+	_, noted, err := s.tx.Meta(ctx, metaUnlinked+s.m.MemoryID)
+	if err != nil || noted {
+		return err
+	}
+	return s.tx.SetMeta(ctx, metaUnlinked+s.m.MemoryID, q.ID)
 }

@@ -14,6 +14,9 @@ import (
 	"cairn/internal/store"
 )
 
+// metaTitled is the name of the note of the newest project in a store of an earlier release.
+const metaTitled = "memory.titled"
+
 const (
 	selectMemoryOf = `SELECT ` + memoryColumns + `WHERE m.user_id = ? AND m.project_key = ? AND m.deleting_seq IS NULL
 ORDER BY m.creation_ns, m.memory_id LIMIT 1`
@@ -24,9 +27,6 @@ ORDER BY m.creation_ns, m.memory_id LIMIT 1`
 ORDER BY m.creation_ns, m.memory_id LIMIT 1`
 	selectMemoryTitled = `SELECT ` + memoryColumns + `JOIN memory_vaults v ON v.vault_id = m.vault_id
 WHERE v.user_id = ? AND v.title = ? AND m.title = 'main' AND m.project_key IS NULL AND m.deleting_seq IS NULL`
-
-	// memory.titled is the newest project of a store of an earlier release.
-	selectIsTitled = `SELECT EXISTS (SELECT 1 FROM store_meta WHERE name = 'memory.titled' AND CAST(value AS INTEGER) >= ?)`
 
 	linkMemory   = `UPDATE memories SET project_key = ?2 WHERE memory_id = ?1`
 	unlinkMemory = `UPDATE memories SET project_key = NULL WHERE memory_id = ?1`
@@ -120,9 +120,12 @@ func (s *scope) findOf(ctx context.Context, keys []project.KeyUID, query string,
 
 // findTitled finds the default memory of a project of an earlier release by its title.
 func (s *scope) findTitled(ctx context.Context, q project.Project) (bool, error) {
-	var titled bool
-	if err := s.tx.Get(ctx, []any{&titled}, selectIsTitled, q.Key); err != nil || !titled {
+	text, found, err := s.tx.Meta(ctx, metaTitled)
+	if err != nil || !found {
 		return false, err
+	}
+	if newest, err := strconv.ParseInt(text, 10, 64); err != nil || newest < q.Key {
+		return false, nil
 	}
 	return s.findOf(ctx, nil, selectMemoryTitled, s.u.ID, titleOf(q.ID))
 }

@@ -90,8 +90,7 @@ func (b *Book) Leave(ctx context.Context, local string, force bool) error {
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, deleteEpoch, metaEpoch+local) // it was that hub's
-		return err
+		return tx.DeleteMeta(ctx, metaEpoch+local) // it was that hub's
 	})
 }
 

@@ -16,9 +16,6 @@ const StreamRestoring = "restoring"
 
 const (
 	metaEpoch       = "hub.epoch." // and the user
-	selectEpoch     = `SELECT value FROM store_meta WHERE name = ?`
-	upsertEpoch     = `INSERT INTO store_meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
-	deleteEpoch     = `DELETE FROM store_meta WHERE name = ?`
 	restoreStreams  = `UPDATE memory_streams SET state = 'restoring' WHERE user_id = ? AND state = 'ready' AND (subscribed = 1 OR head_seq > 0)`
 	selectRestoring = streamColumns + `WHERE user_id = ? AND state = 'restoring' ORDER BY stream`
 
@@ -73,7 +70,7 @@ func (b *Book) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
 			_, err = tx.Exec(ctx, updateGoOn, user, StopRestored)
 		}
 		if err == nil {
-			_, err = tx.Exec(ctx, upsertEpoch, metaEpoch+user, strconv.FormatInt(epoch, 10))
+			err = tx.SetMeta(ctx, metaEpoch+user, strconv.FormatInt(epoch, 10))
 		}
 		return err
 	})
@@ -89,9 +86,9 @@ func (b *Book) Epoch(ctx context.Context, user string) (epoch int64, err error) 
 }
 
 func epochOf(ctx context.Context, tx *store.Tx, user string) (int64, error) {
-	var text string
-	if err := tx.Get(ctx, []any{&text}, selectEpoch, metaEpoch+user); err != nil {
-		return 0, ignoreNone(err)
+	text, found, err := tx.Meta(ctx, metaEpoch+user)
+	if err != nil || !found {
+		return 0, err
 	}
 	return strconv.ParseInt(text, 10, 64)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"hash/crc32"
+	"strconv"
 
 	"cairn/internal/store"
 )
@@ -39,12 +40,29 @@ FROM observation_rows `
 	updateChecksum   = `UPDATE observation_rows SET checksum = ? WHERE id = ?`
 	markDamaged      = `UPDATE observation_rows SET metadata = json_set(ifnull(metadata, '{}'), '$.damaged', json('true')) WHERE id = ?`
 	selectOneSaid    = selectSaid + `WHERE id = ?`
-
-	// The number up to which rows may still lack a checksum; 0 once none does.
-	selectUnsummed = `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM store_meta WHERE name = 'unsummed'),
-ifnull((SELECT max(id) FROM observation_rows), 0))`
-	updateUnsummed = `INSERT OR REPLACE INTO store_meta (name, value) VALUES ('unsummed', ?)`
+	selectHighest    = `SELECT ifnull(max(id), 0) FROM observation_rows`
 )
+
+// metaUnsummed is the name of the number up to which rows may still lack a checksum; 0
+// once none does.
+const metaUnsummed = "unsummed"
+
+// readUnsummed returns that number.
+func readUnsummed(ctx context.Context, tx *store.Tx) (last int64, err error) {
+	text, noted, err := tx.Meta(ctx, metaUnsummed)
+	switch {
+	case err != nil:
+	case noted:
+		last, _ = strconv.ParseInt(text, 10, 64)
+	default:
+		err = tx.Get(ctx, []any{&last}, selectHighest)
+	}
+	return last, err
+}
+
+func setUnsummed(ctx context.Context, tx *store.Tx, last int64) error {
+	return tx.SetMeta(ctx, metaUnsummed, strconv.FormatInt(last, 10))
+}
 
 // summed is a row with its checksum as it is stored.
 type summed struct {
@@ -94,8 +112,9 @@ func (j *Journal) FillChecksums(ctx context.Context, limit int) (filled int, err
 	for filled < limit {
 		n := 0
 		var unsummed int64
-		err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-			return tx.Get(ctx, []any{&unsummed}, selectUnsummed)
+		err := j.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			unsummed, err = readUnsummed(ctx, tx)
+			return err
 		})
 		if err == nil && unsummed == 0 {
 			return filled, nil
@@ -115,8 +134,7 @@ func (j *Journal) FillChecksums(ctx context.Context, limit int) (filled int, err
 }
 
 func fillChecksums(ctx context.Context, tx *store.Tx) (int, error) {
-	var last int64
-	err := tx.Get(ctx, []any{&last}, selectUnsummed)
+	last, err := readUnsummed(ctx, tx)
 	if err != nil || last == 0 { // another process was faster
 		return 0, err
 	}
@@ -134,9 +152,9 @@ func fillChecksums(ctx context.Context, tx *store.Tx) (int, error) {
 		}
 	}
 	if len(batch) < checksumBatch {
-		_, err = tx.Exec(ctx, updateUnsummed, 0)
+		err = setUnsummed(ctx, tx, 0)
 	} else {
-		_, err = tx.Exec(ctx, updateUnsummed, batch[len(batch)-1].id-1)
+		err = setUnsummed(ctx, tx, batch[len(batch)-1].id-1)
 	}
 	return len(batch), err
 }
@@ -170,7 +188,7 @@ func mendChecksums(ctx context.Context, tx *store.Tx, altered func(id int64)) er
 		_, err = tx.Exec(ctx, updateChecksum, sum, r.id)
 	}
 	if err == nil {
-		_, err = tx.Exec(ctx, updateUnsummed, 0)
+		err = setUnsummed(ctx, tx, 0)
 	}
 	return err
 }

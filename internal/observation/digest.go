@@ -60,8 +60,7 @@ func writeDigest(ctx context.Context, tx *store.Tx, s project.Session) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, updateSummary, string(text), s.Key)
-	return err
+	return project.SetSummary(ctx, tx, s.Key, string(text))
 }
 
 func digest(ctx context.Context, tx *store.Tx, s project.Session) (Digest, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -39,11 +38,6 @@ LEFT JOIN prompt_rows r ON r.id = o.prompt_id AND o.obs_type IN ('user_prompt', 
 	deleteWords  = `DELETE FROM observations_fts WHERE rowid = ?`
 	deletePrompt = `DELETE FROM prompt_rows WHERE id = ?`
 	deleteLedger = `DELETE FROM injection_rows WHERE observation_id IN (SELECT value FROM json_each(?))`
-
-	selectPending = `SELECT value FROM store_meta WHERE name = 'forgetting'`
-	upsertPending = `INSERT INTO store_meta (name, value) VALUES ('forgetting', ?)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value`
-	deletePending = `DELETE FROM store_meta WHERE name = 'forgetting' AND value = ?`
 
 	// FTS5 keeps the words of deleted rows, and beside them which rows those are:
 	// in pages whose numbers begin here (a segment's number plus 2^16, times 2^37).
@@ -196,11 +190,13 @@ func (f *forgotten) tell(ctx context.Context, tx *store.Tx, project, op string) 
 // which rows go, that FinishForgetting has something to do.
 func NoteForgetting(ctx context.Context, tx *store.Tx) error { return setPending(ctx, tx) }
 
+// metaForgetting is the name of the note that bytes of what is gone are still in the files.
+const metaForgetting = "forgetting"
+
 // setPending notes that bytes of what is gone are still in the files. Each note
 // has its own value, so that nobody takes away a later one.
 func setPending(ctx context.Context, tx *store.Tx) error {
-	_, err := tx.Exec(ctx, upsertPending, store.NewID())
-	return err
+	return tx.SetMeta(ctx, metaForgetting, store.NewID())
 }
 
 // IsForgetting reports whether a purge or a rescan was kept from clearing the
@@ -212,10 +208,7 @@ func (j *Journal) IsForgetting(ctx context.Context) (bool, error) {
 
 func (j *Journal) pending(ctx context.Context) (value string, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		err := tx.Get(ctx, []any{&value}, selectPending)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
+		value, _, err = tx.Meta(ctx, metaForgetting)
 		return err
 	})
 	return value, err
@@ -243,8 +236,11 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 		return backups, err
 	}
 	return backups, j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, deletePending, value)
-		return err
+		now, _, err := tx.Meta(ctx, metaForgetting)
+		if err != nil || now != value {
+			return err
+		}
+		return tx.DeleteMeta(ctx, metaForgetting)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strconv"
 
+	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -25,15 +26,12 @@ FROM observation_rows WHERE id = ?`
 	linkPrompt = `UPDATE observation_rows SET prompt_id = ? WHERE id = ?`
 
 	dropBadMetadata = `UPDATE observation_rows SET metadata = NULL WHERE metadata IS NOT NULL AND NOT json_valid(metadata)`
-	dropBadSummary  = `UPDATE sessions SET summary = NULL WHERE summary IS NOT NULL AND NOT json_valid(summary)`
 
 	dropHalfUsed = `UPDATE injection_rows SET used_at = NULL, used_how = NULL WHERE (used_at IS NULL) <> (used_how IS NULL)`
 
 	// A session of which an index alone was left began with its first row.
-	dateSessions = `UPDATE sessions SET started_at = ifnull((SELECT min(timestamp) FROM observation_rows WHERE session_key = key), last_seen)
-WHERE started_at = 0`
-	touchSessions = `UPDATE sessions SET last_seen = ifnull((SELECT max(timestamp) FROM observation_rows WHERE session_key = key), 0)
-WHERE last_seen = 0`
+	selectUndated = `SELECT s.key, ifnull(min(o.timestamp), 0), ifnull(max(o.timestamp), 0) FROM sessions s
+LEFT JOIN observation_rows o ON o.session_key = s.key WHERE s.started_at = 0 OR s.last_seen = 0 GROUP BY s.key`
 
 	selectUnlogged = `SELECT o.id, p.id, s.id FROM observation_rows o
 JOIN projects p ON p.key = o.project_key JOIN sessions s ON s.key = o.session_key
@@ -48,10 +46,16 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 // part's share of store.Salvage; on a sound store it changes no row.
 func (j *Journal) Mend(ctx context.Context, altered func(table string, id int64)) error {
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata, dropBadSummary, dateSessions, touchSessions} {
+		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata} {
 			if _, err := tx.Exec(ctx, query); err != nil {
 				return err
 			}
+		}
+		if err := project.DropBadSummaries(ctx, tx); err != nil {
+			return err
+		}
+		if err := dateSessions(ctx, tx); err != nil {
+			return err
 		}
 		if err := mendChecksums(ctx, tx, func(id int64) { altered("observation_rows", id) }); err != nil {
 			return err
@@ -71,6 +75,23 @@ func (j *Journal) Mend(ctx context.Context, altered func(table string, id int64)
 		return err
 	}
 	return j.Reindex(ctx, nil)
+}
+
+// dateSessions gives sessions that a salvage made up the times of their rows.
+func dateSessions(ctx context.Context, tx *store.Tx) error {
+	var undated [][3]int64
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var s [3]int64
+		err := r.Scan(&s[0], &s[1], &s[2])
+		undated = append(undated, s)
+		return err
+	}, selectUndated)
+	for _, s := range undated {
+		if err == nil {
+			err = project.DateSession(ctx, tx, s[0], s[1], s[2])
+		}
+	}
+	return err
 }
 
 // dropOrphanedTombs deletes the tombstones whose salt is lost: they match nothing.

@@ -30,7 +30,11 @@ type Config struct {
 	Output     OutputMode           // which outputs of commands and tools are kept
 	OutputDays int                  // after how many days an output expires; 0: never
 	Unnamed    []string             // harnesses whose hooks know no ids that their transcripts know, see Match
+	Kept       []Keeper             // the other parts that need sessions; nil: none does
 }
+
+// Keeper returns which of the sessions, by their keys, a part needs: a purge leaves them.
+type Keeper func(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, error)
 
 // DefaultDedupWindow is the window of observations §5.
 const DefaultDedupWindow = 300 * time.Second

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"iter"
 	"slices"
 	"strconv"
@@ -26,10 +25,8 @@ const minLetters = 6
 // lineHash is an unsalted hash of a line that does not leave the process.
 type lineHash uint64
 
-const (
-	selectLineSalt = `SELECT value FROM store_meta WHERE name = 'line_salt'`
-	insertLineSalt = `INSERT INTO store_meta (name, value) VALUES ('line_salt', ?)`
-)
+// metaLineSalt is the name of the store's salt of line hashes.
+const metaLineSalt = "line_salt"
 
 // saltedLines turns hashes into those that are stored.
 type saltedLines uint64
@@ -43,7 +40,7 @@ func lineSalt(ctx context.Context, tx *store.Tx) (saltedLines, error) {
 	fresh := make([]byte, 8)
 	rand.Read(fresh)
 	text := hex.EncodeToString(fresh)
-	if _, err := tx.Exec(ctx, insertLineSalt, text); err != nil {
+	if err := tx.SetMeta(ctx, metaLineSalt, text); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseUint(text, 16, 64)
@@ -52,12 +49,8 @@ func lineSalt(ctx context.Context, tx *store.Tx) (saltedLines, error) {
 
 // findLineSalt returns the store's salt of line hashes; ok is false if there is none.
 func findLineSalt(ctx context.Context, tx *store.Tx) (salt saltedLines, ok bool, err error) {
-	var text string
-	err = tx.Get(ctx, []any{&text}, selectLineSalt)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
-	}
-	if err != nil {
+	text, ok, err := tx.Meta(ctx, metaLineSalt)
+	if err != nil || !ok {
 		return 0, false, err
 	}
 	n, err := strconv.ParseUint(text, 16, 64)

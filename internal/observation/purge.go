@@ -66,20 +66,13 @@ const (
 
 	selectHasFile = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE project_key = ? AND path_key = ?)`
 
-	selectIsEmpty = `SELECT NOT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ?1)
-AND NOT EXISTS (SELECT 1 FROM record_sessions WHERE session_key = ?1)
-AND NOT EXISTS (SELECT 1 FROM mail_sessions WHERE session_key = ?1) AND NOT EXISTS (SELECT 1 FROM mail_notices WHERE session_key = ?1)
-AND NOT EXISTS (SELECT 1 FROM mail_reservations WHERE session_key = ?1)`
+	selectIsEmpty        = `SELECT NOT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ?)`
 	deleteSessionLedger  = `DELETE FROM injection_rows WHERE session_key = ?`
 	deleteSessionPrompts = `DELETE FROM prompt_rows WHERE session_key = ?`
-	deleteSession        = `DELETE FROM sessions WHERE key = ?`
 
 	selectEmptySessions = `SELECT s.key, s.id, s.project_id FROM sessions s
 WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last_seen <= ?3
-  AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)
-  AND NOT EXISTS (SELECT 1 FROM record_sessions r WHERE r.session_key = s.key)
-  AND s.key NOT IN (SELECT session_key FROM mail_sessions UNION SELECT session_key FROM mail_notices
-    UNION SELECT session_key FROM mail_reservations WHERE session_key NOTNULL)`
+  AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)`
 )
 
 // Purge forgets the rows that match every filter, for good (observations
@@ -330,8 +323,19 @@ func (p *purging) dropEmpty(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
+	keys := make([]int64, len(empty))
+	for i, s := range empty {
+		keys[i] = s.Key
+	}
+	kept, err := p.journal.kept(ctx, tx, keys)
+	if err != nil {
+		return err
+	}
 	batch := purgeBatch{purging: p, byProject: map[string]*forgotten{}}
 	for _, s := range empty {
+		if kept[s.Key] {
+			continue
+		}
 		if err := batch.dropSession(ctx, tx, s.Key, s.ID, s.ProjectID); err != nil {
 			return err
 		}
@@ -421,7 +425,14 @@ func (b *purgeBatch) settle(ctx context.Context, tx *store.Tx, key int64, id str
 	if err := tx.Get(ctx, []any{&empty}, selectIsEmpty, key); err != nil {
 		return err
 	}
-	if !empty {
+	kept := map[int64]bool{}
+	if empty {
+		var err error
+		if kept, err = b.journal.kept(ctx, tx, []int64{key}); err != nil {
+			return err
+		}
+	}
+	if !empty || kept[key] {
 		return refreshDigest(ctx, tx, key, id)
 	}
 	s, ok, err := project.FindSession(ctx, tx, id)
@@ -443,10 +454,11 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	if err := forgetTurns(ctx, tx, key); err != nil {
 		return err
 	}
-	for _, query := range []string{deleteSessionPrompts, deleteSession} { // prompts without a row: a salvage's
-		if _, err := tx.Exec(ctx, query, key); err != nil {
-			return err
-		}
+	if _, err := tx.Exec(ctx, deleteSessionPrompts, key); err != nil { // prompts without a row: a salvage's
+		return err
+	}
+	if err := project.DeleteSession(ctx, tx, key); err != nil {
+		return err
 	}
 	b.sessions++
 	b.ledger += int(n)
@@ -454,6 +466,21 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 	f.Sessions = append(f.Sessions, id)
 	_, err = tx.Blank(ctx, "session/"+id, "session", id)
 	return err
+}
+
+// kept returns which of the sessions other parts need.
+func (j *Journal) kept(ctx context.Context, tx *store.Tx, sessions []int64) (map[int64]bool, error) {
+	kept := map[int64]bool{}
+	for _, part := range j.config.Kept {
+		keys, err := part(ctx, tx, sessions)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			kept[key] = true
+		}
+	}
+	return kept, nil
 }
 
 // tell appends the changes of the batch: one for each project.

@@ -344,7 +344,7 @@ func (s *storedSession) store(ctx context.Context, tx *store.Tx) error {
 		}
 	}
 	if s.newSummary {
-		if _, err := tx.Exec(ctx, updateSummary, s.summary, s.key); err != nil {
+		if err := project.SetSummary(ctx, tx, s.key, s.summary); err != nil {
 			return err
 		}
 	}

@@ -20,7 +20,7 @@ type Restorer struct {
 	journal       *Journal
 	includePurged bool
 	floor         HighestIDs // that the store had given before: those below are not given again
-	note          string     // in store_meta, while the import goes on
+	note          string     // the name of the floor in store.Meta, while the import goes on
 	graves        graves
 	counts        RestoredRows
 
@@ -70,10 +70,6 @@ ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'prompt_rows'), 0)`
 
 	raiseNumbers = `UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?`
 
-	selectRestoring = `SELECT value FROM store_meta WHERE name = ?`
-	insertRestoring = `INSERT INTO store_meta (name, value) VALUES (?, ?)`
-	deleteRestoring = `DELETE FROM store_meta WHERE name = ?`
-
 	restorePrompt = `INSERT INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
@@ -97,13 +93,12 @@ ORDER BY id LIMIT 1 OFFSET ?`
 func (j *Journal) Restorer(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*Restorer, error) {
 	r := &Restorer{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		var text string
-		err := tx.Get(ctx, []any{&text}, selectRestoring, r.note)
-		if err == nil {
-			return json.Unmarshal([]byte(text), &r.floor)
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		text, found, err := tx.Meta(ctx, r.note)
+		if err != nil {
 			return err
+		}
+		if found {
+			return json.Unmarshal([]byte(text), &r.floor)
 		}
 		if err := tx.Get(ctx, []any{&r.floor.Observation, &r.floor.Prompt}, selectFloor); err != nil {
 			return err
@@ -117,8 +112,7 @@ func (j *Journal) Restorer(ctx context.Context, id string, highest HighestIDs, i
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, insertRestoring, r.note, string(value))
-		return err
+		return tx.SetMeta(ctx, r.note, string(value))
 	})
 	return r, err
 }
@@ -128,8 +122,7 @@ func (r *Restorer) Done(ctx context.Context, tx *store.Tx) error {
 	if err := r.End(ctx, tx); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, deleteRestoring, r.note)
-	return err
+	return tx.DeleteMeta(ctx, r.note)
 }
 
 // Counts is what became of the rows so far.
@@ -191,7 +184,7 @@ func (r *Restorer) digest(ctx context.Context, tx *store.Tx) error {
 	rules := counted{filter: r.journal.config.Filter, rules: map[string]int{}}
 	digest, _, err := rules.document(string(given))
 	if err == nil && digest != s.Summary {
-		_, err = tx.Exec(ctx, updateSummary, digest, s.Key)
+		err = project.SetSummary(ctx, tx, s.Key, digest)
 	}
 	return err
 }

@@ -34,8 +34,7 @@ WHERE session_key = ? AND harness_prompt_id = ? AND prompt_id IS NULL AND obs_ty
 
 	moveSessionRows = `UPDATE observation_rows SET project_key = ? WHERE project_key = ? AND session_key IN (SELECT value FROM json_each(?))`
 
-	updatePinned  = `UPDATE observation_rows SET is_pinned = ? WHERE id = ?`
-	updateSummary = `UPDATE sessions SET summary = ? WHERE key = ?`
+	updatePinned = `UPDATE observation_rows SET is_pinned = ? WHERE id = ?`
 
 	upsertImport = `INSERT INTO imports (path, size, mtime, offset) VALUES (?, ?, ?, ?)
 ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime, offset = excluded.offset`

@@ -26,10 +26,7 @@ import (
 type graves struct{ salts [][]byte } // its own first
 
 const (
-	// '0' is the character after '/'.
-	selectSalts = `SELECT value FROM store_meta WHERE name >= 'tombstone_salt' AND name < 'tombstone_salt0' ORDER BY name`
-	insertSalt  = `INSERT OR IGNORE INTO store_meta (name, value) VALUES (?, ?)`
-	selectTomb  = `SELECT until FROM tombstones WHERE hash = ?`
+	selectTomb = `SELECT until FROM tombstones WHERE hash = ?`
 
 	upsertTomb = `INSERT INTO tombstones (hash, until) VALUES (?, ?)
 ON CONFLICT (hash) DO UPDATE SET until = CASE WHEN until IS NULL OR excluded.until IS NULL THEN NULL
@@ -42,15 +39,14 @@ const ownSalt = "tombstone_salt"
 
 // openGraves reads the salts: all that a store costs in which nothing was purged.
 func openGraves(ctx context.Context, tx *store.Tx) (g graves, err error) {
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var text string
-		if err := r.Scan(&text); err != nil {
-			return err
+	notes, err := tx.MetaUnder(ctx, ownSalt)
+	for _, note := range notes {
+		var salt []byte
+		if err == nil {
+			salt, err = hex.DecodeString(note.Value)
 		}
-		salt, err := hex.DecodeString(text)
 		g.salts = append(g.salts, salt)
-		return err
-	}, selectSalts)
+	}
 	return g, err
 }
 
@@ -76,8 +72,7 @@ func (g *graves) add(ctx context.Context, tx *store.Tx, salt []byte) error {
 		name += "/" + hex.EncodeToString(salt[:8])
 	}
 	g.salts = append(g.salts, salt)
-	_, err := tx.Exec(ctx, insertSalt, name, hex.EncodeToString(salt))
-	return err
+	return tx.SetMeta(ctx, name, hex.EncodeToString(salt))
 }
 
 // any reports whether anything was ever buried.

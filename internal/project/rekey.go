@@ -8,14 +8,11 @@ import (
 	"cairn/internal/store"
 )
 
-// metaRekey is in store_meta while the projects of a store from before migration 9 have
+// metaRekey is the name of a note in the store while the projects of a store from before migration 9 have
 // no keys of remotes yet.
 const metaRekey = "projects_rekey"
 
 const (
-	selectRekey = `SELECT EXISTS (SELECT 1 FROM store_meta WHERE name = '` + metaRekey + `')`
-	deleteRekey = `DELETE FROM store_meta WHERE name = '` + metaRekey + `'`
-
 	selectUnkeyed = `SELECT ` + projectColumns + `, (SELECT count(*) FROM project_keys k WHERE k.project_key = r.key) FROM projects r
 WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY r.created_at, r.key`
 	selectAllCheckouts = `SELECT ` + projectColumns + `, ` + checkoutColumns + ` FROM project_checkouts c
@@ -28,7 +25,7 @@ JOIN projects r ON r.key = c.project_key WHERE c.undecided <> '' ORDER BY c.iden
 // NeedsRekey reports whether the store comes from a cairn that knew projects by name:
 // then Plan says what Rekey has to do.
 func NeedsRekey(ctx context.Context, tx *store.Tx) (needed bool, err error) {
-	err = tx.Get(ctx, []any{&needed}, selectRekey)
+	_, needed, err = tx.Meta(ctx, metaRekey)
 	return needed, err
 }
 
@@ -128,8 +125,7 @@ func Undecide(ctx context.Context, tx *store.Tx, k KeyedProject) error {
 
 // Rekeyed ends the migration of a store: NeedsRekey is false from now on.
 func Rekeyed(ctx context.Context, tx *store.Tx) error {
-	_, err := tx.Exec(ctx, deleteRekey)
-	return err
+	return tx.DeleteMeta(ctx, metaRekey)
 }
 
 // UndecidedCheckout is a checkout whose remote belongs to another project than its own.

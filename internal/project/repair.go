@@ -9,9 +9,11 @@ import (
 )
 
 const (
+	selectMadeUp  = `SELECT key FROM projects WHERE key < 1 ORDER BY key`
+	deleteProject = `DELETE FROM projects WHERE key = ?`
+
 	selectWithoutUID = `SELECT 'project ' || r.id || ' has no uid' FROM projects r
-WHERE r.uid IS NULL AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id)
-AND NOT EXISTS (SELECT 1 FROM store_meta WHERE name = '` + metaRekey + `') ORDER BY r.id`
+WHERE r.uid IS NULL AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY r.id`
 
 	selectLastDocument = `SELECT c.doc FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || ?)
 AND c.kind = (SELECT id FROM symbols WHERE text = 'project') AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
@@ -22,13 +24,20 @@ WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY
 
 // Check reports what is wrong with the identity of projects; nothing for an intact store.
 func Check(ctx context.Context, tx *store.Tx) ([]string, error) {
+	if pending, err := NeedsRekey(ctx, tx); err != nil || pending {
+		return nil, err
+	}
 	return tx.Texts(ctx, selectWithoutUID)
 }
 
 // Repair gives the projects of a salvaged store the keys, root and remote back that the
 // change log names, and those that follow from their rows. Checkouts come back when they
-// are seen again. It is idempotent.
+// are seen again. Projects that the salvage made up, and to which no part refers any
+// more, are deleted. It is idempotent.
 func Repair(ctx context.Context, tx *store.Tx) error {
+	if err := dropMadeUp(ctx, tx); err != nil {
+		return err
+	}
 	if pending, err := NeedsRekey(ctx, tx); err != nil || pending {
 		return err
 	}
@@ -42,6 +51,26 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 	for _, q := range all {
 		if err == nil {
 			err = q.repair(ctx, tx)
+		}
+	}
+	return err
+}
+
+// dropMadeUp deletes the projects that a salvage made up and that no row needs.
+func dropMadeUp(ctx context.Context, tx *store.Tx) error {
+	var madeUp []int64
+	err := tx.Each(ctx, func(r *sql.Rows) error {
+		var key int64
+		err := r.Scan(&key)
+		madeUp = append(madeUp, key)
+		return err
+	}, selectMadeUp)
+	if err == nil {
+		madeUp, err = tx.Unreferred(ctx, "projects", "key", madeUp)
+	}
+	for _, key := range madeUp {
+		if err == nil {
+			_, err = tx.Exec(ctx, deleteProject, key)
 		}
 	}
 	return err
@@ -75,4 +104,24 @@ func (q *Project) repair(ctx context.Context, tx *store.Tx) error {
 		}
 	}
 	return addKeys(ctx, tx, q.Key, missing)
+}
+
+const (
+	dropBadSummary = `UPDATE sessions SET summary = NULL WHERE summary IS NOT NULL AND NOT json_valid(summary)`
+	dateSession    = `UPDATE sessions SET started_at = CASE WHEN started_at = 0 THEN ifnull(nullif(?2, 0), last_seen) ELSE started_at END,
+last_seen = CASE WHEN last_seen = 0 THEN ?3 ELSE last_seen END WHERE key = ?1`
+)
+
+// DropBadSummaries deletes the digests of sessions that are not valid JSON. It is
+// idempotent.
+func DropBadSummaries(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, dropBadSummary)
+	return err
+}
+
+// DateSession gives a session that a salvage made up the times of its first and last
+// event, in Unix seconds, 0 for none. A time that the session has stays.
+func DateSession(ctx context.Context, tx *store.Tx, key, first, last int64) error {
+	_, err := tx.Exec(ctx, dateSession, key, first, last)
+	return err
 }

@@ -222,6 +222,19 @@ func SetModel(ctx context.Context, tx *store.Tx, id, model string) error {
 	return s.log(ctx, tx)
 }
 
+// SetSummary stores the digest of a session, a JSON text. Nothing is logged.
+func SetSummary(ctx context.Context, tx *store.Tx, key int64, summary string) error {
+	_, err := tx.Exec(ctx, updateSummary, summary, key)
+	return err
+}
+
+// DeleteSession deletes the row of a session, to which no row may refer. What the log
+// says of it is for the caller to blank.
+func DeleteSession(ctx context.Context, tx *store.Tx, key int64) error {
+	_, err := tx.Exec(ctx, deleteSession, key)
+	return err
+}
+
 // NewSession makes a session that no harness reported, in a given project, as
 // of the transaction's time; if the id exists it returns that session as it is.
 // Its harness stays "" until an event of it is seen. A blank id is Invalid.

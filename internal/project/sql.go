@@ -74,5 +74,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 last_seen = ?, harness_pid = ?, harness_pid_start = ?, checkout = ?, closed_at = ? WHERE key = ?`
 
 	updateLastSeen = `UPDATE sessions SET last_seen = ? WHERE key = ?`
+	updateSummary  = `UPDATE sessions SET summary = ? WHERE key = ?`
+	deleteSession  = `DELETE FROM sessions WHERE key = ?`
 	moveSessions   = `UPDATE sessions SET project_id = ? WHERE project_id = ?`
 )

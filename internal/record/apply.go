@@ -24,8 +24,7 @@ resolved_by = ?9, related = ?10, metadata = ?11, cited = ?12, body = ?13 WHERE p
 	insertWords = `INSERT INTO records_fts (rowid, title, title_wholes, summary, summary_wholes, body, body_wholes)
 VALUES (?, ?, ?, ?, ?, ?, ?)`
 
-	updateClock = `UPDATE projects SET tick = ?2, last_record = max(last_record, ?3) WHERE key = ?1`
-	insertTick  = `INSERT INTO record_ticks (project_key, tick, seq) VALUES (?, ?, ?)`
+	insertTick = `INSERT INTO record_ticks (project_key, tick, seq) VALUES (?, ?, ?)`
 
 	openSession = `INSERT INTO record_sessions (project_key, session_key, opened_at, last_activity, last_sync_tick, save_tick)
 VALUES (?1, ?2, ?3, ?3, ?4, ?4)
@@ -176,7 +175,7 @@ func (s *scope) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int
 	if err := s.putRow(ctx, m, e, number); err != nil {
 		return err
 	}
-	if _, err := s.tx.Exec(ctx, updateClock, s.p.Key, e.Tick, number); err != nil {
+	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, e.Tick, number); err != nil {
 		return err
 	}
 	if _, err := s.tx.Exec(ctx, insertTick, s.p.Key, e.Tick, seq); err != nil {
@@ -283,7 +282,7 @@ func (s *scope) applyEvent(ctx context.Context, m *member, e *Event, seq, at int
 }
 
 func (s *scope) applySave(ctx context.Context, m *member, tick, seq, at int64) error {
-	if _, err := s.tx.Exec(ctx, updateClock, s.p.Key, tick, 0); err != nil {
+	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, tick, 0); err != nil {
 		return err
 	}
 	if _, err := s.tx.Exec(ctx, insertTick, s.p.Key, tick, seq); err != nil {

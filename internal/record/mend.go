@@ -24,7 +24,7 @@ WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL A
 	selectStoredTicks = `SELECT t.tick, t.seq, c.seq IS NOT NULL AND c.doc IS NULL AND c.stream IS (SELECT id FROM symbols WHERE text = ?2)
 FROM record_ticks t LEFT JOIN changes c ON c.seq = t.seq WHERE t.project_key = ?1 ORDER BY t.tick`
 	deleteTicks     = `DELETE FROM record_ticks WHERE project_key = ?`
-	setClock        = `UPDATE projects SET tick = ?2, last_record = max(last_record, ?3, ifnull((SELECT max(number) FROM records WHERE project_key = ?1), 0)) WHERE key = ?1`
+	selectHighest   = `SELECT max(?2, ifnull((SELECT max(number) FROM records WHERE project_key = ?1), 0))`
 	updatePath      = `UPDATE records SET path = ?3 WHERE project_key = ?1 AND number = ?2`
 	updateOrigin    = `UPDATE records SET parent = ?3, created_at = ?4 WHERE project_key = ?1 AND number = ?2`
 	selectSessionOf = `SELECT id FROM sessions WHERE key = ?`
@@ -184,8 +184,10 @@ func (s *scope) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
 		return ids, err
 	}
 	s.tick = last
-	_, err = s.tx.Exec(ctx, setClock, s.p.Key, last, lastRecord)
-	return ids, err
+	if err := s.tx.Get(ctx, []any{&lastRecord}, selectHighest, s.p.Key, lastRecord); err != nil {
+		return ids, err
+	}
+	return ids, project.AdvanceClock(ctx, s.tx, s.p.Key, last, lastRecord)
 }
 
 // putTicks replaces the ticks of the project by those up to the last one. seqs are where

@@ -12,14 +12,7 @@ import (
 	"cairn/internal/store"
 )
 
-const (
-	selectCounts = `SELECT (SELECT last_record FROM projects WHERE key = ?), (SELECT last_record FROM projects WHERE key = ?)`
-
-	// The changes stay in the stream that they are in.
-	moveClock = `UPDATE projects SET (tick, last_record, records_stream) =
-(SELECT f.tick, f.last_record, ifnull(f.records_stream, 'records/' || f.id) FROM projects f WHERE f.key = ?1) WHERE key = ?2`
-	resetClock = `UPDATE projects SET tick = 0, last_record = 0, records_stream = NULL WHERE key = ?`
-)
+const selectCounts = `SELECT (SELECT last_record FROM projects WHERE key = ?), (SELECT last_record FROM projects WHERE key = ?)`
 
 // CodeBothHaveRecords is the code of the error (Conflict) for an import into a store where
 // two projects of the file are one.
@@ -43,9 +36,6 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 	if ours > 0 {
 		return appendHistory(ctx, tx, from, into)
 	}
-	if _, err := tx.Exec(ctx, moveClock, from.Key, into.Key); err != nil {
-		return err
-	}
 	for _, move := range [...]string{
 		`UPDATE records SET project_key = ? WHERE project_key = ?`,
 		`UPDATE record_sessions SET project_key = ? WHERE project_key = ?`,
@@ -56,8 +46,7 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 			return err
 		}
 	}
-	_, err := tx.Exec(ctx, resetClock, from.Key)
-	return err
+	return project.MoveClock(ctx, tx, from.Key, into.Key)
 }
 
 // appendHistory appends the history of one project's records to that of another.
@@ -94,11 +83,13 @@ func appendHistory(ctx context.Context, tx *store.Tx, from, into project.Project
 		`DELETE FROM activations WHERE project_key = ?`,
 		`DELETE FROM record_sessions WHERE project_key = ?`,
 		`DELETE FROM record_ticks WHERE project_key = ?`,
-		resetClock,
 	} {
 		if _, err := tx.Exec(ctx, statement, from.Key); err != nil {
 			return err
 		}
+	}
+	if err := project.ResetClock(ctx, tx, from.Key); err != nil {
+		return err
 	}
 	return tx.BlankStream(ctx, stream) // it is in the other's now
 }

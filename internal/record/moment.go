@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
@@ -133,16 +134,13 @@ func (s *scope) asOf(ctx context.Context, at *point, fn func(ctx context.Context
 	})
 }
 
-const insertPast = `INSERT INTO projects (key, id, name, description, created_at, created_ns)
-VALUES (?, ?, ?, ?, 0, ?)`
-
 // replay brings an empty store to where the project was after a change.
 func (s *scope) replay(ctx context.Context, tx *store.Tx, until int64) (*scope, error) {
 	d, err := s.details(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := tx.Exec(ctx, insertPast, s.p.Key, s.p.ID, s.p.Name, d.Description, int64(d.Created)); err != nil {
+	if err := project.PutCopy(ctx, tx, s.p, d.Description, int64(d.Created)); err != nil {
 		return nil, err
 	}
 	past := &scope{Book: s.Book, tx: tx, log: s.log, until: until, p: s.p, stream: s.stream}

@@ -377,7 +377,7 @@ func (g *gathering) take(ctx context.Context) error {
 	return g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		s, err := restoredScope(ctx, tx, g.project)
 		if err == nil {
-			_, err = tx.Exec(ctx, updateClock, s.p.Key, s.tick, g.highest)
+			err = project.AdvanceClock(ctx, tx, s.p.Key, s.tick, g.highest)
 		}
 		return err
 	})
@@ -431,7 +431,7 @@ func (r *Restorer) line(ctx context.Context, tx *store.Tx, l *line) error {
 		number, _ = numberOf(l.ID)
 	}
 	return s.append(ctx, m, store.Change{Kind: l.Kind, ID: l.ID, Agent: l.Agent, At: l.At, DocHash: hash}, func(seq, _ int64) error {
-		if _, err := s.tx.Exec(ctx, updateClock, s.p.Key, l.Tick, number); err != nil {
+		if err := project.AdvanceClock(ctx, s.tx, s.p.Key, l.Tick, number); err != nil {
 			return err
 		}
 		_, err := s.tx.Exec(ctx, insertTick, s.p.Key, l.Tick, seq)

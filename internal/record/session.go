@@ -3,8 +3,11 @@ package record
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"slices"
 	"strings"
+
+	"cairn/internal/store"
 )
 
 // The records that a session changed after a tick, in the order of the changes.
@@ -89,4 +92,21 @@ func (b *Book) Close(ctx context.Context, a SaveArgs) (out Closed, err error) {
 		return s.event(ctx, m, Event{Type: SessionClosed, Records: out.DeactivatedRecords, Summary: s.line(a.Summary, maxSummary)})
 	})
 	return out, err
+}
+
+const selectKept = `SELECT value FROM json_each(?) WHERE value IN (SELECT session_key FROM record_sessions)`
+
+// Kept returns which of the sessions, named by their keys, have opened records.
+func Kept(ctx context.Context, tx *store.Tx, sessions []int64) (kept []int64, err error) {
+	list, err := json.Marshal(sessions)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var key int64
+		err := r.Scan(&key)
+		kept = append(kept, key)
+		return err
+	}, selectKept, string(list))
+	return kept, err
 }

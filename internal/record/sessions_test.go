@@ -372,7 +372,7 @@ func TestPurgingObservationsSparesSessionsThatRecordsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.create("with records", "", "a")
-	j := observation.New(d.store, observation.Config{Home: dir})
+	j := observation.New(d.store, observation.Config{Home: dir, Kept: []observation.Keeper{record.Kept}})
 	for _, a := range []observation.PurgeArgs{{Session: "with records", Confirm: true}, {Session: "without", Confirm: true}} {
 		if _, err := j.Purge(ctx, a); err != nil {
 			t.Fatal(err)

@@ -111,6 +111,38 @@ type reference struct {
 
 const listReferences = `SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)`
 
+// listReferrers lists the foreign keys that refer to a table.
+const listReferrers = `SELECT m.name, k."from", k."to" FROM sqlite_schema m JOIN pragma_foreign_key_list(m.name) k
+WHERE m.type = 'table' AND k."table" = ? ORDER BY m.name`
+
+// Unreferred returns which of the rows of a table, named by the values of its column key,
+// no row of any table refers to. It reads every row that can refer to one of them.
+func (t *Tx) Unreferred(ctx context.Context, table, key string, rows []int64) (free []int64, err error) {
+	var refs []reference
+	err = t.Each(ctx, func(r *sql.Rows) error {
+		ref := reference{parent: table}
+		err := r.Scan(&ref.child, &ref.column, &ref.key)
+		refs = append(refs, ref)
+		return err
+	}, listReferrers, table)
+	for _, row := range rows {
+		referred := false
+		for _, ref := range refs {
+			if err == nil && !referred {
+				err = t.Get(ctx, []any{&referred}, fmt.Sprintf(`SELECT EXISTS (SELECT 1 FROM %s WHERE %s = (SELECT %s FROM %s WHERE %s = ?))`,
+					quoted(ref.child), quoted(ref.column), quoted(ref.key), quoted(table), quoted(key)), row)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !referred {
+			free = append(free, row)
+		}
+	}
+	return free, nil
+}
+
 // mendKernel makes up rows for those that others refer to and that are lost, so
 // that the others can stay. A made-up row may need one itself.
 func (f *filling) mendKernel(ctx context.Context) error {

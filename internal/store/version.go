@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,10 +20,20 @@ const schemaNote = "schema"
 // noteSchema stores the number of the schema beside user_version.
 const noteSchema = `INSERT OR REPLACE INTO store_meta (name, value) VALUES ('` + schemaNote + `', ?)`
 
-// firstTables are the tables by which stores are recognized that note no number: n
-// contains a table that schema number n+1 brought. Newer schemas need no entry.
-func firstTables() []string {
-	return []string{"changes", "observation_rows", "tombstones", "session_branches", "records", "mail_projects", "memories", "memory_groups"}
+// unnoted is the newest schema of which a store notes no number.
+const unnoted = 8
+
+// createdBy returns the tables that the n-th migration creates, by which stores are
+// recognized that note no number.
+func createdBy(n int) (names []string) {
+	text, _ := migrations.ReadFile(migrationFiles()[n-1]) // it is embedded
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "CREATE TABLE "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // versionOf returns the number of the schema that a store has, from its note and its
@@ -41,9 +52,9 @@ func versionOf(tables map[string]bool, note string) int {
 		return n
 	}
 	version := 0
-	for i, name := range firstTables() {
-		if tables[name] {
-			version = i + 1
+	for n := 1; n <= unnoted; n++ {
+		if slices.ContainsFunc(createdBy(n), func(name string) bool { return tables[name] }) {
+			version = n
 		}
 	}
 	return version

@@ -1,0 +1,96 @@
+package archive
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"cairn/internal/store"
+)
+
+// Commit is a commit of a project's archive.
+type Commit struct {
+	SHA      string
+	Summary  string
+	Authored int64 // Unix nanoseconds
+}
+
+const (
+	selectCommitOf = `SELECT first_seq, hexsha, summary, authored_ts FROM archive_commits WHERE project_key = ? AND last_seq >= ?
+ORDER BY last_seq LIMIT 1`
+
+	// Among the newest 1,000 commits of the project.
+	selectCommitsBy = `SELECT hexsha, summary, authored_ts FROM
+(SELECT * FROM archive_commits WHERE project_key = ?1 ORDER BY last_seq DESC LIMIT 1000) k
+WHERE EXISTS (SELECT 1 FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = ?2) AND c.doc IS NOT NULL
+    AND c.seq BETWEEN k.first_seq AND k.last_seq AND c.agent IN (SELECT id FROM symbols WHERE text IN (SELECT value FROM json_each(?3))))
+ORDER BY last_seq DESC LIMIT +?4`
+
+	buryCommits = `UPDATE archive_commits SET summary = substr(summary, 1, instr(summary, ' | ')) || '| (purged)'
+WHERE project_key = ?1 AND first_seq <= ?2 AND last_seq >= ?2 AND summary LIKE 'mail: %' AND instr(summary, ' | ') > 0`
+
+	dropCursor  = `DELETE FROM archive_cursor WHERE project_key = ?2 AND EXISTS (SELECT 1 FROM archive_cursor WHERE project_key = ?1)`
+	moveCursor  = `UPDATE archive_cursor SET project_key = ?2 WHERE project_key = ?1`
+	moveAside   = `UPDATE archive_aside SET project_key = ?2 WHERE project_key = ?1`
+	moveCommits = `UPDATE OR REPLACE archive_commits SET project_key = ?2 WHERE project_key = ?1`
+)
+
+// CommitOf returns the commit that contains the change seq of a project, which is named
+// by its key; ok is false if the change is not committed.
+func CommitOf(ctx context.Context, tx *store.Tx, project, seq int64) (c Commit, ok bool, err error) {
+	var first int64
+	err = tx.Get(ctx, []any{&first, &c.SHA, &c.Summary, &c.Authored}, selectCommitOf, project, seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Commit{}, false, nil
+	}
+	return c, err == nil && first <= seq, err
+}
+
+// CommitsBy returns at most limit commits, newest first, that contain changes which one
+// of the agents made to a stream, among the newest 1,000 of the project.
+func CommitsBy(ctx context.Context, tx *store.Tx, project int64, stream string, agents []string, limit int) (out []Commit, err error) {
+	names, err := json.Marshal(agents)
+	if err != nil {
+		return nil, err
+	}
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var c Commit
+		err := r.Scan(&c.SHA, &c.Summary, &c.Authored)
+		out = append(out, c)
+		return err
+	}, selectCommitsBy, project, stream, string(names), limit)
+	return out, err
+}
+
+// Bury deletes the subject of a purged message from the stored summary of the commit that
+// contains the change seq. It is idempotent.
+func Bury(ctx context.Context, tx *store.Tx, project, seq int64) error {
+	_, err := tx.Exec(ctx, buryCommits, project, seq)
+	return err
+}
+
+// MoveRows gives the archive of one project to another, which loses its own; for
+// project.Merge. It is idempotent.
+func MoveRows(ctx context.Context, tx *store.Tx, from, into int64) error {
+	for _, move := range [...]string{dropCursor, moveCursor, moveAside, moveCommits} {
+		if _, err := tx.Exec(ctx, move, from, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mend deletes the rows of projects that a salvage has lost. It is idempotent.
+func Mend(ctx context.Context, tx *store.Tx) error {
+	for _, statement := range [...]string{
+		`DELETE FROM archive_cursor WHERE project_key NOT IN (SELECT key FROM projects)`,
+		`DELETE FROM archive_aside WHERE project_key NOT IN (SELECT key FROM projects)`,
+		`DELETE FROM archive_commits WHERE project_key NOT IN (SELECT key FROM projects)`,
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}

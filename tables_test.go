@@ -1,0 +1,366 @@
+package cairn_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// owned is the table of ARCHITECTURE.md, under "Tables": which package owns a table,
+// and whether others may read it.
+type owned struct {
+	owner    string
+	readable bool
+}
+
+// readTables reads the rows `| package | tables | others may read |`.
+func readTables(text string) map[string]owned {
+	tables := map[string]owned{}
+	_, text, _ = strings.Cut(text, "\n## Tables\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	names := regexp.MustCompile("`?([a-z_]+)`?")
+	for line := range strings.Lines(text) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.Contains(cells[1], "`internal/") {
+			continue
+		}
+		for i, cell := range cells[2:4] {
+			for _, name := range names.FindAllStringSubmatch(cell, -1) {
+				tables[name[1]] = owned{strings.Trim(cells[1], " `"), i == 1}
+			}
+		}
+	}
+	return tables
+}
+
+// ownerOf looks a table up; those that FTS5 keeps for an index are its owner's.
+func ownerOf(name string, known map[string]owned) (owned, bool) {
+	t, ok := known[name]
+	for _, part := range []string{"_data", "_idx", "_docsize", "_config"} {
+		if index, cut := strings.CutSuffix(name, part); cut && !ok {
+			t, ok = known[index]
+		}
+	}
+	return t, ok
+}
+
+// use is a place that names a table.
+type use struct {
+	at    string // file:line
+	table string
+	write bool
+}
+
+// The words of SQL: a comment and a text in quotes count as nothing.
+var sqlWord = regexp.MustCompile(`--[^\n]*|'[^']*'|[A-Za-z_][A-Za-z_0-9]*|[(),;.]|\S`)
+
+// namedTables returns the tables that a piece of SQL names, and which of them it writes.
+func namedTables(sql string, known map[string]owned) map[string]bool {
+	found := map[string]bool{}
+	words := slices.DeleteFunc(sqlWord.FindAllString(sql, -1), func(w string) bool { return w[0] == '\'' || strings.HasPrefix(w, "--") })
+	depth, from := 0, map[int]bool{} // whether a comma at a depth separates tables
+	for i, word := range words {
+		switch word {
+		case "(":
+			depth++
+		case ")":
+			from[depth] = false
+			depth--
+		case "FROM":
+			from[depth] = true
+		case "WHERE", "SET", "GROUP", "ORDER", "LIMIT", "UNION", "SELECT", "VALUES", ";":
+			from[depth] = false
+		}
+		if _, ok := ownerOf(word, known); !ok || i == 0 {
+			continue
+		}
+		before := words[i-1]
+		deleted := before == "FROM" && i > 1 && words[i-2] == "DELETE"
+		changed := before == "UPDATE" || i > 2 && words[i-2] == "OR" && words[i-3] == "UPDATE"
+		switch {
+		case before == "INTO", before == "TABLE", deleted, changed:
+			found[word] = true
+		case before == "FROM", before == "JOIN", before == "IN", before == "REFERENCES", before == "," && from[depth]:
+			found[word] = found[word] || false
+		}
+	}
+	return found
+}
+
+// constants are the constant texts of a package, by name.
+func constants(files []*ast.File) map[string]ast.Expr {
+	named := map[string]ast.Expr{}
+	for _, f := range files {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.CONST {
+				continue
+			}
+			for _, s := range g.Specs {
+				v := s.(*ast.ValueSpec)
+				for i, value := range v.Values {
+					named[v.Names[i].Name] = value
+				}
+			}
+		}
+	}
+	return named
+}
+
+// textOf puts a text together out of its pieces; what is no constant is a blank.
+func textOf(e ast.Expr, named map[string]ast.Expr, depth int) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); e.Kind == token.STRING && err == nil {
+			return text
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			return textOf(e.X, named, depth) + textOf(e.Y, named, depth)
+		}
+	case *ast.ParenExpr:
+		return textOf(e.X, named, depth)
+	case *ast.Ident:
+		if value, ok := named[e.Name]; ok && depth < 10 {
+			return textOf(value, named, depth+1)
+		}
+	}
+	return " "
+}
+
+// usesIn returns the tables that the files of one package name: in SQL, and as a text
+// that is the name of a table alone, out of which SQL may be made.
+func usesIn(files *token.FileSet, all []*ast.File, known map[string]owned) (uses []use) {
+	named := constants(all)
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
+		e, ok := n.(ast.Expr)
+		if !ok {
+			return true
+		}
+		_, sum := e.(*ast.BinaryExpr)
+		literal, ok := e.(*ast.BasicLit)
+		if !sum && (!ok || literal.Kind != token.STRING) {
+			return true
+		}
+		text := textOf(e, named, 0)
+		at := files.Position(e.Pos())
+		found := namedTables(text, known)
+		if _, ok := known[text]; ok && strings.Contains(text, "_") {
+			found[text] = true
+		}
+		for _, table := range slices.Sorted(maps.Keys(found)) {
+			uses = append(uses, use{fmt.Sprintf("%s:%d", filepath.ToSlash(at.Filename), at.Line), table, found[table]})
+		}
+		for _, other := range unread(e) {
+			ast.Inspect(other, visit)
+		}
+		return false
+	}
+	for _, f := range all {
+		ast.Inspect(f, visit)
+	}
+	return uses
+}
+
+// unread are the operands of a sum out of which textOf reads nothing.
+func unread(e ast.Expr) []ast.Expr {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		if e.Op != token.ADD {
+			return []ast.Expr{e.X, e.Y}
+		}
+		return append(unread(e.X), unread(e.Y)...)
+	case *ast.ParenExpr:
+		return unread(e.X)
+	case *ast.BasicLit, *ast.Ident:
+		return nil
+	}
+	return []ast.Expr{e}
+}
+
+// crossing says what a use breaks, "" if nothing.
+func crossing(dir string, u use, known map[string]owned) string {
+	t, _ := ownerOf(u.table, known)
+	if t.owner == dir || t.readable && !u.write {
+		return ""
+	}
+	verb := "reads"
+	if u.write {
+		verb = "writes"
+	}
+	return fmt.Sprintf("%s: %s %s %s, which belongs to %s", u.at, dir, verb, u.table, t.owner)
+}
+
+func knownTables(t *testing.T) map[string]owned {
+	t.Helper()
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readTables(string(text))
+}
+
+// parseAll parses the files of one package.
+func parseAll(t *testing.T, sources map[string]any) (*token.FileSet, []*ast.File) {
+	t.Helper()
+	files := token.NewFileSet()
+	var all []*ast.File
+	for _, path := range slices.Sorted(maps.Keys(sources)) {
+		f, err := parser.ParseFile(files, path, sources[path], parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, f)
+	}
+	return files, all
+}
+
+// TestATableIsNamedByItsOwnerAlone: see ARCHITECTURE.md, Tables.
+func TestATableIsNamedByItsOwnerAlone(t *testing.T) {
+	t.Parallel()
+	known, seen := knownTables(t), map[string]bool{}
+	for dir, sources := range sourceFiles(t) {
+		files, all := parseAll(t, sources)
+		for _, u := range usesIn(files, all, known) {
+			seen[u.table] = true
+			if broken := crossing(dir, u, known); broken != "" {
+				t.Error(broken)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if !seen[name] && !slices.Contains([]string{"change_log", "injections", "observations"}, name) { // these are for people
+			t.Errorf("no statement names %s", name)
+		}
+	}
+}
+
+// TestATableOfAnotherPackageIsSeenHoweverItIsNamed shows that the test above can fail.
+func TestATableOfAnotherPackageIsSeenHoweverItIsNamed(t *testing.T) {
+	t.Parallel()
+	const source = `package mail
+
+const (
+	records = "records"
+	columns = "SELECT r.number " + "FROM " + records + " r "
+	own     = "UPDATE mail_agents SET name = ? WHERE id IN (SELECT agent_id FROM mail_sessions)"
+	joined  = "SELECT p.id FROM mail_projects m JOIN projects p ON p.key = m.project_key, observation_rows o"
+	text    = "SELECT 'FROM activations' FROM mail_agents -- FROM turns"
+)
+
+func f(t string) []string {
+	return []string{
+		"DELETE FROM sessions WHERE key = ?",
+		"INSERT INTO archive_cursor (head) SELECT uid FROM mail_messages",
+		"UPDATE OR REPLACE archive_commits SET head = NULL",
+		"SELECT 1 WHERE ?1 IN memory_entries AND EXISTS (SELECT 1 FROM records_fts_docsize)",
+		"SELECT count(*) FROM " + t + strings.Join([]string{"", "JOIN mail_agents JOIN turns"}, " "),
+		"record_ticks",
+		fmt.Sprint(t == "DELETE FROM memories"),
+	}
+}
+`
+	known := knownTables(t)
+	files, all := parseAll(t, map[string]any{"x.go": source})
+	var got []string
+	for _, u := range usesIn(files, all, known) {
+		if broken := crossing("internal/mail", u, known); broken != "" {
+			got = append(got, broken)
+		}
+	}
+	want := []string{
+		"x.go:5: internal/mail reads records, which belongs to internal/record",
+		"x.go:7: internal/mail reads observation_rows, which belongs to internal/observation",
+		"x.go:13: internal/mail writes sessions, which belongs to internal/project",
+		"x.go:14: internal/mail writes archive_cursor, which belongs to internal/archive",
+		"x.go:15: internal/mail writes archive_commits, which belongs to internal/archive",
+		"x.go:16: internal/mail reads memory_entries, which belongs to internal/memory",
+		"x.go:16: internal/mail reads records_fts_docsize, which belongs to internal/record",
+		"x.go:17: internal/mail reads turns, which belongs to internal/observation",
+		"x.go:18: internal/mail writes record_ticks, which belongs to internal/record",
+		"x.go:19: internal/mail writes memories, which belongs to internal/memory",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+var created = regexp.MustCompile(`^CREATE (?:UNIQUE |VIRTUAL )?(TABLE|VIEW|INDEX|TRIGGER) (\w+)(?:[^(]*? ON (\w+))?`)
+
+// TestTheSchemaKeepsToTheTableOfOwners: every table has an owner, and keys, views and
+// triggers cross from one owner to another only to read what all may read.
+func TestTheSchemaKeepsToTheTableOfOwners(t *testing.T) {
+	t.Parallel()
+	known := knownTables(t)
+	text, err := os.ReadFile("internal/store/testdata/schema.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, statement := range strings.Split(string(text), "\n\n") {
+		found := created.FindStringSubmatch(statement)
+		if found == nil || found[2] == "sqlite_sequence" {
+			continue
+		}
+		table := found[2]
+		if found[1] == "INDEX" || found[1] == "TRIGGER" {
+			table = found[3]
+		} else {
+			seen[table] = true
+		}
+		of, ok := ownerOf(table, known)
+		if !ok {
+			t.Errorf("ARCHITECTURE.md names no owner of %s (%s)", table, found[0])
+		}
+		uses := namedTables(statement, known)
+		for _, name := range slices.Sorted(maps.Keys(uses)) {
+			if broken := crossing(of.owner, use{found[2], name, uses[name] && name != table}, known); broken != "" {
+				t.Error(broken)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if !seen[name] {
+			t.Errorf("the schema has no %s", name)
+		}
+	}
+}
+
+// sourceFiles are the files of the product outside tests, by package.
+func sourceFiles(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	found := map[string]map[string]any{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "dist") {
+			return filepath.SkipDir
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !isTool(dir) {
+			if found[dir] == nil {
+				found[dir] = map[string]any{}
+			}
+			found[dir][path] = nil // read from the disk
+		}
+		return nil
+	})
+	if err != nil || len(found) == 0 {
+		t.Fatal(errors.Join(err, errors.New("no files")))
+	}
+	return found
+}
