@@ -2,6 +2,9 @@ package record_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -135,10 +138,12 @@ func TestTwoVersionsOfOneRecordAreBothKept(t *testing.T) {
 		if h[0].ChangeType != record.ConflictDetected || h[0].Version != 4 || !strings.Contains(h[0].Diff, "+one") && !strings.Contains(h[0].Diff, "+ONE") {
 			t.Errorf("history %+v", h[0])
 		}
-		list := exported(t, d.store)
-		if doc := string(list[len(list)-1].Doc); !strings.Contains(doc, `"merged_body":"ONE\ntwo\nTHREE\n"`) {
-			t.Errorf("no proposal in %s", doc)
+		if o := h[0].Other; o == nil || o.Merged == nil || *o.Merged != "ONE\ntwo\nTHREE\n" || o.Base != 2 {
+			t.Errorf("no proposal in %+v", o)
 		}
+	}
+	if c := a.sync("sa").Changes; len(c) != 1 || c[0].ChangeType != "conflict" {
+		t.Errorf("synced %+v", c)
 	}
 	if out := must(a.Update(t.Context(), record.UpdateArgs{Caller: as("sa"), ID: "R001", Body: ptr("blind\n")}))(t); out.Conflict == nil {
 		t.Error("the session that knows nothing of it overwrites both")
@@ -273,4 +278,84 @@ func TestAnExportOfAnotherHistoryIsRefusedWhole(t *testing.T) {
 	if !fault.HasCode(err, record.CodeOtherHistory) {
 		t.Errorf("%v", err)
 	}
+}
+
+// TestWhatWasForgottenDoesNotComeBack from a store that still has it.
+func TestWhatWasForgottenDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	a, b := twoWriters(t)
+	log := logOf(t, a.store, "a")
+	err := b.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Blank(ctx, "records/p", record.KindRecord, "R001")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(exported(t, b.store))
+	if n := merged(t, b.store, log); n.Added != 0 || len(exported(t, b.store)) != before {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestAForgottenChangeCostsItsTick where it comes from and where it goes.
+func TestAForgottenChangeCostsItsTick(t *testing.T) {
+	t.Parallel()
+	a, _ := twoWriters(t)
+	a.create("sa", "R001", "child")
+	log := logOf(t, a.store, "a")
+	for i := range log {
+		if log[i].ID == "R002" {
+			sum := sha256.Sum256(log[i].Doc)
+			log[i].Doc, log[i].DocSHA256, log[i].Tick = nil, hex.EncodeToString(sum[:]), 3
+		}
+	}
+	c := deskOver(t, a)
+	merged(t, c.store, log, log)
+	want(t, "tick", c.tick(), 3)
+	if n := merged(t, c.store, log); n.Added != 0 {
+		t.Errorf("again %+v", n)
+	}
+	c.activate("sa", "R001")
+	want(t, "the next record", c.create("sa", "R001", "next").ID, "R003")
+}
+
+// FuzzDocuments merges documents of anybody into a store with records of its own: they
+// are refused or stored, and the store stays sound.
+func FuzzDocuments(f *testing.F) {
+	a, b := twoWriters(f)
+	a.create("sa", "R001", "mine")
+	b.create("sb", "", "yours")
+	b.activate("sb", "R001")
+	b.body("sb", "R001", "other\n")
+	b.save("sb")
+	b.close("sb")
+	log := logOf(f, b.store, "b")
+	for i, d := range log {
+		f.Add(i, d.Kind, d.ID, d.Session, string(d.Doc))
+		f.Add(i, d.Kind, d.ID, d.Session, strings.Replace(string(d.Doc), "{", `{"origin":{"sha256":"`+strings.Repeat("ab", 32)+`","id":"R009"},`, 1))
+		f.Add(i, d.Kind, d.ID, d.Session, strings.Replace(string(d.Doc), `"base_version":`, `"base_version":9`, 1))
+	}
+	f.Fuzz(func(t *testing.T, at int, kind, id, session, doc string) {
+		if at < 0 || at >= len(log) || !json.Valid([]byte(doc)) {
+			t.Skip()
+		}
+		d := deskOver(t, a)
+		merged(t, d.store, logOf(t, a.store, "a"))
+		docs := record.NewMerging(filterOf(t))
+		forged := log[at]
+		forged.Kind, forged.ID, forged.Session, forged.Doc = kind, id, session, json.RawMessage(doc)
+		list := slices.Concat(log[:at], []record.Document{forged}, log[at+1:])
+		for _, l := range list {
+			err := d.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+				if err := l.Validate(); err != nil {
+					return err
+				}
+				return docs.Apply(ctx, tx, l)
+			})
+			if err != nil {
+				return // the desk checks its store in the end
+			}
+		}
+	})
 }

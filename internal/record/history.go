@@ -142,7 +142,7 @@ func (v *logged) item() HistoryItem {
 		before = v.before.Record
 	}
 	i.Diff = bodyDiff(&before, &v.Record)
-	if v.Other != nil {
+	if i.Other = v.Other; v.Other != nil {
 		i.Diff = linediff.Unified(fmt.Sprintf("%s v%d", v.ID, v.Version), "the other version", v.Body, v.Other.Body)
 	}
 	return i
