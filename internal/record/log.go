@@ -58,9 +58,9 @@ type Entry struct {
 // is kept beside that one.
 type Other struct {
 	Record
-	Cited  []Cited `json:"cited,omitempty"`
-	Base   int     `json:"base_version"`          // the newest version here that its maker knew
-	Merged *string `json:"merged_body,omitempty"` // both bodies in one, if they go together
+	Sources []Cited `json:"cited,omitempty"`       // Record.Cited
+	Base    int     `json:"base_version"`          // the newest version here that its maker knew
+	Merged  *string `json:"merged_body,omitempty"` // both bodies in one, if they go together
 }
 
 // Origin tells what a change was where it was made.

@@ -365,7 +365,7 @@ func (m *moved) fitEntry(ctx context.Context, s *scope, b *here, c *change) (boo
 // with the other beside it.
 func (s *scope) beside(ctx context.Context, e *Entry, newest *stored, knows int) error {
 	if e.Other == nil {
-		e.Other = &Other{Record: e.Record, Cited: e.Sources, Base: knows}
+		e.Other = &Other{Record: e.Record, Sources: e.Sources, Base: knows}
 		if err := s.propose(ctx, e.Other, &newest.Record); err != nil {
 			return err
 		}
