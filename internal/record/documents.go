@@ -213,17 +213,14 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, h *history, doc Docu
 	if why != nil {
 		return badDocument(why)
 	}
-	known := false
-	s, err := restoredScope(ctx, tx, doc.Project)
-	switch {
-	case err != nil:
-	case d.merging:
-		known, err = d.merge(ctx, s, h, &c)
-	default:
-		known, err = d.goOn(ctx, s, h, &c)
+	known, err := false, error(nil)
+	if d.merging {
+		known, err = d.merge(ctx, tx, h, &c)
+	} else {
+		known, err = d.goOn(ctx, tx, h, &c)
 	}
 	if err != nil {
-		delete(d.here, doc.Project) // it may tell of what is not stored
+		delete(d.here, h.stream) // it may tell of what is not stored
 		return err
 	}
 	if known {
@@ -241,12 +238,20 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, h *history, doc Docu
 }
 
 // goOn applies a document of the store's own history, unless it is here.
-func (d *Documents) goOn(ctx context.Context, s *scope, h *history, c *change) (known bool, err error) {
-	if known, err := d.compare(ctx, s.tx, h, c); known || err != nil {
+func (d *Documents) goOn(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
+	if j := d.judged[historyName(&c.Document)]; j != nil && c.Doc != nil && h.have < j.have {
+		h.have, h.end, h.over = h.have+1, j.end, j.over
+		return true, nil
+	}
+	if known, err := d.compare(ctx, tx, h, c); known || err != nil {
 		return known, err
 	}
+	s, err := restoredScope(ctx, tx, c.Project)
+	if err != nil {
+		return false, err
+	}
 	var end int64
-	if err := s.tx.Get(ctx, []any{&end}, selectStreamEnd, h.stream); err != nil {
+	if err := tx.Get(ctx, []any{&end}, selectStreamEnd, h.stream); err != nil {
 		return false, err
 	}
 	if end != h.end || s.stream != h.stream {
@@ -259,7 +264,7 @@ func (d *Documents) goOn(ctx context.Context, s *scope, h *history, c *change) (
 	if err := s.put(ctx, c); err != nil {
 		return false, err
 	}
-	return false, s.tx.Get(ctx, []any{&h.end}, selectStreamEnd, h.stream)
+	return false, tx.Get(ctx, []any{&h.end}, selectStreamEnd, h.stream)
 }
 
 // put stores a document as it is.
@@ -340,9 +345,12 @@ func (d *Documents) isSame(c *change, here Exported) (bool, error) {
 		c.Agent == h.Agent && c.At == h.At, err
 }
 
+// historyName tells histories apart.
+func historyName(doc *Document) string { return doc.Project + "\x00" + doc.Origin }
+
 // history is what is known of the history of a document.
 func (d *Documents) history(ctx context.Context, tx *store.Tx, all map[string]*history, doc *Document) (*history, error) {
-	name := doc.Project + "\x00" + doc.Origin
+	name := historyName(doc)
 	if h := all[name]; h != nil {
 		return h, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"cairn/internal/linediff"
 	"cairn/internal/redact"
+	"cairn/internal/store"
 )
 
 const (
@@ -147,11 +148,15 @@ func (c *change) taken() (t taken) {
 }
 
 // merge applies a document of another writer's history, unless it is here.
-func (d *Documents) merge(ctx context.Context, s *scope, h *history, c *change) (known bool, err error) {
-	b := d.here[s.stream]
+func (d *Documents) merge(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
+	s, err := restoredScope(ctx, tx, c.Project)
+	if err != nil {
+		return false, err
+	}
+	b := d.here[h.stream]
 	if b == nil {
 		b = &here{same: map[string][]taken{}, hashes: map[string]taken{}, content: map[int64]int{}}
-		d.here[s.stream] = b
+		d.here[h.stream] = b
 	}
 	if err := b.catchUp(ctx, s, d.filter); err != nil {
 		return false, err
