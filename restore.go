@@ -22,7 +22,7 @@ type RestoreReport struct {
 	New      int                      `json:"new"`      // projects that were not here
 	Left     int                      `json:"aliases_left"`
 	Rows     observation.RestoredRows `json:"observations"`
-	Records  record.RestoredChanges   `json:"records"`
+	Records  record.Counts            `json:"records"`
 	Mail     mail.RestoredMail        `json:"mail"`
 	Lines    int                      `json:"lines"`
 }
@@ -67,7 +67,7 @@ func isExport(path string) bool {
 // and of store.Write.
 func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a ImportArgs) (RestoreReport, error) {
 	r := restoring{
-		store: s, args: a, records: record.NewRestorer(c.journal.Filter),
+		store: s, args: a, records: record.NewDocuments(c.journal.Filter),
 		report: RestoreReport{File: path},
 	}
 	r.judged = mail.NewReferences(s.Now())
@@ -98,7 +98,7 @@ type restoring struct {
 	id      string // the export's hash
 	highest observation.HighestIDs
 	rows    *observation.Restorer
-	records *record.Restorer
+	records *record.Documents
 	judged  *mail.References
 	mail    *mail.Restorer
 	queue   []any
@@ -175,7 +175,7 @@ func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) err
 		case *observation.Exported:
 			r.highest.See(v)
 		case *record.Exported:
-			why, err := r.records.Compare(ctx, tx, *v)
+			_, why, err := r.records.Judge(ctx, tx, record.Document{Exported: *v})
 			if why != nil {
 				err = l.Refuse(why)
 			}
@@ -394,7 +394,7 @@ func (r *restoring) apply(ctx context.Context, tx *store.Tx, v any) error {
 		if err := r.rows.End(ctx, tx); err != nil { // its session, before records make it up
 			return err
 		}
-		return r.records.Change(ctx, tx, *v)
+		return r.records.Apply(ctx, tx, record.Document{Exported: *v})
 	case *mail.Exported:
 		if err := r.rows.End(ctx, tx); err != nil { // its session, before a reservation refers to it
 			return err

@@ -45,28 +45,6 @@ ON CONFLICT DO UPDATE SET base_version = excluded.base_version`
 // the ones that are there.
 const CodeGap = "record_gap"
 
-// Apply takes over a change of KindRecord or KindEvent that comes from elsewhere
-// (archive, hub): it appends it to this store's log, with its own time and session,
-// and brings the rows to it. Changes of a project must come in the order of their
-// log, each once: two of them may say the same, so that only its place tells one
-// that is here already (see Restorer). One whose document was blanked changes
-// nothing. Its project, which may be an alias, and its session are made if they are
-// missing; import those first for all that is known of them. A session that the
-// changes never began begins with its first.
-//
-// Errors: Conflict with CodeGap if the change's tick is not the project's next one,
-// Invalid for a document that is none.
-func Apply(ctx context.Context, tx *store.Tx, c store.Change) error {
-	if c.Doc == nil {
-		return nil
-	}
-	s, err := restoredScope(ctx, tx, c.Project)
-	if err != nil {
-		return err
-	}
-	return s.apply(ctx, c)
-}
-
 // restoredScope is the project of a change from elsewhere, made if need be.
 func restoredScope(ctx context.Context, tx *store.Tx, id string) (*scope, error) {
 	p, err := project.Ensure(ctx, tx, id)
@@ -175,10 +153,7 @@ func (s *scope) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int
 	if err := s.putRow(ctx, m, e, number); err != nil {
 		return err
 	}
-	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, e.Tick, number); err != nil {
-		return err
-	}
-	if _, err := s.tx.Exec(ctx, insertTick, s.p.Key, e.Tick, seq); err != nil {
+	if err := s.putTick(ctx, e.Tick, number, seq); err != nil {
 		return err
 	}
 	if e.Base > 0 {
@@ -187,6 +162,15 @@ func (s *scope) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int
 		}
 	}
 	return s.touch(ctx, m, at)
+}
+
+// putTick makes a change that of a tick; number is its record's, 0 for none.
+func (s *scope) putTick(ctx context.Context, tick, number, seq int64) error {
+	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, tick, number); err != nil {
+		return err
+	}
+	_, err := s.tx.Exec(ctx, insertTick, s.p.Key, tick, seq)
+	return err
 }
 
 func (s *scope) touch(ctx context.Context, m *member, at int64) error {
@@ -282,10 +266,7 @@ func (s *scope) applyEvent(ctx context.Context, m *member, e *Event, seq, at int
 }
 
 func (s *scope) applySave(ctx context.Context, m *member, tick, seq, at int64) error {
-	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, tick, 0); err != nil {
-		return err
-	}
-	if _, err := s.tx.Exec(ctx, insertTick, s.p.Key, tick, seq); err != nil {
+	if err := s.putTick(ctx, tick, 0, seq); err != nil {
 		return err
 	}
 	_, err := s.tx.Exec(ctx, saveSession, s.p.Key, m.key, tick, at)

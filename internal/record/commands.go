@@ -198,7 +198,7 @@ type Synced struct {
 // Change is one change that another session made.
 type Change struct {
 	RecordID   string `json:"record_id"`
-	ChangeType string `json:"change_type"` // created, modified, state_changed, deleted
+	ChangeType string `json:"change_type"` // created, modified, state_changed, conflict, deleted
 	OldValue   any    `json:"old_value,omitempty"`
 	NewValue   any    `json:"new_value,omitempty"`
 	BySession  string `json:"by_session"`
@@ -309,9 +309,10 @@ type HistoryArgs struct {
 type HistoryItem struct {
 	Timestamp  Time   `json:"timestamp"`
 	SessionID  string `json:"session_id"`
-	ChangeType string `json:"change_type"` // record_created, record_updated, state_transition
+	ChangeType string `json:"change_type"` // record_created, record_updated, state_transition, conflict_detected
 	Summary    string `json:"summary"`
-	Diff       string `json:"diff,omitempty"` // unified, of the body
+	Diff       string `json:"diff,omitempty"`  // unified, of the body; of a conflict from the newest to the other
+	Other      *Other `json:"other,omitempty"` // of a conflict: the version from elsewhere that is kept beside the newest
 	Version    int    `json:"version"`
 	Tick       int64  `json:"tick"`
 }

@@ -18,11 +18,36 @@
 //     history, and so do the files of the archive: a page for each record, for
 //     people, and the changes themselves beside them.
 //
+// # Documents from elsewhere
+//
+// A change is a document: a kind, a key, an Entry or an Event as JSON. Validate judges
+// one by itself, Judge at its place among those before it, Apply takes it over, Render
+// makes the archive's files of it. Exports, archives and the logs of other stores go this
+// way and no other. A change needs all that are before it in its history, so a version has
+// the one before it, a child its parent; what comes too early waits and is reported.
+//
+// A change is here if its document is, under the present rules of redaction, or if the
+// document that it was where it was made. What is here stays as it is. Documents of
+// another writer are appended behind it: with their own tick, version and number where
+// these are the next ones here, else with the next that are free. They keep in their
+// origin what they were, so that they come once, whatever way they take. Then:
+//
+//   - A version whose maker did not know the newest here changes nothing: it is kept
+//     beside the newest, as a version of its own with a proposal that merges both bodies
+//     (Other). A version whose maker knew both ends the conflict.
+//   - A record whose number another one has here gets the next number. Its metadata's
+//     merged_from names the former, and what came with it refers to it by the new one.
+//   - A session from elsewhere has seen the ticks that both histories share.
+//   - What was forgotten here does not come back.
+//
+// Where two writers took other numbers and ticks, theirs differ for ever, unless a hub
+// orders them; all else is equal on both sides.
+//
 // All of it is laid down in the record-sync seed and in contract records.
 //
 // # Why: records
 //
-// A command decides, then logs, and the function that applies a change from elsewhere
+// A command decides, then logs, and the function that applies a document from elsewhere
 // brings the rows to it, so a replay comes out the same; the past is the log up to
 // there, replayed in memory. A row has its path from the root, which never changes. Ids
 // and ticks are permanent, so a merge of two histories appends one to the other.

@@ -15,23 +15,27 @@ import (
 // only a newer cairn can have written.
 const CodeNewerDocument = "record_newer"
 
-// change is a change of an export with its document read: one of entry and event
-// is set.
+// change is a change with its document read: one of entry and event is set, unless it
+// was forgotten.
 type change struct {
-	Exported
-	entry *Entry
-	event *Event
+	Document
+	entry    *Entry
+	event    *Event
+	redacted bool // a secret was found in it
 }
 
 // read reads the document of a change; why tells what is wrong with it.
-func (e *Exported) read() (c change, why error) {
-	c = change{Exported: *e}
-	if e.Kind == KindEvent {
+func (d *Document) read() (c change, why error) {
+	c = change{Document: *d}
+	if d.Doc == nil {
+		return c, nil
+	}
+	if d.Kind == KindEvent {
 		c.event = &Event{}
-		return c, readDocument(e.Doc, c.event, "its doc is no event")
+		return c, readDocument(d.Doc, c.event, "its doc is no event")
 	}
 	c.entry = &Entry{}
-	if why := readDocument(e.Doc, c.entry, "its doc is no version of a record"); why != nil {
+	if why := readDocument(d.Doc, c.entry, "its doc is no version of a record"); why != nil {
 		return c, why
 	}
 	c.entry.Created, c.entry.Modified, c.entry.Cited = Time(c.entry.CreatedNS), Time(c.entry.ModifiedNS), c.entry.Sources
@@ -63,31 +67,58 @@ func (c *change) write() (err error) {
 }
 
 // redact applies the present rules to a change, which may be older than they are.
-func (c *change) redact(filter *redact.Filter) (found bool, err error) {
+func (c *change) redact(filter *redact.Filter) error {
+	if c.Doc == nil {
+		return nil
+	}
 	texts := []*string{}
+	var objects []*json.RawMessage
 	if c.event != nil {
 		texts = append(texts, &c.event.Summary)
 	} else {
-		texts = append(texts, &c.entry.Title, &c.entry.Summary, &c.entry.Body, &c.entry.Reason, &c.entry.Type)
-		if found, err = c.redactMetadata(filter); err != nil {
-			return false, err
+		texts, objects = c.entry.texts(), c.entry.objects()
+	}
+	for _, object := range objects {
+		found, err := redactObject(object, filter)
+		if err != nil {
+			return err
 		}
+		c.redacted = c.redacted || found
 	}
 	for _, s := range texts {
-		text, changed := filter.Text(*s)
-		*s, found = text, found || changed
+		text, found := filter.Text(*s)
+		*s, c.redacted = text, c.redacted || found
 	}
-	return found, c.write()
+	return c.write()
 }
 
-func (c *change) redactMetadata(filter *redact.Filter) (found bool, err error) {
-	object, err := decodeObject(c.entry.Metadata)
+// texts are what people wrote in a version, without its metadata.
+func (e *Entry) texts() []*string {
+	list := []*string{&e.Title, &e.Summary, &e.Body, &e.Reason, &e.Type}
+	if o := e.Other; o != nil {
+		list = append(list, &o.Title, &o.Summary, &o.Body, &o.Type)
+		if o.Merged != nil {
+			list = append(list, o.Merged)
+		}
+	}
+	return list
+}
+
+func (e *Entry) objects() []*json.RawMessage {
+	if e.Other == nil {
+		return []*json.RawMessage{&e.Metadata}
+	}
+	return []*json.RawMessage{&e.Metadata, &e.Other.Metadata}
+}
+
+func redactObject(text *json.RawMessage, filter *redact.Filter) (found bool, err error) {
+	object, err := decodeObject(*text)
 	if err != nil || object == nil {
 		return false, err
 	}
 	v, found := filter.Value(object)
 	if clean, ok := v.(map[string]any); ok && found {
-		c.entry.Metadata, err = json.Marshal(clean)
+		*text, err = json.Marshal(clean)
 	}
 	return found, err
 }
@@ -109,6 +140,9 @@ type standing struct {
 // follow says what is wrong with a change at its place, for people, and takes it
 // into account; nil for one that a history can go on with.
 func (h *past) follow(c *change) error {
+	if c.Doc == nil {
+		return h.forget(c)
+	}
 	if c.event != nil {
 		return h.followEvent(c)
 	}
@@ -150,11 +184,13 @@ func (e *Entry) checkNumbers(number int64) error {
 	clock := 0 <= e.SyncTick && e.SyncTick <= e.Tick && number <= e.Tick+maxLostIDs
 	base := 0 <= e.Base && e.Base <= e.Version
 	event := RecordCreated
-	if e.Version > 1 {
+	switch {
+	case e.Other != nil && e.Version > 1:
+		event = ConflictDetected
+	case e.Event == StateTransition && e.Version > 1:
+		event = StateTransition
+	case e.Version > 1:
 		event = RecordUpdated
-		if e.Event == StateTransition {
-			event = StateTransition
-		}
 	}
 	switch {
 	case !slices.Contains(states(), e.State) || !moment || !clock || !base:
@@ -169,16 +205,27 @@ func (e *Entry) checkNumbers(number int64) error {
 
 // checkTexts judges the texts of a version.
 func (e *Entry) checkTexts() error {
-	longest := max(len(e.Type), len(e.Title), len(e.Summary), len(e.Reason))
-	switch {
-	case longest > maxRestoredLine || len(e.Body) > maxRestoredBody || len(e.Metadata) > maxRestoredBody || len(e.Related) > maxRestoredRelated:
-		return errors.New("one of its texts is too long")
-	case strings.ContainsRune(e.Type+e.Title+e.Summary+e.Reason+e.Body, 0):
-		return errors.New("one of its texts holds a NUL character")
-	case len(e.Metadata) > 0 && e.Metadata[0] != '{':
-		return errors.New("its metadata are no JSON object")
+	for _, text := range e.texts() {
+		limit := maxRestoredLine
+		if text == &e.Body || e.Other != nil && (text == &e.Other.Body || text == e.Other.Merged) {
+			limit = maxRestoredBody
+		}
+		switch {
+		case len(*text) > limit:
+			return errors.New("one of its texts is too long")
+		case strings.ContainsRune(*text, 0):
+			return errors.New("one of its texts holds a NUL character")
+		}
 	}
-	return nil
+	for _, object := range e.objects() {
+		switch {
+		case len(*object) > maxRestoredBody || len(e.Related) > maxRestoredRelated:
+			return errors.New("one of its texts is too long")
+		case len(*object) > 0 && (*object)[0] != '{':
+			return errors.New("its metadata are no JSON object")
+		}
+	}
+	return e.Origin.check()
 }
 
 // place is how deep a version stands; it says what is wrong with what it refers to.
@@ -253,7 +300,29 @@ func (h *past) followEvent(c *change) error {
 		return errors.New("it branches off no session")
 	case len(d.Summary)+len(d.Parent) > maxRestoredLine:
 		return errors.New("one of its texts is too long")
+	case d.Origin.check() != nil:
+		return d.Origin.check()
 	}
 	h.tick = max(h.tick, d.Tick)
+	return nil
+}
+
+// forget takes a change into account whose document was forgotten: of a version all
+// that is left is that it was there.
+func (h *past) forget(c *change) error {
+	if c.Tick == 0 {
+		return nil
+	}
+	if c.Tick != h.tick+1 {
+		return errors.New("its tick does not follow the one before it")
+	}
+	if c.Kind == KindRecord {
+		number, ok := numberOf(c.ID)
+		if !ok || number > c.Tick+maxLostIDs {
+			return errors.New("its id is no record's")
+		}
+		h.records[number] = standing{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
+	}
+	h.tick = c.Tick
 	return nil
 }

@@ -142,6 +142,9 @@ func (v *logged) item() HistoryItem {
 		before = v.before.Record
 	}
 	i.Diff = bodyDiff(&before, &v.Record)
+	if i.Other = v.Other; v.Other != nil {
+		i.Diff = linediff.Unified(fmt.Sprintf("%s v%d", v.ID, v.Version), "the other version", v.Body, v.Other.Body)
+	}
 	return i
 }
 
@@ -150,6 +153,8 @@ func (e *Entry) summary() string {
 	switch e.Event {
 	case RecordCreated:
 		return fmt.Sprintf("%s created: %s", e.ID, e.Title)
+	case ConflictDetected:
+		return e.otherSummary()
 	case StateTransition:
 		text := fmt.Sprintf("%s: %s → %s", e.ID, e.FromState, e.State)
 		if e.ResolvedBy != "" {

@@ -44,12 +44,29 @@ type Entry struct {
 	CreatedNS  int64   `json:"created_ns"`
 	ModifiedNS int64   `json:"modified_ns"`
 	Tick       int64   `json:"tick"`
-	Event      string  `json:"event"` // RecordCreated, RecordUpdated or StateTransition
+	Event      string  `json:"event"` // RecordCreated, RecordUpdated, StateTransition or ConflictDetected
 	FromState  State   `json:"from_state,omitempty"`
 	Reason     string  `json:"reason,omitempty"`
 	Forced     bool    `json:"forced,omitempty"` // it overrode another session's version
 	SyncTick   int64   `json:"last_sync_tick"`   // the session's, afterwards
 	Base       int     `json:"base_version"`     // the session's base version of the record, afterwards
+	Other      *Other  `json:"other,omitempty"`  // ConflictDetected: the version that the record did not become
+	Origin     *Origin `json:"origin,omitempty"` // of one that was made elsewhere and is not here as it was there
+}
+
+// Other is a version from elsewhere that was made without knowing the newest here. It
+// is kept beside that one.
+type Other struct {
+	Record
+	Sources []Cited `json:"cited,omitempty"`       // Record.Cited
+	Base    int     `json:"base_version"`          // the newest version here that its maker knew
+	Merged  *string `json:"merged_body,omitempty"` // both bodies in one, if they go together
+}
+
+// Origin tells what a change was where it was made.
+type Origin struct {
+	SHA256 string `json:"sha256"`       // of what it said there, in hex
+	ID     string `json:"id,omitempty"` // the record's id there
 }
 
 // Event is the document of a change of kind KindEvent: what happened, and what
@@ -65,6 +82,7 @@ type Event struct {
 	Parent   string   `json:"parent_session,omitempty"`
 	SyncTick int64    `json:"last_sync_tick"`    // the session's, afterwards
 	Records  []string `json:"records,omitempty"` // SessionSaved: the saved; SessionClosed: those it gave up
+	Origin   *Origin  `json:"origin,omitempty"`  // of one that was made elsewhere and is not here as it was there
 }
 
 // entry stores a version of a record: the next tick, the change, the rows.

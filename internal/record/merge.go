@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -68,7 +67,7 @@ func appendHistory(ctx context.Context, tx *store.Tx, from, into project.Project
 		if err != nil {
 			return err
 		}
-		c, err := h.move(e, s.tick)
+		c, err := h.move(&Document{Exported: e}, s.tick)
 		if err != nil {
 			return err
 		}
@@ -103,7 +102,7 @@ type shift struct {
 }
 
 // move rewrites a change that comes after the tick now.
-func (h *shift) move(e Exported, now int64) (store.Change, error) {
+func (h *shift) move(e *Document, now int64) (store.Change, error) {
 	c, why := e.read()
 	if why != nil {
 		return store.Change{}, badDocument(why)
@@ -116,10 +115,7 @@ func (h *shift) move(e Exported, now int64) (store.Change, error) {
 			v.Tick = now
 		}
 		v.SyncTick = min(v.SyncTick+h.ticks, now)
-		v.RecordID, v.Summary = h.id(v.RecordID), h.text(v.Summary)
-		for i, id := range v.Records {
-			v.Records[i] = h.id(id)
-		}
+		renumber(h.id).event(v)
 		c.ID = e.ID
 	} else if err := h.moveEntry(c.entry, now+1); err != nil {
 		return store.Change{}, err
@@ -129,33 +125,40 @@ func (h *shift) move(e Exported, now int64) (store.Change, error) {
 }
 
 func (h *shift) moveEntry(v *Entry, tick int64) error {
-	metadata, err := decodeObject(v.Metadata)
-	if err != nil {
+	if err := v.mergedFrom(h.from, v.ID); err != nil {
 		return err
 	}
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	metadata[metaMergedFrom] = h.from + " " + v.ID
-	if v.Metadata, err = json.Marshal(metadata); err != nil {
-		return err
-	}
-	v.Metadata = canonical(v.Metadata)
-	v.ID = h.id(v.ID)
-	v.ResolvedBy = h.id(v.ResolvedBy)
-	if v.ParentID != nil {
-		parent := h.id(*v.ParentID)
-		v.ParentID = &parent
-	}
-	for i, id := range v.Related {
-		v.Related[i] = h.id(id)
-	}
-	for _, text := range [...]*string{&v.Title, &v.Summary, &v.Body, &v.Reason} {
-		*text = h.text(*text)
-	}
+	renumber(h.id).entry(v)
 	v.SyncTick = min(v.SyncTick+h.ticks, tick)
 	v.Tick = tick
 	return nil
+}
+
+// renumber is the new id of a record; of any other text the text.
+type renumber func(id string) string
+
+// event gives the records that an event names their new ids.
+func (id renumber) event(v *Event) {
+	v.RecordID, v.Summary = id(v.RecordID), id.text(v.Summary)
+	for i, r := range v.Records {
+		v.Records[i] = id(r)
+	}
+}
+
+// entry gives a version and the records that it names their new ids.
+func (id renumber) entry(v *Entry) {
+	v.ID = id(v.ID)
+	v.ResolvedBy = id(v.ResolvedBy)
+	if v.ParentID != nil {
+		parent := id(*v.ParentID)
+		v.ParentID = &parent
+	}
+	for i, r := range v.Related {
+		v.Related[i] = id(r)
+	}
+	for _, text := range [...]*string{&v.Title, &v.Summary, &v.Body, &v.Reason} {
+		*text = id.text(*text)
+	}
 }
 
 // id is the new id of a record of the project; any other text stays as it is.
@@ -168,7 +171,7 @@ func (h *shift) id(id string) string {
 }
 
 // text is a text with the ids of the project's records in it rewritten.
-func (h *shift) text(text string) string {
+func (id renumber) text(text string) string {
 	var b strings.Builder
 	for rest := text; ; {
 		at := strings.IndexByte(rest, 'R')
@@ -186,7 +189,7 @@ func (h *shift) text(text string) string {
 		after, _ := utf8.DecodeRuneInString(rest[end:])
 		word := rest[at:end]
 		if !isWordRune(before) && !isWordRune(after) {
-			word = h.id(word)
+			word = id(word)
 		}
 		b.WriteString(rest[:at] + word)
 		rest = rest[end:]

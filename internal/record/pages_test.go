@@ -18,7 +18,6 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/record"
-	"cairn/internal/redact"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -87,11 +86,7 @@ func wantFiles(t testing.TB, got, want files) {
 // reindexed restores the files into a store, as project p.
 func reindexed(t testing.TB, s *store.Store, a files, dryRun bool) record.Reindexed {
 	t.Helper()
-	filter, err := redact.New(redact.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := record.NewReindexer(s, filter, dryRun)
+	r := record.NewReindexer(s, filterOf(t), dryRun)
 	if err := r.Add(t.Context(), "p", a.folder()); err != nil {
 		t.Fatal(err)
 	}
@@ -320,9 +315,10 @@ func TestFromThe1000thOnPagesStandOnShelves(t *testing.T) {
 		list = append(list, next)
 	}
 	other := deskOver(t, d)
+	docs := record.NewDocuments(filterOf(t))
 	err := other.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, e := range list {
-			if err := record.Apply(ctx, tx, store.Change{Kind: e.Kind, Project: "p", ID: e.ID, Doc: e.Doc, Session: e.Session, At: e.At}); err != nil {
+			if err := docs.Apply(ctx, tx, record.Document{Exported: e}); err != nil {
 				return err
 			}
 		}

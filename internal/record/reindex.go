@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -49,16 +48,16 @@ type Unusable struct {
 // which pages tell newer versions than could be restored are listed, and no id of a
 // page or a line that was passed over is given again.
 type Reindexer struct {
-	store    *store.Store
-	restorer *Restorer
-	dryRun   bool
-	out      Reindexed
+	store  *store.Store
+	docs   *Documents
+	dryRun bool
+	out    Reindexed
 }
 
 // NewReindexer begins; with dryRun nothing is written and Inserted counts what would
 // be. The filter is applied to what is restored.
 func NewReindexer(s *store.Store, filter *redact.Filter, dryRun bool) *Reindexer {
-	return &Reindexer{store: s, restorer: NewRestorer(filter), dryRun: dryRun, out: Reindexed{
+	return &Reindexer{store: s, docs: NewDocuments(filter), dryRun: dryRun, out: Reindexed{
 		Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}, NotRecoverable: []Unusable{},
 	}}
 }
@@ -197,32 +196,26 @@ func readLine(text []byte) (*line, error) {
 	if l.Kind != KindRecord && l.Kind != KindEvent {
 		return nil, fmt.Errorf("its kind %.40q is none of records", l.Kind)
 	}
-	if string(l.Doc) != "null" {
+	switch string(l.Doc) {
+	case "":
 		return l, l.Check()
+	case "null":
+		l.Doc = nil
 	}
-	sound := l.Exported
-	sound.Doc = json.RawMessage("{}")
-	l.Doc = nil
-	if hash, err := hex.DecodeString(l.DocSHA256); err != nil || len(hash) != 0 && len(hash) != 32 || l.Tick < 0 {
-		return nil, errors.New("its hash or its tick is none")
-	}
-	return l, sound.Check()
+	doc := l.document()
+	return l, doc.Validate()
+}
+
+func (l *line) document() Document {
+	return Document{Exported: l.Exported, DocSHA256: l.DocSHA256, Tick: l.Tick}
 }
 
 // judge compares the history with what the store has, without storing anything, and
 // the pages with the history.
 func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
-	tick, err := g.tickHere(ctx, tx)
-	if err != nil {
-		return err
-	}
-	p, err := g.restorer.project(ctx, tx, g.project)
-	if err != nil {
-		return err
-	}
 	behind := 0
 	var cause string
-	err = g.each(ctx, func(l *line, why error) (err error) {
+	err := g.each(ctx, func(l *line, why error) (err error) {
 		if why == nil && l.Kind == KindRecord {
 			g.see(l.ID)
 		}
@@ -231,8 +224,12 @@ func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
 			return nil
 		}
 		if why == nil {
-			if why, err = g.compare(ctx, tx, p, l, tick); err != nil {
+			var isNew bool
+			if isNew, why, err = g.docs.Judge(ctx, tx, l.document()); err != nil {
 				return err
+			}
+			if isNew {
+				g.added[l.Kind]++
 			}
 		}
 		switch {
@@ -250,10 +247,11 @@ func (g *gathering) judge(ctx context.Context, tx *store.Tx) error {
 	if err != nil {
 		return err
 	}
+	h := g.docs.judgedPast(g.project)
 	if g.end != (spot{}) {
-		g.notRecoverable(g.end, fmt.Sprintf("%s (tick %d), so that neither this line nor the %d behind it can be taken", cause, p.past.tick, behind))
+		g.notRecoverable(g.end, fmt.Sprintf("%s (tick %d), so that neither this line nor the %d behind it can be taken", cause, h.tick, behind))
 	}
-	return g.judgePages(ctx, &p.past)
+	return g.judgePages(ctx, h)
 }
 
 // see notes that an id was given, if it is a record's.
@@ -263,55 +261,12 @@ func (g *gathering) see(id string) {
 	}
 }
 
-// tickHere is the tick of the store's project, 0 without one.
-func (g *gathering) tickHere(ctx context.Context, tx *store.Tx) (int64, error) {
-	q, ok, err := project.Find(ctx, tx, g.project)
-	if err != nil || !ok {
-		return 0, err
-	}
-	s, err := (&Book{}).scopeOf(ctx, tx, q)
-	return s.tick, err
-}
-
-// compare judges a sound line at its place and counts it if the store lacks it.
-func (g *gathering) compare(ctx context.Context, tx *store.Tx, p *restoring, l *line, tick int64) (why, err error) {
-	if l.Doc == nil {
-		if why := p.past.forget(l); why != nil || l.Tick <= tick {
-			return why, nil
-		}
-	} else if why, err := g.restorer.Compare(ctx, tx, l.Exported); why != nil || err != nil || !p.over {
-		return why, err
-	}
-	g.added[l.Kind]++
-	return nil, nil
-}
-
 // costsTick reports whether a line advances the clock.
 func (l *line) costsTick() bool {
 	var doc struct {
 		Tick int64 `json:"tick"`
 	}
 	return l.Tick > 0 || l.Kind == KindRecord || json.Unmarshal(l.Doc, &doc) == nil && doc.Tick > 0
-}
-
-// forget takes a change into account whose document was forgotten: of a version all
-// that is left is that it was there.
-func (h *past) forget(l *line) error {
-	if l.Tick == 0 {
-		return nil
-	}
-	if l.Tick != h.tick+1 {
-		return errors.New("its tick does not follow the one before it")
-	}
-	if l.Kind == KindRecord {
-		number, ok := numberOf(l.ID)
-		if !ok || number > l.Tick+maxLostIDs {
-			return errors.New("its id is no record's")
-		}
-		h.records[number] = standing{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
-	}
-	h.tick = l.Tick
-	return nil
 }
 
 // judgePages lists the pages that cannot be read, and those of versions that the
@@ -389,7 +344,7 @@ func (g *gathering) flush(ctx context.Context, lines []*line) error {
 		taken := 0
 		err := g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 			for began := time.Now(); taken < len(lines) && time.Since(began) < reindexTime; taken++ {
-				if err := g.restorer.line(ctx, tx, lines[taken]); err != nil {
+				if err := g.docs.Apply(ctx, tx, lines[taken].document()); err != nil {
 					return err
 				}
 			}
@@ -401,40 +356,4 @@ func (g *gathering) flush(ctx context.Context, lines []*line) error {
 		lines = lines[taken:]
 	}
 	return ctx.Err()
-}
-
-// line applies a line that was compared, unless it is here.
-func (r *Restorer) line(ctx context.Context, tx *store.Tx, l *line) error {
-	if l.Doc != nil {
-		return r.Change(ctx, tx, l.Exported)
-	}
-	if l.Tick == 0 {
-		return nil
-	}
-	s, err := restoredScope(ctx, tx, l.Project)
-	if err != nil || l.Tick <= s.tick {
-		return err
-	}
-	if err := s.follow(l.Tick); err != nil {
-		return err
-	}
-	m, err := s.memberOf(ctx, l.Session)
-	if err != nil {
-		return err
-	}
-	hash, err := hex.DecodeString(l.DocSHA256)
-	if err != nil {
-		return err
-	}
-	number := int64(0)
-	if l.Kind == KindRecord {
-		number, _ = numberOf(l.ID)
-	}
-	return s.append(ctx, m, store.Change{Kind: l.Kind, ID: l.ID, Agent: l.Agent, At: l.At, DocHash: hash}, func(seq, _ int64) error {
-		if err := project.AdvanceClock(ctx, s.tx, s.p.Key, l.Tick, number); err != nil {
-			return err
-		}
-		_, err := s.tx.Exec(ctx, insertTick, s.p.Key, l.Tick, seq)
-		return err
-	})
 }

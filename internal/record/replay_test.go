@@ -16,7 +16,6 @@ import (
 
 	"cairn/internal/record"
 	"cairn/internal/store"
-	"cairn/internal/store/storetest"
 )
 
 // rowsOf is everything that the tables of records hold, in words.
@@ -272,20 +271,6 @@ func allStates() []record.State {
 	return []record.State{record.Open, record.Later, record.Resolved, record.Discarded}
 }
 
-// applyAll applies a log to a store, one change in each transaction.
-func applyAll(t testing.TB, s *store.Store, log []store.Change) {
-	t.Helper()
-	for _, c := range log {
-		if c.Kind != record.KindRecord && c.Kind != record.KindEvent {
-			continue
-		}
-		err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error { return record.Apply(ctx, tx, c) })
-		if err != nil {
-			t.Fatalf("apply change %d (%s): %v", c.Seq, c.Doc, err)
-		}
-	}
-}
-
 // happenings are what a log can tell of, each by what its documents say.
 func happenings() map[string]string {
 	return map[string]string{
@@ -371,11 +356,14 @@ func (d *desk) read(counts tally, at string) {
 }
 
 // wantReplays fails the test unless the desk's log makes an equal desk of an empty
-// store, change by change and as an export, and the export a second time nothing.
+// store, twice and as an export, and the export a second time nothing.
 func wantReplays(t testing.TB, d *desk) {
 	t.Helper()
 	applied, imported := deskOver(t, d), deskOver(t, d)
-	applyAll(t, applied.store, storetest.Changes(t, d.store))
+	log := logOf(t, d.store, "d")
+	if n := merged(t, applied.store, log, log); n.Added != len(log) || n.Known != len(log) {
+		t.Fatalf("applied %+v of %d", n, len(log))
+	}
 	wantRows(t, applied, d)
 	list := exported(t, d.store)
 	if n := restored(t, imported.store, list); n.Known != 0 || n.Added != len(list) {

@@ -31,17 +31,23 @@ func exported(t testing.TB, s *store.Store) (list []record.Exported) {
 	return list
 }
 
-// restored takes the changes of an export over, each in a transaction of its own.
-func restored(t testing.TB, s *store.Store, list []record.Exported) record.RestoredChanges {
+// filterOf has the rules of a store without settings.
+func filterOf(t testing.TB) *redact.Filter {
 	t.Helper()
 	filter, err := redact.New(redact.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := record.NewRestorer(filter)
+	return filter
+}
+
+// restored takes the changes of an export over, each in a transaction of its own.
+func restored(t testing.TB, s *store.Store, list []record.Exported) record.Counts {
+	t.Helper()
+	r := record.NewDocuments(filterOf(t))
 	for i, e := range list {
 		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-			why, err := r.Compare(ctx, tx, e)
+			_, why, err := r.Judge(ctx, tx, record.Document{Exported: e})
 			if why != nil {
 				t.Fatalf("change %d (%s): %v", i, e.Doc, why)
 			}
@@ -52,7 +58,7 @@ func restored(t testing.TB, s *store.Store, list []record.Exported) record.Resto
 		}
 	}
 	for i, e := range list {
-		err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error { return r.Change(ctx, tx, e) })
+		err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error { return r.Apply(ctx, tx, record.Document{Exported: e}) })
 		if err != nil {
 			t.Fatalf("change %d (%s): %v", i, e.Doc, err)
 		}

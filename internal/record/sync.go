@@ -111,6 +111,9 @@ func (c *Change) describe(old, e *Entry) {
 			ID: e.ID, Type: e.Type, Title: e.Title, Summary: e.Summary, State: e.State, ParentID: e.ParentID, Cited: e.Cited,
 		}
 		return
+	case ConflictDetected:
+		c.ChangeType, c.OldValue, c.NewValue = "conflict", map[string]any{"title": e.Title, "body": e.Body}, e.Other
+		return
 	case StateTransition:
 		c.ChangeType = "state_changed"
 	default:

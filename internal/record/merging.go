@@ -1,0 +1,417 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"cairn/internal/linediff"
+	"cairn/internal/redact"
+	"cairn/internal/store"
+)
+
+const (
+	selectNewer     = exportedChange + `AND c.seq > ? ORDER BY c.seq`
+	selectForgotten = `SELECT t.tick, c.id, ifnull(nullif(lower(hex(c.doc_hash)), ''), c.id || ' ' || c.at)
+FROM record_ticks t CROSS JOIN changes c ON c.seq = t.seq WHERE t.project_key = ? AND c.doc IS NULL`
+
+	// maxMerged is how long bodies may be that are merged while writers wait.
+	maxMerged = 64 << 10
+)
+
+// moved is what the changes of one origin have become here.
+type moved struct {
+	shared   int64               // the tick up to which both are the same
+	ids      map[int64]int64     // number there → here
+	versions map[int64][]meeting // by number there: of each version, from 0
+	claimed  map[string]int      // how many of the changes here that say the same have been met
+	others   bool                // a record has another number here
+}
+
+// meeting is what a version from there is here.
+type meeting struct {
+	base  int // the version that a session has which has loaded it
+	knows int // the newest version here that its maker knew
+}
+
+// here are the changes of a project in this store.
+type here struct {
+	end     int64 // the last that has been read
+	same    map[string][]taken
+	hashes  map[string]taken // by the hash of a document that has a tick
+	content map[int64]int    // of each record: its newest version that is not another's beside it
+}
+
+// taken is a change here.
+type taken struct {
+	tick, number   int64
+	version        int
+	beside, forgot bool // it keeps a version beside the newest; its document was forgotten
+}
+
+// check says what is wrong with an origin, for people.
+func (o *Origin) check() error {
+	if o == nil {
+		return nil
+	}
+	_, known := parseID(o.ID)
+	if sum, err := hex.DecodeString(o.SHA256); err != nil || len(sum) != sha256.Size || o.ID != "" && !known {
+		return errors.New("its origin is none")
+	}
+	return nil
+}
+
+// origin is what a change was where it was made first, as its key; it is redacted.
+func (c *change) origin() (o Origin, err error) {
+	switch {
+	case c.entry != nil && c.entry.Origin != nil:
+		return *c.entry.Origin, nil
+	case c.event != nil && c.event.Origin != nil:
+		return *c.event.Origin, nil
+	case c.entry != nil:
+		o.ID = c.ID
+	}
+	plain := c.Exported
+	plain.Project = ""
+	text, err := json.Marshal(plain)
+	sum := sha256.Sum256(text)
+	o.SHA256 = hex.EncodeToString(sum[:])
+	return o, err
+}
+
+// catchUp takes what was logged since into account.
+func (b *here) catchUp(ctx context.Context, s *scope, filter *redact.Filter) error {
+	if b.end == 0 {
+		err := s.tx.Each(ctx, func(r *sql.Rows) error {
+			t := taken{forgot: true}
+			var id, hash string
+			err := r.Scan(&t.tick, &id, &hash)
+			t.number, _ = parseID(id)
+			b.hashes[hash] = t
+			return err
+		}, selectForgotten, s.p.Key)
+		if err != nil {
+			return err
+		}
+	}
+	return s.tx.Each(ctx, func(r *sql.Rows) error {
+		seq, e, err := scanExported(r)
+		if err != nil {
+			return err
+		}
+		b.end = seq
+		c, why := (&Document{Exported: e}).read()
+		if why != nil {
+			return nil // it is here, whatever it says, and nothing that can be read is like it
+		}
+		hash := sumOf(c.Doc)
+		if err := c.redact(filter); err != nil {
+			return err
+		}
+		o, err := c.origin()
+		t := c.taken()
+		b.same[o.SHA256] = append(b.same[o.SHA256], t)
+		if t.tick > 0 {
+			b.hashes[hash] = t
+		}
+		if c.entry != nil && !t.beside {
+			b.content[t.number] = t.version
+		}
+		return err
+	}, selectNewer, s.stream, b.end)
+}
+
+func sumOf(doc []byte) string {
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:])
+}
+
+// taken is the change as one of this store.
+func (c *change) taken() (t taken) {
+	switch {
+	case c.entry != nil:
+		t = taken{tick: c.entry.Tick, version: c.entry.Version, beside: c.entry.Other != nil}
+	case c.event != nil:
+		return taken{tick: c.event.Tick}
+	default:
+		t = taken{tick: c.Tick, forgot: true}
+	}
+	if c.Kind == KindRecord {
+		t.number, _ = parseID(c.ID)
+	}
+	return t
+}
+
+// merge applies a document of another writer's history, unless it is here.
+func (d *Documents) merge(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
+	s, err := restoredScope(ctx, tx, c.Project)
+	if err != nil {
+		return false, err
+	}
+	b := d.here[h.stream]
+	if b == nil {
+		b = &here{same: map[string][]taken{}, hashes: map[string]taken{}, content: map[int64]int{}}
+		d.here[h.stream] = b
+	}
+	if err := b.catchUp(ctx, s, d.filter); err != nil {
+		return false, err
+	}
+	there := c.taken()
+	if c.Doc == nil {
+		hash := cmp.Or(c.DocSHA256, fmt.Sprint(c.ID, " ", c.At))
+		t, known := b.hashes[hash]
+		if !known && c.Tick > 0 {
+			if t, err = h.forgotten(ctx, s, c); err == nil {
+				b.hashes[hash] = t
+			}
+		}
+		h.meet(there, t, c.Kind)
+		return known || c.Tick == 0, err
+	}
+	if t := b.hashes[sumOf(c.Doc)]; t.forgot { // a purge wins
+		h.meet(there, t, c.Kind)
+		return true, nil
+	}
+	if err := c.redact(d.filter); err != nil {
+		return false, err
+	}
+	o, err := c.origin()
+	if err != nil {
+		return false, err
+	}
+	n := h.claimed[o.SHA256]
+	h.claimed[o.SHA256]++
+	if n < len(b.same[o.SHA256]) {
+		h.meet(there, b.same[o.SHA256][n], c.Kind)
+		return true, nil
+	}
+	fits, err := h.fit(ctx, s, b, c, o)
+	if err != nil || !fits {
+		return true, err
+	}
+	if err = s.put(ctx, c); err == nil {
+		h.meet(there, c.taken(), c.Kind)
+	}
+	return false, err
+}
+
+// meet notes what a change there is here.
+func (m *moved) meet(there, t taken, kind string) {
+	if there.tick > 0 && there.tick == t.tick && m.shared == t.tick-1 {
+		m.shared = t.tick
+	}
+	if kind != KindRecord || there.tick == 0 {
+		return
+	}
+	m.ids[there.number] = t.number
+	m.others = m.others || there.number != t.number
+	list := m.versions[there.number]
+	if len(list) == 0 {
+		list = []meeting{{}}
+	}
+	next := meeting{t.version, t.version}
+	if last := list[len(list)-1]; there.beside || t.beside || t.version == 0 {
+		next.knows = last.knows
+		if there.beside && !t.beside {
+			next.knows = max(next.knows, t.version)
+		}
+		if there.beside != t.beside || t.version == 0 {
+			next.base = next.knows
+		}
+	}
+	m.versions[there.number] = append(list, next)
+}
+
+// forgotten stores that there was a change of which no more is known.
+func (m *moved) forgotten(ctx context.Context, s *scope, c *change) (taken, error) {
+	own := *c
+	own.Tick = s.tick + 1
+	if c.Kind == KindRecord {
+		number, err := m.number(ctx, s, c.ID)
+		if err != nil {
+			return taken{}, err
+		}
+		own.ID = formatID(number)
+	}
+	return own.taken(), s.putForgotten(ctx, &own)
+}
+
+// number is the number that a record from there has here: its own, unless another
+// record has or had that.
+func (m *moved) number(ctx context.Context, s *scope, id string) (int64, error) {
+	there, _ := parseID(id)
+	if number, ok := m.ids[there]; ok {
+		return number, nil
+	}
+	var used bool
+	var last int64
+	err := s.tx.Get(ctx, []any{&used}, selectHasAnyLog, s.stream, formatID(there))
+	if err == nil && used {
+		err = s.tx.Get(ctx, []any{&last}, selectLastRecord, s.p.Key)
+		there = last + 1
+	}
+	return there, err
+}
+
+// id is the id here of a record from there; any other text stays as it is.
+func (m *moved) id(id string) string {
+	if number, ok := numberOf(id); ok && m.ids[number] != 0 {
+		return formatID(m.ids[number])
+	}
+	return id
+}
+
+// base is the version here that a session has which has loaded a version there.
+func (m *moved) base(number int64, version int) int {
+	list := m.versions[number]
+	if version == 0 || len(list) == 0 {
+		return 0
+	}
+	return max(1, list[min(version, len(list)-1)].base)
+}
+
+// syncTick is what a session that was at a tick there has seen here; now is the tick of
+// the change itself, if it costs one there and here the same.
+func (m *moved) syncTick(there, now int64) int64 {
+	if now == m.shared+1 {
+		return min(there, now)
+	}
+	return min(there, m.shared)
+}
+
+// fit makes a change one that this store's history can go on with; false for one of
+// a record that is purged here. What it was stays in its origin.
+func (m *moved) fit(ctx context.Context, s *scope, b *here, c *change, o Origin) (bool, error) {
+	before := c.Doc
+	tick := s.tick + 1
+	if e := c.event; e != nil {
+		number, _ := parseID(e.RecordID)
+		e.Base = m.base(number, e.Base)
+		now := int64(0)
+		if e.Tick > 0 && e.Tick == tick {
+			now = tick
+		}
+		e.SyncTick = m.syncTick(e.SyncTick, now)
+		if e.Tick > 0 {
+			e.Tick = tick
+		}
+		if m.others {
+			renumber(m.id).event(e)
+		}
+	} else if fits, err := m.fitEntry(ctx, s, b, c); !fits || err != nil {
+		return fits, err
+	}
+	if err := c.write(); err != nil || string(c.Doc) == string(before) {
+		return true, err
+	}
+	if c.event != nil {
+		c.event.Origin = &o
+	} else {
+		c.entry.Origin = &o
+	}
+	return true, c.write()
+}
+
+// fitEntry is fit for a version.
+func (m *moved) fitEntry(ctx context.Context, s *scope, b *here, c *change) (bool, error) {
+	e := c.entry
+	there, _ := parseID(e.ID)
+	number, err := m.number(ctx, s, e.ID)
+	if err != nil {
+		return false, err
+	}
+	newest, err := s.find(ctx, number)
+	if e.Version > 1 && errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	} else if err != nil && e.Version > 1 {
+		return false, err
+	}
+	m.ids[there] = number
+	m.others = m.others || there != number
+	if m.others {
+		if number != there {
+			if err := e.mergedFrom(s.p.ID, e.ID); err != nil {
+				return false, err
+			}
+		}
+		renumber(m.id).entry(e)
+	}
+	now := int64(0)
+	if e.Tick == s.tick+1 {
+		now = e.Tick
+	}
+	e.SyncTick, e.Tick = m.syncTick(e.SyncTick, now), s.tick+1
+	knows := 0
+	if e.Version > 1 {
+		knows = m.versions[there][e.Version-1].knows
+	}
+	own := e.Base == e.Version
+	if knows < b.content[number] {
+		if err := s.beside(ctx, e, &newest, knows); err != nil {
+			return false, err
+		}
+		own = false
+	}
+	if own {
+		e.Base = newest.Version + 1
+	} else {
+		e.Base = m.base(there, e.Base)
+	}
+	e.Version, c.ID = newest.Version+1, e.ID
+	return true, nil
+}
+
+// beside makes of a version that does not follow the newest one the newest one again,
+// with the other beside it.
+func (s *scope) beside(ctx context.Context, e *Entry, newest *stored, knows int) error {
+	if e.Other == nil {
+		e.Other = &Other{Record: e.Record, Sources: e.Sources, Base: knows}
+		if err := s.propose(ctx, e.Other, &newest.Record); err != nil {
+			return err
+		}
+	}
+	e.Record, e.Sources = newest.Record, newest.Cited
+	e.CreatedNS, e.ModifiedNS = int64(newest.Created), int64(newest.Modified)
+	e.Event, e.FromState, e.Reason, e.Forced = ConflictDetected, "", "", false
+	return nil
+}
+
+// propose merges the bodies of two versions, if they go together.
+func (s *scope) propose(ctx context.Context, o *Other, newest *Record) error {
+	if o.Base == 0 || len(o.Body)+len(newest.Body) > maxMerged {
+		return nil
+	}
+	base, err := s.version(ctx, newest.ID, o.Base)
+	if err != nil || len(base.Body) > maxMerged {
+		return err
+	}
+	if merged, ok := linediff.Merge(base.Body, newest.Body, o.Body); ok {
+		o.Merged = &merged
+	}
+	return nil
+}
+
+// mergedFrom notes in the metadata which record this one was, and in which project.
+func (e *Entry) mergedFrom(projectID, id string) error {
+	metadata, err := decodeObject(e.Metadata)
+	if err != nil {
+		return err
+	}
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata[metaMergedFrom] = projectID + " " + id
+	text, err := json.Marshal(metadata)
+	e.Metadata = canonical(text)
+	return err
+}
+
+// otherSummary says in a line which version was kept beside the newest.
+func (e *Entry) otherSummary() string {
+	return fmt.Sprintf("%s: a version from elsewhere, made from version %d, is kept beside the newest: %s", e.ID, e.Other.Base, e.Other.Title)
+}
