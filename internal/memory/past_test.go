@@ -18,7 +18,7 @@ func TestAContextOfThePastIsTheNewestOfThen(t *testing.T) {
 	var times []time.Time
 	for i := range 3 {
 		d.clock.Move(time.Minute)
-		_, _, err := d.UpdateContext(ctx, d.me(), NewDocument{MemoryID: d.memory, SessionID: session, Markdown: fmt.Sprint("version ", i)})
+		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{MemoryID: d.memory, SessionID: session, Markdown: fmt.Sprint("version ", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestAContextOfThePastIsTheNewestOfThen(t *testing.T) {
 	d.clock.Move(time.Minute)
 	at := func(text string) PastDocument {
 		t.Helper()
-		return must(d.GetContextAt(ctx, d.me(), d.memory, text))(t)
+		return must(d.GetContextAt(ctx, Caller{}, d.memory, text))(t)
 	}
 	for i, when := range times {
 		got := at(when.Add(30 * time.Second).UTC().Format(time.RFC3339Nano))
@@ -45,7 +45,7 @@ func TestAContextOfThePastIsTheNewestOfThen(t *testing.T) {
 		t.Errorf("before the store: %+v", got)
 	}
 	for _, text := range []string{"", "soon", "2200-01-01T00:00:00Z", "#99999"} {
-		if _, err := d.GetContextAt(ctx, d.me(), d.memory, text); !fault.HasCode(err, CodeInvalid) {
+		if _, err := d.GetContextAt(ctx, Caller{}, d.memory, text); !fault.HasCode(err, CodeInvalid) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -53,21 +53,22 @@ func TestAContextOfThePastIsTheNewestOfThen(t *testing.T) {
 
 func TestAContextOfThePastThatWasPurgedIsSaidToBe(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newDesk(t).joined()
+	h := newHub(d)
 	ctx := t.Context()
 	var first PastDocument
 	for i := range 2 {
-		_, _, err := d.UpdateContext(ctx, d.me(), NewDocument{MemoryID: d.memory, SessionID: NewID(), Markdown: fmt.Sprint("version ", i)})
+		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{MemoryID: d.memory, SessionID: NewID(), Markdown: fmt.Sprint("version ", i)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			first = must(d.GetContextAt(ctx, d.me(), d.memory, "now"))(t)
+			first = must(d.GetContextAt(ctx, Caller{}, d.memory, "now"))(t)
 		}
 	}
-	d.sql(`DELETE FROM memory_contexts WHERE context_id = ?`, first.ContextID)
-	d.sql(`UPDATE changes SET doc = NULL WHERE id = ?`, first.ContextID)
-	got := must(d.GetContextAt(ctx, d.me(), d.memory, fmt.Sprint("#", first.At.Tick)))(t)
+	d.drain(h)
+	want(t, "purged", must(d.Purge(ctx, true))(t).Contexts, 1)
+	got := must(d.GetContextAt(ctx, Caller{}, d.memory, fmt.Sprint("#", first.At.Tick)))(t)
 	if got.Markdown != "" || got.At.Note != "the contexts of that time were purged" {
 		t.Errorf("%+v", got)
 	}
