@@ -49,11 +49,11 @@ func parsePoint(field, text string) (p point, err error) {
 }
 
 // parseMoment reads tick:N and what words.ParseMoment does; nil for "".
-func parseMoment(field, text string, now time.Time) (*point, error) {
+func parseMoment(field, text string, now func() time.Time) (*point, error) {
 	if p, err := parseAt(field, text); err == nil {
 		return p, nil
 	}
-	m, err := words.ParseMoment(text, now)
+	m, err := words.ParseMoment(text, now())
 	switch {
 	case err != nil:
 		return nil, invalid(field, fmt.Sprintf("%s is %s, or tick: and a number, not %.40q", field, words.MomentForms, text))

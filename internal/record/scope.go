@@ -55,9 +55,9 @@ func (m *member) isOpen() bool { return m.known && !m.closed }
 
 // read runs fn over the caller's project, as it is or as it was at a moment.
 func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *scope) error) error {
-	now := time.Now()
+	now := time.Now
 	if b.store != nil {
-		now = b.store.Now()
+		now = b.store.Now
 	}
 	moment, err := parseMoment("at", at, now)
 	if err != nil {
