@@ -158,6 +158,7 @@ func boxFlags(cmd *cobra.Command, a *mail.InboxArgs) {
 	cmd.Flags().StringVar(&a.Since, "since", "", "only those after this time, such as 2026-03-01 or 2026-03-01T09:30:00Z")
 	cmd.Flags().StringVar(&a.Topic, "topic", "", "only those with this topic")
 	cmd.Flags().IntVar(a.Limit, "limit", 20, "most messages, 1 to 1000")
+	atFlag(cmd, &a.At)
 }
 
 // box completes the arguments of an inbox or outbox.
@@ -175,18 +176,25 @@ func mailInboxCommand(p *Process) *cobra.Command {
 		Use:   "inbox",
 		Short: "List what an agent has got, newest first",
 		Long: `inbox prints a line per message: its number, time, sender and subject. Looking is not
-reading: cairn mail read notes that, cairn mail ack acknowledges.`,
-		Example: "  cairn mail inbox --as BlueLake --unread\n  cairn mail inbox --as BlueLake --bodies --limit 3",
-		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]mail.Item, error) {
+reading: cairn mail read notes that, cairn mail ack acknowledges. --at shows the inbox
+as it was at a moment, --unread with it what was unread then.`,
+		Example: "  cairn mail inbox --as BlueLake --unread\n  cairn mail inbox --as BlueLake --bodies --limit 3\n" +
+			"  cairn mail inbox --as BlueLake --unread --at \"yesterday 14:00\"",
+		Args: noArgs,
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
 		q, err := f.box(cmd, c, a)
 		if err != nil {
 			return nil, err
 		}
+		if q.At != "" {
+			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Past[[]mail.Item], error) {
+				return o.InboxAt(ctx, who, q)
+			}))(&f.answers)
+		}
 		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.Item, error) {
 			return o.FetchInbox(ctx, who, q)
 		})
-	}, printInbox)
+	}, nowOrThen(printInbox))
 	boxFlags(cmd, &a)
 	cmd.Flags().BoolVar(&a.UnreadOnly, "unread", false, "only those that were not read")
 	return f.acting(cmd)
@@ -206,9 +214,13 @@ func mailOutboxCommand(p *Process) *cobra.Command {
 		if err != nil {
 			return out, err
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.OutboxResource, error) {
+		out, err = asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.OutboxResource, error) {
 			return o.Outbox(ctx, who, q)
 		})
+		if err == nil && out.At != nil {
+			f.sayMoment(*out.At)
+		}
+		return out, err
 	}, printOutbox)
 	boxFlags(cmd, &a)
 	return f.acting(cmd)

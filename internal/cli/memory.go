@@ -285,17 +285,26 @@ func getInflightCommand(p *Process) *cobra.Command {
 func getContextCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	var history bool
+	var at string
 	cmd := answering(&f, cobra.Command{
 		Use: "get-context", Short: "Print a memory's context document",
 		Long: `get-context prints the current document. Where two devices have written over the same
 one, the hub keeps the first as the current one and the other as a version: --history
-prints the versions that this device holds, newest first.`,
-		Example: "  cairn memory get-context\n  cairn memory get-context --history",
+prints the versions that this device holds, newest first, and --at the document that was
+current at a moment.`,
+		Example: "  cairn memory get-context\n  cairn memory get-context --history\n  cairn memory get-context --at \"yesterday 14:00\"",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
 		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (any, error) {
 			if history {
 				return b.ContextHistory(ctx, who, f.memory, 0)
+			}
+			if at != "" {
+				d, err := b.GetContextAt(ctx, who, f.memory, at)
+				if err == nil {
+					f.sayMoment(d.At)
+				}
+				return d, err
 			}
 			d, err := b.GetContext(ctx, who, f.memory)
 			if err == nil && d.Conflicts > 0 {
@@ -307,10 +316,18 @@ prints the versions that this device holds, newest first.`,
 		if all, ok := out.(memory.Versions); ok {
 			return printVersions(w, all)
 		}
+		if then, ok := out.(memory.PastDocument); ok {
+			if then.Markdown == "" {
+				return nil
+			}
+			out = memory.Document{Markdown: then.Markdown}
+		}
 		_, err := fmt.Fprintln(w, printable(out.(memory.Document).Markdown))
 		return err
 	})
+	atFlag(cmd, &at)
 	cmd.Flags().BoolVar(&history, "history", false, "print the versions, with those that lost against another device's")
+	cmd.MarkFlagsMutuallyExclusive("history", "at")
 	return f.about(cmd)
 }
 

@@ -83,7 +83,7 @@ func (f *recordFlags) recording(cmd *cobra.Command) *cobra.Command {
 
 func (f *recordFlags) reading(cmd *cobra.Command) *cobra.Command {
 	f.common(cmd)
-	cmd.Flags().StringVar(&f.at, "at", "", "as it was: an RFC 3339 time, or tick:N")
+	cmd.Flags().StringVar(&f.at, "at", "", atUsage+", or tick:N of the project's own clock")
 	return cmd
 }
 

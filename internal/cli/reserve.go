@@ -198,7 +198,7 @@ func reservationsCommand(p *Process) *cobra.Command {
 		Short: "See which files are reserved, and by whom",
 		Long: `reservations shows who holds which files. cairn reserve takes some, cairn release
 gives them back.`,
-		Example: "  cairn reservations list\n  cairn reservations check internal/ledger/post.go",
+		Example: "  cairn reservations list\n  cairn reservations check internal/ledger/post.go\n  cairn reservations list --at \"2h ago\"",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -209,20 +209,27 @@ gives them back.`,
 func reservationsListCommand(p *Process) *cobra.Command {
 	f := mailing(p)
 	var all bool
+	var at string
 	cmd := answering(&f, cobra.Command{
 		Use:   "list",
 		Short: "List the reservations of a project",
 		Long: `list prints a line per reservation: its number, holder, files, until when, and what
 for. A stale one, whose holder is silent and to whose files nothing happens, may be
-ended by others (cairn release --force).`,
-		Example: "  cairn reservations list\n  cairn reservations list --all --json",
+ended by others (cairn release --force). --at lists those that were active at a moment.`,
+		Example: "  cairn reservations list\n  cairn reservations list --all --json\n  cairn reservations list --at \"2026-11-20 14:00\"",
 		Args:    noArgs,
-	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) ([]mail.ListedReservation, error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
+		if at != "" {
+			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Past[[]mail.ListedReservation], error) {
+				return o.FileReservationsAt(ctx, who, f.key(c), all, at)
+			}))(&f.answers)
+		}
 		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.ListedReservation, error) {
 			return o.FileReservations(ctx, who, f.key(c), all)
 		})
-	}, printReservations)
+	}, nowOrThen(printReservations))
 	cmd.Flags().BoolVar(&all, "all", false, "also those that have ended")
+	atFlag(cmd, &at)
 	return f.reading(cmd)
 }
 

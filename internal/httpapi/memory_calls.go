@@ -223,8 +223,14 @@ func getInflight(a *asked) (answer, error) {
 }
 
 func getContext(a *asked) (answer, error) {
+	at := a.query.string("at")
 	if err := a.done(); err != nil {
 		return answer{}, err
+	}
+	if at != "" {
+		return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.PastDocument, error) {
+			return b.GetContextAt(ctx, c, a.vars[0], at)
+		})
 	}
 	out, err := reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Document, error) {
 		return b.GetContext(ctx, c, a.vars[0])

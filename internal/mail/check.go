@@ -169,6 +169,13 @@ type ListedReservation struct {
 	Ended bool `json:"-"` // it was released because its session had ended
 }
 
+func (r *Reservation) listed() ListedReservation {
+	return ListedReservation{
+		ID: r.ID, Agent: r.Agent, PathPattern: r.PathPattern, Exclusive: r.Exclusive, Reason: r.Reason, Created: r.Created, Expires: r.Expires,
+		Released: r.Released, Ended: r.ReleaseKind != nil && *r.ReleaseKind == releasedSession,
+	}
+}
+
 const (
 	listedColumns  = `SELECT ` + heldColumns + `FROM mail_reservations r JOIN mail_agents a ON a.id = r.agent_id `
 	selectListing  = listedColumns + `WHERE r.project_id = ? AND r.released_ts IS NULL AND r.expires_ts > ? ORDER BY r.id`
@@ -197,10 +204,7 @@ func (o *Office) FileReservations(ctx context.Context, c Caller, projectKey stri
 			if err != nil {
 				return err
 			}
-			out = append(out, ListedReservation{
-				ID: h.ID, Agent: h.Agent, PathPattern: h.PathPattern, Exclusive: h.Exclusive, Reason: h.Reason, Created: h.Created, Expires: h.Expires,
-				Released: h.Released, Ended: h.ReleaseKind != nil && *h.ReleaseKind == releasedSession,
-			})
+			out = append(out, h.listed())
 			return watch.add(ctx, h.Reservation, h.lastActive, h.worktree)
 		}, query, args...)
 	})

@@ -22,6 +22,7 @@ type InboxArgs struct {
 	IncludeBodies         bool
 	Since                 string // since_ts, strictly newer; "" for all
 	Topic                 string // "" for any
+	At                    string // a moment of the past, see words.ParseMoment; "" for now
 }
 
 const (
@@ -53,7 +54,7 @@ ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 // list. It writes nothing: fetching is not reading.
 //
 // Errors: NOT_FOUND, CAPABILITY_DENIED for a protected agent without its token,
-// INVALID_LIMIT, INVALID_TIMESTAMP, INVALID_TOPIC.
+// INVALID_LIMIT, INVALID_TIMESTAMP also for At, INVALID_TOPIC.
 func (o *Office) FetchInbox(ctx context.Context, c Caller, a InboxArgs) (out []Item, err error) {
 	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
 		me, err := s.reader(ctx, a.AgentName)
@@ -79,7 +80,8 @@ func (s *scope) inbox(ctx context.Context, me *Agent, a InboxArgs) (out []Item, 
 // item is an Item and the place of its message in the change log.
 type item struct {
 	Item
-	seq int64
+	seq    int64
+	purged bool
 }
 
 // window reads the arguments that bound what a box shows; since is 0 and topic nil
@@ -100,6 +102,9 @@ func (a *InboxArgs) window() (n int, since Time, topic *string, err error) {
 }
 
 func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
+	if a.At != "" {
+		return s.itemsAt(ctx, me, a)
+	}
 	n, since, topic, err := a.window()
 	if err != nil {
 		return nil, err
@@ -125,7 +130,7 @@ func (s *scope) itemsOf(ctx context.Context, query string, args ...any) (out []i
 		var attached sql.NullString
 		err := rows.Scan(&i.ID, &i.ProjectID, &i.SenderID, &i.ThreadID, &i.Subject, &i.Importance, &i.AckRequired, &i.Created, &attached, &i.From,
 			&i.Kind, &i.Body, &i.seq)
-		i.Attachments = attachmentsOf(attached)
+		i.Attachments, i.purged = attachmentsOf(attached), markerOf(attached) != nil
 		out = append(out, i)
 		return err
 	}, query, args...)

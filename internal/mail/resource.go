@@ -3,6 +3,7 @@ package mail
 import (
 	"context"
 	"database/sql"
+	"math"
 
 	"cairn/internal/store"
 )
@@ -96,6 +97,7 @@ type InboxResource struct {
 	Agent    string         `json:"agent"`
 	Count    int            `json:"count"`
 	Messages []InboxMessage `json:"messages"`
+	At       *store.Moment  `json:"at,omitempty"` // of an inbox of the past
 }
 
 // Inbox is FetchInbox with commits.
@@ -111,7 +113,10 @@ func (o *Office) Inbox(ctx context.Context, c Caller, a InboxArgs) (out InboxRes
 		if err != nil {
 			return err
 		}
-		out = InboxResource{s.p.HumanKey, me.Name, len(found), []InboxMessage{}}
+		out = InboxResource{Project: s.p.HumanKey, Agent: me.Name, Count: len(found), Messages: []InboxMessage{}}
+		if a.At != "" {
+			out.At = &s.at
+		}
 		for _, i := range found {
 			commit, err := s.config.Archive.commitOf(ctx, s.tx, s.p.key, i.seq)
 			if err != nil {
@@ -136,10 +141,11 @@ type OutboxResource struct {
 	Agent    string          `json:"agent"`
 	Count    int             `json:"count"`
 	Messages []OutboxMessage `json:"messages"`
+	At       *store.Moment   `json:"at,omitempty"` // of an outbox of the past
 }
 
 const (
-	outbox     = `WHERE m.sender_id = ?1 AND m.created_ts > ?2 AND (?3 IS NULL OR m.topic = ?3) `
+	outbox     = `WHERE m.sender_id = ?1 AND m.created_ts > ?2 AND (?3 IS NULL OR m.topic = ?3) AND m.seq <= ?5 `
 	newestSent = `ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 
 	selectOutbox       = messageColumns + outbox + newestSent
@@ -160,7 +166,10 @@ func (o *Office) Outbox(ctx context.Context, c Caller, a InboxArgs) (out OutboxR
 		if err != nil {
 			return err
 		}
-		out = OutboxResource{s.p.HumanKey, me.Name, len(sent), []OutboxMessage{}}
+		out = OutboxResource{Project: s.p.HumanKey, Agent: me.Name, Count: len(sent), Messages: []OutboxMessage{}}
+		if a.At != "" {
+			out.At = &s.at
+		}
 		for _, m := range sent {
 			p := m.payload()
 			if !a.IncludeBodies {
@@ -182,11 +191,18 @@ func (s *scope) sent(ctx context.Context, me *Agent, a InboxArgs) ([]*Message, e
 	if err != nil {
 		return nil, err
 	}
+	until := int64(math.MaxInt64)
+	if a.At != "" {
+		if err := s.moment(ctx, a.At); err != nil {
+			return nil, err
+		}
+		until = s.at.Tick
+	}
 	query := selectOutbox
 	if a.UrgentOnly {
 		query = selectOutboxUrgent
 	}
-	return messagesOf(ctx, s.tx, query, me.ID, since, topic, n)
+	return messagesOf(ctx, s.tx, query, me.ID, since, topic, n, until)
 }
 
 // ThreadMessage is a message without its recipients.

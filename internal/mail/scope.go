@@ -31,6 +31,7 @@ type scope struct {
 	tx       *store.Tx
 	p        *Project
 	now      Time
+	at       store.Moment // of the past, if the call asks about one; now is its time then
 	caller   Caller
 	path     *identity // of a project_key that is a path; nil for others
 	key      string    // the project_key as it was given, for suggested calls

@@ -58,9 +58,12 @@ func (t *mailTools) projectResources() []Resource {
 			}, same),
 		},
 		{
-			Name: "file_reservations", Address: "file_reservations/", Last: may("slug", "").of(String), Query: params(may("active_only", "").of(Boolean)),
+			Name: "file_reservations", Address: "file_reservations/", Last: may("slug", "").of(String), Query: params(may("active_only", "").of(Boolean), may("at", "").of(String)),
 			Description: "Who holds which files.",
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) ([]mail.ListedReservation, error) {
+			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) (any, error) {
+				if at := a.String("at"); at != "" {
+					return o.FileReservationsAt(ctx, c, a.String("slug"), a.IsFalse("active_only"), at)
+				}
 				return o.FileReservations(ctx, c, a.String("slug"), a.IsFalse("active_only"))
 			}, same),
 		},
@@ -73,6 +76,7 @@ func (t *mailTools) boxResources() []Resource {
 	box := params(
 		must("project", ""), may("limit", "").of(Integer), may("since_ts", "").of(String).or("since"), may("urgent_only", "").of(Boolean),
 		may("unread_only", "").of(Boolean), may("include_bodies", "").of(Boolean), may("topic", "").of(String),
+		may("at", "").of(String),
 	)
 	args := func(a Args) mail.InboxArgs {
 		q := inboxArgs(a)

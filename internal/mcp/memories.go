@@ -270,10 +270,14 @@ func addEntry(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (mem
 func (t memoryTools) contextTools() []Tool {
 	return []Tool{
 		{
-			Name: "get_context", ReadOnly: true, Result: gives[memory.Document](),
+			Name: "get_context", ReadOnly: true, Result: givesEither[memory.Document, memory.PastDocument](),
 			Description: "Read a memory's context document: one Markdown text that sums up what the memory holds. Read it before you use the memory.",
-			Params:      params(memoryParam()),
+			Params:      params(memoryParam(), momentParam()),
 			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (Spoken, error) {
+				if at := a.String("at"); at != "" {
+					d, err := b.GetContextAt(ctx, c, a.String("memory_id"), at)
+					return Spoken{Text: cmp.Or(d.Markdown, d.At.Note), Value: d}, err
+				}
 				d, err := b.GetContext(ctx, c, a.String("memory_id"))
 				return Spoken{Text: d.Markdown, Value: d}, err
 			}),

@@ -23,6 +23,11 @@ func params(all ...Param) []Param { return all }
 
 func and(some []Param, more ...Param) []Param { return slices.Concat(some, more) }
 
+// momentParam is the parameter of tools that also answer about the past.
+func momentParam() Param {
+	return may("at", "Shows it as it was: at a time (RFC 3339, yesterday 14:00, 2h ago; without a zone in cairn's own) or at #N, a position in the change log.")
+}
+
 // flag is a boolean that is false when it is left out.
 func flag(name, about string) Param { return may(name, about).of(Boolean).by(false) }
 

@@ -295,7 +295,7 @@ func summaryParam() Param { return may("summary", "What was done, in a sentence 
 func sinceParam() Param   { return may("since", "Only what happened from this time on (RFC 3339).") }
 
 func atParam() Param {
-	return may("at", "Shows the project as it was: at a time (RFC 3339), or at tick:N.")
+	return may("at", "Shows the project as it was: at a time (RFC 3339, yesterday 14:00, 2h ago), at tick:N, or at #N, a position in the change log.")
 }
 
 func statesParam() Param {

@@ -535,7 +535,7 @@ func TestMailTakesTheParametersOfItsContract(t *testing.T) {
 		"send_message": "project_key! sender_name! to! subject! body_md! cc bcc attachment_paths importance ack_required thread_id topic broadcast " +
 			"auto_contact_if_blocked idempotency_key registration_token",
 		"reply_message":        "project_key! message_id! sender_name! body_md! to cc bcc subject_prefix attachment_paths idempotency_key registration_token",
-		"fetch_inbox":          "project_key! agent_name! limit unread_only urgent_only include_bodies since_ts topic registration_token",
+		"fetch_inbox":          "project_key! agent_name! limit unread_only urgent_only include_bodies since_ts topic at registration_token",
 		"mark_message_read":    "project_key! agent_name! message_id! registration_token",
 		"acknowledge_message":  "project_key! agent_name! message_id! registration_token",
 		"get_delivery_receipt": "project_key! message_id! agent_name! registration_token",

@@ -83,7 +83,7 @@ func (b *Book) write(ctx context.Context, fn func(ctx context.Context, tx *store
 // read runs fn over the store as it is. Where there is none yet it is an empty one.
 func (b *Book) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if b.store == nil {
-		return mapped(store.Scratch(ctx, time.Unix(0, 0), fn))
+		return mapped(store.Scratch(ctx, time.Now(), fn))
 	}
 	return mapped(b.store.Read(ctx, fn))
 }

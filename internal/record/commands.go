@@ -1,6 +1,10 @@
 package record
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"cairn/internal/store"
+)
 
 // Project is a project as this part shows it.
 type Project struct {
@@ -9,6 +13,8 @@ type Project struct {
 	Description string `json:"description,omitempty"`
 	Created     Time   `json:"created"` // the time of the call for a project that has no row yet
 	Tick        int64  `json:"tick"`    // the project's logical clock
+
+	At *store.Moment `json:"at,omitempty"` // of a project as it was
 }
 
 // ProjectSummary is a project in a list.
@@ -31,7 +37,7 @@ type CreateProjectArgs struct {
 // GetProjectArgs are the arguments of GetProject.
 type GetProjectArgs struct {
 	Caller
-	At string // as-of: "" for now, an RFC 3339 time, or tick:N
+	At string // as-of: "" for now, tick:N, or what words.ParseMoment reads
 }
 
 // OverviewArgs are the arguments of Overview.
@@ -50,6 +56,7 @@ type Overview struct {
 	LaterRecords   []Ref           `json:"later_records"`   //
 	Totals         Totals          `json:"totals"`          // before the cut
 	RecentActivity []Activity      `json:"recent_activity"` // the newest 20
+	At             *store.Moment   `json:"at,omitempty"`    // of an overview of the past
 }
 
 // OverviewProject is the project of an overview.
@@ -96,6 +103,7 @@ type SearchResult struct {
 
 	Corrected map[string]string `json:"corrected,omitempty"` // words that no record holds, and the words that replaced them
 	Hint      string            `json:"hint,omitempty"`      // of an empty result: what was tried, and what to try
+	At        *store.Moment     `json:"at,omitempty"`        // of a search in the past
 }
 
 // Hit is a record that a search found.

@@ -2,24 +2,16 @@ package record
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"cairn/internal/fault"
 	"cairn/internal/project"
 	"cairn/internal/store"
-)
-
-const (
-	selectSeqBefore = `SELECT seq FROM changes INDEXED BY changes_of_stream
-WHERE stream = (SELECT id FROM symbols WHERE text = ?1) AND doc IS NOT NULL AND at <= ?2 ORDER BY seq DESC LIMIT 1`
-	selectStream = `SELECT c.seq, k.text, c.id, c.doc, ifnull(s.text, ''), c.at FROM changes c INDEXED BY changes_of_stream
-CROSS JOIN symbols k ON k.id = c.kind LEFT JOIN symbols s ON s.id = c.session
-WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL AND c.seq <= ?2 ORDER BY c.seq`
+	"cairn/internal/words"
 )
 
 const millisecond = int64(time.Millisecond)
@@ -33,6 +25,8 @@ type point struct {
 	isTick   bool
 	tick     int64
 	version  int64
+	isSeq    bool
+	seq      int64 // of a change in the log of the store
 	at       int64 // the last nanosecond of the millisecond that is meant
 }
 
@@ -53,6 +47,21 @@ func parsePoint(field, text string) (p point, err error) {
 		return p, invalid(field, field+" is an RFC 3339 time, last_save, v and a version, or tick: and a number")
 	}
 	return *at, nil
+}
+
+// parseMoment reads tick:N and what words.ParseMoment does; nil for "".
+func parseMoment(field, text string, now func() time.Time) (*point, error) {
+	if p, err := parseAt(field, text); err == nil {
+		return p, nil
+	}
+	m, err := words.ParseMoment(text, now())
+	switch {
+	case err != nil:
+		return nil, invalid(field, fmt.Sprintf("%s is %s, or tick: and a number, not %.40q", field, words.MomentForms, text))
+	case m.Time.IsZero():
+		return &point{field: field, isSeq: true, seq: m.Tick}, nil
+	}
+	return &point{field: field, at: m.Time.UnixNano()}, nil
 }
 
 // parseAt reads an RFC 3339 time or tick:N; nil for "".
@@ -112,26 +121,41 @@ func parseNumber(text string) (int64, bool) {
 
 // asOf runs fn over the project as it was: its log up to the moment, replayed
 // into a store of its own.
-func (s *scope) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *scope) error) (err error) {
-	var until int64
-	if at.isTick {
-		until, err = s.seqOfTick(ctx, at.field, at.tick)
-	} else {
-		err = s.tx.Get(ctx, []any{&until}, selectSeqBefore, s.stream, at.at)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
-	}
+func (s *scope) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *scope) error) error {
+	moment, err := s.momentOf(ctx, at)
 	if err != nil {
 		return err
 	}
 	return store.Scratch(ctx, s.tx.Now(), func(ctx context.Context, tx *store.Tx) error {
-		past, err := s.replay(ctx, tx, until)
+		past, err := s.replay(ctx, tx, moment.Tick)
 		if err != nil {
 			return err
 		}
+		past.then = &moment
 		return fn(ctx, past)
 	})
+}
+
+// momentOf is the moment that a caller has named, in the log.
+func (s *scope) momentOf(ctx context.Context, at *point) (m store.Moment, err error) {
+	switch now := s.tx.Now(); {
+	case at.isTick:
+		if at.seq, err = s.seqOfTick(ctx, at.field, at.tick); err == nil {
+			m, err = s.tx.MomentOf(ctx, s.stream, time.Time{}, at.seq)
+		}
+	case at.isSeq:
+		m, err = s.tx.MomentOf(ctx, s.stream, time.Time{}, at.seq)
+	default:
+		when := time.Unix(0, at.at)
+		if when.After(now) && now.UnixNano() > at.at-millisecond {
+			when = now // whose millisecond has not passed
+		}
+		m, err = s.tx.MomentOf(ctx, s.stream, when, 0)
+	}
+	if fault.HasCode(err, store.CodeFuture) {
+		err = invalid(at.field, at.field+": "+fault.As(err).Message)
+	}
+	return m, err
 }
 
 // replay brings an empty store to where the project was after a change.
@@ -144,14 +168,6 @@ func (s *scope) replay(ctx context.Context, tx *store.Tx, until int64) (*scope, 
 		return nil, err
 	}
 	past := &scope{Book: s.Book, tx: tx, log: s.log, until: until, p: s.p, stream: s.stream}
-	err = s.log.Each(ctx, func(rows *sql.Rows) error {
-		var c store.Change
-		var doc string
-		if err := rows.Scan(&c.Seq, &c.Kind, &c.ID, &doc, &c.Session, &c.At); err != nil {
-			return err
-		}
-		c.Doc = []byte(doc)
-		return past.apply(ctx, c)
-	}, selectStream, s.stream, until)
+	err = s.log.ChangesUntil(ctx, s.stream, until, func(c store.Change) error { return past.apply(ctx, c) })
 	return past, err
 }

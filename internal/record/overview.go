@@ -35,6 +35,7 @@ func (b *Book) Overview(ctx context.Context, a OverviewArgs) (out Overview, err 
 		if err != nil {
 			return err
 		}
+		out.At = s.then
 		out.Project = OverviewProject{p.ID, p.Name, p.Description, p.Tick}
 		if err := s.openSessions(ctx, a.AllSessions, &out); err != nil {
 			return err

@@ -83,6 +83,7 @@ func (b *Book) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
 func (b *Book) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err error) {
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
 		p, err = s.details(ctx)
+		p.At = s.then
 		return err
 	})
 	return p, err

@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/record"
+	"cairn/internal/store"
 )
 
 // tree makes R001 … R006: R001(R002(R004, R006), R005), R003.
@@ -319,7 +320,7 @@ func TestAsOfTakesATickOrATime(t *testing.T) {
 	want(t, "tick 2", must(ref("tick:2"))(t).Version, 2)
 	_, err := ref("tick:0")
 	wantError(t, "tick 0", err, fault.NotFound, record.CodeNotFound)
-	for _, at := range []string{"tick:4", "tick:x", "v1", "last_save", "now"} {
+	for _, at := range []string{"tick:4", "tick:x", "v1", "last_save", "#99999", "tomorrow", "2200-01-01T00:00:00Z"} {
 		_, err := ref(at)
 		wantError(t, at, err, fault.Invalid, record.CodeInvalid, `"field":"at"`)
 	}
@@ -330,6 +331,12 @@ func TestAsOfTakesATickOrATime(t *testing.T) {
 	modified := must(ref("tick:2"))(t).Modified
 	want(t, "a millisecond is covered as a whole", must(ref(modified.String()))(t).Version, 2)
 	want(t, "the one before", must(ref((modified - 1_000_000).String()))(t).Version, 1)
+	want(t, "now", must(ref("now"))(t).Version, 2)
+	o := must(d.Overview(ctx, record.OverviewArgs{Caller: as(""), At: "tick:1"}))(t)
+	same := must(d.Overview(ctx, record.OverviewArgs{Caller: as(""), At: fmt.Sprint("#", o.At.Tick)}))(t)
+	want(t, "a change of the log", fmt.Sprint(same.Project.Tick, *same.At), fmt.Sprint(1, *o.At))
+	o = must(d.Overview(ctx, record.OverviewArgs{Caller: as(""), At: "2001-01-01T00:00:00Z"}))(t)
+	want(t, "before all", fmt.Sprint(len(o.RootRecords), o.At.Note), fmt.Sprint(0, store.BeforeFirst))
 }
 
 func TestCitingFindsRecordsByPath(t *testing.T) {
@@ -430,8 +437,12 @@ func TestTimesBeyondAllChangesAreTheNearest(t *testing.T) {
 	ctx := t.Context()
 	d.create("s", "", "first")
 	for at, n := range map[string]int{"0001-01-01T00:00:00Z": 0, "1900-01-01T00:00:00+14:00": 0, "9999-12-31T23:59:59.999Z": 1} {
-		list := must(d.List(ctx, record.ListArgs{Caller: as(""), At: at}))(t)
-		want(t, "records at "+at, len(list), n)
+		list, err := d.List(ctx, record.ListArgs{Caller: as(""), At: at})
+		if n == 0 {
+			want(t, "records at "+at, len(must(list, err)(t)), 0)
+		} else {
+			wantError(t, "records at "+at, err, fault.Invalid, record.CodeInvalid, `"field":"at"`)
+		}
 		since := must(d.History(ctx, record.HistoryArgs{Caller: as(""), ID: "R001", Since: at}))(t)
 		want(t, "versions since "+at, len(since), 1-n)
 	}

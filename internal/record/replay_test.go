@@ -57,6 +57,7 @@ func rowsOf(t testing.TB, s *store.Store) string {
 func told(t testing.TB, b *record.Book, at string) string {
 	t.Helper()
 	found := must(b.Search(t.Context(), record.SearchArgs{Caller: as("s0"), Query: "red blue green", Limit: 500, At: at}))(t)
+	found.At = nil // which tells only that it is about the past
 	text, err := json.Marshal(found)
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +70,10 @@ func told(t testing.TB, b *record.Book, at string) string {
 func toldOf(t testing.TB, b *record.Book, c record.Caller, at string) string {
 	t.Helper()
 	ctx := t.Context()
+	overview := must(b.Overview(ctx, record.OverviewArgs{Caller: c, At: at}))(t)
+	overview.At = nil
 	all := []any{
-		must(b.Overview(ctx, record.OverviewArgs{Caller: c, At: at}))(t),
+		overview,
 		must(b.RecentActivity(ctx, record.ActivityArgs{Caller: c, Limit: 500, At: at}))(t),
 	}
 	list := must(b.List(ctx, record.ListArgs{Caller: c, At: at}))(t)

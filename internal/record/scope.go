@@ -31,6 +31,7 @@ type scope struct {
 	tx     *store.Tx       // its rows
 	log    *store.Tx       // its changes: tx itself unless the rows are those of the past
 	until  int64           // the last change to be seen
+	then   *store.Moment   // of which the rows are, if they are those of the past
 	p      project.Project // Key 0: it has no row yet, and so nothing
 	tick   int64
 	stream string // of the change log
@@ -54,7 +55,11 @@ func (m *member) isOpen() bool { return m.known && !m.closed }
 
 // read runs fn over the caller's project, as it is or as it was at a moment.
 func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *scope) error) error {
-	moment, err := parseAt("at", at)
+	now := time.Now
+	if b.store != nil {
+		now = b.store.Now
+	}
+	moment, err := parseMoment("at", at, now)
 	if err != nil {
 		return err
 	}

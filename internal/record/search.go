@@ -79,6 +79,7 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 		return out, err
 	}
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+		out.At = s.then
 		from, until := []byte{}, behindAll()
 		if a.ParentID != "" {
 			r, err := s.mustFind(ctx, a.ParentID)

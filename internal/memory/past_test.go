@@ -1,0 +1,75 @@
+package memory
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+func TestAContextOfThePastIsTheNewestOfThen(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx := t.Context()
+	session := NewID()
+	began := d.clock.Now()
+	var times []time.Time
+	for i := range 3 {
+		d.clock.Move(time.Minute)
+		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{MemoryID: d.memory, SessionID: session, Markdown: fmt.Sprint("version ", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		times = append(times, d.clock.Now())
+	}
+	d.clock.Move(time.Minute)
+	at := func(text string) PastDocument {
+		t.Helper()
+		return must(d.GetContextAt(ctx, Caller{}, d.memory, text))(t)
+	}
+	for i, when := range times {
+		got := at(when.Add(30 * time.Second).UTC().Format(time.RFC3339Nano))
+		if got.Markdown != fmt.Sprint("version ", i) || got.SessionID != session || got.At.Tick == 0 || got.At.Note != "" {
+			t.Errorf("%d: %+v", i, got)
+		}
+		if same := at(fmt.Sprint("#", got.At.Tick)); same.Markdown != got.Markdown {
+			t.Errorf("%d by its tick: %+v", i, same)
+		}
+	}
+	if got := at(began.Format(time.RFC3339Nano)); got.Markdown != "" || got.At.Note != "no context had been written by then" {
+		t.Errorf("before the first: %+v", got)
+	}
+	if got := at("2001-01-01T00:00:00Z"); got.Markdown != "" || got.At.Note != store.BeforeFirst {
+		t.Errorf("before the store: %+v", got)
+	}
+	for _, text := range []string{"", "soon", "2200-01-01T00:00:00Z", "#99999"} {
+		if _, err := d.GetContextAt(ctx, Caller{}, d.memory, text); !fault.HasCode(err, CodeInvalid) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestAContextOfThePastThatWasPurgedIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t).joined()
+	h := newHub(d)
+	ctx := t.Context()
+	var first PastDocument
+	for i := range 2 {
+		_, _, err := d.UpdateContext(ctx, Caller{}, NewDocument{MemoryID: d.memory, SessionID: NewID(), Markdown: fmt.Sprint("version ", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = must(d.GetContextAt(ctx, Caller{}, d.memory, "now"))(t)
+		}
+	}
+	d.drain(h)
+	want(t, "purged", must(d.Purge(ctx, true))(t).Contexts, 1)
+	got := must(d.GetContextAt(ctx, Caller{}, d.memory, fmt.Sprint("#", first.At.Tick)))(t)
+	if got.Markdown != "" || got.At.Note != "the contexts of that time were purged" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// CodeFuture is the code of the error (Invalid) for a moment that has not come.
+const CodeFuture = "moment_in_the_future"
+
+// Moment is a place in the change log. The state at a moment is what the changes up to
+// Tick have made; what ends by itself has ended if its time is not after Time. Answers
+// about the past contain it.
+type Moment struct {
+	Time time.Time `json:"time,omitzero"`  // zero before the first change
+	Tick int64     `json:"tick"`           // the seq of the last change that counts; 0 for none
+	Note string    `json:"note,omitempty"` // what is not known of that time; "" for nothing
+}
+
+// BeforeFirst is the Note of a moment before the first change of a stream.
+const BeforeFirst = "nothing is known of that time: it is before the first change in the log"
+
+const (
+	ofStream = `WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL `
+
+	selectTickAt      = `SELECT c.seq FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.at <= ?2 ORDER BY c.seq DESC LIMIT 1`
+	selectTimeOfTick  = `SELECT at FROM changes WHERE seq <= ? ORDER BY seq DESC LIMIT 1`
+	existsUntil       = `SELECT EXISTS (SELECT 1 FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.seq <= ?2)`
+	selectStreamUntil = changeColumns + ofStream + `AND c.seq <= ?2 ORDER BY c.seq`
+	selectDocsUntil   = `SELECT c.doc FROM json_each(?4) j CROSS JOIN changes c ON c.seq = (
+    SELECT b.seq FROM changes b INDEXED BY changes_with_doc
+    WHERE b.kind = (SELECT id FROM symbols WHERE text = ?2) AND b.id = j.value AND b.doc IS NOT NULL AND b.seq <= ?3
+      AND b.stream = (SELECT id FROM symbols WHERE text = ?1) ORDER BY b.seq DESC LIMIT 1)`
+)
+
+// MomentOf is the moment of a stream at a time: behind the last change that was
+// committed then or before. With the zero time it is the moment right behind the change
+// with the seq tick, of whatever stream. Before the first change of the stream that has
+// a document, Note is BeforeFirst.
+//
+// Errors: CodeFuture for a time after the transaction's, and a tick after the newest.
+func (t *Tx) MomentOf(ctx context.Context, stream string, at time.Time, tick int64) (m Moment, err error) {
+	if at.IsZero() {
+		return t.momentOfTick(ctx, stream, tick)
+	}
+	if at.After(t.now) {
+		return m, fault.Newf(fault.Invalid, CodeFuture, "%s is in the future", at.Format(time.RFC3339)).
+			WithHint("give a time up to now, which is " + t.now.Format(time.RFC3339))
+	}
+	m.Time = at.UTC()
+	err = t.Get(ctx, []any{&m.Tick}, selectTickAt, stream, at.UnixNano())
+	if errors.Is(err, sql.ErrNoRows) {
+		m.Note, err = BeforeFirst, nil
+	}
+	return m, err
+}
+
+func (t *Tx) momentOfTick(ctx context.Context, stream string, tick int64) (m Moment, err error) {
+	head, err := t.Head(ctx)
+	if err == nil && tick > head {
+		err = fault.Newf(fault.Invalid, CodeFuture, "#%d is in the future: the newest change in the log is #%d", tick, head).
+			WithHint("give a number up to that of the newest change")
+	}
+	if err != nil {
+		return m, err
+	}
+	var at int64
+	switch err := t.Get(ctx, []any{&at}, selectTimeOfTick, tick); {
+	case err == nil:
+		m.Time = time.Unix(0, at).UTC()
+	case !errors.Is(err, sql.ErrNoRows):
+		return m, err
+	}
+	var known bool
+	m.Tick = tick
+	if err := t.Get(ctx, []any{&known}, existsUntil, stream, tick); err != nil || known {
+		return m, err
+	}
+	m.Note = BeforeFirst
+	return m, nil
+}
+
+// DocumentsAt calls fn with the document that each of some entities of a stream and kind
+// had at a moment, in the order of the ids. An entity that had none, or whose documents
+// were blanked since, is left out.
+func (t *Tx) DocumentsAt(ctx context.Context, m Moment, stream, kind string, ids []string, fn func(doc json.RawMessage) error) error {
+	list, err := json.Marshal(ids)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return t.Each(ctx, func(rows *sql.Rows) error {
+		var doc []byte
+		if err := rows.Scan(&doc); err != nil {
+			return err
+		}
+		return fn(doc)
+	}, selectDocsUntil, stream, kind, m.Tick, string(list))
+}
+
+// ChangesUntil calls fn with the changes of a stream up to a seq that have documents,
+// oldest first.
+func (t *Tx) ChangesUntil(ctx context.Context, stream string, until int64, fn func(c Change) error) error {
+	return t.Each(ctx, func(rows *sql.Rows) error {
+		var c Change
+		if err := scanChange(rows, &c); err != nil {
+			return err
+		}
+		return fn(c)
+	}, selectStreamUntil, stream, until)
+}
