@@ -94,6 +94,26 @@ func isOwn(tool string) bool {
 	return ok && (server == "cairn" || strings.HasPrefix(server, "plugin_") && strings.HasSuffix(server, "_cairn"))
 }
 
+// unwrapOwn makes a call of cairn's tool call_tool, by which the profile lean reaches the
+// others, one of the tool that was called (amendments §B.6).
+func unwrapOwn(c *observation.Call) {
+	if c.Method != "call_tool" || !isOwnServer(*c) {
+		return
+	}
+	var name, args string
+	for _, a := range c.Args {
+		switch a.Name {
+		case "name":
+			name = a.Value
+		case "arguments":
+			args = a.Value
+		}
+	}
+	if name != "" {
+		c.Method, c.Args = name, arguments([]byte(args))
+	}
+}
+
 // maxResult bounds what is looked at of the result of one of cairn's own tools.
 const maxResult = 256 << 10
 

@@ -57,7 +57,11 @@ func Hook(payload []byte, from, home string) (observation.Event, error) {
 	if !known {
 		sender = senderOfPayload(body)
 	}
-	return sender.event(body, home)
+	e, err := sender.event(body, home)
+	for i := range e.Calls {
+		unwrapOwn(&e.Calls[i])
+	}
+	return e, err
 }
 
 // senderOfPayload tells by its fields which harness sent a payload (observations
