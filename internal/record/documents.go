@@ -59,7 +59,7 @@ func (d *Document) Validate() error {
 	sound := d.Exported
 	if d.Doc == nil {
 		if hash, err := hex.DecodeString(d.DocSHA256); err != nil || len(hash) != 0 && len(hash) != 32 || d.Tick < 0 {
-			return errors.New("its hash or its tick is none")
+			return errors.New("its hash or its tick is not valid")
 		}
 		sound.Doc = json.RawMessage("{}")
 	}

@@ -61,7 +61,7 @@ func (o *Origin) check() error {
 	}
 	_, known := parseID(o.ID)
 	if sum, err := hex.DecodeString(o.SHA256); err != nil || len(sum) != sha256.Size || o.ID != "" && !known {
-		return errors.New("its origin is none")
+		return errors.New("its origin is not valid")
 	}
 	return nil
 }
