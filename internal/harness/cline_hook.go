@@ -71,7 +71,7 @@ func clineConversation(home string, e observation.Event) string {
 // most, which delays nobody, since Cline does not wait for this hook. A conversation that
 // is too long for a hook comes with the next import.
 func settledCline(ctx context.Context, path string, ends bool) (events []observation.Event, err error) {
-	const patience, pause = time.Second, 20 * time.Millisecond
+	const patience, pause = time.Second, 100 * time.Millisecond // each try reads the whole file
 	for began := time.Now(); ; {
 		whole, err := regular.Read(path, maxSettled)
 		if err != nil {

@@ -57,17 +57,11 @@ WHERE p.project_key = ? AND r.session_key NOTNULL`
 )
 
 // SessionKeys are the sessions that the mail of one project refers to, by key.
-func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) (keys []int64, err error) {
+func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, error) {
 	if of.ID == "" {
 		return nil, nil
 	}
-	err = tx.Each(ctx, func(rows *sql.Rows) error {
-		var key int64
-		err := rows.Scan(&key)
-		keys = append(keys, key)
-		return err
-	}, selectReservingSessions, of.Key)
-	return keys, err
+	return tx.Keys(ctx, selectReservingSessions, of.Key)
 }
 
 // exporting is the mail of a scope on its way out.

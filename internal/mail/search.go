@@ -383,16 +383,16 @@ func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, 
 		return nil, err
 	}
 	if few < matches {
-		return s.found(ctx, among, args...)
+		return s.tx.Keys(ctx, among, args...)
 	}
 	if matches < rankedMatches {
-		return s.found(ctx, q.ordered(selectRelevant, selectRecent), args...)
+		return s.tx.Keys(ctx, q.ordered(selectRelevant, selectRecent), args...)
 	}
-	ids, err := s.found(ctx, q.ordered(selectNewestRelevant, selectNewestRecent), args...)
+	ids, err := s.tx.Keys(ctx, q.ordered(selectNewestRelevant, selectNewestRecent), args...)
 	if err != nil || len(ids) == q.skip+q.n {
 		return ids, err
 	}
-	return s.found(ctx, q.ordered(selectRelevant, selectRecent), args...) // perhaps there are more than were looked at
+	return s.tx.Keys(ctx, q.ordered(selectRelevant, selectRecent), args...) // perhaps there are more than were looked at
 }
 
 func (q *query) ordered(relevant, recent string) string {
@@ -419,16 +419,5 @@ func (s *scope) containing(ctx context.Context, q *query) ([]int64, error) {
 	if q.recent {
 		query = selectContainingRecent
 	}
-	return s.found(ctx, query, q.filter(s, strings.ToLower(q.text), lookedIntoTexts, q.skip+q.n)...)
-}
-
-// found runs a query for numbers of messages.
-func (s *scope) found(ctx context.Context, query string, args ...any) (ids []int64, err error) {
-	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, query, args...)
-	return ids, err
+	return s.tx.Keys(ctx, query, q.filter(s, strings.ToLower(q.text), lookedIntoTexts, q.skip+q.n)...)
 }

@@ -160,7 +160,7 @@ func TestASearchRanksAmongFewAsAmongAll(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					all, err := in.found(ctx, q.ordered(selectRelevant, selectRecent), q.filter(in, q.text, rankedMatches, q.n)...)
+					all, err := in.tx.Keys(ctx, q.ordered(selectRelevant, selectRecent), q.filter(in, q.text, rankedMatches, q.n)...)
 					if len(all) == 0 || !slices.Equal(got, all) {
 						t.Errorf("%s, %s: %d and %d of all, or another order", what, a.Ranking, len(got), len(all))
 					}

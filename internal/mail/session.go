@@ -180,16 +180,10 @@ OR EXISTS (SELECT 1 FROM mail_notices WHERE session_key = value) OR value IN (SE
 
 // Kept returns which of the sessions, named by their keys, have acted as an agent, were
 // shown a notice or hold a reservation.
-func Kept(ctx context.Context, tx *store.Tx, sessions []int64) (kept []int64, err error) {
+func Kept(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, error) {
 	list, err := json.Marshal(sessions)
 	if err != nil {
 		return nil, err
 	}
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var key int64
-		err := r.Scan(&key)
-		kept = append(kept, key)
-		return err
-	}, selectKept, string(list))
-	return kept, err
+	return tx.Keys(ctx, selectKept, string(list))
 }

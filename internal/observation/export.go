@@ -104,17 +104,11 @@ ORDER BY o.timestamp, o.id`
 )
 
 // SessionKeys are the sessions that have rows in one project, by key.
-func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) (keys []int64, err error) {
+func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) ([]int64, error) {
 	if of.ID == "" {
 		return nil, nil
 	}
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var key int64
-		err := r.Scan(&key)
-		keys = append(keys, key)
-		return err
-	}, selectSessionsOfRows, of.Key)
-	return keys, err
+	return tx.Keys(ctx, selectSessionsOfRows, of.Key)
 }
 
 // Export gives every session of a scope, those with the given keys among them

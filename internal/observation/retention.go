@@ -240,7 +240,7 @@ func (s *sweeping) run(ctx context.Context) error {
 func nextExpired(due []expiring) func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
 	return func(ctx context.Context, tx *store.Tx, n int) ([]int64, error) {
 		for ; len(due) > 0; due = due[1:] {
-			ids, err := readIDs(ctx, tx, selectExpired, due[0].project, due[0].obsType, due[0].cutoff, n)
+			ids, err := tx.Keys(ctx, selectExpired, due[0].project, due[0].obsType, due[0].cutoff, n)
 			if err != nil || len(ids) > 0 {
 				return ids, err
 			}
@@ -327,16 +327,6 @@ func (s *sweeping) count(ctx context.Context) error {
 	})
 }
 
-func readIDs(ctx context.Context, tx *store.Tx, query string, args ...any) (ids []int64, err error) {
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var id int64
-		err := r.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, query, args...)
-	return ids, err
-}
-
 // MakeRoom forgets the oldest unpinned rows, those of the shortest-lived types
 // first, if the store holds more than Config.MaxBytes, until it holds 90 % of
 // that, and gives the room back to the volume (observations §11.1). It goes on
@@ -396,7 +386,7 @@ func (j *Journal) oldest(ctx context.Context, bound int64) (excess int64, ids []
 			return err
 		}
 		tooMuch := used - j.config.MaxBytes/10*9
-		ids, err = readIDs(ctx, tx, selectOldest, ranks, rows*tooMuch/used+1)
+		ids, err = tx.Keys(ctx, selectOldest, ranks, rows*tooMuch/used+1)
 		return err
 	})
 	return excess, ids, err

@@ -111,13 +111,7 @@ type fix struct {
 // lastFix is the newest fix, one with changes in between before one without;
 // nil if there is none.
 func lastFix(ctx context.Context, tx *store.Tx) (best *fix, err error) {
-	var sessions []int64
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var key int64
-		err := r.Scan(&key)
-		sessions = append(sessions, key)
-		return err
-	}, selectShowFailures, maxShowFailures, maxShowSessions)
+	sessions, err := tx.Keys(ctx, selectShowFailures, maxShowFailures, maxShowSessions)
 	if err != nil {
 		return nil, err
 	}

@@ -97,16 +97,10 @@ func (b *Book) Close(ctx context.Context, a SaveArgs) (out Closed, err error) {
 const selectKept = `SELECT value FROM json_each(?) WHERE value IN (SELECT session_key FROM record_sessions)`
 
 // Kept returns which of the sessions, named by their keys, have opened records.
-func Kept(ctx context.Context, tx *store.Tx, sessions []int64) (kept []int64, err error) {
+func Kept(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, error) {
 	list, err := json.Marshal(sessions)
 	if err != nil {
 		return nil, err
 	}
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var key int64
-		err := r.Scan(&key)
-		kept = append(kept, key)
-		return err
-	}, selectKept, string(list))
-	return kept, err
+	return tx.Keys(ctx, selectKept, string(list))
 }

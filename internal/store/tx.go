@@ -102,6 +102,17 @@ func (t *Tx) Texts(ctx context.Context, query string, args ...any) (out []string
 	return out, err
 }
 
+// Keys are as Texts, of a column of integers.
+func (t *Tx) Keys(ctx context.Context, query string, args ...any) (out []int64, err error) {
+	err = t.Each(ctx, func(rows *sql.Rows) error {
+		var key int64
+		err := rows.Scan(&key)
+		out = append(out, key)
+		return err
+	}, query, args...)
+	return out, err
+}
+
 func (t *Tx) read(ctx context.Context, query string, args []any) (*cursor, error) {
 	ctx, st, err := t.prepared(ctx, query)
 	if err != nil {
