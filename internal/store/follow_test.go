@@ -290,9 +290,11 @@ func TestLagOfAFollowerThatNeverRanIsTheWholeLog(t *testing.T) {
 	if aside, err := s.SetAside(t.Context()); len(aside) != 0 || err != nil {
 		t.Errorf("set aside: %v, %v", aside, err)
 	}
+	_, _, err := s.Retry(t.Context(), "never")
+	expectCode(t, err, "not_found")
 	for range 2 {
-		if err := s.Retry(t.Context(), "never"); err != nil {
-			t.Error(err)
+		if changes, lanes, err := s.Retry(t.Context(), ""); changes+lanes != 0 || err != nil {
+			t.Error(changes, lanes, err)
 		}
 	}
 }

@@ -261,7 +261,7 @@ func (r *rig) mends(t *testing.T) {
 		t.Fatalf("set aside are %+v, want change 3 with its error", all)
 	}
 	b.subject.Mend(t, b.dir)
-	if err := b.s.Retry(t.Context(), all[0].Follower); err != nil {
+	if _, _, err := b.s.Retry(t.Context(), all[0].Follower); err != nil {
 		t.Fatalf("retry: %v", err)
 	}
 	run := b.start(t, b.follower(t))
