@@ -243,8 +243,8 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 	}
 
 	db := h.raw()
-	h.sqlite(db, `INSERT INTO set_aside (follower, seq, error, attempts, next_try) VALUES ('archive', 3, 'no such folder', 4, 0)`,
-		`INSERT INTO followers (name, position, updated_at) VALUES ('hub', 1, 0)`)
+	h.sqlite(db, `INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES ('archive', 3, '', 'no such folder', 4, 0, 0)`,
+		`INSERT INTO followers (name, lane, position, updated_at) VALUES ('hub', '', 1, 0)`)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -294,8 +294,12 @@ func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	return out, err
 }
 
-// IsFollowed reports whether a process holds the lease of a follower now.
+// IsFollowed reports whether a process holds the lease of a follower now. It makes no
+// file.
 func (s *Store) IsFollowed(name string) bool {
+	if !exists(s.lease(name).Path()) {
+		return false
+	}
 	held, err := s.WithLease(name, func() error { return nil })
 	return err == nil && !held
 }

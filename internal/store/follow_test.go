@@ -17,10 +17,10 @@ import (
 )
 
 // copier is a plain follower: a file for each change.
-func copier(name string) storetest.Subject {
+func copier(live bool) storetest.Subject {
 	return storetest.Subject{
 		New: func(_ testing.TB, _ *store.Store, dir string) store.Follower {
-			return store.Follower{Name: name, Batch: func(_ context.Context, changes []store.Change) (refused []store.Refusal, err error) {
+			return store.Follower{Name: "copier", Live: live, Batch: func(_ context.Context, changes []store.Change) (refused []store.Refusal, err error) {
 				for _, c := range changes {
 					if _, err := os.Stat(filepath.Join(dir, "mended")); c.Kind == "odd" && err != nil {
 						refused = append(refused, store.Refusal{Seq: c.Seq, Err: errors.New("an odd change")})
@@ -70,8 +70,8 @@ func copyChange(dir string, c store.Change) error {
 	return os.Rename(path+".new", path)
 }
 
-func TestFollowerSuite(t *testing.T)     { storetest.RunFollower(t, copier("copier")) }
-func TestLiveFollowerSuite(t *testing.T) { storetest.RunFollower(t, copier("")) }
+func TestFollowerSuite(t *testing.T)     { storetest.RunFollower(t, copier(false)) }
+func TestLiveFollowerSuite(t *testing.T) { storetest.RunFollower(t, copier(true)) }
 
 // following runs a follower in a synctest bubble until stop, which waits for it.
 func following(t *testing.T, s *store.Store, f store.Follower) (stop func()) {

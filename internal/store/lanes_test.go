@@ -311,7 +311,7 @@ func TestOneProcessRunsTheLanesAndAnotherTakesOver(t *testing.T) {
 func TestALaneThatMovesTakesItsAccountAlong(t *testing.T) {
 	t.Parallel()
 	l := newLaned(t)
-	l.add(t, "a", "1")
+	l.add(t, "a", "1", "2", "3", "4", "5", "6", "7", "8", "9")
 	for range 2 { // repeating it is safe
 		err := l.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
 			for lane, position := range map[string]int64{"from": 5, "into": 9, "other": 3} {

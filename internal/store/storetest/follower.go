@@ -15,7 +15,7 @@ import (
 type Subject struct {
 	// New makes the follower over an open store. What it makes goes to dir, an
 	// existing folder, empty at first; made again over the same dir it goes on
-	// there, in another process too. Without a name it is taken for a live one.
+	// there, in another process too.
 	New func(t testing.TB, s *store.Store, dir string) store.Follower
 
 	// Write writes the n-th of some rows, n = 1, 2, 3 …, with its one change, such
@@ -42,7 +42,7 @@ func RunFollower(t *testing.T, subject Subject) {
 	}
 	r := &rig{subject: subject, test: t.Name()}
 	probe := r.sandbox(t)
-	if subject.New(t, probe.s, probe.dir).Name == "" {
+	if subject.New(t, probe.s, probe.dir).Live {
 		t.Run("StartsAtTheHeadAndStoresNothing", r.live)
 		return
 	}

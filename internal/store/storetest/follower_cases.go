@@ -299,7 +299,7 @@ func (r *rig) sees(t *testing.T) {
 	gapless(t, run.until(t, 4), 2, 4)
 }
 
-// live is about a follower without a name, of which two run here.
+// live is about a live follower, of which two run here.
 func (r *rig) live(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 3)
