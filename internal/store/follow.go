@@ -68,9 +68,9 @@ const (
 // memories §8).
 const stopGrace = 10 * time.Second
 
-// Follow runs a follower until ctx ends, then lets its batch finish and returns
-// nil. It waits for the lease as long as another process holds it; the kernel
-// frees the lease of a process that dies. Errors of the store and of Batch are
+// Follow runs a follower until ctx ends, then lets its batch finish and returns nil. It
+// waits for the lease as long as another process holds it; the kernel frees the lease of
+// a process that dies. What was set aside is tried again at the start. Errors of the store and of Batch are
 // retried for ever, with back-off; Followers shows them. The store must stay open
 // until Follow has returned.
 //
@@ -102,6 +102,7 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 		return classify(ignoreEnd(ctx, err))
 	}
 	defer func() { err = errors.Join(err, lease.Unlock()) }()
+	run.freshen(ctx)
 	if f.Lanes != nil {
 		run.runLanes(ctx)
 		return nil
@@ -163,6 +164,15 @@ func (f *following) loop(ctx context.Context) {
 			f.wait(ctx, f.Poll, f.wake)
 		}
 	}
+}
+
+// freshen makes what was set aside due: a new process may be able to handle it. It is
+// no harm if it fails, since everything is due some time.
+func (f *following) freshen(ctx context.Context) {
+	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
+		_, err := tx.Exec(ctx, makeAsideDue, f.Name)
+		return err
+	})
 }
 
 func backOff(last time.Duration) time.Duration {

@@ -111,7 +111,7 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	account := []string{"FOLLOWERS", "FOLLOWER_LANES", "SET_ASIDE", "ASIDE_LANES", "ARCHIVE_CURSOR", "ARCHIVE_ASIDE"}
+	account := []string{"FOLLOWERS", "OLD_FOLLOWERS", "SET_ASIDE", "OLD_SET_ASIDE", "ARCHIVE_CURSOR", "ARCHIVE_ASIDE"}
 	for _, file := range files {
 		var code strings.Builder
 		for line := range strings.Lines(string(content(t, file))) {
