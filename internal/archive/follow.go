@@ -38,7 +38,12 @@ const (
 // a minute, and holds up no other project; Store.Followers shows it. Errors: those of
 // store.Follow.
 func (a *Archivist) Follow(ctx context.Context) error {
-	err := a.Store.Follow(ctx, store.Follower{
+	return errors.Join(a.Store.Follow(ctx, a.follower()), a.Close())
+}
+
+// follower is how the archive follows the change log: a lane for each project.
+func (a *Archivist) follower() store.Follower {
+	return store.Follower{
 		Name: FollowerName, Poll: pollEvery, Limit: maxChanges,
 		Lanes: &store.Lanes{
 			Of: a.projectsOf, Behind: a.behind, Begin: a.begin, Failed: a.complain, Rest: restAfter,
@@ -51,8 +56,7 @@ func (a *Archivist) Follow(ctx context.Context) error {
 			},
 			Quiet: func(ctx context.Context, project string) { a.line(project).rest(ctx) },
 		},
-	})
-	return errors.Join(err, a.Close())
+	}
 }
 
 // complain logs what could not be done, in a project or at all. A full disk is told by

@@ -43,7 +43,12 @@ func (b *Book) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.store == nil {
 		return nil
 	}
-	return b.store.Follow(ctx, store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged})
+	return b.store.Follow(ctx, b.embedding())
+}
+
+// embedding is how the embedder follows the change log.
+func (b *Book) embedding() store.Follower {
+	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
 // embedMissing embeds what has no fitting vector.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -278,7 +279,7 @@ func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Tur
 		l.looked = err == nil
 	}
 	if err == nil {
-		did, err = r.Lanes.Turn(ctx, l.name, l.wake)
+		did, err = r.guardedTurn(ctx, l)
 	}
 	if err != nil && ctx.Err() != nil || err == nil && !l.failing {
 		return did, err
@@ -296,6 +297,16 @@ func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Tur
 		return err
 	})
 	return did, err
+}
+
+// guardedTurn is Turn, whose panic is an error like any other.
+func (r *laning) guardedTurn(ctx context.Context, l *lane) (did Turned, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return r.Lanes.Turn(ctx, l.name, l.wake)
 }
 
 // retryLane tries what was set aside in a lane and is due.
