@@ -148,6 +148,20 @@ func (l *laned) expect(t *testing.T, what string, got, want any) {
 	}
 }
 
+// did is what the turns have done.
+func (l *laned) did() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.turns)
+}
+
+// count is a number of lane a.
+func (l *laned) count(of map[string]int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return of["a"]
+}
+
 func TestAFailingLaneHoldsUpNoOtherAndIsAccountedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,12 +172,12 @@ func TestAFailingLaneHoldsUpNoOtherAndIsAccountedFor(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		l.add(t, "b", "2")
 		time.Sleep(2 * time.Second)
-		l.expect(t, "turns", l.turns, "[b:2]")
+		l.expect(t, "turns", l.did(), "[b:2]")
 		// 1, 2, 4 … 32 s and then a minute
-		if n := l.asked["a"]; n < 14 || n > 16 {
+		if n := l.count(l.asked); n < 14 || n > 16 {
 			t.Errorf("in ten minutes it was tried %d times", n)
 		}
-		l.expect(t, "the account", l.account(t), fmt.Sprintf(`[a 0 "no room" %d b 2 "" 0]`, l.asked["a"]))
+		l.expect(t, "the account", l.account(t), fmt.Sprintf(`[a 0 "no room" %d b 2 "" 0]`, l.count(l.asked)))
 		all, err := l.Followers(t.Context())
 		if err != nil || all[0].NextTry <= all[0].Since || time.Unix(0, all[0].Since).After(time.Now().Add(-9*time.Minute)) {
 			t.Errorf("%+v, %v", all[0], err)
@@ -194,7 +208,7 @@ func TestARetryIsSeenAtOnceByALaneThatFails(t *testing.T) {
 			t.Error(changes, lanes, err)
 		}
 		time.Sleep(2 * time.Second)
-		l.expect(t, "turns", l.turns, "[a:1]")
+		l.expect(t, "turns", l.did(), "[a:1]")
 	})
 }
 
@@ -207,9 +221,9 @@ func TestWhatALaneSetAsideIsTriedWhenItIsDueAndWhenSomebodyWants(t *testing.T) {
 		stop := following(t, l.Store, l.follower())
 		defer stop()
 		time.Sleep(59 * time.Second)
-		l.expect(t, "before it is due", l.turns, "[a:1 a:odd a:3]")
+		l.expect(t, "before it is due", l.did(), "[a:1 a:odd a:3]")
 		time.Sleep(5 * time.Second)
-		l.expect(t, "when it is due", l.turns, "[a:1 a:odd a:3 a again]")
+		l.expect(t, "when it is due", l.did(), "[a:1 a:odd a:3 a again]")
 		aside, err := l.SetAside(t.Context())
 		if err != nil || len(aside) != 1 || aside[0].Lane != "a" || aside[0].Attempts != 2 || aside[0].Error != "still odd" ||
 			aside[0].NextTry.Sub(time.Now()) < time.Minute {
@@ -238,9 +252,9 @@ func TestAStopEndsARestAndLetsLanesFinish(t *testing.T) {
 		time.Sleep(time.Second)
 		l.add(t, "a", "2") // while it rests
 		time.Sleep(time.Minute)
-		l.expect(t, "while it rests", l.turns, "[a:1]")
+		l.expect(t, "while it rests", l.did(), "[a:1]")
 		stop()
-		l.expect(t, "after the stop", l.turns, "[a:1 a:2]")
+		l.expect(t, "after the stop", l.did(), "[a:1 a:2]")
 	})
 }
 
@@ -268,12 +282,12 @@ func TestAQuietLaneIsToldSo(t *testing.T) {
 		l.add(t, "a", "1")
 		stop := following(t, l.Store, l.follower())
 		time.Sleep(20 * time.Second)
-		l.expect(t, "after 5 s", l.quiet["a"], 1)
+		l.expect(t, "after 5 s", l.count(l.quiet), 1)
 		l.add(t, "a", "2")
 		time.Sleep(20 * time.Second)
-		l.expect(t, "after the next turn", l.quiet["a"], 2)
+		l.expect(t, "after the next turn", l.count(l.quiet), 2)
 		stop()
-		l.expect(t, "at the end", l.quiet["a"], 3)
+		l.expect(t, "at the end", l.count(l.quiet), 3)
 	})
 }
 
@@ -292,11 +306,11 @@ func TestOneProcessRunsTheLanesAndAnotherTakesOver(t *testing.T) {
 		stopTwo := following(t, l.Store, l.follower())
 		l.add(t, "b", "2")
 		time.Sleep(time.Minute)
-		l.expect(t, "each change is handled once", l.turns, "[a:1 b:2]")
+		l.expect(t, "each change is handled once", l.did(), "[a:1 b:2]")
 		stopOne()
 		l.add(t, "a", "3")
 		time.Sleep(2 * time.Second)
-		l.expect(t, "by the second process", l.turns, "[a:1 b:2 a:3]")
+		l.expect(t, "by the second process", l.did(), "[a:1 b:2 a:3]")
 		stopTwo()
 		l.add(t, "a", "4")
 		ended, end := context.WithCancel(t.Context())
@@ -304,7 +318,7 @@ func TestOneProcessRunsTheLanesAndAnotherTakesOver(t *testing.T) {
 		if err := l.Follow(ended, l.follower()); err != nil {
 			t.Error(err)
 		}
-		l.expect(t, "by one that stops at once", l.turns, "[a:1 b:2 a:3 a:4]")
+		l.expect(t, "by one that stops at once", l.did(), "[a:1 b:2 a:3 a:4]")
 	})
 }
 
