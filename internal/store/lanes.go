@@ -65,6 +65,7 @@ type laning struct {
 	draining chan struct{} // closed when all is to come to an end
 	tenders  sync.WaitGroup
 	busy     atomic.Int64 // lanes that have a turn or rest after one
+	asked    time.Time    // when the account was last asked for what is due
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -155,8 +156,13 @@ func (r *laning) collect(ctx context.Context, changes []Change) {
 }
 
 // wakeDue wakes the lanes whose changes that were set aside are due, and those that
-// somebody wants tried again now.
+// somebody wants tried again now. It asks for them once in each Poll, not after each
+// write.
 func (r *laning) wakeDue(ctx, working context.Context) error {
+	if time.Since(r.asked) < r.Poll {
+		return nil
+	}
+	r.asked = time.Now()
 	return r.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		lanes, err := tx.Texts(ctx, selectLanesDue, r.Name, tx.Now().UnixNano())
 		for _, name := range lanes {
