@@ -198,15 +198,5 @@ func (c *Cairn) Encrypted(ctx context.Context) (bool, error) {
 // Path is the database file.
 func (c *Cairn) Path() string { return c.config.DB }
 
-// SetAside lists the changes that followers could not handle; none without a
-// store.
-func (c *Cairn) SetAside(ctx context.Context) ([]store.Aside, error) {
-	s, err := c.opened(ctx, false)
-	if err != nil || s == nil {
-		return nil, err
-	}
-	return s.SetAside(ctx)
-}
-
 // Cwd is the working directory that "here" means, "" if there is none.
 func (c *Cairn) Cwd() string { return c.config.Cwd }

@@ -5,51 +5,49 @@ import (
 	"fmt"
 	"time"
 
-	"cairn/internal/archive"
 	"cairn/internal/store"
 )
 
-// stalled is how long a follower may be behind without a step.
+// stalled is how long something may wait for a follower.
 const stalled = 24 * time.Hour
 
+// fewTries is how often a follower may fail in a row: what was away for a moment is no
+// finding.
+const fewTries = 3
+
+// followers judges all followers of the change log but the replication, of which
+// replication tells more.
 func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
-	all, err := s.Followers(ctx)
+	if d.older {
+		return // its account is of another form
+	}
+	all, err := d.cairn.followersOf(ctx, s)
 	if err != nil {
 		d.unknown("followers", err)
 		return
 	}
-	aside, err := s.SetAside(ctx)
-	if err != nil {
-		d.unknown("followers", err)
+	var wrong []string
+	sound := 0
+	for _, f := range all.Followers {
+		switch {
+		case f.Follower == ReplicationFollower:
+		case f.Error != "" && f.Attempts >= fewTries:
+			wrong = append(wrong, fmt.Sprintf("%s fails since %s, %d times: %s", f.Name(), f.Since.Format(time.RFC3339), f.Attempts, f.Error))
+		case f.Behind > 0 && d.config.Clock().Sub(f.Oldest) > stalled:
+			wrong = append(wrong, fmt.Sprintf("%s is %d changes behind", f.Name(), f.Behind))
+		default:
+			sound++
+		}
+	}
+	for _, a := range all.SetAside {
+		if a.Follower != ReplicationFollower {
+			wrong = append(wrong, fmt.Sprintf("%s has set change %d aside since %s: %s", a.Name(), a.Seq, a.Since.Format(time.RFC3339), a.Error))
+		}
+	}
+	if len(wrong) > 0 {
+		d.add("followers", CheckProblem, summary(wrong), "an archive, an index or another device does not have what this store has",
+			"keep `cairn serve` running, or run `cairn archive sync`; look at `cairn status`, remove the reason and run `cairn retry`")
 		return
 	}
-	var archives []archive.Status
-	if !d.cairn.isUnarchived(s) {
-		if archives, err = d.cairn.archivist(s, nil).Status(ctx, ""); err != nil {
-			d.unknown("followers", err)
-			return
-		}
-	}
-	var late []string
-	for _, a := range archives {
-		if a.Lag > 0 && d.config.Clock().Sub(time.Unix(0, a.Since)) > stalled {
-			late = append(late, fmt.Sprintf("the archive of %s is %d changes behind", a.Project, a.Lag))
-		}
-		for _, aside := range a.Aside {
-			late = append(late, fmt.Sprintf("the archive of %s has set change %d aside: %s", a.Project, aside.Seq, aside.Error))
-		}
-	}
-	for _, f := range all {
-		if f.Behind > 0 && d.config.Clock().Sub(time.Unix(0, f.Updated)) > stalled {
-			late = append(late, fmt.Sprintf("%s is %d changes behind", f.Follower, f.Behind))
-		}
-	}
-	for _, a := range aside {
-		late = append(late, fmt.Sprintf("%s has set change %d aside: %s", a.Follower, a.Seq, a.Error))
-	}
-	if len(late) > 0 {
-		d.add("followers", CheckProblem, summary(late), "an archive or another device does not have what this store has", "keep `cairn serve` running, or run `cairn archive sync`; look at `cairn status` and `cairn archive status`")
-		return
-	}
-	d.add("followers", CheckOK, fmt.Sprintf("%d followers, none stalled", len(all)), "", "")
+	d.add("followers", CheckOK, fmt.Sprintf("%d followers, none stalled", sound), "", "")
 }

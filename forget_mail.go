@@ -45,7 +45,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMai
 	if !c.isUnarchived(s) {
 		err = errors.Join(err, c.buryFiles(ctx, &done))
 	}
-	behind, berr := s.Behind(ctx, done.Seq)
+	behind, berr := s.Behind(ctx, done.Seq, done.Projects...)
 	done.Behind = append(done.Behind, behind...)
 	return done, errors.Join(err, berr)
 }

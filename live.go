@@ -17,8 +17,8 @@ const livePoll = 250 * time.Millisecond
 // Live calls seen with the changes of this and all other processes, from now on
 // and in order, until ctx ends; then it returns nil. It waits for a store that
 // is not there yet and then begins with its first change. An error of seen ends
-// it.
-func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error {
+// it. Failures to read are reported under the name.
+func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change) error) error {
 	s, waited, err := c.awaitStore(ctx)
 	if ctx.Err() != nil { // whatever its end has made fail
 		return nil
@@ -30,7 +30,7 @@ func (c *Cairn) Live(ctx context.Context, seen func([]store.Change) error) error
 	defer cancel(nil)
 	var failed error
 	err = s.Follow(following, store.Follower{
-		Poll: livePoll, FromStart: waited,
+		Name: name, Live: true, Poll: livePoll, FromStart: waited,
 		Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 			if failed = seen(changes); failed != nil {
 				cancel(failed)
@@ -68,7 +68,7 @@ func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, er
 // Watch calls seen with every observation that is added from now on, of one
 // project or of all (""), until ctx ends; then it returns nil.
 func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation.Observation) error) error {
-	return c.Live(ctx, func(changes []store.Change) error {
+	return c.Live(ctx, "watch", func(changes []store.Change) error {
 		j, err := c.Journal(ctx)
 		if err != nil {
 			return err

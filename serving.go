@@ -108,14 +108,13 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 type Measures struct {
 	Counts    observation.Stats
 	Bytes     map[store.FileRole]int64
-	Followers []store.Progress
-	SetAside  map[string]int // by follower
+	Followers Followers
 }
 
 // Measures counts what the store holds and how far its followers are. It takes tens
 // of milliseconds for a million rows.
 func (c *Cairn) Measures(ctx context.Context) (Measures, error) {
-	m := Measures{Bytes: map[store.FileRole]int64{}, SetAside: map[string]int{}}
+	m := Measures{Bytes: map[store.FileRole]int64{}}
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
 		return m, err
@@ -128,12 +127,6 @@ func (c *Cairn) Measures(ctx context.Context) (Measures, error) {
 	if m.Counts, err = c.over(s).Stats(ctx); err != nil {
 		return m, err
 	}
-	if m.Followers, err = s.Followers(ctx); err != nil {
-		return m, err
-	}
-	aside, err := s.SetAside(ctx)
-	for _, a := range aside {
-		m.SetAside[a.Follower]++
-	}
+	m.Followers, err = c.Followers(ctx)
 	return m, err
 }

@@ -263,7 +263,7 @@ const (
 func f(t string) []string {
 	return []string{
 		"DELETE FROM sessions WHERE key = ?",
-		"INSERT INTO archive_cursor (head) SELECT uid FROM mail_messages",
+		"INSERT INTO store_meta (head) SELECT uid FROM mail_messages",
 		"UPDATE OR REPLACE archive_commits SET head = NULL",
 		"SELECT 1 WHERE ?1 IN memory_entries AND EXISTS (SELECT 1 FROM records_fts_docsize)",
 		"SELECT count(*) FROM " + t + strings.Join([]string{"", "JOIN mail_agents JOIN turns"}, " "),
@@ -284,7 +284,7 @@ func f(t string) []string {
 		"x.go:5: internal/mail reads records, which belongs to internal/record",
 		"x.go:7: internal/mail reads observation_rows, which belongs to internal/observation",
 		"x.go:13: internal/mail writes sessions, which belongs to internal/project",
-		"x.go:14: internal/mail writes archive_cursor, which belongs to internal/archive",
+		"x.go:14: internal/mail writes store_meta, which belongs to internal/store",
 		"x.go:15: internal/mail writes archive_commits, which belongs to internal/archive",
 		"x.go:16: internal/mail reads memory_entries, which belongs to internal/memory",
 		"x.go:16: internal/mail reads records_fts_docsize, which belongs to internal/record",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/internal/archive"
 	"cairn/internal/mail"
 	"cairn/internal/store"
 )
@@ -130,15 +131,12 @@ func (g *growing) reach(ctx context.Context, size int, t *table) (batches sample
 	return batches[min(1, len(batches)):], errors.Join(err, followErr) // the first starts git
 }
 
-const selectUncommitted = `SELECT (SELECT max(seq) FROM changes) - ifnull((SELECT max(committed_seq) FROM archive_cursor), 0)`
-
 // committed waits until everything is in a commit that is on the disk.
 func (g *growing) committed(ctx context.Context) error {
 	const patience = time.Minute
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		var behind int
-		err := g.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&behind}, selectUncommitted) })
-		if err != nil || behind <= 0 {
+		behind, err := g.behind(ctx)
+		if err != nil || !behind {
 			return err
 		}
 		if err := waitUntil(ctx, time.Now().Add(2*time.Millisecond)); err != nil {
@@ -146,6 +144,25 @@ func (g *growing) committed(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("the archive did not catch up within %s", patience)
+}
+
+// behind reports whether the archive's lanes have not reached the log's end.
+func (g *growing) behind(ctx context.Context) (bool, error) {
+	var head, reached int64
+	err := g.store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		head, err = tx.Head(ctx)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	all, err := g.store.Followers(ctx)
+	for _, f := range all {
+		if f.Follower == archive.FollowerName {
+			reached = max(reached, f.Position)
+		}
+	}
+	return reached < head, err
 }
 
 // send writes n messages, many at once so that they share commits.

@@ -176,7 +176,10 @@ func TestOlderSchemaIsMigratedAtOnce(t *testing.T) {
 		db := h.raw()
 		h.sqlite(db, `DROP TABLE turn_vocabulary`, `DROP TABLE turn_words`, `DROP TABLE turns`, `DROP TABLE stale_turns`, `DROP TRIGGER observation_lines_forgotten`, `DROP TABLE observation_lines`, `DROP TRIGGER observation_forgotten`, `DROP TABLE output_rows`, `DROP TABLE output_lines`, `DROP TABLE project_keys`, `DROP TABLE project_checkouts`, `DROP TABLE memory_vectors`, `DROP TABLE memory_groups`, `DROP TABLE memory_idempotency`, `DROP TABLE memory_failures`, `DROP TABLE memory_lanes`, `DROP TABLE memory_streams`,
 			`DROP TABLE memory_tombstones`, `DROP TABLE memory_contexts`, `DROP TABLE memory_entries`, `DROP TABLE memory_words`, `DROP TABLE memories`, `DROP TABLE memory_vaults`,
-			`DROP TABLE memory_users`, `DROP TABLE archive_cursor`, `DROP TABLE archive_aside`, `DROP TABLE archive_commits`, `DROP TABLE mail_notices`,
+			`DROP TABLE memory_users`, `DROP TABLE followers`, `DROP TABLE set_aside`,
+			`CREATE TABLE followers (name TEXT PRIMARY KEY, position INTEGER NOT NULL, updated_at INTEGER NOT NULL) WITHOUT ROWID`,
+			`CREATE TABLE set_aside (follower TEXT NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, next_try INTEGER NOT NULL, PRIMARY KEY (follower, seq)) WITHOUT ROWID`,
+			`DROP TABLE archive_commits`, `DROP TABLE mail_notices`,
 			`DROP TABLE mail_idempotency`, `DROP TABLE mail_blobs`, `DROP TABLE mail_reservations`, `DROP TABLE mail_contacts`, `DROP TABLE mail_sessions`,
 			`DROP TABLE mail_threads`, `DROP TABLE mail_fts`, `DROP TABLE mail_recipients`, `DROP TABLE mail_messages`, `DROP TABLE mail_agents`,
 			`DROP TABLE mail_projects`, `DROP VIEW injections`, `DROP TABLE injection_rows`, `DROP TABLE tombstones`, `DROP TABLE session_branches`, `DROP INDEX changes_with_doc`,

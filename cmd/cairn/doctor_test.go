@@ -243,13 +243,13 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 	}
 
 	db := h.raw()
-	h.sqlite(db, `INSERT INTO set_aside (follower, seq, error, attempts, next_try) VALUES ('archive', 3, 'no such folder', 4, 0)`,
-		`INSERT INTO followers (name, position, updated_at) VALUES ('hub', 1, 0)`)
+	h.sqlite(db, `INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES ('archive', 3, '', 'no such folder', 4, 0, 0)`,
+		`INSERT INTO followers (name, lane, position, updated_at, error, attempts, since) VALUES ('hub', '', 1, 0, 'not there', 3, 1)`)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "followers", cairn.CheckProblem, "hub is", "1 more")
+	wants(t, d, "followers", cairn.CheckProblem, "hub fails since 1970", "not there", "1 more")
 
 	h.putStore(file)
 	db = h.raw()

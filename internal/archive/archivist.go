@@ -143,10 +143,20 @@ func (a *Archivist) line(project string) *line {
 	l := a.lines[project]
 	if l == nil {
 		dir := a.folder(project)
-		l = &line{Archivist: a, project: project, dir: dir, shard: a.shards[shardOf(dir, len(a.shards))], wake: make(chan struct{}, 1)}
+		l = &line{Archivist: a, project: project, dir: dir, shard: a.shards[shardOf(dir, len(a.shards))]}
 		a.lines[project] = l
 	}
 	return l
+}
+
+// written is the seq up to which this process has written a project's files; 0 for none.
+func (a *Archivist) written(project string) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.lines[project]; l != nil {
+		return l.written.Load()
+	}
+	return 0
 }
 
 // folder is where a project's archive is. Its name is the project's id; the name of a

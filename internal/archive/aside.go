@@ -7,47 +7,36 @@ import (
 	"cairn/internal/store"
 )
 
-// RetryAsides tries all changes again that could not be archived. One that has
-// become pointless, since its entity has a later document, is forgotten. Errors:
-// those of the store; a project that cannot be archived now keeps its own.
-func (a *Archivist) RetryAsides(ctx context.Context) error {
-	statuses, err := a.Status(ctx, "")
-	for _, s := range statuses {
-		if len(s.Aside) == 0 {
-			continue
-		}
-		if failed := a.line(s.Project).retryAsides(ctx, s.Aside); failed != nil && ctx.Err() == nil {
-			a.count(failed)
-		}
-	}
-	return err
-}
-
-// retryAsides tries those of one project.
-func (l *line) retryAsides(ctx context.Context, list []Aside) error {
-	return l.locked(ctx, func() error {
-		for _, aside := range list {
-			if err := l.retryAside(ctx, aside); err != nil {
+// retryAsides tries changes of a project again that could not be archived. One that
+// has become pointless, since its entity has a later document, is forgotten.
+func (l *line) retryAsides(ctx context.Context, seqs []int64) error {
+	err := l.locked(ctx, func() error {
+		for _, seq := range seqs {
+			if err := l.retryAside(ctx, seq); err != nil {
 				l.drop()
 				return err
 			}
 		}
 		return nil
 	})
+	if err != nil && ctx.Err() == nil {
+		l.count(err)
+	}
+	return err
 }
 
 // retryAside tries one. What it comes to is written by comparing the whole project:
 // files made of that change alone may be older than those that are there.
-func (l *line) retryAside(ctx context.Context, aside Aside) error {
+func (l *line) retryAside(ctx context.Context, seq int64) error {
 	var c cursor
 	var refused error
 	pending := false
 	err := l.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if c, _, _, err = cursorOf(ctx, tx, l.project); err != nil {
+		if c, _, err = cursorOf(ctx, tx, l.project); err != nil {
 			return err
 		}
 		var change store.Change
-		if change, pending, err = asideChange(ctx, tx, aside.Seq); err != nil || !pending {
+		if change, pending, err = asideChange(ctx, tx, seq); err != nil || !pending {
 			return err
 		}
 		refused, err = l.refusal(ctx, tx, change)
@@ -66,11 +55,9 @@ func (l *line) retryAside(ctx context.Context, aside Aside) error {
 	}
 	return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		if refused != nil {
-			_, err := tx.Exec(ctx, upsertAside, aside.Seq, c.key, refused.Error())
-			return err
+			return tx.SetAside(ctx, FollowerName, l.project, store.Refusal{Seq: seq, Err: refused})
 		}
-		_, err := tx.Exec(ctx, deleteAside, aside.Seq)
-		return err
+		return tx.Settle(ctx, FollowerName, seq)
 	})
 }
 

@@ -205,7 +205,7 @@ func commitAll(group []*request) (err error) {
 		return errBefore
 	}
 	last := group[len(group)-1]
-	got := landed{cursor: r.cursor, written: r.line.written.Load(), first: group[0].first, at: last.at}
+	got := landed{cursor: r.cursor, project: r.line.project, first: group[0].first, at: last.at}
 	var files []File
 	var ops []string
 	for _, q := range group {

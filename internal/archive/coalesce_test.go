@@ -40,6 +40,12 @@ func linesOf(t *testing.T, c Config, n int) (*Archivist, []*line) {
 	return a, lines
 }
 
+// caughtUp catches up with a project once.
+func (l *line) caughtUp(t *testing.T) error {
+	_, err := l.catchUp(t.Context(), nil)
+	return err
+}
+
 func plainPart() Part {
 	return Part{
 		Prefix: "plain/", Root: ".gitattributes",
@@ -86,7 +92,7 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 	a, lines := linesOf(t, Config{}, 2)
 	stuck, other := lines[0], lines[1]
 	stuck.write1(t, "a")
-	if err := stuck.catchUp(t.Context()); err != nil {
+	if err := stuck.caughtUp(t); err != nil {
 		t.Fatal(err)
 	}
 	a.shards[0].silence = 50 * time.Millisecond
@@ -96,14 +102,14 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 	}
 	stuck.write1(t, "b")
 	caught := make(chan error, 1)
-	go func() { caught <- stuck.catchUp(t.Context()) }()
+	go func() { caught <- stuck.caughtUp(t) }()
 	for busy := false; !busy; { // the worker has begun with it
 		a.shards[0].mu.Lock()
 		busy = len(a.shards[0].busy) > 0
 		a.shards[0].mu.Unlock()
 	}
 	other.write1(t, "c")
-	if err := other.catchUp(t.Context()); err != nil {
+	if err := other.caughtUp(t); err != nil {
 		t.Error(err)
 	}
 	if n := a.counts.fallbacks.Load(); n == 0 {
@@ -122,7 +128,7 @@ func TestASilentWorkerDoesNotHoldUpOtherProjects(t *testing.T) {
 		t.Error(tree, err)
 	}
 	other.write1(t, "d")
-	if err := other.catchUp(t.Context()); err != nil {
+	if err := other.caughtUp(t); err != nil {
 		t.Errorf("the new worker: %v", err)
 	}
 }
@@ -180,7 +186,7 @@ func TestACommitThatFailedLetsNothingBehindItThrough(t *testing.T) {
 	if err := commitAll([]*request{good}); err != errBefore || r.committed != 0 {
 		t.Errorf("what came behind: %v, committed to %d", err, r.committed)
 	}
-	if err := l.catchUp(t.Context()); err != nil {
+	if err := l.caughtUp(t); err != nil {
 		t.Error(err)
 	}
 	if tree, err := l.repo.Tree(t.Context()); err != nil || tree["a"] == "" || tree["b"] != "" {
@@ -193,7 +199,7 @@ func TestADefectInRenderingSetsOneChangeAside(t *testing.T) {
 	a, lines := linesOf(t, Config{}, 1)
 	l := lines[0]
 	l.write1(t, "a", "panic", "con", "b")
-	if err := l.catchUp(t.Context()); err != nil {
+	if err := l.caughtUp(t); err != nil {
 		t.Fatal(err)
 	}
 	tree, err := l.repo.Tree(t.Context())

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,26 +12,16 @@ import (
 
 // cursor is how far a project's archive is.
 type cursor struct {
-	key       int64 // of the project
-	committed int64 // the seq of the last change that main holds
-	head      string
+	key       int64  // of the project
+	committed int64  // the seq of the last change that main holds
+	head      string // the last commit that was acknowledged, "" for none
 }
 
 const (
-	selectCursor = `SELECT p.key, ifnull(c.written_seq, 0), ifnull(c.committed_seq, 0), ifnull(c.head, '')
-FROM projects p LEFT JOIN archive_cursor c ON c.project_key = p.key WHERE p.id = ?`
-
-	upsertCursor = `INSERT INTO archive_cursor (project_key, written_seq, committed_seq, head) VALUES (?, ?, ?, ?)
-ON CONFLICT (project_key) DO UPDATE SET written_seq = max(written_seq, excluded.written_seq),
-committed_seq = max(committed_seq, excluded.committed_seq), head = excluded.head`
+	selectKey = `SELECT key FROM projects WHERE id = ?`
 
 	upsertCommit = `INSERT INTO archive_commits (project_key, last_seq, first_seq, hexsha, summary, authored_ts) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (project_key, last_seq) DO UPDATE SET hexsha = excluded.hexsha, summary = excluded.summary`
-
-	upsertAside = `INSERT INTO archive_aside (seq, project_key, error, attempts, next_try) VALUES (?, ?, ?, 1, 0)
-ON CONFLICT (seq) DO UPDATE SET error = excluded.error, attempts = attempts + 1`
-	deleteAside  = `DELETE FROM archive_aside WHERE seq = ?`
-	selectAsides = `SELECT seq, error, attempts FROM archive_aside WHERE project_key = ? ORDER BY seq`
 
 	selectChanges = `SELECT c.seq, st.text, k.text, c.id, o.text, c.doc, c.at, ifnull(p.text, ''), ifnull(s.text, ''), ifnull(a.text, '') `
 	joinWords     = `JOIN symbols st ON st.id = c.stream JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
@@ -59,12 +48,15 @@ AND c.kind = (SELECT id FROM symbols WHERE text = ?) AND c.id = ?)`
 )
 
 // cursorOf reads how far a project's archive is; ok is false for an unknown project.
-func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, written int64, ok bool, err error) {
-	err = tx.Get(ctx, []any{&c.key, &written, &c.committed, &c.head}, selectCursor, project)
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, 0, false, nil
+func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, ok bool, err error) {
+	if err = tx.Get(ctx, []any{&c.key}, selectKey, project); errors.Is(err, sql.ErrNoRows) {
+		return c, false, nil
+	} else if err != nil {
+		return c, false, err
 	}
-	return c, written, err == nil, err
+	at, _, err := tx.Cursor(ctx, FollowerName, project)
+	c.committed, c.head = at.Position, at.Mark
+	return c, err == nil, err
 }
 
 // streamsOf are the streams of a project, each with its part.
@@ -108,7 +100,7 @@ func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
 		all, err := a.projects(ctx, tx, "")
 		for _, p := range all {
 			var c cursor
-			if c, _, _, err = cursorOf(ctx, tx, p); err != nil {
+			if c, _, err = cursorOf(ctx, tx, p); err != nil {
 				return err
 			}
 			some, err := a.isGone(ctx, tx, p, c)
@@ -241,14 +233,12 @@ func someOf(ctx context.Context, tx *store.Tx, stream string, after int64) (chan
 }
 
 // asides reads what a project has set aside.
-func asides(ctx context.Context, tx *store.Tx, key int64) (out []Aside, err error) {
-	out = []Aside{}
-	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var a Aside
-		err := r.Scan(&a.Seq, &a.Error, &a.Attempts)
-		out = append(out, a)
-		return err
-	}, selectAsides, key)
+func asides(ctx context.Context, tx *store.Tx, project string) ([]Aside, error) {
+	all, err := tx.AsideIn(ctx, FollowerName, project)
+	out := make([]Aside, 0, len(all))
+	for _, a := range all {
+		out = append(out, Aside{Seq: a.Seq, Error: a.Error, Attempts: a.Attempts})
+	}
 	return out, err
 }
 
@@ -272,7 +262,7 @@ func asideChange(ctx context.Context, tx *store.Tx, seq int64) (c store.Change, 
 // landed is what a commit has brought.
 type landed struct {
 	cursor
-	written int64
+	project string
 	first   int64 // the first change of it
 	hashes  []string
 	summary string
@@ -282,11 +272,11 @@ type landed struct {
 
 // store keeps it.
 func (l *landed) store(ctx context.Context, tx *store.Tx) error {
-	if _, err := tx.Exec(ctx, upsertCursor, l.key, l.written, l.committed, cmp.Or(l.head, "")); err != nil {
+	if err := tx.Advance(ctx, FollowerName, l.project, store.Cursor{Position: l.committed, Mark: l.head}); err != nil {
 		return err
 	}
 	for _, r := range l.refused {
-		if _, err := tx.Exec(ctx, upsertAside, r.Seq, l.key, r.Err.Error()); err != nil {
+		if err := tx.SetAside(ctx, FollowerName, l.project, r); err != nil {
 			return err
 		}
 	}

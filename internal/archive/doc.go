@@ -15,10 +15,9 @@
 //
 // # Why: archive
 //
-// Each project has a cursor and is caught up with by itself, so a broken one holds up no
-// other; a kernel's lock per project lets a command archive beside a server. The
-// follower keeps no position, only a lease: the cursors tell what is behind. Nothing is
-// stored until the commit is on the disk, so whatever is killed is rendered again, to
+// Each project is a lane of the follower: it has a cursor and is caught up with by itself,
+// so a broken one holds up no other; a kernel's lock per project lets a command archive
+// beside a server. Nothing is stored until the commit is on the disk, so whatever is killed is rendered again, to
 // equal bytes.
 //
 // A turn costs a project two git processes and some flushes, whatever it archives. So a

@@ -7,46 +7,25 @@ import (
 	"time"
 )
 
-// TestAProjectRestsAfterATurnUnlessItIsFlooded, and a stop ends the rest.
-func TestAProjectRestsAfterATurnUnlessItIsFlooded(t *testing.T) {
+// TestATurnWithAWholeBatchIsFull and is followed by no rest; the next one is not.
+func TestATurnWithAWholeBatchIsFull(t *testing.T) {
 	t.Parallel()
 	_, lines := linesOf(t, Config{}, 1)
-	l := lines[0]
-	rested := func(turn time.Duration, stopped bool) time.Duration {
-		f := &following{draining: make(chan struct{})}
-		f.busy.Store(3)
-		if stopped {
-			close(f.draining)
-		}
-		began := time.Now()
-		f.pause(t.Context(), l, turn)
-		return time.Since(began)
-	}
-	turn := func(prefix string, changes int) {
-		t.Helper()
+	for i, changes := range []int{1, maxChanges + 1, 1} {
 		var ids []string
-		for i := range changes {
-			ids = append(ids, fmt.Sprintf("%s/%d", prefix, i))
+		for n := range changes {
+			ids = append(ids, fmt.Sprintf("%d/%d", i, n))
 		}
-		l.write1(t, ids...)
-		if err := l.catchUp(t.Context()); err != nil {
-			t.Fatal(err)
+		lines[0].write1(t, ids...)
+		if did, err := lines[0].catchUp(t.Context(), nil); err != nil || did.Full != (changes > maxChanges) {
+			t.Errorf("a turn of %d changes: %+v, %v", changes, did, err)
 		}
 	}
-	turn("a", 1)
-	if d := rested(10*time.Millisecond, false); d < 3*10*time.Millisecond*restFactor {
-		t.Errorf("after a turn of 10 ms, beside two others, a project rested for %s", d)
+	if d := restAfter(10*time.Millisecond, 3); d != 3*restFactor*10*time.Millisecond {
+		t.Errorf("after a turn of 10 ms, beside two others, a project rests for %s", d)
 	}
-	if d := rested(time.Hour, true); d >= longestRest {
-		t.Errorf("a stop had to wait for %s", d)
-	}
-	turn("b", maxChanges+1)
-	if d := rested(time.Hour, false); d >= longestRest {
-		t.Errorf("a project of which a whole batch was to be archived rested for %s", d)
-	}
-	turn("c", 1)
-	if l.flooded.Load() {
-		t.Error("the next turn had one change, and counts as flooded")
+	if d := restAfter(time.Hour, 1); d != longestRest {
+		t.Errorf("after a long turn it rests for %s", d)
 	}
 }
 
@@ -71,7 +50,7 @@ func TestWhatAnotherProcessArchivesStays(t *testing.T) {
 	archive := func(l *line, id string) {
 		t.Helper()
 		l.write1(t, id)
-		if err := l.catchUp(t.Context()); err != nil {
+		if err := l.caughtUp(t); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,11 +17,9 @@ type line struct {
 	project string
 	dir     string
 	shard   *shard
-	wake    chan struct{} // something was committed to the store
 
 	written atomic.Int64 // the seq up to which files are written
 	failing atomic.Bool  // the last try failed, or the archive pauses
-	flooded atomic.Bool  // the last turn had a whole batch of changes to do
 	heals   atomic.Bool  // an archive had to be written again: others may be gone too
 
 	// Of whoever holds the project's lock:
@@ -43,29 +41,34 @@ type run struct {
 	begin   string // the head at the beginning
 	line    *line
 	ctx     context.Context
-	gone    bool       // what was archived is not there any more
-	waiting []*request // not yet known to be committed, oldest first
-	failed  bool       // one of them; of whoever makes the commits
+	woken   <-chan struct{} // something was committed to the store; nil if nobody tells
+	flooded bool            // there was a whole batch of changes to do
+	gone    bool            // what was archived is not there any more
+	waiting []*request      // not yet known to be committed, oldest first
+	failed  bool            // one of them; of whoever makes the commits
 }
 
 // catchUp archives what a project's changes since the last commit come to, and goes
 // on while there are more. Nothing is acknowledged that is not in a commit; after an
-// error everything since the last one is done again by the next call.
-func (l *line) catchUp(ctx context.Context) error {
+// error everything since the last one is done again by the next call. woken tells that
+// there is more; it may be nil.
+func (l *line) catchUp(ctx context.Context, woken <-chan struct{}) (store.Turned, error) {
 	l.sample(ctx)
+	r := &run{line: l, ctx: ctx, woken: woken}
 	err := l.paused()
 	if err == nil {
-		err = l.locked(ctx, func() error { return l.run(ctx) })
+		err = l.locked(ctx, r.all)
 	}
 	l.failing.Store(err != nil && ctx.Err() == nil)
 	if err != nil && ctx.Err() == nil {
 		l.count(err)
 	}
-	return err
+	return store.Turned{Full: r.flooded, Others: err == nil && l.heals.Swap(false)}, err
 }
 
-func (l *line) run(ctx context.Context) (err error) {
-	r := &run{line: l, ctx: ctx}
+// all does all that there is to do.
+func (r *run) all() (err error) {
+	l := r.line
 	defer func() {
 		for len(r.waiting) > 0 {
 			err = errors.Join(err, r.settle())
@@ -82,14 +85,13 @@ func (l *line) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	l.flooded.Store(false)
 	for {
 		more, err := r.step()
 		switch {
 		case err != nil:
 			return err
 		case more:
-			l.flooded.Store(true)
+			r.flooded = true
 		case len(r.waiting) == 0:
 			return nil
 		default:
@@ -117,7 +119,7 @@ func (r *run) renew() error {
 // place reads how far the archive is.
 func (r *run) place() error {
 	err := r.line.Store.Read(r.ctx, func(ctx context.Context, tx *store.Tx) error {
-		c, _, ok, err := cursorOf(ctx, tx, r.line.project)
+		c, ok, err := cursorOf(ctx, tx, r.line.project)
 		if err == nil && !ok {
 			err = fault.Newf(fault.NotFound, "not_found", "there is no project %q", r.line.project)
 		}
@@ -288,7 +290,7 @@ func (l *line) write(ctx context.Context, files []File) error {
 // await waits until the oldest request is committed. A wake-up ends it too, and with
 // wake a signal that there is more to read.
 func (r *run) await(wake bool) error {
-	signal := r.line.wake
+	signal := r.woken
 	if !wake {
 		signal = nil
 	}
@@ -404,7 +406,7 @@ func (l *line) rest(ctx context.Context) {
 // head is the last commit that was stored, "" if there is none.
 func (l *line) head(ctx context.Context) (head string, err error) {
 	err = l.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		c, _, _, err := cursorOf(ctx, tx, l.project)
+		c, _, err := cursorOf(ctx, tx, l.project)
 		head = c.head
 		return err
 	})

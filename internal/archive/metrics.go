@@ -67,9 +67,6 @@ func (a *Archivist) Metrics(ctx context.Context) (Metrics, error) {
 	for _, s := range statuses {
 		m.NeedsReindex += int64(len(s.Aside))
 		l := a.line(s.Project)
-		if written := l.written.Load(); written > s.Written {
-			s.Unwritten, err = a.unwritten(ctx, s.Project, written, err)
-		}
 		m.Depth += s.Unwritten
 		if withheld || l.failing.Load() {
 			m.NeedsReindex += s.Lag
@@ -94,13 +91,6 @@ func (a *Archivist) sample(ctx context.Context) {
 	if _, err := a.Metrics(ctx); err != nil && ctx.Err() == nil {
 		a.Log.Warn("the depth of the archive's queue could not be read", "error", err)
 	}
-}
-
-func (a *Archivist) unwritten(ctx context.Context, project string, after int64, err error) (n int64, _ error) {
-	return n, errors.Join(err, a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		n, err = a.changesAfter(ctx, tx, project, after)
-		return err
-	}))
 }
 
 // count counts why a project could not be archived.

@@ -42,7 +42,7 @@ func (a *Archivist) newest(ctx context.Context) (out map[string][]Placed, err er
 			}
 			for _, e := range list {
 				if _, known := committed[e.Project]; !known {
-					c, _, _, err := cursorOf(ctx, tx, e.Project)
+					c, _, err := cursorOf(ctx, tx, e.Project)
 					if err != nil {
 						return err
 					}

@@ -219,10 +219,14 @@ func (a *Archivist) Rebuild(ctx context.Context, project string, dryRun bool, pr
 		progress(s.Project)
 		l := a.line(s.Project)
 		if !dryRun {
-			if err := l.catchUp(ctx); err != nil {
+			if _, err := l.catchUp(ctx, nil); err != nil {
 				return out, err
 			}
-			if err := l.retryAsides(ctx, s.Aside); err != nil {
+			seqs := make([]int64, 0, len(s.Aside))
+			for _, aside := range s.Aside {
+				seqs = append(seqs, aside.Seq)
+			}
+			if err := l.retryAsides(ctx, seqs); err != nil {
 				return out, err
 			}
 		}
@@ -302,13 +306,15 @@ func (l *line) rebuild(ctx context.Context, dryRun bool) (Rebuilt, error) {
 	return b.Rebuilt, l.keepHead(ctx, b.head)
 }
 
-const updateHead = `UPDATE archive_cursor SET head = ? WHERE project_key = (SELECT key FROM projects WHERE id = ?)`
-
 // keepHead stores the commit that main is at.
 func (l *line) keepHead(ctx context.Context, head string) error {
 	return l.Store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		_, err := tx.Exec(ctx, updateHead, head, l.project)
-		return err
+		at, ran, err := tx.Cursor(ctx, FollowerName, l.project)
+		if err != nil || !ran {
+			return err
+		}
+		at.Mark = head
+		return tx.Advance(ctx, FollowerName, l.project, at)
 	})
 }
 

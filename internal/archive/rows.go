@@ -30,9 +30,7 @@ ORDER BY last_seq DESC LIMIT +?4`
 	buryCommits = `UPDATE archive_commits SET summary = substr(summary, 1, instr(summary, ' | ')) || '| (purged)'
 WHERE project_key = ?1 AND first_seq <= ?2 AND last_seq >= ?2 AND summary LIKE 'mail: %' AND instr(summary, ' | ') > 0`
 
-	dropCursor  = `DELETE FROM archive_cursor WHERE project_key = ?2 AND EXISTS (SELECT 1 FROM archive_cursor WHERE project_key = ?1)`
-	moveCursor  = `UPDATE archive_cursor SET project_key = ?2 WHERE project_key = ?1`
-	moveAside   = `UPDATE archive_aside SET project_key = ?2 WHERE project_key = ?1`
+	selectID    = `SELECT id FROM projects WHERE key = ?`
 	moveCommits = `UPDATE OR REPLACE archive_commits SET project_key = ?2 WHERE project_key = ?1`
 )
 
@@ -73,24 +71,27 @@ func Bury(ctx context.Context, tx *store.Tx, project, seq int64) error {
 // MoveRows gives the archive of one project to another, which loses its own; for
 // project.Merge. It is idempotent.
 func MoveRows(ctx context.Context, tx *store.Tx, from, into int64) error {
-	for _, move := range [...]string{dropCursor, moveCursor, moveAside, moveCommits} {
-		if _, err := tx.Exec(ctx, move, from, into); err != nil {
+	var ids [2]string
+	for i, key := range [...]int64{from, into} {
+		if err := tx.Get(ctx, []any{&ids[i]}, selectID, key); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := tx.MoveLane(ctx, FollowerName, ids[0], ids[1]); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, moveCommits, from, into)
+	return err
 }
 
-// Mend deletes the rows of projects that a salvage has lost. It is idempotent.
+// Mend deletes what is known of projects that a salvage has lost. It is idempotent.
 func Mend(ctx context.Context, tx *store.Tx) error {
-	for _, statement := range [...]string{
-		`DELETE FROM archive_cursor WHERE project_key NOT IN (SELECT key FROM projects)`,
-		`DELETE FROM archive_aside WHERE project_key NOT IN (SELECT key FROM projects)`,
-		`DELETE FROM archive_commits WHERE project_key NOT IN (SELECT key FROM projects)`,
-	} {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return err
-		}
+	kept, err := tx.Texts(ctx, `SELECT id FROM projects`)
+	if err == nil {
+		err = tx.KeepLanes(ctx, FollowerName, kept)
 	}
-	return nil
+	if err == nil {
+		_, err = tx.Exec(ctx, `DELETE FROM archive_commits WHERE project_key NOT IN (SELECT key FROM projects)`)
+	}
+	return err
 }

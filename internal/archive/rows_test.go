@@ -24,8 +24,8 @@ func TestCommitsAreFoundByChangeAndByAgentAndFollowAMerge(t *testing.T) {
 	err := s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for _, q := range []string{
 			`INSERT INTO projects (key, id, name, created_at) VALUES (1, 'a', 'a', 0), (2, 'b', 'b', 0)`,
-			`INSERT INTO archive_cursor (project_key, written_seq, committed_seq, head) VALUES (1, 3, 3, 'x'), (2, 9, 9, 'y')`,
-			`INSERT INTO archive_aside (seq, project_key, error, attempts, next_try) VALUES (2, 1, 'e', 1, 0)`,
+			`INSERT INTO followers (name, lane, position, mark, updated_at) VALUES ('archive', 'a', 3, 'x', 0), ('archive', 'b', 9, 'y', 0)`,
+			`INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES ('archive', 2, 'a', 'e', 1, 0, 0)`,
 			`INSERT INTO archive_commits (project_key, last_seq, first_seq, hexsha, summary, authored_ts)
 VALUES (1, 1, 1, 'h1', 'mail: A -> B | secret', 7), (1, 4, 3, 'h2', 'agent: profile', 8)`,
 		} {
@@ -58,8 +58,8 @@ VALUES (1, 1, 1, 'h1', 'mail: A -> B | secret', 7), (1, 4, 3, 'h2', 'agent: prof
 				t.Errorf("commits by %s: %q %v, want %q", agents, got, err, want)
 			}
 		}
-		cursor, err := tx.Texts(ctx, `SELECT project_key || ' ' || head FROM archive_cursor UNION ALL SELECT project_key || ' ' || seq FROM archive_aside`)
-		if want := []string{"2 x", "2 2"}; !slices.Equal(cursor, want) {
+		cursor, err := tx.Texts(ctx, `SELECT lane || ' ' || mark FROM followers UNION ALL SELECT lane || ' ' || seq FROM set_aside`)
+		if want := []string{"b x", "b 2"}; !slices.Equal(cursor, want) {
 			t.Errorf("cursor and aside %q, want %q", cursor, want)
 		}
 		return err

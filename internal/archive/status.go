@@ -11,7 +11,7 @@ import (
 type Status struct {
 	Project   string  `json:"project"`
 	Folder    string  `json:"folder"`
-	Written   int64   `json:"written_seq"`     // up to here files were written when the last commit was made
+	Written   int64   `json:"written_seq"`     // up to here this process has written files; Committed for others
 	Committed int64   `json:"committed_seq"`   // up to here main holds everything
 	Head      string  `json:"head"`            // the last commit that was acknowledged, "" for none
 	Lag       int64   `json:"lag"`             // changes after Committed
@@ -46,7 +46,8 @@ func (a *Archivist) Status(ctx context.Context, project string) (out []Status, e
 }
 
 func (a *Archivist) statusOf(ctx context.Context, tx *store.Tx, project string) (Status, error) {
-	c, written, _, err := cursorOf(ctx, tx, project)
+	c, _, err := cursorOf(ctx, tx, project)
+	written := max(c.committed, a.written(project))
 	s := Status{Project: project, Folder: filepath.Base(a.folder(project)), Written: written, Committed: c.committed, Head: c.head}
 	if err == nil {
 		s.Lag, err = a.changesAfter(ctx, tx, project, c.committed)
@@ -58,7 +59,7 @@ func (a *Archivist) statusOf(ctx context.Context, tx *store.Tx, project string) 
 		s.Since, err = a.since(ctx, tx, project, c.committed)
 	}
 	if err == nil {
-		s.Aside, err = asides(ctx, tx, c.key)
+		s.Aside, err = asides(ctx, tx, project)
 	}
 	return s, err
 }
@@ -82,7 +83,7 @@ func (a *Archivist) Sync(ctx context.Context, project string, progress func(proj
 		}
 		progress(id)
 		l := a.line(id)
-		if err := l.catchUp(ctx); ctx.Err() != nil {
+		if _, err := l.catchUp(ctx, nil); ctx.Err() != nil {
 			return out, ctx.Err()
 		} else if err != nil {
 			out.Failed[id] = err.Error()

@@ -196,7 +196,7 @@ nobody. Connect your agents and see what your own history holds:
 		initCommand(p), uninstallCommand(p), doctorCommand(p),
 		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		recordsCommand(p), sessionCommand(p),
-		archiveCommand(p), reconcileCommand(p), guardCommand(p),
+		archiveCommand(p), reconcileCommand(p), retryCommand(p), guardCommand(p),
 		memoryCommand(p), whoamiCommand(p), replicationCommand(p), healthCommand(p),
 		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
 		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),

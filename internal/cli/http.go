@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/mcp"
@@ -126,13 +127,28 @@ func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
 	for _, role := range slices.Sorted(maps.Keys(m.Bytes)) {
 		n.Gauge("cairn_store_size_bytes", float64(m.Bytes[role]), "file", string(role))
 	}
-	for _, f := range m.Followers {
-		n.Gauge("cairn_follower_lag_changes", float64(f.Behind), "follower", f.Follower)
-	}
-	for _, name := range slices.Sorted(maps.Keys(m.SetAside)) {
-		n.Gauge("cairn_follower_set_aside", float64(m.SetAside[name]), "follower", name)
-	}
+	followerNumbers(n, m.Followers)
 	return nil
+}
+
+// followerNumbers writes how the followers of the change log do: one number for all lanes
+// of each.
+func followerNumbers(n *httpapi.Numbers, all cairn.Followers) {
+	behind, failing, aside := map[string]int64{}, map[string]int{}, map[string]int{}
+	for _, f := range all.Followers {
+		behind[f.Follower] += f.Behind
+		if failing[f.Follower] += 0; f.Error != "" {
+			failing[f.Follower]++
+		}
+	}
+	for _, a := range all.SetAside {
+		aside[a.Follower]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(behind)) {
+		n.Gauge("cairn_follower_lag_changes", float64(behind[name]), "follower", name)
+		n.Gauge("cairn_follower_failing", float64(failing[name]), "follower", name)
+		n.Gauge("cairn_follower_set_aside", float64(aside[name]), "follower", name)
+	}
 }
 
 // gauges writes what /metrics says of the archive and of the connections to the store

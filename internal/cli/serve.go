@@ -371,7 +371,7 @@ func (q questions) context(ctx context.Context, s mcp.Scope) (string, error) {
 // tellChanges tells the client when its project's context has changed; many clients
 // of any project are told of every change.
 func (q questions) tellChanges(ctx context.Context, server *mcp.Server, many bool) error {
-	return q.cairn.Live(ctx, func(changes []store.Change) error {
+	return q.cairn.Live(ctx, "context notices", func(changes []store.Change) error {
 		if many {
 			return server.ContextChanged(ctx)
 		}

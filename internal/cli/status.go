@@ -26,7 +26,7 @@ type status struct {
 	Counts    observation.Stats  `json:"counts"`
 	Wired     []string           `json:"harnesses"` // whose settings call cairn
 	Device    cairn.DeviceStatus `json:"device"`
-	Aside     []store.Aside      `json:"set_aside"` // changes that a follower could not handle
+	cairn.Followers
 }
 
 func statusCommand(p *Process) *cobra.Command {
@@ -37,6 +37,11 @@ func statusCommand(p *Process) *cobra.Command {
 		Long: `status shows which cairn this is, where its store lies and what it holds, which
 project the working directory belongs to, the session that runs this command, and
 which agents' settings call cairn. It judges nothing; cairn doctor does.
+
+What is written is then carried on by followers of the store's change log: the archive
+of each project, the vectors of memories, the replication to a hub. status shows what
+still waits for one of them, which one fails, since when and why, and which changes one
+has set aside; cairn retry has them try again at once.
 
 With --line it prints one line about the session, for the status line of an agent
 program: its project, agent, unread mail and reservations. The session is that of
@@ -68,7 +73,7 @@ this command. cairn init sets it in Claude Code, unless there is another one or
 
 func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	ctx := cmd.Context()
-	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Aside: []store.Aside{}, Wired: p.wiredHarnesses(cmd)}
+	s := status{Version: p.Version, Driver: store.Driver, Store: c.Path(), Wired: p.wiredHarnesses(cmd)}
 	var err error
 	if s.Project, err = c.Here(ctx, ""); err != nil {
 		return s, err
@@ -95,8 +100,7 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	if s.Device, err = c.Device(ctx); err != nil {
 		return s, err
 	}
-	aside, err := c.SetAside(ctx)
-	s.Aside = append(s.Aside, aside...)
+	s.Followers, err = c.Followers(ctx)
 	return s, err
 }
 
@@ -132,8 +136,6 @@ func (p *Process) printStatus(s status) error {
 	if s.Device.Note != "" {
 		fmt.Fprintf(w, "device   %s\n", printable(s.Device.Note))
 	}
-	for _, a := range s.Aside {
-		fmt.Fprintf(w, "aside    change %d of %s, tried %d times: %s\n", a.Seq, a.Follower, a.Attempts, a.Error)
-	}
+	printFollowers(w, s.Followers)
 	return nil
 }

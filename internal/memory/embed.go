@@ -84,6 +84,12 @@ func usable(all [][]float32, wanted int) error {
 	return nil
 }
 
+// errRefused is for texts that the embedder will not take, now or later.
+var errRefused = errors.New("the embedder refuses the text")
+
+// probeText is a text that every embedder takes.
+const probeText = "dimension"
+
 // maxAnswer bounds what is read of an embedder's answer.
 const maxAnswer = 64 << 20
 
@@ -102,7 +108,11 @@ func (e *embedder) post(ctx context.Context, body, answer any) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return fmt.Errorf("%w: it answered %s", errRefused, resp.Status)
+	default:
 		return fmt.Errorf("the embedder answered %s", resp.Status)
 	}
 	return json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(answer)

@@ -92,7 +92,7 @@ func embedded(t *testing.T, path string, change ...func(*Settings)) (*desk, *emb
 
 func (d *desk) embedNow() {
 	d.Helper()
-	if err := d.embedMissing(d.Context()); err != nil {
+	if _, err := d.embedMissing(d.Context()); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -177,7 +177,7 @@ func TestAChangedEntryLosesItsVectorAndADeletedOneStaysAway(t *testing.T) {
 	if _, _, err := d.PatchEntry(t.Context(), Caller{}, d.memory, cat.EntryID, Patch{Summary: &summary}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.embedRows(t.Context(), todo); err != nil { // began before the patch
+	if _, err := d.embedRows(t.Context(), todo); err != nil { // began before the patch
 		t.Fatal(err)
 	}
 	var n int
@@ -190,7 +190,7 @@ func TestAChangedEntryLosesItsVectorAndADeletedOneStaysAway(t *testing.T) {
 	if _, err := d.DeleteEntry(t.Context(), Caller{}, d.memory, cat.EntryID); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.embedRows(t.Context(), todo); err != nil { // began before the delete
+	if _, err := d.embedRows(t.Context(), todo); err != nil { // began before the delete
 		t.Fatal(err)
 	}
 	d.query(&n, `SELECT count(*) FROM memory_vectors`)

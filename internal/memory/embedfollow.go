@@ -5,16 +5,16 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"cairn/internal/store"
 )
 
 const (
 	// Entries without a vector of the model and the length at hand, by number.
-	withoutVector = `SELECT e.key, e.summary, e.raw_entry FROM memory_entries e LEFT JOIN memory_vectors v ON v.key = e.key
+	withoutVector = `SELECT e.key, e.entry_id, e.memory_id, e.summary, e.raw_entry FROM memory_entries e LEFT JOIN memory_vectors v ON v.key = e.key
 WHERE e.synced = 1 AND e.deleting_seq IS NULL AND (v.key IS NULL OR v.model <> ?2 OR length(v.vector) <> ?3) `
 	selectUnembedded = withoutVector + `AND e.key > ?1 ORDER BY e.key LIMIT 64`
 	selectChanged    = withoutVector + `AND e.entry_id IN (SELECT value FROM json_each(?1))`
@@ -23,98 +23,87 @@ WHERE e.synced = 1 AND e.deleting_seq IS NULL AND (v.key IS NULL OR v.model <> ?
 	upsertVector = `INSERT OR REPLACE INTO memory_vectors (key, model, vector)
 SELECT key, ?2, ?3 FROM memory_entries WHERE key = ?1 AND synced = 1 AND deleting_seq IS NULL AND summary = ?4`
 
+	selectEntrySeq = `SELECT ifnull(max(seq), 0) FROM changes WHERE stream = (SELECT id FROM symbols WHERE text = ?)
+AND kind = (SELECT id FROM symbols WHERE text = ?) AND id = ?`
+
 	selectVectors = `SELECT e.place, v.vector FROM memory_entries e JOIN memory_vectors v ON v.key = e.key
 WHERE e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS NULL AND v.model = ?3 AND length(v.vector) = ?4`
 )
+
+// EmbedFollower is the name under which the follower of the embedder is reported.
+const EmbedFollower = "memory-embed"
 
 // Embed keeps the vectors of all committed entries until ctx ends, then returns nil;
 // one process of a store does so at a time. With no embedder set it returns at once.
 // When it begins, entries without a vector, or with one of another model or dimension,
 // are embedded, afterwards those that change. An embedder that does not answer is
-// asked again with back-off; searches go on by words meanwhile.
+// asked again with back-off; searches go on by words meanwhile. An entry that it refuses
+// is set aside, and the others go on.
 func (b *Book) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.store == nil {
 		return nil
 	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	elected := make(chan struct{})
-	all.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-elected:
-			b.embedAll(ctx)
-		}
-	})
-	return b.store.Follow(ctx, store.Follower{
-		Lease:   "memory-embed",
-		Elected: func() { close(elected) },
-		Batch: func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
-			ids := []string{}
-			for _, c := range changes {
-				if c.Kind == KindEntry && c.Op != store.OpDelete {
-					ids = append(ids, c.ID)
-				}
-			}
-			return nil, b.embedChanged(ctx, ids)
-		},
-	})
+	return b.store.Follow(ctx, b.embedding())
 }
 
-// embedAll embeds what has no fitting vector, and tries until that is done.
-func (b *Book) embedAll(ctx context.Context) {
-	const longest = time.Minute
-	wait := time.Second
-	for b.embedMissing(ctx) != nil {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-			wait = min(2*wait, longest)
-		}
-	}
+// embedding is how the embedder follows the change log.
+func (b *Book) embedding() store.Follower {
+	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
-func (b *Book) embedMissing(ctx context.Context) error {
-	probe, err := b.embedder.embed(ctx, []string{"dimension"})
+// embedMissing embeds what has no fitting vector.
+func (b *Book) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
+	probe, err := b.embedder.embed(ctx, []string{probeText})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for after := int64(0); ; {
 		todo, err := b.unembedded(ctx, selectUnembedded, after, len(probe[0]))
 		if err != nil || len(todo) == 0 {
-			return err
+			return refused, err
 		}
-		if err := b.embedRows(ctx, todo); err != nil {
-			return err
+		some, err := b.embedRows(ctx, todo)
+		if err != nil {
+			return nil, err
 		}
+		refused = append(refused, some...)
 		after = todo[len(todo)-1].key
 	}
 }
 
-func (b *Book) embedChanged(ctx context.Context, ids []string) error {
+// embedChanged embeds the entries that changes are of.
+func (b *Book) embedChanged(ctx context.Context, changes []store.Change) (refused []store.Refusal, err error) {
+	ids := []string{}
+	for _, c := range changes {
+		if c.Kind == KindEntry && c.Op != store.OpDelete {
+			ids = append(ids, c.ID)
+		}
+	}
 	if len(ids) == 0 {
-		return nil
+		return nil, nil
 	}
 	list, err := json.Marshal(ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Of a changed entry there is none, so the dimension is of no account.
 	todo, err := b.unembedded(ctx, selectChanged, string(list), 0)
 	for part := range slices.Chunk(todo, 64) {
 		if err == nil {
-			err = b.embedRows(ctx, part)
+			var some []store.Refusal
+			some, err = b.embedRows(ctx, part)
+			refused = append(refused, some...)
 		}
 	}
-	return err
+	return refused, err
 }
 
 // unembeddedRow is an entry that wants a vector.
 type unembeddedRow struct {
-	key     int64
-	summary string
-	text    string // what is embedded: the summary, else the entry itself
+	key        int64
+	id, memory string
+	summary    string
+	text       string // what is embedded: the summary, else the entry itself
 }
 
 func (b *Book) unembedded(ctx context.Context, query string, which any, dimension int) (todo []unembeddedRow, err error) {
@@ -122,7 +111,7 @@ func (b *Book) unembedded(ctx context.Context, query string, which any, dimensio
 		return tx.Each(ctx, func(rows *sql.Rows) error {
 			var r unembeddedRow
 			var raw string
-			err := rows.Scan(&r.key, &r.summary, &raw)
+			err := rows.Scan(&r.key, &r.id, &r.memory, &r.summary, &raw)
 			r.text = cmp.Or(r.summary, raw)
 			todo = append(todo, r)
 			return err
@@ -131,16 +120,30 @@ func (b *Book) unembedded(ctx context.Context, query string, which any, dimensio
 	return todo, err
 }
 
-func (b *Book) embedRows(ctx context.Context, todo []unembeddedRow) error {
+// embedRows embeds entries: all at once, or one by one where the embedder refuses that.
+// An entry that it refuses though it takes other texts is refused.
+func (b *Book) embedRows(ctx context.Context, todo []unembeddedRow) (refused []store.Refusal, err error) {
 	texts := make([]string, len(todo))
 	for i, r := range todo {
 		texts[i] = r.text
 	}
 	vectors, err := b.embedder.embed(ctx, texts)
-	if err != nil {
-		return err
+	switch {
+	case errors.Is(err, errRefused) && len(todo) > 1:
+		for i := range todo {
+			some, err := b.embedRows(ctx, todo[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			refused = append(refused, some...)
+		}
+		return refused, nil
+	case errors.Is(err, errRefused):
+		return b.refusedRow(ctx, todo[0], err)
+	case err != nil:
+		return nil, err
 	}
-	return b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+	return nil, b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for i, r := range todo {
 			if _, err := tx.Exec(ctx, upsertVector, r.key, b.embedder.model, vectorBytes(vectors[i]), r.summary); err != nil {
 				return err
@@ -148,6 +151,22 @@ func (b *Book) embedRows(ctx context.Context, todo []unembeddedRow) error {
 		}
 		return nil
 	})
+}
+
+// refusedRow is the refusal of an entry's newest change, or the embedder's error if it
+// takes no other text either.
+func (b *Book) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
+	if _, err := b.embedder.embed(ctx, []string{probeText}); err != nil {
+		return nil, err
+	}
+	var seq int64
+	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Get(ctx, []any{&seq}, selectEntrySeq, row.memory, KindEntry, row.id)
+	})
+	if err != nil || seq == 0 {
+		return nil, err
+	}
+	return []store.Refusal{{Seq: seq, Err: fmt.Errorf("entry %s: %w", row.id, why)}}, nil
 }
 
 // byVector adds to candidates by words how near their vectors are to v, and those that

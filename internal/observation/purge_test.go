@@ -58,7 +58,7 @@ func TestPurgeTakesThePromptLedgerAndEmptySessionAndTellsOthers(t *testing.T) {
 		for _, q := range []string{
 			`INSERT INTO injection_rows (timestamp, session_key, trigger, section, observation_id, tokens)
 				VALUES (1, 2, 'prompt', 'local', 1, 1), (1, 1, 'prompt', 'local', 4, 1)`,
-			`INSERT INTO followers (name, position, updated_at) VALUES ('archive', 1, 0)`,
+			`INSERT INTO followers (name, lane, position, updated_at) VALUES ('archive', '', 1, 0)`,
 		} {
 			if _, err := tx.Exec(ctx, q); err != nil {
 				return err

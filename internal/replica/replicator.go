@@ -284,7 +284,7 @@ const (
 
 // follow wakes the replicator when something was written, here or elsewhere.
 func (r *Replicator) follow(ctx context.Context) error {
-	return r.Store.Follow(ctx, store.Follower{Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
+	return r.Store.Follow(ctx, store.Follower{Name: "replication", Live: true, Poll: pollEvery, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 		for _, c := range changes {
 			if c.Kind == KindMemory && c.Op == OpPut {
 				r.Subscribed()

@@ -22,8 +22,14 @@
 // Rows and changes name sessions, projects and the like by number, below views that show
 // names (606 bytes a row, not 755). The log's hash chain covers the hash of a document,
 // so that a purge can blank the text. An observation's change has no document: its row
-// is one. Live followers store nothing; one with a name has a lease, a position and what
-// it set aside.
+// is one.
+//
+// # Why: followers
+//
+// All followers share one account (tables followers and set_aside): how far each is, why
+// it failed last, what it set aside. So whoever asks what does not get on reads one place.
+// A follower of many streams, such as the projects of the archive, has a lane for each,
+// with a cursor, failures and back-off of its own. Live followers store nothing.
 //
 // # Why: forgetting
 //

@@ -437,7 +437,7 @@ func TestSuiteHoldsOverEncryptedStores(t *testing.T) {
 		"TestPathThatIsNoFileIsRefused", "TestFullDiskStoresNothingHalfAndPasses", "TestStoreLockedPastTheWaitIsBusyAndThenWorks",
 		"TestImpatientCallersDoNotPileUp", "TestPathMayHoldAnyCharacter", "TestCheckpointShortensALongLog",
 		"TestEightProcessesWritingAtOnceMeetNoError", "TestKillLosesNothingAcknowledgedAndKeepsNothingRefused",
-		"TestFollowerSuite", "TestLiveFollowerSuite", "TestSchemaIsTheGoldenOne", "TestNewerSchemaIsRefusedForWritingAndReading",
+		"TestSchemaIsTheGoldenOne", "TestNewerSchemaIsRefusedForWritingAndReading",
 		"TestUnfinishedCreationIsCompleted", "TestCreationKilledAtAnyInstantIsCompletedByTheNext", "TestThirtyTwoFirstProcessesLoseNothing",
 		"TestAnotherProgramsDatabaseIsRefusedAndLeftAlone", "TestWriteAheadLogWithoutItsFileIsNotDestroyed",
 		"TestCopyIsAStoreOfTheSameContent", "TestReadSeesOneSnapshotAndCannotWrite", "TestEndOfContextInterruptsAQueryAndSparesTheConnection",

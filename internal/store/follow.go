@@ -1,15 +1,11 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"cairn/internal/fault"
@@ -17,14 +13,26 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Follower reads the change log and does something with it: archive, replica,
-// live views (design §1).
+// Follower reads the change log and does something with it: archive, replicator,
+// embedder, live views (design §1). There is one account of all of them: see
+// Store.Followers.
 type Follower struct {
-	// Name under which its position and the changes that it set aside are
-	// stored, and its lease is held: one process at a time runs it. A follower
-	// without a name is live: every process runs its own, from the newest
-	// change on, and nothing about it is stored.
+	// Name under which its position, its failures and the changes that it set aside are
+	// stored. One process at a time runs it, by a lease of that name.
 	Name string
+
+	// Live followers are run by every process for itself, from the newest change on.
+	// Nothing about them is stored: their failures are reported by their process alone.
+	Live bool
+
+	// FromStart lets a live follower begin at the log's first change, for one that
+	// waited for the store itself to come into being.
+	FromStart bool
+
+	// Begin, if set, is called before the first batch of a run, for what a follower has
+	// to do besides the changes; a follower that has never run begins at the newest
+	// change then. Its outcome counts as one of Batch.
+	Begin func(ctx context.Context) (refused []Refusal, err error)
 
 	// Batch handles changes, oldest first. It may be called again with changes
 	// that it has handled already: after a kill, or after an error, which is
@@ -34,17 +42,9 @@ type Follower struct {
 	// the follower is to stop, a batch has 10 s to finish before its ctx ends.
 	Batch func(ctx context.Context, changes []Change) (refused []Refusal, err error)
 
-	// Lease is for a live follower of which one process at a time is to run, as if it
-	// had that name: whoever keeps account of what is done by other means.
-	Lease string
-
-	// Elected, if set, is called once, when the lease is held and it is decided with
-	// which change the first batch begins. It must not block.
-	Elected func()
-
-	// FromStart lets a live follower begin at the log's first change, for one that
-	// waited for the store itself to come into being.
-	FromStart bool
+	// Lanes, instead of Begin and Batch, are for a follower of several streams with a
+	// cursor each.
+	Lanes *Lanes
 
 	Limit int           // most changes in a batch; default 500
 	Poll  time.Duration // how soon writes of other processes are seen; default 1 s
@@ -54,15 +54,6 @@ type Follower struct {
 type Refusal struct {
 	Seq int64
 	Err error
-}
-
-// Aside is a change that waits outside a follower's stream for another try.
-type Aside struct {
-	Follower string
-	Seq      int64
-	Error    string
-	Attempts int
-	NextTry  time.Time
 }
 
 // Back-off of a failing batch, and of a change that was set aside.
@@ -77,18 +68,17 @@ const (
 // memories §8).
 const stopGrace = 10 * time.Second
 
-// Follow runs a follower until ctx ends, then lets its batch finish and returns
-// nil. It waits for the lease as long as another process holds it; the kernel
-// frees the lease of a process that dies. Errors of the store and of Batch are
-// retried for ever, with back-off: see Lag and SetAside for what is visible of
-// them. The store must stay open until Follow has returned.
+// Follow runs a follower until ctx ends, then lets its batch finish and returns nil. It
+// waits for the lease as long as another process holds it; the kernel frees the lease of
+// a process that dies. What was set aside is tried again at the start. Errors of the store and of Batch are
+// retried for ever, with back-off; Followers shows them. The store must stay open
+// until Follow has returned.
 //
 // Errors: Invalid for a name that cannot be part of a file's name, and those of
 // making the lease's file.
 func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
-	name := cmp.Or(f.Name, f.Lease)
-	if strings.ContainsAny(name, `/\:`) {
-		return fault.Newf(fault.Invalid, "invalid", "%q cannot be a follower's name", name)
+	if f.Name == "" || strings.ContainsAny(f.Name, `/\:`) {
+		return fault.Newf(fault.Invalid, "invalid", "%q cannot be a follower's name", f.Name)
 	}
 	if f.Limit < 1 {
 		f.Limit = 500
@@ -98,12 +88,24 @@ func (s *Store) Follow(ctx context.Context, f Follower) (err error) {
 	}
 	run := &following{Follower: f, store: s, wake: s.wake.join()}
 	defer s.wake.leave(run.wake)
-	if name != "" {
-		lease := s.lease(name)
-		if held, err := lease.TryLockContext(ctx, f.Poll); !held {
-			return classify(ignoreEnd(ctx, err))
-		}
-		defer func() { err = errors.Join(err, lease.Unlock()) }()
+	if f.Live {
+		defer s.live.run(run)()
+		run.loop(ctx)
+		return nil
+	}
+	lease := s.lease(f.Name)
+	held, err := lease.TryLockContext(ctx, f.Poll)
+	switch {
+	case !held && f.Lanes != nil && ctx.Err() != nil:
+		return run.drainUnelected(ctx)
+	case !held:
+		return classify(ignoreEnd(ctx, err))
+	}
+	defer func() { err = errors.Join(err, lease.Unlock()) }()
+	run.freshen(ctx)
+	if f.Lanes != nil {
+		run.runLanes(ctx)
+		return nil
 	}
 	run.loop(ctx)
 	return nil
@@ -140,7 +142,10 @@ type following struct {
 	store    *Store
 	wake     chan struct{}
 	position int64
-	placed   bool // position has been read
+	begun    bool // position has been read, and Begin has done its part
+	failing  bool // the last try failed, or that of the run before
+
+	idle func(ctx context.Context) error // what a part of another follower does when it has caught up
 }
 
 func (f *following) loop(ctx context.Context) {
@@ -150,6 +155,7 @@ func (f *following) loop(ctx context.Context) {
 		switch {
 		case err != nil:
 			delay = backOff(delay)
+			f.failed(ctx, err, delay)
 			f.wait(ctx, delay, nil)
 		case more:
 			delay = 0
@@ -158,6 +164,15 @@ func (f *following) loop(ctx context.Context) {
 			f.wait(ctx, f.Poll, f.wake)
 		}
 	}
+}
+
+// freshen makes what was set aside due: a new process may be able to handle it. It is
+// no harm if it fails, since everything is due some time.
+func (f *following) freshen(ctx context.Context) {
+	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
+		_, err := tx.Exec(ctx, makeAsideDue, f.Name)
+		return err
+	})
 }
 
 func backOff(last time.Duration) time.Duration {
@@ -175,15 +190,26 @@ func (f *following) wait(ctx context.Context, d time.Duration, wake <-chan struc
 	}
 }
 
+// failed keeps account of a failure, unless it is the end of ctx. It is no harm that a
+// store which cannot be written to does not show it.
+func (f *following) failed(ctx context.Context, err error, delay time.Duration) {
+	if ctx.Err() != nil {
+		return
+	}
+	f.failing = true
+	if f.Live {
+		f.store.live.failed(f, err, f.store.Now())
+		return
+	}
+	_ = f.store.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error { return tx.failed(ctx, f.Name, "", err, delay) })
+}
+
 // step handles one batch and, having caught up, the changes whose time for
 // another try has come. more says that there is further work at once.
 func (f *following) step(ctx context.Context) (more bool, err error) {
-	if !f.placed {
-		if err := f.place(ctx); err != nil {
+	if !f.begun {
+		if err := f.begin(ctx); err != nil {
 			return false, err
-		}
-		if f.Elected != nil {
-			f.Elected()
 		}
 	}
 	batch, err := f.read(ctx)
@@ -205,9 +231,41 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	return false, f.retry(ctx)
 }
 
-// handle calls Batch with a context that outlives the end of ctx by stopGrace.
-// A panic is an error like any other.
+// begin finds where to begin, at the stored position, or at the head if live, and has
+// Begin do its part.
+func (f *following) begin(ctx context.Context) error {
+	err := f.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		c, ran, err := tx.Cursor(ctx, f.Name, "")
+		f.position, f.failing = c.Position, c.failing
+		if f.Live && !f.FromStart || f.Begin != nil && !ran {
+			f.position, err = tx.Head(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if f.Begin != nil {
+		refused, err := f.guarded(ctx, f.Begin)
+		if err == nil {
+			err = f.advance(ctx, f.position, refused)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	f.begun = true
+	return nil
+}
+
+// handle calls Batch.
 func (f *following) handle(ctx context.Context, changes []Change) (refused []Refusal, err error) {
+	return f.guarded(ctx, func(ctx context.Context) ([]Refusal, error) { return f.Batch(ctx, changes) })
+}
+
+// guarded calls do with a context that outlives the end of ctx by stopGrace. A panic is
+// an error like any other.
+func (f *following) guarded(ctx context.Context, do func(ctx context.Context) ([]Refusal, error)) (refused []Refusal, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
@@ -222,42 +280,7 @@ func (f *following) handle(ctx context.Context, changes []Change) (refused []Ref
 		case <-longer.Done():
 		}
 	})()
-	return f.Batch(longer, changes)
-}
-
-const (
-	selectPosition = `SELECT position FROM followers WHERE name = ?`
-
-	upsertPosition = `INSERT INTO followers (name, position, updated_at) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET position = excluded.position, updated_at = excluded.updated_at`
-
-	upsertAside = `INSERT INTO set_aside (follower, seq, error, attempts, next_try) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (follower, seq) DO UPDATE
-SET error = excluded.error, attempts = excluded.attempts, next_try = excluded.next_try`
-
-	deleteAside    = `DELETE FROM set_aside WHERE follower = ? AND seq = ?`
-	selectAsideDue = `SELECT seq, attempts FROM set_aside WHERE follower = ? AND next_try <= ? ORDER BY seq LIMIT +?`
-	selectAside    = `SELECT follower, seq, error, attempts, next_try FROM set_aside ORDER BY follower, seq`
-	updateDue      = `UPDATE set_aside SET next_try = 0 WHERE follower = ?`
-)
-
-// place finds where to begin: at the stored position, or at the head if live.
-func (f *following) place(ctx context.Context) error {
-	err := f.store.Read(ctx, func(ctx context.Context, tx *Tx) (err error) {
-		if f.Name == "" {
-			if !f.FromStart {
-				f.position, err = tx.Head(ctx)
-			}
-			return err
-		}
-		err = tx.Get(ctx, []any{&f.position}, selectPosition, f.Name)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		return err
-	})
-	f.placed = err == nil
-	return err
+	return do(longer)
 }
 
 func (f *following) read(ctx context.Context) (batch []Change, err error) {
@@ -270,155 +293,60 @@ func (f *following) read(ctx context.Context) (batch []Change, err error) {
 
 // advance stores the new position together with what was refused on the way.
 func (f *following) advance(ctx context.Context, position int64, refused []Refusal) error {
-	if f.Name != "" {
+	if !f.Live {
 		err := f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
 			for _, r := range refused {
-				if err := f.setAside(ctx, tx, r, 1); err != nil {
+				if err := tx.SetAside(ctx, f.Name, "", r); err != nil {
 					return err
 				}
 			}
-			_, err := tx.Exec(ctx, upsertPosition, f.Name, position, tx.Now().UnixNano())
-			return err
+			return tx.Advance(ctx, f.Name, "", Cursor{Position: position})
 		})
 		if err != nil {
 			return err
 		}
+	} else if len(refused) > 0 {
+		f.store.live.failed(f, refused[0].Err, f.store.Now())
+	} else if f.failing {
+		f.store.live.failed(f, nil, f.store.Now())
 	}
-	f.position = position
+	f.position, f.failing = position, false
 	return nil
-}
-
-func (f *following) setAside(ctx context.Context, tx *Tx, r Refusal, attempts int) error {
-	delay := min(firstRetry<<min(attempts-1, 10), lastRetry)
-	_, err := tx.Exec(ctx, upsertAside, f.Name, r.Seq, fmt.Sprint(r.Err), attempts, tx.Now().Add(delay).UnixNano())
-	return err
 }
 
 // retry offers the changes that were set aside and whose time has come, one by
 // one and in order, so that one that fails again does not hold up the others.
+// One that is no longer in the log is forgotten.
 func (f *following) retry(ctx context.Context) error {
-	if f.Name == "" {
+	if f.idle != nil {
+		return f.idle(ctx)
+	}
+	if f.Live {
 		return nil
 	}
-	var due []Change
-	attempts := map[int64]int{}
-	err := f.store.Read(ctx, func(ctx context.Context, tx *Tx) error {
-		err := tx.Each(ctx, func(r *sql.Rows) error {
-			var seq int64
-			var n int
-			err := r.Scan(&seq, &n)
-			attempts[seq] = n
-			due = append(due, Change{Seq: seq})
-			return err
-		}, selectAsideDue, f.Name, tx.Now().UnixNano(), f.Limit)
-		for i := range due {
-			seq := due[i].Seq
-			err = errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error { return scanChange(r, &due[i]) }, selectChange, seq))
-		}
-		due = slices.DeleteFunc(due, func(c Change) bool { return c.DeviceSeq == 0 }) // no longer in the log
-		return err
-	})
+	due, err := f.store.due(ctx, f.Name)
 	for i := 0; err == nil && i < len(due) && ctx.Err() == nil; i++ {
-		err = f.again(ctx, due[i], attempts[due[i].Seq])
+		err = f.again(ctx, due[i].Seq)
 	}
 	return err
 }
 
-func (f *following) again(ctx context.Context, c Change, attempts int) error {
-	refused, err := f.handle(ctx, []Change{c})
-	if err != nil {
-		if ctx.Err() != nil {
-			return err
+func (f *following) again(ctx context.Context, seq int64) error {
+	var refused []Refusal
+	c, ok, err := f.store.changeAt(ctx, seq)
+	if err == nil && ok {
+		refused, err = f.handle(ctx, []Change{c})
+		if err != nil && ctx.Err() == nil {
+			refused, err = []Refusal{{seq, err}}, nil
 		}
-		refused = []Refusal{{c.Seq, err}}
+	}
+	if err != nil {
+		return err
 	}
 	return f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
 		if len(refused) > 0 {
-			return f.setAside(ctx, tx, Refusal{c.Seq, refused[0].Err}, attempts+1)
+			return tx.SetAside(ctx, f.Name, "", Refusal{seq, refused[0].Err})
 		}
-		_, err := tx.Exec(ctx, deleteAside, f.Name, c.Seq)
-		return err
+		return tx.Settle(ctx, f.Name, seq)
 	})
-}
-
-// SetAside lists the changes that followers could not handle, in the order of
-// follower and seq; none if there are none.
-func (s *Store) SetAside(ctx context.Context) ([]Aside, error) {
-	var out []Aside
-	err := s.Read(ctx, func(ctx context.Context, tx *Tx) error {
-		return tx.Each(ctx, func(r *sql.Rows) error {
-			var a Aside
-			var next int64
-			err := r.Scan(&a.Follower, &a.Seq, &a.Error, &a.Attempts, &next)
-			a.NextTry = time.Unix(0, next)
-			out = append(out, a)
-			return err
-		}, selectAside)
-	})
-	return out, err
-}
-
-// Retry makes everything that the follower set aside due at once. Repeating it
-// is harmless.
-func (s *Store) Retry(ctx context.Context, follower string) error {
-	err := s.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
-		_, err := tx.Exec(ctx, updateDue, follower)
-		return err
-	})
-	s.wake.signal()
-	return err
-}
-
-// Lag says how many changes a follower has yet to read; all of them if it has
-// never run. It counts positions, so gaps count too.
-func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error) {
-	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
-		head, err := tx.Head(ctx)
-		if err != nil {
-			return err
-		}
-		var position int64
-		err = tx.Get(ctx, []any{&position}, selectPosition, follower)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		lag = head - position
-		return nil
-	})
-	return lag, err
-}
-
-// wakeups tells the followers of this process that something was committed. A
-// lost signal costs one Poll, never a change.
-type wakeups struct {
-	mu    sync.Mutex
-	chans map[chan struct{}]bool
-}
-
-func (w *wakeups) join() chan struct{} {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.chans == nil {
-		w.chans = map[chan struct{}]bool{}
-	}
-	c := make(chan struct{}, 1)
-	w.chans[c] = true
-	return c
-}
-
-func (w *wakeups) leave(c chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.chans, c)
-}
-
-func (w *wakeups) signal() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.chans {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,62 +14,46 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// copier is a plain follower: a file for each change.
-func copier(name string) storetest.Subject {
-	return storetest.Subject{
-		New: func(_ testing.TB, _ *store.Store, dir string) store.Follower {
-			return store.Follower{Name: name, Batch: func(_ context.Context, changes []store.Change) (refused []store.Refusal, err error) {
+// TestLiveFollowersBeginAtTheHeadSeeEverythingAndStoreNothing, of which two run here.
+func TestLiveFollowersBeginAtTheHeadSeeEverythingAndStoreNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := storetest.Open(t, store.Config{})
+		mustWrite(t, s, "a", "b")
+		var seen [2][]int64
+		var stops []func()
+		for i := range seen {
+			stops = append(stops, following(t, s, store.Follower{Name: "view", Live: true, Batch: func(_ context.Context, changes []store.Change) ([]store.Refusal, error) {
 				for _, c := range changes {
-					if _, err := os.Stat(filepath.Join(dir, "mended")); c.Kind == "odd" && err != nil {
-						refused = append(refused, store.Refusal{Seq: c.Seq, Err: errors.New("an odd change")})
-						continue
-					}
-					if err := copyChange(dir, c); err != nil {
-						return nil, err
-					}
+					seen[i] = append(seen[i], c.Seq)
 				}
-				return refused, nil
-			}}
-		},
-		Write: func(ctx context.Context, tx *store.Tx, n int) error {
-			return storetest.Note(ctx, tx, fmt.Sprint("n", n))
-		},
-		State: func(t testing.TB, dir string) string {
-			entries, err := os.ReadDir(dir)
-			if err != nil {
-				t.Fatal(err)
+				return nil, nil
+			}}))
+		}
+		time.Sleep(time.Second)
+		mustWrite(t, s, "c")
+		time.Sleep(time.Second)
+		mustWrite(t, s, "d", "e")
+		time.Sleep(time.Second)
+		all, err := s.Followers(t.Context())
+		if err != nil || len(all) != 1 || !all[0].Live || all[0].Error != "" {
+			t.Errorf("the account is %+v, %v", all, err)
+		}
+		for i, stop := range stops {
+			stop()
+			if fmt.Sprint(seen[i]) != "[3 4 5]" {
+				t.Errorf("follower %d saw %v", i, seen[i])
 			}
-			var b strings.Builder
-			for _, e := range entries {
-				if strings.HasSuffix(e.Name(), ".change") {
-					fmt.Fprintf(&b, "%s: %s\n", e.Name(), content(t, filepath.Join(dir, e.Name())))
-				}
-			}
-			return b.String()
-		},
-		Refused: func(ctx context.Context, tx *store.Tx) error {
-			_, err := tx.Append(ctx, store.Change{Stream: "s", Kind: "odd", ID: "odd", Op: store.OpPut})
-			return err
-		},
-		Mend: func(t testing.TB, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		},
-	}
+		}
+		var rows int
+		err = s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			return tx.Get(ctx, []any{&rows}, "SELECT (SELECT count(*) FROM followers) + (SELECT count(*) FROM set_aside)")
+		})
+		if err != nil || rows != 0 {
+			t.Errorf("live followers stored %d rows, %v", rows, err)
+		}
+	})
 }
-
-// copyChange makes the file whole or not at all.
-func copyChange(dir string, c store.Change) error {
-	path := filepath.Join(dir, fmt.Sprintf("%06d.change", c.Seq))
-	if err := os.WriteFile(path+".new", []byte(c.Kind+" "+c.ID+" "+string(c.Doc)), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
-func TestFollowerSuite(t *testing.T)     { storetest.RunFollower(t, copier("copier")) }
-func TestLiveFollowerSuite(t *testing.T) { storetest.RunFollower(t, copier("")) }
 
 // following runs a follower in a synctest bubble until stop, which waits for it.
 func following(t *testing.T, s *store.Store, f store.Follower) (stop func()) {
@@ -290,9 +272,11 @@ func TestLagOfAFollowerThatNeverRanIsTheWholeLog(t *testing.T) {
 	if aside, err := s.SetAside(t.Context()); len(aside) != 0 || err != nil {
 		t.Errorf("set aside: %v, %v", aside, err)
 	}
+	_, _, err := s.Retry(t.Context(), "never")
+	expectCode(t, err, "not_found")
 	for range 2 {
-		if err := s.Retry(t.Context(), "never"); err != nil {
-			t.Error(err)
+		if changes, lanes, err := s.Retry(t.Context(), ""); changes+lanes != 0 || err != nil {
+			t.Error(changes, lanes, err)
 		}
 	}
 }

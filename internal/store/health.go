@@ -157,29 +157,6 @@ func Unwritable(path string) (out []string) {
 // errors.ErrUnsupported says that this system does not tell.
 func VolumeOf(path string) (Volume, error) { return volumeOf(path) }
 
-// Progress of a follower.
-type Progress struct {
-	Follower string
-	Behind   int64 // positions up to the log's end
-	Updated  int64 // Unix nanoseconds of its last step
-}
-
-const selectProgress = `SELECT name, (SELECT ifnull(max(seq), 0) FROM changes) - position, updated_at FROM followers ORDER BY name`
-
-// Followers tells how far each follower that has ever run is, by name.
-func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
-	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
-		return tx.Each(ctx, func(r *sql.Rows) error {
-			var p Progress
-			err := r.Scan(&p.Follower, &p.Behind, &p.Updated)
-			p.Updated *= 1e9 // seconds are stored
-			out = append(out, p)
-			return err
-		}, selectProgress)
-	})
-	return out, err
-}
-
 // QuickCheck runs SQLite's quick check, which reads every page once and compares
 // no index with its table. A sound store gives no findings. It reads on a connection
 // of its own, since one that was used before holds pages as they were.

@@ -69,7 +69,7 @@ func TestBlankedDocumentKeepsTheChainAndTamperingBreaksIt(t *testing.T) {
 		"removed":            {"DELETE FROM changes WHERE seq = 2", "number 3"},
 		"beginning replaced": {"UPDATE changes SET prev_hash = x'01' WHERE seq = 1", "first"},
 		"beginning trimmed":  {"DELETE FROM changes WHERE seq = 1", ""},
-		"follower ahead":     {"INSERT INTO followers VALUES ('f', 99, 0)", "follower f"},
+		"follower ahead":     {"INSERT INTO followers (name, lane, position, updated_at) VALUES ('f', '', 99, 0)", "follower f"},
 		"orphan":             {"PRAGMA foreign_keys=OFF; UPDATE changes SET session = 999 WHERE seq = 3", "symbols"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,6 +41,7 @@ func migrationFiles() []string {
 		"migrations/0015_outputs.sql",
 		"migrations/0016_turn_vocabulary.sql",
 		"migrations/0017_edit_lines.sql",
+		"migrations/0018_followers.sql",
 	}
 }
 

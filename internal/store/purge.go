@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -27,7 +28,8 @@ WHERE kind = (SELECT id FROM symbols WHERE text = ?) AND id = ? AND doc IS NOT N
 	blankChange    = `UPDATE changes SET doc = NULL WHERE seq = ? AND doc IS NOT NULL`
 	blankStreamDoc = `UPDATE changes SET doc = NULL WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL`
 
-	selectBehind = `SELECT name, ? - position FROM followers WHERE position < ? ORDER BY name`
+	selectBehind = `SELECT name, ?1 - position FROM followers
+WHERE position < ?1 AND (lane = '' OR lane IN (SELECT value FROM json_each(?2))) ORDER BY name, lane`
 )
 
 // Blank removes the documents of all changes of one entity so far from the log
@@ -61,15 +63,20 @@ type Behind struct {
 }
 
 // Behind lists the followers that have not read the change with this seq, in the
-// order of their names; none if all have.
-func (s *Store) Behind(ctx context.Context, seq int64) (list []Behind, err error) {
+// order of their names; none if all have. Of followers with lanes it lists these lanes
+// alone.
+func (s *Store) Behind(ctx context.Context, seq int64, lanes ...string) (list []Behind, err error) {
+	of, err := json.Marshal(lanes)
+	if err != nil {
+		return nil, err
+	}
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var b Behind
 			err := r.Scan(&b.Follower, &b.Changes)
 			list = append(list, b)
 			return err
-		}, selectBehind, seq, seq)
+		}, selectBehind, seq, string(of))
 	})
 	return list, err
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,11 +86,17 @@ func TestFollowersThatHaveNotReadAChangeAreNamed(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	seq := append1(t, s, store.Change{Stream: "a", Kind: "note", ID: "1", Op: store.OpPut})
-	ddl(t, s, fmt.Sprintf(`INSERT INTO followers (name, position, updated_at)
-		VALUES ('archive', %d, 0), ('replica', %d, 0)`, seq-1, seq))
-	behind, err := s.Behind(t.Context(), seq)
-	if err != nil || len(behind) != 1 || behind[0] != (store.Behind{Follower: "archive", Changes: 1}) {
-		t.Errorf("got %v %v", behind, err)
+	ddl(t, s, fmt.Sprintf(`INSERT INTO followers (name, lane, position, updated_at)
+		VALUES ('embed', '', %[1]d, 0), ('replica', '', %[2]d, 0), ('archive', 'shop', %[1]d, 0)`, seq-1, seq))
+	for _, lanes := range [][]string{nil, {"other"}, {"other", "shop"}} {
+		behind, err := s.Behind(t.Context(), seq, lanes...)
+		want := []store.Behind{{Follower: "embed", Changes: 1}}
+		if len(lanes) == 2 {
+			want = slices.Insert(want, 0, store.Behind{Follower: "archive", Changes: 1})
+		}
+		if err != nil || !slices.Equal(behind, want) {
+			t.Errorf("of %v: got %v %v, want %v", lanes, behind, err, want)
+		}
 	}
 }
 

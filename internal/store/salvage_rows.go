@@ -102,8 +102,14 @@ func (f *filling) incomplete(t *shape) bool {
 }
 
 // report completes the tables of a salvage: what the new store has of the rows of the
-// old one, once every part has repaired its own.
+// old one, once every part has repaired its own. Tables that the newest schema no longer
+// has are left out: the migrations have moved their rows.
 func (v *inventory) report(ctx context.Context, tx *Tx, out *Salvaged) error {
+	tables, err := tx.Texts(ctx, selectTables)
+	if err != nil {
+		return err
+	}
+	out.Tables = slices.DeleteFunc(out.Tables, func(t SalvagedTable) bool { return !slices.Contains(tables, t.Name) })
 	out.Restored, out.Lost = 0, 0
 	for i := range out.Tables {
 		t := &out.Tables[i]

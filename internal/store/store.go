@@ -58,6 +58,7 @@ type Store struct {
 	gauges  gauges
 	symbols symbols
 	wake    wakeups
+	live    liveRuns
 	reading bool
 
 	temporary string // a folder with a copy that Close removes; see Examine

@@ -3,9 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,100 +16,86 @@ import (
 func (r *rig) resumes(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 10)
-	if lag := b.lag(t); lag != b.head(t) {
-		t.Errorf("before it ever ran it lags by %d of %d", lag, b.head(t))
+	if b.waits(t) == 0 {
+		t.Error("before it has run nothing waits")
 	}
-	first := b.start(t, b.follower(t))
-	gapless(t, first.until(t, 10), 1, 10)
-	first.finish(t)
-
+	var newest atomic.Int64 // the last change that the first run handled
+	b.startAndFinish(t, func(changes []store.Change) {
+		if len(changes) > 0 {
+			newest.Store(changes[len(changes)-1].Seq)
+		}
+	})
 	path := b.s.Path()
 	if err := b.s.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
 	b.s = Open(t, store.Config{Path: path, Clock: b.clock.Now})
 	b.write(t, 5)
-	if lag := b.lag(t); lag != 5 {
-		t.Errorf("it lags by %d, want 5", lag)
+	if b.waits(t) == 0 {
+		t.Error("after five more rows nothing waits")
 	}
-	second := b.start(t, b.follower(t))
-	gapless(t, second.until(t, 15), 11, 15)
-	second.finish(t)
-	if lag := b.lag(t); lag != 0 {
-		t.Errorf("having handled everything it lags by %d", lag)
-	}
+	b.startAndFinish(t, func(changes []store.Change) {
+		if len(changes) > 0 && changes[0].Seq <= newest.Load() {
+			t.Errorf("change %d was handled again, and the first run had reached %d", changes[0].Seq, newest.Load())
+		}
+	})
 	b.sameAsUndisturbed(t)
 }
 
-func (r *rig) killedBetween(t *testing.T) {
+// startAndFinish runs the follower until nothing waits, and shows what it handles.
+func (b *sandbox) startAndFinish(t *testing.T, seen func(changes []store.Change)) {
+	t.Helper()
+	r := b.start(t, func(_ context.Context, changes []store.Change) error {
+		seen(changes)
+		return nil
+	})
+	b.done(t)
+	r.finish(t)
+}
+
+// killedAfterWork kills the follower when it has worked and not yet returned.
+func (r *rig) killedAfterWork(t *testing.T) {
 	b := r.sandbox(t)
-	b.write(t, 8) // batches 1–3, 4–6, 7–8
-	child := b.child(t, roleDieAfterBatch, 5)
+	b.write(t, 8)
+	child := b.child(t, roleDieAfterWork, 0)
 	child.Expect(t, "start")
-	child.Expect(t, "begin 1 3")
-	child.Expect(t, "end 1 3")
-	child.Expect(t, "begin 4 6")
-	child.Expect(t, "end 4 6")
+	child.Expect(t, "begin")
+	child.Expect(t, "end")
 	if left, err := child.Wait(t); err == nil || len(left) > 0 {
 		t.Fatalf("the child was to die: %v %q", err, left)
 	}
-	if lag := b.lag(t); lag != 5 {
-		t.Errorf("killed before the second position was stored, it lags by %d, want 5", lag)
-	}
-	again := b.start(t, b.follower(t))
-	gapless(t, again.until(t, 8), 4, 8)
-	again.finish(t)
-	b.sameAsUndisturbed(t)
-}
-
-func (r *rig) killedAnywhere(t *testing.T) {
-	b := r.sandbox(t)
-	handled := int64(0)
-	for range 5 {
-		b.write(t, 7)
-		child := b.child(t, roleFollow, 0)
-		child.Expect(t, "start")
-		for range 1 + rand.IntN(6) { // 3 batches begin and end
-			line, ok := child.Line(t)
-			if !ok {
-				t.Fatal("the child ended by itself")
-			}
-			handled = b.follows(t, line, handled)
-			if handled == b.head(t) {
-				break
-			}
-		}
-		if err := child.Signal(); err != nil {
-			t.Fatalf("kill the child: %v", err)
-		}
-		for {
-			line, ok := child.Line(t)
-			if !ok {
-				break
-			}
-			handled = b.follows(t, line, handled)
-		}
-	}
+	b.toldTrue(t)
 	b.catchUp(t)
 	b.sameAsUndisturbed(t)
 }
 
-// follows checks that a child's batch leaves no gap behind what was handled, and
-// returns the new end of that.
-func (b *sandbox) follows(t testing.TB, line string, handled int64) int64 {
+// toldTrue fails the test if nothing is said to wait though not everything is made.
+func (b *sandbox) toldTrue(t *testing.T) {
 	t.Helper()
-	var word string
-	var first, last int64
-	if _, err := fmt.Sscan(line, &word, &first, &last); err != nil {
-		t.Fatalf("the child sent %q: %v", line, err)
+	if b.waits(t) == 0 {
+		b.sameAsUndisturbed(t)
 	}
-	if first > handled+1 {
-		t.Errorf("a batch begins at %d, though only %d changes were handled", first, handled)
+}
+
+func (r *rig) killedAnywhere(t *testing.T) {
+	b := r.sandbox(t)
+	typical := 20 * time.Millisecond
+	for round := range 6 {
+		b.write(t, 7)
+		child := b.child(t, roleFollow, 0)
+		child.Expect(t, "start")
+		began := time.Now()
+		if round == 0 { // how long it takes when it is left alone
+			b.done(t)
+			typical = time.Since(began)
+		} else {
+			<-time.After(rand.N(typical + typical/4)) // the instant
+		}
+		child.Kill()
+		b.toldTrue(t)
 	}
-	if word == "end" {
-		handled = max(handled, last)
-	}
-	return handled
+	b.catchUp(t)
+	b.sameAsUndisturbed(t)
 }
 
 func (r *rig) takesOver(t *testing.T) {
@@ -116,22 +103,14 @@ func (r *rig) takesOver(t *testing.T) {
 	b.write(t, 2)
 	one := b.child(t, roleFollow, 0)
 	one.Expect(t, "start")
-	one.Expect(t, "begin 1 2")
-	one.Expect(t, "end 1 2")
+	b.done(t)
 	two := b.child(t, roleFollow, 0)
 	two.Expect(t, "start")
 	b.write(t, 1)
-	one.Expect(t, "begin 3 3") // the lease is the first one's
-	one.Expect(t, "end 3 3")
-	b.write(t, 1)
-	one.Expect(t, "begin 4 4") // and now it has stored 3
-	one.Expect(t, "end 4 4")
+	b.done(t)
 	one.Kill()
 	b.write(t, 1)
-	line, _ := two.Line(t) // 4 again, if its position was not stored; 5 may come a moment later
-	if line != "begin 4 4" && line != "begin 4 5" && line != "begin 5 5" {
-		t.Errorf("the second process sent %q, want it to go on where the first was", line)
-	}
+	b.done(t) // by the second
 	two.Kill()
 	b.catchUp(t)
 	b.sameAsUndisturbed(t)
@@ -140,23 +119,23 @@ func (r *rig) takesOver(t *testing.T) {
 func (r *rig) stops(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 2)
-	f := b.follower(t)
-	inner, entered, stopped := f.Batch, make(chan struct{}), make(chan struct{})
-	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
+	entered, stopped := make(chan struct{}), make(chan struct{})
+	first := true
+	run := b.start(t, func(ctx context.Context, _ []store.Change) error {
+		if !first {
+			return nil
+		}
+		first = false
 		close(entered)
 		<-stopped
-		if ctx.Err() != nil {
-			t.Errorf("the stop has ended the batch's context")
-		}
-		return inner(ctx, changes)
-	}
-	run := b.start(t, f)
+		return ctx.Err()
+	})
 	<-entered
 	run.stop()
 	close(stopped)
 	run.finish(t)
-	if lag := b.lag(t); lag != 0 {
-		t.Errorf("the batch that was stopped has left a lag of %d", lag)
+	if waits := b.waits(t); waits != 0 {
+		t.Errorf("the work that was stopped has left a lag of %d", waits)
 	}
 	b.sameAsUndisturbed(t)
 }
@@ -164,184 +143,100 @@ func (r *rig) stops(t *testing.T) {
 func (r *rig) fails(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 2)
-	f := b.follower(t)
-	inner, calls := f.Batch, 0
-	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
+	waits := b.waits(t)
+	calls := 0
+	run := b.start(t, func(context.Context, []store.Change) error {
 		calls++
-		gapless(t, changes, 1, 2)
-		if lag := b.lag(t); lag != 2 {
-			t.Errorf("at call %d it lags by %d, want 2", calls, lag)
+		if now := b.waits(t); calls < 3 && now != waits {
+			t.Errorf("at call %d %d wait, want %d", calls, now, waits)
 		}
-		refused, err := inner(ctx, changes)
 		switch calls {
 		case 1:
-			return refused, errors.Join(err, errors.New("out of order"))
+			return errors.New("out of order")
 		case 2:
+			b.expectFailure(t, "out of order")
 			panic("defect")
-		}
-		return refused, err
-	}
-	run := b.start(t, f)
-	run.until(t, 2)
-	run.finish(t)
-	if lag := b.lag(t); calls != 3 || lag != 0 || len(b.aside(t)) != 0 {
-		t.Errorf("after %d calls it lags by %d and has set aside %v", calls, lag, b.aside(t))
-	}
-	b.sameAsUndisturbed(t)
-}
-
-func (r *rig) refuses(t *testing.T) {
-	b := r.sandbox(t)
-	b.write(t, 8)
-	f := b.follower(t)
-	inner, tries, tried := f.Batch, 0, make(chan int, 8)
-	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
-		i := slices.IndexFunc(changes, func(c store.Change) bool { return c.Seq == 2 })
-		if i < 0 {
-			return inner(ctx, changes)
-		}
-		tries++
-		tried <- tries
-		switch tries {
-		case 1, 2:
-			refused, err := inner(ctx, slices.Delete(slices.Clone(changes), i, i+1))
-			return append(refused, store.Refusal{Seq: 2, Err: fmt.Errorf("try %d", tries)}), err
 		case 3:
-			return nil, errors.New("try 3")
+			b.expectFailure(t, "defect")
 		}
-		return inner(ctx, changes)
+		return nil
+	})
+	b.done(t)
+	run.finish(t)
+	if left := b.waits(t); calls < 3 || left != 0 || len(b.aside(t)) != 0 {
+		t.Errorf("after %d calls it lags by %d and has set aside %v", calls, left, b.aside(t))
 	}
-	for try := 1; try <= 4; try++ {
-		run := b.start(t, f)
-		if got := await(t, tried); got != try {
-			t.Fatalf("try %d came, want %d", got, try)
-		}
-		b.write(t, 1)
-		run.until(t, b.head(t)) // so the try has been noted, too
-		run.finish(t)
-		if lag := b.lag(t); lag != 0 {
-			t.Errorf("the refused change holds up %d", lag)
-		}
-		if try < 4 {
-			b.expectAside(t, 2, fmt.Sprint("try ", try), try)
-		}
-		b.clock.Move(time.Hour)
-	}
-	if left := b.aside(t); len(left) > 0 {
-		t.Errorf("handled at last, it is still set aside: %v", left)
-	}
+	b.expectFailure(t, "")
 	b.sameAsUndisturbed(t)
 }
 
-// expectAside fails the test unless one change is set aside, in this way.
-func (b *sandbox) expectAside(t testing.TB, seq int64, message string, attempts int) {
+// expectFailure fails the test unless the account has one failure with this in it, or
+// none for "".
+func (b *sandbox) expectFailure(t testing.TB, what string) {
 	t.Helper()
-	all := b.aside(t)
-	if len(all) != 1 {
-		t.Fatalf("set aside are %v, want one", all)
+	all, err := b.s.Followers(t.Context())
+	if err != nil {
+		t.Errorf("the account: %v", err)
 	}
-	a := all[0]
-	wait := a.NextTry.Sub(b.clock.Now())
-	if a.Seq != seq || a.Error != message || a.Attempts != attempts || wait <= 0 || wait > time.Hour {
-		t.Errorf("set aside is %+v, in %v; want seq %d, %q, attempt %d, within the hour", a, wait, seq, message, attempts)
+	all = slices.DeleteFunc(all, func(p store.Progress) bool { return p.Error == "" })
+	if what == "" && len(all) == 0 {
+		return
+	}
+	if what == "" || len(all) != 1 || !strings.Contains(all[0].Error, what) || all[0].Attempts == 0 || all[0].Since == 0 || all[0].NextTry < all[0].Since {
+		t.Errorf("the failures are %+v, want %q", all, what)
 	}
 }
 
-// mends is about a change that the follower itself refuses.
+// mends is about a row that the follower itself refuses.
 func (r *rig) mends(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 2)
-	if err := b.s.Write(t.Context(), store.Normal, b.subject.Refused); err != nil {
-		t.Fatalf("write what is refused: %v", err)
-	}
+	b.subject.Refused(t, b.s)
 	b.write(t, 2)
 	b.catchUp(t)
 	all := b.aside(t)
-	if len(all) != 1 || all[0].Seq != 3 || all[0].Error == "" {
-		t.Fatalf("set aside are %+v, want change 3 with its error", all)
+	if len(all) != 1 || all[0].Error == "" || all[0].Attempts < 1 || !all[0].NextTry.After(b.clock.Now()) || all[0].Since.After(b.clock.Now()) {
+		t.Fatalf("set aside are %+v, want the refused change with its error", all)
 	}
+	b.catchUp(t) // a start tries it again
+	if again := b.aside(t); len(again) != 1 || again[0].Seq != all[0].Seq || !again[0].Since.Equal(all[0].Since) {
+		t.Errorf("refused again, set aside are %+v", again)
+	}
+	run := b.start(t, nil)
+	until(t, "the start's try is over", func() bool {
+		left := b.aside(t)
+		return len(left) == 1 && left[0].Attempts >= 2 && left[0].NextTry.After(b.clock.Now())
+	})
 	b.subject.Mend(t, b.dir)
-	if err := b.s.Retry(t.Context(), all[0].Follower); err != nil {
-		t.Fatalf("retry: %v", err)
+	b.mended = true
+	if changes, _, err := b.s.Retry(t.Context(), all[0].Follower); err != nil || changes != 1 {
+		t.Fatalf("retry: %d, %v", changes, err)
 	}
-	run := b.start(t, b.follower(t))
-	if again := run.batch(t); len(again) != 1 || again[0].Seq != 3 {
-		t.Errorf("retried were %v, want 3", seqs(again))
-	}
+	until(t, "it is handled once mended", func() bool { return len(b.aside(t)) == 0 })
 	run.finish(t)
-	if left := b.aside(t); len(left) > 0 {
-		t.Errorf("mended and retried, it is still set aside: %+v", left)
-	}
+	b.sameAsUndisturbed(t)
 }
 
 func (r *rig) wakes(t *testing.T) {
 	b := r.sandbox(t)
-	f := b.follower(t)
-	f.Poll = time.Hour
 	b.write(t, 1)
-	run := b.start(t, f)
-	run.until(t, 1)
-	for seq := int64(2); seq < 5; seq++ {
+	b.start(t, nil, func(f *store.Follower) { f.Poll = time.Hour })
+	b.done(t)
+	for range 4 {
 		b.write(t, 1)
-		run.until(t, seq)
+		b.done(t)
 	}
 }
 
 func (r *rig) sees(t *testing.T) {
 	b := r.sandbox(t)
 	b.write(t, 1)
-	run := b.start(t, b.follower(t))
-	run.until(t, 1)
+	b.start(t, nil)
+	b.done(t)
 	writer := b.child(t, roleWrite, 2)
 	if _, err := writer.Wait(t); err != nil {
 		t.Fatalf("the writing child: %v", err)
 	}
-	gapless(t, run.until(t, 4), 2, 4)
-}
-
-// live is about a follower without a name, of which two run here.
-func (r *rig) live(t *testing.T) {
-	b := r.sandbox(t)
-	b.write(t, 3)
-	one := b.start(t, b.follower(t))
-	two := b.start(t, b.follower(t))
-	for _, run := range []*run{one, two} {
-		var first []store.Change
-		for deadline := time.Now().Add(patience); first == nil; { // it begins when it begins
-			if time.Now().After(deadline) {
-				t.Fatalf("the follower saw nothing for %v", patience)
-			}
-			b.write(t, 1)
-			select {
-			case first = <-run.seen:
-			default:
-			}
-		}
-		if first[0].Seq <= 3 {
-			t.Errorf("it began with %v, which was there before it", seqs(first))
-		}
-		if head := b.head(t); first[len(first)-1].Seq < head {
-			gapless(t, append(first, run.until(t, head)...), first[0].Seq, head)
-		}
-	}
-	one.finish(t)
-	two.finish(t)
-	var rows int
-	err := b.s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return tx.Get(ctx, []any{&rows}, "SELECT (SELECT count(*) FROM followers) + (SELECT count(*) FROM set_aside)")
-	})
-	if err != nil || rows != 0 {
-		t.Errorf("live followers stored %d rows, %v", rows, err)
-	}
-}
-
-// await receives what must come.
-func await[T any](t testing.TB, c <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-c:
-	case <-time.After(patience):
-		t.Fatalf("nothing happened for %v", patience)
-	}
-	return v
+	b.done(t)
+	b.sameAsUndisturbed(t)
 }

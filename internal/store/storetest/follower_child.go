@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strconv"
 	"testing"
@@ -21,9 +20,9 @@ const (
 
 // The roles of a child.
 const (
-	roleFollow        = "follow"          // run the follower and tell of each batch
-	roleDieAfterBatch = "die after batch" // likewise, but die when the batch with seq arg is handled
-	roleWrite         = "write"           // write three rows from the arg-th on
+	roleFollow       = "follow"         // run the follower
+	roleDieAfterWork = "die after work" // likewise, but die when a batch or a turn is done
+	roleWrite        = "write"          // write three rows from the arg-th on
 )
 
 // child starts the calling test again, in a role over this store and folder.
@@ -46,21 +45,10 @@ func runFollowerChild(t *testing.T, subject Subject, role string) {
 		writeRows(t, s, subject, arg)
 		return
 	}
-	f := subject.New(t, s, os.Getenv(dirVar))
+	f, _ := subject.New(t, s, os.Getenv(dirVar))
 	f.Limit, f.Poll = 3, 5*time.Millisecond
-	inner := f.Batch
-	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
-		first, last := changes[0].Seq, changes[len(changes)-1].Seq
-		Tell(fmt.Sprintf("begin %d %d", first, last))
-		refused, err := inner(ctx, changes)
-		if err != nil || len(refused) > 0 {
-			t.Errorf("batch %d–%d: %v, refused %v", first, last, err, refused)
-		}
-		Tell(fmt.Sprintf("end %d %d", first, last))
-		if role == roleDieAfterBatch && last >= int64(arg) {
-			Die()
-		}
-		return refused, err
+	if role == roleDieAfterWork {
+		f = dying(f)
 	}
 	Tell("start")
 	if err := s.Follow(ctx, f); err != nil {
@@ -68,14 +56,39 @@ func runFollowerChild(t *testing.T, subject Subject, role string) {
 	}
 }
 
+// dying makes a follower die when its first batch or turn is done, before that is known
+// to whoever called it.
+func dying(f store.Follower) store.Follower {
+	if f.Lanes != nil {
+		turn := f.Lanes.Turn
+		f.Lanes.Turn = func(ctx context.Context, lane string, woken <-chan struct{}) (store.Turned, error) {
+			Tell("begin")
+			did, err := turn(ctx, lane, woken)
+			dieUnless(err)
+			return did, err
+		}
+		return f
+	}
+	batch := f.Batch
+	f.Batch = func(ctx context.Context, changes []store.Change) ([]store.Refusal, error) {
+		Tell("begin")
+		refused, err := batch(ctx, changes)
+		dieUnless(err)
+		return refused, err
+	}
+	return f
+}
+
+func dieUnless(err error) {
+	if err == nil {
+		Tell("end")
+		Die()
+	}
+}
+
 func writeRows(t *testing.T, s *store.Store, subject Subject, first int) {
 	for n := first; n < first+3; n++ {
-		err := s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
-			return subject.Write(ctx, tx, n)
-		})
-		if err != nil {
-			t.Fatalf("write row %d: %v", n, err)
-		}
+		subject.Write(t, s, n)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatalf("close: %v", err)

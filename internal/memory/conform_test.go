@@ -1,0 +1,99 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cairn/internal/redact"
+	"cairn/internal/store"
+	"cairn/internal/store/storetest"
+)
+
+// picky is an embedder that refuses what is odd before a folder has a file "mended".
+func picky(t testing.TB, dir string) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			http.Error(w, "no", http.StatusInternalServerError)
+			return
+		}
+		_, unmended := os.Stat(filepath.Join(dir, "mended"))
+		var data []any
+		for i, text := range body.Input {
+			if unmended != nil && strings.Contains(text, "odd") {
+				http.Error(w, "too odd", http.StatusUnprocessableEntity)
+				return
+			}
+			data = append(data, map[string]any{"index": i, "embedding": []float32{float32(len(text)), 1}})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// bookOver is a book over a store, whose embedder is at an address; "" for none.
+func bookOver(t testing.TB, s *store.Store, embedder string) *Book {
+	c := Config{Settings: Defaults(), Filter: must(redact.New(redact.Options{}))(t)}
+	c.Settings.EmbedURL = embedder
+	return New(s, c)
+}
+
+// TestTheEmbedderIsAFollower keeps all that followers promise.
+func TestTheEmbedderIsAFollower(t *testing.T) {
+
+	put := func(t testing.TB, s *store.Store, text string) {
+		t.Helper()
+		b := bookOver(t, s, "")
+		if _, _, err := b.AddEntry(t.Context(), Caller{ProjectID: "p"}, NewEntry{MemoryID: DefaultMemory, RawEntry: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.RunFollower(t, storetest.Subject{
+		New: func(t testing.TB, s *store.Store, dir string) (store.Follower, func() error) {
+			return bookOver(t, s, picky(t, dir).URL+"/v1/embeddings").embedding(), nil
+		},
+		Prepare: func(t testing.TB, s *store.Store) { put(t, s, "the first") },
+		Write:   func(t testing.TB, s *store.Store, n int) { put(t, s, strings.Repeat("x", n)) },
+		Waits: func(t testing.TB, s *store.Store, _ string) int64 {
+			lag, err := s.Lag(t.Context(), EmbedFollower)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return lag
+		},
+		State: func(t testing.TB, s *store.Store, _ string) string {
+			var b strings.Builder
+			err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				return tx.Each(ctx, func(r *sql.Rows) error {
+					var text, vector string
+					err := r.Scan(&text, &vector)
+					fmt.Fprintf(&b, "%s: %s\n", text, vector)
+					return err
+				}, `SELECT raw_entry, ifnull(hex(vector), '') FROM memory_entries LEFT JOIN memory_vectors USING (key) ORDER BY key`)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		},
+		Reset: func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `DELETE FROM memory_vectors`)
+			return err
+		},
+		Refused: func(t testing.TB, s *store.Store) { put(t, s, "an odd text") },
+		Mend: func(t testing.TB, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}

@@ -1,0 +1,358 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"cairn/internal/fault"
+)
+
+// The account of all followers.
+const (
+	selectCursor = `SELECT position, ifnull(mark, ''), error IS NOT NULL FROM followers WHERE name = ? AND lane = ?`
+
+	upsertCursor = `INSERT INTO followers (name, lane, position, mark, updated_at) VALUES (?, ?, ?, nullif(?, ''), ?)
+ON CONFLICT (name, lane) DO UPDATE SET position = max(position, excluded.position), mark = excluded.mark,
+updated_at = excluded.updated_at, error = NULL, attempts = 0, since = NULL, next_try = NULL`
+
+	upsertFailure = `INSERT INTO followers (name, lane, position, updated_at, error, attempts, since, next_try) VALUES (?1, ?2, 0, ?4, ?3, 1, ?4, ?5)
+ON CONFLICT (name, lane) DO UPDATE SET error = excluded.error, attempts = attempts + 1, since = ifnull(since, excluded.since), next_try = excluded.next_try`
+
+	clearFailure = `UPDATE followers SET error = NULL, attempts = 0, since = NULL, next_try = NULL WHERE name = ? AND lane = ? AND error IS NOT NULL`
+
+	selectFollowers = `SELECT name, lane, position, updated_at, ifnull(error, ''), attempts, ifnull(since, 0), ifnull(next_try, 0) FROM followers ORDER BY name, lane`
+	selectFirstTime = `SELECT at FROM changes WHERE seq > ? ORDER BY seq LIMIT 1`
+
+	insertAside   = `INSERT INTO set_aside (follower, seq, lane, error, attempts, since, next_try) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	updateAside   = `UPDATE set_aside SET error = ?, attempts = ?, next_try = ? WHERE follower = ? AND seq = ?`
+	selectAttempt = `SELECT attempts FROM set_aside WHERE follower = ? AND seq = ?`
+	deleteAside   = `DELETE FROM set_aside WHERE follower = ? AND seq = ?`
+
+	selectAsides      = `SELECT follower, seq, lane, error, attempts, since, next_try FROM set_aside `
+	selectAside       = selectAsides + `ORDER BY follower, seq`
+	selectAsideDue    = selectAsides + `WHERE follower = ? AND next_try <= ? ORDER BY seq LIMIT 500`
+	selectAsideIn     = selectAsides + `WHERE follower = ? AND lane = ? ORDER BY seq`
+	selectLanesDue    = `SELECT DISTINCT lane FROM set_aside WHERE follower = ? AND next_try <= ?`
+	makeAsideDue      = `UPDATE set_aside SET next_try = 0 WHERE ?1 IN ('', follower)`
+	makeLaneDue       = `UPDATE followers SET next_try = 0 WHERE ?1 IN ('', name) AND error IS NOT NULL`
+	selectLanesWanted = `SELECT lane FROM followers WHERE name = ? AND next_try = 0 AND error IS NOT NULL`
+	existsFollower    = `SELECT EXISTS (SELECT 1 FROM followers WHERE name = ?1) OR EXISTS (SELECT 1 FROM set_aside WHERE follower = ?1)`
+
+	dropOtherLanes  = `DELETE FROM followers WHERE name = ?1 AND lane NOT IN (SELECT value FROM json_each(?2))`
+	dropOtherAsides = `DELETE FROM set_aside WHERE follower = ?1 AND lane NOT IN (SELECT value FROM json_each(?2))`
+
+	dropLane  = `DELETE FROM followers WHERE name = ?1 AND lane = ?3 AND EXISTS (SELECT 1 FROM followers WHERE name = ?1 AND lane = ?2)`
+	moveLane  = `UPDATE followers SET lane = ?3 WHERE name = ?1 AND lane = ?2`
+	moveAside = `UPDATE set_aside SET lane = ?3 WHERE follower = ?1 AND lane = ?2`
+)
+
+// Cursor is how far a follower, or one lane of it, is.
+type Cursor struct {
+	Position int64  // seq of the last change that was handled
+	Mark     string // what the follower needs to know besides, such as a commit; "" for nothing
+
+	failing bool // the last try failed
+}
+
+// Cursor reads how far a lane of a follower is; lane "" is a follower without lanes. ok
+// is false, and the cursor zero, if it has never got anywhere.
+func (tx *Tx) Cursor(ctx context.Context, follower, lane string) (c Cursor, ok bool, err error) {
+	err = tx.Get(ctx, []any{&c.Position, &c.Mark, &c.failing}, selectCursor, follower, lane)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Cursor{}, false, nil
+	}
+	return c, err == nil, err
+}
+
+// Advance stores how far a lane is, and that it does not fail any more. A position
+// never goes back; the mark is that of the call. Repeating it is safe.
+func (tx *Tx) Advance(ctx context.Context, follower, lane string, c Cursor) error {
+	_, err := tx.Exec(ctx, upsertCursor, follower, lane, c.Position, c.Mark, tx.Now().UnixNano())
+	return err
+}
+
+// MoveLane gives what is known of a lane to another one, which loses its own; nothing
+// happens if there is nothing. Repeating it is safe.
+func (tx *Tx) MoveLane(ctx context.Context, follower, from, into string) error {
+	for _, move := range [...]string{dropLane, moveLane, moveAside} {
+		if _, err := tx.Exec(ctx, move, follower, from, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KeepLanes forgets all lanes of a follower but these, and what was set aside in them.
+// Repeating it is safe.
+func (tx *Tx) KeepLanes(ctx context.Context, follower string, lanes []string) error {
+	kept, err := json.Marshal(lanes)
+	for _, query := range [...]string{dropOtherLanes, dropOtherAsides} {
+		if err == nil {
+			_, err = tx.Exec(ctx, query, follower, string(kept))
+		}
+	}
+	return err
+}
+
+// failed notes that a lane has failed, and when it is tried again.
+func (tx *Tx) failed(ctx context.Context, follower, lane string, why error, delay time.Duration) error {
+	now := tx.Now()
+	_, err := tx.Exec(ctx, upsertFailure, follower, lane, reasonOf(why), now.UnixNano(), now.Add(delay).UnixNano())
+	return err
+}
+
+// reasonOf is an error's text with what to do about it.
+func reasonOf(err error) string {
+	if err == nil {
+		return "no reason was given"
+	}
+	if hint := fault.As(err).Hint; hint != "" && !strings.Contains(err.Error(), hint) {
+		return err.Error() + " (" + hint + ")"
+	}
+	return err.Error()
+}
+
+// Aside is a change that waits outside a follower's stream for another try.
+type Aside struct {
+	Follower string
+	Lane     string // "" for a follower without lanes
+	Seq      int64
+	Error    string
+	Attempts int
+	Since    time.Time // when it was set aside
+	NextTry  time.Time
+}
+
+// SetAside sets a change aside that a follower could not handle, or notes another vain
+// try. It is tried again after a minute, then after twice the time, an hour at most.
+func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) error {
+	attempts, now := 0, tx.Now()
+	err := tx.Get(ctx, []any{&attempts}, selectAttempt, follower, r.Seq)
+	again := err == nil
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	next := now.Add(min(firstRetry<<min(attempts, 10), lastRetry)).UnixNano()
+	if again {
+		_, err = tx.Exec(ctx, updateAside, reasonOf(r.Err), attempts+1, next, follower, r.Seq)
+		return err
+	}
+	_, err = tx.Exec(ctx, insertAside, follower, r.Seq, lane, reasonOf(r.Err), 1, now.UnixNano(), next)
+	return err
+}
+
+// Settle forgets that a change was set aside. Repeating it is safe.
+func (tx *Tx) Settle(ctx context.Context, follower string, seq int64) error {
+	_, err := tx.Exec(ctx, deleteAside, follower, seq)
+	return err
+}
+
+// AsideIn lists what a lane of a follower has set aside, by seq; none if there is
+// nothing.
+func (tx *Tx) AsideIn(ctx context.Context, follower, lane string) ([]Aside, error) {
+	return tx.asides(ctx, selectAsideIn, follower, lane)
+}
+
+func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Aside, err error) {
+	err = tx.Each(ctx, func(r *sql.Rows) error {
+		var a Aside
+		var since, next int64
+		err := r.Scan(&a.Follower, &a.Seq, &a.Lane, &a.Error, &a.Attempts, &since, &next)
+		a.Since, a.NextTry = time.Unix(0, since), time.Unix(0, next)
+		out = append(out, a)
+		return err
+	}, query, args...)
+	return out, err
+}
+
+// SetAside lists the changes that followers could not handle, in the order of
+// follower and seq; none if there are none.
+func (s *Store) SetAside(ctx context.Context) (out []Aside, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		out, err = tx.asides(ctx, selectAside)
+		return err
+	})
+	return out, err
+}
+
+// due lists up to 500 changes that a follower set aside and whose time has come.
+func (s *Store) due(ctx context.Context, follower string) (out []Aside, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		out, err = tx.asides(ctx, selectAsideDue, follower, tx.Now().UnixNano())
+		return err
+	})
+	return out, err
+}
+
+// changeAt reads one change; ok is false if it is not in the log.
+func (s *Store) changeAt(ctx context.Context, seq int64) (c Change, ok bool, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		ok = false
+		return tx.Each(ctx, func(r *sql.Rows) error { ok = true; return scanChange(r, &c) }, selectChange, seq)
+	})
+	return c, ok, err
+}
+
+// Retry makes everything due at once that a follower has set aside or fails at, of all
+// followers for "". It returns how many changes and how many failing lanes these are. A
+// running server tries them within a minute. Repeating it is safe. Errors: NotFound for a
+// follower that has never run.
+func (s *Store) Retry(ctx context.Context, follower string) (changes, lanes int64, err error) {
+	err = s.Write(ctx, Normal, func(ctx context.Context, tx *Tx) error {
+		known := true
+		if follower != "" {
+			if err := tx.Get(ctx, []any{&known}, existsFollower, follower); err != nil {
+				return err
+			}
+		}
+		if !known {
+			return fault.Newf(fault.NotFound, "not_found", "no follower named %q has ever run on this store", follower).WithHint("`cairn status` lists the followers")
+		}
+		for query, n := range map[string]*int64{makeAsideDue: &changes, makeLaneDue: &lanes} {
+			done, err := tx.Exec(ctx, query, follower)
+			if err == nil {
+				*n, err = done.RowsAffected()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.wake.signal()
+	return changes, lanes, err
+}
+
+// Lag says how many changes a follower without lanes has yet to read; all of them if
+// it has never run. It counts positions, so gaps count too.
+func (s *Store) Lag(ctx context.Context, follower string) (lag int64, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		head, err := tx.Head(ctx)
+		if err != nil {
+			return err
+		}
+		c, _, err := tx.Cursor(ctx, follower, "")
+		lag = head - c.Position
+		return err
+	})
+	return lag, err
+}
+
+// Progress is how a follower, or a lane of one, does.
+type Progress struct {
+	Follower string
+	Lane     string
+	Live     bool  // of this process alone
+	Position int64 // seq of the last change that was handled; 0 of a live one
+	Behind   int64 // positions up to the log's end; 0 of a lane, which its follower must tell
+	Oldest   int64 // Unix nanoseconds of the first change behind Position, 0 for none; likewise
+	Updated  int64 // Unix nanoseconds of the last step, 0 if that is not known
+
+	Error    string // why the last try failed, "" if it did not
+	Attempts int    // vain tries since the last success
+	Since    int64  // Unix nanoseconds of the first of them, 0 for none
+	NextTry  int64  // Unix nanoseconds, 0 if it does not fail
+}
+
+// Followers tells how all followers do that have ever run on the store, and the live
+// ones of this process, by name and lane; none if there are none.
+func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
+	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
+		out = nil
+		head, err := tx.Head(ctx)
+		if err != nil {
+			return err
+		}
+		err = tx.Each(ctx, func(r *sql.Rows) error {
+			var p Progress
+			err := r.Scan(&p.Follower, &p.Lane, &p.Position, &p.Updated, &p.Error, &p.Attempts, &p.Since, &p.NextTry)
+			out = append(out, p)
+			return err
+		}, selectFollowers)
+		for i := range out {
+			if p := &out[i]; err == nil && p.Lane == "" && p.Position < head {
+				p.Behind = head - p.Position
+				if err = tx.Get(ctx, []any{&p.Oldest}, selectFirstTime, p.Position); errors.Is(err, sql.ErrNoRows) {
+					err = nil
+				}
+			}
+		}
+		return err
+	})
+	out = append(out, s.live.report()...)
+	slices.SortStableFunc(out, func(a, b Progress) int {
+		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Lane, b.Lane))
+	})
+	return out, err
+}
+
+// IsFollowed reports whether a process holds the lease of a follower now. It makes no
+// file.
+func (s *Store) IsFollowed(name string) bool {
+	if !exists(s.lease(name).Path()) {
+		return false
+	}
+	held, err := s.WithLease(name, func() error { return nil })
+	return err == nil && !held
+}
+
+// liveRuns are the live followers of this process.
+type liveRuns struct {
+	mu   sync.Mutex
+	runs map[*following]Progress
+}
+
+// run notes that one runs, until the function that it returns is called.
+func (l *liveRuns) run(f *following) (end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs == nil {
+		l.runs = map[*following]Progress{}
+	}
+	l.runs[f] = Progress{Follower: f.Name, Live: true}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.runs, f)
+	}
+}
+
+// failed notes that one has failed, or with a nil error that it does not any more.
+func (l *liveRuns) failed(f *following, why error, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, runs := l.runs[f]
+	switch {
+	case !runs: // a part of another follower
+		return
+	case why == nil:
+		l.runs[f] = Progress{Follower: f.Name, Live: true}
+		return
+	}
+	if p.Attempts++; p.Since == 0 {
+		p.Since = now.UnixNano()
+	}
+	p.Error = reasonOf(why)
+	l.runs[f] = p
+}
+
+// report is one line for each name, of the run that has failed most often.
+func (l *liveRuns) report() []Progress {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	byName := map[string]Progress{}
+	for _, p := range l.runs {
+		if old, known := byName[p.Follower]; !known || p.Attempts > old.Attempts {
+			byName[p.Follower] = p
+		}
+	}
+	return slices.Collect(maps.Values(byName))
+}
