@@ -226,7 +226,7 @@ func TestWhatALaneSetAsideIsTriedWhenItIsDueAndWhenSomebodyWants(t *testing.T) {
 		l.expect(t, "when it is due", l.did(), "[a:1 a:odd a:3 a again]")
 		aside, err := l.SetAside(t.Context())
 		if err != nil || len(aside) != 1 || aside[0].Lane != "a" || aside[0].Attempts != 2 || aside[0].Error != "still odd" ||
-			aside[0].NextTry.Sub(time.Now()) < time.Minute {
+			time.Until(aside[0].NextTry) < time.Minute {
 			t.Errorf("%+v, %v", aside, err)
 		}
 		l.mu.Lock()
