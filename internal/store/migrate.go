@@ -42,6 +42,7 @@ func migrationFiles() []string {
 		"migrations/0016_turn_vocabulary.sql",
 		"migrations/0017_edit_lines.sql",
 		"migrations/0018_followers.sql",
+		"migrations/0019_moments.sql",
 	}
 }
 

@@ -131,6 +131,9 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 			if len(words) > 2 && slices.Contains([]string{"DROP TABLE", "ALTER TABLE"}, words[0]+" "+words[1]) && slices.Contains(account, words[2]) {
 				continue
 			}
+			if len(words) > 1 && words[0] == "DROP" && words[1] == "INDEX" {
+				continue // no row is in an index alone
+			}
 			if len(words) > 0 && words[0] != "CREATE" && (words[0] != "ALTER" || !slices.Contains(words, "ADD")) {
 				t.Errorf("%s: %s", filepath.Base(file), strings.Join(words, " "))
 			}
