@@ -83,13 +83,17 @@ func (h home) export(project string) []byte {
 	return b.Bytes()
 }
 
-func (h home) restore(text []byte) (RestoreReport, error) {
+func (h home) restore(text []byte, change ...func(*ImportArgs)) (RestoreReport, error) {
 	h.t.Helper()
 	path := filepath.Join(h.dir, "export.jsonl")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		h.t.Fatal(err)
 	}
-	r, err := h.Import(context.Background(), ImportArgs{Paths: []string{path}})
+	args := ImportArgs{Paths: []string{path}}
+	for _, f := range change {
+		f(&args)
+	}
+	r, err := h.Import(context.Background(), args)
 	if err != nil {
 		return RestoreReport{}, err
 	}
@@ -99,9 +103,9 @@ func (h home) restore(text []byte) (RestoreReport, error) {
 	return r.Restored[0], nil
 }
 
-func (h home) mustRestore(text []byte) RestoreReport {
+func (h home) mustRestore(text []byte, change ...func(*ImportArgs)) RestoreReport {
 	h.t.Helper()
-	r, err := h.restore(text)
+	r, err := h.restore(text, change...)
 	if err != nil {
 		h.t.Fatalf("import: %v\n%s", err, text)
 	}

@@ -28,6 +28,7 @@ type ImportArgs struct {
 	DryRun  bool      // count in a copy of the store, change nothing
 
 	IncludePurged bool // store also what was purged
+	Merge         bool // take records of another history over, beside those that are here
 
 	// Progress, if set, is told after each file how many of all are done.
 	Progress func(done, files int)

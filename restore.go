@@ -60,7 +60,8 @@ func isExport(path string) bool {
 // come back. Before anything is stored the whole file is read and judged, against
 // the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
 // they are where they are free. What is here already is left as it is, so that
-// repeating it adds nothing, also after a kill.
+// repeating it adds nothing, also after a kill. Records that both have changed are
+// refused, or with Merge put behind those that are here.
 //
 // Errors: exchange.CodeDamaged (Invalid), exchange.CodeNewer (Unavailable),
 // record.CodeOtherHistory and project.CodeOtherOrigin (Conflict), those of the file
@@ -69,6 +70,9 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 	r := restoring{
 		store: s, args: a, records: record.NewDocuments(c.journal.Filter),
 		report: RestoreReport{File: path},
+	}
+	if a.Merge {
+		r.records = record.NewMerging(c.journal.Filter)
 	}
 	r.judged = mail.NewReferences(s.Now())
 	r.mail = mail.NewRestorer(c.journal.Filter, mailArchive(), r.judged.Highest())

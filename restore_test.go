@@ -396,6 +396,22 @@ func TestRecordsOfAnotherHistoryAreRefusedAndLaterOnesAreTaken(t *testing.T) {
 	if !bytes.Equal(target.export(""), before) {
 		t.Error("something of it was stored")
 	}
+	parted := source.export("shop")
+	merge := func(a *ImportArgs) { a.Merge = true }
+	r := target.mustRestore(parted, merge)
+	if r.Records.Records != 2 || r.Records.Renumbered != 2 || r.Records.Known == 0 {
+		t.Errorf("merged: %+v", r.Records)
+	}
+	merged := target.export("")
+	if r := target.mustRestore(parted, merge); r.Records.Added != 0 || !bytes.Equal(target.export(""), merged) {
+		t.Errorf("merged again: %+v", r.Records)
+	}
+	if r := source.mustRestore(target.export("shop"), merge); r.Records.Records != 1 {
+		t.Errorf("merged there: %+v", r.Records)
+	}
+	if r := target.mustRestore(source.export("shop"), merge); r.Records.Added != 0 {
+		t.Errorf("back from there: %+v", r.Records)
+	}
 }
 
 // TestTwoProjectsThatAreOneHereAreNotMixed imports the records of a project whose

@@ -93,6 +93,8 @@ func (p *Process) printRestored(r cairn.RestoreReport, dryRun bool) {
 	}{
 		{r.Rows.Known, "observations known already"},
 		{r.Records.Known, "changes of records known already"},
+		{r.Records.Renumbered, "records got a new number, theirs were taken"},
+		{r.Records.Conflicts, "versions of records are kept beside the newest: see `cairn records history`"},
 		{r.Rows.NewIDs, "observations got a new id, theirs were taken"},
 		{r.Rows.Purged, "observations were purged here before and stay out"},
 		{r.Rows.Redacted, "observations held a secret that is redacted now"},

@@ -33,13 +33,20 @@ where the agents keep them:
 
 ` + transcriptPlaces() + `
 A file that ` + "`cairn export`" + ` has made is recognised and restored: its projects,
-sessions, observations and records. It is taken whole or, if it is torn or altered
-or its records are not those of the project of that name here, not at all.
+sessions, observations, records and mail. It is taken whole or, if it is torn or
+altered or its project's records and those here have gone different ways, not at all.
+
+--merge takes records that have gone different ways together, such as those of two
+clones. Nothing is overwritten: what is here stays as it is, records from the file whose
+number is taken get the next one, and a version made without knowing the newest here is
+kept beside it, with a merged text where both go together. cairn records history shows
+both; an update that knows both ends the conflict.
 
 Importing again adds nothing, also when hooks recorded the same session live.
 Secrets are redacted before anything is stored.`,
 		Example: `  cairn import
   cairn import shop.jsonl
+  cairn import --merge shop-of-the-other-clone.jsonl
   cairn import --since 2026-01-01 --dry-run`,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (err error) {
 			if a.Since, err = parseDate(since); err != nil {
@@ -67,6 +74,7 @@ Secrets are redacted before anything is stored.`,
 	cmd.Flags().StringVar(&since, "since", "", "only events from this day on (YYYY-MM-DD, local) or Unix second")
 	cmd.Flags().StringVar(&a.Project, "project", "", "only events of this project (id or alias)")
 	cmd.Flags().BoolVar(&a.DryRun, "dry-run", false, "count, and store nothing")
+	cmd.Flags().BoolVar(&a.Merge, "merge", false, "take records over that have gone another way than those here")
 	cmd.Flags().BoolVar(&a.IncludePurged, "include-purged", false, "store also what was purged before")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return cmd

@@ -206,6 +206,9 @@ func printUpdated(w io.Writer, u record.Updated) error {
 func printHistory(w io.Writer, items []record.HistoryItem) error {
 	for _, i := range items {
 		_, err := fmt.Fprintf(w, "v%-4d tick:%-5d %s  %s  %s\n%s", i.Version, i.Tick, i.Timestamp, printable(i.SessionID), oneLine(i.Summary), block(i.Diff))
+		if err == nil && i.Other != nil && i.Other.Merged != nil {
+			_, err = fmt.Fprintf(w, "both in one, as a proposal:\n%s", block(*i.Other.Merged))
+		}
 		if err != nil {
 			return err
 		}

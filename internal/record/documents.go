@@ -102,6 +102,10 @@ type Counts struct {
 	Added    int `json:"added"`    // changes
 	Known    int `json:"known"`    // changes that were here
 	Redacted int `json:"redacted"` // changes in which the present rules found a secret
+
+	// Of merged histories:
+	Conflicts  int `json:"conflicts"`  // versions that are kept beside the newest here
+	Renumbered int `json:"renumbered"` // records whose number another one has here
 }
 
 // NewDocuments takes over what is the store's own history, or goes on with it: an
@@ -140,7 +144,7 @@ type history struct {
 // storing anything. Documents are compared in their order and by what they say, not by
 // how they spell it. A project that does not exist has none. why tells what is wrong
 // with one that cannot stand at its place, nil for none; one of a newer cairn's is
-// Unavailable, CodeNewerDocument. It is for NewDocuments.
+// Unavailable, CodeNewerDocument. With NewMerging it does not compare: isNew is true.
 //
 // Errors (Conflict): CodeOtherHistory for another history, CodeBothHaveRecords for
 // two projects of the documents that are one here.
@@ -155,6 +159,9 @@ func (d *Documents) Judge(ctx context.Context, tx *store.Tx, doc Document) (isNe
 	}
 	if why := h.past.follow(&c); why != nil {
 		return false, why, nil
+	}
+	if d.merging {
+		return true, nil, nil
 	}
 	known, err := d.compare(ctx, tx, h, &c)
 	return !known, nil, err
@@ -231,8 +238,17 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, h *history, doc Docu
 	if c.redacted {
 		d.counts.Redacted++
 	}
-	if c.entry != nil && c.entry.Version == 1 {
+	if c.entry == nil {
+		return nil
+	}
+	if c.entry.Version == 1 {
 		d.counts.Records++
+		if c.ID != doc.ID {
+			d.counts.Renumbered++
+		}
+	}
+	if c.entry.Other != nil {
+		d.counts.Conflicts++
 	}
 	return nil
 }
@@ -318,7 +334,7 @@ func (d *Documents) compare(ctx context.Context, tx *store.Tx, h *history, c *ch
 	if !same {
 		return false, fault.Newf(fault.Conflict, CodeOtherHistory,
 			"the project %s has records of another history here: they part at change %d (%s)", c.Project, h.have+1, c.ID).
-			WithHint("import it into a store of its own with --db")
+			WithHint("`cairn import --merge` puts the records of an export behind those that are here; with --db it goes into a store of its own")
 	}
 	h.have, h.end = h.have+1, seq
 	return true, nil
@@ -374,7 +390,7 @@ func (d *Documents) history(ctx context.Context, tx *store.Tx, all map[string]*h
 			other, _, _ = strings.Cut(other, "\x00")
 			return nil, fault.Newf(fault.Conflict, CodeBothHaveRecords,
 				"%s and %s are one project here, and the file has records of both, whose ids and ticks would collide", other, doc.Project).
-				WithHint("import it into a store of its own with --db")
+				WithHint("`cairn import --merge` gives those of the second new numbers; with --db the file goes into a store of its own")
 		}
 	}
 	all[name] = h
