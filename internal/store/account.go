@@ -131,7 +131,7 @@ type Aside struct {
 	NextTry  time.Time
 }
 
-// SetAside sets a change aside that a follower could not handle, or notes another vain
+// SetAside sets a change aside that a follower could not handle, or notes another failed
 // try. It is tried again after a minute, then after twice the time, an hour at most.
 func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) error {
 	attempts, now := 0, tx.Now()
@@ -174,7 +174,7 @@ func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Asid
 }
 
 // SetAside lists the changes that followers could not handle, in the order of
-// follower and seq; none if there are none.
+// follower and seq; empty if nothing is set aside.
 func (s *Store) SetAside(ctx context.Context) (out []Aside, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAside)
@@ -257,13 +257,13 @@ type Progress struct {
 	Updated  int64 // Unix nanoseconds of the last step, 0 if that is not known
 
 	Error    string // why the last try failed, "" if it did not
-	Attempts int    // vain tries since the last success
+	Attempts int    // failed tries since the last success
 	Since    int64  // Unix nanoseconds of the first of them, 0 for none
 	NextTry  int64  // Unix nanoseconds, 0 if it does not fail
 }
 
 // Followers tells how all followers do that have ever run on the store, and the live
-// ones of this process, by name and lane; none if there are none.
+// ones of this process, by name and lane; empty if no follower has run.
 func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out = nil

@@ -316,7 +316,7 @@ func (f *following) advance(ctx context.Context, position int64, refused []Refus
 
 // retry offers the changes that were set aside and whose time has come, one by
 // one and in order, so that one that fails again does not hold up the others.
-// One that is no longer in the log is forgotten.
+// A change that has left the log is dropped.
 func (f *following) retry(ctx context.Context) error {
 	if f.idle != nil {
 		return f.idle(ctx)

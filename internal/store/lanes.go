@@ -62,7 +62,7 @@ const (
 // laning is one run of a follower with lanes.
 type laning struct {
 	*following
-	draining chan struct{} // closed when all is to come to an end
+	draining chan struct{} // closed when the run stops
 	tenders  sync.WaitGroup
 	busy     atomic.Int64 // lanes that have a turn or rest after one
 	asked    time.Time    // when the account was last asked for what is due
@@ -237,7 +237,7 @@ func (r *laning) finish(ctx context.Context, l *lane) {
 }
 
 // turn does what a lane has to do, with pauses between the tries, and lets it rest;
-// false if all is to come to an end.
+// false if the run stops.
 func (r *laning) turn(ctx context.Context, l *lane) bool {
 	r.busy.Add(1)
 	defer r.busy.Add(-1)
@@ -259,7 +259,7 @@ func (r *laning) turn(ctx context.Context, l *lane) bool {
 	}
 }
 
-// pause waits for a time or a signal; false if all is to come to an end.
+// pause waits for a time or a signal; false if the run stops.
 func (r *laning) pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
