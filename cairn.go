@@ -167,6 +167,23 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	return s, err
 }
 
+// tried does something with a part of cairn over the store. While there is no store, it
+// is first tried over nothing, and the store is made if that succeeds: so do may be called
+// twice, and what is refused makes no store. open opens the part; there is false where it
+// is over nothing. Errors: those of open and do.
+func tried[P any](open func(make bool) (part P, there bool, err error), do func(P) error) error {
+	part, there, err := open(false)
+	if err == nil && !there {
+		if err = do(part); err == nil {
+			part, _, err = open(true)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return do(part)
+}
+
 // over is the observations part over a store, or over nothing (nil).
 func (c *Cairn) over(s *store.Store) *observation.Journal { return observation.New(s, c.journal) }
 

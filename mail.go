@@ -50,19 +50,8 @@ func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context,
 func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *mail.Office, mail.Caller) error) error {
 	return m.within(ctx, func(ctx context.Context) error {
 		c := m.completed(c)
-		o, there, err := m.office(ctx, false)
-		if err != nil {
-			return err
-		}
-		if !there {
-			if err := do(ctx, o, c); err != nil {
-				return err
-			}
-			if o, _, err = m.office(ctx, true); err != nil {
-				return err
-			}
-		}
-		return do(ctx, o, c)
+		return tried(func(make bool) (*mail.Office, bool, error) { return m.office(ctx, make) },
+			func(o *mail.Office) error { return do(ctx, o, c) })
 	})
 }
 

@@ -36,20 +36,8 @@ func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Co
 // tried over nothing, and the store is made if that succeeds: so do may be called
 // twice, and what is refused makes no store. Errors: those of Read.
 func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Book, memory.Caller) error) error {
-	b, there, err := m.book(ctx, false)
-	if err != nil {
-		return err
-	}
-	c = m.completed(c)
-	if !there {
-		if err := do(ctx, b, c); err != nil {
-			return err
-		}
-		if b, _, err = m.book(ctx, true); err != nil {
-			return err
-		}
-	}
-	return do(ctx, b, c)
+	return tried(func(make bool) (*memory.Book, bool, error) { return m.book(ctx, make) },
+		func(b *memory.Book) error { return do(ctx, b, m.completed(c)) })
 }
 
 // book opens the memories; there is false where they are over nothing.

@@ -28,34 +28,13 @@ func (c *Cairn) Records() Records { return Records{c} }
 // NewSessionID is an id for a session that no harness knows (records §1).
 func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
 
-// book opens the records and completes who calls.
-func (r Records) book(ctx context.Context, caller *record.Caller) (*record.Book, error) {
-	return r.opened(ctx, caller, false)
-}
-
-// changing does a command that stores something. While there is no store it is
-// first tried over nothing, so that one that is refused makes none.
-func changing[T any](ctx context.Context, r Records, caller *record.Caller, do func(*record.Book) (T, error)) (out T, err error) {
-	b, err := r.book(ctx, caller)
-	if err != nil {
-		return out, err
-	}
-	if !b.Exists() {
-		if out, err = do(b); err != nil {
-			return out, err
-		}
-		if b, err = r.opened(ctx, caller, true); err != nil {
-			return out, err
-		}
-	}
-	return do(b)
-}
-
-func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (*record.Book, error) {
+// opened opens the records and completes who calls; there is false where they are over
+// nothing.
+func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (b *record.Book, there bool, err error) {
 	c := r.cairn
 	s, err := c.opened(ctx, make)
 	if err != nil {
-		return nil, unusable(err)
+		return nil, false, unusable(err)
 	}
 	if caller.Project == "" {
 		caller.Place = c.place // the zero one without a working directory
@@ -63,7 +42,41 @@ func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (
 	if caller.SessionID == "" && caller.Ancestors == nil {
 		caller.Ancestors = project.Ancestors()
 	}
-	return record.New(s, c.recordConfig()), nil
+	return record.New(s, c.recordConfig()), s != nil, nil
+}
+
+// show adds to what is shown of an answer; nil for an answer without records.
+type show[T any] func(all *why.Shown, out *T)
+
+// asking asks something at a moment, "" for now, and judges the citations of what is
+// shown.
+func asking[T any](ctx context.Context, r Records, caller *record.Caller, at string, ask func(*record.Book) (T, error), shown show[T]) (out T, err error) {
+	b, _, err := r.opened(ctx, caller, false)
+	if err != nil {
+		return out, err
+	}
+	out, err = ask(b)
+	return judged(ctx, r, caller, at, out, err, shown)
+}
+
+// changing does a command that stores something; see tried.
+func changing[T any](ctx context.Context, r Records, caller *record.Caller, do func(*record.Book) (T, error), shown show[T]) (out T, err error) {
+	err = tried(func(make bool) (*record.Book, bool, error) { return r.opened(ctx, caller, make) }, func(b *record.Book) error {
+		out, err = do(b)
+		return err
+	})
+	return judged(ctx, r, caller, "", out, err, shown)
+}
+
+// judged is an answer whose citations are judged.
+func judged[T any](ctx context.Context, r Records, caller *record.Caller, at string, out T, err error, shown show[T]) (T, error) {
+	if err != nil || shown == nil {
+		return out, err
+	}
+	var all why.Shown
+	shown(&all, &out)
+	err = r.judge(ctx, *caller, at, all) // in out, which all refers to
+	return out, err
 }
 
 // judge tells which citations of what is shown have drifted; see why.Service.Judge.
@@ -110,176 +123,100 @@ func (c *Cairn) recordConfig() record.Config {
 
 // CreateProject makes a project.
 func (r Records) CreateProject(ctx context.Context, a record.CreateProjectArgs) (record.Project, error) {
-	return changing(ctx, r, &record.Caller{}, func(b *record.Book) (record.Project, error) { return b.CreateProject(ctx, a) })
+	return changing(ctx, r, &record.Caller{}, func(b *record.Book) (record.Project, error) { return b.CreateProject(ctx, a) }, nil)
 }
 
 // ListProjects lists every project, the one changed last first.
 func (r Records) ListProjects(ctx context.Context) ([]record.ProjectSummary, error) {
-	b, err := r.book(ctx, &record.Caller{})
-	if err != nil {
-		return nil, err
-	}
-	return b.ListProjects(ctx)
+	return asking(ctx, r, &record.Caller{}, "", func(b *record.Book) ([]record.ProjectSummary, error) { return b.ListProjects(ctx) }, nil)
 }
 
 // GetProject is one project.
 func (r Records) GetProject(ctx context.Context, a record.GetProjectArgs) (record.Project, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return record.Project{}, err
-	}
-	return b.GetProject(ctx, a)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Book) (record.Project, error) { return b.GetProject(ctx, a) }, nil)
 }
 
 // Overview is where a project stands.
 func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Overview, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return record.Overview{}, err
-	}
-	out, err := b.Overview(ctx, a)
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Refs(out.RootRecords)
-	all.Refs(out.OpenRecords)
-	all.Refs(out.LaterRecords)
-	err = r.judge(ctx, a.Caller, a.At, all)
-	return out, err
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.Overview, error) { return b.Overview(ctx, a) },
+		func(all *why.Shown, out *record.Overview) {
+			all.Refs(out.RootRecords)
+			all.Refs(out.OpenRecords)
+			all.Refs(out.LaterRecords)
+		})
 }
 
 // Search finds records by their words.
 func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.SearchResult, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return record.SearchResult{}, err
-	}
-	out, err := b.Search(ctx, a)
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	for i := range out.Results {
-		all.Ref(&out.Results[i].Ref)
-	}
-	err = r.judge(ctx, a.Caller, a.At, all)
-	return out, err
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.SearchResult, error) { return b.Search(ctx, a) },
+		func(all *why.Shown, out *record.SearchResult) {
+			for i := range out.Results {
+				all.Ref(&out.Results[i].Ref)
+			}
+		})
 }
 
 // List lists records, parents first.
 func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return nil, err
-	}
-	out, err := b.List(ctx, a)
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Refs(out)
-	err = r.judge(ctx, a.Caller, a.At, all)
-	return out, err
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) ([]record.Ref, error) { return b.List(ctx, a) },
+		func(all *why.Shown, out *[]record.Ref) { all.Refs(*out) })
 }
 
 // GetRef is a record without its body.
 func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return record.Ref{}, err
-	}
-	out, err := b.GetRef(ctx, a)
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Ref(&out)
-	err = r.judge(ctx, a.Caller, a.At, all)
-	return out, err
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.Ref, error) { return b.GetRef(ctx, a) },
+		func(all *why.Shown, out *record.Ref) { all.Ref(out) })
 }
 
 // Get is a whole record, without loading it into a session.
 func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return record.Record{}, err
-	}
-	out, err := b.Get(ctx, a)
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Record(&out)
-	err = r.judge(ctx, a.Caller, a.At, all)
-	return out, err
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.Record, error) { return b.Get(ctx, a) },
+		func(all *why.Shown, out *record.Record) { all.Record(out) })
 }
 
 // Activate loads a record and what is needed to reason with it.
 func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Activated, error) {
-	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (record.Activated, error) { return b.Activate(ctx, a) })
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Bundle(&out.Context)
-	err = r.judge(ctx, a.Caller, "", all)
-	return out, err
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Activated, error) { return b.Activate(ctx, a) },
+		func(all *why.Shown, out *record.Activated) { all.Bundle(&out.Context) })
 }
 
 // Sync is what other sessions did since the last time.
 func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, error) {
-	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (record.Synced, error) { return b.Sync(ctx, a) })
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	for i := range out.Changes {
-		if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
-			all.Ref(&ref)
-			out.Changes[i].NewValue = &ref
-		}
-	}
-	err = r.judge(ctx, a.Caller, "", all)
-	return out, err
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Synced, error) { return b.Sync(ctx, a) },
+		func(all *why.Shown, out *record.Synced) {
+			for i := range out.Changes {
+				if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
+					all.Ref(&ref)
+					out.Changes[i].NewValue = &ref
+				}
+			}
+		})
 }
 
 // Create stores a new record.
 func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Created, error) {
-	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Created, err error) {
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Created, err error) {
 		if a.Cited, err = r.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
 			return out, err
 		}
 		return b.Create(ctx, a)
-	})
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Record(&out.Record)
-	err = r.judge(ctx, a.Caller, "", all)
-	return out, err
+	}, func(all *why.Shown, out *record.Created) { all.Record(&out.Record) })
 }
 
 // Update changes a record's content.
 func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Updated, error) {
-	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Updated, err error) {
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Updated, err error) {
 		if a.Cited, err = r.citeAnew(ctx, b, a); err != nil {
 			return out, err
 		}
 		return b.Update(ctx, a)
+	}, func(all *why.Shown, out *record.Updated) {
+		all.Record(&out.Record)
+		if out.Conflict != nil {
+			all.Record(&out.Conflict.OtherVersion)
+			all.Record(&out.Conflict.YourVersion)
+		}
 	})
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Record(&out.Record)
-	if out.Conflict != nil {
-		all.Record(&out.Conflict.OtherVersion)
-		all.Record(&out.Conflict.YourVersion)
-	}
-	err = r.judge(ctx, a.Caller, "", all)
-	return out, err
 }
 
 // citeAnew keeps what the new body of a record cites.
@@ -296,71 +233,45 @@ func (r Records) citeAnew(ctx context.Context, b *record.Book, a record.UpdateAr
 
 // Transition changes a record's state.
 func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (record.Transitioned, error) {
-	out, err := changing(ctx, r, &a.Caller, func(b *record.Book) (record.Transitioned, error) { return b.Transition(ctx, a) })
-	if err != nil {
-		return out, err
-	}
-	var all why.Shown
-	all.Record(&out.Record)
-	if out.CascadeWarning != nil {
-		all.Refs(out.CascadeWarning.OpenChildren)
-	}
-	err = r.judge(ctx, a.Caller, "", all)
-	return out, err
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Transitioned, error) { return b.Transition(ctx, a) },
+		func(all *why.Shown, out *record.Transitioned) {
+			all.Record(&out.Record)
+			if out.CascadeWarning != nil {
+				all.Refs(out.CascadeWarning.OpenChildren)
+			}
+		})
 }
 
 // Save marks what the session did so far.
 func (r Records) Save(ctx context.Context, a record.SaveArgs) (record.Saved, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Saved, error) { return b.Save(ctx, a) })
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Saved, error) { return b.Save(ctx, a) }, nil)
 }
 
 // Close ends a session's work on the project.
 func (r Records) Close(ctx context.Context, a record.SaveArgs) (record.Closed, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Closed, error) { return b.Close(ctx, a) })
+	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Closed, error) { return b.Close(ctx, a) }, nil)
 }
 
 // History lists a record's stored changes, newest first.
 func (r Records) History(ctx context.Context, a record.HistoryArgs) ([]record.HistoryItem, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return nil, err
-	}
-	return b.History(ctx, a)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Book) ([]record.HistoryItem, error) { return b.History(ctx, a) }, nil)
 }
 
 // Diff compares two versions of a record.
 func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDiff, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return record.VersionDiff{}, err
-	}
-	out, err := b.Diff(ctx, a)
-	if err != nil {
-		return out, err
-	}
-	var now, then why.Shown
-	now.Record(&out.ToVersion)
-	then.Record(&out.FromVersion)
-	err = errors.Join(r.judge(ctx, a.Caller, a.To, now), r.judge(ctx, a.Caller, a.From, then))
-	return out, err
+	out, err := asking(ctx, r, &a.Caller, a.To, func(b *record.Book) (record.VersionDiff, error) { return b.Diff(ctx, a) },
+		func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.ToVersion) })
+	return judged(ctx, r, &a.Caller, a.From, out, err, func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.FromVersion) })
 }
 
 // ActiveSessions lists the sessions that hold a record.
 func (r Records) ActiveSessions(ctx context.Context, a record.ActiveSessionsArgs) ([]record.ActiveSession, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return nil, err
-	}
-	return b.ActiveSessions(ctx, a)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Book) ([]record.ActiveSession, error) { return b.ActiveSessions(ctx, a) }, nil)
 }
 
 // RecentActivity lists what happened, newest first.
 func (r Records) RecentActivity(ctx context.Context, a record.ActivityArgs) ([]record.Activity, error) {
-	b, err := r.book(ctx, &a.Caller)
-	if err != nil {
-		return nil, err
-	}
-	return b.RecentActivity(ctx, a)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Book) ([]record.Activity, error) { return b.RecentActivity(ctx, a) }, nil)
 }
 
 // maxOpenRecords is how many records a new session is told of (records §3).
