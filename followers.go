@@ -1,6 +1,7 @@
 package cairn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -87,6 +88,12 @@ func (c *Cairn) followersOf(ctx context.Context, s *store.Store) (Followers, err
 	if err == nil {
 		err = c.addReplication(ctx, memory.New(s, memory.Config{}), &out)
 	}
+	slices.SortStableFunc(out.Followers, func(a, b FollowerStatus) int {
+		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Lane, b.Lane))
+	})
+	slices.SortStableFunc(out.SetAside, func(a, b AsideStatus) int {
+		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Seq, b.Seq))
+	})
 	return out, err
 }
 

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,18 +50,14 @@ func printFollowers(w io.Writer, all cairn.Followers) {
 	case waits+len(all.SetAside) > 0 && running:
 		fmt.Fprintln(w, "         `cairn retry` tries at once what fails or is set aside")
 	case waits+len(all.SetAside) > 0:
-		fmt.Fprintln(w, "         no server runs here: `cairn serve` carries it on, `cairn archive sync` and `cairn replication drain` do so once")
+		fmt.Fprintln(w, "         no server is running: the next one (`cairn serve`) goes on; `cairn archive sync` and `cairn replication drain` do it now")
 	case len(all.Followers) > 0:
-		fmt.Fprintf(w, "follow   %s, nothing waits\n", counted(len(followerNames(all)), "follower"))
+		var names []string // which are sorted
+		for _, f := range all.Followers {
+			names = append(names, f.Follower)
+		}
+		fmt.Fprintf(w, "follow   %s: up to date\n", strings.Join(slices.Compact(names), ", "))
 	}
-}
-
-func followerNames(all cairn.Followers) map[string]bool {
-	names := map[string]bool{}
-	for _, f := range all.Followers {
-		names[f.Follower] = true
-	}
-	return names
 }
 
 func retryCommand(p *Process) *cobra.Command {
@@ -67,15 +65,15 @@ func retryCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry [FOLLOWER]",
 		Short: "Try again at once what the archive or another follower could not do",
-		Long: `Followers carry on what is written to the store: archive writes it into Git,
-memory-embed makes the vectors of memories, replication sends memories to the hub.
-A change that a follower cannot handle is set aside, and the others go on; a follower
-that cannot do anything waits and tries again, after a minute at most. cairn status
-shows both, with the reason.
+		Long: `Followers read what is written to the store: archive puts it into Git, memory-embed
+makes the vectors of memories, replication sends memories to the hub. A change that a
+follower cannot handle is set aside, and the changes after it are handled. A follower
+that fails altogether tries again by itself, after a minute at most. cairn status shows
+both, with the reason.
 
-Once the reason is gone, retry makes everything due at once, of one follower or of all.
-A running server tries it within seconds. Without a server nothing is tried before the
-next one starts. retry loses nothing, and may be repeated.`,
+Once the reason is gone, retry makes one follower, or all, try again at once. A running
+server does so within seconds; without one, the next server does. Running retry twice
+does no harm.`,
 		Example: "  cairn status\n  cairn retry\n  cairn retry archive --json",
 		Args:    atMostOne("follower"),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
@@ -102,10 +100,10 @@ func printRetried(w io.Writer, done cairn.Retried) error {
 		_, err := fmt.Fprintln(w, "nothing is set aside and nothing fails")
 		return err
 	}
-	how := "a running server tries them now; `cairn status` shows what came of it"
+	how := "the running server tries again now; `cairn status` shows the outcome"
 	if !done.Running {
-		how = "no server runs here: `cairn serve` tries them when it starts, `cairn archive sync` does so once for the archive"
+		how = "no server is running: the next one (`cairn serve`) tries again; for the archive `cairn archive sync` does so now"
 	}
-	_, err := fmt.Fprintf(w, "%s and %s made due; %s\n", counted(int(done.Changes), "change"), counted(int(done.Lanes), "failing follower"), how)
+	_, err := fmt.Fprintf(w, "due now: %s and %s; %s\n", counted(int(done.Changes), "change"), counted(int(done.Lanes), "failing follower"), how)
 	return err
 }

@@ -38,10 +38,10 @@ func statusCommand(p *Process) *cobra.Command {
 project the working directory belongs to, the session that runs this command, and
 which agents' settings call cairn. It judges nothing; cairn doctor does.
 
-What is written is then carried on by followers of the store's change log: the archive
-of each project, the vectors of memories, the replication to a hub. status shows what
-still waits for one of them, which one fails, since when and why, and which changes one
-has set aside; cairn retry has them try again at once.
+Followers read what is written to the store: the archive of each project, the vectors
+of memories, the replication to a hub. status shows how many changes wait for each,
+which follower fails, since when and why, and which changes are set aside. cairn retry
+makes them try again at once.
 
 With --line it prints one line about the session, for the status line of an agent
 program: its project, agent, unread mail and reservations. The session is that of
