@@ -93,7 +93,7 @@ func (r *reindexing) projectOf(ctx context.Context, f archive.Archived) (id stri
 		return id, err
 	}
 	err = r.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		got, err := project.Restore(ctx, tx, project.Exported{
+		got, err := project.Import(ctx, tx, project.Exported{
 			ID: id, Name: cmp.Or(a.Name, id), OriginURL: a.OriginURL, Keys: a.Keys, CreatedAt: tx.Now().Unix(), CreatedNS: tx.Now().UnixNano(),
 			ChangedNS: tx.Now().UnixNano(),
 		})

@@ -56,14 +56,14 @@ func (h home) backup(file string) BackupReport {
 }
 
 // recovered restores a backup over a home, which is closed for it and opened again.
-func (h home) recovered(a RecoverArgs) (home, Recovery, error) {
+func (h home) recovered(a RestoreBackupArgs) (home, BackupRestore, error) {
 	h.t.Helper()
 	if err := h.Close(); err != nil {
 		h.t.Fatal(err)
 	}
 	config := h.config
 	config.Wait = 50 * time.Millisecond
-	r, err := Recover(h.t.Context(), config, a)
+	r, err := RestoreBackup(h.t.Context(), config, a)
 	h.Cairn = opened(h.t, h.config)
 	return h, r, err
 }
@@ -85,7 +85,7 @@ func TestABackupBringsBackStoreMailAndArchive(t *testing.T) {
 	h, file := backedUp(t)
 	before, files := h.export(""), tree(t, filepath.Join(h.dir, "archive", "shop"))
 	for name, target := range map[string]home{"elsewhere": newHome(t, h.now, ""), "in place": h} {
-		target, r, err := target.recovered(RecoverArgs{File: file})
+		target, r, err := target.recovered(RestoreBackupArgs{File: file})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -129,7 +129,7 @@ func TestNumbersGoOnAboveAllThatWereSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, _, err = h.recovered(RecoverArgs{File: file})
+	h, _, err = h.recovered(RestoreBackupArgs{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,11 +203,11 @@ func TestABackupOfAnEncryptedStoreStaysSoAndNeedsItsKey(t *testing.T) {
 	if v, err := plain.VerifyBackup(t.Context(), file); err != nil || !v.OK || v.Content {
 		t.Errorf("without the key: %v, %+v", err, v)
 	}
-	if _, _, err := plain.recovered(RecoverArgs{File: file}); !fault.HasCode(err, store.CodeKey) {
+	if _, _, err := plain.recovered(RestoreBackupArgs{File: file}); !fault.HasCode(err, store.CodeKey) {
 		t.Errorf("restored without the key: %v", err)
 	}
 	same := newHome(t, now, hex.EncodeToString(key))
-	same, _, err := same.recovered(RecoverArgs{File: file})
+	same, _, err := same.recovered(RestoreBackupArgs{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,14 +218,14 @@ func TestABackupOfAnEncryptedStoreStaysSoAndNeedsItsKey(t *testing.T) {
 	fresh := newHome(t, now, "")
 	fresh.config.Key, fresh.config.DB = hex.EncodeToString(key), filepath.Join(t.TempDir(), "cairn.db")
 	fresh.Cairn = opened(t, fresh.config)
-	if fresh, _, err = fresh.recovered(RecoverArgs{File: file}); err != nil {
+	if fresh, _, err = fresh.recovered(RestoreBackupArgs{File: file}); err != nil {
 		t.Fatal(err)
 	}
 	fresh.sound()
 	withPlain := newHome(t, now, "")
 	withPlain.event(startOf(withPlain.dir))
 	withPlain.config.Key = hex.EncodeToString(key)
-	if _, _, err := withPlain.recovered(RecoverArgs{File: file, Force: true}); fault.KindOf(err) != fault.Conflict {
+	if _, _, err := withPlain.recovered(RestoreBackupArgs{File: file, Force: true}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("over a plain store: %v", err)
 	}
 }
@@ -254,7 +254,7 @@ func TestADamagedBackupIsNamedAndChangesNothing(t *testing.T) {
 		}
 		before := h.head()
 		var rerr error
-		if h, _, rerr = h.recovered(RecoverArgs{File: path, Force: true}); !fault.HasCode(rerr, CodeBackup) {
+		if h, _, rerr = h.recovered(RestoreBackupArgs{File: path, Force: true}); !fault.HasCode(rerr, CodeBackup) {
 			t.Errorf("%s was restored: %v", name, rerr)
 		}
 		if h.head() != before || !exists(filepath.Join(h.dir, "archive", "shop")) {
@@ -276,10 +276,10 @@ func TestARestoreWaitsForNobodyWhoHasTheStoreOpen(t *testing.T) {
 	config := h.config
 	config.Wait = 50 * time.Millisecond
 	h.event(startOf(h.dir))
-	if _, err := Recover(t.Context(), config, RecoverArgs{File: file}); !fault.HasCode(err, CodeLater) {
+	if _, err := RestoreBackup(t.Context(), config, RestoreBackupArgs{File: file}); !fault.HasCode(err, CodeLater) {
 		t.Errorf("over a store that has gone on: %v", err)
 	}
-	if r, err := Recover(t.Context(), config, RecoverArgs{File: file, DryRun: true}); err != nil || r.Later == 0 || len(r.Moved) > 0 {
+	if r, err := RestoreBackup(t.Context(), config, RestoreBackupArgs{File: file, DryRun: true}); err != nil || r.Later == 0 || len(r.Moved) > 0 {
 		t.Errorf("a dry run: %v, %+v", err, r)
 	}
 	h.sound()
@@ -289,7 +289,7 @@ func TestARestoreWaitsForNobodyWhoHasTheStoreOpen(t *testing.T) {
 func TestARestoreThatWasKilledBeforeTheArchiveIsCompleted(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
-	h, r, err := h.recovered(RecoverArgs{File: file})
+	h, r, err := h.recovered(RestoreBackupArgs{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}

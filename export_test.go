@@ -83,7 +83,7 @@ func (h home) export(project string) []byte {
 	return b.Bytes()
 }
 
-func (h home) restore(text []byte, change ...func(*ImportArgs)) (RestoreReport, error) {
+func (h home) restore(text []byte, change ...func(*ImportArgs)) (ExportImport, error) {
 	h.t.Helper()
 	path := filepath.Join(h.dir, "export.jsonl")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -95,15 +95,15 @@ func (h home) restore(text []byte, change ...func(*ImportArgs)) (RestoreReport, 
 	}
 	r, err := h.Import(context.Background(), args)
 	if err != nil {
-		return RestoreReport{}, err
+		return ExportImport{}, err
 	}
 	if len(r.Restored) != 1 || r.Lines != 0 {
-		return RestoreReport{}, fmt.Errorf("not taken for an export: %+v", r)
+		return ExportImport{}, fmt.Errorf("not taken for an export: %+v", r)
 	}
 	return r.Restored[0], nil
 }
 
-func (h home) mustRestore(text []byte, change ...func(*ImportArgs)) RestoreReport {
+func (h home) mustRestore(text []byte, change ...func(*ImportArgs)) ExportImport {
 	h.t.Helper()
 	r, err := h.restore(text, change...)
 	if err != nil {

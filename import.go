@@ -47,7 +47,7 @@ type ImportReport struct {
 	ByHarness  map[string]int   `json:"by_harness"` // files read
 	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
 	Unreadable []UnreadableFile `json:"unreadable"`
-	Restored   []RestoreReport  `json:"restored,omitempty"` // cairn's own exports
+	Restored   []ExportImport   `json:"restored,omitempty"` // cairn's own exports
 	Seconds    float64          `json:"seconds"`
 }
 
@@ -62,7 +62,7 @@ type UnreadableFile struct {
 // committed stays, the rest is read again. A file that cannot be read is
 // reported and the others are imported all the same (observations §12).
 //
-// Files among the paths that `cairn export` made come first; see restore. They are
+// Files among the paths that `cairn export` made come first; see importExport. They are
 // taken whole: Since and Project with one are Invalid.
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
@@ -83,11 +83,11 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 		return r, err
 	}
 	for _, path := range exports {
-		restored, err := c.restore(ctx, s, path, a)
+		imported, err := c.importExport(ctx, s, path, a)
 		if err != nil {
 			return r, errors.Join(fmt.Errorf("%s: %w", filepath.Base(path), err), done())
 		}
-		r.Restored = append(r.Restored, restored)
+		r.Restored = append(r.Restored, imported)
 	}
 	if len(others) > 0 {
 		err = r.importAll(ctx, c.over(s), files, a)

@@ -163,20 +163,20 @@ func (w *Watchman) Attend(ctx context.Context) error {
 // after the backup. Backups that are not sound are told to log and passed over.
 //
 // Errors: store.CodeCorrupt (Internal) without a sound backup; those of Recover.
-func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress func(what string)) (Recovery, error) {
+func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress func(what string)) (BackupRestore, error) {
 	if err := c.reopen(); err != nil {
-		return Recovery{}, err
+		return BackupRestore{}, err
 	}
 	backups, err := c.Backups(ctx)
 	if err != nil {
-		return Recovery{}, err
+		return BackupRestore{}, err
 	}
 	for _, b := range backups {
 		progress("verifying " + b.File)
 		v, err := c.VerifyBackup(ctx, b.File)
 		switch {
 		case ctx.Err() != nil:
-			return Recovery{}, ctx.Err()
+			return BackupRestore{}, ctx.Err()
 		case err != nil:
 			log.Warn("a backup could not be verified", "file", b.File, "error", err)
 		case !v.OK:
@@ -184,10 +184,10 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 		case !v.Content:
 			log.Warn("a backup is encrypted, and there is no key that fits", "file", b.File)
 		default:
-			return Recover(ctx, c.config, RecoverArgs{File: b.File, Force: true, Progress: progress})
+			return RestoreBackup(ctx, c.config, RestoreBackupArgs{File: b.File, Force: true, Progress: progress})
 		}
 	}
-	return Recovery{}, fault.New(fault.Internal, store.CodeCorrupt, "the store is damaged, and there is no sound backup in "+c.BackupFolder()).
+	return BackupRestore{}, fault.New(fault.Internal, store.CodeCorrupt, "the store is damaged, and there is no sound backup in "+c.BackupFolder()).
 		WithHint("`cairn doctor --salvage` or `cairn reconcile --reindex` may repair it")
 }
 

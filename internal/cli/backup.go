@@ -142,7 +142,7 @@ func backupVerifyCommand(p *Process) *cobra.Command {
 }
 
 func restoreCommand(p *Process) *cobra.Command {
-	var a cairn.RecoverArgs
+	var a cairn.RestoreBackupArgs
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -168,14 +168,14 @@ refuses, unless you say --force. A damaged store, or none, is replaced at once.
 				config.Cwd = "" // gone; then no repository's settings count
 			}
 			a.File, a.Progress = args[0], p.afterASecond()
-			r, err := cairn.Recover(cmd.Context(), config, a)
+			r, err := cairn.RestoreBackup(cmd.Context(), config, a)
 			switch {
 			case err != nil:
 				return err
 			case asJSON:
 				return printJSON(p.Out, r)
 			}
-			p.printRecovery(r)
+			p.printBackupRestore(r)
 			return nil
 		},
 	}
@@ -185,7 +185,7 @@ refuses, unless you say --force. A damaged store, or none, is replaced at once.
 	return cmd
 }
 
-func (p *Process) printRecovery(r cairn.Recovery) {
+func (p *Process) printBackupRestore(r cairn.BackupRestore) {
 	verb := "restored"
 	if r.DryRun {
 		verb = "would restore"

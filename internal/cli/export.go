@@ -79,11 +79,11 @@ func kindsOf(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// printRestored tells what became of an export.
-func (p *Process) printRestored(r cairn.RestoreReport, dryRun bool) {
-	verb := "restored"
+// printExportImport tells what became of an export.
+func (p *Process) printExportImport(r cairn.ExportImport, dryRun bool) {
+	verb := "imported"
 	if dryRun {
-		verb = "would restore"
+		verb = "would import"
 	}
 	fmt.Fprintf(p.Out, "%s %s from %s: %d observations, %d sessions, %d records (%d changes), %d messages\n",
 		verb, strings.Join(r.Projects, ", "), r.File, r.Rows.Added, r.Rows.Sessions, r.Records.Records, r.Records.Added, r.Mail.Messages)

@@ -32,7 +32,7 @@ everything below them, of any agent that cairn knows. Without a path it looks
 where the agents keep them:
 
 ` + transcriptPlaces() + `
-A file that ` + "`cairn export`" + ` has made is recognised and restored: its projects,
+A file that ` + "`cairn export`" + ` has made is recognised and imported: its projects,
 sessions, observations, records and mail. It is taken whole or, if it is torn or
 altered or its project's records and those here have gone different ways, not at all.
 
@@ -166,7 +166,7 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 	}
 	w := p.Out
 	for _, e := range r.Restored {
-		p.printRestored(e, dryRun)
+		p.printExportImport(e, dryRun)
 	}
 	if len(r.Restored) > 0 && r.Files+r.Unchanged+len(r.Unreadable) == 0 {
 		return

@@ -118,7 +118,7 @@ func (y *yard) restore(a *Agent) {
 	y.Helper()
 	a.ProjectUID = y.ensure(shared).UID
 	err := y.store.Write(y.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-		_, err := Restore(ctx, tx, Actor{}, Archive{}, a, false)
+		_, err := Apply(ctx, tx, Actor{}, Archive{}, a, false)
 		return err
 	})
 	if err != nil {
@@ -408,7 +408,7 @@ func TestRetiringReleasesReservationsHidesTheAgentAndIsUndoneByRegistering(t *te
 	hold := func(id int64, agent string, expires Time) {
 		t.Helper()
 		err := y.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-			_, err := Restore(ctx, tx, Actor{}, Archive{}, &Reservation{
+			_, err := Apply(ctx, tx, Actor{}, Archive{}, &Reservation{
 				ID: id, UID: "r" + agent + string(rune('0'+id)), ProjectUID: uid, Agent: agent, PathPattern: "a/**", LitPrefix: "a", Exclusive: true, Source: "tool",
 				Reason: "r", Created: at, Expires: expires, Ordinal: id, ArchivePath: reservationPath(id, id),
 			}, true)

@@ -283,7 +283,7 @@ func textOrNull(text []byte) any {
 	return string(text)
 }
 
-// Restore takes over a document that comes from elsewhere, an export, an archive or
+// Apply takes over a document that comes from elsewhere, an export, an archive or
 // a hub: it is appended to this store's log and the rows follow. With keepID it has
 // the number that it had, else, and wherever another entity has that number, a new
 // one; uids and names stay. What is there already stays as it is, which added tells;
@@ -293,7 +293,7 @@ func textOrNull(text []byte) any {
 //
 // Errors: Conflict with CodeIncomplete if one of them is missing, CodeTaken if
 // keepID and the number is another's.
-func Restore(ctx context.Context, tx *store.Tx, by Actor, archive Archive, d Document, keepID bool) (added bool, err error) {
+func Apply(ctx context.Context, tx *store.Tx, by Actor, archive Archive, d Document, keepID bool) (added bool, err error) {
 	there, err := known(ctx, tx, d)
 	if err != nil || there {
 		return false, err

@@ -76,7 +76,7 @@ func TestEveryDocumentComesBackFromItsRowsAndFromTheLog(t *testing.T) {
 	for round := range 2 {
 		for _, d := range entities() {
 			err := s.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-				added, err := Restore(ctx, tx, Actor{}, Archive{}, d, true)
+				added, err := Apply(ctx, tx, Actor{}, Archive{}, d, true)
 				if err == nil && added != (round == 0) {
 					t.Errorf("%s %s: added %v in round %d", d.Kind(), d.Key(), added, round)
 				}

@@ -27,7 +27,7 @@ func homeOf(ctx context.Context, tx *store.Tx, p *Project) (*Project, error) {
 
 // sharedRow returns the row of this store for a project from elsewhere: the one with its
 // uid or its remote's key, else the one with its product id if nothing says that they
-// differ. Of an export the product id decides: project.Restore has compared the keys. ok
+// differ. Of an export the product id decides: project.Import has compared the keys. ok
 // is false without one.
 func (p *Project) sharedRow(ctx context.Context, tx *store.Tx) (row project.Project, ok bool, err error) {
 	if p.imported {
@@ -118,7 +118,7 @@ func (p *Project) createRow(ctx context.Context, tx *store.Tx) error {
 	if _, taken, err = project.FindKey(ctx, tx, key); err != nil || taken {
 		return err
 	}
-	_, err = project.Restore(ctx, tx, project.Exported{
+	_, err = project.Import(ctx, tx, project.Exported{
 		ID: p.ProductID, Name: p.ProductID, CreatedAt: int64(p.Created) / 1e9, Keys: []string{key},
 	})
 	return err

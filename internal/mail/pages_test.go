@@ -31,7 +31,7 @@ func filled(t *testing.T, more ...Document) *store.Store {
 func restore(t *testing.T, s *store.Store, d Document) {
 	t.Helper()
 	err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-		_, err := Restore(ctx, tx, Actor{}, Archive{}, d, true)
+		_, err := Apply(ctx, tx, Actor{}, Archive{}, d, true)
 		return err
 	})
 	if err != nil {

@@ -101,7 +101,7 @@ func (r *Reindexer) Add(ctx context.Context, f Folder) error {
 	for _, d := range docs {
 		rehome(r.uids, d)
 	}
-	if err := r.restore(ctx, f.Name, docs); err != nil {
+	if err := r.apply(ctx, f.Name, docs); err != nil {
 		return err
 	}
 	if here, err = r.home(ctx, p); err != nil {
@@ -134,7 +134,7 @@ func (r *Reindexer) ProjectID(folder string) string { return r.ids[folder] }
 func (r *Reindexer) Finish(ctx context.Context, ids map[string]int64) (Reindexed, error) {
 	for _, c := range r.pending {
 		rehome(r.uids, c.doc)
-		if err := r.restore(ctx, c.folder, []Document{c.doc}); err != nil {
+		if err := r.apply(ctx, c.folder, []Document{c.doc}); err != nil {
 			return r.out, err
 		}
 	}
@@ -319,13 +319,13 @@ func (a *archived) inOrder() []Document {
 	return out
 }
 
-const restoreBatch = 200
+const applyBatch = 200
 
-// restore takes over documents in small transactions, so that nobody waits long. One
+// apply takes over documents in small transactions, so that nobody waits long. One
 // that refers to what is not there has been half applied when that is found, so its
 // transaction is undone and those of its neighbours are made one by one.
-func (r *Reindexer) restore(ctx context.Context, folder string, docs []Document) error {
-	for batch := range slices.Chunk(docs, restoreBatch) {
+func (r *Reindexer) apply(ctx context.Context, folder string, docs []Document) error {
+	for batch := range slices.Chunk(docs, applyBatch) {
 		err := r.together(ctx, folder, batch)
 		if !fault.HasCode(err, CodeIncomplete) {
 			if err != nil {
@@ -384,7 +384,7 @@ func (r *Reindexer) one(ctx context.Context, tx *store.Tx, d Document) (added bo
 		there, err := known(ctx, tx, d)
 		return !there, err
 	}
-	return Restore(ctx, tx, Actor{}, r.archive, d, true)
+	return Apply(ctx, tx, Actor{}, r.archive, d, true)
 }
 
 // placeOf is the path of the file from which a document was read.

@@ -45,8 +45,8 @@ ON CONFLICT DO UPDATE SET base_version = excluded.base_version`
 // the ones that are there.
 const CodeGap = "record_gap"
 
-// restoredScope is the project of a change from elsewhere, made if need be.
-func restoredScope(ctx context.Context, tx *store.Tx, id string) (*scope, error) {
+// scopeOfDocument is the project of a change from elsewhere, made if need be.
+func scopeOfDocument(ctx context.Context, tx *store.Tx, id string) (*scope, error) {
 	p, err := project.Ensure(ctx, tx, id)
 	if err != nil {
 		return nil, err

@@ -32,11 +32,11 @@ WHERE stream = (SELECT id FROM symbols WHERE text = ?) AND doc IS NOT NULL`
 // Bounds of what a document may hold; they are beyond those of the commands, which
 // settings and redaction may move.
 const (
-	maxRestoredDepth = 1000
-	maxRestoredLine  = 16 << 10 // bytes of a title, summary or reason
-	maxRestoredBody  = 4 << 20
+	maxDocumentDepth = 1000
+	maxDocumentLine  = 16 << 10 // bytes of a title, summary or reason
+	maxDocumentBody  = 4 << 20
 
-	maxRestoredRelated = 1000
+	maxDocumentRelated = 1000
 )
 
 // Document is a change of records on its way into a store: from an export, the archive
@@ -72,7 +72,7 @@ func (e *Exported) Check() error {
 	switch {
 	case e.Project == "" || e.ID == "" || e.Session == "":
 		return errors.New("it has no project, id or session")
-	case len(e.ID)+len(e.Session)+len(e.Agent) > maxRestoredLine:
+	case len(e.ID)+len(e.Session)+len(e.Agent) > maxDocumentLine:
 		return errors.New("one of its texts is too long")
 	case e.Op != store.OpPut:
 		return errors.New("its op is not put")
@@ -262,7 +262,7 @@ func (d *Documents) goOn(ctx context.Context, tx *store.Tx, h *history, c *chang
 	if known, err := d.compare(ctx, tx, h, c); known || err != nil {
 		return known, err
 	}
-	s, err := restoredScope(ctx, tx, c.Project)
+	s, err := scopeOfDocument(ctx, tx, c.Project)
 	if err != nil {
 		return false, err
 	}

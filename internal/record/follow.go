@@ -206,9 +206,9 @@ func (e *Entry) checkNumbers(number int64) error {
 // checkTexts judges the texts of a version.
 func (e *Entry) checkTexts() error {
 	for _, text := range e.texts() {
-		limit := maxRestoredLine
+		limit := maxDocumentLine
 		if text == &e.Body || e.Other != nil && (text == &e.Other.Body || text == e.Other.Merged) {
-			limit = maxRestoredBody
+			limit = maxDocumentBody
 		}
 		switch {
 		case len(*text) > limit:
@@ -219,7 +219,7 @@ func (e *Entry) checkTexts() error {
 	}
 	for _, object := range e.objects() {
 		switch {
-		case len(*object) > maxRestoredBody || len(e.Related) > maxRestoredRelated:
+		case len(*object) > maxDocumentBody || len(e.Related) > maxDocumentRelated:
 			return errors.New("one of its texts is too long")
 		case len(*object) > 0 && (*object)[0] != '{':
 			return errors.New("its metadata are no JSON object")
@@ -246,7 +246,7 @@ func (h *past) place(d *Entry, old standing) (depth int, why error) {
 			return 0, errors.New("it refers to a record that is no earlier one")
 		}
 	}
-	if depth > maxRestoredDepth {
+	if depth > maxDocumentDepth {
 		return 0, errors.New("its tree is too deep")
 	}
 	return depth, nil
@@ -298,7 +298,7 @@ func (h *past) followEvent(c *change) error {
 		return errors.New("one of its numbers is out of range")
 	case d.Type == SessionBranched && d.Parent == "":
 		return errors.New("it branches off no session")
-	case len(d.Summary)+len(d.Parent) > maxRestoredLine:
+	case len(d.Summary)+len(d.Parent) > maxDocumentLine:
 		return errors.New("one of its texts is too long")
 	case d.Origin.check() != nil:
 		return d.Origin.check()

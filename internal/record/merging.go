@@ -149,7 +149,7 @@ func (c *change) taken() (t taken) {
 
 // merge applies a document of another writer's history, unless it is here.
 func (d *Documents) merge(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
-	s, err := restoredScope(ctx, tx, c.Project)
+	s, err := scopeOfDocument(ctx, tx, c.Project)
 	if err != nil {
 		return false, err
 	}

@@ -128,7 +128,7 @@ func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
 	}
 	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
 		above, below, levels := []byte{}, behindAll(), 0
-		depth := min(max(a.Depth, 1), maxRestoredDepth) // no tree is deeper
+		depth := min(max(a.Depth, 1), maxDocumentDepth) // no tree is deeper
 		switch {
 		case a.ParentID != "":
 			r, err := s.mustFind(ctx, a.ParentID)

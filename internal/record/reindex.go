@@ -28,7 +28,7 @@ type Reindexed struct {
 	Inserted       map[string]int `json:"inserted"`        // how many changes of each kind
 	Conflicts      []Unusable     `json:"conflicts"`       // what stands against what is there
 	Unparseable    []Unusable     `json:"unparseable"`     // what cannot be read
-	NotRecoverable []Unusable     `json:"not_recoverable"` // what could be read and yet not be restored
+	NotRecoverable []Unusable     `json:"not_recoverable"` // what could be read and not be applied
 }
 
 // Unusable is a file, or a line of one, that was passed over.
@@ -45,7 +45,7 @@ type Unusable struct {
 // A line that cannot be used is listed and passed over as long as the clock shows no
 // gap: what costs no tick may be missing. Nothing is taken from behind a missing
 // tick, since the ids, versions and ticks of records cannot be given anew; records of
-// which pages tell newer versions than could be restored are listed, and no id of a
+// which pages tell newer versions than could be applied are listed, and no id of a
 // page or a line that was passed over is given again.
 type Reindexer struct {
 	store  *store.Store
@@ -55,7 +55,7 @@ type Reindexer struct {
 }
 
 // NewReindexer begins; with dryRun nothing is written and Inserted counts what would
-// be. The filter is applied to what is restored.
+// be. The filter is applied to what is stored.
 func NewReindexer(s *store.Store, filter *redact.Filter, dryRun bool) *Reindexer {
 	return &Reindexer{store: s, docs: NewDocuments(filter), dryRun: dryRun, out: Reindexed{
 		Inserted: map[string]int{}, Conflicts: []Unusable{}, Unparseable: []Unusable{}, NotRecoverable: []Unusable{},
@@ -330,7 +330,7 @@ func (g *gathering) take(ctx context.Context) error {
 		return err
 	}
 	return g.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
-		s, err := restoredScope(ctx, tx, g.project)
+		s, err := scopeOfDocument(ctx, tx, g.project)
 		if err == nil {
 			err = project.AdvanceClock(ctx, tx, s.p.Key, s.tick, g.highest)
 		}

@@ -16,9 +16,9 @@ import (
 // be one and both have mail.
 const CodeBothHaveMail = "mail_in_both"
 
-// Restorer takes the mail of an export over, line by line, each of which References
+// ExportImporter takes the mail of an export over, line by line, each of which References
 // has found sound. It is used by one goroutine.
-type Restorer struct {
+type ExportImporter struct {
 	filter   *redact.Filter
 	archive  Archive
 	highest  map[string]int64
@@ -26,11 +26,11 @@ type Restorer struct {
 	uids     map[string]string          // project_uid of the file → of this store
 	numbers  map[string]map[int64]int64 // project_uid of this store → message of the file → of this store, where they differ
 	data     bytes.Buffer               // of an attachment whose lines come
-	restored RestoredMail
+	imported ImportedMail
 }
 
-// RestoredMail counts what became of an export's mail.
-type RestoredMail struct {
+// ImportedMail counts what became of an export's mail.
+type ImportedMail struct {
 	Added    map[string]int `json:"added"`    // by kind; of deliveries also those that say more now
 	Known    int            `json:"known"`    // entities that were here
 	Messages int            `json:"messages"` // of those added
@@ -38,23 +38,23 @@ type RestoredMail struct {
 	Redacted int            `json:"redacted"` // in which the present rules found a secret
 }
 
-// NewRestorer returns a restorer for one export with these highest numbers.
-func NewRestorer(filter *redact.Filter, archive Archive, highest map[string]int64) *Restorer {
-	return &Restorer{
+// NewExportImporter returns an importer for one export with these highest numbers.
+func NewExportImporter(filter *redact.Filter, archive Archive, highest map[string]int64) *ExportImporter {
+	return &ExportImporter{
 		filter: filter, archive: archive, highest: highest, uids: map[string]string{}, numbers: map[string]map[int64]int64{},
-		restored: RestoredMail{Added: map[string]int{}},
+		imported: ImportedMail{Added: map[string]int{}},
 	}
 }
 
 // Counts is what became of the lines so far.
-func (r *Restorer) Counts() RestoredMail { return r.restored }
+func (r *ExportImporter) Counts() ImportedMail { return r.imported }
 
 // Fits reports whether the mail of a project of an export can go to the project that
 // bears its name here. Mail of a project that is known by its uid goes where that is.
 //
 // Errors: Conflict with CodeBothHaveMail for two projects of the export that are one
 // here.
-func (r *Restorer) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
+func (r *ExportImporter) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
 	p, ok := e.document.(*Project)
 	if !ok {
 		return nil
@@ -81,7 +81,7 @@ func (r *Restorer) Fits(ctx context.Context, tx *store.Tx, e *Exported) error {
 // Line takes one line over. Its number stays where no other entity has it; uids and
 // names stay. What is here already is left as it is, except that a delivery learns
 // what it did not know. Repeating it adds nothing.
-func (r *Restorer) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
+func (r *ExportImporter) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
 	if !r.raised { // so that new numbers are none that later lines have
 		if err := RaiseNumbers(ctx, tx, r.highest); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (r *Restorer) Line(ctx context.Context, tx *store.Tx, e *Exported) error {
 	return r.add(ctx, tx, d)
 }
 
-func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error {
+func (r *ExportImporter) project(ctx context.Context, tx *store.Tx, p *Project) error {
 	p.imported = true
 	here, err := homeOf(ctx, tx, p)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error 
 	}
 	if here != nil {
 		r.uids[p.UID] = here.UID
-		r.restored.Known++
+		r.imported.Known++
 		return nil
 	}
 	r.uids[p.UID] = p.UID
@@ -129,7 +129,7 @@ func (r *Restorer) project(ctx context.Context, tx *store.Tx, p *Project) error 
 }
 
 // redact applies the present rules.
-func (r *Restorer) redact(d Document) {
+func (r *ExportImporter) redact(d Document) {
 	if r.filter == nil {
 		return
 	}
@@ -151,18 +151,18 @@ func (r *Restorer) redact(d Document) {
 		*text = clean
 	}
 	if found {
-		r.restored.Redacted++
+		r.imported.Redacted++
 	}
 }
 
-func (r *Restorer) message(ctx context.Context, tx *store.Tx, m *Message) error {
+func (r *ExportImporter) message(ctx context.Context, tx *store.Tx, m *Message) error {
 	was := m.ID
 	here, err := findMessage(ctx, tx, selectMessageByUID, m.UID)
 	if err != nil {
 		return err
 	}
 	if here != nil {
-		r.restored.Known++
+		r.imported.Known++
 		r.became(here.ProjectUID, was, here.ID)
 		return nil
 	}
@@ -177,13 +177,13 @@ func (r *Restorer) message(ctx context.Context, tx *store.Tx, m *Message) error 
 	if err := r.add(ctx, tx, m); err != nil {
 		return err
 	}
-	r.restored.Messages++
+	r.imported.Messages++
 	r.became(m.ProjectUID, was, m.ID)
 	return nil
 }
 
 // became notes which number a message of the file has here.
-func (r *Restorer) became(uid string, was, is int64) {
+func (r *ExportImporter) became(uid string, was, is int64) {
 	if was == is {
 		return
 	}
@@ -193,8 +193,8 @@ func (r *Restorer) became(uid string, was, is int64) {
 	r.numbers[uid][was] = is
 }
 
-// add restores a document, under its number if that is free.
-func (r *Restorer) add(ctx context.Context, tx *store.Tx, d Document) error {
+// add applies a document, under its number if that is free.
+func (r *ExportImporter) add(ctx context.Context, tx *store.Tx, d Document) error {
 	keep := true
 	if id := numberOf(d); id != nil {
 		taken, err := isTaken(ctx, tx, d, *id)
@@ -206,16 +206,16 @@ func (r *Restorer) add(ctx context.Context, tx *store.Tx, d Document) error {
 	if err := shelve(ctx, tx, d); err != nil {
 		return err
 	}
-	added, err := Restore(ctx, tx, Actor{}, r.archive, d, keep)
+	added, err := Apply(ctx, tx, Actor{}, r.archive, d, keep)
 	if err != nil {
 		return err
 	}
 	if !added {
-		r.restored.Known++
+		r.imported.Known++
 		return nil
 	}
-	if r.restored.Added[d.Kind()]++; !keep {
-		r.restored.NewIDs++
+	if r.imported.Added[d.Kind()]++; !keep {
+		r.imported.NewIDs++
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func shelve(ctx context.Context, tx *store.Tx, d Document) (err error) {
 		var n int64
 		to, terr := projectByUID(ctx, tx, d.ToProjectUID)
 		if terr != nil || to == nil {
-			return terr // Restore says what is missing
+			return terr // Apply says what is missing
 		}
 		err = tx.Get(ctx, []any{&n}, selectContactCount, p.ID)
 		d.ArchivePath = "contacts/" + shelf(n+1) + d.From + "__" + to.Slug + "__" + d.To + ".json"

@@ -13,16 +13,16 @@ import (
 	"cairn/internal/words"
 )
 
-// Restorer stores the rows of an export in the order of its lines. It is used by
+// ExportImporter stores the rows of an export in the order of its lines. It is used by
 // one goroutine; its methods are called in one transaction after the other, and
 // after an error or a transaction that was not committed no more.
-type Restorer struct {
+type ExportImporter struct {
 	journal       *Journal
 	includePurged bool
 	floor         HighestIDs // that the store had given before: those below are not given again
 	note          string     // the name of the floor in store.Meta, while the import goes on
 	graves        graves
-	counts        RestoredRows
+	counts        ImportedRows
 
 	given   project.ExportedSession // the session that the next rows belong to
 	session project.Session         // its row; Key 0 before it is needed
@@ -39,8 +39,8 @@ type Restorer struct {
 // rowKey is what rows without an id of their own are known by.
 type rowKey struct{ obsType, content, path, call string }
 
-// RestoredRows counts what became of an export's rows.
-type RestoredRows struct {
+// ImportedRows counts what became of an export's rows.
+type ImportedRows struct {
 	Sessions int `json:"sessions"`  // made
 	Added    int `json:"added"`     // rows
 	Known    int `json:"known"`     // rows that were here
@@ -70,10 +70,10 @@ ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'prompt_rows'), 0)`
 
 	raiseNumbers = `UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?`
 
-	restorePrompt = `INSERT INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
+	insertExportedPrompt = `INSERT INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id, source_uuid)
 VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 
-	restoreRow = `INSERT INTO observation_rows
+	insertExportedRow = `INSERT INTO observation_rows
 (id, timestamp, session_key, project_key, prompt_id, obs_type, source_event, tool_name, content,
  file_path, path_key, metadata, is_pinned, tool_use_id, part, agent_id, harness_prompt_id, checksum)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
@@ -85,13 +85,13 @@ ORDER BY id LIMIT 1 OFFSET ?`
 	countSessionRows = `SELECT count(*) FROM observation_rows WHERE session_key = ?`
 )
 
-// Restorer returns what stores the rows of the export that is known by id, its
+// ExportImporter returns what stores the rows of the export that is known by id, its
 // hash. Rows that were purged here stay out, unless includePurged. If an import of
 // the same export was killed, its rows get the ids that they would have got then;
 // Done ends that. Rows whose id was given here before get one above highest, which
 // is the export's, so that the others can keep theirs.
-func (j *Journal) Restorer(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*Restorer, error) {
-	r := &Restorer{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
+func (j *Journal) ExportImporter(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*ExportImporter, error) {
+	r := &ExportImporter{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		text, found, err := tx.Meta(ctx, r.note)
 		if err != nil {
@@ -118,7 +118,7 @@ func (j *Journal) Restorer(ctx context.Context, id string, highest HighestIDs, i
 }
 
 // Done ends the import of an export, all of which is stored.
-func (r *Restorer) Done(ctx context.Context, tx *store.Tx) error {
+func (r *ExportImporter) Done(ctx context.Context, tx *store.Tx) error {
 	if err := r.End(ctx, tx); err != nil {
 		return err
 	}
@@ -126,16 +126,16 @@ func (r *Restorer) Done(ctx context.Context, tx *store.Tx) error {
 }
 
 // Counts is what became of the rows so far.
-func (r *Restorer) Counts() RestoredRows { return r.counts }
+func (r *ExportImporter) Counts() ImportedRows { return r.counts }
 
 // Session ends the rows of the session before and begins those of the next. The
 // session is made when it has a row that is wanted, or none at all. Project ids in
 // it must exist.
-func (r *Restorer) Session(ctx context.Context, tx *store.Tx, e project.ExportedSession) (err error) {
+func (r *ExportImporter) Session(ctx context.Context, tx *store.Tx, e project.ExportedSession) (err error) {
 	if err := r.End(ctx, tx); err != nil {
 		return err
 	}
-	*r = Restorer{
+	*r = ExportImporter{
 		journal: r.journal, floor: r.floor, note: r.note, includePurged: r.includePurged, counts: r.counts, keys: r.keys,
 		given: e, prompts: map[int64]int64{}, equals: map[rowKey]int{},
 	}
@@ -147,7 +147,7 @@ func (r *Restorer) Session(ctx context.Context, tx *store.Tx, e project.Exported
 
 // End ends the rows of the last session: its digest is the export's if it has the
 // export's rows and no others, else it is made anew.
-func (r *Restorer) End(ctx context.Context, tx *store.Tx) error {
+func (r *ExportImporter) End(ctx context.Context, tx *store.Tx) error {
 	if r.given.ID == "" {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (r *Restorer) End(ctx context.Context, tx *store.Tx) error {
 }
 
 // digest gives the session its digest.
-func (r *Restorer) digest(ctx context.Context, tx *store.Tx) error {
+func (r *ExportImporter) digest(ctx context.Context, tx *store.Tx) error {
 	given, s := r.given.Digest, r.session
 	var n int
 	if err := tx.Get(ctx, []any{&n}, countSessionRows, s.Key); err != nil {
@@ -190,10 +190,10 @@ func (r *Restorer) digest(ctx context.Context, tx *store.Tx) error {
 }
 
 // open finds or makes the session's row.
-func (r *Restorer) open(ctx context.Context, tx *store.Tx) error {
+func (r *ExportImporter) open(ctx context.Context, tx *store.Tx) error {
 	e := r.given
 	e.Model, _ = r.journal.config.Filter.Text(e.Model)
-	s, added, err := project.RestoreSession(ctx, tx, e)
+	s, added, err := project.ImportSession(ctx, tx, e)
 	if err != nil {
 		return err
 	}
@@ -211,14 +211,14 @@ func (r *Restorer) open(ctx context.Context, tx *store.Tx) error {
 
 // isBuried reports whether the session or a project was purged here with all that
 // happened up to a time.
-func (r *Restorer) isBuried(ctx context.Context, tx *store.Tx, at int64, own string) (bool, error) {
+func (r *ExportImporter) isBuried(ctx context.Context, tx *store.Tx, at int64, own string) (bool, error) {
 	id := r.given.ID
 	return r.graves.holds(ctx, tx, at, sessionKey(id), projectKey(own), sessionInProjectKey(id, own))
 }
 
 // Row stores one row of the session, under its own id if that is free. A row that
 // is here already is left as it is; one that was purged here is left out.
-func (r *Restorer) Row(ctx context.Context, tx *store.Tx, e Exported) error {
+func (r *ExportImporter) Row(ctx context.Context, tx *store.Tx, e Exported) error {
 	r.rows++
 	row, err := r.redact(&e)
 	if err != nil {
@@ -253,14 +253,14 @@ func (r *Restorer) Row(ctx context.Context, tx *store.Tx, e Exported) error {
 }
 
 // knows notes which prompt here a row of the export stands for.
-func (r *Restorer) knows(e *Exported, prompt int64) {
+func (r *ExportImporter) knows(e *Exported, prompt int64) {
 	if e.Prompt != nil {
 		r.prompts[e.Prompt.ID] = prompt
 	}
 }
 
 // redact applies the present rules to a row; an export may be older than they are.
-func (r *Restorer) redact(e *Exported) (storedRow, error) {
+func (r *ExportImporter) redact(e *Exported) (storedRow, error) {
 	row := storedRow{
 		at: e.Timestamp, source: e.SourceEvent, obsType: e.ObsType, content: e.Content, tool: maybe(e.ToolName), path: maybe(e.FilePath), key: maybe(e.PathKey),
 		meta: maybe(string(e.Metadata)),
@@ -278,7 +278,7 @@ func maybe(s string) sql.NullString { return sql.NullString{String: s, Valid: s 
 
 // find looks for a row that is here: of a call by its id, else the nth of the rows
 // of that second that say the same.
-func (r *Restorer) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
+func (r *ExportImporter) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
 	if !r.known {
 		return false, nil
 	}
@@ -307,7 +307,7 @@ func (r *Restorer) find(ctx context.Context, tx *store.Tx, e *Exported) (bool, e
 }
 
 // isGone reports whether a row was purged here.
-func (r *Restorer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
+func (r *ExportImporter) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool, error) {
 	if !r.graves.any() {
 		return false, nil
 	}
@@ -325,7 +325,7 @@ func (r *Restorer) isGone(ctx context.Context, tx *store.Tx, e *Exported) (bool,
 }
 
 // insert stores a row, its prompt, its words and its change.
-func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row storedRow) error {
+func (r *ExportImporter) insert(ctx context.Context, tx *store.Tx, e *Exported, row storedRow) error {
 	q, err := r.project(ctx, tx, e.Project)
 	if err != nil {
 		return err
@@ -341,7 +341,7 @@ func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row st
 	} else if id := r.prompts[e.PromptID]; id != 0 {
 		prompt = id
 	}
-	id, err := numbered(ctx, tx, restoreRow, e.ID, r.floor.Observation, e.Timestamp, r.session.Key, q.Key, prompt, e.ObsType,
+	id, err := numbered(ctx, tx, insertExportedRow, e.ID, r.floor.Observation, e.Timestamp, r.session.Key, q.Key, prompt, e.ObsType,
 		e.SourceEvent, row.tool, row.content, row.path, row.key, row.meta, e.Pinned, nullText(e.ToolUseID), e.Part,
 		nullText(e.AgentID), nullText(e.HarnessPromptID), row.checksum())
 	if err != nil {
@@ -378,8 +378,8 @@ func (r *Restorer) insert(ctx context.Context, tx *store.Tx, e *Exported, row st
 	return err
 }
 
-func (r *Restorer) insertPrompt(ctx context.Context, tx *store.Tx, q *ExportedPrompt) (int64, error) {
-	return numbered(ctx, tx, restorePrompt, q.ID, r.floor.Prompt, r.session.Key, q.Timestamp, q.Source,
+func (r *ExportImporter) insertPrompt(ctx context.Context, tx *store.Tx, q *ExportedPrompt) (int64, error) {
+	return numbered(ctx, tx, insertExportedPrompt, q.ID, r.floor.Prompt, r.session.Key, q.Timestamp, q.Source,
 		nullText(q.HarnessPromptID), nullText(q.AgentID), nullText(q.SourceUUID))
 }
 
@@ -408,7 +408,7 @@ func numbered(ctx context.Context, tx *store.Tx, query string, id, floor int64, 
 }
 
 // project finds the project that an id of the export names.
-func (r *Restorer) project(ctx context.Context, tx *store.Tx, id string) (project.Project, error) {
+func (r *ExportImporter) project(ctx context.Context, tx *store.Tx, id string) (project.Project, error) {
 	if q, ok := r.keys[id]; ok {
 		return q, nil
 	}
@@ -424,7 +424,7 @@ func (r *Restorer) project(ctx context.Context, tx *store.Tx, id string) (projec
 
 // Forgotten keeps what was purged in the other store from coming back here. What
 // is here stays.
-func (r *Restorer) Forgotten(ctx context.Context, tx *store.Tx, e ExportedForgotten) error {
+func (r *ExportImporter) Forgotten(ctx context.Context, tx *store.Tx, e ExportedForgotten) error {
 	g, err := openGraves(ctx, tx)
 	if err != nil {
 		return err

@@ -18,16 +18,16 @@ import (
 	"cairn/internal/store"
 )
 
-// RecoverArgs say what to restore.
-type RecoverArgs struct {
+// RestoreBackupArgs say what to restore.
+type RestoreBackupArgs struct {
 	File     string
 	DryRun   bool // look only
 	Force    bool // also over a store with changes that the backup does not have
 	Progress func(what string)
 }
 
-// Recovery is what a restore did, or would do.
-type Recovery struct {
+// BackupRestore is what a restore did, or would do.
+type BackupRestore struct {
 	BackupReport
 	DryRun   bool     `json:"dry_run"`
 	Later    int64    `json:"changes_left"` // changes of the present store after the backup, which are moved away with it
@@ -44,7 +44,7 @@ const (
 	archiveAside  = ".backup-"
 )
 
-// Recover puts a backup in the place of the present data (mail §10.6): it looks at
+// RestoreBackup puts a backup in the place of the present data (mail §10.6): it looks at
 // all of it, then moves the store and the archive away, beside themselves, under
 // names that end in .backup-TIME. Numbers go on 100,000 above those of the backup.
 // Whenever it is interrupted, there is the present store or the restored one;
@@ -54,7 +54,7 @@ const (
 // Errors, upon which everything is as it was: CodeBackup; CodeLater (Conflict)
 // without Force; store.CodeBusy while a process has the store open; store.CodeKey;
 // store.CodeNewer; Conflict where one of the two is encrypted and the other is not.
-func Recover(ctx context.Context, config Config, a RecoverArgs) (r Recovery, err error) {
+func RestoreBackup(ctx context.Context, config Config, a RestoreBackupArgs) (r BackupRestore, err error) {
 	if config.DB == "" {
 		config.DB = filepath.Join(config.Dir, "cairn.db")
 	}
@@ -70,7 +70,7 @@ func Recover(ctx context.Context, config Config, a RecoverArgs) (r Recovery, err
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	x := &recovering{RecoverArgs: a, cairn: c, dir: dir, stamp: config.Clock().UTC().Format("20060102T150405.000000000Z")}
+	x := &backupRestorer{RestoreBackupArgs: a, cairn: c, dir: dir, stamp: config.Clock().UTC().Format("20060102T150405.000000000Z")}
 	r.File, r.DryRun, r.Moved = a.File, a.DryRun, []string{}
 	if info, serr := os.Stat(a.File); serr == nil {
 		r.Bytes = info.Size()
@@ -90,9 +90,9 @@ func Recover(ctx context.Context, config Config, a RecoverArgs) (r Recovery, err
 	return r, err
 }
 
-// recovering is one restore under way.
-type recovering struct {
-	RecoverArgs
+// backupRestorer is one restore under way.
+type backupRestorer struct {
+	RestoreBackupArgs
 	cairn *Cairn
 	dir   string // where the backup is unpacked
 	stamp string
@@ -106,7 +106,7 @@ type recovering struct {
 }
 
 // judge looks at the backup and at what it would replace.
-func (x *recovering) judge(ctx context.Context) (err error) {
+func (x *backupRestorer) judge(ctx context.Context) (err error) {
 	x.Progress("reading the backup")
 	if x.info, err = unpack(ctx, x.File, x.dir); err != nil {
 		return err
@@ -136,11 +136,11 @@ func (x *recovering) judge(ctx context.Context) (err error) {
 	return x.present(ctx)
 }
 
-func (x *recovering) archive() string { return x.cairn.ArchiveDir() }
+func (x *backupRestorer) archive() string { return x.cairn.ArchiveDir() }
 
 // readNumbers takes in the highest numbers that an archive ever saw; one that cannot
 // be read tells nothing.
-func (x *recovering) readNumbers(file string) {
+func (x *backupRestorer) readNumbers(file string) {
 	text, err := regular.Read(file, regular.MaxForeign)
 	var ids map[string]int64
 	if err != nil || json.Unmarshal(text, &ids) != nil {
@@ -153,7 +153,7 @@ func (x *recovering) readNumbers(file string) {
 
 // present looks at the store that is there. One that cannot be read is replaced
 // without further questions: that is what backups are for.
-func (x *recovering) present(ctx context.Context) error {
+func (x *backupRestorer) present(ctx context.Context) error {
 	db := x.cairn.config.DB
 	if info, err := os.Stat(db); err != nil || info.Size() == 0 {
 		return nil
@@ -194,7 +194,7 @@ func ignoreDamage(err error) error {
 }
 
 // swap puts the backup in place of the present data.
-func (x *recovering) swap(ctx context.Context) (moved []string, err error) {
+func (x *backupRestorer) swap(ctx context.Context) (moved []string, err error) {
 	config := store.ReplaceConfig{Path: x.cairn.config.DB, Key: x.key, Wait: x.cairn.config.Wait, Clock: x.cairn.config.Clock, Progress: x.Progress}
 	moved = []string{}
 	if err := finishRestore(ctx, x.cairn.config, x.key); err != nil { // an earlier one's
@@ -215,7 +215,7 @@ func (x *recovering) swap(ctx context.Context) (moved []string, err error) {
 }
 
 // build makes the new store, and the folder of its archive beside the present one.
-func (x *recovering) build(ctx context.Context, fresh string) error {
+func (x *backupRestorer) build(ctx context.Context, fresh string) error {
 	if err := x.dropAbandoned(); err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (x *recovering) build(ctx context.Context, fresh string) error {
 }
 
 // sound looks through the whole store.
-func (x *recovering) sound(ctx context.Context, s *store.Store) error {
+func (x *backupRestorer) sound(ctx context.Context, s *store.Store) error {
 	x.Progress("checking the store")
 	found, err := checkStore(ctx, s)
 	if err == nil && len(found) > 0 {
@@ -273,7 +273,7 @@ func (x *recovering) sound(ctx context.Context, s *store.Store) error {
 }
 
 // dropAbandoned removes what killed restores have unpacked.
-func (x *recovering) dropAbandoned() error {
+func (x *backupRestorer) dropAbandoned() error {
 	left, err := restoresUnderWay(x.cairn.config.Dir)
 	for _, dir := range left {
 		err = errors.Join(err, os.RemoveAll(dir))

@@ -12,8 +12,8 @@ import (
 // Bounds of what an export may hold. Ids beyond the first could use up the
 // numbers of a store.
 const (
-	maxRestoredID   = 1 << 40
-	maxRestoredText = 64 << 10 // bytes of one text
+	maxExportedID   = 1 << 40
+	maxExportedText = 64 << 10 // bytes of one text
 )
 
 // Check says what is wrong with a row that was read from an export, for people;
@@ -35,7 +35,7 @@ func (e *Exported) Check() error {
 // checkValues judges what is no text.
 func (e *Exported) checkValues() error {
 	switch {
-	case !isRestoredID(e.ID):
+	case !isExportedID(e.ID):
 		return errors.New("its id is out of range")
 	case !IsType(e.ObsType):
 		return fmt.Errorf("no rows are of type %.40q", e.ObsType)
@@ -43,7 +43,7 @@ func (e *Exported) checkValues() error {
 		return errors.New("its time is out of range")
 	case e.Session == "" || e.Project == "":
 		return errors.New("it has no session or no project")
-	case e.PromptID < 0 || e.Part < 0 || e.Part > maxRestoredText:
+	case e.PromptID < 0 || e.Part < 0 || e.Part > maxExportedText:
 		return errors.New("one of its numbers is out of range")
 	case len(e.Metadata) > 0 && e.Metadata[0] != '{':
 		return errors.New("its metadata are no JSON object")
@@ -65,21 +65,21 @@ func (e *Exported) checkRole() error {
 
 func (q *ExportedPrompt) check() error {
 	switch {
-	case !isRestoredID(q.ID) || !project.ValidTime(q.Timestamp):
+	case !isExportedID(q.ID) || !project.ValidTime(q.Timestamp):
 		return errors.New("its prompt's id or time is out of range")
 	case q.Source != "user" && q.Source != "agent":
 		return errors.New("its prompt's source is neither user nor agent")
-	case len(q.HarnessPromptID)+len(q.AgentID)+len(q.SourceUUID) > maxRestoredText:
+	case len(q.HarnessPromptID)+len(q.AgentID)+len(q.SourceUUID) > maxExportedText:
 		return errors.New("one of its prompt's texts is too long")
 	}
 	return nil
 }
 
-func isRestoredID(id int64) bool { return 1 <= id && id <= maxRestoredID }
+func isExportedID(id int64) bool { return 1 <= id && id <= maxExportedID }
 
 func checkTexts(texts ...string) error {
 	for _, text := range texts {
-		if len(text) > maxRestoredText || !utf8.ValidString(text) {
+		if len(text) > maxExportedText || !utf8.ValidString(text) {
 			return errors.New("one of its texts is too long")
 		}
 	}

@@ -121,18 +121,18 @@ func hasRemote(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return strength(key) == remoteStrength })
 }
 
-// Restored is what became of a project of an export.
-type Restored struct {
+// Imported is what became of a project of an export.
+type Imported struct {
 	Project Project // to which its rows go
 	New     bool    // its row was made
 	Left    int     // aliases that lead elsewhere here and stay so
 }
 
-// Restore makes a project of an export, as it was in the other store, if no project has
+// Import makes a project of an export, as it was in the other store, if no project has
 // one of its keys or its id. The aliases that are free lead to it, and its id where
 // another id has its keys. A project that is here already stays as it is.
 // Repeating it changes nothing. Errors are those of Fits and of the store.
-func Restore(ctx context.Context, tx *store.Tx, e Exported) (r Restored, err error) {
+func Import(ctx context.Context, tx *store.Tx, e Exported) (r Imported, err error) {
 	if err := Fits(ctx, tx, e); err != nil {
 		return r, err
 	}
@@ -220,7 +220,7 @@ func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 			return q, err
 		}
 	}
-	res, err := tx.Exec(ctx, restoreProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), e.CreatedAt,
+	res, err := tx.Exec(ctx, insertExportedProject, q.ID, q.Name, null(q.Identity), null(q.Root), null(q.OriginURL), e.CreatedAt,
 		nullNumber(e.CreatedNS), null(e.Description))
 	if err != nil {
 		return q, err
@@ -235,7 +235,7 @@ func (e *Exported) insert(ctx context.Context, tx *store.Tx) (Project, error) {
 }
 
 const (
-	restoreProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns, description)
+	insertExportedProject = `INSERT INTO projects (id, name, identity, root, origin_url, created_at, created_ns, description)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	selectHasIdentity = `SELECT key FROM projects WHERE identity = ?`
 	selectChanged     = `SELECT max(c.at, ?2) FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || ?1)
@@ -243,10 +243,10 @@ AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
 	selectKeyOfID = `SELECT key FROM projects WHERE id = ?`
 )
 
-// RestoreSession makes a session of an export, or fills what is unknown of the
+// ImportSession makes a session of an export, or fills what is unknown of the
 // one that is here; added tells which. Its digest and branches are the affair of
 // observations. Repeating it changes nothing. An unknown project is NotFound.
-func RestoreSession(ctx context.Context, tx *store.Tx, e ExportedSession) (s Session, added bool, err error) {
+func ImportSession(ctx context.Context, tx *store.Tx, e ExportedSession) (s Session, added bool, err error) {
 	old, known, err := FindSession(ctx, tx, e.ID)
 	if err != nil {
 		return s, false, err

@@ -15,24 +15,24 @@ import (
 	"cairn/internal/store"
 )
 
-// RestoreReport is what became of an export that was imported.
-type RestoreReport struct {
+// ExportImport is what became of an export that was imported.
+type ExportImport struct {
 	File     string                   `json:"file"`
 	Projects []string                 `json:"projects"` // that it holds
 	New      int                      `json:"new"`      // projects that were not here
 	Left     int                      `json:"aliases_left"`
-	Rows     observation.RestoredRows `json:"observations"`
+	Rows     observation.ImportedRows `json:"observations"`
 	Records  record.Counts            `json:"records"`
-	Mail     mail.RestoredMail        `json:"mail"`
+	Mail     mail.ImportedMail        `json:"mail"`
 	Lines    int                      `json:"lines"`
 }
 
-// A restore's transactions end after so many lines or so much time, so that a
+// An import's transactions end after so many lines or so much time, so that a
 // live hook never waits on it.
 const (
-	maxRestoreLines = 500
-	maxRestoreTime  = 50 * time.Millisecond
-	maxRestoreBytes = 16 << 20 // of attachments that wait for their transaction
+	maxImportLines = 500
+	maxImportTime  = 50 * time.Millisecond
+	maxImportBytes = 16 << 20 // of attachments that wait for their transaction
 )
 
 // splitExports parts the files that are cairn's own exports from all other paths.
@@ -56,7 +56,7 @@ func isExport(path string) bool {
 	return exchange.IsExport(f)
 }
 
-// restore imports an export: projects, sessions, rows, records, mail and what must not
+// importExport imports an export: projects, sessions, rows, records, mail and what must not
 // come back. Before anything is stored the whole file is read and judged, against
 // the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
 // they are where they are free. What is here already is left as it is, so that
@@ -66,16 +66,16 @@ func isExport(path string) bool {
 // Errors: exchange.CodeDamaged (Invalid), exchange.CodeNewer (Unavailable),
 // record.CodeOtherHistory and project.CodeOtherOrigin (Conflict), those of the file
 // and of store.Write.
-func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a ImportArgs) (RestoreReport, error) {
-	r := restoring{
+func (c *Cairn) importExport(ctx context.Context, s *store.Store, path string, a ImportArgs) (ExportImport, error) {
+	r := exportImporter{
 		store: s, args: a, records: record.NewDocuments(c.journal.Filter),
-		report: RestoreReport{File: path},
+		report: ExportImport{File: path},
 	}
 	if a.Merge {
 		r.records = record.NewMerging(c.journal.Filter)
 	}
 	r.judged = mail.NewReferences(s.Now())
-	r.mail = mail.NewRestorer(c.journal.Filter, mailArchive(), r.judged.Highest())
+	r.mail = mail.NewExportImporter(c.journal.Filter, mailArchive(), r.judged.Highest())
 	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err
@@ -87,7 +87,7 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return r.report, err
 	}
-	if r.rows, err = c.over(s).Restorer(ctx, r.id, r.highest, a.IncludePurged); err != nil {
+	if r.rows, err = c.over(s).ExportImporter(ctx, r.id, r.highest, a.IncludePurged); err != nil {
 		return r.report, err
 	}
 	err = r.take(ctx, file)
@@ -95,25 +95,25 @@ func (c *Cairn) restore(ctx context.Context, s *store.Store, path string, a Impo
 	return r.report, err
 }
 
-// restoring is one export on its way into the store.
-type restoring struct {
+// exportImporter is one export on its way into the store.
+type exportImporter struct {
 	store   *store.Store
 	args    ImportArgs
 	id      string // the export's hash
 	highest observation.HighestIDs
-	rows    *observation.Restorer
+	rows    *observation.ExportImporter
 	records *record.Documents
 	judged  *mail.References
-	mail    *mail.Restorer
+	mail    *mail.ExportImporter
 	queue   []any
 	waiting int // bytes of attachments in queue
 	done    int
 	lines   int // judged
-	report  RestoreReport
+	report  ExportImport
 }
 
 // eachLine reads an export and hands its lines on, decoded and sound by themselves.
-func (r *restoring) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
+func (r *exportImporter) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
 	x, err := exchange.NewReader(file)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func decodeLine(l exchange.Line) (any, error) {
 
 // judge reads the whole file without storing anything: its frame, its lines, what
 // they refer to, and whether its records go together with the store's.
-func (r *restoring) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
+func (r *exportImporter) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
 	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}, mail: r.judged}
 	x, err := r.eachLine(ctx, file, func(l exchange.Line, v any) error {
 		r.lines = l.Number
@@ -319,13 +319,13 @@ func (f *references) enter(stage int) string {
 }
 
 // take stores the file's lines, a few hundred in each transaction.
-func (r *restoring) take(ctx context.Context, file io.Reader) error {
+func (r *exportImporter) take(ctx context.Context, file io.Reader) error {
 	x, err := r.eachLine(ctx, file, func(_ exchange.Line, v any) error {
 		r.queue = append(r.queue, v)
 		if m, ok := v.(*mail.Exported); ok {
 			r.waiting += len(m.Data)
 		}
-		if len(r.queue) < maxRestoreLines && r.waiting < maxRestoreBytes {
+		if len(r.queue) < maxImportLines && r.waiting < maxImportBytes {
 			return nil
 		}
 		r.waiting = 0
@@ -343,7 +343,7 @@ func (r *restoring) take(ctx context.Context, file io.Reader) error {
 	return r.store.Write(ctx, store.Full, r.rows.Done)
 }
 
-func (r *restoring) flush(ctx context.Context) error {
+func (r *exportImporter) flush(ctx context.Context) error {
 	for len(r.queue) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -351,7 +351,7 @@ func (r *restoring) flush(ctx context.Context) error {
 		taken := 0
 		err := r.store.Write(ctx, r.durability(), func(ctx context.Context, tx *store.Tx) error {
 			began := time.Now()
-			for taken < len(r.queue) && time.Since(began) < maxRestoreTime {
+			for taken < len(r.queue) && time.Since(began) < maxImportTime {
 				if err := r.apply(ctx, tx, r.queue[taken]); err != nil {
 					return err
 				}
@@ -372,7 +372,7 @@ func (r *restoring) flush(ctx context.Context) error {
 
 // durability is what the queued lines need; the last transaction makes all of them
 // safe.
-func (r *restoring) durability() store.Sync {
+func (r *exportImporter) durability() store.Sync {
 	switch r.queue[0].(type) {
 	case *record.Exported, *mail.Exported:
 		return store.Full
@@ -381,10 +381,10 @@ func (r *restoring) durability() store.Sync {
 }
 
 // apply stores what one line says.
-func (r *restoring) apply(ctx context.Context, tx *store.Tx, v any) error {
+func (r *exportImporter) apply(ctx context.Context, tx *store.Tx, v any) error {
 	switch v := v.(type) {
 	case *project.Exported:
-		p, err := project.Restore(ctx, tx, *v)
+		p, err := project.Import(ctx, tx, *v)
 		if p.New {
 			r.report.New++
 		}
