@@ -13,51 +13,62 @@ import (
 	"cairn/internal/store"
 )
 
+// maxFollowerLines is how many lines about followers status prints at most.
+const maxFollowerLines = 20
+
 // printFollowers shows what waits for the followers of the change log, and what they fail
 // at; one line if all is done.
 func printFollowers(w io.Writer, all cairn.Followers) {
-	waits, running := 0, false
+	var lines, names []string // names are sorted
+	running := false
 	for _, f := range all.Followers {
-		running = running || f.Running
+		running, names = running || f.Running, append(names, f.Follower)
 		if f.Behind > 0 {
-			waits++
-			line := fmt.Sprintf("waits    %s for %s", counted(int(f.Behind), "change"), printable(f.Name()))
-			if !f.Oldest.IsZero() {
-				line += ", the first since " + f.Oldest.Format(time.RFC3339)
-			}
-			fmt.Fprintln(w, line)
+			lines = append(lines, waitingLine(f))
 		}
-		if f.Error == "" {
-			continue
+		if f.Error != "" {
+			lines = append(lines, failingLine(f))
 		}
-		waits++
-		line := "fails    " + printable(f.Name())
-		if f.Attempts > 0 {
-			line += fmt.Sprintf(", tried %s", counted(f.Attempts, "time"))
-		}
-		if !f.Since.IsZero() {
-			line += " since " + f.Since.Format(time.RFC3339)
-		}
-		if !f.NextTry.IsZero() {
-			line += ", again " + f.NextTry.Format(time.RFC3339)
-		}
-		fmt.Fprintf(w, "%s: %s\n", line, firstOf(f.Error, 300))
 	}
 	for _, a := range all.SetAside {
-		fmt.Fprintf(w, "aside    change %d of %s, tried %s since %s: %s\n", a.Seq, printable(a.Name()), counted(a.Attempts, "time"), a.Since.Format(time.RFC3339), firstOf(a.Error, 300))
+		lines = append(lines, fmt.Sprintf("aside    change %d of %s, tried %s since %s: %s", a.Seq, printable(a.Name()), counted(a.Attempts, "time"), a.Since.Format(time.RFC3339), firstOf(a.Error, 300)))
+	}
+	for _, line := range lines[:min(len(lines), maxFollowerLines)] {
+		fmt.Fprintln(w, line)
+	}
+	if more := len(lines) - maxFollowerLines; more > 0 {
+		fmt.Fprintf(w, "         and %d more; --json lists all\n", more)
 	}
 	switch {
-	case waits+len(all.SetAside) > 0 && running:
+	case len(lines) > 0 && running:
 		fmt.Fprintln(w, "         `cairn retry` tries at once what fails or is set aside")
-	case waits+len(all.SetAside) > 0:
+	case len(lines) > 0:
 		fmt.Fprintln(w, "         no server is running: the next one (`cairn serve`) goes on; `cairn archive sync` and `cairn replication drain` do it now")
-	case len(all.Followers) > 0:
-		var names []string // which are sorted
-		for _, f := range all.Followers {
-			names = append(names, f.Follower)
-		}
+	case len(names) > 0:
 		fmt.Fprintf(w, "follow   %s: up to date\n", strings.Join(slices.Compact(names), ", "))
 	}
+}
+
+func waitingLine(f cairn.FollowerStatus) string {
+	line := fmt.Sprintf("waits    %s for %s", counted(int(f.Behind), "change"), printable(f.Name()))
+	if !f.Oldest.IsZero() {
+		line += ", the first since " + f.Oldest.Format(time.RFC3339)
+	}
+	return line
+}
+
+func failingLine(f cairn.FollowerStatus) string {
+	line := "fails    " + printable(f.Name())
+	if f.Attempts > 0 {
+		line += ", tried " + counted(f.Attempts, "time")
+	}
+	if !f.Since.IsZero() {
+		line += " since " + f.Since.Format(time.RFC3339)
+	}
+	if !f.NextTry.IsZero() {
+		line += ", again " + f.NextTry.Format(time.RFC3339)
+	}
+	return line + ": " + firstOf(f.Error, 300)
 }
 
 func retryCommand(p *Process) *cobra.Command {
