@@ -11,6 +11,7 @@ import (
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -126,6 +127,7 @@ func (x *exporting) run(ctx context.Context, tx *store.Tx, w io.Writer) (err err
 		func() error { return observation.Export(ctx, tx, x.scope, x.keys, x.put) },
 		func() error { return record.Export(ctx, tx, x.scope, x.put) },
 		func() error { return mail.Export(ctx, tx, x.scope, x.put) },
+		func() error { return memory.ExportLines(ctx, tx, x.scope, x.put) },
 		func() error { return observation.ExportForgotten(ctx, tx, x.put) },
 		x.out.Close,
 	} {
@@ -170,7 +172,12 @@ func (x *exporting) header(ctx context.Context, tx *store.Tx) (exchange.Header, 
 	if err != nil {
 		return h, err
 	}
+	memories, err := memory.CountLines(ctx, tx, x.scope)
+	if err != nil {
+		return h, err
+	}
 	maps.Copy(h.Counts, letters)
+	maps.Copy(h.Counts, memories)
 	count := func(kind string, n int) {
 		if n > 0 {
 			h.Counts[kind] = n

@@ -189,6 +189,7 @@ func (h home) answers() string {
 	}
 	keep(list, err)
 	h.recordAnswers(keep)
+	h.memoryAnswers(keep)
 	text, err := json.MarshalIndent(out, "", " ")
 	if err != nil {
 		h.t.Fatal(err)
@@ -269,7 +270,7 @@ func pick[E any](t *rapid.T, label string, of ...E) E { return rapid.SampledFrom
 // step does one thing.
 func (x *history) step() {
 	x.now.Add(int64(pick(x.T, "seconds", 0, 0, 1, 40, 4000)))
-	switch rapid.IntRange(0, 32).Draw(x.T, "what") {
+	switch rapid.IntRange(0, 38).Draw(x.T, "what") {
 	case 0:
 		_, err := x.Mark(x.ctx(), observation.MarkArgs{Text: x.words(), Cwd: x.cwd(), Pin: rapid.Bool().Draw(x.T, "pin")})
 		x.fine(err, fault.NotFound)
@@ -294,6 +295,8 @@ func (x *history) step() {
 		x.recordStep()
 	case 14, 15, 16, 17, 18, 19, 20, 21:
 		x.mailStep()
+	case 22, 23, 24, 25, 26, 27:
+		x.memoryStep()
 	default:
 		done := x.event(x.randomEvent())
 		for _, id := range done.IDs {

@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/exchange"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -24,6 +25,7 @@ type ExportImport struct {
 	Rows     observation.ImportedRows `json:"observations"`
 	Records  record.Counts            `json:"records"`
 	Mail     mail.ImportedMail        `json:"mail"`
+	Memories memory.ImportedMemories  `json:"memories"`
 	Lines    int                      `json:"lines"`
 }
 
@@ -56,8 +58,8 @@ func isExport(path string) bool {
 	return exchange.IsExport(f)
 }
 
-// importExport imports an export: projects, sessions, rows, records, mail and what must not
-// come back. Before anything is stored the whole file is read and judged, against
+// importExport imports an export: projects, sessions, rows, records, mail, memories and
+// what must not come back. Before anything is stored the whole file is read and judged, against
 // the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
 // they are where they are free. What is here already is left as it is, so that
 // repeating it adds nothing, also after a kill. Records that both have changed are
@@ -76,6 +78,7 @@ func (c *Cairn) importExport(ctx context.Context, s *store.Store, path string, a
 	}
 	r.judged = mail.NewReferences(s.Now())
 	r.mail = mail.NewExportImporter(c.journal.Filter, mailArchive(), r.judged.Highest())
+	r.memories = memory.New(s, c.settings.work.bookConfig(c.journal.Filter)).NewExportImporter()
 	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err
@@ -91,25 +94,26 @@ func (c *Cairn) importExport(ctx context.Context, s *store.Store, path string, a
 		return r.report, err
 	}
 	err = r.take(ctx, file)
-	r.report.Rows, r.report.Records, r.report.Mail = r.rows.Counts(), r.records.Counts(), r.mail.Counts()
+	r.report.Rows, r.report.Records, r.report.Mail, r.report.Memories = r.rows.Counts(), r.records.Counts(), r.mail.Counts(), r.memories.Counts()
 	return r.report, err
 }
 
 // exportImporter is one export on its way into the store.
 type exportImporter struct {
-	store   *store.Store
-	args    ImportArgs
-	id      string // the export's hash
-	highest observation.HighestIDs
-	rows    *observation.ExportImporter
-	records *record.Documents
-	judged  *mail.References
-	mail    *mail.ExportImporter
-	queue   []any
-	waiting int // bytes of attachments in queue
-	done    int
-	lines   int // judged
-	report  ExportImport
+	store    *store.Store
+	args     ImportArgs
+	id       string // the export's hash
+	highest  observation.HighestIDs
+	rows     *observation.ExportImporter
+	records  *record.Documents
+	judged   *mail.References
+	mail     *mail.ExportImporter
+	memories *memory.ExportImporter
+	queue    []any
+	waiting  int // bytes of attachments in queue
+	done     int
+	lines    int // judged
+	report   ExportImport
 }
 
 // eachLine reads an export and hands its lines on, decoded and sound by themselves.
@@ -152,6 +156,8 @@ func decodeLine(l exchange.Line) (any, error) {
 		v = &observation.ExportedForgotten{}
 	case mail.KindProject, mail.KindAgent, mail.KindMessage, mail.KindDelivery, mail.KindContact, mail.KindReservation, mail.KindBlob:
 		v = &mail.Exported{}
+	case memory.LineVault, memory.LineMemory, memory.LineEntry, memory.LineContext, memory.LineTombstone:
+		v = &memory.Line{}
 	default:
 		return nil, l.Unknown()
 	}
@@ -211,6 +217,7 @@ type references struct {
 	session  string // whose rows come
 	prompts  map[int64]bool
 	mail     *mail.References
+	memories memory.References
 }
 
 // The order of the lines.
@@ -219,6 +226,7 @@ const (
 	stageSessions
 	stageRecords
 	stageMail
+	stageMemories
 	stageForgotten
 )
 
@@ -255,6 +263,11 @@ func (f *references) check(v any) string {
 			return why
 		}
 		return f.enter(stageMail)
+	case *memory.Line:
+		if why := f.memories.Check(v, func(id string) bool { return f.projects[id] }); why != "" {
+			return why
+		}
+		return f.enter(stageMemories)
 	default:
 		return f.enter(stageForgotten)
 	}
@@ -374,7 +387,7 @@ func (r *exportImporter) flush(ctx context.Context) error {
 // safe.
 func (r *exportImporter) durability() store.Sync {
 	switch r.queue[0].(type) {
-	case *record.Exported, *mail.Exported:
+	case *record.Exported, *mail.Exported, *memory.Line:
 		return store.Full
 	}
 	return store.Normal
@@ -404,6 +417,8 @@ func (r *exportImporter) apply(ctx context.Context, tx *store.Tx, v any) error {
 			return err
 		}
 		return r.mail.Line(ctx, tx, v)
+	case *memory.Line:
+		return r.memories.Line(ctx, tx, v)
 	case *observation.ExportedForgotten:
 		return r.rows.Forgotten(ctx, tx, *v)
 	}

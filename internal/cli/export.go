@@ -85,8 +85,9 @@ func (p *Process) printExportImport(r cairn.ExportImport, dryRun bool) {
 	if dryRun {
 		verb = "would import"
 	}
-	fmt.Fprintf(p.Out, "%s %s from %s: %d observations, %d sessions, %d records (%d changes), %d messages\n",
-		verb, strings.Join(r.Projects, ", "), r.File, r.Rows.Added, r.Rows.Sessions, r.Records.Records, r.Records.Added, r.Mail.Messages)
+	fmt.Fprintf(p.Out, "%s %s from %s: %d observations, %d sessions, %d records (%d changes), %d messages, %d memory entries\n",
+		verb, strings.Join(r.Projects, ", "), r.File, r.Rows.Added, r.Rows.Sessions, r.Records.Records, r.Records.Added, r.Mail.Messages,
+		r.Memories.Entries)
 	for _, part := range []struct {
 		n    int
 		what string
@@ -101,6 +102,10 @@ func (p *Process) printExportImport(r cairn.ExportImport, dryRun bool) {
 		{r.Mail.Known, "agents, messages and other mail known already"},
 		{r.Mail.NewIDs, "agents, messages and reservations got a new number, theirs was taken"},
 		{r.Mail.Redacted, "messages and other mail held a secret that is redacted now"},
+		{r.Memories.Contexts, "versions of context documents"},
+		{r.Memories.Known, "memory entries and contexts known already"},
+		{r.Memories.Deleted, "memory entries and contexts were deleted here before and stay out"},
+		{r.Memories.Redacted, "memory entries and contexts held a secret that is redacted now"},
 		{r.Left, "aliases lead elsewhere here and were left"},
 	} {
 		if part.n > 0 {

@@ -148,10 +148,7 @@ func (s *scope) applyEntry(ctx context.Context, item Item) error {
 	if !ok {
 		return invalid("doc", "an entry of the hub has no entryId")
 	}
-	e, found, err := s.entry(ctx, selectByHub, item.Key)
-	if err == nil && !found {
-		e, found, err = s.entry(ctx, selectByID, id)
-	}
+	e, found, err := s.held(ctx, item.Key, id)
 	if err != nil {
 		return err
 	}
@@ -161,20 +158,40 @@ func (s *scope) applyEntry(ctx context.Context, item Item) error {
 	if gone, err := s.buried(ctx, id, item.Key); err != nil || gone {
 		return err
 	}
-	e = entryRow{hubKey: item.Key, hubSeq: item.HubSeq, trace: d.Trace, synced: true, creationNS: d.CreationTime}
-	e.Entry = Entry{
-		EntryID: id, ActorID: s.u.ID, VaultID: s.m.VaultID, MemoryID: s.m.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
-		Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
-		CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
-	}
-	e.bodyHash, err = bodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
-	if err != nil {
+	d.EntryID = id
+	if e, err = s.rowOf(&d, item.Key); err != nil {
 		return invalid("doc", "an entry of the hub has a number that cannot be represented")
 	}
+	e.hubSeq, e.synced = item.HubSeq, true
 	if e.seq, err = s.logPulled(ctx, s.m.MemoryID, item, id, item.Doc); err != nil {
 		return err
 	}
 	return s.insert(ctx, &e)
+}
+
+// held finds the row of an entry that comes from elsewhere: by its key, else by its id.
+func (s *scope) held(ctx context.Context, key, id string) (e entryRow, found bool, err error) {
+	e, found, err = s.entry(ctx, selectByHub, key)
+	if err == nil && !found {
+		e, found, err = s.entry(ctx, selectByID, id)
+	}
+	return e, found, err
+}
+
+// rowOf is the row, in the scope's memory, of an entry that comes from elsewhere.
+func (s *scope) rowOf(d *entryDoc, key string) (e entryRow, err error) {
+	e = entryRow{hubKey: key, trace: d.Trace, creationNS: d.CreationTime, Entry: d.in(s.m.Memory, s.u.ID)}
+	e.bodyHash, err = bodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
+	return e, err
+}
+
+// in is the entry of a document, in a memory of an owner.
+func (d *entryDoc) in(m Memory, owner string) Entry {
+	return Entry{
+		EntryID: d.EntryID, ActorID: owner, VaultID: m.VaultID, MemoryID: m.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
+		Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
+		CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
+	}
 }
 
 func (s *scope) applyPatch(ctx context.Context, item Item) error {
@@ -278,8 +295,21 @@ func (s *scope) applyContext(ctx context.Context, item Item) error {
 	if err != nil {
 		return err
 	}
-	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, true, nil, nil,
-		nullable(item.Key), item.HubSeq, nullable(d.Trace), change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
+	return s.insertContextDoc(ctx, d, contextPlace{key: item.Key, hubSeq: item.HubSeq, synced: true, change: change})
+}
+
+// contextPlace is where a context that comes from elsewhere stands.
+type contextPlace struct {
+	key    string // under which the hub knows it
+	hubSeq int64
+	synced bool
+	change int64 // of the log
+}
+
+// insertContextDoc stores a context that comes from elsewhere in the scope's memory.
+func (s *scope) insertContextDoc(ctx context.Context, d contextDoc, at contextPlace) error {
+	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.synced, nil, nil,
+		nullable(at.key), number(at.hubSeq), nullable(d.Trace), at.change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
 	}

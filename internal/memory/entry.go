@@ -286,18 +286,25 @@ func (s *scope) add(ctx context.Context, a NewEntry, n issued, captured Time) (o
 	if e.CapturedTime == 0 {
 		e.CapturedTime = e.CreationTime
 	}
-	if err = s.insert(ctx, &e); err != nil {
-		return out, err
+	err = s.insertLogged(ctx, &e)
+	return e.added(), err
+}
+
+// insertLogged stores a row and logs it as this device's.
+func (s *scope) insertLogged(ctx context.Context, e *entryRow) error {
+	if err := s.insert(ctx, e); err != nil {
+		return err
 	}
 	id := e.EntryID
 	if !e.synced {
 		id = localID(e.key)
 	}
-	e.seq, err = s.log(ctx, KindEntry, id, store.OpPut, e.doc())
+	seq, err := s.log(ctx, KindEntry, id, store.OpPut, e.doc())
 	if err == nil {
+		e.seq = seq
 		_, err = s.tx.Exec(ctx, updateSeq, e.seq, e.key)
 	}
-	return e.added(), err
+	return err
 }
 
 // insert stores a row, gives it its number and notes its times.

@@ -49,11 +49,7 @@ func (b *Book) readThrough(ctx context.Context, in memoryRow, owner string, q *B
 		if err := json.Unmarshal(text, &d); err != nil {
 			return nil, hubUnavailable()
 		}
-		e := Entry{
-			EntryID: d.EntryID, ActorID: owner, VaultID: in.VaultID, MemoryID: in.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
-			Metadata: d.Metadata, SessionID: d.SessionID, CreationTime: d.CreationTime, CapturedTime: d.CapturedTime,
-			CorrectionTime: d.CorrectionTime, CorrectedEntryID: d.CorrectedEntryID, CorrectionReason: d.CorrectionReason,
-		}
+		e := d.in(in.Memory, owner)
 		if e.Tags == nil {
 			e.Tags = map[string]string{}
 		}
