@@ -22,8 +22,10 @@ func exportCommand(p *Process) *cobra.Command {
 		Short: "Write a project into a file that another cairn can import",
 		Long: `export writes a project with everything that cairn knows of it: its names, sessions,
 observations with pins and digests, records with their whole history, mail with
-attachments, contacts and reservations, and what was purged and must not come back. ` + "`cairn import FILE`" + ` restores an equal project, in
-another store or on another machine. --all writes every project of the store.
+attachments, contacts and reservations, memories with their contexts, and what was
+purged or deleted and must not come back. ` + "`cairn import FILE`" + ` makes an equal project
+of it, in another store or on another machine. --all writes every project of the store
+and the memories that belong to no project.
 
 The file is JSON Lines: one object per line with its kind, readable with jq and
 every other program. Its last line tells a torn or altered file from a whole one.
