@@ -194,24 +194,16 @@ func (d *entryDoc) in(m Memory, owner string) Entry {
 	}
 }
 
-func (s *scope) applyPatch(ctx context.Context, item Item) error {
-	if item.Doc == nil {
-		return nil
-	}
-	var d struct {
-		patchDoc
-		CorrectedEntryID string `json:"correctedEntryId"`
-		CorrectionReason string `json:"correctionReason"`
-		CorrectionTime   Time   `json:"correctionTime"`
-	}
-	if err := json.Unmarshal(item.Doc, &d); err != nil {
-		return invalid("doc", "a patch of the hub is not readable")
-	}
-	e, found, err := s.entry(ctx, selectByID, d.EntryID)
-	if err != nil || !found || e.MemoryID != s.m.MemoryID {
-		return err
-	}
-	before := e.Entry
+// changeDoc is a patch or a correction.
+type changeDoc struct {
+	patchDoc
+	CorrectedEntryID string `json:"correctedEntryId"`
+	CorrectionReason string `json:"correctionReason"`
+	CorrectionTime   Time   `json:"correctionTime"`
+}
+
+// change makes it of an entry.
+func (d *changeDoc) change(e *Entry) {
 	if d.Tags != nil {
 		e.Tags = d.Tags
 	}
@@ -221,6 +213,22 @@ func (s *scope) applyPatch(ctx context.Context, item Item) error {
 	if d.CorrectedEntryID != "" {
 		e.CorrectedEntryID, e.CorrectionReason, e.CorrectionTime = d.CorrectedEntryID, d.CorrectionReason, d.CorrectionTime
 	}
+}
+
+func (s *scope) applyPatch(ctx context.Context, item Item) error {
+	if item.Doc == nil {
+		return nil
+	}
+	var d changeDoc
+	if err := json.Unmarshal(item.Doc, &d); err != nil {
+		return invalid("doc", "a patch of the hub is not readable")
+	}
+	e, found, err := s.entry(ctx, selectByID, d.EntryID)
+	if err != nil || !found || e.MemoryID != s.m.MemoryID {
+		return err
+	}
+	before := e.Entry
+	d.change(&e.Entry)
 	if sameEntry(&before, &e.Entry) {
 		return nil
 	}

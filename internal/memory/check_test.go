@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,6 +84,64 @@ func TestMemoriesHoldOverEncryptedStores(t *testing.T) {
 		"TestRetentionTakesWhatTheHubHasAndLeavesTheRest")
 }
 
+// TestEntriesAndContextsOfTheLogComeBackAsTheyWere deletes rows of every kind and compares
+// what is exported and inflight before and after.
+func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []string{
+		`DELETE FROM memory_entries`, `DELETE FROM memory_contexts`, `DELETE FROM memory_entries WHERE key % 2 = 0`,
+		`DELETE FROM memory_entries; DELETE FROM memory_contexts; DELETE FROM memories; DELETE FROM memory_vaults`,
+	} {
+		d := newDesk(t)
+		d.add("old")
+		d.joined()
+		h := newHub(d)
+		for i := range 4 {
+			d.add(fmt.Sprint("sent", i))
+		}
+		d.drain(h)
+		list := must(d.ListEntries(t.Context(), Caller{}, ListArgs{MemoryID: d.memory}))(t).Entries
+		summary := "patched"
+		if _, _, err := d.PatchEntry(t.Context(), Caller{}, d.memory, list[0].EntryID, Patch{Summary: &summary, Tags: map[string]string{"k": "v"}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := d.CorrectEntry(t.Context(), Caller{}, d.memory, list[1].EntryID, Correction{list[0].EntryID, "typo"}); err != nil {
+			t.Fatal(err)
+		}
+		d.drain(h)
+		other := newDesk(t).joined()
+		other.pull(h, d.memory)
+		far := other.with(d.memory)
+		far.add("far")
+		other.drain(h)
+		d.pull(h, d.memory)
+		d.add("gone")
+		d.drain(h)
+		for range 2 {
+			if _, _, err := d.UpdateContext(t.Context(), Caller{}, NewDocument{d.memory, NewID(), "context"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.add("pending")
+		before, waiting := d.exported(), must(d.ListInflight(t.Context(), Caller{}, d.memory, 0))(t)
+		d.sql(lost)
+		for range 2 {
+			if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+				t.Fatalf("%s: %v", lost, err)
+			}
+		}
+		want(t, lost+": findings", strings.Join(must(d.Check(t.Context()))(t), "; "), "")
+		after := d.exported()
+		want(t, lost+": lines", len(after), len(before))
+		for i := range min(len(after), len(before)) {
+			want(t, lost+": line", string(after[i].Doc), string(before[i].Doc))
+		}
+		want(t, lost+": inflight", fmt.Sprint(must(d.ListInflight(t.Context(), Caller{}, d.memory, 0))(t)), fmt.Sprint(waiting))
+		d.drain(h)
+		want(t, lost+": at the hub", must(d.ListInflight(t.Context(), Caller{}, d.memory, 0))(t).Count, 0)
+	}
+}
+
 // TestWhatASalvageHasLostIsMended deletes what a damaged page may hold, mends, and
 // looks.
 func TestWhatASalvageHasLostIsMended(t *testing.T) {
@@ -90,6 +149,7 @@ func TestWhatASalvageHasLostIsMended(t *testing.T) {
 	for _, lost := range []string{
 		`DELETE FROM memories`, `DELETE FROM memory_streams`, `DELETE FROM memory_users`, `DELETE FROM changes`, `DELETE FROM memory_failures`,
 		`UPDATE changes SET doc = NULL`, `DELETE FROM memory_tombstones`, `DELETE FROM memory_idempotency`,
+		`DELETE FROM memory_entries`, `DELETE FROM memory_entries; DELETE FROM memories; DELETE FROM memory_vaults; DELETE FROM memory_streams`,
 	} {
 		d := newDesk(t).joined()
 		h := newHub(d)

@@ -307,8 +307,23 @@ func (s *scope) insertLogged(ctx context.Context, e *entryRow) error {
 	return err
 }
 
-// insert stores a row, gives it its number and notes its times.
+// insert stores a row, gives it its number, indexes it and notes its times.
 func (s *scope) insert(ctx context.Context, e *entryRow) error {
+	if err := s.insertRow(ctx, e); err != nil {
+		return err
+	}
+	s.m.lastNS = max(s.m.lastNS, int64(e.creationNS))
+	if e.synced {
+		s.m.lastCanonicalNS = max(s.m.lastCanonicalNS, int64(e.CreationTime))
+		if err := s.index(ctx, e); err != nil {
+			return err
+		}
+	}
+	return s.noteTimes(ctx)
+}
+
+// insertRow stores a row and gives it its number.
+func (s *scope) insertRow(ctx context.Context, e *entryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err != nil {
 		return err
@@ -327,17 +342,8 @@ func (s *scope) insert(ctx context.Context, e *entryRow) error {
 	if err != nil {
 		return err
 	}
-	if e.key, err = res.LastInsertId(); err != nil {
-		return err
-	}
-	s.m.lastNS = max(s.m.lastNS, int64(e.creationNS))
-	if e.synced {
-		s.m.lastCanonicalNS = max(s.m.lastCanonicalNS, int64(e.CreationTime))
-		if err := s.index(ctx, e); err != nil {
-			return err
-		}
-	}
-	return s.noteTimes(ctx)
+	e.key, err = res.LastInsertId()
+	return err
 }
 
 // noteTimes stores the newest times given in the memory.

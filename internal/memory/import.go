@@ -397,8 +397,18 @@ func (r *ExportImporter) entry(ctx context.Context, s *scope, d entryDoc) error 
 	if e.synced && e.EntryID == "" {
 		e.EntryID = NewID()
 	}
+	if err := s.freeTime(ctx, &e); err != nil {
+		return err
+	}
+	r.counts.Entries++
+	return s.insertLogged(ctx, &e)
+}
+
+// freeTime moves the time of a committed row that is to be inserted to the next one that
+// no other entry of the memory has.
+func (s *scope) freeTime(ctx context.Context, e *entryRow) error {
 	for taken := e.synced; taken; {
-		if err := s.tx.Get(ctx, []any{&taken}, selectTimeTaken, s.m.MemoryID, e.CreationTime); err != nil {
+		if err := s.tx.Get(ctx, []any{&taken}, selectTimeTaken, e.MemoryID, e.CreationTime); err != nil {
 			return err
 		}
 		if taken {
@@ -406,8 +416,7 @@ func (r *ExportImporter) entry(ctx context.Context, s *scope, d entryDoc) error 
 		}
 	}
 	e.creationNS = e.CreationTime
-	r.counts.Entries++
-	return s.insertLogged(ctx, &e)
+	return nil
 }
 
 // clean applies the present rules of redaction.

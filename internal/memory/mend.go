@@ -17,6 +17,11 @@ WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = x.memor
 FROM (SELECT memory_id, user_id, vault_id FROM memory_entries UNION SELECT memory_id, user_id, '' FROM memory_contexts) x
 WHERE x.memory_id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_id AND t.id = x.memory_id) GROUP BY x.memory_id, x.user_id`
+	// Memories of which the log has a put, and which neither have a row nor were deleted.
+	selectLoggedHomes = `SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), (SELECT value FROM store_meta WHERE name = 'memory.user'), ''), '', c.doc
+FROM changes c JOIN symbols o ON o.id = c.op
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.doc IS NOT NULL AND o.text = 'put' AND c.id NOT IN (SELECT memory_id FROM memories)
+AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t.id = c.id) GROUP BY c.id HAVING c.seq = max(c.seq)`
 	selectVaultless = `SELECT DISTINCT vault_id, user_id FROM memories WHERE vault_id NOT IN (SELECT vault_id FROM memory_vaults)`
 	selectVaultAny  = `SELECT EXISTS (SELECT 1 FROM memory_vaults WHERE vault_id = ?)`
 
@@ -78,17 +83,20 @@ AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 	}
 }
 
-// Mend makes memories whole again after a salvage has lost rows: memories and vaults
-// come back from the log, or under names of their own, entries and contexts that differ from
-// the log get its text, inflight rows are logged again
-// to be sent under their old keys, positions follow, and the index is built anew.
-// Repeating it is harmless.
+// Mend makes memories whole again after a salvage has lost rows: memories, vaults,
+// entries and contexts come back from the log, memories and vaults otherwise under names
+// of their own; entries and contexts that differ from the log get its text, inflight rows
+// are logged again to be sent under their old keys, positions follow, and the index is
+// built anew. Repeating it is harmless.
 func Mend(ctx context.Context, tx *store.Tx) error {
 	s := &scope{Book: &Book{}, tx: tx}
 	if err := s.clearIndex(ctx); err != nil {
 		return err
 	}
 	if err := s.mendHomes(ctx); err != nil {
+		return err
+	}
+	if err := s.bringBack(ctx); err != nil {
 		return err
 	}
 	for _, query := range slices.Concat(fromLog(), mends()) {
@@ -125,7 +133,7 @@ type homeless struct {
 // mendHomes brings lost memories and vaults back.
 func (s *scope) mendHomes(ctx context.Context) error {
 	var lost []homeless
-	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+	add := func(rows *sql.Rows) error {
 		var h homeless
 		var doc sql.NullString
 		if err := rows.Scan(&h.memory, &h.user, &h.vault, &doc); err != nil {
@@ -137,9 +145,12 @@ func (s *scope) mendHomes(ctx context.Context) error {
 		if h.doc.VaultID == "" {
 			h.doc.VaultID = derivedID(h.memory, "vault:recovered")
 		}
-		lost = append(lost, h)
+		if h.user != "" && !slices.ContainsFunc(lost, func(o homeless) bool { return o.memory == h.memory }) {
+			lost = append(lost, h)
+		}
 		return nil
-	}, selectHomeless)
+	}
+	err := firstError(s.tx.Each(ctx, add, selectHomeless), s.tx.Each(ctx, add, selectLoggedHomes))
 	for _, h := range lost {
 		if err == nil {
 			err = s.mendVault(ctx, h.doc.VaultID, h.user, h.doc.Vault)

@@ -182,18 +182,20 @@ func (s *scope) flip(ctx context.Context, e *entryRow, id string, at Time, hubSe
 		s.syncs = append(s.syncs, time.Duration(s.tx.Now().UnixNano()-int64(e.creationNS)))
 	}
 	fresh := !e.synced || e.EntryID != id
+	moved := e.CreationTime != at
 	e.synced, e.EntryID, e.CreationTime, e.hubSeq = true, id, at, hubSeq
 	if _, err := s.tx.Exec(ctx, flipEntry, e.key, id, at, hubSeq, s.tx.Now().UnixNano()); err != nil {
 		return err
 	}
 	s.m.MemoryID, s.m.lastNS, s.m.lastCanonicalNS = e.MemoryID, 0, int64(at)
-	if err := s.noteTimes(ctx); err != nil || !fresh {
-		return err
+	err = s.noteTimes(ctx)
+	if err == nil && fresh {
+		err = s.index(ctx, e)
 	}
-	if err := s.index(ctx, e); err != nil {
-		return err
+	if err == nil && (fresh || moved) {
+		err = s.logConfirm(ctx, e)
 	}
-	return s.logConfirm(ctx, e)
+	return err
 }
 
 func (s *scope) logConfirm(ctx context.Context, e *entryRow) error {

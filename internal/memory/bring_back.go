@@ -1,0 +1,178 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"cairn/internal/store"
+)
+
+const (
+	selectEntryDocs = `SELECT t.text, c.id, o.text, c.seq, c.doc FROM changes c JOIN symbols t ON t.id = c.stream JOIN symbols o ON o.id = c.op
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.doc IS NOT NULL ORDER BY c.seq`
+	selectContextDocs = `SELECT t.text, c.id, o.text, c.seq, c.doc FROM changes c JOIN symbols t ON t.id = c.stream JOIN symbols o ON o.id = c.op
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'context') AND c.doc IS NOT NULL AND o.text = 'put'
+AND c.id NOT IN (SELECT context_id FROM memory_contexts) ORDER BY c.seq`
+	updateKey = `UPDATE memory_entries SET key = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memory_entries WHERE key = ?2)`
+)
+
+// logged is a change of an entry or a context with its document.
+type logged struct {
+	memory, id, op string
+	seq            int64
+	doc            []byte
+}
+
+func (l *logged) scan(rows *sql.Rows) error {
+	return rows.Scan(&l.memory, &l.id, &l.op, &l.seq, &l.doc)
+}
+
+// bringBack makes the rows of entries and contexts that the log knows and the tables do
+// not. What was deleted or purged has no document in the log any more.
+func (s *scope) bringBack(ctx context.Context) error {
+	lost := lostEntries{byID: map[string]*entryRow{}}
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var l logged
+		if err := l.scan(rows); err != nil {
+			return err
+		}
+		return lost.follow(ctx, s, l)
+	}, selectEntryDocs)
+	for _, e := range lost.rows {
+		if err == nil && lost.byID[e.name()] == e {
+			err = s.bringBackEntry(ctx, e)
+		}
+	}
+	var contexts []logged
+	if err == nil {
+		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var l logged
+			err := l.scan(rows)
+			contexts = append(contexts, l)
+			return err
+		}, selectContextDocs)
+	}
+	for _, l := range contexts {
+		if err == nil {
+			err = s.bringBackContext(ctx, l)
+		}
+	}
+	return err
+}
+
+// home sets the scope's memory, with its owner; ok is false if it is not here.
+func (s *scope) home(ctx context.Context, memory string) (ok bool, err error) {
+	var m memoryRow
+	err = s.tx.Get(ctx, []any{&m.ActorID, &m.VaultID}, `SELECT user_id, vault_id FROM memories WHERE memory_id = ?`, memory)
+	m.MemoryID, m.exists = memory, err == nil
+	s.u, s.m = user{ID: m.ActorID}, m
+	return m.exists, ignoreNone(err)
+}
+
+// lostEntries are entries of the log without a row, as the log's changes leave them.
+type lostEntries struct {
+	rows []*entryRow
+	byID map[string]*entryRow // by memory and localId or entryId
+}
+
+func (e *entryRow) name() string {
+	if e.synced {
+		return e.MemoryID + " " + e.EntryID
+	}
+	return e.MemoryID + " " + localID(e.key)
+}
+
+// follow takes the log's next change of an entry.
+func (x *lostEntries) follow(ctx context.Context, s *scope, l logged) error {
+	at := l.memory + " "
+	switch l.op {
+	case store.OpPut:
+		var d entryDoc
+		if json.Unmarshal(l.doc, &d) != nil || x.byID[at+l.id] != nil {
+			return nil
+		}
+		return x.put(ctx, s, l, d)
+	case OpConfirm:
+		var d confirmDoc
+		if e := x.byID[at+l.id]; json.Unmarshal(l.doc, &d) == nil {
+			if local := x.byID[at+d.LocalID]; local != nil {
+				e = local
+			}
+			if e != nil {
+				e.synced, e.EntryID, e.CreationTime, e.hubSeq = true, d.EntryID, d.CreationTime, d.HubSeq
+				x.byID[e.name()] = e
+			}
+		}
+	case OpPatch:
+		var d changeDoc
+		if e := x.byID[at+l.id]; e != nil && json.Unmarshal(l.doc, &d) == nil {
+			d.change(&e.Entry)
+		}
+	}
+	return nil
+}
+
+func (x *lostEntries) put(ctx context.Context, s *scope, l logged, d entryDoc) error {
+	key, kerr := parseLocalID(l.id)
+	if kerr != nil {
+		key, _ = parseLocalID(d.LocalID)
+		d.EntryID = l.id
+	}
+	_, found, err := s.held(ctx, d.Key, d.EntryID)
+	if err == nil && !found && key != 0 {
+		_, found, err = s.entry(ctx, selectByRow, key)
+	}
+	if err != nil || found {
+		return err
+	}
+	there, err := s.home(ctx, l.memory)
+	if err != nil || !there {
+		return err
+	}
+	if d.CreationTime == 0 {
+		d.CreationTime = d.CapturedTime // of entries of this device both are one
+	}
+	e, err := s.rowOf(&d, d.Key)
+	if err != nil {
+		return nil // it can never have been a row
+	}
+	e.key, e.synced, e.seq = key, d.EntryID != "", l.seq
+	x.rows = append(x.rows, &e)
+	x.byID[e.name()] = &e
+	if key != 0 {
+		x.byID[l.memory+" "+localID(key)] = &e
+	}
+	return nil
+}
+
+// bringBackEntry stores a lost entry under its old number. The index is built afterwards.
+func (s *scope) bringBackEntry(ctx context.Context, e *entryRow) error {
+	if there, err := s.home(ctx, e.MemoryID); err != nil || !there {
+		return err
+	}
+	if gone, err := s.buried(ctx, e.EntryID, e.hubKey); err != nil || gone {
+		return err
+	}
+	if err := s.freeTime(ctx, e); err != nil {
+		return err
+	}
+	was := e.key
+	if err := s.insertRow(ctx, e); err != nil || was == 0 {
+		return err
+	}
+	_, err := s.tx.Exec(ctx, updateKey, e.key, was)
+	return err
+}
+
+func (s *scope) bringBackContext(ctx context.Context, l logged) error {
+	var d contextDoc
+	if json.Unmarshal(l.doc, &d) != nil || d.ContextID != l.id {
+		return nil
+	}
+	there, err := s.home(ctx, l.memory)
+	if err != nil || !there {
+		return err
+	}
+	return s.insertContextDoc(ctx, d, contextPlace{key: d.Key, synced: true, change: l.seq})
+}
