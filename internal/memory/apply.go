@@ -332,7 +332,7 @@ func (s *scope) applyVault(ctx context.Context, stream string, item Item) error 
 		var held int64
 		err := s.tx.Get(ctx, []any{&held}, selectInVault, stream)
 		if err == nil && held == 0 {
-			_, err = s.tx.Exec(ctx, deleteVault, stream)
+			err = s.removeVault(ctx, stream)
 		}
 		return err
 	}

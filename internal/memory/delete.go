@@ -226,9 +226,7 @@ func (s *scope) deleteVault(ctx context.Context, v Vault, n issued) (out deletio
 		return out, err
 	}
 	if !s.u.hub() {
-		if _, err = s.tx.Exec(ctx, deleteVault, v.VaultID); err == nil {
-			err = firstError(s.tx.BlankStream(ctx, v.VaultID))
-		}
+		err = s.removeVault(ctx, v.VaultID)
 		if err == nil && sent > 0 {
 			_, err = s.logOn(ctx, v.VaultID, "", KindVault, v.VaultID, store.OpDelete, keyDoc{n.hub})
 		} else if err == nil {
@@ -242,6 +240,14 @@ func (s *scope) deleteVault(ctx context.Context, v Vault, n issued) (out deletio
 		_, err = s.tx.Exec(ctx, hideVault, v.VaultID, seq)
 	}
 	return deletion{Seq: seq, Kind: KindVault, ID: v.VaultID}, err
+}
+
+// removeVault takes an empty vault away for good, with its documents in the log.
+func (s *scope) removeVault(ctx context.Context, id string) error {
+	if _, err := s.tx.Exec(ctx, deleteVault, id); err != nil {
+		return err
+	}
+	return s.tx.BlankStream(ctx, id)
 }
 
 // note logs what is not to be sent: it has no document.

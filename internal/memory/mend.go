@@ -22,8 +22,19 @@ AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_i
 FROM changes c JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.doc IS NOT NULL AND o.text = 'put' AND c.id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t.id = c.id) GROUP BY c.id HAVING c.seq = max(c.seq)`
-	selectVaultless = `SELECT DISTINCT vault_id, user_id FROM memories WHERE vault_id NOT IN (SELECT vault_id FROM memory_vaults)`
-	selectVaultAny  = `SELECT EXISTS (SELECT 1 FROM memory_vaults WHERE vault_id = ?)`
+	// Vaults that are lost, or that a salvage has made up for the memories in them, with
+	// their owner and what the log says of them.
+	selectVaultless = `SELECT x.id, x.owner, (SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'vault')
+AND c.id = x.id AND c.doc IS NOT NULL AND o.text = 'put' ORDER BY c.seq DESC LIMIT 1)
+FROM (SELECT m.vault_id AS id, m.user_id AS owner FROM memories m UNION
+SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), (SELECT value FROM store_meta WHERE name = 'memory.user'), '')
+FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'vault') AND c.doc IS NOT NULL AND o.text = 'put') x
+WHERE x.owner <> '' AND x.id NOT IN (SELECT vault_id FROM memory_vaults WHERE creation_ns > 0) GROUP BY x.id ORDER BY x.id`
+	deleteMadeUp   = `DELETE FROM memories WHERE creation_ns <= 0`
+	adoptVault     = `UPDATE memory_vaults SET user_id = ?2, title = ?3, description = ?4, creation_ns = ?5 WHERE vault_id = ?1`
+	dropVaults     = `DELETE FROM memory_vaults WHERE creation_ns <= 0 AND vault_id NOT IN (SELECT vault_id FROM memories)`
+	selectMadeUp   = `SELECT creation_ns <= 0 FROM memory_vaults WHERE vault_id = ?`
+	selectVaultAny = `SELECT EXISTS (SELECT 1 FROM memory_vaults WHERE vault_id = ?)`
 
 	// Inflight rows that nothing would send any more.
 	selectUnsent = entryColumns + `LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN memory_streams s ON s.stream = e.memory_id
@@ -130,9 +141,31 @@ type homeless struct {
 	doc                 memoryDoc
 }
 
-// mendHomes brings lost memories and vaults back.
+// mendHomes brings lost memories and vaults back, and those that a salvage has made up
+// because other rows refer to them.
 func (s *scope) mendHomes(ctx context.Context) error {
-	var lost []homeless
+	for _, query := range []string{deleteMadeUp, dropVaults} {
+		if _, err := s.tx.Exec(ctx, query); err != nil {
+			return err
+		}
+	}
+	lost, err := s.homeless(ctx)
+	for _, h := range lost {
+		if err == nil {
+			err = s.mendVault(ctx, h.doc.VaultID, h.user, h.doc.Vault)
+		}
+		if err == nil {
+			_, err = s.tx.Exec(ctx, insertMemory, h.memory, h.user, h.doc.VaultID, h.doc.MemoryType, h.doc.Title, h.doc.Description, h.doc.CreationTime, nil, nullable(h.doc.projectUID()))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.mendVaults(ctx)
+}
+
+// homeless are the memories that are lost.
+func (s *scope) homeless(ctx context.Context) (lost []homeless, err error) {
 	add := func(rows *sql.Rows) error {
 		var h homeless
 		var doc sql.NullString
@@ -145,53 +178,68 @@ func (s *scope) mendHomes(ctx context.Context) error {
 		if h.doc.VaultID == "" {
 			h.doc.VaultID = derivedID(h.memory, "vault:recovered")
 		}
+		h.doc.CreationTime = s.created(h.doc.CreationTime)
 		if h.user != "" && !slices.ContainsFunc(lost, func(o homeless) bool { return o.memory == h.memory }) {
 			lost = append(lost, h)
 		}
 		return nil
 	}
-	err := firstError(s.tx.Each(ctx, add, selectHomeless), s.tx.Each(ctx, add, selectLoggedHomes))
-	for _, h := range lost {
-		if err == nil {
-			err = s.mendVault(ctx, h.doc.VaultID, h.user, h.doc.Vault)
-		}
-		if err == nil {
-			_, err = s.tx.Exec(ctx, insertMemory, h.memory, h.user, h.doc.VaultID, h.doc.MemoryType, h.doc.Title, h.doc.Description, h.doc.CreationTime, nil, nullable(h.doc.projectUID()))
-		}
+	return lost, firstError(s.tx.Each(ctx, add, selectHomeless), s.tx.Each(ctx, add, selectLoggedHomes))
+}
+
+// created is a time of creation, now if it is not known.
+func (s *scope) created(at Time) Time {
+	if at <= 0 {
+		return Time(s.tx.Now().UnixNano())
 	}
-	if err != nil {
-		return err
+	return at
+}
+
+// mendVaults brings the vaults back that no lost memory has named.
+func (s *scope) mendVaults(ctx context.Context) error {
+	type lostVault struct {
+		id, owner string
+		doc       vaultDoc
 	}
-	var vaults [][2]string
-	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
-		var v [2]string
-		err := rows.Scan(&v[0], &v[1])
-		vaults = append(vaults, v)
+	var lost []lostVault
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var v lostVault
+		var doc sql.NullString
+		err := rows.Scan(&v.id, &v.owner, &doc)
+		if doc.Valid && json.Unmarshal([]byte(doc.String), &v.doc) != nil {
+			v.doc = vaultDoc{}
+		}
+		lost = append(lost, v)
 		return err
 	}, selectVaultless)
-	for _, v := range vaults {
+	for _, v := range lost {
 		if err == nil {
-			err = s.mendVault(ctx, v[0], v[1], vaultDoc{})
+			err = s.mendVault(ctx, v.id, v.owner, v.doc)
 		}
 	}
 	return err
 }
 
-// mendVault brings a vault back if it is lost.
+// mendVault brings a vault back if it is lost or made up.
 func (s *scope) mendVault(ctx context.Context, id, owner string, d vaultDoc) error {
-	var there bool
-	if err := s.tx.Get(ctx, []any{&there}, selectVaultAny, id); err != nil || there {
+	var madeUp bool
+	err := s.tx.Get(ctx, []any{&madeUp}, selectMadeUp, id)
+	if ignoreNone(err) != nil || err == nil && !madeUp {
 		return err
 	}
 	s.u = user{ID: owner}
-	_, taken, err := s.vaultTitled(ctx, d.Title)
+	other, taken, err := s.vaultTitled(ctx, d.Title)
 	if err != nil {
 		return err
 	}
-	if taken || checkTitle(d.Title) != nil {
+	if taken && other.VaultID != id || checkTitle(d.Title) != nil {
 		d.Title = "recovered-" + id[:min(8, len(id))]
 	}
-	_, err = s.tx.Exec(ctx, insertVault, id, owner, d.Title, d.Description, d.CreationTime)
+	query := insertVault
+	if madeUp {
+		query = adoptVault
+	}
+	_, err = s.tx.Exec(ctx, query, id, owner, d.Title, d.Description, s.created(d.CreationTime))
 	return err
 }
 

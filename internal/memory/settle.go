@@ -142,8 +142,7 @@ func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
 	case KindMemory + " " + store.OpDelete:
 		return s.removeMemory(ctx, c.Stream, true)
 	case KindVault + " " + store.OpDelete:
-		_, err := s.tx.Exec(ctx, deleteVault, c.ID)
-		return err
+		return s.removeVault(ctx, c.ID)
 	}
 	return nil
 }
