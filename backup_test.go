@@ -1,10 +1,13 @@
 package cairn
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"cairn/internal/archive"
+	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/observation"
@@ -46,9 +50,9 @@ func backedUp(t *testing.T) (h home, file string) {
 	return h, file
 }
 
-func (h home) backup(file string) BackupReport {
+func (h home) backup(file string) copies.BackupReport {
 	h.t.Helper()
-	r, err := h.Backup(context.Background(), BackupArgs{File: file, Version: "test"})
+	r, err := h.Backup(context.Background(), copies.BackupArgs{File: file, Version: "test"})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -56,7 +60,7 @@ func (h home) backup(file string) BackupReport {
 }
 
 // recovered restores a backup over a home, which is closed for it and opened again.
-func (h home) recovered(a RestoreBackupArgs) (home, BackupRestore, error) {
+func (h home) recovered(a copies.RestoreArgs) (home, copies.Restored, error) {
 	h.t.Helper()
 	if err := h.Close(); err != nil {
 		h.t.Fatal(err)
@@ -85,7 +89,7 @@ func TestABackupBringsBackStoreMailAndArchive(t *testing.T) {
 	h, file := backedUp(t)
 	before, files := h.export(""), tree(t, filepath.Join(h.dir, "archive", "shop"))
 	for name, target := range map[string]home{"elsewhere": newHome(t, h.now, ""), "in place": h} {
-		target, r, err := target.recovered(RestoreBackupArgs{File: file})
+		target, r, err := target.recovered(copies.RestoreArgs{File: file})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -129,7 +133,7 @@ func TestNumbersGoOnAboveAllThatWereSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, _, err = h.recovered(RestoreBackupArgs{File: file})
+	h, _, err = h.recovered(copies.RestoreArgs{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,22 +196,18 @@ func TestABackupOfAnEncryptedStoreStaysSoAndNeedsItsKey(t *testing.T) {
 	if errA != nil || errB != nil || !bytes.Equal(a, b) {
 		t.Error("two backups of an encrypted store differ")
 	}
-	dir := t.TempDir()
-	if _, err := unpack(t.Context(), file, dir); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(dir, "cairn.db")); err != nil || bytes.Contains(text, []byte("SQLite format")) || bytes.Contains(text, []byte("GreenLake")) {
-		t.Errorf("the copy is plain (%v)", err)
+	if text := databaseIn(t, a); bytes.Contains(text, []byte("SQLite format")) || bytes.Contains(text, []byte("GreenLake")) {
+		t.Error("the copy is plain")
 	}
 	plain := newHome(t, now, "")
-	if v, err := plain.VerifyBackup(t.Context(), file); err != nil || !v.OK || v.Content {
+	if v, err := plain.Backups().Verify(t.Context(), file); err != nil || !v.OK || v.Content {
 		t.Errorf("without the key: %v, %+v", err, v)
 	}
-	if _, _, err := plain.recovered(RestoreBackupArgs{File: file}); !fault.HasCode(err, store.CodeKey) {
+	if _, _, err := plain.recovered(copies.RestoreArgs{File: file}); !fault.HasCode(err, store.CodeKey) {
 		t.Errorf("restored without the key: %v", err)
 	}
 	same := newHome(t, now, hex.EncodeToString(key))
-	same, _, err := same.recovered(RestoreBackupArgs{File: file})
+	same, _, err := same.recovered(copies.RestoreArgs{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,14 +218,14 @@ func TestABackupOfAnEncryptedStoreStaysSoAndNeedsItsKey(t *testing.T) {
 	fresh := newHome(t, now, "")
 	fresh.config.Key, fresh.config.DB = hex.EncodeToString(key), filepath.Join(t.TempDir(), "cairn.db")
 	fresh.Cairn = opened(t, fresh.config)
-	if fresh, _, err = fresh.recovered(RestoreBackupArgs{File: file}); err != nil {
+	if fresh, _, err = fresh.recovered(copies.RestoreArgs{File: file}); err != nil {
 		t.Fatal(err)
 	}
 	fresh.sound()
 	withPlain := newHome(t, now, "")
 	withPlain.event(startOf(withPlain.dir))
 	withPlain.config.Key = hex.EncodeToString(key)
-	if _, _, err := withPlain.recovered(RestoreBackupArgs{File: file, Force: true}); fault.KindOf(err) != fault.Conflict {
+	if _, _, err := withPlain.recovered(copies.RestoreArgs{File: file, Force: true}); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("over a plain store: %v", err)
 	}
 }
@@ -248,13 +248,13 @@ func TestADamagedBackupIsNamedAndChangesNothing(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "broken.tar.gz")
 		put(t, path, string(broken), 0o600)
-		v, err := h.VerifyBackup(t.Context(), path)
+		v, err := h.Backups().Verify(t.Context(), path)
 		if err != nil || v.OK || v.Problem == "" {
 			t.Errorf("%s: %v, %+v", name, err, v)
 		}
 		before := h.head()
 		var rerr error
-		if h, _, rerr = h.recovered(RestoreBackupArgs{File: path, Force: true}); !fault.HasCode(rerr, CodeBackup) {
+		if h, _, rerr = h.recovered(copies.RestoreArgs{File: path, Force: true}); !fault.HasCode(rerr, copies.CodeBackup) {
 			t.Errorf("%s was restored: %v", name, rerr)
 		}
 		if h.head() != before || !exists(filepath.Join(h.dir, "archive", "shop")) {
@@ -276,10 +276,10 @@ func TestARestoreWaitsForNobodyWhoHasTheStoreOpen(t *testing.T) {
 	config := h.config
 	config.Wait = 50 * time.Millisecond
 	h.event(startOf(h.dir))
-	if _, err := RestoreBackup(t.Context(), config, RestoreBackupArgs{File: file}); !fault.HasCode(err, CodeLater) {
+	if _, err := RestoreBackup(t.Context(), config, copies.RestoreArgs{File: file}); !fault.HasCode(err, copies.CodeLater) {
 		t.Errorf("over a store that has gone on: %v", err)
 	}
-	if r, err := RestoreBackup(t.Context(), config, RestoreBackupArgs{File: file, DryRun: true}); err != nil || r.Later == 0 || len(r.Moved) > 0 {
+	if r, err := RestoreBackup(t.Context(), config, copies.RestoreArgs{File: file, DryRun: true}); err != nil || r.Later == 0 || len(r.Moved) > 0 {
 		t.Errorf("a dry run: %v, %+v", err, r)
 	}
 	h.sound()
@@ -289,7 +289,7 @@ func TestARestoreWaitsForNobodyWhoHasTheStoreOpen(t *testing.T) {
 func TestARestoreThatWasKilledBeforeTheArchiveIsCompleted(t *testing.T) {
 	t.Parallel()
 	h, file := backedUp(t)
-	h, r, err := h.recovered(RestoreBackupArgs{File: file})
+	h, r, err := h.recovered(copies.RestoreArgs{File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,5 +312,28 @@ func TestARestoreThatWasKilledBeforeTheArchiveIsCompleted(t *testing.T) {
 		if !exists(filepath.Join(place, "shop", ".git")) || exists(place+".restore-"+stamp) || !exists(place+".restore-99") {
 			t.Error("the archive was not put in its place")
 		}
+	}
+}
+
+// databaseIn is the store in a backup.
+func databaseIn(t testing.TB, backup []byte) []byte {
+	t.Helper()
+	zip, err := gzip.NewReader(bytes.NewReader(backup))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in := tar.NewReader(zip); ; {
+		h, err := in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name != "cairn.db" {
+			continue
+		}
+		text, err := io.ReadAll(in)
+		if err != nil || len(text) == 0 {
+			t.Fatalf("%d bytes, %v", len(text), err)
+		}
+		return text
 	}
 }

@@ -87,9 +87,7 @@ type Cairn struct {
 // and made only by something that writes. Settings that cannot be used are
 // CodeSettings (Invalid).
 func Open(c Config) (*Cairn, error) {
-	if c.DB == "" {
-		c.DB = filepath.Join(c.Dir, "cairn.db")
-	}
+	c = withDB(c)
 	k := &Cairn{config: c}
 	var err error
 	if c.Cwd != "" {
@@ -108,6 +106,14 @@ func Open(c Config) (*Cairn, error) {
 	}
 	k.journal.Kept = []observation.Keeper{record.Kept, mail.Kept}
 	return k, nil
+}
+
+// withDB names the database file where none was named.
+func withDB(c Config) Config {
+	if c.DB == "" {
+		c.DB = filepath.Join(c.Dir, "cairn.db")
+	}
+	return c
 }
 
 // stopTime is how long writes of memories that were accepted may take to end.

@@ -14,6 +14,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/repair"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
@@ -77,9 +78,7 @@ type diagnosing struct {
 // the store is damaged, which are among the things it reports (observations §15).
 // It starts the wired program once, away from the store.
 func Diagnose(ctx context.Context, c Config, a DoctorArgs) (Diagnosis, error) {
-	if c.DB == "" {
-		c.DB = filepath.Join(c.Dir, "cairn.db")
-	}
+	c = withDB(c)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -325,7 +324,7 @@ func (d *diagnosing) content(ctx context.Context, s *store.Store, err error) {
 	case err != nil:
 		d.add("content", CheckProblem, "the store cannot be read: "+errorText(err), "its memory is not available", hintOf(err))
 	case len(found) > 0:
-		d.add("content", CheckProblem, summary(found), why, do)
+		d.add("content", CheckProblem, repair.Summary(found), why, do)
 	case d.args.Deep:
 		d.add("content", CheckOK, "pages, indexes, references and the change log are sound", "", "")
 	default:
@@ -341,16 +340,7 @@ func (d *diagnosing) check(ctx context.Context, s *store.Store) ([]string, error
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	return checkContent(ctx, s)
-}
-
-// summary is the first of some findings and how many more there are.
-func summary(found []string) string {
-	first, _, _ := strings.Cut(found[0], "\n")
-	if n := len(found) - 1; n > 0 {
-		return fmt.Sprintf("%s, and %d more", first, n)
-	}
-	return first
+	return repair.CheckContent(ctx, s)
 }
 
 // longLog is the size of a write-ahead log that no checkpoint shortens.
@@ -363,7 +353,7 @@ func (d *diagnosing) log() {
 		return
 	}
 	if len(found) > 0 {
-		d.add("log", CheckProblem, summary(found), "what was recorded last is missing, and the next write overwrites it", "end the agents' sessions, then run `cairn doctor --salvage`")
+		d.add("log", CheckProblem, repair.Summary(found), "what was recorded last is missing, and the next write overwrites it", "end the agents' sessions, then run `cairn doctor --salvage`")
 		return
 	}
 	info, err := os.Stat(d.config.DB + "-wal")
@@ -404,7 +394,7 @@ func (d *diagnosing) leftovers() {
 			}
 		}
 	}
-	coming, err := restoresUnderWay(d.config.Dir)
+	coming, err := d.cairn.Backups().RestoresUnderWay()
 	if err != nil {
 		d.unknown("leftovers", err)
 		return

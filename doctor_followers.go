@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"cairn/internal/repair"
 	"cairn/internal/store"
 )
 
@@ -45,7 +46,7 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 		}
 	}
 	if len(wrong) > 0 {
-		d.add("followers", CheckProblem, summary(wrong), "an archive, an index or another device does not have what this store has",
+		d.add("followers", CheckProblem, repair.Summary(wrong), "an archive, an index or another device does not have what this store has",
 			"keep `cairn serve` running, or run `cairn archive sync`; look at `cairn status`, remove the reason and run `cairn retry`")
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/harness"
 	"cairn/internal/regular"
+	"cairn/internal/repair"
 	"cairn/internal/wiring"
 )
 
@@ -84,11 +85,11 @@ func (d *diagnosing) entries(r *wiring.Report) {
 	}
 	switch {
 	case len(broken) > 0:
-		d.add(name, CheckProblem, title+": "+summary(broken), "its hooks may not be loaded", "correct the file, then "+again)
+		d.add(name, CheckProblem, title+": "+repair.Summary(broken), "its hooks may not be loaded", "correct the file, then "+again)
 	case !r.Wired:
 		d.add(name, CheckUnknown, title+" is there and not wired", "nothing that happens in it is recorded", again)
 	case len(stale) > 0:
-		d.add(name, CheckProblem, title+": "+summary(stale), "some events are not recorded", again)
+		d.add(name, CheckProblem, title+": "+repair.Summary(stale), "some events are not recorded", again)
 	default:
 		d.add(name, CheckOK, title+" is wired", "", "")
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
 	"cairn/internal/project"
@@ -76,14 +77,14 @@ func (h home) sound() {
 func (h home) export(project string) []byte {
 	h.t.Helper()
 	var b bytes.Buffer
-	_, err := h.Export(context.Background(), &b, ExportArgs{Project: project, All: project == "", Version: "test"})
+	_, err := h.Export(context.Background(), &b, copies.ExportArgs{Project: project, All: project == "", Version: "test"})
 	if err != nil {
 		h.t.Fatalf("export: %v", err)
 	}
 	return b.Bytes()
 }
 
-func (h home) restore(text []byte, change ...func(*ImportArgs)) (ExportImport, error) {
+func (h home) restore(text []byte, change ...func(*ImportArgs)) (copies.Imported, error) {
 	h.t.Helper()
 	path := filepath.Join(h.dir, "export.jsonl")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -95,15 +96,15 @@ func (h home) restore(text []byte, change ...func(*ImportArgs)) (ExportImport, e
 	}
 	r, err := h.Import(context.Background(), args)
 	if err != nil {
-		return ExportImport{}, err
+		return copies.Imported{}, err
 	}
 	if len(r.Restored) != 1 || r.Lines != 0 {
-		return ExportImport{}, fmt.Errorf("not taken for an export: %+v", r)
+		return copies.Imported{}, fmt.Errorf("not taken for an export: %+v", r)
 	}
 	return r.Restored[0], nil
 }
 
-func (h home) mustRestore(text []byte, change ...func(*ImportArgs)) ExportImport {
+func (h home) mustRestore(text []byte, change ...func(*ImportArgs)) copies.Imported {
 	h.t.Helper()
 	r, err := h.restore(text, change...)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/gitread"
 	"cairn/internal/project"
@@ -95,10 +96,11 @@ func (c *Cairn) mergeClones(ctx context.Context, s *store.Store, plan []project.
 // copyBefore copies the database into the folder of backups before something that cannot
 // be undone, and returns the copy's path.
 func (c *Cairn) copyBefore(ctx context.Context, s *store.Store, what string) (string, error) {
-	if err := os.MkdirAll(c.BackupFolder(), 0o700); err != nil {
+	folder := c.Backups().Folder()
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	path := filepath.Join(c.BackupFolder(), "before-"+what+"-"+s.Now().UTC().Format(backupStamp)+"-"+store.NewID()[20:]+".db")
+	path := filepath.Join(folder, "before-"+what+"-"+s.Now().UTC().Format(copies.Stamp)+"-"+store.NewID()[20:]+".db")
 	return path, s.CopyTo(ctx, path)
 }
 

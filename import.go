@@ -13,8 +13,10 @@ import (
 	"slices"
 	"time"
 
+	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/harness"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/regular"
 	"cairn/internal/store"
@@ -44,11 +46,11 @@ type ImportReport struct {
 	Lines     int   `json:"lines"`
 	Bytes     int64 `json:"bytes"`
 	observation.Imported
-	ByHarness  map[string]int   `json:"by_harness"` // files read
-	Skipped    map[string]int   `json:"skipped"`    // lines and calls, by reason
-	Unreadable []UnreadableFile `json:"unreadable"`
-	Restored   []ExportImport   `json:"restored,omitempty"` // cairn's own exports
-	Seconds    float64          `json:"seconds"`
+	ByHarness  map[string]int    `json:"by_harness"` // files read
+	Skipped    map[string]int    `json:"skipped"`    // lines and calls, by reason
+	Unreadable []UnreadableFile  `json:"unreadable"`
+	Restored   []copies.Imported `json:"restored,omitempty"` // cairn's own exports
+	Seconds    float64           `json:"seconds"`
 }
 
 // UnreadableFile is a file that could not be imported.
@@ -62,7 +64,7 @@ type UnreadableFile struct {
 // committed stays, the rest is read again. A file that cannot be read is
 // reported and the others are imported all the same (observations §12).
 //
-// Files among the paths that `cairn export` made come first; see importExport. They are
+// Files among the paths that `cairn export` made come first; see copies.Importer. They are
 // taken whole: Since and Project with one are Invalid.
 func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) {
 	began := time.Now()
@@ -83,7 +85,7 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 		return r, err
 	}
 	for _, path := range exports {
-		imported, err := c.importExport(ctx, s, path, a)
+		imported, err := c.exportImporter(s, a).Import(ctx, path)
 		if err != nil {
 			return r, errors.Join(fmt.Errorf("%s: %w", filepath.Base(path), err), done())
 		}
@@ -97,6 +99,25 @@ func (c *Cairn) Import(ctx context.Context, a ImportArgs) (ImportReport, error) 
 	}
 	r.Seconds = time.Since(began).Seconds()
 	return r, errors.Join(err, done())
+}
+
+// splitExports parts the files that are cairn's own exports from all other paths.
+func splitExports(paths []string) (exports, others []string) {
+	for _, p := range paths {
+		if copies.IsExport(p) {
+			exports = append(exports, p)
+		} else {
+			others = append(others, p)
+		}
+	}
+	return exports, others
+}
+
+func (c *Cairn) exportImporter(s *store.Store, a ImportArgs) copies.Importer {
+	return copies.Importer{
+		Store: s, Journal: c.over(s), Memories: memory.New(s, c.settings.work.bookConfig(c.journal.Filter)), Filter: c.journal.Filter, Archive: mailArchive(),
+		IncludePurged: a.IncludePurged, Merge: a.Merge, Progress: a.LineProgress,
+	}
 }
 
 // importStore is the store to import into: for a dry run a copy, which done

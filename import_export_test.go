@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"cairn/internal/copies"
 	"cairn/internal/exchange"
 	"cairn/internal/fault"
 	"cairn/internal/observation"
@@ -230,7 +231,7 @@ func TestADryRunSaysWhatItWouldDoAndDoesNothing(t *testing.T) {
 	if err != nil || r.Restored[0].Rows.Added != 160 {
 		t.Fatalf("%+v %v", r, err)
 	}
-	if _, err := target.Export(t.Context(), &bytes.Buffer{}, ExportArgs{All: true}); !fault.HasCode(err, store.CodeMissing) {
+	if _, err := target.Export(t.Context(), &bytes.Buffer{}, copies.ExportArgs{All: true}); !fault.HasCode(err, store.CodeMissing) {
 		t.Errorf("a store was made: %v", err)
 	}
 	if _, err := target.Import(t.Context(), ImportArgs{Paths: []string{path}, Project: "shop"}); fault.KindOf(err) != fault.Invalid {

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"cairn/internal/copies"
 	"cairn/internal/fault"
+	"cairn/internal/repair"
 	"cairn/internal/store"
 )
 
@@ -72,7 +74,7 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	}
 	switch {
 	case len(found) > 0:
-		err = damaged("the store is damaged: "+summary(found), err)
+		err = damaged("the store is damaged: "+repair.Summary(found), err)
 	case fault.HasCode(err, store.CodeCorrupt):
 		if s == nil {
 			c.met(1)
@@ -163,20 +165,20 @@ func (w *Watchman) Attend(ctx context.Context) error {
 // after the backup. Backups that are not sound are told to log and passed over.
 //
 // Errors: store.CodeCorrupt (Internal) without a sound backup; those of Recover.
-func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress func(what string)) (BackupRestore, error) {
+func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress func(what string)) (copies.Restored, error) {
 	if err := c.reopen(); err != nil {
-		return BackupRestore{}, err
+		return copies.Restored{}, err
 	}
-	backups, err := c.Backups(ctx)
+	backups, err := c.Backups().List(ctx)
 	if err != nil {
-		return BackupRestore{}, err
+		return copies.Restored{}, err
 	}
 	for _, b := range backups {
 		progress("verifying " + b.File)
-		v, err := c.VerifyBackup(ctx, b.File)
+		v, err := c.Backups().Verify(ctx, b.File)
 		switch {
 		case ctx.Err() != nil:
-			return BackupRestore{}, ctx.Err()
+			return copies.Restored{}, ctx.Err()
 		case err != nil:
 			log.Warn("a backup could not be verified", "file", b.File, "error", err)
 		case !v.OK:
@@ -184,10 +186,10 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 		case !v.Content:
 			log.Warn("a backup is encrypted, and there is no key that fits", "file", b.File)
 		default:
-			return RestoreBackup(ctx, c.config, RestoreBackupArgs{File: b.File, Force: true, Progress: progress})
+			return c.Backups().Restore(ctx, copies.RestoreArgs{File: b.File, Force: true, Progress: progress})
 		}
 	}
-	return BackupRestore{}, fault.New(fault.Internal, store.CodeCorrupt, "the store is damaged, and there is no sound backup in "+c.BackupFolder()).
+	return copies.Restored{}, fault.New(fault.Internal, store.CodeCorrupt, "the store is damaged, and there is no sound backup in "+c.Backups().Folder()).
 		WithHint("`cairn doctor --salvage` or `cairn reconcile --reindex` may repair it")
 }
 

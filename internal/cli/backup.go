@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/copies"
 	"cairn/internal/store"
 )
 
@@ -37,7 +38,7 @@ Settings are not in it.
   cairn backup verify /mnt/disk/cairn.tar.gz`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
-			a := cairn.BackupArgs{Version: p.Version, Progress: p.afterASecond()}
+			a := copies.BackupArgs{Version: p.Version, Progress: p.afterASecond()}
 			if len(args) > 0 {
 				a.File = args[0]
 			}
@@ -49,7 +50,7 @@ Settings are not in it.
 				return printJSON(p.Out, r)
 			}
 			_, err = fmt.Fprintf(p.Out, "backed up to %s: %s, %s, %s\n", r.File, bytesOf(r.Bytes),
-				counted(int(r.Changes), "change"), counted(bundles(r.BackupInfo), "archive"))
+				counted(int(r.Changes), "change"), counted(bundles(r.Info), "archive"))
 			return err
 		}),
 	}
@@ -61,7 +62,7 @@ Settings are not in it.
 func bytesOf(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
 // bundles is how many repositories a backup holds.
-func bundles(b cairn.BackupInfo) (n int) {
+func bundles(b copies.Info) (n int) {
 	for _, m := range b.Members {
 		if strings.HasSuffix(m.Name, ".bundle") {
 			n++
@@ -71,7 +72,7 @@ func bundles(b cairn.BackupInfo) (n int) {
 }
 
 // asOf tells when the last change of a backup was made.
-func asOf(b cairn.BackupInfo) string {
+func asOf(b copies.Info) string {
 	if b.As == nil {
 		return "empty"
 	}
@@ -85,18 +86,18 @@ func backupListCommand(p *Process) *cobra.Command {
 		Short: "List the backups in the folder backups, the newest first",
 		Args:  noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
-			all, err := c.Backups(cmd.Context())
+			all, err := c.Backups().List(cmd.Context())
 			switch {
 			case err != nil:
 				return err
 			case asJSON:
 				return printJSON(p.Out, all)
 			case len(all) == 0:
-				_, err = fmt.Fprintf(p.Out, "there are no backups in %s\n", c.BackupFolder())
+				_, err = fmt.Fprintf(p.Out, "there are no backups in %s\n", c.Backups().Folder())
 				return err
 			}
 			for _, b := range all {
-				what := asOf(b.BackupInfo)
+				what := asOf(b.Info)
 				if b.Format == 0 {
 					what = "cannot be read"
 				}
@@ -116,15 +117,15 @@ func backupVerifyCommand(p *Process) *cobra.Command {
 		Short: "Read a backup to its end; exit 1 if it is not sound",
 		Args:  cobra.ExactArgs(1),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
-			v, err := c.VerifyBackup(cmd.Context(), args[0])
+			v, err := c.Backups().Verify(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				err = printJSON(p.Out, v)
 			} else if v.OK {
-				_, err = fmt.Fprintf(p.Out, "%s is sound: as of %s, %s, %s\n", v.File, asOf(v.BackupInfo),
-					counted(int(v.Changes), "change"), counted(bundles(v.BackupInfo), "archive"))
+				_, err = fmt.Fprintf(p.Out, "%s is sound: as of %s, %s, %s\n", v.File, asOf(v.Info),
+					counted(int(v.Changes), "change"), counted(bundles(v.Info), "archive"))
 				if !v.Content && err == nil {
 					_, err = fmt.Fprintln(p.Out, "the store in it is encrypted, and there is no key that fits: it was not looked into")
 				}
@@ -142,7 +143,7 @@ func backupVerifyCommand(p *Process) *cobra.Command {
 }
 
 func restoreCommand(p *Process) *cobra.Command {
-	var a cairn.RestoreBackupArgs
+	var a copies.RestoreArgs
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -185,12 +186,12 @@ refuses, unless you say --force. A damaged store, or none, is replaced at once.
 	return cmd
 }
 
-func (p *Process) printBackupRestore(r cairn.BackupRestore) {
+func (p *Process) printBackupRestore(r copies.Restored) {
 	verb := "restored"
 	if r.DryRun {
 		verb = "would restore"
 	}
-	fmt.Fprintf(p.Out, "%s %s: as of %s, %s, %s\n", verb, r.File, asOf(r.BackupInfo), counted(int(r.Changes), "change"), counted(r.Archives, "archive"))
+	fmt.Fprintf(p.Out, "%s %s: as of %s, %s, %s\n", verb, r.File, asOf(r.Info), counted(int(r.Changes), "change"), counted(r.Archives, "archive"))
 	if r.Later > 0 {
 		fmt.Fprintf(p.Out, "%s of the present store after it stay behind\n", counted(int(r.Later), "change"))
 	}

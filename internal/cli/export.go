@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/copies"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
 
 func exportCommand(p *Process) *cobra.Command {
-	var a cairn.ExportArgs
+	var a copies.ExportArgs
 	var out string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -82,7 +83,7 @@ func kindsOf(counts map[string]int) string {
 }
 
 // printExportImport tells what became of an export.
-func (p *Process) printExportImport(r cairn.ExportImport, dryRun bool) {
+func (p *Process) printExportImport(r copies.Imported, dryRun bool) {
 	verb := "imported"
 	if dryRun {
 		verb = "would import"

@@ -207,7 +207,7 @@ func (p *Process) begin(ctx context.Context, c *cairn.Cairn, restore bool, log *
 	if failed != nil {
 		return nil, failed
 	}
-	fmt.Fprintf(p.Err, "cairn: %s; restored %s, as of %s; the former data lie in %s\n", fault.As(err).Message, r.File, asOf(r.BackupInfo), strings.Join(r.Moved, ", "))
+	fmt.Fprintf(p.Err, "cairn: %s; restored %s, as of %s; the former data lie in %s\n", fault.As(err).Message, r.File, asOf(r.Info), strings.Join(r.Moved, ", "))
 	return c.Begin(ctx)
 }
 

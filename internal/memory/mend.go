@@ -17,8 +17,9 @@ WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = x.memor
 FROM (SELECT memory_id, user_id, vault_id FROM memory_entries UNION SELECT memory_id, user_id, '' FROM memory_contexts) x
 WHERE x.memory_id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_id AND t.id = x.memory_id) GROUP BY x.memory_id, x.user_id`
+	// ?1 is the device's own user, whose is what no stream tells of.
 	// Memories of which the log has a put, and which neither have a row nor were deleted.
-	selectLoggedHomes = `SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), (SELECT value FROM store_meta WHERE name = 'memory.user'), ''), '', c.doc
+	selectLoggedHomes = `SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), ?1, ''), '', c.doc
 FROM changes c JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.doc IS NOT NULL AND o.text = 'put' AND c.id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t.id = c.id) GROUP BY c.id HAVING c.seq = max(c.seq)`
@@ -27,7 +28,7 @@ AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t
 	selectVaultless = `SELECT x.id, x.owner, (SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'vault')
 AND c.id = x.id AND c.doc IS NOT NULL AND o.text = 'put' ORDER BY c.seq DESC LIMIT 1)
 FROM (SELECT m.vault_id AS id, m.user_id AS owner FROM memories m UNION
-SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), (SELECT value FROM store_meta WHERE name = 'memory.user'), '')
+SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), ?1, '')
 FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'vault') AND c.doc IS NOT NULL AND o.text = 'put') x
 WHERE x.owner <> '' AND x.id NOT IN (SELECT vault_id FROM memory_vaults WHERE creation_ns > 0) GROUP BY x.id ORDER BY x.id`
 	deleteMadeUp   = `DELETE FROM memories WHERE creation_ns <= 0`
@@ -149,7 +150,11 @@ func (s *scope) mendHomes(ctx context.Context) error {
 			return err
 		}
 	}
-	lost, err := s.homeless(ctx)
+	own, err := ownUser(ctx, s.tx, false)
+	if err != nil {
+		return err
+	}
+	lost, err := s.homeless(ctx, own)
 	for _, h := range lost {
 		if err == nil {
 			err = s.mendVault(ctx, h.doc.VaultID, h.user, h.doc.Vault)
@@ -161,11 +166,11 @@ func (s *scope) mendHomes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.mendVaults(ctx)
+	return s.mendVaults(ctx, own)
 }
 
-// homeless are the memories that are lost.
-func (s *scope) homeless(ctx context.Context) (lost []homeless, err error) {
+// homeless are the memories that are lost; own is the device's own user.
+func (s *scope) homeless(ctx context.Context, own string) (lost []homeless, err error) {
 	add := func(rows *sql.Rows) error {
 		var h homeless
 		var doc sql.NullString
@@ -184,7 +189,7 @@ func (s *scope) homeless(ctx context.Context) (lost []homeless, err error) {
 		}
 		return nil
 	}
-	return lost, firstError(s.tx.Each(ctx, add, selectHomeless), s.tx.Each(ctx, add, selectLoggedHomes))
+	return lost, firstError(s.tx.Each(ctx, add, selectHomeless), s.tx.Each(ctx, add, selectLoggedHomes, own))
 }
 
 // created is a time of creation, now if it is not known.
@@ -196,7 +201,7 @@ func (s *scope) created(at Time) Time {
 }
 
 // mendVaults brings the vaults back that no lost memory has named.
-func (s *scope) mendVaults(ctx context.Context) error {
+func (s *scope) mendVaults(ctx context.Context, own string) error {
 	type lostVault struct {
 		id, owner string
 		doc       vaultDoc
@@ -211,7 +216,7 @@ func (s *scope) mendVaults(ctx context.Context) error {
 		}
 		lost = append(lost, v)
 		return err
-	}, selectVaultless)
+	}, selectVaultless, own)
 	for _, v := range lost {
 		if err == nil {
 			err = s.mendVault(ctx, v.id, v.owner, v.doc)

@@ -206,7 +206,7 @@ FROM sessions s WHERE s.id = ?`
 
 	selectNewestSession = `SELECT s.key, ifnull((SELECT max(o.timestamp) FROM observation_rows o
     WHERE o.session_key = s.key AND o.obs_type NOT LIKE 'session_%'), 0)
-FROM sessions s WHERE s.project_id = ? ORDER BY s.last_seen DESC, s.key DESC LIMIT 1`
+FROM sessions s WHERE s.project_id = ? ORDER BY s.last_seen DESC, s.started_at DESC, s.id DESC LIMIT 1`
 
 	selectShown = `SELECT observation_id FROM injection_rows WHERE session_key = ? AND section = 'pinned'`
 )

@@ -1,4 +1,4 @@
-package cairn
+package copies
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/redact"
 	"cairn/internal/regular"
 	"cairn/internal/store"
 )
 
-// ExportImport is what became of an export that was imported.
-type ExportImport struct {
+// Imported is what became of an export that was imported.
+type Imported struct {
 	File     string                   `json:"file"`
 	Projects []string                 `json:"projects"` // that it holds
 	New      int                      `json:"new"`      // projects that were not here
@@ -37,19 +38,8 @@ const (
 	maxImportBytes = 16 << 20 // of attachments that wait for their transaction
 )
 
-// splitExports parts the files that are cairn's own exports from all other paths.
-func splitExports(paths []string) (exports, others []string) {
-	for _, p := range paths {
-		if isExport(p) {
-			exports = append(exports, p)
-		} else {
-			others = append(others, p)
-		}
-	}
-	return exports, others
-}
-
-func isExport(path string) bool {
+// IsExport reports whether a file is an export of cairn.
+func IsExport(path string) bool {
 	f, err := regular.Open(path)
 	if err != nil {
 		return false
@@ -58,7 +48,21 @@ func isExport(path string) bool {
 	return exchange.IsExport(f)
 }
 
-// importExport imports an export: projects, sessions, rows, records, mail, memories and
+// Importer takes exports over into a store.
+type Importer struct {
+	Store    *store.Store
+	Journal  *observation.Journal
+	Memories *memory.Book
+	Filter   *redact.Filter // the present rules of redaction
+	Archive  mail.Archive
+
+	IncludePurged bool // store also what was purged
+	Merge         bool // take records of another history over, beside those that are here
+
+	Progress func(done, lines int) // if set, is told how many lines of how many are done
+}
+
+// Import takes an export over: projects, sessions, rows, records, mail, memories and
 // what must not come back. Before anything is stored the whole file is read and judged, against
 // the store too, so that a torn, altered or foreign one leaves no trace. Ids stay as
 // they are where they are free. What is here already is left as it is, so that
@@ -68,29 +72,26 @@ func isExport(path string) bool {
 // Errors: exchange.CodeDamaged (Invalid), exchange.CodeNewer (Unavailable),
 // record.CodeOtherHistory and project.CodeOtherOrigin (Conflict), those of the file
 // and of store.Write.
-func (c *Cairn) importExport(ctx context.Context, s *store.Store, path string, a ImportArgs) (ExportImport, error) {
-	r := exportImporter{
-		store: s, args: a, records: record.NewDocuments(c.journal.Filter),
-		report: ExportImport{File: path},
+func (i Importer) Import(ctx context.Context, path string) (Imported, error) {
+	r := importing{Importer: i, records: record.NewDocuments(i.Filter), report: Imported{File: path}}
+	if i.Merge {
+		r.records = record.NewMerging(i.Filter)
 	}
-	if a.Merge {
-		r.records = record.NewMerging(c.journal.Filter)
-	}
-	r.judged = mail.NewReferences(s.Now())
-	r.mail = mail.NewExportImporter(c.journal.Filter, mailArchive(), r.judged.Highest())
-	r.memories = memory.New(s, c.settings.work.bookConfig(c.journal.Filter)).NewExportImporter()
+	r.judged = mail.NewReferences(i.Store.Now())
+	r.mail = mail.NewExportImporter(i.Filter, i.Archive, r.judged.Highest())
+	r.memories = i.Memories.NewExportImporter()
 	file, err := regular.Open(path)
 	if err != nil {
 		return r.report, err
 	}
 	defer file.Close()
-	if err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return r.judge(ctx, tx, file) }); err != nil {
+	if err := i.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error { return r.judge(ctx, tx, file) }); err != nil {
 		return r.report, err
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return r.report, err
 	}
-	if r.rows, err = c.over(s).ExportImporter(ctx, r.id, r.highest, a.IncludePurged); err != nil {
+	if r.rows, err = i.Journal.ExportImporter(ctx, r.id, r.highest, i.IncludePurged); err != nil {
 		return r.report, err
 	}
 	err = r.take(ctx, file)
@@ -98,10 +99,9 @@ func (c *Cairn) importExport(ctx context.Context, s *store.Store, path string, a
 	return r.report, err
 }
 
-// exportImporter is one export on its way into the store.
-type exportImporter struct {
-	store    *store.Store
-	args     ImportArgs
+// importing is one export on its way into the store.
+type importing struct {
+	Importer
 	id       string // the export's hash
 	highest  observation.HighestIDs
 	rows     *observation.ExportImporter
@@ -113,11 +113,11 @@ type exportImporter struct {
 	waiting  int // bytes of attachments in queue
 	done     int
 	lines    int // judged
-	report   ExportImport
+	report   Imported
 }
 
 // eachLine reads an export and hands its lines on, decoded and sound by themselves.
-func (r *exportImporter) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
+func (r *importing) eachLine(ctx context.Context, file io.Reader, do func(l exchange.Line, v any) error) (*exchange.Reader, error) {
 	x, err := exchange.NewReader(file)
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func decodeLine(l exchange.Line) (any, error) {
 
 // judge reads the whole file without storing anything: its frame, its lines, what
 // they refer to, and whether its records go together with the store's.
-func (r *exportImporter) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
+func (r *importing) judge(ctx context.Context, tx *store.Tx, file io.Reader) error {
 	refs := references{projects: map[string]bool{}, aliases: map[string]bool{}, sessions: map[string]bool{}, mail: r.judged}
 	x, err := r.eachLine(ctx, file, func(l exchange.Line, v any) error {
 		r.lines = l.Number
@@ -332,7 +332,7 @@ func (f *references) enter(stage int) string {
 }
 
 // take stores the file's lines, a few hundred in each transaction.
-func (r *exportImporter) take(ctx context.Context, file io.Reader) error {
+func (r *importing) take(ctx context.Context, file io.Reader) error {
 	x, err := r.eachLine(ctx, file, func(_ exchange.Line, v any) error {
 		r.queue = append(r.queue, v)
 		if m, ok := v.(*mail.Exported); ok {
@@ -353,16 +353,16 @@ func (r *exportImporter) take(ctx context.Context, file io.Reader) error {
 	if err := r.flush(ctx); err != nil {
 		return err
 	}
-	return r.store.Write(ctx, store.Full, r.rows.Done)
+	return r.Store.Write(ctx, store.Full, r.rows.Done)
 }
 
-func (r *exportImporter) flush(ctx context.Context) error {
+func (r *importing) flush(ctx context.Context) error {
 	for len(r.queue) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		taken := 0
-		err := r.store.Write(ctx, r.durability(), func(ctx context.Context, tx *store.Tx) error {
+		err := r.Store.Write(ctx, r.durability(), func(ctx context.Context, tx *store.Tx) error {
 			began := time.Now()
 			for taken < len(r.queue) && time.Since(began) < maxImportTime {
 				if err := r.apply(ctx, tx, r.queue[taken]); err != nil {
@@ -376,8 +376,8 @@ func (r *exportImporter) flush(ctx context.Context) error {
 			return err
 		}
 		r.queue = r.queue[taken:]
-		if r.done += taken; r.args.LineProgress != nil {
-			r.args.LineProgress(r.done, r.report.Lines)
+		if r.done += taken; r.Progress != nil {
+			r.Progress(r.done, r.report.Lines)
 		}
 	}
 	return nil
@@ -385,7 +385,7 @@ func (r *exportImporter) flush(ctx context.Context) error {
 
 // durability is what the queued lines need; the last transaction makes all of them
 // safe.
-func (r *exportImporter) durability() store.Sync {
+func (r *importing) durability() store.Sync {
 	switch r.queue[0].(type) {
 	case *record.Exported, *mail.Exported, *memory.Line:
 		return store.Full
@@ -394,7 +394,7 @@ func (r *exportImporter) durability() store.Sync {
 }
 
 // apply stores what one line says.
-func (r *exportImporter) apply(ctx context.Context, tx *store.Tx, v any) error {
+func (r *importing) apply(ctx context.Context, tx *store.Tx, v any) error {
 	switch v := v.(type) {
 	case *project.Exported:
 		p, err := project.Import(ctx, tx, *v)

@@ -1,4 +1,4 @@
-package cairn
+package copies
 
 import (
 	"context"
@@ -37,25 +37,18 @@ type ExportReport struct {
 }
 
 // Export writes projects with everything that cairn knows of them, as they are at
-// one moment, in the format of internal/exchange/FORMAT.md. What belongs to this
-// machine stays out: how far transcripts were read, what sessions were told,
-// processes, keys. Writers are not held up; one line at a time is in memory.
+// one moment, in the format of internal/exchange/FORMAT.md. here is the working
+// directory. What belongs to this machine stays out: how far transcripts were read, what
+// sessions were told, processes, keys. Writers are not held up; one line at a time is in
+// memory.
 //
-// Errors: NotFound for an unknown project, for a working directory without one and
-// for no store (store.CodeMissing); those of w and of reading. Then what w has got
-// is no export.
-func (c *Cairn) Export(ctx context.Context, w io.Writer, a ExportArgs) (r ExportReport, err error) {
+// Errors: NotFound for an unknown project and for a working directory without one; those
+// of w and of reading. Then what w has got is no export.
+func Export(ctx context.Context, s *store.Store, here project.Place, w io.Writer, a ExportArgs) (r ExportReport, err error) {
 	began := time.Now()
-	s, err := c.opened(ctx, false)
-	if err != nil {
-		return r, err
-	}
-	if s == nil {
-		return r, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
-	}
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		x := exporting{ExportArgs: a, report: &r}
-		if x.scope, err = c.scope(ctx, tx, a); err != nil {
+		if x.scope, err = scopeOf(ctx, tx, here, a); err != nil {
 			return err
 		}
 		return x.run(ctx, tx, w)
@@ -67,25 +60,25 @@ func (c *Cairn) Export(ctx context.Context, w io.Writer, a ExportArgs) (r Export
 // ExportTo is Export into a file, which nobody but its owner may read and which
 // is there as a whole or not at all. A file at that path is replaced. Errors are
 // those of Export, exchange.Create and the system.
-func (c *Cairn) ExportTo(ctx context.Context, path string, a ExportArgs) (ExportReport, error) {
+func ExportTo(ctx context.Context, s *store.Store, here project.Place, path string, a ExportArgs) (ExportReport, error) {
 	f, err := exchange.Create(path)
 	if err != nil {
 		return ExportReport{}, err
 	}
-	r, err := c.Export(ctx, f, a)
+	r, err := Export(ctx, s, here, f, a)
 	if err != nil {
 		return r, errors.Join(err, f.Discard())
 	}
 	return r, f.Commit()
 }
 
-// scope finds the projects that are asked for.
-func (c *Cairn) scope(ctx context.Context, tx *store.Tx, a ExportArgs) (project.Scope, error) {
+// scopeOf finds the projects that are asked for.
+func scopeOf(ctx context.Context, tx *store.Tx, here project.Place, a ExportArgs) (project.Scope, error) {
 	if a.All {
 		return project.Scope{}, nil
 	}
 	if a.Project == "" {
-		q, ok, err := project.Current(ctx, tx, c.place)
+		q, ok, err := project.Current(ctx, tx, here)
 		if err == nil && !ok {
 			err = fault.New(fault.NotFound, project.CodeNotFound, "nothing is known of a project here").
 				WithHint("name one with --project, or say --all")

@@ -1,4 +1,4 @@
-package cairn
+package copies
 
 import (
 	"context"
@@ -9,25 +9,25 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/regular"
+	"cairn/internal/repair"
 	"cairn/internal/store"
 )
 
-// RestoreBackupArgs say what to restore.
-type RestoreBackupArgs struct {
+// RestoreArgs say what to restore.
+type RestoreArgs struct {
 	File     string
 	DryRun   bool // look only
 	Force    bool // also over a store with changes that the backup does not have
 	Progress func(what string)
 }
 
-// BackupRestore is what a restore did, or would do.
-type BackupRestore struct {
+// Restored is what a restore did, or would do.
+type Restored struct {
 	BackupReport
 	DryRun   bool     `json:"dry_run"`
 	Later    int64    `json:"changes_left"` // changes of the present store after the backup, which are moved away with it
@@ -44,7 +44,7 @@ const (
 	archiveAside  = ".backup-"
 )
 
-// RestoreBackup puts a backup in the place of the present data (mail §10.6): it looks at
+// Restore puts a backup in the place of the present data (mail §10.6): it looks at
 // all of it, then moves the store and the archive away, beside themselves, under
 // names that end in .backup-TIME. Numbers go on 100,000 above those of the backup.
 // Whenever it is interrupted, there is the present store or the restored one;
@@ -54,23 +54,16 @@ const (
 // Errors, upon which everything is as it was: CodeBackup; CodeLater (Conflict)
 // without Force; store.CodeBusy while a process has the store open; store.CodeKey;
 // store.CodeNewer; Conflict where one of the two is encrypted and the other is not.
-func RestoreBackup(ctx context.Context, config Config, a RestoreBackupArgs) (r BackupRestore, err error) {
-	if config.DB == "" {
-		config.DB = filepath.Join(config.Dir, "cairn.db")
-	}
-	if config.Clock == nil {
-		config.Clock = time.Now
-	}
+func (k Keeper) Restore(ctx context.Context, a RestoreArgs) (r Restored, err error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	c, _ := openAnyway(config)
 	dir, err := os.MkdirTemp("", "cairn-restore-")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	x := &backupRestorer{RestoreBackupArgs: a, cairn: c, dir: dir, stamp: config.Clock().UTC().Format("20060102T150405.000000000Z")}
+	x := &restoring{RestoreArgs: a, keeper: k, dir: dir, stamp: k.Clock().UTC().Format("20060102T150405.000000000Z")}
 	r.File, r.DryRun, r.Moved = a.File, a.DryRun, []string{}
 	if info, serr := os.Stat(a.File); serr == nil {
 		r.Bytes = info.Size()
@@ -78,7 +71,7 @@ func RestoreBackup(ctx context.Context, config Config, a RestoreBackupArgs) (r B
 	if err := x.judge(ctx); err != nil {
 		return r, err
 	}
-	r.BackupInfo, r.Later, r.Archives = x.info, x.later, len(x.slugs)
+	r.Info, r.Later, r.Archives = x.info, x.later, len(x.slugs)
 	if a.DryRun {
 		return r, nil
 	}
@@ -90,15 +83,15 @@ func RestoreBackup(ctx context.Context, config Config, a RestoreBackupArgs) (r B
 	return r, err
 }
 
-// backupRestorer is one restore under way.
-type backupRestorer struct {
-	RestoreBackupArgs
-	cairn *Cairn
-	dir   string // where the backup is unpacked
-	stamp string
-	info  BackupInfo
-	key   []byte
-	slugs []string // of the repositories in it
+// restoring is one restore under way.
+type restoring struct {
+	RestoreArgs
+	keeper Keeper
+	dir    string // where the backup is unpacked
+	stamp  string
+	info   Info
+	key    []byte
+	slugs  []string // of the repositories in it
 
 	later int64            // changes that only the present store has
 	above map[string]int64 // numbers that it gave
@@ -106,12 +99,12 @@ type backupRestorer struct {
 }
 
 // judge looks at the backup and at what it would replace.
-func (x *backupRestorer) judge(ctx context.Context) (err error) {
+func (x *restoring) judge(ctx context.Context) (err error) {
 	x.Progress("reading the backup")
 	if x.info, err = unpack(ctx, x.File, x.dir); err != nil {
 		return err
 	}
-	if x.key, err = x.cairn.keyOfBackup(x.dir, x.info); err != nil {
+	if x.key, err = x.keeper.keyOf(x.dir, x.info); err != nil {
 		return err
 	}
 	db := filepath.Join(x.dir, databaseMember)
@@ -136,11 +129,11 @@ func (x *backupRestorer) judge(ctx context.Context) (err error) {
 	return x.present(ctx)
 }
 
-func (x *backupRestorer) archive() string { return x.cairn.ArchiveDir() }
+func (x *restoring) archive() string { return x.keeper.archive() }
 
 // readNumbers takes in the highest numbers that an archive ever saw; one that cannot
 // be read tells nothing.
-func (x *backupRestorer) readNumbers(file string) {
+func (x *restoring) readNumbers(file string) {
 	text, err := regular.Read(file, regular.MaxForeign)
 	var ids map[string]int64
 	if err != nil || json.Unmarshal(text, &ids) != nil {
@@ -153,8 +146,8 @@ func (x *backupRestorer) readNumbers(file string) {
 
 // present looks at the store that is there. One that cannot be read is replaced
 // without further questions: that is what backups are for.
-func (x *backupRestorer) present(ctx context.Context) error {
-	db := x.cairn.config.DB
+func (x *restoring) present(ctx context.Context) error {
+	db := x.keeper.DB
 	if info, err := os.Stat(db); err != nil || info.Size() == 0 {
 		return nil
 	}
@@ -170,7 +163,7 @@ func (x *backupRestorer) present(ctx context.Context) error {
 		return errors.Join(err, fault.New(fault.Conflict, "store_differs", "the present store has another key than the backup").
 			WithHint("move the present store away by hand, with the files beside it, then restore"))
 	}
-	s, err := store.Examine(ctx, store.Config{Path: db, Key: x.key, Wait: x.cairn.config.Wait})
+	s, err := store.Examine(ctx, store.Config{Path: db, Key: x.key, Wait: x.keeper.Wait})
 	if err != nil {
 		return ignoreDamage(err)
 	}
@@ -194,10 +187,10 @@ func ignoreDamage(err error) error {
 }
 
 // swap puts the backup in place of the present data.
-func (x *backupRestorer) swap(ctx context.Context) (moved []string, err error) {
-	config := store.ReplaceConfig{Path: x.cairn.config.DB, Key: x.key, Wait: x.cairn.config.Wait, Clock: x.cairn.config.Clock, Progress: x.Progress}
+func (x *restoring) swap(ctx context.Context) (moved []string, err error) {
+	config := store.ReplaceConfig{Path: x.keeper.DB, Key: x.key, Wait: x.keeper.Wait, Clock: x.keeper.Clock, Progress: x.Progress}
 	moved = []string{}
-	if err := finishRestore(ctx, x.cairn.config, x.key); err != nil { // an earlier one's
+	if err := x.keeper.finishRestore(ctx, x.key); err != nil { // an earlier one's
 		return moved, err
 	}
 	aside, err := store.Replace(ctx, config, x.stamp, x.build)
@@ -207,7 +200,7 @@ func (x *backupRestorer) swap(ctx context.Context) (moved []string, err error) {
 	if aside != "" {
 		moved = append(moved, aside)
 	}
-	folder, err := settleArchive(x.cairn.config.Dir, x.stamp)
+	folder, err := settleArchive(x.archive(), x.stamp)
 	if folder != "" {
 		moved = append(moved, folder)
 	}
@@ -215,7 +208,7 @@ func (x *backupRestorer) swap(ctx context.Context) (moved []string, err error) {
 }
 
 // build makes the new store, and the folder of its archive beside the present one.
-func (x *backupRestorer) build(ctx context.Context, fresh string) error {
+func (x *restoring) build(ctx context.Context, fresh string) error {
 	if err := x.dropAbandoned(); err != nil {
 		return err
 	}
@@ -228,7 +221,7 @@ func (x *backupRestorer) build(ctx context.Context, fresh string) error {
 			return err
 		}
 	}
-	s, err := store.Open(ctx, store.Config{Path: fresh, Key: x.key, Clock: x.cairn.config.Clock, Temporary: true})
+	s, err := store.Open(ctx, store.Config{Path: fresh, Key: x.key, Clock: x.keeper.Clock, Temporary: true})
 	if err != nil {
 		return err
 	}
@@ -263,18 +256,18 @@ func (x *backupRestorer) build(ctx context.Context, fresh string) error {
 }
 
 // sound looks through the whole store.
-func (x *backupRestorer) sound(ctx context.Context, s *store.Store) error {
+func (x *restoring) sound(ctx context.Context, s *store.Store) error {
 	x.Progress("checking the store")
-	found, err := checkStore(ctx, s)
+	found, err := repair.Check(ctx, s)
 	if err == nil && len(found) > 0 {
-		err = damagedBackup("the store in it: " + summary(found))
+		err = damagedBackup("the store in it: " + repair.Summary(found))
 	}
 	return err
 }
 
 // dropAbandoned removes what killed restores have unpacked.
-func (x *backupRestorer) dropAbandoned() error {
-	left, err := restoresUnderWay(x.cairn.config.Dir)
+func (x *restoring) dropAbandoned() error {
+	left, err := x.keeper.RestoresUnderWay()
 	for _, dir := range left {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
@@ -283,39 +276,39 @@ func (x *backupRestorer) dropAbandoned() error {
 
 // FinishRestore completes a restore that was killed after it had replaced the store
 // and before it had replaced the archive. Whoever uses the archive calls it first;
-// it costs next to nothing where there is nothing to do.
-func (c *Cairn) FinishRestore(ctx context.Context) error {
-	coming, err := restoresUnderWay(c.config.Dir)
-	if err != nil || len(coming) == 0 {
+// it costs next to nothing where there is nothing to do. Without a store, nil, it does
+// nothing.
+func (k Keeper) FinishRestore(ctx context.Context, s *store.Store) error {
+	coming, err := k.RestoresUnderWay()
+	if err != nil || len(coming) == 0 || s == nil {
 		return err
 	}
-	s, err := c.opened(ctx, false)
-	if err != nil || s == nil {
-		return err
-	}
-	return settleRestored(ctx, s, c.config.Dir, coming)
+	return settleRestored(ctx, s, k.archive(), coming)
 }
 
-func finishRestore(ctx context.Context, config Config, key []byte) error {
-	coming, err := restoresUnderWay(config.Dir)
+// finishRestore is FinishRestore for a store that is not open, and may be damaged.
+func (k Keeper) finishRestore(ctx context.Context, key []byte) error {
+	coming, err := k.RestoresUnderWay()
 	if err != nil || len(coming) == 0 {
 		return err
 	}
-	s, err := store.Examine(ctx, store.Config{Path: config.DB, Key: key, Wait: config.Wait})
+	s, err := store.Examine(ctx, store.Config{Path: k.DB, Key: key, Wait: k.Wait})
 	if err != nil {
 		if fault.HasCode(err, store.CodeMissing) {
 			return nil
 		}
 		return ignoreDamage(err)
 	}
-	return errors.Join(ignoreDamage(settleRestored(ctx, s, config.Dir, coming)), s.Close())
+	return errors.Join(ignoreDamage(settleRestored(ctx, s, k.archive(), coming)), s.Close())
 }
 
-func restoresUnderWay(dir string) ([]string, error) {
-	return filepath.Glob(escapeGlob(filepath.Join(dir, archiveFolder)) + archiveComing + "*")
+// RestoresUnderWay are the folders of archives that restores have unpacked and not put in
+// place yet.
+func (k Keeper) RestoresUnderWay() ([]string, error) {
+	return filepath.Glob(escapeGlob(k.archive()) + archiveComing + "*")
 }
 
-func settleRestored(ctx context.Context, s *store.Store, dir string, coming []string) error {
+func settleRestored(ctx context.Context, s *store.Store, place string, coming []string) error {
 	return s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		stamp, err := tx.Restored(ctx)
 		if err != nil {
@@ -323,7 +316,7 @@ func settleRestored(ctx context.Context, s *store.Store, dir string, coming []st
 		}
 		for _, folder := range coming {
 			if strings.HasSuffix(folder, archiveComing+stamp) && stamp != "" {
-				_, err = settleArchive(dir, stamp)
+				_, err = settleArchive(place, stamp)
 			}
 		}
 		return err
@@ -333,15 +326,14 @@ func settleRestored(ctx context.Context, s *store.Store, dir string, coming []st
 // settleArchive puts the archive that belongs to the restored store in place and
 // tells where the former one lies, "" if there was none. Each step is one rename;
 // repeating it goes on where it stopped.
-func settleArchive(dir, stamp string) (aside string, err error) {
-	place := filepath.Join(dir, archiveFolder)
+func settleArchive(place, stamp string) (aside string, err error) {
 	coming := place + archiveComing + stamp
-	if !exists(coming) {
+	if !isThere(coming) {
 		return "", nil
 	}
-	if exists(place) {
+	if isThere(place) {
 		aside = place + archiveAside + stamp
-		if exists(aside) {
+		if isThere(aside) {
 			return "", fault.New(fault.Conflict, "archive_in_place", fmt.Sprintf("%s exists already", aside)).WithHint("move it away")
 		}
 		if err := os.Rename(place, aside); err != nil {

@@ -1,4 +1,4 @@
-package cairn
+package copies
 
 import (
 	"archive/tar"
@@ -21,14 +21,15 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/fault"
+	"cairn/internal/repair"
 	"cairn/internal/store"
 )
 
-// Backups lists the backups in the folder of backups, the newest first; such as
+// List lists the backups in the folder of backups, the newest first; such as
 // cannot be read have Format 0 and no further fields.
-func (c *Cairn) Backups(ctx context.Context) ([]BackupReport, error) {
+func (k Keeper) List(ctx context.Context) ([]BackupReport, error) {
 	out := []BackupReport{}
-	files, err := filepath.Glob(filepath.Join(escapeGlob(c.BackupFolder()), store.BackupPrefix+"*"+store.BackupSuffix))
+	files, err := filepath.Glob(filepath.Join(escapeGlob(k.Folder()), store.BackupPrefix+"*"+store.BackupSuffix))
 	slices.Reverse(files)
 	for _, file := range files {
 		r := BackupReport{File: file}
@@ -37,7 +38,7 @@ func (c *Cairn) Backups(ctx context.Context) ([]BackupReport, error) {
 		}
 		if f, oerr := os.Open(file); oerr == nil {
 			if u, uerr := newUnpacking(f); uerr == nil {
-				r.BackupInfo = u.info
+				r.Info = u.info
 			}
 			err = errors.Join(err, f.Close())
 		}
@@ -62,19 +63,19 @@ type Verification struct {
 	Content bool   `json:"content"` // the store in it was read, too; not without the key of an encrypted one
 }
 
-// VerifyBackup reads a backup to its end: its frame, the hash of each member, the
+// Verify reads a backup to its end: its frame, the hash of each member, the
 // pages of the store, every object of the repositories.
 //
 // Errors: those of the file, when it cannot be opened.
-func (c *Cairn) VerifyBackup(ctx context.Context, file string) (v Verification, err error) {
+func (k Keeper) Verify(ctx context.Context, file string) (v Verification, err error) {
 	v.File = file
 	info, err := os.Stat(file)
 	if err != nil {
 		return v, fault.Wrap(err, fault.NotFound, "file_missing", "there is no backup "+file)
 	}
 	v.Bytes = info.Size()
-	read, err := c.readBack(ctx, file)
-	v.BackupInfo, v.Content = read.info, read.content
+	read, err := k.readBack(ctx, file)
+	v.Info, v.Content = read.info, read.content
 	if f := fault.As(err); err != nil && (f.Code == CodeBackup || f.Kind == fault.Internal || f.Code == archive.CodeGit) && ctx.Err() == nil {
 		v.Problem = f.Message
 		return v, nil
@@ -84,12 +85,12 @@ func (c *Cairn) VerifyBackup(ctx context.Context, file string) (v Verification, 
 }
 
 type readBackup struct {
-	info    BackupInfo
+	info    Info
 	content bool
 }
 
 // readBack unpacks a backup into a temporary folder and looks at everything.
-func (c *Cairn) readBack(ctx context.Context, file string) (r readBackup, err error) {
+func (k Keeper) readBack(ctx context.Context, file string) (r readBackup, err error) {
 	dir, err := os.MkdirTemp("", "cairn-backup-")
 	if err != nil {
 		return r, err
@@ -98,7 +99,7 @@ func (c *Cairn) readBack(ctx context.Context, file string) (r readBackup, err er
 	if r.info, err = unpack(ctx, file, dir); err != nil {
 		return r, err
 	}
-	key, err := c.keyOfBackup(dir, r.info)
+	key, err := k.keyOf(dir, r.info)
 	if err != nil && !fault.HasCode(err, store.CodeKey) {
 		return r, err
 	}
@@ -126,27 +127,27 @@ func checkCopy(ctx context.Context, db string, key []byte) error {
 	}
 	found, err := s.QuickCheck(ctx)
 	if err = errors.Join(err, s.Close()); err == nil && len(found) > 0 {
-		err = damagedBackup("the store in it: " + summary(found))
+		err = damagedBackup("the store in it: " + repair.Summary(found))
 	}
 	return err
 }
 
-// keyOfBackup is the key that fits an encrypted backup, nil for a plain one.
+// keyOf is the key that fits an encrypted backup, nil for a plain one.
 //
 // Errors: Unavailable, store.CodeKey without a key that fits.
-func (c *Cairn) keyOfBackup(dir string, info BackupInfo) ([]byte, error) {
+func (k Keeper) keyOf(dir string, info Info) ([]byte, error) {
 	if !info.Encrypted {
 		return nil, nil
 	}
-	k, err := c.LoadKey()
+	key, err := k.Key()
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, store.CodeKey, "the backup is encrypted, and there is no key that fits").WithHint(store.KeyPlaces)
 	}
-	fits, err := store.KeyFits(filepath.Join(dir, databaseMember), k.Bytes)
+	fits, err := store.KeyFits(filepath.Join(dir, databaseMember), key)
 	if err == nil && !fits {
 		err = fault.New(fault.Unavailable, store.CodeKey, "the backup is encrypted, and the key does not fit").WithHint(store.KeyPlaces)
 	}
-	return k.Bytes, err
+	return key, err
 }
 
 func damagedBackup(why string) error {
@@ -158,7 +159,7 @@ type unpacking struct {
 	file *bufio.Reader
 	zip  *gzip.Reader
 	in   *tar.Reader
-	info BackupInfo
+	info Info
 }
 
 // newUnpacking reads the metadata. Errors: CodeBackup; store.CodeNewer for a backup
@@ -200,15 +201,15 @@ func newUnpacking(r io.Reader) (*unpacking, error) {
 
 // unpack writes the members of a backup, which must be as its metadata say, below a
 // folder.
-func unpack(ctx context.Context, file, dir string) (BackupInfo, error) {
+func unpack(ctx context.Context, file, dir string) (Info, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return BackupInfo{}, fault.Wrap(err, fault.NotFound, "file_missing", "there is no backup "+file)
+		return Info{}, fault.Wrap(err, fault.NotFound, "file_missing", "there is no backup "+file)
 	}
 	defer f.Close() //nolint:errcheck // it is only read
 	u, err := newUnpacking(f)
 	if err != nil {
-		return BackupInfo{}, err
+		return Info{}, err
 	}
 	for _, m := range u.info.Members {
 		if err := ctx.Err(); err != nil {
@@ -238,7 +239,7 @@ func (u *unpacking) end() error {
 	return nil
 }
 
-func (u *unpacking) member(m BackupMember, dir string) error {
+func (u *unpacking) member(m Member, dir string) error {
 	h, err := u.in.Next()
 	if err != nil || h.Name != m.Name || h.Size != m.Bytes || h.Typeflag != tar.TypeReg {
 		return damagedBackup("the member " + m.Name + " is not where it belongs, or it is torn")
@@ -257,7 +258,7 @@ func (u *unpacking) member(m BackupMember, dir string) error {
 }
 
 // torn tells a backup that cannot be read from a disk that cannot be written.
-func torn(m BackupMember, err error, sum hash.Hash) error {
+func torn(m Member, err error, sum hash.Hash) error {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return err
 	}

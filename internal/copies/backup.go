@@ -1,4 +1,4 @@
-package cairn
+package copies
 
 import (
 	"archive/tar"
@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"cairn/internal/archive"
-	"cairn/internal/fault"
 	"cairn/internal/store"
 )
 
@@ -37,13 +36,15 @@ const (
 const (
 	backupFormat  = 1
 	maxMetadata   = 16 << 20
-	backupStamp   = "20060102T150405.000Z"
 	archiveFolder = "archive"
 )
 
-// BackupInfo is metadata.json of a backup. It says nothing that does not follow from
+// Stamp is the layout of the time in the name of a backup.
+const Stamp = "20060102T150405.000Z"
+
+// Info is metadata.json of a backup. It says nothing that does not follow from
 // what is backed up, so that equal states make equal files.
-type BackupInfo struct {
+type Info struct {
 	Format    int              `json:"cairn_backup"`
 	Cairn     string           `json:"cairn"` // the version of the program
 	Schema    int              `json:"schema"`
@@ -52,11 +53,11 @@ type BackupInfo struct {
 	As        *time.Time       `json:"as_of"`   // when the last of them was made; null without any
 	Counts    map[string]int64 `json:"counts"`  // rows by table
 	Highest   map[string]int64 `json:"highest"` // the highest numbers that were given, by table
-	Members   []BackupMember   `json:"members"` // all other members, in order
+	Members   []Member         `json:"members"` // all other members, in order
 }
 
-// BackupMember is a file in a backup.
-type BackupMember struct {
+// Member is a file in a backup.
+type Member struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
@@ -73,49 +74,54 @@ type BackupArgs struct {
 type BackupReport struct {
 	File  string `json:"file"`
 	Bytes int64  `json:"bytes"`
-	BackupInfo
+	Info
 }
 
-// BackupFolder is where backups lie that got no name: beside the database.
-func (c *Cairn) BackupFolder() string {
-	return filepath.Join(filepath.Dir(c.config.DB), store.BackupFolder)
+// Keeper makes backups of a store with its archive, and puts them back.
+type Keeper struct {
+	DB    string // the database file
+	Dir   string // the data directory, in which the archive lies
+	Wait  time.Duration
+	Clock func() time.Time
+
+	// Key returns the key of the user. Errors: Unavailable, store.CodeKey without one.
+	Key func() ([]byte, error)
 }
 
-// Backup writes one file with a consistent copy of the store and of the archive's
+func (k Keeper) archive() string { return filepath.Join(k.Dir, archiveFolder) }
+
+// Folder is where backups lie that got no name: beside the database.
+func (k Keeper) Folder() string { return filepath.Join(filepath.Dir(k.DB), store.BackupFolder) }
+
+// Backup writes one file with a consistent copy of a store and of the archive's
 // repositories: a tar file, compressed with gzip, that is the same byte for byte as
 // long as nothing has changed (mail §10.6). That of an encrypted store is encrypted
-// with its key, which is not in it; the repositories are not. The file appears when
-// it is complete and has been read back, and only its owner may read it. Writers are
-// not held up. What is there at that path is replaced.
+// with its key, which is not in it; the repositories are not. key is that of the store,
+// nil for a plain one. The file appears when it is complete and has been read back, and
+// only its owner may read it. Writers are not held up. What is there at that path is
+// replaced.
 //
-// Errors: NotFound, store.CodeMissing without a store; those of git, CodeBackup if
-// what was written cannot be read back, and of the file system.
-func (c *Cairn) Backup(ctx context.Context, a BackupArgs) (r BackupReport, err error) {
+// Errors: those of git, CodeBackup if what was written cannot be read back, and of the
+// file system.
+func (k Keeper) Backup(ctx context.Context, s *store.Store, key []byte, a BackupArgs) (r BackupReport, err error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
-	s, err := c.opened(ctx, false)
-	if err != nil {
-		return r, err
-	}
-	if s == nil {
-		return r, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
-	}
-	if err := c.FinishRestore(ctx); err != nil {
+	if err := k.FinishRestore(ctx, s); err != nil {
 		return r, err
 	}
 	if a.File == "" {
-		if err := os.MkdirAll(c.BackupFolder(), 0o700); err != nil {
+		if err := os.MkdirAll(k.Folder(), 0o700); err != nil {
 			return r, err
 		}
-		a.File = filepath.Join(c.BackupFolder(), store.BackupPrefix+s.Now().UTC().Format(backupStamp)+store.BackupSuffix)
+		a.File = filepath.Join(k.Folder(), store.BackupPrefix+s.Now().UTC().Format(Stamp)+store.BackupSuffix)
 	}
 	dir, err := os.MkdirTemp("", "cairn-backup-")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := backingUp{cairn: c, dir: dir, BackupArgs: a}
+	b := backingUp{keeper: k, key: key, dir: dir, BackupArgs: a}
 	if err := b.collect(ctx, s); err != nil {
 		return r, err
 	}
@@ -128,9 +134,10 @@ func (c *Cairn) Backup(ctx context.Context, a BackupArgs) (r BackupReport, err e
 // backingUp is one backup under way.
 type backingUp struct {
 	BackupArgs
-	cairn *Cairn
-	dir   string // where the members are put together
-	info  BackupInfo
+	keeper Keeper
+	key    []byte // of the store
+	dir    string // where the members are put together
+	info   Info
 }
 
 func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
@@ -139,7 +146,7 @@ func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
 	if err := s.CopyTo(ctx, db); err != nil {
 		return err
 	}
-	b.info = BackupInfo{Format: backupFormat, Cairn: b.Version, Encrypted: s.Encrypted(), Members: []BackupMember{}}
+	b.info = Info{Format: backupFormat, Cairn: b.Version, Encrypted: s.Encrypted(), Members: []Member{}}
 	if err := b.describe(ctx, db); err != nil {
 		return err
 	}
@@ -169,10 +176,10 @@ func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
 
 // describe tells what the copy of the store holds.
 func (b *backingUp) describe(ctx context.Context, db string) (err error) {
-	if b.info.Schema, _, err = store.Schema(db, b.cairn.key); err != nil {
+	if b.info.Schema, _, err = store.Schema(db, b.key); err != nil {
 		return err
 	}
-	s, err := store.Examine(ctx, store.Config{Path: db, Key: b.cairn.key, Clock: b.cairn.config.Clock})
+	s, err := store.Examine(ctx, store.Config{Path: db, Key: b.key, Clock: b.keeper.Clock})
 	if err != nil {
 		return err
 	}
@@ -199,7 +206,7 @@ func (b *backingUp) describe(ctx context.Context, db string) (err error) {
 // repositories bundles the archive's repositories, after the store was copied: they
 // may be further than it, never behind what it says of them.
 func (b *backingUp) repositories(ctx context.Context) (names []string, err error) {
-	from := b.cairn.ArchiveDir()
+	from := b.keeper.archive()
 	to := filepath.Join(b.dir, archiveFolder)
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -219,7 +226,7 @@ func (b *backingUp) repositories(ctx context.Context) (names []string, err error
 		return nil, err
 	}
 	for _, e := range entries {
-		if !e.IsDir() || !exists(filepath.Join(from, e.Name(), ".git")) || !isMember(bundleFolder+e.Name()+bundleSuffix) {
+		if !e.IsDir() || !isThere(filepath.Join(from, e.Name(), ".git")) || !isMember(bundleFolder+e.Name()+bundleSuffix) {
 			continue
 		}
 		b.Progress("bundling the repository of " + e.Name())
@@ -256,7 +263,7 @@ func (b *backingUp) write(ctx context.Context) error {
 	err = errors.Join(b.pack(ctx, f), f.Sync(), f.Close())
 	if err == nil {
 		b.Progress("reading it back")
-		_, err = b.cairn.readBack(ctx, f.Name())
+		_, err = b.keeper.readBack(ctx, f.Name())
 	}
 	if err == nil {
 		err = os.Rename(f.Name(), b.File)
@@ -306,18 +313,18 @@ func (b *backingUp) report() (BackupReport, error) {
 	if err != nil {
 		return BackupReport{}, err
 	}
-	return BackupReport{File: b.File, Bytes: info.Size(), BackupInfo: b.info}, nil
+	return BackupReport{File: b.File, Bytes: info.Size(), Info: b.info}, nil
 }
 
 // measure is a file as the metadata list it.
-func measure(file, name string) (BackupMember, error) {
+func measure(file, name string) (Member, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return BackupMember{}, err
+		return Member{}, err
 	}
 	sum := sha256.New()
 	n, err := io.Copy(sum, f)
-	return BackupMember{name, n, hex.EncodeToString(sum.Sum(nil))}, errors.Join(err, f.Close())
+	return Member{name, n, hex.EncodeToString(sum.Sum(nil))}, errors.Join(err, f.Close())
 }
 
 // copyWhole copies a file to one that must not exist yet.
@@ -333,4 +340,9 @@ func copyWhole(from, to string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Sync(), out.Close())
+}
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }

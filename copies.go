@@ -1,0 +1,78 @@
+package cairn
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"cairn/internal/copies"
+	"cairn/internal/fault"
+	"cairn/internal/store"
+)
+
+// Export writes projects into w; see copies.Export. Errors: those, and NotFound with
+// store.CodeMissing without a store.
+func (c *Cairn) Export(ctx context.Context, w io.Writer, a copies.ExportArgs) (copies.ExportReport, error) {
+	s, err := c.present(ctx)
+	if err != nil {
+		return copies.ExportReport{}, err
+	}
+	return copies.Export(ctx, s, c.place, w, a)
+}
+
+// ExportTo writes projects into a file; see copies.ExportTo. Errors: those, and NotFound
+// with store.CodeMissing without a store.
+func (c *Cairn) ExportTo(ctx context.Context, path string, a copies.ExportArgs) (copies.ExportReport, error) {
+	s, err := c.present(ctx)
+	if err != nil {
+		return copies.ExportReport{}, err
+	}
+	return copies.ExportTo(ctx, s, c.place, path, a)
+}
+
+// present is the store. Errors: NotFound with store.CodeMissing without one.
+func (c *Cairn) present(ctx context.Context) (*store.Store, error) {
+	s, err := c.opened(ctx, false)
+	if err == nil && s == nil {
+		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+	}
+	return s, err
+}
+
+// Backup makes a backup; see copies.Keeper.Backup. Errors: those, and NotFound with
+// store.CodeMissing without a store.
+func (c *Cairn) Backup(ctx context.Context, a copies.BackupArgs) (copies.BackupReport, error) {
+	s, err := c.present(ctx)
+	if err != nil {
+		return copies.BackupReport{}, err
+	}
+	return c.Backups().Backup(ctx, s, c.key, a)
+}
+
+// Backups are the backups of this store.
+func (c *Cairn) Backups() copies.Keeper {
+	k := copies.Keeper{DB: c.config.DB, Dir: c.config.Dir, Wait: c.config.Wait, Clock: c.config.Clock, Key: func() ([]byte, error) {
+		key, err := c.LoadKey()
+		return key.Bytes, err
+	}}
+	if k.Clock == nil {
+		k.Clock = time.Now
+	}
+	return k
+}
+
+// RestoreBackup puts a backup in the place of the present data; see copies.Keeper.Restore.
+// It works with broken settings, as a salvage does.
+func RestoreBackup(ctx context.Context, config Config, a copies.RestoreArgs) (copies.Restored, error) {
+	c, _ := openAnyway(withDB(config))
+	return c.Backups().Restore(ctx, a)
+}
+
+// FinishRestore completes a restore that was killed; see copies.Keeper.FinishRestore.
+func (c *Cairn) FinishRestore(ctx context.Context) error {
+	s, err := c.opened(ctx, false)
+	if err != nil {
+		return err
+	}
+	return c.Backups().FinishRestore(ctx, s)
+}

@@ -1,0 +1,134 @@
+// Package repair checks what a store holds in all parts, and salvages a damaged one: what
+// each part can tell and mend is asked here in one order, so that doctor, salvage and
+// restore agree.
+package repair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cairn/internal/archive"
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+	"cairn/internal/memory"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+// Check runs every check of a store: that of the file, of the change log and of
+// each part. Doctor, salvage and restore share it, so that they agree. An intact store
+// has no findings. A store of an older schema is checked without its parts, whose
+// tables may be missing.
+//
+// Errors: those of store.Check; a part's own error about what it reads is a finding.
+func Check(ctx context.Context, s *store.Store) ([]string, error) {
+	found, err := s.Check(ctx)
+	if err != nil {
+		return found, err
+	}
+	more, err := checkParts(ctx, s)
+	return slices.Concat(found, more), err
+}
+
+func checkParts(ctx context.Context, s *store.Store) (found []string, err error) {
+	older, err := s.IsOlder(ctx)
+	if err != nil || older {
+		return nil, err
+	}
+	reading := func(check func(context.Context, *store.Tx) ([]string, error)) func(context.Context) ([]string, error) {
+		return func(ctx context.Context) (found []string, err error) {
+			err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+				found, err = check(ctx, tx)
+				return err
+			})
+			return found, err
+		}
+	}
+	for _, part := range []struct {
+		name  string
+		check func(context.Context) ([]string, error)
+	}{
+		{"observations", observation.New(s, observation.Config{}).Check},
+		{"records", record.New(s, record.Config{}).Check},
+		{"mail", reading(mail.Check)},
+		{"memories", reading(memory.Check)},
+		{"projects", reading(project.Check)},
+	} {
+		more, err := part.check(ctx)
+		found = append(found, more...)
+		if err == nil {
+			continue
+		}
+		if f := fault.As(err); ctx.Err() == nil && f.Code != store.CodeCorrupt && f.Kind != fault.Unavailable {
+			found = append(found, part.name+" cannot be read: "+f.Message)
+			continue
+		}
+		return found, err
+	}
+	return found, nil
+}
+
+// CheckContent is checkParts, and if that finds nothing, it compares the words in every
+// full-text index with the texts. That takes about as long as a search index takes to be
+// built. Doctor and salvage share it, so that they agree.
+func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
+	found, err := checkParts(ctx, s)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	older, err := s.IsOlder(ctx)
+	if err != nil || older {
+		return nil, err
+	}
+	for _, part := range []struct {
+		name  string
+		check func(context.Context, *store.Tx) ([]string, error)
+	}{{"observations", observation.CheckWords}, {"records", record.CheckWords}, {"mail", mail.CheckWords}, {"memories", memory.CheckWords}} {
+		var more []string
+		err := s.Read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			more, err = part.check(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return found, fmt.Errorf("%s: %w", part.name, err)
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+// Salvage replaces a damaged store by what can still be read of it, as all parts mend it;
+// see store.Salvage, whose errors it returns. Of the config, Check and Mend are set here.
+func Salvage(ctx context.Context, config store.SalvageConfig) (store.Salvaged, error) {
+	config.Check, config.Mend = CheckContent, mend
+	return store.Salvage(ctx, config)
+}
+
+func mend(ctx context.Context, s *store.Store, altered func(table string, id int64)) error {
+	if err := observation.New(s, observation.Config{}).Mend(ctx, altered); err != nil {
+		return fmt.Errorf("observations: %w", err)
+	}
+	for _, part := range []struct {
+		name   string
+		repair func(context.Context, *store.Tx) error
+	}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}, {"archive", archive.Mend}, {"projects", project.Repair}} {
+		if err := s.Write(ctx, store.Full, part.repair); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// Summary is the first line of some findings, of which there is at least one, and how many
+// more there are.
+func Summary(found []string) string {
+	first, _, _ := strings.Cut(found[0], "\n")
+	if n := len(found) - 1; n > 0 {
+		return fmt.Sprintf("%s, and %d more", first, n)
+	}
+	return first
+}
