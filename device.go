@@ -71,15 +71,3 @@ func countedItems(n int64) string {
 	}
 	return fmt.Sprintf("%d changes", n)
 }
-
-// device reports a new incarnation of the store. That is a note, because nothing is
-// wrong and there is nothing to do.
-func (d *diagnosing) device(ctx context.Context, s *store.Store) {
-	status, err := deviceOf(ctx, s)
-	switch {
-	case err != nil:
-		d.unknown("device", err)
-	case status.Note != "":
-		d.add("device", CheckOK, status.Note, "", "")
-	}
-}

@@ -21,6 +21,7 @@ import (
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
+	"cairn/internal/repair"
 	"cairn/internal/store"
 
 	"pgregory.net/rapid"
@@ -67,8 +68,10 @@ func (h home) sound() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	d := diagnosing{args: DoctorArgs{Deep: true}, journal: h.over(s)}
-	found, err := d.check(context.Background(), s)
+	found, err := s.Check(context.Background())
+	if err == nil && len(found) == 0 {
+		found, err = repair.CheckContent(context.Background(), s)
+	}
 	if err != nil || len(found) > 0 {
 		h.t.Fatalf("check: %v %v", found, err)
 	}

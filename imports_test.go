@@ -60,11 +60,17 @@ func importTable() map[string]room {
 		".": {
 			ours: []string{
 				"internal/fault", "internal/regular", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/replica", "internal/harness",
-				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/gitread", "internal/githook", "internal/why", "internal/citation", "internal/recall", "internal/guard", "internal/copies", "internal/repair",
+				"internal/archive", "internal/tomlfile", "internal/wiring", "internal/gitread", "internal/githook", "internal/why", "internal/citation", "internal/recall", "internal/guard", "internal/copies", "internal/repair", "internal/followers", "internal/doctor",
 			},
 			others: []string{"github.com/bmatcuk/doublestar/v4"},
 		},
-		"internal/repair": {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/archive"}},
+		"internal/repair":    {ours: []string{"internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/archive"}},
+		"internal/followers": {ours: []string{"internal/fault", "internal/store", "internal/memory", "internal/archive"}},
+		"internal/doctor": {
+			ours: []string{
+				"internal/fault", "internal/regular", "internal/store", "internal/project", "internal/observation", "internal/mail", "internal/memory", "internal/replica", "internal/harness", "internal/tomlfile", "internal/wiring", "internal/gitread", "internal/githook", "internal/followers", "internal/repair",
+			},
+		},
 		"internal/copies": {
 			ours: []string{
 				"internal/fault", "internal/regular", "internal/store", "internal/project", "internal/redact", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/archive", "internal/exchange", "internal/repair",
@@ -86,7 +92,7 @@ func importTable() map[string]room {
 		"internal/httpapi":   {ours: []string{".", "internal/fault", "internal/regular", "internal/crashpoint", "internal/mcp", "internal/memory", "internal/replica", "internal/web"}},
 		"internal/testhooks": {ours: []string{".", "internal/fault", "internal/crashpoint", "internal/store", "internal/memory", "internal/hub", "internal/httpapi"}},
 		"internal/cli": {
-			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook", "internal/hub", "internal/replica", "internal/testhooks", "internal/recall", "internal/why", "internal/guard", "internal/copies"},
+			ours:   []string{".", "internal/fault", "internal/store", "internal/project", "internal/observation", "internal/record", "internal/mail", "internal/memory", "internal/harness", "internal/archive", "internal/mcp", "internal/httpapi", "internal/web", "internal/wiring", "internal/githook", "internal/hub", "internal/replica", "internal/testhooks", "internal/recall", "internal/why", "internal/guard", "internal/copies", "internal/followers", "internal/doctor"},
 			others: []string{"github.com/spf13/cobra", "golang.org/x/sync"},
 		},
 		"cmd/cairn": {ours: []string{"internal/cli"}},

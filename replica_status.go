@@ -18,21 +18,12 @@ type ReplicationStatus struct {
 	Hint    string `json:"hint,omitempty"` // what a person does about it
 	HubUser string `json:"hubUserId,omitempty"`
 	memory.Backlog
-	Failures []memory.Failed `json:"failures"` // never nil
-	Waiting  []WaitingStream `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
+	Failures []memory.Failed  `json:"failures"` // never nil
+	Waiting  []memory.Waiting `json:"waiting"`  // never nil: streams that wait after a failed attempt, or stand still
 
 	Device DeviceStatus `json:"device"` // the device incarnation under which this store sends
 
 	Conflicts []memory.ContextConflict `json:"conflicts,omitempty"` // contexts that lost against another device's and that nobody has merged
-}
-
-// WaitingStream is a memory, or vault, of which something waits.
-type WaitingStream struct {
-	MemoryID    string    `json:"memory_id"`
-	State       string    `json:"state"`
-	Attempts    int       `json:"attempts"`
-	NextAttempt time.Time `json:"next_attempt,omitzero"`
-	Error       string    `json:"error,omitempty"`
 }
 
 // StateNone is the state of a user without a hub.
@@ -42,7 +33,7 @@ const StateNone = "none"
 // for three seconds at most, else the answer is what this process knows and the store
 // says. It makes no store.
 func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (out ReplicationStatus, err error) {
-	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []WaitingStream{}}
+	out = ReplicationStatus{State: StateNone, Failures: []memory.Failed{}, Waiting: []memory.Waiting{}}
 	if out.Device, err = r.cairn.Device(ctx); err != nil {
 		return out, err
 	}
@@ -63,7 +54,7 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 			return err
 		}
 		out.Failures = append(out.Failures, failures...)
-		if out.Waiting, err = waiting(ctx, b, u.UserID); err != nil {
+		if out.Waiting, err = b.Waiting(ctx, u.UserID); err != nil {
 			return err
 		}
 		if out.Conflicts, err = b.Conflicts(ctx, u.UserID); err != nil {
@@ -114,25 +105,6 @@ func (r Replication) Health(ctx context.Context, probe bool) (hub string, out Re
 		return err
 	})
 	return hub, out, err
-}
-
-func waiting(ctx context.Context, b *memory.Book, user string) ([]WaitingStream, error) {
-	out, after := []WaitingStream{}, ""
-	for {
-		page, err := b.Streams(ctx, user, after, 1000)
-		if err != nil || len(page) == 0 {
-			return out, err
-		}
-		for _, s := range page {
-			if after = s.ID; s.Attempts > 0 || s.State != memory.StreamReady || s.LastError != "" {
-				w := WaitingStream{MemoryID: s.ID, State: s.State, Attempts: s.Attempts, Error: s.LastError}
-				if s.NextAttempt.Unix() > 0 {
-					w.NextAttempt = s.NextAttempt.UTC()
-				}
-				out = append(out, w)
-			}
-		}
-	}
 }
 
 // state finds out whether a user's hub takes what is sent.

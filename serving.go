@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"cairn/internal/followers"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
@@ -108,7 +109,7 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 type Measures struct {
 	Counts    observation.Stats
 	Bytes     map[store.FileRole]int64
-	Followers Followers
+	Followers followers.Account
 }
 
 // Measures counts what the store holds and how far its followers are. It takes tens

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn"
+	"cairn/internal/doctor"
 )
 
 // tree is everything below a folder: modes, times and contents.
@@ -47,7 +47,7 @@ func (h *home) tree() map[string]string {
 }
 
 // diagnosed runs doctor, which must change nothing without --fix.
-func (h *home) diagnosed(args ...string) (d cairn.Diagnosis, code int) {
+func (h *home) diagnosed(args ...string) (d doctor.Diagnosis, code int) {
 	h.t.Helper()
 	before := h.tree()
 	e := h.run(h.command(append([]string{"doctor", "--json"}, args...)...), nil)
@@ -73,13 +73,13 @@ func (h *home) diagnosed(args ...string) (d cairn.Diagnosis, code int) {
 }
 
 // wants expects a state of a check and a word in what it says.
-func wants(t *testing.T, d cairn.Diagnosis, name string, state cairn.CheckState, words ...string) {
+func wants(t *testing.T, d doctor.Diagnosis, name string, state doctor.State, words ...string) {
 	t.Helper()
 	for _, c := range d.Checks {
 		if c.Name != name {
 			continue
 		}
-		if c.State == cairn.CheckProblem && (c.Why == "" || c.Do == "") && !c.Fixed {
+		if c.State == doctor.Problem && (c.Why == "" || c.Do == "") && !c.Fixed {
 			t.Errorf("%s does not say why it matters and what to do: %+v", name, c)
 		}
 		said := true
@@ -108,9 +108,9 @@ func TestDoctorOfNothingChangesNothing(t *testing.T) {
 	if code != 0 {
 		t.Errorf("without agents and store: exit %d, %+v", code, d.Checks)
 	}
-	wants(t, d, "content", cairn.CheckOK, "no store yet")
-	wants(t, d, "harnesses", cairn.CheckUnknown, "cairn init")
-	wants(t, d, "serve", cairn.CheckOK, "tools")
+	wants(t, d, "content", doctor.OK, "no store yet")
+	wants(t, d, "harnesses", doctor.Unknown, "cairn init")
+	wants(t, d, "serve", doctor.OK, "tools")
 }
 
 func TestDoctorIsAllGreenAfterInitAndAnEvent(t *testing.T) {
@@ -121,22 +121,22 @@ func TestDoctorIsAllGreenAfterInitAndAnEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, code := h.diagnosed()
-	wants(t, d, "harnesses", cairn.CheckProblem, "cairn init")
+	wants(t, d, "harnesses", doctor.Problem, "cairn init")
 	if code != 1 {
 		t.Errorf("an agent that is not wired: exit %d", code)
 	}
 	h.cairn("init")
 	d, _ = h.diagnosed()
-	wants(t, d, "claude.entries", cairn.CheckOK, "wired")
-	wants(t, d, "claude.events", cairn.CheckUnknown, "new session")
+	wants(t, d, "claude.entries", doctor.OK, "wired")
+	wants(t, d, "claude.events", doctor.Unknown, "new session")
 	h.worked()
 	d, code = h.diagnosed("--deep")
 	for _, c := range d.Checks {
-		if c.State != cairn.CheckOK {
+		if c.State != doctor.OK {
 			t.Errorf("not green: %+v", c)
 		}
 	}
-	wants(t, d, "claude.events", cairn.CheckOK, time.Now().UTC().Format("2006-01-02"))
+	wants(t, d, "claude.events", doctor.OK, time.Now().UTC().Format("2006-01-02"))
 	if code != 0 {
 		t.Errorf("exit %d", code)
 	}
@@ -172,7 +172,7 @@ func TestDoctorLooksWithoutTouchingALogThatAKilledProcessLeft(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"--deep"}} {
 		d, _ := h.diagnosed(args...)
-		wants(t, d, "content", cairn.CheckOK, "sound")
+		wants(t, d, "content", doctor.OK, "sound")
 	}
 	left, err := os.ReadDir(h.vars["TMPDIR"])
 	if err != nil || len(left) > 0 {
@@ -195,7 +195,7 @@ func TestDoctorRepairsRightsOnlyWithFix(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, code := h.diagnosed()
-	wants(t, d, "rights", cairn.CheckProblem, "cairn.log is 644", "cairn.db is 640", ".cairn is 755", "--fix")
+	wants(t, d, "rights", doctor.Problem, "cairn.log is 644", "cairn.db is 640", ".cairn is 755", "--fix")
 	if code != 1 {
 		t.Errorf("exit %d", code)
 	}
@@ -209,7 +209,7 @@ func TestDoctorRepairsRightsOnlyWithFix(t *testing.T) {
 		}
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "rights", cairn.CheckOK)
+	wants(t, d, "rights", doctor.OK)
 }
 
 // TestDoctorNamesEachProblem with everything else as it should be.
@@ -232,12 +232,12 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 
 	put(".cairn/config.toml", "x = = 1")
 	d, _ := h.diagnosed()
-	wants(t, d, "settings", cairn.CheckProblem, "config.toml: line 1")
+	wants(t, d, "settings", doctor.Problem, "config.toml: line 1")
 	put(".cairn/config.toml", "")
 
 	put(".cairn/cairn.db-salvage-20260101T000000Z", "half")
 	d, _ = h.diagnosed()
-	wants(t, d, "leftovers", cairn.CheckProblem, "cairn.db-salvage-2026")
+	wants(t, d, "leftovers", doctor.Problem, "cairn.db-salvage-2026")
 	if err := os.Remove(h.db() + "-salvage-20260101T000000Z"); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "followers", cairn.CheckProblem, "hub fails since 1970", "not there", "1 more")
+	wants(t, d, "followers", doctor.Problem, "hub fails since 1970", "not there", "1 more")
 
 	h.putStore(file)
 	db = h.raw()
@@ -258,14 +258,14 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "schema", cairn.CheckProblem, "4711", "upgrade cairn")
+	wants(t, d, "schema", doctor.Problem, "4711", "upgrade cairn")
 
 	h.putStore(file)
 	broken := bytes.Clone(file)
 	clear(broken[len(broken)/2 : len(broken)/2+3*pageSize])
 	h.putStore(broken)
 	d, _ = h.diagnosed("--deep")
-	wants(t, d, "content", cairn.CheckProblem, "cairn doctor --salvage")
+	wants(t, d, "content", doctor.Problem, "cairn doctor --salvage")
 	h.putStore(file)
 
 	put(".claude/projects/-work/aaaa.jsonl", `{"type":"user","sessionId":"aaaa","timestamp":"2026-01-02T10:00:00.000Z"}`+"\n")
@@ -274,13 +274,13 @@ func TestDoctorNamesEachProblem(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "transcripts", cairn.CheckProblem, "1 sessions", "in 26 days", "30 days", "cairn import")
+	wants(t, d, "transcripts", doctor.Problem, "1 sessions", "in 26 days", "30 days", "cairn import")
 	put(".claude/settings.json", `{"cleanupPeriodDays": 7}`)
 	d, _ = h.diagnosed()
-	wants(t, d, "transcripts", cairn.CheckProblem, "in 3 days", "7 days")
+	wants(t, d, "transcripts", doctor.Problem, "in 3 days", "7 days")
 	h.cairn("import")
 	d, _ = h.diagnosed()
-	wants(t, d, "transcripts", cairn.CheckOK, "all 1")
+	wants(t, d, "transcripts", doctor.OK, "all 1")
 }
 
 // TestDoctorFindsWhatIsWrongWithWiring once init has done it and somebody undid a
@@ -307,28 +307,28 @@ func TestDoctorFindsWhatIsWrongWithWiring(t *testing.T) {
 	}
 	write(strings.ReplaceAll(string(text), `"PostToolUse"`, `"PostToolUseX"`))
 	d, code := h.diagnosed()
-	wants(t, d, "claude.entries", cairn.CheckProblem, "PostToolUse", "cairn init --claude")
+	wants(t, d, "claude.entries", doctor.Problem, "PostToolUse", "cairn init --claude")
 	if code != 1 {
 		t.Errorf("exit %d", code)
 	}
 	write(strings.ReplaceAll(string(text), `"timeout": 10`, `"timeout": 10000`))
 	d, _ = h.diagnosed()
-	wants(t, d, "claude.timeouts", cairn.CheckProblem, "unit")
+	wants(t, d, "claude.timeouts", doctor.Problem, "unit")
 	write(`{"hooks": `)
 	d, _ = h.diagnosed()
-	wants(t, d, "claude.entries", cairn.CheckProblem, "settings.json")
+	wants(t, d, "claude.entries", doctor.Problem, "settings.json")
 
 	// A program that is gone, and one that is no server.
 	gone := filepath.Join(h.dir, "gone", "cairn")
 	write(strings.ReplaceAll(string(text), h.program, gone))
 	d, _ = h.diagnosed()
-	wants(t, d, "claude.program", cairn.CheckProblem, gone, "not there")
+	wants(t, d, "claude.program", doctor.Problem, gone, "not there")
 	if runtime.GOOS != "windows" {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(gone), 0o700), os.WriteFile(gone, []byte("#!/bin/sh\necho no >&2\nexit 3\n"), 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		d, _ = h.diagnosed()
-		wants(t, d, "serve", cairn.CheckProblem, "exit status 3 no")
+		wants(t, d, "serve", doctor.Problem, "exit status 3 no")
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"cairn"
+	"cairn/internal/doctor"
 )
 
 func TestEncryptRefusesWhileAServerHasTheStoreOpen(t *testing.T) {
@@ -74,14 +74,14 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 		t.Helper()
 		d, _ := h.diagnosed("--deep")
 		for _, c := range d.Checks {
-			if c.State != cairn.CheckOK {
+			if c.State != doctor.OK {
 				t.Errorf("not green: %+v", c)
 			}
 		}
-		wants(t, d, "key", cairn.CheckOK, key, "fits")
-		wants(t, d, "schema", cairn.CheckOK, "schema ")
-		wants(t, d, "content", cairn.CheckOK, "sound")
-		wants(t, d, "claude.events", cairn.CheckOK, "last event")
+		wants(t, d, "key", doctor.OK, key, "fits")
+		wants(t, d, "schema", doctor.OK, "schema ")
+		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "claude.events", doctor.OK, "last event")
 	}
 	green()
 	c := h.connect("", nil) // beside it, readers share its memory of the log
@@ -94,14 +94,14 @@ func TestDoctorOfAnEncryptedStoreIsGreenWithItsKeyAndNamesThePlacesWithoutIt(t *
 	if runtime.GOOS != "windows" {
 		h.give(key, 0o644)
 		d, _ := h.diagnosed()
-		wants(t, d, "key", cairn.CheckProblem, key)
+		wants(t, d, "key", doctor.Problem, key)
 		h.give(key, 0o600)
 	}
 	keyless := func(what string) {
 		t.Helper()
 		d, code := h.diagnosed()
-		wants(t, d, "key", cairn.CheckProblem, what, "CAIRN_KEY", "store.key_file", "data directory")
-		wants(t, d, "claude.events", cairn.CheckUnknown, "cannot be read")
+		wants(t, d, "key", doctor.Problem, what, "CAIRN_KEY", "store.key_file", "data directory")
+		wants(t, d, "claude.events", doctor.Unknown, "cannot be read")
 		if code != 1 {
 			t.Errorf("%s: exit %d", what, code)
 		}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/store"
 	"cairn/internal/store/cipher"
 )
@@ -82,10 +82,10 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 	h := encryptedHome(t)
 	keyFile := filepath.Join(h.dataDir(), "key")
 	own := h.key()
-	quiet := func(d cairn.Diagnosis) { // nothing else is said of the store
+	quiet := func(d doctor.Diagnosis) { // nothing else is said of the store
 		t.Helper()
 		for _, c := range d.Checks {
-			if c.Area == "store" && c.State != cairn.CheckOK && c.Name != "key" || c.Name == "content" || c.Name == "schema" ||
+			if c.Area == "store" && c.State != doctor.OK && c.Name != "key" || c.Name == "content" || c.Name == "schema" ||
 				strings.Contains(c.What, "damage") || strings.Contains(c.Do, "salvage") {
 				t.Errorf("without a key doctor says: %+v", c)
 			}
@@ -93,10 +93,10 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 	}
 	for _, deep := range [][]string{nil, {"--deep"}} {
 		d, _ := h.diagnosed(deep...)
-		wants(t, d, "key", cairn.CheckOK, "encrypted", keyFile, "fits")
-		wants(t, d, "content", cairn.CheckOK, "sound")
-		wants(t, d, "schema", cairn.CheckOK, "schema")
-		wants(t, d, "leftovers", cairn.CheckOK)
+		wants(t, d, "key", doctor.OK, "encrypted", keyFile, "fits")
+		wants(t, d, "content", doctor.OK, "sound")
+		wants(t, d, "schema", doctor.OK, "schema")
+		wants(t, d, "leftovers", doctor.OK)
 	}
 	if text := h.cairn("status"); !strings.Contains(text, ", encrypted\n") {
 		t.Errorf("status: %s", text)
@@ -104,21 +104,21 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 
 	h.vars["CAIRN_KEY"] = hex.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))
 	d, code := h.diagnosed()
-	wants(t, d, "key", cairn.CheckProblem, "does not fit", "CAIRN_KEY", "key_file", "data directory")
+	wants(t, d, "key", doctor.Problem, "does not fit", "CAIRN_KEY", "key_file", "data directory")
 	quiet(d)
 	if code != 1 {
 		t.Errorf("exit %d with a wrong key", code)
 	}
 	h.vars["CAIRN_KEY"] = "rubbish"
 	d, _ = h.diagnosed()
-	wants(t, d, "key", cairn.CheckProblem, "CAIRN_KEY holds no key")
+	wants(t, d, "key", doctor.Problem, "CAIRN_KEY holds no key")
 	quiet(d)
 	delete(h.vars, "CAIRN_KEY")
 	if err := os.Remove(keyFile); err != nil {
 		t.Fatal(err)
 	}
 	d, _ = h.diagnosed("--deep")
-	wants(t, d, "key", cairn.CheckProblem, "there is no key", "CAIRN_KEY")
+	wants(t, d, "key", doctor.Problem, "there is no key", "CAIRN_KEY")
 	quiet(d)
 
 	if err := errors.Join(os.WriteFile(keyFile, []byte(hex.EncodeToString(own)), 0o600), os.Chmod(keyFile, 0o644)); err != nil {
@@ -128,9 +128,9 @@ func TestDoctorSaysWhatIsWithTheKeyOnceAndChangesNothing(t *testing.T) {
 		return // this system has no such rights
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "key", cairn.CheckProblem, "644", "--fix")
+	wants(t, d, "key", doctor.Problem, "644", "--fix")
 	d, _ = h.diagnosed("--fix")
-	wants(t, d, "key", cairn.CheckProblem, "644")
+	wants(t, d, "key", doctor.Problem, "644")
 	if info, err := os.Stat(keyFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's rights were not repaired: %v", err)
 	}
@@ -147,14 +147,14 @@ func TestDoctorFindsDamageOfAnEncryptedStore(t *testing.T) {
 	}
 	h.putStore(noise(file, 0, pageSize))
 	d, _ := h.diagnosed()
-	wants(t, d, "key", cairn.CheckOK, "fits")
-	wants(t, d, "content", cairn.CheckProblem, "cairn doctor --salvage")
+	wants(t, d, "key", doctor.OK, "fits")
+	wants(t, d, "content", doctor.Problem, "cairn doctor --salvage")
 	if err := os.Remove(h.db() + "-cipher"); err != nil {
 		t.Fatal(err)
 	}
 	d, _ = h.diagnosed()
-	wants(t, d, "key", cairn.CheckOK, "fits")
-	wants(t, d, "content", cairn.CheckProblem, "cairn doctor --salvage")
+	wants(t, d, "key", doctor.OK, "fits")
+	wants(t, d, "content", doctor.Problem, "cairn doctor --salvage")
 }
 
 // An interrupted encryption is told, left alone, and completed by the next command.
@@ -188,8 +188,8 @@ func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 			t.Fatal(err)
 		}
 		d, code := h.diagnosed("--deep")
-		wants(t, d, "encryption", cairn.CheckProblem, "cairn status")
-		wants(t, d, "content", cairn.CheckOK, "sound")
+		wants(t, d, "encryption", doctor.Problem, "cairn status")
+		wants(t, d, "content", doctor.OK, "sound")
 		if code != 1 {
 			t.Errorf("%s: exit %d", name, code)
 		}
@@ -197,8 +197,8 @@ func TestDoctorReportsAnInterruptedEncryption(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 		d, _ = h.diagnosed()
-		wants(t, d, "leftovers", cairn.CheckOK)
-		if slices.ContainsFunc(d.Checks, func(c cairn.Check) bool { return c.Name == "encryption" }) {
+		wants(t, d, "leftovers", doctor.OK)
+		if slices.ContainsFunc(d.Checks, func(c doctor.Check) bool { return c.Name == "encryption" }) {
 			t.Errorf("%s: it is still reported", name)
 		}
 		h.putStore(encrypted)
@@ -314,7 +314,7 @@ func TestPurgeTakesWhatSalvagesKeptAndLeft(t *testing.T) {
 		encrypt(p.home)
 		kept := p.keptCopies(p.gone.words())
 		d, _ := p.diagnosed()
-		wants(t, d, "leftovers", cairn.CheckProblem, "-salvage-2020")
+		wants(t, d, "leftovers", doctor.Problem, "-salvage-2020")
 		p.cairn("purge", "--session", "gone", "--confirm")
 		p.wantGone(p.gone.words())
 		p.wantOnDisk(p.kept.words())

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn"
+	"cairn/internal/doctor"
 )
 
 // nobody is a user id that has a home in no test.
@@ -94,7 +94,7 @@ func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 				if state == "closed" {
 					h.fails("pin", h.run(h.command("pin", "1"), nil), 2, "cannot write", "check the rights")
 					d, code := h.diagnosed()
-					wants(t, d, "rights", cairn.CheckProblem, "this user cannot write", "nothing is recorded")
+					wants(t, d, "rights", doctor.Problem, "this user cannot write", "nothing is recorded")
 					if code != 1 {
 						t.Errorf("doctor: exit %d", code)
 					}

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/store"
 )
 
@@ -330,10 +331,10 @@ func (f *fullStore) wayOut(e ending) (outcome, string) {
 	return refused, e.stderr
 }
 
-func problems(d cairn.Diagnosis) string {
+func problems(d doctor.Diagnosis) string {
 	var out []string
 	for _, c := range d.Checks {
-		if c.State == cairn.CheckProblem {
+		if c.State == doctor.Problem {
 			out = append(out, c.Name+": "+c.What)
 		}
 	}

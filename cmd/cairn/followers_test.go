@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"cairn"
+	"cairn/internal/doctor"
+
+	"cairn/internal/followers"
 )
 
 // followers is what cairn status says of the followers.
-func (h *home) followers() (out cairn.Followers) {
+func (h *home) followers() (out followers.Account) {
 	h.t.Helper()
 	if err := json.Unmarshal([]byte(h.cairn("status", "--json")), &out); err != nil {
 		h.t.Fatal(err)
@@ -31,7 +33,7 @@ func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := p.dial("", nil)
-	failing := func() (f cairn.FollowerStatus) {
+	failing := func() (f followers.Status) {
 		for _, f := range p.followers().Followers {
 			if f.Follower == "archive" && f.Lane == "shop" && f.Error != "" {
 				return f
@@ -51,11 +53,11 @@ func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 		p.cairn("retry", "archive")
 		return failing().Attempts >= 3
 	})
-	var d cairn.Diagnosis // not by diagnosed, which wants no server at work
+	var d doctor.Diagnosis // not by diagnosed, which wants no server at work
 	if err := json.Unmarshal([]byte(p.run(p.command("doctor", "--json"), nil).stdout), &d); err != nil {
 		t.Fatal(err)
 	}
-	wants(t, d, "followers", cairn.CheckProblem, "the archive of shop fails since 20", "cairn retry")
+	wants(t, d, "followers", doctor.Problem, "the archive of shop fails since 20", "cairn retry")
 
 	if err := os.Remove(p.dataDir() + "/archive"); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/mail"
 )
 
@@ -348,12 +349,12 @@ func TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne(t *testing.T) {
 	}
 	h.cairn("encrypt")
 	d, _ := h.diagnosed()
-	wants(t, d, "followers", cairn.CheckOK)
+	wants(t, d, "followers", doctor.OK)
 	h.setting("[archive]\nof_encrypted = true\n")
 	d, _ = h.diagnosed()
-	wants(t, d, "followers", cairn.CheckProblem, "the archive of shop is", "changes behind", "cairn archive sync")
+	wants(t, d, "followers", doctor.Problem, "the archive of shop is", "changes behind", "cairn archive sync")
 	h.setting("[archive]\nof_encrypted = false\n")
 	h.vars["CAIRN_ARCHIVE_OF_ENCRYPTED"] = "true"
 	d, _ = h.diagnosed()
-	wants(t, d, "followers", cairn.CheckProblem, "the archive of shop is")
+	wants(t, d, "followers", doctor.Problem, "the archive of shop is")
 }

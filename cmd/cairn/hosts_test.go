@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cairn"
+	"cairn/internal/doctor"
 )
 
 // agentProgram is an agent program with what it really sent and kept of one session, recorded
@@ -217,7 +217,7 @@ func TestInitWiresTheseHostsAndUninstallLeavesNothing(t *testing.T) {
 		}
 		d, _ := h.diagnosed()
 		for _, check := range d.Checks {
-			if strings.HasPrefix(check.Name, o.name+".") && check.State == cairn.CheckProblem {
+			if strings.HasPrefix(check.Name, o.name+".") && check.State == doctor.Problem {
 				t.Errorf("%s: %+v", o.name, check)
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/store"
 )
 
@@ -430,10 +431,10 @@ func TestPurgeSaysWhenAReaderHoldsTheBytes(t *testing.T) {
 	})
 	p.wantRows(`SELECT count(*) FROM observations WHERE session_id = 'gone'`, "0")
 	d, _ := p.diagnosed()
-	wants(t, d, "forgetting", cairn.CheckProblem, "still in its files", "cairn sweep")
+	wants(t, d, "forgetting", doctor.Problem, "still in its files", "cairn sweep")
 	p.cairn("sweep")
 	d, _ = p.diagnosed()
-	wants(t, d, "forgetting", cairn.CheckOK)
+	wants(t, d, "forgetting", doctor.OK)
 	p.wantGone(p.gone.words())
 	p.wantOnDisk(p.kept.words())
 	p.check()

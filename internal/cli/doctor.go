@@ -10,13 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
 )
 
 func doctorCommand(p *Process) *cobra.Command {
-	var a cairn.DoctorArgs
+	var a doctor.Args
 	var salvage, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -79,7 +80,7 @@ func (p *Process) afterASecond() func(what string) {
 	}
 }
 
-func (p *Process) printDiagnosis(d cairn.Diagnosis, asJSON bool) error {
+func (p *Process) printDiagnosis(d doctor.Diagnosis, asJSON bool) error {
 	if asJSON {
 		if err := printJSON(p.Out, d); err != nil {
 			return err
@@ -93,18 +94,18 @@ func (p *Process) printDiagnosis(d cairn.Diagnosis, asJSON bool) error {
 	return nil
 }
 
-func (p *Process) printChecks(checks []cairn.Check) {
+func (p *Process) printChecks(checks []doctor.Check) {
 	w, problems, warnings, unknown := p.Out, 0, 0, 0
 	for _, c := range checks {
 		mark := string(c.State)
 		switch {
 		case c.Fixed:
 			mark = "fixed"
-		case c.State == cairn.CheckProblem:
+		case c.State == doctor.Problem:
 			problems++
-		case c.State == cairn.CheckWarning:
+		case c.State == doctor.Warning:
 			warnings++
-		case c.State == cairn.CheckUnknown:
+		case c.State == doctor.Unknown:
 			unknown++
 		}
 		fmt.Fprintf(w, "%-8s %-18s %s\n", mark, c.Name, printable(c.What))

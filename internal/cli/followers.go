@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/followers"
 	"cairn/internal/store"
 )
 
@@ -18,7 +19,7 @@ const maxFollowerLines = 20
 
 // printFollowers shows what waits for the followers of the change log, and what they fail
 // at; one line if all is done.
-func printFollowers(w io.Writer, all cairn.Followers) {
+func printFollowers(w io.Writer, all followers.Account) {
 	var lines, names []string // names are sorted
 	running := false
 	for _, f := range all.Followers {
@@ -49,7 +50,7 @@ func printFollowers(w io.Writer, all cairn.Followers) {
 	}
 }
 
-func waitingLine(f cairn.FollowerStatus) string {
+func waitingLine(f followers.Status) string {
 	line := fmt.Sprintf("waits    %s for %s", counted(int(f.Behind), "change"), printable(f.Name()))
 	if !f.Oldest.IsZero() {
 		line += ", the first since " + f.Oldest.Format(time.RFC3339)
@@ -57,7 +58,7 @@ func waitingLine(f cairn.FollowerStatus) string {
 	return line
 }
 
-func failingLine(f cairn.FollowerStatus) string {
+func failingLine(f followers.Status) string {
 	line := "fails    " + printable(f.Name())
 	if f.Attempts > 0 {
 		line += ", tried " + counted(f.Attempts, "time")
@@ -106,7 +107,7 @@ does no harm.`,
 	return cmd
 }
 
-func printRetried(w io.Writer, done cairn.Retried) error {
+func printRetried(w io.Writer, done followers.Retried) error {
 	if done.Changes+done.Lanes == 0 {
 		_, err := fmt.Fprintln(w, "nothing is set aside and nothing fails")
 		return err

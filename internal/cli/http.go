@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/followers"
 	"cairn/internal/httpapi"
 	"cairn/internal/mcp"
 	"cairn/internal/web"
@@ -133,7 +133,7 @@ func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
 
 // followerNumbers writes how the followers of the change log do: one number for all lanes
 // of each.
-func followerNumbers(n *httpapi.Numbers, all cairn.Followers) {
+func followerNumbers(n *httpapi.Numbers, all followers.Account) {
 	behind, failing, aside := map[string]int64{}, map[string]int{}, map[string]int{}
 	for _, f := range all.Followers {
 		behind[f.Follower] += f.Behind

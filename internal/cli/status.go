@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/followers"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 )
@@ -26,7 +27,7 @@ type status struct {
 	Counts    observation.Stats  `json:"counts"`
 	Wired     []string           `json:"harnesses"` // whose settings call cairn
 	Device    cairn.DeviceStatus `json:"device"`
-	cairn.Followers
+	followers.Account
 }
 
 func statusCommand(p *Process) *cobra.Command {
@@ -100,7 +101,7 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	if s.Device, err = c.Device(ctx); err != nil {
 		return s, err
 	}
-	s.Followers, err = c.Followers(ctx)
+	s.Account, err = c.Followers(ctx)
 	return s, err
 }
 
@@ -136,6 +137,6 @@ func (p *Process) printStatus(s status) error {
 	if s.Device.Note != "" {
 		fmt.Fprintf(w, "device   %s\n", printable(s.Device.Note))
 	}
-	printFollowers(w, s.Followers)
+	printFollowers(w, s.Account)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"cairn/internal/store"
 )
@@ -183,4 +184,34 @@ func (b *Book) eachFailed(ctx context.Context, c Caller, locals []string, fn fun
 // confirmation is the document of a row's confirm.
 func confirmation(e *entryRow) ([]byte, error) {
 	return json.Marshal(confirmDoc{localID(e.key), e.EntryID, e.CreationTime, e.hubSeq})
+}
+
+// Waiting is a memory, or vault, of which something waits.
+type Waiting struct {
+	MemoryID    string    `json:"memory_id"`
+	State       string    `json:"state"`
+	Attempts    int       `json:"attempts"`
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+	Error       string    `json:"error,omitempty"`
+}
+
+// Waiting lists a user's streams that wait after a failed attempt, or stand still; never
+// nil.
+func (b *Book) Waiting(ctx context.Context, user string) ([]Waiting, error) {
+	out, after := []Waiting{}, ""
+	for {
+		page, err := b.Streams(ctx, user, after, 1000)
+		if err != nil || len(page) == 0 {
+			return out, err
+		}
+		for _, s := range page {
+			if after = s.ID; s.Attempts > 0 || s.State != StreamReady || s.LastError != "" {
+				w := Waiting{MemoryID: s.ID, State: s.State, Attempts: s.Attempts, Error: s.LastError}
+				if s.NextAttempt.Unix() > 0 {
+					w.NextAttempt = s.NextAttempt.UTC()
+				}
+				out = append(out, w)
+			}
+		}
+	}
 }

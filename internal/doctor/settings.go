@@ -1,30 +1,26 @@
-package cairn
+package doctor
 
 import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"cairn/internal/tomlfile"
 )
 
-// settings checks the settings and returns cairn with what of them could be read.
-func (d *diagnosing) settings() *Cairn {
-	c, err := openAnyway(d.config)
-	if err != nil {
-		d.add("settings", CheckProblem, errorText(err),
+// settings says whether the settings can be used.
+func (d *diagnosing) settings() {
+	if err := d.subject.Settings; err != nil {
+		d.add("settings", Problem, messageOf(err),
 			"nothing is recorded until it can be read: it may hold patterns or exclusions", hintOf(err))
-		return c
+		return
 	}
-	d.add("settings", CheckOK, "settings can be used", "", "")
-	return c
+	d.add("settings", OK, "settings can be used", "", "")
 }
 
 // unknownKeys names the keys of config.toml that nothing reads. Hooks say nothing of
 // them: a key of a later version is no reason to stop recording.
 func (d *diagnosing) unknownKeys() {
-	path := filepath.Join(d.config.Dir, "config.toml")
-	unknown, err := tomlfile.Unknown(path, &userFile{})
+	path := filepath.Join(d.subject.Dir, "config.toml")
+	unknown, err := d.subject.Unknown()
 	if err != nil || len(unknown) == 0 {
 		return // an error is said already
 	}
@@ -36,6 +32,6 @@ func (d *diagnosing) unknownKeys() {
 		}
 		found = append(found, one)
 	}
-	d.add("settings.keys", CheckWarning, "config.toml: "+strings.Join(found, "; "), "what is asked for there does not happen",
+	d.add("settings.keys", Warning, "config.toml: "+strings.Join(found, "; "), "what is asked for there does not happen",
 		"correct or remove it in "+path)
 }

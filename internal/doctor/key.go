@@ -1,4 +1,4 @@
-package cairn
+package doctor
 
 import (
 	"errors"
@@ -11,46 +11,48 @@ import (
 
 // keyed checks the key of an encrypted store. Without one that fits, nothing of
 // what the store holds is looked at.
-func (d *diagnosing) keyed(c *Cairn) {
-	k, key, err := c.keyState()
+func (d *diagnosing) keyed() {
+	k, err := d.subject.Key()
 	if err != nil {
 		d.unread = true
 		d.unknown("key", err)
 		return
 	}
-	d.key = key
-	switch k.State {
-	case KeyPlain:
-		d.add("key", CheckOK, "the store is not encrypted", "", "")
-	case KeyFits:
-		d.add("key", CheckOK, "the store is encrypted, and the key in "+k.Place+" fits", "", "")
+	d.key = k.Bytes
+	switch {
+	case k.Why != "":
+		d.unread = true
+		d.add("key", Problem, k.Why, "the store is not damaged, but nothing can be read or recorded without its key", store.KeyPlaces)
+		return
+	case !k.Wide && k.Bytes != nil:
+		d.add("key", OK, "the store is encrypted, and the key in "+k.Place+" fits", "", "")
+	case !k.Wide:
+		d.add("key", OK, "the store is not encrypted", "", "")
 	default:
-		d.unread = true
-		d.add("key", CheckProblem, k.Why, "the store is not damaged, but nothing can be read or recorded without its key", store.KeyPlaces)
-		return
+		d.wideKey(k.Place)
 	}
-	if !k.Wide {
-		return
-	}
-	d.keyAt = k.Place
-	d.Checks = d.Checks[:len(d.Checks)-1]
-	info, err := os.Stat(k.Place)
+}
+
+// wideKey reports a key that others may read.
+func (d *diagnosing) wideKey(place string) {
+	d.keyAt = place
+	info, err := os.Stat(place)
 	if err != nil {
 		d.unknown("key", err)
 		return
 	}
-	d.add("key", CheckProblem, fmt.Sprintf("%s is %03o, not 600", k.Place, info.Mode().Perm()),
+	d.add("key", Problem, fmt.Sprintf("%s is %03o, not 600", place, info.Mode().Perm()),
 		"other users of this machine can read the key", "run `cairn doctor --fix`")
 	if d.args.Fix {
-		d.fixRights([]tooOpen{{k.Place, info.Mode(), 0o600}})
+		d.fixRights([]tooOpen{{place, info.Mode(), 0o600}})
 	}
 }
 
 // encryption says that one has not come to its end. It reads the store's file, so
 // the store must not be open yet.
 func (d *diagnosing) encryption() {
-	files, ferr := store.Files(d.config.DB)
-	encrypted, err := store.LooksEncrypted(d.config.DB)
+	files, ferr := store.Files(d.subject.DB)
+	encrypted, err := store.LooksEncrypted(d.subject.DB)
 	if err := errors.Join(ferr, err); err != nil {
 		d.unknown("encryption", err)
 		return
@@ -58,7 +60,7 @@ func (d *diagnosing) encryption() {
 	if slices.ContainsFunc(files, func(f store.File) bool {
 		return f.Role == store.Encrypting || f.Role == store.KeyCheck && !encrypted
 	}) {
-		d.add("encryption", CheckProblem, "an encryption of the store is under way, or was interrupted",
+		d.add("encryption", Problem, "an encryption of the store is under way, or was interrupted",
 			"until its end what is stored lies there in plain",
 			"if none is running, run any other command, for instance `cairn status`, which completes or undoes it")
 	}

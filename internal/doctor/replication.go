@@ -1,4 +1,4 @@
-package cairn
+package doctor
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (d *diagnosing) replication(ctx context.Context, s *store.Store) {
 		}
 	}
 	if !joined {
-		d.add("replication", CheckOK, "no hub was joined: memories are committed here", "", "")
+		d.add("replication", OK, "no hub was joined: memories are committed here", "", "")
 	}
 	d.unlinked(ctx, b)
 }
@@ -47,7 +47,7 @@ func (d *diagnosing) unlinked(ctx context.Context, b *memory.Book) {
 		d.unknown("memories", err)
 	}
 	for _, u := range list {
-		d.add("memories", CheckOK, fmt.Sprintf("memory %s (vault %s) was shared by name; project %s has its own default memory now, %d entries stay there",
+		d.add("memories", OK, fmt.Sprintf("memory %s (vault %s) was shared by name; project %s has its own default memory now, %d entries stay there",
 			u.MemoryID, u.Vault, u.Project, u.Entries), "", "")
 	}
 }
@@ -61,8 +61,8 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory
 	if err != nil {
 		return err
 	}
-	var now ReplicationStatus
-	if err := d.cairn.Replication().state(ctx, b, u, true, &now); err != nil {
+	now, err := d.subject.Hub(ctx, b, u)
+	if err != nil {
 		return err
 	}
 	conflicts, err := b.Conflicts(ctx, u.UserID)
@@ -77,43 +77,54 @@ func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory
 	case backlog.Failed > 0:
 		f := failures[0]
 		what += fmt.Sprintf("; %d refused for good, the first %s: %d %s", backlog.Failed, f.LocalID, f.Status, f.Code)
-		d.add("replication", CheckProblem, what, "other devices never get what was refused", "look at `cairn replication status`, then run `cairn replication retry` or `discard`")
+		d.add("replication", Problem, what, "other devices never get what was refused", "look at `cairn replication status`, then run `cairn replication retry` or `discard`")
 	case d.replicationStopped(u, now, backlog.Pending, what):
-	case backlog.Pending > 0 && d.config.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > stalled:
+	case backlog.Pending > 0 && d.subject.Clock().Sub(time.Unix(0, int64(backlog.OldestPending))) > stalled:
 		what += ", the oldest since " + backlog.OldestPending.String()
-		d.add("replication", CheckProblem, what, "other devices do not have what this store has", "keep `cairn serve` running, or run `cairn replication drain`")
+		d.add("replication", Problem, what, "other devices do not have what this store has", "keep `cairn serve` running, or run `cairn replication drain`")
 	case now.State == replica.StatePaused:
-		d.add("replication", CheckWarning, what, "nothing is sent to other devices or comes from them", "run `cairn replication resume`")
+		d.add("replication", Warning, what, "nothing is sent to other devices or comes from them", "run `cairn replication resume`")
 	case now.State != replica.StateRunning && now.State != replica.StateReadOnly:
-		d.add("replication", CheckWarning, what, "until the hub answers, memories stay on this device", "see that the hub runs and can be reached")
+		d.add("replication", Warning, what, "until the hub answers, memories stay on this device", "see that the hub runs and can be reached")
 	case len(conflicts) > 0:
 		what += fmt.Sprintf("; %d contexts lost against another device's, the first of memory %s", len(conflicts), conflicts[0].MemoryID)
-		d.add("replication", CheckWarning, what, "the current context lacks what the lost versions say",
+		d.add("replication", Warning, what, "the current context lacks what the lost versions say",
 			"read them with `cairn memory get-context --memory "+conflicts[0].MemoryID+" --history`, then write the merged context with `cairn memory update-context`")
 	default:
-		d.add("replication", CheckOK, what, "", "")
+		d.add("replication", OK, what, "", "")
 	}
 	return nil
 }
 
 // replicationStopped adds the finding of a state in which a person must act, and reports
 // whether it is one. A token that permits reading only is a problem if something waits.
-func (d *diagnosing) replicationStopped(u memory.User, now ReplicationStatus, pending int, what string) bool {
+func (d *diagnosing) replicationStopped(u memory.User, now Hub, pending int, what string) bool {
 	const nothing = "nothing is sent to other devices or comes from them"
 	switch now.State {
 	case replica.StateUnauthorized:
-		d.add("replication", CheckProblem, what, nothing, "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
+		d.add("replication", Problem, what, nothing, "make a token with `cairn hub token create` at the hub and run `cairn hub join "+strings.TrimSpace(u.HubURL)+"`")
 	case replica.StateRestored:
-		d.add("replication", CheckProblem, what, "the hub has lost changes; "+nothing, now.Hint)
+		d.add("replication", Problem, what, "the hub has lost changes; "+nothing, now.Hint)
 	case replica.StateTooOld:
-		d.add("replication", CheckProblem, what, nothing, now.Hint)
+		d.add("replication", Problem, what, nothing, now.Hint)
 	case replica.StateDiskFull, replica.StateReadOnly:
 		if now.State == replica.StateReadOnly && pending == 0 {
 			return false
 		}
-		d.add("replication", CheckProblem, what, "nothing is sent to other devices; what they write still arrives", now.Hint)
+		d.add("replication", Problem, what, "nothing is sent to other devices; what they write still arrives", now.Hint)
 	default:
 		return false
 	}
 	return true
+}
+
+// device says under which name the store sends, if that is worth a word.
+func (d *diagnosing) device(ctx context.Context, s *store.Store) {
+	note, err := d.subject.Device(ctx, s)
+	switch {
+	case err != nil:
+		d.unknown("device", err)
+	case note != "":
+		d.add("device", OK, note, "", "")
+	}
 }

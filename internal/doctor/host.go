@@ -1,4 +1,4 @@
-package cairn
+package doctor
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ import (
 // are about to delete.
 func (d *diagnosing) host(ctx context.Context) {
 	if d.args.Place.Home == "" {
-		d.add("harnesses", CheckUnknown, "no home directory is known", "agents' settings lie there", "set HOME")
+		d.add("harnesses", Unknown, "no home directory is known", "agents' settings lie there", "set HOME")
 		return
 	}
 	d.Harness = wiring.Inspect(d.args.Place)
@@ -46,15 +46,15 @@ func (d *diagnosing) host(ctx context.Context) {
 		}
 		wired++
 		if err != nil || d.unread {
-			d.add(r.Harness+".events", CheckUnknown, "the store cannot be read", "the last event is the proof that hooks were loaded", "")
+			d.add(r.Harness+".events", Unknown, "the store cannot be read", "the last event is the proof that hooks were loaded", "")
 			continue
 		}
 		d.events(r.Harness, live[r.Harness])
 	}
 	if found == 0 {
-		d.add("harnesses", CheckUnknown, "no agent was found in "+d.args.Place.Home, "nothing is recorded", "install one, then run `cairn init`")
+		d.add("harnesses", Unknown, "no agent was found in "+d.args.Place.Home, "nothing is recorded", "install one, then run `cairn init`")
 	} else if wired == 0 {
-		d.add("harnesses", CheckProblem, "no agent is wired", "nothing is recorded", "run `cairn init`")
+		d.add("harnesses", Problem, "no agent is wired", "nothing is recorded", "run `cairn init`")
 	}
 	d.serving(ctx)
 	for _, h := range harness.Harnesses() {
@@ -85,33 +85,33 @@ func (d *diagnosing) entries(r *wiring.Report) {
 	}
 	switch {
 	case len(broken) > 0:
-		d.add(name, CheckProblem, title+": "+repair.Summary(broken), "its hooks may not be loaded", "correct the file, then "+again)
+		d.add(name, Problem, title+": "+repair.Summary(broken), "its hooks may not be loaded", "correct the file, then "+again)
 	case !r.Wired:
-		d.add(name, CheckUnknown, title+" is there and not wired", "nothing that happens in it is recorded", again)
+		d.add(name, Unknown, title+" is there and not wired", "nothing that happens in it is recorded", again)
 	case len(stale) > 0:
-		d.add(name, CheckProblem, title+": "+repair.Summary(stale), "some events are not recorded", again)
+		d.add(name, Problem, title+": "+repair.Summary(stale), "some events are not recorded", again)
 	default:
-		d.add(name, CheckOK, title+" is wired", "", "")
+		d.add(name, OK, title+" is wired", "", "")
 	}
 	if n := len(r.Untrusted); n > 0 {
-		d.add(r.Harness+".trust", CheckProblem, fmt.Sprintf("%s does not trust %d of the hooks of cairn: %s", title, n, strings.Join(r.Untrusted, ", ")),
+		d.add(r.Harness+".trust", Problem, fmt.Sprintf("%s does not trust %d of the hooks of cairn: %s", title, n, strings.Join(r.Untrusted, ", ")),
 			"it runs no hook until you trust it, and none again that has changed; what they would record is missing",
 			"start "+title+" and trust them when it asks, or open /hooks there")
 	}
 	if len(units) > 0 {
-		d.add(r.Harness+".timeouts", CheckProblem, title+": the timeout of "+strings.Join(units, ", ")+" is in another host's unit",
+		d.add(r.Harness+".timeouts", Problem, title+": the timeout of "+strings.Join(units, ", ")+" is in another host's unit",
 			"the host ends hooks too early, or waits for them too long", again)
 	}
 	switch double := strings.Join(r.Double, "; "); {
 	case double == "":
 	case r.Perhaps:
-		d.add(r.Harness+".double", CheckUnknown, double, "then each event is recorded twice", "leave that setting of "+title+" off")
+		d.add(r.Harness+".double", Unknown, double, "then each event is recorded twice", "leave that setting of "+title+" off")
 	default:
-		d.add(r.Harness+".double", CheckProblem, title+": "+double, "each event arrives twice", again)
+		d.add(r.Harness+".double", Problem, title+": "+double, "each event arrives twice", again)
 	}
 	for _, b := range r.Binaries {
 		if !b.Exists {
-			d.add(r.Harness+".program", CheckProblem, title+" calls "+b.Path+", which is not there", "every hook fails", again)
+			d.add(r.Harness+".program", Problem, title+" calls "+b.Path+", which is not there", "every hook fails", again)
 		}
 	}
 }
@@ -120,11 +120,11 @@ func (d *diagnosing) entries(r *wiring.Report) {
 func (d *diagnosing) events(harness string, at int64) {
 	name, title := harness+".events", wiring.Title(harness)
 	if at == 0 {
-		d.add(name, CheckUnknown, "no event of "+title+" has come yet", "the host loads hooks when it starts, and may ask you to trust them",
+		d.add(name, Unknown, "no event of "+title+" has come yet", "the host loads hooks when it starts, and may ask you to trust them",
 			"start a new session in it and look again")
 		return
 	}
-	d.add(name, CheckOK, fmt.Sprintf("last event of %s %s", title, time.Unix(at, 0).UTC().Format(time.RFC3339)), "", "")
+	d.add(name, OK, fmt.Sprintf("last event of %s %s", title, time.Unix(at, 0).UTC().Format(time.RFC3339)), "", "")
 }
 
 // serving asks each wired program, or this one, for its tools.
@@ -144,11 +144,11 @@ func (d *diagnosing) serving(ctx context.Context) {
 		d.args.Progress("asking " + program + " for its tools")
 		n, err := askTools(ctx, program)
 		if err != nil {
-			d.add("serve", CheckProblem, program+" serve: "+err.Error(), "agents cannot ask cairn anything",
+			d.add("serve", Problem, program+" serve: "+err.Error(), "agents cannot ask cairn anything",
 				"run `"+program+" serve` and look at what it says; `cairn init` wires another program")
 			continue
 		}
-		d.add("serve", CheckOK, fmt.Sprintf("%s serve answers with %d tools", program, n), "", "")
+		d.add("serve", OK, fmt.Sprintf("%s serve answers with %d tools", program, n), "", "")
 	}
 }
 
@@ -225,12 +225,12 @@ func (d *diagnosing) transcripts(ctx context.Context, h harness.Harness) {
 	}
 	missing, oldest := d.missing(ctx, files, known)
 	if missing == 0 {
-		d.add("transcripts", CheckOK, fmt.Sprintf("all %d transcripts of %s are known", len(files), h.Title), "", "")
+		d.add("transcripts", OK, fmt.Sprintf("all %d transcripts of %s are known", len(files), h.Title), "", "")
 		return
 	}
 	kept := keptFor(h, place)
-	days := math.Ceil(oldest.Add(kept).Sub(d.config.Clock()).Hours() / 24)
-	d.add("transcripts", CheckProblem, fmt.Sprintf("%d sessions of %s are not imported; the oldest is deleted in %.0f days", missing, h.Title, max(0, days)),
+	days := math.Ceil(oldest.Add(kept).Sub(d.subject.Clock()).Hours() / 24)
+	d.add("transcripts", Problem, fmt.Sprintf("%d sessions of %s are not imported; the oldest is deleted in %.0f days", missing, h.Title, max(0, days)),
 		fmt.Sprintf("%s deletes transcripts %.0f days after their last line", h.Title, kept.Hours()/24), "run `cairn import`")
 }
 

@@ -1,10 +1,11 @@
-package cairn
+package doctor
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"cairn/internal/followers"
 	"cairn/internal/repair"
 	"cairn/internal/store"
 )
@@ -22,7 +23,7 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 	if d.older {
 		return // its account is of another form
 	}
-	all, err := d.cairn.followersOf(ctx, s)
+	all, err := d.subject.Followers(ctx, s)
 	if err != nil {
 		d.unknown("followers", err)
 		return
@@ -31,24 +32,24 @@ func (d *diagnosing) followers(ctx context.Context, s *store.Store) {
 	sound := 0
 	for _, f := range all.Followers {
 		switch {
-		case f.Follower == ReplicationFollower:
+		case f.Follower == followers.Replication:
 		case f.Error != "" && f.Attempts >= fewTries:
 			wrong = append(wrong, fmt.Sprintf("%s fails since %s, %d times: %s", f.Name(), f.Since.Format(time.RFC3339), f.Attempts, f.Error))
-		case f.Behind > 0 && d.config.Clock().Sub(f.Oldest) > stalled:
+		case f.Behind > 0 && d.subject.Clock().Sub(f.Oldest) > stalled:
 			wrong = append(wrong, fmt.Sprintf("%s is %d changes behind", f.Name(), f.Behind))
 		default:
 			sound++
 		}
 	}
 	for _, a := range all.SetAside {
-		if a.Follower != ReplicationFollower {
+		if a.Follower != followers.Replication {
 			wrong = append(wrong, fmt.Sprintf("%s has set change %d aside since %s: %s", a.Name(), a.Seq, a.Since.Format(time.RFC3339), a.Error))
 		}
 	}
 	if len(wrong) > 0 {
-		d.add("followers", CheckProblem, repair.Summary(wrong), "an archive, an index or another device does not have what this store has",
+		d.add("followers", Problem, repair.Summary(wrong), "an archive, an index or another device does not have what this store has",
 			"keep `cairn serve` running, or run `cairn archive sync`; look at `cairn status`, remove the reason and run `cairn retry`")
 		return
 	}
-	d.add("followers", CheckOK, fmt.Sprintf("%d followers, none stalled", sound), "", "")
+	d.add("followers", OK, fmt.Sprintf("%d followers, none stalled", sound), "", "")
 }

@@ -1,4 +1,4 @@
-package cairn
+package doctor
 
 import (
 	"context"
@@ -28,11 +28,11 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 	}
 	guarded, seen := 0, map[string]bool{}
 	for _, p := range known {
-		if p.Root == "" || !exists(p.Root) || ctx.Err() != nil {
+		if p.Root == "" || !isThere(p.Root) || ctx.Err() != nil {
 			continue
 		}
 		d.args.Progress("looking at the hooks of " + p.Root)
-		dir, hooks, err := d.cairn.Guard().Hooks(ctx, p.Root)
+		dir, hooks, err := d.subject.Hooks(ctx, p.Root)
 		switch {
 		case fault.HasCode(err, mail.CodeInvalid), fault.HasCode(err, gitread.CodeFailed): // no repository, or not for git
 			continue
@@ -51,7 +51,7 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 		}
 	}
 	if guarded > 0 {
-		d.add("guards", CheckOK, fmt.Sprintf("%d hooks ask the guard", guarded), "", "")
+		d.add("guards", OK, fmt.Sprintf("%d hooks ask the guard", guarded), "", "")
 	}
 }
 
@@ -64,28 +64,28 @@ func (d *diagnosing) guard(l githook.Look) (asked int) {
 	case githook.None, githook.Foreign:
 		return 0
 	case githook.Replaced:
-		d.add("guards", CheckProblem, l.Path+" was replaced, and the guard is not asked", why, again)
+		d.add("guards", Problem, l.Path+" was replaced, and the guard is not asked", why, again)
 		return 0
 	case githook.Broken:
-		d.add("guards", CheckProblem, "the guard of "+l.Path+" is not there any more", why, again)
+		d.add("guards", Problem, "the guard of "+l.Path+" is not there any more", why, again)
 		return 0
 	case githook.Changed:
-		d.add("guards", CheckWarning, l.Path+" was changed by hand", "whether it still asks the guard is not known",
+		d.add("guards", Warning, l.Path+" was changed by hand", "whether it still asks the guard is not known",
 			"look at the file; to have it written anew, move it away and "+again)
 	case githook.Guarded:
 		asked = 1
 	}
 	if l.Edited {
-		d.add("guards", CheckWarning, "the guard of "+l.Path+" was changed by hand", "whether it still asks cairn is not known",
+		d.add("guards", Warning, "the guard of "+l.Path+" was changed by hand", "whether it still asks cairn is not known",
 			"look at the files in "+strings.TrimSuffix(l.Path, l.Hook)+"hooks.d; to have it written anew, move it away and "+again)
 		return 0
 	}
 	if _, err := exec.LookPath(l.Program); err != nil {
 		if _, other := exec.LookPath("cairn"); other != nil {
-			d.add("guards", CheckProblem, fmt.Sprintf("the guard of %s calls %s, which is not there, and no cairn is in the PATH", l.Path, l.Program), why, again)
+			d.add("guards", Problem, fmt.Sprintf("the guard of %s calls %s, which is not there, and no cairn is in the PATH", l.Path, l.Program), why, again)
 			return 0
 		}
-		d.add("guards", CheckWarning, fmt.Sprintf("the guard of %s calls %s, which is not there; it takes the cairn in the PATH of git", l.Path, l.Program),
+		d.add("guards", Warning, fmt.Sprintf("the guard of %s calls %s, which is not there; it takes the cairn in the PATH of git", l.Path, l.Program),
 			"git may be started without that PATH", again)
 	}
 	return asked

@@ -1,0 +1,243 @@
+// Package followers tells of all that follows the change log: the archive, the vectors of
+// memories, live views, and the replication, which keeps its own books.
+package followers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"cairn/internal/archive"
+	"cairn/internal/memory"
+	"cairn/internal/store"
+)
+
+// Replication is the name under which the replication of memories is reported.
+const Replication = "replication"
+
+// Status is how a follower of the change log does, or one lane of it: a project of
+// the archive, a hub or a memory of the replication.
+type Status struct {
+	Follower string    `json:"follower"`
+	Lane     string    `json:"lane,omitempty"`
+	Running  bool      `json:"running"`         // a process runs it now; of the replication only if this one does
+	Behind   int64     `json:"behind"`          // changes that it has not handled
+	Oldest   time.Time `json:"oldest,omitzero"` // when the first of these was made
+
+	Error    string    `json:"error,omitempty"`    // why the last try failed
+	Attempts int       `json:"attempts,omitempty"` // failed tries since the last success
+	Since    time.Time `json:"since,omitzero"`     // when the first of these failed
+	NextTry  time.Time `json:"next_try,omitzero"`
+}
+
+// Name is the follower with its lane, for people: "archive of shop".
+func (f Status) Name() string { return nameOf(f.Follower, f.Lane) }
+
+// Aside is a change that a follower could not handle and has set aside; what comes
+// after it is handled all the same.
+type Aside struct {
+	Follower string    `json:"follower"`
+	Lane     string    `json:"lane,omitempty"`
+	Seq      int64     `json:"seq"` // of the change in the log
+	Error    string    `json:"error"`
+	Attempts int       `json:"attempts"`
+	Since    time.Time `json:"since"`
+	NextTry  time.Time `json:"next_try,omitzero"` // zero if it waits for a person
+}
+
+// Name is the follower with its lane, for people.
+func (a Aside) Name() string { return nameOf(a.Follower, a.Lane) }
+
+func nameOf(follower, lane string) string {
+	switch {
+	case lane == "":
+		return follower
+	case follower == archive.FollowerName:
+		return "the archive of " + lane
+	}
+	return follower + " of " + lane
+}
+
+// Account is the account of all that follows the change log.
+type Account struct {
+	Followers []Status `json:"followers"` // by name and lane; never nil
+	SetAside  []Aside  `json:"set_aside"` // by follower and seq; never nil
+}
+
+// Service reads and changes the account.
+type Service struct {
+	Store    *store.Store
+	Archive  *archive.Archivist       // nil if nothing is archived
+	Memories *memory.Book             // over the store
+	Sends    func(userID string) bool // whether this process replicates the memories of a user
+}
+
+// Account tells who follows the change log, how far behind each is, what fails and what
+// was set aside. Followers that have never run are not in it. It is empty for a store
+// that cannot be written to and has an older schema.
+func (s Service) Account(ctx context.Context) (Account, error) {
+	out := Account{Followers: []Status{}, SetAside: []Aside{}}
+	if older, err := s.Store.IsOlder(ctx); older || err != nil {
+		return out, err
+	}
+	err := s.addFollowers(ctx, &out)
+	if err == nil && s.Archive != nil {
+		err = s.addArchives(ctx, &out)
+	}
+	if err == nil {
+		err = s.addReplication(ctx, &out)
+	}
+	slices.SortStableFunc(out.Followers, func(a, b Status) int {
+		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Lane, b.Lane))
+	})
+	slices.SortStableFunc(out.SetAside, func(a, b Aside) int {
+		return cmp.Or(cmp.Compare(a.Follower, b.Follower), cmp.Compare(a.Seq, b.Seq))
+	})
+	return out, err
+}
+
+// addFollowers adds what the store knows.
+func (s Service) addFollowers(ctx context.Context, out *Account) error {
+	all, err := s.Store.Followers(ctx)
+	if err != nil {
+		return err
+	}
+	running := map[string]bool{}
+	for _, p := range all {
+		if _, asked := running[p.Follower]; !asked && !p.Live {
+			running[p.Follower] = s.Store.IsFollowed(p.Follower)
+		}
+		out.Followers = append(out.Followers, Status{
+			Follower: p.Follower, Lane: p.Lane, Running: p.Live || running[p.Follower], Behind: p.Behind, Oldest: timeOf(p.Oldest),
+			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
+		})
+	}
+	aside, err := s.Store.SetAside(ctx)
+	for _, a := range aside {
+		out.SetAside = append(out.SetAside, Aside{
+			Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC(), NextTry: a.NextTry.UTC(),
+		})
+	}
+	return err
+}
+
+// addArchives adds what waits for the archive of each project.
+func (s Service) addArchives(ctx context.Context, out *Account) error {
+	archives, err := s.Archive.Status(ctx, "")
+	for _, a := range archives {
+		if a.Lag == 0 {
+			continue
+		}
+		i := slices.IndexFunc(out.Followers, func(f Status) bool { return f.Follower == archive.FollowerName && f.Lane == a.Project })
+		if i < 0 {
+			i = len(out.Followers)
+			out.Followers = append(out.Followers, Status{Follower: archive.FollowerName, Lane: a.Project, Running: s.Store.IsFollowed(archive.FollowerName)})
+		}
+		out.Followers[i].Behind, out.Followers[i].Oldest = a.Lag, timeOf(a.Since)
+	}
+	return err
+}
+
+// addReplication adds what waits for the hubs: a row for each hub, and one for each memory
+// whose last try failed.
+func (s Service) addReplication(ctx context.Context, out *Account) error {
+	users, err := s.Memories.Users(ctx)
+	for _, u := range users {
+		if err == nil && u.HubURL != "" {
+			err = s.addHub(ctx, u, out)
+		}
+	}
+	return err
+}
+
+func (s Service) addHub(ctx context.Context, u memory.User, out *Account) error {
+	backlog, err := s.Memories.Backlog(ctx, u.UserID)
+	if err != nil {
+		return err
+	}
+	hub := Status{
+		Follower: Replication, Lane: u.HubURL, Running: s.Sends(u.UserID),
+		Behind: int64(backlog.Pending), Oldest: timeOf(int64(backlog.OldestPending)), Error: u.Stop.Why,
+	}
+	out.Followers = append(out.Followers, hub)
+	streams, err := s.Memories.Waiting(ctx, u.UserID)
+	if err != nil {
+		return err
+	}
+	for _, w := range streams {
+		out.Followers = append(out.Followers, Status{
+			Follower: Replication, Lane: w.MemoryID, Running: hub.Running, Error: w.Error, Attempts: w.Attempts, NextTry: w.NextAttempt,
+		})
+	}
+	failures, err := s.Memories.Failures(ctx, u.UserID)
+	for _, f := range failures {
+		out.SetAside = append(out.SetAside, Aside{
+			Follower: Replication, Lane: f.Stream, Seq: f.Seq, Error: fmt.Sprintf("%s: %d %s: %s", f.LocalID, f.Status, f.Code, f.Message),
+			Attempts: 1, Since: timeOf(int64(f.At)),
+		})
+	}
+	return err
+}
+
+// timeOf is a time in UTC; the zero time for 0.
+func timeOf(nanoseconds int64) time.Time {
+	if nanoseconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, nanoseconds).UTC()
+}
+
+// Retried is what Retry has made due.
+type Retried struct {
+	Changes int64 `json:"changes"` // that were set aside
+	Lanes   int64 `json:"failing"` // that failed: followers, or lanes of them
+	Running bool  `json:"running"` // a process runs one of these followers now
+}
+
+// Retry has a follower, or all for "", try at once what it has set aside and what it fails
+// at. A server does so within seconds; without one it waits for the next. Repeating it is
+// safe. Errors: NotFound for a follower that has never run.
+func (s Service) Retry(ctx context.Context, follower string) (out Retried, err error) {
+	before, err := s.Account(ctx)
+	if err != nil {
+		return out, err
+	}
+	concerned := func(name string) bool { return follower == "" || follower == name }
+	out.Running = slices.ContainsFunc(before.Followers, func(f Status) bool { return f.Running && concerned(f.Follower) })
+	if follower != Replication {
+		if out.Changes, out.Lanes, err = s.Store.Retry(ctx, follower); err != nil {
+			return out, err
+		}
+	}
+	if concerned(Replication) {
+		err = s.retryReplication(ctx, &out)
+	}
+	return out, err
+}
+
+// retryReplication sends again what the hubs have refused, and what waits after a failed
+// try.
+func (s Service) retryReplication(ctx context.Context, out *Retried) error {
+	users, err := s.Memories.Users(ctx)
+	for _, u := range users {
+		if err != nil {
+			return err
+		}
+		if u.HubURL == "" {
+			continue
+		}
+		streams, serr := s.Memories.Waiting(ctx, u.UserID)
+		if serr != nil {
+			return serr
+		}
+		n, rerr := s.Memories.Retry(ctx, memory.Caller{User: u.UserID}, nil)
+		if rerr != nil {
+			return rerr
+		}
+		out.Changes, out.Lanes = out.Changes+int64(n), out.Lanes+int64(len(streams))
+		err = s.Memories.ClearDelays(ctx, u.Membership())
+	}
+	return err
+}
