@@ -133,6 +133,7 @@ func experiments() []experiment {
 		{"mail-calls", (*bench).mailCalls},
 		{"mail-hooks", (*bench).mailHooks},
 		{"mail-cost", (*bench).mailCost},
+		{"past", (*bench).past},
 		{"memories", (*bench).memories},
 	}
 }
