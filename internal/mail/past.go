@@ -20,10 +20,17 @@ type Past[T any] struct {
 	Result T            `json:"result"`
 }
 
-// clockSlack is how far the times in rows may lie beside those of the changes that made
-// them, where a clock was set back. Rows narrow down which documents are read; the
-// documents decide.
-const clockSlack = Time(48 * time.Hour)
+// rowSlack is how far the times in rows may lie before those of the changes that made
+// them: a call begins, and its transaction ends. Where a clock was set back they may lie
+// further off, by store.Skew. Rows narrow down which documents are read; the documents
+// decide.
+const rowSlack = Time(time.Minute)
+
+// slack is how far times in rows may lie on the wrong side of the scope's moment.
+func (s *scope) slack(ctx context.Context) (Time, error) {
+	skew, err := s.tx.Skew(ctx, s.at, Stream(s.p.UID))
+	return rowSlack + Time(skew), err
+}
 
 // moment finds the moment that a caller named, and makes its time the call's.
 //
@@ -78,10 +85,14 @@ func (s *scope) itemsAt(ctx context.Context, me *Agent, a InboxArgs) ([]item, er
 	if err := s.moment(ctx, a.At); err != nil {
 		return nil, err
 	}
+	slack, err := s.slack(ctx)
+	if err != nil {
+		return nil, err
+	}
 	found := []int64{}
 	last := got{created: math.MaxInt64, id: math.MaxInt64}
 	for size := max(n, 200); len(found) < n; {
-		page, err := s.got(ctx, me.ID, since, s.now+clockSlack, last.created, last.id, s.at.Tick, a.UrgentOnly, topic, a.UnreadOnly, s.now-clockSlack, size)
+		page, err := s.got(ctx, me.ID, since, s.now+slack, last.created, last.id, s.at.Tick, a.UrgentOnly, topic, a.UnreadOnly, s.now-slack, size)
 		if err != nil {
 			return nil, err
 		}
@@ -183,7 +194,11 @@ func (o *Office) FileReservationsAt(ctx context.Context, c Caller, projectKey st
 // reservedAt calls each with the reservations that were active at the scope's moment, or
 // with ended with all that had been made, by number.
 func (s *scope) reservedAt(ctx context.Context, ended bool, each func(r *Reservation)) error {
-	uids, err := s.tx.Texts(ctx, selectReserved, s.p.ID, s.now, clockSlack, ended)
+	slack, err := s.slack(ctx)
+	if err != nil {
+		return err
+	}
+	uids, err := s.tx.Texts(ctx, selectReserved, s.p.ID, s.now, slack, ended)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,9 @@ const BeforeFirst = "nothing is known of that time: it is before the first chang
 const (
 	ofStream = `WHERE c.stream = (SELECT id FROM symbols WHERE text = ?1) AND c.doc IS NOT NULL `
 
-	selectTickAt      = `SELECT c.seq FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.at <= ?2 ORDER BY c.seq DESC LIMIT 1`
+	selectTickAt = `SELECT c.seq FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.at <= ?2 ORDER BY c.seq DESC LIMIT 1`
+	selectSkew   = `SELECT max(0, ifnull((SELECT max(c.at) FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.seq <= ?2), ?3) - ?3,
+?3 - ifnull((SELECT min(c.at) FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.seq > ?2), ?3))`
 	selectTimeOfTick  = `SELECT at FROM changes WHERE seq <= ? ORDER BY seq DESC LIMIT 1`
 	existsUntil       = `SELECT EXISTS (SELECT 1 FROM changes c INDEXED BY changes_of_stream ` + ofStream + `AND c.seq <= ?2)`
 	selectStreamUntil = changeColumns + ofStream + `AND c.seq <= ?2 ORDER BY c.seq`
@@ -83,6 +85,15 @@ func (t *Tx) momentOfTick(ctx context.Context, stream string, tick int64) (m Mom
 	}
 	m.Note = BeforeFirst
 	return m, nil
+}
+
+// Skew is how far the time of a change of a stream lies on the other side of a moment than
+// its place in the log, 0 where no clock was ever set back. Times in rows that are
+// further from the moment are on the side on which their changes are.
+func (t *Tx) Skew(ctx context.Context, m Moment, stream string) (time.Duration, error) {
+	var skew int64
+	err := t.Get(ctx, []any{&skew}, selectSkew, stream, m.Tick, m.Time.UnixNano())
+	return time.Duration(skew), err
 }
 
 // DocumentsAt calls fn with the document that each of some entities of a stream and kind

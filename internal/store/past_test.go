@@ -133,3 +133,49 @@ func TestAMomentThatHasNotComeIsRefusedAndOneBeforeTheLogIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestTheSkewOfAMomentIsHowFarAClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	clock := &storetest.Clock{}
+	clock.Move(1_700_000_000 * time.Second)
+	s := storetest.Open(t, store.Config{Clock: clock.Now})
+	put := func(move time.Duration) (m store.Moment) {
+		t.Helper()
+		clock.Move(move)
+		err := s.Write(t.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) (err error) {
+			m.Time = clock.Now()
+			m.Tick, err = tx.Append(ctx, store.Change{Stream: "s", Kind: "k", ID: "i", Op: store.OpPut, Doc: []byte(`{}`), At: m.Time.UnixNano()})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	first := put(0)
+	second := put(time.Hour)
+	back := put(-3 * time.Hour) // two hours before the first
+	last := put(10 * time.Hour)
+	for _, c := range []struct {
+		name string
+		at   store.Moment
+		want time.Duration
+	}{
+		{"behind the first", first, 2 * time.Hour}, {"behind the second", second, 3 * time.Hour},
+		{"behind the one that went back", back, 3 * time.Hour}, {"behind the last", last, 0}, {"before all", store.Moment{}, 0},
+	} {
+		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			if c.at.Time.IsZero() {
+				c.at.Time = time.Unix(0, 0)
+			}
+			got, err := tx.Skew(ctx, c.at, "s")
+			if got != c.want {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
