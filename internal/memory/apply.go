@@ -314,17 +314,23 @@ type contextPlace struct {
 	change int64 // of the log
 }
 
-// insertContextDoc stores a context that comes from elsewhere in the scope's memory.
+// insertContextDoc stores and indexes a context that comes from elsewhere in the scope's
+// memory.
 func (s *scope) insertContextDoc(ctx context.Context, d contextDoc, at contextPlace) error {
-	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.synced, nil, nil,
-		nullable(at.key), number(at.hubSeq), nullable(d.Trace), at.change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
+	res, err := s.insertContextRow(ctx, d, at)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
 	}
+	return err
+}
+
+func (s *scope) insertContextRow(ctx context.Context, d contextDoc, at contextPlace) (sql.Result, error) {
+	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.synced, nil, nil,
+		nullable(at.key), number(at.hubSeq), nullable(d.Trace), at.change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updateContextNS, s.m.MemoryID, d.UpdatedAt)
 	}
-	return err
+	return res, err
 }
 
 func (s *scope) applyVault(ctx context.Context, stream string, item Item) error {

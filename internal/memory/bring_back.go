@@ -14,6 +14,11 @@ WHERE c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.doc IS NOT NU
 	selectContextDocs = `SELECT t.text, c.id, o.text, c.seq, c.doc FROM changes c JOIN symbols t ON t.id = c.stream JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'context') AND c.doc IS NOT NULL AND o.text = 'put'
 AND c.id NOT IN (SELECT context_id FROM memory_contexts) ORDER BY c.seq`
+	// A context gets the lowest number that is free: in the order of the log that is mostly
+	// the one that it had.
+	lowerContext = `UPDATE memory_contexts SET seq = (SELECT min(n) FROM (SELECT 1 AS n UNION ALL SELECT seq + 1 FROM memory_contexts WHERE seq > 0)
+WHERE n NOT IN (SELECT seq FROM memory_contexts)) WHERE seq = ?1 AND seq > (SELECT min(n) FROM (SELECT 1 AS n UNION ALL SELECT seq + 1 FROM memory_contexts WHERE seq > 0)
+WHERE n NOT IN (SELECT seq FROM memory_contexts))`
 	updateKey = `UPDATE memory_entries SET key = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memory_entries WHERE key = ?2)`
 )
 
@@ -146,7 +151,7 @@ func (x *lostEntries) put(ctx context.Context, s *scope, l logged, d entryDoc) e
 	return nil
 }
 
-// bringBackEntry stores a lost entry under its old number. The index is built afterwards.
+// bringBackEntry stores a lost entry under its old number. The index is filled afterwards.
 func (s *scope) bringBackEntry(ctx context.Context, e *entryRow) error {
 	if there, err := s.home(ctx, e.MemoryID); err != nil || !there {
 		return err
@@ -165,6 +170,7 @@ func (s *scope) bringBackEntry(ctx context.Context, e *entryRow) error {
 	return err
 }
 
+// bringBackContext stores a lost context. The index is filled afterwards.
 func (s *scope) bringBackContext(ctx context.Context, l logged) error {
 	var d contextDoc
 	if json.Unmarshal(l.doc, &d) != nil || d.ContextID != l.id {
@@ -174,5 +180,13 @@ func (s *scope) bringBackContext(ctx context.Context, l logged) error {
 	if err != nil || !there {
 		return err
 	}
-	return s.insertContextDoc(ctx, d, contextPlace{key: d.Key, synced: true, change: l.seq})
+	res, err := s.insertContextRow(ctx, d, contextPlace{key: d.Key, synced: true, change: l.seq})
+	if err != nil {
+		return err
+	}
+	seq, err := res.LastInsertId()
+	if err == nil {
+		_, err = s.tx.Exec(ctx, lowerContext, seq)
+	}
+	return err
 }

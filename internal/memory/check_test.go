@@ -131,6 +131,14 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 			}
 		}
 		want(t, lost+": findings", strings.Join(must(d.Check(t.Context()))(t), "; "), "")
+		err := d.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			found, err := CheckWords(ctx, tx)
+			want(t, lost+": words", strings.Join(found, "; "), "")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		after := d.exported()
 		want(t, lost+": lines", len(after), len(before))
 		for i := range min(len(after), len(before)) {

@@ -147,8 +147,7 @@ func FuzzLines(f *testing.F) {
 		if at < 0 || at >= len(lines) {
 			return
 		}
-		target, refs := newDesk(t), References{}
-		r := target.NewExportImporter()
+		refs, sound := References{}, []Line{}
 		for i, l := range lines {
 			if i == at {
 				l.Doc = json.RawMessage(doc)
@@ -156,6 +155,11 @@ func FuzzLines(f *testing.F) {
 			if l.Check() != nil || refs.Check(&l, func(string) bool { return true }) != "" {
 				return
 			}
+			sound = append(sound, l)
+		}
+		target := newDesk(t)
+		r := target.NewExportImporter()
+		for _, l := range sound {
 			if err := target.write(t.Context(), func(ctx context.Context, tx *store.Tx) error { return r.Line(ctx, tx, &l) }); err != nil {
 				t.Fatalf("%s %s: %v", l.Kind, l.Doc, err)
 			}
