@@ -68,8 +68,13 @@ func RestoreBackup(ctx context.Context, config Config, a copies.RestoreArgs) (co
 	return c.Backups().Restore(ctx, a)
 }
 
-// FinishRestore completes a restore that was killed; see copies.Keeper.FinishRestore.
+// FinishRestore completes a restore that was killed; see copies.Keeper.FinishRestore. It
+// opens the store only if there is one to complete.
 func (c *Cairn) FinishRestore(ctx context.Context) error {
+	coming, err := c.Backups().RestoresUnderWay()
+	if err != nil || len(coming) == 0 {
+		return err
+	}
 	s, err := c.opened(ctx, false)
 	if err != nil {
 		return err

@@ -367,7 +367,8 @@ func (r *ExportImporter) open(ctx context.Context, tx *store.Tx, memory string) 
 	s := &scope{Book: r.book, tx: tx}
 	var m memoryRow
 	if err := tx.Get(ctx, m.scan(), selectMemory, id); err != nil {
-		return nil, err
+		r.counts.Deleted++ // by somebody else just now
+		return nil, ignoreNone(err)
 	}
 	m.exists = true
 	u, err := findUser(ctx, tx, m.ActorID)
