@@ -248,10 +248,10 @@ func TestHostileLinesOfMemoriesAreRefusedBeforeAnythingIsStored(t *testing.T) {
 		"an entry without text":                  {memory.LineEntry, `"of memory"`, `" "`},
 		"an entry without id and key":            {memory.LineEntry, `"doc":{`, `"doc":{"localId":"pending-1",`},
 		"a time before all":                      {memory.LineEntry, `"capturedTime":"2`, `"capturedTime":"-2`},
-		"an id that is none":                     {memory.LineMemory, `"vaultId":"`, `"vaultId":"../`},
+		"an id that is not valid":                {memory.LineMemory, `"vaultId":"`, `"vaultId":"../`},
 		"a title with a path":                    {memory.LineVault, `"title":"`, `"title":"../`},
 		"a memory of an unknown project":         {memory.LineMemory, `"project":"shop"`, `"project":"nowhere"`},
-		"an owner that is none":                  {memory.LineVault, `"kind":"memory.vault"`, `"kind":"memory.vault","owner":"x"`},
+		"an owner that is not valid":             {memory.LineVault, `"kind":"memory.vault"`, `"kind":"memory.vault","owner":"x"`},
 		"an unknown kind":                        {memory.LineEntry, `"kind":"memory.entry"`, `"kind":"memory.thought"`},
 	} {
 		t.Run(name, func(t *testing.T) {

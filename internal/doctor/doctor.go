@@ -409,7 +409,7 @@ func (d *diagnosing) leftovers() {
 		dirs, err := filepath.Glob(filepath.Join(os.TempDir(), pattern))
 		for _, dir := range dirs {
 			info, serr := os.Stat(dir)
-			_, rerr := os.ReadDir(dir) // another user's is none of ours
+			_, rerr := os.ReadDir(dir) // another user's folders do not concern us
 			if err == nil && serr == nil && rerr == nil && time.Since(info.ModTime()) > time.Hour {
 				abandoned = append(abandoned, dir)
 			}

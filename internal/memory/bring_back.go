@@ -16,9 +16,8 @@ WHERE c.kind = (SELECT id FROM symbols WHERE text = 'context') AND c.doc IS NOT 
 AND c.id NOT IN (SELECT context_id FROM memory_contexts) ORDER BY c.seq`
 	// A context gets the lowest number that is free: in the order of the log that is mostly
 	// the one that it had.
-	lowerContext = `UPDATE memory_contexts SET seq = (SELECT min(n) FROM (SELECT 1 AS n UNION ALL SELECT seq + 1 FROM memory_contexts WHERE seq > 0)
-WHERE n NOT IN (SELECT seq FROM memory_contexts)) WHERE seq = ?1 AND seq > (SELECT min(n) FROM (SELECT 1 AS n UNION ALL SELECT seq + 1 FROM memory_contexts WHERE seq > 0)
-WHERE n NOT IN (SELECT seq FROM memory_contexts))`
+	lowerContext = `UPDATE memory_contexts SET seq = f.n FROM (SELECT min(n) AS n FROM (SELECT 1 AS n UNION ALL SELECT seq + 1 FROM memory_contexts WHERE seq > 0)
+WHERE n NOT IN (SELECT seq FROM memory_contexts)) f WHERE seq = ?1 AND f.n < ?1`
 	updateKey = `UPDATE memory_entries SET key = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memory_entries WHERE key = ?2)`
 )
 

@@ -39,7 +39,7 @@ func (l *Line) checkPlace() error {
 	case l.Owner != "" && l.Kind != LineVault, l.Project != "" && l.Kind != LineMemory, (l.Memory != "") != ofMemory:
 		return errors.New("it has a field that lines of its kind do not have")
 	case l.Owner != "" && !isID(l.Owner), ofMemory && !isID(l.Memory):
-		return errors.New("one of its ids is none")
+		return errors.New("one of its ids is not valid")
 	}
 	return nil
 }
@@ -50,11 +50,11 @@ func isID(text string) bool {
 	return ok && id == text
 }
 
-// errID, errUnsound and errPast are what Check says of a document.
+// errID, errUnsound and errLineTime are what Check says of a document.
 var (
-	errID      = errors.New("one of its ids is none")
-	errUnsound = errors.New("its text breaks a rule for texts of its kind")
-	errPast    = errors.New("its time is out of range")
+	errID       = errors.New("one of its ids is not valid")
+	errUnsound  = errors.New("its text breaks a rule for texts of its kind")
+	errLineTime = errors.New("its time is out of range")
 )
 
 func (l *Line) checkDoc() error {
@@ -72,20 +72,20 @@ func (l *Line) checkDoc() error {
 		}
 		return nil
 	}
-	past := func(at Time) error {
+	validTime := func(at Time) error {
 		if at <= 0 {
-			return errPast
+			return errLineTime
 		}
 		return nil
 	}
 	switch d := l.parsed.(type) {
 	case *vaultDoc:
-		return firstError(ids(d.VaultID), unsound(SoundTitle(d.Title, d.Description)), past(d.CreationTime))
+		return firstError(ids(d.VaultID), unsound(SoundTitle(d.Title, d.Description)), validTime(d.CreationTime))
 	case *exportedMemory:
-		return firstError(ids(d.MemoryID, d.VaultID), past(d.CreationTime),
+		return firstError(ids(d.MemoryID, d.VaultID), validTime(d.CreationTime),
 			unsound(SoundTitle(d.Title, d.Description), SoundType(d.MemoryType), checkLength("projectUid", d.ProjectUID, uidDigits)))
 	case *entryDoc:
-		return firstError(d.checkIDs(ids), past(d.CreationTime), past(d.CapturedTime), d.checkTexts(unsound))
+		return firstError(d.checkIDs(ids), validTime(d.CreationTime), validTime(d.CapturedTime), d.checkTexts(unsound))
 	case *contextDoc:
 		err := ids(d.ContextID, d.SessionID)
 		for _, id := range []string{d.base(), d.ConflictWith} {
@@ -93,12 +93,12 @@ func (l *Line) checkDoc() error {
 				err = ids(id)
 			}
 		}
-		return firstError(err, past(d.UpdatedAt), checkKeyOf(d.Key), unsound(SoundContext(d.Markdown, maxLine), checkLength("traceparent", d.Trace, maxKey)))
+		return firstError(err, validTime(d.UpdatedAt), checkKeyOf(d.Key), unsound(SoundContext(d.Markdown, maxLine), checkLength("traceparent", d.Trace, maxKey)))
 	case *tombstoneDoc:
 		if !isID(d.ID) && checkKeyOf(d.ID) != nil || d.ID == "" {
 			return errID
 		}
-		return past(d.At)
+		return validTime(d.At)
 	}
 	return nil
 }
