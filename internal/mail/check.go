@@ -1,221 +1,243 @@
 package mail
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha1"
 	"database/sql"
-	"maps"
-	"slices"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 
 	"cairn/internal/store"
 )
 
-// CheckArgs are the arguments of check_file_reservation_conflicts.
-type CheckArgs struct {
-	ProjectKey string
-	Paths      []string // 1 to 200
-	AgentName  string   // whose own reservations do not count; "" for nobody
-	Shared     bool     // exclusive is false
-}
+// What must hold of the rows; each query selects what is wrong, in words.
+func invariants() []string {
+	return []string{
+		`SELECT 'agent ' || a.name || ' (' || a.id || ') counts ' || a.received || ' received, ' || a.unread || ' unread, ' || a.ack_due
+|| ' to acknowledge; its messages are others'
+FROM mail_agents a LEFT JOIN (SELECT agent_id, count(*) AS n, sum(read_ts IS NULL) AS u, sum(ack_required AND ack_ts IS NULL) AS d
+  FROM mail_recipients GROUP BY agent_id) r ON r.agent_id = a.id
+WHERE a.received <> ifnull(r.n, 0) OR a.unread <> ifnull(r.u, 0) OR a.ack_due <> ifnull(r.d, 0)`,
 
-// Checked is what check_file_reservation_conflicts answers; the lists are never
-// nil. A path is in one of them, as it was given.
-type Checked struct {
-	Free      []string      `json:"free"`
-	Conflicts []CheckedPath `json:"conflicts"`
-}
+		`SELECT 'recipients of message ' || m.id || ' do not repeat what it says' FROM mail_messages m JOIN mail_recipients r ON r.message_id = m.id
+WHERE r.importance <> m.importance OR r.ack_required <> m.ack_required OR r.created_ts <> m.created_ts GROUP BY m.id`,
 
-// CheckedPath is a path that is not free.
-type CheckedPath struct {
-	Path    string          `json:"path"`
-	Holders []CheckedHolder `json:"holders"`
-}
+		`SELECT 'message ' || m.id || ' is of an agent of another project' FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id
+WHERE a.project_id <> m.project_id`,
+		`SELECT 'message ' || m.id || ' has a recipient of another project' FROM mail_messages m
+JOIN mail_recipients r ON r.message_id = m.id JOIN mail_agents a ON a.id = r.agent_id WHERE a.project_id <> m.project_id GROUP BY m.id`,
+		`SELECT 'message ' || m.id || ' replies to the message ' || m.reply_to || ', which is not there' FROM mail_messages m
+WHERE m.reply_to NOTNULL AND m.reply_to NOT IN (SELECT id FROM mail_messages)`,
+		`SELECT 'message ' || min(id) || ' has the file of another: ' || archive_path FROM mail_messages GROUP BY project_id, archive_path HAVING count(*) > 1`,
+		`SELECT 'message ' || min(id) || ' has the ordinal of another' FROM mail_messages
+GROUP BY project_id, substr(archive_path, 10, 7), ordinal HAVING count(*) > 1`,
 
-// CheckedHolder is a reservation that stands in the way.
-type CheckedHolder struct {
-	ID          int64   `json:"id"`
-	Agent       string  `json:"agent"`
-	PathPattern string  `json:"path_pattern"`
-	Exclusive   bool    `json:"exclusive"`
-	Advisory    bool    `json:"advisory"`
-	Reason      string  `json:"reason"`
-	Created     Time    `json:"created_ts"`
-	Expires     Time    `json:"expires_ts"`
-	Branch      *string `json:"branch"`
-	Worktree    *string `json:"worktree"`
-	Stale       bool    `json:"stale"`
-}
+		`SELECT 'thread ' || ifnull(t.thread_id, m.thread_id) || ' does not count its messages'
+FROM mail_threads t FULL JOIN (SELECT project_id, thread_id, count(*) AS n, min(created_ts) AS low, max(created_ts) AS high
+  FROM mail_messages WHERE thread_id NOTNULL GROUP BY project_id, thread_id) m ON m.project_id = t.project_id AND m.thread_id = t.thread_id
+WHERE t.messages IS NOT m.n OR t.first_ts IS NOT m.low OR t.last_ts IS NOT m.high`,
+		`SELECT 'thread ' || min(thread_id) || ' has the ordinal of another' FROM mail_threads GROUP BY project_id, ordinal HAVING count(*) > 1`,
 
-// CheckFileReservationConflicts tells which paths an agent could reserve now, and
-// who holds the others. It changes nothing.
-//
-// Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for more than 200 paths,
-// NOT_FOUND for the project and the agent.
-func (o *Office) CheckFileReservationConflicts(ctx context.Context, c Caller, a CheckArgs) (Checked, error) {
-	out := Checked{Free: []string{}, Conflicts: []CheckedPath{}}
-	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
-	if err != nil {
-		return out, mapped(err)
-	}
-	watch := &watch{found: map[int64]*watched{}}
-	var found [][]*held
-	err = o.readFrom(ctx, c, t, func(ctx context.Context, s *scope) error {
-		all, err := s.wishes(a.Paths, relative)
-		if err != nil {
-			return err
-		}
-		if a.AgentName != "" {
-			if s.me, err = s.agent(ctx, a.AgentName); err != nil {
-				return err
-			}
-		}
-		if err := s.settle(ctx); err != nil {
-			return err
-		}
-		near, err := s.near(ctx, all)
-		if err != nil {
-			return err
-		}
-		watch.of(s)
-		for _, w := range all {
-			holders, _, err := s.conflicts(ctx, near, w.pattern, !a.Shared)
-			if err != nil {
-				return err
-			}
-			if len(holders) == 0 {
-				out.Free = append(out.Free, w.given)
-				continue
-			}
-			out.Conflicts = append(out.Conflicts, CheckedPath{Path: w.given})
-			found = append(found, holders)
-			for _, h := range holders {
-				if err := watch.add(ctx, h.Reservation, h.lastActive, h.worktree); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		err = watch.look(ctx, c)
-	}
-	for i, holders := range found {
-		for _, h := range holders {
-			stale, _ := watch.signs(h.ID)
-			out.Conflicts[i].Holders = append(out.Conflicts[i].Holders, CheckedHolder{
-				h.ID, h.Agent, h.PathPattern, h.Exclusive, h.Advisory, h.Reason, h.Created, h.Expires, h.branch, h.worktree, stale,
-			})
-		}
-	}
-	return out, mapped(err)
-}
+		`SELECT 'contact ' || c.id || ' has the file of another' FROM mail_contacts c JOIN mail_agents a ON a.id = c.a_agent_id
+GROUP BY a.project_id, c.archive_path HAVING count(*) > 1`,
+		`SELECT 'reservation ' || r.id || ' is of an agent of another project' FROM mail_reservations r JOIN mail_agents a ON a.id = r.agent_id
+WHERE a.project_id <> r.project_id`,
+		`SELECT 'reservation ' || min(id) || ' has the ordinal or the file of another' FROM mail_reservations
+GROUP BY project_id, ordinal HAVING count(*) > 1 UNION ALL
+SELECT 'reservation ' || min(id) || ' has the ordinal or the file of another' FROM mail_reservations
+GROUP BY project_id, archive_path HAVING count(*) > 1`,
+		`SELECT 'reservation ' || id || ' is released without saying how' FROM mail_reservations WHERE (released_ts IS NULL) <> (release_kind IS NULL)`,
 
-// watch is what is to be found out about some reservations of one project.
-type watch struct {
-	*Office
-	tx    *store.Tx
-	p     *Project
-	now   Time
-	found map[int64]*watched // by the reservation's number
-	mail  map[int64]Time     // by the agent's
-}
+		`SELECT 'the words of message ' || id || ' are not in the index' FROM mail_messages WHERE id NOT IN (SELECT rowid FROM mail_fts)`,
+		`SELECT 'the index holds words of no message' FROM mail_fts f WHERE f.rowid NOT IN (SELECT id FROM mail_messages)`,
 
-// of says in which scope the reservations are.
-func (w *watch) of(s *scope) {
-	w.Office, w.tx, w.p, w.now, w.mail = s.Office, s.tx, s.p, s.now, map[int64]Time{}
-}
+		`SELECT 'an answer to ' || i.tool || ' is kept for an agent of another project' FROM mail_idempotency i JOIN mail_agents a ON a.id = i.agent_id
+WHERE a.project_id <> i.project_id`,
+		`SELECT 'a notice is about ' || n.subject_uid || ', which is not there' FROM mail_notices n
+WHERE n.subject_uid NOT IN (SELECT uid FROM mail_messages) AND n.subject_uid NOT IN (SELECT uid FROM mail_reservations)`,
 
-// add notes a reservation, with what rows tell about its holder.
-func (w *watch) add(ctx context.Context, r *Reservation, lastActive Time, worktree *string) (err error) {
-	if w.found[r.ID] != nil {
-		return nil
-	}
-	mail, ok := w.mail[r.agentID]
-	if !ok && r.Released == 0 {
-		if mail, err = mailActivity(ctx, w.tx, r.agentID); err != nil {
-			return err
-		}
-		w.mail[r.agentID] = mail
-	}
-	w.found[r.ID] = &watched{
-		pattern: storedPattern(r.PathPattern, w.p.FoldsCase), worktree: worktree, agent: lastActive, mail: mail, ended: r.Released != 0,
-	}
-	return nil
-}
-
-// look finds out the rest, after the transaction.
-func (w *watch) look(ctx context.Context, c Caller) error {
-	all := make([]*watched, 0, len(w.found))
-	for _, id := range slices.Sorted(maps.Keys(w.found)) {
-		all = append(all, w.found[id])
-	}
-	return w.observe(ctx, c, w.p, w.now, all)
-}
-
-func (w *watch) signs(id int64) (bool, Signs) { return w.Office.signs(w.found[id], w.now) }
-
-// ListedReservation is a reservation as the resource file_reservations shows it.
-type ListedReservation struct {
-	ID          int64  `json:"id"`
-	Agent       string `json:"agent"`
-	PathPattern string `json:"path_pattern"`
-	Exclusive   bool   `json:"exclusive"`
-	Reason      string `json:"reason"`
-	Created     Time   `json:"created_ts"`
-	Expires     Time   `json:"expires_ts"`
-	Released    Time   `json:"released_ts"`
-	Stale       bool   `json:"stale"`
-	Signs
-
-	Ended bool `json:"-"` // it was released because its session had ended
-}
-
-func (r *Reservation) listed() ListedReservation {
-	return ListedReservation{
-		ID: r.ID, Agent: r.Agent, PathPattern: r.PathPattern, Exclusive: r.Exclusive, Reason: r.Reason, Created: r.Created, Expires: r.Expires,
-		Released: r.Released, Ended: r.ReleaseKind != nil && *r.ReleaseKind == releasedSession,
+		`SELECT 'numbers of ' || t.name || ' are given again: the next is ' || (ifnull(s.seq, 0) + 1) FROM (
+  SELECT 'mail_projects' AS name, max(id) AS high FROM mail_projects UNION ALL SELECT 'mail_agents', max(id) FROM mail_agents
+  UNION ALL SELECT 'mail_messages', max(id) FROM mail_messages UNION ALL SELECT 'mail_reservations', max(id) FROM mail_reservations
+  UNION ALL SELECT 'mail_contacts', max(id) FROM mail_contacts) t LEFT JOIN sqlite_sequence s ON s.name = t.name
+WHERE t.high > ifnull(s.seq, 0)`,
 	}
 }
 
 const (
-	listedColumns  = `SELECT ` + heldColumns + `FROM mail_reservations r JOIN mail_agents a ON a.id = r.agent_id `
-	selectListing  = listedColumns + `WHERE r.project_id = ? AND r.released_ts IS NULL AND r.expires_ts > ? ORDER BY r.id`
-	selectEveryOne = listedColumns + `WHERE r.project_id = ? ORDER BY r.id`
+	selectLastDoc = `SELECT doc FROM changes WHERE kind = (SELECT id FROM symbols WHERE text = ?1) AND id = ?2
+AND stream = (SELECT id FROM symbols WHERE text = ?3) AND doc IS NOT NULL ORDER BY seq DESC LIMIT 1`
+	selectBlanked = `SELECT EXISTS (SELECT 1 FROM changes WHERE kind = (SELECT id FROM symbols WHERE text = ?1) AND id = ?2
+AND stream = (SELECT id FROM symbols WHERE text = ?3))`
+	selectLogged = `SELECT k.text, c.id, min(c.seq) FROM changes c JOIN symbols k ON k.id = c.kind
+WHERE c.stream = (SELECT id FROM symbols WHERE text = ?) AND c.doc IS NOT NULL GROUP BY c.kind, c.id ORDER BY 3`
+	selectMailStreams = `SELECT substr(text, 6) FROM symbols WHERE text GLOB 'mail/*' ORDER BY id`
 )
 
-// FileReservations lists the reservations of a project by number: those that are
-// active, or with ended all that there ever were, of which those that were released
-// show no signs. It changes nothing.
-//
-// Errors: NOT_FOUND for the project.
-func (o *Office) FileReservations(ctx context.Context, c Caller, projectKey string, ended bool) ([]ListedReservation, error) {
-	out := []ListedReservation{}
-	watch := &watch{found: map[int64]*watched{}}
-	err := o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
-		if err := s.settle(ctx); err != nil {
-			return err
+// Check reads the mail of a store and reports what is wrong with it: counters,
+// columns that repeat others, paths, ordinals, numbers, the index of words, and rows
+// that are not what the change log says. Sound rows give no findings. It changes
+// nothing.
+func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
+	for _, query := range invariants() {
+		found, err := tx.Texts(ctx, query)
+		if findings = append(findings, found...); err != nil {
+			return findings, err
 		}
-		watch.of(s)
-		query, args := selectListing, []any{s.p.ID, s.now}
-		if ended {
-			query, args = selectEveryOne, args[:1]
+	}
+	err = eachDiffering(ctx, tx, func(p *Project, d Document, logged bool) error {
+		what := "is not what the change log says"
+		if !logged {
+			what = "is not in the change log"
 		}
-		return s.tx.Each(ctx, func(rows *sql.Rows) error {
-			h, err := s.scanHeld(rows)
-			if err != nil {
-				return err
-			}
-			out = append(out, h.listed())
-			return watch.add(ctx, h.Reservation, h.lastActive, h.worktree)
-		}, query, args...)
+		findings = append(findings, fmt.Sprintf("%s %s of project %s %s", d.Kind(), printable(d.Key()), p.Slug, what))
+		return nil
 	})
-	if err == nil {
-		err = watch.look(ctx, c)
+	if err != nil {
+		return findings, err
+	}
+	altered, err := alteredBlobs(ctx, tx)
+	for _, name := range altered {
+		findings = append(findings, "the bytes of attachment "+printable(name)+" are not what their hash says")
 	}
 	if err != nil {
-		return nil, mapped(err)
+		return findings, err
 	}
-	for i := range out {
-		out[i].Stale, out[i].Signs = watch.signs(out[i].ID)
+	return findings, eachLost(ctx, tx, func(d Document) error {
+		findings = append(findings, fmt.Sprintf("%s %s is in the change log and has no row", d.Kind(), printable(d.Key())))
+		return nil
+	})
+}
+
+const selectBlobs = `SELECT sha1, data FROM mail_blobs`
+
+// alteredBlobs returns the names of the attachments whose bytes have another hash.
+func alteredBlobs(ctx context.Context, tx *store.Tx) (names []string, err error) {
+	err = tx.Each(ctx, func(rows *sql.Rows) error {
+		var name string
+		var data []byte
+		err := rows.Scan(&name, &data)
+		if sum := sha1.Sum(data); hex.EncodeToString(sum[:]) != name {
+			names = append(names, name)
+		}
+		return err
+	}, selectBlobs)
+	return names, err
+}
+
+// eachDiffering calls found with every entity whose row is not what its last change
+// says, or, logged false, that the log does not know.
+func eachDiffering(ctx context.Context, tx *store.Tx, found func(p *Project, d Document, logged bool) error) error {
+	all, err := projects(ctx, tx)
+	if err != nil {
+		return err
 	}
-	return out, nil
+	for _, p := range all {
+		err := eachDocument(ctx, tx, p, func(d Document) error {
+			var doc []byte
+			logged, err := one(ctx, tx, []any{&doc}, selectLastDoc, d.Kind(), d.Key(), Stream(p.UID))
+			if err != nil || logged && says(d, doc) || isImplied(d) {
+				return err
+			}
+			if !logged {
+				var blanked bool
+				err := tx.Get(ctx, []any{&blanked}, selectBlanked, d.Kind(), d.Key(), Stream(p.UID))
+				if err != nil || blanked {
+					return err
+				}
+			}
+			return found(p, d, logged)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isImplied reports whether a delivery says nothing that its message does not say,
+// so that it needs no change.
+func isImplied(d Document) bool {
+	s, ok := d.(*Delivery)
+	return ok && s.Shown == 0 && s.Read == 0 && s.Ack == 0
+}
+
+// says reports whether a change's document says the same as an entity's rows.
+func says(d Document, doc []byte) bool {
+	if _, ok := d.(*Blob); ok { // whose document repeats what is in the row of the bytes
+		return true
+	}
+	logged, err := Decode(d.Kind(), doc)
+	if err != nil {
+		return false
+	}
+	if m, ok := logged.(*Message); ok && (len(m.Attachments) == 0 || string(m.Attachments) == "null") {
+		m.Attachments = json.RawMessage("[]")
+	}
+	if s, ok := logged.(*Delivery); ok {
+		s.ArchivePath = d.(*Delivery).ArchivePath
+	}
+	x, errX := json.Marshal(d)
+	y, errY := json.Marshal(logged)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// eachLost calls found with the last document of every entity that the log knows and
+// that has no row.
+func eachLost(ctx context.Context, tx *store.Tx, found func(Document) error) error {
+	return eachLogged(ctx, tx, func(d Document) error {
+		there, err := hasRow(ctx, tx, d)
+		if err != nil || there {
+			return err
+		}
+		return found(d)
+	})
+}
+
+// eachLogged calls put with the last document of every entity in the log, a
+// project's in the order of their first changes.
+func eachLogged(ctx context.Context, tx *store.Tx, put func(Document) error) error {
+	var uids []string
+	err := tx.Each(ctx, func(rows *sql.Rows) error {
+		var uid string
+		err := rows.Scan(&uid)
+		uids = append(uids, uid)
+		return err
+	}, selectMailStreams)
+	type logged struct{ kind, id string }
+	for _, uid := range uids {
+		if err != nil {
+			return err
+		}
+		err = all(ctx, tx, func(rows *sql.Rows) (l logged, err error) {
+			var seq int64
+			return l, rows.Scan(&l.kind, &l.id, &seq)
+		}, func(l logged) error {
+			var doc []byte
+			if found, err := one(ctx, tx, []any{&doc}, selectLastDoc, l.kind, l.id, Stream(uid)); err != nil || !found {
+				return err
+			}
+			d, err := Decode(l.kind, doc)
+			if err != nil || d.project() != uid || d.Key() != l.id {
+				return nil // altered: the log's own check says so
+			}
+			return put(d)
+		}, selectLogged, Stream(uid))
+	}
+	return err
+}
+
+// hasRow reports whether an entity is there.
+func hasRow(ctx context.Context, tx *store.Tx, d Document) (bool, error) {
+	switch d := d.(type) {
+	case *Delivery:
+		old, err := deliveryOf(ctx, tx, d.UID, d.ProjectUID, d.Agent)
+		return old != nil, err
+	case *Blob:
+		var there bool
+		return there, tx.Get(ctx, []any{&there}, selectBlob, d.SHA1)
+	}
+	return known(ctx, tx, d)
 }
