@@ -17,12 +17,12 @@ WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = x.memor
 FROM (SELECT memory_id, user_id, vault_id FROM memory_entries UNION SELECT memory_id, user_id, '' FROM memory_contexts) x
 WHERE x.memory_id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_id AND t.id = x.memory_id) GROUP BY x.memory_id, x.user_id`
-	// ?1 is the device's own user, whose is what no stream tells of.
-	// Memories of which the log has a put, and which neither have a row nor were deleted.
+	// Memories of which the log has a put, the newest first, and which neither have a row nor
+	// were deleted. Where no stream tells whose one is, it is of ?1, the device's own user.
 	selectLoggedHomes = `SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), ?1, ''), '', c.doc
 FROM changes c JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.doc IS NOT NULL AND o.text = 'put' AND c.id NOT IN (SELECT memory_id FROM memories)
-AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t.id = c.id) GROUP BY c.id HAVING c.seq = max(c.seq)`
+AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t.id = c.id) ORDER BY c.seq DESC`
 	// Vaults that are lost, or that a salvage has made up for the memories in them, with
 	// their owner and what the log says of them.
 	selectVaultless = `SELECT x.id, x.owner, (SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op WHERE c.kind = (SELECT id FROM symbols WHERE text = 'vault')
