@@ -105,16 +105,17 @@ func Mend(ctx context.Context, tx *store.Tx) error {
 	if err := s.clearIndex(ctx); err != nil {
 		return err
 	}
+	if err := s.execAll(ctx, fromLog()); err != nil {
+		return err
+	}
 	if err := s.mendHomes(ctx); err != nil {
 		return err
 	}
 	if err := s.bringBack(ctx); err != nil {
 		return err
 	}
-	for _, query := range slices.Concat(fromLog(), mends()) {
-		if _, err := tx.Exec(ctx, query); err != nil {
-			return err
-		}
+	if err := s.execAll(ctx, mends()); err != nil {
+		return err
 	}
 	if err := s.mendLanes(ctx); err != nil {
 		return err
@@ -134,6 +135,15 @@ func Mend(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	return s.fillIndex(ctx)
+}
+
+func (s *scope) execAll(ctx context.Context, statements []string) error {
+	for _, query := range statements {
+		if _, err := s.tx.Exec(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // homeless is a memory whose row is lost.
