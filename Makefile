@@ -20,8 +20,8 @@ export CGO_CFLAGS ?= -O2 -g -DSQLITE_DEFAULT_MEMSTATUS=0
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## one static binary with the fast driver: bin/cairn
-	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/cairn ./cmd/cairn
+build: ## static programs with the fast driver: bin/cairn and, for hooks, bin/cairn-hook
+	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/ ./cmd/cairn ./cmd/cairn-hook
 
 demo: build ## the main job on invented sessions (ARGS=--mine: on a copy of your own)
 	@go run ./cmd/cairn-demo --cairn bin/cairn $(ARGS)

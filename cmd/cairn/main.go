@@ -5,13 +5,14 @@ import (
 	"os"
 
 	"cairn/internal/cli"
+	"cairn/internal/veto"
 )
 
 // version is set by the build: -ldflags "-X main.version=…".
 var version = "dev"
 
 func main() {
-	preventVeto()
+	veto.Prevent()
 	os.Exit(cli.Run(cli.Process{
 		Args: os.Args[1:], Program: os.Args[0], Version: version,
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,

@@ -93,14 +93,18 @@ func (h *home) dataDir() string {
 
 func (h *home) db() string { return filepath.Join(h.dataDir(), "cairn.db") }
 
-// command is one run of cairn in the repository, not started yet. It is killed
-// when it exceeds the home's limit.
+// command is one run of cairn in the repository, not started yet; hooks run cairn-hook. It
+// is killed when it exceeds the home's limit.
 func (h *home) command(args ...string) *exec.Cmd {
 	h.t.Helper()
 	// The test's own context ends before its cleanups, which still need processes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.t.Context()), h.limit)
 	h.t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, h.program, args...)
+	program := h.program
+	if len(args) > 0 && args[0] == "record" {
+		program = filepath.Join(filepath.Dir(program), "cairn-hook"+filepath.Ext(program))
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = h.repo
 	if h.as != 0 {
 		actAs(cmd, h.as)

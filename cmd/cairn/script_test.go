@@ -20,10 +20,19 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
+
+	cairnhook "cairn/internal/hook"
+	"cairn/internal/veto"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"cairn": main, "measured": measured, "agenthost": agentHost})
+	testscript.Main(m, map[string]func(){"cairn": main, "cairn-hook": hookMain, "measured": measured, "agenthost": agentHost})
+}
+
+// hookMain is the program cairn-hook.
+func hookMain() {
+	veto.Prevent()
+	os.Exit(cairnhook.Run(cairnhook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, version, os.Args[1:]))
 }
 
 // Scripts run the whole program from outside, each in an empty home.
@@ -69,10 +78,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// hook sends one payload to cairn record: hook EVENT key=value... Values are
+// hook sends one payload to cairn-hook: hook EVENT key=value... Values are
 // JSON, or text where they are not. The default session is s1, the default cwd
 // $WORK/repo. exit=N wants that exit code instead of 0, from=H passes --from H; -
-// drops a field; --assist goes to cairn record.
+// drops a field; --assist goes to cairn-hook.
 func hook(ts *testscript.TestScript, _ bool, args []string) {
 	fields := map[string]string{
 		"hook_event_name": quote(args[0]), "session_id": `"s1"`, "cwd": quote(ts.MkAbs("repo")),
@@ -131,7 +140,7 @@ func payload(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func send(ts *testscript.TestScript, payload, want string, options ...string) {
-	cmd := exec.Command(program(ts, "cairn"), append([]string{"record"}, options...)...)
+	cmd := exec.Command(program(ts, "cairn-hook"), append([]string{"record"}, options...)...)
 	cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"HOME", "USERPROFILE", "PATH", "CAIRN_HOME", "CAIRN_DB", "CAIRN_DISABLE", "CAIRN_KEY", "GORACE",
 		"CAIRN_AGENT", "CAIRN_GUARD_MODE", "CAIRN_GUARD_STRICT", "CAIRN_GUARD_AUTO_RESERVE"} {

@@ -14,10 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -51,7 +48,7 @@ func Run(p Process) (code int) {
 	ctx := context.Background()
 	defer func() {
 		if defect := recover(); defect != nil {
-			report(p.Err, "defect", fmt.Errorf("%s at %s", nature(defect), whereFrom()))
+			report(p.Err, "defect", fault.Panic(defect))
 			code = 2
 			if isHook(p.Args) {
 				code = 1 // 2 would be a veto
@@ -100,31 +97,6 @@ func tellEnvelope(w io.Writer, err error) error {
 // isHook reports whether an agent's hook calls.
 func isHook(args []string) bool { return len(args) > 0 && args[0] == "record" }
 
-// nature is what went wrong, without what data may have got into a message.
-func nature(defect any) string {
-	if err, ok := defect.(runtime.Error); ok {
-		return err.Error()
-	}
-	return fmt.Sprintf("a %T", defect)
-}
-
-// whereFrom is the place of ours that is panicking.
-func whereFrom() string {
-	var callers [64]uintptr
-	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
-	panicking := false
-	for {
-		f, more := frames.Next()
-		if panicking && !strings.HasPrefix(f.Function, "runtime.") {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
-		panicking = panicking || f.Function == "runtime.gopanic"
-		if !more {
-			return "an unknown place"
-		}
-	}
-}
-
 // exitCode maps a fault to an exit code: 1 where the answer is no, else 2.
 func exitCode(err error) int {
 	f, ok := errors.AsType[*fault.Error](err)
@@ -144,23 +116,8 @@ func exitCode(err error) int {
 	return 2
 }
 
-// maxErrorLine is how many characters an error line may have, "cairn: " aside.
-const maxErrorLine = 293
-
 // report prints one line: what failed, why, and what to do about it.
-func report(w io.Writer, what string, err error) { fmt.Fprintln(w, "cairn: "+errorLine(what, err)) }
-
-func errorLine(what string, err error) string {
-	line := what + ": " + err.Error()
-	if f, ok := errors.AsType[*fault.Error](err); ok && f.Hint != "" {
-		line += " (" + f.Hint + ")"
-	}
-	line = strings.Join(strings.Fields(line), " ")
-	if runes := []rune(line); len(runes) > maxErrorLine {
-		line = string(runes[:maxErrorLine-1]) + "…"
-	}
-	return line
-}
+func report(w io.Writer, what string, err error) { fmt.Fprintln(w, "cairn: "+fault.Line(what, err)) }
 
 func newRoot(p *Process) *cobra.Command {
 	root := &cobra.Command{
@@ -225,24 +182,15 @@ func (p *Process) using(role store.Role, run func(*cobra.Command, *cairn.Cairn, 
 	}
 }
 
-// config reads the environment: the only place that does.
+// config reads the environment.
 func (p *Process) config(cmd *cobra.Command) (cairn.Config, error) {
-	home := p.home()
-	dir, err := cairn.DataDir(p.Getenv("CAIRN_HOME"), home)
-	if err != nil {
-		return cairn.Config{}, err
-	}
 	db, err := cmd.Flags().GetString("db")
 	if err != nil {
 		return cairn.Config{}, err
 	}
-	if db == "" {
-		db = p.Getenv("CAIRN_DB")
-	}
-	return cairn.Config{
-		Home: home, Dir: dir, DB: db, Key: p.Getenv("CAIRN_KEY"), Agent: strings.TrimSpace(p.Getenv("CAIRN_AGENT")), Setting: p.setting,
-		Clock: p.hooks.clock(),
-	}, nil
+	c, err := cairn.ConfigOf(p.Getenv, db)
+	c.Clock = p.hooks.clock()
+	return c, err
 }
 
 // setting is what the environment gives a key of the settings, "" for none: of
@@ -251,12 +199,7 @@ func (p *Process) setting(key string) string {
 	return p.Getenv(cairn.EnvName(key))
 }
 
-func (p *Process) home() string {
-	if h := p.Getenv("USERPROFILE"); h != "" && os.PathSeparator == '\\' {
-		return h
-	}
-	return p.Getenv("HOME")
-}
+func (p *Process) home() string { return cairn.HomeOf(p.Getenv) }
 
 // printJSON writes a result as indented JSON.
 func printJSON(w io.Writer, v any) error {

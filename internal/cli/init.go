@@ -12,6 +12,7 @@ import (
 
 	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/hook"
 	"cairn/internal/observation"
 	"cairn/internal/store"
 	"cairn/internal/wiring"
@@ -70,9 +71,10 @@ func (p *Process) place(cmd *cobra.Command) (wiring.Place, error) {
 		return wiring.Place{}, fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set HOME")
 	}
 	windows := os.PathSeparator == '\\'
+	program := wiring.Program(p.Program, executable, p.Getenv("PATH"), windows)
 	return wiring.Place{
 		Home: config.Home, Getenv: p.Getenv, DataDir: config.Dir, Path: p.Getenv("PATH"), Windows: windows,
-		Program: wiring.Program(p.Program, executable, p.Getenv("PATH"), windows),
+		Program: program, Hook: wiring.HookProgram(cmd.Context(), program, hook.VersionLine(p.Version), windows),
 	}, nil
 }
 

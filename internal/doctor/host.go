@@ -132,7 +132,9 @@ func (d *diagnosing) serving(ctx context.Context) {
 	programs := map[string]bool{}
 	for _, r := range d.Harness {
 		for _, b := range r.Binaries {
-			if b.Exists {
+			if b.Exists && b.Hook && d.args.Program != "" && b.Path != d.args.Program {
+				d.sameVersion(ctx, b.Path)
+			} else if b.Exists {
 				programs[b.Path] = true
 			}
 		}
@@ -149,6 +151,24 @@ func (d *diagnosing) serving(ctx context.Context) {
 			continue
 		}
 		d.add("serve", OK, fmt.Sprintf("%s serve answers with %d tools", program, n), "", "")
+	}
+}
+
+// sameVersion finds a program of another version that hooks call.
+func (d *diagnosing) sameVersion(ctx context.Context, program string) {
+	ours, err := wiring.VersionLine(ctx, d.args.Program)
+	if err != nil {
+		return // serve tells why it does not start
+	}
+	theirs, err := wiring.VersionLine(ctx, program)
+	_, ours, _ = strings.Cut(ours, " ")
+	_, version, _ := strings.Cut(theirs, " ")
+	switch {
+	case err != nil:
+		d.add("hook", Problem, program+" does not start: "+err.Error(), "hooks call it, so nothing is recorded", "install it again, then run `cairn init`")
+	case version != ours:
+		d.add("hook", Problem, fmt.Sprintf("hooks call %s, which is %s; this is cairn %s", program, theirs, ours),
+			"an older program may refuse the store", "install both from one release, then run `cairn init`")
 	}
 }
 

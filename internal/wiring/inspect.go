@@ -61,6 +61,7 @@ type Entry struct {
 type Binary struct {
 	Path   string `json:"path"`
 	Exists bool   `json:"exists"`
+	Hook   bool   `json:"hook"` // only hooks call it
 }
 
 // Inspect reports on every harness, in the order of Harnesses, and changes
@@ -111,14 +112,18 @@ func (p Place) inspect(name string) (r Report, hooked bool) {
 	if h.Hooks.Form.Trusted {
 		r.Untrusted = untrusted(read[0], read[1])
 	}
-	seen := map[string]bool{}
 	for _, c := range calls {
 		r.Assist = r.Assist || slices.Contains(c.args, "--assist")
-		hooked = hooked || c.args[0] == "record"
-		if !seen[c.program] {
-			seen[c.program] = true
-			r.Binaries = append(r.Binaries, Binary{c.program, p.programExists(c.program)})
+		records := c.args[0] == "record"
+		hooked = hooked || records
+		i := slices.IndexFunc(r.Binaries, func(b Binary) bool { return b.Path == c.program })
+		if i < 0 {
+			i, r.Binaries = len(r.Binaries), append(r.Binaries, Binary{c.program, p.programExists(c.program), true})
 		}
+		r.Binaries[i].Hook = r.Binaries[i].Hook && records
+	}
+	if !slices.ContainsFunc(calls, func(c call) bool { return c.program == p.Hook }) {
+		p.Hook = "" // hooks that call cairn itself do as well
 	}
 	for _, s := range p.settingsOf(name, parts{assist: r.Assist || len(calls) == 0, status: true}) {
 		r.Entries = append(r.Entries, s.read().report()...)

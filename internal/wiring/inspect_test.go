@@ -33,7 +33,7 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 	for _, noAssist := range []bool{true, false} {
 		d.init(Options{NoAssist: noAssist})
 		for _, r := range Inspect(d.Place) {
-			if want := []Binary{{d.Program, true}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
+			if want := []Binary{{d.Program, true, false}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
 				t.Errorf("after init, no assist %v: %+v %v", noAssist, r, states(r))
 			}
 			if h, _ := harness.Of(r.Harness); r.Assist != (!noAssist && h.Helped) {

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"os"
 
 	"cairn/internal/harness"
@@ -25,9 +26,13 @@ type Place struct {
 	Getenv  func(string) string // the environment, which may move harnesses' folders; nil for an empty one
 	DataDir string              // cairn's data directory
 	Path    string              // PATH, where programs are looked for
-	Program string              // the absolute path by which hooks call cairn; see Program
+	Program string              // the absolute path by which agents call cairn; see Program
+	Hook    string              // the absolute path of the program that hooks call, "" for Program; see HookProgram
 	Windows bool                // whether shells and paths are those of Windows
 }
+
+// hook is the program that hooks call.
+func (p Place) hook() string { return cmp.Or(p.Hook, p.Program) }
 
 func (p Place) homes() harness.Homes { return harness.Homes{User: p.Home, Getenv: p.Getenv} }
 

@@ -1,11 +1,14 @@
 package wiring
 
 import (
+	"context"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
-// Program is the path by which hooks are to call the running program: the entry
+// Program is the path by which agents are to call the running program: the entry
 // on the PATH that leads to it, with links left as they are, so that it outlives
 // an upgrade that moves what they lead to (a Homebrew cellar, a version manager).
 // Without one it is the path by which it was called, args0, and at last
@@ -26,4 +29,35 @@ func Program(args0, executable, path string, windows bool) string {
 		}
 	}
 	return executable
+}
+
+// hookName is the name of the program that only records.
+const hookName = "cairn-hook"
+
+// HookProgram is the program that hooks are to call: cairn-hook, where it lies beside
+// program and is of the same version, else "". versionLine is what it is to print for
+// --version.
+func HookProgram(ctx context.Context, program, versionLine string, windows bool) string {
+	at := filepath.Join(filepath.Dir(program), hookName)
+	if windows {
+		at += ".exe"
+	}
+	if said, err := VersionLine(ctx, at); err != nil || said != versionLine {
+		return ""
+	}
+	return at
+}
+
+// versionTime is how long a program may take to tell its version.
+const versionTime = 5 * time.Second
+
+// VersionLine is what a program prints for --version. Errors: those of starting it, and of
+// its exit code.
+func VersionLine(ctx context.Context, program string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--version")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	return strings.TrimSpace(string(out)), err
 }

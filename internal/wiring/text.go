@@ -26,10 +26,10 @@ const (
 var errTheirs = errors.New("the file is not cairn's")
 
 // fill is the text of a file with what only this machine knows: {{head}} is the line
-// that says who wrote it, {{program}} cairn's path as a JSON string, {{quoted}} as bash
+// that says who wrote it, {{program}} the path of the program that hooks call as a JSON string, {{quoted}} as bash
 // takes it, {{assist}} true or false.
 func (p Place) fill(f harness.File, assist bool) string {
-	program := style{}.render(p.Program, "")
+	program := style{}.render(p.hook(), "")
 	args := "record"
 	if assist {
 		args += " --assist"
@@ -39,7 +39,7 @@ func (p Place) fill(f harness.File, assist bool) string {
 		bash = gitBash
 	}
 	return strings.NewReplacer(
-		"{{quoted}}", bash.quoted(p.Program),
+		"{{quoted}}", bash.quoted(p.hook()),
 		"{{head}}", writtenMark+" for "+program+" "+args+"; `cairn uninstall` removes it",
 		"{{program}}", program, "{{assist}}", map[bool]string{true: "true", false: "false"}[assist],
 	).Replace(f.Text)

@@ -103,7 +103,7 @@ func allParts() parts { return parts{assist: true, status: true} }
 // hosts run both sets.
 func (p Place) settingsOf(name string, with parts) (out []settings) {
 	h, _ := harness.Of(name)
-	hooks := hookSet{want: wantedHooks(h, with.assist), form: h.Hooks.Form, program: p.Program, windows: p.Windows, shell: p.shellOf(h)}
+	hooks := hookSet{want: wantedHooks(h, with.assist), form: h.Hooks.Form, program: p.hook(), windows: p.Windows, shell: p.shellOf(h)}
 	plugin := p.pluginPresent(h)
 	if h.Command != "" {
 		v, known := p.versionOf(h)

@@ -1,10 +1,12 @@
-package cli
+package hook
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"cairn/internal/fault"
 )
 
 // maxLog is the size at which cairn.log makes way for a new one; the one before
@@ -29,5 +31,5 @@ func logError(dir, what string, err error) {
 		return
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "%s %s\n", time.Now().UTC().Format(time.RFC3339), errorLine(what, err))
+	fmt.Fprintf(f, "%s %s\n", time.Now().UTC().Format(time.RFC3339), fault.Line(what, err))
 }

@@ -1,6 +1,6 @@
 //go:build !linux || !cgo
 
-package main
+package veto
 
 // catchAbort does nothing: a hook whose runtime gives up ends by SIGABRT.
 func catchAbort() {}
