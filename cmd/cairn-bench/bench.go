@@ -117,6 +117,17 @@ func (b *bench) cairnProgram(db string, args ...string) program {
 	return program{path: b.cairn, args: args, env: b.environment(db), dir: b.load.Projects[0].Root}
 }
 
+// hookProgram is what init writes into the settings of agents: cairn-hook, where it lies
+// beside cairn, else cairn itself.
+func (b *bench) hookProgram(db string, args ...string) program {
+	p := b.cairnProgram(db, append([]string{"record"}, args...)...)
+	beside := filepath.Join(filepath.Dir(b.cairn), "cairn-hook"+filepath.Ext(b.cairn))
+	if _, err := os.Stat(beside); err == nil {
+		p.path = beside
+	}
+	return p
+}
+
 // profiled runs an experiment, with a CPU profile if one was asked for.
 func (b *bench) profiled(ctx context.Context, e experiment) (err error) {
 	if b.profile == "" {

@@ -60,7 +60,7 @@ func (b *bench) measureStarts(ctx context.Context, t *table, db string, rows int
 	if err != nil {
 		return err
 	}
-	s := &subject{program: b.cairnProgram(db, "record", "--from", "claude")}
+	s := &subject{program: b.hookProgram(db, "--from", "claude")}
 	told := 0
 	for i := range b.runs {
 		session := b.load.Session(2_000_000+i, time.Now())
@@ -93,8 +93,8 @@ func (b *bench) measureHelp(ctx context.Context, t *table, db string, rows int, 
 		return err
 	}
 	subjects := []*subject{
-		{name: event, program: b.cairnProgram(db, "record", "--from", "claude")},
-		{name: event + " with --assist", program: b.cairnProgram(db, "record", "--from", "claude", "--assist")},
+		{name: event, program: b.hookProgram(db, "--from", "claude")},
+		{name: event + " with --assist", program: b.hookProgram(db, "--from", "claude", "--assist")},
 	}
 	told := make([]int, len(subjects))
 	for i := range b.runs * len(subjects) {
@@ -160,7 +160,7 @@ func (b *bench) measureStops(ctx context.Context, t *table, db string) error {
 	if err != nil {
 		return err
 	}
-	s := &subject{program: b.cairnProgram(db, "record", "--from", "claude")}
+	s := &subject{program: b.hookProgram(db, "--from", "claude")}
 	for range b.runs {
 		text, err := session.Payload(workload.Step{Event: "Stop", Text: session.Message()})
 		if err != nil {

@@ -30,7 +30,7 @@ func (b *bench) mailHooks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hook := b.cairnProgram(filepath.Join(home, "cairn.db"), "record", "--from", "claude")
+	hook := b.hookProgram(filepath.Join(home, "cairn.db"), "--from", "claude")
 	hook.dir, hook.env = root, []string{"HOME=" + home, "USERPROFILE=" + home, "CAIRN_HOME=" + home}
 	off, lease := hook, hook
 	off.env = append(off.env[:len(off.env):len(off.env)], "CAIRN_GUARD_MODE=off")

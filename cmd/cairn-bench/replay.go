@@ -31,7 +31,7 @@ func (b *bench) replay(ctx context.Context) error {
 		live: filepath.Join(dir, "live", "cairn.db"), copies: filepath.Join(dir, "transcripts"),
 		moments: map[string]time.Time{},
 	}
-	hook := &subject{name: "cairn record", program: b.cairnProgram(r.live, "record", "--from", "claude")}
+	hook := &subject{name: "the hook", program: b.hookProgram(r.live, "--from", "claude")}
 	r.call = func(payload []byte) { hook.call(payload) }
 	var files []string
 	for _, path := range b.files {
