@@ -53,7 +53,7 @@ func (s *diskSettings) space() archive.Space {
 func (c *Cairn) ArchiveDir() string { return filepath.Join(c.config.Dir, "archive") }
 
 // archivist archives a store by this cairn's settings.
-func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archivist {
+func (c *Cairn) archivist(s *store.Store, log *slog.Logger) *archive.Archiver {
 	a := c.settings.work.Archive
 	config := archive.Config{Store: s, Dir: c.ArchiveDir(), Parts: []archive.Part{mailPart(), recordPart()}, Log: log, Space: c.settings.work.Disk.space(), Identity: identityOf, Stranger: strangerOf}
 	if v := a.WindowMS; v != nil {
@@ -88,11 +88,11 @@ func mailPart() archive.Part {
 			}
 			return mail.Stream(uid), err
 		},
-		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.Pages, error) {
+		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.RenderedFiles, error) {
 			pages, err := mail.Render(ctx, tx, changes)
-			out := archive.Pages{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}
+			out := archive.RenderedFiles{Files: mailFiles(pages.Files), Ops: pages.Ops, Refused: pages.Refused}
 			for _, g := range pages.Gone {
-				out.Gone = append(out.Gone, archive.Gone(g))
+				out.Gone = append(out.Gone, archive.DeletePattern(g))
 			}
 			return out, err
 		},
@@ -113,11 +113,11 @@ func mailPart() archive.Part {
 			kind, id, ours := mail.SourceOf(path)
 			return archive.Entity{Kind: kind, ID: id}, ours
 		},
-		Newest: func(ctx context.Context, tx *store.Tx, n int) ([]archive.Placed, error) {
+		Newest: func(ctx context.Context, tx *store.Tx, n int) ([]archive.FileRef, error) {
 			newest, err := mail.Newest(ctx, tx, n)
-			out := make([]archive.Placed, 0, len(newest))
+			out := make([]archive.FileRef, 0, len(newest))
 			for _, p := range newest {
-				out = append(out, archive.Placed(p))
+				out = append(out, archive.FileRef(p))
 			}
 			return out, err
 		},
@@ -133,9 +133,9 @@ func recordPart() archive.Part {
 		Root:     "records",
 		Projects: record.WithRecords,
 		Stream:   record.StreamOf,
-		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.Pages, error) {
+		Render: func(ctx context.Context, tx *store.Tx, changes []store.Change) (archive.RenderedFiles, error) {
 			pages, err := record.Render(ctx, tx, changes)
-			out := archive.Pages{Ops: pages.Ops, Refused: pages.Refused}
+			out := archive.RenderedFiles{Ops: pages.Ops, Refused: pages.Refused}
 			for _, f := range pages.Files {
 				out.Files = append(out.Files, archive.File{Path: f.Path, Content: f.Content})
 			}
@@ -174,7 +174,7 @@ func (c *Cairn) isUnarchived(s *store.Store) bool {
 // ends, and then the rest for 30 s at most; it returns nil. An encrypted store is
 // archived only with archive.of_encrypted. Of several processes one
 // does it. It waits for a store that is not there yet. What goes wrong is told to
-// log and tried again: see archive.Archivist.Follow.
+// log and tried again: see archive.Archiver.Follow.
 func (c *Cairn) FollowArchive(ctx context.Context, log *slog.Logger) error {
 	s, _, err := c.awaitStore(ctx)
 	if ctx.Err() != nil { // the store may have been created since awaitStore last checked
@@ -222,7 +222,7 @@ type ArchiveArgs struct {
 }
 
 // archived opens the store for a command and finds the project; id "" is all.
-func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archivist, string, error) {
+func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archiver, string, error) {
 	if a.Progress == nil {
 		a.Progress = func(string) {}
 	}
@@ -251,7 +251,7 @@ func (c *Cairn) archived(ctx context.Context, a *ArchiveArgs) (*archive.Archivis
 }
 
 // archiving is archived for what writes archives.
-func (c *Cairn) archiving(ctx context.Context, args *ArchiveArgs) (*archive.Archivist, string, error) {
+func (c *Cairn) archiving(ctx context.Context, args *ArchiveArgs) (*archive.Archiver, string, error) {
 	a, id, err := c.archived(ctx, args)
 	if err == nil && c.isUnarchived(a.Store) {
 		err = fault.New(fault.Denied, "archive_plain", "the store is encrypted, and its archive would be plain text").

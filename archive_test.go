@@ -29,7 +29,7 @@ import (
 // mailed is a home in which agents write to each other.
 type mailed struct {
 	home
-	office *mail.Office
+	office *mail.Service
 	log    *notedLog
 }
 

@@ -71,14 +71,14 @@ type Cairn struct {
 	config   Config
 	settings settings
 	journal  observation.Config
-	place    project.Place // of Config.Cwd
+	place    project.Location // of Config.Cwd
 
 	mu    sync.Mutex
-	store *store.Store // nil until it is needed and there
-	book  *memory.Book // over the store, nil until it is needed
-	key   []byte       // of the open store, nil if it is plain
+	store *store.Store    // nil until it is needed and there
+	book  *memory.Service // over the store, nil until it is needed
+	key   []byte          // of the open store, nil if it is plain
 
-	following   *archive.Archivist // of this process's FollowArchive
+	following   *archive.Archiver // of this process's FollowArchive
 	attendance  attendance
 	replicators map[string]*replica.Replicator // of this process's Replication.Run, by local user
 }
@@ -150,7 +150,7 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 	}
 	config := store.Config{Path: c.config.DB, Role: c.config.Role, Wait: c.config.Wait, Clock: c.config.Clock}
 	if c.config.Role == store.Server {
-		config.Readers, config.Kept = c.settings.work.DB.most(), c.settings.work.DB.kept()
+		config.MaxReaders, config.MinReaders = c.settings.work.DB.most(), c.settings.work.DB.kept()
 	}
 	if info, err := os.Stat(c.config.DB); !make && (err != nil || info.Size() == 0) {
 		if errors.Is(err, os.ErrNotExist) || err == nil {
@@ -163,11 +163,11 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		s, err = c.openWithKey(ctx, &config, err)
 	}
 	if !make && (fault.HasCode(err, store.CodeReadOnly) || fault.HasCode(err, store.CodeFull)) {
-		config.Reading = true
+		config.ReadOnly = true
 		s, err = store.Open(ctx, config)
 	}
 	c.store, c.key = s, config.Key
-	if err == nil && c.config.Role != store.Hook && !config.Reading {
+	if err == nil && c.config.Role != store.Hook && !config.ReadOnly {
 		c.identify(ctx, s)
 	}
 	return s, err
@@ -191,11 +191,11 @@ func tried[P any](open func(make bool) (part P, there bool, err error), do func(
 }
 
 // over is the observations part over a store, or over nothing (nil).
-func (c *Cairn) over(s *store.Store) *observation.Journal { return observation.New(s, c.journal) }
+func (c *Cairn) over(s *store.Store) *observation.Service { return observation.New(s, c.journal) }
 
-// Journal is the observations part over the store, or over nothing while there
+// Observations is the observations part over the store, or over nothing while there
 // is no store.
-func (c *Cairn) Journal(ctx context.Context) (*observation.Journal, error) {
+func (c *Cairn) Observations(ctx context.Context) (*observation.Service, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (c *Cairn) Journal(ctx context.Context) (*observation.Journal, error) {
 }
 
 // writing is the observations part over a store that is made if it is missing.
-func (c *Cairn) writing(ctx context.Context) (*observation.Journal, error) {
+func (c *Cairn) writing(ctx context.Context) (*observation.Service, error) {
 	s, err := c.opened(ctx, true)
 	if err != nil {
 		return nil, err

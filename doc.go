@@ -28,7 +28,7 @@
 // # Why: health
 //
 // Waits and loads are counted where they happen, in fixed arrays of atomics
-// (store.Histogram, store.Load), which the archive uses too; what they come to is
+// (store.Histogram, store.UsageGauge), which the archive uses too; what they come to is
 // derived when somebody asks. /metrics has the histogram of all waits, quantiles and
 // levels those of the last minutes, or one bad hour would show for days. The depth of
 // the archive's queue is read from the log, looked at once a second while there is work.

@@ -27,7 +27,7 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 		},
 		Key:      c.examinedKey,
 		Restores: c.Backups().RestoresUnderWay,
-		Hooks: func(ctx context.Context, root string) (string, []githook.Look, error) {
+		Hooks: func(ctx context.Context, root string) (string, []githook.HookStatus, error) {
 			return c.Guard().Hooks(ctx, root)
 		},
 		Followers: func(ctx context.Context, s *store.Store) (followers.Account, error) {
@@ -37,7 +37,7 @@ func Diagnose(ctx context.Context, config Config, a doctor.Args) (doctor.Diagnos
 			status, err := deviceOf(ctx, s)
 			return status.Note, err
 		},
-		Hub: func(ctx context.Context, b *memory.Book, u memory.User) (doctor.Hub, error) {
+		Hub: func(ctx context.Context, b *memory.Service, u memory.User) (doctor.Hub, error) {
 			var now ReplicationStatus
 			err := c.Replication().state(ctx, b, u, true, &now)
 			return doctor.Hub{State: now.State, Why: now.Why, Hint: now.Hint}, err

@@ -156,7 +156,7 @@ func (h home) event(e observation.Event) observation.Recorded {
 func (h home) answers() string {
 	h.t.Helper()
 	ctx := context.Background()
-	j, err := h.Journal(ctx)
+	j, err := h.Observations(ctx)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func (h home) recordAnswers(keep func(any, error)) {
 	}
 }
 
-func (h home) book() *record.Book {
+func (h home) book() *record.Service {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
 	if err != nil {

@@ -29,14 +29,14 @@ func (c *Cairn) Retry(ctx context.Context, follower string) (out followers.Retri
 	if err != nil {
 		return out, err
 	}
-	err = c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+	err = c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
 		out, err = c.followers(s, b).Retry(ctx, follower)
 		return err
 	})
 	return out, err
 }
 
-func (c *Cairn) followers(s *store.Store, b *memory.Book) followers.Service {
+func (c *Cairn) followers(s *store.Store, b *memory.Service) followers.Service {
 	out := followers.Service{Store: s, Memories: b, Sends: func(userID string) bool { return c.Replication().Running()[userID] != nil }}
 	if !c.isUnarchived(s) {
 		out.Archive = c.archivist(s, nil)

@@ -62,20 +62,20 @@ const (
 	hookSweepTime = 10 * time.Millisecond
 )
 
-// Purge forgets rows for good; see observation.Journal.Purge. Without a store
+// Purge forgets rows for good; see observation.Service.Purge. Without a store
 // there is nothing to purge: NotFound, store.CodeMissing.
-func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation.Purged, error) {
+func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation.PurgeResult, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil {
-		return observation.Purged{}, err
+		return observation.PurgeResult{}, err
 	}
 	if s == nil {
-		return observation.Purged{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
+		return observation.PurgeResult{}, fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
 	}
 	a.Cwd = c.config.Cwd
 	if a.Confirm {
 		if _, err := c.finishForgetting(ctx, s); err != nil { // what a purge of mail left when it was killed
-			return observation.Purged{}, err
+			return observation.PurgeResult{}, err
 		}
 	}
 	return c.over(s).Purge(ctx, a)
@@ -83,7 +83,7 @@ func (c *Cairn) Purge(ctx context.Context, a observation.PurgeArgs) (observation
 
 // Swept is what a sweep did, or would do.
 type Swept struct {
-	observation.Swept
+	observation.SweepResult
 	Rescan *observation.Rescanned `json:"rescan,omitempty"` // if it was asked for
 }
 
@@ -99,10 +99,10 @@ type SweepArgs struct {
 
 // Sweep forgets what has expired and what is too much, and completes what an
 // earlier purge or rescan left on the disk. Without a store it does nothing.
-// Errors are those of observation.Journal.Sweep, MakeRoom, Rescan and
+// Errors are those of observation.Service.Sweep, MakeRoom, Rescan and
 // FinishForgetting; Swept tells what was done until then.
 func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) {
-	j, err := c.Journal(ctx)
+	j, err := c.Observations(ctx)
 	if err != nil {
 		return done, err
 	}
@@ -111,7 +111,7 @@ func (c *Cairn) Sweep(ctx context.Context, a SweepArgs) (done Swept, err error) 
 			a.Progress(rows, 0)
 		}
 	}}
-	if done.Swept, err = j.Sweep(ctx, args); err != nil {
+	if done.SweepResult, err = j.Sweep(ctx, args); err != nil {
 		return done, err
 	}
 	if !a.DryRun {

@@ -15,20 +15,20 @@ import (
 
 // PurgedMail is what a purge of mail took away, or would.
 type PurgedMail struct {
-	mail.Purged
+	mail.PurgeResult
 	Backups  int            `json:"backups"`  // copies of the store
 	Behind   []store.Behind `json:"behind"`   // followers that do not know of it yet
 	Archives []string       `json:"archives"` // folders whose Git history keeps the files until it is rewritten
 }
 
-// PurgeMail purges messages, see mail.Office.Purge, takes what they left off the
+// PurgeMail purges messages, see mail.Service.Purge, takes what they left off the
 // disk, as Purge does, and brings the archives that there are up to date, so that
 // their tips hold tombstones in place of the files. Place is that of the call.
 //
 // Errors: those of mail's Purge, NotFound with store.CodeMissing; those of clearing
 // the disk and of the archives, after which PurgedMail tells what is gone.
 func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMail, err error) {
-	done = PurgedMail{Purged: mail.Purged{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
+	done = PurgedMail{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
 	s, err := c.opened(ctx, false)
 	if err == nil && s == nil {
 		err = fault.New(fault.NotFound, store.CodeMissing, "there is no store yet")
@@ -37,7 +37,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMai
 		return done, err
 	}
 	a.Note = observation.NoteForgetting
-	done.Purged, err = c.office(s).Purge(ctx, mail.Caller{Owner: true, Place: c.place}, a)
+	done.PurgeResult, err = c.office(s).Purge(ctx, mail.Caller{Owner: true, Place: c.place}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
 	}
@@ -74,7 +74,7 @@ func (c *Cairn) buryFiles(ctx context.Context, done *PurgedMail) error {
 }
 
 // finishForgetting takes what was forgotten off the disk: the words of mail, and what
-// observation.Journal.FinishForgetting does.
+// observation.Service.FinishForgetting does.
 func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups int, err error) {
 	j := c.over(s)
 	pending, err := j.IsForgetting(ctx)

@@ -18,13 +18,13 @@ import (
 )
 
 // office is the mail part over a store, or over nothing (nil).
-func (c *Cairn) office(s *store.Store) *mail.Office {
+func (c *Cairn) office(s *store.Store) *mail.Service {
 	config := c.settings.work.officeConfig()
 	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
 	config.Commits, config.Archive = c.commits, mailArchive()
-	config.Free = func() mail.Room {
+	config.DiskLevel = func() mail.DiskLevel {
 		level, _ := c.settings.work.Disk.space().Level(c.config.DB, c.ArchiveDir())
-		return mail.Room(level)
+		return mail.DiskLevel(level)
 	}
 	config.Edits = func(ctx context.Context, project string, since time.Time) (all []mail.Touch, err error) {
 		files, err := c.over(s).Touched(ctx, project, since)
@@ -81,7 +81,7 @@ func (c *Cairn) commits(ctx context.Context, root string, since time.Time) (all 
 // Guard is the guard of commits and pushes, for the working directory.
 func (c *Cairn) Guard() *guard.Service {
 	return &guard.Service{
-		Office: func(ctx context.Context) (*mail.Office, bool, error) {
+		Office: func(ctx context.Context) (*mail.Service, bool, error) {
 			s, err := c.opened(ctx, false)
 			return c.office(s), s != nil, err
 		},
@@ -98,23 +98,23 @@ func (c *Cairn) GuardSettings() (mode string, strict bool) {
 // (mail §8), or the edits that were made where a harness is warned after the tool; the zero
 // Verdict for anything else, and where there is nothing to say. It changes nothing and
 // works no longer than its limit, opening the store aside.
-func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.Verdict {
+func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.GuardDecision {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()
 	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
-		return harness.Verdict{}
+		return harness.GuardDecision{}
 	}
 	found, err := c.lookOut(ctx, e, paths)
 	switch {
 	case err != nil || !found.Managed:
 		if !value(c.settings.work.Guard.Strict) {
-			return harness.Verdict{}
+			return harness.GuardDecision{}
 		}
-		return harness.Verdict{Decision: harness.Ask, Reason: "cairn could not check whether others have reserved these files; guard.strict is set."}
+		return harness.GuardDecision{Decision: harness.Ask, Reason: "cairn could not check whether others have reserved these files; guard.strict is set."}
 	case len(found.Obstacles) == 0:
-		return harness.Verdict{}
+		return harness.GuardDecision{}
 	}
-	v := harness.Verdict{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place, found.Names...)}
+	v := harness.GuardDecision{Decision: harness.Ask, Reason: mail.GuardText(found.Obstacles, c.place, found.Names...)}
 	if mode == guard.Block {
 		v.Decision = harness.Deny
 	}
@@ -146,7 +146,7 @@ func edited(e *observation.Event) (paths []string) {
 // correspond does for an event that is stored what mail has to do: the bonds and
 // leases of its session, and what its agents are to be told. starts says that the event
 // begins its session.
-func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.Verdict, starts bool) (text string, err error) {
+func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.GuardDecision, starts bool) (text string, err error) {
 	o := c.office(c.store)
 	switch {
 	case e.Kind == observation.SessionEnd:
@@ -176,7 +176,7 @@ func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.
 
 // beginSession lets a session take over the agents of its lineage, and releases the
 // reservations that no session has taken over.
-func (c *Cairn) beginSession(ctx context.Context, o *mail.Office, e *observation.Event) error {
+func (c *Cairn) beginSession(ctx context.Context, o *mail.Service, e *observation.Event) error {
 	if err := o.BeginSession(ctx, e.Session, c.config.Agent != ""); err != nil {
 		return err
 	}
@@ -186,18 +186,18 @@ func (c *Cairn) beginSession(ctx context.Context, o *mail.Office, e *observation
 
 // bind binds a session to the agent of CAIRN_AGENT or, after a call of mail's own
 // tools that it made, to that of the call.
-func (c *Cairn) bind(ctx context.Context, o *mail.Office, e *observation.Event, q project.Project) error {
+func (c *Cairn) bind(ctx context.Context, o *mail.Service, e *observation.Event, q project.Project) error {
 	if e.Source != "PostToolUse" {
 		if c.config.Agent == "" {
 			return nil
 		}
-		return o.Bind(ctx, mail.Caller{Place: c.place}, q, mail.Bond{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
+		return o.Bind(ctx, mail.Caller{Place: c.place}, q, mail.Binding{Session: e.Session, Agent: c.config.Agent, Source: mail.SourceEnvironment})
 	}
 	if e.Kind != observation.Touch || len(e.Calls) != 1 || e.Calls[0].Failed || e.Calls[0].Result == "" {
 		return nil
 	}
 	call := &e.Calls[0]
-	return o.Witness(ctx, q, mail.SeenCall{
+	return o.BindObservedCall(ctx, q, mail.ObservedCall{
 		Session: e.Session, Place: c.place, Tool: call.Method, Result: call.Result,
 		Argument: func(name string) string {
 			i := slices.IndexFunc(call.Args, func(a observation.Arg) bool { return a.Name == name })
@@ -211,7 +211,7 @@ func (c *Cairn) bind(ctx context.Context, o *mail.Office, e *observation.Event, 
 
 // lease reserves what an edit is about to change, where the user has asked for it
 // and nobody else has reserved it.
-func (c *Cairn) lease(ctx context.Context, o *mail.Office, e *observation.Event, v harness.Verdict) error {
+func (c *Cairn) lease(ctx context.Context, o *mail.Service, e *observation.Event, v harness.GuardDecision) error {
 	paths := edited(e)
 	if !value(c.settings.work.Guard.AutoReserve) || v.Decision != "" || len(paths) == 0 {
 		return nil

@@ -180,7 +180,7 @@ const readAhead = 4
 
 // importAll decodes several files at once and stores them one after the other,
 // so that the first source of a row is the same at every import.
-func (r *ImportReport) importAll(ctx context.Context, j *observation.Journal, files []string, a ImportArgs) error {
+func (r *ImportReport) importAll(ctx context.Context, j *observation.Service, files []string, a ImportArgs) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	roots, err := j.Roots(ctx)
@@ -228,12 +228,12 @@ type reading struct {
 	err       error
 }
 
-func (f *reading) run(ctx context.Context, j *observation.Journal) {
+func (f *reading) run(ctx context.Context, j *observation.Service) {
 	defer close(f.events)
 	f.err = f.read(ctx, j)
 }
 
-func (f *reading) read(ctx context.Context, j *observation.Journal) error {
+func (f *reading) read(ctx context.Context, j *observation.Service) error {
 	file, err := regular.Open(f.path)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func TestIdsThatAreTakenAreGivenAnewAndRelationsHold(t *testing.T) {
 	if r = target.mustRestore(one); r.Rows.Added != 0 || r.Rows.Known != 160 {
 		t.Errorf("the second time %+v", r)
 	}
-	j, err := target.Journal(t.Context())
+	j, err := target.Observations(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,19 +113,19 @@ func damaged(what string, err error) error {
 		WithHint("`cairn doctor --salvage`, `cairn restore` or `cairn reconcile --reindex` repairs it; serve --auto-restore takes the newest sound backup")
 }
 
-// Watchman looks after the soundness of the store while a server runs.
-type Watchman struct {
+// IntegrityMonitor looks after the soundness of the store while a server runs.
+type IntegrityMonitor struct {
 	cairn *Cairn
 	first chan error // how the check at the start ended
 }
 
-// Begin checks the store as a server starts, and waits for the result for two seconds
+// StartIntegrityMonitor checks the store as a server starts, and waits for the result for two seconds
 // at most: the check of a large store goes on while it serves already. Attend must
 // follow.
 //
 // Errors: those of CheckIntegrity.
-func (c *Cairn) Begin(ctx context.Context) (*Watchman, error) {
-	w := &Watchman{cairn: c, first: make(chan error, 1)}
+func (c *Cairn) Begin(ctx context.Context) (*IntegrityMonitor, error) {
+	w := &IntegrityMonitor{cairn: c, first: make(chan error, 1)}
 	go func() { w.first <- c.CheckIntegrity(ctx) }()
 	t := time.NewTimer(startLimit)
 	defer t.Stop()
@@ -138,11 +138,11 @@ func (c *Cairn) Begin(ctx context.Context) (*Watchman, error) {
 	return w, nil
 }
 
-// Attend goes on with the check that Begin began, and repeats it every 24 hours until
+// Attend goes on with the check that StartIntegrityMonitor began, and repeats it every 24 hours until
 // ctx ends; then it returns nil.
 //
 // Errors: those of CheckIntegrity, upon which a server ends.
-func (w *Watchman) Attend(ctx context.Context) error {
+func (w *IntegrityMonitor) Attend(ctx context.Context) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	err := <-w.first
@@ -161,10 +161,10 @@ func (w *Watchman) Attend(ctx context.Context) error {
 }
 
 // RestoreNewest puts the newest sound backup of the folder of backups in the place of
-// the store (see Recover); what was there is moved away, whatever changes it had
+// the store (see RestoreBackup); what was there is moved away, whatever changes it had
 // after the backup. Backups that are not sound are told to log and passed over.
 //
-// Errors: store.CodeCorrupt (Internal) without a sound backup; those of Recover.
+// Errors: store.CodeCorrupt (Internal) without a sound backup; those of RestoreBackup.
 func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress func(what string)) (copies.Restored, error) {
 	if err := c.reopen(); err != nil {
 		return copies.Restored{}, err

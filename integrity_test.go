@@ -203,7 +203,7 @@ func TestLevelsOfHealthAreThoseOfTheContract(t *testing.T) {
 	if worse() != Green || worse(Green, Yellow) != Yellow || worse(Yellow, Red, Green) != Red || worse(Red, Yellow) != Red {
 		t.Error("the worst is not the worst")
 	}
-	q := archive.Queue{Used: store.Used{Now: 4096, Capacity: 8192, High: time.Minute}}
+	q := archive.Queue{Usage: store.Usage{Now: 4096, Capacity: 8192, High: time.Minute}}
 	if h, level := queueHealth(q); level != Yellow || !h.Warning || h.Utilization != 50 || h.High != 60 {
 		t.Errorf("%s, %+v", level, h)
 	}

@@ -69,7 +69,7 @@ func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, er
 // project or of all (""), until ctx ends; then it returns nil.
 func (c *Cairn) Watch(ctx context.Context, project string, seen func(observation.Observation) error) error {
 	return c.Live(ctx, "watch", func(changes []store.Change) error {
-		j, err := c.Journal(ctx)
+		j, err := c.Observations(ctx)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (c *Cairn) Tend(ctx context.Context) error {
 		s, err := c.opened(ctx, false)
 		if err == nil && s != nil {
 			c.rotate(s)
-			err = errors.Join(s.Checkpoint(ctx), s.Shed(ctx), c.makeRoom(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))
+			err = errors.Join(s.Checkpoint(ctx), s.CloseIdle(ctx), c.makeRoom(ctx, s), c.fillChecksums(ctx, s), c.indexTurns(ctx, s))
 		}
 		if err != nil && ctx.Err() == nil {
 			slog.Warn("the store's files could not be tended", "error", err)

@@ -27,7 +27,7 @@ func (m Mail) Cairn() *Cairn { return m.cairn }
 //
 // Errors: those of ask; those of mail.Fault for a store that cannot be opened, and
 // RESOURCE_BUSY when mail.call_timeout has passed.
-func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context, *mail.Office, mail.Caller) error) error {
+func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context, *mail.Service, mail.Caller) error) error {
 	return m.within(ctx, func(ctx context.Context) error {
 		o, _, err := m.office(ctx, false)
 		if err != nil {
@@ -47,16 +47,16 @@ func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context,
 // added.
 //
 // Errors: those of Read.
-func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *mail.Office, mail.Caller) error) error {
+func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *mail.Service, mail.Caller) error) error {
 	return m.within(ctx, func(ctx context.Context) error {
 		c := m.completed(c)
-		return tried(func(make bool) (*mail.Office, bool, error) { return m.office(ctx, make) },
-			func(o *mail.Office) error { return do(ctx, o, c) })
+		return tried(func(make bool) (*mail.Service, bool, error) { return m.office(ctx, make) },
+			func(o *mail.Service) error { return do(ctx, o, c) })
 	})
 }
 
 // office opens the mail; there is false where it is over nothing.
-func (m Mail) office(ctx context.Context, make bool) (o *mail.Office, there bool, err error) {
+func (m Mail) office(ctx context.Context, make bool) (o *mail.Service, there bool, err error) {
 	s, err := m.cairn.opened(ctx, make)
 	if err != nil {
 		return nil, false, mail.Fault(err)
@@ -69,10 +69,10 @@ func (m Mail) completed(c mail.Caller) mail.Caller {
 	if c.Ancestors == nil {
 		c.Ancestors = project.Ancestors()
 	}
-	if c.Place == (project.Place{}) {
+	if c.Place == (project.Location{}) {
 		c.Place = m.cairn.place // the zero one without a working directory
-		if elsewhere || c.Place == (project.Place{}) {
-			c.Place = project.Place{Home: m.cairn.config.Home}
+		if elsewhere || c.Place == (project.Location{}) {
+			c.Place = project.Location{Home: m.cairn.config.Home}
 		}
 	}
 	return c

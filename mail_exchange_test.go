@@ -21,7 +21,7 @@ import (
 )
 
 // office is the mail of a home.
-func (h home) office() *mail.Office {
+func (h home) office() *mail.Service {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
 	if err != nil {
@@ -34,7 +34,7 @@ func (h home) office() *mail.Office {
 func (x *history) mailStep() {
 	ctx, o := x.ctx(), x.office()
 	key := pick(x.T, "key", x.shop, x.shop, x.works, x.folder)
-	c := mail.Caller{Owner: true, Session: pick(x.T, "caller", "", "s1", "s2"), Place: project.Place{Home: x.dir}}
+	c := mail.Caller{Owner: true, Session: pick(x.T, "caller", "", "s1", "s2"), Place: project.Location{Home: x.dir}}
 	me, you := x.agent("me"), x.agent("you")
 	id := rapid.Int64Range(1, 30).Draw(x.T, "number")
 	var err error

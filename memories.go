@@ -24,7 +24,7 @@ func (c *Cairn) Memories() Memories { return Memories{c} }
 // directory is added here. It makes no store.
 //
 // Errors: those of ask, and those of opening the store.
-func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Context, *memory.Book, memory.Caller) error) error {
+func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Context, *memory.Service, memory.Caller) error) error {
 	b, _, err := m.book(ctx, false)
 	if err != nil {
 		return err
@@ -35,13 +35,13 @@ func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Co
 // Write calls do with the book over the store. While there is no store do is first
 // tried over nothing, and the store is made if that succeeds: so do may be called
 // twice, and what is refused makes no store. Errors: those of Read.
-func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Book, memory.Caller) error) error {
-	return tried(func(make bool) (*memory.Book, bool, error) { return m.book(ctx, make) },
-		func(b *memory.Book) error { return do(ctx, b, m.completed(c)) })
+func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {
+	return tried(func(make bool) (*memory.Service, bool, error) { return m.book(ctx, make) },
+		func(b *memory.Service) error { return do(ctx, b, m.completed(c)) })
 }
 
 // book opens the memories; there is false where they are over nothing.
-func (m Memories) book(ctx context.Context, make bool) (b *memory.Book, there bool, err error) {
+func (m Memories) book(ctx context.Context, make bool) (b *memory.Service, there bool, err error) {
 	c := m.cairn
 	s, err := c.opened(ctx, make)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m Memories) book(ctx context.Context, make bool) (b *memory.Book, there bo
 		config := c.settings.work.bookConfig(c.journal.Filter)
 		if s != nil {
 			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
-			config.Through = func(ctx context.Context, user string, q memory.Beyond) ([]json.RawMessage, error) {
+			config.Through = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
 				return c.Replication().through(ctx, user, q)
 			}
 			config.Waiting = func(ctx context.Context, user string) { c.Replication().ask(ctx, s, user) }
@@ -84,7 +84,7 @@ func unopened(err error) error {
 }
 
 func (m Memories) completed(c memory.Caller) memory.Caller {
-	if c.Place == (project.Place{}) {
+	if c.Place == (project.Location{}) {
 		c.Place = m.cairn.place
 	}
 	return c

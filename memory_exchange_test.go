@@ -15,12 +15,12 @@ import (
 )
 
 // memories calls do with the memories of a home.
-func (h home) memories(c memory.Caller, do func(context.Context, *memory.Book, memory.Caller) error) error {
+func (h home) memories(c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {
 	return h.Memories().Write(context.Background(), c, do)
 }
 
 // entriesOf are all entries of a memory, newest first.
-func entriesOf(ctx context.Context, b *memory.Book, c memory.Caller, m string) ([]memory.Entry, error) {
+func entriesOf(ctx context.Context, b *memory.Service, c memory.Caller, m string) ([]memory.Entry, error) {
 	list, err := b.ListEntries(ctx, c, memory.ListArgs{MemoryID: m, Limit: 50})
 	return list.Entries, err
 }
@@ -28,7 +28,7 @@ func entriesOf(ctx context.Context, b *memory.Book, c memory.Caller, m string) (
 // memoryStep does one thing to the memories; that it may be refused is part of it.
 func (x *history) memoryStep() {
 	c := memory.Caller{ProjectID: pick(x.T, "project", "shop", "shop", "works")}
-	x.fine(x.memories(c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	x.fine(x.memories(c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		m, err := x.someMemory(ctx, b, c)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (x *history) memoryStep() {
 }
 
 // someMemory is the default memory, or one of a vault of its own or of the project's.
-func (x *history) someMemory(ctx context.Context, b *memory.Book, c memory.Caller) (string, error) {
+func (x *history) someMemory(ctx context.Context, b *memory.Service, c memory.Caller) (string, error) {
 	kind := pick(x.T, "which", "default", "default", "own vault", "project's vault")
 	vaults, err := b.Vaults(ctx, c)
 	if err != nil || kind == "default" {
@@ -91,7 +91,7 @@ func (x *history) someMemory(ctx context.Context, b *memory.Book, c memory.Calle
 // memoryAnswers is what is said about memories.
 func (h home) memoryAnswers(keep func(any, error)) {
 	for _, p := range []string{"shop", "works"} {
-		err := h.Memories().Read(context.Background(), memory.Caller{ProjectID: p}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		err := h.Memories().Read(context.Background(), memory.Caller{ProjectID: p}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 			vaults, err := b.Vaults(ctx, c)
 			which := []string{memory.DefaultMemory}
 			for _, v := range vaults.Vaults {
@@ -136,7 +136,7 @@ func altered(t testing.TB, text []byte, change func(line []byte) []byte) []byte 
 // note adds an entry to the default memory of a project.
 func (h home) note(project, text string) (id string) {
 	h.t.Helper()
-	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		added, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: memory.DefaultMemory, RawEntry: text})
 		id = added.EntryID
 		return err
@@ -150,7 +150,7 @@ func (h home) note(project, text string) (id string) {
 // notes are the texts of the default memory of a project, newest first.
 func (h home) notes(project string) (texts []string) {
 	h.t.Helper()
-	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		all, err := entriesOf(ctx, b, c, memory.DefaultMemory)
 		for _, e := range all {
 			texts = append(texts, e.RawEntry)
@@ -165,7 +165,7 @@ func (h home) notes(project string) (texts []string) {
 
 func (h home) unnote(project, id string) {
 	h.t.Helper()
-	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err := h.memories(memory.Caller{ProjectID: project}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		_, err := b.DeleteEntry(ctx, c, memory.DefaultMemory, id)
 		return err
 	})

@@ -30,7 +30,7 @@ func newPast(t *testing.T, seed uint64) *past {
 	p := &past{home: h, Rand: rand.New(rand.NewPCG(seed, 0)), shop: filepath.Join(h.dir, "shop")}
 	put(t, filepath.Join(p.shop, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
 	for _, name := range pastAgents {
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.RegisterAgent(ctx, c, mail.RegisterArgs{ProjectKey: p.shop, Program: "codex", Model: "m", Name: name})
 			return err
 		})
@@ -51,7 +51,7 @@ func (p *past) fine(err error) {
 	}
 }
 
-func (p *past) mail(do func(context.Context, *mail.Office, mail.Caller) error) {
+func (p *past) mail(do func(context.Context, *mail.Service, mail.Caller) error) {
 	p.t.Helper()
 	p.fine(p.Mail().Write(p.t.Context(), mail.Caller{Owner: true}, do))
 }
@@ -63,7 +63,7 @@ func (p *past) step() {
 	id := int64(1 + p.IntN(60))
 	switch p.IntN(20) {
 	case 0, 1, 2, 3:
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.SendMessage(ctx, c, mail.SendArgs{
 				ProjectKey: p.shop, SenderName: me, To: []string{you}, Subject: fmt.Sprint("subject ", p.IntN(100)), Body: "text",
 				Importance: p.one("", "high", "urgent"), Topic: p.one("", "build"), AckRequired: p.IntN(2) == 0,
@@ -71,17 +71,17 @@ func (p *past) step() {
 			return err
 		})
 	case 4, 5, 6:
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.MarkMessageRead(ctx, c, p.shop, me, id)
 			return err
 		})
 	case 7:
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.AcknowledgeMessage(ctx, c, p.shop, me, id)
 			return err
 		})
 	case 8, 9, 10:
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.FileReservationPaths(ctx, c, mail.ReserveArgs{
 				ProjectKey: p.shop, AgentName: me, Paths: []string{p.one("src/**", "a.go", "docs/*.md", "b/c")}, Shared: p.IntN(2) == 0,
 				TTLSeconds: new(int64(60 + p.IntN(4000))), Reason: "work",
@@ -89,22 +89,22 @@ func (p *past) step() {
 			return err
 		})
 	case 11:
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.RenewFileReservations(ctx, c, mail.RenewArgs{ProjectKey: p.shop, AgentName: me})
 			return err
 		})
 	case 12:
-		p.mail(func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 			_, err := o.ReleaseFileReservations(ctx, c, mail.ReleaseArgs{ProjectKey: p.shop, AgentName: me, IDs: []int64{id}})
 			return err
 		})
 	case 13:
-		p.mail(func(ctx context.Context, o *mail.Office, _ mail.Caller) error {
+		p.mail(func(ctx context.Context, o *mail.Service, _ mail.Caller) error {
 			_, err := o.SweepReservations(ctx)
 			return err
 		})
 	case 14, 15, 16:
-		p.fine(p.Memories().Write(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+		p.fine(p.Memories().Write(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 			_, _, err := b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: memory.DefaultMemory, SessionID: memory.NewID(), Markdown: fmt.Sprint("state ", p.IntN(1000))})
 			return err
 		}))
@@ -146,7 +146,7 @@ func (p *past) state(at string, withRecords bool) string {
 	p.t.Helper()
 	var all []any
 	keep := func(v any, err error) error { all = append(all, v); return err }
-	p.fine(p.Mail().Read(p.t.Context(), mail.Caller{Owner: true}, func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+	p.fine(p.Mail().Read(p.t.Context(), mail.Caller{Owner: true}, func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 		for i, a := range []mail.InboxArgs{{}, {UnreadOnly: true}, {UnreadOnly: true, Limit: new(3)}, {UrgentOnly: true, IncludeBodies: true}, {Topic: "build", UnreadOnly: true, UrgentOnly: true}} {
 			a.ProjectKey, a.AgentName, a.At = p.shop, pastAgents[i%len(pastAgents)], at
 			box, err := o.Inbox(ctx, c, a)
@@ -167,7 +167,7 @@ func (p *past) state(at string, withRecords bool) string {
 				list, err = then.Result, failed
 			}
 			for i := range list {
-				list[i].Stale, list[i].Signs = false, mail.Signs{}
+				list[i].Stale, list[i].HolderActivity = false, mail.HolderActivity{}
 			}
 			if err := keep(list, err); err != nil {
 				return err
@@ -175,7 +175,7 @@ func (p *past) state(at string, withRecords bool) string {
 		}
 		return nil
 	}))
-	p.fine(p.Memories().Read(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	p.fine(p.Memories().Read(p.t.Context(), p.rememberer(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		if at != "" {
 			d, err := b.GetContextAt(ctx, c, memory.DefaultMemory, at)
 			return keep([]any{d.SessionID, d.UpdatedAt, d.Markdown}, err)

@@ -126,19 +126,19 @@ func (c *Cairn) Context(ctx context.Context, name, source string) (observation.C
 }
 
 // Ledger sums up what the sessions of the named project, or of all (""), were told
-// in the last days and used; see observation.Journal.Ledger.
+// in the last days and used; see observation.Service.Ledger.
 func (c *Cairn) Ledger(ctx context.Context, name string, days int) (observation.Ledger, error) {
-	j, err := c.Journal(ctx)
+	j, err := c.Observations(ctx)
 	if err != nil {
 		return observation.Ledger{}, err
 	}
 	return j.Ledger(ctx, observation.Scope{Project: name}, days)
 }
 
-// Mark stores a person's note; see observation.Journal.Mark.
+// Mark stores a person's note; see observation.Service.Mark.
 func (c *Cairn) Mark(ctx context.Context, a observation.MarkArgs) (int64, error) {
 	a.Cwd = c.config.Cwd
-	j, err := c.Journal(ctx)
+	j, err := c.Observations(ctx)
 	if err == nil && !j.Exists() { // one that is refused makes no store
 		if _, err = j.Mark(ctx, a); err == nil {
 			j, err = c.writing(ctx)
@@ -150,7 +150,7 @@ func (c *Cairn) Mark(ctx context.Context, a observation.MarkArgs) (int64, error)
 	return j.Mark(ctx, a)
 }
 
-// Pin pins or unpins rows; see observation.Journal.Pin. Without a store every
+// Pin pins or unpins rows; see observation.Service.Pin. Without a store every
 // target is unknown.
 func (c *Cairn) Pin(ctx context.Context, a observation.PinArgs) (int64, error) {
 	s, err := c.opened(ctx, false)
@@ -209,13 +209,13 @@ func (c *Cairn) Merge(ctx context.Context, from, into string) error {
 // sessions that began there; see project.Link. Where its own project has nothing else,
 // all of that moves, unless both have records or mail that cannot be joined: these stay.
 func (c *Cairn) LinkCheckout(ctx context.Context, path, into string) (project.Decision, error) {
-	d, err := c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Place, sessions []int64) (project.Decision, error) {
+	d, err := c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Location, sessions []int64) (project.Decision, error) {
 		return project.Link(ctx, tx, at, into, sessions, observation.MoveSessions, moveRows)
 	})
 	if fault.KindOf(err) != fault.Conflict {
 		return d, err
 	}
-	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Place, sessions []int64) (project.Decision, error) {
+	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Location, sessions []int64) (project.Decision, error) {
 		return project.Link(ctx, tx, at, into, sessions, observation.MoveSessions, nil)
 	})
 }
@@ -223,13 +223,13 @@ func (c *Cairn) LinkCheckout(ctx context.Context, path, into string) (project.De
 // SplitCheckout makes the checkout that holds a path a project of its own, with the
 // sessions that began there; see project.Split. Records, mail and memories stay.
 func (c *Cairn) SplitCheckout(ctx context.Context, path, id string) (project.Decision, error) {
-	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Place, sessions []int64) (project.Decision, error) {
+	return c.decide(ctx, path, func(ctx context.Context, tx *store.Tx, at project.Location, sessions []int64) (project.Decision, error) {
 		return project.Split(ctx, tx, at, id, sessions, observation.MoveSessions)
 	})
 }
 
 // decide runs what a person decided about the checkout that holds a path.
-func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context, *store.Tx, project.Place, []int64) (project.Decision, error)) (d project.Decision, err error) {
+func (c *Cairn) decide(ctx context.Context, path string, fn func(context.Context, *store.Tx, project.Location, []int64) (project.Decision, error)) (d project.Decision, err error) {
 	at, err := project.Locate(filepath.Join(c.config.Cwd, path), c.config.Home)
 	if filepath.IsAbs(path) {
 		at, err = project.Locate(path, c.config.Home)

@@ -12,9 +12,9 @@ import (
 // Recorded is what became of a hook's event.
 type Recorded struct {
 	observation.Recorded
-	Told    string          // what the session is to be told, "" if nothing
-	Verdict harness.Verdict // on the edits that the event announces, also when it could not be stored
-	Warning error           // why something that goes with the event failed; the event is stored
+	Told    string                // what the session is to be told, "" if nothing
+	Verdict harness.GuardDecision // on the edits that the event announces, also when it could not be stored
+	Warning error                 // why something that goes with the event failed; the event is stored
 }
 
 // Record judges the edits that an event announces by the reservations of others
@@ -67,7 +67,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 
 // settle corrects the rows of calls that have ended badly, as the session's transcript
 // says, and adds those of which no hook told.
-func settle(ctx context.Context, j *observation.Journal, e observation.Event) error {
+func settle(ctx context.Context, j *observation.Service, e observation.Event) error {
 	told, err := harness.Settled(ctx, e.Transcript, e.Session, e.TurnEnds)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func settle(ctx context.Context, j *observation.Journal, e observation.Event) er
 
 // tell finds what a session is to be told upon an event that is stored, and enters
 // it in the ledger. starts says that the event brings the context of its session.
-func (c *Cairn) tell(ctx context.Context, j *observation.Journal, r *Recorded, e observation.Event, starts, assist bool) (err error) {
+func (c *Cairn) tell(ctx context.Context, j *observation.Service, r *Recorded, e observation.Event, starts, assist bool) (err error) {
 	done := r.Recorded
 	var told observation.Context
 	switch {

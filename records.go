@@ -30,7 +30,7 @@ func NewSessionID() string { return "S-" + strings.ToUpper(store.NewID()) }
 
 // opened opens the records and completes who calls; there is false where they are over
 // nothing.
-func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (b *record.Book, there bool, err error) {
+func (r Records) opened(ctx context.Context, caller *record.Caller, make bool) (b *record.Service, there bool, err error) {
 	c := r.cairn
 	s, err := c.opened(ctx, make)
 	if err != nil {
@@ -50,7 +50,7 @@ type show[T any] func(all *why.Shown, out *T)
 
 // asking asks something at a moment, "" for now, and judges the citations of what is
 // shown.
-func asking[T any](ctx context.Context, r Records, caller *record.Caller, at string, ask func(*record.Book) (T, error), shown show[T]) (out T, err error) {
+func asking[T any](ctx context.Context, r Records, caller *record.Caller, at string, ask func(*record.Service) (T, error), shown show[T]) (out T, err error) {
 	b, _, err := r.opened(ctx, caller, false)
 	if err != nil {
 		return out, err
@@ -60,8 +60,8 @@ func asking[T any](ctx context.Context, r Records, caller *record.Caller, at str
 }
 
 // changing does a command that stores something; see tried.
-func changing[T any](ctx context.Context, r Records, caller *record.Caller, do func(*record.Book) (T, error), shown show[T]) (out T, err error) {
-	err = tried(func(make bool) (*record.Book, bool, error) { return r.opened(ctx, caller, make) }, func(b *record.Book) error {
+func changing[T any](ctx context.Context, r Records, caller *record.Caller, do func(*record.Service) (T, error), shown show[T]) (out T, err error) {
+	err = tried(func(make bool) (*record.Service, bool, error) { return r.opened(ctx, caller, make) }, func(b *record.Service) error {
 		out, err = do(b)
 		return err
 	})
@@ -123,22 +123,22 @@ func (c *Cairn) recordConfig() record.Config {
 
 // CreateProject makes a project.
 func (r Records) CreateProject(ctx context.Context, a record.CreateProjectArgs) (record.Project, error) {
-	return changing(ctx, r, &record.Caller{}, func(b *record.Book) (record.Project, error) { return b.CreateProject(ctx, a) }, nil)
+	return changing(ctx, r, &record.Caller{}, func(b *record.Service) (record.Project, error) { return b.CreateProject(ctx, a) }, nil)
 }
 
 // ListProjects lists every project, the one changed last first.
 func (r Records) ListProjects(ctx context.Context) ([]record.ProjectSummary, error) {
-	return asking(ctx, r, &record.Caller{}, "", func(b *record.Book) ([]record.ProjectSummary, error) { return b.ListProjects(ctx) }, nil)
+	return asking(ctx, r, &record.Caller{}, "", func(b *record.Service) ([]record.ProjectSummary, error) { return b.ListProjects(ctx) }, nil)
 }
 
 // GetProject is one project.
 func (r Records) GetProject(ctx context.Context, a record.GetProjectArgs) (record.Project, error) {
-	return asking(ctx, r, &a.Caller, "", func(b *record.Book) (record.Project, error) { return b.GetProject(ctx, a) }, nil)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Service) (record.Project, error) { return b.GetProject(ctx, a) }, nil)
 }
 
 // Overview is where a project stands.
 func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Overview, error) {
-	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.Overview, error) { return b.Overview(ctx, a) },
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Service) (record.Overview, error) { return b.Overview(ctx, a) },
 		func(all *why.Shown, out *record.Overview) {
 			all.Refs(out.RootRecords)
 			all.Refs(out.OpenRecords)
@@ -148,7 +148,7 @@ func (r Records) Overview(ctx context.Context, a record.OverviewArgs) (record.Ov
 
 // Search finds records by their words.
 func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.SearchResult, error) {
-	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.SearchResult, error) { return b.Search(ctx, a) },
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Service) (record.SearchResult, error) { return b.Search(ctx, a) },
 		func(all *why.Shown, out *record.SearchResult) {
 			for i := range out.Results {
 				all.Ref(&out.Results[i].Ref)
@@ -158,31 +158,31 @@ func (r Records) Search(ctx context.Context, a record.SearchArgs) (record.Search
 
 // List lists records, parents first.
 func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, error) {
-	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) ([]record.Ref, error) { return b.List(ctx, a) },
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Service) ([]record.Ref, error) { return b.List(ctx, a) },
 		func(all *why.Shown, out *[]record.Ref) { all.Refs(*out) })
 }
 
 // GetRef is a record without its body.
 func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, error) {
-	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.Ref, error) { return b.GetRef(ctx, a) },
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Service) (record.Ref, error) { return b.GetRef(ctx, a) },
 		func(all *why.Shown, out *record.Ref) { all.Ref(out) })
 }
 
 // Get is a whole record, without loading it into a session.
 func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, error) {
-	return asking(ctx, r, &a.Caller, a.At, func(b *record.Book) (record.Record, error) { return b.Get(ctx, a) },
+	return asking(ctx, r, &a.Caller, a.At, func(b *record.Service) (record.Record, error) { return b.Get(ctx, a) },
 		func(all *why.Shown, out *record.Record) { all.Record(out) })
 }
 
 // Activate loads a record and what is needed to reason with it.
 func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Activated, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Activated, error) { return b.Activate(ctx, a) },
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Activated, error) { return b.Activate(ctx, a) },
 		func(all *why.Shown, out *record.Activated) { all.Bundle(&out.Context) })
 }
 
 // Sync is what other sessions did since the last time.
 func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Synced, error) { return b.Sync(ctx, a) },
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Synced, error) { return b.Sync(ctx, a) },
 		func(all *why.Shown, out *record.Synced) {
 			for i := range out.Changes {
 				if ref, ok := out.Changes[i].NewValue.(record.Ref); ok {
@@ -195,7 +195,7 @@ func (r Records) Sync(ctx context.Context, a record.SyncArgs) (record.Synced, er
 
 // Create stores a new record.
 func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Created, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Created, err error) {
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (out record.Created, err error) {
 		if a.Cited, err = r.cite(ctx, a.Caller, a.Body, record.Record{}); err != nil {
 			return out, err
 		}
@@ -205,7 +205,7 @@ func (r Records) Create(ctx context.Context, a record.CreateArgs) (record.Create
 
 // Update changes a record's content.
 func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Updated, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (out record.Updated, err error) {
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (out record.Updated, err error) {
 		if a.Cited, err = r.citeAnew(ctx, b, a); err != nil {
 			return out, err
 		}
@@ -220,7 +220,7 @@ func (r Records) Update(ctx context.Context, a record.UpdateArgs) (record.Update
 }
 
 // citeAnew keeps what the new body of a record cites.
-func (r Records) citeAnew(ctx context.Context, b *record.Book, a record.UpdateArgs) ([]record.Cited, error) {
+func (r Records) citeAnew(ctx context.Context, b *record.Service, a record.UpdateArgs) ([]record.Cited, error) {
 	if a.Body == nil || len(citation.Parse(*a.Body)) == 0 {
 		return nil, nil
 	}
@@ -233,7 +233,7 @@ func (r Records) citeAnew(ctx context.Context, b *record.Book, a record.UpdateAr
 
 // Transition changes a record's state.
 func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (record.Transitioned, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Transitioned, error) { return b.Transition(ctx, a) },
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Transitioned, error) { return b.Transition(ctx, a) },
 		func(all *why.Shown, out *record.Transitioned) {
 			all.Record(&out.Record)
 			if out.CascadeWarning != nil {
@@ -244,34 +244,34 @@ func (r Records) Transition(ctx context.Context, a record.TransitionArgs) (recor
 
 // Save marks what the session did so far.
 func (r Records) Save(ctx context.Context, a record.SaveArgs) (record.Saved, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Saved, error) { return b.Save(ctx, a) }, nil)
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Saved, error) { return b.Save(ctx, a) }, nil)
 }
 
 // Close ends a session's work on the project.
 func (r Records) Close(ctx context.Context, a record.SaveArgs) (record.Closed, error) {
-	return changing(ctx, r, &a.Caller, func(b *record.Book) (record.Closed, error) { return b.Close(ctx, a) }, nil)
+	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Closed, error) { return b.Close(ctx, a) }, nil)
 }
 
 // History lists a record's stored changes, newest first.
 func (r Records) History(ctx context.Context, a record.HistoryArgs) ([]record.HistoryItem, error) {
-	return asking(ctx, r, &a.Caller, "", func(b *record.Book) ([]record.HistoryItem, error) { return b.History(ctx, a) }, nil)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Service) ([]record.HistoryItem, error) { return b.History(ctx, a) }, nil)
 }
 
 // Diff compares two versions of a record.
 func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDiff, error) {
-	out, err := asking(ctx, r, &a.Caller, a.To, func(b *record.Book) (record.VersionDiff, error) { return b.Diff(ctx, a) },
+	out, err := asking(ctx, r, &a.Caller, a.To, func(b *record.Service) (record.VersionDiff, error) { return b.Diff(ctx, a) },
 		func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.ToVersion) })
 	return judged(ctx, r, &a.Caller, a.From, out, err, func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.FromVersion) })
 }
 
 // ActiveSessions lists the sessions that hold a record.
 func (r Records) ActiveSessions(ctx context.Context, a record.ActiveSessionsArgs) ([]record.ActiveSession, error) {
-	return asking(ctx, r, &a.Caller, "", func(b *record.Book) ([]record.ActiveSession, error) { return b.ActiveSessions(ctx, a) }, nil)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Service) ([]record.ActiveSession, error) { return b.ActiveSessions(ctx, a) }, nil)
 }
 
 // RecentActivity lists what happened, newest first.
 func (r Records) RecentActivity(ctx context.Context, a record.ActivityArgs) ([]record.Activity, error) {
-	return asking(ctx, r, &a.Caller, "", func(b *record.Book) ([]record.Activity, error) { return b.RecentActivity(ctx, a) }, nil)
+	return asking(ctx, r, &a.Caller, "", func(b *record.Service) ([]record.Activity, error) { return b.RecentActivity(ctx, a) }, nil)
 }
 
 // maxOpenRecords is how many records a new session is told of (records §3).

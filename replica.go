@@ -46,7 +46,7 @@ type JoinArgs struct {
 // until the hub has confirmed them.
 //
 // Errors: Invalid, code usage, for an address that is none; the hub's own; those of
-// memory.Book.Join, after which the token of the hub that was joined before is still
+// memory.Service.Join, after which the token of the hub that was joined before is still
 // there; CodeTokenNotKept (Unavailable) if the hub was joined and the token's file could
 // not be written. Joining again as before only replaces the token, so repeating is safe.
 func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, who replica.Whoami, err error) {
@@ -58,7 +58,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if who, err = client.Whoami(ctx, ""); err != nil {
 		return user, who, refusedJoin(err)
 	}
-	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		if user, err = b.Whoami(ctx, c); err != nil || !b.Exists() {
 			return err
 		}
@@ -79,7 +79,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
 		return user, who, err
 	}
-	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+	err = r.cairn.Memories().Write(ctx, memory.Caller{User: a.User}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
 		return b.ClearStop(ctx, user.Membership(), memory.StopUnauthorized, memory.StopReadOnly) // those were of the old token
 	})
 	return user, who, err
@@ -101,7 +101,7 @@ func refusedJoin(err error) error {
 // again, and the token's file is gone. Errors: CodeNotJoined; memory.CodeInflight
 // (Conflict) while entries are inflight, unless force commits them here.
 func (r Replication) Leave(ctx context.Context, c memory.Caller, force bool) (left memory.User, err error) {
-	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		if left, err = b.Whoami(ctx, c); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (r Replication) token(u memory.User) (string, error) {
 }
 
 // replicator makes a user's replicator, for one run.
-func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Book, u memory.User, lanes *replica.Lanes, log *slog.Logger) (*replica.Replicator, error) {
+func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.Service, u memory.User, lanes *replica.Lanes, log *slog.Logger) (*replica.Replicator, error) {
 	client, err := r.client(u)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (r Replication) replicator(ctx context.Context, s *store.Store, b *memory.B
 // Drain sends what there is to send and pulls what there is, here and now. Errors:
 // CodeNotJoined, hub_unavailable if the hub takes nothing now.
 func (r Replication) Drain(ctx context.Context, c memory.Caller, log *slog.Logger) error {
-	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	return r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		s, err := r.cairn.opened(ctx, false)
 		if err != nil || s == nil {
 			return err

@@ -18,7 +18,7 @@ import (
 
 // member is the book and a local user in it. Errors: CodeNotJoined for one that is not
 // there, and those of opening the store.
-func (r Replication) member(ctx context.Context, user string) (b *memory.Book, u memory.User, err error) {
+func (r Replication) member(ctx context.Context, user string) (b *memory.Service, u memory.User, err error) {
 	if b, _, err = r.cairn.Memories().book(ctx, false); err != nil {
 		return nil, u, err
 	}
@@ -90,7 +90,7 @@ const throughTime = 5 * time.Second
 
 // through reads entries at a user's hub that were purged here. Errors:
 // memory.CodeNotFound, memory.CodeHubUnavailable.
-func (r Replication) through(ctx context.Context, user string, q memory.Beyond) ([]json.RawMessage, error) {
+func (r Replication) through(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, throughTime)
 	defer cancel()
 	entries, err := r.entries(ctx, user, q)
@@ -104,7 +104,7 @@ func (r Replication) through(ctx context.Context, user string, q memory.Beyond) 
 }
 
 // entries asks a user's hub for entries. Errors: those of the hub, and CodeNotJoined.
-func (r Replication) entries(ctx context.Context, user string, q memory.Beyond) ([]json.RawMessage, error) {
+func (r Replication) entries(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
 	_, u, err := r.member(ctx, user)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (r Replication) entries(ctx context.Context, user string, q memory.Beyond) 
 	return answer.Entries, err
 }
 
-func entriesQuery(q memory.Beyond) url.Values {
+func entriesQuery(q memory.HubQuery) url.Values {
 	v := url.Values{"memory": {q.Memory}, "tag": q.Tags}
 	for name, text := range map[string]string{"entry": q.Entry, "session_id": q.SessionID} {
 		if text != "" {

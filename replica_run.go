@@ -64,7 +64,7 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 type replicating struct {
 	Replication
 	store *store.Store
-	book  *memory.Book
+	book  *memory.Service
 	log   *slog.Logger
 
 	lanes   *replica.Lanes // nil until the first user has joined
@@ -112,7 +112,7 @@ func (r *replicating) begin(ctx context.Context) error {
 	if r.lanes != nil {
 		return nil
 	}
-	replica.Leftovers(r.store.Path())
+	replica.RemoveStaleLocks(r.store.Path())
 	lanes, err := replica.NewLanes(r.store, r.book, lasting(r.cairn.settings.work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err

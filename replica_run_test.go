@@ -55,7 +55,7 @@ func TestReplicationHoldsNothingUntilAUserHasJoined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = other.Memories().Write(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+	err = other.Memories().Write(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		u, err := b.Whoami(ctx, who)
 		if err == nil {
 			err = b.Join(ctx, u.UserID, "http://127.0.0.1:1", memory.NewID(), true)

@@ -37,7 +37,7 @@ func (r Replication) Status(ctx context.Context, c memory.Caller, probe bool) (o
 	if out.Device, err = r.cairn.Device(ctx); err != nil {
 		return out, err
 	}
-	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, c, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
@@ -77,7 +77,7 @@ type ReplicationHealth struct {
 // a store nor a user.
 func (r Replication) Health(ctx context.Context, probe bool) (hub string, out ReplicationHealth, err error) {
 	out.State = StateNone
-	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+	err = r.cairn.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
@@ -108,7 +108,7 @@ func (r Replication) Health(ctx context.Context, probe bool) (hub string, out Re
 }
 
 // state finds out whether a user's hub takes what is sent.
-func (r Replication) state(ctx context.Context, b *memory.Book, u memory.User, probe bool, out *ReplicationStatus) error {
+func (r Replication) state(ctx context.Context, b *memory.Service, u memory.User, probe bool, out *ReplicationStatus) error {
 	paused, err := b.Paused(ctx)
 	if err != nil {
 		return err

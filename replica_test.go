@@ -133,11 +133,11 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	if _, _, err := c.Replication().Join(t.Context(), cairn.JoinArgs{URL: url, Token: secret, Upload: true}); err != nil {
 		t.Fatal(err)
 	}
-	with := func(do func(ctx context.Context, b *memory.Book, who memory.Caller) error) error {
+	with := func(do func(ctx context.Context, b *memory.Service, who memory.Caller) error) error {
 		return c.Memories().Write(t.Context(), memory.Caller{}, do)
 	}
 	var m memory.Memory
-	err := with(func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+	err := with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		v, _, err := b.CreateVault(ctx, who, memory.NewVault{Title: "v"})
 		if err == nil {
 			m, _, err = b.CreateMemory(ctx, who, memory.NewMemory{VaultID: v.VaultID, Title: "m"})
@@ -156,7 +156,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	list := func(a memory.ListArgs) (out memory.Listed) {
 		t.Helper()
 		a.MemoryID = m.MemoryID
-		err := with(func(ctx context.Context, b *memory.Book, who memory.Caller) (err error) {
+		err := with(func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 			out, err = b.ListEntries(ctx, who, a)
 			return err
 		})
@@ -179,7 +179,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 		}
 	}
 	before := list(memory.ListArgs{})
-	err = with(func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		_, err := b.DeleteEntry(ctx, who, m.MemoryID, before.Entries[5].EntryID) // e6
 		return err
 	})
@@ -188,7 +188,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	}
 
 	// All of it goes from here; two more are written.
-	err = with(func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		n, err := b.Purge(ctx, true)
 		if err == nil && n.Entries != 11 {
 			err = fmt.Errorf("%d were purged", n.Entries)
@@ -213,7 +213,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	want("after a time", texts(list(memory.ListArgs{Limit: 3, After: page.NextBefore.String()})), "e9 e8 e7")
 	want("by tag", texts(list(memory.ListArgs{Tags: []string{"odd:0"}})), "e12 e10 e8 e4 e2 e0")
 	get := func(id string) (out memory.Entry, err error) {
-		return out, with(func(ctx context.Context, b *memory.Book, who memory.Caller) (err error) {
+		return out, with(func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 			out, err = b.GetEntry(ctx, who, m.MemoryID, id)
 			return err
 		})
@@ -231,7 +231,7 @@ func TestACommandDeletesAtTheHubAndReadsThroughToIt(t *testing.T) {
 	want("what is here alone is whole", fmt.Sprint(list(memory.ListArgs{Limit: 2}).Truncated), "false")
 	_, err = get(old.EntryID)
 	want("get without the hub", fmt.Sprint(fault.As(err).Code, memory.Status(err)), fmt.Sprint(memory.CodeHubUnavailable, 503))
-	err = with(func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+	err = with(func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 		_, err := b.DeleteEntry(ctx, who, m.MemoryID, page.Entries[0].EntryID)
 		return err
 	})

@@ -105,17 +105,17 @@ func (c *Cairn) Schema(ctx context.Context) (int, error) {
 	return s.Schema(ctx)
 }
 
-// Measures are numbers about the store. Without one all are zero.
-type Measures struct {
+// StoreMetrics are numbers about the store. Without one all are zero.
+type StoreMetrics struct {
 	Counts    observation.Stats
 	Bytes     map[store.FileRole]int64
 	Followers followers.Account
 }
 
-// Measures counts what the store holds and how far its followers are. It takes tens
+// StoreMetrics counts what the store holds and how far its followers are. It takes tens
 // of milliseconds for a million rows.
-func (c *Cairn) Measures(ctx context.Context) (Measures, error) {
-	m := Measures{Bytes: map[store.FileRole]int64{}}
+func (c *Cairn) Measures(ctx context.Context) (StoreMetrics, error) {
+	m := StoreMetrics{Bytes: map[store.FileRole]int64{}}
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
 		return m, err

@@ -10,7 +10,7 @@ import (
 
 // InitArgs say what Init does.
 type InitArgs struct {
-	Place    wiring.Place
+	Place    wiring.Paths
 	Options  wiring.Options
 	Import   ImportArgs // paths that are not there are left out
 	NoImport bool       // wire only
@@ -19,21 +19,21 @@ type InitArgs struct {
 	Wired func(wiring.Result)
 }
 
-// Welcome is what a first look at the history shows.
-type Welcome struct {
+// InitReport is what a first look at the history shows.
+type InitReport struct {
 	wiring.Result
-	Import   *ImportReport         `json:"import"`   // null if there was nothing to read
-	Imported observation.Haul      `json:"imported"` // what the import added
-	Held     observation.Haul      `json:"held"`     // what there is now
-	Question *observation.Showcase `json:"question"` // null if the history answers none
+	Import   *ImportReport               `json:"import"`   // null if there was nothing to read
+	Imported observation.Totals          `json:"imported"` // what the import added
+	Held     observation.Totals          `json:"held"`     // what there is now
+	Question *observation.SampleQuestion `json:"question"` // null if the history answers none
 }
 
 // Init wires the agents, imports their transcripts at once, since hosts delete
 // them, and asks the history a first question (observations §12, §15, §16). With
 // Options.DryRun it only tells what it would write. Without an agent it imports
 // nothing. Repeating it is safe and adds nothing.
-func (c *Cairn) Init(ctx context.Context, a InitArgs) (Welcome, error) {
-	var w Welcome
+func (c *Cairn) Init(ctx context.Context, a InitArgs) (InitReport, error) {
+	var w InitReport
 	var err error
 	if w.Result, err = wiring.Init(a.Place, a.Options); err != nil {
 		return w, err
@@ -59,8 +59,8 @@ func existing(paths []string) []string {
 	return out
 }
 
-func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *Welcome) error {
-	j, err := c.Journal(ctx)
+func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *InitReport) error {
+	j, err := c.Observations(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *Welcome) error {
 		}
 		w.Import = &r
 	}
-	if j, err = c.Journal(ctx); err != nil {
+	if j, err = c.Observations(ctx); err != nil {
 		return err
 	}
 	last := int64(0)
@@ -92,8 +92,8 @@ func (c *Cairn) welcome(ctx context.Context, a ImportArgs, w *Welcome) error {
 	return err
 }
 
-// Unwired is what Uninstall did.
-type Unwired struct {
+// UninstallReport is what Uninstall did.
+type UninstallReport struct {
 	Files  []wiring.Change `json:"files"`
 	Purged bool            `json:"purged"` // the data directory is gone
 }
@@ -101,7 +101,7 @@ type Unwired struct {
 // Uninstall undoes Init's changes to the agents' settings. purge also deletes the
 // data directory, unless a file had to be left alone: its original would be lost
 // with it. Nothing else of the data is touched (observations §15).
-func Uninstall(p wiring.Place, purge bool) (u Unwired, err error) {
+func Uninstall(p wiring.Paths, purge bool) (u UninstallReport, err error) {
 	if u.Files, err = wiring.Uninstall(p); err != nil || !purge || wiring.AnyFailed(u.Files) {
 		return u, err
 	}

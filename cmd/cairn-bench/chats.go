@@ -138,7 +138,7 @@ func readChatQuestions(path string) ([]chatQuestion, error) {
 }
 
 // storeChats adds the entries, each in the session of its chat, and notes their ids.
-func storeChats(ctx context.Context, book *memory.Book, entries []chatEntry, now *time.Time) (memoryID string, err error) {
+func storeChats(ctx context.Context, book *memory.Service, entries []chatEntry, now *time.Time) (memoryID string, err error) {
 	vault, _, err := book.CreateVault(ctx, memory.Caller{}, memory.NewVault{Title: "chats"})
 	if err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func storeChats(ctx context.Context, book *memory.Book, entries []chatEntry, now
 var chatDepths = [...]int{1, 5, 10}
 
 // askChats asks each question in both forms, of the memory and of plain BM25.
-func askChats(ctx context.Context, book *memory.Book, id string, entries []chatEntry, questions []chatQuestion) (*table, error) {
+func askChats(ctx context.Context, book *memory.Service, id string, entries []chatEntry, questions []chatQuestion) (*table, error) {
 	sessionOf := map[string]string{}
 	sessions := map[string]bool{}
 	for _, e := range entries {

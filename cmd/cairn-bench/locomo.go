@@ -113,7 +113,7 @@ func readConversations(path string) (all []conversation, err error) {
 
 // locomo is one run.
 type locomo struct {
-	book     *memory.Book
+	book     *memory.Service
 	now      time.Time // the store's clock
 	progress io.Writer
 	results  []recalled

@@ -81,7 +81,7 @@ func (b *bench) mailArchive(ctx context.Context) (err error) {
 type growing struct {
 	c      *cairn.Cairn
 	store  *store.Store
-	office *mail.Office
+	office *mail.Service
 	root   string
 	names  []string
 	dir    string // its archive

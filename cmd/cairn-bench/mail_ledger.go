@@ -93,7 +93,7 @@ func (l *mailLedger) lost(ctx context.Context, s *store.Store) (lost, twice int,
 func (b *bench) prove(ctx context.Context, m *mailServer, l *mailLedger) error {
 	t := newTable("mail", "what was acknowledged, after the server has stopped", "found", "s")
 	began := time.Now()
-	s, err := store.Open(ctx, store.Config{Path: filepath.Join(m.home, "cairn.db"), Reading: true})
+	s, err := store.Open(ctx, store.Config{Path: filepath.Join(m.home, "cairn.db"), ReadOnly: true})
 	if err != nil {
 		return err
 	}

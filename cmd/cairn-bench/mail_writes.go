@@ -111,11 +111,11 @@ func (b *bench) mailCommittings(ctx context.Context, dir string) (all []*committ
 
 // ownerOf is the caller that may act as every agent.
 func ownerOf(home string) mail.Caller {
-	return mail.Caller{Owner: true, Place: project.Place{Home: home}, Ancestors: []project.Process{}}
+	return mail.Caller{Owner: true, Place: project.Location{Home: home}, Ancestors: []project.Process{}}
 }
 
 // office is the mail of a store, with agents in one project.
-func (b *bench) office(ctx context.Context, s *store.Store, root string, agents int) (*mail.Office, string, []string, error) {
+func (b *bench) office(ctx context.Context, s *store.Store, root string, agents int) (*mail.Service, string, []string, error) {
 	if err := makeRepository(root); err != nil {
 		return nil, "", nil, err
 	}

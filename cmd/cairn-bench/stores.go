@@ -20,7 +20,7 @@ import (
 
 // journal is an open store with what is asked of it.
 type journal struct {
-	*observation.Journal
+	*observation.Service
 	store *store.Store
 }
 

@@ -22,7 +22,7 @@ import (
 // programs of others archive it.
 type posting struct {
 	*home
-	office *mail.Office
+	office *mail.Service
 	caller mail.Caller
 }
 

@@ -125,7 +125,7 @@ func (w *worker) serve() *client {
 // somebody.
 func (w *worker) round(n int, names []string) {
 	file := fmt.Sprintf("src/f%d.go", rand.N(6))
-	g := asked[mail.Granted](w.server, "file_reservation_paths", fields{"project_key": w.folder, "agent_name": w.name, "paths": []string{file}, "ttl_seconds": 3600})
+	g := asked[mail.GrantedReservations](w.server, "file_reservation_paths", fields{"project_key": w.folder, "agent_name": w.name, "paths": []string{file}, "ttl_seconds": 3600})
 	if len(g.Granted) == 1 {
 		w.mu.Lock()
 		if holder := w.holders[file]; holder != "" {

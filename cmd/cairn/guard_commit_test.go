@@ -19,7 +19,7 @@ import (
 )
 
 // inOffice calls do with the mail over the store of a script.
-func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *mail.Office) error) {
+func inOffice(ts *testscript.TestScript, do func(ctx context.Context, o *mail.Service) error) {
 	ctx := context.Background()
 	s, err := store.Open(ctx, store.Config{Path: ts.Getenv("DB")})
 	ts.Check(err)
@@ -41,7 +41,7 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	registered(ts, false, args[:2])
-	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
 		_, err := o.FileReservationPaths(ctx, mail.Caller{}, a)
 		return err
 	})
@@ -49,7 +49,7 @@ func reserved(ts *testscript.TestScript, _ bool, args []string) {
 
 // reservedIn is reserved in a folder that is a project by itself.
 func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
 		_, err := o.EnsureProject(ctx, mail.Caller{}, mail.EnsureArgs{HumanKey: ts.MkAbs(args[0]), IdentityMode: "dir"})
 		return err
 	})
@@ -58,7 +58,7 @@ func reservedIn(ts *testscript.TestScript, neg bool, args []string) {
 
 // registered makes an agent known to a project: registered FOLDER AGENT.
 func registered(ts *testscript.TestScript, _ bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
 		r, err := o.RegisterAgent(ctx, mail.Caller{}, mail.RegisterArgs{ProjectKey: ts.MkAbs(args[0]), Program: "claude-code", Model: "m1", Name: args[1]})
 		if err == nil && r.Name != args[1] {
 			err = errors.New("the agent was named " + r.Name)
@@ -89,13 +89,13 @@ func bound(ts *testscript.TestScript, _ bool, args []string) {
 		q, _, err = project.Current(ctx, tx, place)
 		return err
 	}))
-	err = mail.New(s, mail.Config{}).Bind(ctx, mail.Caller{}, q, mail.Bond{Session: args[2], Agent: args[1], Source: mail.SourceCall})
+	err = mail.New(s, mail.Config{}).Bind(ctx, mail.Caller{}, q, mail.Binding{Session: args[2], Agent: args[1], Source: mail.SourceCall})
 	ts.Check(errors.Join(err, s.Close()))
 }
 
 // freed releases all that an agent of a project holds: freed FOLDER AGENT.
 func freed(ts *testscript.TestScript, _ bool, args []string) {
-	inOffice(ts, func(ctx context.Context, o *mail.Office) error {
+	inOffice(ts, func(ctx context.Context, o *mail.Service) error {
 		_, err := o.ReleaseFileReservations(ctx, mail.Caller{}, mail.ReleaseArgs{ProjectKey: ts.MkAbs(args[0]), AgentName: args[1]})
 		return err
 	})

@@ -340,7 +340,7 @@ func TestDoctorJudgesTheArchiveOfAnEncryptedStoreThatWantsOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Mail().Write(t.Context(), mail.Caller{}, func(ctx context.Context, o *mail.Office, caller mail.Caller) error {
+	err = c.Mail().Write(t.Context(), mail.Caller{}, func(ctx context.Context, o *mail.Service, caller mail.Caller) error {
 		_, err := o.RegisterAgent(ctx, caller, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: "GreenLake"})
 		return err
 	})

@@ -241,7 +241,7 @@ func (s *siege) takes(path string) deed {
 		"file_reservation_paths", fields{"agent_name": "BlueDog", "paths": []string{path}},
 		[]string{"reserve", path, "--as", "BlueDog", "--json"},
 		func(text string) error {
-			var a mail.Granted
+			var a mail.GrantedReservations
 			if err := json.Unmarshal([]byte(text), &a); err != nil || len(a.Granted) != 1 {
 				return errors.Join(err, errors.New("not granted"))
 			}

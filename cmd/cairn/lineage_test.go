@@ -131,9 +131,9 @@ func (c *client) registers(h *home, more fields) string {
 	return asked[mail.Registered](c, "register_agent", args).Name
 }
 
-func (c *client) reserves(h *home, name string, paths ...string) mail.Granted {
+func (c *client) reserves(h *home, name string, paths ...string) mail.GrantedReservations {
 	c.t.Helper()
-	return asked[mail.Granted](c, "file_reservation_paths", fields{"project_key": h.repo, "agent_name": name, "paths": paths})
+	return asked[mail.GrantedReservations](c, "file_reservation_paths", fields{"project_key": h.repo, "agent_name": name, "paths": paths})
 }
 
 // wantSaid wants each of some texts in what a hook said, those with ! not.

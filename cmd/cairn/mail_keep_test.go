@@ -27,7 +27,7 @@ func (h *home) letters(n int) {
 		if err != nil {
 			return err
 		}
-		o, by := mail.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Place{Home: h.dir}}
+		o, by := mail.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Location{Home: h.dir}}
 		for _, name := range []string{"GreenLake", "BlueDog"} {
 			if _, err := o.RegisterAgent(ctx, by, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: name}); err != nil {
 				return err

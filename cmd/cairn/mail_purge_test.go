@@ -30,14 +30,14 @@ func purgedWords() []string {
 }
 
 // mailed runs fn with the mail of the store.
-func (h *home) mailed(fn func(ctx context.Context, o *mail.Office, by mail.Caller) error) {
+func (h *home) mailed(fn func(ctx context.Context, o *mail.Service, by mail.Caller) error) {
 	h.t.Helper()
 	h.opened(func(ctx context.Context, c *cairn.Cairn) error {
 		s, err := c.Store(ctx)
 		if err != nil {
 			return err
 		}
-		return fn(ctx, mail.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Place{Home: h.dir}})
+		return fn(ctx, mail.New(s, mail.Config{}), mail.Caller{Owner: true, Place: project.Location{Home: h.dir}})
 	})
 }
 
@@ -47,7 +47,7 @@ func (h *home) secretLetter() (id int64) {
 	h.t.Helper()
 	h.put(filepath.Join("shop", "plan.txt"), []byte("what comes first"))
 	h.put(filepath.Join("shop", "secret.bin"), []byte(purgedFile))
-	h.mailed(func(ctx context.Context, o *mail.Office, by mail.Caller) error {
+	h.mailed(func(ctx context.Context, o *mail.Service, by mail.Caller) error {
 		for _, name := range []string{"GreenLake", "BlueDog", "RedFox", "GoldBear"} {
 			if _, err := o.RegisterAgent(ctx, by, mail.RegisterArgs{ProjectKey: h.repo, Program: "codex", Model: "m", Name: name}); err != nil {
 				return err
@@ -75,7 +75,7 @@ func (h *home) secretLetter() (id int64) {
 
 func (h *home) sendAgain() (out mail.Sent) {
 	h.t.Helper()
-	h.mailed(func(ctx context.Context, o *mail.Office, by mail.Caller) (err error) {
+	h.mailed(func(ctx context.Context, o *mail.Service, by mail.Caller) (err error) {
 		out, err = o.SendMessage(ctx, by, mail.SendArgs{
 			ProjectKey: h.repo, SenderName: "GreenLake", To: []string{"BlueDog"}, ThreadID: "FEAT-1", Subject: purgedSubject, Body: purgedBody,
 			AttachmentPaths: []string{"plan.txt", "secret.bin"}, CC: []string{"RedFox"}, BCC: []string{"GoldBear"}, IdempotencyKey: "k1", AckRequired: true,

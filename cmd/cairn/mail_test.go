@@ -102,7 +102,7 @@ func TestTwoServersShareMailAndReservations(t *testing.T) {
 	if got := asked[mail.ReleasedReservations](here, "release_file_reservations", fields{"project_key": key, "agent_name": "BlueLake"}); got.Released != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := asked[mail.Granted](there, "file_reservation_paths", fields{"project_key": key, "agent_name": "GreenCastle", "paths": []string{"internal/a.go"}}); len(got.Granted) != 1 {
+	if got := asked[mail.GrantedReservations](there, "file_reservation_paths", fields{"project_key": key, "agent_name": "GreenCastle", "paths": []string{"internal/a.go"}}); len(got.Granted) != 1 {
 		t.Errorf("%+v", got)
 	}
 	h.check()
@@ -129,11 +129,11 @@ func TestServersThatRaceForAPathGrantItOnce(t *testing.T) {
 		c.starts(h.repo, names[i])
 	}
 	for round := range 20 {
-		var granted [2]mail.Granted
+		var granted [2]mail.GrantedReservations
 		var group sync.WaitGroup
 		for i, c := range servers {
 			group.Go(func() {
-				granted[i] = asked[mail.Granted](c, "file_reservation_paths", fields{
+				granted[i] = asked[mail.GrantedReservations](c, "file_reservation_paths", fields{
 					"project_key": h.repo, "agent_name": names[i], "paths": []string{fmt.Sprintf(patterns[i], round)},
 				})
 			})
@@ -252,13 +252,13 @@ func TestEditsAndCommitsAreSignsOfLife(t *testing.T) {
 		}
 		return e.stdout
 	}
-	signs := func() mail.Signs {
+	signs := func() mail.HolderActivity {
 		t.Helper()
-		var all []struct{ mail.Signs }
+		var all []struct{ mail.HolderActivity }
 		if err := json.Unmarshal([]byte(command("reservations", "list", "--json")), &all); err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
-		return all[0].Signs
+		return all[0].HolderActivity
 	}
 	command("agents", "register", "BlueLake", "--program", "codex", "--model", "m1")
 	command("reserve", "a.go", "--as", "BlueLake")

@@ -31,7 +31,7 @@ func office(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func correspond(ctx context.Context, o *mail.Office, repo, home string, args []string) error {
+func correspond(ctx context.Context, o *mail.Service, repo, home string, args []string) error {
 	place, err := project.Locate(repo, home)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func correspond(ctx context.Context, o *mail.Office, repo, home string, args []s
 		c.Session = args[1]
 		_, err = o.RegisterAgent(ctx, c, mail.RegisterArgs{ProjectKey: repo, Program: "claude-code", Model: "m", Name: args[2]})
 	case "reserve", "advise":
-		var g mail.Granted
+		var g mail.GrantedReservations
 		g, err = o.FileReservationPaths(ctx, c, mail.ReserveArgs{
 			ProjectKey: repo, AgentName: args[1], Paths: []string{args[2]}, Reason: args[3], Advisory: args[0] == "advise",
 		})

@@ -75,7 +75,7 @@ func prepared(h *home) *home {
 
 func (w *town) reserves(c *client, name string, path string) int64 {
 	w.t.Helper()
-	g := asked[mail.Granted](c, "file_reservation_paths", fields{"project_key": w.repo, "agent_name": name, "paths": []string{path}})
+	g := asked[mail.GrantedReservations](c, "file_reservation_paths", fields{"project_key": w.repo, "agent_name": name, "paths": []string{path}})
 	if len(g.Granted) != 1 {
 		w.t.Fatalf("%s: %+v", path, g)
 	}

@@ -24,7 +24,7 @@ type Archived struct {
 // Each calls do with every folder of the archive, by name, or with one. It changes
 // nothing. A folder whose repository cannot be read is told by its files alone; bad
 // is then called with why. Errors: those of do, and of the archive's own folder.
-func (a *Archivist) Each(ctx context.Context, folder string, do func(Archived) error, bad func(folder string, why error)) error {
+func (a *Archiver) Each(ctx context.Context, folder string, do func(Archived) error, bad func(folder string, why error)) error {
 	entries, err := os.ReadDir(a.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -56,7 +56,7 @@ func ProjectOf(folder string) string {
 	return folder
 }
 
-func (a *Archivist) readFolder(ctx context.Context, name string, do func(Archived) error, bad func(string, error)) error {
+func (a *Archiver) readFolder(ctx context.Context, name string, do func(Archived) error, bad func(string, error)) error {
 	dir := filepath.Join(a.Dir, name)
 	root, err := os.OpenRoot(dir)
 	if err != nil {

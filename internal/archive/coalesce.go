@@ -34,7 +34,7 @@ type request struct {
 	last    int64
 	at      int64 // time of the last one, Unix nanoseconds
 	files   []File
-	gone    []Gone // before they are files
+	gone    []DeletePattern // before they are files
 	ops     []string
 	refused []store.Refusal
 	since   time.Time

@@ -15,7 +15,7 @@ import (
 
 // linesOf are projects p1, p2 … of an archivist with one worker and a part whose
 // every change is a file of its id.
-func linesOf(t *testing.T, c Config, n int) (*Archivist, []*line) {
+func linesOf(t *testing.T, c Config, n int) (*Archiver, []*line) {
 	t.Helper()
 	newArchive(t) // skips without git
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -53,7 +53,7 @@ func plainPart() Part {
 			return []string{"p1", "p2"}, nil
 		},
 		Stream: func(_ context.Context, _ *store.Tx, project string) (string, error) { return "plain/" + project, nil },
-		Render: func(_ context.Context, _ *store.Tx, changes []store.Change) (pages Pages, err error) {
+		Render: func(_ context.Context, _ *store.Tx, changes []store.Change) (pages RenderedFiles, err error) {
 			for _, c := range changes {
 				if c.ID == "panic" {
 					panic("a defect")

@@ -19,7 +19,7 @@ func moody(dir string) Part {
 	p := plainPart()
 	p.Projects = func(context.Context, *store.Tx) ([]string, error) { return []string{"p1"}, nil }
 	render := p.Render
-	p.Render = func(ctx context.Context, tx *store.Tx, changes []store.Change) (pages Pages, err error) {
+	p.Render = func(ctx context.Context, tx *store.Tx, changes []store.Change) (pages RenderedFiles, err error) {
 		if _, err := os.Stat(filepath.Join(dir, "mended")); err == nil {
 			return render(ctx, tx, changes)
 		}
@@ -65,7 +65,7 @@ func TestTheArchiveIsAFollower(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
 	}
-	archivist := func(s *store.Store, dir string) *Archivist {
+	archivist := func(s *store.Store, dir string) *Archiver {
 		return New(Config{Store: s, Dir: filepath.Join(dir, "archive"), Shards: 1, Window: -1, Parts: []Part{moody(dir)}})
 	}
 	storetest.RunFollower(t, storetest.Subject{

@@ -60,7 +60,7 @@ func cursorOf(ctx context.Context, tx *store.Tx, project string) (c cursor, ok b
 }
 
 // streamsOf are the streams of a project, each with its part.
-func (a *Archivist) streamsOf(ctx context.Context, tx *store.Tx, project string, each func(p *Part, stream string) error) error {
+func (a *Archiver) streamsOf(ctx context.Context, tx *store.Tx, project string, each func(p *Part, stream string) error) error {
 	for i := range a.Parts {
 		stream, err := a.Parts[i].Stream(ctx, tx, project)
 		if err == nil && stream != "" {
@@ -75,7 +75,7 @@ func (a *Archivist) streamsOf(ctx context.Context, tx *store.Tx, project string,
 
 // projects are the ids of the projects that have anything to archive, in order; of
 // only one if it is named.
-func (a *Archivist) projects(ctx context.Context, tx *store.Tx, only string) ([]string, error) {
+func (a *Archiver) projects(ctx context.Context, tx *store.Tx, only string) ([]string, error) {
 	var ids []string
 	for _, p := range a.Parts {
 		some, err := p.Projects(ctx, tx)
@@ -94,7 +94,7 @@ func (a *Archivist) projects(ctx context.Context, tx *store.Tx, only string) ([]
 
 // behind are the projects that have changes which are not committed, or had an
 // archive that is gone.
-func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
+func (a *Archiver) behind(ctx context.Context) (projects []string, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		projects = nil
 		all, err := a.projects(ctx, tx, "")
@@ -126,7 +126,7 @@ func (a *Archivist) behind(ctx context.Context) (projects []string, err error) {
 
 // isGone reports whether what was archived of a project is not there: the folder was
 // deleted, or the changes came from another project, which was merged into it.
-func (a *Archivist) isGone(ctx context.Context, tx *store.Tx, project string, c cursor) (gone bool, err error) {
+func (a *Archiver) isGone(ctx context.Context, tx *store.Tx, project string, c cursor) (gone bool, err error) {
 	dir := a.folder(project)
 	if c.head == "" || !exists(filepath.Join(dir, ".git")) {
 		return c.head != "", nil
@@ -141,7 +141,7 @@ func (a *Archivist) isGone(ctx context.Context, tx *store.Tx, project string, c 
 }
 
 // changesAfter counts the changes of a project after a position.
-func (a *Archivist) changesAfter(ctx context.Context, tx *store.Tx, project string, after int64) (sum int64, err error) {
+func (a *Archiver) changesAfter(ctx context.Context, tx *store.Tx, project string, after int64) (sum int64, err error) {
 	err = a.streamsOf(ctx, tx, project, func(_ *Part, stream string) error {
 		var n int64
 		err := tx.Get(ctx, []any{&n}, countStreamAfter, stream, after)
@@ -152,7 +152,7 @@ func (a *Archivist) changesAfter(ctx context.Context, tx *store.Tx, project stri
 }
 
 // since is the time of a project's first change after a position, 0 if there is none.
-func (a *Archivist) since(ctx context.Context, tx *store.Tx, project string, after int64) (first int64, err error) {
+func (a *Archiver) since(ctx context.Context, tx *store.Tx, project string, after int64) (first int64, err error) {
 	err = a.streamsOf(ctx, tx, project, func(_ *Part, stream string) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var at int64
@@ -179,7 +179,7 @@ type partChanges struct {
 
 // changesOf reads the next changes of a project after a position, at most 1,024 and
 // about 8 MiB; last is the seq up to which they are all.
-func (a *Archivist) changesOf(ctx context.Context, tx *store.Tx, project string, after int64) (out []partChanges, last int64, err error) {
+func (a *Archiver) changesOf(ctx context.Context, tx *store.Tx, project string, after int64) (out []partChanges, last int64, err error) {
 	last = after
 	full := int64(0) // the first seq that some part had to leave, 0 for none
 	err = a.streamsOf(ctx, tx, project, func(p *Part, stream string) error {

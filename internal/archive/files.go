@@ -68,13 +68,13 @@ func (r *Repository) WriteFiles(ctx context.Context, files []File) (written int,
 	return written, err
 }
 
-// Gone names files that shall not be there: those in a folder, not below it, whose
+// DeletePattern names files that shall not be there: those in a folder, not below it, whose
 // names begin and end so.
-type Gone struct{ Folder, Begin, End string }
+type DeletePattern struct{ Folder, Begin, End string }
 
 // matching are the files, as deleted, that main or the work tree holds of those that
 // shall not be there. Errors: Unavailable as for Open, and with CodeFiles.
-func (r *Repository) matching(ctx context.Context, all []Gone) (out []File, err error) {
+func (r *Repository) matching(ctx context.Context, all []DeletePattern) (out []File, err error) {
 	if len(all) == 0 {
 		return nil, nil
 	}

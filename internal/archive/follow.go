@@ -37,12 +37,12 @@ const (
 // What goes wrong with one project is counted, logged and tried again after up to
 // a minute, and holds up no other project; Store.Followers shows it. Errors: those of
 // store.Follow.
-func (a *Archivist) Follow(ctx context.Context) error {
+func (a *Archiver) Follow(ctx context.Context) error {
 	return errors.Join(a.Store.Follow(ctx, a.follower()), a.Close())
 }
 
 // follower is how the archive follows the change log: a lane for each project.
-func (a *Archivist) follower() store.Follower {
+func (a *Archiver) follower() store.Follower {
 	return store.Follower{
 		Name: FollowerName, Poll: pollEvery, Limit: maxChanges,
 		Lanes: &store.Lanes{
@@ -61,7 +61,7 @@ func (a *Archivist) follower() store.Follower {
 
 // complain logs what could not be done, in a project or at all. A full disk is told by
 // whoever measures it.
-func (a *Archivist) complain(project string, err error, next time.Duration) {
+func (a *Archiver) complain(project string, err error, next time.Duration) {
 	switch {
 	case errors.Is(err, errFull):
 	case project == "":
@@ -73,7 +73,7 @@ func (a *Archivist) complain(project string, err error, next time.Duration) {
 
 // begin does what is due when a process becomes the follower, and probes again while
 // something is known to be missing.
-func (a *Archivist) begin(ctx context.Context) {
+func (a *Archiver) begin(ctx context.Context) {
 	if err := a.raiseNumbers(ctx); err != nil && ctx.Err() == nil {
 		a.Log.Warn("the numbers of the archive could not be read", "error", err)
 	}
@@ -97,7 +97,7 @@ func (a *Archivist) begin(ctx context.Context) {
 
 // projectsOf are the projects that a change concerns: its own, and the one that has
 // taken another one over and with it what was written long ago.
-func (a *Archivist) projectsOf(c store.Change) (projects []string) {
+func (a *Archiver) projectsOf(c store.Change) (projects []string) {
 	var p struct {
 		MergedInto string `json:"merged_into"`
 	}

@@ -74,7 +74,7 @@ func (l *line) keepIdentity(ctx context.Context) {
 
 // Move renames the folder of an archive to that of a project, unless the project has
 // one. It reports whether it did.
-func (a *Archivist) Move(folder, project string) bool {
+func (a *Archiver) Move(folder, project string) bool {
 	to := a.folder(project)
 	if filepath.Base(to) == folder || exists(to) {
 		return false

@@ -20,7 +20,7 @@ const idsFile = "ids.json"
 
 // Numbers reads ids.json; none if there is none. Errors: Unavailable with CodeFiles
 // if it cannot be read.
-func (a *Archivist) Numbers() (map[string]int64, error) {
+func (a *Archiver) Numbers() (map[string]int64, error) {
 	ids := map[string]int64{}
 	content, err := os.ReadFile(filepath.Join(a.Dir, idsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,7 +37,7 @@ func (a *Archivist) Numbers() (map[string]int64, error) {
 }
 
 // keepNumbers raises those in ids.json. It is on the disk when it returns.
-func (a *Archivist) keepNumbers(ctx context.Context, ids map[string]int64) error {
+func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -83,7 +83,7 @@ func replaceFile(path string, content []byte) error {
 
 // raiseNumbers makes the numbers that the store gives next larger than those that
 // the archive has seen.
-func (a *Archivist) raiseNumbers(ctx context.Context) error {
+func (a *Archiver) raiseNumbers(ctx context.Context) error {
 	ids, err := a.Numbers()
 	if err != nil || len(ids) == 0 {
 		return err
@@ -110,7 +110,7 @@ func (a *Archivist) raiseNumbers(ctx context.Context) error {
 }
 
 // numbers adds the highest numbers that the parts have given to ids.
-func (a *Archivist) numbers(ctx context.Context, tx *store.Tx, ids map[string]int64) error {
+func (a *Archiver) numbers(ctx context.Context, tx *store.Tx, ids map[string]int64) error {
 	for _, p := range a.Parts {
 		if p.Numbers == nil {
 			continue

@@ -29,7 +29,7 @@ type Metrics struct {
 // Queue is how one of the archive's queues does. Its capacity is no limit: what waits
 // stands in the change log.
 type Queue struct {
-	store.Used
+	store.Usage
 	Entered, Left int64              // since the process began; what failed enters again and does not leave
 	Latency       store.Distribution // from a change's time to its files, and from a batch to its commit
 }
@@ -47,17 +47,17 @@ type counters struct {
 
 // queue counts what Queue tells.
 type queue struct {
-	load          store.Load
+	load          store.UsageGauge
 	entered, left atomic.Int64
 	latency       store.Histogram
 }
 
 func (q *queue) read() Queue {
-	return Queue{Used: q.load.Read(), Entered: q.entered.Load(), Left: q.left.Load(), Latency: q.latency.Read()}
+	return Queue{Usage: q.load.Read(), Entered: q.entered.Load(), Left: q.left.Load(), Latency: q.latency.Read()}
 }
 
 // Metrics reads them. Errors: those of store.Read.
-func (a *Archivist) Metrics(ctx context.Context) (Metrics, error) {
+func (a *Archiver) Metrics(ctx context.Context) (Metrics, error) {
 	m := Metrics{
 		WriteErrors: a.counts.writeErrors.Load(), CommitErrors: a.counts.commitErrors.Load(), SyncFallbacks: a.counts.fallbacks.Load(),
 		Backpressure: a.counts.backpressure.Load(), Level: a.level(),
@@ -83,7 +83,7 @@ func (a *Archivist) Metrics(ctx context.Context) (Metrics, error) {
 }
 
 // sample looks at the depth if nobody has done so for a second.
-func (a *Archivist) sample(ctx context.Context) {
+func (a *Archiver) sample(ctx context.Context) {
 	now, last := time.Now().UnixNano(), a.counts.sampled.Load()
 	if now-last < int64(time.Second) || !a.counts.sampled.CompareAndSwap(last, now) {
 		return
@@ -94,7 +94,7 @@ func (a *Archivist) sample(ctx context.Context) {
 }
 
 // count counts why a project could not be archived.
-func (a *Archivist) count(err error) {
+func (a *Archiver) count(err error) {
 	switch {
 	case errors.Is(err, errFull), errors.Is(err, context.Canceled):
 	case fault.HasCode(err, CodeFiles), fault.HasCode(err, CodeGone):
@@ -104,7 +104,7 @@ func (a *Archivist) count(err error) {
 	}
 }
 
-func (a *Archivist) setMissing(project string, n int) {
+func (a *Archiver) setMissing(project string, n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n == 0 {

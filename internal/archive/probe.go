@@ -11,7 +11,7 @@ import (
 // ProbeNewest looks the newest entities up, Config.Probe of them, in their work
 // trees and in main, and returns how many of those that were committed are not there
 // (mail §10.6). It changes nothing. Errors: those of the store; CodeNoGit.
-func (a *Archivist) ProbeNewest(ctx context.Context) (missing int, err error) {
+func (a *Archiver) ProbeNewest(ctx context.Context) (missing int, err error) {
 	newest, err := a.newest(ctx)
 	if err != nil {
 		return 0, err
@@ -28,9 +28,9 @@ func (a *Archivist) ProbeNewest(ctx context.Context) (missing int, err error) {
 }
 
 // newest are the newest entities that were committed, by project.
-func (a *Archivist) newest(ctx context.Context) (out map[string][]Placed, err error) {
+func (a *Archiver) newest(ctx context.Context) (out map[string][]FileRef, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		out = map[string][]Placed{}
+		out = map[string][]FileRef{}
 		committed := map[string]int64{}
 		for _, p := range a.Parts {
 			if p.Newest == nil || a.Config.Probe <= 0 {
@@ -59,7 +59,7 @@ func (a *Archivist) newest(ctx context.Context) (out map[string][]Placed, err er
 }
 
 // probe counts the files of one project that are missing.
-func (a *Archivist) probe(ctx context.Context, project string, list []Placed) (missing int, err error) {
+func (a *Archiver) probe(ctx context.Context, project string, list []FileRef) (missing int, err error) {
 	r := &Repository{git: git{program: "git", dir: a.folder(project)}, pause: sleep}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for _, e := range list {

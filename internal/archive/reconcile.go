@@ -42,7 +42,7 @@ type Checked struct {
 // Check compares every entity, as it stood at the last commit, with its files and
 // with main (mail §10.6). It changes nothing. Errors: those of the store, Unavailable
 // with CodeNoGit or CodeGit for an archive that cannot be read.
-func (a *Archivist) Check(ctx context.Context, project string, progress func(project string)) (Checked, error) {
+func (a *Archiver) Check(ctx context.Context, project string, progress func(project string)) (Checked, error) {
 	out := Checked{
 		Missing: []Finding{}, Mismatched: []Finding{}, Orphans: []Finding{}, Duplicates: []Finding{}, SetAside: []Aside{},
 		Entities: map[string]Counted{}, Projects: []Status{},
@@ -64,7 +64,7 @@ func (a *Archivist) Check(ctx context.Context, project string, progress func(pro
 
 // checking compares one project.
 type checking struct {
-	*Archivist
+	*Archiver
 	*folder
 	project string
 	out     *Checked
@@ -77,13 +77,13 @@ type finding struct {
 	file, committed state
 }
 
-func (a *Archivist) checkOne(ctx context.Context, project string, out *Checked) error {
+func (a *Archiver) checkOne(ctx context.Context, project string, out *Checked) error {
 	f, err := peek(ctx, a.folder(project))
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	c := &checking{Archivist: a, folder: f, project: project, out: out, pending: map[Entity]bool{}, states: map[string]finding{}}
+	c := &checking{Archiver: a, folder: f, project: project, out: out, pending: map[Entity]bool{}, states: map[string]finding{}}
 	var s Status
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if s, err = a.statusOf(ctx, tx, project); err != nil {
@@ -208,7 +208,7 @@ type Rebuilt struct {
 // different (mail §10.6). Files of nobody are left alone. With dryRun it only counts
 // them. Repeating it writes nothing. Errors: those of the store and of the first
 // archive that fails.
-func (a *Archivist) Rebuild(ctx context.Context, project string, dryRun bool, progress func(project string)) (out Rebuilt, err error) {
+func (a *Archiver) Rebuild(ctx context.Context, project string, dryRun bool, progress func(project string)) (out Rebuilt, err error) {
 	began := time.Now()
 	defer func() { out.Elapsed = time.Since(began).Milliseconds() }()
 	statuses, err := a.Status(ctx, project)

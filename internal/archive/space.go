@@ -88,7 +88,7 @@ var errFull = errors.New("the volume is nearly full")
 
 // level is the level as it was sampled last: a minute ago at most, or for this call
 // once it is below warning.
-func (a *Archivist) level() Level {
+func (a *Archiver) level() Level {
 	p := &a.pressure
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (a *Archivist) level() Level {
 }
 
 // paused is the error while the volume is too full to archive anything.
-func (a *Archivist) paused() error {
+func (a *Archiver) paused() error {
 	if level := a.level(); level == LevelCritical || level == LevelFatal {
 		return fault.Wrap(errFull, fault.Unavailable, CodeFull, "the archive pauses: its volume is nearly full").
 			WithHint("free space; the archive then catches up by itself")

@@ -29,7 +29,7 @@ type Aside struct {
 
 // Status tells it of all projects that have anything to archive, by id, or of one;
 // none for an unknown one. It opens no archive. Errors: those of store.Read.
-func (a *Archivist) Status(ctx context.Context, project string) (out []Status, err error) {
+func (a *Archiver) Status(ctx context.Context, project string) (out []Status, err error) {
 	err = a.Store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = []Status{}
 		ids, err := a.projects(ctx, tx, project)
@@ -45,7 +45,7 @@ func (a *Archivist) Status(ctx context.Context, project string) (out []Status, e
 	return out, err
 }
 
-func (a *Archivist) statusOf(ctx context.Context, tx *store.Tx, project string) (Status, error) {
+func (a *Archiver) statusOf(ctx context.Context, tx *store.Tx, project string) (Status, error) {
 	c, _, err := cursorOf(ctx, tx, project)
 	written := max(c.committed, a.written(project))
 	s := Status{Project: project, Folder: filepath.Base(a.folder(project)), Written: written, Committed: c.committed, Head: c.head}
@@ -74,7 +74,7 @@ type Synced struct {
 // beside a process that follows or without. It tells each project before its turn.
 // A project that fails does not hold up the others. Repeating it is safe. Errors:
 // those of the store and of ctx; what concerns an archive is told in Failed.
-func (a *Archivist) Sync(ctx context.Context, project string, progress func(project string)) (Synced, error) {
+func (a *Archiver) Sync(ctx context.Context, project string, progress func(project string)) (Synced, error) {
 	out := Synced{Projects: []Status{}, Failed: map[string]string{}}
 	behind, err := a.behind(ctx)
 	for _, id := range behind {
@@ -109,7 +109,7 @@ type Verified struct {
 // Verify has git check every object of the archives, of all projects or of one (git
 // fsck --strict). It changes nothing. An archive that is not there is not OK, unless
 // nothing was archived yet. Errors: those of the store and of ctx.
-func (a *Archivist) Verify(ctx context.Context, project string, progress func(project string)) ([]Verified, error) {
+func (a *Archiver) Verify(ctx context.Context, project string, progress func(project string)) ([]Verified, error) {
 	out := []Verified{}
 	statuses, err := a.Status(ctx, project)
 	for _, s := range statuses {

@@ -53,8 +53,8 @@ func readKept(hash string) (k kept, ok bool) {
 	return k, err1 == nil && err2 == nil
 }
 
-// Verdict is how a citation stands in a working tree.
-type Verdict struct {
+// DriftResult is how a citation stands in a working tree.
+type DriftResult struct {
 	Judged  bool // false: nothing was kept, or the file cannot be looked at
 	Drifted bool // the cited text is gone from the file, or the file is
 	// Where the cited text stands now if no longer at the cited lines; zero
@@ -93,14 +93,14 @@ func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
 
 // Judge tells how citations stand now; the verdicts are in their order. The
 // error is that of ctx (contract records §7, "drift").
-func (t Tree) Judge(ctx context.Context, cited []Cited) ([]Verdict, error) {
-	out := make([]Verdict, len(cited))
+func (t Tree) Judge(ctx context.Context, cited []Cited) ([]DriftResult, error) {
+	out := make([]DriftResult, len(cited))
 	err := t.eachFile(ctx, cited, func(f *file, state fileState, i int) {
 		k, ok := readKept(cited[i].Hash)
 		switch {
 		case !ok || state == unreadable:
 		case f == nil:
-			out[i] = Verdict{Judged: true, Drifted: true}
+			out[i] = DriftResult{Judged: true, Drifted: true}
 		default:
 			out[i] = f.judge(cited[i].Citation, k)
 		}
@@ -244,7 +244,7 @@ func (f *file) sum(first, last int) (sum [sha256.Size]byte) {
 }
 
 // judge looks for the kept text at its lines and then further and further away.
-func (f *file) judge(c Citation, k kept) Verdict {
+func (f *file) judge(c Citation, k kept) DriftResult {
 	n := c.Last - c.First + 1
 	end := len(f.prints) - n + 1 // the last line at which it can begin
 	there := func(first int) bool {
@@ -252,14 +252,14 @@ func (f *file) judge(c Citation, k kept) Verdict {
 		return 1 <= first && first <= end && f.print(first, last) == k.print && f.sum(first, last) == k.sum
 	}
 	if there(c.First) {
-		return Verdict{Judged: true}
+		return DriftResult{Judged: true}
 	}
 	for away := max(1, c.First-end); c.First-away >= 1 || c.First+away <= end; away++ {
 		for _, first := range [...]int{c.First - away, c.First + away} {
 			if there(first) {
-				return Verdict{Judged: true, First: first, Last: first + n - 1}
+				return DriftResult{Judged: true, First: first, Last: first + n - 1}
 			}
 		}
 	}
-	return Verdict{Judged: true, Drifted: true}
+	return DriftResult{Judged: true, Drifted: true}
 }

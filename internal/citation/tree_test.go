@@ -42,7 +42,7 @@ func take(t *testing.T, tr Tree, c ...Citation) []Cited {
 	return cited
 }
 
-func judge(t *testing.T, tr Tree, c []Cited) []Verdict {
+func judge(t *testing.T, tr Tree, c []Cited) []DriftResult {
 	t.Helper()
 	v, err := tr.Judge(t.Context(), c)
 	if err != nil {
@@ -54,13 +54,13 @@ func judge(t *testing.T, tr Tree, c []Cited) []Verdict {
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	const before = "one\ntwo\nthree\nfour\nfive\n"
-	still := Verdict{Judged: true}
-	gone := Verdict{Judged: true, Drifted: true}
-	at := func(first, last int) Verdict { return Verdict{Judged: true, First: first, Last: last} }
+	still := DriftResult{Judged: true}
+	gone := DriftResult{Judged: true, Drifted: true}
+	at := func(first, last int) DriftResult { return DriftResult{Judged: true, First: first, Last: last} }
 	for name, c := range map[string]struct {
 		first, last int
 		after       string
-		want        Verdict
+		want        DriftResult
 	}{
 		"unchanged":                     {2, 3, before, still},
 		"other lines changed":           {2, 3, "ONE\ntwo\nthree\nFOUR\nfive\n", still},
@@ -78,7 +78,7 @@ func TestDrift(t *testing.T) {
 		"the whole file":                {1, 5, before, still},
 		"the last line, newline gone":   {5, 5, strings.TrimSuffix(before, "\n"), still},
 		"now binary":                    {2, 3, "\x00" + before, gone},
-		"now more than a file may have": {2, 3, strings.Repeat("x", MaxFile+1), Verdict{}},
+		"now more than a file may have": {2, 3, strings.Repeat("x", MaxFile+1), DriftResult{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +171,7 @@ func TestManyEqualLinesAreSearchedInOnePass(t *testing.T) {
 	cited := take(t, tr, Citation{"a", 1, 100_000}, Citation{"a", 100_001, 200_001}, Citation{"a", 150_000, 200_001})
 	put(t, dir, "a", "first\n"+lines+"other\n")
 	got := judge(t, tr, cited)
-	want := []Verdict{{Judged: true, First: 2, Last: 100_001}, {Judged: true, Drifted: true}, {Judged: true, Drifted: true}}
+	want := []DriftResult{{Judged: true, First: 2, Last: 100_001}, {Judged: true, Drifted: true}, {Judged: true, Drifted: true}}
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
@@ -200,7 +200,7 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		k, ok := readKept(kept{old.sum(c.First, c.Last), old.print(c.First, c.Last)}.String())
-		if v := old.judge(c, k); !ok || v != (Verdict{Judged: true}) {
+		if v := old.judge(c, k); !ok || v != (DriftResult{Judged: true}) {
 			t.Fatalf("unchanged, and %+v", v)
 		}
 		v := now.judge(c, k)
@@ -211,7 +211,7 @@ func FuzzJudge(f *testing.F) {
 				best = i
 			}
 		}
-		want := Verdict{Judged: true, Drifted: best == 0}
+		want := DriftResult{Judged: true, Drifted: best == 0}
 		if best != 0 && best != c.First {
 			want.First, want.Last = best, best+n-1
 		}

@@ -57,7 +57,7 @@ was retired. The project is made if it is not there.`,
 		if a.ProjectKey = f.key(c); len(args) > 0 {
 			a.Name = args[0]
 		}
-		r, err = done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Registered, error) {
+		r, err = done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
 			if create {
 				return o.CreateAgent(ctx, who, a)
 			}
@@ -101,7 +101,7 @@ it has not read and reservations it holds, its branch, and what it is here for.`
 		if !cmd.Flags().Changed("active-days") {
 			q.ActiveWithinDays = nil
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.ListedAgent, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedAgent, error) {
 			return o.ListAgents(ctx, who, q)
 		})
 	}, printAgents)
@@ -139,7 +139,7 @@ func agentsShowCommand(p *Process) *cobra.Command {
 		Example: "  cairn agents show BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Profile, error) {
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Profile, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Profile, error) {
 			return o.Whois(ctx, who, mail.WhoisArgs{ProjectKey: f.key(c), AgentName: args[0]})
 		})
 	}, printProfile))
@@ -168,7 +168,7 @@ reservations. Its name and its mail stay; registering it again brings it back.`,
 		Example: "  cairn agents retire BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Retired, error) {
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Retired, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Retired, error) {
 			return o.RetireAgent(ctx, who, mail.RetireArgs{ProjectKey: f.key(c), AgentName: args[0], Reason: reason})
 		})
 	}, func(w io.Writer, r mail.Retired) error {
@@ -189,7 +189,7 @@ one worthless. Whoever acts as the agent over MCP or HTTP needs it from now on.`
 		Example: "  cairn agents token BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Registered, error) {
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Registered, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Registered, error) {
 			return o.RotateToken(ctx, who, f.key(c), args[0])
 		})
 	}, func(w io.Writer, r mail.Registered) error {

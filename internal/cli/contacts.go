@@ -56,7 +56,7 @@ blocked before stays as it is.`,
 		if err != nil {
 			return k, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Link, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
 			return o.RequestContact(ctx, who, mail.RequestArgs{
 				ProjectKey: f.key(c), FromAgent: me, ToAgent: args[0], ToProject: l.project, Reason: l.reason, TTLSeconds: ttl,
 			})
@@ -102,7 +102,7 @@ A block holds until it is accepted.`,
 		if err != nil {
 			return r, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Response, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Response, error) {
 			return o.RespondContact(ctx, who, mail.RespondArgs{
 				ProjectKey: f.key(c), ToAgent: me, FromAgent: args[0], Accept: accept, TTLSeconds: ttl, FromProject: l.project,
 			})
@@ -134,7 +134,7 @@ func contactsCreateCommand(p *Process) *cobra.Command {
 		if err != nil {
 			return k, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Link, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Link, error) {
 			return o.CreateContact(ctx, who, mail.CreateContactArgs{
 				ProjectKey: f.key(c), AgentName: me, Contact: args[0], ContactProject: l.project, TTLSeconds: ttl, Reason: l.reason,
 			})
@@ -157,7 +157,7 @@ func contactsListCommand(p *Process) *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.ListedContact, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedContact, error) {
 			return o.ListContacts(ctx, who, f.key(c), me, direction)
 		})
 	}, printContacts)
@@ -195,7 +195,7 @@ settings allow), contacts_only (whom it approved), or block_all.`,
 		if err != nil {
 			return out, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Policy, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Policy, error) {
 			return o.SetContactPolicy(ctx, who, f.key(c), me, args[0])
 		})
 	}, func(w io.Writer, out mail.Policy) error {

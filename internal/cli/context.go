@@ -96,7 +96,7 @@ func (p *Process) printLedger(l observation.Ledger) error {
 	w := p.Out
 	const row = "%-13s  %-8s  %6s  %7s  %6s  %8s  %20s\n"
 	fmt.Fprintf(w, row, "when", "section", "items", "tokens", "used", "use rate", "tokens per used item")
-	line := func(when, section string, t observation.Told) error {
+	line := func(when, section string, t observation.InjectionStats) error {
 		each := "-"
 		if t.TokensPerUsed != nil {
 			each = fmt.Sprintf("%.0f", *t.TokensPerUsed)
@@ -106,7 +106,7 @@ func (p *Process) printLedger(l observation.Ledger) error {
 		return err
 	}
 	for _, s := range l.Sections {
-		if err := line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.Told); err != nil {
+		if err := line(strings.ReplaceAll(s.Trigger, "_", " "), s.Section, s.InjectionStats); err != nil {
 			return err
 		}
 	}

@@ -220,7 +220,7 @@ func printGuardStatus(w io.Writer, s guard.Status, rules guardRules, agent strin
 	return err
 }
 
-func describeGuard(g githook.Look) string {
+func describeGuard(g githook.HookStatus) string {
 	text := map[githook.State]string{
 		githook.None: "no hook", githook.Foreign: "a hook, not guarded", githook.Guarded: "guarded",
 		githook.Changed:  "guarded, but the hook was changed by hand",

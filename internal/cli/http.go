@@ -90,7 +90,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 		}
 		return h
 	}
-	config.Numbers = func(ctx context.Context, n *httpapi.Numbers) error {
+	config.Numbers = func(ctx context.Context, n *httpapi.MetricsWriter) error {
 		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))
 	}
 	config.Pages = web.New(c.Mail())
@@ -114,7 +114,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 }
 
 // numbers writes what /metrics says of the store.
-func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
+func (q questions) numbers(ctx context.Context, n *httpapi.MetricsWriter) error {
 	n.Counter("cairn_store_integrity_errors_total", float64(q.cairn.IntegrityErrors()))
 	m, err := q.cairn.Measures(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (q questions) numbers(ctx context.Context, n *httpapi.Numbers) error {
 
 // followerNumbers writes how the followers of the change log do: one number for all lanes
 // of each.
-func followerNumbers(n *httpapi.Numbers, all followers.Account) {
+func followerNumbers(n *httpapi.MetricsWriter, all followers.Account) {
 	behind, failing, aside := map[string]int64{}, map[string]int{}, map[string]int{}
 	for _, f := range all.Followers {
 		behind[f.Follower] += f.Behind
@@ -153,7 +153,7 @@ func followerNumbers(n *httpapi.Numbers, all followers.Account) {
 
 // gauges writes what /metrics says of the archive and of the connections to the store
 // (mail §10.5).
-func (q questions) gauges(ctx context.Context, n *httpapi.Numbers) error {
+func (q questions) gauges(ctx context.Context, n *httpapi.MetricsWriter) error {
 	g, err := q.cairn.Gauges(ctx)
 	if err != nil {
 		return err

@@ -58,21 +58,21 @@ gives them back. To see what would change first, use --dry-run.`,
 }
 
 // place says where agents and cairn are.
-func (p *Process) place(cmd *cobra.Command) (wiring.Place, error) {
+func (p *Process) place(cmd *cobra.Command) (wiring.Paths, error) {
 	config, err := p.config(cmd)
 	if err != nil {
-		return wiring.Place{}, err
+		return wiring.Paths{}, err
 	}
 	executable, err := os.Executable()
 	if err != nil {
-		return wiring.Place{}, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not say where cairn's program is")
+		return wiring.Paths{}, fault.Wrap(err, fault.Unavailable, "no_program", "the system does not say where cairn's program is")
 	}
 	if config.Home == "" {
-		return wiring.Place{}, fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set HOME")
+		return wiring.Paths{}, fault.New(fault.Unavailable, "no_home", "no home directory is known").WithHint("set HOME")
 	}
 	windows := os.PathSeparator == '\\'
 	program := wiring.Program(p.Program, executable, p.Getenv("PATH"), windows)
-	return wiring.Place{
+	return wiring.Paths{
 		Home: config.Home, Getenv: p.Getenv, DataDir: config.Dir, Path: p.Getenv("PATH"), Windows: windows,
 		Program: program, Hook: wiring.HookProgram(cmd.Context(), program, hook.VersionLine(p.Version), windows),
 	}, nil
@@ -111,7 +111,7 @@ func (p *Process) init(cmd *cobra.Command, c *cairn.Cairn, o wiring.Options, noI
 	return nil
 }
 
-func noAgent(place wiring.Place) error {
+func noAgent(place wiring.Paths) error {
 	var looked []string
 	for _, h := range wiring.Harnesses() {
 		looked = append(looked, tilde(place, place.Folder(h)))
@@ -121,7 +121,7 @@ func noAgent(place wiring.Place) error {
 }
 
 // printWired prints a line per file, or the diffs of a dry run.
-func (p *Process) printWired(place wiring.Place, r wiring.Result, dryRun bool) {
+func (p *Process) printWired(place wiring.Paths, r wiring.Result, dryRun bool) {
 	title := ""
 	differs := func(c wiring.Change) bool { return c.Action != wiring.Unchanged }
 	if dryRun && len(r.Files) > 0 && !slices.ContainsFunc(r.Files, differs) {
@@ -148,7 +148,7 @@ func (p *Process) printWired(place wiring.Place, r wiring.Result, dryRun bool) {
 }
 
 // tilde shortens a path in the home directory.
-func tilde(place wiring.Place, path string) string {
+func tilde(place wiring.Paths, path string) string {
 	if rest, ok := strings.CutPrefix(path, place.Home+string(filepath.Separator)); ok {
 		return filepath.Join("~", rest)
 	}
@@ -156,7 +156,7 @@ func tilde(place wiring.Place, path string) string {
 }
 
 // printWelcome prints what the import brought and a question that it can answer.
-func (p *Process) printWelcome(w cairn.Welcome) {
+func (p *Process) printWelcome(w cairn.InitReport) {
 	if w.Import != nil {
 		for _, u := range w.Import.Unreadable {
 			fmt.Fprintf(p.Err, "cairn: import: %s: %s\n", u.Path, u.Error)
@@ -177,11 +177,11 @@ func (p *Process) printWelcome(w cairn.Welcome) {
 
 // searchLine is the command that finds what a showcase tells; its words need no
 // other quotes in any shell.
-func searchLine(q *observation.Showcase) string {
+func searchLine(q *observation.SampleQuestion) string {
 	return fmt.Sprintf(`cairn search "%s" --type %s --project %s`, q.Query, q.Type, q.Project)
 }
 
-func haul(h observation.Haul) string {
+func haul(h observation.Totals) string {
 	days := int(time.Since(time.Unix(h.Oldest, 0)).Hours() / 24)
 	return fmt.Sprintf("%s, %s from %s, oldest %s", counted(h.Conversations, "conversation"),
 		counted(h.Observations, "observation"), counted(h.Projects, "project"), counted(days, "day"))

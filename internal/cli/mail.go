@@ -60,7 +60,7 @@ not be written to, nobody gets the message. Its number is printed.`,
 			return s, err
 		}
 		a.ProjectKey, a.To = f.key(c), args
-		s, err = done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Sent, error) {
+		s, err = done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Sent, error) {
 			return o.SendMessage(ctx, who, a)
 		})
 		for _, name := range s.Skipped {
@@ -108,7 +108,7 @@ comes from --body, from --body-file, or from standard input.`,
 		if a.ProjectKey = f.key(c); cmd.Flags().Changed("subject-prefix") {
 			a.SubjectPrefix = &prefix
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Reply, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Reply, error) {
 			return o.ReplyMessage(ctx, who, a)
 		})
 	}, printReply)
@@ -138,7 +138,7 @@ Agents see by the sender that it comes from you.`,
 			return s, err
 		}
 		a.ProjectKey, a.To = f.key(c), args
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Sent, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Sent, error) {
 			return o.Overseer(ctx, who, a)
 		})
 	}, printSent)
@@ -187,11 +187,11 @@ as it was at a moment, --unread with it what was unread then.`,
 			return nil, err
 		}
 		if q.At != "" {
-			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Past[[]mail.Item], error) {
+			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Past[[]mail.Item], error) {
 				return o.InboxAt(ctx, who, q)
 			}))(&f.answers)
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.Item, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.Item, error) {
 			return o.FetchInbox(ctx, who, q)
 		})
 	}, nowOrThen(printInbox))
@@ -214,7 +214,7 @@ func mailOutboxCommand(p *Process) *cobra.Command {
 		if err != nil {
 			return out, err
 		}
-		out, err = asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.OutboxResource, error) {
+		out, err = asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.OutboxResource, error) {
 			return o.Outbox(ctx, who, q)
 		})
 		if err == nil && out.At != nil {
@@ -238,7 +238,7 @@ func mailShowCommand(p *Process) *cobra.Command {
 		if err != nil {
 			return m, err
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.ThreadMessage, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.ThreadMessage, error) {
 			return o.MessageOf(ctx, who, f.key(c), id)
 		})
 	}, printMessage))
@@ -254,7 +254,7 @@ func mailThreadCommand(p *Process) *cobra.Command {
 		Example: "  cairn mail thread nightly --bodies\n  cairn mail thread 12",
 		Args:    exactArgs(1, "one thread"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.ThreadResource, error) {
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.ThreadResource, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.ThreadResource, error) {
 			return o.ThreadOf(ctx, who, f.key(c), args[0], bodies)
 		})
 	}, printThread)
@@ -286,7 +286,7 @@ func mailStampCommand(p *Process, ack bool) *cobra.Command {
 		if err != nil {
 			return nil, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (any, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (any, error) {
 			if ack {
 				return o.AcknowledgeMessage(ctx, who, f.key(c), me, id)
 			}
@@ -313,7 +313,7 @@ Exact: OR, NOT, "a phrase", prefix*. Subjects weigh more than texts.`,
 		if q.ProjectKey, q.Query, q.Limit = f.key(c), args[0], limited(cmd, a.Limit); recent {
 			q.Ranking = "recency"
 		}
-		found, err := asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Hits, error) {
+		found, err := asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Hits, error) {
 			return o.SearchMessages(ctx, who, q)
 		})
 		f.sayCorrected(found.Corrected, found.Hint)
@@ -344,7 +344,7 @@ asked.`,
 		Args:    someArgs("threads"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Summarized, error) {
 		a.ProjectKey, a.ThreadID = f.key(c), joined(args)
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Summarized, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Summarized, error) {
 			return o.SummarizeThread(ctx, who, a)
 		})
 	}, printSummaries)
@@ -370,7 +370,7 @@ put it before the agent), read, acknowledged. Only its sender may see that.`,
 		if err != nil {
 			return r, err
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Receipt, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Receipt, error) {
 			return o.GetDeliveryReceipt(ctx, who, f.key(c), me, id)
 		})
 	}, func(w io.Writer, r mail.Receipt) error {

@@ -69,7 +69,7 @@ gives it later, everywhere.`,
 				return out, fault.New(fault.Invalid, memory.CodeInvalid, "--metadata must be a JSON object")
 			}
 		}
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Added, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Added, memory.WriteInfo, error) {
 			return b.AddEntry(ctx, who, a)
 		})
 	}, func(w io.Writer, e memory.Added) error {
@@ -107,7 +107,7 @@ the oldest that are newer; both take a time or an entry's id.`,
 			}
 			a.Tags = append(a.Tags, key+":"+value)
 		}
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Listed, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Listed, error) {
 			return b.ListEntries(ctx, who, a)
 		})
 	}, func(w io.Writer, l memory.Listed) error { return printEntries(w, l.Entries...) })
@@ -155,7 +155,7 @@ func getEntryCommand(p *Process) *cobra.Command {
 		Example: "  cairn memory get-entry 0b9d2c1e-6f5a-4a57-9a3f-0f8f5a3c2b11",
 		Args:    exactArgs(1, "one entry's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Entry, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, error) {
 			return b.GetEntry(ctx, who, f.memory, args[0])
 		})
 	}, printEntry)
@@ -196,7 +196,7 @@ func patchEntryCommand(p *Process) *cobra.Command {
 		if cmd.Flags().Changed("summary") {
 			patch.Summary = &summary
 		}
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Entry, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 			return b.PatchEntry(ctx, who, f.memory, args[0], patch)
 		})
 	}, printEntry)
@@ -216,7 +216,7 @@ func correctEntryCommand(p *Process) *cobra.Command {
 		Args:    exactArgs(2, "the ids of the entry that is wrong and of the one that is right"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
 		a.CorrectedEntryID = args[1]
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Entry, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 			return b.CorrectEntry(ctx, who, f.memory, args[0], a)
 		})
 	}, printEntry)
@@ -232,7 +232,7 @@ func listInflightCommand(p *Process) *cobra.Command {
 		Example: "  cairn memory list-inflight-entries",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.InflightList, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.InflightList, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.InflightList, error) {
 			return b.ListInflight(ctx, who, f.memory, limit)
 		})
 	}, func(w io.Writer, l memory.InflightList) error {
@@ -268,7 +268,7 @@ func getInflightCommand(p *Process) *cobra.Command {
 		Example: "  cairn memory get-inflight-entry pending-12",
 		Args:    exactArgs(1, "one entry's localId, such as pending-12"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (oneInflight, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (oneInflight, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (oneInflight, error) {
 			e, err := b.GetInflight(ctx, who, f.memory, args[0])
 			return oneInflight{e}, err
 		})
@@ -295,7 +295,7 @@ current at a moment.`,
 		Example: "  cairn memory get-context\n  cairn memory get-context --history\n  cairn memory get-context --at \"yesterday 14:00\"",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (any, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
 			if history {
 				return b.ContextHistory(ctx, who, f.memory, 0)
 			}
@@ -375,7 +375,7 @@ a version: cairn memory get-context --history prints it.`,
 		if a.Markdown, err = p.textOf("document", args[0]); err != nil {
 			return out, err
 		}
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Document, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Document, memory.WriteInfo, error) {
 			return b.UpdateContext(ctx, who, a)
 		})
 	}, func(w io.Writer, d memory.Document) error {
@@ -395,9 +395,9 @@ at the hub if you have joined one.`,
 		Example: "  cairn whoami\n  cairn whoami --json",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.User, error) {
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.User, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.User, memory.WriteInfo, error) {
 			u, err := b.Whoami(ctx, who)
-			return u, memory.Receipt{}, err
+			return u, memory.WriteInfo{}, err
 		})
 	}, func(w io.Writer, u memory.User) error {
 		fmt.Fprintln(w, u.UserID)

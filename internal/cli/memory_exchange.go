@@ -45,7 +45,7 @@ func (f *memoryFlags) export(cmd *cobra.Command, c *cairn.Cairn, after string, l
 	out.SetEscapeHTML(false)
 	told := f.process.progress("entries")
 	for done := int64(0); ; {
-		page, err := recalled(cmd, c, f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Exported, error) {
+		page, err := recalled(cmd, c, f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Exported, error) {
 			if limit > 0 {
 				return b.Export(ctx, who, f.memory, after, min(limit-done, memory.ExportLimit))
 			}
@@ -85,13 +85,13 @@ the exit code is 1.`,
 			}
 		}
 		told := p.progress("lines")
-		out, err = kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Imported, memory.Receipt, error) {
+		out, err = kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Imported, memory.WriteInfo, error) {
 			lines := io.Reader(in)
 			if !b.Exists() {
 				lines = strings.NewReader("") // a trial, before there is a store
 			}
 			out, err := b.Import(ctx, who, f.memory, lines, func(n int) { told(n, 0) })
-			return out, memory.Receipt{}, err
+			return out, memory.WriteInfo{}, err
 		})
 		f.no = len(out.Refused) > 0
 		return out, errors.Join(err, in.Close())
@@ -116,7 +116,7 @@ each memory's newest context.`,
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Purged, error) {
 		defer p.patience()()
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, _ memory.Caller) (memory.Purged, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, _ memory.Caller) (memory.Purged, error) {
 			if !b.Exists() {
 				return memory.Purged{}, nil
 			}

@@ -58,8 +58,8 @@ func (f *memoryFlags) caller() memory.Caller {
 }
 
 // recalled is what a method of the book that only reads answers.
-func recalled[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memory.Book, memory.Caller) (T, error)) (out T, err error) {
-	err = c.Memories().Read(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Book, who memory.Caller) (err error) {
+func recalled[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (out T, err error) {
+	err = c.Memories().Read(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 		out, err = ask(ctx, b, who)
 		return err
 	})
@@ -67,8 +67,8 @@ func recalled[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask fun
 }
 
 // kept is recalled for a method that stores something.
-func kept[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(context.Context, *memory.Book, memory.Caller) (T, memory.Receipt, error)) (out T, err error) {
-	err = c.Memories().Write(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Book, who memory.Caller) (err error) {
+func kept[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (out T, err error) {
+	err = c.Memories().Write(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 		out, _, err = do(ctx, b, who)
 		return err
 	})

@@ -33,7 +33,7 @@ and all other parts of the store.`,
 		if a.Tags, err = tagsOf(tags); err != nil {
 			return out, err
 		}
-		out, err = recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Found, error) {
+		out, err = recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Found, error) {
 			return b.Search(ctx, who, a)
 		})
 		f.say("%s for %q", counted(out.Count, "result"), a.Query)
@@ -70,7 +70,7 @@ func getTopKCommand(p *Process) *cobra.Command {
 		Example: "  cairn memory get-top-k --k 3\n  cairn memory get-top-k --k 3 --query refunds",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (any, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (any, error) {
 			found, listed, err := b.TopK(ctx, who, f.memory, k, query)
 			if found != nil {
 				return *found, err
@@ -98,7 +98,7 @@ entry_capture_prompt, summary_prompt or context_summary_rules.`,
 		Example: "  cairn memory get-prompts code",
 		Args:    exactArgs(1, "chat or code"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Prompts, error) {
-		return recalled(cmd, c, &f, func(_ context.Context, b *memory.Book, _ memory.Caller) (memory.Prompts, error) {
+		return recalled(cmd, c, &f, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
 			out, warnings, err := b.Prompts(args[0])
 			for _, w := range warnings {
 				f.say("%s", w)

@@ -49,7 +49,7 @@ func createVaultCommand(p *Process) *cobra.Command {
 		Args:    exactArgs(1, "one title: letters, digits and hyphens"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
 		a.Title = args[0]
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Vault, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, memory.WriteInfo, error) {
 			return b.CreateVault(ctx, who, a)
 		})
 	}, func(w io.Writer, v memory.Vault) error { return printVaults(w, v) })
@@ -62,7 +62,7 @@ func listVaultsCommand(p *Process) *cobra.Command {
 	return f.common(answering(&f, cobra.Command{
 		Use: "list-vaults", Short: "List the vaults, oldest first", Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (memory.Vaults, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Vaults, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vaults, error) {
 			return b.Vaults(ctx, who)
 		})
 	}, func(w io.Writer, v memory.Vaults) error { return printVaults(w, v.Vaults...) }))
@@ -73,7 +73,7 @@ func getVaultCommand(p *Process) *cobra.Command {
 	return f.common(answering(&f, cobra.Command{
 		Use: "get-vault ID", Short: "Show a vault", Args: exactArgs(1, "one vault's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Vault, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Vault, error) {
 			return b.Vault(ctx, who, args[0])
 		})
 	}, func(w io.Writer, v memory.Vault) error { return printVaults(w, v) }))
@@ -88,7 +88,7 @@ func createMemoryCommand(p *Process) *cobra.Command {
 		Args:    exactArgs(2, "a vault's id and a title"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memory, error) {
 		a.VaultID, a.Title = args[0], args[1]
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Memory, memory.Receipt, error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, memory.WriteInfo, error) {
 			return b.CreateMemory(ctx, who, a)
 		})
 	}, func(w io.Writer, m memory.Memory) error { return printMemories(w, m) })
@@ -102,7 +102,7 @@ func listMemoriesCommand(p *Process) *cobra.Command {
 	return f.common(answering(&f, cobra.Command{
 		Use: "list-memories VAULT-ID", Short: "List the memories of a vault, oldest first", Args: exactArgs(1, "one vault's id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memories, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Memories, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memories, error) {
 			return b.Memories(ctx, who, args[0])
 		})
 	}, func(w io.Writer, m memory.Memories) error { return printMemories(w, m.Memories...) }))
@@ -117,7 +117,7 @@ func getMemoryCommand(p *Process) *cobra.Command {
 		if len(args) > 0 {
 			id = args[0]
 		}
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (memory.Memory, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Memory, error) {
 			return b.Memory(ctx, who, id)
 		})
 	}, func(w io.Writer, m memory.Memory) error { return printMemories(w, m) }))
@@ -134,7 +134,7 @@ func deletingCommand(p *Process, what string) *cobra.Command {
 reached, nothing is deleted.`,
 		Args: exactArgs(1, "one "+what+"'s id"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (map[string]string, error) {
-		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (out map[string]string, r memory.Receipt, err error) {
+		return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (out map[string]string, r memory.WriteInfo, err error) {
 			switch what {
 			case "entry":
 				r, err = b.DeleteEntry(ctx, who, f.memory, args[0])
@@ -166,7 +166,7 @@ has refused one of them.`,
 		Example: "  cairn memory await --timeout-ms 5000",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]string, error) {
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (map[string]string, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]string, error) {
 			return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, who, f.memory, memory.AwaitFor(&timeout))
 		})
 	}, func(w io.Writer, _ map[string]string) error {

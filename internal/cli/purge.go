@@ -172,7 +172,7 @@ func (p *Process) patience() (stop func() bool) {
 	}).Stop
 }
 
-func (p *Process) printPurged(done observation.Purged, confirmed bool) {
+func (p *Process) printPurged(done observation.PurgeResult, confirmed bool) {
 	w := p.Out
 	verb := "would purge"
 	if confirmed {

@@ -30,8 +30,8 @@ drain does it once.`,
 	}
 	cmd.AddCommand(
 		replicationStatusCommand(p), replicationPauseCommand(p, true), replicationPauseCommand(p, false),
-		replicationFailedCommand(p, "retry [LOCAL-ID…]", "Send again what the hub has refused", (*memory.Book).Retry),
-		replicationFailedCommand(p, "discard LOCAL-ID…", "Give up what the hub has refused, for good", (*memory.Book).Discard),
+		replicationFailedCommand(p, "retry [LOCAL-ID…]", "Send again what the hub has refused", (*memory.Service).Retry),
+		replicationFailedCommand(p, "discard LOCAL-ID…", "Give up what the hub has refused, for good", (*memory.Service).Discard),
 		replicationDrainCommand(p),
 	)
 	return cmd
@@ -90,8 +90,8 @@ func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
 	}
 	return f.common(answering(&f, cobra.Command{Use: use, Short: short, Args: noArgs},
 		func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]bool, error) {
-			return kept(cmd, c, &f, func(ctx context.Context, b *memory.Book, _ memory.Caller) (map[string]bool, memory.Receipt, error) {
-				return map[string]bool{"paused": pause}, memory.Receipt{}, b.SetPaused(ctx, pause)
+			return kept(cmd, c, &f, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
+				return map[string]bool{"paused": pause}, memory.WriteInfo{}, b.SetPaused(ctx, pause)
 			})
 		}, func(w io.Writer, _ map[string]bool) error {
 			_, err := fmt.Fprintln(w, said)
@@ -99,7 +99,7 @@ func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
 		}))
 }
 
-func replicationFailedCommand(p *Process, use, short string, do func(*memory.Book, context.Context, memory.Caller, []string) (int, error)) *cobra.Command {
+func replicationFailedCommand(p *Process, use, short string, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) *cobra.Command {
 	f := remembering(p)
 	var all bool
 	discards := strings.HasPrefix(use, "discard")
@@ -110,7 +110,7 @@ func replicationFailedCommand(p *Process, use, short string, do func(*memory.Boo
 		if discards && len(args) == 0 && !all {
 			return nil, fault.New(fault.Invalid, "usage", "takes what to give up, or --all").WithHint("`cairn replication status` lists it")
 		}
-		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Book, who memory.Caller) (map[string]int, error) {
+		return recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (map[string]int, error) {
 			n, err := do(b, ctx, who, args)
 			if err == nil && n == 0 && len(args) > 0 {
 				err = fault.New(fault.NotFound, memory.CodeNotFound, "nothing of that was refused")

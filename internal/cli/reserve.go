@@ -28,7 +28,7 @@ all the same and keeps nobody from editing.`,
 		Example: `  cairn reserve internal/ledger --as BlueLake --reason "splitting the package"
   cairn reserve 'docs/**/*.md' README.md --ttl 30m --shared --as BlueLake`,
 		Args: someArgs("paths or globs"),
-	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (g mail.Granted, err error) {
+	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (g mail.GrantedReservations, err error) {
 		if a.TTLSeconds, err = lifetimeOf("ttl", ttl); err != nil {
 			return g, err
 		}
@@ -36,7 +36,7 @@ all the same and keeps nobody from editing.`,
 			return g, err
 		}
 		a.ProjectKey, a.Paths = f.key(c), args
-		g, err = done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Granted, error) {
+		g, err = done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.GrantedReservations, error) {
 			return o.FileReservationPaths(ctx, who, a)
 		})
 		f.no = len(g.Conflicts) > 0
@@ -70,7 +70,7 @@ func exclusivity(exclusive bool) string {
 	return "shared"
 }
 
-func printGranted(w io.Writer, g mail.Granted) error {
+func printGranted(w io.Writer, g mail.GrantedReservations) error {
 	var lines [][]string
 	for _, r := range g.Granted {
 		lines = append(lines, row("granted\t%s\t#%d, %s, until %s", printable(r.PathPattern), r.ID, exclusivity(r.Exclusive), upTo(r.Expires)))
@@ -110,7 +110,7 @@ HumanOverseer may end any.`,
 		if err != nil {
 			return nil, err
 		}
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, caller mail.Caller) (any, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, caller mail.Caller) (any, error) {
 			if force {
 				return o.ForceReleaseFileReservation(ctx, caller, mail.ForceArgs{ProjectKey: f.key(c), AgentName: who, ID: numbers[0], Quiet: quiet, Note: note})
 			}
@@ -175,7 +175,7 @@ are given, or all. One that has expired is renewed if nobody else holds its file
 			return r, err
 		}
 		a.ProjectKey, a.Paths = f.key(c), args
-		return done(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Renewed, error) {
+		return done(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Renewed, error) {
 			return o.RenewFileReservations(ctx, who, a)
 		})
 	}, func(w io.Writer, r mail.Renewed) error {
@@ -220,11 +220,11 @@ ended by others (cairn release --force). --at lists those that were active at a 
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
 		if at != "" {
-			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Past[[]mail.ListedReservation], error) {
+			return pastOf(asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Past[[]mail.ListedReservation], error) {
 				return o.FileReservationsAt(ctx, who, f.key(c), all, at)
 			}))(&f.answers)
 		}
-		return asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) ([]mail.ListedReservation, error) {
+		return asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) ([]mail.ListedReservation, error) {
 			return o.FileReservations(ctx, who, f.key(c), all)
 		})
 	}, nowOrThen(printReservations))
@@ -267,7 +267,7 @@ agent's own reservations do not count.`,
 		if a.AgentName == "" {
 			a.AgentName = p.Getenv("CAIRN_AGENT")
 		}
-		found, err := asked(cmd, c, func(ctx context.Context, o *mail.Office, who mail.Caller) (mail.Checked, error) {
+		found, err := asked(cmd, c, func(ctx context.Context, o *mail.Service, who mail.Caller) (mail.Checked, error) {
 			return o.CheckFileReservationConflicts(ctx, who, a)
 		})
 		f.no = len(found.Conflicts) > 0

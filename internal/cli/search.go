@@ -42,7 +42,7 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 				}
 				return p.recall(cmd, c, q)
 			}
-			j, err := c.Journal(cmd.Context())
+			j, err := c.Observations(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ type fullRow struct {
 	Output      string  `json:"output,omitempty"`
 }
 
-func (p *Process) printRows(cmd *cobra.Command, j *observation.Journal, found []observation.FoundRow, full, ids bool) error {
+func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, full, ids bool) error {
 	if ids {
 		for _, row := range found {
 			if _, err := fmt.Fprintln(p.Out, row.ID); err != nil {

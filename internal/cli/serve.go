@@ -155,7 +155,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 	for _, set := range sets {
 		config.Tools, config.Resources = append(config.Tools, set.tools...), append(config.Resources, set.resources...)
 	}
-	var meter httpapi.Meter
+	var meter httpapi.ToolMetrics
 	config.Seen = meter.Seen
 	server, err := mcp.NewServer(config)
 	if err != nil {
@@ -198,7 +198,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serving) error {
 
 // begin looks at the store before anybody is served; a damaged one is replaced by a
 // backup if that is wanted.
-func (p *Process) begin(ctx context.Context, c *cairn.Cairn, restore bool, log *slog.Logger) (*cairn.Watchman, error) {
+func (p *Process) begin(ctx context.Context, c *cairn.Cairn, restore bool, log *slog.Logger) (*cairn.IntegrityMonitor, error) {
 	watchman, err := c.Begin(ctx)
 	if !restore || !fault.HasCode(err, store.CodeCorrupt) {
 		return watchman, err
@@ -245,7 +245,7 @@ func (q questions) search(ctx context.Context, a mcp.SearchArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := q.cairn.Journal(ctx)
+	j, err := q.cairn.Observations(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +291,7 @@ func (q questions) recall(ctx context.Context, a mcp.RecallArgs) (recall.Answer,
 }
 
 func (q questions) get(ctx context.Context, ids []int64) (any, error) {
-	j, err := q.cairn.Journal(ctx)
+	j, err := q.cairn.Observations(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (q questions) get(ctx context.Context, ids []int64) (any, error) {
 }
 
 func (q questions) timeline(ctx context.Context, a mcp.TimelineArgs) (any, error) {
-	j, err := q.cairn.Journal(ctx)
+	j, err := q.cairn.Observations(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (q questions) recent(ctx context.Context, a mcp.RecentArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := q.cairn.Journal(ctx)
+	j, err := q.cairn.Observations(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func (q questions) recent(ctx context.Context, a mcp.RecentArgs) (any, error) {
 }
 
 func (q questions) trace(ctx context.Context, a mcp.TraceArgs) (any, error) {
-	j, err := q.cairn.Journal(ctx)
+	j, err := q.cairn.Observations(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +338,7 @@ func (q questions) trace(ctx context.Context, a mcp.TraceArgs) (any, error) {
 }
 
 func (q questions) history(ctx context.Context, a mcp.FileHistoryArgs) (any, error) {
-	j, err := q.cairn.Journal(ctx)
+	j, err := q.cairn.Observations(ctx)
 	if err != nil {
 		return nil, err
 	}

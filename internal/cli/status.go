@@ -82,7 +82,7 @@ func (p *Process) status(cmd *cobra.Command, c *cairn.Cairn) (status, error) {
 	if s.Session, err = c.CurrentSession(ctx); err != nil {
 		return s, err
 	}
-	j, err := c.Journal(ctx)
+	j, err := c.Observations(ctx)
 	if err != nil {
 		return s, err
 	}

@@ -43,7 +43,7 @@ What was recorded stays, unless you ask for its end with --purge-data.`,
 	return cmd
 }
 
-func (p *Process) printUnwired(place wiring.Place, u cairn.Unwired, purge bool, err error) {
+func (p *Process) printUnwired(place wiring.Paths, u cairn.UninstallReport, purge bool, err error) {
 	for _, c := range u.Files {
 		path := tilde(place, c.Path)
 		switch c.Action {

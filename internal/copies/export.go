@@ -44,7 +44,7 @@ type ExportReport struct {
 //
 // Errors: NotFound for an unknown project and for a working directory without one; those
 // of w and of reading. Then what w has got is no export.
-func Export(ctx context.Context, s *store.Store, here project.Place, w io.Writer, a ExportArgs) (r ExportReport, err error) {
+func Export(ctx context.Context, s *store.Store, here project.Location, w io.Writer, a ExportArgs) (r ExportReport, err error) {
 	began := time.Now()
 	err = s.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		x := exporting{ExportArgs: a, report: &r}
@@ -60,7 +60,7 @@ func Export(ctx context.Context, s *store.Store, here project.Place, w io.Writer
 // ExportTo is Export into a file, which nobody but its owner may read and which
 // is there as a whole or not at all. A file at that path is replaced. Errors are
 // those of Export, exchange.Create and the system.
-func ExportTo(ctx context.Context, s *store.Store, here project.Place, path string, a ExportArgs) (ExportReport, error) {
+func ExportTo(ctx context.Context, s *store.Store, here project.Location, path string, a ExportArgs) (ExportReport, error) {
 	f, err := exchange.Create(path)
 	if err != nil {
 		return ExportReport{}, err
@@ -73,7 +73,7 @@ func ExportTo(ctx context.Context, s *store.Store, here project.Place, path stri
 }
 
 // scopeOf finds the projects that are asked for.
-func scopeOf(ctx context.Context, tx *store.Tx, here project.Place, a ExportArgs) (project.Scope, error) {
+func scopeOf(ctx context.Context, tx *store.Tx, here project.Location, a ExportArgs) (project.Scope, error) {
 	if a.All {
 		return project.Scope{}, nil
 	}

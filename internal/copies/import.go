@@ -51,8 +51,8 @@ func IsExport(path string) bool {
 // Importer takes exports over into a store.
 type Importer struct {
 	Store    *store.Store
-	Journal  *observation.Journal
-	Memories *memory.Book
+	Journal  *observation.Service
+	Memories *memory.Service
 	Filter   *redact.Filter // the present rules of redaction
 	Archive  mail.Archive
 

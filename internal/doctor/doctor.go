@@ -52,7 +52,7 @@ type Check struct {
 type Args struct {
 	Fix     bool         // repair what can be repaired without losing anything: rights
 	Deep    bool         // compare every index, hash and document, not only pages
-	Place   wiring.Place // where the harnesses are
+	Place   wiring.Paths // where the harnesses are
 	Program string       // the running program, asked for its tools where no harness names one
 
 	Progress func(what string) // if set, is told what is being looked at
@@ -88,10 +88,10 @@ type Subject struct {
 	Unknown   func() ([]tomlfile.UnknownKey, error) // the keys of config.toml that nothing reads
 	Key       func() (Key, error)
 	Restores  func() ([]string, error) // folders of restores that were interrupted
-	Hooks     func(ctx context.Context, root string) (dir string, hooks []githook.Look, err error)
+	Hooks     func(ctx context.Context, root string) (dir string, hooks []githook.HookStatus, err error)
 	Followers func(ctx context.Context, s *store.Store) (followers.Account, error)
 	Device    func(ctx context.Context, s *store.Store) (note string, err error)
-	Hub       func(ctx context.Context, b *memory.Book, u memory.User) (Hub, error) // asks it, for three seconds at most
+	Hub       func(ctx context.Context, b *memory.Service, u memory.User) (Hub, error) // asks it, for three seconds at most
 }
 
 // diagnosing is one run of Diagnose.
@@ -100,7 +100,7 @@ type diagnosing struct {
 	subject Subject
 	args    Args
 	area    string
-	journal *observation.Journal // over no store if there is none or it cannot be read
+	journal *observation.Service // over no store if there is none or it cannot be read
 	key     []byte               // of an encrypted store, if there is one that fits
 	keyAt   string               // the key's file if its rights were looked at
 	older   bool                 // the store has an older schema

@@ -57,7 +57,7 @@ func (d *diagnosing) guards(ctx context.Context, s *store.Store) {
 
 // guard reports what is wrong with the guard at one hook, and counts it if it is
 // asked.
-func (d *diagnosing) guard(l githook.Look) (asked int) {
+func (d *diagnosing) guard(l githook.HookStatus) (asked int) {
 	const why = "commits and pushes go past what others have reserved"
 	const again = "run `cairn guard install` in that repository"
 	switch l.State {

@@ -41,7 +41,7 @@ func (d *diagnosing) replication(ctx context.Context, s *store.Store) {
 }
 
 // unlinked reports the memories that repositories of one name shared.
-func (d *diagnosing) unlinked(ctx context.Context, b *memory.Book) {
+func (d *diagnosing) unlinked(ctx context.Context, b *memory.Service) {
 	list, err := b.Unlinked(ctx)
 	if err != nil {
 		d.unknown("memories", err)
@@ -52,7 +52,7 @@ func (d *diagnosing) unlinked(ctx context.Context, b *memory.Book) {
 	}
 }
 
-func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Book, u memory.User) error {
+func (d *diagnosing) replicationOf(ctx context.Context, b *memory.Service, u memory.User) error {
 	backlog, err := b.Backlog(ctx, u.UserID)
 	if err != nil {
 		return err

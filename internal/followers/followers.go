@@ -69,8 +69,8 @@ type Account struct {
 // Service reads and changes the account.
 type Service struct {
 	Store    *store.Store
-	Archive  *archive.Archivist       // nil if nothing is archived
-	Memories *memory.Book             // over the store
+	Archive  *archive.Archiver        // nil if nothing is archived
+	Memories *memory.Service          // over the store
 	Sends    func(userID string) bool // whether this process replicates the memories of a user
 }
 
@@ -114,7 +114,7 @@ func (s Service) addFollowers(ctx context.Context, out *Account) error {
 			Error: p.Error, Attempts: p.Attempts, Since: timeOf(p.Since), NextTry: timeOf(p.NextTry),
 		})
 	}
-	aside, err := s.Store.SetAside(ctx)
+	aside, err := s.Store.FailedChanges(ctx)
 	for _, a := range aside {
 		out.SetAside = append(out.SetAside, Aside{
 			Follower: a.Follower, Lane: a.Lane, Seq: a.Seq, Error: a.Error, Attempts: a.Attempts, Since: a.Since.UTC(), NextTry: a.NextTry.UTC(),

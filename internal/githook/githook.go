@@ -255,8 +255,8 @@ const (
 	Broken   State = "broken"   // the chain is there, but the guard is not
 )
 
-// Look is what Guard.Look finds.
-type Look struct {
+// HookStatus is what Guard.HookStatus finds.
+type HookStatus struct {
 	Hook   string   `json:"hook"`
 	Path   string   `json:"path"` // what git runs
 	State  State    `json:"state"`
@@ -267,10 +267,10 @@ type Look struct {
 	Edited  bool   `json:"edited,omitempty"`  // somebody changed the guard itself
 }
 
-// Look says what stands at the hook. It changes nothing. The error is CodeFolder
+// HookStatus says what stands at the hook. It changes nothing. The error is CodeFolder
 // (Unavailable) for files that cannot be read.
-func (g Guard) Look() (Look, error) {
-	l := Look{Hook: g.Hook, Path: g.Path(), State: None}
+func (g Guard) Inspect() (HookStatus, error) {
+	l := HookStatus{Hook: g.Hook, Path: g.Path(), State: None}
 	hook, err := read(g.Path())
 	if err != nil {
 		return l, g.unusable(err)

@@ -95,7 +95,7 @@ func cycle(t *testing.T, g Guard) {
 	before := tree(t, g.Dir)
 	install(t, g)
 	installed := tree(t, g.Dir)
-	if l, err := g.Look(); err != nil || l.State != Guarded {
+	if l, err := g.Inspect(); err != nil || l.State != Guarded {
 		t.Errorf("after installing it is %+v, %v", l, err)
 	}
 	install(t, g)
@@ -229,7 +229,7 @@ func TestInstallationsAtOnceLeadToOne(t *testing.T) {
 		}
 		all.Wait()
 		must(t, errors.Join(errs...))
-		if l, err := g.Look(); err != nil || l.State != Guarded || l.Kept != g.Path()+".orig" {
+		if l, err := g.Inspect(); err != nil || l.State != Guarded || l.Kept != g.Path()+".orig" {
 			t.Fatalf("%+v, %v", l, err)
 		}
 		uninstall(t, g)
@@ -243,7 +243,7 @@ func TestAFolderThatCannotBeUsedIsNamed(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, PreCommit)
 	write(t, g.Dir, "no folder", 0o644)
-	for what, err := range map[string]error{"install": g.Install(), "look": second(g.Look()), "uninstall": third(g.Uninstall())} {
+	for what, err := range map[string]error{"install": g.Install(), "look": second(g.Inspect()), "uninstall": third(g.Uninstall())} {
 		if !fault.HasCode(err, CodeFolder) || !strings.Contains(err.Error(), g.Dir) {
 			t.Errorf("%s: %v", what, err)
 		}

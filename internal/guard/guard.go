@@ -27,14 +27,14 @@ const (
 // Service installs guards in repositories and answers them.
 type Service struct {
 	// Office is the mail over the store, or over nothing; there is false without a store.
-	Office func(ctx context.Context) (o *mail.Office, there bool, err error)
+	Office func(ctx context.Context) (o *mail.Service, there bool, err error)
 
 	// Sessions are the ids of the sessions of the agent that started this process.
 	Sessions func(ctx context.Context) ([]string, error)
 
-	Place project.Place // of the working directory
-	Cwd   string        // the working directory
-	Home  string        // the user's home directory, "" if unknown
+	Place project.Location // of the working directory
+	Cwd   string           // the working directory
+	Home  string           // the user's home directory, "" if unknown
 }
 
 // Args say which guard is meant.
@@ -126,7 +126,7 @@ func (s *Service) Uninstall(ctx context.Context, a Args) (out Removed, err error
 
 // repository is a repository and its hooks.
 type repository struct {
-	place  project.Place
+	place  project.Location
 	git    gitread.Repository
 	hooks  string
 	shared bool // the hooks serve others too
@@ -173,7 +173,7 @@ func invalidArgument(field, provided, why string) *fault.Error {
 
 // otherProject is the slug of the project that a key names, "" for that of the
 // repository itself.
-func (s *Service) otherProject(ctx context.Context, key string, place project.Place) (string, error) {
+func (s *Service) otherProject(ctx context.Context, key string, place project.Location) (string, error) {
 	if key == "" {
 		return "", nil
 	}
@@ -279,7 +279,7 @@ func (s *Service) Check(ctx context.Context, a CheckArgs) (out Checked, err erro
 // Of several sessions of one process it is unknown which one asks: what stands in the way
 // of all of them is a conflict, and the reservations of one of them only warn, as they do
 // for a person.
-func (s *Service) bySession(ctx context.Context, o *mail.Office, asked mail.GuardArgs, out *Checked) (mail.Guarded, error) {
+func (s *Service) bySession(ctx context.Context, o *mail.Service, asked mail.GuardArgs, out *Checked) (mail.Guarded, error) {
 	if asked.Agent != "" {
 		return o.Guard(ctx, asked)
 	}
@@ -346,20 +346,20 @@ func (s *Service) findChanges(ctx context.Context, a CheckArgs, asked *mail.Guar
 
 // Status is what cairn guard status tells of a repository.
 type Status struct {
-	Repository string         `json:"repository"` // root of the worktree, or the bare repository
-	Hooks      string         `json:"hooks_path"` // the folder that git runs hooks from
-	Shared     bool           `json:"shared"`     // it serves other repositories too
-	Project    *string        `json:"project"`    // human_key of its project; null if it is not managed
-	Guards     []githook.Look `json:"guards"`     // at commit, at push
-	Staged     []string       `json:"staged"`     // what a commit would be checked for now
-	Problem    string         `json:"problem"`    // why the project cannot be told; "" if it can
+	Repository string               `json:"repository"` // root of the worktree, or the bare repository
+	Hooks      string               `json:"hooks_path"` // the folder that git runs hooks from
+	Shared     bool                 `json:"shared"`     // it serves other repositories too
+	Project    *string              `json:"project"`    // human_key of its project; null if it is not managed
+	Guards     []githook.HookStatus `json:"guards"`     // at commit, at push
+	Staged     []string             `json:"staged"`     // what a commit would be checked for now
+	Problem    string               `json:"problem"`    // why the project cannot be told; "" if it can
 }
 
 // Status tells which hooks a repository has, whose they are, and what would be
 // checked. A store that cannot be read is told as a problem. It changes nothing.
 //
 // Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
-// those of githook.Guard.Look.
+// those of githook.Inspect.
 func (s *Service) Status(ctx context.Context, path string) (out Status, err error) {
 	g, err := s.repository(ctx, path)
 	if err != nil {
@@ -389,7 +389,7 @@ func (s *Service) Status(ctx context.Context, path string) (out Status, err erro
 
 // Hooks tells which hooks a repository has and whose they are, at commit and at push, and
 // the folder that git runs them from. Errors: those of Status.
-func (s *Service) Hooks(ctx context.Context, path string) (dir string, hooks []githook.Look, err error) {
+func (s *Service) Hooks(ctx context.Context, path string) (dir string, hooks []githook.HookStatus, err error) {
 	g, err := s.repository(ctx, path)
 	if err != nil {
 		return "", nil, err
@@ -399,9 +399,9 @@ func (s *Service) Hooks(ctx context.Context, path string) (dir string, hooks []g
 }
 
 // look tells whose the hooks of a repository are.
-func (g *repository) look() (all []githook.Look, err error) {
+func (g *repository) look() (all []githook.HookStatus, err error) {
 	for _, hook := range githook.Hooks() {
-		l, err := githook.Guard{Dir: g.hooks, Hook: hook}.Look()
+		l, err := githook.Guard{Dir: g.hooks, Hook: hook}.Inspect()
 		if err != nil {
 			return nil, err
 		}

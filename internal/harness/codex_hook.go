@@ -31,7 +31,7 @@ func fillCodexTool(e *observation.Event, body []byte) {
 	f := pick(body, "tool_name", "tool_use_id", "tool_input", "tool_response", "duration_ms", "error", "is_interrupt")
 	tool := text(f[0])
 	if e.Source == onBeforeTool {
-		e.Kind, e.Alone = observation.Touch, isAlone(body)
+		e.Kind, e.CannotAsk = observation.Touch, isAlone(body)
 	}
 	if strings.TrimSpace(tool) == "" {
 		return

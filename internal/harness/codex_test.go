@@ -285,7 +285,7 @@ func TestPatchOfManyFilesIsBounded(t *testing.T) {
 func TestCodexIsToldInPlainText(t *testing.T) {
 	t.Parallel()
 	for _, event := range []string{"SessionStart", "UserPromptSubmit"} {
-		if said, err := Answer(codexHook(t, event, nil), "# cairn context", Verdict{}); said != "# cairn context" || err != nil {
+		if said, err := HookOutput(codexHook(t, event, nil), "# cairn context", GuardDecision{}); said != "# cairn context" || err != nil {
 			t.Errorf("%s: %q, %v", event, said, err)
 		}
 	}

@@ -247,10 +247,10 @@ func TestInjectionTakesTheFormOfTheHarness(t *testing.T) {
 		"cursor, prompt":     {observation.Event{Harness: "cursor", Source: "UserPromptSubmit"}, ""},
 		"cursor, after tool": {observation.Event{Harness: "cursor", Source: "PostToolUse"}, ""},
 	} {
-		if got, err := Answer(c.e, text, Verdict{}); err != nil || got != c.want {
+		if got, err := HookOutput(c.e, text, GuardDecision{}); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		if got, err := Answer(c.e, "", Verdict{}); err != nil || got != "" {
+		if got, err := HookOutput(c.e, "", GuardDecision{}); err != nil || got != "" {
 			t.Errorf("%s without text: %q, %v", name, got, err)
 		}
 	}

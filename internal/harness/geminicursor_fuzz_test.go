@@ -18,7 +18,7 @@ func fuzzHook(t *testing.T, payload []byte, from string) {
 	if e.Harness != from {
 		t.Errorf("%+v", e)
 	}
-	said, err := Answer(e, "# cairn context", Verdict{})
+	said, err := HookOutput(e, "# cairn context", GuardDecision{})
 	if err != nil || said != "" && said[0] != '{' {
 		t.Errorf("injection %q, %v", said, err)
 	}

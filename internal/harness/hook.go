@@ -94,7 +94,7 @@ func claudeEvent(body []byte) (observation.Event, error) {
 	e, err := commonEvent(claude, "prompt_id", body)
 	if err == nil {
 		fill(&e, body)
-		e.Alone = e.Source == onBeforeTool && isAlone(body)
+		e.CannotAsk = e.Source == onBeforeTool && isAlone(body)
 	}
 	return e, err
 }

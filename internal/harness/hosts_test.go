@@ -99,7 +99,7 @@ func TestOnlyHarnessesThatTakeItGetHelpAndOnlyTheFirstPromptOfQwenBringsTheConte
 		if StartsLate(e) {
 			t.Errorf("%s starts with a call", h.Name)
 		}
-		if RefusesByTwo(e, Verdict{Decision: Deny}) != (h.Name == windsurf) || RefusesByTwo(e, Verdict{Decision: Ask}) {
+		if RefusesByTwo(e, GuardDecision{Decision: Deny}) != (h.Name == windsurf) || RefusesByTwo(e, GuardDecision{Decision: Ask}) {
 			t.Errorf("%s: refusal by exit code", h.Name)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"cairn/internal/observation"
 )
 
-// Verdict is a judgement on calls that are about to be made; the zero value is
+// GuardDecision is a judgement on calls that are about to be made; the zero value is
 // none, and the harness's own permissions stand.
-type Verdict struct {
+type GuardDecision struct {
 	Decision string // Ask, Deny or ""
 	Reason   string
 }
@@ -20,7 +20,7 @@ const (
 	Deny = "deny" // the call is not made
 )
 
-// Answer is what a hook prints so that its harness puts a text into the
+// HookOutput is what a hook prints so that its harness puts a text into the
 // conversation and heeds a verdict, "" if there is neither or no way to do so upon
 // this event. Plain text never begins with {, which hosts would read as JSON
 // (observations §4.3, §9; mail §8).
@@ -29,16 +29,16 @@ const (
 // or where nobody would answer (Event.Alone), gets what it should have asked as text, if
 // it listens there; one that is warned late gets it after the call, see WarnsAfter
 // (amendments §B.1).
-func Answer(e observation.Event, text string, v Verdict) (string, error) {
+func HookOutput(e observation.Event, text string, v GuardDecision) (string, error) {
 	h := senderOf(e)
 	if WarnsAfter(e) {
-		text, v = withText(v.Reason, text), Verdict{}
+		text, v = withText(v.Reason, text), GuardDecision{}
 	}
 	if e.Source != onBeforeTool {
-		v = Verdict{}
+		v = GuardDecision{}
 	}
-	if v.Decision == Ask && (e.Alone || !h.Asks) {
-		text, v = withText(v.Reason, text), Verdict{}
+	if v.Decision == Ask && (e.CannotAsk || !h.Asks) {
+		text, v = withText(v.Reason, text), GuardDecision{}
 	}
 	if !Listens(e) {
 		text = ""
@@ -70,7 +70,7 @@ func StartsLate(e observation.Event) bool {
 
 // answerInEvent answers as Claude Code takes it: text for people and models alike where a
 // session or a turn begins, and an object that names the event around calls.
-func answerInEvent(e observation.Event, text string, v Verdict) (string, error) {
+func answerInEvent(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text == "" && v.Decision == "":
 		return "", nil
@@ -81,7 +81,7 @@ func answerInEvent(e observation.Event, text string, v Verdict) (string, error) 
 }
 
 // geminiAnswerTo answers with one object, which names the event as Gemini CLI calls it.
-func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
+func geminiAnswerTo(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case v.Decision == Deny:
 		return jsonLine(map[string]any{"decision": "deny", "reason": v.Reason})
@@ -101,7 +101,7 @@ func geminiAnswerTo(e observation.Event, text string, v Verdict) (string, error)
 
 // cursorAnswerTo answers as Cursor takes it. Where it takes no answer for a refusal it is
 // told to go on as its own permissions say. It takes "ask", too, and may go on all the same.
-func cursorAnswerTo(e observation.Event, text string, v Verdict) (string, error) {
+func cursorAnswerTo(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text != "":
 		return jsonLine(map[string]any{"additional_context": text})
@@ -121,7 +121,7 @@ func withText(first, second string) string {
 	return first + "\n\n" + second
 }
 
-func forEvent(name, text string, v Verdict) (string, error) {
+func forEvent(name, text string, v GuardDecision) (string, error) {
 	out := map[string]any{"hookEventName": name}
 	if text != "" {
 		out["additionalContext"] = text
@@ -139,7 +139,7 @@ func jsonLine(v any) (string, error) {
 
 // flatAnswer answers with one object whose members name no event, as Copilot CLI and
 // cairn's plugin in OpenCode take it.
-func flatAnswer(_ observation.Event, text string, v Verdict) (string, error) {
+func flatAnswer(_ observation.Event, text string, v GuardDecision) (string, error) {
 	out := map[string]any{}
 	if text != "" {
 		out["additionalContext"] = text
@@ -154,7 +154,7 @@ func flatAnswer(_ observation.Event, text string, v Verdict) (string, error) {
 }
 
 // objectAnswer answers with an object that names the event, at every event.
-func objectAnswer(e observation.Event, text string, v Verdict) (string, error) {
+func objectAnswer(e observation.Event, text string, v GuardDecision) (string, error) {
 	if text == "" && v.Decision == "" {
 		return "", nil
 	}
@@ -162,7 +162,7 @@ func objectAnswer(e observation.Event, text string, v Verdict) (string, error) {
 }
 
 // clineAnswer answers with one object; a call that is not to be made is cancelled.
-func clineAnswer(_ observation.Event, text string, v Verdict) (string, error) {
+func clineAnswer(_ observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case v.Decision == Deny:
 		return jsonLine(map[string]any{"cancel": true, "errorMessage": v.Reason})
@@ -173,10 +173,10 @@ func clineAnswer(_ observation.Event, text string, v Verdict) (string, error) {
 }
 
 // silent answers nothing, whatever there is to say.
-func silent(observation.Event, string, Verdict) (string, error) { return "", nil }
+func silent(observation.Event, string, GuardDecision) (string, error) { return "", nil }
 
 // RefusesByTwo reports whether a verdict is given by exit code 2, with its reason on
 // standard error.
-func RefusesByTwo(e observation.Event, v Verdict) bool {
+func RefusesByTwo(e observation.Event, v GuardDecision) bool {
 	return v.Decision == Deny && e.Source == onBeforeTool && senderOf(e).RefusesByTwo
 }

@@ -46,7 +46,7 @@ type Harness struct {
 	Hooks       Hooks
 	Files       func(Homes) []File // its settings files
 
-	answer     func(e observation.Event, text string, v Verdict) (string, error)
+	answer     func(e observation.Event, text string, v GuardDecision) (string, error)
 	event      func(body []byte, home string) (observation.Event, error)
 	sends      func(body []byte) bool // whether only it sends such payloads
 	transcript func(name string) bool // whether a file of this name may be one of its transcripts

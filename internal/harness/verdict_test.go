@@ -11,7 +11,7 @@ import (
 func TestAVerdictTakesTheFormOfTheHarnessAndWhoCannotAskIsTold(t *testing.T) {
 	t.Parallel()
 	at := func(harness string, alone bool) observation.Event {
-		return observation.Event{Harness: harness, Source: "PreToolUse", Alone: alone}
+		return observation.Event{Harness: harness, Source: "PreToolUse", CannotAsk: alone}
 	}
 	decision := func(word string) string {
 		return `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"` + word + `","permissionDecisionReason":"why"}}` + "\n"
@@ -40,15 +40,15 @@ func TestAVerdictTakesTheFormOfTheHarnessAndWhoCannotAskIsTold(t *testing.T) {
 		"no verdict, gemini": {at("gemini", false), "", ""},
 		"no verdict, cursor": {at("cursor", false), "", `{"permission":"allow"}` + "\n"},
 	} {
-		if got, err := Answer(c.e, "", Verdict{c.decision, "why"}); err != nil || got != c.want {
+		if got, err := HookOutput(c.e, "", GuardDecision{c.decision, "why"}); err != nil || got != c.want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	both, err := Answer(at("claude", false), "help", Verdict{Ask, "why"})
+	both, err := HookOutput(at("claude", false), "help", GuardDecision{Ask, "why"})
 	if want := strings.Replace(decision("ask"), `{"hookEventName"`, `{"additionalContext":"help","hookEventName"`, 1); both != want || err != nil {
 		t.Errorf("with help: %s, %v", both, err)
 	}
-	if got, err := Answer(at("claude", true), "help", Verdict{Ask, "why"}); !strings.Contains(got, `"why\n\nhelp"`) || err != nil {
+	if got, err := HookOutput(at("claude", true), "help", GuardDecision{Ask, "why"}); !strings.Contains(got, `"why\n\nhelp"`) || err != nil {
 		t.Errorf("alone with help: %s, %v", got, err)
 	}
 }
@@ -60,8 +60,8 @@ func TestTheModesInWhichNobodyIsAskedAreKnown(t *testing.T) {
 	} {
 		for _, from := range []string{"claude", "codex"} {
 			payload := fmt.Sprintf(`{"session_id":"s","cwd":"/w","hook_event_name":"PreToolUse","tool_name":"Edit","tool_input":{"file_path":"a"},"permission_mode":%q}`, mode)
-			if e, err := Hook([]byte(payload), from, ""); err != nil || e.Alone != alone {
-				t.Errorf("%s, %q: %v, %v", from, mode, e.Alone, err)
+			if e, err := Hook([]byte(payload), from, ""); err != nil || e.CannotAsk != alone {
+				t.Errorf("%s, %q: %v, %v", from, mode, e.CannotAsk, err)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (p *Process) answerNothing(o Options) (code int) {
 	if err != nil {
 		return 0
 	}
-	said, err := harness.Answer(e, "", harness.Verdict{})
+	said, err := harness.HookOutput(e, "", harness.GuardDecision{})
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
@@ -122,7 +122,7 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 // answer prints what the agent is to be told about an event. failed is why it was not
 // stored.
 func (p *Process) answer(o Options, e observation.Event, done cairn.Recorded, failed error) (code int) {
-	said, err := harness.Answer(e, done.Told, done.Verdict)
+	said, err := harness.HookOutput(e, done.Told, done.Verdict)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}

@@ -76,7 +76,7 @@ func FuzzArguments(f *testing.F) {
 					t.Fatalf("%q lost %q", arguments, field)
 				}
 			}
-			_, _ = tool.Ask(t.Context(), got, mcp.Scope{}, mcp.From{})
+			_, _ = tool.Invoke(t.Context(), got, mcp.Scope{}, mcp.CallInfo{})
 		}
 	})
 }

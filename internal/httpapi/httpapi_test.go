@@ -21,7 +21,7 @@ import (
 
 // kinds is a tool with an argument of every kind.
 func kinds(call func(context.Context, mcp.Args) (any, error)) mcp.Tool {
-	return mcp.Tool{Name: "kinds", ReadOnly: true, Errors: mcp.Enveloped, Call: call, Params: []mcp.Param{
+	return mcp.Tool{Name: "kinds", ReadOnly: true, Errors: mcp.ErrorEnvelope, Call: call, Params: []mcp.Param{
 		{Name: "s"}, {Name: "i", Kind: mcp.Integer}, {Name: "b", Kind: mcp.Boolean}, {Name: "is", Kind: mcp.Integers},
 		{Name: "ss", Kind: mcp.Strings}, {Name: "o", Kind: mcp.Object}, {Name: "n", Kind: mcp.Nullable}, {Name: "project", Kind: mcp.Project},
 	}}
@@ -44,7 +44,7 @@ func served(t *testing.T, tools ...mcp.Tool) (*Server, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	s, err := New(Config{
-		MCP: inner, Meter: new(Meter), Log: slog.New(slog.NewTextHandler(&log, nil)),
+		MCP: inner, Meter: new(ToolMetrics), Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Toolsets: []Toolset{{Name: "set", Project: []string{"project", "s"}, Tools: tools}},
 		Token:    func() (string, error) { return "open", nil },
 		Health:   func(context.Context) Health { return Health{} },
@@ -258,7 +258,7 @@ func TestRateIsBoundedForEachAddressAndForgotten(t *testing.T) {
 
 func TestMetricsAreEscapedAndAddUp(t *testing.T) {
 	t.Parallel()
-	var m Meter
+	var m ToolMetrics
 	for _, took := range []time.Duration{0, time.Millisecond, 3 * time.Millisecond, time.Minute} {
 		m.Seen("t", took, nil)
 	}
@@ -266,7 +266,7 @@ func TestMetricsAreEscapedAndAddUp(t *testing.T) {
 	m.Seen("t", 0, fault.New(fault.NotFound, "x", "x"))
 	m.Seen("t", 0, errors.New("x"))
 	var text bytes.Buffer
-	n := &Numbers{out: &text}
+	n := &MetricsWriter{out: &text}
 	m.write(n)
 	n.Gauge("g", 0.25, "name", "a\"b\\c\nd\xff")
 	for _, want := range []string{

@@ -39,7 +39,7 @@ type asked struct {
 type answer struct {
 	status  int
 	body    any // nil for none
-	receipt memory.Receipt
+	receipt memory.WriteInfo
 	header  map[string]string
 }
 
@@ -233,7 +233,7 @@ func (a *asked) head(e endpoint) (err error) {
 	if a.caller.Key, err = keyOf(a.r); err != nil {
 		return err
 	}
-	echo(a.w.Header(), memory.Receipt{Key: a.caller.Key})
+	echo(a.w.Header(), memory.WriteInfo{Key: a.caller.Key})
 	sent := a.r.Header.Values("Content-Type")
 	if len(sent) == 0 || a.r.Method == http.MethodGet || a.r.Method == http.MethodHead {
 		return nil
@@ -338,9 +338,9 @@ func (a *asked) failed(err error) {
 }
 
 // reading answers what a method of the book says.
-func reading[T any](a *asked, ask func(context.Context, *memory.Book, memory.Caller) (T, error)) (answer, error) {
+func reading[T any](a *asked, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (answer, error) {
 	out := answer{status: http.StatusOK}
-	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		v, err := ask(ctx, b, c)
 		out.body = v
 		return err
@@ -349,9 +349,9 @@ func reading[T any](a *asked, ask func(context.Context, *memory.Book, memory.Cal
 }
 
 // writing answers what a method of the book that stores something says.
-func writing[T any](a *asked, status int, do func(context.Context, *memory.Book, memory.Caller) (T, memory.Receipt, error)) (answer, error) {
+func writing[T any](a *asked, status int, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (answer, error) {
 	out := answer{status: status}
-	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		v, receipt, err := do(ctx, b, c)
 		out.body, out.receipt = v, receipt
 		return err
@@ -360,12 +360,12 @@ func writing[T any](a *asked, status int, do func(context.Context, *memory.Book,
 }
 
 // deleting answers a delete.
-func deleting(a *asked, do func(context.Context, *memory.Book, memory.Caller) (memory.Receipt, error)) (answer, error) {
+func deleting(a *asked, do func(context.Context, *memory.Service, memory.Caller) (memory.WriteInfo, error)) (answer, error) {
 	if err := a.bodiless(); err != nil {
 		return answer{}, err
 	}
 	a.patient()
-	out, err := writing(a, http.StatusNoContent, func(ctx context.Context, b *memory.Book, c memory.Caller) (any, memory.Receipt, error) {
+	out, err := writing(a, http.StatusNoContent, func(ctx context.Context, b *memory.Service, c memory.Caller) (any, memory.WriteInfo, error) {
 		r, err := do(ctx, b, c)
 		return nil, r, err
 	})
@@ -394,7 +394,7 @@ func keyOf(r *http.Request) (string, error) {
 }
 
 // echo says in the head of an answer under which key a call can be repeated.
-func echo(h http.Header, r memory.Receipt) {
+func echo(h http.Header, r memory.WriteInfo) {
 	if r.Key != "" {
 		h.Set("Idempotency-Key", r.Key)
 	}

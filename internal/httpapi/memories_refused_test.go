@@ -294,7 +294,7 @@ func TestForeignAndMissingAreAlike(t *testing.T) {
 	d := newDesk(t, nil)
 	mine := d.made("POST", "/v1/memories/{m}/entries", `{"rawEntry":"one"}`, "entryId")
 	var other string
-	err := d.cairn.Memories().Read(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+	err := d.cairn.Memories().Read(t.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
 		u, err := b.AddUser(ctx)
 		other = u.UserID
 		return err

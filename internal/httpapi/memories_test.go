@@ -48,7 +48,7 @@ func newDesk(t testing.TB, setting map[string]string) *desk {
 		t.Fatal(err)
 	}
 	d.Server, err = New(Config{
-		MCP: inner, Meter: new(Meter), Log: slog.New(slog.NewTextHandler(d.log, nil)), Cairn: d.cairn,
+		MCP: inner, Meter: new(ToolMetrics), Log: slog.New(slog.NewTextHandler(d.log, nil)), Cairn: d.cairn,
 		Toolsets: []Toolset{{Name: "set", Project: []string{"project"}, Tools: []mcp.Tool{kinds(told)}}, {Name: "memories", Project: []string{"project"}, Tools: tools}},
 		Token:    func() (string, error) { return "open", nil },
 		Bearer:   func(token string) (mcp.Bearer, bool, error) { return FindToken(d.dir, token, time.Now()) },
@@ -138,7 +138,7 @@ func (d *desk) made(method, path, body, field string, headers ...string) string 
 // joined connects the device's own user to a hub that is not there.
 func (d *desk) joined() *desk {
 	d.Helper()
-	err := d.cairn.Memories().Write(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Book, c memory.Caller) error {
+	err := d.cairn.Memories().Write(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		me, err := b.Whoami(ctx, c)
 		if err == nil && b.Exists() {
 			err = b.Join(ctx, me.UserID, "http://127.0.0.1:9", memory.NewID(), true)
@@ -154,7 +154,7 @@ func (d *desk) joined() *desk {
 func (d *desk) me() string {
 	d.Helper()
 	var me memory.User
-	err := d.cairn.Memories().Read(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Book, c memory.Caller) (err error) {
+	err := d.cairn.Memories().Read(d.Context(), memory.Caller{}, func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
 		me, err = b.Whoami(ctx, c)
 		return err
 	})

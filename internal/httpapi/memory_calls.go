@@ -18,7 +18,7 @@ func listVaults(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Vaults, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vaults, error) {
 		return b.Vaults(ctx, c)
 	})
 }
@@ -32,7 +32,7 @@ func createVault(a *asked) (answer, error) {
 	if err := a.done(body); err != nil {
 		return answer{}, err
 	}
-	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Vault, memory.Receipt, error) {
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vault, memory.WriteInfo, error) {
 		return b.CreateVault(ctx, c, v)
 	})
 }
@@ -41,13 +41,13 @@ func getVault(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Vault, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Vault, error) {
 		return b.Vault(ctx, c, a.vars[0])
 	})
 }
 
 func deleteVault(a *asked) (answer, error) {
-	return deleting(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Receipt, error) {
+	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteVault(ctx, c, a.vars[0])
 	})
 }
@@ -56,7 +56,7 @@ func listMemories(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Memories, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memories, error) {
 		return b.Memories(ctx, c, a.vars[0])
 	})
 }
@@ -70,7 +70,7 @@ func createMemory(a *asked) (answer, error) {
 	if err := a.done(body); err != nil {
 		return answer{}, err
 	}
-	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Memory, memory.Receipt, error) {
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memory, memory.WriteInfo, error) {
 		return b.CreateMemory(ctx, c, m)
 	})
 }
@@ -79,13 +79,13 @@ func getMemory(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Memory, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Memory, error) {
 		return b.Memory(ctx, c, a.vars[0])
 	})
 }
 
 func deleteMemory(a *asked) (answer, error) {
-	return deleting(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Receipt, error) {
+	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteMemory(ctx, c, a.vars[0])
 	})
 }
@@ -122,7 +122,7 @@ func addEntry(a *asked) (answer, error) {
 	if err := a.done(body); err != nil {
 		return answer{}, err
 	}
-	out, err := writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Added, memory.Receipt, error) {
+	out, err := writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Added, memory.WriteInfo, error) {
 		return b.AddEntry(ctx, c, e)
 	})
 	if added, ok := out.body.(memory.Added); ok && added.Status == memory.Enqueued {
@@ -144,7 +144,7 @@ func listEntries(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Listed, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Listed, error) {
 		return b.ListEntries(ctx, c, l)
 	})
 }
@@ -153,7 +153,7 @@ func getEntry(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Entry, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, error) {
 		return b.GetEntry(ctx, c, a.vars[0], a.vars[1])
 	})
 }
@@ -170,7 +170,7 @@ func patchEntry(a *asked) (answer, error) {
 	if err := a.done(body); err != nil {
 		return answer{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Entry, memory.Receipt, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 		return b.PatchEntry(ctx, c, a.vars[0], a.vars[1], p)
 	})
 }
@@ -184,13 +184,13 @@ func correctEntry(a *asked) (answer, error) {
 	if err := a.done(body); err != nil {
 		return answer{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Entry, memory.Receipt, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Entry, memory.WriteInfo, error) {
 		return b.CorrectEntry(ctx, c, a.vars[0], a.vars[1], k)
 	})
 }
 
 func deleteEntry(a *asked) (answer, error) {
-	return deleting(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Receipt, error) {
+	return deleting(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.WriteInfo, error) {
 		return b.DeleteEntry(ctx, c, a.vars[0], a.vars[1])
 	})
 }
@@ -200,7 +200,7 @@ func listInflight(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.InflightList, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.InflightList, error) {
 		return b.ListInflight(ctx, c, a.vars[0], orZero(limit))
 	})
 }
@@ -216,7 +216,7 @@ func getInflight(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (map[string]memory.Inflight, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]memory.Inflight, error) {
 		e, err := b.GetInflight(ctx, c, a.vars[0], a.vars[1])
 		return map[string]memory.Inflight{"entry": e}, err
 	})
@@ -228,11 +228,11 @@ func getContext(a *asked) (answer, error) {
 		return answer{}, err
 	}
 	if at != "" {
-		return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.PastDocument, error) {
+		return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.PastDocument, error) {
 			return b.GetContextAt(ctx, c, a.vars[0], at)
 		})
 	}
-	out, err := reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Document, error) {
+	out, err := reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Document, error) {
 		return b.GetContext(ctx, c, a.vars[0])
 	})
 	if d, ok := out.body.(memory.Document); ok && err == nil && wantsText(a.r.Header.Values("Accept")) {
@@ -293,7 +293,7 @@ func putContext(a *asked) (answer, error) {
 			return answer{}, err
 		}
 	}
-	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Document, memory.Receipt, error) {
+	return writing(a, http.StatusCreated, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Document, memory.WriteInfo, error) {
 		return b.UpdateContext(ctx, c, d)
 	})
 }
@@ -320,7 +320,7 @@ func getTop(a *asked) (answer, error) {
 	if asks {
 		return a.search(memory.SearchArgs{MemoryID: a.vars[0], Query: query, TopK: k})
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Listed, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Listed, error) {
 		return b.ListEntries(ctx, c, memory.ListArgs{MemoryID: a.vars[0], Limit: int64(memory.TopK(k))})
 	})
 }
@@ -342,7 +342,7 @@ func search(a *asked) (answer, error) {
 }
 
 func (a *asked) search(s memory.SearchArgs) (answer, error) {
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Found, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Found, error) {
 		return b.Search(ctx, c, s)
 	})
 }
@@ -362,7 +362,7 @@ func awaitConsistency(a *asked) (answer, error) {
 		return answer{}, err
 	}
 	a.patient()
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (map[string]string, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]string, error) {
 		return map[string]string{"status": "consistent"}, b.AwaitConsistency(ctx, c, a.vars[0], timeout)
 	})
 }
@@ -372,7 +372,7 @@ func exportMemory(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (lines, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (lines, error) {
 		page, err := b.Export(ctx, c, a.vars[0], after, limit)
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
@@ -394,9 +394,9 @@ func importMemory(a *asked) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, c memory.Caller) (memory.Imported, memory.Receipt, error) {
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, c memory.Caller) (memory.Imported, memory.WriteInfo, error) {
 		done, err := b.Import(ctx, c, a.vars[0], bytes.NewReader(text), nil)
-		return done, memory.Receipt{}, err
+		return done, memory.WriteInfo{}, err
 	})
 }
 
@@ -404,7 +404,7 @@ func getPrompts(a *asked) (answer, error) {
 	if err := a.done(); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(_ context.Context, b *memory.Book, _ memory.Caller) (memory.Prompts, error) {
+	return reading(a, func(_ context.Context, b *memory.Service, _ memory.Caller) (memory.Prompts, error) {
 		p, warnings, err := b.Prompts(a.vars[0])
 		for _, w := range warnings {
 			a.log.WarnContext(a.r.Context(), "a prompt of the settings is not used", "why", w)
@@ -439,17 +439,17 @@ func (a *asked) setPaused(paused bool) (answer, error) {
 	if err := a.commanding(); err != nil {
 		return answer{}, err
 	}
-	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Book, _ memory.Caller) (map[string]bool, memory.Receipt, error) {
-		return map[string]bool{"paused": paused}, memory.Receipt{}, b.SetPaused(ctx, paused)
+	return writing(a, http.StatusOK, func(ctx context.Context, b *memory.Service, _ memory.Caller) (map[string]bool, memory.WriteInfo, error) {
+		return map[string]bool{"paused": paused}, memory.WriteInfo{}, b.SetPaused(ctx, paused)
 	})
 }
 
-func retryFailed(a *asked) (answer, error)   { return a.failures(false, (*memory.Book).Retry) }
-func discardFailed(a *asked) (answer, error) { return a.failures(true, (*memory.Book).Discard) }
+func retryFailed(a *asked) (answer, error)   { return a.failures(false, (*memory.Service).Retry) }
+func discardFailed(a *asked) (answer, error) { return a.failures(true, (*memory.Service).Discard) }
 
 // failures sends refused changes again or gives them up: those of local_ids, or all,
 // which has to be said where something is lost.
-func (a *asked) failures(loses bool, do func(*memory.Book, context.Context, memory.Caller, []string) (int, error)) (answer, error) {
+func (a *asked) failures(loses bool, do func(*memory.Service, context.Context, memory.Caller, []string) (int, error)) (answer, error) {
 	body, err := a.body()
 	if err != nil {
 		return answer{}, err
@@ -464,7 +464,7 @@ func (a *asked) failures(loses bool, do func(*memory.Book, context.Context, memo
 	if err := a.done(body); err != nil {
 		return answer{}, err
 	}
-	return reading(a, func(ctx context.Context, b *memory.Book, c memory.Caller) (map[string]int, error) {
+	return reading(a, func(ctx context.Context, b *memory.Service, c memory.Caller) (map[string]int, error) {
 		n, err := do(b, ctx, c, locals)
 		if err == nil && n == 0 && len(locals) > 0 {
 			err = fault.New(fault.NotFound, memory.CodeNotFound, "nothing of that was refused").WithHint("GET /v1/replication lists what was")

@@ -20,9 +20,9 @@ import (
 	"cairn/internal/fault"
 )
 
-// Meter counts calls of tools and answers to requests. Its zero value is ready for
+// ToolMetrics counts calls of tools and answers to requests. Its zero value is ready for
 // use, and it is safe for concurrent use.
-type Meter struct {
+type ToolMetrics struct {
 	mu        sync.Mutex
 	calls     map[outcome]uint64
 	took      map[string]*histogram // by tool
@@ -33,7 +33,7 @@ type Meter struct {
 type outcome struct{ tool, result string }
 
 // Seen counts a call that has ended, with its error if it failed.
-func (m *Meter) Seen(tool string, took time.Duration, err error) {
+func (m *ToolMetrics) Seen(tool string, took time.Duration, err error) {
 	result := "ok"
 	if errors.Is(err, context.Canceled) {
 		result = "cancelled"
@@ -52,7 +52,7 @@ func (m *Meter) Seen(tool string, took time.Duration, err error) {
 	m.took[tool].add(took.Seconds())
 }
 
-func (m *Meter) answered(status int) {
+func (m *ToolMetrics) answered(status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.responses == nil {
@@ -76,7 +76,7 @@ func (h *histogram) add(v float64) {
 }
 
 // write writes what was counted, in a fixed order.
-func (m *Meter) write(n *Numbers) {
+func (m *ToolMetrics) write(n *MetricsWriter) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, o := range slices.SortedFunc(maps.Keys(m.calls), func(a, b outcome) int {
@@ -92,20 +92,20 @@ func (m *Meter) write(n *Numbers) {
 	}
 }
 
-// Numbers writes numbers in Prometheus' text format. Those of one name must follow
+// MetricsWriter writes numbers in Prometheus' text format. Those of one name must follow
 // each other.
-type Numbers struct {
+type MetricsWriter struct {
 	out  io.Writer
 	last string // the name that was written last
 }
 
 // Gauge writes a number that goes up and down; labels are names and values in turn.
-func (n *Numbers) Gauge(name string, value float64, labels ...string) {
+func (n *MetricsWriter) Gauge(name string, value float64, labels ...string) {
 	n.put(name, "gauge", "", value, labels...)
 }
 
 // Counter writes a number that only grows while the process lives.
-func (n *Numbers) Counter(name string, value float64, labels ...string) {
+func (n *MetricsWriter) Counter(name string, value float64, labels ...string) {
 	n.put(name, "counter", "", value, labels...)
 }
 
@@ -117,7 +117,7 @@ type Bucket struct {
 
 // Histogram writes how values are distributed: the buckets, smallest first, then how
 // many values there were and their sum.
-func (n *Numbers) Histogram(name string, buckets []Bucket, count uint64, sum float64, labels ...string) {
+func (n *MetricsWriter) Histogram(name string, buckets []Bucket, count uint64, sum float64, labels ...string) {
 	for _, b := range buckets {
 		n.put(name, "histogram", "_bucket", float64(b.Count), append(slices.Clip(labels), "le", strconv.FormatFloat(b.Upto, 'g', -1, 64))...)
 	}
@@ -126,7 +126,7 @@ func (n *Numbers) Histogram(name string, buckets []Bucket, count uint64, sum flo
 	n.put(name, "histogram", "_count", float64(count), labels...)
 }
 
-func (n *Numbers) put(name, kind, suffix string, value float64, labels ...string) {
+func (n *MetricsWriter) put(name, kind, suffix string, value float64, labels ...string) {
 	if n.last != name {
 		fmt.Fprintf(n.out, "# TYPE %s %s\n", name, kind)
 		n.last = name
@@ -150,7 +150,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var text bytes.Buffer
-	n := &Numbers{out: &text}
+	n := &MetricsWriter{out: &text}
 	s.meter.write(n)
 	n.Gauge("cairn_http_running_calls", float64(len(s.gate.calls)))
 	n.Gauge("cairn_http_open_streams", float64(len(s.gate.streams)))
@@ -164,7 +164,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	failed := 0.0
 	more := s.config.Numbers
 	if more == nil {
-		more = func(context.Context, *Numbers) error { return nil }
+		more = func(context.Context, *MetricsWriter) error { return nil }
 	}
 	err := more(r.Context(), n)
 	if s.config.Cairn != nil {

@@ -160,7 +160,7 @@ type refused struct{}
 
 func (*refused) Error() string { return "refused" }
 
-func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Answer, error) {
+func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Response, error) {
 	var arguments json.RawMessage
 	var err error
 	if r.Method == http.MethodPost {
@@ -169,23 +169,23 @@ func (s *Server) ask(w http.ResponseWriter, r *http.Request, c call) (mcp.Answer
 		arguments, err = queryArguments(c.tool.Params, r.URL.RawQuery)
 	}
 	if err != nil {
-		return mcp.Answer{}, err
+		return mcp.Response{}, err
 	}
 	arguments, err = c.withProject(arguments)
 	if err != nil {
-		return mcp.Answer{}, err
+		return mcp.Response{}, err
 	}
 	scope := mcp.Scope{All: true}
 	if c.key != "*" {
 		scope = mcp.Scope{Name: c.key}
 	}
-	from := mcp.From{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r), Trace: w.Header().Get("Traceparent")}
-	if c.tool.Errors == mcp.Statused { // the tools of memories, which alone know this header
+	from := mcp.CallInfo{AgentToken: r.Header.Get(mcp.AgentTokenHeader), Bearer: bearerOf(r), Trace: w.Header().Get("Traceparent")}
+	if c.tool.Errors == mcp.ErrorStatus { // the tools of memories, which alone know this header
 		if from.Key, err = keyOf(r); err != nil {
-			return mcp.Answer{}, err
+			return mcp.Response{}, err
 		}
 	}
-	return c.tool.Ask(r.Context(), arguments, scope, from)
+	return c.tool.Invoke(r.Context(), arguments, scope, from)
 }
 
 // bodyOf reads the arguments of a POST; none are an empty object.

@@ -140,7 +140,7 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 		s.show(w, r, a, nil)
 		return
 	}
-	var a web.Answer
+	var a web.Response
 	var err error
 	switch {
 	case path == web.StylePath:
@@ -171,7 +171,7 @@ func (s *Server) signIn(w *response, r *http.Request) {
 			return
 		case s.isToken(r.Context(), r.PostForm.Get("token")):
 			setSession(w, r, s.sessions.begin(s.token(r.Context()), now))
-			s.show(w, r, web.Answer{To: next}, nil)
+			s.show(w, r, web.Response{To: next}, nil)
 			return
 		}
 		problem, status = "That is not the token.", http.StatusUnauthorized
@@ -191,7 +191,7 @@ func pathOf(address string) string {
 }
 
 // show sends a page. With an error its status is the error's.
-func (s *Server) show(w *response, r *http.Request, a web.Answer, err error) {
+func (s *Server) show(w *response, r *http.Request, a web.Response, err error) {
 	h := w.Header()
 	switch {
 	case err != nil && a.Body == nil:

@@ -51,9 +51,9 @@ type Config struct {
 	RatePerMinute int      // calls of one client address; 0 for any number
 	Limits        Limits
 
-	Health  func(ctx context.Context) Health            // behind /health; must be cheap and tell nothing private
-	Numbers func(ctx context.Context, n *Numbers) error // more for /metrics; may be nil
-	Meter   *Meter                                      // which also sees the calls that come by MCP
+	Health  func(ctx context.Context) Health                  // behind /health; must be cheap and tell nothing private
+	Numbers func(ctx context.Context, n *MetricsWriter) error // more for /metrics; may be nil
+	Meter   *ToolMetrics                                      // which also sees the calls that come by MCP
 	Log     *slog.Logger
 }
 
@@ -88,7 +88,7 @@ type Server struct {
 	guard        guard
 	rate         *rate // nil for any rate
 	gate         *gate
-	meter        *Meter
+	meter        *ToolMetrics
 	mirror       *mirror
 	mcp          http.Handler
 	memoryRoutes []route

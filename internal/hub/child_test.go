@@ -86,7 +86,7 @@ func tryPush(url, token string, req replica.PushRequest) ([]replica.Result, erro
 	if answer.StatusCode != 200 {
 		return nil, fmt.Errorf("status %d", answer.StatusCode)
 	}
-	var out replica.PushAnswer
+	var out replica.PushResponse
 	return out.Results, json.NewDecoder(answer.Body).Decode(&out)
 }
 

@@ -78,7 +78,7 @@ func openSQLite(path, replica string, pool int) (*database, error) {
 	if err := f.Close(); err != nil {
 		return nil, store.Explain(err)
 	}
-	bare := store.OpenBare(path, pool, lockWait)
+	bare := store.OpenRawDB(path, pool, lockWait)
 	return &database{writer: bare.Write, reader: bare.Read}, nil
 }
 

@@ -28,7 +28,7 @@ func behind(tb testing.TB, address string) *sql.DB {
 	tb.Helper()
 	var db *sql.DB
 	if path, ok := strings.CutPrefix(address, "sqlite:"); ok {
-		bare := store.OpenBare(path, 1, 5*time.Second)
+		bare := store.OpenRawDB(path, 1, 5*time.Second)
 		db = bare.Write
 	} else {
 		var err error

@@ -124,7 +124,7 @@ func (d *device) request(method, path string, body, into any) (int, http.Header)
 
 func (d *device) push(items ...replica.Item) []replica.Result {
 	d.Helper()
-	var answer replica.PushAnswer
+	var answer replica.PushResponse
 	for i := range items {
 		if items[i].Seq == 0 {
 			d.seq++
@@ -158,9 +158,9 @@ func (d *device) want(statuses []int, items ...replica.Item) []replica.Result {
 	return results
 }
 
-func (d *device) pull(cursors ...replica.Cursor) replica.PullAnswer {
+func (d *device) pull(cursors ...replica.Cursor) replica.PullResponse {
 	d.Helper()
-	var answer replica.PullAnswer
+	var answer replica.PullResponse
 	if status, _ := d.request("POST", replica.PathPull, replica.PullRequest{Cursors: cursors}, &answer); status != 200 {
 		d.Fatalf("pull: %d", status)
 	}

@@ -22,8 +22,8 @@ const headCheck = 500 * time.Millisecond
 // Pull returns what is newer than the cursors, which of them are beyond the head, and a
 // newer version of the catalogue. If there is nothing it waits for something, up to the
 // time that the request names, or until the hub stops. It only reads. A wrong request is Invalid, code validation_error.
-func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullAnswer, error) {
-	answer := replica.PullAnswer{Streams: []replica.StreamItems{}}
+func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (replica.PullResponse, error) {
+	answer := replica.PullResponse{Streams: []replica.StreamItems{}}
 	limit, err := soundPull(&req)
 	if err != nil {
 		return answer, err
@@ -50,7 +50,7 @@ func (h *Hub) Pull(ctx context.Context, who Identity, req replica.PullRequest) (
 }
 
 // look reads what there is for a pull now, and reports whether there is anything.
-func (h *Hub) look(ctx context.Context, tenant string, req replica.PullRequest, limit int, answer *replica.PullAnswer) (found bool, err error) {
+func (h *Hub) look(ctx context.Context, tenant string, req replica.PullRequest, limit int, answer *replica.PullResponse) (found bool, err error) {
 	ahead, beyond, err := h.ahead(ctx, tenant, req.Cursors)
 	if err == nil && len(beyond) > 0 {
 		answer.Behind, err = h.behindOf(ctx, tenant, beyond)

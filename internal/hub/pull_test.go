@@ -23,7 +23,7 @@ func TestPullGoesOnWhereItEndedAndSaysWhenThereIsMore(t *testing.T) {
 		cursors := []replica.Cursor{{Stream: two}, {Stream: one, After: 1}}
 		var read []string
 		for rounds := 0; ; rounds++ {
-			var answer replica.PullAnswer
+			var answer replica.PullResponse
 			d.request("POST", replica.PathPull, replica.PullRequest{Cursors: cursors, Limit: 2}, &answer)
 			if len(answer.Streams) == 0 {
 				break
@@ -92,10 +92,10 @@ func TestAnAnswerToAPullIsBoundedAndHoldsAtLeastOneItem(t *testing.T) {
 }
 
 // waiting begins a pull that waits and returns what it will answer.
-func (d *device) waiting(c ...replica.Cursor) <-chan replica.PullAnswer {
-	out := make(chan replica.PullAnswer, 1)
+func (d *device) waiting(c ...replica.Cursor) <-chan replica.PullResponse {
+	out := make(chan replica.PullResponse, 1)
 	go func() {
-		var answer replica.PullAnswer
+		var answer replica.PullResponse
 		d.request("POST", replica.PathPull, replica.PullRequest{Cursors: c, WaitMillis: 20_000}, &answer)
 		out <- answer
 	}()
@@ -114,7 +114,7 @@ func TestAWaitingPullWakesWithTheFirstItem(t *testing.T) {
 		near, remote := d.waiting(at), far.waiting(at)
 		began := time.Now()
 		d.want([]int{201}, entryPut(memory, "news"))
-		for _, waiting := range []<-chan replica.PullAnswer{near, remote} {
+		for _, waiting := range []<-chan replica.PullResponse{near, remote} {
 			if a := <-waiting; len(a.Streams) != 1 || len(a.Streams[0].Items) != 1 || a.HubEpoch != 1 {
 				t.Errorf("woken with %+v", a)
 			}
@@ -166,7 +166,7 @@ func TestHeadsListTheUsersStreamsPageByPage(t *testing.T) {
 				if pages > 20 {
 					t.Fatal("the pages never end")
 				}
-				var answer replica.HeadsAnswer
+				var answer replica.HeadsResponse
 				d.request("GET", fmt.Sprintf("%s?limit=%d&after=%s", replica.PathHeads, limit, after), nil, &answer)
 				for _, h := range answer.Heads {
 					if _, twice := got[h.Stream]; twice || (h.Vault == nil) == (h.Memory == nil) {
@@ -225,7 +225,7 @@ func TestEntriesAreReadThroughInPages(t *testing.T) {
 				t.Errorf("%q: %s, want %s", query, got, want)
 			}
 		}
-		var page replica.EntriesAnswer
+		var page replica.EntriesResponse
 		d.request("GET", replica.PathEntries+"?memory="+memory+"&limit=6", nil, &page)
 		if page.More {
 			t.Error("there is more behind the last entry")
@@ -265,7 +265,7 @@ func TestAStrangersStreamsAreLikeMissingOnes(t *testing.T) {
 			same.Stream = memory
 			r := stranger.push(same)[0]
 			status, _ := stranger.request("GET", replica.PathEntries+"?memory="+memory+"&entry="+entry, nil, nil)
-			var heads replica.HeadsAnswer
+			var heads replica.HeadsResponse
 			stranger.request("GET", replica.PathHeads, nil, &heads)
 			return fmt.Sprint(told, r.Status, r.Error.Code, status, len(stranger.pull(replica.Cursor{Stream: memory}).Streams), len(heads.Heads))
 		}
@@ -298,7 +298,7 @@ func TestARestoredBackupShowsItselfByTheEpoch(t *testing.T) {
 		if now := who(); now.HubEpoch != epoch || now.HubID != was.HubID {
 			t.Errorf("afterwards: %+v", now)
 		}
-		var heads replica.HeadsAnswer
+		var heads replica.HeadsResponse
 		d.request("GET", replica.PathHeads, nil, &heads)
 		if heads.HubEpoch != epoch {
 			t.Errorf("heads tell epoch %d", heads.HubEpoch)

@@ -192,7 +192,7 @@ func TestPatchesAndOneCorrection(t *testing.T) {
 
 func (d *device) entry(memory, id string) object {
 	d.Helper()
-	var answer replica.EntriesAnswer
+	var answer replica.EntriesResponse
 	if status, _ := d.request("GET", replica.PathEntries+"?memory="+memory+"&entry="+id, nil, &answer); status != 200 {
 		d.Fatalf("entry: %d", status)
 	}
@@ -294,7 +294,7 @@ func TestADeletedMemoryTakesItsContentsAndStaysDeleted(t *testing.T) {
 
 func (d *device) entries(memory, query string) []object {
 	d.Helper()
-	var answer replica.EntriesAnswer
+	var answer replica.EntriesResponse
 	if status, _ := d.request("GET", replica.PathEntries+"?memory="+memory+query, nil, &answer); status != 200 {
 		d.Fatalf("entries: %d", status)
 	}

@@ -36,8 +36,8 @@ const (
 // Heads lists a user's vaults and memories behind a cursor, which is "" or what an
 // answer gave as Next; limit 0 counts as the most. A cursor that is none is Invalid,
 // code validation_error.
-func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) (replica.HeadsAnswer, error) {
-	answer := replica.HeadsAnswer{Heads: []replica.Head{}}
+func (h *Hub) Heads(ctx context.Context, who Identity, after string, limit int) (replica.HeadsResponse, error) {
+	answer := replica.HeadsResponse{Heads: []replica.Head{}}
 	part, id := pageVaults, ""
 	if after != "" {
 		part, id = after[:1], after[1:]
@@ -115,8 +115,8 @@ type EntriesArgs struct {
 
 // Entries reads through to the current entries of a memory (memories §10.7). A
 // memory or entry that is unknown, deleted or another user's is NotFound.
-func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica.EntriesAnswer, error) {
-	answer := replica.EntriesAnswer{Entries: []json.RawMessage{}}
+func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica.EntriesResponse, error) {
+	answer := replica.EntriesResponse{Entries: []json.RawMessage{}}
 	s := h.db.reading()
 	var vaultID, title string
 	var put int64
@@ -144,7 +144,7 @@ func (h *Hub) Entries(ctx context.Context, who Identity, a EntriesArgs) (replica
 const farFuture = 1<<63 - 1
 
 // page fills the answer with the entries wanted, newest first.
-func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesArgs, answer *replica.EntriesAnswer) error {
+func (h *Hub) page(ctx context.Context, s statements, tenant string, a EntriesArgs, answer *replica.EntriesResponse) error {
 	if a.Limit <= 0 {
 		a.Limit = 50
 	}

@@ -252,7 +252,7 @@ func (h *Hub) servePush(w http.ResponseWriter, r *http.Request, who Identity) er
 			break
 		}
 	}
-	writeJSON(w, http.StatusOK, replica.PushAnswer{Results: results, DeviceHead: before})
+	writeJSON(w, http.StatusOK, replica.PushResponse{Results: results, DeviceHead: before})
 	return nil
 }
 

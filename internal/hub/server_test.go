@@ -265,7 +265,7 @@ func TestInvalidUTF8IsRefusedItemByItem(t *testing.T) {
 	}
 	body := fmt.Sprintf(`{"device_id":"d","items":[{"stream":%q,"seq":100,"kind":"entry","id":"pending-1","op":"put","key":"k1","doc":`+
 		`{"rawEntry":"a%sb","capturedTime":"2030-01-01T00:00:00Z"}},%s]}`, memory, "\xff", text)
-	var answer replica.PushAnswer
+	var answer replica.PushResponse
 	if status, _ := d.request("POST", replica.PathPush, []byte(body), &answer); status != 200 || answer.Results[0].Status != 400 || answer.Results[1].Status != 201 {
 		t.Errorf("%d %+v", status, answer.Results)
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 // waitingFor begins a pull that waits for a newer catalogue, too.
-func (d *device) waitingFor(catalogue int64, c ...replica.Cursor) <-chan replica.PullAnswer {
-	out := make(chan replica.PullAnswer, 1)
+func (d *device) waitingFor(catalogue int64, c ...replica.Cursor) <-chan replica.PullResponse {
+	out := make(chan replica.PullResponse, 1)
 	go func() {
-		var answer replica.PullAnswer
+		var answer replica.PullResponse
 		path := fmt.Sprintf("%s?catalogue=%d", replica.PathPull, catalogue)
 		status, _ := d.request("POST", path, replica.PullRequest{Cursors: append([]replica.Cursor{}, c...), WaitMillis: 20_000}, &answer)
 		if status != 200 {
@@ -25,7 +25,7 @@ func (d *device) waitingFor(catalogue int64, c ...replica.Cursor) <-chan replica
 	return out
 }
 
-func (d *device) heads() (answer replica.HeadsAnswer) {
+func (d *device) heads() (answer replica.HeadsResponse) {
 	d.Helper()
 	d.request("GET", replica.PathHeads, nil, &answer)
 	return answer
@@ -53,7 +53,7 @@ func TestAWaitingPullEndsWithANewerCatalogue(t *testing.T) {
 		for _, change := range []func(){func() { d.memory() }, func() { d.want([]int{204}, item(old, "memory", "delete", old, object{})) }} {
 			near, remote := d.waitingFor(version), far.waitingFor(version, at)
 			change()
-			for _, waiting := range []<-chan replica.PullAnswer{near, remote} {
+			for _, waiting := range []<-chan replica.PullResponse{near, remote} {
 				if a := <-waiting; a.Catalogue != version+1 && len(a.Streams) == 0 { // the deletion is news of the stream, too
 					t.Errorf("ended with %+v, want version %d", a, version+1)
 				}

@@ -93,7 +93,7 @@ func (r recipient) shown(from *Project) string {
 
 // resolver looks recipients up.
 type resolver struct {
-	*scope
+	*callTx
 	projects map[string]*Project
 	seen     map[int64]bool
 	out      []recipient
@@ -107,8 +107,8 @@ type resolver struct {
 // Errors: RECIPIENT_NOT_FOUND with suggestions; NOT_FOUND for a project;
 // EMAIL_AS_AGENT for what looks like an address and names no project;
 // INVALID_ARGUMENT for too many.
-func (s *scope) recipients(ctx context.Context, all []address) ([]recipient, error) {
-	r := &resolver{scope: s, projects: map[string]*Project{}, seen: map[int64]bool{}}
+func (s *callTx) recipients(ctx context.Context, all []address) ([]recipient, error) {
+	r := &resolver{callTx: s, projects: map[string]*Project{}, seen: map[int64]bool{}}
 	for _, a := range all {
 		if err := r.add(ctx, a); err != nil {
 			return nil, err
@@ -171,7 +171,7 @@ func (r *resolver) projectOf(ctx context.Context, a address) (*Project, error) {
 
 // atHome is the agent that a mirror stands for, nil if it is not there any more, or
 // the agent itself.
-func (s *scope) atHome(ctx context.Context, a *Agent, p *Project) (*Agent, *Project, error) {
+func (s *callTx) atHome(ctx context.Context, a *Agent, p *Project) (*Agent, *Project, error) {
 	if a.Home == nil {
 		return a, p, nil
 	}
@@ -185,7 +185,7 @@ func (s *scope) atHome(ctx context.Context, a *Agent, p *Project) (*Agent, *Proj
 }
 
 // invite registers an unknown recipient, if it has a name that an agent can have.
-func (s *scope) invite(ctx context.Context, name string) (*Agent, error) {
+func (s *callTx) invite(ctx context.Context, name string) (*Agent, error) {
 	name, ok := wholeName(name)
 	if !ok {
 		return nil, nil
@@ -200,7 +200,7 @@ func (s *scope) invite(ctx context.Context, name string) (*Agent, error) {
 }
 
 // added stores an agent that did not come by itself: a recipient or a mirror.
-func (s *scope) added(ctx context.Context, a *Agent) (_ *Agent, err error) {
+func (s *callTx) added(ctx context.Context, a *Agent) (_ *Agent, err error) {
 	if a.ID, err = nextID(ctx, s.tx, "mail_agents"); err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ const selectActive = agentColumns + `WHERE a.project_id = ? AND a.last_active_ts
 
 // everybody is whom a broadcast is for: all agents of the project that were active
 // of late and live in it, but not the sender (mail §6).
-func (s *scope) everybody(ctx context.Context, from *Agent) ([]recipient, error) {
+func (s *callTx) everybody(ctx context.Context, from *Agent) ([]recipient, error) {
 	since := s.now - Time(30*24*60*60*1e9)
 	var out []recipient
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {

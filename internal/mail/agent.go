@@ -60,7 +60,7 @@ type profile struct {
 }
 
 // profile checks the arguments of registering (mail §2.1, §4).
-func (o *Office) profile(c Caller, a RegisterArgs) (p profile, err error) {
+func (o *Service) profile(c Caller, a RegisterArgs) (p profile, err error) {
 	p = profile{name: strings.TrimSpace(a.Name), policy: a.AttachmentsPolicy, wantToken: a.WantToken, git: c.Place.Git()}
 	def(&p.policy, "auto")
 	if err := checkText("name", a.Name); err != nil {
@@ -93,17 +93,17 @@ func (o *Office) profile(c Caller, a RegisterArgs) (p profile, err error) {
 // RegisterAgent makes an agent, or brings the one of that name up to date: program,
 // model, task, policy, branch and worktree; number, name and inception stay, and a
 // retired agent is back (mail §4, §5). What becomes of a name that is none is the
-// Office's NameMode. Without a usable name a session that took an agent over registers as
+// Service's NameMode. Without a usable name a session that took an agent over registers as
 // that agent (amendments §B.7). The session of the caller is bound to the agent. Repeating
 // it leads to the same state.
 //
-// A token is issued where the caller wants one, or the Office enforces them, and
+// A token is issued where the caller wants one, or the Service enforces them, and
 // the agent has none yet.
 //
 // Errors: EMPTY_PROGRAM, EMPTY_MODEL, INVALID_ARGUMENT; with Strict the code of the
 // mistake in the name; CAPABILITY_DENIED for a protected agent without its token and
 // for a mirror; INVALID_AGENT_NAME for HumanOverseer; DISK_FULL.
-func (o *Office) RegisterAgent(ctx context.Context, c Caller, a RegisterArgs) (out Registered, err error) {
+func (o *Service) RegisterAgent(ctx context.Context, c Caller, a RegisterArgs) (out Registered, err error) {
 	return o.registering(ctx, c, a, false)
 }
 
@@ -111,16 +111,16 @@ func (o *Office) RegisterAgent(ctx context.Context, c Caller, a RegisterArgs) (o
 // is refused.
 //
 // Errors: those of RegisterAgent; INVALID_ARGUMENT for a name that is taken.
-func (o *Office) CreateAgent(ctx context.Context, c Caller, a RegisterArgs) (Registered, error) {
+func (o *Service) CreateAgent(ctx context.Context, c Caller, a RegisterArgs) (Registered, error) {
 	return o.registering(ctx, c, a, true)
 }
 
-func (o *Office) registering(ctx context.Context, c Caller, a RegisterArgs, onlyNew bool) (out Registered, err error) {
+func (o *Service) registering(ctx context.Context, c Caller, a RegisterArgs, onlyNew bool) (out Registered, err error) {
 	p, err := o.profile(c, a)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) (err error) {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) (err error) {
 		out, err = s.register(ctx, p, onlyNew)
 		return err
 	})
@@ -129,7 +129,7 @@ func (o *Office) registering(ctx context.Context, c Caller, a RegisterArgs, only
 
 // register is RegisterAgent, or with onlyNew CreateAgent, inside a call. The agent
 // acts from then on.
-func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Registered, err error) {
+func (s *callTx) register(ctx context.Context, p profile, onlyNew bool) (out Registered, err error) {
 	if err := s.needRoom(); err != nil {
 		return out, err
 	}
@@ -165,7 +165,7 @@ func (s *scope) register(ctx context.Context, p profile, onlyNew bool) (out Regi
 
 // save stores an agent in its own name, unless nothing but its activity is new, and
 // returns it as it then stands.
-func (s *scope) save(ctx context.Context, a, before *Agent) (_ *Agent, err error) {
+func (s *callTx) save(ctx context.Context, a, before *Agent) (_ *Agent, err error) {
 	s.actAs(a)
 	switch {
 	case a.ID == 0:
@@ -185,7 +185,7 @@ func (s *scope) save(ctx context.Context, a, before *Agent) (_ *Agent, err error
 }
 
 // newAgent is an agent of this project that is not stored yet.
-func (s *scope) newAgent(name string) *Agent {
+func (s *callTx) newAgent(name string) *Agent {
 	return &Agent{
 		Name: name, Inception: s.now, AttachmentsPolicy: "auto", ContactPolicy: "auto", ProjectUID: s.p.UID,
 	}
@@ -194,7 +194,7 @@ func (s *scope) newAgent(name string) *Agent {
 // named is the agent that a given name stands for: the registered one, or a new one,
 // ID 0, with a valid name. Without a usable name it is the agent that the session took
 // over, unless onlyNew, or a new one.
-func (s *scope) named(ctx context.Context, field, given string, onlyNew bool) (*Agent, error) {
+func (s *callTx) named(ctx context.Context, field, given string, onlyNew bool) (*Agent, error) {
 	mode := s.config.NameMode
 	if given == "" || mode == AlwaysAuto {
 		return s.unnamed(ctx, onlyNew)
@@ -221,7 +221,7 @@ func (s *scope) named(ctx context.Context, field, given string, onlyNew bool) (*
 	return s.unnamed(ctx, onlyNew)
 }
 
-func (s *scope) unnamed(ctx context.Context, onlyNew bool) (*Agent, error) {
+func (s *callTx) unnamed(ctx context.Context, onlyNew bool) (*Agent, error) {
 	if !onlyNew {
 		if a, err := s.inherited(ctx); a != nil || err != nil {
 			return a, err
@@ -230,7 +230,7 @@ func (s *scope) unnamed(ctx context.Context, onlyNew bool) (*Agent, error) {
 	return s.generated(ctx)
 }
 
-func (s *scope) generated(ctx context.Context) (*Agent, error) {
+func (s *callTx) generated(ctx context.Context) (*Agent, error) {
 	name, err := s.freeName(ctx)
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (s *scope) generated(ctx context.Context) (*Agent, error) {
 	return s.newAgent(name), nil
 }
 
-func (s *scope) duplicate(field string, a *Agent) error {
+func (s *callTx) duplicate(field string, a *Agent) error {
 	return invalid(field, a.Name, "an agent called %s already exists in this project", quoted(a.Name)).
 		suggest(registerCall(s.key, a.Name, a.Program, a.Model)).hint("register_agent takes the name up again; another name, or none, makes another agent")
 }
@@ -246,7 +246,7 @@ func (s *scope) duplicate(field string, a *Agent) error {
 // place notes on which branch and in which linked worktree an agent works, where
 // the call tells: by its project_key, or by the working directory in a checkout of the
 // project. Otherwise what was known stays.
-func (s *scope) place(ctx context.Context, a *Agent, here project.Git) error {
+func (s *callTx) place(ctx context.Context, a *Agent, here project.Git) error {
 	git := here
 	if here.Common != "" {
 		row, ok, err := project.Current(ctx, s.tx, s.caller.Place)
@@ -283,7 +283,7 @@ func sameDocument(a, b *Agent) bool {
 
 // overseer is the agent of the person who oversees the others, made at first use
 // (mail §4). Only callers who have shown that they are this person may ask for it.
-func (s *scope) overseer(ctx context.Context) (*Agent, error) {
+func (s *callTx) overseer(ctx context.Context) (*Agent, error) {
 	a, err := agentByName(ctx, s.tx, s.p.ID, Overseer)
 	if err == nil && a == nil {
 		a = s.newAgent(Overseer)
@@ -322,12 +322,12 @@ type WhoisArgs struct {
 // the archive hold something of its doing.
 //
 // Errors: NOT_FOUND with suggestions, INVALID_LIMIT.
-func (o *Office) Whois(ctx context.Context, c Caller, a WhoisArgs) (out Profile, err error) {
+func (o *Service) Whois(ctx context.Context, c Caller, a WhoisArgs) (out Profile, err error) {
 	n, err := limit(a.CommitLimit, 5)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		found, err := s.agent(ctx, a.AgentName)
 		if err != nil {
 			return err
@@ -371,22 +371,22 @@ const selectHolding = `SELECT count(*) FROM mail_reservations WHERE project_id =
 // ListAgents lists the agents of a project by name; none gives an empty list.
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT.
-func (o *Office) ListAgents(ctx context.Context, c Caller, a ListAgentsArgs) (out []ListedAgent, err error) {
+func (o *Service) ListAgents(ctx context.Context, c Caller, a ListAgentsArgs) (out []ListedAgent, err error) {
 	n, err := limit(a.Limit, 100)
 	if err == nil && a.ActiveWithinDays != nil && *a.ActiveWithinDays < 1 {
 		err = invalid("active_within_days", *a.ActiveWithinDays, "active_within_days must be at least 1, got %d", *a.ActiveWithinDays)
 	}
 	if err != nil {
-		return nil, mapped(err)
+		return nil, toFault(err)
 	}
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		out, err = s.list(ctx, a, n)
 		return err
 	})
 	return out, err
 }
 
-func (s *scope) list(ctx context.Context, a ListAgentsArgs, n int) ([]ListedAgent, error) {
+func (s *callTx) list(ctx context.Context, a ListAgentsArgs, n int) ([]ListedAgent, error) {
 	since := Time(0)
 	if a.ActiveWithinDays != nil {
 		since = timeOf(s.now.UTC().AddDate(0, 0, -min(*a.ActiveWithinDays, 36_500)))
@@ -433,8 +433,8 @@ const selectHeld = reservationColumns + `WHERE r.project_id = ? AND r.agent_id =
 // back. Retiring again answers the first time.
 //
 // Errors: those of acting as the agent; CAPABILITY_DENIED for HumanOverseer.
-func (o *Office) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out Retired, err error) {
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out Retired, err error) {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		if err := checkText("reason", a.Reason); err != nil {
 			return err
 		}
@@ -460,7 +460,7 @@ func (o *Office) RetireAgent(ctx context.Context, c Caller, a RetireArgs) (out R
 }
 
 // releaseAll ends every active reservation of an agent.
-func (s *scope) releaseAll(ctx context.Context, a *Agent, kind string) (released int, err error) {
+func (s *callTx) releaseAll(ctx context.Context, a *Agent, kind string) (released int, err error) {
 	var held []*Reservation
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &Reservation{}

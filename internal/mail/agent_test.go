@@ -71,12 +71,12 @@ func TestRegisteringRefusesWhatCannotBeStored(t *testing.T) {
 		_, err := y.RegisterAgent(t.Context(), Caller{}, a)
 		wantError(t, what, err, c.code, c.text)
 	}
-	full := y.with(Config{Free: func() Room { return RoomFatal }})
+	full := y.with(Config{DiskLevel: func() DiskLevel { return DiskFatal }})
 	_, err := full.RegisterAgent(t.Context(), Caller{}, args(""))
 	wantError(t, "a full disk", err, CodeDiskFull, `"recoverable":true`)
 	want(t, "changes", y.changes(), 0)
-	for _, room := range []Room{RoomFine, RoomWarning, RoomCritical} {
-		must(y.with(Config{Free: func() Room { return room }}).RegisterAgent(t.Context(), Caller{}, args("")))(t)
+	for _, room := range []DiskLevel{DiskOK, DiskWarning, DiskCritical} {
+		must(y.with(Config{DiskLevel: func() DiskLevel { return room }}).RegisterAgent(t.Context(), Caller{}, args("")))(t)
 	}
 }
 
@@ -468,7 +468,7 @@ func TestMirrorsAndThePersonAreNoActors(t *testing.T) {
 
 	var person *Agent
 	for range 2 {
-		err := y.writeIn(t.Context(), Caller{Owner: true}, shared, func(ctx context.Context, s *scope) (err error) {
+		err := y.writeIn(t.Context(), Caller{Owner: true}, shared, func(ctx context.Context, s *callTx) (err error) {
 			person, err = s.overseer(ctx)
 			want(t, "author", s.by.Agent, "HumanOverseer (by owner)")
 			return err
@@ -511,7 +511,7 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	err := y.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
 		place, err := project.Locate(shared, y.home)
 		if err == nil {
-			_, _, err = project.See(ctx, tx, project.Seen{ID: "live", Place: place, Harness: "claude", PID: harness.PID, PIDStart: harness.Start})
+			_, _, err = project.RecordSession(ctx, tx, project.SessionEvent{ID: "live", Place: place, Harness: "claude", PID: harness.PID, PIDStart: harness.Start})
 		}
 		return err
 	})
@@ -534,7 +534,7 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	}
 
 	bindAs := func(c Caller, session, agent, source string) error {
-		return y.Bind(t.Context(), c, y.row(shared), Bond{session, agent, source})
+		return y.Bind(t.Context(), c, y.row(shared), Binding{session, agent, source})
 	}
 	for _, err := range []error{
 		bindAs(Caller{}, "live", "RedFox", SourceEnvironment),
@@ -552,7 +552,7 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	wantError(t, "an unknown source", bindAs(Caller{}, "live", "RedFox", "guess"), CodeInvalid)
 
 	own := func() (names string) {
-		err := y.writeIn(t.Context(), Caller{Ancestors: above}, shared, func(ctx context.Context, s *scope) error {
+		err := y.writeIn(t.Context(), Caller{Ancestors: above}, shared, func(ctx context.Context, s *callTx) error {
 			all, err := bonded(ctx, s.tx, s.session.Key, s.p.ID)
 			for _, a := range all {
 				names += a.Name + " "
@@ -576,7 +576,7 @@ func TestSessionsAreBoundToTheAgentsAsWhichTheyAct(t *testing.T) {
 	must(y.RetireAgent(t.Context(), Caller{}, RetireArgs{ProjectKey: shared, AgentName: "RedFox"}))(t)
 	wantError(t, "a retired agent", bindAs(Caller{}, "live", "RedFox", SourceEnvironment), CodeDenied)
 	want(t, "own agents without the retired", own(), "BlueDog GreenLake ")
-	err = y.writeIn(t.Context(), Caller{Ancestors: above}, shared, func(ctx context.Context, s *scope) error {
+	err = y.writeIn(t.Context(), Caller{Ancestors: above}, shared, func(ctx context.Context, s *callTx) error {
 		return unbind(ctx, s.tx, s.session.Key, s.now)
 	})
 	if err != nil {

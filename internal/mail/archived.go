@@ -31,17 +31,17 @@ func UIDOf(ctx context.Context, tx *store.Tx, id string) (uid string, err error)
 	return uid, err
 }
 
-// Posted is where the file of a message lies.
-type Posted struct {
+// FileRef is where the file of a message lies.
+type FileRef struct {
 	Project string // the id that all parts know
 	Path    string // of the canonical file
 	Seq     int64  // of the message's change
 }
 
 // Newest are the n newest messages, newest first.
-func Newest(ctx context.Context, tx *store.Tx, n int) (out []Posted, err error) {
+func Newest(ctx context.Context, tx *store.Tx, n int) (out []FileRef, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var p Posted
+		var p FileRef
 		err := r.Scan(&p.Project, &p.Path, &p.Seq)
 		out = append(out, p)
 		return err

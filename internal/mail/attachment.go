@@ -45,7 +45,7 @@ type Attachment struct {
 // the sender's policy has it.
 //
 // Errors: what reading the files came to; INVALID_ARGUMENT where the policy is none.
-func (s *scope) attach(me *Agent, d *draft) (out attachments, err error) {
+func (s *callTx) attach(me *Agent, d *draft) (out attachments, err error) {
 	all := []Attachment{}
 	switch {
 	case d.noFiles != nil:
@@ -105,7 +105,7 @@ func embedded(body string) (types []string) {
 //
 // Errors: INVALID_PATH for what lies outside the project or may never be attached,
 // INVALID_ARGUMENT for what is no regular file, MESSAGE_TOO_LARGE.
-func (o *Office) readFiles(ctx context.Context, t *target, paths []string) (out []file, err error) {
+func (o *Service) readFiles(ctx context.Context, t *target, paths []string) (out []file, err error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
@@ -135,7 +135,7 @@ func (o *Office) readFiles(ctx context.Context, t *target, paths []string) (out 
 
 // roots are the directories of a project below which files can be attached: the
 // worktree or checkout that the call names, if it names one, and the project's own.
-func (o *Office) roots(ctx context.Context, t *target) (out []string, err error) {
+func (o *Service) roots(ctx context.Context, t *target) (out []string, err error) {
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		p, err := t.find(ctx, tx) // which also decides whether the path is a directory of its own
 		if err != nil {
@@ -160,7 +160,7 @@ func (o *Office) roots(ctx context.Context, t *target) (out []string, err error)
 const maxFiles = 200
 
 // readFile reads one file.
-func (o *Office) readFile(roots []string, path string) (f file, err error) {
+func (o *Service) readFile(roots []string, path string) (f file, err error) {
 	if err := checkText("attachment_paths", path); err != nil {
 		return f, err
 	}
@@ -193,7 +193,7 @@ func (o *Office) readFile(roots []string, path string) (f file, err error) {
 }
 
 // below parts a path into the directory that it must stay in and the rest.
-func (o *Office) below(roots []string, path string) (root, name string, err error) {
+func (o *Service) below(roots []string, path string) (root, name string, err error) {
 	switch {
 	case path == "":
 		return "", "", outsidePath(path, "is empty")
@@ -258,7 +258,7 @@ type walk struct {
 
 const maxLinks = 40
 
-func (o *Office) openBelow(root, name string) (*os.File, error) {
+func (o *Service) openBelow(root, name string) (*os.File, error) {
 	top, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, err

@@ -79,12 +79,12 @@ VALUES (1, 'OddOne', 'p', 'm', '', 1000, 1000, 'auto', 'auto')`}, "OddOne of pro
 			if !slices.ContainsFunc(found, func(f string) bool { return strings.Contains(f, c.want) }) {
 				t.Errorf("found %q, want one with %q", found, c.want)
 			}
-			err = s.Write(t.Context(), store.Full, Mend)
+			err = s.Write(t.Context(), store.Full, Repair)
 			if err != nil {
 				t.Fatal(err)
 			}
 			soundMail(t, s)
-			err = s.Write(t.Context(), store.Full, Mend)
+			err = s.Write(t.Context(), store.Full, Repair)
 			if err != nil {
 				t.Fatal(err)
 			}

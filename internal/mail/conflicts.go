@@ -50,15 +50,15 @@ type CheckedHolder struct {
 //
 // Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for more than 200 paths,
 // NOT_FOUND for the project and the agent.
-func (o *Office) CheckFileReservationConflicts(ctx context.Context, c Caller, a CheckArgs) (Checked, error) {
+func (o *Service) CheckFileReservationConflicts(ctx context.Context, c Caller, a CheckArgs) (Checked, error) {
 	out := Checked{Free: []string{}, Conflicts: []CheckedPath{}}
 	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	watch := &watch{found: map[int64]*watched{}}
 	var found [][]*held
-	err = o.readFrom(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.readFrom(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		all, err := s.wishes(a.Paths, relative)
 		if err != nil {
 			return err
@@ -106,12 +106,12 @@ func (o *Office) CheckFileReservationConflicts(ctx context.Context, c Caller, a 
 			})
 		}
 	}
-	return out, mapped(err)
+	return out, toFault(err)
 }
 
 // watch is what is to be found out about some reservations of one project.
 type watch struct {
-	*Office
+	*Service
 	tx    *store.Tx
 	p     *Project
 	now   Time
@@ -120,8 +120,8 @@ type watch struct {
 }
 
 // of says in which scope the reservations are.
-func (w *watch) of(s *scope) {
-	w.Office, w.tx, w.p, w.now, w.mail = s.Office, s.tx, s.p, s.now, map[int64]Time{}
+func (w *watch) of(s *callTx) {
+	w.Service, w.tx, w.p, w.now, w.mail = s.Service, s.tx, s.p, s.now, map[int64]Time{}
 }
 
 // add notes a reservation, with what rows tell about its holder.
@@ -151,7 +151,7 @@ func (w *watch) look(ctx context.Context, c Caller) error {
 	return w.observe(ctx, c, w.p, w.now, all)
 }
 
-func (w *watch) signs(id int64) (bool, Signs) { return w.Office.signs(w.found[id], w.now) }
+func (w *watch) signs(id int64) (bool, HolderActivity) { return w.Service.signs(w.found[id], w.now) }
 
 // ListedReservation is a reservation as the resource file_reservations shows it.
 type ListedReservation struct {
@@ -164,7 +164,7 @@ type ListedReservation struct {
 	Expires     Time   `json:"expires_ts"`
 	Released    Time   `json:"released_ts"`
 	Stale       bool   `json:"stale"`
-	Signs
+	HolderActivity
 
 	Ended bool `json:"-"` // it was released because its session had ended
 }
@@ -187,10 +187,10 @@ const (
 // show no signs. It changes nothing.
 //
 // Errors: NOT_FOUND for the project.
-func (o *Office) FileReservations(ctx context.Context, c Caller, projectKey string, ended bool) ([]ListedReservation, error) {
+func (o *Service) FileReservations(ctx context.Context, c Caller, projectKey string, ended bool) ([]ListedReservation, error) {
 	out := []ListedReservation{}
 	watch := &watch{found: map[int64]*watched{}}
-	err := o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+	err := o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		if err := s.settle(ctx); err != nil {
 			return err
 		}
@@ -212,10 +212,10 @@ func (o *Office) FileReservations(ctx context.Context, c Caller, projectKey stri
 		err = watch.look(ctx, c)
 	}
 	if err != nil {
-		return nil, mapped(err)
+		return nil, toFault(err)
 	}
 	for i := range out {
-		out[i].Stale, out[i].Signs = watch.signs(out[i].ID)
+		out[i].Stale, out[i].HolderActivity = watch.signs(out[i].ID)
 	}
 	return out, nil
 }

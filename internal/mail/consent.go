@@ -46,7 +46,7 @@ OR EXISTS (SELECT 1 FROM mail_messages m WHERE m.id = ?4 AND m.project_id = ?2 A
 
 // decide says whether a draft of an agent of this project may go to a recipient.
 // The rules that grant are asked in the order of what they cost.
-func (s *scope) decide(ctx context.Context, from *Agent, to recipient, d *draft) (leave, error) {
+func (s *callTx) decide(ctx context.Context, from *Agent, to recipient, d *draft) (leave, error) {
 	switch {
 	case to.ID == from.ID:
 		return granted, nil
@@ -84,7 +84,7 @@ func (s *scope) decide(ctx context.Context, from *Agent, to recipient, d *draft)
 
 // linked reports whether two agents have agreed to write to each other, either way,
 // and whether the second one has blocked the first.
-func (s *scope) linked(ctx context.Context, from, to int64) (approved, blocked bool, err error) {
+func (s *callTx) linked(ctx context.Context, from, to int64) (approved, blocked bool, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var asked int64
 		var status string
@@ -98,7 +98,7 @@ func (s *scope) linked(ctx context.Context, from, to int64) (approved, blocked b
 }
 
 // acquainted asks what two agents of this project have had to do with each other.
-func (s *scope) acquainted(ctx context.Context, from, to *Agent, d *draft) (known bool, err error) {
+func (s *callTx) acquainted(ctx context.Context, from, to *Agent, d *draft) (known bool, err error) {
 	since := s.now - Time(s.config.ContactWindow)
 	ask := func(query string, args ...any) {
 		if err == nil && !known {
@@ -123,7 +123,7 @@ func (s *scope) acquainted(ctx context.Context, from, to *Agent, d *draft) (know
 }
 
 // shareFiles reports whether both agents hold reservations that overlap.
-func (s *scope) shareFiles(ctx context.Context, a, b *Agent) (bool, error) {
+func (s *callTx) shareFiles(ctx context.Context, a, b *Agent) (bool, error) {
 	mine, err := s.heldBy(ctx, a)
 	if err != nil || len(mine) == 0 {
 		return false, err
@@ -154,7 +154,7 @@ func (s *scope) shareFiles(ctx context.Context, a, b *Agent) (bool, error) {
 	return false, nil
 }
 
-func (s *scope) heldBy(ctx context.Context, a *Agent) (all []pathpattern.Pattern, err error) {
+func (s *callTx) heldBy(ctx context.Context, a *Agent) (all []pathpattern.Pattern, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var text string
 		if err := rows.Scan(&text); err != nil {
@@ -175,7 +175,7 @@ func blockedContact() error {
 
 // contactNeeded is the error where recipients have to agree first. Upon request each
 // of them is asked, which stays although the message is refused.
-func (s *scope) contactNeeded(ctx context.Context, me *Agent, d *draft, asked []recipient) error {
+func (s *callTx) contactNeeded(ctx context.Context, me *Agent, d *draft, asked []recipient) error {
 	attempted := []string{}
 	if d.autoContact {
 		for _, r := range asked {

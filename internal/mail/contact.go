@@ -59,16 +59,16 @@ type RequestArgs struct {
 // stays as it is (mail §6).
 //
 // Errors: those of acting as the requester; NOT_FOUND for the other one; DISK_FULL.
-func (o *Office) RequestContact(ctx context.Context, c Caller, a RequestArgs) (out Link, err error) {
+func (o *Service) RequestContact(ctx context.Context, c Caller, a RequestArgs) (out Link, err error) {
 	reason, err := o.line("reason", a.Reason, maxReason)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	away, err := c.awayFrom(a.ToProject)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, to, err := s.pair(ctx, a, away)
 		if err != nil {
 			return err
@@ -92,7 +92,7 @@ func (c *Caller) awayFrom(key string) (*target, error) {
 }
 
 // pair finds the two agents of a request.
-func (s *scope) pair(ctx context.Context, a RequestArgs, away *target) (me *Agent, to recipient, err error) {
+func (s *callTx) pair(ctx context.Context, a RequestArgs, away *target) (me *Agent, to recipient, err error) {
 	if to, err = s.peer(ctx, "to_agent", a.ToAgent, away); err != nil {
 		return nil, to, err
 	}
@@ -107,7 +107,7 @@ func (s *scope) pair(ctx context.Context, a RequestArgs, away *target) (me *Agen
 
 // requester finds who asks or, where it is missing and the call says what it is,
 // registers it.
-func (s *scope) requester(ctx context.Context, a RequestArgs) (*Agent, error) {
+func (s *callTx) requester(ctx context.Context, a RequestArgs) (*Agent, error) {
 	name := strings.TrimSpace(a.FromAgent)
 	if known, err := agentByName(ctx, s.tx, s.p.ID, name); known == nil && err == nil && name != "" && !a.NoRegister && a.Program != "" && a.Model != "" {
 		p, err := s.profile(s.caller, RegisterArgs{Name: name, Program: a.Program, Model: a.Model, TaskDescription: a.TaskDescription})
@@ -123,7 +123,7 @@ func (s *scope) requester(ctx context.Context, a RequestArgs) (*Agent, error) {
 // project, nil for this one.
 //
 // Errors: NOT_FOUND.
-func (s *scope) peer(ctx context.Context, field, name string, away *target) (recipient, error) {
+func (s *callTx) peer(ctx context.Context, field, name string, away *target) (recipient, error) {
 	in := s
 	if away != nil {
 		p, err := away.find(ctx, s.tx)
@@ -153,7 +153,7 @@ func (s *scope) peer(ctx context.Context, field, name string, away *target) (rec
 
 // request is RequestContact inside a call, for an agent of this project. Without
 // tell the other one gets no message.
-func (s *scope) request(ctx context.Context, me *Agent, to recipient, reason string, ttl time.Duration, tell bool) (*Contact, error) {
+func (s *callTx) request(ctx context.Context, me *Agent, to recipient, reason string, ttl time.Duration, tell bool) (*Contact, error) {
 	if err := s.needRoom(); err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (s *scope) request(ctx context.Context, me *Agent, to recipient, reason str
 
 // introduce tells an agent that somebody asks for contact. Policies are not asked,
 // but for one.
-func (s *scope) introduce(ctx context.Context, me *Agent, to recipient, reason string) error {
+func (s *callTx) introduce(ctx context.Context, me *Agent, to recipient, reason string) error {
 	if to.Retired != 0 || to.ContactPolicy == "block_all" {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (s *scope) introduce(ctx context.Context, me *Agent, to recipient, reason s
 const selectContactCount = `SELECT count(*) FROM mail_agents a CROSS JOIN mail_contacts c ON c.a_agent_id = a.id WHERE a.project_id = ?`
 
 // newContact is a link that is not stored yet.
-func (s *scope) newContact(ctx context.Context, from, to recipient) (*Contact, error) {
+func (s *callTx) newContact(ctx context.Context, from, to recipient) (*Contact, error) {
 	var n int64
 	if err := s.tx.Get(ctx, []any{&n}, selectContactCount, from.p.ID); err != nil {
 		return nil, err
@@ -237,12 +237,12 @@ type Response struct {
 // do so before it is asked. Repeating it leads to the same state, its end aside.
 //
 // Errors: those of acting as the one that answers; NOT_FOUND for the other one.
-func (o *Office) RespondContact(ctx context.Context, c Caller, a RespondArgs) (out Response, err error) {
+func (o *Service) RespondContact(ctx context.Context, c Caller, a RespondArgs) (out Response, err error) {
 	away, err := c.awayFrom(a.FromProject)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.actor(ctx, a.ToAgent)
 		if err != nil {
 			return err
@@ -263,7 +263,7 @@ func (o *Office) RespondContact(ctx context.Context, c Caller, a RespondArgs) (o
 
 // respond approves or blocks the link from one agent to another; reason nil leaves
 // that as it is.
-func (s *scope) respond(ctx context.Context, from, to recipient, accept bool, reason *string, ttl time.Duration) (*Contact, error) {
+func (s *callTx) respond(ctx context.Context, from, to recipient, accept bool, reason *string, ttl time.Duration) (*Contact, error) {
 	if from.ID == to.ID {
 		return nil, invalid("from_agent", from.Name, "an agent needs no leave to write to itself")
 	}
@@ -300,16 +300,16 @@ type CreateContactArgs struct {
 // block.
 //
 // Errors: those of acting as the agent; NOT_FOUND for the other one.
-func (o *Office) CreateContact(ctx context.Context, c Caller, a CreateContactArgs) (out Link, err error) {
+func (o *Service) CreateContact(ctx context.Context, c Caller, a CreateContactArgs) (out Link, err error) {
 	reason, err := o.line("reason", a.Reason, maxReason)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	away, err := c.awayFrom(a.ContactProject)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.actor(ctx, a.AgentName)
 		if err != nil {
 			return err
@@ -352,12 +352,12 @@ FROM mail_contacts c JOIN mail_agents b ON b.id = `
 // order. None gives an empty list.
 //
 // Errors: NOT_FOUND, INVALID_ARGUMENT for another direction.
-func (o *Office) ListContacts(ctx context.Context, c Caller, projectKey, agentName, direction string) (out []ListedContact, err error) {
+func (o *Service) ListContacts(ctx context.Context, c Caller, projectKey, agentName, direction string) (out []ListedContact, err error) {
 	def(&direction, "out")
 	if direction != "out" && direction != "in" && direction != "both" {
-		return nil, mapped(invalid("direction", direction, "direction is out, in or both, not %s", quoted(direction)))
+		return nil, toFault(invalid("direction", direction, "direction is out, in or both, not %s", quoted(direction)))
 	}
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		a, err := s.agent(ctx, agentName)
 		if err != nil {
 			return err
@@ -374,7 +374,7 @@ func (o *Office) ListContacts(ctx context.Context, c Caller, projectKey, agentNa
 	return out, err
 }
 
-func (s *scope) contacts(ctx context.Context, a *Agent, query string, add func(k ListedContact, name string)) error {
+func (s *callTx) contacts(ctx context.Context, a *Agent, query string, add func(k ListedContact, name string)) error {
 	return s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var k ListedContact
 		var name string
@@ -394,13 +394,13 @@ type Policy struct {
 // block_all. Repeating it changes nothing.
 //
 // Errors: INVALID_ARGUMENT for another word; those of acting as the agent.
-func (o *Office) SetContactPolicy(ctx context.Context, c Caller, projectKey, agentName, policy string) (out Policy, err error) {
+func (o *Service) SetContactPolicy(ctx context.Context, c Caller, projectKey, agentName, policy string) (out Policy, err error) {
 	switch policy {
 	case "open", "auto", "contacts_only", "block_all":
 	default:
-		return out, mapped(invalid("policy", policy, "policy is open, auto, contacts_only or block_all, not %s", quoted(policy)))
+		return out, toFault(invalid("policy", policy, "policy is open, auto, contacts_only or block_all, not %s", quoted(policy)))
 	}
-	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.actor(ctx, agentName)
 		if err != nil {
 			return err

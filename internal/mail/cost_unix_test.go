@@ -19,7 +19,7 @@ import (
 // time, which tells more than how long they took where others use the machine too.
 func BenchmarkCrowd(b *testing.B) {
 	s := newStreet(b, Config{})
-	c := Caller{Owner: true, Place: project.Place{Home: s.home}, Ancestors: []project.Process{}}
+	c := Caller{Owner: true, Place: project.Location{Home: s.home}, Ancestors: []project.Process{}}
 	root := s.path("crowd")
 	s.write(s.path("crowd", ".git", "config"), "[core]\n\tbare = false\n")
 	s.write(s.path("crowd", ".git", "HEAD"), "ref: refs/heads/main\n")

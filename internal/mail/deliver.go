@@ -20,7 +20,7 @@ func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 // message finds a message of this project with its recipients.
 //
 // Errors: NOT_FOUND, for those of other projects too.
-func (s *scope) message(ctx context.Context, id int64) (*Message, error) {
+func (s *callTx) message(ctx context.Context, id int64) (*Message, error) {
 	m, err := findMessage(ctx, s.tx, selectMessageByID, id)
 	if err == nil && (m == nil || m.projectID != s.p.ID) {
 		return nil, s.noMessage(id)
@@ -28,7 +28,7 @@ func (s *scope) message(ctx context.Context, id int64) (*Message, error) {
 	return m, err
 }
 
-func (s *scope) noMessage(id int64) error {
+func (s *callTx) noMessage(id int64) error {
 	return notFound("message", id).with("message_id", id).with("project", s.p.HumanKey).
 		hint("fetch_inbox and search_messages show the messages of the project")
 }
@@ -38,7 +38,7 @@ func (s *scope) noMessage(id int64) error {
 // In another project it comes from the sender's mirror there (mail §6).
 //
 // Errors: those of attaching its files.
-func (s *scope) deliver(ctx context.Context, me *Agent, d *draft, all []recipient) (out []Delivered, err error) {
+func (s *callTx) deliver(ctx context.Context, me *Agent, d *draft, all []recipient) (out []Delivered, err error) {
 	attached, err := s.attach(me, d)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ type attachments struct {
 // post stores a message of an agent of this project for agents of this project,
 // whoever they are; it checks nothing. Its time is later than that of every message
 // of the store.
-func (s *scope) post(ctx context.Context, from *Agent, d *draft, attached attachments, to []recipient) (*Message, error) {
+func (s *callTx) post(ctx context.Context, from *Agent, d *draft, attached attachments, to []recipient) (*Message, error) {
 	m := &Message{
 		UID: store.NewID(), ProjectUID: s.p.UID, From: from.Name, To: []string{}, CC: []string{}, BCC: []string{},
 		ThreadID: d.thread, Topic: d.topic, Importance: d.importance, AckRequired: d.ackRequired, Subject: d.subject, Body: d.body,
@@ -113,7 +113,7 @@ func (s *scope) post(ctx context.Context, from *Agent, d *draft, attached attach
 }
 
 // number gives a message its number, its time and its place in the archive.
-func (s *scope) number(ctx context.Context, m *Message) (err error) {
+func (s *callTx) number(ctx context.Context, m *Message) (err error) {
 	if m.ID, err = nextID(ctx, s.tx, "mail_messages"); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func nextOrdinal(ctx context.Context, tx *store.Tx, projectID int64, month strin
 // if need be: under its name or, where that is somebody else's, with some digits
 // behind it (mail §6). An agent of the same name, program and model is taken for the
 // same one, unless it is protected or retired.
-func (s *scope) mirror(ctx context.Context, of *Agent) (*Agent, error) {
+func (s *callTx) mirror(ctx context.Context, of *Agent) (*Agent, error) {
 	if of.Name == Overseer {
 		return s.other(s.p).overseer(ctx)
 	}
@@ -164,6 +164,6 @@ func (s *scope) mirror(ctx context.Context, of *Agent) (*Agent, error) {
 	return nil, problemf(CodeAgentName, "there is no name left for the mirror of %s", quoted(of.Name)).hint("register under another name")
 }
 
-func (s *scope) isSame(a, of *Agent) bool {
+func (s *callTx) isSame(a, of *Agent) bool {
 	return a.Home == nil && a.Program == of.Program && a.Model == of.Model && a.Retired == 0 && !s.isProtected(a)
 }

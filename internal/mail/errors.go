@@ -111,10 +111,10 @@ func invalid(field string, provided any, format string, args ...any) *problem {
 
 // Fault gives an error of the store, such as one of opening it, the code that it
 // has in this room; other errors stay as they are, and nil is nil.
-func Fault(err error) error { return mapped(err) }
+func Fault(err error) error { return toFault(err) }
 
-// mapped gives the errors of the store the codes of this room (mail §2.1, §14).
-func mapped(err error) error {
+// toFault gives the errors of the store the codes of this room (mail §2.1, §14).
+func toFault(err error) error {
 	if err == nil {
 		return nil
 	}

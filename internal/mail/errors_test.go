@@ -21,25 +21,25 @@ func TestErrorsOfTheStoreHaveTheCodesOfMail(t *testing.T) {
 	} {
 		for text, codes := range texts {
 			for _, of := range codes {
-				err := mapped(fmt.Errorf("around: %w", fault.New(fault.Unavailable, of, "why")))
+				err := toFault(fmt.Errorf("around: %w", fault.New(fault.Unavailable, of, "why")))
 				recoverable := fmt.Sprintf(`"recoverable":%v`, code != CodeCorruption)
 				wantError(t, of, err, code, text, recoverable)
 			}
 		}
 	}
-	wantError(t, "anything else", mapped(errors.New("boom")), CodeDatabase)
-	if mapped(nil) != nil {
+	wantError(t, "anything else", toFault(errors.New("boom")), CodeDatabase)
+	if toFault(nil) != nil {
 		t.Error("no error is one")
 	}
 	own := problemf(CodeLimit, "x").hint("h")
-	wantError(t, "our own", mapped(own), CodeLimit)
+	wantError(t, "our own", toFault(own), CodeLimit)
 }
 
 func TestAStoreThatCannotBeWrittenToRefusesEveryCallAndIsStillRead(t *testing.T) {
 	t.Parallel()
 	s := newStreet(t, Config{})
 	p := s.sent(SendArgs{})
-	reading, err := store.Open(t.Context(), storetest.Config(store.Config{Path: s.store.Path(), Reading: true}))
+	reading, err := store.Open(t.Context(), storetest.Config(store.Config{Path: s.store.Path(), ReadOnly: true}))
 	if err != nil {
 		t.Fatal(err)
 	}

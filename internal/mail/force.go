@@ -34,7 +34,7 @@ type ForcedFrom struct {
 	Created     Time   `json:"created_ts"`
 	Expires     Time   `json:"expires_ts"`
 	Released    Time   `json:"released_ts"`
-	Signs
+	HolderActivity
 	Notified bool `json:"notified"` // the holder got a message
 }
 
@@ -45,15 +45,15 @@ type ForcedFrom struct {
 //
 // Errors: NOT_FOUND; RESERVATION_ACTIVE for one that is neither; those of acting as
 // the agent.
-func (o *Office) ForceReleaseFileReservation(ctx context.Context, c Caller, a ForceArgs) (out ForceReleased, err error) {
+func (o *Service) ForceReleaseFileReservation(ctx context.Context, c Caller, a ForceArgs) (out ForceReleased, err error) {
 	t, err := c.target(a.ProjectKey)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	// What files and commits tell is found out before the transaction, which asks
 	// the rows once more.
 	watch := &watch{found: map[int64]*watched{}}
-	err = o.readFrom(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.readFrom(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		if err := s.settle(ctx); err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func (o *Office) ForceReleaseFileReservation(ctx context.Context, c Caller, a Fo
 		err = watch.look(ctx, c)
 	}
 	if err != nil && !fault.HasCode(err, CodeNotFound) {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		if err := s.forcing(ctx, a.AgentName); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (w *watch) addByID(ctx context.Context, id int64) error {
 }
 
 // forcing finds the actor, who may be the person at this machine.
-func (s *scope) forcing(ctx context.Context, name string) error {
+func (s *callTx) forcing(ctx context.Context, name string) error {
 	if s.caller.Owner && strings.EqualFold(strings.TrimSpace(name), Overseer) {
 		_, err := s.overseer(ctx)
 		return err
@@ -99,7 +99,7 @@ func (s *scope) forcing(ctx context.Context, name string) error {
 }
 
 // force ends a reservation; seen is what was found out about it, nil for nothing.
-func (s *scope) force(ctx context.Context, a ForceArgs, seen *watched) (out ForceReleased, err error) {
+func (s *callTx) force(ctx context.Context, a ForceArgs, seen *watched) (out ForceReleased, err error) {
 	if err := s.settle(ctx); err != nil {
 		return out, err
 	}
@@ -141,7 +141,7 @@ func (s *scope) force(ctx context.Context, a ForceArgs, seen *watched) (out Forc
 }
 
 // stillActive is the error for a reservation whose holder may be at work.
-func (s *scope) stillActive(r *Reservation, signs Signs) error {
+func (s *callTx) stillActive(r *Reservation, signs HolderActivity) error {
 	help := Call{Tool: "send_message", Arguments: map[string]any{
 		"project_key": s.key, "sender_name": s.me.Name, "to": []string{r.Agent},
 		"subject": "Reservation of " + clip(r.PathPattern, maxSubject), "body_md": "Could you release " + r.PathPattern + "?",
@@ -158,7 +158,7 @@ func (s *scope) stillActive(r *Reservation, signs Signs) error {
 }
 
 // tellHolder writes to who held a reservation; false if this agent takes no mail.
-func (s *scope) tellHolder(ctx context.Context, holder *Agent, r *ForcedFrom, note string) (bool, error) {
+func (s *callTx) tellHolder(ctx context.Context, holder *Agent, r *ForcedFrom, note string) (bool, error) {
 	if holder.Retired != 0 || holder.ContactPolicy == "block_all" || s.needRoom() != nil {
 		return false, nil
 	}

@@ -15,24 +15,24 @@ import (
 
 // GuardArgs are files that a session is about to change.
 type GuardArgs struct {
-	Session string        // its id; its agents' and its own reservations do not count
-	Further []string      // ids of sessions of the same process, whose do not count either
-	Agent   string        // the name of CAIRN_AGENT, whose do not count either; "" for none
-	Place   project.Place // of its working directory
-	Paths   []string      // as the harness names them
-	Names   []string      // as git names them: from the root of the place's worktree, in slashes
-	Project string        // a project_key: all files are in that project; "" for those that they are in
+	Session string           // its id; its agents' and its own reservations do not count
+	Further []string         // ids of sessions of the same process, whose do not count either
+	Agent   string           // the name of CAIRN_AGENT, whose do not count either; "" for none
+	Place   project.Location // of its working directory
+	Paths   []string         // as the harness names them
+	Names   []string         // as git names them: from the root of the place's worktree, in slashes
+	Project string           // a project_key: all files are in that project; "" for those that they are in
 }
 
 // Guarded is what Guard found.
 type Guarded struct {
-	Managed   bool       // at least one of the files is in a project of mail
-	Obstacles []Obstacle // the worst first
-	Names     []string   // of the agents as which the session acts, if there are obstacles
+	Managed   bool           // at least one of the files is in a project of mail
+	Obstacles []ReservedFile // the worst first
+	Names     []string       // of the agents as which the session acts, if there are obstacles
 }
 
-// Obstacle is a file that somebody else has reserved.
-type Obstacle struct {
+// ReservedFile is a file that somebody else has reserved.
+type ReservedFile struct {
 	Path     string // in its worktree
 	Holder   string
 	Pattern  string
@@ -51,7 +51,7 @@ type Obstacle struct {
 //
 // Errors: those of reading; NOT_FOUND for a Project that is none; the end of ctx
 // interrupts it.
-func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error) {
+func (o *Service) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error) {
 	groups := worktreesOf(a.Place, a.Paths)
 	for _, name := range a.Names {
 		groups[0].files = append(groups[0].files, guardedFile{name, filepath.Join(a.Place.Root, filepath.FromSlash(name))})
@@ -60,7 +60,7 @@ func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error
 	if a.Project != "" {
 		caller := Caller{Place: a.Place}
 		if key, err = caller.target(a.Project); err != nil {
-			return out, mapped(err)
+			return out, toFault(err)
 		}
 	}
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -71,7 +71,7 @@ func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error
 			}
 			for _, p := range projects {
 				out.Managed = true
-				s := &scope{Office: o, tx: tx, p: p, now: now(tx), caller: Caller{Session: a.Session}}
+				s := &callTx{Service: o, tx: tx, p: p, now: now(tx), caller: Caller{Session: a.Session}}
 				if err := s.obstacles(ctx, a, g, &out); err != nil {
 					return err
 				}
@@ -82,13 +82,13 @@ func (o *Office) Guard(ctx context.Context, a GuardArgs) (out Guarded, err error
 		}
 		return err
 	})
-	slices.SortStableFunc(out.Obstacles, func(a, b Obstacle) int { return int(min(max(b.Until-a.Until, -1), 1)) })
+	slices.SortStableFunc(out.Obstacles, func(a, b ReservedFile) int { return int(min(max(b.Until-a.Until, -1), 1)) })
 	return out, err
 }
 
 // worktree is some files of one repository, or of one folder outside any.
 type worktree struct {
-	place project.Place
+	place project.Location
 	files []guardedFile
 }
 
@@ -98,7 +98,7 @@ type guardedFile struct{ rel, abs string }
 
 // worktreesOf maps files to the worktrees that they are in: that of the working
 // directory, or else another one. Of a folder one file is looked at.
-func worktreesOf(place project.Place, paths []string) []*worktree {
+func worktreesOf(place project.Location, paths []string) []*worktree {
 	here := &worktree{place: place}
 	groups := []*worktree{here}
 	type seen struct {
@@ -145,7 +145,7 @@ func worktreesOf(place project.Place, paths []string) []*worktree {
 
 // hasRepositoryInside reports whether a folder is in another repository or worktree inside
 // the worktree of a place: a clone or a submodule.
-func hasRepositoryInside(place project.Place, dir string) bool {
+func hasRepositoryInside(place project.Location, dir string) bool {
 	for place.Root != "" && isBelow(place.Root, dir) {
 		if !pathIsGone(filepath.Join(dir, ".git")) {
 			return true
@@ -165,7 +165,7 @@ func isBelow(root, path string) bool {
 func elsewhere(groups *[]*worktree, dir, abs, home string) (*worktree, string) {
 	place, err := project.Locate(dir, home)
 	if err != nil || place.Identity == "" {
-		place = project.Place{Cwd: dir, Home: home}
+		place = project.Location{Cwd: dir, Home: home}
 	}
 	for _, g := range (*groups)[1:] {
 		if g.place.Identity == place.Identity {
@@ -248,7 +248,7 @@ AND r.agent_id NOT IN (SELECT b.agent_id FROM sessions s CROSS JOIN mail_session
 )
 
 // obstacles finds what stands in the way of the files of one project.
-func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Guarded) error {
+func (s *callTx) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Guarded) error {
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (s *scope) obstacles(ctx context.Context, a GuardArgs, g *worktree, out *Gu
 
 // within are the files of a worktree that are in the project, and the literal
 // prefixes that a pattern covering one of them can have, each once.
-func (s *scope) within(a GuardArgs, g *worktree) (files []pathpattern.Path, prefixes []string) {
+func (s *callTx) within(a GuardArgs, g *worktree) (files []pathpattern.Path, prefixes []string) {
 	seen := map[string]bool{}
 	prefixes = []string{}
 	for _, f := range g.files {
@@ -326,8 +326,8 @@ func (s *scope) within(a GuardArgs, g *worktree) (files []pathpattern.Path, pref
 	return files, prefixes
 }
 
-func (h *held) obstacle(f pathpattern.Path) Obstacle {
-	o := Obstacle{Path: f.String(), Holder: h.Agent, Pattern: h.PathPattern, Reason: h.Reason, Since: h.Created, Until: h.Expires}
+func (h *held) obstacle(f pathpattern.Path) ReservedFile {
+	o := ReservedFile{Path: f.String(), Holder: h.Agent, Pattern: h.PathPattern, Reason: h.Reason, Since: h.Created, Until: h.Expires}
 	if h.branch != nil {
 		o.Branch = *h.branch
 	}

@@ -19,7 +19,7 @@ const (
 // at most 400 characters, the first three obstacles (mail §8). place is where the
 // session works; names are the agents as which it acts. It returns "" without an
 // obstacle. What holders wrote is quoted, on one line.
-func GuardText(all []Obstacle, place project.Place, names ...string) string {
+func GuardText(all []ReservedFile, place project.Location, names ...string) string {
 	if len(all) == 0 {
 		return ""
 	}
@@ -55,7 +55,7 @@ func moreText(n int) string {
 	return fmt.Sprintf(" And %d more.", n)
 }
 
-func (o Obstacle) line(git project.Git) string {
+func (o ReservedFile) line(git project.Git) string {
 	where := ""
 	if o.Branch != "" && o.Branch != git.Branch {
 		where = " on branch " + short(o.Branch)

@@ -32,21 +32,21 @@ type Handshake struct {
 //
 // Errors: those of RequestContact and, for the message, of SendMessage but for
 // those about contact.
-func (o *Office) MacroContactHandshake(ctx context.Context, c Caller, a HandshakeArgs) (out Handshake, err error) {
+func (o *Service) MacroContactHandshake(ctx context.Context, c Caller, a HandshakeArgs) (out Handshake, err error) {
 	reason, err := o.line("reason", a.Reason, maxReason)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	away, err := c.awayFrom(a.ToProject)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	d, err := o.welcome(a)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	ttl := lifetime(a.TTLSeconds, defaultRequestTTL)
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		out = Handshake{}
 		me, to, err := s.pair(ctx, RequestArgs{
 			FromAgent: a.Requester, ToAgent: a.Target, NoRegister: a.NoRegister, Program: a.Program, Model: a.Model, TaskDescription: a.TaskDescription,
@@ -63,7 +63,7 @@ func (o *Office) MacroContactHandshake(ctx context.Context, c Caller, a Handshak
 }
 
 // welcome is the first message of a handshake, nil for none.
-func (o *Office) welcome(a HandshakeArgs) (d *draft, err error) {
+func (o *Service) welcome(a HandshakeArgs) (d *draft, err error) {
 	if a.WelcomeSubject == nil && a.WelcomeBody == nil {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (o *Office) welcome(a HandshakeArgs) (d *draft, err error) {
 }
 
 // shake asks for contact and grants it where the caller may.
-func (s *scope) shake(ctx context.Context, me *Agent, to recipient, reason string, ttl time.Duration, accept bool, out *Handshake) error {
+func (s *callTx) shake(ctx context.Context, me *Agent, to recipient, reason string, ttl time.Duration, accept bool, out *Handshake) error {
 	speaks := accept && s.speaksFor(to)
 	open := to.p.ID == s.p.ID && to.Retired == 0 && (to.ContactPolicy == "open" || to.ContactPolicy == "auto")
 	grants := accept && (speaks || open)
@@ -110,7 +110,7 @@ func (s *scope) shake(ctx context.Context, me *Agent, to recipient, reason strin
 
 // speaksFor reports whether the caller has shown that it may act as an agent: by its
 // token, or as the file's owner.
-func (s *scope) speaksFor(to recipient) bool {
+func (s *callTx) speaksFor(to recipient) bool {
 	if s.caller.Owner {
 		return true
 	}
@@ -118,7 +118,7 @@ func (s *scope) speaksFor(to recipient) bool {
 }
 
 // greet sends the first message, if it may be sent.
-func (s *scope) greet(ctx context.Context, me *Agent, to recipient, d *draft, out *Handshake) error {
+func (s *callTx) greet(ctx context.Context, me *Agent, to recipient, d *draft, out *Handshake) error {
 	to.kind = fieldTo
 	leave, err := s.decide(ctx, me, to, d)
 	if err != nil || leave != granted {

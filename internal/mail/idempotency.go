@@ -29,7 +29,7 @@ ON CONFLICT (project_id, agent_id, tool, key) DO UPDATE SET arguments = excluded
 //
 // Errors besides fn's: INVALID_ARGUMENT for what is no key, IDEMPOTENCY_CONFLICT for
 // one that was used with other arguments within Config.Idempotency.
-func once[R any](ctx context.Context, s *scope, tool, key string, args any, fn func() (R, error)) (out R, err error) {
+func once[R any](ctx context.Context, s *callTx, tool, key string, args any, fn func() (R, error)) (out R, err error) {
 	if key == "" {
 		return fn()
 	}

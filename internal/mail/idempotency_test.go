@@ -18,9 +18,9 @@ type counted struct {
 }
 
 // repeated calls something of which each run counts, under a key.
-func repeated(t *testing.T, o *Office, agent, key, argument string, fail error) (out counted, err error) {
+func repeated(t *testing.T, o *Service, agent, key, argument string, fail error) (out counted, err error) {
 	t.Helper()
-	err = o.writeIn(t.Context(), Caller{}, "app", func(ctx context.Context, s *scope) error {
+	err = o.writeIn(t.Context(), Caller{}, "app", func(ctx context.Context, s *callTx) error {
 		if _, err := s.actor(ctx, agent); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerForADayAndOnlyToTheSameCallOfTheSame
 	clock := &storetest.Clock{}
 	clock.Move(1_000_000 * time.Hour / 3)
 	o := New(storetest.Open(t, store.Config{Clock: clock.Now}), Config{})
-	if err := o.writeIn(t.Context(), Caller{}, t.TempDir(), func(ctx context.Context, s *scope) error {
+	if err := o.writeIn(t.Context(), Caller{}, t.TempDir(), func(ctx context.Context, s *callTx) error {
 		for _, name := range []string{"GreenLake", "BlueDog"} {
 			if _, err := s.register(ctx, profile{name: name, program: "p", model: "m", policy: "auto"}, true); err != nil {
 				return err

@@ -29,7 +29,7 @@ const (
 
 // identity is what the files around a path say about the project that it means.
 type identity struct {
-	place     project.Place
+	place     project.Location
 	git       project.Git // of the repository around it, if there is one
 	mode      string      // the one used
 	asked     bool        // it was asked for

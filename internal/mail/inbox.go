@@ -55,8 +55,8 @@ ORDER BY m.created_ts DESC, m.id DESC LIMIT +?4`
 //
 // Errors: NOT_FOUND, CAPABILITY_DENIED for a protected agent without its token,
 // INVALID_LIMIT, INVALID_TIMESTAMP also for At, INVALID_TOPIC.
-func (o *Office) FetchInbox(ctx context.Context, c Caller, a InboxArgs) (out []Item, err error) {
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) FetchInbox(ctx context.Context, c Caller, a InboxArgs) (out []Item, err error) {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.reader(ctx, a.AgentName)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (o *Office) FetchInbox(ctx context.Context, c Caller, a InboxArgs) (out []I
 }
 
 // inbox is FetchInbox inside a call.
-func (s *scope) inbox(ctx context.Context, me *Agent, a InboxArgs) (out []Item, err error) {
+func (s *callTx) inbox(ctx context.Context, me *Agent, a InboxArgs) (out []Item, err error) {
 	found, err := s.items(ctx, me, a)
 	out = make([]Item, 0, len(found))
 	for _, i := range found {
@@ -101,7 +101,7 @@ func (a *InboxArgs) window() (n int, since Time, topic *string, err error) {
 	return n, since, topic, err
 }
 
-func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
+func (s *callTx) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
 	if a.At != "" {
 		return s.itemsAt(ctx, me, a)
 	}
@@ -124,7 +124,7 @@ func (s *scope) items(ctx context.Context, me *Agent, a InboxArgs) ([]item, erro
 	return s.itemsOf(ctx, query, args...)
 }
 
-func (s *scope) itemsOf(ctx context.Context, query string, args ...any) (out []item, err error) {
+func (s *callTx) itemsOf(ctx context.Context, query string, args ...any) (out []item, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var i item
 		var attached sql.NullString
@@ -156,7 +156,7 @@ type Read struct {
 //
 // Errors: those of acting as the agent; NOT_FOUND for a message that is not there,
 // is another project's, or was not sent to the agent.
-func (o *Office) MarkMessageRead(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Read, err error) {
+func (o *Service) MarkMessageRead(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Read, err error) {
 	d, err := o.stamp(ctx, c, projectKey, agentName, messageID, false)
 	if err != nil {
 		return out, err
@@ -176,7 +176,7 @@ type Acknowledged struct {
 // read it. The first times count, and are answered every time.
 //
 // Errors: those of MarkMessageRead.
-func (o *Office) AcknowledgeMessage(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Acknowledged, err error) {
+func (o *Service) AcknowledgeMessage(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Acknowledged, err error) {
 	d, err := o.stamp(ctx, c, projectKey, agentName, messageID, true)
 	if err != nil {
 		return out, err
@@ -191,7 +191,7 @@ CROSS JOIN mail_agents a ON a.id = r.agent_id
 WHERE r.message_id = ? AND r.agent_id = ?`
 
 // received finds the delivery of a message to an agent of this project; nil for none.
-func (s *scope) received(ctx context.Context, me *Agent, messageID int64) (*Delivery, error) {
+func (s *callTx) received(ctx context.Context, me *Agent, messageID int64) (*Delivery, error) {
 	d := &Delivery{}
 	var created Time
 	var ordinal int64
@@ -204,8 +204,8 @@ func (s *scope) received(ctx context.Context, me *Agent, messageID int64) (*Deli
 }
 
 // stamp reads or acknowledges a message.
-func (o *Office) stamp(ctx context.Context, c Caller, projectKey, agentName string, messageID int64, ack bool) (d *Delivery, err error) {
-	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) stamp(ctx context.Context, c Caller, projectKey, agentName string, messageID int64, ack bool) (d *Delivery, err error) {
+	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.actor(ctx, agentName)
 		if err != nil {
 			return err

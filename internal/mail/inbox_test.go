@@ -197,7 +197,7 @@ func TestAReceiptShowsTheSenderWhatHasBecomeOfAMessage(t *testing.T) {
 	read := must(s.MarkMessageRead(ctx, c, s.app, "BlueDog", p.ID))(t)
 	ack := must(s.AcknowledgeMessage(ctx, c, s.app, "RedFox", p.ID))(t)
 	via := "UserPromptSubmit"
-	must(0, s.writeIn(ctx, c, s.app, func(ctx context.Context, s *scope) error {
+	must(0, s.writeIn(ctx, c, s.app, func(ctx context.Context, s *callTx) error {
 		a, err := s.actor(ctx, "GoldHawk")
 		if err != nil {
 			return err
@@ -297,7 +297,7 @@ func (s *street) orderly(n int) {
 
 // sendMany is what child processes do: ten messages from the agent of a name, each
 // acknowledged.
-func sendMany(ctx context.Context, o *Office, name string) error {
+func sendMany(ctx context.Context, o *Service, name string) error {
 	storetest.Tell("ready")
 	storetest.Hear(bufio.NewReader(os.Stdin))
 	for range 10 {

@@ -17,7 +17,7 @@ type LeaseArgs struct {
 	Program string // of an agent that has to be made: what the session runs in
 	Model   string // likewise
 	Agent   string // the name of CAIRN_AGENT; "" for the agent of the session
-	Place   project.Place
+	Place   project.Location
 	Paths   []string
 	TTL     time.Duration
 }
@@ -31,21 +31,21 @@ type LeaseArgs struct {
 // renewed; repeating it soon changes nothing.
 //
 // Errors: those of RegisterAgent and FileReservationPaths.
-func (o *Office) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) {
+func (o *Service) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) {
 	root := a.Place.Root
 	def(&root, a.Place.Cwd)
 	c := Caller{Session: a.Session, Place: a.Place}
 	all, err := o.leased(ctx, c, root, a.Paths)
 	if err != nil || len(all) == 0 {
-		return 0, mapped(err)
+		return 0, toFault(err)
 	}
 	def(&a.Program, "unknown")
 	def(&a.Model, "unknown")
 	fresh, err := o.profile(c, RegisterArgs{Program: a.Program, Model: a.Model})
 	if err != nil {
-		return 0, mapped(err)
+		return 0, toFault(err)
 	}
-	err = o.writeIn(ctx, c, root, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, root, func(ctx context.Context, s *callTx) error {
 		if err := s.settle(ctx); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (o *Office) Lease(ctx context.Context, a LeaseArgs) (taken int, err error) 
 
 // leased returns the patterns of the files that are inside the project of the working
 // directory, in any of its checkouts.
-func (o *Office) leased(ctx context.Context, c Caller, root string, files []string) (all []string, err error) {
+func (o *Service) leased(ctx context.Context, c Caller, root string, files []string) (all []string, err error) {
 	var outside []string
 	add := func(rel string) {
 		if rel != "" && rel != "." && !project.IsAbsolute(rel) && !slices.Contains(all, path.Clean(rel)) {
@@ -97,7 +97,7 @@ func (o *Office) leased(ctx context.Context, c Caller, root string, files []stri
 
 // editor makes the agent of the session the actor: the one of CAIRN_AGENT, else the
 // one bound to it, else a new one.
-func (s *scope) editor(ctx context.Context, name string, fresh profile) error {
+func (s *callTx) editor(ctx context.Context, name string, fresh profile) error {
 	if name != "" {
 		s.source = SourceEnvironment
 		if _, err := s.actor(ctx, name); !fault.HasCode(err, CodeNotFound) {
@@ -118,7 +118,7 @@ func (s *scope) editor(ctx context.Context, name string, fresh profile) error {
 }
 
 // lease takes or renews what is free.
-func (s *scope) lease(ctx context.Context, files []string, ttl Time) (taken int, err error) {
+func (s *callTx) lease(ctx context.Context, files []string, ttl Time) (taken int, err error) {
 	var all []wish
 	for _, file := range files[:min(len(files), maxPaths)] {
 		if p, err := pathpattern.Parse(file, pathpattern.Options{FoldCase: s.p.FoldsCase}); err == nil {
@@ -162,7 +162,7 @@ func (s *scope) lease(ctx context.Context, files []string, ttl Time) (taken int,
 
 // held finds the actor's own lease of a pattern, and until when anything of its own
 // that is exclusive holds it.
-func (s *scope) held(near []*held, p pathpattern.Pattern) (lease *held, until Time) {
+func (s *callTx) held(near []*held, p pathpattern.Pattern) (lease *held, until Time) {
 	for _, h := range near {
 		if h.agentID != s.me.ID || !h.Exclusive || h.Advisory || !h.covers(p, s.p.FoldsCase) {
 			continue

@@ -80,7 +80,7 @@ func (t *agentSessions) unclosed() (keys []int64) {
 
 // isOrphaned reports whether the sessions of the agent ended longer than the grace period
 // ago, and the agent has done nothing since.
-func (o *Office) isOrphaned(t *agentSessions, active, now Time) bool {
+func (o *Service) isOrphaned(t *agentSessions, active, now Time) bool {
 	if t.newest.Key == 0 || t.isLive(0) || len(t.unclosed()) > 0 {
 		return false
 	}
@@ -101,7 +101,7 @@ func (t *agentSessions) isFormer(s *project.Session) bool {
 // yields reports whether a reservation of another agent does not count against the caller.
 // It belongs to a former self of the caller's session, or no session has taken it over in
 // time.
-func (s *scope) yields(ctx context.Context, h *held) (bool, error) {
+func (s *callTx) yields(ctx context.Context, h *held) (bool, error) {
 	if s.session.Key == 0 && !s.writes {
 		var err error
 		if s.session, _, _, err = s.knownSession(ctx); err != nil {
@@ -219,7 +219,7 @@ type takeover struct {
 
 // takeover finds the agents of a session that begins: those it had, unless another live
 // session acts as them by now, else, unless it is named already, those of its predecessor.
-func (o *Office) takeover(ctx context.Context, tx *store.Tx, id string, named bool) (out takeover, err error) {
+func (o *Service) takeover(ctx context.Context, tx *store.Tx, id string, named bool) (out takeover, err error) {
 	var bound, ok bool
 	if err := tx.Get(ctx, []any{&bound}, selectAnyBond); err != nil || !bound {
 		return out, err
@@ -273,7 +273,7 @@ func (o *Office) takeover(ctx context.Context, tx *store.Tx, id string, named bo
 // without a predecessor it changes nothing, and so does repeating.
 //
 // Errors: those of reading and writing.
-func (o *Office) BeginSession(ctx context.Context, session string, named bool) error {
+func (o *Service) BeginSession(ctx context.Context, session string, named bool) error {
 	if o.store == nil {
 		return nil
 	}
@@ -303,7 +303,7 @@ WHERE b.session_key = ? AND b.ended_ts IS NULL AND b.source = '` + SourceLineage
 // inherited returns the agent that the caller's session took over and has not used yet, or
 // takes one over if the session does not act as any agent. It returns nil if there is no
 // agent to take over, and for the file's owner.
-func (s *scope) inherited(ctx context.Context) (*Agent, error) {
+func (s *callTx) inherited(ctx context.Context) (*Agent, error) {
 	if s.session.Key == 0 || s.caller.Owner || !s.session.Lineage().IsKnown() {
 		return nil, nil
 	}
@@ -326,7 +326,7 @@ func (s *scope) inherited(ctx context.Context) (*Agent, error) {
 }
 
 // unused is the first agent that the session took over and may act as.
-func (s *scope) unused(ctx context.Context) (found *Agent, err error) {
+func (s *callTx) unused(ctx context.Context) (found *Agent, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		a := &Agent{}
 		err := rows.Scan(a.columns()...)
@@ -357,7 +357,7 @@ type orphan struct {
 	session string
 }
 
-func (o *Office) abandoned(ctx context.Context, tx *store.Tx, at Time) (out abandoned, err error) {
+func (o *Service) abandoned(ctx context.Context, tx *store.Tx, at Time) (out abandoned, err error) {
 	type holder struct {
 		id     int64
 		active Time
@@ -393,7 +393,7 @@ func (o *Office) abandoned(ctx context.Context, tx *store.Tx, at Time) (out aban
 // releases none.
 //
 // Errors: those of reading and writing.
-func (o *Office) ReleaseOrphans(ctx context.Context) (released int, err error) {
+func (o *Service) ReleaseOrphans(ctx context.Context) (released int, err error) {
 	if o.store == nil {
 		return 0, nil
 	}
@@ -407,7 +407,7 @@ func (o *Office) ReleaseOrphans(ctx context.Context) (released int, err error) {
 		return 0, err
 	}
 	err = o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		s := &scope{Office: o, tx: tx, now: now(tx), writes: true}
+		s := &callTx{Service: o, tx: tx, now: now(tx), writes: true}
 		if err := s.settle(ctx); err != nil {
 			return err
 		}

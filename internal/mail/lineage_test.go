@@ -16,14 +16,14 @@ import (
 
 // seen stores an event of a session in the desk's repository. Sessions are of claude and
 // of an unknown process, unless e says otherwise.
-func (d *desk) seen(e project.Seen) {
+func (d *desk) seen(e project.SessionEvent) {
 	d.Helper()
 	if e.Harness == "" {
 		e.Harness = "claude"
 	}
 	e.Place = d.at(d.root).Place
 	err := d.store.Write(d.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := project.See(ctx, tx, e)
+		_, _, err := project.RecordSession(ctx, tx, e)
 		return err
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func (d *desk) seen(e project.Seen) {
 // begin starts a session and returns what it is told of itself.
 func (d *desk) begin(id string) string {
 	d.Helper()
-	d.seen(project.Seen{ID: id, Begins: true})
+	d.seen(project.SessionEvent{ID: id, Begins: true})
 	if err := d.BeginSession(d.Context(), id, false); err != nil {
 		d.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (d *desk) told(ctx context.Context, session string) string {
 
 func (d *desk) end(id string) {
 	d.Helper()
-	d.seen(project.Seen{ID: id, Closes: true})
+	d.seen(project.SessionEvent{ID: id, Closes: true})
 	must(d.EndSession(d.Context(), id))(d)
 }
 
@@ -72,7 +72,7 @@ func (d *desk) registerIn(session, name string) string {
 	return must(d.RegisterAgent(d.Context(), Caller{Session: session}, RegisterArgs{ProjectKey: d.key, Program: "p", Model: "m", Name: name}))(d).Name
 }
 
-func (d *desk) reserveIn(session, name string, paths ...string) Granted {
+func (d *desk) reserveIn(session, name string, paths ...string) GrantedReservations {
 	d.Helper()
 	return must(d.FileReservationPaths(d.Context(), Caller{Session: session}, ReserveArgs{ProjectKey: d.key, AgentName: name, Paths: paths}))(d)
 }
@@ -87,7 +87,7 @@ func TestReservationsOfAnEndedSessionAreReleasedAfterTheGracePeriod(t *testing.T
 	d := newDesk(t)
 	d.working("s1", "RedFox", "src/**")
 	d.reserve("RedFox", "b.go") // in no session
-	d.seen(project.Seen{ID: "x", Harness: "codex"})
+	d.seen(project.SessionEvent{ID: "x", Harness: "codex"})
 	d.clock.Move(10 * time.Minute)
 	want(t, "while its session lives", d.released(), 0)
 	d.end("s1")
@@ -133,10 +133,10 @@ func TestTheGracePeriodIsASettingAndEndsWithASuccessor(t *testing.T) {
 func TestTheGracePeriodOfAKilledSessionBeginsWhenItIsNoticed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.seen(project.Seen{ID: "k", PID: os.Getpid(), PIDStart: 1}) // another process had this number
+	d.seen(project.SessionEvent{ID: "k", PID: os.Getpid(), PIDStart: 1}) // another process had this number
 	d.registerIn("k", "RedFox")
 	d.reserveIn("k", "RedFox", "src/**")
-	d.seen(project.Seen{ID: "x", Harness: "codex"})
+	d.seen(project.SessionEvent{ID: "x", Harness: "codex"})
 	d.registerIn("x", "PinkDeer")
 	d.clock.Move(20 * time.Minute)
 	want(t, "not noticed yet", met(d.guard("x", "src/a.go")), "src/a.go<RedFox:src/**")
@@ -182,9 +182,9 @@ func TestAgentsThatAreNotTakenOver(t *testing.T) {
 		},
 		"used by another harness since": func(d *desk) {
 			d.clock.Move(time.Minute)
-			d.seen(project.Seen{ID: "x", Harness: "codex"})
+			d.seen(project.SessionEvent{ID: "x", Harness: "codex"})
 			d.registerIn("x", "RedFox")
-			d.seen(project.Seen{ID: "x", Harness: "codex", Closes: true})
+			d.seen(project.SessionEvent{ID: "x", Harness: "codex", Closes: true})
 		},
 		"used by a live session": func(d *desk) {
 			d.begin("live")
@@ -207,7 +207,7 @@ func TestAgentsThatAreNotTakenOver(t *testing.T) {
 	d := newDesk(t)
 	d.working("s1", "RedFox")
 	d.end("s1")
-	d.seen(project.Seen{ID: "s2"})
+	d.seen(project.SessionEvent{ID: "s2"})
 	if err := d.BeginSession(t.Context(), "s2", true); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ type ProjectShort struct {
 	ProductID string `json:"-"` // the id that all parts of cairn share
 }
 
-// GrantedPaths is Granted without warnings.
+// GrantedPaths is GrantedReservations without warnings.
 type GrantedPaths struct {
 	Granted   []Grant    `json:"granted"`
 	Conflicts []Conflict `json:"conflicts"`
@@ -53,18 +53,18 @@ type Started struct {
 //
 // Errors: those of EnsureProject, RegisterAgent, FileReservationPaths and
 // FetchInbox, for what is asked of them.
-func (o *Office) MacroStartSession(ctx context.Context, c Caller, a StartArgs) (out Started, err error) {
+func (o *Service) MacroStartSession(ctx context.Context, c Caller, a StartArgs) (out Started, err error) {
 	p, err := o.profile(c, RegisterArgs{Program: a.Program, Model: a.Model, Name: a.AgentName, TaskDescription: a.TaskDescription})
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	def(&a.Reason, "macro-session")
 	def(&a.InboxLimit, new(10))
 	t, relative, err := o.aim(ctx, c, a.HumanKey, a.Paths)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) (err error) {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) (err error) {
 		out.Project = s.p.short()
 		if out.Agent, err = s.register(ctx, p, false); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (o *Office) MacroStartSession(ctx context.Context, c Caller, a StartArgs) (
 	if fault.HasCode(err, CodeNotFound) && !project.IsAbsolute(t.key) {
 		_, err = identify(t.key, c.Place.Home, "") // what is no key should have been a path
 	}
-	return out, mapped(err)
+	return out, toFault(err)
 }
 
 // CycleArgs are the arguments of macro_file_reservation_cycle.
@@ -107,13 +107,13 @@ type Cycled struct {
 // what it was granted, and nothing else.
 //
 // Errors: those of FileReservationPaths.
-func (o *Office) MacroFileReservationCycle(ctx context.Context, c Caller, a CycleArgs) (out Cycled, err error) {
+func (o *Service) MacroFileReservationCycle(ctx context.Context, c Caller, a CycleArgs) (out Cycled, err error) {
 	def(&a.Reason, "macro-file_reservation")
 	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		if _, err := s.actor(ctx, a.AgentName); err != nil {
 			return err
 		}

@@ -8,13 +8,13 @@ import (
 	"cairn/internal/store"
 )
 
-// Config is what an Office is to know. The zero value of each field is usable.
+// Config is what an Service is to know. The zero value of each field is usable.
 type Config struct {
 	Filter *redact.Filter // takes secrets out before anything is stored; nil for none
 
-	NameMode NameMode    // "" for Coerce
-	Tokens   TokenMode   // "" for TokensOptional
-	Free     func() Room // how full the volumes are; nil: never full
+	NameMode  NameMode         // "" for Coerce
+	Tokens    TokenMode        // "" for TokensOptional
+	DiskLevel func() DiskLevel // how full the volumes are; nil: never full
 
 	NoContactEnforcement bool          // only oneself and blocks are asked (mail §6)
 	ContactWindow        time.Duration // 0 for 24 h
@@ -69,30 +69,30 @@ const (
 	TokensEnforced TokenMode = "enforced" // all
 )
 
-// Room says how full the volumes of the store and of the archive are (mail §10.4).
-type Room string
+// DiskLevel says how full the volumes of the store and of the archive are (mail §10.4).
+type DiskLevel string
 
 // The levels of disk pressure.
 const (
-	RoomFine     Room = "ok"
-	RoomWarning  Room = "warning"
-	RoomCritical Room = "critical" // the archive pauses
-	RoomFatal    Room = "fatal"    // nothing new is taken
+	DiskOK       DiskLevel = "ok"
+	DiskWarning  DiskLevel = "warning"
+	DiskCritical DiskLevel = "critical" // the archive pauses
+	DiskFatal    DiskLevel = "fatal"    // nothing new is taken
 )
 
-// Office is the mail of every project of a store. Its methods are the tools of the
+// Service is the mail of every project of a store. Its methods are the tools of the
 // contract (mail §5); any number of goroutines and processes may call them.
 //
 // Errors are fault.Error with the codes of this room; details always hold
 // "recoverable". A call that fails has stored nothing.
-type Office struct {
+type Service struct {
 	store  *store.Store
 	config Config
 }
 
 // New makes the office of a store; nil for no store yet: then reading finds
 // nothing, and writing is tried over nothing and leaves nothing behind.
-func New(s *store.Store, c Config) *Office {
+func New(s *store.Store, c Config) *Service {
 	def(&c.NameMode, Coerce)
 	def(&c.Tokens, TokensOptional)
 	def(&c.ContactWindow, 24*time.Hour)
@@ -109,7 +109,7 @@ func New(s *store.Store, c Config) *Office {
 	def(&c.AckOverdue, time.Hour)
 	def(&c.NoticeTokens, 200)
 	def(&c.NoticeInterval, 30*time.Second)
-	return &Office{store: s, config: c}
+	return &Service{store: s, config: c}
 }
 
 // def gives a setting its default.
@@ -122,17 +122,17 @@ func def[T comparable](field *T, value T) {
 
 // write runs fn in one transaction; a failed fn leaves nothing behind, and where
 // there is no store yet any fn.
-func (o *Office) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (o *Service) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if o.store == nil {
-		return mapped(store.Scratch(ctx, time.Now(), fn))
+		return toFault(store.Scratch(ctx, time.Now(), fn))
 	}
-	return mapped(o.store.Write(ctx, store.Full, fn))
+	return toFault(o.store.Write(ctx, store.Full, fn))
 }
 
 // read runs fn over the store as it is. Where there is none yet it is an empty one.
-func (o *Office) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (o *Service) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if o.store == nil {
-		return mapped(store.Scratch(ctx, time.Unix(0, 0), fn))
+		return toFault(store.Scratch(ctx, time.Unix(0, 0), fn))
 	}
-	return mapped(o.store.Read(ctx, fn))
+	return toFault(o.store.Read(ctx, fn))
 }

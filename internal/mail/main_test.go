@@ -31,7 +31,7 @@ const (
 )
 
 // children is what child processes do with the office of a store.
-var children = map[string]func(ctx context.Context, o *Office, name string) error{
+var children = map[string]func(ctx context.Context, o *Service, name string) error{
 	"register": registerOnce,
 	"create":   createOnce,
 	"reserve":  reserveOnce,
@@ -62,7 +62,7 @@ func childMain(name string) int {
 // yard is an office over a store of the test's own, and a folder for projects.
 type yard struct {
 	testing.TB
-	*Office
+	*Service
 	clock *storetest.Clock
 	home  string
 	dir   string // links resolved
@@ -90,7 +90,7 @@ func newYard(t testing.TB, c Config) *yard {
 	if c.Archive.CommitOf == nil {
 		c.Archive = theArchive()
 	}
-	y.Office = New(s, c)
+	y.Service = New(s, c)
 	return y
 }
 
@@ -120,7 +120,7 @@ func theArchive() Archive {
 // with is the same yard under other settings.
 func (y *yard) with(c Config) *yard {
 	other := *y
-	other.Office = New(y.store, c)
+	other.Service = New(y.store, c)
 	return &other
 }
 
@@ -187,7 +187,7 @@ func (y *yard) ensure(path string) ProjectInfo {
 
 func (y *yard) ensureAs(path, mode string) ProjectInfo {
 	y.Helper()
-	return must(y.EnsureProject(y.Context(), Caller{Place: project.Place{Home: y.home}}, EnsureArgs{path, mode}))(y)
+	return must(y.EnsureProject(y.Context(), Caller{Place: project.Location{Home: y.home}}, EnsureArgs{path, mode}))(y)
 }
 
 // register registers an agent, name "" for a generated one.

@@ -148,7 +148,7 @@ func badName(field, given string) error {
 const fullness = 90
 
 // freeName is a random name that nobody in the project has.
-func (s *scope) freeName(ctx context.Context) (string, error) {
+func (s *callTx) freeName(ctx context.Context) (string, error) {
 	taken := map[string]bool{}
 	err := eachName(ctx, s.tx, s.p.ID, func(name string, _ bool) { taken[strings.ToLower(name)] = true })
 	if err != nil {

@@ -69,7 +69,7 @@ const (
 // fenced. Hooks so also note that the agents are at work.
 //
 // Errors: those of reading and writing; then nothing counts as told.
-func (o *Office) Notices(ctx context.Context, a NoticeArgs) (text string, err error) {
+func (o *Service) Notices(ctx context.Context, a NoticeArgs) (text string, err error) {
 	if o.store == nil {
 		return "", nil
 	}
@@ -103,14 +103,14 @@ func (o *Office) Notices(ctx context.Context, a NoticeArgs) (text string, err er
 		return err
 	})
 	if err != nil {
-		return "", mapped(err)
+		return "", toFault(err)
 	}
 	return text, nil
 }
 
 // briefing is what there is to tell a session at some time.
 type briefing struct {
-	*Office
+	*Service
 	now     Time
 	session string // its id
 	agents  []*waiting
@@ -118,8 +118,8 @@ type briefing struct {
 	all     []*notice // the most important first
 }
 
-func (o *Office) briefing(ctx context.Context, tx *store.Tx, a NoticeArgs) (*briefing, error) {
-	w := &briefing{Office: o, now: now(tx), session: a.Session}
+func (o *Service) briefing(ctx context.Context, tx *store.Tx, a NoticeArgs) (*briefing, error) {
+	w := &briefing{Service: o, now: now(tx), session: a.Session}
 	var bound bool // asked first: most sessions act as no agent
 	if err := tx.Get(ctx, []any{&bound}, selectBondOpen, a.Session); err != nil || !bound {
 		return w, err
@@ -294,7 +294,7 @@ func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) e
 	if err != nil || p == nil {
 		return err
 	}
-	s := &scope{Office: w.Office, tx: tx, p: p, now: w.now, me: &Agent{ID: x.id, Name: x.name}, caller: Caller{Session: w.session}}
+	s := &callTx{Service: w.Service, tx: tx, p: p, now: w.now, me: &Agent{ID: x.id, Name: x.name}, caller: Caller{Session: w.session}}
 	if err := s.settle(ctx); err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (w *briefing) reservations(ctx context.Context, tx *store.Tx, x *waiting) e
 }
 
 // listed are the reservations that a query finds.
-func (s *scope) listed(ctx context.Context, query string, args ...any) (out []*Reservation, err error) {
+func (s *callTx) listed(ctx context.Context, query string, args ...any) (out []*Reservation, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &Reservation{}
 		out = append(out, r)

@@ -39,7 +39,7 @@ const endOfText = "\U0010FFFF\U0010FFFF"
 // near lists the active reservations that may overlap some patterns, found by their
 // literal prefixes, each once and by number; what is found must still be asked
 // (pathpattern.Pattern.Prefixes).
-func (s *scope) near(ctx context.Context, all []wish) ([]*held, error) {
+func (s *callTx) near(ctx context.Context, all []wish) ([]*held, error) {
 	seen, prefixes, ranges := map[string]bool{}, []string{}, [][2]string{}
 	for _, w := range all {
 		prefix := w.pattern.LiteralPrefix()
@@ -84,7 +84,7 @@ func (s *scope) near(ctx context.Context, all []wish) ([]*held, error) {
 	return out, nil
 }
 
-func (s *scope) scanHeld(rows *sql.Rows) (*held, error) {
+func (s *callTx) scanHeld(rows *sql.Rows) (*held, error) {
 	h := &held{Reservation: &Reservation{ProjectUID: s.p.UID}}
 	return h, rows.Scan(&h.ID, &h.UID, &h.Agent, &h.PathPattern, &h.Exclusive, &h.Advisory, &h.Source, &h.Reason, &h.Created, &h.Expires,
 		&h.Renewals, &h.Released, &h.agentID, &h.projectID, &h.branch, &h.worktree, &h.lastActive, &h.sessionKey, &h.ReleaseKind)
@@ -110,7 +110,7 @@ func storedPattern(text string, foldCase bool) pathpattern.Pattern {
 
 // settle makes the call's time the larger of the clock and the last write, so that
 // a clock set back neither revives what has expired nor grants it twice (mail §14).
-func (s *scope) settle(ctx context.Context) error {
+func (s *callTx) settle(ctx context.Context) error {
 	last, err := s.tx.LastWrite(ctx)
 	s.now = max(s.now, timeOf(time.Unix(0, last)))
 	return err

@@ -14,8 +14,8 @@ import (
 // What the person who oversees a project is shown. Blind copies are told to nobody
 // but those who sent and got them, so not here either (mail G8).
 
-// Listing is a message in a list, without its text.
-type Listing struct {
+// MessageSummary is a message in a list, without its text.
+type MessageSummary struct {
 	ID          int64
 	From        string
 	To          string // names of those in to and cc, separated by ", "; "" for blind copies alone
@@ -27,19 +27,19 @@ type Listing struct {
 	Attachments int
 }
 
-// Resident is an agent that is not retired.
-type Resident struct {
+// AgentSummary is an agent that is not retired.
+type AgentSummary struct {
 	AgentInfo
 	Unread   int
 	Writable bool // the person who oversees may write to it: neither this person nor a mirror
 }
 
-// Desk is what goes on in a project.
-type Desk struct {
+// ProjectOverview is what goes on in a project.
+type ProjectOverview struct {
 	Project  ProjectShort
-	Agents   []Resident // by name
-	Messages []Listing  // the newest first
-	Older    int64      // the message before which the next ones are, 0 if these are the oldest
+	Agents   []AgentSummary   // by name
+	Messages []MessageSummary // the newest first
+	Older    int64            // the message before which the next ones are, 0 if these are the oldest
 }
 
 const (
@@ -54,12 +54,12 @@ ifnull(json_array_length(m.attachments), 0) FROM mail_messages m CROSS JOIN mail
 // newest, or those before a message. An unknown message has none before it.
 //
 // Errors: NOT_FOUND for the project.
-func (o *Office) DeskOf(ctx context.Context, c Caller, projectKey string, before int64, n int) (out Desk, err error) {
+func (o *Service) DeskOf(ctx context.Context, c Caller, projectKey string, before int64, n int) (out ProjectOverview, err error) {
 	n = min(max(n, 1), maxLimit)
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
-		out = Desk{Project: s.p.short()}
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
+		out = ProjectOverview{Project: s.p.short()}
 		err := s.residents(ctx, func(a *Agent) {
-			out.Agents = append(out.Agents, Resident{a.info(), a.Unread, a.Home == nil && a.Name != Overseer})
+			out.Agents = append(out.Agents, AgentSummary{a.info(), a.Unread, a.Home == nil && a.Name != Overseer})
 		})
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (o *Office) DeskOf(ctx context.Context, c Caller, projectKey string, before
 			}
 		}
 		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
-			var m Listing
+			var m MessageSummary
 			err := rows.Scan(&m.ID, &m.From, &m.To, &m.Subject, &m.ThreadID, &m.Importance, &m.AckRequired, &m.Created, &m.Attachments)
 			out.Messages = append(out.Messages, m)
 			return err
@@ -85,10 +85,10 @@ func (o *Office) DeskOf(ctx context.Context, c Caller, projectKey string, before
 	return out, err
 }
 
-// Letter is a message as a whole, without those who got blind copies.
-type Letter struct {
+// MessageDetail is a message as a whole, without those who got blind copies.
+type MessageDetail struct {
 	Project ProjectShort
-	Listing
+	MessageSummary
 	Cc      string // names, as in To, which here are those in to alone
 	Topic   *string
 	ReplyTo *int64
@@ -96,18 +96,18 @@ type Letter struct {
 	Files   []Attachment // those at hand have Bytes; of images in the body only the media types are known
 }
 
-// LetterOf shows a message.
+// MessageDetailOf shows a message.
 //
 // Errors: NOT_FOUND.
-func (o *Office) LetterOf(ctx context.Context, c Caller, projectKey string, id int64) (out Letter, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) LetterOf(ctx context.Context, c Caller, projectKey string, id int64) (out MessageDetail, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		m, err := s.message(ctx, id)
 		if err != nil {
 			return err
 		}
-		out = Letter{
+		out = MessageDetail{
 			Project: s.p.short(), Cc: strings.Join(m.CC, ", "), Topic: m.Topic, ReplyTo: m.ReplyTo, Body: m.Body,
-			Listing: Listing{m.ID, m.From, strings.Join(m.To, ", "), m.Subject, m.ThreadID, m.Importance, m.AckRequired, m.Created, 0},
+			MessageSummary: MessageSummary{m.ID, m.From, strings.Join(m.To, ", "), m.Subject, m.ThreadID, m.Importance, m.AckRequired, m.Created, 0},
 		}
 		if err := json.Unmarshal(m.attachments(), &out.Files); err != nil {
 			return fmt.Errorf("attachments of message %d: %w", id, err)
@@ -118,19 +118,19 @@ func (o *Office) LetterOf(ctx context.Context, c Caller, projectKey string, id i
 	return out, err
 }
 
-// Enclosed is the content of an attachment.
-type Enclosed struct {
+// AttachmentContent is the content of an attachment.
+type AttachmentContent struct {
 	Name      string // without a folder
 	MediaType string
 	Data      []byte
 }
 
-// EnclosedIn reads the nth attachment of a message, counted from 0.
+// AttachmentContentOf reads the nth attachment of a message, counted from 0.
 //
 // Errors: NOT_FOUND, also for an image that the body itself holds and for a file
 // whose bytes are not in this store.
-func (o *Office) EnclosedIn(ctx context.Context, c Caller, projectKey string, id int64, n int) (out Enclosed, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) EnclosedIn(ctx context.Context, c Caller, projectKey string, id int64, n int) (out AttachmentContent, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		m, err := s.message(ctx, id)
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (o *Office) EnclosedIn(ctx context.Context, c Caller, projectKey string, id
 			return missing
 		}
 		a := all[n]
-		out = Enclosed{path.Base(strings.ReplaceAll(a.OriginalPath, `\`, "/")), a.MediaType, nil}
+		out = AttachmentContent{path.Base(strings.ReplaceAll(a.OriginalPath, `\`, "/")), a.MediaType, nil}
 		if a.Data != "" {
 			out.Data, err = base64.StdEncoding.DecodeString(a.Data)
 			return err

@@ -24,12 +24,12 @@ const (
 	selectData   = `SELECT media_type, bytes, data FROM mail_blobs WHERE sha1 = ?`
 )
 
-// Pages are the files that changes of one project come to, and what a commit of
+// RenderedFiles are the files that changes of one project come to, and what a commit of
 // them says.
-type Pages struct {
-	Files   []File   // each path once, its last state
-	Gone    []Gone   // what shall not be there, unless it is among Files
-	Ops     []string // a line for each thing that was done, for the commit
+type RenderedFiles struct {
+	Files   []File          // each path once, its last state
+	Gone    []DeletePattern // what shall not be there, unless it is among Files
+	Ops     []string        // a line for each thing that was done, for the commit
 	Refused []store.Refusal
 }
 
@@ -37,7 +37,7 @@ type Pages struct {
 // §10.1, §10.3). Changes of another stream are passed over, and those whose document
 // was purged; what was purged takes its files along. A change that cannot be rendered is refused and does not touch the
 // others.
-func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, error) {
+func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error) {
 	r := &renderer{tx: tx, at: map[string]int{}, threads: map[part]bool{}}
 	for _, c := range changes {
 		if !strings.HasPrefix(c.Stream, "mail/") || len(c.Doc) == 0 {
@@ -54,17 +54,17 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, e
 	for p := range r.threads {
 		files, err := r.digest(ctx, p)
 		if err != nil {
-			return Pages{}, err
+			return RenderedFiles{}, err
 		}
 		r.put(files...)
 	}
 	r.Ops = r.lines()
-	return r.Pages, ctx.Err()
+	return r.RenderedFiles, ctx.Err()
 }
 
 // renderer collects pages.
 type renderer struct {
-	Pages
+	RenderedFiles
 	tx      *store.Tx
 	at      map[string]int // path -> its place in Files
 	threads map[part]bool

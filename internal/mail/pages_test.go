@@ -40,7 +40,7 @@ func restore(t *testing.T, s *store.Store, d Document) {
 }
 
 // rendered are the pages of the whole log.
-func rendered(t *testing.T, s *store.Store) (pages Pages, files map[string]string) {
+func rendered(t *testing.T, s *store.Store) (pages RenderedFiles, files map[string]string) {
 	t.Helper()
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		changes, err := tx.Changes(ctx, 0, 10_000)

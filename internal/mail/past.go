@@ -27,7 +27,7 @@ type Past[T any] struct {
 const rowSlack = Time(time.Minute)
 
 // slack is how far times in rows may lie on the wrong side of the scope's moment.
-func (s *scope) slack(ctx context.Context) (Time, error) {
+func (s *callTx) slack(ctx context.Context) (Time, error) {
 	skew, err := s.tx.Skew(ctx, s.at, Stream(s.p.UID))
 	return rowSlack + Time(skew), err
 }
@@ -35,7 +35,7 @@ func (s *scope) slack(ctx context.Context) (Time, error) {
 // moment finds the moment that a caller named, and makes its time the call's.
 //
 // Errors: INVALID_TIMESTAMP for a text that names none, and for the future.
-func (s *scope) moment(ctx context.Context, text string) error {
+func (s *callTx) moment(ctx context.Context, text string) error {
 	w, err := words.ParseMoment(text, s.tx.Now())
 	if err == nil {
 		s.at, err = s.tx.MomentOf(ctx, Stream(s.p.UID), w.Time, w.Tick)
@@ -62,8 +62,8 @@ ORDER BY r.created_ts DESC, r.message_id DESC LIMIT +?11`
 // InboxAt is FetchInbox as of a.At. Messages that were purged since have no text.
 //
 // Errors: those of FetchInbox.
-func (o *Office) InboxAt(ctx context.Context, c Caller, a InboxArgs) (out Past[[]Item], err error) {
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) InboxAt(ctx context.Context, c Caller, a InboxArgs) (out Past[[]Item], err error) {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.reader(ctx, a.AgentName)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (o *Office) InboxAt(ctx context.Context, c Caller, a InboxArgs) (out Past[[
 
 // itemsAt lists what an agent had got by a moment. A message does not change after it
 // was sent, so that its row is its document; whether it was read the log tells.
-func (s *scope) itemsAt(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
+func (s *callTx) itemsAt(ctx context.Context, me *Agent, a InboxArgs) ([]item, error) {
 	n, since, topic, err := a.window()
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ type got struct {
 	created Time
 }
 
-func (s *scope) got(ctx context.Context, args ...any) (out []*got, err error) {
+func (s *callTx) got(ctx context.Context, args ...any) (out []*got, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		g := &got{}
 		out = append(out, g)
@@ -147,7 +147,7 @@ func (s *scope) got(ctx context.Context, args ...any) (out []*got, err error) {
 
 // markRead sets which of some messages an agent had read by the scope's moment: of those
 // that it has read by now, those of which the log says so.
-func (s *scope) markRead(ctx context.Context, me *Agent, all []*got) error {
+func (s *callTx) markRead(ctx context.Context, me *Agent, all []*got) error {
 	read := map[string]*got{}
 	var keys []string
 	for _, g := range all {
@@ -179,9 +179,9 @@ const notKnown = "not_known_of_the_past"
 // not expired. Whether they were stale then is not known: the signs say so.
 //
 // Errors: those of FileReservations, INVALID_TIMESTAMP.
-func (o *Office) FileReservationsAt(ctx context.Context, c Caller, projectKey string, ended bool, at string) (out Past[[]ListedReservation], err error) {
+func (o *Service) FileReservationsAt(ctx context.Context, c Caller, projectKey string, ended bool, at string) (out Past[[]ListedReservation], err error) {
 	out.Result = []ListedReservation{}
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		if err := s.moment(ctx, at); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (o *Office) FileReservationsAt(ctx context.Context, c Caller, projectKey st
 
 // reservedAt calls each with the reservations that were active at the scope's moment, or
 // with ended with all that had been made, by number.
-func (s *scope) reservedAt(ctx context.Context, ended bool, each func(r *Reservation)) error {
+func (s *callTx) reservedAt(ctx context.Context, ended bool, each func(r *Reservation)) error {
 	slack, err := s.slack(ctx)
 	if err != nil {
 		return err
@@ -214,9 +214,9 @@ func (s *scope) reservedAt(ctx context.Context, ended bool, each func(r *Reserva
 
 func (r *Reservation) listedThen() ListedReservation {
 	l := r.listed()
-	l.Signs.Reasons = []string{}
+	l.HolderActivity.Reasons = []string{}
 	if r.Released == 0 {
-		l.Signs.Reasons = append(l.Signs.Reasons, notKnown)
+		l.HolderActivity.Reasons = append(l.HolderActivity.Reasons, notKnown)
 	}
 	return l
 }

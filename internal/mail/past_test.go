@@ -65,7 +65,7 @@ func BenchmarkPast(b *testing.B) {
 	began := y.clock.Now()
 	for block := range 250 {
 		err := y.store.Write(b.Context(), store.Normal, func(ctx context.Context, tx *store.Tx) error {
-			s := &scope{Office: y.Office, tx: tx, now: now(tx), writes: true}
+			s := &callTx{Service: y.Service, tx: tx, now: now(tx), writes: true}
 			var err error
 			if s.p, err = findProject(ctx, tx, selectProjectByID, p.ID); err != nil {
 				return err
@@ -103,7 +103,7 @@ func BenchmarkPast(b *testing.B) {
 
 // benchBlock logs 400 changes: messages to the first agent and to another one, which read
 // them, and reservations, which are released.
-func (s *scope) benchBlock(ctx context.Context, names []ListedAgent, block int) error {
+func (s *callTx) benchBlock(ctx context.Context, names []ListedAgent, block int) error {
 	released := releasedByOwner
 	for i := range 100 {
 		n := int64(block*100 + i + 1)

@@ -38,23 +38,23 @@ type ThreadState struct {
 //
 // Errors: those of RegisterAgent, of acting as the agent and of FetchInbox;
 // INVALID_THREAD_ID, MISSING_FIELD without a thread.
-func (o *Office) MacroPrepareThread(ctx context.Context, c Caller, a PrepareThreadArgs) (out PreparedThread, err error) {
+func (o *Service) MacroPrepareThread(ctx context.Context, c Caller, a PrepareThreadArgs) (out PreparedThread, err error) {
 	id, err := threadID(a.ThreadID)
 	if err == nil && id == nil {
 		err = missing("thread_id", "name the thread to prepare")
 	}
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	n, err := limit(a.InboxLimit, 10)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	p, err := o.profile(c, RegisterArgs{Name: a.AgentName, Program: a.Program, Model: a.Model, TaskDescription: a.TaskDescription})
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.presentOr(ctx, a.AgentName, p, a.NoRegister)
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (o *Office) MacroPrepareThread(ctx context.Context, c Caller, a PrepareThre
 }
 
 // presentOr is the agent of a name, registered if there is none.
-func (s *scope) presentOr(ctx context.Context, name string, p profile, only bool) (*Agent, error) {
+func (s *callTx) presentOr(ctx context.Context, name string, p profile, only bool) (*Agent, error) {
 	name = strings.TrimSpace(name)
 	if name != "" {
 		known, err := agentByName(ctx, s.tx, s.p.ID, name)

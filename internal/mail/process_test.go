@@ -20,11 +20,11 @@ func child(t *testing.T, y *yard, does, name string) *storetest.Process {
 
 const childProject = "/nowhere/shared"
 
-func registerOnce(ctx context.Context, o *Office, name string) error {
+func registerOnce(ctx context.Context, o *Service, name string) error {
 	return enter(ctx, name, o.RegisterAgent)
 }
 
-func createOnce(ctx context.Context, o *Office, name string) error {
+func createOnce(ctx context.Context, o *Service, name string) error {
 	return enter(ctx, name, o.CreateAgent)
 }
 

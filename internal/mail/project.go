@@ -53,12 +53,12 @@ type ProjectInfo struct {
 //
 // Errors: INVALID_ARGUMENT for a path that is not absolute and for an unknown mode,
 // CONFIGURATION_ERROR for a placeholder.
-func (o *Office) EnsureProject(ctx context.Context, c Caller, a EnsureArgs) (out ProjectInfo, err error) {
+func (o *Service) EnsureProject(ctx context.Context, c Caller, a EnsureArgs) (out ProjectInfo, err error) {
 	t, err := ensuring(c, a)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(_ context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(_ context.Context, s *callTx) error {
 		out = s.projectInfo()
 		return nil
 	})
@@ -78,7 +78,7 @@ func ensuring(c Caller, a EnsureArgs) (*target, error) {
 }
 
 // projectInfo is the project of a scope whose project_key is a path.
-func (s *scope) projectInfo() ProjectInfo {
+func (s *callTx) projectInfo() ProjectInfo {
 	i, p := s.path, s.p
 	out := ProjectInfo{
 		ID: p.ID, Slug: p.Slug, HumanKey: p.HumanKey, Created: p.Created, IdentityMode: i.mode, CanonicalPath: i.canonical,
@@ -240,7 +240,7 @@ func (i *identity) findDirectory(ctx context.Context, tx *store.Tx) (*Project, e
 
 // projectAt returns the mail project of the project that a place belongs to, nil without
 // one.
-func projectAt(ctx context.Context, tx *store.Tx, place project.Place) (*Project, error) {
+func projectAt(ctx context.Context, tx *store.Tx, place project.Location) (*Project, error) {
 	row, ok, err := project.Current(ctx, tx, place)
 	if err != nil {
 		return nil, err

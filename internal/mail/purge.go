@@ -24,8 +24,8 @@ type PurgeArgs struct {
 	Progress func(done, total int)
 }
 
-// Purged is what a purge of mail took away, or would.
-type Purged struct {
+// PurgeResult is what a purge of mail took away, or would.
+type PurgeResult struct {
 	Messages    int      `json:"messages"`
 	Already     int      `json:"already"`     // that had been purged before
 	Attachments int      `json:"attachments"` // whose bytes went, for nobody else refers to them
@@ -58,9 +58,9 @@ AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachment
 // PurgeArgs.Note. Repeating it changes nothing.
 //
 // Errors: INVALID_ARGUMENT without messages, NOT_FOUND for the project and, before
-// anything is done, for a message that is not there. After another error Purged
+// anything is done, for a message that is not there. After another error PurgeResult
 // tells what is gone.
-func (o *Office) Purge(ctx context.Context, c Caller, a PurgeArgs) (out Purged, err error) {
+func (o *Service) Purge(ctx context.Context, c Caller, a PurgeArgs) (out PurgeResult, err error) {
 	out.Projects = []string{}
 	var found []*Message
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -68,7 +68,7 @@ func (o *Office) Purge(ctx context.Context, c Caller, a PurgeArgs) (out Purged, 
 		return err
 	})
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	total := len(found)
 	found = slices.DeleteFunc(found, func(m *Message) bool { return m.Purged != 0 })
@@ -78,7 +78,7 @@ func (o *Office) Purge(ctx context.Context, c Caller, a PurgeArgs) (out Purged, 
 		return out, nil
 	}
 	for batch := range slices.Chunk(found, purgeBatch) {
-		var did Purged
+		var did PurgeResult
 		err := o.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			did, err = purgeAll(ctx, tx, o.config.Archive, batch)
 			if err == nil && a.Note != nil {
@@ -97,7 +97,7 @@ func (o *Office) Purge(ctx context.Context, c Caller, a PurgeArgs) (out Purged, 
 	return out, nil
 }
 
-func (p *Purged) add(did Purged) {
+func (p *PurgeResult) add(did PurgeResult) {
 	p.Messages, p.Attachments, p.Seq = p.Messages+did.Messages, p.Attachments+did.Attachments, max(p.Seq, did.Seq)
 	for _, id := range did.Projects {
 		if !slices.Contains(p.Projects, id) {
@@ -108,7 +108,7 @@ func (p *Purged) add(did Purged) {
 
 // DropStaleWords takes the words of purged messages out of the index's own files.
 // Repeating it is harmless.
-func (o *Office) DropStaleWords(ctx context.Context) error {
+func (o *Service) DropStaleWords(ctx context.Context) error {
 	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, dropStaleWords)
 		return err
@@ -167,7 +167,7 @@ func (a *PurgeArgs) find(ctx context.Context, tx *store.Tx, c Caller) (found []*
 }
 
 // purgeAll purges messages, which it changes, in one transaction.
-func purgeAll(ctx context.Context, tx *store.Tx, archive Archive, messages []*Message) (did Purged, err error) {
+func purgeAll(ctx context.Context, tx *store.Tx, archive Archive, messages []*Message) (did PurgeResult, err error) {
 	for _, m := range messages {
 		p, err := findProject(ctx, tx, selectProjectByID, m.projectID)
 		if err != nil {
@@ -177,7 +177,7 @@ func purgeAll(ctx context.Context, tx *store.Tx, archive Archive, messages []*Me
 		if err != nil {
 			return did, err
 		}
-		did.add(Purged{Messages: 1, Attachments: n, Projects: []string{p.ProductID}})
+		did.add(PurgeResult{Messages: 1, Attachments: n, Projects: []string{p.ProductID}})
 	}
 	if err := tx.Get(ctx, []any{&did.Seq}, `SELECT ifnull(max(seq), 0) FROM changes`); err != nil {
 		return did, err
@@ -395,22 +395,22 @@ func parseTombstone(content []byte, projectUID string) (*Message, error) {
 	return m, nil
 }
 
-// Gone names files that shall not be there: those in a folder whose names begin and
+// DeletePattern names files that shall not be there: those in a folder whose names begin and
 // end so.
-type Gone struct{ Folder, Begin, End string }
+type DeletePattern struct{ Folder, Begin, End string }
 
 // gone are the files that a message had before it was purged, of whose names the
 // part that its subject gave is not known any more, and those of its attachments.
-func (m *Message) gone() []Gone {
+func (m *Message) gone() []DeletePattern {
 	name := messageFile(m.Created, "", m.ID)
 	stem := len(m.Created.UTC().Format("2006-01-02T15-04-05Z__"))
 	files := []string{m.ArchivePath, copyPath(m.From, "outbox", m.ArchivePath)}
 	for _, to := range slices.Concat(m.To, m.CC, m.BCC) {
 		files = append(files, copyPath(to, "inbox", m.ArchivePath))
 	}
-	var out []Gone
+	var out []DeletePattern
 	for _, f := range files {
-		out = append(out, Gone{f[:len(f)-len(name)-1], name[:stem], fmt.Sprintf("__%d.md", m.ID)})
+		out = append(out, DeletePattern{f[:len(f)-len(name)-1], name[:stem], fmt.Sprintf("__%d.md", m.ID)})
 	}
 	for _, sha1 := range m.Dropped {
 		out = append(out, goneBlob(sha1)...)
@@ -419,11 +419,11 @@ func (m *Message) gone() []Gone {
 }
 
 // goneBlob are the files of an attachment.
-func goneBlob(sha1 string) []Gone {
+func goneBlob(sha1 string) []DeletePattern {
 	if len(sha1) < 2 {
 		return nil
 	}
-	return []Gone{
+	return []DeletePattern{
 		{"attachments/" + sha1[:2], sha1 + ".", ""}, {"attachments/files/" + sha1[:2], sha1 + ".", ""}, {"attachments/_manifests", sha1 + ".", ""},
 	}
 }

@@ -47,7 +47,7 @@ func FuzzSeenCall(f *testing.F) {
 	f.Add("send_message", `null`, "RedFox")
 	f.Add("fetch_inbox", `[]`, "RedFox")
 	f.Fuzz(func(t *testing.T, tool, result, argument string) {
-		c := SeenCall{Tool: tool, Result: result, Argument: func(string) string { return argument }}
+		c := ObservedCall{Tool: tool, Result: result, Argument: func(string) string { return argument }}
 		name, _ := c.actor()
 		if name == "" {
 			return

@@ -41,8 +41,8 @@ FROM mail_recipients r CROSS JOIN mail_agents a ON a.id = r.agent_id WHERE r.mes
 //
 // Errors: those of reading the agent's mail, NOT_FOUND for the message, CAPABILITY_DENIED
 // for one that somebody else sent.
-func (o *Office) GetDeliveryReceipt(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Receipt, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) GetDeliveryReceipt(ctx context.Context, c Caller, projectKey, agentName string, messageID int64) (out Receipt, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.reader(ctx, agentName)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (o *Office) GetDeliveryReceipt(ctx context.Context, c Caller, projectKey, a
 }
 
 // isSender refuses those who have not sent a message.
-func (s *scope) isSender(ctx context.Context, me *Agent, messageID int64) error {
+func (s *callTx) isSender(ctx context.Context, me *Agent, messageID int64) error {
 	m, err := findMessage(ctx, s.tx, selectMessageByID, messageID)
 	switch {
 	case err != nil:

@@ -37,12 +37,12 @@ type ReleasedReservations struct {
 //
 // Errors: INVALID_PATH, INVALID_ARGUMENT for more than 200 paths, those of acting
 // as the agent.
-func (o *Office) ReleaseFileReservations(ctx context.Context, c Caller, a ReleaseArgs) (out ReleasedReservations, err error) {
+func (o *Service) ReleaseFileReservations(ctx context.Context, c Caller, a ReleaseArgs) (out ReleasedReservations, err error) {
 	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		if _, err := s.actor(ctx, a.AgentName); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (o *Office) ReleaseFileReservations(ctx context.Context, c Caller, a Releas
 }
 
 // release ends some reservations.
-func (s *scope) release(ctx context.Context, all []*Reservation, kind string) (ReleasedReservations, error) {
+func (s *callTx) release(ctx context.Context, all []*Reservation, kind string) (ReleasedReservations, error) {
 	for _, r := range all {
 		r.Released, r.ReleaseKind = s.now, &kind
 		if err := s.put(ctx, r); err != nil {
@@ -77,7 +77,7 @@ const (
 
 // selected lists those of the actor's reservations that have not been released
 // which a call names; with neither paths nor ids all that are active. By number.
-func (s *scope) selected(ctx context.Context, paths []string, ids []int64, relative func(string) (string, bool)) ([]*Reservation, error) {
+func (s *callTx) selected(ctx context.Context, paths []string, ids []int64, relative func(string) (string, bool)) ([]*Reservation, error) {
 	if err := s.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -117,12 +117,12 @@ func (s *scope) selected(ctx context.Context, paths []string, ids []int64, relat
 	return out, err
 }
 
-func (s *scope) equalPaths(a, b string) bool {
+func (s *callTx) equalPaths(a, b string) bool {
 	return a == b || s.p.FoldsCase && strings.EqualFold(a, b)
 }
 
 // own lists reservations of the actor.
-func (s *scope) own(ctx context.Context, query string, args ...any) (out []*Reservation, err error) {
+func (s *callTx) own(ctx context.Context, query string, args ...any) (out []*Reservation, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &Reservation{}
 		out = append(out, r)
@@ -168,18 +168,18 @@ const usualExtension = 1800 // seconds
 //
 // Errors: INVALID_PATH, INVALID_TIMESTAMP, INVALID_ARGUMENT for more than 200
 // paths, those of acting as the agent, IDEMPOTENCY_CONFLICT.
-func (o *Office) RenewFileReservations(ctx context.Context, c Caller, a RenewArgs) (out Renewed, err error) {
+func (o *Service) RenewFileReservations(ctx context.Context, c Caller, a RenewArgs) (out Renewed, err error) {
 	var until Time
 	if a.Until != "" {
 		if until, err = parseTime("until_ts", a.Until); err != nil {
-			return out, mapped(err)
+			return out, toFault(err)
 		}
 	}
 	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		if _, err := s.actor(ctx, a.AgentName); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (o *Office) RenewFileReservations(ctx context.Context, c Caller, a RenewArg
 }
 
 // renew extends some reservations of the actor.
-func (s *scope) renew(ctx context.Context, all []*Reservation, seconds *int64, until Time) (Renewed, error) {
+func (s *callTx) renew(ctx context.Context, all []*Reservation, seconds *int64, until Time) (Renewed, error) {
 	out := Renewed{Reservations: []Renewal{}}
 	for _, r := range all {
 		if r.Expires <= s.now {
@@ -232,7 +232,7 @@ func (s *scope) renew(ctx context.Context, all []*Reservation, seconds *int64, u
 
 // taken reports whether somebody else holds what a reservation of the actor would
 // conflict with.
-func (s *scope) taken(ctx context.Context, r *Reservation) (bool, error) {
+func (s *callTx) taken(ctx context.Context, r *Reservation) (bool, error) {
 	all := []wish{{r.PathPattern, storedPattern(r.PathPattern, s.p.FoldsCase)}}
 	near, err := s.near(ctx, all)
 	if err != nil {

@@ -39,8 +39,8 @@ type Conflict struct {
 	Holders []Holder `json:"holders"`
 }
 
-// Granted is what file_reservation_paths answers; the lists are never nil.
-type Granted struct {
+// GrantedReservations is what file_reservation_paths answers; the lists are never nil.
+type GrantedReservations struct {
 	Granted   []Grant    `json:"granted"`
 	Conflicts []Conflict `json:"conflicts"`
 	Warnings  []string   `json:"warnings,omitempty"`
@@ -73,12 +73,12 @@ const (
 // Errors: EMPTY_PATHS; INVALID_PATH for what is malformed or outside the project;
 // INVALID_ARGUMENT for more than 200 paths; those of acting as the agent;
 // IDEMPOTENCY_CONFLICT; DISK_FULL.
-func (o *Office) FileReservationPaths(ctx context.Context, c Caller, a ReserveArgs) (out Granted, err error) {
+func (o *Service) FileReservationPaths(ctx context.Context, c Caller, a ReserveArgs) (out GrantedReservations, err error) {
 	t, relative, err := o.aim(ctx, c, a.ProjectKey, a.Paths)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		if _, err := s.actor(ctx, a.AgentName); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (o *Office) FileReservationPaths(ctx context.Context, c Caller, a ReserveAr
 
 // aim finds out what a writing call is about before its transaction begins: the
 // project that a key names and where its absolute paths are.
-func (o *Office) aim(ctx context.Context, c Caller, key string, paths []string) (*target, func(string) (string, bool), error) {
+func (o *Service) aim(ctx context.Context, c Caller, key string, paths []string) (*target, func(string) (string, bool), error) {
 	t, err := c.target(key)
 	if err != nil {
 		return nil, nil, err
@@ -104,19 +104,19 @@ func (o *Office) aim(ctx context.Context, c Caller, key string, paths []string) 
 }
 
 // reserve is FileReservationPaths inside a call, for the actor.
-func (s *scope) reserve(ctx context.Context, a ReserveArgs, source string, relative func(string) (string, bool)) (Granted, error) {
+func (s *callTx) reserve(ctx context.Context, a ReserveArgs, source string, relative func(string) (string, bool)) (GrantedReservations, error) {
 	all, err := s.wishes(a.Paths, relative)
 	if err != nil {
-		return Granted{}, err
+		return GrantedReservations{}, err
 	}
 	if a.Reason, err = s.line("reason", a.Reason, maxReason); err != nil {
-		return Granted{}, err
+		return GrantedReservations{}, err
 	}
 	ttl := s.ttl(a.TTLSeconds, usualTTL)
 	counts := []any{texts(all), ttl, a.Shared, a.Advisory, a.Reason}
-	return once(ctx, s, "file_reservation_paths", a.IdempotencyKey, counts, func() (Granted, error) {
+	return once(ctx, s, "file_reservation_paths", a.IdempotencyKey, counts, func() (GrantedReservations, error) {
 		if err := s.needRoom(); err != nil {
-			return Granted{}, err
+			return GrantedReservations{}, err
 		}
 		return s.grant(ctx, all, a, source, ttl)
 	})
@@ -131,7 +131,7 @@ func texts(all []wish) []string {
 }
 
 // ttl is a time to live as it may be: at least a minute, at most Config.MaxTTL.
-func (s *scope) ttl(seconds *int64, usual int64) Time {
+func (s *callTx) ttl(seconds *int64, usual int64) Time {
 	if seconds != nil {
 		usual = *seconds
 	}
@@ -140,8 +140,8 @@ func (s *scope) ttl(seconds *int64, usual int64) Time {
 
 const selectLastOrdinal = `SELECT ifnull(max(ordinal), 0) FROM mail_reservations WHERE project_id = ?`
 
-func (s *scope) grant(ctx context.Context, all []wish, a ReserveArgs, source string, ttl Time) (Granted, error) {
-	out := Granted{Granted: []Grant{}, Conflicts: []Conflict{}}
+func (s *callTx) grant(ctx context.Context, all []wish, a ReserveArgs, source string, ttl Time) (GrantedReservations, error) {
+	out := GrantedReservations{Granted: []Grant{}, Conflicts: []Conflict{}}
 	if err := s.settle(ctx); err != nil {
 		return out, err
 	}
@@ -191,7 +191,7 @@ func (s *scope) grant(ctx context.Context, all []wish, a ReserveArgs, source str
 }
 
 // newReservation is a reservation of the actor that is not stored yet.
-func (s *scope) newReservation(ctx context.Context, p pathpattern.Pattern, ordinal int64) (*Reservation, error) {
+func (s *callTx) newReservation(ctx context.Context, p pathpattern.Pattern, ordinal int64) (*Reservation, error) {
 	id, err := nextID(ctx, s.tx, "mail_reservations")
 	return &Reservation{
 		ID: id, UID: store.NewID(), ProjectUID: s.p.UID, Agent: s.me.Name, PathPattern: p.String(), LitPrefix: p.LiteralPrefix(),
@@ -202,7 +202,7 @@ func (s *scope) newReservation(ctx context.Context, p pathpattern.Pattern, ordin
 // inTheWay lists those of some reservations that a pattern of the actor, or with
 // no actor of anybody, conflicts with: they overlap, belong to another agent, and
 // one of the two is exclusive. Oldest first.
-func (s *scope) inTheWay(near []*held, p pathpattern.Pattern, exclusive bool) (out []*held) {
+func (s *callTx) inTheWay(near []*held, p pathpattern.Pattern, exclusive bool) (out []*held) {
 	for _, h := range near {
 		own := s.me != nil && h.agentID == s.me.ID
 		if !own && (exclusive || h.Exclusive) && h.overlaps(p, s.p.FoldsCase) {
@@ -214,7 +214,7 @@ func (s *scope) inTheWay(near []*held, p pathpattern.Pattern, exclusive bool) (o
 }
 
 // conflicts is inTheWay without the reservations that yield, which it returns apart.
-func (s *scope) conflicts(ctx context.Context, near []*held, p pathpattern.Pattern, exclusive bool) (out, yielding []*held, err error) {
+func (s *callTx) conflicts(ctx context.Context, near []*held, p pathpattern.Pattern, exclusive bool) (out, yielding []*held, err error) {
 	for _, h := range s.inTheWay(near, p, exclusive) {
 		yields, err := s.yields(ctx, h)
 		switch {
@@ -230,7 +230,7 @@ func (s *scope) conflicts(ctx context.Context, near []*held, p pathpattern.Patte
 }
 
 // releaseYielding releases reservations that yield to a new one.
-func (s *scope) releaseYielding(ctx context.Context, yielding []*held) error {
+func (s *callTx) releaseYielding(ctx context.Context, yielding []*held) error {
 	for _, h := range yielding {
 		r, err := findReservation(ctx, s.tx, selectReservationByID, h.ID)
 		if err != nil {

@@ -36,12 +36,12 @@ func newDesk(t testing.TB) *desk {
 	return d
 }
 
-func (d *desk) reserve(agent string, paths ...string) Granted {
+func (d *desk) reserve(agent string, paths ...string) GrantedReservations {
 	d.Helper()
 	return d.reserveAs(ReserveArgs{AgentName: agent, Paths: paths})
 }
 
-func (d *desk) reserveAs(a ReserveArgs) Granted {
+func (d *desk) reserveAs(a ReserveArgs) GrantedReservations {
 	d.Helper()
 	a.ProjectKey = d.key
 	return must(d.FileReservationPaths(d.Context(), Caller{}, a))(d)
@@ -57,7 +57,7 @@ func (d *desk) refused(what string, a ReserveArgs, code string, details ...strin
 }
 
 // patterns are those of grants, in their order.
-func patterns(g Granted) string {
+func patterns(g GrantedReservations) string {
 	all := []string{}
 	for _, x := range g.Granted {
 		all = append(all, x.PathPattern)
@@ -66,7 +66,7 @@ func patterns(g Granted) string {
 }
 
 // holders are those of a call's conflicts: path<holder:pattern.
-func holders(g Granted) string {
+func holders(g GrantedReservations) string {
 	all := []string{}
 	for _, c := range g.Conflicts {
 		for _, h := range c.Holders {
@@ -175,7 +175,7 @@ func TestBadPathsAreRefusedAndNothingOfTheCallIsStored(t *testing.T) {
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("300 stars took %v", took)
 	}
-	full := d.with(Config{Free: func() Room { return RoomFatal }})
+	full := d.with(Config{DiskLevel: func() DiskLevel { return DiskFatal }})
 	_, err := full.FileReservationPaths(t.Context(), Caller{}, ReserveArgs{ProjectKey: d.key, AgentName: "GreenLake", Paths: []string{"q"}})
 	wantError(t, "a full disk", err, CodeDiskFull)
 	must(full.ReleaseFileReservations(t.Context(), Caller{}, ReleaseArgs{ProjectKey: d.key, AgentName: "GreenLake"}))(t)
@@ -345,7 +345,7 @@ func TestAReservationWithAnIdempotencyKeyIsMadeOnce(t *testing.T) {
 
 // reserveOnce reserves, in a process of its own, at the instant it is told to; odd
 // processes want a folder, even ones a file in it.
-func reserveOnce(ctx context.Context, o *Office, name string) error {
+func reserveOnce(ctx context.Context, o *Service, name string) error {
 	in := bufio.NewReader(os.Stdin)
 	storetest.Tell("ready")
 	storetest.Hear(in)
@@ -398,7 +398,7 @@ func TestGoroutinesThatReserveOverlappingPathsAtOnceGetOneGrant(t *testing.T) {
 	for _, a := range must(d.ListAgents(t.Context(), Caller{}, ListAgentsArgs{ProjectKey: d.key}))(t) {
 		names = append(names, a.Name)
 	}
-	results := make(chan Granted, len(names))
+	results := make(chan GrantedReservations, len(names))
 	errs := make(chan error, len(names))
 	for i, name := range names {
 		go func() {

@@ -21,7 +21,7 @@ func (p *Project) short() ProjectShort {
 }
 
 // Projects lists all projects by their numbers; none gives an empty list.
-func (o *Office) Projects(ctx context.Context) (out []ProjectShort, err error) {
+func (o *Service) Projects(ctx context.Context) (out []ProjectShort, err error) {
 	out = []ProjectShort{}
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		all, err := projects(ctx, tx)
@@ -36,8 +36,8 @@ func (o *Office) Projects(ctx context.Context) (out []ProjectShort, err error) {
 // ProjectOf shows a project and who is in it.
 //
 // Errors: NOT_FOUND.
-func (o *Office) ProjectOf(ctx context.Context, c Caller, projectKey string) (out ProjectResource, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) ProjectOf(ctx context.Context, c Caller, projectKey string) (out ProjectResource, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		out = ProjectResource{s.p.short(), []AgentInfo{}}
 		return s.residents(ctx, func(a *Agent) { out.Agents = append(out.Agents, a.info()) })
 	})
@@ -65,8 +65,8 @@ type AgentAndCount struct {
 // AgentsOf shows who is in a project, by name, without those that are retired.
 //
 // Errors: NOT_FOUND.
-func (o *Office) AgentsOf(ctx context.Context, c Caller, projectKey string) (out AgentsResource, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) AgentsOf(ctx context.Context, c Caller, projectKey string) (out AgentsResource, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		out = AgentsResource{ProjectName{s.p.Slug, s.p.HumanKey}, []AgentAndCount{}}
 		return s.residents(ctx, func(a *Agent) { out.Agents = append(out.Agents, AgentAndCount{a.info(), a.Unread}) })
 	})
@@ -75,7 +75,7 @@ func (o *Office) AgentsOf(ctx context.Context, c Caller, projectKey string) (out
 
 const selectResidents = agentColumns + `WHERE a.project_id = ? AND a.retired_ts IS NULL ORDER BY a.name`
 
-func (s *scope) residents(ctx context.Context, each func(a *Agent)) error {
+func (s *callTx) residents(ctx context.Context, each func(a *Agent)) error {
 	return s.tx.Each(ctx, func(rows *sql.Rows) error {
 		a := &Agent{}
 		err := rows.Scan(a.columns()...)
@@ -103,8 +103,8 @@ type InboxResource struct {
 // Inbox is FetchInbox with commits.
 //
 // Errors: those of FetchInbox.
-func (o *Office) Inbox(ctx context.Context, c Caller, a InboxArgs) (out InboxResource, err error) {
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) Inbox(ctx context.Context, c Caller, a InboxArgs) (out InboxResource, err error) {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.reader(ctx, a.AgentName)
 		if err != nil {
 			return err
@@ -156,8 +156,8 @@ const (
 // copies. Of the arguments UnreadOnly means nothing here.
 //
 // Errors: those of FetchInbox.
-func (o *Office) Outbox(ctx context.Context, c Caller, a InboxArgs) (out OutboxResource, err error) {
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) Outbox(ctx context.Context, c Caller, a InboxArgs) (out OutboxResource, err error) {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.reader(ctx, a.AgentName)
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (o *Office) Outbox(ctx context.Context, c Caller, a InboxArgs) (out OutboxR
 	return out, err
 }
 
-func (s *scope) sent(ctx context.Context, me *Agent, a InboxArgs) ([]*Message, error) {
+func (s *callTx) sent(ctx context.Context, me *Agent, a InboxArgs) ([]*Message, error) {
 	n, since, topic, err := a.window()
 	if err != nil {
 		return nil, err
@@ -214,8 +214,8 @@ type ThreadMessage struct {
 // MessageOf shows a message to whoever can read the project, without its recipients.
 //
 // Errors: NOT_FOUND.
-func (o *Office) MessageOf(ctx context.Context, c Caller, projectKey string, id int64) (out ThreadMessage, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) MessageOf(ctx context.Context, c Caller, projectKey string, id int64) (out ThreadMessage, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		m, err := s.message(ctx, id)
 		if err == nil {
 			out = ThreadMessage{m.header(), &m.Body}
@@ -238,15 +238,15 @@ CASE WHEN ?5 THEN m.body_md END FROM ` + newestIn
 // ThreadOf shows the newest 1,000 messages of a thread, the oldest first.
 //
 // Errors: NOT_FOUND for one without messages, INVALID_THREAD_ID.
-func (o *Office) ThreadOf(ctx context.Context, c Caller, projectKey, thread string, bodies bool) (out ThreadResource, err error) {
+func (o *Service) ThreadOf(ctx context.Context, c Caller, projectKey, thread string, bodies bool) (out ThreadResource, err error) {
 	id, err := threadID(thread)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	if id == nil {
-		return out, mapped(missing("thread_id", "name the thread"))
+		return out, toFault(missing("thread_id", "name the thread"))
 	}
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		out = ThreadResource{s.p.HumanKey, *id, []ThreadMessage{}}
 		err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 			var m ThreadMessage
@@ -291,10 +291,10 @@ type ViewArgs struct {
 // ViewOf shows a view of an agent's inbox, the newest first.
 //
 // Errors: those of FetchInbox, NOT_FOUND for another view.
-func (o *Office) ViewOf(ctx context.Context, c Caller, a ViewArgs) (out View, err error) {
+func (o *Service) ViewOf(ctx context.Context, c Caller, a ViewArgs) (out View, err error) {
 	n, err := limit(a.Limit, 20)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	query, ttl := "", int64(0)
 	switch a.View {
@@ -307,12 +307,12 @@ func (o *Office) ViewOf(ctx context.Context, c Caller, a ViewArgs) (out View, er
 	case ViewAckOverdue:
 		query, ttl = selectOverdue, int64(o.config.AckOverdue.Seconds())
 	default:
-		return out, mapped(notFound("view", a.View).hint("the views are urgent-unread, ack-required, acks-stale and ack-overdue"))
+		return out, toFault(notFound("view", a.View).hint("the views are urgent-unread, ack-required, acks-stale and ack-overdue"))
 	}
 	if a.TTLSeconds != nil {
 		ttl = min(max(*a.TTLSeconds, 0), int64(maxLinkTTL.Seconds()))
 	}
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.reader(ctx, a.AgentName)
 		if err != nil {
 			return err

@@ -62,13 +62,13 @@ func orphans() []string {
 	}
 }
 
-// Mend makes the mail whole again that a salvage has kept: rows that are lost come
+// Repair makes the mail whole again that a salvage has kept: rows that are lost come
 // back from the change log, rows that the log does not know are told to it, rows
 // that were made up for those that others refer to get what the log says of them,
 // and counters, threads, numbers and searchable words are derived anew. It is this
 // part's share of store.Salvage; on sound mail it changes nothing, and repeating it
 // is safe.
-func Mend(ctx context.Context, tx *store.Tx) error {
+func Repair(ctx context.Context, tx *store.Tx) error {
 	for i, step := range []func(context.Context, *store.Tx) error{
 		dropAlteredBlobs, adoptMadeUp, dropMadeUp, bringBack, statements(orphans()), mendThreads, statements(mends()), raiseUsed, logRows, statements(mends()), mendThreads, raiseUsed,
 		blankLost,

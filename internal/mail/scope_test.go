@@ -15,7 +15,7 @@ func TestACallThatFailsLeavesNothingBehind(t *testing.T) {
 	y := newYard(t, Config{})
 	root := y.repo("app")
 	refused := errors.New("refused")
-	err := y.writeIn(t.Context(), Caller{Session: "s1"}, root, func(ctx context.Context, s *scope) error {
+	err := y.writeIn(t.Context(), Caller{Session: "s1"}, root, func(ctx context.Context, s *callTx) error {
 		if _, err := s.register(ctx, profile{program: "p", model: "m", policy: "auto"}, false); err != nil {
 			t.Error(err)
 		}
@@ -41,7 +41,7 @@ func TestOnlyAnAgentsOwnWritesStampItsActivity(t *testing.T) {
 	y.clock.Move(time.Hour)
 	must(y.Whois(t.Context(), Caller{}, WhoisArgs{ProjectKey: shared, AgentName: "GreenLake"}))(t)
 	must(y.ListAgents(t.Context(), Caller{}, ListAgentsArgs{ProjectKey: shared}))(t)
-	err := y.readIn(t.Context(), Caller{Session: "s1", Transport: "T"}, shared, func(ctx context.Context, s *scope) error {
+	err := y.readIn(t.Context(), Caller{Session: "s1", Transport: "T"}, shared, func(ctx context.Context, s *callTx) error {
 		if _, err := s.reader(ctx, "GreenLake"); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func TestACallReachesAnotherProjectInItsTransaction(t *testing.T) {
 	y := newYard(t, Config{})
 	y.register(shared, "GreenLake")
 	there := y.ensure("/nowhere/there")
-	err := y.writeIn(t.Context(), Caller{}, shared, func(ctx context.Context, s *scope) error {
+	err := y.writeIn(t.Context(), Caller{}, shared, func(ctx context.Context, s *callTx) error {
 		if _, err := s.actor(ctx, "GreenLake"); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func TestACallReachesAnotherProjectInItsTransaction(t *testing.T) {
 	y.rebuilt()
 }
 
-func (s *scope) strangerCalled(name string) *Agent {
+func (s *callTx) strangerCalled(name string) *Agent {
 	a := s.newAgent(name)
 	a.Program, a.Model = "p", "m"
 	return a
@@ -128,7 +128,7 @@ func TestLimits(t *testing.T) {
 	want(t, "none given", must(limit(nil, 20))(t), 20)
 	for _, given := range []int{0, -1, -1 << 40} {
 		_, err := limit(&given, 20)
-		wantError(t, "too low", mapped(err), CodeLimit, "Use a positive integer.", `"max":1000,"min":1`)
+		wantError(t, "too low", toFault(err), CodeLimit, "Use a positive integer.", `"max":1000,"min":1`)
 	}
 }
 

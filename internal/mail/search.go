@@ -128,13 +128,13 @@ const (
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
 // INVALID_THREAD_ID, INVALID_TIMESTAMP.
-func (o *Office) SearchMessages(ctx context.Context, c Caller, a SearchArgs) (out Hits, err error) {
+func (o *Service) SearchMessages(ctx context.Context, c Caller, a SearchArgs) (out Hits, err error) {
 	q, err := a.query()
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	out.Result = []Hit{}
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		if q.text == "" {
 			return nil
 		}
@@ -226,7 +226,7 @@ func (a *SearchArgs) query() (q *query, err error) {
 }
 
 // hit reads a message that was found.
-func (s *scope) hit(ctx context.Context, f foundMessage, finder *words.Finder) (h Hit, err error) {
+func (s *callTx) hit(ctx context.Context, f foundMessage, finder *words.Finder) (h Hit, err error) {
 	var uid string
 	var seq int64
 	columns := []any{&h.ID, &h.Subject, &h.Importance, &h.AckRequired, &h.Created, &h.ThreadID, &h.From, &h.Body, &seq, &uid}
@@ -252,7 +252,7 @@ type foundMessage struct {
 }
 
 // search finds the messages of one page.
-func (s *scope) search(ctx context.Context, q *query) (found []foundMessage, err error) {
+func (s *callTx) search(ctx context.Context, q *query) (found []foundMessage, err error) {
 	plain := words.IsPlain(q.text)
 	if plain && !strings.ContainsFunc(q.text, isSyntax) {
 		found, err = s.tiers(ctx, q)
@@ -290,7 +290,7 @@ func listed(ids []int64) (all []foundMessage) {
 
 // tiers finds the messages that hold all words of a plain query, then, if they do not
 // fill the page, the messages that hold some of them.
-func (s *scope) tiers(ctx context.Context, q *query) ([]foundMessage, error) {
+func (s *callTx) tiers(ctx context.Context, q *query) ([]foundMessage, error) {
 	all := words.PlainWords(q.text)
 	if len(all) == 0 {
 		return nil, nil
@@ -308,7 +308,7 @@ func (s *scope) tiers(ctx context.Context, q *query) ([]foundMessage, error) {
 
 // correct replaces the words that no message holds by the nearest ones that the newest
 // messages of the project hold.
-func (s *scope) correct(ctx context.Context, q *query, all []string) ([]string, error) {
+func (s *callTx) correct(ctx context.Context, q *query, all []string) ([]string, error) {
 	var unknown []string
 	for _, word := range all {
 		var n int
@@ -334,7 +334,7 @@ func (s *scope) correct(ctx context.Context, q *query, all []string) ([]string, 
 }
 
 // tiersOf finds what tiers finds for given words.
-func (s *scope) tiersOf(ctx context.Context, q *query, all []string) ([]foundMessage, error) {
+func (s *callTx) tiersOf(ctx context.Context, q *query, all []string) ([]foundMessage, error) {
 	ids, err := s.matching(ctx, q, literally(all))
 	if err != nil {
 		return nil, err
@@ -364,14 +364,14 @@ func quotedWords(all []string) (quoted []string) {
 	return quoted
 }
 
-func (q *query) filter(s *scope, text string, more ...any) []any {
+func (q *query) filter(s *callTx, text string, more ...any) []any {
 	return append([]any{text, s.p.ID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
 }
 
 // matching finds what a query of full text matches, the page and all before it. Where
 // fewer messages come into question than match, no others are looked up. Else, of a word
 // that is in very many messages only the newest are ranked.
-func (s *scope) matching(ctx context.Context, q *query, match string) ([]int64, error) {
+func (s *callTx) matching(ctx context.Context, q *query, match string) ([]int64, error) {
 	args := q.filter(s, match, rankedMatches, q.skip+q.n)
 	var matches, few int
 	err := s.tx.Get(ctx, []any{&matches}, countAllMatches, match, rankedMatches)
@@ -414,7 +414,7 @@ func (q *query) narrowed() (count, matching string) {
 	return countProject, q.ordered(projectRelevant, projectRecent)
 }
 
-func (s *scope) containing(ctx context.Context, q *query) ([]int64, error) {
+func (s *callTx) containing(ctx context.Context, q *query) ([]int64, error) {
 	query := selectContainingFirst
 	if q.recent {
 		query = selectContainingRecent

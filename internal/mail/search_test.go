@@ -148,7 +148,7 @@ func TestASearchRanksAmongFewAsAmongAll(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = s.readIn(t.Context(), Caller{}, s.app, func(ctx context.Context, in *scope) error {
+				err = s.readIn(t.Context(), Caller{}, s.app, func(ctx context.Context, in *callTx) error {
 					if a.Sender != "" {
 						from, err := agentByName(ctx, in.tx, in.p.ID, a.Sender)
 						if err != nil {

@@ -92,7 +92,7 @@ type draft struct {
 // draft checks what a message says and takes secrets out.
 //
 // Errors: INVALID_ARGUMENT, MESSAGE_TOO_LARGE, INVALID_THREAD_ID, INVALID_TOPIC.
-func (o *Office) draft(subject, body, importance string) (d *draft, err error) {
+func (o *Service) draft(subject, body, importance string) (d *draft, err error) {
 	d = &draft{importance: importance}
 	def(&d.importance, "normal")
 	switch {
@@ -172,20 +172,20 @@ func isPlain(text string) bool {
 // BROADCAST_ATTEMPT, EMAIL_AS_AGENT, NOT_FOUND for recipients; CONTACT_BLOCKED and
 // CONTACT_REQUIRED, where with AutoContact the requests that details name stay;
 // IDEMPOTENCY_CONFLICT; DISK_FULL.
-func (o *Office) SendMessage(ctx context.Context, c Caller, a SendArgs) (out Sent, err error) {
+func (o *Service) SendMessage(ctx context.Context, c Caller, a SendArgs) (out Sent, err error) {
 	d, to, err := o.prepared(&c, a)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	t, err := c.target(a.ProjectKey)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	d.files, d.noFiles = o.readFiles(ctx, t, a.AttachmentPaths)
 	counted := a
 	counted.ProjectKey, counted.SenderName, counted.IdempotencyKey = "", "", ""
 	var refused error
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		me, err := s.actor(ctx, a.SenderName)
 		if err != nil {
 			return err
@@ -208,13 +208,13 @@ type filed struct{ error }
 // filedOr parts an error that ends the transaction from one that does not.
 func filedOr(err error) (stays, ends error) {
 	if f, ok := err.(filed); ok {
-		return mapped(f.error), nil
+		return toFault(f.error), nil
 	}
 	return nil, err
 }
 
 // prepared checks the arguments of send_message that need no store.
-func (o *Office) prepared(c *Caller, a SendArgs) (d *draft, to []address, err error) {
+func (o *Service) prepared(c *Caller, a SendArgs) (d *draft, to []address, err error) {
 	if d, err = o.draft(a.Subject, a.Body, a.Importance); err != nil {
 		return nil, nil, err
 	}
@@ -262,7 +262,7 @@ func (c *Caller) allAddresses(to, cc, bcc []string) (out []address, err error) {
 }
 
 // send is SendMessage inside a call.
-func (s *scope) send(ctx context.Context, me *Agent, d *draft, to []address, broadcast bool) (out Sent, err error) {
+func (s *callTx) send(ctx context.Context, me *Agent, d *draft, to []address, broadcast bool) (out Sent, err error) {
 	if err := s.needRoom(); err != nil {
 		return out, err
 	}
@@ -284,7 +284,7 @@ func (s *scope) send(ctx context.Context, me *Agent, d *draft, to []address, bro
 
 // willing is whom a broadcast reaches, and the names of those who take no mail from
 // the sender.
-func (s *scope) willing(ctx context.Context, me *Agent, d *draft) (all []recipient, skipped []string, err error) {
+func (s *callTx) willing(ctx context.Context, me *Agent, d *draft) (all []recipient, skipped []string, err error) {
 	everybody, err := s.everybody(ctx, me)
 	if err != nil {
 		return nil, nil, err
@@ -306,7 +306,7 @@ func (s *scope) willing(ctx context.Context, me *Agent, d *draft) (all []recipie
 }
 
 // permitted finds the recipients of addresses, all of whom take mail from the sender.
-func (s *scope) permitted(ctx context.Context, me *Agent, d *draft, to []address) ([]recipient, error) {
+func (s *callTx) permitted(ctx context.Context, me *Agent, d *draft, to []address) ([]recipient, error) {
 	all, err := s.recipients(ctx, to)
 	if err != nil {
 		return nil, err
@@ -352,29 +352,29 @@ type Reply struct {
 // with its importance and ack_required (mail §6).
 //
 // Errors: those of SendMessage; NOT_FOUND for the message.
-func (o *Office) ReplyMessage(ctx context.Context, c Caller, a ReplyArgs) (out Reply, err error) {
+func (o *Service) ReplyMessage(ctx context.Context, c Caller, a ReplyArgs) (out Reply, err error) {
 	d, err := o.draft("", a.Body, "")
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	prefix := "Re:"
 	if a.SubjectPrefix != nil {
 		if prefix, err = o.line("subject_prefix", *a.SubjectPrefix, maxSubject); err != nil {
-			return out, mapped(err)
+			return out, toFault(err)
 		}
 	}
 	to, err := c.allAddresses(a.To, a.CC, a.BCC)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	t, err := c.target(a.ProjectKey)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	d.files, d.noFiles = o.readFiles(ctx, t, a.AttachmentPaths)
 	counted := a
 	counted.ProjectKey, counted.SenderName, counted.IdempotencyKey = "", "", ""
-	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *scope) error {
+	err = o.writeTo(ctx, c, t, func(ctx context.Context, s *callTx) error {
 		me, err := s.actor(ctx, a.SenderName)
 		if err != nil {
 			return err
@@ -422,7 +422,7 @@ func (m *Message) answerTo(me *Agent) []address {
 	return out
 }
 
-func (s *scope) reply(ctx context.Context, me *Agent, d *draft, to []address) (out Reply, err error) {
+func (s *callTx) reply(ctx context.Context, me *Agent, d *draft, to []address) (out Reply, err error) {
 	if len(to) == 0 {
 		return out, noRecipient()
 	}
@@ -454,7 +454,7 @@ const (
 // says so by c.Owner (mail §4).
 //
 // Errors: CAPABILITY_DENIED without c.Owner, else those of SendMessage.
-func (o *Office) Overseer(ctx context.Context, c Caller, a OverseerArgs) (out Sent, err error) {
+func (o *Service) Overseer(ctx context.Context, c Caller, a OverseerArgs) (out Sent, err error) {
 	switch {
 	case !c.Owner:
 		err = problemf(CodeDenied, "only the person who oversees the agents writes as %s", Overseer).hint("write as an agent of your own with send_message")
@@ -466,15 +466,15 @@ func (o *Office) Overseer(ctx context.Context, c Caller, a OverseerArgs) (out Se
 		err = tooLarge("body_md", len(a.Body), maxOverseerBody)
 	}
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	d, to, err := o.prepared(&c, SendArgs{To: a.To, Subject: a.Subject, Body: a.Body, Importance: "high", AckRequired: a.AckRequired, ThreadID: a.ThreadID})
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	counted := a
 	counted.ProjectKey, counted.IdempotencyKey = "", ""
-	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.writeIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		me, err := s.overseer(ctx)
 		if err != nil {
 			return err

@@ -330,7 +330,7 @@ func TestAFullDiskTakesNothingNewButCanBeReadAndAcknowledged(t *testing.T) {
 	s := newStreet(t, Config{})
 	p := s.sent(SendArgs{AckRequired: true})
 	full := *s
-	full.yard = s.with(Config{Free: func() Room { return RoomFatal }})
+	full.yard = s.with(Config{DiskLevel: func() DiskLevel { return DiskFatal }})
 	_, err := full.send(SendArgs{})
 	wantError(t, "send", err, CodeDiskFull)
 	_, err = full.ReplyMessage(t.Context(), Caller{}, ReplyArgs{ProjectKey: s.app, MessageID: p.ID, SenderName: "BlueDog"})

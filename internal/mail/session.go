@@ -61,7 +61,7 @@ const maxSessionID = 200 // characters
 
 // findSession finds the session that the call belongs to, and makes one that the call or
 // the server names and that is unknown. There may be none.
-func (s *scope) findSession(ctx context.Context) error {
+func (s *callTx) findSession(ctx context.Context) error {
 	var ok bool
 	var err error
 	s.session, s.source, ok, err = s.knownSession(ctx)
@@ -89,7 +89,7 @@ func (s *scope) findSession(ctx context.Context) error {
 // knownSession finds the session that the call belongs to, and how: the session of a
 // harness that the call names, else the only open session of the harness above this
 // process (amendments §B.7), else another session that the call or the server names.
-func (s *scope) knownSession(ctx context.Context) (found project.Session, source string, ok bool, err error) {
+func (s *callTx) knownSession(ctx context.Context) (found project.Session, source string, ok bool, err error) {
 	named, known := project.Session{}, false
 	if id := s.caller.Session; id != "" {
 		named, known, err = project.FindSession(ctx, s.tx, id)
@@ -115,8 +115,8 @@ func (s *scope) knownSession(ctx context.Context) (found project.Session, source
 //
 // Errors: NOT_FOUND for the project; INVALID_ARGUMENT if the process above has several
 // sessions, so that the caller's is unknown.
-func (o *Office) ActingAs(ctx context.Context, c Caller, projectKey string) (names []string, err error) {
-	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) ActingAs(ctx context.Context, c Caller, projectKey string) (names []string, err error) {
+	err = o.readIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		session, _, ok, err := s.knownSession(ctx)
 		if err != nil {
 			return err
@@ -137,8 +137,8 @@ func (o *Office) ActingAs(ctx context.Context, c Caller, projectKey string) (nam
 	return names, err
 }
 
-// Bond says as which agent a session acts.
-type Bond struct {
+// Binding says as which agent a session acts.
+type Binding struct {
 	Session string // its id; it must be known
 	Agent   string
 	Source  string // one of the sources
@@ -150,17 +150,17 @@ type Bond struct {
 //
 // Errors: NOT_FOUND; CAPABILITY_DENIED for who cannot act, and for a protected agent
 // without its token.
-func (o *Office) Bind(ctx context.Context, c Caller, q project.Project, b Bond) error {
+func (o *Service) Bind(ctx context.Context, c Caller, q project.Project, b Binding) error {
 	switch b.Source {
 	case SourceEnvironment, SourceServer, SourceArgument, SourceCall, SourceEdit:
 	default:
-		return mapped(invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source)))
+		return toFault(invalid("source", b.Source, "%s is no source of a bond", quoted(b.Source)))
 	}
-	return o.writeTo(ctx, c, targetOf(q), func(ctx context.Context, s *scope) error { return s.bond(ctx, b) })
+	return o.writeTo(ctx, c, targetOf(q), func(ctx context.Context, s *callTx) error { return s.bond(ctx, b) })
 }
 
 // bond binds a session to an agent of the project, whatever the caller's session.
-func (s *scope) bond(ctx context.Context, b Bond) error {
+func (s *callTx) bond(ctx context.Context, b Binding) error {
 	a, err := s.reader(ctx, b.Agent)
 	if err == nil {
 		err = s.checkAlive(a)

@@ -12,9 +12,9 @@ import (
 	"cairn/internal/store"
 )
 
-// Signs is what tells whether a holder still works on what it has reserved (mail
+// HolderActivity is what tells whether a holder still works on what it has reserved (mail
 // §7). Null is no activity, and none that was looked for.
-type Signs struct {
+type HolderActivity struct {
 	Reasons []string `json:"stale_reasons"`          // never nil
 	Holder  Time     `json:"last_agent_activity_ts"` // of the agent itself
 	Mail    Time     `json:"last_mail_activity_ts"`
@@ -45,13 +45,13 @@ func mailActivity(ctx context.Context, tx *store.Tx, agentID int64) (at Time, er
 
 // silent reports whether a holder has done nothing of its own for
 // Config.Inactivity.
-func (o *Office) silent(w *watched, now Time) bool { return now-w.agent > Time(o.config.Inactivity) }
+func (o *Service) silent(w *watched, now Time) bool { return now-w.agent > Time(o.config.Inactivity) }
 
-func (o *Office) recent(at, now Time) bool { return at != 0 && now-at <= Time(o.config.Grace) }
+func (o *Service) recent(at, now Time) bool { return at != 0 && now-at <= Time(o.config.Grace) }
 
 // signs judges what was found: whether the reservation is stale, and why.
-func (o *Office) signs(w *watched, now Time) (stale bool, out Signs) {
-	out = Signs{Reasons: []string{}, Holder: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
+func (o *Service) signs(w *watched, now Time) (stale bool, out HolderActivity) {
+	out = HolderActivity{Reasons: []string{}, Holder: w.agent, Mail: w.mail, Files: w.files, Git: w.git}
 	if w.ended {
 		return false, out
 	}
@@ -82,7 +82,7 @@ func (o *Office) signs(w *watched, now Time) (stale bool, out Signs) {
 // observe looks for activity on the files of some reservations of a project, for
 // all of them together within one budget; what it no longer reaches counts as
 // active. It must not run while a transaction waits for it.
-func (o *Office) observe(ctx context.Context, c Caller, p *Project, now Time, all []*watched) error {
+func (o *Service) observe(ctx context.Context, c Caller, p *Project, now Time, all []*watched) error {
 	all = slices.DeleteFunc(slices.Clone(all), func(w *watched) bool { return w.ended })
 	if len(all) == 0 {
 		return nil
@@ -152,12 +152,12 @@ const maxCheckouts = 8 // in which activity is looked for
 
 // checkouts returns the places where a project is: its human_key, then the other
 // checkouts that exist.
-func (o *Office) checkouts(ctx context.Context, c Caller, p *Project) ([]project.Place, error) {
+func (o *Service) checkouts(ctx context.Context, c Caller, p *Project) ([]project.Location, error) {
 	first, err := project.Locate(p.HumanKey, c.Place.Home)
 	if err != nil || !p.isRepository() || p.key == 0 {
-		return []project.Place{first}, err
+		return []project.Location{first}, err
 	}
-	places := []project.Place{first}
+	places := []project.Location{first}
 	var list []project.Checkout
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		list, err = project.CheckoutsOf(ctx, tx, p.key)
@@ -175,7 +175,7 @@ func (o *Office) checkouts(ctx context.Context, c Caller, p *Project) ([]project
 }
 
 // mainRoot returns the root of a repository's main worktree, or the folder.
-func mainRoot(place project.Place) string {
+func mainRoot(place project.Location) string {
 	if place.Identity == "" {
 		return place.Canonical()
 	}
@@ -184,7 +184,7 @@ func mainRoot(place project.Place) string {
 
 // roots are the worktrees in which a holder's files may be: the main one of each
 // checkout, the caller's and the holder's own.
-func roots(p *Project, places []project.Place, caller project.Place, worktree *string) []string {
+func roots(p *Project, places []project.Location, caller project.Location, worktree *string) []string {
 	all := []string{p.HumanKey}
 	add := func(root string) {
 		if root != "" && !slices.Contains(all, root) {

@@ -64,7 +64,7 @@ func editDistance(a, b []rune) int {
 
 // alike lists the names of the project's agents that look like one, without those
 // that are retired; never nil.
-func (s *scope) alike(ctx context.Context, name string) ([]Suggestion, error) {
+func (s *callTx) alike(ctx context.Context, name string) ([]Suggestion, error) {
 	near := []Suggestion{}
 	err := eachName(ctx, s.tx, s.p.ID, func(other string, retired bool) {
 		if !retired {
@@ -75,7 +75,7 @@ func (s *scope) alike(ctx context.Context, name string) ([]Suggestion, error) {
 }
 
 // noAgent is the error for the name of an agent that is not there.
-func (s *scope) noAgent(ctx context.Context, name string) error {
+func (s *callTx) noAgent(ctx context.Context, name string) error {
 	near, err := s.alike(ctx, name)
 	if err != nil {
 		return err

@@ -90,32 +90,32 @@ const (
 //
 // Errors: NOT_FOUND for the project and for a thread without messages,
 // INVALID_THREAD_ID, INVALID_LIMIT.
-func (o *Office) SummarizeThread(ctx context.Context, c Caller, a SummarizeArgs) (out Summarized, err error) {
+func (o *Service) SummarizeThread(ctx context.Context, c Caller, a SummarizeArgs) (out Summarized, err error) {
 	n, err := limit(a.PerThreadLimit, perSummary)
 	if err != nil {
-		return out, mapped(err)
+		return out, toFault(err)
 	}
 	var ids []string
 	for given := range strings.SplitSeq(a.ThreadID, ",") {
 		id, err := threadID(given)
 		if err != nil {
-			return out, mapped(err)
+			return out, toFault(err)
 		}
 		if id != nil && !slices.Contains(ids, *id) {
 			ids = append(ids, *id)
 		}
 	}
 	if len(ids) > maxRecipients {
-		return out, mapped(invalid("thread_id", len(ids), "at most %d threads are summarized at once, not %d", maxRecipients, len(ids)))
+		return out, toFault(invalid("thread_id", len(ids), "at most %d threads are summarized at once, not %d", maxRecipients, len(ids)))
 	}
-	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *scope) error {
+	err = o.readIn(ctx, c, a.ProjectKey, func(ctx context.Context, s *callTx) error {
 		out, err = s.summarize(ctx, ids, n, a.IncludeExamples)
 		return err
 	})
 	return out, err
 }
 
-func (s *scope) summarize(ctx context.Context, ids []string, n int, examples bool) (out Summarized, err error) {
+func (s *callTx) summarize(ctx context.Context, ids []string, n int, examples bool) (out Summarized, err error) {
 	all := gist{}
 	out.Threads = []ThreadSummary{}
 	for _, id := range ids {
@@ -139,7 +139,7 @@ func (s *scope) summarize(ctx context.Context, ids []string, n int, examples boo
 	return out, nil
 }
 
-func (s *scope) noThread(id string) error {
+func (s *callTx) noThread(id string) error {
 	return notFound("thread", id).with("thread_id", id).hint("search_messages and fetch_inbox show the thread_id of messages")
 }
 
@@ -167,7 +167,7 @@ type digested struct {
 }
 
 // thread reads a thread; one without messages has none in its summary.
-func (s *scope) thread(ctx context.Context, id string, n int, examples bool) (out digested, err error) {
+func (s *callTx) thread(ctx context.Context, id string, n int, examples bool) (out digested, err error) {
 	begun := beginning(&id)
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var e Example

@@ -24,7 +24,7 @@ AND (r.project_id, r.agent_id) IN (SELECT a.project_id, a.id FROM mail_sessions 
 // were; repeating it finds none.
 //
 // Errors: those of writing.
-func (o *Office) SweepReservations(ctx context.Context) (marked int, err error) {
+func (o *Service) SweepReservations(ctx context.Context) (marked int, err error) {
 	if o.store == nil {
 		return 0, nil
 	}
@@ -46,8 +46,8 @@ func (o *Office) SweepReservations(ctx context.Context) (marked int, err error) 
 	}
 }
 
-func (o *Office) sweep(ctx context.Context, tx *store.Tx) (int, error) {
-	s := &scope{Office: o, tx: tx, now: now(tx), writes: true}
+func (o *Service) sweep(ctx context.Context, tx *store.Tx) (int, error) {
+	s := &callTx{Service: o, tx: tx, now: now(tx), writes: true}
 	if err := s.settle(ctx); err != nil {
 		return 0, err
 	}
@@ -55,7 +55,7 @@ func (o *Office) sweep(ctx context.Context, tx *store.Tx) (int, error) {
 }
 
 // releaseFound ends the reservations that a query finds, whatever their projects.
-func (s *scope) releaseFound(ctx context.Context, kind, query string, args ...any) (int, error) {
+func (s *callTx) releaseFound(ctx context.Context, kind, query string, args ...any) (int, error) {
 	var ending []*Reservation
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r := &Reservation{}
@@ -81,7 +81,7 @@ func (s *scope) releaseFound(ctx context.Context, kind, query string, args ...an
 // repeating, change nothing. It returns how many leases were released.
 //
 // Errors: those of writing.
-func (o *Office) EndSession(ctx context.Context, session string) (released int, err error) {
+func (o *Service) EndSession(ctx context.Context, session string) (released int, err error) {
 	var bound bool
 	err = o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&bound}, selectBondOpen, session)
@@ -94,7 +94,7 @@ func (o *Office) EndSession(ctx context.Context, session string) (released int, 
 		if err != nil || !ok {
 			return err
 		}
-		s := &scope{Office: o, tx: tx, now: now(tx), writes: true, session: row, by: Actor{Session: row.ID}}
+		s := &callTx{Service: o, tx: tx, now: now(tx), writes: true, session: row, by: Actor{Session: row.ID}}
 		if err := s.settle(ctx); err != nil {
 			return err
 		}

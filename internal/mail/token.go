@@ -47,7 +47,7 @@ func tokenHash(token string) string {
 }
 
 // isProtected reports whether acting as an agent needs its token.
-func (o *Office) isProtected(a *Agent) bool {
+func (o *Service) isProtected(a *Agent) bool {
 	switch o.config.Tokens {
 	case TokensOff:
 		return false
@@ -58,7 +58,7 @@ func (o *Office) isProtected(a *Agent) bool {
 }
 
 // checkToken refuses whoever may not act as an agent.
-func (s *scope) checkToken(a *Agent) error {
+func (s *callTx) checkToken(a *Agent) error {
 	if s.caller.Owner || !s.isProtected(a) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (s *scope) checkToken(a *Agent) error {
 }
 
 // newToken gives an agent a token, of which only the hash is kept.
-func (s *scope) newToken(a *Agent) (token string) {
+func (s *callTx) newToken(a *Agent) (token string) {
 	var b [tokenBytes]byte
 	rand.Read(b[:])
 	token = base64.RawURLEncoding.EncodeToString(b[:])
@@ -96,8 +96,8 @@ func (s *scope) newToken(a *Agent) (token string) {
 // once.
 //
 // Errors: those of acting as the agent.
-func (o *Office) RotateToken(ctx context.Context, c Caller, projectKey, name string) (out Registered, err error) {
-	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *scope) error {
+func (o *Service) RotateToken(ctx context.Context, c Caller, projectKey, name string) (out Registered, err error) {
+	err = o.writeIn(ctx, c, projectKey, func(ctx context.Context, s *callTx) error {
 		a, err := s.actor(ctx, name)
 		if err != nil {
 			return err

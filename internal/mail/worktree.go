@@ -14,16 +14,16 @@ import (
 // tree is where the files of a project are: all checkouts and worktrees of a repository,
 // or one directory.
 type tree struct {
-	place     project.Place // of the project's root
-	directory string        // "" for a repository
+	place     project.Location // of the project's root
+	directory string           // "" for a repository
 
 	// isCheckout reports whether another repository is a checkout of the project; nil for
 	// a directory.
-	isCheckout func(project.Place) bool
+	isCheckout func(project.Location) bool
 }
 
 // treeOf locates the files of a project.
-func treeOf(p *Project, home string, isCheckout func(project.Place) bool) (tree, error) {
+func treeOf(p *Project, home string, isCheckout func(project.Location) bool) (tree, error) {
 	place, err := project.Locate(p.HumanKey, home)
 	t := tree{place: place}
 	if p.isRepository() {
@@ -86,7 +86,7 @@ func beneath(root, path string) (rel string, ok bool) {
 
 // relatives looks, before a transaction holds anybody up, at the absolute ones of
 // some paths: where they are in the project, as pathpattern.Options.Relative.
-func (o *Office) relatives(ctx context.Context, c Caller, t *target, paths []string) (func(string) (string, bool), error) {
+func (o *Service) relatives(ctx context.Context, c Caller, t *target, paths []string) (func(string) (string, bool), error) {
 	known := map[string]string{}
 	var files *tree
 	var err error
@@ -113,7 +113,7 @@ func (o *Office) relatives(ctx context.Context, c Caller, t *target, paths []str
 }
 
 // treeOfTarget is the tree of the project that a call names; nil if there is none.
-func (o *Office) treeOfTarget(ctx context.Context, c Caller, t *target) (*tree, error) {
+func (o *Service) treeOfTarget(ctx context.Context, c Caller, t *target) (*tree, error) {
 	var p *Project
 	err := o.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		p, err = t.find(ctx, tx)
@@ -132,9 +132,9 @@ func (o *Office) treeOfTarget(ctx context.Context, c Caller, t *target) (*tree, 
 // checkoutOf returns a function that reports whether a repository is a checkout of a
 // project. The project of a target that is not stored yet has the key 0: then repositories
 // with the target's remote are its checkouts.
-func (o *Office) checkoutOf(ctx context.Context, t *target, p *Project) func(project.Place) bool {
+func (o *Service) checkoutOf(ctx context.Context, t *target, p *Project) func(project.Location) bool {
 	known := map[string]bool{}
-	return func(at project.Place) bool {
+	return func(at project.Location) bool {
 		is, ok := known[at.Identity]
 		if ok {
 			return is
@@ -163,7 +163,7 @@ type wish struct {
 // wishes reads the paths of a call; duplicates collapse.
 //
 // Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for too many.
-func (s *scope) wishes(paths []string, relative func(string) (string, bool)) ([]wish, error) {
+func (s *callTx) wishes(paths []string, relative func(string) (string, bool)) ([]wish, error) {
 	if len(paths) == 0 {
 		return nil, problemf(CodeEmptyPaths, "paths list cannot be empty").with("field", "paths").
 			hint("name files, folders or patterns such as src/**, relative to the root of the repository")

@@ -50,7 +50,7 @@ func (a Acting) Lines() []string {
 // first; none for a session that is unknown or acts as nobody.
 //
 // Errors: those of reading.
-func (o *Office) Acting(ctx context.Context, session string) (all []Acting, err error) {
+func (o *Service) Acting(ctx context.Context, session string) (all []Acting, err error) {
 	if o.store == nil {
 		return nil, nil
 	}
@@ -70,7 +70,7 @@ func (o *Office) Acting(ctx context.Context, session string) (all []Acting, err 
 		if err != nil {
 			return err
 		}
-		s := &scope{Office: o, tx: tx, now: now(tx)}
+		s := &callTx{Service: o, tx: tx, now: now(tx)}
 		if err := s.settle(ctx); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (o *Office) Acting(ctx context.Context, session string) (all []Acting, err 
 }
 
 // patterns lists the patterns that a query finds for an agent, the first three by name.
-func (s *scope) patterns(ctx context.Context, query string, agentID int64) (string, error) {
+func (s *callTx) patterns(ctx context.Context, query string, agentID int64) (string, error) {
 	var all []string
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var pattern string

@@ -32,12 +32,12 @@ type Args struct {
 	ignored    []string // names that were sent and not declared, in order; none of a strict tool
 	scope      Scope    // what an omitted project means
 	connection string
-	remote     bool            // the call came over HTTP
-	agentToken string          // of the header X-Cairn-Agent-Token
-	bearer     Bearer          // who calls
-	trace      string          // of the header traceparent
-	key        string          // of the header Idempotency-Key
-	receipt    *memory.Receipt // what a call that wrote memories leaves beside its result
+	remote     bool              // the call came over HTTP
+	agentToken string            // of the header X-Cairn-Agent-Token
+	bearer     Bearer            // who calls
+	trace      string            // of the header traceparent
+	key        string            // of the header Idempotency-Key
+	receipt    *memory.WriteInfo // what a call that wrote memories leaves beside its result
 }
 
 // String returns a text argument, or "" when it was omitted.
@@ -149,7 +149,7 @@ func (t Tool) decode(raw json.RawMessage, scope Scope) (Args, error) {
 // argument, what it must be and what it was, and carry its name in
 // details.field.
 func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) {
-	args := Args{values: make(map[string]any, len(params)), scope: scope, receipt: new(memory.Receipt)}
+	args := Args{values: make(map[string]any, len(params)), scope: scope, receipt: new(memory.WriteInfo)}
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &fields); err != nil {

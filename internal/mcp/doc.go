@@ -9,7 +9,7 @@
 // observations §8). Unknown arguments are ignored, null counts as omitted, and
 // whole numbers may be written as 3.0.
 //
-// Errors ([cairn/internal/fault]) are mapped once: Invalid, NotFound, Conflict
+// ErrorFormat ([cairn/internal/fault]) are mapped once: Invalid, NotFound, Conflict
 // and Denied become a result with isError and the message as text; Unavailable
 // and Internal become the JSON-RPC error -32603 with the message.
 //

@@ -53,7 +53,7 @@ func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
 
 // complete gives a tool what all tools of mail have.
 func (t *mailTools) complete(tool *Tool) {
-	tool.Errors = Enveloped
+	tool.Errors = ErrorEnvelope
 	tool.Params = append(tool.Params, untold(Anything, "format", "llm_mode", "llm_model", "convert_images")...) // mail §2, results
 	for i := range tool.Params {
 		tool.Params[i].manner = mailed
@@ -113,13 +113,13 @@ func (t *mailTools) caller(a Args) mail.Caller {
 }
 
 // ask is one method of the office.
-type ask[A, T any] func(o *mail.Office, ctx context.Context, c mail.Caller, args A) (T, error)
+type ask[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
 
 // reads makes a tool's Call of a method that only reads.
 func reads[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(context.Context, Args) (any, error) {
 	return func(ctx context.Context, a Args) (any, error) {
 		var out T
-		err := t.mail.Read(ctx, t.caller(a), func(ctx context.Context, o *mail.Office, c mail.Caller) (err error) {
+		err := t.mail.Read(ctx, t.caller(a), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
 			out, err = method(o, ctx, c, args(a))
 			return err
 		})
@@ -131,7 +131,7 @@ func reads[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(con
 func writes[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(context.Context, Args) (any, error) {
 	return func(ctx context.Context, a Args) (any, error) {
 		var out T
-		err := t.mail.Write(ctx, t.caller(a), func(ctx context.Context, o *mail.Office, c mail.Caller) (err error) {
+		err := t.mail.Write(ctx, t.caller(a), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
 			out, err = method(o, ctx, c, args(a))
 			return err
 		})
@@ -241,7 +241,7 @@ func (t *mailTools) identityTools() []Tool {
 				may("identity_mode", "What tells the project from others. Omitted: the repository if the path is inside one, else the folder.").
 					among("dir", "git-remote", "git-toplevel", "git-common-dir"),
 			),
-			Call: writes(t, (*mail.Office).EnsureProject, func(a Args) mail.EnsureArgs {
+			Call: writes(t, (*mail.Service).EnsureProject, func(a Args) mail.EnsureArgs {
 				return mail.EnsureArgs{HumanKey: a.String("human_key"), IdentityMode: a.String("identity_mode")}
 			}),
 		},
@@ -252,7 +252,7 @@ func (t *mailTools) identityTools() []Tool {
 				keyParam(), program(), model(),
 				may("name", "The name you want: an adjective and a noun, such as GreenLake. Omitted or not valid: one is generated."),
 			), profile...),
-			Call: writes(t, (*mail.Office).RegisterAgent, register("name")),
+			Call: writes(t, (*mail.Service).RegisterAgent, register("name")),
 		},
 		{
 			Name: "create_agent_identity", Result: gives[mail.Registered](),
@@ -260,7 +260,7 @@ func (t *mailTools) identityTools() []Tool {
 			Params: and(params(
 				keyParam(), program(), model(), may("name_hint", "The name for it: an adjective and a noun. Omitted: one is generated."),
 			), profile...),
-			Call: writes(t, (*mail.Office).CreateAgent, register("name_hint")),
+			Call: writes(t, (*mail.Service).CreateAgent, register("name_hint")),
 		},
 		{
 			Name: "whois", ReadOnly: true, Result: gives[mail.Profile](),
@@ -269,7 +269,7 @@ func (t *mailTools) identityTools() []Tool {
 				keyParam(), must("agent_name", "The agent to look up."),
 				setting("include_recent_commits", "Whether recent_commits is filled."), listLimit("commit_limit", 5, "How many commits."),
 			),
-			Call: reads(t, (*mail.Office).Whois, func(a Args) mail.WhoisArgs {
+			Call: reads(t, (*mail.Service).Whois, func(a Args) mail.WhoisArgs {
 				return mail.WhoisArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), NoCommits: a.IsFalse("include_recent_commits"),
 					CommitLimit: a.Int("commit_limit"),
@@ -284,7 +284,7 @@ func (t *mailTools) identityTools() []Tool {
 				flag("include_retired", "Also agents that have retired."), may("program", "Only agents of this program."),
 				listLimit("limit", 100, "How many agents."),
 			),
-			Call: reads(t, (*mail.Office).ListAgents, func(a Args) mail.ListAgentsArgs {
+			Call: reads(t, (*mail.Service).ListAgents, func(a Args) mail.ListAgentsArgs {
 				return mail.ListAgentsArgs{
 					ProjectKey: a.String("project_key"), ActiveWithinDays: a.Int("active_within_days"), IncludeRetired: a.Bool("include_retired"),
 					Program: a.String("program"), Limit: a.Int("limit"),
@@ -295,7 +295,7 @@ func (t *mailTools) identityTools() []Tool {
 			Name: "retire_agent", Words: "leave quit unregister", Result: gives[mail.Retired](),
 			Description: "Retire an agent: its reservations are released, it gets no more mail and is listed no more. Its history stays; register_agent on the name revives it.",
 			Params:      params(keyParam(), must("agent_name", "The agent to retire."), may("reason", "Why. cairn does not store it.").by(""), token()),
-			Call: writes(t, (*mail.Office).RetireAgent, func(a Args) mail.RetireArgs {
+			Call: writes(t, (*mail.Service).RetireAgent, func(a Args) mail.RetireArgs {
 				return mail.RetireArgs{ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Reason: a.String("reason")}
 			}),
 		},

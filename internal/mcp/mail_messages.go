@@ -25,7 +25,7 @@ func (t *mailTools) messageTools() []Tool {
 				flag("broadcast", "Write to every agent of the project that was active within 30 days; to is an empty list then, without cc and bcc."),
 				autoContact(), once(), token(),
 			),
-			Call: writes(t, (*mail.Office).SendMessage, func(a Args) mail.SendArgs {
+			Call: writes(t, (*mail.Service).SendMessage, func(a Args) mail.SendArgs {
 				return mail.SendArgs{
 					ProjectKey: a.String("project_key"), SenderName: a.String("sender_name"),
 					To: a.Strings("to"), CC: a.Strings("cc"), BCC: a.Strings("bcc"), Subject: a.String("subject"), Body: a.String("body_md"),
@@ -46,7 +46,7 @@ func (t *mailTools) messageTools() []Tool {
 				may("subject_prefix", "Put before the subject, unless it stands there already.").by("Re:"),
 				may("attachment_paths", "Files to attach: absolute, or relative to the repository.").of(Strings), once(), token(),
 			),
-			Call: writes(t, (*mail.Office).ReplyMessage, replyArgs),
+			Call: writes(t, (*mail.Service).ReplyMessage, replyArgs),
 		},
 		{
 			Name: "fetch_inbox", Words: "mail email messages unread check new", ReadOnly: true, Lean: true, Result: givesEither[[]mail.Item, mail.Past[[]mail.Item]](),
@@ -59,7 +59,7 @@ func (t *mailTools) messageTools() []Tool {
 				flag("include_bodies", "With body_md; else only the headers.").lean(""),
 				may("since_ts", "Only messages newer than this time (ISO 8601).").or("since"), may("topic", "Only messages with this topic."), momentParam(), token(),
 			),
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a mail.InboxArgs) (any, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a mail.InboxArgs) (any, error) {
 				if a.At != "" {
 					return o.InboxAt(ctx, c, a)
 				}
@@ -69,13 +69,13 @@ func (t *mailTools) messageTools() []Tool {
 		t.stampTool(Tool{
 			Name: "mark_message_read", Words: "mail seen", Result: gives[mail.Read](),
 			Description: "Mark a message to you as read, so that notices do not name it again.",
-		}, func(o *mail.Office, ctx context.Context, c mail.Caller, a messageArgs) (any, error) {
+		}, func(o *mail.Service, ctx context.Context, c mail.Caller, a messageArgs) (any, error) {
 			return o.MarkMessageRead(ctx, c, a.project, a.agent, a.message)
 		}),
 		t.stampTool(Tool{
 			Name: "acknowledge_message", Words: "ack confirm receipt", Lean: true, Brief: "Tell the sender that you have a message.", Result: gives[mail.Acknowledged](),
 			Description: "Acknowledge a message to you, as its sender wants where ack_required is true. It is marked as read too.",
-		}, func(o *mail.Office, ctx context.Context, c mail.Caller, a messageArgs) (any, error) {
+		}, func(o *mail.Service, ctx context.Context, c mail.Caller, a messageArgs) (any, error) {
 			return o.AcknowledgeMessage(ctx, c, a.project, a.agent, a.message)
 		}),
 		{
@@ -84,7 +84,7 @@ func (t *mailTools) messageTools() []Tool {
 			Params: params(
 				keyParam(), messageParam("A message that you sent."), must("agent_name", "Your own name: only the sender may ask."), token(),
 			),
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a messageArgs) (mail.Receipt, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a messageArgs) (mail.Receipt, error) {
 				return o.GetDeliveryReceipt(ctx, c, a.project, a.agent, a.message)
 			}, messageArgsOf),
 		},
@@ -157,7 +157,7 @@ func (t *mailTools) searchTools() []Tool {
 				may("date_start", "Only mail from this time on (ISO 8601, or a date).").or("after", "since"),
 				may("date_end", "Only mail up to this time; a date means its end.").or("before", "until"),
 			),
-			Call: reads(t, (*mail.Office).SearchMessages, func(a Args) mail.SearchArgs {
+			Call: reads(t, (*mail.Service).SearchMessages, func(a Args) mail.SearchArgs {
 				return mail.SearchArgs{
 					ProjectKey: a.String("project_key"), Query: a.String("query"), Limit: a.Int("limit"), Offset: number(a, "offset"),
 					Ranking: a.String("ranking"), Sender: a.String("sender"), Importance: a.String("importance"), ThreadID: a.String("thread_id"),
@@ -173,7 +173,7 @@ func (t *mailTools) searchTools() []Tool {
 				flag("include_examples", "With the first three messages, of one thread."),
 				listLimit("per_thread_limit", 50, "How many of the newest messages of each thread are read."),
 			),
-			Call: reads(t, (*mail.Office).SummarizeThread, func(a Args) mail.SummarizeArgs {
+			Call: reads(t, (*mail.Service).SummarizeThread, func(a Args) mail.SummarizeArgs {
 				return mail.SummarizeArgs{
 					ProjectKey: a.String("project_key"), ThreadID: a.String("thread_id"), IncludeExamples: a.Bool("include_examples"),
 					PerThreadLimit: a.Int("per_thread_limit"),
@@ -192,7 +192,7 @@ func (t *mailTools) contactTools() []Tool {
 				keyParam(), must("from_agent", "Who asks: your own name."), must("to_agent", "Whom it wants to write to."), otherProject("to_project", "that agent"),
 				may("reason", "Why, for the message that asks.").by(""), approval(7*24*3600),
 			), and(requester(), token())...),
-			Call: writes(t, (*mail.Office).RequestContact, func(a Args) mail.RequestArgs {
+			Call: writes(t, (*mail.Service).RequestContact, func(a Args) mail.RequestArgs {
 				return mail.RequestArgs{
 					ProjectKey: a.String("project_key"), FromAgent: a.String("from_agent"), ToAgent: a.String("to_agent"), ToProject: a.String("to_project"),
 					Reason: a.String("reason"), TTLSeconds: a.Int64("ttl_seconds"), NoRegister: a.IsFalse("register_if_missing"),
@@ -208,7 +208,7 @@ func (t *mailTools) contactTools() []Tool {
 				must("accept", "true allows it to write to you, false blocks it for good.").of(Boolean),
 				approval(30*24*3600), otherProject("from_project", "the agent that asked"), token(),
 			),
-			Call: writes(t, (*mail.Office).RespondContact, func(a Args) mail.RespondArgs {
+			Call: writes(t, (*mail.Service).RespondContact, func(a Args) mail.RespondArgs {
 				return mail.RespondArgs{
 					ProjectKey: a.String("project_key"), ToAgent: a.String("to_agent"), FromAgent: a.String("from_agent"), Accept: a.Bool("accept"),
 					TTLSeconds: a.Int64("ttl_seconds"), FromProject: a.String("from_project"),
@@ -222,7 +222,7 @@ func (t *mailTools) contactTools() []Tool {
 				keyParam(), agentParam(), must("contact", "The agent that may write to you."), otherProject("contact_project", "that agent"),
 				approval(30*24*3600), may("reason", "Why, for your list of contacts.").by(""), token(),
 			),
-			Call: writes(t, (*mail.Office).CreateContact, func(a Args) mail.CreateContactArgs {
+			Call: writes(t, (*mail.Service).CreateContact, func(a Args) mail.CreateContactArgs {
 				return mail.CreateContactArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Contact: a.String("contact"),
 					ContactProject: a.String("contact_project"), TTLSeconds: a.Int64("ttl_seconds"), Reason: a.String("reason"),
@@ -236,7 +236,7 @@ func (t *mailTools) contactTools() []Tool {
 				keyParam(), agentParam(),
 				may("direction", "out: whom you may write to; in: who may write to you.").by("out").among("out", "in", "both"), token(),
 			),
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a [3]string) ([]mail.ListedContact, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a [3]string) ([]mail.ListedContact, error) {
 				return o.ListContacts(ctx, c, a[0], a[1], a[2])
 			}, func(a Args) [3]string {
 				return [3]string{a.String("project_key"), a.String("agent_name"), a.String("direction")}
@@ -251,7 +251,7 @@ func (t *mailTools) contactTools() []Tool {
 					among("open", "auto", "contacts_only", "block_all"),
 				token(),
 			),
-			Call: writes(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a [3]string) (mail.Policy, error) {
+			Call: writes(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a [3]string) (mail.Policy, error) {
 				return o.SetContactPolicy(ctx, c, a[0], a[1], a[2])
 			}, func(a Args) [3]string {
 				return [3]string{a.String("project_key"), a.String("agent_name"), a.String("policy")}

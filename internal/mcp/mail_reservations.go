@@ -10,7 +10,7 @@ import (
 func (t *mailTools) reservationTools() []Tool {
 	return []Tool{
 		{
-			Name: "file_reservation_paths", Words: "lock claim lease reserve hold edit file", Lean: true, Result: gives[mail.Granted](),
+			Name: "file_reservation_paths", Words: "lock claim lease reserve hold edit file", Lean: true, Result: gives[mail.GrantedReservations](),
 			Description: "Reserve files or globs before you edit them, so that other agents keep away. Each path is granted, or named in conflicts with its holders: " +
 				"then work on something else, or write to the holder.",
 			Brief: "Reserve files or globs before you edit them; heed conflicts.",
@@ -20,7 +20,7 @@ func (t *mailTools) reservationTools() []Tool {
 				flag("advisory", "Granted in spite of conflicts, which are told all the same; no guard refuses edits because of it."),
 				may("reason", "What you do there, for whoever meets the reservation.").by("").lean(""), once(), token(),
 			),
-			Call: writes(t, (*mail.Office).FileReservationPaths, func(a Args) mail.ReserveArgs {
+			Call: writes(t, (*mail.Service).FileReservationPaths, func(a Args) mail.ReserveArgs {
 				return mail.ReserveArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Paths: a.Strings("paths"), TTLSeconds: a.Int64("ttl_seconds"),
 					Shared: a.IsFalse("exclusive"), Advisory: a.Bool("advisory"), Reason: a.String("reason"), IdempotencyKey: a.String("idempotency_key"),
@@ -34,7 +34,7 @@ func (t *mailTools) reservationTools() []Tool {
 				keyParam(), reserved("paths", "What to look up, at most 200."), may("agent_name", "Your own name: your reservations do not count as conflicts."),
 				setting("exclusive", "false: only exclusive reservations count as conflicts."),
 			),
-			Call: reads(t, (*mail.Office).CheckFileReservationConflicts, func(a Args) mail.CheckArgs {
+			Call: reads(t, (*mail.Service).CheckFileReservationConflicts, func(a Args) mail.CheckArgs {
 				return mail.CheckArgs{
 					ProjectKey: a.String("project_key"), Paths: a.Strings("paths"), AgentName: a.String("agent_name"), Shared: a.IsFalse("exclusive"),
 				}
@@ -48,7 +48,7 @@ func (t *mailTools) reservationTools() []Tool {
 				keyParam(), agentParam(), may("paths", "Patterns as they were reserved.").of(Strings).lean(""),
 				may("file_reservation_ids", "Ids from granted.").of(Integers), token(),
 			),
-			Call: writes(t, (*mail.Office).ReleaseFileReservations, func(a Args) mail.ReleaseArgs {
+			Call: writes(t, (*mail.Service).ReleaseFileReservations, func(a Args) mail.ReleaseArgs {
 				return mail.ReleaseArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Paths: a.Strings("paths"), IDs: a.Integers("file_reservation_ids"),
 				}
@@ -62,7 +62,7 @@ func (t *mailTools) reservationTools() []Tool {
 				count("extend_seconds", 1800, "Seconds to add.").least(60), may("until_ts", "A time (ISO 8601) until which to keep them, instead of extend_seconds."),
 				once(), token(),
 			),
-			Call: writes(t, (*mail.Office).RenewFileReservations, func(a Args) mail.RenewArgs {
+			Call: writes(t, (*mail.Service).RenewFileReservations, func(a Args) mail.RenewArgs {
 				return mail.RenewArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Paths: a.Strings("paths"), IDs: a.Integers("file_reservation_ids"),
 					ExtendSeconds: a.Int64("extend_seconds"), Until: a.String("until_ts"), IdempotencyKey: a.String("idempotency_key"),
@@ -76,7 +76,7 @@ func (t *mailTools) reservationTools() []Tool {
 				keyParam(), agentParam(), must("file_reservation_id", "The reservation: id of a holder that check_file_reservation_conflicts tells.").of(Integer),
 				setting("notify_previous", "Whether the holder gets a message about it."), may("note", "What the message says besides.").by(""), token(),
 			),
-			Call: writes(t, (*mail.Office).ForceReleaseFileReservation, func(a Args) mail.ForceArgs {
+			Call: writes(t, (*mail.Service).ForceReleaseFileReservation, func(a Args) mail.ForceArgs {
 				return mail.ForceArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), ID: *a.Int64("file_reservation_id"),
 					Quiet: a.IsFalse("notify_previous"), Note: a.String("note"),
@@ -125,7 +125,7 @@ func (t *mailTools) macroTools() []Tool {
 				listLimit("inbox_limit", 10, "How many messages of the inbox are returned."),
 				may("session_id", "The session that the name is bound to. Only for callers whose session cairn cannot find out."), token(),
 			),
-			Call: writes(t, (*mail.Office).MacroStartSession, func(a Args) mail.StartArgs {
+			Call: writes(t, (*mail.Service).MacroStartSession, func(a Args) mail.StartArgs {
 				return mail.StartArgs{
 					HumanKey: a.String("human_key"), Program: a.String("program"), Model: a.String("model"), TaskDescription: a.String("task_description"),
 					AgentName: a.String("agent_name"), Paths: a.Strings("file_reservation_paths"), Reason: a.String("file_reservation_reason"),
@@ -142,7 +142,7 @@ func (t *mailTools) macroTools() []Tool {
 				setting("register_if_missing", "Register the agent if it does not exist."), setting("include_examples", "With the first three messages of the thread."),
 				listLimit("inbox_limit", 10, "How many messages of the inbox are returned."), flag("include_inbox_bodies", "With their bodies."), token(),
 			),
-			Call: writes(t, (*mail.Office).MacroPrepareThread, func(a Args) mail.PrepareThreadArgs {
+			Call: writes(t, (*mail.Service).MacroPrepareThread, func(a Args) mail.PrepareThreadArgs {
 				return mail.PrepareThreadArgs{
 					ProjectKey: a.String("project_key"), ThreadID: a.String("thread_id"), Program: a.String("program"), Model: a.String("model"),
 					AgentName: a.String("agent_name"), TaskDescription: a.String("task_description"), NoRegister: a.IsFalse("register_if_missing"),
@@ -158,7 +158,7 @@ func (t *mailTools) macroTools() []Tool {
 				setting("exclusive", "false: others may reserve the same, not exclusively."), may("reason", "What you do there.").by("macro-file_reservation"),
 				flag("auto_release", "Release what this call was granted."), token(),
 			),
-			Call: writes(t, (*mail.Office).MacroFileReservationCycle, func(a Args) mail.CycleArgs {
+			Call: writes(t, (*mail.Service).MacroFileReservationCycle, func(a Args) mail.CycleArgs {
 				return mail.CycleArgs{
 					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Paths: a.Strings("paths"), TTLSeconds: a.Int64("ttl_seconds"),
 					Shared: a.IsFalse("exclusive"), Reason: a.String("reason"), AutoRelease: a.Bool("auto_release"),
@@ -175,7 +175,7 @@ func (t *mailTools) macroTools() []Tool {
 				may("welcome_subject", "Subject of the first message."), may("welcome_body", "The first message, in Markdown. Without it and a subject none is sent."),
 				may("thread_id", "The thread of the first message."),
 			), and(requester(), token())...),
-			Call: writes(t, (*mail.Office).MacroContactHandshake, func(a Args) mail.HandshakeArgs {
+			Call: writes(t, (*mail.Service).MacroContactHandshake, func(a Args) mail.HandshakeArgs {
 				return mail.HandshakeArgs{
 					ProjectKey: a.String("project_key"), Requester: a.String("requester"), Target: a.String("target"), ToProject: a.String("to_project"),
 					Reason: a.String("reason"), TTLSeconds: a.Int64("ttl_seconds"), AutoAccept: a.Bool("auto_accept"),

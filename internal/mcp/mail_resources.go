@@ -32,35 +32,35 @@ func (t *mailTools) projectResources() []Resource {
 	return []Resource{
 		{
 			Name: "projects", Address: "projects", Description: "All projects.",
-			Call: reads(t, func(o *mail.Office, ctx context.Context, _ mail.Caller, _ struct{}) ([]mail.ProjectShort, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, _ mail.Caller, _ struct{}) ([]mail.ProjectShort, error) {
 				return o.Projects(ctx)
 			}, func(Args) (none struct{}) { return none }),
 		},
 		{
 			Name: "project", Address: "project/", Last: may("key", "").of(String), Description: "A project and its agents.",
-			Call: reads(t, (*mail.Office).ProjectOf, of("key")),
+			Call: reads(t, (*mail.Service).ProjectOf, of("key")),
 		},
 		{
 			Name: "agents", Address: "agents/", Last: may("project_key", "").of(String), Description: "Who is in a project.",
-			Call: reads(t, (*mail.Office).AgentsOf, of("project_key")),
+			Call: reads(t, (*mail.Service).AgentsOf, of("project_key")),
 		},
 		{
 			Name: "message", Address: "message/", Last: may("id", "").of(Integer), Query: params(must("project", "")), Description: "A whole message.",
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) (mail.ThreadMessage, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a Args) (mail.ThreadMessage, error) {
 				return o.MessageOf(ctx, c, project(a), *a.Int64("id"))
 			}, same),
 		},
 		{
 			Name: "thread", Address: "thread/", Last: may("id", "").of(String), Query: params(must("project", ""), may("include_bodies", "").of(Boolean)),
 			Description: "A thread, oldest message first.",
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) (mail.ThreadResource, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a Args) (mail.ThreadResource, error) {
 				return o.ThreadOf(ctx, c, project(a), a.String("id"), a.Bool("include_bodies"))
 			}, same),
 		},
 		{
 			Name: "file_reservations", Address: "file_reservations/", Last: may("slug", "").of(String), Query: params(may("active_only", "").of(Boolean), may("at", "").of(String)),
 			Description: "Who holds which files.",
-			Call: reads(t, func(o *mail.Office, ctx context.Context, c mail.Caller, a Args) (any, error) {
+			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a Args) (any, error) {
 				if at := a.String("at"); at != "" {
 					return o.FileReservationsAt(ctx, c, a.String("slug"), a.IsFalse("active_only"), at)
 				}
@@ -84,13 +84,13 @@ func (t *mailTools) boxResources() []Resource {
 		return q
 	}
 	agent := may("agent", "").of(String)
-	inbox := reads(t, (*mail.Office).Inbox, args)
+	inbox := reads(t, (*mail.Service).Inbox, args)
 	all := []Resource{
 		{Name: "inbox", Address: "inbox/", Last: agent, Query: box, Description: "What an agent has got, newest first.", Call: inbox},
 		{Name: "mailbox", Address: "mailbox/", Last: agent, Query: box, Description: "The same as inbox.", Call: inbox},
 		{
 			Name: "outbox", Address: "outbox/", Last: agent, Query: box, Description: "What an agent has sent, newest first.",
-			Call: reads(t, (*mail.Office).Outbox, args),
+			Call: reads(t, (*mail.Service).Outbox, args),
 		},
 	}
 	for _, v := range []struct{ name, ttl, description string }{
@@ -105,7 +105,7 @@ func (t *mailTools) boxResources() []Resource {
 		}
 		all = append(all, Resource{
 			Name: v.name, Address: "views/" + v.name + "/", Last: agent, Query: query, Description: v.description,
-			Call: reads(t, (*mail.Office).ViewOf, func(a Args) mail.ViewArgs {
+			Call: reads(t, (*mail.Service).ViewOf, func(a Args) mail.ViewArgs {
 				q := mail.ViewArgs{ProjectKey: a.String("project"), AgentName: a.String("agent"), View: v.name, Limit: a.Int("limit")}
 				if q.TTLSeconds = a.Int64(v.ttl); q.TTLSeconds != nil && v.ttl == "ttl_minutes" {
 					q.TTLSeconds = new(min(*q.TTLSeconds, maxMinutes) * 60)

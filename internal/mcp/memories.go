@@ -21,7 +21,7 @@ func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
 	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
 	for i := range tools {
-		tools[i].Errors, tools[i].levelled, tools[i].strict = Statused, true, true // strict: memories §5.3
+		tools[i].Errors, tools[i].levelled, tools[i].strict = ErrorStatus, true, true // strict: memories §5.3
 		tools[i].Params = and(tools[i].Params, common(tools[i])...)
 		for j := range tools[i].Params {
 			tools[i].Params[j].manner = memorial
@@ -103,10 +103,10 @@ func (t memoryTools) caller(a Args) memory.Caller {
 }
 
 // remembers makes a tool's Call of a question to the book.
-func remembers[T any](t memoryTools, ask func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (T, error)) func(context.Context, Args) (any, error) {
+func remembers[T any](t memoryTools, ask func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (T, error)) func(context.Context, Args) (any, error) {
 	return func(ctx context.Context, a Args) (any, error) {
 		var out T
-		err := t.memories.Read(ctx, t.caller(a), func(ctx context.Context, b *memory.Book, c memory.Caller) (err error) {
+		err := t.memories.Read(ctx, t.caller(a), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
 			out, err = ask(ctx, b, c, a)
 			return err
 		})
@@ -115,10 +115,10 @@ func remembers[T any](t memoryTools, ask func(ctx context.Context, b *memory.Boo
 }
 
 // keeps is remembers for what stores something.
-func keeps[T any](t memoryTools, do func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (T, memory.Receipt, error)) func(context.Context, Args) (any, error) {
+func keeps[T any](t memoryTools, do func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (T, memory.WriteInfo, error)) func(context.Context, Args) (any, error) {
 	return func(ctx context.Context, a Args) (any, error) {
 		var out T
-		err := t.memories.Write(ctx, t.caller(a), func(ctx context.Context, b *memory.Book, c memory.Caller) (err error) {
+		err := t.memories.Write(ctx, t.caller(a), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
 			out, *a.receipt, err = do(ctx, b, c, a)
 			return err
 		})
@@ -150,14 +150,14 @@ func (t memoryTools) vaultTools() []Tool {
 		{
 			Name: "create_vault", Result: gives[memory.Vault](),
 			Description: "Make a vault: a group of memories with a title. Returns it with its id.", Params: params(title, about),
-			Call: keeps(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Vault, memory.Receipt, error) {
+			Call: keeps(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Vault, memory.WriteInfo, error) {
 				return b.CreateVault(ctx, c, memory.NewVault{Title: a.String("title"), Description: a.String("description")})
 			}),
 		},
 		{
 			Name: "list_vaults", ReadOnly: true, Result: gives[memory.Vaults](),
 			Description: "List all vaults with their ids. Begin here to find a memory other than default.",
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, _ Args) (memory.Vaults, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, _ Args) (memory.Vaults, error) {
 				return b.Vaults(ctx, c)
 			}),
 		},
@@ -165,7 +165,7 @@ func (t memoryTools) vaultTools() []Tool {
 			Name: "create_memory_in_vault", Result: gives[memory.Memory](),
 			Description: "Make a memory: a list of entries with a context document. Ask the user for consent first. Each project has a memory already, default.",
 			Params:      params(vault, title, may("memory_type", "A word for its kind: lower-case letters, digits, hyphens, underscores.").by("chat"), about),
-			Call: keeps(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Memory, memory.Receipt, error) {
+			Call: keeps(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Memory, memory.WriteInfo, error) {
 				return b.CreateMemory(ctx, c, memory.NewMemory{
 					VaultID: a.String("vault_id"), Title: a.String("title"), MemoryType: a.String("memory_type"), Description: a.String("description"),
 				})
@@ -174,14 +174,14 @@ func (t memoryTools) vaultTools() []Tool {
 		{
 			Name: "list_memories", ReadOnly: true, Result: gives[memory.Memories](),
 			Description: "List the memories of a vault with their ids.", Params: params(vault),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Memories, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Memories, error) {
 				return b.Memories(ctx, c, a.String("vault_id"))
 			}),
 		},
 		{
 			Name: "get_memory", ReadOnly: true, Result: gives[memory.Memory](),
 			Description: "Look up one memory: its title, type, description and vault. Its entries are read by list_entries.", Params: params(memoryParam()),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Memory, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Memory, error) {
 				return b.Memory(ctx, c, a.String("memory_id"))
 			}),
 		},
@@ -217,7 +217,7 @@ func (t memoryTools) entryTools() []Tool {
 				may("after", "The page that is newer than this: a time or an entry's id. Not with before."),
 				may("tags", "Only entries with all of these tags, each written KEY:VALUE.").of(Strings), may("session_id", "Only entries of this session."),
 			),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Listed, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Listed, error) {
 				return b.ListEntries(ctx, c, memory.ListArgs{
 					MemoryID: a.String("memory_id"), Limit: a.count("limit"), Before: a.String("before"), After: a.String("after"),
 					Tags: a.Strings("tags"), SessionID: a.String("session_id"),
@@ -227,7 +227,7 @@ func (t memoryTools) entryTools() []Tool {
 		{
 			Name: "get_entry", ReadOnly: true, Result: gives[memory.Entry](),
 			Description: "Read one committed entry of a memory, whole.", Params: params(memoryParam(), must("entry_id", "The entry's id.")),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Entry, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Entry, error) {
 				return b.GetEntry(ctx, c, a.String("memory_id"), a.String("entry_id"))
 			}),
 		},
@@ -235,7 +235,7 @@ func (t memoryTools) entryTools() []Tool {
 			Name: "list_inflight_entries", ReadOnly: true, Result: gives[memory.InflightList](),
 			Description: "List the entries stored on this device that the hub has not confirmed, oldest first. Without a hub the list is always empty.",
 			Params:      params(user, memoryParam(), page),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.InflightList, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.InflightList, error) {
 				return b.ListInflight(ctx, c, a.String("memory_id"), a.count("limit"))
 			}),
 		},
@@ -243,7 +243,7 @@ func (t memoryTools) entryTools() []Tool {
 			Name: "get_inflight_entry", ReadOnly: true, Result: gives[shownEntry](),
 			Description: "Read one entry that the hub has not confirmed. Once it has, the error already_committed says so.",
 			Params:      params(user, memoryParam(), must("local_id", "The localId that add_entry returned, such as pending-7.")),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (shownEntry, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (shownEntry, error) {
 				e, err := b.GetInflight(ctx, c, a.String("memory_id"), a.String("local_id"))
 				return shownEntry{e}, err
 			}),
@@ -252,16 +252,16 @@ func (t memoryTools) entryTools() []Tool {
 }
 
 // addEntry wants a summary, which other edges leave to the caller (memories §4).
-func addEntry(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Added, memory.Receipt, error) {
+func addEntry(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Added, memory.WriteInfo, error) {
 	if strings.TrimSpace(a.String("summary")) == "" {
-		return memory.Added{}, memory.Receipt{}, unsound("summary", "summary is required")
+		return memory.Added{}, memory.WriteInfo{}, unsound("summary", "summary is required")
 	}
 	e := memory.NewEntry{
 		MemoryID: a.String("memory_id"), RawEntry: a.String("raw_entry"), Summary: a.String("summary"), Metadata: a.Object("metadata"), SessionID: a.String("session_id"),
 	}
 	if raw := a.Object("tags"); raw != nil {
 		if json.Unmarshal(raw, &e.Tags) != nil {
-			return memory.Added{}, memory.Receipt{}, unsound("tags", "tags must be an object of strings")
+			return memory.Added{}, memory.WriteInfo{}, unsound("tags", "tags must be an object of strings")
 		}
 	}
 	return b.AddEntry(ctx, c, e)
@@ -273,13 +273,13 @@ func (t memoryTools) contextTools() []Tool {
 			Name: "get_context", ReadOnly: true, Result: givesEither[memory.Document, memory.PastDocument](),
 			Description: "Read a memory's context document: one Markdown text that sums up what the memory holds. Read it before you use the memory.",
 			Params:      params(memoryParam(), momentParam()),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (Spoken, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (TextAndValue, error) {
 				if at := a.String("at"); at != "" {
 					d, err := b.GetContextAt(ctx, c, a.String("memory_id"), at)
-					return Spoken{Text: cmp.Or(d.Markdown, d.At.Note), Value: d}, err
+					return TextAndValue{Text: cmp.Or(d.Markdown, d.At.Note), Value: d}, err
 				}
 				d, err := b.GetContext(ctx, c, a.String("memory_id"))
-				return Spoken{Text: d.Markdown, Value: d}, err
+				return TextAndValue{Text: d.Markdown, Value: d}, err
 			}),
 		},
 		{
@@ -289,7 +289,7 @@ func (t memoryTools) contextTools() []Tool {
 				memoryParam(), must("session_id", "The session that writes it: its id, as recall and search show it."),
 				must("markdown", "The whole new document in Markdown, at most 5,000 characters.").or("content"),
 			),
-			Call: keeps(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Document, memory.Receipt, error) {
+			Call: keeps(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Document, memory.WriteInfo, error) {
 				return b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: a.String("memory_id"), SessionID: a.String("session_id"), Markdown: a.String("markdown")})
 			}),
 		},
@@ -299,9 +299,9 @@ func (t memoryTools) contextTools() []Tool {
 			Params: params(
 				memoryParam(), count("timeout_ms", 30_000, "How long to wait, in milliseconds; 0 looks once.").least(0).most(300_000),
 			),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (Spoken, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (TextAndValue, error) {
 				err := b.AwaitConsistency(ctx, c, a.String("memory_id"), memory.AwaitFor(a.Int64("timeout_ms")))
-				return Spoken{Text: "consistent", Value: consistent{"consistent"}}, err
+				return TextAndValue{Text: "consistent", Value: consistent{"consistent"}}, err
 			}),
 		},
 	}

@@ -25,7 +25,7 @@ func (t memoryTools) searchTools() []Tool {
 			Name: "get_top_k", ReadOnly: true, Result: givesEither[memory.Found, memory.Listed](),
 			Description: "Get the k entries of a memory that match a query best, or the newest k without a query.",
 			Params:      params(memoryParam(), count("k", 10, "How many entries; 50 at most without a query.").least(1).most(100), may("query", "What to search for.")),
-			Call: remembers(t, func(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (any, error) {
+			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (any, error) {
 				found, listed, err := b.TopK(ctx, c, a.String("memory_id"), a.count("k"), a.String("query"))
 				if found != nil {
 					return found, err
@@ -37,7 +37,7 @@ func (t memoryTools) searchTools() []Tool {
 			Name: "get_default_prompts", ReadOnly: true, Result: gives[memory.Prompts](),
 			Description: "Get the instructions for keeping a memory of some type: when to add entries, how to sum them up, how to write the context document.",
 			Params:      params(must("memory_type", "The type of the memory.").among(memory.PromptKinds()...)),
-			Call: remembers(t, func(_ context.Context, b *memory.Book, _ memory.Caller, a Args) (memory.Prompts, error) {
+			Call: remembers(t, func(_ context.Context, b *memory.Service, _ memory.Caller, a Args) (memory.Prompts, error) {
 				out, warnings, err := b.Prompts(a.String("memory_type"))
 				for _, w := range warnings {
 					slog.Warn(w)
@@ -48,7 +48,7 @@ func (t memoryTools) searchTools() []Tool {
 	}
 }
 
-func searchMemory(ctx context.Context, b *memory.Book, c memory.Caller, a Args) (memory.Found, error) {
+func searchMemory(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Found, error) {
 	q := memory.SearchArgs{
 		MemoryID: a.String("memory_id"), Query: a.String("query"), TopK: a.count("top_k"), Mode: a.String("mode"), SessionID: a.String("session_id"),
 	}

@@ -19,7 +19,7 @@ func RecordTools(r cairn.Records, project string) []Tool {
 	tools = append(tools, t.writingTools()...)
 	tools = append(tools, t.pastTools()...)
 	for i := range tools {
-		tools[i].Errors = Enveloped
+		tools[i].Errors = ErrorEnvelope
 	}
 	return tools
 }

@@ -36,7 +36,7 @@ func TestEnvelopedErrorsAreResultsWithTheEnvelopeAsText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			failing := tool("fail", func(context.Context, mcp.Args) (any, error) { return nil, c.err })
-			failing.Errors = mcp.Enveloped
+			failing.Errors = mcp.ErrorEnvelope
 			s := newServer(t, mcp.Config{Tools: []mcp.Tool{failing}})
 			for _, revision := range revisions() {
 				result, err := call(t, connect(t, s, revision, nil), "fail", json.RawMessage(`{"more":1}`))
@@ -57,7 +57,7 @@ func TestEnvelopedErrorsAreResultsWithTheEnvelopeAsText(t *testing.T) {
 func TestUnclassifiedErrorsOfEnvelopedToolsStayInternal(t *testing.T) {
 	t.Parallel()
 	failing := tool("fail", func(context.Context, mcp.Args) (any, error) { return nil, errors.New("open /home/someone") })
-	failing.Errors = mcp.Enveloped
+	failing.Errors = mcp.ErrorEnvelope
 	_, err := call(t, connect(t, newServer(t, mcp.Config{Tools: []mcp.Tool{failing}}), "", nil), "fail", nil)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInternalError || e.Message != "internal error" {
 		t.Errorf("%#v", err)

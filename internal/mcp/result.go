@@ -25,7 +25,7 @@ func success(v any) (*sdk.CallToolResult, error) {
 	case Empty:
 		structured, err := encode(emptyList{[]any{}, said.Hint})
 		return &sdk.CallToolResult{Content: textContent("[]", said.Hint), StructuredContent: json.RawMessage(structured)}, err
-	case Spoken:
+	case TextAndValue:
 		if said.Alone {
 			return success(Text(said.Text))
 		}
@@ -67,11 +67,11 @@ func resultJSON(v any) ([]byte, error) {
 // presenter presents the error of a call.
 type presenter func(ctx context.Context, log *slog.Logger, tool string, err error) (*sdk.CallToolResult, error)
 
-func (e Errors) presenter() presenter {
+func (e ErrorFormat) presenter() presenter {
 	switch e {
-	case Enveloped:
+	case ErrorEnvelope:
 		return enveloped
-	case Statused:
+	case ErrorStatus:
 		return statused
 	}
 	return failure

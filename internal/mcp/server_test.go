@@ -30,7 +30,7 @@ func TestResultsAreJSONTextAndAStructuredObject(t *testing.T) {
 		"nothing":    {nil, `null`, `{"result":null}`},
 		"text":       {mcp.Text("# Title\n<b>&"), "# Title\n<b>&", `{"result":"# Title\n<b>&"}`},
 		"hinted":     {mcp.Empty{Hint: "try less"}, "[]", `{"hint":"try less","result":[]}`},
-		"spoken":     {mcp.Spoken{Text: "said", Value: row{"v"}}, "said", `{"preview":"v"}`},
+		"spoken":     {mcp.TextAndValue{Text: "said", Value: row{"v"}}, "said", `{"preview":"v"}`},
 		"empty text": {mcp.Text(""), "", `{"result":""}`},
 		"bad UTF-8":  {[]string{"a\xffb"}, `["a` + `\ufffd` + `b"]`, "{\"result\":[\"a\ufffdb\"]}"},
 	} {

@@ -27,7 +27,7 @@ type Tool struct {
 	Lean  bool   // part of the small surface, see [Lean]
 	Brief string // its Description there, "" for the same
 
-	Errors Errors // how they are told
+	Errors ErrorFormat // how they are told
 
 	Aliases []string // names by which it is called, too, and which no list shows
 	Words   string   // by which find_tool finds it, besides those of its definition
@@ -47,8 +47,8 @@ type Tool struct {
 // Text is a result that is not JSON but text for the model, sent as it is.
 type Text string
 
-// Spoken is a result whose text for the model is not its JSON.
-type Spoken struct {
+// TextAndValue is a result whose text for the model is not its JSON.
+type TextAndValue struct {
 	Text  string
 	Value any // an object, sent as structured content
 
@@ -61,14 +61,14 @@ type Spoken struct {
 // what was tried and what to try.
 type Empty struct{ Hint string }
 
-// Errors says how the errors of a tool are told.
-type Errors uint8
+// ErrorFormat says how the errors of a tool are told.
+type ErrorFormat uint8
 
 // The ways of telling errors.
 const (
-	Bare      Errors = iota // the message, and as structured content the product's envelope (observations §8)
-	Enveloped               // the envelope in JSON as text too, with codes in upper case (records §2, mail §2.1)
-	Statused                // a text that begins with the code; the envelope has one more key, status (memories §9)
+	ErrorText     ErrorFormat = iota // the message, and as structured content the product's envelope (observations §8)
+	ErrorEnvelope                    // the envelope in JSON as text too, with codes in upper case (records §2, mail §2.1)
+	ErrorStatus                      // a text that begins with the code; the envelope has one more key, status (memories §9)
 )
 
 // Kind is the type of an argument.

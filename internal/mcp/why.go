@@ -11,7 +11,7 @@ import (
 // one in the URL comes first.
 func WhyTool(ask func(context.Context, why.Args) (why.Answer, error), project string) Tool {
 	return Tool{
-		Name: "why", Words: "blame reason origin git", Title: "Why", ReadOnly: true, Errors: Enveloped, Result: gives[why.Answer](),
+		Name: "why", Words: "blame reason origin git", Title: "Why", ReadOnly: true, Errors: ErrorEnvelope, Result: gives[why.Answer](),
 		Description: "Find out why a line of code, or a file, is as it is: the commit, session and prompt that wrote it, and the records about it. " +
 			"Use it before you change code that looks odd. confidence: commit or text (an edit wrote the line), history (a guess by time), none. " +
 			"What is not known is listed under missing.",

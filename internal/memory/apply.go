@@ -42,8 +42,8 @@ const (
 // flips it. What is here already changes nothing, and what was deleted stays deleted,
 // so that repeating it is safe (memories §10.3). Changes are logged as the hub's.
 // Errors besides the store's: CodeLeft, CodeInvalid for an item that is not readable.
-func (b *Book) Apply(ctx context.Context, m Membership, stream string, items []Item, next int64) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+func (b *Service) Apply(ctx context.Context, m Membership, stream string, items []Item, next int64) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		u, err := findUser(ctx, s.tx, m.User)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (b *Book) Apply(ctx context.Context, m Membership, stream string, items []I
 }
 
 // pulledTo moves the pull cursor of a stream.
-func (s *scope) pulledTo(ctx context.Context, local string, next int64) error {
+func (s *callTx) pulledTo(ctx context.Context, local string, next int64) error {
 	if _, err := s.tx.Exec(ctx, upsertStream, local, s.u.ID, LaneOf(local), 0); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *scope) pulledTo(ctx context.Context, local string, next int64) error {
 }
 
 // localStream is the id here of a stream that the hub names.
-func (s *scope) localStream(ctx context.Context, stream string) (string, error) {
+func (s *callTx) localStream(ctx context.Context, stream string) (string, error) {
 	var m Stream
 	err := m.scan(func(dest ...any) error { return s.tx.Get(ctx, dest, selectRemote, s.u.ID, stream) })
 	if errors.Is(err, sql.ErrNoRows) {
@@ -91,7 +91,7 @@ func (s *scope) localStream(ctx context.Context, stream string) (string, error) 
 	return m.ID, err
 }
 
-func (s *scope) apply(ctx context.Context, stream string, item Item) error {
+func (s *callTx) apply(ctx context.Context, stream string, item Item) error {
 	switch item.Kind {
 	case KindVault:
 		return s.applyVault(ctx, stream, item)
@@ -116,7 +116,7 @@ func (s *scope) apply(ctx context.Context, stream string, item Item) error {
 }
 
 // logPulled appends a change as the hub's, which is never sent.
-func (s *scope) logPulled(ctx context.Context, stream string, item Item, id string, doc []byte) (int64, error) {
+func (s *callTx) logPulled(ctx context.Context, stream string, item Item, id string, doc []byte) (int64, error) {
 	if item.Device != "" {
 		if s.returned == nil {
 			s.returned = map[string]int64{}
@@ -126,7 +126,7 @@ func (s *scope) logPulled(ctx context.Context, stream string, item Item, id stri
 	return s.tx.Append(ctx, store.Change{Device: hubDevice, Project: s.m.project, Stream: stream, Kind: item.Kind, ID: id, Op: item.Op, Doc: doc})
 }
 
-func (s *scope) buried(ctx context.Context, ids ...string) (bool, error) {
+func (s *callTx) buried(ctx context.Context, ids ...string) (bool, error) {
 	for _, id := range ids {
 		var yes bool
 		if err := s.tx.Get(ctx, []any{&yes}, selectTombstone, s.m.MemoryID, id); err != nil || yes {
@@ -136,7 +136,7 @@ func (s *scope) buried(ctx context.Context, ids ...string) (bool, error) {
 	return false, nil
 }
 
-func (s *scope) applyEntry(ctx context.Context, item Item) error {
+func (s *callTx) applyEntry(ctx context.Context, item Item) error {
 	if item.Doc == nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (s *scope) applyEntry(ctx context.Context, item Item) error {
 }
 
 // held finds the row of an entry that comes from elsewhere: by its key, else by its id.
-func (s *scope) held(ctx context.Context, key, id string) (e entryRow, found bool, err error) {
+func (s *callTx) held(ctx context.Context, key, id string) (e entryRow, found bool, err error) {
 	e, found, err = s.entry(ctx, selectByHub, key)
 	if err == nil && !found {
 		e, found, err = s.entry(ctx, selectByID, id)
@@ -179,7 +179,7 @@ func (s *scope) held(ctx context.Context, key, id string) (e entryRow, found boo
 }
 
 // rowOf is the row, in the scope's memory, of an entry that comes from elsewhere.
-func (s *scope) rowOf(d *entryDoc, key string) (e entryRow, err error) {
+func (s *callTx) rowOf(d *entryDoc, key string) (e entryRow, err error) {
 	e = entryRow{hubKey: key, trace: d.Trace, creationNS: d.CreationTime, Entry: d.in(s.m.Memory, s.u.ID)}
 	e.bodyHash, err = bodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
 	return e, err
@@ -215,7 +215,7 @@ func (d *changeDoc) change(e *Entry) {
 	}
 }
 
-func (s *scope) applyPatch(ctx context.Context, item Item) error {
+func (s *callTx) applyPatch(ctx context.Context, item Item) error {
 	if item.Doc == nil {
 		return nil
 	}
@@ -257,7 +257,7 @@ func sameEntry(a, b *Entry) bool {
 	return true
 }
 
-func (s *scope) applyDelete(ctx context.Context, item Item) error {
+func (s *callTx) applyDelete(ctx context.Context, item Item) error {
 	id := item.ID
 	var d entryDeleteDoc
 	if item.Doc != nil {
@@ -282,7 +282,7 @@ func (s *scope) applyDelete(ctx context.Context, item Item) error {
 	return err
 }
 
-func (s *scope) applyContext(ctx context.Context, item Item) error {
+func (s *callTx) applyContext(ctx context.Context, item Item) error {
 	if item.Doc == nil {
 		return nil
 	}
@@ -316,7 +316,7 @@ type contextPlace struct {
 
 // insertContextDoc stores and indexes a context that comes from elsewhere in the scope's
 // memory.
-func (s *scope) insertContextDoc(ctx context.Context, d contextDoc, at contextPlace) error {
+func (s *callTx) insertContextDoc(ctx context.Context, d contextDoc, at contextPlace) error {
 	res, err := s.insertContextRow(ctx, d, at)
 	if err == nil {
 		err = indexInserted(ctx, s.tx, s.m.MemoryID, res, d.Markdown)
@@ -324,7 +324,7 @@ func (s *scope) insertContextDoc(ctx context.Context, d contextDoc, at contextPl
 	return err
 }
 
-func (s *scope) insertContextRow(ctx context.Context, d contextDoc, at contextPlace) (sql.Result, error) {
+func (s *callTx) insertContextRow(ctx context.Context, d contextDoc, at contextPlace) (sql.Result, error) {
 	res, err := s.tx.Exec(ctx, insertContext, s.u.ID, s.m.MemoryID, d.SessionID, d.UpdatedAt, d.Markdown, d.ContextID, at.synced, nil, nil,
 		nullable(at.key), number(at.hubSeq), nullable(d.Trace), at.change, nullable(d.base()), nullable(d.ConflictWith), d.SeenSeq)
 	if err == nil {
@@ -333,7 +333,7 @@ func (s *scope) insertContextRow(ctx context.Context, d contextDoc, at contextPl
 	return res, err
 }
 
-func (s *scope) applyVault(ctx context.Context, stream string, item Item) error {
+func (s *callTx) applyVault(ctx context.Context, stream string, item Item) error {
 	if item.Op == store.OpDelete {
 		var held int64
 		err := s.tx.Get(ctx, []any{&held}, selectInVault, stream)
@@ -355,7 +355,7 @@ func (s *scope) applyVault(ctx context.Context, stream string, item Item) error 
 
 // pulledVault is the vault here of one that the hub knows: under its id, else its
 // title, else made.
-func (s *scope) pulledVault(ctx context.Context, d vaultDoc) (v Vault, err error) {
+func (s *callTx) pulledVault(ctx context.Context, d vaultDoc) (v Vault, err error) {
 	v, err = s.vault(ctx, d.VaultID)
 	if err == nil {
 		return v, nil
@@ -384,7 +384,7 @@ func (s *scope) pulledVault(ctx context.Context, d vaultDoc) (v Vault, err error
 	return v, err
 }
 
-func (s *scope) applyMemory(ctx context.Context, stream string, item Item) error {
+func (s *callTx) applyMemory(ctx context.Context, stream string, item Item) error {
 	if item.Op == store.OpDelete {
 		return s.applyMemoryDelete(ctx, stream, item)
 	}
@@ -442,7 +442,7 @@ SELECT change_seq, memory_id, 'context-' || seq, ?2, ?3, ?4, ?5 FROM memory_cont
 // applyMemoryDelete is for a memory that another device has deleted: committed rows
 // go, inflight entries and contexts stay readable, each with a failure, until they are
 // discarded.
-func (s *scope) applyMemoryDelete(ctx context.Context, stream string, item Item) error {
+func (s *callTx) applyMemoryDelete(ctx context.Context, stream string, item Item) error {
 	found, err := s.find(ctx, selectAnyMemory, stream)
 	if err != nil || !found {
 		return err

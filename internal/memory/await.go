@@ -45,7 +45,7 @@ AND op <> ifnull((SELECT id FROM symbols WHERE text = 'confirm'), 0)`
 // details.state and details.why if writes wait and replication has stopped until a
 // person acts, or the hub was restored from an older backup; CodeAwaitTimeout
 // (Unavailable) with details pending and paused, CodeInvalid for a negative timeout.
-func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, timeout time.Duration) error {
+func (b *Service) AwaitConsistency(ctx context.Context, c Caller, memory string, timeout time.Duration) error {
 	memory, err := memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, ti
 	defer timer.Stop()
 	var stream string
 	var until int64
-	err = b.readMemory(ctx, c, memory, func(_ context.Context, s *scope) error {
+	err = b.readMemory(ctx, c, memory, func(_ context.Context, s *callTx) error {
 		if s.u.hub() {
 			stream, until = s.m.MemoryID, s.m.headSeq
 		}
@@ -91,7 +91,7 @@ func (b *Book) AwaitConsistency(ctx context.Context, c Caller, memory string, ti
 // user has none. For the default memory, of which nothing is left to know it by, it is
 // any memory of the user that is gone and to which writes are left. The error is that of
 // a user_id that is not the acting user's.
-func (b *Book) remains(ctx context.Context, c Caller, memory string) (stream string, until int64, err error) {
+func (b *Service) remains(ctx context.Context, c Caller, memory string) (stream string, until int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.enter(ctx, tx, c, false)
 		if err != nil {
@@ -128,7 +128,7 @@ func stopped(code, why string) error {
 }
 
 // consistent looks whether a stream's changes up to one are settled.
-func (b *Book) consistent(ctx context.Context, stream string, until int64) (ok bool, err error) {
+func (b *Service) consistent(ctx context.Context, stream string, until int64) (ok bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		failed, err := tx.Texts(ctx, selectFailedTo, stream, until)
 		if err == nil && len(failed) > 0 {
@@ -157,7 +157,7 @@ func (b *Book) consistent(ctx context.Context, stream string, until int64) (ok b
 }
 
 // awaited is the error for time that is up.
-func (b *Book) awaited(ctx context.Context, stream string, until int64) error {
+func (b *Service) awaited(ctx context.Context, stream string, until int64) error {
 	var pending int
 	var paused bool
 	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -177,7 +177,7 @@ func (b *Book) awaited(ctx context.Context, stream string, until int64) error {
 }
 
 // Paused tells whether replication was paused by hand; it stays so over restarts.
-func (b *Book) Paused(ctx context.Context) (paused bool, err error) {
+func (b *Service) Paused(ctx context.Context) (paused bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, paused, err = tx.Meta(ctx, metaPaused)
 		return err
@@ -187,7 +187,7 @@ func (b *Book) Paused(ctx context.Context) (paused bool, err error) {
 
 // SetPaused pauses or resumes replication, push and pull, in every process. Repeating
 // it is safe.
-func (b *Book) SetPaused(ctx context.Context, paused bool) error {
+func (b *Service) SetPaused(ctx context.Context, paused bool) error {
 	defer b.progress.step()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if paused {

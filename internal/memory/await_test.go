@@ -67,7 +67,7 @@ func TestErrorsOfTheStoreHaveTheirCodesAndShowNoSQL(t *testing.T) {
 		store.CodeReadOnly: {503, "store_read_only"}, store.CodeIO: {503, "store_read_only"}, store.CodeClosed: {503, "stopping"},
 		store.CodeCorrupt: {500, "internal"}, "database_error": {500, "internal"}, "internal": {500, "internal"},
 	} {
-		err := mapped(fault.New(fault.Unavailable, code, "database is locked: SELECT").WithHint("h"))
+		err := toFault(fault.New(fault.Unavailable, code, "database is locked: SELECT").WithHint("h"))
 		if code == store.CodeFull || code == store.CodeReadOnly || code == store.CodeClosed {
 			wantError(t, code, err, w.status, w.code)
 			continue

@@ -30,15 +30,15 @@ type Caller struct {
 	Key       string // Idempotency-Key of a writing call; "" for one made here
 	Trace     string // traceparent of the operation, kept on the row; "" for none
 	ProjectID string // --project, ?project=, the argument project: whose memory `default` is; "" for Place's
-	Place     project.Place
+	Place     project.Location
 	Remote    bool   // from another machine or process than Place tells of: its connection's project, without one no write to default (amendments §B.5)
 	Transport string // the session of the connection; "" if there is none
 	Session   string // the product session that causes a change; "" if unknown
 	Agent     string // likewise
 }
 
-// Receipt is what a writing call says besides its answer; with an error it counts, too.
-type Receipt struct {
+// WriteInfo is what a writing call says besides its answer; with an error it counts, too.
+type WriteInfo struct {
 	Key      string // the idempotency key, the caller's or one made here
 	Replayed bool   // an earlier call's answer was given again, and nothing was done
 }
@@ -162,7 +162,7 @@ func (u User) Membership() Membership { return Membership{u.UserID, u.Generation
 
 // Whoami returns the acting user; the device's own, a UUIDv4, is made at its first
 // use. Repeating it is safe. NotFound for a user that is none of this device.
-func (b *Book) Whoami(ctx context.Context, c Caller) (out User, err error) {
+func (b *Service) Whoami(ctx context.Context, c Caller) (out User, err error) {
 	if err := c.checkArgs(); err != nil {
 		return out, err
 	}
@@ -188,7 +188,7 @@ func (b *Book) Whoami(ctx context.Context, c Caller) (out User, err error) {
 }
 
 // AddUser makes one more local user, who owns nothing yet.
-func (b *Book) AddUser(ctx context.Context) (out User, err error) {
+func (b *Service) AddUser(ctx context.Context) (out User, err error) {
 	err = b.shards.runFirst(ctx, func(ctx context.Context) error {
 		return b.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 			out.UserID, err = addUser(ctx, tx)
@@ -199,7 +199,7 @@ func (b *Book) AddUser(ctx context.Context) (out User, err error) {
 }
 
 // Users lists the users of this device by id; none before the first use.
-func (b *Book) Users(ctx context.Context) (out []User, err error) {
+func (b *Service) Users(ctx context.Context) (out []User, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(rows *sql.Rows) error {
 			var u user

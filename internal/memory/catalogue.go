@@ -16,8 +16,8 @@ const (
 // already stays as it is. A new memory is subscribed only if its vault is that of a
 // project known here; others are once they are read (memories §10.3). Repeating it
 // is safe.
-func (b *Book) Catalogue(ctx context.Context, m Membership, items []Item) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+func (b *Service) Catalogue(ctx context.Context, m Membership, items []Item) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		u, err := findUser(ctx, s.tx, m.User)
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func (b *Book) Catalogue(ctx context.Context, m Membership, items []Item) error 
 	})
 }
 
-func (s *scope) catalogued(ctx context.Context, item Item, projects map[string]bool) error {
+func (s *callTx) catalogued(ctx context.Context, item Item, projects map[string]bool) error {
 	var here bool
 	if err := s.tx.Get(ctx, []any{&here}, selectHere, item.ID, s.u.ID); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (s *scope) catalogued(ctx context.Context, item Item, projects map[string]b
 
 // projectTitles returns the ids of the projects known here, as titles: vaults of earlier
 // releases have them.
-func (s *scope) projectTitles(ctx context.Context) (map[string]bool, error) {
+func (s *callTx) projectTitles(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	ids, err := s.tx.Texts(ctx, selectTitles)
 	for _, id := range ids {

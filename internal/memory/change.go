@@ -43,7 +43,7 @@ const (
 //
 // Errors: CodeNotCommitted (Conflict) for a localId, CodeNotFound, CodeInvalid,
 // CodeImmutable (Conflict) for a corrected entry, CodeMismatch.
-func (b *Book) PatchEntry(ctx context.Context, c Caller, memory, entry string, p Patch) (Entry, Receipt, error) {
+func (b *Service) PatchEntry(ctx context.Context, c Caller, memory, entry string, p Patch) (Entry, WriteInfo, error) {
 	var unsound error
 	if p.Tags == nil && p.Summary == nil {
 		unsound = invalid("tags", "give tags or summary")
@@ -57,7 +57,7 @@ func (b *Book) PatchEntry(ctx context.Context, c Caller, memory, entry string, p
 	if p.Tags != nil {
 		p.Tags = b.redactTags(p.Tags)
 	}
-	return b.change(ctx, c, memory, entry, p, changing{method: "PATCH", unsound: unsound, do: func(ctx context.Context, s *scope, e *entryRow, n issued) error {
+	return b.change(ctx, c, memory, entry, p, changing{method: "PATCH", unsound: unsound, do: func(ctx context.Context, s *callTx, e *entryRow, n issued) error {
 		if p.Tags != nil {
 			e.Tags = p.Tags
 		}
@@ -72,7 +72,7 @@ func (b *Book) PatchEntry(ctx context.Context, c Caller, memory, entry string, p
 }
 
 // logPatch logs a patch, to be sent unless the hub was never told of the entry.
-func (s *scope) logPatch(ctx context.Context, e *entryRow, doc any) error {
+func (s *callTx) logPatch(ctx context.Context, e *entryRow, doc any) error {
 	if s.u.hub() && e.hubSeq == 0 && e.seq <= s.m.ackedSeq {
 		return s.note(ctx, s.m.MemoryID, KindEntry, e.EntryID, OpPatch)
 	}
@@ -81,7 +81,7 @@ func (s *scope) logPatch(ctx context.Context, e *entryRow, doc any) error {
 }
 
 // patch stores the tags and the summary of a row.
-func (s *scope) patch(ctx context.Context, e *entryRow) error {
+func (s *callTx) patch(ctx context.Context, e *entryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updatePatch, e.key, string(tags), e.Summary)
@@ -96,17 +96,17 @@ func (s *scope) patch(ctx context.Context, e *entryRow) error {
 // memory is right instead. Errors as of PatchEntry; CodeImmutable (Conflict) for a
 // second correction, CodeInvalid for a target that is the entry itself, CodeNotFound
 // for one that is no committed entry of the memory.
-func (b *Book) CorrectEntry(ctx context.Context, c Caller, memory, entry string, a Correction) (Entry, Receipt, error) {
+func (b *Service) CorrectEntry(ctx context.Context, c Caller, memory, entry string, a Correction) (Entry, WriteInfo, error) {
 	target, err := uuidArg("correctedEntryId", a.CorrectedEntryID)
 	if err != nil {
-		return Entry{}, Receipt{}, err
+		return Entry{}, WriteInfo{}, err
 	}
 	unsound := checkLength("reason", a.Reason, maxReason)
 	if a.Reason == "" {
 		unsound = invalid("reason", "reason is required")
 	}
 	a.CorrectedEntryID, a.Reason = target, b.redact(a.Reason)
-	return b.change(ctx, c, memory, entry, a, changing{method: "POST", suffix: ":correct", unsound: unsound, do: func(ctx context.Context, s *scope, e *entryRow, n issued) error {
+	return b.change(ctx, c, memory, entry, a, changing{method: "POST", suffix: ":correct", unsound: unsound, do: func(ctx context.Context, s *callTx, e *entryRow, n issued) error {
 		if target == e.EntryID {
 			return invalid("correctedEntryId", "an entry cannot correct itself")
 		}
@@ -122,7 +122,7 @@ func (b *Book) CorrectEntry(ctx context.Context, c Caller, memory, entry string,
 }
 
 // correct stores the correction of a row.
-func (s *scope) correct(ctx context.Context, e *entryRow) error {
+func (s *callTx) correct(ctx context.Context, e *entryRow) error {
 	_, err := s.tx.Exec(ctx, updateCorrection, e.key, e.CorrectionTime, e.CorrectedEntryID, e.CorrectionReason)
 	return err
 }
@@ -131,11 +131,11 @@ func (s *scope) correct(ctx context.Context, e *entryRow) error {
 type changing struct {
 	method, suffix string
 	unsound        error // what is wrong with its content
-	do             func(ctx context.Context, s *scope, e *entryRow, n issued) error
+	do             func(ctx context.Context, s *callTx, e *entryRow, n issued) error
 }
 
 // change runs a change of one committed entry that was not corrected yet.
-func (b *Book) change(ctx context.Context, c Caller, memory, entry string, body any, w changing) (out Entry, r Receipt, err error) {
+func (b *Service) change(ctx context.Context, c Caller, memory, entry string, body any, w changing) (out Entry, r WriteInfo, err error) {
 	memory, err = memoryArg(memory)
 	id, badID := entryArg(entry)
 	if err = firstError(err, badID); err != nil {
@@ -145,7 +145,7 @@ func (b *Book) change(ctx context.Context, c Caller, memory, entry string, body 
 	if err != nil {
 		return out, r, err
 	}
-	return mutate(ctx, b, c, call{body: body, shard: shard}, func(ctx context.Context, s *scope) (st step[Entry], err error) {
+	return mutate(ctx, b, c, call{body: body, shard: shard}, func(ctx context.Context, s *callTx) (st step[Entry], err error) {
 		if err = s.open(ctx, memory); err != nil {
 			return st, err
 		}

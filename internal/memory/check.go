@@ -101,7 +101,7 @@ func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 }
 
 // Check is Check over the book's store.
-func (b *Book) Check(ctx context.Context) (findings []string, err error) {
+func (b *Service) Check(ctx context.Context) (findings []string, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		findings, err = Check(ctx, tx)
 		return err

@@ -126,7 +126,7 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 		before, waiting := d.exported(), must(d.ListInflight(t.Context(), Caller{}, d.memory, 0))(t)
 		d.sql(lost)
 		for range 2 {
-			if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+			if err := d.store.Write(t.Context(), store.Full, Repair); err != nil {
 				t.Fatalf("%s: %v", lost, err)
 			}
 		}
@@ -169,7 +169,7 @@ func TestWhatASalvageHasLostIsMended(t *testing.T) {
 		d.add("pending")
 		d.sql(lost)
 		for range 2 {
-			if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+			if err := d.store.Write(t.Context(), store.Full, Repair); err != nil {
 				t.Fatalf("%s: %v", lost, err)
 			}
 		}

@@ -28,7 +28,7 @@ func CheckWords(ctx context.Context, tx *store.Tx) (findings []string, err error
 
 // eachIndexed calls add with what the index should contain of each entry and context.
 func eachIndexed(ctx context.Context, tx *store.Tx, add func(args ...any) error) error {
-	s := &scope{Book: &Book{}, tx: tx}
+	s := &callTx{Service: &Service{}, tx: tx}
 	last, at := "", Time(math.MinInt64)
 	for {
 		rows, err := s.rows(ctx, selectToIndex, last, at)

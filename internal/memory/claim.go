@@ -32,7 +32,7 @@ func (d *memoryDoc) projectUID() string {
 }
 
 // projectUIDs returns the uids of the project of the scope's memory; nil without one.
-func (s *scope) projectUIDs(ctx context.Context) ([]string, error) {
+func (s *callTx) projectUIDs(ctx context.Context) ([]string, error) {
 	if s.m.project == "" {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (s *scope) projectUIDs(ctx context.Context) ([]string, error) {
 
 // projectOf returns the project here with a uid, and the id of its default memory, ""
 // if it has none.
-func (s *scope) projectOf(ctx context.Context, uid string) (q project.Project, memory string, ok bool, err error) {
+func (s *callTx) projectOf(ctx context.Context, uid string) (q project.Project, memory string, ok bool, err error) {
 	if uid == "" {
 		return q, "", false, nil
 	}
@@ -72,7 +72,7 @@ func (s *scope) projectOf(ctx context.Context, uid string) (q project.Project, m
 // the hub's from now on: met is true, and both devices write into one. Else the caller
 // stores the memory; project is the key of the project to link it with, if that has no
 // default memory yet.
-func (s *scope) meet(ctx context.Context, d *memoryDoc) (q project.Project, met bool, err error) {
+func (s *callTx) meet(ctx context.Context, d *memoryDoc) (q project.Project, met bool, err error) {
 	q, own, ok, err := s.projectOf(ctx, d.projectUID())
 	if err != nil || !ok {
 		return project.Project{}, false, err
@@ -93,7 +93,7 @@ func (s *scope) meet(ctx context.Context, d *memoryDoc) (q project.Project, met 
 // longer the default memory of the project here, which gets its own with the next
 // write. The hub keeps the first project that a device names, so at most one device's
 // project keeps a memory that was shared by name.
-func (s *scope) claimed(ctx context.Context, uids []string) error {
+func (s *callTx) claimed(ctx context.Context, uids []string) error {
 	uid := (&memoryDoc{ProjectUIDs: uids}).projectUID()
 	if s.m.project == "" {
 		return s.claimedFree(ctx, uid)
@@ -121,7 +121,7 @@ func (s *scope) claimed(ctx context.Context, uids []string) error {
 // claimAgain announces the project of a memory to a hub that does not have it, unless
 // something of the memory still waits to be sent, or the hub has another memory for
 // that project.
-func (s *scope) claimAgain(ctx context.Context, keys []project.KeyUID) error {
+func (s *callTx) claimAgain(ctx context.Context, keys []project.KeyUID) error {
 	uids := uidsOf(keys)
 	if uids == nil || s.given[uids[0]] || s.m.headSeq > s.m.ackedSeq {
 		return nil
@@ -137,7 +137,7 @@ func (s *scope) claimAgain(ctx context.Context, keys []project.KeyUID) error {
 }
 
 // claimedFree is claimed for a memory without a project here.
-func (s *scope) claimedFree(ctx context.Context, uid string) error {
+func (s *callTx) claimedFree(ctx context.Context, uid string) error {
 	if uid == "" {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (s *scope) claimedFree(ctx context.Context, uid string) error {
 
 // titledProject returns the project of an earlier release that has found the scope's
 // memory by its title until now.
-func (s *scope) titledProject(ctx context.Context) (q project.Project, found bool, err error) {
+func (s *callTx) titledProject(ctx context.Context) (q project.Project, found bool, err error) {
 	memory := s.m.MemoryID
 	ids, err := s.tx.Texts(ctx, selectTitles)
 	for _, id := range ids {
@@ -186,7 +186,7 @@ func (s *scope) titledProject(ctx context.Context) (q project.Project, found boo
 
 // cataloguedHere brings a memory that is here to what the hub's catalogue says about its
 // project. A hub of an earlier release says nothing.
-func (s *scope) cataloguedHere(ctx context.Context, item Item) error {
+func (s *callTx) cataloguedHere(ctx context.Context, item Item) error {
 	if item.Kind != KindMemory {
 		return nil
 	}
@@ -223,7 +223,7 @@ type Unlinked struct {
 }
 
 // Unlinked lists the memories that were shared by name, with no project here any more.
-func (b *Book) Unlinked(ctx context.Context) (out []Unlinked, err error) {
+func (b *Service) Unlinked(ctx context.Context) (out []Unlinked, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		notes, err := tx.MetaUnder(ctx, metaUnlinked)
@@ -244,7 +244,7 @@ func (b *Book) Unlinked(ctx context.Context) (out []Unlinked, err error) {
 }
 
 // noteUnlinked keeps for Unlinked which project a memory was shared with.
-func (s *scope) noteUnlinked(ctx context.Context, q project.Project) error {
+func (s *callTx) noteUnlinked(ctx context.Context, q project.Project) error {
 	_, noted, err := s.tx.Meta(ctx, metaUnlinked+s.m.MemoryID)
 	if err != nil || noted {
 		return err

@@ -46,14 +46,14 @@ const (
 // settling is a transaction of the replicator, which acts for the owners of streams. It
 // fails with CodeLeft if the membership has ended, and with CodeLeaseLost for a late
 // holder of a lane.
-func (b *Book) settling(ctx context.Context, m Membership, leases []Lease, fn func(ctx context.Context, s *scope) error) error {
+func (b *Service) settling(ctx context.Context, m Membership, leases []Lease, fn func(ctx context.Context, s *callTx) error) error {
 	defer b.progress.step()
-	var s *scope
+	var s *callTx
 	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
 			return err
 		}
-		s = &scope{Book: b, tx: tx}
+		s = &callTx{Service: b, tx: tx}
 		return fn(ctx, s)
 	})
 	if err == nil {
@@ -70,8 +70,8 @@ func (b *Book) settling(ctx context.Context, m Membership, leases []Lease, fn fu
 // flip to committed, deletes take their rows away, positions move on. Outcomes of a
 // stream are ascending. What is settled already stays as it is, so that repeating it
 // is safe. Errors besides the store's: CodeLeaseLost, CodeLeft; then nothing is settled.
-func (b *Book) Confirm(ctx context.Context, m Membership, leases []Lease, outcomes []Outcome) error {
-	err := b.settling(ctx, m, leases, func(ctx context.Context, s *scope) error {
+func (b *Service) Confirm(ctx context.Context, m Membership, leases []Lease, outcomes []Outcome) error {
+	err := b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		last, seen := map[string]int64{}, map[string]int64{}
 		for _, o := range outcomes {
 			c, ok, err := s.change(ctx, o)
@@ -101,7 +101,7 @@ func (b *Book) Confirm(ctx context.Context, m Membership, leases []Lease, outcom
 }
 
 // change reads the change that an outcome is about, and whose it is.
-func (s *scope) change(ctx context.Context, o Outcome) (c store.Change, ok bool, err error) {
+func (s *callTx) change(ctx context.Context, o Outcome) (c store.Change, ok bool, err error) {
 	changes, err := s.tx.Changes(ctx, o.Seq-1, 1)
 	if err != nil || len(changes) == 0 || changes[0].Seq != o.Seq || changes[0].Stream != o.Stream {
 		return c, false, err
@@ -118,7 +118,7 @@ func (s *scope) change(ctx context.Context, o Outcome) (c store.Change, ok bool,
 	return changes[0], true, nil
 }
 
-func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
+func (s *callTx) confirm(ctx context.Context, c store.Change, o Outcome) error {
 	switch c.Kind + " " + c.Op {
 	case KindEntry + " " + store.OpPut:
 		e, found, err := s.named(ctx, c.ID)
@@ -148,7 +148,7 @@ func (s *scope) confirm(ctx context.Context, c store.Change, o Outcome) error {
 }
 
 // named finds the row of a change's id: an entryId or a localId.
-func (s *scope) named(ctx context.Context, id string) (entryRow, bool, error) {
+func (s *callTx) named(ctx context.Context, id string) (entryRow, bool, error) {
 	if key, err := parseLocalID(id); err == nil {
 		return s.entry(ctx, selectByRow, key)
 	}
@@ -157,7 +157,7 @@ func (s *scope) named(ctx context.Context, id string) (entryRow, bool, error) {
 
 // flip commits a row under the hub's id and time, in one statement (memories P5). One
 // that is committed so already stays; one that was deleted meanwhile goes (P10).
-func (s *scope) flip(ctx context.Context, e *entryRow, id string, at Time, hubSeq int64) error {
+func (s *callTx) flip(ctx context.Context, e *entryRow, id string, at Time, hubSeq int64) error {
 	if id == "" || e.synced && e.EntryID == id && e.CreationTime == at && e.hubSeq == hubSeq {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (s *scope) flip(ctx context.Context, e *entryRow, id string, at Time, hubSe
 	return err
 }
 
-func (s *scope) logConfirm(ctx context.Context, e *entryRow) error {
+func (s *callTx) logConfirm(ctx context.Context, e *entryRow) error {
 	doc, err := confirmation(e)
 	if err == nil {
 		_, err = s.tx.Append(ctx, store.Change{Project: s.m.project, Stream: e.MemoryID, Kind: KindEntry, ID: e.EntryID, Op: OpConfirm, Doc: doc})
@@ -208,8 +208,8 @@ func (s *scope) logConfirm(ctx context.Context, e *entryRow) error {
 // Fail notes that the hub has refused a change for good: its row stays inflight with
 // a failure, and the stream goes on behind it, or halts. A refused delete is withdrawn.
 // A memory's own put halts its stream whatever halt says, since all else would fail.
-func (b *Book) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome, halt bool) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *scope) error {
+func (b *Service) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome, halt bool) error {
+	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		c, ok, err := s.change(ctx, o)
 		if err != nil || !ok {
 			return err
@@ -236,7 +236,7 @@ func (b *Book) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome
 }
 
 // refuseDelete shows what a refused delete has hidden.
-func (s *scope) refuseDelete(ctx context.Context, c store.Change, local string) error {
+func (s *callTx) refuseDelete(ctx context.Context, c store.Change, local string) error {
 	d := deletion{Seq: c.Seq, Kind: c.Kind, ID: c.ID}
 	if c.Kind == KindEntry {
 		e, found, err := s.named(ctx, local)
@@ -254,7 +254,7 @@ func (s *scope) refuseDelete(ctx context.Context, c store.Change, local string) 
 
 // localOf is how a caller knows what a change is about: the localId of an entry,
 // context-N, an entryId, or the id of the memory or the vault.
-func (s *scope) localOf(ctx context.Context, c store.Change) (string, error) {
+func (s *callTx) localOf(ctx context.Context, c store.Change) (string, error) {
 	if c.Kind != KindContext {
 		return c.ID, nil
 	}
@@ -268,8 +268,8 @@ func (s *scope) localOf(ctx context.Context, c store.Change) (string, error) {
 
 // SetRemote notes under which id the hub knows a memory or a vault whose title it had
 // already, and settles its put (memories §10.3).
-func (b *Book) SetRemote(ctx context.Context, m Membership, leases []Lease, stream string, seq int64, remote string) error {
-	return b.settling(ctx, m, leases, func(ctx context.Context, s *scope) error {
+func (b *Service) SetRemote(ctx context.Context, m Membership, leases []Lease, stream string, seq int64, remote string) error {
+	return b.settling(ctx, m, leases, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateRemote, stream, remote)
 		if err == nil {
 			_, err = s.tx.Exec(ctx, updateAcked, stream, seq)

@@ -41,7 +41,7 @@ func picky(t testing.TB, dir string) *httptest.Server {
 }
 
 // bookOver is a book over a store, whose embedder is at an address; "" for none.
-func bookOver(t testing.TB, s *store.Store, embedder string) *Book {
+func bookOver(t testing.TB, s *store.Store, embedder string) *Service {
 	c := Config{Settings: Defaults(), Filter: must(redact.New(redact.Options{}))(t)}
 	c.Settings.EmbedURL = embedder
 	return New(s, c)

@@ -83,7 +83,7 @@ body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_
 //
 // Errors: CodeInvalid, CodeContextTooLarge (the earlier document stays), CodeNotFound
 // for a memory that is not the user's, CodeMismatch, those of the queue and the store.
-func (b *Book) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out Document, r Receipt, err error) {
+func (b *Service) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out Document, r WriteInfo, err error) {
 	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
 	session, badSession := sessionArg(a.SessionID, true)
@@ -99,7 +99,7 @@ func (b *Book) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out 
 	if unsound == nil {
 		a.Markdown = b.redact(a.Markdown)
 	}
-	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *scope) (step[Document], error) {
+	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *callTx) (step[Document], error) {
 		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
 		return step[Document]{
 			route:   route{"PUT", s.path("context")},
@@ -110,7 +110,7 @@ func (b *Book) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out 
 }
 
 // putContext stores and logs a context of the scope's memory.
-func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Document, error) {
+func (s *callTx) putContext(ctx context.Context, a NewDocument, n issued) (Document, error) {
 	out := Document{
 		MemoryID: s.m.MemoryID, SessionID: a.SessionID, Synced: !s.u.hub(),
 		UpdatedAt: max(Time(s.tx.Now().UnixNano()), Time(s.m.contextNS)+1),
@@ -140,7 +140,7 @@ func (s *scope) putContext(ctx context.Context, a NewDocument, n issued) (Docume
 }
 
 // contextEarlier answers from the row that the same key made.
-func (s *scope) contextEarlier(ctx context.Context, n issued) (out Document, found bool, err error) {
+func (s *callTx) contextEarlier(ctx context.Context, n issued) (out Document, found bool, err error) {
 	var hash []byte
 	out.MemoryID = s.m.MemoryID
 	err = s.tx.Get(ctx, []any{&out.SessionID, &out.UpdatedAt, &out.Synced, &hash}, selectContextOfKey, n.hub)
@@ -156,12 +156,12 @@ func (s *scope) contextEarlier(ctx context.Context, n issued) (out Document, fou
 // GetContext is the current context document of a memory, this device's own newest
 // one also while it is inflight. CodeNotFound with the message `context not found` if
 // none was ever written, and for a memory that is not the user's.
-func (b *Book) GetContext(ctx context.Context, c Caller, memory string) (out Document, err error) {
+func (b *Service) GetContext(ctx context.Context, c Caller, memory string) (out Document, err error) {
 	memory, err = memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return out, err
 	}
-	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		d, found, err := s.context(ctx)
 		if err == nil && !found {
 			err = failure(fault.NotFound, CodeNotFound, "write one with update_context", "context not found")
@@ -173,7 +173,7 @@ func (b *Book) GetContext(ctx context.Context, c Caller, memory string) (out Doc
 }
 
 // context is the current document of the scope's memory, if there is one.
-func (s *scope) context(ctx context.Context) (d Document, found bool, err error) {
+func (s *callTx) context(ctx context.Context) (d Document, found bool, err error) {
 	d.MemoryID = s.m.MemoryID
 	err = s.tx.Get(ctx, []any{&d.SessionID, &d.UpdatedAt, &d.Markdown, &d.Synced}, selectNewestContext, s.m.MemoryID)
 	if err == nil {

@@ -50,7 +50,7 @@ const (
 //   - has the title that follows from the project's strongest key,
 //   - has the title by which an earlier release found it, if the project and the memory
 //     are from that time.
-func (s *scope) openDefault(ctx context.Context) error {
+func (s *callTx) openDefault(ctx context.Context) error {
 	s.m, s.keys = memoryRow{}, nil
 	q, known, err := s.currentProject(ctx)
 	if err != nil || s.u.ID == "" {
@@ -90,7 +90,7 @@ func (s *scope) openDefault(ctx context.Context) error {
 
 // findFree finds the default memory that belongs to one of the keys and is linked with
 // no project here.
-func (s *scope) findFree(ctx context.Context, keys []project.KeyUID) (found bool, err error) {
+func (s *callTx) findFree(ctx context.Context, keys []project.KeyUID) (found bool, err error) {
 	for _, key := range keys {
 		_, memory := defaultIDs(s.u.ID, key)
 		if found, err = s.findOf(ctx, keys, selectMemoryFree, memory); found || err != nil {
@@ -108,7 +108,7 @@ func (s *scope) findFree(ctx context.Context, keys []project.KeyUID) (found bool
 
 // findOf is find for a memory that does not belong to another project than that with the
 // keys.
-func (s *scope) findOf(ctx context.Context, keys []project.KeyUID, query string, args ...any) (bool, error) {
+func (s *callTx) findOf(ctx context.Context, keys []project.KeyUID, query string, args ...any) (bool, error) {
 	found, err := s.find(ctx, query, args...)
 	if err != nil || !found || s.m.projectUID == "" ||
 		slices.ContainsFunc(keys, func(key project.KeyUID) bool { return key.UID == s.m.projectUID }) {
@@ -119,7 +119,7 @@ func (s *scope) findOf(ctx context.Context, keys []project.KeyUID, query string,
 }
 
 // findTitled finds the default memory of a project of an earlier release by its title.
-func (s *scope) findTitled(ctx context.Context, q project.Project) (bool, error) {
+func (s *callTx) findTitled(ctx context.Context, q project.Project) (bool, error) {
 	text, found, err := s.tx.Meta(ctx, metaTitled)
 	if err != nil || !found {
 		return false, err
@@ -132,7 +132,7 @@ func (s *scope) findTitled(ctx context.Context, q project.Project) (bool, error)
 
 // openToWrite is open, and creates a default memory that was never written. It calls
 // check first, so that a refused write creates nothing.
-func (s *scope) openToWrite(ctx context.Context, memory string, check func() error) error {
+func (s *callTx) openToWrite(ctx context.Context, memory string, check func() error) error {
 	if err := s.open(ctx, memory); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *scope) openToWrite(ctx context.Context, memory string, check func() err
 }
 
 // resolveProject returns the current project and creates its row if it has none.
-func (s *scope) resolveProject(ctx context.Context) (project.Project, error) {
+func (s *callTx) resolveProject(ctx context.Context) (project.Project, error) {
 	if s.c.ProjectID != "" {
 		return project.Ensure(ctx, s.tx, s.c.ProjectID)
 	}
@@ -161,7 +161,7 @@ func (s *scope) resolveProject(ctx context.Context) (project.Project, error) {
 
 // adopt links a default memory that was found with the current project, and says in the
 // log whose it is.
-func (s *scope) adopt(ctx context.Context) error {
+func (s *callTx) adopt(ctx context.Context) error {
 	q, err := s.resolveProject(ctx)
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (s *scope) adopt(ctx context.Context) error {
 }
 
 // link makes the scope's memory the default memory of a project.
-func (s *scope) link(ctx context.Context, q project.Project) error {
+func (s *callTx) link(ctx context.Context, q project.Project) error {
 	_, err := s.tx.Exec(ctx, linkMemory, s.m.MemoryID, q.Key)
 	s.m.project = q.ID
 	return err
@@ -183,7 +183,7 @@ func (s *scope) link(ctx context.Context, q project.Project) error {
 
 // claim logs the scope's memory again with the keys of its project, so that other
 // devices with this project find it. It does so once for each uid of the project.
-func (s *scope) claim(ctx context.Context, q project.Project) error {
+func (s *callTx) claim(ctx context.Context, q project.Project) error {
 	keys, err := project.KeysOf(ctx, s.tx, q)
 	if err != nil || s.m.projectUID == keys[0].UID {
 		return err
@@ -200,7 +200,7 @@ func (s *scope) claim(ctx context.Context, q project.Project) error {
 
 // announce logs the put of the scope's memory again, with the uids of its project. round
 // tells repeated announcements apart.
-func (s *scope) announce(ctx context.Context, uids []string, round string) error {
+func (s *callTx) announce(ctx context.Context, uids []string, round string) error {
 	v, err := s.vault(ctx, s.m.VaultID)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (s *scope) announce(ctx context.Context, uids []string, round string) error
 }
 
 // makeDefault creates the current project's vault and memory (memories §2).
-func (s *scope) makeDefault(ctx context.Context) error {
+func (s *callTx) makeDefault(ctx context.Context) error {
 	q, err := s.resolveProject(ctx)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ const (
 
 // freeTitle returns the title of a new default memory in a vault: main, or main with a
 // number if the memory main there belongs to another project since a split.
-func (s *scope) freeTitle(ctx context.Context, v Vault) (string, error) {
+func (s *callTx) freeTitle(ctx context.Context, v Vault) (string, error) {
 	for n := 1; ; n++ {
 		title := "main"
 		if n > 1 {

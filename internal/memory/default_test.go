@@ -12,7 +12,7 @@ import (
 )
 
 // repositoryIn is a repository of the test's own, with a remote unless that is "".
-func repositoryIn(t testing.TB, name, remote string) project.Place {
+func repositoryIn(t testing.TB, name, remote string) project.Location {
 	t.Helper()
 	home := t.TempDir()
 	dir := filepath.Join(home, name)
@@ -32,14 +32,14 @@ func repositoryIn(t testing.TB, name, remote string) project.Place {
 }
 
 // writeAt adds an entry to the default memory of a place, readAt lists the entries there.
-func (d *desk) writeAt(p project.Place, text string) {
+func (d *desk) writeAt(p project.Location, text string) {
 	d.Helper()
 	if _, _, err := d.AddEntry(d.Context(), Caller{Place: p}, NewEntry{MemoryID: DefaultMemory, RawEntry: text}); err != nil {
 		d.Fatal(err)
 	}
 }
 
-func (d *desk) readAt(p project.Place) string {
+func (d *desk) readAt(p project.Location) string {
 	d.Helper()
 	var out []string
 	for _, e := range must(d.ListEntries(d.Context(), Caller{Place: p}, ListArgs{MemoryID: DefaultMemory, Limit: 50}))(d).Entries {
@@ -51,7 +51,7 @@ func (d *desk) readAt(p project.Place) string {
 func TestADefaultMemoryBelongsToTheKeyOfItsProject(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	places := map[string]project.Place{
+	places := map[string]project.Location{
 		"a":      repositoryIn(t, "tool", "https://example.com/a/tool.git"),
 		"b":      repositoryIn(t, "tool", "https://example.com/b/tool.git"),
 		"none":   repositoryIn(t, "tool", ""),
@@ -136,19 +136,19 @@ func TestAMergeOfProjectsKeepsBothDefaultMemories(t *testing.T) {
 			from, into := repositoryIn(t, "from", "https://example.com/a/from"), repositoryIn(t, "into", "https://example.com/a/into")
 			var memories []Memory
 			for _, p := range []struct {
-				project.Place
+				project.Location
 				text string
 			}{{from, test.from}, {into, test.into}} {
 				err := d.store.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
-					_, err := project.Resolve(ctx, tx, p.Place)
+					_, err := project.Resolve(ctx, tx, p.Location)
 					return err
 				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				if p.text != "" {
-					d.writeAt(p.Place, p.text)
-					memories = append(memories, must(d.Memory(t.Context(), Caller{Place: p.Place}, DefaultMemory))(t))
+					d.writeAt(p.Location, p.text)
+					memories = append(memories, must(d.Memory(t.Context(), Caller{Place: p.Location}, DefaultMemory))(t))
 				}
 			}
 			for range 2 {

@@ -70,7 +70,7 @@ WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.valu
 // With a hub it returns when the hub has confirmed, and after the delete timeout
 // CodeHubUnavailable (Unavailable), or the hub's own error; then the entry is as it
 // was. One that was never sent is annulled without asking. Repeating it is safe.
-func (b *Book) DeleteEntry(ctx context.Context, c Caller, memory, entry string) (r Receipt, err error) {
+func (b *Service) DeleteEntry(ctx context.Context, c Caller, memory, entry string) (r WriteInfo, err error) {
 	memory, err = memoryArg(memory)
 	entry, badEntry := entryArg(entry)
 	if err = firstError(err, badEntry); err != nil {
@@ -80,7 +80,7 @@ func (b *Book) DeleteEntry(ctx context.Context, c Caller, memory, entry string) 
 	if err != nil {
 		return r, err
 	}
-	return b.remove(ctx, c, shard, func(ctx context.Context, s *scope) (step[deletion], error) {
+	return b.remove(ctx, c, shard, func(ctx context.Context, s *callTx) (step[deletion], error) {
 		err := firstError(s.open(ctx, memory), s.c.may(Admin))
 		return step[deletion]{route: route{"POST", s.path("entries/" + entry + ":delete")}, do: func(n issued) (deletion, error) {
 			return s.deleteEntry(ctx, entry, n)
@@ -90,7 +90,7 @@ func (b *Book) DeleteEntry(ctx context.Context, c Caller, memory, entry string) 
 
 // DeleteMemory deletes a memory with its contents; else as DeleteEntry. CodeNotFound
 // for one that is not the user's or gone.
-func (b *Book) DeleteMemory(ctx context.Context, c Caller, memory string) (r Receipt, err error) {
+func (b *Service) DeleteMemory(ctx context.Context, c Caller, memory string) (r WriteInfo, err error) {
 	if memory, err = memoryArg(memory); err != nil {
 		return r, err
 	}
@@ -98,7 +98,7 @@ func (b *Book) DeleteMemory(ctx context.Context, c Caller, memory string) (r Rec
 	if err != nil {
 		return r, err
 	}
-	return b.remove(ctx, c, shard, func(ctx context.Context, s *scope) (step[deletion], error) {
+	return b.remove(ctx, c, shard, func(ctx context.Context, s *callTx) (step[deletion], error) {
 		err := s.open(ctx, memory)
 		if err == nil && !s.m.exists {
 			err = notFound("memory")
@@ -111,11 +111,11 @@ func (b *Book) DeleteMemory(ctx context.Context, c Caller, memory string) (r Rec
 
 // DeleteVault deletes a vault, which must be empty: CodeVaultNotEmpty (Conflict). Else
 // as DeleteMemory.
-func (b *Book) DeleteVault(ctx context.Context, c Caller, vault string) (r Receipt, err error) {
+func (b *Service) DeleteVault(ctx context.Context, c Caller, vault string) (r WriteInfo, err error) {
 	if vault, err = uuidArg("vault_id", vault); err != nil {
 		return r, err
 	}
-	return b.remove(ctx, c, vault, func(ctx context.Context, s *scope) (step[deletion], error) {
+	return b.remove(ctx, c, vault, func(ctx context.Context, s *callTx) (step[deletion], error) {
 		v, err := s.vault(ctx, vault)
 		return step[deletion]{route: route{"DELETE", "/v1/vaults/" + vault}, do: func(n issued) (deletion, error) {
 			return s.deleteVault(ctx, v, n)
@@ -124,10 +124,10 @@ func (b *Book) DeleteVault(ctx context.Context, c Caller, vault string) (r Recei
 }
 
 // remove runs a delete and waits for the hub's word where there is one to ask.
-func (b *Book) remove(ctx context.Context, c Caller, shard string, prepare func(ctx context.Context, s *scope) (step[deletion], error)) (Receipt, error) {
+func (b *Service) remove(ctx context.Context, c Caller, shard string, prepare func(ctx context.Context, s *callTx) (step[deletion], error)) (WriteInfo, error) {
 	var at route
 	var user string
-	out, r, err := mutate(ctx, b, c, call{body: struct{}{}, shard: shard}, func(ctx context.Context, s *scope) (step[deletion], error) {
+	out, r, err := mutate(ctx, b, c, call{body: struct{}{}, shard: shard}, func(ctx context.Context, s *callTx) (step[deletion], error) {
 		st, err := prepare(ctx, s)
 		at, user = st.route, s.u.ID
 		return st, err
@@ -139,7 +139,7 @@ func (b *Book) remove(ctx context.Context, c Caller, shard string, prepare func(
 	return r, b.confirmed(ctx, c, out, r.Key)
 }
 
-func (s *scope) deleteEntry(ctx context.Context, name string, n issued) (out deletion, err error) {
+func (s *callTx) deleteEntry(ctx context.Context, name string, n issued) (out deletion, err error) {
 	query, arg := selectByID, any(name)
 	if key, err := parseLocalID(name); err == nil {
 		query, arg = selectByRow, key
@@ -181,7 +181,7 @@ func (s *scope) deleteEntry(ctx context.Context, name string, n issued) (out del
 
 // known tells whether a hub may have an entry: it came from there, or was put into a
 // request that was not refused.
-func (s *scope) known(ctx context.Context, e *entryRow) (bool, error) {
+func (s *callTx) known(ctx context.Context, e *entryRow) (bool, error) {
 	if e.hubSeq != 0 {
 		return true, nil
 	}
@@ -193,7 +193,7 @@ func (s *scope) known(ctx context.Context, e *entryRow) (bool, error) {
 	return !failed, err
 }
 
-func (s *scope) deleteMemory(ctx context.Context, n issued) (out deletion, err error) {
+func (s *callTx) deleteMemory(ctx context.Context, n issued) (out deletion, err error) {
 	id := s.m.MemoryID
 	known := s.m.sentSeq > 0 || s.m.remoteID != ""
 	if known && s.u.hub() {
@@ -216,7 +216,7 @@ func (s *scope) deleteMemory(ctx context.Context, n issued) (out deletion, err e
 	return out, err
 }
 
-func (s *scope) deleteVault(ctx context.Context, v Vault, n issued) (out deletion, err error) {
+func (s *callTx) deleteVault(ctx context.Context, v Vault, n issued) (out deletion, err error) {
 	var held, sent int64
 	err = firstError(s.tx.Get(ctx, []any{&held}, selectInVault, v.VaultID), s.tx.Get(ctx, []any{&sent}, selectSent, v.VaultID))
 	if err == nil && held > 0 {
@@ -243,7 +243,7 @@ func (s *scope) deleteVault(ctx context.Context, v Vault, n issued) (out deletio
 }
 
 // removeVault takes an empty vault away for good, with its documents in the log.
-func (s *scope) removeVault(ctx context.Context, id string) error {
+func (s *callTx) removeVault(ctx context.Context, id string) error {
 	if _, err := s.tx.Exec(ctx, deleteVault, id); err != nil {
 		return err
 	}
@@ -251,14 +251,14 @@ func (s *scope) removeVault(ctx context.Context, id string) error {
 }
 
 // note logs what is not to be sent: it has no document.
-func (s *scope) note(ctx context.Context, stream, kind, id, op string) error {
+func (s *callTx) note(ctx context.Context, stream, kind, id, op string) error {
 	_, err := s.tx.Append(ctx, store.Change{Project: s.m.project, Stream: stream, Kind: kind, ID: id, Op: op, Session: s.c.Session, Agent: s.c.Agent})
 	return err
 }
 
 // removeEntry takes a row away for good: its documents in the log are blanked, and
 // neither its id nor its key comes back (memories P10).
-func (s *scope) removeEntry(ctx context.Context, e *entryRow) error {
+func (s *callTx) removeEntry(ctx context.Context, e *entryRow) error {
 	if err := s.deleteRow(ctx, e.key); err != nil {
 		return err
 	}
@@ -272,13 +272,13 @@ func (s *scope) removeEntry(ctx context.Context, e *entryRow) error {
 }
 
 // deleteRow deletes the row of an entry, and nothing besides.
-func (s *scope) deleteRow(ctx context.Context, key int64) error {
+func (s *callTx) deleteRow(ctx context.Context, key int64) error {
 	_, err := s.tx.Exec(ctx, deleteEntry, key)
 	return err
 }
 
 // blankEntry blanks an entry's documents in the log, under both of its names.
-func (s *scope) blankEntry(ctx context.Context, e *entryRow) error {
+func (s *callTx) blankEntry(ctx context.Context, e *entryRow) error {
 	for _, id := range []string{e.EntryID, localID(e.key)} {
 		if id == "" {
 			continue
@@ -291,7 +291,7 @@ func (s *scope) blankEntry(ctx context.Context, e *entryRow) error {
 }
 
 // bury notes what must not come back to a memory.
-func (s *scope) bury(ctx context.Context, memory string, ids ...string) error {
+func (s *callTx) bury(ctx context.Context, memory string, ids ...string) error {
 	for _, id := range ids {
 		if id == "" {
 			continue
@@ -305,7 +305,7 @@ func (s *scope) bury(ctx context.Context, memory string, ids ...string) error {
 
 // removeMemory takes a memory with its contents away for good; inflight says whether
 // entries and contexts that no hub has go, too. Its stream stays.
-func (s *scope) removeMemory(ctx context.Context, id string, inflight bool) error {
+func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) error {
 	_, err := s.tx.Exec(ctx, buryEntriesOf, id, s.tx.Now().UnixNano())
 	if err == nil {
 		_, err = s.tx.Exec(ctx, deleteEntriesOf, id, inflight)
@@ -322,7 +322,7 @@ func (s *scope) removeMemory(ctx context.Context, id string, inflight bool) erro
 }
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.
-func (b *Book) confirmed(ctx context.Context, c Caller, d deletion, key string) error {
+func (b *Service) confirmed(ctx context.Context, c Caller, d deletion, key string) error {
 	if b.config.Waiting != nil {
 		asking, stop := context.WithCancel(ctx)
 		var asked sync.WaitGroup
@@ -352,7 +352,7 @@ var errTime = errors.New("time is up")
 
 // pause waits for a step of the replication: one in this process is told by seen,
 // those of others are looked for.
-func (b *Book) pause(ctx context.Context, seen <-chan struct{}, over <-chan time.Time) error {
+func (b *Service) pause(ctx context.Context, seen <-chan struct{}, over <-chan time.Time) error {
 	look := time.NewTimer(25 * time.Millisecond)
 	defer look.Stop()
 	select {
@@ -367,7 +367,7 @@ func (b *Book) pause(ctx context.Context, seen <-chan struct{}, over <-chan time
 }
 
 // deleted tells whether a delete is over: done, with nil, or undone.
-func (b *Book) deleted(ctx context.Context, d deletion) (over bool, err error) {
+func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error) {
 	var status int
 	var code, message string
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -423,10 +423,10 @@ func (d deletion) show(ctx context.Context, tx *store.Tx) (shown bool, err error
 }
 
 // withdraw takes an unconfirmed delete back: neither it nor its undelete is sent.
-func (b *Book) withdraw(ctx context.Context, c Caller, d deletion, key string) error {
+func (b *Service) withdraw(ctx context.Context, c Caller, d deletion, key string) error {
 	var done bool
 	err := b.job(context.WithoutCancel(ctx), d.shard, func(ctx context.Context, tx *store.Tx) error {
-		s := &scope{Book: b, tx: tx, c: c, u: user{ID: d.user}}
+		s := &callTx{Service: b, tx: tx, c: c, u: user{ID: d.user}}
 		shown, err := d.show(ctx, tx)
 		if err != nil {
 			return err
@@ -447,7 +447,7 @@ func (b *Book) withdraw(ctx context.Context, c Caller, d deletion, key string) e
 }
 
 // undelete logs that a delete does not hold, which is not sent any more.
-func (s *scope) undelete(ctx context.Context, d deletion) error {
+func (s *callTx) undelete(ctx context.Context, d deletion) error {
 	changes, err := s.tx.Changes(ctx, d.Seq-1, 1)
 	if err != nil || len(changes) == 0 {
 		return err
@@ -457,7 +457,7 @@ func (s *scope) undelete(ctx context.Context, d deletion) error {
 }
 
 // forget drops what is kept of a delete that the hub has refused: its caller knows.
-func (b *Book) forget(ctx context.Context, d deletion, key string) error {
+func (b *Service) forget(ctx context.Context, d deletion, key string) error {
 	return b.write(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, deleteAnswer, d.user, d.route.method, d.route.path, key)
 		if err == nil {

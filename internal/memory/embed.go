@@ -119,13 +119,13 @@ func (e *embedder) post(ctx context.Context, body, answer any) (err error) {
 }
 
 // wantsVector reports whether a search is to ask the embedder.
-func (b *Book) wantsVector(a SearchArgs) bool {
+func (b *Service) wantsVector(a SearchArgs) bool {
 	return a.Mode == ModeHybrid || a.Mode != ModeLexical && b.embedder != nil && b.config.Settings.SearchAlpha > 0
 }
 
 // queryVector is the vector of a query, nil if there is none and the search goes by
 // words. CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for.
-func (b *Book) queryVector(ctx context.Context, a SearchArgs) ([]float32, error) {
+func (b *Service) queryVector(ctx context.Context, a SearchArgs) ([]float32, error) {
 	err := errors.New("memory.embed_url is not set")
 	var all [][]float32
 	if b.embedder != nil {

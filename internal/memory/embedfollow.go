@@ -39,7 +39,7 @@ const EmbedFollower = "memory-embed"
 // are embedded, afterwards those that change. An embedder that does not answer is
 // asked again with back-off; searches go on by words meanwhile. An entry that it refuses
 // is set aside, and the others go on.
-func (b *Book) Embed(ctx context.Context) error {
+func (b *Service) Embed(ctx context.Context) error {
 	if b.embedder == nil || b.store == nil {
 		return nil
 	}
@@ -47,12 +47,12 @@ func (b *Book) Embed(ctx context.Context) error {
 }
 
 // embedding is how the embedder follows the change log.
-func (b *Book) embedding() store.Follower {
+func (b *Service) embedding() store.Follower {
 	return store.Follower{Name: EmbedFollower, Begin: b.embedMissing, Batch: b.embedChanged}
 }
 
 // embedMissing embeds what has no fitting vector.
-func (b *Book) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
+func (b *Service) embedMissing(ctx context.Context) (refused []store.Refusal, err error) {
 	probe, err := b.embedder.embed(ctx, []string{probeText})
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (b *Book) embedMissing(ctx context.Context) (refused []store.Refusal, err e
 }
 
 // embedChanged embeds the entries that changes are of.
-func (b *Book) embedChanged(ctx context.Context, changes []store.Change) (refused []store.Refusal, err error) {
+func (b *Service) embedChanged(ctx context.Context, changes []store.Change) (refused []store.Refusal, err error) {
 	ids := []string{}
 	for _, c := range changes {
 		if c.Kind == KindEntry && c.Op != store.OpDelete {
@@ -106,7 +106,7 @@ type unembeddedRow struct {
 	text       string // what is embedded: the summary, else the entry itself
 }
 
-func (b *Book) unembedded(ctx context.Context, query string, which any, dimension int) (todo []unembeddedRow, err error) {
+func (b *Service) unembedded(ctx context.Context, query string, which any, dimension int) (todo []unembeddedRow, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(rows *sql.Rows) error {
 			var r unembeddedRow
@@ -122,7 +122,7 @@ func (b *Book) unembedded(ctx context.Context, query string, which any, dimensio
 
 // embedRows embeds entries: all at once, or one by one where the embedder refuses that.
 // An entry that it refuses though it takes other texts is refused.
-func (b *Book) embedRows(ctx context.Context, todo []unembeddedRow) (refused []store.Refusal, err error) {
+func (b *Service) embedRows(ctx context.Context, todo []unembeddedRow) (refused []store.Refusal, err error) {
 	texts := make([]string, len(todo))
 	for i, r := range todo {
 		texts[i] = r.text
@@ -155,7 +155,7 @@ func (b *Book) embedRows(ctx context.Context, todo []unembeddedRow) (refused []s
 
 // refusedRow is the refusal of an entry's newest change, or the embedder's error if it
 // takes no other text either.
-func (b *Book) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
+func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]store.Refusal, error) {
 	if _, err := b.embedder.embed(ctx, []string{probeText}); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (b *Book) refusedRow(ctx context.Context, row unembeddedRow, why error) ([]
 
 // byVector adds to candidates by words how near their vectors are to v, and those that
 // are nearest by it alone.
-func (s *scope) byVector(ctx context.Context, v []float32, byWords []candidate, admitted func(place int64) bool) ([]candidate, error) {
+func (s *callTx) byVector(ctx context.Context, v []float32, byWords []candidate, admitted func(place int64) bool) ([]candidate, error) {
 	known := map[int64]candidate{}
 	for _, c := range byWords {
 		known[c.place] = c

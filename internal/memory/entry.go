@@ -130,7 +130,7 @@ func scanEntry(scan func(...any) error) (e entryRow, err error) {
 }
 
 // entry reads one row; found is false if there is none.
-func (s *scope) entry(ctx context.Context, query string, args ...any) (e entryRow, found bool, err error) {
+func (s *callTx) entry(ctx context.Context, query string, args ...any) (e entryRow, found bool, err error) {
 	e, err = scanEntry(func(dest ...any) error { return s.tx.Get(ctx, dest, query, args...) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, false, nil
@@ -171,7 +171,7 @@ func isLocalID(text string) bool {
 // Errors: CodeInvalid, CodeEntryTooLarge, CodeNotFound for a memory that is not the
 // user's, CodeMismatch, CodeQueueFull, CodeStopping and those of the store.
 // Repeating it under the same key is safe.
-func (b *Book) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r Receipt, err error) {
+func (b *Service) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r WriteInfo, err error) {
 	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
 	session, badSession := sessionArg(a.SessionID, false)
@@ -187,7 +187,7 @@ func (b *Book) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r
 	if unsound == nil {
 		a = b.redacted(a)
 	}
-	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *scope) (step[Added], error) {
+	return mutate(ctx, b, c, call{body: a, shard: shard}, func(ctx context.Context, s *callTx) (step[Added], error) {
 		err := s.openToWrite(ctx, memory, func() error { return firstError(s.c.may(Write), unsound) })
 		return step[Added]{
 			route:   route{"POST", s.path("entries")},
@@ -198,7 +198,7 @@ func (b *Book) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r
 }
 
 // path is the canonical path of something in the memory.
-func (s *scope) path(rest string) string { return "/v1/memories/" + s.m.MemoryID + "/" + rest }
+func (s *callTx) path(rest string) string { return "/v1/memories/" + s.m.MemoryID + "/" + rest }
 
 // sound checks an entry (memories §5.1) and takes the blanks out of its metadata.
 func (a *NewEntry) sound() (err error) {
@@ -208,13 +208,13 @@ func (a *NewEntry) sound() (err error) {
 }
 
 // redacted is an entry without its secrets.
-func (b *Book) redacted(a NewEntry) NewEntry {
+func (b *Service) redacted(a NewEntry) NewEntry {
 	a.RawEntry, a.Summary, a.Tags = b.redact(a.RawEntry), b.redact(a.Summary), b.redactTags(a.Tags)
 	a.Metadata = b.redactJSON(a.Metadata)
 	return a
 }
 
-func (b *Book) redactTags(tags map[string]string) map[string]string {
+func (b *Service) redactTags(tags map[string]string) map[string]string {
 	out := make(map[string]string, len(tags))
 	for k, v := range tags {
 		out[b.redact(k)] = b.redact(v)
@@ -224,7 +224,7 @@ func (b *Book) redactTags(tags map[string]string) map[string]string {
 
 // redactJSON takes secrets out of the strings of a JSON text; one without any stays
 // as it is, byte for byte.
-func (b *Book) redactJSON(raw json.RawMessage) json.RawMessage {
+func (b *Service) redactJSON(raw json.RawMessage) json.RawMessage {
 	if b.config.Filter == nil || raw == nil {
 		return raw
 	}
@@ -248,7 +248,7 @@ func (b *Book) redactJSON(raw json.RawMessage) json.RawMessage {
 
 // redactValue walks a JSON value; name is the member that it stands under, which may
 // tell that a value is a secret.
-func (b *Book) redactValue(v any, name string, changed *bool) any {
+func (b *Service) redactValue(v any, name string, changed *bool) any {
 	switch v := v.(type) {
 	case string:
 		clean := b.redact(v)
@@ -273,7 +273,7 @@ func (b *Book) redactValue(v any, name string, changed *bool) any {
 
 // add stores and logs an entry of the scope's memory, written now or, if it is
 // imported, captured before.
-func (s *scope) add(ctx context.Context, a NewEntry, n issued, captured Time) (out Added, err error) {
+func (s *callTx) add(ctx context.Context, a NewEntry, n issued, captured Time) (out Added, err error) {
 	e := entryRow{hubKey: n.hub, bodyHash: n.hash, trace: s.c.Trace, idempotency: n.key, synced: !s.u.hub()}
 	e.Entry = Entry{
 		ActorID: s.u.ID, VaultID: s.m.VaultID, MemoryID: s.m.MemoryID, RawEntry: a.RawEntry, Summary: a.Summary, Tags: a.Tags,
@@ -291,7 +291,7 @@ func (s *scope) add(ctx context.Context, a NewEntry, n issued, captured Time) (o
 }
 
 // insertLogged stores a row and logs it as this device's.
-func (s *scope) insertLogged(ctx context.Context, e *entryRow) error {
+func (s *callTx) insertLogged(ctx context.Context, e *entryRow) error {
 	if err := s.insert(ctx, e); err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (s *scope) insertLogged(ctx context.Context, e *entryRow) error {
 }
 
 // insert stores a row, gives it its number, indexes it and notes its times.
-func (s *scope) insert(ctx context.Context, e *entryRow) error {
+func (s *callTx) insert(ctx context.Context, e *entryRow) error {
 	if err := s.insertRow(ctx, e); err != nil {
 		return err
 	}
@@ -323,7 +323,7 @@ func (s *scope) insert(ctx context.Context, e *entryRow) error {
 }
 
 // insertRow stores a row and gives it its number.
-func (s *scope) insertRow(ctx context.Context, e *entryRow) error {
+func (s *callTx) insertRow(ctx context.Context, e *entryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err != nil {
 		return err
@@ -347,7 +347,7 @@ func (s *scope) insertRow(ctx context.Context, e *entryRow) error {
 }
 
 // noteTimes stores the newest times given in the memory.
-func (s *scope) noteTimes(ctx context.Context) error {
+func (s *callTx) noteTimes(ctx context.Context) error {
 	_, err := s.tx.Exec(ctx, updateTimes, s.m.MemoryID, s.m.lastNS, s.m.lastCanonicalNS)
 	return err
 }
@@ -376,7 +376,7 @@ func (e *entryRow) added() Added {
 }
 
 // addedEarlier answers from the row that the same key made.
-func (s *scope) addedEarlier(ctx context.Context, n issued) (out Added, found bool, err error) {
+func (s *callTx) addedEarlier(ctx context.Context, n issued) (out Added, found bool, err error) {
 	e, found, err := s.entry(ctx, selectByHub, n.hub)
 	if err == nil && !found {
 		var gone bool

@@ -106,9 +106,9 @@ func stopping() *fault.Error {
 	return failure(fault.Unavailable, CodeStopping, "cairn is stopping; call again when it runs", "cairn is stopping")
 }
 
-// mapped gives errors of the store the codes of this room, and hides what a caller is
+// toFault gives errors of the store the codes of this room, and hides what a caller is
 // not to see (memories P11).
-func mapped(err error) error {
+func toFault(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ type Exported struct {
 // Export reads committed entries of a memory, oldest first, after a cursor ("" for
 // the start) as ListEntries takes it; limit is clamped to 1 … ExportLimit, 0 for that.
 // A line of the export is one entry as JSON.
-func (b *Book) Export(ctx context.Context, c Caller, memory, after string, limit int64) (Exported, error) {
+func (b *Service) Export(ctx context.Context, c Caller, memory, after string, limit int64) (Exported, error) {
 	out := Exported{Entries: []Entry{}}
 	memory, err := memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
@@ -36,7 +36,7 @@ func (b *Book) Export(ctx context.Context, c Caller, memory, after string, limit
 	if limit <= 0 || limit > ExportLimit {
 		limit = ExportLimit
 	}
-	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		low := Time(math.MinInt64)
 		if after != "" {
 			if low, err = s.cursor(ctx, "after", after); err != nil {
@@ -90,7 +90,7 @@ const (
 // is the SHA-256 of its text, so that an import may be repeated; ids and times are
 // made anew, the capturedTime is kept. Lines that break a rule are told and left out.
 // progress, which may be nil, hears the number of lines read. It needs the level Admin.
-func (b *Book) Import(ctx context.Context, c Caller, memory string, in io.Reader, progress func(lines int)) (Imported, error) {
+func (b *Service) Import(ctx context.Context, c Caller, memory string, in io.Reader, progress func(lines int)) (Imported, error) {
 	out := Imported{Refused: []RefusedLine{}}
 	memory, err := memoryArg(memory)
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Book) Import(ctx context.Context, c Caller, memory string, in io.Reader
 	return out, nil
 }
 
-func (b *Book) importChunk(ctx context.Context, tx *store.Tx, c Caller, memory string, chunk []numbered) (out Imported, err error) {
+func (b *Service) importChunk(ctx context.Context, tx *store.Tx, c Caller, memory string, chunk []numbered) (out Imported, err error) {
 	s, err := b.enter(ctx, tx, c, true)
 	if err == nil {
 		err = s.openToWrite(ctx, memory, func() error { return s.c.may(Admin) })
@@ -160,7 +160,7 @@ func (b *Book) importChunk(ctx context.Context, tx *store.Tx, c Caller, memory s
 }
 
 // parseLine reads, checks and redacts one line of an import.
-func (b *Book) parseLine(text []byte) (a NewEntry, captured Time, err error) {
+func (b *Service) parseLine(text []byte) (a NewEntry, captured Time, err error) {
 	if err := CheckJSON("line", text); err != nil {
 		return a, 0, err
 	}

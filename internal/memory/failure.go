@@ -43,7 +43,7 @@ FROM memory_failures f JOIN memory_streams s ON s.stream = f.stream WHERE (?1 = 
 )
 
 // Failures lists the refused changes of a user, or with "" of all, oldest first.
-func (b *Book) Failures(ctx context.Context, user string) (out []Failed, err error) {
+func (b *Service) Failures(ctx context.Context, user string) (out []Failed, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = failures(ctx, tx, user)
 		return err
@@ -62,7 +62,7 @@ func failures(ctx context.Context, tx *store.Tx, user string) (out []Failed, err
 }
 
 // Backlog counts what of a user's is not at the hub.
-func (b *Book) Backlog(ctx context.Context, user string) (out Backlog, err error) {
+func (b *Service) Backlog(ctx context.Context, user string) (out Backlog, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var contexts int
 		err := tx.Get(ctx, []any{&out.Pending, &out.OldestPending, &contexts, &out.Failed, &out.Halted}, selectBacklog, user)
@@ -76,8 +76,8 @@ func (b *Book) Backlog(ctx context.Context, user string) (out Backlog, err error
 // none given, all: each at the end of its stream, under the same key. It returns how
 // many there were. An entry or context whose memory was deleted cannot be sent; it keeps its
 // failure, so that it can be discarded.
-func (b *Book) Retry(ctx context.Context, c Caller, locals []string) (n int, err error) {
-	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *scope, f Failed, was store.Change) error {
+func (b *Service) Retry(ctx context.Context, c Caller, locals []string) (n int, err error) {
+	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *callTx, f Failed, was store.Change) error {
 		if was.Kind == KindMemory && was.Op == store.OpPut {
 			return nil // its stream stands before it
 		}
@@ -107,7 +107,7 @@ func (b *Book) Retry(ctx context.Context, c Caller, locals []string) (n int, err
 }
 
 // advance moves a stream's head.
-func (s *scope) advance(ctx context.Context, stream string, seq int64) error {
+func (s *callTx) advance(ctx context.Context, stream string, seq int64) error {
 	_, err := s.tx.Exec(ctx, upsertStream, stream, s.u.ID, LaneOf(stream), seq)
 	return err
 }
@@ -115,8 +115,8 @@ func (s *scope) advance(ctx context.Context, stream string, seq int64) error {
 // Discard gives refused changes of the caller's up, as Retry names them: inflight
 // entries and contexts go for good, a refused memory with all of its rows; a patch
 // stays here alone. It returns how many there were.
-func (b *Book) Discard(ctx context.Context, c Caller, locals []string) (n int, err error) {
-	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *scope, f Failed, was store.Change) error {
+func (b *Service) Discard(ctx context.Context, c Caller, locals []string) (n int, err error) {
+	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *callTx, f Failed, was store.Change) error {
 		switch was.Kind + " " + was.Op {
 		case KindEntry + " " + store.OpPut:
 			e, found, err := s.named(ctx, was.ID)
@@ -139,7 +139,7 @@ var errStays = errors.New("the failure stays")
 
 // eachFailed runs fn for refused changes of the caller's and drops their failures. It
 // needs the level Admin.
-func (b *Book) eachFailed(ctx context.Context, c Caller, locals []string, fn func(ctx context.Context, s *scope, f Failed, was store.Change) error) (n int, err error) {
+func (b *Service) eachFailed(ctx context.Context, c Caller, locals []string, fn func(ctx context.Context, s *callTx, f Failed, was store.Change) error) (n int, err error) {
 	if err := firstError(c.checkArgs(), c.may(Admin)); err != nil {
 		return 0, err
 	}
@@ -197,7 +197,7 @@ type Waiting struct {
 
 // Waiting lists a user's streams that wait after a failed attempt, or stand still; never
 // nil.
-func (b *Book) Waiting(ctx context.Context, user string) ([]Waiting, error) {
+func (b *Service) Waiting(ctx context.Context, user string) ([]Waiting, error) {
 	out, after := []Waiting{}, ""
 	for {
 		page, err := b.Streams(ctx, user, after, 1000)

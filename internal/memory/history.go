@@ -53,8 +53,8 @@ FROM memory_contexts c WHERE memory_id = ? AND user_id = ? ORDER BY ` + numberOf
 // order of the hub, newest first; limit as in lists. It also lists contexts of a memory
 // that another device has deleted, as long as they were never sent. CodeNotFound if
 // there is none.
-func (b *Book) ContextHistory(ctx context.Context, c Caller, memory string, limit int64) (out Versions, err error) {
-	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+func (b *Service) ContextHistory(ctx context.Context, c Caller, memory string, limit int64) (out Versions, err error) {
+	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		out = Versions{MemoryID: s.m.MemoryID, Versions: []Version{}}
 		var current string
 		if err := ignoreNone(s.tx.Get(ctx, []any{&current}, selectCurrentID, s.m.MemoryID)); err != nil {
@@ -76,7 +76,7 @@ func (b *Book) ContextHistory(ctx context.Context, c Caller, memory string, limi
 
 // Conflicts lists the contexts of a user that lost and that nobody has merged, oldest
 // first.
-func (b *Book) Conflicts(ctx context.Context, user string) (out []ContextConflict, err error) {
+func (b *Service) Conflicts(ctx context.Context, user string) (out []ContextConflict, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		return tx.Each(ctx, func(rows *sql.Rows) error {

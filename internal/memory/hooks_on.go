@@ -23,13 +23,13 @@ func (h *shardHooks) enter() {
 }
 
 // PanicNext makes the next job on a memory's shard panic.
-func (b *Book) PanicNext(memory string) {
+func (b *Service) PanicNext(memory string) {
 	b.shards.all[shardOf(memory, len(b.shards.all)-1)].hooks.trap.Store(true)
 }
 
 // Hold occupies the worker of a memory until the channel is closed. It returns when
 // that has begun; Errors are those of any job.
-func (b *Book) Hold(ctx context.Context, memory string, until <-chan struct{}) error {
+func (b *Service) Hold(ctx context.Context, memory string, until <-chan struct{}) error {
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- b.shards.run(ctx, memory, func(context.Context) error {
@@ -66,7 +66,7 @@ WHERE s.stream = ?1 OR s.remote_id = ?1`
 )
 
 // Counts counts the rows of a memory, by its id here; zeros for an unknown one.
-func (b *Book) Counts(ctx context.Context, memory string) (c Counts, err error) {
+func (b *Service) Counts(ctx context.Context, memory string) (c Counts, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&c.Entries, &c.Inflight, &c.Changes, &c.Failures, &c.Position}, countRows, memory)
 	})
@@ -74,14 +74,14 @@ func (b *Book) Counts(ctx context.Context, memory string) (c Counts, err error) 
 }
 
 // ContextRows counts the rows of a memory's context, by its id here.
-func (b *Book) ContextRows(ctx context.Context, memory string) (n int, err error) {
+func (b *Service) ContextRows(ctx context.Context, memory string) (n int, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&n}, countContextRows, memory) })
 	return n, err
 }
 
 // Here is the id here of a memory, or vault, that is named by it or by the hub's, and
 // who owns it. CodeInvalid for what is no UUID, CodeNotFound if there is none.
-func (b *Book) Here(ctx context.Context, memory string) (id string, owner User, err error) {
+func (b *Service) Here(ctx context.Context, memory string) (id string, owner User, err error) {
 	if memory, err = uuidArg("memory", memory); err != nil {
 		return "", owner, err
 	}
@@ -97,7 +97,7 @@ func (b *Book) Here(ctx context.Context, memory string) (id string, owner User, 
 // WaitSynced waits until nothing of a memory, or vault, is pending, also of what is
 // written meanwhile. Without a hub nothing ever is. CodeAwaitTimeout when time is up, and
 // the errors of Here.
-func (b *Book) WaitSynced(ctx context.Context, memory string, timeout time.Duration) error {
+func (b *Service) WaitSynced(ctx context.Context, memory string, timeout time.Duration) error {
 	stream, owner, err := b.Here(ctx, memory)
 	if err != nil || owner.HubURL == "" {
 		return err

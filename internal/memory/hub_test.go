@@ -146,7 +146,7 @@ func (d *desk) settle(leases []Lease, outcomes []Outcome) {
 	}
 	for _, o := range outcomes {
 		if o.Status >= 300 && o.Status != http.StatusFailedDependency {
-			if err := d.Book.Fail(d.Context(), d.member(), leases, o, false); err != nil {
+			if err := d.Service.Fail(d.Context(), d.member(), leases, o, false); err != nil {
 				d.Fatal(err)
 			}
 		}

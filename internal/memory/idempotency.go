@@ -65,7 +65,7 @@ type refusal struct {
 // idempotency key: the same key with the same body gets the same answer for 24 h.
 // prepare finds and checks; what it refuses is not kept. What do refuses is, for the
 // error of do leaves no change behind.
-func mutate[R any](ctx context.Context, b *Book, c Caller, k call, prepare func(ctx context.Context, s *scope) (step[R], error)) (out R, r Receipt, err error) {
+func mutate[R any](ctx context.Context, b *Service, c Caller, k call, prepare func(ctx context.Context, s *callTx) (step[R], error)) (out R, r WriteInfo, err error) {
 	if err := c.checkArgs(); err != nil {
 		return out, r, err
 	}
@@ -118,7 +118,7 @@ func keeps(err error) bool {
 }
 
 // once answers from what is kept, else does the step and keeps its answer.
-func once[R any](ctx context.Context, s *scope, key string, hash []byte, st step[R]) (out R, replayed bool, err error) {
+func once[R any](ctx context.Context, s *callTx, key string, hash []byte, st step[R]) (out R, replayed bool, err error) {
 	var before []byte
 	var status int
 	var body string
@@ -155,7 +155,7 @@ func mismatch() error {
 }
 
 // keepAnswer stores what a call answered, or how it was refused.
-func (s *scope) keepAnswer(ctx context.Context, k route, key string, hash []byte, out any, refused error) error {
+func (s *callTx) keepAnswer(ctx context.Context, k route, key string, hash []byte, out any, refused error) error {
 	if f := fault.As(refused); f != nil {
 		out = refusal{f.Kind, f.Code, f.Message, f.Hint, f.Details}
 	}

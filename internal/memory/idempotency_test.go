@@ -14,17 +14,17 @@ func TestACallUnderOneKeyIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	ctx, k := t.Context(), Caller{Key: "key 1"}
-	add := func(c Caller, text string) (Added, Receipt, error) {
+	add := func(c Caller, text string) (Added, WriteInfo, error) {
 		return d.AddEntry(ctx, c, NewEntry{MemoryID: d.memory, RawEntry: text, Metadata: []byte(`{"b":1.0,"a":1}`)})
 	}
 	first, r, err := add(k, "a")
-	if err != nil || r != (Receipt{"key 1", false}) {
+	if err != nil || r != (WriteInfo{"key 1", false}) {
 		t.Fatal(r, err)
 	}
 	changes := len(storetest.Changes(t, d.store))
 	for _, metadata := range []string{`{"b":1.0,"a":1}`, ` { "a": 1e0, "b":1 } `} {
 		again, r, err := d.AddEntry(ctx, k, NewEntry{MemoryID: d.memory, RawEntry: "a", Metadata: []byte(metadata)})
-		want(t, "again", fmt.Sprint(again, r, err), fmt.Sprint(first, Receipt{"key 1", true}, nil))
+		want(t, "again", fmt.Sprint(again, r, err), fmt.Sprint(first, WriteInfo{"key 1", true}, nil))
 	}
 	want(t, "changes", len(storetest.Changes(t, d.store)), changes)
 	_, _, err = add(k, "b")
@@ -84,7 +84,7 @@ func TestTwinsAreOne(t *testing.T) {
 	ids := make(chan string, 16)
 	for i := range 16 {
 		wg.Go(func() {
-			book := d.Book
+			book := d.Service
 			if i%2 == 1 { // as another process would
 				book = New(d.store, Config{Settings: Defaults()})
 				defer func() {

@@ -80,10 +80,10 @@ func (l *Line) checkDoc() error {
 	}
 	switch d := l.parsed.(type) {
 	case *vaultDoc:
-		return firstError(ids(d.VaultID), unsound(SoundTitle(d.Title, d.Description)), validTime(d.CreationTime))
+		return firstError(ids(d.VaultID), unsound(ValidateTitle(d.Title, d.Description)), validTime(d.CreationTime))
 	case *exportedMemory:
 		return firstError(ids(d.MemoryID, d.VaultID), validTime(d.CreationTime),
-			unsound(SoundTitle(d.Title, d.Description), SoundType(d.MemoryType), checkLength("projectUid", d.ProjectUID, uidDigits)))
+			unsound(ValidateTitle(d.Title, d.Description), ValidateType(d.MemoryType), checkLength("projectUid", d.ProjectUID, uidDigits)))
 	case *entryDoc:
 		return firstError(d.checkIDs(ids), validTime(d.CreationTime), validTime(d.CapturedTime), d.checkTexts(unsound))
 	case *contextDoc:
@@ -93,7 +93,7 @@ func (l *Line) checkDoc() error {
 				err = ids(id)
 			}
 		}
-		return firstError(err, validTime(d.UpdatedAt), checkKeyOf(d.Key), unsound(SoundContext(d.Markdown, maxLine), checkLength("traceparent", d.Trace, maxKey)))
+		return firstError(err, validTime(d.UpdatedAt), checkKeyOf(d.Key), unsound(ValidateContext(d.Markdown, maxLine), checkLength("traceparent", d.Trace, maxKey)))
 	case *tombstoneDoc:
 		if !isID(d.ID) && checkKeyOf(d.ID) != nil || d.ID == "" {
 			return errID
@@ -127,7 +127,7 @@ func (d *entryDoc) checkIDs(ids func(...string) error) error {
 }
 
 func (d *entryDoc) checkTexts(unsound func(...error) error) (err error) {
-	d.Metadata, err = SoundEntry(d.RawEntry, d.Summary, d.Tags, d.Metadata)
+	d.Metadata, err = ValidateEntry(d.RawEntry, d.Summary, d.Tags, d.Metadata)
 	return unsound(err, checkLength("correctionReason", d.CorrectionReason, maxReason), checkLength("traceparent", d.Trace, maxKey))
 }
 
@@ -191,14 +191,14 @@ type ImportedMemories struct {
 // ExportImporter takes the memories of an export over, line by line, each of which
 // References has found sound. It is used by one goroutine.
 type ExportImporter struct {
-	book     *Book
+	book     *Service
 	vaults   map[string]Vault  // of the file → of this store
 	memories map[string]string // of the file → of this store, "" for one that was deleted here
 	counts   ImportedMemories
 }
 
 // NewExportImporter returns an importer for one export.
-func (b *Book) NewExportImporter() *ExportImporter {
+func (b *Service) NewExportImporter() *ExportImporter {
 	return &ExportImporter{book: b, vaults: map[string]Vault{}, memories: map[string]string{}}
 }
 
@@ -233,14 +233,14 @@ func (r *ExportImporter) Line(ctx context.Context, tx *store.Tx, l *Line) error 
 	return r.entry(ctx, s, *l.parsed.(*entryDoc))
 }
 
-// scope acts as a user of this store.
-func (r *ExportImporter) scope(ctx context.Context, tx *store.Tx, user string) (*scope, error) {
+// callTx acts as a user of this store.
+func (r *ExportImporter) scope(ctx context.Context, tx *store.Tx, user string) (*callTx, error) {
 	u, err := findUser(ctx, tx, user)
-	return &scope{Book: r.book, tx: tx, u: u}, err
+	return &callTx{Service: r.book, tx: tx, u: u}, err
 }
 
 // owner is the user here of one of the file.
-func (r *ExportImporter) owner(ctx context.Context, tx *store.Tx, id string) (*scope, error) {
+func (r *ExportImporter) owner(ctx context.Context, tx *store.Tx, id string) (*callTx, error) {
 	if id == "" {
 		own, err := ownUser(ctx, tx, true)
 		if err != nil {
@@ -327,7 +327,7 @@ func (r *ExportImporter) memory(ctx context.Context, tx *store.Tx, projectID str
 // memoryHere finds the memory that one of the file is here: by its id, as the default
 // memory of its project, else by its title. If there is none, q is the project whose
 // default memory it becomes, nil for none.
-func (r *ExportImporter) memoryHere(ctx context.Context, s *scope, projectID string, v Vault, d *exportedMemory) (id string, q *owner, err error) {
+func (r *ExportImporter) memoryHere(ctx context.Context, s *callTx, projectID string, v Vault, d *exportedMemory) (id string, q *owner, err error) {
 	found, err := s.find(ctx, selectMemory, d.MemoryID)
 	if err != nil || found {
 		return s.m.MemoryID, nil, err
@@ -358,13 +358,13 @@ func (r *ExportImporter) memoryHere(ctx context.Context, s *scope, projectID str
 }
 
 // open is the scope of a memory of the file; nil for one that was deleted here.
-func (r *ExportImporter) open(ctx context.Context, tx *store.Tx, memory string) (*scope, error) {
+func (r *ExportImporter) open(ctx context.Context, tx *store.Tx, memory string) (*callTx, error) {
 	id := r.memories[memory]
 	if id == "" {
 		r.counts.Deleted++
 		return nil, nil
 	}
-	s := &scope{Book: r.book, tx: tx}
+	s := &callTx{Service: r.book, tx: tx}
 	var m memoryRow
 	if err := tx.Get(ctx, m.scan(), selectMemory, id); err != nil {
 		r.counts.Deleted++ // by somebody else just now
@@ -378,7 +378,7 @@ func (r *ExportImporter) open(ctx context.Context, tx *store.Tx, memory string) 
 
 const selectTimeTaken = `SELECT EXISTS (SELECT 1 FROM memory_entries WHERE memory_id = ? AND canonical_ns = ?)`
 
-func (r *ExportImporter) entry(ctx context.Context, s *scope, d entryDoc) error {
+func (r *ExportImporter) entry(ctx context.Context, s *callTx, d entryDoc) error {
 	_, found, err := s.held(ctx, d.Key, d.EntryID)
 	if err != nil || found {
 		r.counts.Known++
@@ -407,7 +407,7 @@ func (r *ExportImporter) entry(ctx context.Context, s *scope, d entryDoc) error 
 
 // freeTime moves the time of a committed row that is to be inserted to the next one that
 // no other entry of the memory has.
-func (s *scope) freeTime(ctx context.Context, e *entryRow) error {
+func (s *callTx) freeTime(ctx context.Context, e *entryRow) error {
 	for taken := e.synced; taken; {
 		if err := s.tx.Get(ctx, []any{&taken}, selectTimeTaken, e.MemoryID, e.CreationTime); err != nil {
 			return err
@@ -435,7 +435,7 @@ func (r *ExportImporter) redact(text string) string { return r.book.redact(text)
 
 const selectContextHeld = `SELECT seq FROM memory_contexts WHERE context_id = ? OR hub_key = ?`
 
-func (r *ExportImporter) context(ctx context.Context, s *scope, d contextDoc) error {
+func (r *ExportImporter) context(ctx context.Context, s *callTx, d contextDoc) error {
 	var seq int64
 	if err := ignoreNone(s.tx.Get(ctx, []any{&seq}, selectContextHeld, d.ContextID, nullable(d.Key))); err != nil || seq != 0 {
 		r.counts.Known++
@@ -455,7 +455,7 @@ func (r *ExportImporter) context(ctx context.Context, s *scope, d contextDoc) er
 }
 
 func (r *ExportImporter) tombstone(ctx context.Context, tx *store.Tx, memory string, d *tombstoneDoc) error {
-	s := &scope{Book: r.book, tx: tx}
+	s := &callTx{Service: r.book, tx: tx}
 	if id := r.memories[memory]; id != "" {
 		memory = id
 	}

@@ -29,10 +29,10 @@ AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.memory_id = ?2 AND m.deleting_s
 // ListInflight lists the oldest inflight entries of a memory. It reads past the
 // shard's queue, and so answers while that is blocked. A memory that is missing or
 // foreign is empty (memories §6).
-func (b *Book) ListInflight(ctx context.Context, c Caller, memory string, limit int64) (InflightList, error) {
+func (b *Service) ListInflight(ctx context.Context, c Caller, memory string, limit int64) (InflightList, error) {
 	out := InflightList{Entries: []Inflight{}, AppliedLimit: Limit(limit)}
 	began := time.Now()
-	err := b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err := b.bypass(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		return s.tx.Each(ctx, func(rows *sql.Rows) error {
 			e, err := scanInflight(rows)
 			out.Entries = append(out.Entries, e)
@@ -61,7 +61,7 @@ func scanInflight(rows *sql.Rows) (e Inflight, err error) {
 // GetInflight is one inflight entry, as ListInflight shows it. Errors: CodeLocalID
 // (Invalid), CodeCommitted (NotFound) with details.entryId once the hub has confirmed
 // it, CodeNotFound otherwise. It passes the shard's queue by.
-func (b *Book) GetInflight(ctx context.Context, c Caller, memory, local string) (out Inflight, err error) {
+func (b *Service) GetInflight(ctx context.Context, c Caller, memory, local string) (out Inflight, err error) {
 	defer func(began time.Time) { b.inflightRead(began, err) }(time.Now())
 	key, badLocal := parseLocalID(local)
 	if memory, err = memoryArg(memory); err == nil {
@@ -70,7 +70,7 @@ func (b *Book) GetInflight(ctx context.Context, c Caller, memory, local string) 
 	if err != nil {
 		return out, err
 	}
-	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err = b.bypass(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		var hidden bool
 		e, found, err := s.entry(ctx, selectByRow, key)
 		if err == nil {
@@ -91,7 +91,7 @@ func (b *Book) GetInflight(ctx context.Context, c Caller, memory, local string) 
 }
 
 // bypass runs fn beside the shards; the scope has the memory's id alone.
-func (b *Book) bypass(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *scope) error) error {
+func (b *Service) bypass(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *callTx) error) error {
 	memory, err := memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return err

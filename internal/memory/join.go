@@ -31,7 +31,7 @@ remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 //
 // Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for one that is
 // joined to another hub or as another user; joining as before changes nothing.
-func (b *Book) Join(ctx context.Context, local, url, hubUser string, upload bool) error {
+func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload bool) error {
 	hub, err := uuidArg("user", hubUser)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (b *Book) Join(ctx context.Context, local, url, hubUser string, upload bool
 // confirmed are done. Who joins again sends everything again, under the same keys. It
 // is no error to leave without having joined. Leaving ends the [Membership]: what the
 // old hub answers from then on is refused.
-func (b *Book) Leave(ctx context.Context, local string, force bool) error {
+func (b *Service) Leave(ctx context.Context, local string, force bool) error {
 	defer b.progress.step()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := findUser(ctx, tx, local)
@@ -74,7 +74,7 @@ func (b *Book) Leave(ctx context.Context, local string, force bool) error {
 		case !u.hub():
 			return nil
 		}
-		s := &scope{Book: b, tx: tx, u: u}
+		s := &callTx{Service: b, tx: tx, u: u}
 		var pending int
 		if err := tx.Get(ctx, []any{&pending}, countPending, local); err != nil {
 			return err
@@ -95,7 +95,7 @@ func (b *Book) Leave(ctx context.Context, local string, force bool) error {
 }
 
 // rows reads entries.
-func (s *scope) rows(ctx context.Context, query string, args ...any) (out []entryRow, err error) {
+func (s *callTx) rows(ctx context.Context, query string, args ...any) (out []entryRow, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		e, err := scanEntry(rows.Scan)
 		out = append(out, e)
@@ -105,7 +105,7 @@ func (s *scope) rows(ctx context.Context, query string, args ...any) (out []entr
 }
 
 // finishDeletes does what a hub was to confirm.
-func (s *scope) finishDeletes(ctx context.Context) error {
+func (s *callTx) finishDeletes(ctx context.Context) error {
 	entries, err := s.rows(ctx, selectUserDeleting, s.u.ID)
 	for i := range entries {
 		if err == nil {
@@ -128,7 +128,7 @@ func (s *scope) finishDeletes(ctx context.Context) error {
 }
 
 // commitHere commits what is inflight under ids of this store.
-func (s *scope) commitHere(ctx context.Context) error {
+func (s *callTx) commitHere(ctx context.Context) error {
 	entries, err := s.rows(ctx, selectUserPending, s.u.ID)
 	for i := range entries {
 		e := &entries[i]

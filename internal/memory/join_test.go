@@ -129,7 +129,7 @@ func TestAStoreThatWasGivenAnotherNameStillSendsWhatItHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := storetest.Open(t, store.Config{Path: d.store.Path(), Clock: d.clock.Now})
-	d.Book = New(s, d.config)
+	d.Service = New(s, d.config)
 	d.sql(`UPDATE store_meta SET value = 'another' WHERE name = 'device'`)
 	d.add("b")
 	d.drain(newHub(d))

@@ -74,7 +74,7 @@ WHERE NOT EXISTS (SELECT 1 FROM json_each(e.tags) t WHERE t.key || ':' || t.valu
 
 // ListEntries lists committed entries. Errors: CodeInvalid for cursors, CodeNotFound
 // for a memory that is not the user's.
-func (b *Book) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, error) {
+func (b *Service) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, error) {
 	out := Listed{Entries: []Entry{}, AppliedLimit: Limit(a.Limit)}
 	memory, err := memoryArg(a.MemoryID)
 	session, badSession := sessionArg(a.SessionID, false)
@@ -84,11 +84,11 @@ func (b *Book) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, e
 	if a.Before != "" && a.After != "" {
 		return out, invalid("before", "provide only one of before or after")
 	}
-	var ask *Beyond
+	var ask *HubQuery
 	var in memoryRow
 	var owner string
 	var elsewhere bool // the cursor may be an entry that was purged here
-	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		low, high := Time(math.MinInt64), Time(math.MaxInt64)
 		query := selectNewest
 		var err error
@@ -128,7 +128,7 @@ func (b *Book) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, e
 	return out, err
 }
 
-func (s *scope) list(ctx context.Context, out *Listed, query string, low, high Time, session string, tags []string) error {
+func (s *callTx) list(ctx context.Context, out *Listed, query string, low, high Time, session string, tags []string) error {
 	if tags == nil {
 		tags = []string{}
 	}
@@ -151,7 +151,7 @@ func (s *scope) list(ctx context.Context, out *Listed, query string, low, high T
 }
 
 // cursor reads a cursor: a time, or an entry of the memory.
-func (s *scope) cursor(ctx context.Context, field, text string) (Time, error) {
+func (s *callTx) cursor(ctx context.Context, field, text string) (Time, error) {
 	at, id, ok := parseCursor(text)
 	if !ok {
 		return 0, invalid(field, "%s is neither an RFC 3339 time nor an entry of this memory", field)
@@ -177,7 +177,7 @@ func parseCursor(text string) (at Time, id string, ok bool) {
 
 // readMemory runs fn over a memory of the acting user, after what was submitted for
 // it before. A default memory that was never written is an empty one.
-func (b *Book) readMemory(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *scope) error) error {
+func (b *Service) readMemory(ctx context.Context, c Caller, memory string, fn func(ctx context.Context, s *callTx) error) error {
 	shard, err := b.shardKey(ctx, c, memory)
 	if err != nil {
 		return err
@@ -208,16 +208,16 @@ func (b *Book) readMemory(ctx context.Context, c Caller, memory string, fn func(
 // GetEntry is one committed entry; one that was purged here is read at the hub.
 // CodeNotFound for any other, CodeHubUnavailable (Unavailable) if the hub may have it
 // and cannot be asked.
-func (b *Book) GetEntry(ctx context.Context, c Caller, memory, id string) (out Entry, err error) {
+func (b *Service) GetEntry(ctx context.Context, c Caller, memory, id string) (out Entry, err error) {
 	memory, err = memoryArg(memory)
 	id, badID := uuidArg("entry_id", id)
 	if err = firstError(err, badID, c.checkArgs()); err != nil {
 		return out, err
 	}
-	var ask *Beyond
+	var ask *HubQuery
 	var in memoryRow
 	var owner string
-	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		e, err := s.committed(ctx, id)
 		if fault.HasCode(err, CodeNotFound) && s.isPurged() {
 			ask, in, owner = s.beyond(), s.m, s.u.ID
@@ -243,7 +243,7 @@ func (b *Book) GetEntry(ctx context.Context, c Caller, memory, id string) (out E
 }
 
 // committed is a committed entry of the scope's memory; CodeNotFound for any other.
-func (s *scope) committed(ctx context.Context, id string) (entryRow, error) {
+func (s *callTx) committed(ctx context.Context, id string) (entryRow, error) {
 	e, found, err := s.entry(ctx, selectByID, id)
 	if err == nil && (!found || e.MemoryID != s.m.MemoryID || !e.synced || e.deleting != 0) {
 		err = notFound("entry")

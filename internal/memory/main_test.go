@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // desk is a book over a store of the test's own, with a vault and a memory in it.
 type desk struct {
 	testing.TB
-	*Book
+	*Service
 	clock  *storetest.Clock
 	vault  string
 	memory string
@@ -52,13 +52,13 @@ func newDesk(t testing.TB, change ...func(*Config)) *desk {
 	for _, f := range change {
 		f(&c)
 	}
-	d.Book = New(storetest.Open(t, store.Config{Clock: d.clock.Now}), c)
-	book := d.Book
+	d.Service = New(storetest.Open(t, store.Config{Clock: d.clock.Now}), c)
+	book := d.Service
 	t.Cleanup(func() {
 		if err := book.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
 		}
-		if d.Book != book {
+		if d.Service != book {
 			return
 		}
 		if found, err := d.Check(context.Background()); !t.Failed() && (err != nil || len(found) > 0) {
@@ -196,7 +196,7 @@ func asJSON(t testing.TB, v any) string {
 }
 
 // placeIn is a folder of the test's own.
-func placeIn(t testing.TB, name string) project.Place {
+func placeIn(t testing.TB, name string) project.Location {
 	t.Helper()
 	home := t.TempDir()
 	dir := home + "/" + name

@@ -53,13 +53,13 @@ func checkMember(ctx context.Context, tx *store.Tx, m Membership) error {
 }
 
 // CheckMember returns CodeLeft (Conflict) if a membership has ended.
-func (b *Book) CheckMember(ctx context.Context, m Membership) error {
+func (b *Service) CheckMember(ctx context.Context, m Membership) error {
 	return b.read(ctx, func(ctx context.Context, tx *store.Tx) error { return checkMember(ctx, tx, m) })
 }
 
 // SetStop stores that replication has stopped, and why. Every process of the store shows
 // it, and AwaitConsistency reports it. Errors: CodeLeft. It is idempotent.
-func (b *Book) SetStop(ctx context.Context, m Membership, code, why string) error {
+func (b *Service) SetStop(ctx context.Context, m Membership, code, why string) error {
 	var u user
 	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		u, err = findUser(ctx, tx, m.User)
@@ -68,7 +68,7 @@ func (b *Book) SetStop(ctx context.Context, m Membership, code, why string) erro
 	if err != nil || u.generation == m.Generation && u.stop.Code == code && u.stop.Why == why {
 		return err
 	}
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, updateStop, m.User, code, why, s.tx.Now().UnixNano())
 		return err
 	})
@@ -76,7 +76,7 @@ func (b *Book) SetStop(ctx context.Context, m Membership, code, why string) erro
 
 // ClearStop removes a stop of one of some codes. Errors: CodeLeft. It is idempotent, and
 // writes nothing if there is no such stop.
-func (b *Book) ClearStop(ctx context.Context, m Membership, codes ...string) error {
+func (b *Service) ClearStop(ctx context.Context, m Membership, codes ...string) error {
 	var u user
 	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		u, err = findUser(ctx, tx, m.User)
@@ -84,7 +84,7 @@ func (b *Book) ClearStop(ctx context.Context, m Membership, codes ...string) err
 	})
 	for _, code := range codes {
 		if err == nil && u.stop.Code == code {
-			err = b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+			err = b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 				_, err := s.tx.Exec(ctx, updateGoOn, m.User, code)
 				return err
 			})
@@ -95,7 +95,7 @@ func (b *Book) ClearStop(ctx context.Context, m Membership, codes ...string) err
 
 // CommonPosition returns a position of the change log: the hub has confirmed every
 // change of a memory up to it. It is 0 if the hub has confirmed none.
-func (b *Book) CommonPosition(ctx context.Context) (position int64, err error) {
+func (b *Service) CommonPosition(ctx context.Context) (position int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&position}, selectCommon)
 	})

@@ -76,7 +76,7 @@ func (m *measures) do(fn func(m *Measured)) {
 }
 
 // Measured tells what the book has done.
-func (b *Book) Measured() Measured {
+func (b *Service) Measured() Measured {
 	b.measures.mu.Lock()
 	defer b.measures.mu.Unlock()
 	out := b.measures.Measured
@@ -91,19 +91,19 @@ func (b *Book) Measured() Measured {
 }
 
 // acked counts a write that began at a time and has ended with an error or none.
-func (b *Book) acked(began time.Time, err error) {
+func (b *Service) acked(began time.Time, err error) {
 	if err == nil {
 		b.measures.do(func(m *Measured) { m.Acks.add(time.Since(began)) })
 	}
 }
 
-func (b *Book) inflightRead(began time.Time, err error) {
+func (b *Service) inflightRead(began time.Time, err error) {
 	if err == nil {
 		b.measures.do(func(m *Measured) { m.InflightReads.add(time.Since(began)) })
 	}
 }
 
-func (b *Book) searched(began time.Time, mode string, err error) {
+func (b *Service) searched(began time.Time, mode string, err error) {
 	if err != nil {
 		return
 	}
@@ -118,7 +118,7 @@ func (b *Book) searched(began time.Time, mode string, err error) {
 }
 
 // fellBack counts a search that words alone answer, because of reason.
-func (b *Book) fellBack(reason string) {
+func (b *Service) fellBack(reason string) {
 	b.measures.do(func(m *Measured) {
 		if m.Fallbacks == nil {
 			m.Fallbacks = map[string]uint64{}

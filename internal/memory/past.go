@@ -32,12 +32,12 @@ const (
 //
 // Errors: CodeInvalid for a text that names no moment, and for the future; CodeNotFound
 // for a memory that is not the user's.
-func (b *Book) GetContextAt(ctx context.Context, c Caller, memory, at string) (out PastDocument, err error) {
+func (b *Service) GetContextAt(ctx context.Context, c Caller, memory, at string) (out PastDocument, err error) {
 	memory, err = memoryArg(memory)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return out, err
 	}
-	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) (err error) {
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) (err error) {
 		out = PastDocument{MemoryID: s.m.MemoryID}
 		if out.At, err = s.moment(ctx, at); err == nil {
 			err = s.contextAt(ctx, &out)
@@ -48,7 +48,7 @@ func (b *Book) GetContextAt(ctx context.Context, c Caller, memory, at string) (o
 }
 
 // moment finds the moment of the memory that a caller named.
-func (s *scope) moment(ctx context.Context, text string) (m store.Moment, err error) {
+func (s *callTx) moment(ctx context.Context, text string) (m store.Moment, err error) {
 	w, err := words.ParseMoment(text, s.tx.Now())
 	if err == nil {
 		m, err = s.tx.MomentOf(ctx, s.m.MemoryID, w.Time, w.Tick)
@@ -61,7 +61,7 @@ func (s *scope) moment(ctx context.Context, text string) (m store.Moment, err er
 }
 
 // contextAt fills in the newest context that had a document at out.At.
-func (s *scope) contextAt(ctx context.Context, out *PastDocument) error {
+func (s *callTx) contextAt(ctx context.Context, out *PastDocument) error {
 	ids, err := s.tx.Texts(ctx, selectContextIDs, s.m.MemoryID)
 	if err != nil {
 		return err

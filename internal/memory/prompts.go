@@ -45,7 +45,7 @@ func PromptKinds() []string { return []string{"chat", "code"} }
 // <dir>/<kind>/<template>.md, where a template is a name of Templates or
 // context_summary_rules. An override that cannot be used is left out and told in
 // warnings. CodeNotFound with details.allowed for another kind.
-func (b *Book) Prompts(kind string) (out Prompts, warnings []string, err error) {
+func (b *Service) Prompts(kind string) (out Prompts, warnings []string, err error) {
 	if kind != "chat" && kind != "code" {
 		return out, nil, failure(fault.NotFound, CodeNotFound, "use one of the kinds in details.allowed", "there are no prompts of this kind",
 			"allowed", PromptKinds())
@@ -83,7 +83,7 @@ func builtIn(kind, name string) (string, error) {
 }
 
 // override is the user's text, "" for none.
-func (b *Book) override(kind, name string) (text, warning string) {
+func (b *Service) override(kind, name string) (text, warning string) {
 	if b.config.Settings.PromptsDir == "" {
 		return "", ""
 	}

@@ -43,7 +43,7 @@ FROM memory_entries WHERE user_id = ?1) + (SELECT ifnull(sum(length(CAST(markdow
 // the newest context of a memory and versions of open conflicts stay. Without a hub nothing is purged. It works
 // in chunks, so that writers hardly wait, and gives free pages back; being stopped
 // between chunks is harmless, and so is repeating it.
-func (b *Book) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error) {
+func (b *Service) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error) {
 	var users []string
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		users, err = tx.Texts(ctx, selectJoined)
@@ -61,7 +61,7 @@ func (b *Book) Purge(ctx context.Context, ignoreAge bool) (out Purged, err error
 	return out, b.giveBack(ctx)
 }
 
-func (b *Book) purgeUser(ctx context.Context, user string, ignoreAge bool, out *Purged) error {
+func (b *Service) purgeUser(ctx context.Context, user string, ignoreAge bool, out *Purged) error {
 	before := int64(math.MaxInt64)
 	if !ignoreAge {
 		before = b.store.Now().Add(-time.Duration(b.config.Settings.RetentionDays) * 24 * time.Hour).UnixNano()
@@ -78,14 +78,14 @@ func (b *Book) purgeUser(ctx context.Context, user string, ignoreAge bool, out *
 }
 
 // purgeChunks purges what is older than a time until so many bytes are gone.
-func (b *Book) purgeChunks(ctx context.Context, owner string, before, bytes int64, out *Purged) error {
+func (b *Service) purgeChunks(ctx context.Context, owner string, before, bytes int64, out *Purged) error {
 	for bytes > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var entries, contexts int
 		err := b.write(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			s := &scope{Book: b, tx: tx, u: user{ID: owner}}
+			s := &callTx{Service: b, tx: tx, u: user{ID: owner}}
 			left := bytes
 			if entries, err = s.purgeEntries(ctx, before, &left); err == nil {
 				contexts, err = s.purgeContexts(ctx, before, &left)
@@ -109,7 +109,7 @@ func (b *Book) purgeChunks(ctx context.Context, owner string, before, bytes int6
 }
 
 // purgeEntries purges one chunk of entries.
-func (s *scope) purgeEntries(ctx context.Context, before int64, bytes *int64) (n int, err error) {
+func (s *callTx) purgeEntries(ctx context.Context, before int64, bytes *int64) (n int, err error) {
 	type old struct {
 		entryRow
 		size int64
@@ -135,7 +135,7 @@ func (s *scope) purgeEntries(ctx context.Context, before int64, bytes *int64) (n
 }
 
 // purgeContexts purges one chunk of contexts that are not their memory's newest.
-func (s *scope) purgeContexts(ctx context.Context, before int64, bytes *int64) (n int, err error) {
+func (s *callTx) purgeContexts(ctx context.Context, before int64, bytes *int64) (n int, err error) {
 	type old struct {
 		seq, size  int64
 		id, memory string
@@ -162,11 +162,11 @@ func (s *scope) purgeContexts(ctx context.Context, before int64, bytes *int64) (
 
 // giveBack moves the write-ahead log into the file and returns free pages to the
 // volume.
-func (b *Book) giveBack(ctx context.Context) error {
+func (b *Service) giveBack(ctx context.Context) error {
 	if err := b.store.Checkpoint(ctx); err != nil {
-		return mapped(err)
+		return toFault(err)
 	}
-	return mapped(b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
+	return toFault(b.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(*sql.Rows) error { return nil }, `PRAGMA incremental_vacuum(1000)`)
 	}))
 }

@@ -24,7 +24,7 @@ func clearings() []string {
 	}
 }
 
-func (s *scope) clearIndex(ctx context.Context) error {
+func (s *callTx) clearIndex(ctx context.Context) error {
 	for _, query := range clearings() {
 		if _, err := s.tx.Exec(ctx, query); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (s *scope) clearIndex(ctx context.Context) error {
 }
 
 // fillIndex indexes all that is to be found, into an empty index.
-func (s *scope) fillIndex(ctx context.Context) error {
+func (s *callTx) fillIndex(ctx context.Context) error {
 	last, at := "", Time(math.MinInt64)
 	for {
 		rows, err := s.rows(ctx, selectToIndex, last, at)
@@ -53,7 +53,7 @@ func (s *scope) fillIndex(ctx context.Context) error {
 	}
 }
 
-func (s *scope) fillContexts(ctx context.Context) error {
+func (s *callTx) fillContexts(ctx context.Context) error {
 	last := int64(math.MinInt64)
 	for n := 1; n > 0; {
 		n = 0
@@ -83,7 +83,7 @@ const (
 // OptimizeIndex merges the parts of the index that writing leaves behind (memories
 // §13.3), for a quiet hour. It works in short transactions; stopped between them, it
 // has done no harm. Repeating it is safe.
-func (b *Book) OptimizeIndex(ctx context.Context) error {
+func (b *Service) OptimizeIndex(ctx context.Context) error {
 	if b.store == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (b *Book) OptimizeIndex(ctx context.Context) error {
 			return err
 		})
 		if err != nil {
-			return mapped(err)
+			return toFault(err)
 		}
 	}
 	return nil

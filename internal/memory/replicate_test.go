@@ -123,7 +123,7 @@ func TestAMemoryThatIsRefusedHaltsItsStreamAlone(t *testing.T) {
 	batch := d.take(leases, 100)
 	for _, o := range batch {
 		if o.Stream == d.memory && o.Kind == KindMemory {
-			if err := d.Book.Fail(t.Context(), d.member(), leases, Outcome{Stream: o.Stream, Seq: o.Seq, Status: 400, Code: "x", Message: "y"}, false); err != nil {
+			if err := d.Service.Fail(t.Context(), d.member(), leases, Outcome{Stream: o.Stream, Seq: o.Seq, Status: 400, Code: "x", Message: "y"}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -336,7 +336,7 @@ func TestADeleteThatTheHubRefusesTellsItsError(t *testing.T) {
 			continue
 		}
 		want(t, "hidden meanwhile", d.texts(), "")
-		if err := d.Book.Fail(t.Context(), d.member(), leases, Outcome{Stream: d.memory, Seq: batch[0].Seq, Status: 403, Code: "forbidden", Message: "no"}, false); err != nil {
+		if err := d.Service.Fail(t.Context(), d.member(), leases, Outcome{Stream: d.memory, Seq: batch[0].Seq, Status: 403, Code: "forbidden", Message: "no"}, false); err != nil {
 			t.Fatal(err)
 		}
 		break

@@ -95,13 +95,13 @@ AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 	}
 }
 
-// Mend makes memories whole again after a salvage has lost rows: memories, vaults,
+// Repair makes memories whole again after a salvage has lost rows: memories, vaults,
 // entries and contexts come back from the log, memories and vaults otherwise under names
 // of their own; entries and contexts that differ from the log get its text, inflight rows
 // are logged again to be sent under their old keys, positions follow, and the index is
 // built anew. Repeating it is harmless.
-func Mend(ctx context.Context, tx *store.Tx) error {
-	s := &scope{Book: &Book{}, tx: tx}
+func Repair(ctx context.Context, tx *store.Tx) error {
+	s := &callTx{Service: &Service{}, tx: tx}
 	if err := s.clearIndex(ctx); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func Mend(ctx context.Context, tx *store.Tx) error {
 	return s.fillIndex(ctx)
 }
 
-func (s *scope) execAll(ctx context.Context, statements []string) error {
+func (s *callTx) execAll(ctx context.Context, statements []string) error {
 	for _, query := range statements {
 		if _, err := s.tx.Exec(ctx, query); err != nil {
 			return err
@@ -154,7 +154,7 @@ type homeless struct {
 
 // mendHomes brings lost memories and vaults back, and those that a salvage has made up
 // because other rows refer to them.
-func (s *scope) mendHomes(ctx context.Context) error {
+func (s *callTx) mendHomes(ctx context.Context) error {
 	for _, query := range []string{deleteMadeUp, dropVaults} {
 		if _, err := s.tx.Exec(ctx, query); err != nil {
 			return err
@@ -180,7 +180,7 @@ func (s *scope) mendHomes(ctx context.Context) error {
 }
 
 // homeless are the memories that are lost; own is the device's own user.
-func (s *scope) homeless(ctx context.Context, own string) (lost []homeless, err error) {
+func (s *callTx) homeless(ctx context.Context, own string) (lost []homeless, err error) {
 	add := func(rows *sql.Rows) error {
 		var h homeless
 		var doc sql.NullString
@@ -203,7 +203,7 @@ func (s *scope) homeless(ctx context.Context, own string) (lost []homeless, err 
 }
 
 // created is a time of creation, now if it is not known.
-func (s *scope) created(at Time) Time {
+func (s *callTx) created(at Time) Time {
 	if at <= 0 {
 		return Time(s.tx.Now().UnixNano())
 	}
@@ -211,7 +211,7 @@ func (s *scope) created(at Time) Time {
 }
 
 // mendVaults brings the vaults back that no lost memory has named.
-func (s *scope) mendVaults(ctx context.Context, own string) error {
+func (s *callTx) mendVaults(ctx context.Context, own string) error {
 	type lostVault struct {
 		id, owner string
 		doc       vaultDoc
@@ -236,7 +236,7 @@ func (s *scope) mendVaults(ctx context.Context, own string) error {
 }
 
 // mendVault brings a vault back if it is lost or made up.
-func (s *scope) mendVault(ctx context.Context, id, owner string, d vaultDoc) error {
+func (s *callTx) mendVault(ctx context.Context, id, owner string, d vaultDoc) error {
 	var madeUp bool
 	err := s.tx.Get(ctx, []any{&madeUp}, selectMadeUp, id)
 	if ignoreNone(err) != nil || err == nil && !madeUp {
@@ -264,7 +264,7 @@ const (
 )
 
 // mendLanes gives streams their lanes.
-func (s *scope) mendLanes(ctx context.Context) error {
+func (s *callTx) mendLanes(ctx context.Context) error {
 	wrong := map[string]int{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var stream string

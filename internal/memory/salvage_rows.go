@@ -34,7 +34,7 @@ func (l *logged) scan(rows *sql.Rows) error {
 
 // bringBack makes the rows of entries and contexts that the log knows and the tables do
 // not. What was deleted or purged has no document in the log any more.
-func (s *scope) bringBack(ctx context.Context) error {
+func (s *callTx) bringBack(ctx context.Context) error {
 	lost := lostEntries{byID: map[string]*entryRow{}}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var l logged
@@ -66,7 +66,7 @@ func (s *scope) bringBack(ctx context.Context) error {
 }
 
 // home sets the scope's memory, with its owner; ok is false if it is not here.
-func (s *scope) home(ctx context.Context, memory string) (ok bool, err error) {
+func (s *callTx) home(ctx context.Context, memory string) (ok bool, err error) {
 	var m memoryRow
 	err = s.tx.Get(ctx, []any{&m.ActorID, &m.VaultID}, `SELECT user_id, vault_id FROM memories WHERE memory_id = ?`, memory)
 	m.MemoryID, m.exists = memory, err == nil
@@ -88,7 +88,7 @@ func (e *entryRow) name() string {
 }
 
 // follow takes the log's next change of an entry.
-func (x *lostEntries) follow(ctx context.Context, s *scope, l logged) error {
+func (x *lostEntries) follow(ctx context.Context, s *callTx, l logged) error {
 	at := l.memory + " "
 	switch l.op {
 	case store.OpPut:
@@ -117,7 +117,7 @@ func (x *lostEntries) follow(ctx context.Context, s *scope, l logged) error {
 	return nil
 }
 
-func (x *lostEntries) put(ctx context.Context, s *scope, l logged, d entryDoc) error {
+func (x *lostEntries) put(ctx context.Context, s *callTx, l logged, d entryDoc) error {
 	key, kerr := parseLocalID(l.id)
 	if kerr != nil {
 		key, _ = parseLocalID(d.LocalID)
@@ -151,7 +151,7 @@ func (x *lostEntries) put(ctx context.Context, s *scope, l logged, d entryDoc) e
 }
 
 // bringBackEntry stores a lost entry under its old number. The index is filled afterwards.
-func (s *scope) bringBackEntry(ctx context.Context, e *entryRow) error {
+func (s *callTx) bringBackEntry(ctx context.Context, e *entryRow) error {
 	if there, err := s.home(ctx, e.MemoryID); err != nil || !there {
 		return err
 	}
@@ -170,7 +170,7 @@ func (s *scope) bringBackEntry(ctx context.Context, e *entryRow) error {
 }
 
 // bringBackContext stores a lost context. The index is filled afterwards.
-func (s *scope) bringBackContext(ctx context.Context, l logged) error {
+func (s *callTx) bringBackContext(ctx context.Context, l logged) error {
 	var d contextDoc
 	if json.Unmarshal(l.doc, &d) != nil || d.ContextID != l.id {
 		return nil

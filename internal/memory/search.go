@@ -99,7 +99,7 @@ WHERE +c.memory_id = ?1` + newestContexts
 // Errors: CodeInvalid for the arguments, CodeNotFound for a memory that is not the
 // user's, CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for and the
 // embedder is missing or does not answer. Nothing found is no error.
-func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (out Found, err error) {
+func (b *Service) Search(ctx context.Context, c Caller, a SearchArgs) (out Found, err error) {
 	defer func(began time.Time) { b.searched(began, out.Mode, err) }(time.Now())
 	out = Found{Entries: []Hit{}, Mode: ModeLexical}
 	memory, err := memoryArg(a.MemoryID)
@@ -111,7 +111,7 @@ func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (out Found, e
 	var vector []float32
 	if b.wantsVector(a) {
 		// No transaction waits for the network, and nobody asks it in vain.
-		if err = b.readMemory(ctx, c, memory, func(context.Context, *scope) error { return nil }); err == nil {
+		if err = b.readMemory(ctx, c, memory, func(context.Context, *callTx) error { return nil }); err == nil {
 			vector, err = b.queryVector(ctx, a)
 		}
 		if err != nil {
@@ -121,7 +121,7 @@ func (b *Book) Search(ctx context.Context, c Caller, a SearchArgs) (out Found, e
 	if vector != nil {
 		out.Mode = ModeHybrid
 	}
-	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *scope) error {
+	err = b.readMemory(ctx, c, memory, func(ctx context.Context, s *callTx) error {
 		return s.search(ctx, &out, a, vector)
 	})
 	return out, err
@@ -140,7 +140,7 @@ func (a *SearchArgs) sound() error {
 }
 
 // search answers a query over the scope's memory; vector is nil for words alone.
-func (s *scope) search(ctx context.Context, out *Found, a SearchArgs, vector []float32) error {
+func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []float32) error {
 	q := ask(a.Query)
 	if err := s.tellContexts(ctx, out, &q); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *scope) search(ctx context.Context, out *Found, a SearchArgs, vector []f
 }
 
 // byWords are the candidates that the question's words lead to.
-func (s *scope) byWords(ctx context.Context, q *question, admitted func(place int64) bool) ([]candidate, error) {
+func (s *callTx) byWords(ctx context.Context, q *question, admitted func(place int64) bool) ([]candidate, error) {
 	var groups, entries int
 	if err := s.tx.Get(ctx, []any{&groups, &entries}, selectGroups, s.m.MemoryID); err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (s *scope) byWords(ctx context.Context, q *question, admitted func(place in
 }
 
 // postings reads where terms stand, one posting per term.
-func (s *scope) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
+func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
 	out := make([]posting, len(terms))
 	for i, t := range terms {
 		var text string
@@ -217,7 +217,7 @@ func (s *scope) postings(ctx context.Context, of string, terms []string) ([]post
 }
 
 // filter says which places tags and session admit; nil for all.
-func (s *scope) filter(ctx context.Context, a SearchArgs) (func(place int64) bool, error) {
+func (s *callTx) filter(ctx context.Context, a SearchArgs) (func(place int64) bool, error) {
 	if len(a.Tags) == 0 && a.SessionID == "" {
 		return nil, nil
 	}
@@ -244,7 +244,7 @@ func (s *scope) filter(ctx context.Context, a SearchArgs) (func(place int64) boo
 }
 
 // sizes are those of the groups in which postings are.
-func (s *scope) sizes(ctx context.Context, postings []posting) (map[int64]float64, error) {
+func (s *callTx) sizes(ctx context.Context, postings []posting) (map[int64]float64, error) {
 	sizes := map[int64]float64{}
 	var wanted []int64
 	for _, p := range postings {
@@ -271,7 +271,7 @@ func (s *scope) sizes(ctx context.Context, postings []posting) (map[int64]float6
 
 // ranked reads candidates and scores them to the end, alpha of a score being by
 // vectors: the best first, of equal ones the older.
-func (s *scope) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate, alpha float64) ([]Hit, error) {
+func (s *callTx) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate, alpha float64) ([]Hit, error) {
 	places := make([]int64, len(found))
 	for i, c := range found {
 		places[i] = c.place
@@ -347,7 +347,7 @@ func (q *question) bonus(text, raw, speaker string, has bool, length int) (score
 }
 
 // tellContexts adds the current context and the best one.
-func (s *scope) tellContexts(ctx context.Context, out *Found, q *question) error {
+func (s *callTx) tellContexts(ctx context.Context, out *Found, q *question) error {
 	latest, found, err := s.context(ctx)
 	if err != nil || !found {
 		return err
@@ -391,7 +391,7 @@ func (s *scope) tellContexts(ctx context.Context, out *Found, q *question) error
 // TopK is get_top_k (memories §3): with a query what Search finds of it, without one
 // the newest k entries. One of the two answers is set. Errors are those of Search and
 // ListEntries.
-func (b *Book) TopK(ctx context.Context, c Caller, memory string, k int64, query string) (*Found, *Listed, error) {
+func (b *Service) TopK(ctx context.Context, c Caller, memory string, k int64, query string) (*Found, *Listed, error) {
 	if query != "" {
 		found, err := b.Search(ctx, c, SearchArgs{MemoryID: memory, Query: query, TopK: k})
 		return &found, nil, err

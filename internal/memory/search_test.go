@@ -308,7 +308,7 @@ func TestALostIndexIsBuiltAnew(t *testing.T) {
 	d.sql(`DELETE FROM memory_groups`)
 	want(t, "lost", d.found(SearchArgs{Query: "needle 3"}), "")
 	for range 2 {
-		if err := d.store.Write(t.Context(), store.Full, Mend); err != nil {
+		if err := d.store.Write(t.Context(), store.Full, Repair); err != nil {
 			t.Fatal(err)
 		}
 		after := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "needle 3"}))(t)
@@ -414,7 +414,7 @@ func FuzzSearch(f *testing.F) {
 	n := 0
 	f.Fuzz(func(t *testing.T, query, text string) {
 		n++
-		d := &desk{TB: t, Book: d.Book, clock: d.clock, vault: d.vault}
+		d := &desk{TB: t, Service: d.Service, clock: d.clock, vault: d.vault}
 		d.memory = d.newMemory(Caller{}, d.vault, fmt.Sprint("f", n))
 		_, _, bad := d.AddEntry(t.Context(), Caller{}, NewEntry{MemoryID: d.memory, RawEntry: text})
 		found, err := d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: query})

@@ -47,7 +47,7 @@ func BenchmarkSearch(b *testing.B) {
 // searchDesk holds a thousand entries in its own memory and others in more memories.
 func searchDesk(b *testing.B, size int) *desk {
 	clock := &storetest.Clock{}
-	d := &desk{TB: b, clock: clock, Book: New(storetest.Open(b, store.Config{Clock: clock.Now}), Config{})}
+	d := &desk{TB: b, clock: clock, Service: New(storetest.Open(b, store.Config{Clock: clock.Now}), Config{})}
 	b.Cleanup(func() { _ = d.Stop(b.Context()) })
 	d.vault = d.newVault(Caller{}, "v")
 	r := rand.New(rand.NewPCG(1, 2))

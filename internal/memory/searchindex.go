@@ -38,7 +38,7 @@ func space(memory string) string { return strings.ReplaceAll(memory, "-", "") }
 
 // index puts a committed entry into the index, in the transaction that commits it, or
 // after its summary or tags have changed. It may be called again.
-func (s *scope) index(ctx context.Context, e *entryRow) error {
+func (s *callTx) index(ctx context.Context, e *entryRow) error {
 	var place int64
 	if err := s.tx.Get(ctx, []any{&place}, selectPlace, e.key); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *scope) index(ctx context.Context, e *entryRow) error {
 	return err
 }
 
-func (s *scope) unindex(ctx context.Context, key, place int64) error {
+func (s *callTx) unindex(ctx context.Context, key, place int64) error {
 	_, err := s.tx.Exec(ctx, deleteWords, place)
 	if err == nil {
 		_, err = s.tx.Exec(ctx, dropVector, key)
@@ -63,7 +63,7 @@ func (s *scope) unindex(ctx context.Context, key, place int64) error {
 }
 
 // place gives an entry the next place of its group.
-func (s *scope) place(ctx context.Context, e *entryRow, place *int64) error {
+func (s *callTx) place(ctx context.Context, e *entryRow, place *int64) error {
 	var group, next int64
 	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, groupOf(&e.Entry)); err != nil {
 		return err

@@ -102,7 +102,7 @@ func streams(ctx context.Context, tx *store.Tx, query string, args ...any) (out 
 
 // ReadyStreams lists the streams of a user with something to send whose time has come
 // by the real clock, those that wait longest first.
-func (b *Book) ReadyStreams(ctx context.Context, user string, now time.Time, limit int) (out []Stream, err error) {
+func (b *Service) ReadyStreams(ctx context.Context, user string, now time.Time, limit int) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = streams(ctx, tx, selectReady, user, now.UnixNano(), limit)
 		return err
@@ -112,7 +112,7 @@ func (b *Book) ReadyStreams(ctx context.Context, user string, now time.Time, lim
 
 // NextDue is when the next stream of a user is due that is not yet: the Unix epoch if
 // there is none.
-func (b *Book) NextDue(ctx context.Context, user string, now time.Time) (at time.Time, err error) {
+func (b *Service) NextDue(ctx context.Context, user string, now time.Time) (at time.Time, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var ns int64
 		err := tx.Get(ctx, []any{&ns}, selectNextDue, user, now.UnixNano())
@@ -123,7 +123,7 @@ func (b *Book) NextDue(ctx context.Context, user string, now time.Time) (at time
 }
 
 // Streams lists a user's streams by id, after one.
-func (b *Book) Streams(ctx context.Context, user, after string, limit int) (out []Stream, err error) {
+func (b *Service) Streams(ctx context.Context, user, after string, limit int) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = streams(ctx, tx, selectStreams, user, after, limit)
 		return err
@@ -132,7 +132,7 @@ func (b *Book) Streams(ctx context.Context, user, after string, limit int) (out 
 }
 
 // Stream is one stream; ok is false if it is unknown.
-func (b *Book) Stream(ctx context.Context, id string) (m Stream, ok bool, err error) {
+func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		err := m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
 		ok = err == nil
@@ -144,7 +144,7 @@ func (b *Book) Stream(ctx context.Context, id string) (m Stream, ok bool, err er
 // TakeLanes takes the lanes among some that are free, run out, or held by this
 // holder or by one of dead, whose file lock was found free. Those taken anew have a
 // new epoch. Times are the real clock's.
-func (b *Book) TakeLanes(ctx context.Context, holder string, lanes []int, dead []string, now, until time.Time) (out []Lease, err error) {
+func (b *Service) TakeLanes(ctx context.Context, holder string, lanes []int, dead []string, now, until time.Time) (out []Lease, err error) {
 	gone := map[string]bool{}
 	for _, d := range dead {
 		gone[d] = true
@@ -176,7 +176,7 @@ func (b *Book) TakeLanes(ctx context.Context, holder string, lanes []int, dead [
 }
 
 // Holders lists who holds lanes now, by the real clock.
-func (b *Book) Holders(ctx context.Context, now time.Time) (out []string, err error) {
+func (b *Service) Holders(ctx context.Context, now time.Time) (out []string, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
 		out, err = tx.Texts(ctx, selectHolders, now.UnixNano())
 		return err
@@ -185,7 +185,7 @@ func (b *Book) Holders(ctx context.Context, now time.Time) (out []string, err er
 }
 
 // RenewLanes prolongs leases and returns those that still hold; ReleaseLanes ends them.
-func (b *Book) RenewLanes(ctx context.Context, holder string, leases []Lease, until time.Time) (out []Lease, err error) {
+func (b *Service) RenewLanes(ctx context.Context, holder string, leases []Lease, until time.Time) (out []Lease, err error) {
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		for _, l := range leases {
@@ -205,7 +205,7 @@ func (b *Book) RenewLanes(ctx context.Context, holder string, leases []Lease, un
 }
 
 // ReleaseLanes ends leases, those that another has taken aside. Repeating it is safe.
-func (b *Book) ReleaseLanes(ctx context.Context, holder string, leases []Lease) error {
+func (b *Service) ReleaseLanes(ctx context.Context, holder string, leases []Lease) error {
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, l := range leases {
 			if _, err := tx.Exec(ctx, releaseLane, l.Lane, l.Epoch, holder); err != nil {
@@ -239,7 +239,7 @@ func checkLeases(ctx context.Context, tx *store.Tx, leases []Lease) error {
 // stream with nothing left to send is settled.
 //
 // Errors besides the store's: CodeLeaseLost, CodeLeft. Repeating it gives the same again.
-func (b *Book) NextBatch(ctx context.Context, m Membership, leases []Lease, ids []string, limit, size int) (out []Outgoing, err error) {
+func (b *Service) NextBatch(ctx context.Context, m Membership, leases []Lease, ids []string, limit, size int) (out []Outgoing, err error) {
 	err = b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
@@ -278,7 +278,7 @@ func (b *Book) NextBatch(ctx context.Context, m Membership, leases []Lease, ids 
 var errStop = errors.New("enough")
 
 // takeFrom is one stream's part of a batch, behind its position and another one.
-func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, after int64, limit int, left *int) (out []Outgoing, err error) {
+func (b *Service) takeFrom(ctx context.Context, tx *store.Tx, id string, after int64, limit int, left *int) (out []Outgoing, err error) {
 	var m Stream
 	err = m.scan(func(dest ...any) error { return tx.Get(ctx, dest, selectStream, id) })
 	if err != nil || m.State != StreamReady {
@@ -321,7 +321,7 @@ func (b *Book) takeFrom(ctx context.Context, tx *store.Tx, id string, after int6
 // complete reads the key out of a document and puts the entryId into those that knew a
 // localId alone: a delete waits for it, for which ready is false, and a put that is
 // sent again proposes it.
-func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready bool, err error) {
+func (b *Service) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready bool, err error) {
 	var d entryDeleteDoc
 	if err := json.Unmarshal(o.Doc, &d); err != nil {
 		return false, err
@@ -334,7 +334,7 @@ func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready b
 	if err != nil {
 		return false, err
 	}
-	s := &scope{Book: b, tx: tx}
+	s := &callTx{Service: b, tx: tx}
 	e, found, err := s.entry(ctx, selectByRow, key)
 	switch {
 	case err != nil:
@@ -356,7 +356,7 @@ func (b *Book) complete(ctx context.Context, tx *store.Tx, o *Outgoing) (ready b
 }
 
 // Delay puts off a stream after a failed attempt, until a time of the real clock.
-func (b *Book) Delay(ctx context.Context, m Membership, leases []Lease, stream string, attempts int, until time.Time, why string) error {
+func (b *Service) Delay(ctx context.Context, m Membership, leases []Lease, stream string, attempts int, until time.Time, why string) error {
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {
 			return err
@@ -367,8 +367,8 @@ func (b *Book) Delay(ctx context.Context, m Membership, leases []Lease, stream s
 }
 
 // ClearDelays makes all of a user's streams due: its hub answers again.
-func (b *Book) ClearDelays(ctx context.Context, m Membership) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+func (b *Service) ClearDelays(ctx context.Context, m Membership) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		_, err := s.tx.Exec(ctx, clearDelays, m.User)
 		return err
 	})
@@ -376,8 +376,8 @@ func (b *Book) ClearDelays(ctx context.Context, m Membership) error {
 
 // NotePulls stores why what the hub sends of a stream cannot be stored here, for people.
 // The next page that can be stored removes it. stream is the hub's id or the local one.
-func (b *Book) NotePulls(ctx context.Context, m Membership, stream, why string) error {
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+func (b *Service) NotePulls(ctx context.Context, m Membership, stream, why string) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		s.u = user{ID: m.User}
 		local, err := s.localStream(ctx, stream)
 		if err == nil {
@@ -388,7 +388,7 @@ func (b *Book) NotePulls(ctx context.Context, m Membership, stream, why string) 
 }
 
 // Subscribe notes that a stream is to be pulled; it is made when it is new here.
-func (b *Book) Subscribe(ctx context.Context, user, stream string) error {
+func (b *Service) Subscribe(ctx context.Context, user, stream string) error {
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, upsertStream, stream, user, LaneOf(stream), 0)
 		if err == nil {

@@ -113,9 +113,9 @@ func (m Memory) doc(key string, v Vault) memoryDoc {
 
 // CreateVault makes a vault. Errors: CodeInvalid for title and description,
 // CodeExists (Conflict) with details.existing_id.
-func (b *Book) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault, Receipt, error) {
+func (b *Service) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault, WriteInfo, error) {
 	a.Description = b.redact(a.Description)
-	return mutate(ctx, b, c, call{body: a}, func(ctx context.Context, s *scope) (step[Vault], error) {
+	return mutate(ctx, b, c, call{body: a}, func(ctx context.Context, s *callTx) (step[Vault], error) {
 		return step[Vault]{route: route{"POST", "/v1/vaults"}, do: func(n issued) (v Vault, err error) {
 			old, taken, err := s.vaultTitled(ctx, a.Title)
 			if err != nil {
@@ -140,7 +140,7 @@ func firstError(errs ...error) error {
 }
 
 // Vaults lists the acting user's vaults, oldest first.
-func (b *Book) Vaults(ctx context.Context, c Caller) (Vaults, error) {
+func (b *Service) Vaults(ctx context.Context, c Caller) (Vaults, error) {
 	out := Vaults{Vaults: []Vault{}}
 	if err := c.checkArgs(); err != nil {
 		return out, err
@@ -162,8 +162,8 @@ func (b *Book) Vaults(ctx context.Context, c Caller) (Vaults, error) {
 }
 
 // Vault is one vault of the acting user. CodeNotFound for any other.
-func (b *Book) Vault(ctx context.Context, c Caller, id string) (v Vault, err error) {
-	err = b.readVault(ctx, c, id, func(_ context.Context, _ *scope, found Vault) error {
+func (b *Service) Vault(ctx context.Context, c Caller, id string) (v Vault, err error) {
+	err = b.readVault(ctx, c, id, func(_ context.Context, _ *callTx, found Vault) error {
 		v = found
 		return nil
 	})
@@ -172,9 +172,9 @@ func (b *Book) Vault(ctx context.Context, c Caller, id string) (v Vault, err err
 
 // Memories lists the memories of a vault, oldest first. CodeNotFound for a vault that
 // is missing or foreign.
-func (b *Book) Memories(ctx context.Context, c Caller, vault string) (Memories, error) {
+func (b *Service) Memories(ctx context.Context, c Caller, vault string) (Memories, error) {
 	out := Memories{Memories: []Memory{}}
-	err := b.readVault(ctx, c, vault, func(ctx context.Context, s *scope, v Vault) error {
+	err := b.readVault(ctx, c, vault, func(ctx context.Context, s *callTx, v Vault) error {
 		return s.tx.Each(ctx, func(rows *sql.Rows) error {
 			var m memoryRow
 			err := rows.Scan(m.scan()...)
@@ -186,7 +186,7 @@ func (b *Book) Memories(ctx context.Context, c Caller, vault string) (Memories, 
 	return out, err
 }
 
-func (b *Book) readVault(ctx context.Context, c Caller, id string, fn func(context.Context, *scope, Vault) error) error {
+func (b *Service) readVault(ctx context.Context, c Caller, id string, fn func(context.Context, *callTx, Vault) error) error {
 	id, err := uuidArg("vault_id", id)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (b *Book) readVault(ctx context.Context, c Caller, id string, fn func(conte
 }
 
 // vault is a vault of the acting user; CodeNotFound for any other.
-func (s *scope) vault(ctx context.Context, id string) (v Vault, err error) {
+func (s *callTx) vault(ctx context.Context, id string) (v Vault, err error) {
 	err = s.tx.Get(ctx, v.scan(), selectVault, id, s.u.ID)
 	if ignoreNone(err) == nil && err != nil {
 		return v, notFound("vault")
@@ -214,13 +214,13 @@ func (s *scope) vault(ctx context.Context, id string) (v Vault, err error) {
 }
 
 // vaultTitled finds a vault, a hidden one too, since its title is still taken.
-func (s *scope) vaultTitled(ctx context.Context, title string) (v Vault, found bool, err error) {
+func (s *callTx) vaultTitled(ctx context.Context, title string) (v Vault, found bool, err error) {
 	err = s.tx.Get(ctx, v.scan(), selectVaultTitled, s.u.ID, title)
 	return v, err == nil, ignoreNone(err)
 }
 
 // putVault stores and logs a new vault.
-func (s *scope) putVault(ctx context.Context, v Vault, key string) error {
+func (s *callTx) putVault(ctx context.Context, v Vault, key string) error {
 	_, err := s.tx.Exec(ctx, insertVault, v.VaultID, v.ActorID, v.Title, v.Description, v.CreationTime)
 	if err == nil {
 		_, err = s.logOn(ctx, v.VaultID, "", KindVault, v.VaultID, store.OpPut, v.doc(key))
@@ -230,16 +230,16 @@ func (s *scope) putVault(ctx context.Context, v Vault, key string) error {
 
 // CreateMemory makes a memory in a vault. Errors: CodeNotFound for a vault that is
 // missing or foreign, CodeInvalid, CodeExists (Conflict) with details.existing_id.
-func (b *Book) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory, Receipt, error) {
+func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory, WriteInfo, error) {
 	vault, err := uuidArg("vault_id", a.VaultID)
 	if err != nil {
-		return Memory{}, Receipt{}, err
+		return Memory{}, WriteInfo{}, err
 	}
 	a.VaultID, a.Description = vault, b.redact(a.Description)
 	if a.MemoryType == "" {
 		a.MemoryType = "chat"
 	}
-	return mutate(ctx, b, c, call{body: a}, func(ctx context.Context, s *scope) (step[Memory], error) {
+	return mutate(ctx, b, c, call{body: a}, func(ctx context.Context, s *callTx) (step[Memory], error) {
 		v, err := s.vault(ctx, vault)
 		if err != nil {
 			return step[Memory]{}, err
@@ -262,7 +262,7 @@ func (b *Book) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory,
 }
 
 // putMemory stores and logs a new memory, which becomes the scope's.
-func (s *scope) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key string) error {
+func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key string) error {
 	s.m = memoryRow{Memory: m, exists: true}
 	var of sql.NullInt64
 	doc := m.doc(key, v)
@@ -284,7 +284,7 @@ func (s *scope) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key 
 // Memory is one memory of the acting user; `default` is the current project's, also
 // when it was never written: then it has an id, once there is a project, and nothing
 // else. CodeNotFound for any other.
-func (b *Book) Memory(ctx context.Context, c Caller, id string) (m Memory, err error) {
+func (b *Service) Memory(ctx context.Context, c Caller, id string) (m Memory, err error) {
 	if id, err = memoryArg(id); err != nil {
 		return m, err
 	}

@@ -51,7 +51,7 @@ type budget struct {
 // every row whether their context is over.
 const askEvery = 100 * time.Microsecond
 
-func (j *Journal) newBudget(limit, most time.Duration) *budget {
+func (j *Service) newBudget(limit, most time.Duration) *budget {
 	b := &budget{worked: j.config.Worked, at: time.Now(), limit: limit, most: most}
 	if b.worked != nil {
 		b.began = b.worked()
@@ -119,7 +119,7 @@ func (p partly) Err() error {
 // the caller knows. Once Config.AssistTime was worked or Config.AssistWall has
 // passed, both counted from the call, what is found by then is said. Errors are those of
 // store.Read (observations §9.2, amendments §A.8).
-func (j *Journal) Assist(ctx context.Context, e Event, place project.Place, done Recorded) (c Context, err error) {
+func (j *Service) Assist(ctx context.Context, e Event, place project.Location, done Recorded) (c Context, err error) {
 	if j.config.AssistTime <= 0 || !mayHelp(&e, &done) {
 		return c, nil
 	}
@@ -170,14 +170,14 @@ func (e *Event) announces() bool {
 // assistant looks for help with one event.
 type assistant struct {
 	event   *Event
-	place   project.Place
+	place   project.Location
 	project project.Project
 	session int64 // key
 	own     int64 // the row of the event, 0 if it has none
 	filter  *redact.Filter
 	keep    Retention
 	budget  *budget
-	journal *Journal
+	journal *Service
 	now     int64            // Unix seconds
 	told    map[int64]bool   // rows that the session was told of
 	room    int              // tokens left

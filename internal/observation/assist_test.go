@@ -168,7 +168,7 @@ func TestHelpThatIsLateShowsWhatItHasFound(t *testing.T) {
 	err := b.read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 		r := b.newRecalling(ctx, tx, &RecallArgs{Query: "what do zebra, quagga and okapi eat?"}, done.Project.Key)
 		late := false
-		a := &assistant{project: done.Project, near: map[int64]string{done.Project.Key: done.Project.ID}, journal: b.Journal}
+		a := &assistant{project: done.Project, near: map[int64]string{done.Project.Key: done.Project.ID}, journal: b.Service}
 		a.budget = &budget{at: time.Now(), limit: time.Hour, most: time.Hour, worked: func() time.Duration {
 			if late = len(r.found) > 0; late {
 				return time.Hour * 2 / 3

@@ -23,7 +23,7 @@ type AuthorArgs struct {
 	Elsewhere bool // also look in other files of the project, from which the line may have been moved
 }
 
-// Author is the result of Journal.Author.
+// Author is the result of Service.Author.
 type Author struct {
 	State  AuthorState
 	Origin        // the row that wrote the line; zero unless State is AuthorFound
@@ -82,7 +82,7 @@ ORDER BY o.timestamp DESC, o.id DESC LIMIT +?3`
 //
 // A blank line belongs to the edit that wrote the lines above and below it. A store
 // without the file's project knows no edits. Errors are those of the store.
-func (j *Journal) Author(ctx context.Context, a AuthorArgs) (out Author, err error) {
+func (j *Service) Author(ctx context.Context, a AuthorArgs) (out Author, err error) {
 	place, err := project.Locate(a.Cwd, j.config.Home)
 	if err != nil || a.At < 0 || a.At >= len(a.Lines) {
 		return out, err
@@ -137,7 +137,7 @@ type editRow struct {
 }
 
 // load reads the edits of all names of the file.
-func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Place, home string) error {
+func (s *authorSearch) load(ctx context.Context, tx *store.Tx, place project.Location, home string) error {
 	var tried []fileKey
 	for _, name := range s.Files {
 		keys, err := fileKeys(ctx, tx, place, name, home)

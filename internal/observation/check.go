@@ -43,7 +43,7 @@ func invariants() [][2]string {
 
 // Check reports rows that break an invariant of this part; none in a sound
 // store. It changes nothing.
-func (j *Journal) Check(ctx context.Context) (findings []string, err error) {
+func (j *Service) Check(ctx context.Context) (findings []string, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		for _, rule := range invariants() {
 			err := tx.Each(ctx, func(r *sql.Rows) error {

@@ -108,7 +108,7 @@ func eachSummed(ctx context.Context, tx *store.Tx, fn func(*summed) error) error
 // newest first, and returns how many there were; 0 when none is left. Hooks do not call
 // it. It is safe to retry and to run in several processes. Errors are those of
 // store.Write.
-func (j *Journal) FillChecksums(ctx context.Context, limit int) (filled int, err error) {
+func (j *Service) FillChecksums(ctx context.Context, limit int) (filled int, err error) {
 	for filled < limit {
 		n := 0
 		var unsummed int64

@@ -29,7 +29,7 @@ const (
 // is a commit of the project of cwd at the commit's time, with its subject. A command
 // without a subject counts if it is the only one at that time, or if its session pushed
 // the commit later. ok is false if there is no such row.
-func (j *Journal) CommitMaker(ctx context.Context, cwd string, c CommitTime) (made Origin, ok bool, err error) {
+func (j *Service) CommitMaker(ctx context.Context, cwd string, c CommitTime) (made Origin, ok bool, err error) {
 	place, err := project.Locate(cwd, j.config.Home)
 	if err != nil {
 		return made, false, err

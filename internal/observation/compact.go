@@ -287,7 +287,7 @@ const selectRoots = `SELECT id, root FROM projects WHERE root IS NOT NULL`
 // metadata are cut, and metadata loses what repeats the content. In the shortest form
 // paths are relative to the repository's root, metadata is absent instead of null, and
 // so is the event of a successful call, PostToolUse. No row is left out.
-func (j *Journal) RecentCompact(ctx context.Context, s Scope, limit int) (rows []Scored, short []CompactScored, err error) {
+func (j *Service) RecentCompact(ctx context.Context, s Scope, limit int) (rows []Scored, short []CompactScored, err error) {
 	rows, err = j.Recent(ctx, s, limit)
 	if err != nil || fits(rows) {
 		return rows, nil, err

@@ -104,7 +104,7 @@ type ContextArgs struct {
 
 // Context is SessionContext for the newest session of a project. It serves questions
 // from outside a session.
-func (j *Journal) Context(ctx context.Context, p project.Project, source, branch string, others ...Section) (Context, error) {
+func (j *Service) Context(ctx context.Context, p project.Project, source, branch string, others ...Section) (Context, error) {
 	return j.SessionContext(ctx, ContextArgs{Project: p, Source: source, Branch: branch}, others...)
 }
 
@@ -120,7 +120,7 @@ func (j *Journal) Context(ctx context.Context, p project.Project, source, branch
 //
 // The text is the same for the same store, arguments, sections and second. Building
 // it changes nothing.
-func (j *Journal) SessionContext(ctx context.Context, a ContextArgs, others ...Section) (c Context, err error) {
+func (j *Service) SessionContext(ctx context.Context, a ContextArgs, others ...Section) (c Context, err error) {
 	l := j.config.Limits
 	if l.Off {
 		return c, nil

@@ -21,21 +21,21 @@ const (
 // harness sent them, redacted and cut only when they are recorded; very long
 // ones (over 2 MiB) come as their first and last MiB.
 type Event struct {
-	Kind     EventKind
-	Source   string    // the hook event (PostToolUse …), also for imported events; becomes source_event
-	Harness  string    // as the table of the room harness names it: claude, codex …
-	Session  string    // the harness's session id; never blank
-	Cwd      string    // as reported; never blank
-	At       time.Time // zero: the time of recording
-	PromptID string    // the harness's prompt id, "" if it gives none
-	AgentID  string    // the subagent, "" for the main agent
-	LineID   string    // uuid of the transcript line, "" when live
-	Imported bool      // from a transcript
-	Match    Match     // of an imported event: how rows that a hook stored are recognised
-	Model    string    // of a SessionStart, "" if not told
-	Branch   string    // checked out in Cwd, "" if unknown; see KeepsBranch
-	Settled  bool      // the calls' ends are told for certain, and correct what a hook could only guess
-	Alone    bool      // nobody can be asked about a call that is about to be made
+	Kind      EventKind
+	Source    string    // the hook event (PostToolUse …), also for imported events; becomes source_event
+	Harness   string    // as the table of the room harness names it: claude, codex …
+	Session   string    // the harness's session id; never blank
+	Cwd       string    // as reported; never blank
+	At        time.Time // zero: the time of recording
+	PromptID  string    // the harness's prompt id, "" if it gives none
+	AgentID   string    // the subagent, "" for the main agent
+	LineID    string    // uuid of the transcript line, "" when live
+	Imported  bool      // from a transcript
+	Match     Match     // of an imported event: how rows that a hook stored are recognised
+	Model     string    // of a SessionStart, "" if not told
+	Branch    string    // checked out in Cwd, "" if unknown; see KeepsBranch
+	Settled   bool      // the calls' ends are told for certain, and correct what a hook could only guess
+	CannotAsk bool      // nobody can be asked about a call that is about to be made
 
 	Text string
 	Role string // of a Message: turn, subagent or compact_summary

@@ -201,12 +201,12 @@ func setPending(ctx context.Context, tx *store.Tx) error {
 
 // IsForgetting reports whether a purge or a rescan was kept from clearing the
 // files: rows are gone, but bytes of theirs remain until FinishForgetting.
-func (j *Journal) IsForgetting(ctx context.Context) (bool, error) {
+func (j *Service) IsForgetting(ctx context.Context) (bool, error) {
 	value, err := j.pending(ctx)
 	return value != "", err
 }
 
-func (j *Journal) pending(ctx context.Context) (value string, err error) {
+func (j *Service) pending(ctx context.Context) (value string, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		value, _, err = tx.Meta(ctx, metaForgetting)
 		return err
@@ -221,7 +221,7 @@ func (j *Journal) pending(ctx context.Context) (value string, err error) {
 // safe, also after a kill.
 //
 // Errors are those of store.Rewrite; rows are gone whatever it returns.
-func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error) {
+func (j *Service) FinishForgetting(ctx context.Context) (backups int, err error) {
 	value, err := j.pending(ctx)
 	if err != nil || value == "" {
 		return 0, err
@@ -248,7 +248,7 @@ func (j *Journal) FinishForgetting(ctx context.Context) (backups int, err error)
 const mergePages = 500
 
 // dropAllStaleWords calls dropStaleWords for every index.
-func (j *Journal) dropAllStaleWords(ctx context.Context) error {
+func (j *Service) dropAllStaleWords(ctx context.Context) error {
 	for _, index := range fullTextIndexes() {
 		if err := j.dropStaleWords(ctx, index); err != nil {
 			return err
@@ -260,7 +260,7 @@ func (j *Journal) dropAllStaleWords(ctx context.Context) error {
 // dropStaleWords rewrites a search index, a part in each transaction, until it
 // holds no word of a deleted row. Rows that are deleted meanwhile may make it
 // begin again; the third time it does the rest at once.
-func (j *Journal) dropStaleWords(ctx context.Context, index fullTextIndex) error {
+func (j *Service) dropStaleWords(ctx context.Context, index fullTextIndex) error {
 	for round := 0; ; round++ {
 		stale, pages := false, -mergePages // a first negative number asks for all segments
 		for more := true; more; pages = mergePages {

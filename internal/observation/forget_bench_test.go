@@ -46,7 +46,7 @@ func BenchmarkSweepAtSessionStart(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	j.Journal = New(s, j.config)
+	j.Service = New(s, j.config)
 	hook := SweepArgs{Limit: 500, Budget: 10 * time.Millisecond}
 	b.Run("nothing expired", func(b *testing.B) {
 		for b.Loop() {

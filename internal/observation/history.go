@@ -73,7 +73,7 @@ const selectProjectKeys = `SELECT key FROM projects ORDER BY key`
 // History returns the newest touches of a file, grouped by session. The file is
 // compared by its key, so that every spelling and worktree finds it; an unknown
 // one has no sessions (observations §8.6).
-func (j *Journal) History(ctx context.Context, a HistoryArgs) (History, error) {
+func (j *Service) History(ctx context.Context, a HistoryArgs) (History, error) {
 	h := History{FilePath: a.File, Sessions: []HistorySession{}}
 	place, err := project.Locate(a.Cwd, j.config.Home)
 	if err != nil {
@@ -131,9 +131,9 @@ type fileKey struct {
 // working directory, from its repository's root, from the repository that the
 // file itself lies in, and from projects to which it is a file outside of them. A
 // path relative to one project says nothing of another's.
-func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home string) ([]fileKey, error) {
+func fileKeys(ctx context.Context, tx *store.Tx, place project.Location, file, home string) ([]fileKey, error) {
 	out, err := fileReadings(ctx, tx, place, file, home)
-	outside := project.Place{}.PathKey(place.Absolute(file))
+	outside := project.Location{}.PathKey(place.Absolute(file))
 	return out, errors.Join(err, tx.Each(ctx, func(r *sql.Rows) error {
 		f := fileKey{path: outside}
 		err := r.Scan(&f.project)
@@ -144,22 +144,22 @@ func fileKeys(ctx context.Context, tx *store.Tx, place project.Place, file, home
 
 // fileReadings are the files of known projects that a path may mean, likeliest
 // first.
-func fileReadings(ctx context.Context, tx *store.Tx, place project.Place, file, home string) (out []fileKey, err error) {
-	add := func(p project.Place, key func(project.Place) string) error {
+func fileReadings(ctx context.Context, tx *store.Tx, place project.Location, file, home string) (out []fileKey, err error) {
+	add := func(p project.Location, key func(project.Location) string) error {
 		pr, ok, err := project.Current(ctx, tx, p)
 		if ok && err == nil {
 			out = append(out, fileKey{pr.Key, key(p.Within(pr))})
 		}
 		return err
 	}
-	err = add(place, func(p project.Place) string { return p.PathKey(file) })
+	err = add(place, func(p project.Location) string { return p.PathKey(file) })
 	if !filepath.IsAbs(file) {
-		err = errors.Join(err, add(place, func(p project.Place) string { return p.PathKey(filepath.Join(p.Root, file)) }))
+		err = errors.Join(err, add(place, func(p project.Location) string { return p.PathKey(filepath.Join(p.Root, file)) }))
 	}
 	abs := place.Absolute(file)
 	own, lerr := project.Locate(filepath.Dir(abs), home)
 	if lerr == nil {
-		err = errors.Join(err, add(own, func(p project.Place) string { return p.PathKey(abs) }))
+		err = errors.Join(err, add(own, func(p project.Location) string { return p.PathKey(abs) }))
 	}
 	return out, err
 }

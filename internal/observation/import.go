@@ -20,7 +20,7 @@ const (
 // Prepared is an imported event with the work done that needs no transaction.
 type Prepared struct {
 	event  Event
-	place  project.Place
+	place  project.Location
 	drafts []draft
 }
 
@@ -37,7 +37,7 @@ type Imported struct {
 // Importer stores the events of transcripts, which a Preparer has prepared. It is
 // used by one goroutine.
 type Importer struct {
-	journal *Journal
+	journal *Service
 	options ImportOptions
 	queue   []Prepared
 	touched map[string]bool     // ids of the file's sessions; their digests are due
@@ -58,7 +58,7 @@ type ImportOptions struct {
 func (o ImportOptions) narrow() bool { return !o.Since.IsZero() || o.Project != "" }
 
 // Importer returns an importer.
-func (j *Journal) Importer(o ImportOptions) *Importer {
+func (j *Service) Importer(o ImportOptions) *Importer {
 	return &Importer{
 		journal: j, options: o, touched: map[string]bool{}, absent: map[string][]string{},
 		tallies: tallies{max(0, o.Since.Unix()), map[string]*tally{}},
@@ -69,13 +69,13 @@ func (j *Journal) Importer(o ImportOptions) *Importer {
 // Preparer does what storing a transcript's events takes but for the
 // transactions. It is used by one goroutine.
 type Preparer struct {
-	journal *Journal
-	place   project.Place // of the latest event
-	cwd     string        // which it is of
+	journal *Service
+	place   project.Location // of the latest event
+	cwd     string           // which it is of
 }
 
 // Preparer returns what prepares the events of one transcript.
-func (j *Journal) Preparer() *Preparer { return &Preparer{journal: j} }
+func (j *Service) Preparer() *Preparer { return &Preparer{journal: j} }
 
 // Prepare redacts, cuts and places an event, the costly part of storing it.
 func (p *Preparer) Prepare(e Event) (Prepared, error) {
@@ -253,7 +253,7 @@ func (i *Importer) EndFile(ctx context.Context, f ImportedFile, whole bool) (Imp
 }
 
 // ImportedFile is how far a transcript was read before; ok is false if never.
-func (j *Journal) ImportedFile(ctx context.Context, path string) (f ImportedFile, ok bool, err error) {
+func (j *Service) ImportedFile(ctx context.Context, path string) (f ImportedFile, ok bool, err error) {
 	f.Path = path
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		err := tx.Get(ctx, []any{&f.Size, &f.MTime, &f.Offset}, selectImport, path)
@@ -268,7 +268,7 @@ func (j *Journal) ImportedFile(ctx context.Context, path string) (f ImportedFile
 
 // Roots are the folders of the projects that are stored, for transcripts that
 // tell theirs in a form from which it cannot be read back.
-func (j *Journal) Roots(ctx context.Context) (roots []string, err error) {
+func (j *Service) Roots(ctx context.Context) (roots []string, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		list, err := project.List(ctx, tx)
 		for _, p := range list {

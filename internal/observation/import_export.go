@@ -17,7 +17,7 @@ import (
 // one goroutine; its methods are called in one transaction after the other, and
 // after an error or a transaction that was not committed no more.
 type ExportImporter struct {
-	journal       *Journal
+	journal       *Service
 	includePurged bool
 	floor         HighestIDs // that the store had given before: those below are not given again
 	note          string     // the name of the floor in store.Meta, while the import goes on
@@ -90,7 +90,7 @@ ORDER BY id LIMIT 1 OFFSET ?`
 // the same export was killed, its rows get the ids that they would have got then;
 // Done ends that. Rows whose id was given here before get one above highest, which
 // is the export's, so that the others can keep theirs.
-func (j *Journal) ExportImporter(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*ExportImporter, error) {
+func (j *Service) ExportImporter(ctx context.Context, id string, highest HighestIDs, includePurged bool) (*ExportImporter, error) {
 	r := &ExportImporter{journal: j, note: "restoring/" + id, includePurged: includePurged, keys: map[string]project.Project{}}
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		text, found, err := tx.Meta(ctx, r.note)

@@ -88,7 +88,7 @@ func (e *Event) trigger() string {
 // Inject enters in the ledger what a session is told upon an event; done is what
 // Record said of it. It waits half a second for the lock at most. Each call adds
 // its items anew. Errors are those of store.Write; then none is entered.
-func (j *Journal) Inject(ctx context.Context, e Event, done Recorded, items []Item) error {
+func (j *Service) Inject(ctx context.Context, e Event, done Recorded, items []Item) error {
 	if len(items) == 0 || done.session == 0 {
 		return nil
 	}
@@ -212,8 +212,8 @@ func settleCommands(ctx context.Context, tx *store.Tx, session int64) error {
 	return err
 }
 
-// Told sums up what sessions were told.
-type Told struct {
+// InjectionStats sums up what sessions were told.
+type InjectionStats struct {
 	Items         int      `json:"items"`
 	Tokens        int      `json:"tokens"`
 	Used          int      `json:"used"`                 // items
@@ -221,25 +221,25 @@ type Told struct {
 	TokensPerUsed *float64 `json:"tokens_per_used_item"` // null if none was used
 }
 
-// ToldSection is one section of what is told upon one trigger.
-type ToldSection struct {
+// SectionStats is one section of what is told upon one trigger.
+type SectionStats struct {
 	Trigger string `json:"trigger"` // session_start, prompt or tool
 	Section string `json:"section"`
-	Told
+	InjectionStats
 }
 
 // Ledger is what the ledger says of some days.
 type Ledger struct {
-	Days     int           `json:"days"`
-	Sections []ToldSection `json:"sections"` // by trigger, those with most items first
-	Total    Told          `json:"total"`
+	Days     int            `json:"days"`
+	Sections []SectionStats `json:"sections"` // by trigger, those with most items first
+	Total    InjectionStats `json:"total"`
 }
 
 // Ledger sums up what the sessions of a project, or of all, were told in the last
 // days, and how much of it they used; nothing told gives no sections. An unknown
 // project is NotFound (observations §9.3).
-func (j *Journal) Ledger(ctx context.Context, s Scope, days int) (Ledger, error) {
-	l := Ledger{Days: days, Sections: []ToldSection{}}
+func (j *Service) Ledger(ctx context.Context, s Scope, days int) (Ledger, error) {
+	l := Ledger{Days: days, Sections: []SectionStats{}}
 	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var of any
 		if s.Project != "" {
@@ -254,7 +254,7 @@ func (j *Journal) Ledger(ctx context.Context, s Scope, days int) (Ledger, error)
 		}
 		since := tx.Now().Add(-time.Duration(days) * 24 * time.Hour).Unix()
 		return tx.Each(ctx, func(r *sql.Rows) error {
-			var t ToldSection
+			var t SectionStats
 			err := r.Scan(&t.Trigger, &t.Section, &t.Items, &t.Tokens, &t.Used)
 			l.Total.Items, l.Total.Tokens, l.Total.Used = l.Total.Items+t.Items, l.Total.Tokens+t.Tokens, l.Total.Used+t.Used
 			t.rate()
@@ -266,7 +266,7 @@ func (j *Journal) Ledger(ctx context.Context, s Scope, days int) (Ledger, error)
 	return l, err
 }
 
-func (t *Told) rate() {
+func (t *InjectionStats) rate() {
 	if t.Items > 0 {
 		t.UseRate = float64(t.Used) / float64(t.Items)
 	}

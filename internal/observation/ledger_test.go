@@ -137,9 +137,9 @@ func TestTheLedgerIsSummedUpAndKeptForNinetyDays(t *testing.T) {
 	b.does(calls(Call{Tool: "Edit", Action: Edit, Path: "a.go"}))
 	b.does(stop())
 	twenty, ten := 20.0, 10.0
-	want := []ToldSection{
-		{"session_start", "local", Told{2, 20, 1, 0.5, &twenty}},
-		{"prompt", "local", Told{1, 10, 1, 1, &ten}},
+	want := []SectionStats{
+		{"session_start", "local", InjectionStats{2, 20, 1, 0.5, &twenty}},
+		{"prompt", "local", InjectionStats{1, 10, 1, 1, &ten}},
 	}
 	for _, scope := range []string{"", "shop"} {
 		l, err := b.Ledger(t.Context(), Scope{scope}, 30)

@@ -42,7 +42,7 @@ type LikelyFile struct {
 //
 // The score of a file is the sum of weight·ln(1+x) over what speaks for it, which the
 // weights below name.
-func (j *Journal) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile, err error) {
+func (j *Service) Likely(ctx context.Context, a LikelyArgs) (files []LikelyFile, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var words *wordSearch
 		if a.Prompt != "" {

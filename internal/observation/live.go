@@ -21,7 +21,7 @@ GROUP BY s.harness ORDER BY s.harness`
 // LastLive tells for each harness when its hooks last reported something, in
 // Unix seconds; a harness whose hooks never did is not in it. It reads every
 // row: a second for a million.
-func (j *Journal) LastLive(ctx context.Context) (map[string]int64, error) {
+func (j *Service) LastLive(ctx context.Context) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
@@ -36,7 +36,7 @@ func (j *Journal) LastLive(ctx context.Context) (map[string]int64, error) {
 }
 
 // Sessions is the set of all sessions' ids.
-func (j *Journal) Sessions(ctx context.Context) (map[string]bool, error) {
+func (j *Service) Sessions(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		ids, err := tx.Texts(ctx, selectSessions)

@@ -15,7 +15,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Config is what a Journal needs to know beside its store.
+// Config is what a Service needs to know beside its store.
 type Config struct {
 	Filter      *redact.Filter
 	Home        string        // the user's home directory, "" if there is none
@@ -39,19 +39,19 @@ type Keeper func(ctx context.Context, tx *store.Tx, sessions []int64) ([]int64, 
 // DefaultDedupWindow is the window of observations §5.
 const DefaultDedupWindow = 300 * time.Second
 
-// Journal is the part's handle: everything that can be done with observations.
+// Service is the part's handle: everything that can be done with observations.
 // Its methods may be called from any number of goroutines.
-type Journal struct {
+type Service struct {
 	store  *store.Store
 	config Config
 }
 
 // New returns the journal of an open store. Without a store (nil) it answers
 // every question as an empty one would and can record nothing.
-func New(s *store.Store, c Config) *Journal { return &Journal{store: s, config: c} }
+func New(s *store.Store, c Config) *Service { return &Service{store: s, config: c} }
 
 // read runs fn over a snapshot, or not at all if there is no store yet.
-func (j *Journal) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (j *Service) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if j.store == nil {
 		return nil
 	}
@@ -131,7 +131,7 @@ type MarkArgs struct {
 // hours, else to a new session mark-<unix time>. Blank text is Invalid, an
 // unknown session or project NotFound. Each call stores a new marker; without a
 // store it only tells whether that would be refused.
-func (j *Journal) Mark(ctx context.Context, a MarkArgs) (id int64, err error) {
+func (j *Service) Mark(ctx context.Context, a MarkArgs) (id int64, err error) {
 	text, redacted := j.config.Filter.Head(strings.TrimSpace(a.Text), 2000)
 	if strings.TrimSpace(text) == "" {
 		return 0, fault.New(fault.Invalid, "invalid_argument", "the text of a mark must not be blank")
@@ -162,7 +162,7 @@ func (j *Journal) Mark(ctx context.Context, a MarkArgs) (id int64, err error) {
 }
 
 // write runs fn in a transaction, without a store in one that leaves nothing behind.
-func (j *Journal) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (j *Service) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if j.store == nil {
 		return store.Scratch(ctx, time.Unix(0, 0), fn)
 	}
@@ -170,7 +170,7 @@ func (j *Journal) write(ctx context.Context, fn func(ctx context.Context, tx *st
 }
 
 // markSession finds or makes the session that a marker goes to.
-func (j *Journal) markSession(ctx context.Context, tx *store.Tx, a MarkArgs, place project.Place) (*writing, error) {
+func (j *Service) markSession(ctx context.Context, tx *store.Tx, a MarkArgs, place project.Location) (*writing, error) {
 	now := tx.Now().Unix()
 	w := &writing{event: Event{Source: "Mark"}, at: now, place: place}
 	p, err := markProject(ctx, tx, a.Project, place)
@@ -197,7 +197,7 @@ func (j *Journal) markSession(ctx context.Context, tx *store.Tx, a MarkArgs, pla
 	return w, err
 }
 
-func markProject(ctx context.Context, tx *store.Tx, name string, place project.Place) (project.Project, error) {
+func markProject(ctx context.Context, tx *store.Tx, name string, place project.Location) (project.Project, error) {
 	if name == "" {
 		return project.Resolve(ctx, tx, place)
 	}
@@ -229,7 +229,7 @@ type PinArgs struct {
 
 // Pin pins or unpins rows and returns how many there now are in that state. An
 // unknown target is NotFound and changes nothing. Repeating it is harmless.
-func (j *Journal) Pin(ctx context.Context, a PinArgs) (n int64, err error) {
+func (j *Service) Pin(ctx context.Context, a PinArgs) (n int64, err error) {
 	place, err := project.Locate(a.Cwd, j.config.Home)
 	if err != nil {
 		return 0, err
@@ -254,7 +254,7 @@ func (j *Journal) Pin(ctx context.Context, a PinArgs) (n int64, err error) {
 	return n, err
 }
 
-func pinTargets(ctx context.Context, tx *store.Tx, a PinArgs, place project.Place) (ids []int64, err error) {
+func pinTargets(ctx context.Context, tx *store.Tx, a PinArgs, place project.Location) (ids []int64, err error) {
 	collect := func(query string, args ...any) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var id int64
@@ -292,4 +292,4 @@ func pinTargets(ctx context.Context, tx *store.Tx, a PinArgs, place project.Plac
 }
 
 // Exists reports whether there is a store behind the journal.
-func (j *Journal) Exists() bool { return j.store != nil }
+func (j *Service) Exists() bool { return j.store != nil }

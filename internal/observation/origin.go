@@ -77,7 +77,7 @@ ORDER BY o.timestamp, o.id LIMIT 1`
 // CommitOrigins tells for whole commit hashes which rows made them: of each the
 // first, that of the project of cwd before others. Hashes that no session is
 // known to have made are absent (contract records §4.2).
-func (j *Journal) CommitOrigins(ctx context.Context, cwd string, hashes []string) (map[string]Origin, error) {
+func (j *Service) CommitOrigins(ctx context.Context, cwd string, hashes []string) (map[string]Origin, error) {
 	out := map[string]Origin{}
 	list, err := json.Marshal(hashes)
 	if err != nil || len(hashes) == 0 {
@@ -118,7 +118,7 @@ type EditsArgs struct {
 // newest first: those of the first of its names that has any, of its own project
 // before others, whose sessions may have edited it too. Equal paths in other
 // repositories say nothing about it.
-func (j *Journal) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, err error) {
+func (j *Service) EditOrigins(ctx context.Context, a EditsArgs) (out []Origin, err error) {
 	place, err := project.Locate(a.Cwd, j.config.Home)
 	if err != nil {
 		return nil, err

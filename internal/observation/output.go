@@ -68,7 +68,7 @@ func printedBy(c *Call) string {
 
 // keepOutputs makes the outputs of rows out of what their calls printed, as far as the
 // settings keep them. It needs no transaction.
-func (j *Journal) keepOutputs(rows []draft) {
+func (j *Service) keepOutputs(rows []draft) {
 	for i := range rows {
 		d := &rows[i]
 		if j.config.Output != OutputOff && (d.Failed || j.config.Output != OutputErrors) {

@@ -330,7 +330,7 @@ type pastedRow struct {
 // and, if no row printed that, with its numbers masked. project is the key of a project,
 // 0 for all. A query without a line of minLine characters that was printed returns nil.
 // The query may hold what the output's redaction replaced: it is redacted the same way.
-func (j *Journal) pastedLines(ctx context.Context, tx *store.Tx, query string, project int64) ([]pastedRow, error) {
+func (j *Service) pastedLines(ctx context.Context, tx *store.Tx, query string, project int64) ([]pastedRow, error) {
 	salt, ok, err := findLineSalt(ctx, tx)
 	if err != nil || !ok {
 		return nil, err

@@ -188,7 +188,7 @@ func outputOf(ctx context.Context, tx *store.Tx, id int64) (string, error) {
 
 // outputsBefore returns the day before which outputs were stored that have expired, 0 if
 // outputs never expire.
-func (j *Journal) outputsBefore(now int64) int64 {
+func (j *Service) outputsBefore(now int64) int64 {
 	if j.config.OutputDays <= 0 {
 		return 0
 	}

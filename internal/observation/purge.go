@@ -34,8 +34,8 @@ type PurgeArgs struct {
 	Progress func(done, total int)
 }
 
-// Purged is what a purge forgot, or would forget.
-type Purged struct {
+// PurgeResult is what a purge forgot, or would forget.
+type PurgeResult struct {
 	Rows     int            `json:"rows"`
 	Counts   []PurgeCount   `json:"counts"`   // by project and type
 	Prompts  int            `json:"prompts"`  // of the rows, those that were prompts and answers
@@ -85,9 +85,9 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // No filter is Invalid, as are an unknown type and a bad query; an unknown
 // project is NotFound; an unknown id, session or file matches nothing. Killed in
 // between it has forgotten a part; repeating it then comes to the same end. After
-// CodeHeld and other errors Purged still tells what is gone.
-func (j *Journal) Purge(ctx context.Context, a PurgeArgs) (Purged, error) {
-	done := Purged{Counts: []PurgeCount{}, Behind: []store.Behind{}}
+// CodeHeld and other errors PurgeResult still tells what is gone.
+func (j *Service) Purge(ctx context.Context, a PurgeArgs) (PurgeResult, error) {
+	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.Behind{}}
 	p := purging{PurgeArgs: a, journal: j, done: &done}
 	if err := p.check(); err != nil {
 		return done, err
@@ -113,8 +113,8 @@ func (j *Journal) Purge(ctx context.Context, a PurgeArgs) (Purged, error) {
 // purging is one purge under way.
 type purging struct {
 	PurgeArgs
-	journal *Journal
-	done    *Purged
+	journal *Service
+	done    *PurgeResult
 
 	query   string // Search in FTS5's words
 	before  *int64 // the earlier of the two bounds
@@ -469,7 +469,7 @@ func (b *purgeBatch) dropSession(ctx context.Context, tx *store.Tx, key int64, i
 }
 
 // kept returns which of the sessions other parts need.
-func (j *Journal) kept(ctx context.Context, tx *store.Tx, sessions []int64) (map[int64]bool, error) {
+func (j *Service) kept(ctx context.Context, tx *store.Tx, sessions []int64) (map[int64]bool, error) {
 	kept := map[int64]bool{}
 	for _, part := range j.config.Kept {
 		keys, err := part(ctx, tx, sessions)

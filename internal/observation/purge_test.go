@@ -15,7 +15,7 @@ import (
 	"cairn/internal/store"
 )
 
-func (b bench) purge(a PurgeArgs) Purged {
+func (b bench) purge(a PurgeArgs) PurgeResult {
 	b.t.Helper()
 	a.Cwd, a.Confirm = b.repo, true
 	done, err := b.Purge(b.t.Context(), a)

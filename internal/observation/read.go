@@ -56,7 +56,7 @@ const maxIDs = 50
 // Get returns rows in full, in the order of ids, repeated ids once, missing ones
 // left out. Outputs of more than 16 KiB together are shortened in their middle, each to
 // an equal share. No ids and more than 50 are Invalid (observations §8.2).
-func (j *Journal) Get(ctx context.Context, ids []int64) ([]Observation, error) {
+func (j *Service) Get(ctx context.Context, ids []int64) ([]Observation, error) {
 	switch {
 	case len(ids) == 0:
 		return nil, fault.New(fault.Invalid, "invalid_argument", "ids array must not be empty")
@@ -94,7 +94,7 @@ type Timeline struct {
 // Timeline returns the rows of the anchor's session around it, in the order of
 // time and id; before and after are kept within 0 to 50. A missing anchor is
 // NotFound (observations §8.3).
-func (j *Journal) Timeline(ctx context.Context, anchor int64, before, after int) (t Timeline, err error) {
+func (j *Service) Timeline(ctx context.Context, anchor int64, before, after int) (t Timeline, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		found, err := observations(ctx, tx, selectObservation, anchor)
 		if err != nil {
@@ -135,7 +135,7 @@ type Scored struct {
 // project and file; limit is kept within 1 to 100. A project boosts and does not
 // filter, but one without a single row, or unknown, gives none (observations §8.4).
 // Calls that only serve the harness (isBookkeeping) are left out.
-func (j *Journal) Recent(ctx context.Context, s Scope, limit int) (out []Scored, err error) {
+func (j *Service) Recent(ctx context.Context, s Scope, limit int) (out []Scored, err error) {
 	out = []Scored{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := scopeKey(ctx, tx, s)

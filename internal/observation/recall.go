@@ -93,7 +93,7 @@ const maxExcerpt = 160
 // returned, and Matched says so; an unknown project and an empty store give none. A
 // question without a letter or digit is answered in the same way. Errors are those of
 // store.Read.
-func (j *Journal) Recall(ctx context.Context, a RecallArgs) (out Recalled, err error) {
+func (j *Service) Recall(ctx context.Context, a RecallArgs) (out Recalled, err error) {
 	out = Recalled{Sessions: []RecalledSession{}, Words: []string{}, Matched: MatchedNewest}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := scopeKey(ctx, tx, a.Scope)
@@ -117,7 +117,7 @@ type RecalledRows struct {
 // words of the question, best first, then those of the next. A row that holds none is
 // not among them, so there may be none. A question that has a time and no other word that
 // is known gives the prompts of that time, newest first. Errors are those of store.Read.
-func (j *Journal) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRows, err error) {
+func (j *Service) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRows, err error) {
 	out.Rows = []RecalledItem{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		key, ok, err := scopeKey(ctx, tx, a.Scope)
@@ -133,7 +133,7 @@ func (j *Journal) RecallRows(ctx context.Context, a RecallArgs) (out RecalledRow
 
 // recalling is one question under way.
 type recalling struct {
-	journal     *Journal
+	journal     *Service
 	rowSessions int             // sessions whose rows are weighed
 	ctx         context.Context //nolint:containedctx // it lives as long as one call
 	tx          *store.Tx
@@ -163,7 +163,7 @@ type askedTerm struct {
 	pair   bool    // it is two words of the question in one
 }
 
-func (j *Journal) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
+func (j *Service) newRecalling(ctx context.Context, tx *store.Tx, a *RecallArgs, project int64) *recalling {
 	r := &recalling{journal: j, rowSessions: maxRankRows, ctx: ctx, tx: tx, args: a, project: project, corrected: map[string]string{}, found: map[int64]*foundTurn{}}
 	rest := a.Query
 	if cut, p, ok := words.CutPeriod(a.Query, tx.Now().In(time.Local)); ok {

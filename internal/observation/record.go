@@ -40,7 +40,7 @@ type Recorded struct {
 // adds nothing; one without is never taken for a repeat (observations §5).
 //
 // Errors are those of store.Write; then nothing of the event is stored.
-func (j *Journal) Record(ctx context.Context, e Event, place project.Place, process project.Process) (done Recorded, err error) {
+func (j *Service) Record(ctx context.Context, e Event, place project.Location, process project.Process) (done Recorded, err error) {
 	rows := drafts(&e, j.config.Filter)
 	j.keepOutputs(rows)
 	e.Branch, _ = j.config.Filter.Head(e.Branch, maxFact)
@@ -69,7 +69,7 @@ func (j *Journal) Record(ctx context.Context, e Event, place project.Place, proc
 // writing is one event on its way into the tables.
 type writing struct {
 	event   Event
-	place   project.Place
+	place   project.Location
 	at      int64 // Unix seconds
 	window  int64 // of deduplication, seconds
 	session project.Session
@@ -103,7 +103,7 @@ func (w *writing) record(ctx context.Context, tx *store.Tx, rows []draft, proces
 // see finds or makes the event's session and project.
 func (w *writing) see(ctx context.Context, tx *store.Tx, process project.Process) error {
 	e := &w.event
-	ses, q, err := project.See(ctx, tx, project.Seen{
+	ses, q, err := project.RecordSession(ctx, tx, project.SessionEvent{
 		ID: e.Session, Place: w.place, Harness: e.Harness, Model: e.Model, At: w.at,
 		PID: process.PID, PIDStart: process.Start,
 		Ends: e.Kind == SessionEnd || e.TurnEnds, Closes: e.Kind == SessionEnd, Begins: e.Kind == SessionStart || e.Kind == Prompt,

@@ -24,7 +24,7 @@ const reindexBatch = 5000
 // (observations §8.1). Until it has returned, rows may be missing from searches;
 // repeating it is safe. progress, if set, is told after each batch how many rows
 // are done.
-func (j *Journal) Reindex(ctx context.Context, progress func(rows int)) error {
+func (j *Service) Reindex(ctx context.Context, progress func(rows int)) error {
 	err := j.store.Write(ctx, store.Normal, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{deleteAllWords, deleteAllTurnWords, deleteAllTurns, markAllStale} {
 			if _, err := tx.Exec(ctx, query); err != nil {

@@ -57,7 +57,7 @@ WHERE key > ? ORDER BY key LIMIT +?`
 //
 // Errors are those of store.Write and FinishForgetting; Rescanned then tells what
 // was rewritten until then.
-func (j *Journal) Rescan(ctx context.Context, a RescanArgs) (Rescanned, error) {
+func (j *Service) Rescan(ctx context.Context, a RescanArgs) (Rescanned, error) {
 	done := Rescanned{ByType: map[string]int{}, Rules: map[string]int{}}
 	if j.store == nil {
 		return done, nil
@@ -85,7 +85,7 @@ func (j *Journal) Rescan(ctx context.Context, a RescanArgs) (Rescanned, error) {
 // rescanning is one rescan under way.
 type rescanning struct {
 	RescanArgs
-	journal *Journal
+	journal *Service
 	done    *Rescanned
 }
 

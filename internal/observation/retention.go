@@ -118,8 +118,8 @@ type SweepArgs struct {
 	Progress func(rows int)
 }
 
-// Swept is what a sweep forgot, or would forget.
-type Swept struct {
+// SweepResult is what a sweep forgot, or would forget.
+type SweepResult struct {
 	Rows    int            `json:"rows"`
 	ByType  map[string]int `json:"by_type"`
 	ForRoom int            `json:"for_room"` // of the rows, those that went because the store was too large
@@ -128,7 +128,7 @@ type Swept struct {
 }
 
 // Add takes in what another sweep did.
-func (s *Swept) Add(o Swept) {
+func (s *SweepResult) Add(o SweepResult) {
 	s.Rows += o.Rows
 	s.ForRoom += o.ForRoom
 	s.Ledger += o.Ledger
@@ -146,8 +146,8 @@ func (s *Swept) Add(o Swept) {
 // Where nothing has expired it only reads, one look into an index for each type
 // and project. Time that runs out is no error. Errors are those of store.Write;
 // what was committed until then stays.
-func (j *Journal) Sweep(ctx context.Context, a SweepArgs) (Swept, error) {
-	done := Swept{ByType: map[string]int{}}
+func (j *Service) Sweep(ctx context.Context, a SweepArgs) (SweepResult, error) {
+	done := SweepResult{ByType: map[string]int{}}
 	s := sweeping{SweepArgs: a, journal: j, done: &done}
 	if a.Budget > 0 {
 		s.until = time.Now().Add(a.Budget / 2) // the commit, in which FTS5 merges, takes as long again
@@ -171,9 +171,9 @@ func (j *Journal) Sweep(ctx context.Context, a SweepArgs) (Swept, error) {
 // sweeping is one sweep under way.
 type sweeping struct {
 	SweepArgs
-	journal *Journal
+	journal *Service
 	until   time.Time // zero for no limit
-	done    *Swept
+	done    *SweepResult
 }
 
 func (s *sweeping) isOver() bool {
@@ -327,14 +327,14 @@ func (s *sweeping) count(ctx context.Context) error {
 	})
 }
 
-// MakeRoom forgets the oldest unpinned rows, those of the shortest-lived types
+// EnforceSizeLimit forgets the oldest unpinned rows, those of the shortest-lived types
 // first, if the store holds more than Config.MaxBytes, until it holds 90 % of
 // that, and gives the room back to the volume (observations §11.1). It goes on
 // until nothing unpinned is left. Below the bound, or without one, it does
 // nothing. With DryRun it estimates from the average row; Limit and Budget do
 // not apply. Errors are those of store.Write and store.Shrink.
-func (j *Journal) MakeRoom(ctx context.Context, a SweepArgs) (Swept, error) {
-	done := Swept{ByType: map[string]int{}}
+func (j *Service) MakeRoom(ctx context.Context, a SweepArgs) (SweepResult, error) {
+	done := SweepResult{ByType: map[string]int{}}
 	bound := j.config.MaxBytes
 	if j.store == nil || bound <= 0 {
 		return done, nil
@@ -371,7 +371,7 @@ func (j *Journal) MakeRoom(ctx context.Context, a SweepArgs) (Swept, error) {
 
 // oldest tells by how many bytes the store is over a bound and which rows should
 // go to bring it to 90 % of Config.MaxBytes, judged by the average row.
-func (j *Journal) oldest(ctx context.Context, bound int64) (excess int64, ids []int64, err error) {
+func (j *Service) oldest(ctx context.Context, bound int64) (excess int64, ids []int64, err error) {
 	ranks, err := j.config.Retention.ranks()
 	if err != nil {
 		return 0, nil, err

@@ -19,7 +19,7 @@ import (
 func (b bench) with(change func(*Config)) bench {
 	c := b.config
 	change(&c)
-	b.Journal = New(b.store, c)
+	b.Service = New(b.store, c)
 	return b
 }
 
@@ -59,7 +59,7 @@ func (b bench) oneOfEach() {
 	}
 }
 
-func (b bench) sweep(a SweepArgs) Swept {
+func (b bench) sweep(a SweepArgs) SweepResult {
 	b.t.Helper()
 	done, err := b.Sweep(b.t.Context(), a)
 	if err != nil {

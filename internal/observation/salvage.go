@@ -39,12 +39,12 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
     SELECT CAST(c.id AS INTEGER) FROM changes c JOIN symbols k ON k.id = c.kind WHERE k.text = 'observation')`
 )
 
-// Mend makes the rows that a salvage has kept whole again: prompts that were
+// Repair makes the rows that a salvage has kept whole again: prompts that were
 // lost beside their rows, changes of rows that the log has lost, and the
 // searchable words, which are built anew. It calls altered for a row whose text is not
 // what was written; such a row is kept and marked as damaged in its metadata. It is this
 // part's share of store.Salvage; on a sound store it changes no row.
-func (j *Journal) Mend(ctx context.Context, altered func(table string, id int64)) error {
+func (j *Service) Mend(ctx context.Context, altered func(table string, id int64)) error {
 	err := j.store.Write(ctx, store.Full, func(ctx context.Context, tx *store.Tx) error {
 		for _, query := range []string{remakePrompts, dropHalfUsed, dropBadMetadata} {
 			if _, err := tx.Exec(ctx, query); err != nil {

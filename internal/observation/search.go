@@ -77,7 +77,7 @@ const (
 // first. An unknown project, no match and an offset past the end give none. A bad
 // query or order is Invalid with a message that says why, and so is an unknown type,
 // whose hint lists the types (observations §8.1, amendments §F).
-func (j *Journal) Search(ctx context.Context, a SearchArgs) (hits []Hit, err error) {
+func (j *Service) Search(ctx context.Context, a SearchArgs) (hits []Hit, err error) {
 	query, err := parseQuery(a.Query)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (w *writing) settle(ctx context.Context, tx *store.Tx, id int64, d draft) e
 // only in the latter way, since equal ones are stored once. Events without calls that carry
 // an id are left out, but for prompts and answers, which an import stores once. It writes
 // nothing.
-func (j *Journal) Unsettled(ctx context.Context, session string, events []Event) (out []Event, err error) {
+func (j *Service) Unsettled(ctx context.Context, session string, events []Event) (out []Event, err error) {
 	ids := []string{}
 	spoken := false
 	for _, e := range events {

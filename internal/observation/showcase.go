@@ -12,8 +12,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Haul is what came into the store since some moment.
-type Haul struct {
+// Totals is what came into the store since some moment.
+type Totals struct {
 	Conversations int   `json:"conversations"`
 	Observations  int   `json:"observations"`
 	Projects      int   `json:"projects"`
@@ -23,17 +23,17 @@ type Haul struct {
 const selectHaul = `SELECT count(DISTINCT session_key), count(*), count(DISTINCT project_key), ifnull(min(timestamp), 0)
 FROM observation_rows WHERE id > ?`
 
-// Haul counts the rows after an id; 0 for all. Without a store all is zero.
-func (j *Journal) Haul(ctx context.Context, after int64) (h Haul, err error) {
+// Totals counts the rows after an id; 0 for all. Without a store all is zero.
+func (j *Service) Haul(ctx context.Context, after int64) (h Totals, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Get(ctx, []any{&h.Conversations, &h.Observations, &h.Projects, &h.Oldest}, selectHaul, after)
 	})
 	return h, err
 }
 
-// Showcase is a question from the user's own history with its answer, as a
+// SampleQuestion is a question from the user's own history with its answer, as a
 // first look at what can be asked (observations §16).
-type Showcase struct {
+type SampleQuestion struct {
 	Question string `json:"question"`
 	Answer   string `json:"answer"`
 	ID       int64  `json:"observation"` // the row that the answer is about
@@ -72,10 +72,10 @@ GROUP BY p.key, o.path_key ORDER BY count(*) DESC, max(o.timestamp) DESC LIMIT 1
 LEFT JOIN prompts q ON q.id = o.prompt_id AND q.source = 'user' WHERE o.id = ?`
 )
 
-// Showcase finds the last command that failed and later passed, and what was
+// SampleQuestion finds the last command that failed and later passed, and what was
 // changed in between; failing that the file that was changed most in the last 90
 // days, and what for. It is nil when the history tells neither.
-func (j *Journal) Showcase(ctx context.Context) (out *Showcase, err error) {
+func (j *Service) Showcase(ctx context.Context) (out *SampleQuestion, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		best, err := lastFix(ctx, tx)
 		if err != nil {
@@ -178,7 +178,7 @@ func changedPaths(rows []showRow) []string {
 	return out
 }
 
-func (f *fix) showcase(now int64) *Showcase {
+func (f *fix) showcase(now int64) *SampleQuestion {
 	said := ""
 	if e := cell(reason(f.failed.command, f.failed.errorMessage), maxShowText); e != "" {
 		said = " with “" + e + "”"
@@ -194,7 +194,7 @@ func (f *fix) showcase(now int64) *Showcase {
 	if wait := f.passed.at - f.failed.at; wait >= 60 {
 		between += fmt.Sprintf(", %s later", span(wait))
 	}
-	return &Showcase{
+	return &SampleQuestion{
 		Question: fmt.Sprintf("What made “%s” pass again in %s?", cell(f.command, maxShowText), f.failed.project),
 		Answer:   fmt.Sprintf("It failed %s%s; %s.", ago(now, f.failed.at), said, between),
 		ID:       f.failed.id, Query: searchable(f.command), Type: typeCommandError, Project: f.failed.project,
@@ -202,7 +202,7 @@ func (f *fix) showcase(now int64) *Showcase {
 }
 
 // busiestFile is the file that was changed most lately; nil if none was.
-func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*Showcase, error) {
+func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*SampleQuestion, error) {
 	const lately = 90 * 24 * 60 * 60
 	var project, root, file string
 	var edits, sessions int
@@ -228,7 +228,7 @@ func busiestFile(ctx context.Context, tx *store.Tx, now int64) (*Showcase, error
 	if asked := cell(intent, maxShowText); asked != "" {
 		answer += ", the last for “" + asked + "”"
 	}
-	return &Showcase{
+	return &SampleQuestion{
 		Question: "Which file changes most in " + project + ", and what for?", Answer: answer + ".",
 		ID: last, Query: query, Type: obsType, Project: project,
 	}, nil

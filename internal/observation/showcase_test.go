@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func (b bench) showcase() *Showcase {
+func (b bench) showcase() *SampleQuestion {
 	b.t.Helper()
 	s, err := b.Showcase(b.t.Context())
 	if err != nil {
@@ -26,7 +26,7 @@ func (b bench) edit(id, path string) {
 }
 
 // finds reports whether the query of a showcase finds its row.
-func (b bench) finds(s *Showcase) {
+func (b bench) finds(s *SampleQuestion) {
 	b.t.Helper()
 	rows, err := b.Search(b.t.Context(), SearchArgs{Query: s.Query, ObsType: s.Type, Limit: 20})
 	if err != nil || !slices.ContainsFunc(rows, func(h Hit) bool { return h.ID == s.ID }) {
@@ -49,7 +49,7 @@ func TestShowcaseTellsWhatMadeTheLastFailingCommandPass(t *testing.T) {
 	b.shell("8", "ls nothing", "No such file")
 	b.now.Add(2 * 24 * 60 * 60)
 	s := b.showcase()
-	want := Showcase{
+	want := SampleQuestion{
 		Question: "What made “go test ./refund” pass again in shop?",
 		Answer:   "It failed 2d ago with “--- FAIL: TestRoundHalfUp”; after changes to b.go and 1 other file it passed, 5 minutes later.",
 		ID:       4, Query: "go test refund", Type: "command_error", Project: "shop",
@@ -91,7 +91,7 @@ func TestShowcaseFallsBackToTheBusiestFileAndThenToNothing(t *testing.T) {
 	b.edit("1", "src/cart.go")
 	b.edit("2", "src/cart.go")
 	b.edit("3", "src/other.go")
-	want := Showcase{
+	want := SampleQuestion{
 		Question: "Which file changes most in shop, and what for?",
 		Answer:   "src/cart.go: 2 edits in 1 conversation, the last for “round the cart total half up”.",
 		ID:       4, Query: "cart go", Type: "file_edit", Project: "shop",
@@ -125,7 +125,7 @@ func TestHaulCountsWhatCameAfterARow(t *testing.T) {
 	b := newBench(t)
 	b.edit("1", "a.go")
 	b.record(Event{Kind: Tool, Session: "s2", Calls: []Call{{ID: "2", Tool: "Read", Action: Read, Path: "b.go"}}})
-	for after, want := range map[int64]Haul{
+	for after, want := range map[int64]Totals{
 		0: {Conversations: 2, Observations: 2, Projects: 1, Oldest: testStart + 1},
 		1: {Conversations: 1, Observations: 1, Projects: 1, Oldest: testStart + 2},
 		9: {},

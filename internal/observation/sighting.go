@@ -16,7 +16,7 @@ import (
 // events tell about them is written once at the end. It does not outlive the
 // transaction.
 type sighting struct {
-	place   project.Place
+	place   project.Location
 	harness string
 	session project.Session
 	project project.Project
@@ -64,7 +64,7 @@ func (b *importBatch) see(ctx context.Context, tx *store.Tx, w *writing) error {
 func (b *importBatch) touch(ctx context.Context, tx *store.Tx) error {
 	for _, key := range slices.SortedFunc(maps.Keys(b.seen), sightKey.compare) {
 		s := b.seen[key]
-		for _, told := range [...]project.Seen{
+		for _, told := range [...]project.SessionEvent{
 			{At: s.ended, Ends: true}, {At: s.last},
 		} {
 			if told.At == 0 {
@@ -72,7 +72,7 @@ func (b *importBatch) touch(ctx context.Context, tx *store.Tx) error {
 			}
 			told.ID, told.Place, told.Project = key.session, s.place, &s.project
 			told.Harness, told.Imported = s.harness, true
-			if _, _, err := project.See(ctx, tx, told); err != nil {
+			if _, _, err := project.RecordSession(ctx, tx, told); err != nil {
 				return err
 			}
 		}

@@ -35,14 +35,14 @@ FROM observation_rows o JOIN projects p ON p.key = o.project_key ORDER BY o.id D
 )
 
 // CountOf counts the rows of a session; 0 for an unknown one.
-func (j *Journal) CountOf(ctx context.Context, session string) (n int64, err error) {
+func (j *Service) CountOf(ctx context.Context, session string) (n int64, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error { return tx.Get(ctx, []any{&n}, countSession, session) })
 	return n, err
 }
 
 // Stats counts rows. It reads an index of all of them: tens of milliseconds for
 // a million.
-func (j *Journal) Stats(ctx context.Context) (Stats, error) {
+func (j *Service) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{ByType: map[string]int64{}}
 	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := tx.Get(ctx, []any{&s.Prompts, &s.Sessions, &s.Projects}, selectCounts); err != nil {

@@ -48,7 +48,7 @@ WHERE o.id = ?`
 //
 // Rows of one type with equal texts are one row with a count, the first of them. Rows of
 // the session that asks come after all others. Errors are those of Search.
-func (j *Journal) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err error) {
+func (j *Service) Find(ctx context.Context, a FindArgs) (rows []FoundRow, err error) {
 	if err := checkSearch(a.SearchArgs); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (f *finding) add(row FoundRow, text string) {
 }
 
 // some finds tier 2.
-func (f *finding) some(ctx context.Context, j *Journal, plain bool) error {
+func (f *finding) some(ctx context.Context, j *Service, plain bool) error {
 	found, err := j.RecallRows(ctx, RecallArgs{
 		Query: f.asked, Scope: f.args.Scope, ObsType: f.args.ObsType, Before: f.args.Before, After: f.args.After,
 		Limit: f.need, Session: f.args.Asker,
@@ -168,7 +168,7 @@ func (f *finding) some(ctx context.Context, j *Journal, plain bool) error {
 
 // DescribeSessions describes sessions in the order of their ids, as Recall does but without
 // items and score; When is when the session began. Sessions without rows are left out.
-func (j *Journal) DescribeSessions(ctx context.Context, ids []string) (list []RecalledSession, err error) {
+func (j *Service) DescribeSessions(ctx context.Context, ids []string) (list []RecalledSession, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		r := recalling{ctx: ctx, tx: tx, args: &RecallArgs{}}
 		for _, id := range ids {

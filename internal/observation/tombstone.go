@@ -307,7 +307,7 @@ func (w *writing) likelyProject(ctx context.Context, tx *store.Tx) (own project.
 }
 
 // keys are what a row that is told now, in place, may be buried under.
-func (w *writing) keys(d draft, place project.Place) (keys []tombKey) {
+func (w *writing) keys(d draft, place project.Location) (keys []tombKey) {
 	e := &w.event
 	switch {
 	case d.CallID != "":
@@ -332,7 +332,7 @@ func (w *writing) keys(d draft, place project.Place) (keys []tombKey) {
 }
 
 // toldKeys are the keys of an imported row without ids by what it tells and when.
-func (w *writing) toldKeys(d draft, place project.Place) []tombKey {
+func (w *writing) toldKeys(d draft, place project.Location) []tombKey {
 	e := &w.event
 	switch {
 	case isAction(d.Type):
@@ -350,7 +350,7 @@ func (w *writing) toldKeys(d draft, place project.Place) []tombKey {
 }
 
 // likeKeys are the keys of a call by what it did.
-func (w *writing) likeKeys(d draft, place project.Place) []tombKey {
+func (w *writing) likeKeys(d draft, place project.Location) []tombKey {
 	if w.event.Match == MatchID && !isRepeatable(d.Type, d.Failed) {
 		return nil
 	}

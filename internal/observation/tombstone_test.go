@@ -213,8 +213,8 @@ func TestWhatAnImportAddsWhileAPurgeWaitsGoesToo(t *testing.T) {
 		return Event{Kind: Prompt, Text: "prompt " + line, At: time.Unix(testStart-100, 0), LineID: line, Source: "UserPromptSubmit"}
 	}
 	b.imported(at("u1"))
-	done := Purged{}
-	p := purging{PurgeArgs: PurgeArgs{Session: "s1", Cwd: b.repo, Confirm: true}, journal: b.Journal, done: &done}
+	done := PurgeResult{}
+	p := purging{PurgeArgs: PurgeArgs{Session: "s1", Cwd: b.repo, Confirm: true}, journal: b.Service, done: &done}
 	if err := p.check(); err != nil {
 		t.Fatal(err)
 	}

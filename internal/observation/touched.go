@@ -24,7 +24,7 @@ AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL
 
 // Touched lists the files of a project that agents wrote or edited since a time, the
 // last one first, at most 1,000; nil for none. Failed and interrupted calls do not count.
-func (j *Journal) Touched(ctx context.Context, projectID string, since time.Time) (files []TouchedFile, err error) {
+func (j *Service) Touched(ctx context.Context, projectID string, since time.Time) (files []TouchedFile, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(r *sql.Rows) error {
 			var f TouchedFile

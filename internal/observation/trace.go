@@ -66,7 +66,7 @@ ORDER BY timestamp, id`
 // The bounds are exclusive, Unix seconds or nil, and hold for prompts and rows
 // alike. An unknown session is NotFound; nothing in the window gives no prompts
 // (observations §8.5).
-func (j *Journal) Trace(ctx context.Context, session string, before, after *int64) (t Trace, err error) {
+func (j *Service) Trace(ctx context.Context, session string, before, after *int64) (t Trace, err error) {
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, ok, err := project.FindSession(ctx, tx, session)
 		if err != nil || !ok {

@@ -271,7 +271,7 @@ func (t *turnText) words() string {
 // has read limit rows, and returns how many it has read; 0 when nothing is missing. Each
 // transaction is short. It is safe to retry and to run in several processes. Errors are
 // those of store.Write.
-func (j *Journal) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
+func (j *Service) IndexTurns(ctx context.Context, limit int) (rows int, err error) {
 	if j.store == nil {
 		return 0, nil
 	}

@@ -89,7 +89,7 @@ func BenchmarkSee(b *testing.B) {
 		at := int64(1)
 		for b.Loop() {
 			at++
-			if _, _, err := project.See(ctx, tx, project.Seen{ID: "s", Place: p, Harness: "claude", At: at, PID: 5, PIDStart: 6}); err != nil {
+			if _, _, err := project.RecordSession(ctx, tx, project.SessionEvent{ID: "s", Place: p, Harness: "claude", At: at, PID: 5, PIDStart: 6}); err != nil {
 				return err
 			}
 		}

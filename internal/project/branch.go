@@ -8,7 +8,7 @@ import (
 // Branch is the name of the Git branch that is checked out in the place's
 // worktree, "" outside a repository, with a detached HEAD, and where it cannot
 // be read. It reads one small file or two.
-func (p Place) Branch() string {
+func (p Location) Branch() string {
 	if p.Root == "" || p.Gone {
 		return ""
 	}

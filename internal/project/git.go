@@ -21,7 +21,7 @@ type Git struct {
 // Git tells what the files of the place's repository say about it, a handful of
 // small ones, of which Locate has read the config; whatever is missing or broken counts as absent. Outside a repository
 // it is the zero Git, with FoldsCase of the folder.
-func (p Place) Git() Git {
+func (p Location) Git() Git {
 	if p.Identity == "" {
 		return Git{FoldsCase: ignoresCase(p.real)}
 	}
@@ -57,7 +57,7 @@ func ignoresCase(path string) bool {
 
 // linkedWorktree is the name under which the repository knows the place's
 // worktree, "" for the main one.
-func (p Place) linkedWorktree() string {
+func (p Location) linkedWorktree() string {
 	if p.Root == "" {
 		return ""
 	}
@@ -114,7 +114,7 @@ func IsAbsolute(path string) bool { return filepath.IsAbs(path) || isForeign(pat
 // Canonical is the place's folder with its symbolic links resolved, the one
 // spelling under which folders are compared. Of one that does not exist the part
 // that does is resolved.
-func (p Place) Canonical() string { return p.real }
+func (p Location) Canonical() string { return p.real }
 
 // ReadMarker reads a small regular file that holds one line, at most 8 KiB; ok is
 // false for anything else and for none.

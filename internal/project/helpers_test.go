@@ -124,7 +124,7 @@ func (w *world) path(parts ...string) string {
 	return filepath.Join(append([]string{w.dir}, parts...)...)
 }
 
-func (w *world) locate(cwd string) project.Place {
+func (w *world) locate(cwd string) project.Location {
 	w.Helper()
 	p, err := project.Locate(cwd, w.home)
 	if err != nil {
@@ -159,14 +159,14 @@ func (w *world) resolve(cwd string) (q project.Project) {
 // project and of the event's.
 func (w *world) see(id, cwd string) (own, event string) {
 	w.Helper()
-	s, q := w.saw(project.Seen{ID: id, Place: w.locate(cwd), Harness: "claude"})
+	s, q := w.saw(project.SessionEvent{ID: id, Place: w.locate(cwd), Harness: "claude"})
 	return s.ProjectID, q.ID
 }
 
-func (w *world) saw(e project.Seen) (s project.Session, q project.Project) {
+func (w *world) saw(e project.SessionEvent) (s project.Session, q project.Project) {
 	w.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		s, q, err = project.See(ctx, tx, e)
+		s, q, err = project.RecordSession(ctx, tx, e)
 		return err
 	})
 	return s, q

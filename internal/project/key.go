@@ -170,7 +170,7 @@ func repositoryKey(path string) string {
 }
 
 // key returns the place's own key: the remote's, else the path's.
-func (p Place) key() string {
+func (p Location) key() string {
 	switch {
 	case p.Remote != "":
 		return p.Remote
@@ -181,7 +181,7 @@ func (p Place) key() string {
 }
 
 // folderKey returns the key of a place outside a repository.
-func (p Place) folderKey() string {
+func (p Location) folderKey() string {
 	subject := p.subject
 	if subject == p.Cwd {
 		subject = p.real
@@ -390,7 +390,7 @@ func birthOf(common string) string {
 
 // clonedFrom returns the key of the remote from which a repository was cloned, as its
 // reflog says; "" if that is not known.
-func (p Place) clonedFrom() string {
+func (p Location) clonedFrom() string {
 	_, address, ok := strings.Cut(firstReflogLine(p.Identity), "\tclone: from ")
 	if !ok {
 		return ""

@@ -32,8 +32,8 @@ func (s *Session) HasEnded() bool {
 
 // Checkout returns the root of the worktree at a place, in a bare repository its git
 // directory, and outside a repository the folder, with symbolic links resolved. It is ""
-// for the zero Place.
-func (p Place) Checkout() string {
+// for the zero Location.
+func (p Location) Checkout() string {
 	switch {
 	case p.Root != "":
 		return p.Root

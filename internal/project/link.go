@@ -41,7 +41,7 @@ type Decision struct {
 // SessionsAt lists the sessions of the place's project that began in the place's
 // checkout, in any of its worktrees. Sessions from before cairn recorded that are not
 // among them.
-func SessionsAt(ctx context.Context, tx *store.Tx, p Place) (keys []int64, err error) {
+func SessionsAt(ctx context.Context, tx *store.Tx, p Location) (keys []int64, err error) {
 	q, ok, err := Current(ctx, tx, p)
 	if err != nil || !ok {
 		return nil, err
@@ -74,7 +74,7 @@ func SessionsAt(ctx context.Context, tx *store.Tx, p Place) (keys []int64, err e
 //
 // Errors: Invalid with CodeNoCheckout outside a repository, NotFound for an unknown
 // project, and those of move and merge; then the transaction must not be committed.
-func Link(ctx context.Context, tx *store.Tx, p Place, into string, sessions []int64, move MoveSessions, merge MoveProject) (d Decision, err error) {
+func Link(ctx context.Context, tx *store.Tx, p Location, into string, sessions []int64, move MoveSessions, merge MoveProject) (d Decision, err error) {
 	c, from, err := resolveCheckout(ctx, tx, p)
 	if err != nil {
 		return d, err
@@ -125,7 +125,7 @@ type MoveProject func(ctx context.Context, tx *store.Tx, from, into Project) err
 //
 // Errors: Invalid with CodeNoCheckout; Conflict with CodeAlone, and with CodeExists for
 // an id that is taken; those of move.
-func Split(ctx context.Context, tx *store.Tx, p Place, id string, sessions []int64, move MoveSessions) (d Decision, err error) {
+func Split(ctx context.Context, tx *store.Tx, p Location, id string, sessions []int64, move MoveSessions) (d Decision, err error) {
 	c, from, err := resolveCheckout(ctx, tx, p)
 	if err != nil {
 		return d, err
@@ -152,7 +152,7 @@ func Split(ctx context.Context, tx *store.Tx, p Place, id string, sessions []int
 	return d, err
 }
 
-func (d *Decision) splitOff(ctx context.Context, tx *store.Tx, p Place, id string, c Checkout, from Project, all []Checkout, sessions []int64, move MoveSessions) error {
+func (d *Decision) splitOff(ctx context.Context, tx *store.Tx, p Location, id string, c Checkout, from Project, all []Checkout, sessions []int64, move MoveSessions) error {
 	shared := c.Remote == ""
 	for _, other := range all {
 		shared = shared || other.Identity != c.Identity && other.Remote == c.Remote
@@ -192,7 +192,7 @@ func (d *Decision) splitOff(ctx context.Context, tx *store.Tx, p Place, id strin
 
 // newlySplit creates the project of a checkout that is split off. One that the checkout
 // had before it was merged away comes back under its id.
-func newlySplit(ctx context.Context, tx *store.Tx, p Place, id string, c Checkout, from Project, keys []string) (to Project, err error) {
+func newlySplit(ctx context.Context, tx *store.Tx, p Location, id string, c Checkout, from Project, keys []string) (to Project, err error) {
 	err = tx.Get(ctx, scanProject(&to), selectMergedAway, c.Root, from.ID)
 	switch {
 	case err == nil && (id == "" || id == to.ID):
@@ -268,7 +268,7 @@ func (d *Decision) log(ctx context.Context, tx *store.Tx, op string) error {
 }
 
 // resolveCheckout returns the checkout of a place and its project, as it is now.
-func resolveCheckout(ctx context.Context, tx *store.Tx, p Place) (Checkout, Project, error) {
+func resolveCheckout(ctx context.Context, tx *store.Tx, p Location) (Checkout, Project, error) {
 	if p.Identity == "" || p.Gone {
 		return Checkout{}, Project{}, fault.Newf(fault.Invalid, CodeNoCheckout, "%s is not in a repository", p.Cwd).
 			WithHint("name the folder of a clone; `cairn project merge` joins projects without a repository")

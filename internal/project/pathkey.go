@@ -21,7 +21,7 @@ import (
 // Nothing is read but which folders hold a .git. Where those are gone,
 // .worktrees/NAME and .claude/worktrees/NAME count as worktrees. Call Within
 // first if the row belongs to another project than the place's own.
-func (p Place) PathKey(file string) string {
+func (p Location) PathKey(file string) string {
 	if file == "" {
 		return ""
 	}
@@ -41,7 +41,7 @@ func (p Place) PathKey(file string) string {
 // it lies in no repository of its own, because it is gone or because the session
 // stepped outside, the project's repository is the one that paths are relative
 // to. Otherwise it is p itself.
-func (p Place) Within(q Project) Place {
+func (p Location) Within(q Project) Location {
 	if q.Identity == "" || q.Identity == p.Identity {
 		return p
 	}
@@ -57,7 +57,7 @@ func (p Place) Within(q Project) Place {
 }
 
 // relative is the path of a file inside the place's repository.
-func (p Place) relative(abs string) (rel string, ok bool) {
+func (p Location) relative(abs string) (rel string, ok bool) {
 	for _, root := range [...]string{p.Root, p.mainRoot()} {
 		if rel, ok := below(root, abs); ok {
 			return p.inside(root, abs, rel), true
@@ -80,7 +80,7 @@ func (p Place) relative(abs string) (rel string, ok bool) {
 
 // inside corrects a path relative to root if the file lies in another worktree
 // of the repository, itself below root.
-func (p Place) inside(root, abs, rel string) string {
+func (p Location) inside(root, abs, rel string) string {
 	if nested, ok := p.worktreeAbove(abs, root); ok {
 		if r, ok := below(nested, abs); ok {
 			return r
@@ -96,7 +96,7 @@ func (p Place) inside(root, abs, rel string) string {
 
 // worktreeAbove climbs from a path to the nearest root of a worktree of the
 // place's repository, up to but excluding the folder stop.
-func (p Place) worktreeAbove(path, stop string) (root string, ok bool) {
+func (p Location) worktreeAbove(path, stop string) (root string, ok bool) {
 	if len(path) > maxPath || !filepath.IsAbs(path) {
 		return "", false
 	}
@@ -173,7 +173,7 @@ func isNested(folder string) bool { return path.Base(path.Dir(folder)) == ".work
 
 // After is the place as seen by a session that was in q before: deeper in a lost
 // worktree, its root is the one that was known.
-func (p Place) After(q Place) Place {
+func (p Location) After(q Location) Location {
 	if p.Gone && q.Gone && p.Identity != "" && p.Identity == q.Identity && len(q.Root) > len(p.Root) {
 		if _, deeper := below(q.Root, p.real); deeper {
 			p.Root = q.Root

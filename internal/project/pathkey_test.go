@@ -246,7 +246,7 @@ func FuzzPathKey(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, file string) {
-		for _, p := range []project.Place{here, gone} {
+		for _, p := range []project.Location{here, gone} {
 			key := p.PathKey(file)
 			if (key == "") != (file == "") || strings.Contains(key, `\`) || strings.HasPrefix(key, "../") || key == ".." {
 				t.Errorf("%q has the key %q", file, key)

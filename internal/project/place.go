@@ -9,9 +9,9 @@ import (
 	"cairn/internal/fault"
 )
 
-// Place is what the files around a working directory say about it. It is a
+// Location is what the files around a working directory say about it. It is a
 // plain value; use Locate to make one.
-type Place struct {
+type Location struct {
 	Cwd       string // absolute and clean, as it was given otherwise
 	Home      string // the user's home directory, "" if unknown
 	Gone      bool   // Cwd does not exist (any more)
@@ -46,14 +46,14 @@ const (
 //
 // Errors: Invalid for a blank cwd, and for a relative one where the process has
 // no working directory.
-func Locate(cwd, home string) (Place, error) {
+func Locate(cwd, home string) (Location, error) {
 	if strings.TrimSpace(cwd) == "" {
-		return Place{}, fault.New(fault.Invalid, "cwd_blank", "the working directory must not be blank")
+		return Location{}, fault.New(fault.Invalid, "cwd_blank", "the working directory must not be blank")
 	}
 	if home != "" {
 		home = filepath.Clean(home)
 	}
-	p := Place{Home: home}
+	p := Location{Home: home}
 	if isForeign(cwd) {
 		p.Cwd, p.Gone = cleanForeign(cwd), true
 		p.real = p.Cwd
@@ -62,7 +62,7 @@ func Locate(cwd, home string) (Place, error) {
 	}
 	var err error
 	if p.Cwd, err = filepath.Abs(cwd); err != nil {
-		return Place{}, fault.Wrap(err, fault.Invalid, "cwd_relative", "a relative working directory leads nowhere here")
+		return Location{}, fault.Wrap(err, fault.Invalid, "cwd_relative", "a relative working directory leads nowhere here")
 	}
 	p.real, p.Gone = physical(p.Cwd)
 	r, ok := enclosing(p.real, home)
@@ -103,7 +103,7 @@ func nameRepository(identity string) (slug, name string) {
 
 // nameFolder applies rule 5. A folder that is gone and was a worktree takes the
 // name of what held it (observations §12).
-func (p *Place) nameFolder() {
+func (p *Location) nameFolder() {
 	p.subject = p.Cwd
 	if main, _, ok := splitWorktree(p.Cwd); ok && p.Gone {
 		p.subject = filepath.FromSlash(main)
@@ -137,7 +137,7 @@ func isTop(p string) bool {
 
 // mainRoot is the root of the repository's main worktree, or what comes nearest
 // to it; "" outside a repository.
-func (p Place) mainRoot() string {
+func (p Location) mainRoot() string {
 	switch {
 	case p.Identity == "":
 		return ""
@@ -151,7 +151,7 @@ func (p Place) mainRoot() string {
 
 // recordedRoot is the folder that is kept with the project's row, "" if it is
 // too long to exist.
-func (p Place) recordedRoot() string {
+func (p Location) recordedRoot() string {
 	root := p.mainRoot()
 	if root == "" {
 		root = p.subject
@@ -164,7 +164,7 @@ func (p Place) recordedRoot() string {
 
 // Absolute is a file's path joined to Cwd and cleaned, in the separators of this
 // system; "" for "". It does not look at the disk (observations §2).
-func (p Place) Absolute(file string) string {
+func (p Location) Absolute(file string) string {
 	switch {
 	case file == "":
 		return ""

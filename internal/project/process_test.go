@@ -144,7 +144,7 @@ func TestReusedProcessNumberNeverMatches(t *testing.T) {
 	for second.Start == first.Start { // the clock of starts may be coarse
 		second = startHarness(t, "").Harness
 	}
-	w.saw(project.Seen{ID: "s", Place: p, PID: first.PID, PIDStart: first.Start})
+	w.saw(project.SessionEvent{ID: "s", Place: p, PID: first.PID, PIDStart: first.Start})
 	w.want("the process", w.current(first), "s")
 	w.want("another one with its number", w.current(project.Process{PID: first.PID, Start: second.Start}), "")
 	w.want("another one", w.current(second), "")

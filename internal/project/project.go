@@ -40,14 +40,14 @@ type Project struct {
 // §12). A slug that is taken gets a suffix.
 //
 // It writes only what is new. Errors are those of the store.
-func Resolve(ctx context.Context, tx *store.Tx, p Place) (Project, error) {
+func Resolve(ctx context.Context, tx *store.Tx, p Location) (Project, error) {
 	return resolve(ctx, tx, p, nil)
 }
 
 // Current is the project of a place as Resolve would find it, without creating
 // or changing anything; ok is false if it has no row yet, and for the root of a
 // file system, which stands for no project in particular (observations §8).
-func Current(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, err error) {
+func Current(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, err error) {
 	if p.kind == atTop && p.Identity == "" {
 		return Project{}, false, nil
 	}
@@ -58,7 +58,7 @@ func Current(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, er
 // CurrentWithIDs is Current with the ids under which the place's project was known: its
 // own first, then that of the project that the place had before it was merged into it;
 // none without a project.
-func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Place) (q Project, ids []string, err error) {
+func CurrentWithIDs(ctx context.Context, tx *store.Tx, p Location) (q Project, ids []string, err error) {
 	if p.kind == atTop && p.Identity == "" {
 		return q, nil, nil
 	}
@@ -100,7 +100,7 @@ func Ensure(ctx context.Context, tx *store.Tx, id string) (Project, error) {
 	return insert(ctx, tx, Project{ID: id, Name: id})
 }
 
-func resolve(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (Project, error) {
+func resolve(ctx context.Context, tx *store.Tx, p Location, inherited *Project) (Project, error) {
 	m, ok, err := match(ctx, tx, p, inherited)
 	switch {
 	case err != nil:
@@ -122,7 +122,7 @@ func resolve(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (Pr
 }
 
 // newKeys are the keys of a project that a place creates.
-func (p Place) newKeys() []string {
+func (p Location) newKeys() []string {
 	if p.Identity == "" && p.kind == atTop {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (p Place) newKeys() []string {
 }
 
 // checkout is the place's checkout as a new one of a project.
-func (p Place) checkout(q Project) Checkout {
+func (p Location) checkout(q Project) Checkout {
 	return Checkout{Identity: p.Identity, Root: p.recordedRoot(), Remote: p.Remote, project: q.Key, birth: birthOf(p.Identity)}
 }
 
@@ -145,7 +145,7 @@ type matched struct {
 }
 
 // match finds a place's project among the rows; ok is false if there is none.
-func match(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (m matched, ok bool, err error) {
+func match(ctx context.Context, tx *store.Tx, p Location, inherited *Project) (m matched, ok bool, err error) {
 	if p.Gone {
 		if m.project, ok, err = byRoot(ctx, tx, p); ok || err != nil {
 			return m, ok, err
@@ -173,13 +173,13 @@ func match(ctx context.Context, tx *store.Tx, p Place, inherited *Project) (m ma
 
 // isReplaced reports whether another repository stands where a checkout was: one that
 // was cloned from its present remote.
-func (p Place) isReplaced(c Checkout) bool {
+func (p Location) isReplaced(c Checkout) bool {
 	return c.birth != "" && c.birth != birthOf(p.Identity) && p.clonedFrom() == p.Remote
 }
 
 // changedRemote is the project of a checkout whose remote is not the one that was seen
 // before. A pinned checkout gives its project no key.
-func changedRemote(ctx context.Context, tx *store.Tx, p Place, c Checkout, q Project) (matched, error) {
+func changedRemote(ctx context.Context, tx *store.Tx, p Location, c Checkout, q Project) (matched, error) {
 	m := matched{project: q, checkout: &c}
 	has, taken, err := owner(ctx, tx, p.Remote)
 	switch {
@@ -201,7 +201,7 @@ func changedRemote(ctx context.Context, tx *store.Tx, p Place, c Checkout, q Pro
 // newCheckout finds the project of a checkout that is seen for the first time: that of a
 // checkout that was moved here, that with its remote's key, that of the checkout from
 // which it was cloned on this machine, or that of its path.
-func newCheckout(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool, err error) {
+func newCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok bool, err error) {
 	if m, ok, err = movedCheckout(ctx, tx, p); ok || err != nil {
 		return m, ok, err
 	}
@@ -226,7 +226,7 @@ func newCheckout(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool
 
 // movedCheckout finds the checkout that was moved to a place: its git directory is gone,
 // and its reflog begins like the place's.
-func movedCheckout(ctx context.Context, tx *store.Tx, p Place) (m matched, ok bool, err error) {
+func movedCheckout(ctx context.Context, tx *store.Tx, p Location) (m matched, ok bool, err error) {
 	birth := birthOf(p.Identity)
 	if birth == "" {
 		return m, false, nil
@@ -265,7 +265,7 @@ func byLocalRemote(ctx context.Context, tx *store.Tx, path string) (q Project, o
 }
 
 // byFolder finds the project of a place outside a repository.
-func byFolder(ctx context.Context, tx *store.Tx, p Place) (Project, bool, error) {
+func byFolder(ctx context.Context, tx *store.Tx, p Location) (Project, bool, error) {
 	if p.kind != inFolder {
 		return Find(ctx, tx, p.Slug)
 	}
@@ -275,7 +275,7 @@ func byFolder(ctx context.Context, tx *store.Tx, p Place) (Project, bool, error)
 // byRoot finds the project, as seen from the checkout with the recorded root that is nearest above a gone place and nearer
 // than the repository that still stands there. The home directory and plain
 // folders that still exist say nothing about what is missing below them.
-func byRoot(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, err error) {
+func byRoot(ctx context.Context, tx *store.Tx, p Location) (q Project, ok bool, err error) {
 	roots, err := json.Marshal(p.foldersAbove())
 	if err != nil {
 		return q, false, err
@@ -297,7 +297,7 @@ func byRoot(ctx context.Context, tx *store.Tx, p Place) (q Project, ok bool, err
 
 // foldersAbove lists a place's folder and those above it, in both spellings,
 // without the tops of file systems and the home directory.
-func (p Place) foldersAbove() []string {
+func (p Location) foldersAbove() []string {
 	dirs := []string{}
 	if len(p.Cwd) > maxPath {
 		return dirs
@@ -318,7 +318,7 @@ func (p Place) foldersAbove() []string {
 }
 
 // update writes what a place adds to its project.
-func (m *matched) update(ctx context.Context, tx *store.Tx, p Place) error {
+func (m *matched) update(ctx context.Context, tx *store.Tx, p Location) error {
 	if m.checkout == nil {
 		return nil
 	}
@@ -364,7 +364,7 @@ func (q *Project) setPlace(ctx context.Context, tx *store.Tx) error {
 
 // freeID is the id of a new row for a place that matched none: its slug, with a suffix
 // where another project has it.
-func freeID(ctx context.Context, tx *store.Tx, p Place) (string, error) {
+func freeID(ctx context.Context, tx *store.Tx, p Location) (string, error) {
 	if p.Identity == "" && p.kind != inFolder {
 		return p.Slug, nil // match would have found it
 	}
@@ -383,7 +383,7 @@ func freeID(ctx context.Context, tx *store.Tx, p Place) (string, error) {
 }
 
 // suffixes is the path of which a suffix is a hash.
-func (p Place) suffixes() string {
+func (p Location) suffixes() string {
 	if p.Identity == "" {
 		return p.subject
 	}
@@ -392,7 +392,7 @@ func (p Place) suffixes() string {
 
 // insert creates a project with keys that no project has.
 func insert(ctx context.Context, tx *store.Tx, q Project, keys ...string) (Project, error) {
-	if err := checkID(q.ID); err != nil { // of Ensure, or of a Place that Locate did not make
+	if err := checkID(q.ID); err != nil { // of Ensure, or of a Location that Locate did not make
 		return Project{}, err
 	}
 	if _, err := tx.Exec(ctx, clearIdentity, q.Identity); err != nil {

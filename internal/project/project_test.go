@@ -445,7 +445,7 @@ func TestPlaceThatWasNeverLocatedMakesNoProject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	err := w.try(func(ctx context.Context, tx *store.Tx) error {
-		_, err := project.Resolve(ctx, tx, project.Place{})
+		_, err := project.Resolve(ctx, tx, project.Location{})
 		return err
 	})
 	if err == nil || fault.KindOf(err) != fault.Invalid {

@@ -22,15 +22,15 @@ type Session struct {
 	LastSeen   int64
 	Summary    string  // the digest as JSON, "" if there is none; only FindSession reads it
 	Process    Process // the harness, zero if unknown
-	Checkout   string  // where it began, see Place.Checkout; "" until its first live event
+	Checkout   string  // where it began, see Location.Checkout; "" until its first live event
 	ClosedAt   int64   // when the whole session ended; 0 while it may go on
 }
 
-// Seen is one event of a session.
-type Seen struct {
+// SessionEvent is one event of a session.
+type SessionEvent struct {
 	ID       string // the session's; never blank
-	Place    Place
-	Project  *Project // decides instead of Place; nil for the usual rules
+	Place    Location
+	Project  *Project // decides instead of Location; nil for the usual rules
 	Harness  string
 	Model    string // "" if not told
 	At       int64  // Unix seconds; 0 is the time of the transaction
@@ -47,7 +47,7 @@ type Seen struct {
 const selectSeen = `SELECT ` + sessionColumns + `, '' FROM sessions s
 JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
 
-// See makes or refreshes the row of a session for one of its events and returns
+// RecordSession makes or refreshes the row of a session for one of its events and returns
 // it with the project of that event (observations §2). The first event decides
 // the session's own project, also when another part made the row before;
 // last_seen only grows, started_at only falls, ended_at only grows. Seeing an
@@ -58,7 +58,7 @@ JOIN projects r ON r.id = s.project_id WHERE s.id = ?`
 // no part of it, for it is made from the rows.
 //
 // Errors: Invalid for a blank ID, and those of the store.
-func See(ctx context.Context, tx *store.Tx, e Seen) (Session, Project, error) {
+func RecordSession(ctx context.Context, tx *store.Tx, e SessionEvent) (Session, Project, error) {
 	if e.ID == "" {
 		return Session{}, Project{}, fault.New(fault.Invalid, "session_blank", "the session id must not be blank")
 	}
@@ -91,7 +91,7 @@ func See(ctx context.Context, tx *store.Tx, e Seen) (Session, Project, error) {
 	return s, q, s.save(ctx, tx, old)
 }
 
-func (e *Seen) project(ctx context.Context, tx *store.Tx, inherited *Project) (Project, error) {
+func (e *SessionEvent) project(ctx context.Context, tx *store.Tx, inherited *Project) (Project, error) {
 	if e.Project != nil {
 		return *e.Project, nil
 	}
@@ -99,7 +99,7 @@ func (e *Seen) project(ctx context.Context, tx *store.Tx, inherited *Project) (P
 }
 
 // first is the session that begins with an event.
-func (e *Seen) first(q Project) Session {
+func (e *SessionEvent) first(q Project) Session {
 	s := Session{
 		ID: e.ID, ProjectID: q.ID, ProjectKey: q.Key, Harness: e.Harness, Model: e.Model,
 		StartedAt: e.At, LastSeen: e.At,
@@ -118,7 +118,7 @@ func (e *Seen) first(q Project) Session {
 }
 
 // next is the session after one more event.
-func (e *Seen) next(s Session, q Project) Session {
+func (e *SessionEvent) next(s Session, q Project) Session {
 	if s.Harness == "" && e.Harness != "" { // made by another part: this is the first event
 		s.Harness, s.ProjectID, s.ProjectKey = e.Harness, q.ID, q.Key
 	}

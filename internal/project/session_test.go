@@ -57,7 +57,7 @@ func TestSessionMadeByAnotherPartIsDecidedByItsFirstEvent(t *testing.T) {
 	w.want("then in a", own+" "+event, "b a")
 	own, event = w.see("t", w.mkdir(w.path("plain")))
 	w.want("first event outside", own+" "+event, "a a")
-	s, _ := w.saw(project.Seen{ID: "u", Project: &a, Place: w.locate(b)})
+	s, _ := w.saw(project.SessionEvent{ID: "u", Project: &a, Place: w.locate(b)})
 	w.want("decided by the caller", s.ProjectID, "a")
 }
 
@@ -66,24 +66,24 @@ func TestTimesOfASession(t *testing.T) {
 	w := newWorld(t)
 	p := w.locate(w.repo(w.path("a")))
 	for i, step := range []struct {
-		seen                   project.Seen
+		seen                   project.SessionEvent
 		started, ended, latest int64
 		logged                 int64
 	}{
-		{project.Seen{At: 100}, 100, 0, 100, 2}, // project and session
-		{project.Seen{At: 100}, 100, 0, 100, 0},
-		{project.Seen{At: 200}, 100, 0, 200, 0},
-		{project.Seen{At: 150}, 100, 0, 200, 0},
-		{project.Seen{At: 300, Ends: true}, 100, 300, 300, 1},
-		{project.Seen{At: 250, Ends: true, Imported: true}, 100, 300, 300, 0},
-		{project.Seen{At: 400}, 100, 300, 400, 0},
-		{project.Seen{At: 50, Imported: true}, 50, 300, 400, 1},
-		{project.Seen{At: 400, Harness: "claude", Model: "m1"}, 50, 300, 400, 1},
-		{project.Seen{At: 401, Harness: "codex"}, 50, 300, 401, 0},
-		{project.Seen{At: 401, Model: "m0", Imported: true}, 50, 300, 401, 0},
-		{project.Seen{At: 401, Model: "m2"}, 50, 300, 401, 1},
-		{project.Seen{At: 401, PID: 7, PIDStart: 9}, 50, 300, 401, 0},
-		{project.Seen{At: 401, PID: 8, PIDStart: 9, Imported: true}, 50, 300, 401, 0},
+		{project.SessionEvent{At: 100}, 100, 0, 100, 2}, // project and session
+		{project.SessionEvent{At: 100}, 100, 0, 100, 0},
+		{project.SessionEvent{At: 200}, 100, 0, 200, 0},
+		{project.SessionEvent{At: 150}, 100, 0, 200, 0},
+		{project.SessionEvent{At: 300, Ends: true}, 100, 300, 300, 1},
+		{project.SessionEvent{At: 250, Ends: true, Imported: true}, 100, 300, 300, 0},
+		{project.SessionEvent{At: 400}, 100, 300, 400, 0},
+		{project.SessionEvent{At: 50, Imported: true}, 50, 300, 400, 1},
+		{project.SessionEvent{At: 400, Harness: "claude", Model: "m1"}, 50, 300, 400, 1},
+		{project.SessionEvent{At: 401, Harness: "codex"}, 50, 300, 401, 0},
+		{project.SessionEvent{At: 401, Model: "m0", Imported: true}, 50, 300, 401, 0},
+		{project.SessionEvent{At: 401, Model: "m2"}, 50, 300, 401, 1},
+		{project.SessionEvent{At: 401, PID: 7, PIDStart: 9}, 50, 300, 401, 0},
+		{project.SessionEvent{At: 401, PID: 8, PIDStart: 9, Imported: true}, 50, 300, 401, 0},
 	} {
 		step.seen.ID, step.seen.Place = "s", p
 		before := w.changes()
@@ -102,12 +102,12 @@ func TestTimesOfASession(t *testing.T) {
 			return nil
 		})
 	}
-	s, _ := w.saw(project.Seen{ID: "s", Place: p})
+	s, _ := w.saw(project.SessionEvent{ID: "s", Place: p})
 	if s.LastSeen != w.now.Unix() || s.Harness != "claude" || s.Model != "m2" || s.Process != (project.Process{PID: 7, Start: 9}) {
 		t.Errorf("in the end %+v", s)
 	}
 	if err := w.try(func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := project.See(ctx, tx, project.Seen{Place: p})
+		_, _, err := project.RecordSession(ctx, tx, project.SessionEvent{Place: p})
 		return err
 	}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("blank id: %v", err)
@@ -117,7 +117,7 @@ func TestTimesOfASession(t *testing.T) {
 func TestChangeLogTellsTheSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.saw(project.Seen{ID: "s", Place: w.locate(w.repo(w.path("a"))), Harness: "claude", Model: "m", At: 5, PID: 1, PIDStart: 2})
+	w.saw(project.SessionEvent{ID: "s", Place: w.locate(w.repo(w.path("a"))), Harness: "claude", Model: "m", At: 5, PID: 1, PIDStart: 2})
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
 		list, err := tx.Changes(ctx, 1, 10)
 		if err != nil || len(list) != 1 {
@@ -153,7 +153,7 @@ func TestCurrentSessionIsThatOfTheNearestHarness(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.locate(w.repo(w.path("a")))
-	for i, e := range []project.Seen{
+	for i, e := range []project.SessionEvent{
 		{ID: "outer", PID: 10, PIDStart: 1}, {ID: "inner", PID: 20, PIDStart: 2},
 		{ID: "inner", PID: 20, PIDStart: 2, Closes: true}, {ID: "cleared", PID: 20, PIDStart: 2}, {ID: "earlier boot", PID: 20, PIDStart: 1},
 		{ID: "imported", PID: 30, PIDStart: 3, Imported: true}, {ID: "outer", PID: 10, PIDStart: 1},
@@ -169,14 +169,14 @@ func TestCurrentSessionIsThatOfTheNearestHarness(t *testing.T) {
 	w.want("unknown", w.current(project.Process{}, none), "")
 	w.want("no ancestors", w.current(), "")
 	w.now = time.Unix(200, 0)
-	w.saw(project.Seen{ID: "inner", Place: p, PID: 20, PIDStart: 2})
+	w.saw(project.SessionEvent{ID: "inner", Place: p, PID: 20, PIDStart: 2})
 	w.want("a late event of a closed session", w.current(inner), "cleared")
-	w.saw(project.Seen{ID: "inner", Place: p, PID: 20, PIDStart: 2, Begins: true})
+	w.saw(project.SessionEvent{ID: "inner", Place: p, PID: 20, PIDStart: 2, Begins: true})
 	w.want("two open sessions, and another one above", w.current(inner, outer), "")
-	w.saw(project.Seen{ID: "cleared", Place: p, PID: 20, PIDStart: 2, Closes: true})
+	w.saw(project.SessionEvent{ID: "cleared", Place: p, PID: 20, PIDStart: 2, Closes: true})
 	w.want("resumed", w.current(inner), "inner")
 	w.now = time.Unix(201, 0)
-	w.saw(project.Seen{ID: "inner", Place: p, PID: 20, PIDStart: 2, Closes: true})
+	w.saw(project.SessionEvent{ID: "inner", Place: p, PID: 20, PIDStart: 2, Closes: true})
 	w.want("none open", w.current(inner, outer), "inner")
 }
 
@@ -193,8 +193,8 @@ func TestANewSessionReplacesTheOnlyOneOfItsProcessAndLineage(t *testing.T) {
 		})
 		return s.ClosedAt == 0
 	}
-	seen := func(id string, p project.Place, harness string, pid int, replaces bool) {
-		w.saw(project.Seen{ID: id, Place: p, Harness: harness, PID: pid, PIDStart: 1, Begins: true, Replaces: replaces})
+	seen := func(id string, p project.Location, harness string, pid int, replaces bool) {
+		w.saw(project.SessionEvent{ID: id, Place: p, Harness: harness, PID: pid, PIDStart: 1, Begins: true, Replaces: replaces})
 	}
 	seen("first", a, "claude", 10, false)
 	seen("elsewhere", b, "claude", 10, false)
@@ -213,7 +213,7 @@ func TestANewSessionReplacesTheOnlyOneOfItsProcessAndLineage(t *testing.T) {
 		t.Error("one of two open sessions was closed")
 	}
 	var s project.Session
-	s, _ = w.saw(project.Seen{ID: "first", Place: b, Harness: "claude"})
+	s, _ = w.saw(project.SessionEvent{ID: "first", Place: b, Harness: "claude"})
 	w.want("where a session began", s.Checkout, a.Root)
 }
 
@@ -222,7 +222,7 @@ func TestALineageIsAHarnessInACheckout(t *testing.T) {
 	w := newWorld(t)
 	a, plain := w.locate(w.repo(w.path("a"))), w.locate(w.mkdir(w.path("plain")))
 	self := startHarness(t, "").Harness
-	for i, e := range []project.Seen{
+	for i, e := range []project.SessionEvent{
 		{ID: "closed", Place: a, PID: self.PID, PIDStart: self.Start, Closes: true}, {ID: "killed", Place: a, PID: self.PID, PIDStart: self.Start - 1},
 		{ID: "live", Place: a, PID: self.PID, PIDStart: self.Start}, {ID: "unknown process", Place: a},
 		{ID: "elsewhere", Place: plain, Closes: true}, {ID: "codex", Place: a, Harness: "codex", Closes: true},
@@ -234,10 +234,10 @@ func TestALineageIsAHarnessInACheckout(t *testing.T) {
 		w.saw(e)
 	}
 	for _, step := range []struct {
-		place project.Place
+		place project.Location
 		want  string
 	}{{a, "imported unknown process live killed ended closed ended"}, {plain, "elsewhere ended"}} {
-		s, _ := w.saw(project.Seen{ID: "new in " + step.place.Slug, Place: step.place, Harness: "claude"})
+		s, _ := w.saw(project.SessionEvent{ID: "new in " + step.place.Slug, Place: step.place, Harness: "claude"})
 		got := []string{}
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
 			all, err := project.LineageSessions(ctx, tx, s)

@@ -53,7 +53,7 @@ func isFirst(yes bool) int {
 
 // KeyAt returns the key that a project of a place gets if the place has no project yet;
 // its UID is "" for the root of a file system.
-func KeyAt(ctx context.Context, tx *store.Tx, p Place) (KeyUID, error) {
+func KeyAt(ctx context.Context, tx *store.Tx, p Location) (KeyUID, error) {
 	if p.Identity == "" && p.kind == atTop {
 		return KeyUID{}, nil
 	}

@@ -46,14 +46,14 @@ const (
 
 // Service answers questions about one store. Its methods change nothing.
 type Service struct {
-	Journal *observation.Journal // over the store, or over nothing
+	Journal *observation.Service // over the store, or over nothing
 
 	// The parts besides observations; each nil while there is no store.
-	Records  *record.Book
-	Mail     *mail.Office
-	Memories *memory.Book
+	Records  *record.Service
+	Mail     *mail.Service
+	Memories *memory.Service
 
-	Place project.Place // of the working directory, whose user's memories are searched
+	Place project.Location // of the working directory, whose user's memories are searched
 }
 
 // Args is a question about past work.

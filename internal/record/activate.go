@@ -40,9 +40,9 @@ type loaded struct {
 // Activating again reads afresh and moves the base version to the newest.
 //
 // Errors: CodeNotFound; CodeInvalid for a session id that is none.
-func (b *Book) Activate(ctx context.Context, a ActivateArgs) (out Activated, err error) {
+func (b *Service) Activate(ctx context.Context, a ActivateArgs) (out Activated, err error) {
 	var known *Record // the version that the session had loaded, if it is not the newest
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		out, known = Activated{}, nil
 		r, err := s.mustFind(ctx, a.ID)
 		if err != nil {
@@ -85,7 +85,7 @@ func (b *Book) Activate(ctx context.Context, a ActivateArgs) (out Activated, err
 
 // branch makes the open session that created a record the parent of one that
 // begins with it.
-func (s *scope) branch(ctx context.Context, m *member, r stored) error {
+func (s *callTx) branch(ctx context.Context, m *member, r stored) error {
 	if !m.openedHere || r.creator == m.key {
 		return nil
 	}
@@ -102,7 +102,7 @@ func (s *scope) branch(ctx context.Context, m *member, r stored) error {
 	})
 }
 
-func (s *scope) activation(ctx context.Context, m *member, number int64) (l loaded, err error) {
+func (s *callTx) activation(ctx context.Context, m *member, number int64) (l loaded, err error) {
 	var holders string
 	err = s.tx.Get(ctx, []any{&l.base, &holders, &l.settled}, selectActivation, s.p.Key, number, m.key)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -114,7 +114,7 @@ func (s *scope) activation(ctx context.Context, m *member, number int64) (l load
 
 // load logs the activation and tells of other holders. What is not news is kept
 // in the log alone, as the activity shows an activation and a conflict once.
-func (s *scope) load(ctx context.Context, m *member, r stored, before loaded, override bool, out *Activated) error {
+func (s *callTx) load(ctx context.Context, m *member, r stored, before loaded, override bool, out *Activated) error {
 	all, err := s.holders(ctx, r.number, m.id)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (s *scope) load(ctx context.Context, m *member, r stored, before loaded, ov
 }
 
 // bundle reads what is needed to reason with a record.
-func (s *scope) bundle(ctx context.Context, r stored) (b Bundle, err error) {
+func (s *callTx) bundle(ctx context.Context, r stored) (b Bundle, err error) {
 	b.Target = r.Record
 	if r.parent != 0 {
 		parent, err := s.find(ctx, r.parent)
@@ -190,9 +190,9 @@ func (s *scope) bundle(ctx context.Context, r stored) (b Bundle, err error) {
 }
 
 // isStale reports whether a session is too far behind (records §2, staleness).
-func (s *scope) isStale(m *member) bool { return s.tick-m.syncTick > int64(s.config.StaleAfter) }
+func (s *callTx) isStale(m *member) bool { return s.tick-m.syncTick > int64(s.config.StaleAfter) }
 
-func (s *scope) warnStale(m *member, b *Bundle) {
+func (s *callTx) warnStale(m *member, b *Bundle) {
 	if !s.isStale(m) {
 		return
 	}
@@ -207,7 +207,7 @@ func missed(gap int64) string { return fmt.Sprintf("%d writes occurred since you
 
 // otherHolders are the sessions among some that are not the caller's: neither it nor an
 // ended session of its lineage, which it continues (amendments §B.7).
-func (s *scope) otherHolders(ctx context.Context, all []ActiveSession, m *member) (others []ActiveSession, err error) {
+func (s *callTx) otherHolders(ctx context.Context, all []ActiveSession, m *member) (others []ActiveSession, err error) {
 	others = slices.DeleteFunc(all, func(h ActiveSession) bool { return h.SessionID == m.id })
 	if len(others) == 0 {
 		return nil, nil

@@ -37,7 +37,7 @@ LEFT JOIN symbols s ON s.id = c.session WHERE c.kind = (SELECT id FROM symbols W
 // get_recent_activity); none gives an empty list.
 //
 // Errors: CodeInvalid for an unknown type, since and at; CodeNotFound for RecordID.
-func (b *Book) RecentActivity(ctx context.Context, a ActivityArgs) (list []Activity, err error) {
+func (b *Service) RecentActivity(ctx context.Context, a ActivityArgs) (list []Activity, err error) {
 	p := parsedActivity{}
 	if p.since, err = parseSince(a.Since); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (b *Book) RecentActivity(ctx context.Context, a ActivityArgs) (list []Activ
 		}
 	}
 	a.Limit = clamp(a.Limit, 50)
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		if a.RecordID != "" {
 			number, err := s.mustExist(ctx, a.RecordID)
 			if err != nil {
@@ -71,7 +71,7 @@ type parsedActivity struct {
 	record string // "" for any
 }
 
-func (s *scope) activity(ctx context.Context, a ActivityArgs, p parsedActivity) ([]Activity, error) {
+func (s *callTx) activity(ctx context.Context, a ActivityArgs, p parsedActivity) ([]Activity, error) {
 	types := a.Types
 	if len(types) == 0 {
 		types = ActivityTypes()
@@ -102,7 +102,7 @@ type happened struct {
 
 // eachEvent calls fn with the changes that a query of this file selects; fn
 // returns false for no more.
-func (s *scope) eachEvent(ctx context.Context, fn func(h happened) bool, query string, args ...any) error {
+func (s *callTx) eachEvent(ctx context.Context, fn func(h happened) bool, query string, args ...any) error {
 	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		var kind, id, doc string
 		var h happened
@@ -211,8 +211,8 @@ WHERE a.project_key = ?1 AND a.number = ?2 AND r.closed = 0 ORDER BY r.last_acti
 // none gives an empty list.
 //
 // Errors: CodeNotFound, CodeInvalid for at.
-func (b *Book) ActiveSessions(ctx context.Context, a ActiveSessionsArgs) (list []ActiveSession, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+func (b *Service) ActiveSessions(ctx context.Context, a ActiveSessionsArgs) (list []ActiveSession, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		number, err := s.mustExist(ctx, a.RecordID)
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func (b *Book) ActiveSessions(ctx context.Context, a ActiveSessionsArgs) (list [
 }
 
 // holders are the open sessions that have a record active.
-func (s *scope) holders(ctx context.Context, number int64, own string) ([]ActiveSession, error) {
+func (s *callTx) holders(ctx context.Context, number int64, own string) ([]ActiveSession, error) {
 	list := []ActiveSession{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var h ActiveSession

@@ -46,16 +46,16 @@ ON CONFLICT DO UPDATE SET base_version = excluded.base_version`
 const CodeGap = "record_gap"
 
 // scopeOfDocument is the project of a change from elsewhere, made if need be.
-func scopeOfDocument(ctx context.Context, tx *store.Tx, id string) (*scope, error) {
+func scopeOfDocument(ctx context.Context, tx *store.Tx, id string) (*callTx, error) {
 	p, err := project.Ensure(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
-	return (&Book{}).scopeOf(ctx, tx, p)
+	return (&Service{}).scopeOf(ctx, tx, p)
 }
 
 // apply logs a change and brings the rows to it.
-func (s *scope) apply(ctx context.Context, c store.Change) error {
+func (s *callTx) apply(ctx context.Context, c store.Change) error {
 	m, err := s.memberOf(ctx, c.Session)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *scope) apply(ctx context.Context, c store.Change) error {
 
 // begin opens a session that changes something without having started: the log of
 // another program may not tell of it, and nothing of it is to be lost.
-func (s *scope) begin(ctx context.Context, m *member, tick, at int64) error {
+func (s *callTx) begin(ctx context.Context, m *member, tick, at int64) error {
 	if m.isOpen() {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (s *scope) begin(ctx context.Context, m *member, tick, at int64) error {
 }
 
 // start brings the rows to a session that starts at a tick.
-func (s *scope) start(ctx context.Context, m *member, tick, at int64) error {
+func (s *callTx) start(ctx context.Context, m *member, tick, at int64) error {
 	_, err := s.tx.Exec(ctx, openSession, s.p.Key, m.key, at, tick)
 	if !m.known {
 		m.saveTick = tick
@@ -121,7 +121,7 @@ func (s *scope) start(ctx context.Context, m *member, tick, at int64) error {
 }
 
 // follow makes a tick the project's, if it is the next.
-func (s *scope) follow(tick int64) error {
+func (s *callTx) follow(tick int64) error {
 	if tick != s.tick+1 {
 		return fault.Newf(fault.Conflict, CodeGap, "tick %d of project %s does not follow its tick %d", tick, s.p.ID, s.tick).
 			WithHint("import into a project without records of its own")
@@ -148,7 +148,7 @@ func badDocument(err error) error {
 }
 
 // applyEntry brings the rows to a version of a record.
-func (s *scope) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int64) error {
+func (s *callTx) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int64) error {
 	number, _ := parseID(e.ID)
 	if err := s.putRow(ctx, m, e, number); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (s *scope) applyEntry(ctx context.Context, m *member, e *Entry, seq, at int
 }
 
 // putTick makes a change that of a tick; number is its record's, 0 for none.
-func (s *scope) putTick(ctx context.Context, tick, number, seq int64) error {
+func (s *callTx) putTick(ctx context.Context, tick, number, seq int64) error {
 	if err := project.AdvanceClock(ctx, s.tx, s.p.Key, tick, number); err != nil {
 		return err
 	}
@@ -173,13 +173,13 @@ func (s *scope) putTick(ctx context.Context, tick, number, seq int64) error {
 	return err
 }
 
-func (s *scope) touch(ctx context.Context, m *member, at int64) error {
+func (s *callTx) touch(ctx context.Context, m *member, at int64) error {
 	_, err := s.tx.Exec(ctx, touchSession, s.p.Key, m.key, at, m.syncTick)
 	return err
 }
 
 // putRow writes a record's row and its words.
-func (s *scope) putRow(ctx context.Context, m *member, e *Entry, number int64) error {
+func (s *callTx) putRow(ctx context.Context, m *member, e *Entry, number int64) error {
 	old, err := s.find(ctx, number)
 	isNew := errors.Is(err, sql.ErrNoRows)
 	if err != nil && !isNew {
@@ -212,7 +212,7 @@ func (s *scope) putRow(ctx context.Context, m *member, e *Entry, number int64) e
 	return s.putWords(ctx, key, &e.Record, isNew)
 }
 
-func (s *scope) putWords(ctx context.Context, key int64, r *Record, isNew bool) error {
+func (s *callTx) putWords(ctx context.Context, key int64, r *Record, isNew bool) error {
 	if !isNew {
 		if _, err := s.tx.Exec(ctx, deleteWords, key); err != nil {
 			return err
@@ -233,7 +233,7 @@ func wordsOf(key int64, r *Record) []any {
 }
 
 // applyEvent brings the rows to what happened to a session.
-func (s *scope) applyEvent(ctx context.Context, m *member, e *Event, seq, at int64) (err error) {
+func (s *callTx) applyEvent(ctx context.Context, m *member, e *Event, seq, at int64) (err error) {
 	switch e.Type {
 	case SessionStarted:
 		return s.start(ctx, m, e.SyncTick, at)
@@ -265,7 +265,7 @@ func (s *scope) applyEvent(ctx context.Context, m *member, e *Event, seq, at int
 	return s.touch(ctx, m, at)
 }
 
-func (s *scope) applySave(ctx context.Context, m *member, tick, seq, at int64) error {
+func (s *callTx) applySave(ctx context.Context, m *member, tick, seq, at int64) error {
 	if err := s.putTick(ctx, tick, 0, seq); err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (s *scope) applySave(ctx context.Context, m *member, tick, seq, at int64) e
 }
 
 // applyLoad notes that a session has loaded a record.
-func (s *scope) applyLoad(ctx context.Context, m *member, e *Event, at int64) error {
+func (s *callTx) applyLoad(ctx context.Context, m *member, e *Event, at int64) error {
 	number, ok := parseID(e.RecordID)
 	if !ok {
 		return badDocument(fmt.Errorf("record id %.40q", e.RecordID))

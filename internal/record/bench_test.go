@@ -19,7 +19,7 @@ import (
 
 // hall is a book with many records: of each fifty the first is a root with the
 // others below it, a tenth of them OPEN; R001 has fifty OPEN children.
-func hall(b *testing.B, records int) (*record.Book, *store.Store) {
+func hall(b *testing.B, records int) (*record.Service, *store.Store) {
 	b.Helper()
 	s, err := store.Open(b.Context(), storetest.Config(store.Config{Path: filepath.Join(b.TempDir(), "cairn.db"), Role: store.Server}))
 	if err != nil {
@@ -168,7 +168,7 @@ func benchRender(b *testing.B, s *store.Store) {
 	})
 }
 
-func benchSync(b *testing.B, book *record.Book, s *store.Store) {
+func benchSync(b *testing.B, book *record.Service, s *store.Store) {
 	ctx := context.Background()
 	made, err := book.Create(ctx, record.CreateArgs{Caller: as("writer"), Type: "note", Title: "t"})
 	for n := 0; n < 500 && err == nil; n++ {
@@ -198,7 +198,7 @@ WHERE session_key = (SELECT key FROM sessions WHERE id = 'late')`
 	report(b, times)
 }
 
-func benchUpdate(b *testing.B, book *record.Book, callers int) {
+func benchUpdate(b *testing.B, book *record.Service, callers int) {
 	ctx := context.Background()
 	ids := make([]string, callers)
 	for g := range ids {

@@ -49,7 +49,7 @@ const (
 // Check reads all records and reports what is wrong with them: ticks, numbers,
 // paths, words, activations, and rows that are not what the change log says. Sound
 // ones give no findings. It changes nothing.
-func (b *Book) Check(ctx context.Context) (findings []string, err error) {
+func (b *Service) Check(ctx context.Context) (findings []string, err error) {
 	if b.store == nil {
 		return nil, nil
 	}
@@ -78,7 +78,7 @@ func (b *Book) Check(ctx context.Context) (findings []string, err error) {
 }
 
 // check compares a project's records with their newest versions in the log.
-func (s *scope) check(ctx context.Context) (found []string, err error) {
+func (s *callTx) check(ctx context.Context) (found []string, err error) {
 	report := func(r *stored, what string) {
 		found = append(found, fmt.Sprintf("%s of project %s %s", r.ID, s.p.ID, what))
 	}

@@ -462,7 +462,7 @@ func TestStorageThatIsClosedIsUnavailable(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.create("s", "", "a")
-	s := storetest.Open(t, store.Config{Path: d.store.Path(), Reading: true})
+	s := storetest.Open(t, store.Config{Path: d.store.Path(), ReadOnly: true})
 	b := record.New(s, record.Config{})
 	_, err := b.Create(t.Context(), record.CreateArgs{Caller: as("s"), Type: "t", Title: "t"})
 	wantError(t, "a store for reading", err, fault.Unavailable, record.CodeUnavailable, `"cause":"store_read_only"`)

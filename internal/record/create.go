@@ -18,7 +18,7 @@ type draft struct {
 	metadata                   map[string]any
 }
 
-func (b *Book) draft(a *CreateArgs) (d draft, err error) {
+func (b *Service) draft(a *CreateArgs) (d draft, err error) {
 	if d.title, err = checkTitle(a.Title); err != nil {
 		return d, err
 	}
@@ -45,7 +45,7 @@ func (b *Book) draft(a *CreateArgs) (d draft, err error) {
 //
 // Errors: CodeInvalid, CodeNotFound for the parent and for related ids,
 // CodeParentNotActivated, CodeDepth.
-func (b *Book) Create(ctx context.Context, a CreateArgs) (out Created, err error) {
+func (b *Service) Create(ctx context.Context, a CreateArgs) (out Created, err error) {
 	if a.State == "" {
 		a.State = Open
 	}
@@ -53,7 +53,7 @@ func (b *Book) Create(ctx context.Context, a CreateArgs) (out Created, err error
 	if err != nil {
 		return out, err
 	}
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		parent, err := s.checkParent(ctx, &a)
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func (b *Book) Create(ctx context.Context, a CreateArgs) (out Created, err error
 }
 
 // checkParent returns the parent's id in its usual form, nil for a root.
-func (s *scope) checkParent(ctx context.Context, a *CreateArgs) (*string, error) {
+func (s *callTx) checkParent(ctx context.Context, a *CreateArgs) (*string, error) {
 	if a.ParentID == nil {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (s *scope) checkParent(ctx context.Context, a *CreateArgs) (*string, error)
 }
 
 // isActive reports whether an open session has loaded a record.
-func (s *scope) isActive(ctx context.Context, m *member, number int64) (active bool, err error) {
+func (s *callTx) isActive(ctx context.Context, m *member, number int64) (active bool, err error) {
 	if !m.isOpen() {
 		return false, nil
 	}

@@ -284,7 +284,7 @@ func (d *Documents) goOn(ctx context.Context, tx *store.Tx, h *history, c *chang
 }
 
 // put stores a document as it is.
-func (s *scope) put(ctx context.Context, c *change) error {
+func (s *callTx) put(ctx context.Context, c *change) error {
 	if c.Doc == nil {
 		return s.putForgotten(ctx, c)
 	}
@@ -292,7 +292,7 @@ func (s *scope) put(ctx context.Context, c *change) error {
 }
 
 // putForgotten stores that there was a change, at its tick.
-func (s *scope) putForgotten(ctx context.Context, c *change) error {
+func (s *callTx) putForgotten(ctx context.Context, c *change) error {
 	if err := s.follow(c.Tick); err != nil {
 		return err
 	}
@@ -379,7 +379,7 @@ func (d *Documents) history(ctx context.Context, tx *store.Tx, all map[string]*h
 		moved: moved{ids: map[int64]int64{}, versions: map[int64][]meeting{}, claimed: map[string]int{}},
 	}
 	if ok {
-		s, err := (&Book{}).scopeOf(ctx, tx, q)
+		s, err := (&Service{}).scopeOf(ctx, tx, q)
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func SessionKeys(ctx context.Context, tx *store.Tx, of project.Scope) (keys []in
 	return keys, err
 }
 
-// Export gives the changes of the records of a scope: project by project, each
+// Export gives the changes of the records of a callTx: project by project, each
 // in the order of its log, one at a time.
 func Export(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind string, v any) error) error {
 	return eachStream(ctx, tx, of, func(id, stream string) error {

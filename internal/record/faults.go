@@ -67,9 +67,9 @@ func parentNotActivated(id string) error {
 		fmt.Sprintf("call activate with id %s first", id), map[string]any{"parent_id": id})
 }
 
-// mapped gives what the store could not do the code of the contract, with the
+// toFault gives what the store could not do the code of the contract, with the
 // store's own words and hint (records §6).
-func mapped(err error) error {
+func toFault(err error) error {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || f.Kind != fault.Unavailable && f.Code != store.CodeCorrupt || f.Code == CodeUnavailable {
 		return err

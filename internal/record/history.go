@@ -38,7 +38,7 @@ type logged struct {
 
 // eachVersion calls fn with the versions that a query of this file selects; fn
 // returns false for no more.
-func (s *scope) eachVersion(ctx context.Context, fn func(v logged) bool, query string, args ...any) error {
+func (s *callTx) eachVersion(ctx context.Context, fn func(v logged) bool, query string, args ...any) error {
 	return enough(s.log.Each(ctx, func(rows *sql.Rows) error {
 		v, before := logged{}, ""
 		var doc string
@@ -68,7 +68,7 @@ func enough(err error) error {
 }
 
 // version is one version of a record that was stored.
-func (s *scope) version(ctx context.Context, id string, number int) (r Record, err error) {
+func (s *callTx) version(ctx context.Context, id string, number int) (r Record, err error) {
 	found := false
 	err = s.eachVersion(ctx, func(v logged) bool {
 		if found = v.Version == number; found {
@@ -83,7 +83,7 @@ func (s *scope) version(ctx context.Context, id string, number int) (r Record, e
 }
 
 // versionAbove is the newest version above base.
-func (s *scope) versionAbove(ctx context.Context, id string, base int) (found logged, err error) {
+func (s *callTx) versionAbove(ctx context.Context, id string, base int) (found logged, err error) {
 	err = s.eachVersion(ctx, func(v logged) bool {
 		if v.Version > base {
 			found = v
@@ -95,7 +95,7 @@ func (s *scope) versionAbove(ctx context.Context, id string, base int) (found lo
 
 // stateChangedBy is the other session that changed a record's state last since
 // this one loaded the version base; "" if none did.
-func (s *scope) stateChangedBy(ctx context.Context, m *member, r stored, base int) (by string, err error) {
+func (s *callTx) stateChangedBy(ctx context.Context, m *member, r stored, base int) (by string, err error) {
 	if r.Version == base {
 		return "", nil
 	}
@@ -111,13 +111,13 @@ func (s *scope) stateChangedBy(ctx context.Context, m *member, r stored, base in
 // History lists the stored changes of a record, newest first.
 //
 // Errors: CodeNotFound, CodeInvalid for since and at.
-func (b *Book) History(ctx context.Context, a HistoryArgs) ([]HistoryItem, error) {
+func (b *Service) History(ctx context.Context, a HistoryArgs) ([]HistoryItem, error) {
 	since, err := parseSince(a.Since)
 	if err != nil {
 		return nil, err
 	}
 	list := []HistoryItem{}
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		number, err := s.mustExist(ctx, a.ID)
 		if err != nil {
 			return err
@@ -199,7 +199,7 @@ func diffOf(before, after *Record) Diff {
 //
 // Errors: CodeNotFound; CodeInvalid for a moment or version that is none, one
 // before the record existed, and a to that is before from.
-func (b *Book) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err error) {
+func (b *Service) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err error) {
 	from, err := parsePoint("from", a.From)
 	if err != nil {
 		return out, err
@@ -213,7 +213,7 @@ func (b *Book) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err error
 	if from.at != 0 && to.at != 0 && to.at < from.at {
 		return out, invalid("to", "to is before from")
 	}
-	err = b.read(ctx, a.Caller, "", func(ctx context.Context, s *scope) error {
+	err = b.read(ctx, a.Caller, "", func(ctx context.Context, s *callTx) error {
 		r, err := s.mustFind(ctx, a.ID)
 		if err != nil {
 			return err
@@ -234,7 +234,7 @@ func (b *Book) Diff(ctx context.Context, a DiffArgs) (out VersionDiff, err error
 }
 
 // versionAt is the version of a record that was in force at a point.
-func (s *scope) versionAt(ctx context.Context, c Caller, r stored, p point) (Record, error) {
+func (s *callTx) versionAt(ctx context.Context, c Caller, r stored, p point) (Record, error) {
 	switch {
 	case p.now:
 		return r.Record, nil
@@ -271,7 +271,7 @@ const (
 )
 
 // seqOf is where in the change log a tick or the last save is.
-func (s *scope) seqOf(ctx context.Context, c Caller, p point) (seq int64, err error) {
+func (s *callTx) seqOf(ctx context.Context, c Caller, p point) (seq int64, err error) {
 	tick := p.tick
 	if p.lastSave {
 		m, err := s.member(ctx, c)
@@ -291,7 +291,7 @@ func (s *scope) seqOf(ctx context.Context, c Caller, p point) (seq int64, err er
 }
 
 // seqOfTick is the change that a tick is; 0 for tick 0.
-func (s *scope) seqOfTick(ctx context.Context, field string, tick int64) (seq int64, err error) {
+func (s *callTx) seqOfTick(ctx context.Context, field string, tick int64) (seq int64, err error) {
 	switch {
 	case tick == 0:
 		return 0, nil

@@ -86,7 +86,7 @@ type Event struct {
 }
 
 // entry stores a version of a record: the next tick, the change, the rows.
-func (s *scope) entry(ctx context.Context, m *member, e *Entry) error {
+func (s *callTx) entry(ctx context.Context, m *member, e *Entry) error {
 	e.Sources, e.CreatedNS, e.ModifiedNS = e.Cited, int64(e.Created), int64(e.Modified)
 	e.Tick = s.advance(m)
 	e.SyncTick = m.syncTick
@@ -100,7 +100,7 @@ func (s *scope) entry(ctx context.Context, m *member, e *Entry) error {
 }
 
 // event stores what happened to a session. One that costs a tick has Tick set.
-func (s *scope) event(ctx context.Context, m *member, e Event) error {
+func (s *callTx) event(ctx context.Context, m *member, e Event) error {
 	e.SyncTick = m.syncTick
 	doc, err := json.Marshal(e)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *scope) event(ctx context.Context, m *member, e Event) error {
 
 // advance moves the project's clock on by one, and the session with it if it has
 // seen everything before (records §2, own writes and the clock).
-func (s *scope) advance(m *member) int64 {
+func (s *callTx) advance(m *member) int64 {
 	if m.syncTick == s.tick {
 		m.syncTick++
 	}
@@ -123,7 +123,7 @@ func (s *scope) advance(m *member) int64 {
 
 // append makes the session's row if there is none, logs a change and brings the
 // rows to it.
-func (s *scope) append(ctx context.Context, m *member, c store.Change, apply func(seq, at int64) error) error {
+func (s *callTx) append(ctx context.Context, m *member, c store.Change, apply func(seq, at int64) error) error {
 	if m.key == 0 {
 		row, err := project.NewSession(ctx, s.tx, m.id, s.p)
 		if err != nil {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // work with it.
 type desk struct {
 	testing.TB
-	*record.Book
+	*record.Service
 	store *store.Store
 	clock *storetest.Clock
 }
@@ -62,7 +62,7 @@ func deskWhere(t testing.TB, step time.Duration) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Book = record.New(d.store, record.Config{Filter: filter})
+	d.Service = record.New(d.store, record.Config{Filter: filter})
 	t.Cleanup(func() {
 		found, err := d.Check(context.Background())
 		if err != nil || len(found) > 0 {

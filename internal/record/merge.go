@@ -50,7 +50,7 @@ func MoveRows(ctx context.Context, tx *store.Tx, from, into project.Project) err
 
 // appendHistory appends the history of one project's records to that of another.
 func appendHistory(ctx context.Context, tx *store.Tx, from, into project.Project) error {
-	s, err := (&Book{}).scopeOf(ctx, tx, into)
+	s, err := (&Service{}).scopeOf(ctx, tx, into)
 	if err != nil {
 		return err
 	}

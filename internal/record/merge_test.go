@@ -52,7 +52,7 @@ func TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas(t *testing.T) {
 		d.mergeInto("all")
 		history()
 		all := record.Caller{ProjectID: "all", SessionID: "s0"}
-		before := toldOf(t, d.Book, all, "")
+		before := toldOf(t, d.Service, all, "")
 		ours := len(must(d.List(t.Context(), record.ListArgs{Caller: all}))(t))
 		d.clock.Move(time.Second)
 		moment := record.Time(d.clock.Now().UnixNano()).String()
@@ -67,7 +67,7 @@ func TestMergedHistoriesLoseNothingAndLeaveThePastAsItWas(t *testing.T) {
 		for id, old := range theirs {
 			wantMoved(t, d, all, id, ours, old, versions[id])
 		}
-		if got := toldOf(t, d.Book, all, moment); got != before {
+		if got := toldOf(t, d.Service, all, moment); got != before {
 			t.Fatalf("before the merge it says\n%s", udiff.Unified("want", "got", before, got))
 		}
 		imported := deskOver(t, d)

@@ -85,7 +85,7 @@ func (c *change) origin() (o Origin, err error) {
 }
 
 // catchUp takes what was logged since into account.
-func (b *here) catchUp(ctx context.Context, s *scope, filter *redact.Filter) error {
+func (b *here) catchUp(ctx context.Context, s *callTx, filter *redact.Filter) error {
 	if b.end == 0 {
 		err := s.tx.Each(ctx, func(r *sql.Rows) error {
 			t := taken{forgot: true}
@@ -228,7 +228,7 @@ func (m *moved) meet(there, t taken, kind string) {
 }
 
 // forgotten stores that there was a change of which no more is known.
-func (m *moved) forgotten(ctx context.Context, s *scope, c *change) (taken, error) {
+func (m *moved) forgotten(ctx context.Context, s *callTx, c *change) (taken, error) {
 	own := *c
 	own.Tick = s.tick + 1
 	if c.Kind == KindRecord {
@@ -243,7 +243,7 @@ func (m *moved) forgotten(ctx context.Context, s *scope, c *change) (taken, erro
 
 // number is the number that a record from there has here: its own, unless another
 // record has or had that.
-func (m *moved) number(ctx context.Context, s *scope, id string) (int64, error) {
+func (m *moved) number(ctx context.Context, s *callTx, id string) (int64, error) {
 	there, _ := parseID(id)
 	if number, ok := m.ids[there]; ok {
 		return number, nil
@@ -286,7 +286,7 @@ func (m *moved) syncTick(there, now int64) int64 {
 
 // fit makes a change one that this store's history can go on with; false for one of
 // a record that is purged here. What it was stays in its origin.
-func (m *moved) fit(ctx context.Context, s *scope, b *here, c *change, o Origin) (bool, error) {
+func (m *moved) fit(ctx context.Context, s *callTx, b *here, c *change, o Origin) (bool, error) {
 	before := c.Doc
 	tick := s.tick + 1
 	if e := c.event; e != nil {
@@ -318,7 +318,7 @@ func (m *moved) fit(ctx context.Context, s *scope, b *here, c *change, o Origin)
 }
 
 // fitEntry is fit for a version.
-func (m *moved) fitEntry(ctx context.Context, s *scope, b *here, c *change) (bool, error) {
+func (m *moved) fitEntry(ctx context.Context, s *callTx, b *here, c *change) (bool, error) {
 	e := c.entry
 	there, _ := parseID(e.ID)
 	number, err := m.number(ctx, s, e.ID)
@@ -368,7 +368,7 @@ func (m *moved) fitEntry(ctx context.Context, s *scope, b *here, c *change) (boo
 
 // beside makes of a version that does not follow the newest one the newest one again,
 // with the other beside it.
-func (s *scope) beside(ctx context.Context, e *Entry, newest *stored, knows int) error {
+func (s *callTx) beside(ctx context.Context, e *Entry, newest *stored, knows int) error {
 	if e.Other == nil {
 		e.Other = &Other{Record: e.Record, Sources: e.Sources, Base: knows}
 		if err := s.propose(ctx, e.Other, &newest.Record); err != nil {
@@ -382,7 +382,7 @@ func (s *scope) beside(ctx context.Context, e *Entry, newest *stored, knows int)
 }
 
 // propose merges the bodies of two versions, if they go together.
-func (s *scope) propose(ctx context.Context, o *Other, newest *Record) error {
+func (s *callTx) propose(ctx context.Context, o *Other, newest *Record) error {
 	if o.Base == 0 || len(o.Body)+len(newest.Body) > maxMerged {
 		return nil
 	}

@@ -121,7 +121,7 @@ func parseNumber(text string) (int64, bool) {
 
 // asOf runs fn over the project as it was: its log up to the moment, replayed
 // into a store of its own.
-func (s *scope) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *scope) error) error {
+func (s *callTx) asOf(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	moment, err := s.momentOf(ctx, at)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (s *scope) asOf(ctx context.Context, at *point, fn func(ctx context.Context
 }
 
 // momentOf is the moment that a caller has named, in the log.
-func (s *scope) momentOf(ctx context.Context, at *point) (m store.Moment, err error) {
+func (s *callTx) momentOf(ctx context.Context, at *point) (m store.Moment, err error) {
 	switch now := s.tx.Now(); {
 	case at.isTick:
 		if at.seq, err = s.seqOfTick(ctx, at.field, at.tick); err == nil {
@@ -159,7 +159,7 @@ func (s *scope) momentOf(ctx context.Context, at *point) (m store.Moment, err er
 }
 
 // replay brings an empty store to where the project was after a change.
-func (s *scope) replay(ctx context.Context, tx *store.Tx, until int64) (*scope, error) {
+func (s *callTx) replay(ctx context.Context, tx *store.Tx, until int64) (*callTx, error) {
 	d, err := s.details(ctx)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (s *scope) replay(ctx context.Context, tx *store.Tx, until int64) (*scope, 
 	if err := project.PutCopy(ctx, tx, s.p, d.Description, int64(d.Created)); err != nil {
 		return nil, err
 	}
-	past := &scope{Book: s.Book, tx: tx, log: s.log, until: until, p: s.p, stream: s.stream}
+	past := &callTx{Service: s.Service, tx: tx, log: s.log, until: until, p: s.p, stream: s.stream}
 	err = s.log.ChangesUntil(ctx, s.stream, until, func(c store.Change) error { return past.apply(ctx, c) })
 	return past, err
 }

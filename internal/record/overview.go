@@ -29,8 +29,8 @@ WHERE r.project_key = ? AND r.closed = 0 ORDER BY r.last_activity DESC, r.sessio
 // It creates nothing: a current project without a row is empty.
 //
 // Errors: CodeProjectNotFound, CodeInvalid for at.
-func (b *Book) Overview(ctx context.Context, a OverviewArgs) (out Overview, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+func (b *Service) Overview(ctx context.Context, a OverviewArgs) (out Overview, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		p, err := s.details(ctx)
 		if err != nil {
 			return err
@@ -60,7 +60,7 @@ func (b *Book) Overview(ctx context.Context, a OverviewArgs) (out Overview, err 
 
 // openSessions lists the sessions that were not closed, and counts them if it
 // does not list all.
-func (s *scope) openSessions(ctx context.Context, all bool, out *Overview) error {
+func (s *callTx) openSessions(ctx context.Context, all bool, out *Overview) error {
 	list, limit := []OpenSession{}, maxListed
 	if all {
 		limit = -1
@@ -91,7 +91,7 @@ func (s *scope) openSessions(ctx context.Context, all bool, out *Overview) error
 }
 
 // activeOf are the records that a session has active, in the order of activation.
-func (s *scope) activeOf(ctx context.Context, session int64) ([]string, error) {
+func (s *callTx) activeOf(ctx context.Context, session int64) ([]string, error) {
 	ids := []string{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var number int64
@@ -114,7 +114,7 @@ ORDER BY r.path`
 // below them.
 //
 // Errors: CodeNotFound for ParentID, CodeInvalid for states and at.
-func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
+func (b *Service) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
 	if err := checkStates("states", a.States); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (b *Book) List(ctx context.Context, a ListArgs) (list []Ref, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) (err error) {
 		above, below, levels := []byte{}, behindAll(), 0
 		depth := min(max(a.Depth, 1), maxDocumentDepth) // no tree is deeper
 		switch {
@@ -162,8 +162,8 @@ func filterOf[T any](list []T) (any, error) {
 // GetRef returns one record's reference without activating it.
 //
 // Errors: CodeNotFound, CodeInvalid for at.
-func (b *Book) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+func (b *Service) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		number, err := s.mustExist(ctx, a.ID)
 		if err != nil {
 			return err
@@ -181,8 +181,8 @@ func (b *Book) GetRef(ctx context.Context, a GetRefArgs) (r Ref, err error) {
 // agent that is to change it calls Activate.
 //
 // Errors: CodeNotFound, CodeInvalid for at.
-func (b *Book) Get(ctx context.Context, a GetRefArgs) (r Record, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+func (b *Service) Get(ctx context.Context, a GetRefArgs) (r Record, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		found, err := s.mustFind(ctx, a.ID)
 		r = found.Record
 		return err
@@ -198,8 +198,8 @@ WHERE r.project_key = ?1 AND r.cited IS NOT NULL
 // as they were given in Cited; none gives an empty list.
 //
 // Errors: CodeProjectNotFound.
-func (b *Book) Citing(ctx context.Context, c Caller, path string) (list []Record, err error) {
-	err = b.read(ctx, c, "", func(ctx context.Context, s *scope) (err error) {
+func (b *Service) Citing(ctx context.Context, c Caller, path string) (list []Record, err error) {
+	err = b.read(ctx, c, "", func(ctx context.Context, s *callTx) (err error) {
 		list, err = s.records(ctx, selectCiting, s.p.Key, path)
 		return err
 	})
@@ -214,9 +214,9 @@ WHERE r.project_key = ? ORDER BY r.last_activity DESC, r.session_key DESC LIMIT 
 // start (records §3). A closed session's are those that it gave up.
 //
 // Errors: CodeProjectNotFound.
-func (b *Book) LastActive(ctx context.Context, c Caller, limit int) (list []Ref, err error) {
+func (b *Service) LastActive(ctx context.Context, c Caller, limit int) (list []Ref, err error) {
 	list = []Ref{}
-	err = b.read(ctx, c, "", func(ctx context.Context, s *scope) error {
+	err = b.read(ctx, c, "", func(ctx context.Context, s *callTx) error {
 		ids, err := s.lastActive(ctx)
 		if err != nil {
 			return err
@@ -237,7 +237,7 @@ func (b *Book) LastActive(ctx context.Context, c Caller, limit int) (list []Ref,
 	return list, err
 }
 
-func (s *scope) lastActive(ctx context.Context) (ids []string, err error) {
+func (s *callTx) lastActive(ctx context.Context) (ids []string, err error) {
 	var key int64
 	var closed bool
 	var id string

@@ -42,9 +42,9 @@ FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 LEFT JOIN symbols s ON s.id = c.session LEFT JOIN symbols a ON a.id = c.agent WHERE c.seq = ?`
 )
 
-// Pages are the files that changes of one project come to, and what a commit of
+// RenderedFiles are the files that changes of one project come to, and what a commit of
 // them says.
-type Pages struct {
+type RenderedFiles struct {
 	Files   []File   // each path once, its last state
 	Ops     []string // a line for each thing that was done, for the commit
 	Refused []store.Refusal
@@ -72,14 +72,14 @@ type line struct {
 // One that cannot be read is refused and does not touch the others; when it can be,
 // it is to be rendered with all that follow it, or Every is, for a batch of it alone
 // would put newer files back. A change without a document asks for all files Anew.
-func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, error) {
+func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error) {
 	own := slices.DeleteFunc(slices.Clone(changes), func(c store.Change) bool { return !strings.HasPrefix(c.Stream, streamPrefix) })
 	if len(own) == 0 {
-		return Pages{}, ctx.Err()
+		return RenderedFiles{}, ctx.Err()
 	}
 	p, err := newPager(ctx, tx, own[0].Stream)
 	if err != nil {
-		return Pages{}, err
+		return RenderedFiles{}, err
 	}
 	p.until = own[len(own)-1].Seq
 	for _, c := range own {
@@ -96,20 +96,20 @@ func Render(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, e
 		p.Ops = append(p.Ops, fmt.Sprintf("records: %d events of sessions", p.events))
 	}
 	if p.Anew || p.p.Key == 0 {
-		return p.Pages, ctx.Err()
+		return p.RenderedFiles, ctx.Err()
 	}
 	for _, v := range p.newest {
 		if err := p.page(ctx, v, p.put); err != nil {
-			return Pages{}, err
+			return RenderedFiles{}, err
 		}
 	}
-	return p.Pages, p.history(ctx, own[0].Seq)
+	return p.RenderedFiles, p.history(ctx, own[0].Seq)
 }
 
 // pager makes files of a project's records.
 type pager struct {
-	Pages
-	*scope
+	RenderedFiles
+	*callTx
 	newest []logged // of each record, in the order of their first changes
 	events int
 	paths  map[string]string // of the pages of records, "" for those that have none
@@ -121,7 +121,7 @@ func newPager(ctx context.Context, tx *store.Tx, stream string) (*pager, error) 
 	var id string
 	err := tx.Get(ctx, []any{&id}, selectOfStream, stream)
 	if errors.Is(err, sql.ErrNoRows) {
-		return &pager{scope: &scope{stream: stream}}, nil
+		return &pager{callTx: &callTx{stream: stream}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -134,8 +134,8 @@ func pagerOf(ctx context.Context, tx *store.Tx, id string) (*pager, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := (&Book{}).scopeOf(ctx, tx, q)
-	return &pager{scope: s, paths: map[string]string{}}, err
+	s, err := (&Service{}).scopeOf(ctx, tx, q)
+	return &pager{callTx: s, paths: map[string]string{}}, err
 }
 
 func (p *pager) put(f File) error {

@@ -28,9 +28,9 @@ var update = flag.Bool("update", false, "write the golden files of the archive")
 type files map[string]string
 
 // render takes the pages of a batch over, as the archive does.
-func (a files) render(t testing.TB, s *store.Store, batch []store.Change) record.Pages {
+func (a files) render(t testing.TB, s *store.Store, batch []store.Change) record.RenderedFiles {
 	t.Helper()
-	var pages record.Pages
+	var pages record.RenderedFiles
 	err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
 		pages, err = record.Render(ctx, tx, batch)
 		return err
@@ -168,7 +168,7 @@ func wantArchived(t testing.TB, d *desk, rt *rapid.T) {
 	wantSound(t, reindexed(t, other.store, a, false), len(list))
 	wantCopy(t, other, d)
 	for _, at := range []string{"tick:1", fmt.Sprintf("tick:%d", d.tick())} {
-		if g, w := told(t, other.Book, at), told(t, d.Book, at); g != w {
+		if g, w := told(t, other.Service, at), told(t, d.Service, at); g != w {
 			t.Fatalf("at %s it tells\n%s\nwant\n%s", at, g, w)
 		}
 	}

@@ -54,7 +54,7 @@ func child(t *testing.T, name, path, session string) *storetest.Process {
 
 const perProcess = 100
 
-func createMany(ctx context.Context, b *record.Book, session string) error {
+func createMany(ctx context.Context, b *record.Service, session string) error {
 	storetest.Tell("ready")
 	storetest.Hear(bufio.NewReader(os.Stdin))
 	for n := range perProcess {
@@ -113,7 +113,7 @@ func number(t testing.TB, id string) int {
 }
 
 // updateOnce loads R001, waits, and updates it.
-func updateOnce(ctx context.Context, b *record.Book, session string) error {
+func updateOnce(ctx context.Context, b *record.Service, session string) error {
 	if _, err := b.Activate(ctx, record.ActivateArgs{Caller: as(session), ID: "R001"}); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func TestOfProcessesThatUpdateOneRecordAtOnceExactlyOneIsStored(t *testing.T) {
 
 // workUntilKilled creates, updates, moves, saves and closes, and tells each
 // record's version that was acknowledged.
-func workUntilKilled(ctx context.Context, b *record.Book, session string) error {
+func workUntilKilled(ctx context.Context, b *record.Service, session string) error {
 	for n := 0; ; n++ {
 		c := as(fmt.Sprint(session, ".", n))
 		made, err := b.Create(ctx, record.CreateArgs{Caller: c, Type: "note", Title: "t", Body: "v1"})

@@ -32,7 +32,7 @@ ORDER BY changed DESC, p.key DESC`
 //
 // Errors: CodeExists for an id that is reserved or in use, as an alias too;
 // CodeInvalid for an id, name or description that breaks its rule.
-func (b *Book) CreateProject(ctx context.Context, a CreateProjectArgs) (p Project, err error) {
+func (b *Service) CreateProject(ctx context.Context, a CreateProjectArgs) (p Project, err error) {
 	a.Name = strings.TrimSpace(a.Name)
 	if err := errors.Join(checkText("name", a.Name, maxTitle), checkText("description", a.Description, maxDescription)); err != nil {
 		return p, err
@@ -55,12 +55,12 @@ func (b *Book) CreateProject(ctx context.Context, a CreateProjectArgs) (p Projec
 
 // ListProjects lists all projects but those merged into others, the one that was
 // changed last first (records §7); none gives an empty list.
-func (b *Book) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
+func (b *Service) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
 	list := []ProjectSummary{}
 	if b.store == nil {
 		return list, nil
 	}
-	err := mapped(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := toFault(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return tx.Each(ctx, func(rows *sql.Rows) error {
 			var p ProjectSummary
 			var changed int64
@@ -80,8 +80,8 @@ func (b *Book) ListProjects(ctx context.Context) ([]ProjectSummary, error) {
 // creation: the first write creates it.
 //
 // Errors: CodeProjectNotFound for an unknown ProjectID, CodeInvalid for at.
-func (b *Book) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err error) {
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) (err error) {
+func (b *Service) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err error) {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) (err error) {
 		p, err = s.details(ctx)
 		p.At = s.then
 		return err
@@ -89,7 +89,7 @@ func (b *Book) GetProject(ctx context.Context, a GetProjectArgs) (p Project, err
 	return p, err
 }
 
-func (s *scope) details(ctx context.Context) (p Project, err error) {
+func (s *callTx) details(ctx context.Context) (p Project, err error) {
 	if s.p.Key == 0 {
 		return Project{ID: s.p.ID, Name: s.p.Name, Created: Time(s.tx.Now().UnixNano())}, nil
 	}

@@ -358,40 +358,40 @@ func TestCitingFindsRecordsByPath(t *testing.T) {
 
 func TestWithoutAStoreCommandsAreRefusedAsWithAnEmptyOneAndStoreNothing(t *testing.T) {
 	t.Parallel()
-	empty, nothing := newDesk(t).Book, record.New(nil, record.Config{})
+	empty, nothing := newDesk(t).Service, record.New(nil, record.Config{})
 	if nothing.Exists() || !empty.Exists() {
 		t.Error("which one has a store?")
 	}
-	for name, command := range map[string]func(*record.Book) error{
-		"activate": func(b *record.Book) error {
+	for name, command := range map[string]func(*record.Service) error{
+		"activate": func(b *record.Service) error {
 			_, err := b.Activate(t.Context(), record.ActivateArgs{Caller: as("s"), ID: "R1"})
 			return err
 		},
-		"sync": func(b *record.Book) error {
+		"sync": func(b *record.Service) error {
 			_, err := b.Sync(t.Context(), record.SyncArgs{Caller: as("s")})
 			return err
 		},
-		"save": func(b *record.Book) error {
+		"save": func(b *record.Service) error {
 			_, err := b.Save(t.Context(), record.SaveArgs{Caller: as("s")})
 			return err
 		},
-		"close": func(b *record.Book) error {
+		"close": func(b *record.Service) error {
 			_, err := b.Close(t.Context(), record.SaveArgs{Caller: as("s")})
 			return err
 		},
-		"create": func(b *record.Book) error {
+		"create": func(b *record.Service) error {
 			_, err := b.Create(t.Context(), record.CreateArgs{Caller: as("s"), ParentID: ptr("R1"), Type: "note", Title: "t"})
 			return err
 		},
-		"update": func(b *record.Book) error {
+		"update": func(b *record.Service) error {
 			_, err := b.Update(t.Context(), record.UpdateArgs{Caller: as("s"), ID: "R1", Title: ptr("t")})
 			return err
 		},
-		"transition": func(b *record.Book) error {
+		"transition": func(b *record.Service) error {
 			_, err := b.Transition(t.Context(), record.TransitionArgs{Caller: as("s"), ID: "R1", ToState: record.Open})
 			return err
 		},
-		"create_project": func(b *record.Book) error {
+		"create_project": func(b *record.Service) error {
 			_, err := b.CreateProject(t.Context(), record.CreateProjectArgs{ID: "home", Name: "x"})
 			return err
 		},
@@ -453,7 +453,7 @@ func TestTimesBeyondAllChangesAreTheNearest(t *testing.T) {
 
 func TestATickThatIsNotThereIsRefusedWhereThereIsNothingToo(t *testing.T) {
 	t.Parallel()
-	for name, b := range map[string]*record.Book{"no project": newDesk(t).Book, "no store": record.New(nil, record.Config{})} {
+	for name, b := range map[string]*record.Service{"no project": newDesk(t).Service, "no store": record.New(nil, record.Config{})} {
 		_, err := b.List(t.Context(), record.ListArgs{Caller: as(""), At: "tick:1"})
 		wantError(t, name, err, fault.Invalid, record.CodeInvalid, `"field":"at"`)
 		for _, at := range []string{"tick:0", "2026-01-01T00:00:00Z"} {

@@ -54,7 +54,7 @@ func rowsOf(t testing.TB, s *store.Store) string {
 }
 
 // told is what the commands that read the past tell of project p.
-func told(t testing.TB, b *record.Book, at string) string {
+func told(t testing.TB, b *record.Service, at string) string {
 	t.Helper()
 	found := must(b.Search(t.Context(), record.SearchArgs{Caller: as("s0"), Query: "red blue green", Limit: 500, At: at}))(t)
 	found.At = nil // which tells only that it is about the past
@@ -67,7 +67,7 @@ func told(t testing.TB, b *record.Book, at string) string {
 
 // toldOf is the same of another project, without a search, whose ranking counts the words
 // of all projects.
-func toldOf(t testing.TB, b *record.Book, c record.Caller, at string) string {
+func toldOf(t testing.TB, b *record.Service, c record.Caller, at string) string {
 	t.Helper()
 	ctx := t.Context()
 	overview := must(b.Overview(ctx, record.OverviewArgs{Caller: c, At: at}))(t)
@@ -427,11 +427,11 @@ func TestAsOfShowsTheProjectAsItWas(t *testing.T) {
 			d.random(rt, tally{})
 			d.clock.Move(time.Second) // lest two commands share a millisecond
 			at := record.Time(d.clock.Now().UnixNano()).String()
-			seen[at] = told(t, d.Book, "")
+			seen[at] = told(t, d.Service, "")
 			d.clock.Move(time.Second)
 		}
 		for _, at := range someOf(rt, slices.Sorted(maps.Keys(seen))) {
-			if got, want := told(t, d.Book, at), seen[at]; got != want {
+			if got, want := told(t, d.Service, at), seen[at]; got != want {
 				t.Fatalf("at %s it tells\n%s\nwant\n%s", at, got, want)
 			}
 		}

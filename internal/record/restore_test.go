@@ -111,7 +111,7 @@ func TestTwoEventsOfOneInstantThatSayTheSameAreTwo(t *testing.T) {
 func wantCopy(t testing.TB, got, want *desk) {
 	t.Helper()
 	wantRows(t, got, want)
-	if g, w := told(t, got.Book, ""), told(t, want.Book, ""); g != w {
+	if g, w := told(t, got.Service, ""), told(t, want.Service, ""); g != w {
 		t.Fatalf("it tells\n%s\nwant\n%s", g, w)
 	}
 }

@@ -34,7 +34,7 @@ type stored struct {
 }
 
 // find reads a record; sql.ErrNoRows if there is none.
-func (s *scope) find(ctx context.Context, number int64) (r stored, err error) {
+func (s *callTx) find(ctx context.Context, number int64) (r stored, err error) {
 	found := false
 	err = s.tx.Each(ctx, func(rows *sql.Rows) (err error) {
 		found = true
@@ -48,7 +48,7 @@ func (s *scope) find(ctx context.Context, number int64) (r stored, err error) {
 }
 
 // mustFind reads the record that an id names.
-func (s *scope) mustFind(ctx context.Context, id string) (stored, error) {
+func (s *callTx) mustFind(ctx context.Context, id string) (stored, error) {
 	number, ok := parseID(id)
 	if !ok {
 		return stored{}, recordNotFound(id)
@@ -61,7 +61,7 @@ func (s *scope) mustFind(ctx context.Context, id string) (stored, error) {
 }
 
 // mustExist is the number of the record that an id names.
-func (s *scope) mustExist(ctx context.Context, id string) (number int64, err error) {
+func (s *callTx) mustExist(ctx context.Context, id string) (number int64, err error) {
 	number, ok := parseID(id)
 	if ok {
 		err = s.tx.Get(ctx, []any{&ok}, selectExists, s.p.Key, number)
@@ -101,7 +101,7 @@ func scanRef(rows *sql.Rows, more ...any) (r Ref, err error) {
 }
 
 // refs are the references that a query selects; never nil.
-func (s *scope) refs(ctx context.Context, query string, args ...any) ([]Ref, error) {
+func (s *callTx) refs(ctx context.Context, query string, args ...any) ([]Ref, error) {
 	list := []Ref{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r, err := scanRef(rows)
@@ -112,7 +112,7 @@ func (s *scope) refs(ctx context.Context, query string, args ...any) ([]Ref, err
 }
 
 // records are the whole records that a query selects; never nil.
-func (s *scope) records(ctx context.Context, query string, args ...any) ([]Record, error) {
+func (s *callTx) records(ctx context.Context, query string, args ...any) ([]Record, error) {
 	list := []Record{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		r, err := scanRecord(rows)
@@ -144,7 +144,7 @@ func columnsOf(r *Record) ([]any, error) {
 }
 
 // pathOf is the path of a new record.
-func (s *scope) pathOf(ctx context.Context, parent *string, number int64) ([]byte, error) {
+func (s *callTx) pathOf(ctx context.Context, parent *string, number int64) ([]byte, error) {
 	var path []byte
 	if above, ok := parseID(deref(parent)); ok {
 		err := s.tx.Get(ctx, []any{&path}, selectPath, s.p.Key, above)

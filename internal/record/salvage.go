@@ -63,13 +63,13 @@ OR NOT EXISTS (SELECT 1 FROM records r WHERE r.project_key = a.project_key AND r
 	}
 }
 
-// Mend repairs the records that a salvage has kept. Rows that are lost or older than
+// Repair repairs the records that a salvage has kept. Rows that are lost or older than
 // the change log come from the log. Rows that the log has lost are logged again. The
 // clock counts every tick of the log; a tick whose change is lost gets a change without
 // a document. Paths, activations and searchable words are derived again. It is this
 // part's share of store.Salvage. On intact records it changes nothing but the index,
 // and it is safe to retry.
-func Mend(ctx context.Context, tx *store.Tx) error {
+func Repair(ctx context.Context, tx *store.Tx) error {
 	if err := execAll(ctx, tx, unreadable()); err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func Mend(ctx context.Context, tx *store.Tx) error {
 		return err
 	}, selectRecordProjects)
 	for _, p := range all {
-		var s *scope
+		var s *callTx
 		if err == nil {
-			s, err = (&Book{}).scopeOf(ctx, tx, p)
+			s, err = (&Service{}).scopeOf(ctx, tx, p)
 		}
 		if err == nil {
 			err = s.mend(ctx)
@@ -108,7 +108,7 @@ func execAll(ctx context.Context, tx *store.Tx, statements []string) error {
 }
 
 // mend repairs the records of one project.
-func (s *scope) mend(ctx context.Context) error {
+func (s *callTx) mend(ctx context.Context) error {
 	ids, err := s.mendClock(ctx)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (s *scope) mend(ctx context.Context) error {
 
 // mendClock makes the ticks those of the change log and returns the numbers of the
 // records that the log contains.
-func (s *scope) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
+func (s *callTx) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
 	ids = map[int64]bool{}
 	seqs, lost := map[int64]int64{}, map[int64]int64{} // tick → seq
 	last, lastRecord := int64(0), int64(0)
@@ -192,7 +192,7 @@ func (s *scope) mendClock(ctx context.Context) (ids map[int64]bool, err error) {
 
 // putTicks replaces the ticks of the project by those up to the last one. seqs are where
 // the log has them, lost where it had those that it has no longer.
-func (s *scope) putTicks(ctx context.Context, last int64, seqs, lost map[int64]int64) error {
+func (s *callTx) putTicks(ctx context.Context, last int64, seqs, lost map[int64]int64) error {
 	if _, err := s.tx.Exec(ctx, deleteTicks, s.p.Key); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (s *scope) putTicks(ctx context.Context, last int64, seqs, lost map[int64]i
 
 // mendRecord compares a record's row with its newest version in the log and repairs the
 // older one of the two.
-func (s *scope) mendRecord(ctx context.Context, number int64, row stored, there bool) error {
+func (s *callTx) mendRecord(ctx context.Context, number int64, row stored, there bool) error {
 	var newest logged
 	err := s.eachVersion(ctx, func(v logged) bool { newest = v; return false }, selectVersionAt, s.stream, formatID(number), int64(math.MaxInt64))
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *scope) mendRecord(ctx context.Context, number int64, row stored, there 
 }
 
 // putLogged makes a record's row what a version in the log says.
-func (s *scope) putLogged(ctx context.Context, v logged, number int64) error {
+func (s *callTx) putLogged(ctx context.Context, v logged, number int64) error {
 	m, err := s.memberOf(ctx, v.session)
 	if err == nil && m.key == 0 {
 		var q project.Session
@@ -279,7 +279,7 @@ func sessionOr(id string) string {
 }
 
 // logRow appends a version for a row that the log has lost, with the next tick.
-func (s *scope) logRow(ctx context.Context, row stored, event string) error {
+func (s *callTx) logRow(ctx context.Context, row stored, event string) error {
 	var session string
 	err := s.tx.Get(ctx, []any{&session}, selectSessionOf, row.creator)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -294,7 +294,7 @@ func (s *scope) logRow(ctx context.Context, row stored, event string) error {
 
 // fillWords fills the empty index with the words of all records.
 func fillWords(ctx context.Context, tx *store.Tx) error {
-	s := &scope{tx: tx}
+	s := &callTx{tx: tx}
 	return tx.Each(ctx, func(rows *sql.Rows) error {
 		r, err := scanRecord(rows)
 		if err != nil {

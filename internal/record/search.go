@@ -58,7 +58,7 @@ AND NOT EXISTS (SELECT 1 FROM records WHERE project_key > ?1)`
 // word by word. A query without a letter or digit finds nothing.
 //
 // Errors: CodeInvalid for a blank query, states and at; CodeNotFound for ParentID.
-func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err error) {
+func (b *Service) Search(ctx context.Context, a SearchArgs) (out SearchResult, err error) {
 	if strings.TrimSpace(a.Query) == "" {
 		return out, invalid("query", "query must not be blank")
 	}
@@ -78,7 +78,7 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 	if err := q.parse(); err != nil {
 		return out, err
 	}
-	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *scope) error {
+	err = b.read(ctx, a.Caller, a.At, func(ctx context.Context, s *callTx) error {
 		out.At = s.then
 		from, until := []byte{}, behindAll()
 		if a.ParentID != "" {
@@ -111,7 +111,7 @@ func (b *Book) Search(ctx context.Context, a SearchArgs) (out SearchResult, err 
 
 // search finds the hits in two tiers. If they leave room for more, it corrects unknown
 // words, unless the words are to stay as they are.
-func (s *scope) search(ctx context.Context, q *hitQuery, asIs bool, out *SearchResult) error {
+func (s *callTx) search(ctx context.Context, q *hitQuery, asIs bool, out *SearchResult) error {
 	err := s.tiers(ctx, q, out)
 	n := len(out.Results)
 	if err != nil || asIs || len(q.plain) == 0 || n == q.limit() && out.Results[n-1].Matched == "" {
@@ -168,7 +168,7 @@ func (q *hitQuery) parse() (err error) {
 
 // tiers finds the hits that hold all words, then, if they are fewer than the limit, the
 // hits that hold some of them.
-func (s *scope) tiers(ctx context.Context, q *hitQuery, out *SearchResult) (err error) {
+func (s *callTx) tiers(ctx context.Context, q *hitQuery, out *SearchResult) (err error) {
 	if q.all == "" {
 		out.Results, out.Total, err = s.hits(ctx, q.query, q.hits, q.with(q.some))
 		return err
@@ -208,7 +208,7 @@ const (
 
 // corrected searches again with the nearest known words in place of those that no record
 // holds, if there are any.
-func (s *scope) corrected(ctx context.Context, q hitQuery, out *SearchResult) error {
+func (s *callTx) corrected(ctx context.Context, q hitQuery, out *SearchResult) error {
 	var unknown []string
 	for _, word := range q.plain {
 		one := hitQuery{query: word, hits: q.hits, count: q.count, args: q.args}
@@ -250,7 +250,7 @@ func (s *scope) corrected(ctx context.Context, q hitQuery, out *SearchResult) er
 }
 
 // hits are the best matches of a query, and how many there are in all.
-func (s *scope) hits(ctx context.Context, query, q string, args []any) (list []Hit, total int, err error) {
+func (s *callTx) hits(ctx context.Context, query, q string, args []any) (list []Hit, total int, err error) {
 	list = []Hit{}
 	marker := words.NewMarker(query)
 	best := 0.0

@@ -33,7 +33,7 @@ var fewWords = []string{"red", "blue", "green", "cache", "every"}
 
 // crowded is a book of records made of a few words, so that many have the same
 // score, and some the same time besides.
-func crowded(t *testing.T) (*record.Book, *store.Store) {
+func crowded(t *testing.T) (*record.Service, *store.Store) {
 	t.Helper()
 	var calls atomic.Int64
 	s := storetest.Open(t, store.Config{Clock: func() time.Time {

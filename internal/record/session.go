@@ -19,11 +19,11 @@ WHERE t.project_key = ? AND t.tick > ? AND s.text = ? AND k.text = '` + KindReco
 // (records §2, save_session). It costs a tick each time.
 //
 // Errors: CodeSessionNotFound, CodeInvalid for a summary over 1,000 characters.
-func (b *Book) Save(ctx context.Context, a SaveArgs) (out Saved, err error) {
+func (b *Service) Save(ctx context.Context, a SaveArgs) (out Saved, err error) {
 	if err := checkText("summary", a.Summary, maxSummary); err != nil {
 		return out, err
 	}
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		m, err := s.openMember(ctx, a.Caller)
 		if err != nil {
 			return err
@@ -44,7 +44,7 @@ func (b *Book) Save(ctx context.Context, a SaveArgs) (out Saved, err error) {
 
 // unsaved are the records that a session changed since its last save, in the
 // order of the first change.
-func (s *scope) unsaved(ctx context.Context, m *member) ([]string, error) {
+func (s *callTx) unsaved(ctx context.Context, m *member) ([]string, error) {
 	ids := []string{}
 	err := s.log.Each(ctx, func(rows *sql.Rows) error {
 		var id string
@@ -63,11 +63,11 @@ func (s *scope) unsaved(ctx context.Context, m *member) ([]string, error) {
 //
 // Errors: CodeSessionNotFound for a session that never opened a record of the
 // project, CodeInvalid for a summary over 1,000 characters.
-func (b *Book) Close(ctx context.Context, a SaveArgs) (out Closed, err error) {
+func (b *Service) Close(ctx context.Context, a SaveArgs) (out Closed, err error) {
 	if err := checkText("summary", a.Summary, maxSummary); err != nil {
 		return out, err
 	}
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		m, err := s.member(ctx, a.Caller)
 		if err != nil {
 			return err

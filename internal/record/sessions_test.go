@@ -280,7 +280,7 @@ func TestASessionIsTheHarnesss(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, _, err = project.See(ctx, tx, project.Seen{ID: "harness-1", Project: &q, Harness: "claude", PID: above.PID, PIDStart: above.Start})
+		_, _, err = project.RecordSession(ctx, tx, project.SessionEvent{ID: "harness-1", Project: &q, Harness: "claude", PID: above.PID, PIDStart: above.Start})
 		return err
 	})
 	if err != nil {
@@ -362,7 +362,7 @@ func TestPurgingObservationsSparesSessionsThatRecordsName(t *testing.T) {
 			return err
 		}
 		for _, id := range []string{"with records", "without"} {
-			if _, _, err := project.See(ctx, tx, project.Seen{ID: id, Project: &q, Harness: "claude", At: 1_600_000_000}); err != nil {
+			if _, _, err := project.RecordSession(ctx, tx, project.SessionEvent{ID: id, Project: &q, Harness: "claude", At: 1_600_000_000}); err != nil {
 				return err
 			}
 		}

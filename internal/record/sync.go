@@ -24,8 +24,8 @@ ORDER BY t.tick LIMIT +?4`
 //
 // Errors: CodeSessionNotFound for a session that has not opened a record of the
 // project, or was closed.
-func (b *Book) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) {
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+func (b *Service) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		m, err := s.openMember(ctx, a.Caller)
 		if err != nil {
 			return err
@@ -52,7 +52,7 @@ func (b *Book) Sync(ctx context.Context, a SyncArgs) (out Synced, err error) {
 }
 
 // openMember is the caller's session if it is open.
-func (s *scope) openMember(ctx context.Context, c Caller) (*member, error) {
+func (s *callTx) openMember(ctx context.Context, c Caller) (*member, error) {
 	m, err := s.member(ctx, c)
 	if err == nil && !m.isOpen() {
 		err = sessionNotFound(m.id)
@@ -61,7 +61,7 @@ func (s *scope) openMember(ctx context.Context, c Caller) (*member, error) {
 }
 
 // changes adds what a sync shows, and whether there is more.
-func (s *scope) changes(ctx context.Context, m *member, out *Synced) error {
+func (s *callTx) changes(ctx context.Context, m *member, out *Synced) error {
 	newest := map[string]*Entry{} // of those read so far, by record
 	size := 0
 	return s.log.Each(ctx, func(rows *sql.Rows) error {

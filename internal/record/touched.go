@@ -42,7 +42,7 @@ SELECT id, changed IS NOT NULL FROM touched ORDER BY changed IS NULL, ifnull(cha
 // their first change, and then those that it only activated, closed ones and
 // earlier activations included. It costs what the session did, not what the project
 // holds; an unknown project or session has none (contract records §4.2).
-func (b *Book) Touched(ctx context.Context, p project.Project, session string) (list []Touched, err error) {
+func (b *Service) Touched(ctx context.Context, p project.Project, session string) (list []Touched, err error) {
 	if b.store == nil {
 		return nil, nil
 	}

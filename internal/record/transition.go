@@ -33,7 +33,7 @@ func allowed(from State) []State {
 // resolved_by, CodeNotActivated, CodeInvalidTransition, also for the state that it
 // has, CodeConflict if another session has changed the state since this session
 // loaded the record: activating it again shows how it is now.
-func (b *Book) Transition(ctx context.Context, a TransitionArgs) (out Transitioned, err error) {
+func (b *Service) Transition(ctx context.Context, a TransitionArgs) (out Transitioned, err error) {
 	if err := checkState("to_state", a.ToState); err != nil {
 		return out, err
 	}
@@ -41,7 +41,7 @@ func (b *Book) Transition(ctx context.Context, a TransitionArgs) (out Transition
 	if err := checkText("reason", a.Reason, maxReason); err != nil {
 		return out, err
 	}
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		r, m, base, err := s.active(ctx, a.Caller, a.ID)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func anyOf(states []State) string {
 	return text.String()
 }
 
-func (s *scope) checkTransition(ctx context.Context, m *member, r stored, base int, to State) error {
+func (s *callTx) checkTransition(ctx context.Context, m *member, r stored, base int, to State) error {
 	by, err := s.stateChangedBy(ctx, m, r, base)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (s *scope) checkTransition(ctx context.Context, m *member, r stored, base i
 }
 
 // moveState sets what a transition changes.
-func (s *scope) moveState(ctx context.Context, e *Entry, number int64, a *TransitionArgs) (err error) {
+func (s *callTx) moveState(ctx context.Context, e *Entry, number int64, a *TransitionArgs) (err error) {
 	var reason any
 	if e.Reason != "" && a.ToState != Open {
 		reason = e.Reason

@@ -20,13 +20,13 @@ const selectBase = `SELECT base_version FROM activations WHERE project_key = ? A
 //
 // Errors: CodeInvalid, also where no field is given, CodeNotFound, also for
 // related ids, CodeNotActivated.
-func (b *Book) Update(ctx context.Context, a UpdateArgs) (out Updated, err error) {
+func (b *Service) Update(ctx context.Context, a UpdateArgs) (out Updated, err error) {
 	metadata, err := a.check()
 	if err != nil {
 		return out, err
 	}
 	var origin *Record // of both sides of a conflict, if their bodies are to be merged
-	err = b.write(ctx, a.Caller, func(ctx context.Context, s *scope) error {
+	err = b.write(ctx, a.Caller, func(ctx context.Context, s *callTx) error {
 		origin = nil
 		r, m, base, err := s.active(ctx, a.Caller, a.ID)
 		if err != nil {
@@ -98,7 +98,7 @@ func (a *UpdateArgs) check() (metadata map[string]any, err error) {
 
 // active is a record that the caller's session has loaded, with the version that
 // it knows.
-func (s *scope) active(ctx context.Context, c Caller, id string) (r stored, m *member, base int, err error) {
+func (s *callTx) active(ctx context.Context, c Caller, id string) (r stored, m *member, base int, err error) {
 	if r, err = s.mustFind(ctx, id); err != nil {
 		return r, nil, 0, err
 	}
@@ -116,7 +116,7 @@ func (s *scope) active(ctx context.Context, c Caller, id string) (r stored, m *m
 }
 
 // changed is the record as an update would have it.
-func (s *scope) changed(ctx context.Context, r stored, a *UpdateArgs, metadata map[string]any) (next Record, err error) {
+func (s *callTx) changed(ctx context.Context, r stored, a *UpdateArgs, metadata map[string]any) (next Record, err error) {
 	next = r.Record
 	if a.Title != nil {
 		next.Title = s.line(*a.Title, maxTitle)
@@ -154,7 +154,7 @@ func sameText(a, b *Record) bool {
 
 // conflict notes and describes, but for merged bodies, that another session stored
 // a version above base.
-func (s *scope) conflict(ctx context.Context, m *member, r stored, mine Record, base int) (*Conflict, error) {
+func (s *callTx) conflict(ctx context.Context, m *member, r stored, mine Record, base int) (*Conflict, error) {
 	by, err := s.versionAbove(ctx, r.ID, base)
 	if err != nil {
 		return nil, err

@@ -116,7 +116,7 @@ func checkMetadata(data json.RawMessage) (map[string]any, error) {
 }
 
 // text takes secrets out.
-func (b *Book) text(s string) string {
+func (b *Service) text(s string) string {
 	if b.config.Filter == nil {
 		return s
 	}
@@ -125,7 +125,7 @@ func (b *Book) text(s string) string {
 }
 
 // line takes secrets out of a text that must stay within a limit and on a line.
-func (b *Book) line(s string, limit int) string {
+func (b *Service) line(s string, limit int) string {
 	s = b.text(s)
 	n := 0
 	for i := range s {
@@ -138,7 +138,7 @@ func (b *Book) line(s string, limit int) string {
 
 // metadata takes secrets out of an object and puts the reason of the last
 // transition into it, "" for none. An empty object is nil.
-func (b *Book) metadata(object map[string]any, reason any) (json.RawMessage, error) {
+func (b *Service) metadata(object map[string]any, reason any) (json.RawMessage, error) {
 	if b.config.Filter != nil && object != nil {
 		v, _ := b.config.Filter.Value(object)
 		clean, ok := v.(map[string]any)
@@ -196,7 +196,7 @@ func withReason(data json.RawMessage, reason any) (json.RawMessage, error) {
 		return nil, err
 	}
 	delete(object, reasonKey)
-	return (&Book{}).metadata(object, reason)
+	return (&Service{}).metadata(object, reason)
 }
 
 func decodeObject(data json.RawMessage) (object map[string]any, err error) {
@@ -210,7 +210,7 @@ func decodeObject(data json.RawMessage) (object map[string]any, err error) {
 
 // checkRelated returns the ids of other records in their usual form, once each,
 // in the order given. own is the record's own number.
-func (s *scope) checkRelated(ctx context.Context, ids []string, own int64) ([]string, error) {
+func (s *callTx) checkRelated(ctx context.Context, ids []string, own int64) ([]string, error) {
 	if len(ids) > maxRelated {
 		return nil, invalid("related", "related has at most 100 ids")
 	}

@@ -104,7 +104,7 @@ func CheckContent(ctx context.Context, s *store.Store) ([]string, error) {
 // Salvage replaces a damaged store by what can still be read of it, as all parts mend it;
 // see store.Salvage, whose errors it returns. Of the config, Check and Mend are set here.
 func Salvage(ctx context.Context, config store.SalvageConfig) (store.Salvaged, error) {
-	config.Check, config.Mend = CheckContent, mend
+	config.Check, config.Repair = CheckContent, mend
 	return store.Salvage(ctx, config)
 }
 
@@ -115,7 +115,7 @@ func mend(ctx context.Context, s *store.Store, altered func(table string, id int
 	for _, part := range []struct {
 		name   string
 		repair func(context.Context, *store.Tx) error
-	}{{"records", record.Mend}, {"mail", mail.Mend}, {"memories", memory.Mend}, {"archive", archive.Mend}, {"projects", project.Repair}} {
+	}{{"records", record.Repair}, {"mail", mail.Repair}, {"memories", memory.Repair}, {"archive", archive.Mend}, {"projects", project.Repair}} {
 		if err := s.Write(ctx, store.Full, part.repair); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

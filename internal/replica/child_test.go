@@ -123,7 +123,7 @@ func (e errand) work(ctx context.Context) error {
 }
 
 // write writes the nth entry to one of the memories, or finds that it was written.
-func (e errand) write(ctx context.Context, b *memory.Book, n int) error {
+func (e errand) write(ctx context.Context, b *memory.Service, n int) error {
 	to := e.Memories[n%len(e.Memories)]
 	c := memory.Caller{User: e.User, Key: fmt.Sprint(e.Name, "-", n)}
 	_, _, err := b.AddEntry(ctx, c, memory.NewEntry{MemoryID: to, RawEntry: fmt.Sprint(e.Name, n/len(e.Memories))})

@@ -100,7 +100,7 @@ func (r *Refused) Error() string {
 // none. Errors are a [*Refused], ctx's, or Unavailable with code hub_unavailable if
 // there was no answer, in which case the hub may have taken anything of it: sending
 // the same again is always safe.
-func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushAnswer, err error) {
+func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushResponse, err error) {
 	path := PathPush
 	if items.Head.Seq > 0 {
 		path += "?" + url.Values{"device_seq": {strconv.FormatInt(items.Head.Seq, 10)}, "device_hash": {items.Head.Hash}}.Encode()
@@ -113,7 +113,7 @@ func (c *Client) Push(ctx context.Context, items PushRequest) (answer PushAnswer
 
 // Pull asks for what is newer than the cursors. Errors are those of Push; repeating
 // is safe.
-func (c *Client) Pull(ctx context.Context, ask PullRequest) (answer PullAnswer, err error) {
+func (c *Client) Pull(ctx context.Context, ask PullRequest) (answer PullResponse, err error) {
 	path := PathPull
 	if ask.Catalogue > 0 {
 		path += "?catalogue=" + strconv.FormatInt(ask.Catalogue, 10)
@@ -125,7 +125,7 @@ func (c *Client) Pull(ctx context.Context, ask PullRequest) (answer PullAnswer, 
 }
 
 // Heads reads a page of the user's streams, "" for the first. Errors as for Pull.
-func (c *Client) Heads(ctx context.Context, after string) (answer HeadsAnswer, err error) {
+func (c *Client) Heads(ctx context.Context, after string) (answer HeadsResponse, err error) {
 	q := url.Values{"limit": {strconv.Itoa(MaxHeads)}}
 	if after != "" {
 		q.Set("after", after)
@@ -134,8 +134,8 @@ func (c *Client) Heads(ctx context.Context, after string) (answer HeadsAnswer, e
 }
 
 // Entries reads entries of a memory as the hub has them (memories §10.7). The query
-// is what [EntriesAnswer] says. Errors as for Pull.
-func (c *Client) Entries(ctx context.Context, query url.Values) (answer EntriesAnswer, err error) {
+// is what [EntriesResponse] says. Errors as for Pull.
+func (c *Client) Entries(ctx context.Context, query url.Values) (answer EntriesResponse, err error) {
 	return answer, c.call(ctx, http.MethodGet, PathEntries+"?"+query.Encode(), nil, &answer, 0)
 }
 

@@ -255,13 +255,13 @@ func TestARefusedTokenPausesItsUserAloneAndANewOneIsUsedAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lanes, err := replica.NewLanes(d.store, d.Book, 0, nil)
+			lanes, err := replica.NewLanes(d.store, d.Service, 0, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(lanes.Close)
 			d.equip(func(c *replica.Config) { c.Lanes = lanes })
-			twin := &desk{TB: t, Book: d.Book, store: d.store, office: &office{url: o.url, secret: second}, me: u.UserID}
+			twin := &desk{TB: t, Service: d.Service, store: d.store, office: &office{url: o.url, secret: second}, me: u.UserID}
 			twin.equip(func(c *replica.Config) { c.Lanes = lanes })
 			d.add("a")
 			who := memory.Caller{User: u.UserID}

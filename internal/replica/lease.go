@@ -70,7 +70,7 @@ func dead(db string, names []string, own string) (out []string) {
 // Lanes are the leases of one process on one store (memories §10.3). A lane is leased
 // whoever's streams are in it, so all replicators of a process share one of these.
 type Lanes struct {
-	book *memory.Book
+	book *memory.Service
 	db   string
 	life time.Duration
 	log  *slog.Logger
@@ -83,7 +83,7 @@ type Lanes struct {
 
 // NewLanes holds no lane yet. life is that of a lease, 0 for 60 s. Keep prolongs what
 // is taken; Close gives it back.
-func NewLanes(s *store.Store, b *memory.Book, life time.Duration, log *slog.Logger) (*Lanes, error) {
+func NewLanes(s *store.Store, b *memory.Service, life time.Duration, log *slog.Logger) (*Lanes, error) {
 	if life <= 0 {
 		life = time.Minute
 	}
@@ -200,9 +200,9 @@ func (l *Lanes) forget(mine, still []memory.Lease) {
 // ours are taken again, as they were.
 func (l *Lanes) lost(leases []memory.Lease) { l.forget(leases, nil) }
 
-// Leftovers removes the lock files of replicators that are gone, as a server does at
+// RemoveStaleLocks removes the lock files of replicators that are gone, as a server does at
 // its start. What cannot be removed stays.
-func Leftovers(db string) {
+func RemoveStaleLocks(db string) {
 	files, err := os.ReadDir(filepath.Dir(db))
 	if err != nil {
 		return

@@ -180,7 +180,7 @@ func (o *office) push(w http.ResponseWriter, r *http.Request, status func(replic
 		inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		answer := httptest.NewRecorder()
 		o.inner.ServeHTTP(answer, inner)
-		var taken replica.PushAnswer
+		var taken replica.PushResponse
 		if answer.Code != http.StatusOK || json.Unmarshal(answer.Body.Bytes(), &taken) != nil {
 			for k, v := range answer.Header() {
 				w.Header()[k] = v
@@ -193,7 +193,7 @@ func (o *office) push(w http.ResponseWriter, r *http.Request, status func(replic
 			results[at[i]] = res
 		}
 	}
-	_ = json.NewEncoder(w).Encode(replica.PushAnswer{Results: results})
+	_ = json.NewEncoder(w).Encode(replica.PushResponse{Results: results})
 }
 
 // texts are the entries of a memory at the hub, oldest first.
@@ -247,7 +247,7 @@ func rawOf(it replica.Item) string {
 // desk is a device: a store, its book and a replicator.
 type desk struct {
 	testing.TB
-	*memory.Book
+	*memory.Service
 	store         *store.Store
 	office        *office
 	me            string
@@ -273,7 +273,7 @@ func (o *office) deskOver(s *store.Store) *desk {
 	d := &desk{TB: o.TB, store: s, office: o, end: func() {}}
 	settings := memory.Defaults()
 	settings.DeleteTimeout = 5 * time.Second
-	d.Book = memory.New(s, memory.Config{Settings: settings})
+	d.Service = memory.New(s, memory.Config{Settings: settings})
 	o.Cleanup(func() {
 		d.end()
 		if err := d.Stop(context.Background()); err != nil {
@@ -301,7 +301,7 @@ func (d *desk) equip(change ...func(*replica.Config)) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	c := replica.Config{Store: d.store, Book: d.Book, User: d.me, Generation: d.member().Generation, Client: client}
+	c := replica.Config{Store: d.store, Book: d.Service, User: d.me, Generation: d.member().Generation, Client: client}
 	for _, f := range change {
 		f(&c)
 	}

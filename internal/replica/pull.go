@@ -209,7 +209,7 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 }
 
 // waitFor is one pull; nil if it was ended because of a new subscription.
-func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Duration) (*PullAnswer, error) {
+func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Duration) (*PullResponse, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if wait > 0 {
@@ -370,7 +370,7 @@ func (h Head) item(vaults map[string]Vault) (memory.Item, error) {
 }
 
 // PullStream pulls one stream until there is nothing more now. Errors are the hub's,
-// and those of memory.Book.Apply; repeating is safe.
+// and those of memory.Service.Apply; repeating is safe.
 func (r *Replicator) PullStream(ctx context.Context, stream string) error {
 	defer r.Client.Close()
 	s, ok, err := r.Book.Stream(ctx, stream)

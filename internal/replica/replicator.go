@@ -40,9 +40,9 @@ const (
 // Config is what a Replicator is made of.
 type Config struct {
 	Store  *store.Store
-	Book   *memory.Book // over the store
-	User   string       // the local user, who has joined the hub
-	Client *Client      // with the user's token
+	Book   *memory.Service // over the store
+	User   string          // the local user, who has joined the hub
+	Client *Client         // with the user's token
 
 	Generation int64 // the user's, of this membership: when it has ended nothing is sent or stored any more
 
@@ -60,7 +60,7 @@ type Replicator struct {
 	lanes *Lanes        // while it runs
 	wake  chan struct{} // there may be something to send
 	asked chan struct{} // a stream was subscribed
-	meter Meter
+	meter Metrics
 
 	mu     sync.Mutex
 	inAir  map[string]bool // streams in a request
@@ -117,8 +117,8 @@ func (r *Replicator) State() (state, why string) {
 	return r.state, r.why
 }
 
-// Meter are the counters of this replicator.
-func (r *Replicator) Meter() *Meter { return &r.meter }
+// Metrics are the counters of this replicator.
+func (r *Replicator) Meter() *Metrics { return &r.meter }
 
 // Run replicates until ctx ends; then requests that are underway get 10 s to end. It
 // returns nil then. Errors: memory.CodeLeft when the membership has ended, and the

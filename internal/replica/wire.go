@@ -9,10 +9,10 @@ import (
 // Where the hub answers, below its base URL. All but [PathHealth] want the header
 // "Authorization: Bearer TOKEN".
 const (
-	PathPush    = "/v1/hub/push"    // POST [PushRequest], answered by [PushAnswer]; level write
-	PathPull    = "/v1/hub/pull"    // POST [PullRequest], answered by [PullAnswer]; level read
-	PathHeads   = "/v1/hub/heads"   // GET ?after&limit, answered by [HeadsAnswer]; level read
-	PathEntries = "/v1/hub/entries" // GET ?memory&entry or ?memory&limit&before&after&tag&session_id, answered by [EntriesAnswer]; level read
+	PathPush    = "/v1/hub/push"    // POST [PushRequest], answered by [PushResponse]; level write
+	PathPull    = "/v1/hub/pull"    // POST [PullRequest], answered by [PullResponse]; level read
+	PathHeads   = "/v1/hub/heads"   // GET ?after&limit, answered by [HeadsResponse]; level read
+	PathEntries = "/v1/hub/entries" // GET ?memory&entry or ?memory&limit&before&after&tag&session_id, answered by [EntriesResponse]; level read
 	PathWhoami  = "/v1/hub/whoami"  // GET, answered by [Whoami]; any level
 	PathHealth  = "/v1/health"      // GET, by anyone
 )
@@ -101,8 +101,8 @@ type Item struct {
 	Doc    json.RawMessage `json:"doc"`
 }
 
-// PushAnswer has one result for each item, in the order of the items.
-type PushAnswer struct {
+// PushResponse has one result for each item, in the order of the items.
+type PushResponse struct {
 	Results []Result `json:"results"`
 
 	// DeviceHead is the highest head that the hub had of this device before the push. If
@@ -165,10 +165,10 @@ type Cursor struct {
 	After  int64  `json:"after"`
 }
 
-// PullAnswer has the streams of which there is something, in the order of the
+// PullResponse has the streams of which there is something, in the order of the
 // cursors. A stream that is unknown, or another user's, is left out like one with
 // nothing new.
-type PullAnswer struct {
+type PullResponse struct {
 	HubEpoch int64         `json:"hub_epoch"` // see [Whoami]
 	Streams  []StreamItems `json:"streams"`   // [] when the time is up
 
@@ -205,8 +205,8 @@ type PulledItem struct {
 	Device string          `json:"device,omitempty"` // the device incarnation that pushed it; older hubs leave it out
 }
 
-// HeadsAnswer is a page of the user's streams. Deleted ones are not listed.
-type HeadsAnswer struct {
+// HeadsResponse is a page of the user's streams. Deleted ones are not listed.
+type HeadsResponse struct {
 	HubEpoch  int64  `json:"hub_epoch"`
 	Catalogue int64  `json:"catalogue,omitempty"` // the version of what is listed, for [PullRequest]; older hubs leave it out
 	Heads     []Head `json:"heads"`
@@ -244,12 +244,12 @@ type Memory struct {
 	ProjectUIDs []string `json:"projectUids"`
 }
 
-// EntriesAnswer answers a read-through (memories §10.7): the entries of a memory as
+// EntriesResponse answers a read-through (memories §10.7): the entries of a memory as
 // they are now, newest first, as documents like those of an entry put with all
 // patches in them. ?before= gives the newest that are older, ?after= the oldest that
 // are newer; both are times in RFC 3339. ?entry= gives that one alone. A memory or
 // entry that is unknown, deleted or another user's is 404 not_found.
-type EntriesAnswer struct {
+type EntriesResponse struct {
 	Entries []json.RawMessage `json:"entries"`
 	More    bool              `json:"more"` // the memory has more in that direction
 }

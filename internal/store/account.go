@@ -120,8 +120,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Aside is a change that waits outside a follower's stream for another try.
-type Aside struct {
+// FailedChange is a change that waits outside a follower's stream for another try.
+type FailedChange struct {
 	Follower string
 	Lane     string // "" for a follower without lanes
 	Seq      int64
@@ -157,13 +157,13 @@ func (tx *Tx) Settle(ctx context.Context, follower string, seq int64) error {
 
 // AsideIn lists what a lane of a follower has set aside, by seq; none if there is
 // nothing.
-func (tx *Tx) AsideIn(ctx context.Context, follower, lane string) ([]Aside, error) {
+func (tx *Tx) AsideIn(ctx context.Context, follower, lane string) ([]FailedChange, error) {
 	return tx.asides(ctx, selectAsideIn, follower, lane)
 }
 
-func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Aside, err error) {
+func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []FailedChange, err error) {
 	err = tx.Each(ctx, func(r *sql.Rows) error {
-		var a Aside
+		var a FailedChange
 		var since, next int64
 		err := r.Scan(&a.Follower, &a.Seq, &a.Lane, &a.Error, &a.Attempts, &since, &next)
 		a.Since, a.NextTry = time.Unix(0, since), time.Unix(0, next)
@@ -173,9 +173,9 @@ func (tx *Tx) asides(ctx context.Context, query string, args ...any) (out []Asid
 	return out, err
 }
 
-// SetAside lists the changes that followers could not handle, in the order of
+// FailedChanges lists the changes that followers could not handle, in the order of
 // follower and seq; empty if nothing is set aside.
-func (s *Store) SetAside(ctx context.Context) (out []Aside, err error) {
+func (s *Store) FailedChanges(ctx context.Context) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAside)
 		return err
@@ -184,7 +184,7 @@ func (s *Store) SetAside(ctx context.Context) (out []Aside, err error) {
 }
 
 // due lists up to 500 changes that a follower set aside and whose time has come.
-func (s *Store) due(ctx context.Context, follower string) (out []Aside, err error) {
+func (s *Store) due(ctx context.Context, follower string) (out []FailedChange, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {
 		out, err = tx.asides(ctx, selectAsideDue, follower, tx.Now().UnixNano())
 		return err

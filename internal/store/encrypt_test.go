@@ -148,7 +148,7 @@ func TestEncryptedStoreHoldsTheSameRowsAndNoFileTheirText(t *testing.T) {
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
 		t.Errorf("no write-ahead log to look at: %v", err)
 	}
-	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1), Reading: true}), append(want, secretWord+"-after")...)
+	expectIDs(t, storetest.Open(t, store.Config{Path: path, Key: keyOf(1), ReadOnly: true}), append(want, secretWord+"-after")...)
 }
 
 func TestWrongOrMissingKeyIsNeverDamageAndChangesNothing(t *testing.T) {
@@ -159,14 +159,14 @@ func TestWrongOrMissingKeyIsNeverDamageAndChangesNothing(t *testing.T) {
 	mustWrite(t, holder, "in the log")
 	log := content(t, path+"-wal")
 	for _, reading := range []bool{false, true} {
-		_, err := store.Open(t.Context(), store.Config{Path: path, Reading: reading})
+		_, err := store.Open(t.Context(), store.Config{Path: path, ReadOnly: reading})
 		expectCode(t, err, store.CodeEncrypted)
-		_, err = store.Open(t.Context(), store.Config{Path: path, Key: keyOf(2), Reading: reading})
+		_, err = store.Open(t.Context(), store.Config{Path: path, Key: keyOf(2), ReadOnly: reading})
 		expectCode(t, err, store.CodeKey)
 		if f := fault.As(err); f.Kind != fault.Unavailable || !strings.Contains(f.Hint, "CAIRN_KEY") || !strings.Contains(f.Hint, "key_file") {
 			t.Errorf("the fault is %v: %s", f.Kind, f.Hint)
 		}
-		_, err = store.Open(t.Context(), store.Config{Path: path, Key: []byte("short"), Reading: reading})
+		_, err = store.Open(t.Context(), store.Config{Path: path, Key: []byte("short"), ReadOnly: reading})
 		expectCode(t, err, store.CodeKey)
 	}
 	expectUnchanged(t, path+"-wal", log)
@@ -196,7 +196,7 @@ func TestDamageUnderTheRightKeyIsDamage(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s, err := store.Open(t.Context(), store.Config{Path: path, Key: keyOf(1), Reading: true})
+			s, err := store.Open(t.Context(), store.Config{Path: path, Key: keyOf(1), ReadOnly: true})
 			if err != nil {
 				expectCode(t, err, store.CodeCorrupt)
 				return
@@ -358,7 +358,7 @@ func TestReadersOfAnEncryptedLogNeverMeetAHalfWrittenBlock(t *testing.T) {
 	plainOnly(t)
 	s := storetest.Open(t, store.Config{Key: keyOf(1)})
 	mustWrite(t, s, "first")
-	reader := storetest.Open(t, store.Config{Path: s.Path(), Key: keyOf(1), Reading: true})
+	reader := storetest.Open(t, store.Config{Path: s.Path(), Key: keyOf(1), ReadOnly: true})
 	var done atomic.Bool
 	failed := make(chan error, 3)
 	for range cap(failed) {

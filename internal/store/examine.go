@@ -27,7 +27,7 @@ func Examine(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	given := c.Path
-	c.Reading, c.Key, c.Path = true, key, standing(c.Path, key)
+	c.ReadOnly, c.Key, c.Path = true, key, standing(c.Path, key)
 	if isEmpty(c.Path) {
 		if !isEmpty(c.Path + "-wal") {
 			return nil, remains()

@@ -367,7 +367,7 @@ func (r rights) try(path string) error {
 }
 
 func readOne(ctx context.Context, path string) error {
-	s, err := open(ctx, store.Config{Path: path, Reading: true})
+	s, err := open(ctx, store.Config{Path: path, ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("open for reading: %w", err)
 	}

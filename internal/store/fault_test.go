@@ -69,7 +69,7 @@ func TestFileThatIsNoDatabaseIsRefusedAndLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, reading := range []bool{false, true} {
-			_, err := open(t.Context(), store.Config{Path: path, Reading: reading})
+			_, err := open(t.Context(), store.Config{Path: path, ReadOnly: reading})
 			expectCode(t, err, store.CodeCorrupt)
 			if fault.KindOf(err) != fault.Internal {
 				t.Errorf("%s: kind %v", name, fault.KindOf(err))
@@ -136,7 +136,7 @@ func TestPathThatIsNoFileIsRefused(t *testing.T) {
 	}
 	for _, path := range []string{dir, filepath.Join(file, "cairn.db")} {
 		for _, reading := range []bool{false, true} {
-			_, err := open(t.Context(), store.Config{Path: path, Reading: reading})
+			_, err := open(t.Context(), store.Config{Path: path, ReadOnly: reading})
 			expectCode(t, err, store.CodeReadOnly)
 		}
 	}
@@ -298,7 +298,7 @@ func TestPathMayHoldAnyCharacter(t *testing.T) {
 			path := filepath.Join(dir, name+".db")
 			s := storetest.Open(t, store.Config{Path: path})
 			mustWrite(t, s, "a")
-			expectIDs(t, storetest.Open(t, store.Config{Path: path, Reading: true}), "a")
+			expectIDs(t, storetest.Open(t, store.Config{Path: path, ReadOnly: true}), "a")
 			entries, err := os.ReadDir(dir)
 			if err != nil {
 				t.Fatal(err)

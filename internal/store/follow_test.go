@@ -111,7 +111,7 @@ func TestRefusedChangeIsTriedAgainAfterAMinuteThenMoreSeldom(t *testing.T) {
 		if got := fmt.Sprint(at); got != want {
 			t.Errorf("tried at %s, want %s", got, want)
 		}
-		aside, err := s.SetAside(t.Context())
+		aside, err := s.FailedChanges(t.Context())
 		if err != nil || len(aside) != 1 || aside[0].Attempts != len(at) {
 			t.Errorf("set aside: %+v, %v", aside, err)
 		}
@@ -171,7 +171,7 @@ func TestErrorInALaterTryHoldsUpNothing(t *testing.T) {
 		if fmt.Sprint(seen) != "[1 1 2 3]" {
 			t.Errorf("handled %v", seen)
 		}
-		aside, err := s.SetAside(t.Context())
+		aside, err := s.FailedChanges(t.Context())
 		if err != nil || len(aside) != 1 || aside[0].Attempts != 2 || !strings.Contains(aside[0].Error, "defect") {
 			t.Errorf("set aside: %+v, %v", aside, err)
 		}
@@ -269,7 +269,7 @@ func TestLagOfAFollowerThatNeverRanIsTheWholeLog(t *testing.T) {
 	if lag, err := s.Lag(t.Context(), "never"); lag != 2 || err != nil {
 		t.Errorf("it lags by %d, %v", lag, err)
 	}
-	if aside, err := s.SetAside(t.Context()); len(aside) != 0 || err != nil {
+	if aside, err := s.FailedChanges(t.Context()); len(aside) != 0 || err != nil {
 		t.Errorf("set aside: %v, %v", aside, err)
 	}
 	_, _, err := s.Retry(t.Context(), "never")

@@ -84,7 +84,7 @@ func (d *Distribution) Quantile(share float64) time.Duration {
 	return 0
 }
 
-// Doublings are the ends of ranges, each twice the one before it from 4 µs on, and
+// Buckets are the ends of ranges, each twice the one before it from 4 µs on, and
 // how many durations were below each. The last one has everything but what was over
 // 67 s.
 func (d *Distribution) Doublings() (ends []time.Duration, below []int64) {

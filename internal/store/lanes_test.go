@@ -224,7 +224,7 @@ func TestWhatALaneSetAsideIsTriedWhenItIsDueAndWhenSomebodyWants(t *testing.T) {
 		l.expect(t, "before it is due", l.did(), "[a:1 a:odd a:3]")
 		time.Sleep(5 * time.Second)
 		l.expect(t, "when it is due", l.did(), "[a:1 a:odd a:3 a again]")
-		aside, err := l.SetAside(t.Context())
+		aside, err := l.FailedChanges(t.Context())
 		if err != nil || len(aside) != 1 || aside[0].Lane != "a" || aside[0].Attempts != 2 || aside[0].Error != "still odd" ||
 			time.Until(aside[0].NextTry) < time.Minute {
 			t.Errorf("%+v, %v", aside, err)
@@ -236,7 +236,7 @@ func TestWhatALaneSetAsideIsTriedWhenItIsDueAndWhenSomebodyWants(t *testing.T) {
 			t.Error(changes, err)
 		}
 		time.Sleep(2 * time.Second)
-		if aside, err := l.SetAside(t.Context()); len(aside) > 0 || err != nil {
+		if aside, err := l.FailedChanges(t.Context()); len(aside) > 0 || err != nil {
 			t.Errorf("%+v, %v", aside, err)
 		}
 	})
@@ -359,7 +359,7 @@ func TestALaneThatMovesTakesItsAccountAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := l.Followers(t.Context())
-	aside, aerr := l.SetAside(t.Context())
+	aside, aerr := l.FailedChanges(t.Context())
 	if len(all) != 1 || all[0].Lane != "other" || len(aside) > 0 || errors.Join(err, aerr) != nil {
 		t.Errorf("%+v, %+v, %v", all, aside, errors.Join(err, aerr))
 	}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Load is how much of something limited is in use, over time. It is to be made with
+// UsageGauge is how much of something limited is in use, over time. It is to be made with
 // its Capacity, and any number of goroutines may use it.
-type Load struct {
+type UsageGauge struct {
 	Capacity int64
 
 	mu        sync.Mutex
@@ -16,20 +16,20 @@ type Load struct {
 }
 
 // Add changes how much is in use.
-func (l *Load) Add(n int64) {
+func (l *UsageGauge) Add(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(l.now + n)
 }
 
 // Set says how much is in use.
-func (l *Load) Set(n int64) {
+func (l *UsageGauge) Set(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.set(n)
 }
 
-func (l *Load) set(n int64) {
+func (l *UsageGauge) set(n int64) {
 	l.now, l.peak = n, max(l.peak, n)
 	switch {
 	case n*5 < l.Capacity*4:
@@ -39,14 +39,14 @@ func (l *Load) set(n int64) {
 	}
 }
 
-// Used is how much of a Load is in use.
-type Used struct {
+// Usage is how much of a UsageGauge is in use.
+type Usage struct {
 	Now, Peak, Capacity int64
 	High                time.Duration // for which four fifths and more have been in use without a break
 }
 
 // Percent is the share that is in use; more than 100 where the capacity is no limit.
-func (u Used) Percent() float64 {
+func (u Usage) Percent() float64 {
 	if u.Capacity == 0 {
 		return 0
 	}
@@ -54,10 +54,10 @@ func (u Used) Percent() float64 {
 }
 
 // Read says how much is in use.
-func (l *Load) Read() Used {
+func (l *UsageGauge) Read() Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	u := Used{Now: l.now, Peak: l.peak, Capacity: l.Capacity}
+	u := Usage{Now: l.now, Peak: l.peak, Capacity: l.Capacity}
 	if !l.since.IsZero() {
 		u.High = time.Since(l.since)
 	}

@@ -92,7 +92,7 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 	refused("reading", s.Read(t.Context(), func(context.Context, *store.Tx) error { return nil }))
 	closed(t, s)
 	for _, reading := range []bool{false, true} {
-		s, err := open(t.Context(), store.Config{Path: path, Reading: reading})
+		s, err := open(t.Context(), store.Config{Path: path, ReadOnly: reading})
 		if refused("opening", err); err == nil {
 			closed(t, s)
 		}
@@ -144,7 +144,7 @@ func TestNoMigrationRewritesRows(t *testing.T) {
 func TestMissingStoreIsNotMadeByReading(t *testing.T) {
 	t.Parallel()
 	path := storetest.Path(t)
-	_, err := open(t.Context(), store.Config{Path: path, Reading: true})
+	_, err := open(t.Context(), store.Config{Path: path, ReadOnly: true})
 	expectCode(t, err, store.CodeMissing)
 	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
 		t.Errorf("reading has made the folder: %v", err)
@@ -176,7 +176,7 @@ func TestUnfinishedCreationIsCompleted(t *testing.T) {
 				t.Fatal(err)
 			}
 			leave(t, path)
-			_, err := open(t.Context(), store.Config{Path: path, Reading: true})
+			_, err := open(t.Context(), store.Config{Path: path, ReadOnly: true})
 			expectCode(t, err, store.CodeMissing)
 			s := storetest.Open(t, store.Config{Path: path})
 			mustWrite(t, s, "a")
@@ -368,7 +368,7 @@ func TestCopyIsAStoreOfTheSameContent(t *testing.T) {
 	if err := s.CopyTo(t.Context(), path); err == nil {
 		t.Error("an existing file was overwritten")
 	}
-	reading := storetest.Open(t, store.Config{Path: path, Reading: true})
+	reading := storetest.Open(t, store.Config{Path: path, ReadOnly: true})
 	expectIDs(t, reading, "a", "b")
 	c := storetest.Open(t, store.Config{Path: path, Temporary: true})
 	mustWrite(t, c, "c")
@@ -402,7 +402,7 @@ func TestAccountsOfFollowersAreBroughtTogether(t *testing.T) {
 	if got := fmt.Sprintln(len(all), all[0].Follower, all[0].Lane, all[0].Position, all[1].Follower, all[1].Lane, all[1].Position); got != "2 archive p7 3 copier  5\n" || err != nil {
 		t.Errorf("%s: %+v, %v", got, all, err)
 	}
-	aside, err := s.SetAside(t.Context())
+	aside, err := s.FailedChanges(t.Context())
 	if got := fmt.Sprintln(len(aside), aside[0].Follower, aside[0].Lane, aside[0].Seq, aside[0].Error, aside[1].Follower, aside[1].Seq, aside[1].Attempts); got != "2 archive p7 2 too long copier 4 2\n" || err != nil {
 		t.Errorf("%s: %+v, %v", got, aside, err)
 	}

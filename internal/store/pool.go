@@ -12,7 +12,7 @@ import (
 // gauges are what a store knows of the use of its connections.
 type gauges struct {
 	acquired Histogram    // the waits for a reader or for the writer
-	load     Load         // connections in use
+	load     UsageGauge   // connections in use
 	waiting  atomic.Int64 // readers that wait for another to end
 }
 
@@ -22,7 +22,7 @@ func (g *gauges) waited(began time.Time) { g.acquired.Add(time.Since(began)) }
 // Pool is how a store's connections are used (mail §10.5): one that writes, and as
 // many that read as the Config allows.
 type Pool struct {
-	Used
+	Usage
 	Open     int          // connections that are open
 	Pending  int          // callers that wait for one
 	Acquired Distribution // how long callers waited, since the store was opened; also those that gave up
@@ -34,14 +34,14 @@ func (s *Store) Pool() Pool {
 	writes := len(s.writer.queue)
 	s.writer.mu.Unlock()
 	return Pool{
-		Used: s.gauges.load.Read(), Open: s.db.Stats().OpenConnections + s.readDB.Stats().OpenConnections,
+		Usage: s.gauges.load.Read(), Open: s.db.Stats().OpenConnections + s.readDB.Stats().OpenConnections,
 		Pending: int(s.gauges.waiting.Load()) + writes, Acquired: s.gauges.acquired.Read(),
 	}
 }
 
-// Shed closes the connections that nobody reads with, down to Config.Kept. Repeating
+// CloseIdle closes the connections that nobody reads with, down to Config.Kept. Repeating
 // it is harmless.
-func (s *Store) Shed(ctx context.Context) (err error) {
+func (s *Store) CloseIdle(ctx context.Context) (err error) {
 	release, err := s.reserve(ctx)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func TestHistogramsTakeEveryDuration(t *testing.T) {
 func TestALoadTellsForHowLongItIsHigh(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := store.Load{Capacity: 10}
+		l := store.UsageGauge{Capacity: 10}
 		l.Set(7)
 		time.Sleep(time.Minute) // of the bubble's time
 		if u := l.Read(); u.High != 0 || u.Now != 7 || u.Percent() != 70 {
@@ -89,7 +89,7 @@ func TestALoadTellsForHowLongItIsHigh(t *testing.T) {
 func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := storetest.Open(t, store.Config{Readers: 2, Kept: 1})
+		s := storetest.Open(t, store.Config{MaxReaders: 2, MinReaders: 1})
 		mustWrite(t, s, "a")
 		before := s.Pool()
 		if before.Acquired.Count == 0 || before.Capacity != 3 || before.Now != 0 {
@@ -122,7 +122,7 @@ func TestReadersAreBoundedAndTheirWaitIsMeasured(t *testing.T) {
 		if p.Open != 3 {
 			t.Errorf("%d connections are open", p.Open)
 		}
-		if err := s.Shed(t.Context()); err != nil {
+		if err := s.CloseIdle(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if p := s.Pool(); p.Open != 2 {
@@ -173,7 +173,7 @@ func TestTheWaitForTheWriterIsMeasured(t *testing.T) {
 func TestReadersTogetherCacheLittle(t *testing.T) {
 	t.Parallel()
 	for kept, want := range map[int]int{1: -2000, 4: -2000, 25: -491, 1000: -256} {
-		s := storetest.Open(t, store.Config{Readers: 1000, Kept: kept})
+		s := storetest.Open(t, store.Config{MaxReaders: 1000, MinReaders: kept})
 		var got int
 		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			return tx.Get(ctx, []any{&got}, "PRAGMA cache_size")

@@ -122,7 +122,7 @@ func (s *Store) Shrink(ctx context.Context) error {
 	}
 }
 
-// Used is how many bytes of the file hold something.
+// Usage is how many bytes of the file hold something.
 func (t *Tx) Used(ctx context.Context) (int64, error) {
 	var size, pages, free int64
 	err := errors.Join(

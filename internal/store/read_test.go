@@ -46,7 +46,7 @@ func TestStoreOpenedForReadingCannotWrite(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, store.Config{})
 	mustWrite(t, s, "a")
-	reading := storetest.Open(t, store.Config{Path: s.Path(), Reading: true})
+	reading := storetest.Open(t, store.Config{Path: s.Path(), ReadOnly: true})
 	expectCode(t, write(t.Context(), reading, store.Full, "b"), store.CodeReadOnly)
 	mustWrite(t, s, "c")
 	expectIDs(t, reading, "a", "c")
@@ -58,7 +58,7 @@ const long = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LI
 
 func TestEndOfContextInterruptsAQueryAndSparesTheConnection(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, store.Config{Readers: 1})
+	s := storetest.Open(t, store.Config{MaxReaders: 1})
 	mustWrite(t, s, "a")
 	interrupted := 0
 	for range 20 {
@@ -80,7 +80,7 @@ func TestEndOfContextInterruptsAQueryAndSparesTheConnection(t *testing.T) {
 
 func TestReadersThatLeaveAtAnyInstantHarmNobody(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, store.Config{Readers: 2})
+	s := storetest.Open(t, store.Config{MaxReaders: 2})
 	mustWrite(t, s, "a", "b", "c")
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -117,7 +117,7 @@ func TestReadersThatLeaveAtAnyInstantHarmNobody(t *testing.T) {
 
 func TestPanickingReaderLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, store.Config{Readers: 1})
+	s := storetest.Open(t, store.Config{MaxReaders: 1})
 	mustWrite(t, s, "a")
 	for range 3 {
 		err := s.Read(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -136,7 +136,7 @@ func TestPanickingReaderLeavesNothingBehind(t *testing.T) {
 func TestReaderWaitsForAFreeConnectionOrLeaves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := storetest.Open(t, store.Config{Readers: 1})
+		s := storetest.Open(t, store.Config{MaxReaders: 1})
 		mustWrite(t, s, "a")
 		entered, opened, done := make(chan struct{}), make(chan struct{}), make(chan error)
 		go func() {
@@ -164,7 +164,7 @@ func TestReaderWaitsForAFreeConnectionOrLeaves(t *testing.T) {
 func TestCloseReleasesReadersThatWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := open(t.Context(), store.Config{Path: storetest.Path(t), Readers: 1})
+		s, err := open(t.Context(), store.Config{Path: storetest.Path(t), MaxReaders: 1})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,8 +25,8 @@ type SalvageConfig struct {
 	// does. Mend makes the rows that were kept whole again: what stands nowhere but
 	// in other rows, and indexes that only a part can build. It calls altered for a row
 	// that is kept though its text is not what was written.
-	Check func(ctx context.Context, s *Store) ([]string, error)
-	Mend  func(ctx context.Context, s *Store, altered func(table string, id int64)) error
+	Check  func(ctx context.Context, s *Store) ([]string, error)
+	Repair func(ctx context.Context, s *Store, altered func(table string, id int64)) error
 
 	Progress func(what string) // if set, is told what is being done
 }
@@ -323,9 +323,9 @@ func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, versio
 	if err == nil {
 		err = s.blankAltered(ctx)
 	}
-	if err == nil && c.Mend != nil {
+	if err == nil && c.Repair != nil {
 		c.tell("mending")
-		err = c.Mend(ctx, s, inventory.alter)
+		err = c.Repair(ctx, s, inventory.alter)
 	}
 	if err == nil {
 		err = s.noteSalvage(ctx, inventory, out)

@@ -29,14 +29,14 @@ const (
 // Config says which store to open and how. The zero value of every field but
 // Path is usable.
 type Config struct {
-	Path    string           // the database file; its folder is made (0700) when the store is created
-	Role    Role             // default Command
-	Wait    time.Duration    // how long to wait for a lock; default by Role
-	Clock   func() time.Time // default time.Now
-	Readers int              // most concurrent readers; default 4
-	Kept    int              // of them, that begin at once, and whose connections Shed leaves open; the others wait a second; default all
-	Reading bool             // only read: a missing store is an error, nothing is created or migrated
-	Key     []byte           // of an encrypted store, KeySize bytes; nil for a plain one
+	Path       string           // the database file; its folder is made (0700) when the store is created
+	Role       Role             // default Command
+	Wait       time.Duration    // how long to wait for a lock; default by Role
+	Clock      func() time.Time // default time.Now
+	MaxReaders int              // most concurrent readers; default 4
+	MinReaders int              // of them, that begin at once, and whose connections Shed leaves open; the others wait a second; default all
+	ReadOnly   bool             // only read: a missing store is an error, nothing is created or migrated
+	Key        []byte           // of an encrypted store, KeySize bytes; nil for a plain one
 
 	Temporary bool // the file is not at its final path: where it is does not make a new device incarnation
 }
@@ -94,7 +94,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(s.classify(err), s.closeDBs())
 	}
 	found, err := s.inspect(ctx)
-	if c.Reading && cannotShare(err) && isEmpty(c.Path+"-wal") {
+	if c.ReadOnly && cannotShare(err) && isEmpty(c.Path+"-wal") {
 		// SQLite cannot make its shared memory file here, and nobody needs it: no
 		// process holds the store open.
 		err = s.readDB.Close()
@@ -107,14 +107,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	case err != nil:
 	case found.version > newest(), found.version < 0:
 		err = checkVersion(ctx, s.readDB, found.version)
-	case found.version < newest() && c.Reading:
+	case found.version < newest() && c.ReadOnly:
 		if found.file {
 			err = checkVersion(ctx, s.readDB, found.version)
 		}
 		if err == nil {
 			err = s.outdated(found.version)
 		}
-	case found.version < newest() || !found.wal && !c.Reading:
+	case found.version < newest() || !found.wal && !c.ReadOnly:
 		err = s.prepare(ctx)
 	}
 	if err != nil {
@@ -127,11 +127,11 @@ func newStore(c Config) *Store {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if c.Readers < 1 {
-		c.Readers = 4
+	if c.MaxReaders < 1 {
+		c.MaxReaders = 4
 	}
-	if c.Kept < 1 || c.Kept > c.Readers {
-		c.Kept = c.Readers
+	if c.MinReaders < 1 || c.MinReaders > c.MaxReaders {
+		c.MinReaders = c.MaxReaders
 	}
 	if c.Wait == 0 {
 		c.Wait = 5 * time.Second
@@ -154,19 +154,19 @@ func newStore(c Config) *Store {
 		path:    c.Path,
 		clock:   c.Clock,
 		wait:    c.Wait,
-		reading: c.Reading,
-		single:  c.Role == Hook && !c.Reading,
+		reading: c.ReadOnly,
+		single:  c.Role == Hook && !c.ReadOnly,
 		quit:    make(chan struct{}),
 		key:     c.Key,
 
 		temporaryPath: c.Temporary,
 
-		limit:   make(chan struct{}, c.Kept),
-		extra:   make(chan struct{}, c.Readers-c.Kept),
+		limit:   make(chan struct{}, c.MinReaders),
+		extra:   make(chan struct{}, c.MaxReaders-c.MinReaders),
 		writer:  newWriter(c.Path),
 		symbols: symbols{ids: map[string]int64{}},
 	}
-	s.gauges.load.Capacity = int64(c.Readers) + 1
+	s.gauges.load.Capacity = int64(c.MaxReaders) + 1
 	s.db = sql.OpenDB(s.connector("mode=rw", writing))
 	s.readDB = sql.OpenDB(s.connector("mode=rw", s.readPragmas()))
 	return s

@@ -153,7 +153,7 @@ func TestDurabilityIsWhatTheWriteAsksFor(t *testing.T) {
 
 func TestTransactionInsideAnotherIsRefused(t *testing.T) {
 	t.Parallel()
-	s, other := storetest.Open(t, store.Config{Readers: 1}), storetest.Open(t, store.Config{})
+	s, other := storetest.Open(t, store.Config{MaxReaders: 1}), storetest.Open(t, store.Config{})
 	nothing := func(context.Context, *store.Tx) error { return nil }
 	inWrite := func(s *store.Store, fn func(context.Context) error) error {
 		return s.Write(t.Context(), store.Full, func(ctx context.Context, _ *store.Tx) error { return fn(ctx) })
@@ -257,7 +257,7 @@ func TestQueryMayRunAgainWhileItsRowsAreRead(t *testing.T) {
 
 func TestRowsLeftOpenAreClosedWithTheClosure(t *testing.T) {
 	t.Parallel()
-	s := storetest.Open(t, store.Config{Readers: 1})
+	s := storetest.Open(t, store.Config{MaxReaders: 1})
 	mustWrite(t, s, "a", "b")
 	for _, end := range []func(){func() {}, func() { panic("defect") }} {
 		leave := func(ctx context.Context, tx *store.Tx) error {

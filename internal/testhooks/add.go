@@ -62,11 +62,11 @@ func (d *Device) writer(ctx context.Context, named string) (add func(ctx context
 	}
 	var id string
 	var owner memory.User
-	if err := d.onBook(ctx, func(b *memory.Book) error { id, owner, err = b.Here(ctx, named); return err }); err != nil {
+	if err := d.onBook(ctx, func(b *memory.Service) error { id, owner, err = b.Here(ctx, named); return err }); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, raw string) (out memory.Added, err error) {
-		return out, c.Memories().Write(ctx, memory.Caller{User: owner.UserID}, func(ctx context.Context, b *memory.Book, who memory.Caller) error {
+		return out, c.Memories().Write(ctx, memory.Caller{User: owner.UserID}, func(ctx context.Context, b *memory.Service, who memory.Caller) error {
 			out, _, err = b.AddEntry(ctx, who, memory.NewEntry{MemoryID: id, RawEntry: raw})
 			return err
 		})

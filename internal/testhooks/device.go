@@ -141,17 +141,17 @@ func (d *Device) cairn() (*cairn.Cairn, error) {
 }
 
 // onBook calls do with the book of what is served.
-func (d *Device) onBook(ctx context.Context, do func(b *memory.Book) error) error {
+func (d *Device) onBook(ctx context.Context, do func(b *memory.Service) error) error {
 	c, err := d.cairn()
 	if err != nil {
 		return err
 	}
-	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memory.Book, _ memory.Caller) error { return do(b) })
+	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memory.Service, _ memory.Caller) error { return do(b) })
 }
 
 // onMemory calls do with the book and the id here of a memory that there is.
-func (d *Device) onMemory(ctx context.Context, named string, do func(b *memory.Book, id string) error) error {
-	return d.onBook(ctx, func(b *memory.Book) error {
+func (d *Device) onMemory(ctx context.Context, named string, do func(b *memory.Service, id string) error) error {
+	return d.onBook(ctx, func(b *memory.Service) error {
 		id, _, err := b.Here(ctx, named)
 		if err != nil {
 			return err
@@ -183,31 +183,31 @@ func (d *Device) verbs() http.Handler {
 	post(mux, "/test/replication", d.replication)
 	post(mux, "/test/shard/hold", func(ctx context.Context, a holdArgs) (any, error) { return nil, d.hold(ctx, a) })
 	post(mux, "/test/shard/release", func(ctx context.Context, a memoryArgs) (any, error) {
-		return nil, d.onMemory(ctx, a.Memory, func(_ *memory.Book, id string) error { d.release(id); return nil })
+		return nil, d.onMemory(ctx, a.Memory, func(_ *memory.Service, id string) error { d.release(id); return nil })
 	})
 	post(mux, "/test/shard/panic", func(ctx context.Context, a memoryArgs) (any, error) {
-		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Book, id string) error { b.PanicNext(id); return nil })
+		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error { b.PanicNext(id); return nil })
 	})
 	post(mux, "/test/wait-synced", func(ctx context.Context, a waitArgs) (any, error) {
 		if a.TimeoutMS != nil && *a.TimeoutMS < 0 {
 			return nil, invalid("timeout_ms", "timeout_ms is negative")
 		}
-		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Book, id string) error { return b.WaitSynced(ctx, id, memory.AwaitFor(a.TimeoutMS)) })
+		return nil, d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error { return b.WaitSynced(ctx, id, memory.AwaitFor(a.TimeoutMS)) })
 	})
 	post(mux, "/test/purge", func(ctx context.Context, a struct {
 		IgnoreAge bool `json:"ignore_age"`
 	},
 	) (purged any, err error) {
-		err = d.onBook(ctx, func(b *memory.Book) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
+		err = d.onBook(ctx, func(b *memory.Service) error { purged, err = b.Purge(ctx, a.IgnoreAge); return err })
 		return purged, err
 	})
 	get(mux, "/test/counts", func(ctx context.Context, q url.Values) (counts any, err error) {
-		err = d.onMemory(ctx, q.Get("memory"), func(b *memory.Book, id string) error { counts, err = b.Counts(ctx, id); return err })
+		err = d.onMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) error { counts, err = b.Counts(ctx, id); return err })
 		return counts, err
 	})
 	get(mux, "/test/context-rows", func(ctx context.Context, q url.Values) (any, error) {
 		out := map[string]int{}
-		return out, d.onMemory(ctx, q.Get("memory"), func(b *memory.Book, id string) (err error) {
+		return out, d.onMemory(ctx, q.Get("memory"), func(b *memory.Service, id string) (err error) {
 			out["count"], err = b.ContextRows(ctx, id)
 			return err
 		})
@@ -226,7 +226,7 @@ func (d *Device) replication(ctx context.Context, a struct {
 	if a.State != "paused" && a.State != "running" {
 		return nil, invalid("state", "state is paused or running")
 	}
-	return a, d.onBook(ctx, func(b *memory.Book) error { return b.SetPaused(ctx, a.State == "paused") })
+	return a, d.onBook(ctx, func(b *memory.Service) error { return b.SetPaused(ctx, a.State == "paused") })
 }
 
 // held lists the memories whose worker is occupied.
@@ -243,7 +243,7 @@ func (d *Device) held() []string {
 
 // hold occupies a memory's worker, for good or for some time, and returns when it is.
 func (d *Device) hold(ctx context.Context, a holdArgs) error {
-	return d.onMemory(ctx, a.Memory, func(b *memory.Book, id string) error {
+	return d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error {
 		until := make(chan struct{})
 		d.mu.Lock()
 		taken := d.holds[id] != nil

@@ -88,8 +88,8 @@ func (d *Device) reset(ctx context.Context, a resetArgs) (any, error) {
 		return nil, err
 	}
 	out := fresh{map[string]identity{}, map[string]string{}, map[string]string{}}
-	err = c.Memories().Write(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
-		for _, do := range []func(context.Context, *cairn.Cairn, *memory.Book, resetArgs) error{out.makeUsers, out.join, out.makeMemories} {
+	err = c.Memories().Write(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
+		for _, do := range []func(context.Context, *cairn.Cairn, *memory.Service, resetArgs) error{out.makeUsers, out.join, out.makeMemories} {
 			if err := do(ctx, c, b, a); err != nil {
 				return err
 			}
@@ -115,7 +115,7 @@ func (d *Device) wipe() error {
 	return errors.Join(err, gerr, d.kept.clear())
 }
 
-func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memory.Book, a resetArgs) error {
+func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memory.Service, a resetArgs) error {
 	for i, name := range a.Users {
 		make := b.AddUser
 		if i == 0 {
@@ -135,7 +135,7 @@ func (f *fresh) makeUsers(ctx context.Context, c *cairn.Cairn, b *memory.Book, a
 }
 
 // join empties the hub and joins it, under the ids of here.
-func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Book, a resetArgs) error {
+func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Service, a resetArgs) error {
 	if a.HubControl == "" {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (f *fresh) join(ctx context.Context, c *cairn.Cairn, _ *memory.Book, a rese
 	return nil
 }
 
-func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memory.Book, a resetArgs) error {
+func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memory.Service, a resetArgs) error {
 	for _, v := range a.Vaults {
 		who := memory.Caller{User: f.Users[v.Owner].UserID}
 		made, _, err := b.CreateVault(ctx, who, memory.NewVault{Title: v.Name})
@@ -181,7 +181,7 @@ func (f *fresh) makeMemories(ctx context.Context, _ *cairn.Cairn, b *memory.Book
 }
 
 // confirmed waits for the hub.
-func (f *fresh) confirmed(ctx context.Context, b *memory.Book) error {
+func (f *fresh) confirmed(ctx context.Context, b *memory.Service) error {
 	for _, made := range []map[string]string{f.Vaults, f.Memories} {
 		for _, id := range made {
 			if err := b.WaitSynced(ctx, id, confirmTime); err != nil {

@@ -10,77 +10,77 @@ import (
 // perPage is how many messages a list shows at once.
 const perPage = 50
 
-func (s *Site) projects(r *http.Request, v Visitor, _ place) (Answer, error) {
-	all, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Office, _ mail.Caller) ([]mail.ProjectShort, error) {
+func (s *Site) projects(r *http.Request, v Visitor, _ place) (Response, error) {
+	all, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
 		return o.Projects(ctx)
 	})
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	return s.page("projects", "Projects", v, all)
 }
 
-func (s *Site) mailbox(r *http.Request, v Visitor, at place) (Answer, error) {
+func (s *Site) mailbox(r *http.Request, v Visitor, at place) (Response, error) {
 	before, given := int64(0), r.URL.Query().Get("before")
 	if given != "" {
 		var err error
 		if before, err = number("message", given); err != nil {
-			return Answer{}, err
+			return Response{}, err
 		}
 	}
 	d, err := s.desk(r.Context(), at, before, perPage)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	return s.page("mailbox", "Mail of "+d.Project.HumanKey, v, struct {
-		mail.Desk
+		mail.ProjectOverview
 		Key    string
 		Before int64
 	}{d, at.key, before})
 }
 
-func (s *Site) desk(ctx context.Context, at place, before int64, n int) (mail.Desk, error) {
-	return ask(ctx, s, func(ctx context.Context, o *mail.Office, c mail.Caller) (mail.Desk, error) {
+func (s *Site) desk(ctx context.Context, at place, before int64, n int) (mail.ProjectOverview, error) {
+	return ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.ProjectOverview, error) {
 		return o.DeskOf(ctx, c, at.key, before, n)
 	})
 }
 
-func (s *Site) letter(r *http.Request, v Visitor, at place) (Answer, error) {
+func (s *Site) letter(r *http.Request, v Visitor, at place) (Response, error) {
 	id, err := number("message", at.id)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
-	m, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Office, c mail.Caller) (mail.Letter, error) {
+	m, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.MessageDetail, error) {
 		return o.LetterOf(ctx, c, at.key, id)
 	})
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	var thread []mail.ThreadMessage
 	if m.ThreadID != nil {
 		t, err := s.messages(r.Context(), at.key, *m.ThreadID, false)
 		if err != nil {
-			return Answer{}, err
+			return Response{}, err
 		}
 		thread = t.Messages
 	}
 	return s.page("letter", m.Subject, v, struct {
-		mail.Letter
+		mail.MessageDetail
 		Key    string
 		Thread []mail.ThreadMessage
 	}{m, at.key, thread})
 }
 
 func (s *Site) messages(ctx context.Context, key, thread string, bodies bool) (mail.ThreadResource, error) {
-	return ask(ctx, s, func(ctx context.Context, o *mail.Office, c mail.Caller) (mail.ThreadResource, error) {
+	return ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.ThreadResource, error) {
 		return o.ThreadOf(ctx, c, key, thread, bodies)
 	})
 }
 
-func (s *Site) thread(r *http.Request, v Visitor, at place) (Answer, error) {
+func (s *Site) thread(r *http.Request, v Visitor, at place) (Response, error) {
 	t, err := s.messages(r.Context(), at.key, at.id, false)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	return s.page("thread", "Thread "+t.ThreadID, v, struct {
 		mail.ThreadResource
@@ -88,18 +88,18 @@ func (s *Site) thread(r *http.Request, v Visitor, at place) (Answer, error) {
 	}{t, at.key})
 }
 
-func (s *Site) file(r *http.Request, _ Visitor, at place) (Answer, error) {
+func (s *Site) file(r *http.Request, _ Visitor, at place) (Response, error) {
 	id, err := number("message", at.id)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	n, err := number("attachment", at.file)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
-	e, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Office, c mail.Caller) (mail.Enclosed, error) {
+	e, err := ask(r.Context(), s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.AttachmentContent, error) {
 		return o.EnclosedIn(ctx, c, at.key, id, int(min(n, 1<<20)))
 	})
 	// The type that the sender's side found is not told on: nobody is to run what is in it.
-	return Answer{Type: "application/octet-stream", Body: e.Data, SaveAs: e.Name}, err
+	return Response{Type: "application/octet-stream", Body: e.Data, SaveAs: e.Name}, err
 }

@@ -20,7 +20,7 @@ import (
 type draft struct {
 	Key     string
 	Project mail.ProjectShort
-	Agents  []mail.Resident
+	Agents  []mail.AgentSummary
 	To      []string
 	Subject string
 	Body    string
@@ -35,10 +35,10 @@ type draft struct {
 func (d draft) Chosen(name string) bool { return slices.Contains(d.To, name) }
 
 // overseer shows the form to write as HumanOverseer, or sends it (mail §4).
-func (s *Site) overseer(r *http.Request, v Visitor, at place) (Answer, error) {
+func (s *Site) overseer(r *http.Request, v Visitor, at place) (Response, error) {
 	desk, err := s.desk(r.Context(), at, 0, 1)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	d := draft{Key: at.key, Project: desk.Project, Agents: desk.Agents, Once: rand.Text()}
 	if r.Method != http.MethodPost {
@@ -49,16 +49,16 @@ func (s *Site) overseer(r *http.Request, v Visitor, at place) (Answer, error) {
 	d.read(r)
 	id, err := s.send(r.Context(), d)
 	if err == nil {
-		return Answer{To: under(d.Key, "mail", id)}, nil
+		return Response{To: under(d.Key, "mail", id)}, nil
 	}
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
-		return Answer{}, err
+		return Response{}, err
 	}
 	d.Problem, d.Hint = f.Message, f.Hint
 	a, perr := s.form("overseer", "Write to agents", v, d)
 	if perr != nil {
-		return Answer{}, perr
+		return Response{}, perr
 	}
 	return a, err
 }
@@ -84,7 +84,7 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 	sum := sha256.Sum256(text)
 	args.IdempotencyKey = "form-" + hex.EncodeToString(sum[:])
 	var sent mail.Sent
-	err = s.mail.Write(ctx, person(), func(ctx context.Context, o *mail.Office, c mail.Caller) (err error) {
+	err = s.mail.Write(ctx, person(), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
 		sent, err = o.Overseer(ctx, c, args)
 		return err
 	})
@@ -96,14 +96,14 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 
 // Stale is the form again, with what was put into it, for a person whose form was
 // not of this visit.
-func (s *Site) Stale(r *http.Request, v Visitor) (Answer, error) {
+func (s *Site) Stale(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok || !at.post {
-		return Answer{}, nil
+		return Response{}, nil
 	}
 	desk, err := s.desk(r.Context(), at, 0, 1)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	d := draft{Key: at.key, Project: desk.Project, Agents: desk.Agents, Once: rand.Text()}
 	d.read(r)

@@ -16,7 +16,7 @@ const (
 
 // handler makes a page of a request; of what its address names, key is the project
 // and rest the texts behind it.
-type handler func(s *Site, r *http.Request, v Visitor, at place) (Answer, error)
+type handler func(s *Site, r *http.Request, v Visitor, at place) (Response, error)
 
 // place is what an address names.
 type place struct {

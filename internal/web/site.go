@@ -44,8 +44,8 @@ type Visitor struct {
 	SignedIn  bool
 }
 
-// Answer is a page, or another address to go to.
-type Answer struct {
+// Response is a page, or another address to go to.
+type Response struct {
 	Status int    // 0 for 200, or for what follows from the error beside it
 	Type   string // media type
 	Body   []byte
@@ -54,37 +54,37 @@ type Answer struct {
 	Forms  bool   // the page holds a form
 }
 
-// Answer makes the page at the address of a request that has passed all checks. With
+// Response makes the page at the address of a request that has passed all checks. With
 // an error Body may hold a page that tells of it.
 //
 // Errors: fault.NotFound, code not_found, where there is no page; those of mail.
-func (s *Site) Answer(r *http.Request, v Visitor) (Answer, error) {
+func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
-		return Answer{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with the list of projects")
+		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with the list of projects")
 	}
 	return at.answer(s, r, v, at)
 }
 
 // Style is the stylesheet of all pages.
-func (s *Site) Style() (Answer, error) {
+func (s *Site) Style() (Response, error) {
 	text, err := s.style()
-	return Answer{Type: "text/css; charset=utf-8", Body: text}, err
+	return Response{Type: "text/css; charset=utf-8", Body: text}, err
 }
 
 // SignIn is the page that asks for the token; problem says what was wrong with the
 // one before, next where to go then.
-func (s *Site) SignIn(next, problem string) (Answer, error) {
+func (s *Site) SignIn(next, problem string) (Response, error) {
 	return s.form("login", "Sign in", Visitor{}, struct{ Next, Problem string }{next, problem})
 }
 
 // SignOut is the page that asks whether to sign out.
-func (s *Site) SignOut(v Visitor) (Answer, error) {
+func (s *Site) SignOut(v Visitor) (Response, error) {
 	return s.form("logout", "Sign out", v, nil)
 }
 
 // Problem is the page that tells of an error.
-func (s *Site) Problem(v Visitor, status int, message, hint string) (Answer, error) {
+func (s *Site) Problem(v Visitor, status int, message, hint string) (Response, error) {
 	a, err := s.page("problem", http.StatusText(status), v, struct{ Message, Hint string }{message, hint})
 	a.Status = status
 	return a, err
@@ -98,19 +98,19 @@ type frame struct {
 	Template string
 }
 
-func (s *Site) page(name, title string, v Visitor, content any) (Answer, error) {
+func (s *Site) page(name, title string, v Visitor, content any) (Response, error) {
 	layout, err := s.layout()
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	var out bytes.Buffer
 	if err := layout.ExecuteTemplate(&out, name, frame{title, v, content, name}); err != nil {
-		return Answer{}, fmt.Errorf("page %s: %w", name, err)
+		return Response{}, fmt.Errorf("page %s: %w", name, err)
 	}
-	return Answer{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
+	return Response{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
 }
 
-func (s *Site) form(name, title string, v Visitor, content any) (Answer, error) {
+func (s *Site) form(name, title string, v Visitor, content any) (Response, error) {
 	a, err := s.page(name, title, v, content)
 	a.Forms = true
 	return a, err
@@ -170,8 +170,8 @@ func size(n *int64) string {
 func person() mail.Caller { return mail.Caller{Owner: true, Ancestors: []project.Process{}} }
 
 // ask reads from the mail.
-func ask[T any](ctx context.Context, s *Site, read func(context.Context, *mail.Office, mail.Caller) (T, error)) (out T, err error) {
-	err = s.mail.Read(ctx, person(), func(ctx context.Context, o *mail.Office, c mail.Caller) error {
+func ask[T any](ctx context.Context, s *Site, read func(context.Context, *mail.Service, mail.Caller) (T, error)) (out T, err error) {
+	err = s.mail.Read(ctx, person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
 		out, err = read(ctx, o, c)
 		return err
 	})

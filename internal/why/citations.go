@@ -71,7 +71,7 @@ func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, o
 	for i := range found {
 		taken[i].Citation = found[i]
 	}
-	var judged []citation.Verdict
+	var judged []citation.DriftResult
 	before := readCited(old.Cited)
 	if known {
 		if taken, err = tree.Take(ctx, found); err != nil {
@@ -186,7 +186,7 @@ func (s *Shown) judge(ctx context.Context, tree citation.Tree, known bool) (err 
 	for _, r := range s.refs {
 		all = append(all, readCited(r.Cited)...)
 	}
-	verdicts := make([]citation.Verdict, len(all))
+	verdicts := make([]citation.DriftResult, len(all))
 	if known {
 		if verdicts, err = tree.Judge(ctx, all); err != nil {
 			return err
@@ -208,7 +208,7 @@ func (s *Shown) judge(ctx context.Context, tree citation.Tree, known bool) (err 
 		verdicts = verdicts[len(r.Cited):]
 	}
 	for _, r := range s.refs {
-		r.Drifted = slices.ContainsFunc(verdicts[:len(r.Cited)], func(v citation.Verdict) bool { return v.Drifted })
+		r.Drifted = slices.ContainsFunc(verdicts[:len(r.Cited)], func(v citation.DriftResult) bool { return v.Drifted })
 		verdicts = verdicts[len(r.Cited):]
 	}
 	return nil

@@ -25,9 +25,9 @@ const maxBytes = 256 << 20
 
 // file is the file that a question is about.
 type file struct {
-	abs   string        // links resolved as far as the file exists
-	place project.Place // of its folder
-	rel   string        // relative to the root of its working tree, in slashes; "" outside of one
+	abs   string           // links resolved as far as the file exists
+	place project.Location // of its folder
+	rel   string           // relative to the root of its working tree, in slashes; "" outside of one
 	there bool
 }
 
@@ -69,7 +69,7 @@ func (s *Service) find(ctx context.Context, a Args) (file, error) {
 }
 
 // projectOf is the project whose records are meant, zero if it has no row.
-func (s *Service) projectOf(ctx context.Context, a Args, place project.Place) (project.Project, error) {
+func (s *Service) projectOf(ctx context.Context, a Args, place project.Location) (project.Project, error) {
 	switch {
 	case a.ProjectID != "":
 		return s.projectNamed(ctx, a.ProjectID)
@@ -125,7 +125,7 @@ func (s *Service) projectNamed(ctx context.Context, name string) (p project.Proj
 }
 
 // projectAt is the project of a place, zero if it has no row.
-func (s *Service) projectAt(ctx context.Context, place project.Place) (p project.Project, err error) {
+func (s *Service) projectAt(ctx context.Context, place project.Location) (p project.Project, err error) {
 	if s.Store == nil {
 		return p, nil
 	}

@@ -71,7 +71,7 @@ func (q *question) findRecords(ctx context.Context, a Args) error {
 
 // recordList gathers records, each once.
 type recordList struct {
-	book   *record.Book
+	book   *record.Service
 	caller record.Caller
 	list   []Record
 }

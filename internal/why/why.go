@@ -31,12 +31,12 @@ import (
 // nothing.
 type Service struct {
 	Store   *store.Store         // nil while there is none
-	Journal *observation.Journal // over the store
-	Records *record.Book         // over the store, nil while there is none
+	Journal *observation.Service // over the store
+	Records *record.Service      // over the store, nil while there is none
 	Filter  *redact.Filter
-	Place   project.Place // of the working directory
-	Cwd     string        // the working directory, "" if there is none to speak of
-	Home    string        // the user's home directory, "" if unknown
+	Place   project.Location // of the working directory
+	Cwd     string           // the working directory, "" if there is none to speak of
+	Home    string           // the user's home directory, "" if unknown
 }
 
 // Args are a question for Ask.

@@ -24,14 +24,14 @@ const (
 
 // desk is a home directory of the test's own with folders of all harnesses.
 type desk struct {
-	Place
+	Paths
 	t *testing.T
 }
 
 func newDesk(t *testing.T) desk {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), `jo's home`) // a path that needs quotes
-	d := desk{Place{
+	d := desk{Paths{
 		Home: home, DataDir: filepath.Join(home, ".cairn"), Path: filepath.Join(home, "bin"),
 		Program: filepath.Join(home, "bin", "cairn"), Windows: runtime.GOOS == "windows",
 	}, t}
@@ -98,7 +98,7 @@ func (d desk) snapshot() map[string]string {
 // directory.
 func (d desk) init(o Options) map[string]Action {
 	d.t.Helper()
-	r, err := Init(d.Place, o)
+	r, err := Init(d.Paths, o)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func (d desk) init(o Options) map[string]Action {
 
 func (d desk) uninstall() map[string]Action {
 	d.t.Helper()
-	files, err := Uninstall(d.Place)
+	files, err := Uninstall(d.Paths)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // fileOf is one settings file of a harness, by its name in the folder.
-func fileOf(p Place, harness, name string) settings {
+func fileOf(p Paths, harness, name string) settings {
 	for _, s := range p.settingsOf(harness, allParts()) {
 		if filepath.Base(s.path) == name {
 			return s
@@ -32,7 +32,7 @@ func input(t *testing.T, name string) []byte {
 
 // examples are settings as the hosts' documentation shows them, each with the
 // file that it stands for.
-func examples(p Place) map[string]settings {
+func examples(p Paths) map[string]settings {
 	return map[string]settings{
 		"claude-settings.json": fileOf(p, Claude, "settings.json"),
 		"claude-outdated.json": fileOf(p, Claude, "settings.json"),
@@ -63,7 +63,7 @@ func variants(text []byte) map[string][]byte {
 	}
 }
 
-var jo = Place{Home: "/home/jo", Program: "/home/jo/.local/bin/cairn"}
+var jo = Paths{Home: "/home/jo", Program: "/home/jo/.local/bin/cairn"}
 
 func TestDocumentedSettingsGetOurEntriesAndNothingElseMoves(t *testing.T) {
 	t.Parallel()

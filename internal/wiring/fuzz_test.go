@@ -31,7 +31,7 @@ func FuzzEditThenStripGivesTheTextBack(f *testing.F) {
 			f.Add([]byte(s), kind)
 		}
 	}
-	p := Place{Home: "/home/jo doe", Program: "/home/jo doe/bin/cairn"}
+	p := Paths{Home: "/home/jo doe", Program: "/home/jo doe/bin/cairn"}
 	var kinds []settings
 	for _, h := range Harnesses() {
 		for _, s := range p.settingsOf(h, allParts()) {
@@ -171,7 +171,7 @@ func FuzzTOMLEditThenStripGivesTheTextBack(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	p := Place{Home: `C:\Users\jo`, Program: `C:\Users\jo doe\cairn.exe`}
+	p := Paths{Home: `C:\Users\jo`, Program: `C:\Users\jo doe\cairn.exe`}
 	s := p.settingsOf(Codex, allParts())[1]
 	f.Fuzz(func(t *testing.T, text []byte) {
 		edited, err := s.edited(text)

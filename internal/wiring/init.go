@@ -69,7 +69,7 @@ func AnyFailed(files []Change) bool {
 // that cannot be read or written is reported as Failed and the others are done.
 // An error means that the originals cannot be kept, and nothing more was
 // changed. No harness found gives an empty Result (observations §15).
-func Init(p Place, o Options) (Result, error) {
+func Init(p Paths, o Options) (Result, error) {
 	r := Result{Harnesses: []string{}, Files: []Change{}, Notes: []string{}}
 	m, err := openManifest(p.DataDir)
 	if err != nil {
@@ -96,7 +96,7 @@ func Init(p Place, o Options) (Result, error) {
 	return r, nil
 }
 
-func (o Options) wants(p Place, harness string) bool {
+func (o Options) wants(p Paths, harness string) bool {
 	if len(o.Harnesses) == 0 {
 		return p.Found(harness)
 	}
@@ -193,7 +193,7 @@ func diff(path string, old, text []byte) string {
 
 // notes are what a user should know of a harness that was wired; changed says
 // whether anything in its files was.
-func (p Place) notes(name string, changed bool) (notes []string) {
+func (p Paths) notes(name string, changed bool) (notes []string) {
 	h, _ := harness.Of(name)
 	if p.pluginPresent(h) {
 		return []string{h.Title + " has the cairn plugin, which brings hooks and MCP server; no second set was added"}

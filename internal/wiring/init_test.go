@@ -158,7 +158,7 @@ func TestADryRunShowsDiffsAndWritesNothing(t *testing.T) {
 	d.furnish()
 	d.write(".codex/hooks.json", "")
 	before := d.snapshot()
-	r, err := Init(d.Place, Options{DryRun: true})
+	r, err := Init(d.Paths, Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestInterruptedAtAnyPointNothingIsLost(t *testing.T) {
 			d := newDesk(t)
 			d.furnish()
 			before := d.snapshot()
-			s := fileOf(d.Place, Gemini, "settings.json")
+			s := fileOf(d.Paths, Gemini, "settings.json")
 			old := []byte(d.read(".gemini/settings.json"))
 			text, err := s.edited(old)
 			if err != nil {

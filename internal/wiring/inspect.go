@@ -68,7 +68,7 @@ type Binary struct {
 // nothing. Files that cannot be read are reported, never an error. Whether the
 // user wanted help during the turn (--assist) is taken from what is there: both
 // ways count as present (observations §15).
-func Inspect(p Place) []Report {
+func Inspect(p Paths) []Report {
 	var out []Report
 	hooked := map[string]bool{}
 	for _, name := range Harnesses() {
@@ -90,7 +90,7 @@ func Inspect(p Place) []Report {
 }
 
 // inspect reports on one harness and tells whether hooks of ours are there.
-func (p Place) inspect(name string) (r Report, hooked bool) {
+func (p Paths) inspect(name string) (r Report, hooked bool) {
 	r = Report{
 		Harness: name, Folder: p.Folder(name), Found: p.Found(name),
 		Files: []FileReport{}, Entries: []Entry{}, Double: []string{}, Binaries: []Binary{},

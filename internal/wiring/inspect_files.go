@@ -237,7 +237,7 @@ func (c contents) value(path []string) (value any, set bool) {
 
 // programExists reports whether a program that an entry calls is there: a path,
 // or a name on the PATH.
-func (p Place) programExists(program string) bool {
+func (p Paths) programExists(program string) bool {
 	if strings.ContainsAny(program, `/\`) {
 		return isFile(program)
 	}

@@ -25,14 +25,14 @@ func states(r Report) []string {
 func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	for _, r := range Inspect(d.Place) {
+	for _, r := range Inspect(d.Paths) {
 		if !r.Found || r.Wired || len(r.Binaries) > 0 || len(r.Double) > 0 || len(states(r)) != len(r.Entries) || len(r.Entries) == 0 {
 			t.Errorf("before init: %+v", r)
 		}
 	}
 	for _, noAssist := range []bool{true, false} {
 		d.init(Options{NoAssist: noAssist})
-		for _, r := range Inspect(d.Place) {
+		for _, r := range Inspect(d.Paths) {
 			if want := []Binary{{d.Program, true, false}}; !r.Wired || len(states(r)) > 0 || !slices.Equal(r.Binaries, want) {
 				t.Errorf("after init, no assist %v: %+v %v", noAssist, r, states(r))
 			}
@@ -60,7 +60,7 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 	replace(".cursor/hooks.json", `--from cursor"`, `--from cursor", "timeout": 10`)
 	d.write(".cursor/mcp.json", "{")
 	got := map[string][]string{}
-	for _, r := range Inspect(d.Place) {
+	for _, r := range Inspect(d.Paths) {
 		got[r.Harness] = states(r)
 		if r.Harness == Codex && (len(r.Binaries) != 2 || r.Binaries[1].Exists) {
 			t.Errorf("binaries: %+v", r.Binaries)
@@ -86,7 +86,7 @@ func TestInspectSaysWhatIsThereMissingAndOutOfDate(t *testing.T) {
 	}
 	d.write(".cursor/mcp.json", "{}")
 	d.init(Options{})
-	for _, r := range Inspect(d.Place) {
+	for _, r := range Inspect(d.Paths) {
 		if len(states(r)) > 0 {
 			t.Errorf("init does not put right: %s %v", r.Harness, states(r))
 		}
@@ -146,7 +146,7 @@ func TestTheVersionOfClaudeCodeDecidesOnFormAndEvents(t *testing.T) {
 				t.Errorf("%s: %s is there: %v", name, event, has)
 			}
 		}
-		if got := states(Inspect(d.Place)[0]); len(got) > 0 {
+		if got := states(Inspect(d.Paths)[0]); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
 		}
 		d.want(name+", again", d.init(Options{Harnesses: []string{Claude}, NoStatus: true}), map[string]Action{".claude/settings.json": Unchanged, ".claude.json": Unchanged})
@@ -159,7 +159,7 @@ func TestAnUpgradeOfClaudeCodeBringsTheBetterForm(t *testing.T) {
 	d.write(".claude.json", `{"lastReleaseNotesSeen": "2.1.100"}`)
 	d.init(Options{Harnesses: []string{Claude}})
 	d.write(".claude.json", `{"lastReleaseNotesSeen": "2.1.150"}`)
-	if got := states(Inspect(d.Place)[0]); len(got) != 10 || !strings.Contains(got[0], "is written in an older form") {
+	if got := states(Inspect(d.Paths)[0]); len(got) != 10 || !strings.Contains(got[0], "is written in an older form") {
 		t.Errorf("%q", got)
 	}
 	d.init(Options{Harnesses: []string{Claude}})
@@ -173,7 +173,7 @@ func TestAnUpgradeOfClaudeCodeBringsTheBetterForm(t *testing.T) {
 		t.Error("changed without need")
 	}
 	d.write(".claude.json", `{"lastReleaseNotesSeen": "2.1.50"}`) // PostCompact would make it skip the file
-	r, err := Init(d.Place, Options{Harnesses: []string{Claude}})
+	r, err := Init(d.Paths, Options{Harnesses: []string{Claude}})
 	if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "2.1.50") {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -220,7 +220,7 @@ func TestNotesSayWhenAHostDoesNotRunHooks(t *testing.T) {
 	d.write(".codex/config.toml", "[features]\nhooks = false\n")
 	d.write(".gemini/settings.json", `{"hooksConfig": {"enabled": false}}`)
 	d.write(".claude/settings.json", `{"disableAllHooks": true}`)
-	r, err := Init(d.Place, Options{})
+	r, err := Init(d.Paths, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestNotesSayWhenAHostDoesNotRunHooks(t *testing.T) {
 			t.Errorf("no word of %q in %s", want, said)
 		}
 	}
-	if r, err = Init(d.Place, Options{}); err != nil || strings.Contains(strings.Join(r.Notes, "\n"), "trusted") {
+	if r, err = Init(d.Paths, Options{}); err != nil || strings.Contains(strings.Join(r.Notes, "\n"), "trusted") {
 		t.Errorf("nothing changed, yet trust is asked for: %v, %v", r.Notes, err)
 	}
 }

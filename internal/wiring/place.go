@@ -19,9 +19,9 @@ func Title(name string) string {
 	return name
 }
 
-// Place says where the harnesses and cairn are. It is read from the environment
+// Paths says where the harnesses and cairn are. It is read from the environment
 // by the command line.
-type Place struct {
+type Paths struct {
 	Home    string              // the user's home directory
 	Getenv  func(string) string // the environment, which may move harnesses' folders; nil for an empty one
 	DataDir string              // cairn's data directory
@@ -32,13 +32,13 @@ type Place struct {
 }
 
 // hook is the program that hooks call.
-func (p Place) hook() string { return cmp.Or(p.Hook, p.Program) }
+func (p Paths) hook() string { return cmp.Or(p.Hook, p.Program) }
 
-func (p Place) homes() harness.Homes { return harness.Homes{User: p.Home, Getenv: p.Getenv} }
+func (p Paths) homes() harness.Homes { return harness.Homes{User: p.Home, Getenv: p.Getenv} }
 
 // Folder is where a harness keeps its user-level settings, "" for one that cairn does
 // not know.
-func (p Place) Folder(name string) string {
+func (p Paths) Folder(name string) string {
 	h, ok := harness.Of(name)
 	if !ok {
 		return ""
@@ -47,7 +47,7 @@ func (p Place) Folder(name string) string {
 }
 
 // Found reports whether a harness's folder is there.
-func (p Place) Found(name string) bool {
+func (p Paths) Found(name string) bool {
 	info, err := os.Stat(p.Folder(name))
 	return err == nil && info.IsDir()
 }

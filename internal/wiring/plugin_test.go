@@ -36,7 +36,7 @@ func golden(t *testing.T, path string, got []byte) {
 // The plugin brings what init writes, and calls cairn from the PATH.
 func TestThePluginHasTheHooksAndTheServerThatInitWrites(t *testing.T) {
 	t.Parallel()
-	p := Place{Home: "/nowhere", Program: "cairn"}
+	p := Paths{Home: "/nowhere", Program: "cairn"}
 	files := p.settingsOf(Claude, parts{assist: true})
 	files[0].hooks.exec = oneLine // which every version runs
 	for i, path := range []string{"../../plugin/hooks/hooks.json", "../../plugin/.mcp.json"} {
@@ -71,7 +71,7 @@ func TestWithThePluginNoSecondSetIsAdded(t *testing.T) {
 		for path, text := range files {
 			d.write(path, text)
 		}
-		r, err := Init(d.Place, Options{Harnesses: []string{Claude}})
+		r, err := Init(d.Paths, Options{Harnesses: []string{Claude}})
 		if err != nil || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "plugin") {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
@@ -80,7 +80,7 @@ func TestWithThePluginNoSecondSetIsAdded(t *testing.T) {
 				t.Errorf("%s: %+v", name, c)
 			}
 		}
-		if i := slices.IndexFunc(Inspect(d.Place), func(r Report) bool { return r.Harness == Claude && r.Plugin && r.Wired && len(r.Entries) == 0 }); i < 0 {
+		if i := slices.IndexFunc(Inspect(d.Paths), func(r Report) bool { return r.Harness == Claude && r.Plugin && r.Wired && len(r.Entries) == 0 }); i < 0 {
 			t.Errorf("%s: the plugin is not reported", name)
 		}
 	}
@@ -102,14 +102,14 @@ func TestWithThePluginNoSecondSetIsAdded(t *testing.T) {
 	d := newDesk(t)
 	d.init(Options{Harnesses: []string{Claude}})
 	d.write(".claude/plugins/installed_plugins.json", `{"plugins": {"cairn@tools": [{"scope": "user"}]}}`)
-	if r := Inspect(d.Place)[0]; len(r.Double) != 1 {
+	if r := Inspect(d.Paths)[0]; len(r.Double) != 1 {
 		t.Errorf("double wiring is not reported: %+v", r)
 	}
 	d.want("init with the plugin", d.init(Options{Harnesses: []string{Claude}}), map[string]Action{".claude/settings.json": Changed, ".claude.json": Changed})
 	if text := d.read(".claude/settings.json") + d.read(".claude.json"); strings.Contains(text, "cairn") {
 		t.Errorf("entries are left: %s", text)
 	}
-	if r := Inspect(d.Place)[0]; len(r.Double) != 0 {
+	if r := Inspect(d.Paths)[0]; len(r.Double) != 0 {
 		t.Errorf("double wiring is still reported: %+v", r)
 	}
 }
@@ -118,7 +118,7 @@ func TestPurgeDeletesTheDataDirectoryAndNothingElse(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.write(".cairn/cairn.db", "data")
-	if err := Purge(d.Place); err != nil {
+	if err := Purge(d.Paths); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.DataDir); err == nil {
@@ -126,7 +126,7 @@ func TestPurgeDeletesTheDataDirectoryAndNothingElse(t *testing.T) {
 	}
 	d.mkdir(filepath.Join(d.Home, "repo", ".git"))
 	for _, dir := range []string{d.Home, filepath.Join(d.Home, "repo"), string(filepath.Separator)} {
-		p := d.Place
+		p := d.Paths
 		p.DataDir = dir
 		if err := Purge(p); err == nil {
 			t.Errorf("%s was deleted", dir)

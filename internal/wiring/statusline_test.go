@@ -22,7 +22,7 @@ func TestInitSetsTheStatusLineAndCorrectsItsPath(t *testing.T) {
 		t.Fatalf("it is %q", d.statusLine())
 	}
 	d.write(claudeFile, strings.Replace(d.read(claudeFile), "bin/cairn' status", "old/cairn' status", 1))
-	if got := states(Inspect(d.Place)[0]); !strings.Contains(strings.Join(got, " "), statusMember) {
+	if got := states(Inspect(d.Paths)[0]); !strings.Contains(strings.Join(got, " "), statusMember) {
 		t.Errorf("the old path is not noticed: %v", got)
 	}
 	d.init(Options{Harnesses: []string{Claude}})
@@ -33,7 +33,7 @@ func TestInitSetsTheStatusLineAndCorrectsItsPath(t *testing.T) {
 	if line := d.statusLine(); line != "" {
 		t.Errorf("it was to go: %q", line)
 	}
-	if got := states(Inspect(d.Place)[0]); len(got) > 0 {
+	if got := states(Inspect(d.Paths)[0]); len(got) > 0 {
 		t.Errorf("without it something is missing: %v", got)
 	}
 }
@@ -49,7 +49,7 @@ func TestAStatusLineOfTheUserStays(t *testing.T) {
 		d := newDesk(t)
 		before := "{\n  \"statusLine\": " + line + "\n}\n"
 		d.write(claudeFile, before)
-		r, err := Init(d.Place, Options{Harnesses: []string{Claude}})
+		r, err := Init(d.Paths, Options{Harnesses: []string{Claude}})
 		if err != nil || !strings.Contains(d.read(claudeFile), line) {
 			t.Errorf("%s: %v, %s", name, err, d.read(claudeFile))
 		}

@@ -28,7 +28,7 @@ var errTheirs = errors.New("the file is not cairn's")
 // fill is the text of a file with what only this machine knows: {{head}} is the line
 // that says who wrote it, {{program}} the path of the program that hooks call as a JSON string, {{quoted}} as bash
 // takes it, {{assist}} true or false.
-func (p Place) fill(f harness.File, assist bool) string {
+func (p Paths) fill(f harness.File, assist bool) string {
 	program := style{}.render(p.hook(), "")
 	args := "record"
 	if assist {

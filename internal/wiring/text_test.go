@@ -35,7 +35,7 @@ func TestAFileOfAnotherInThePlaceOfThePluginIsLeftAlone(t *testing.T) {
 	d := newDesk(t)
 	const theirs = "export const Mine = async () => ({})\n"
 	d.write(plugin, theirs)
-	r, err := Init(d.Place, Options{Harnesses: []string{OpenCode}})
+	r, err := Init(d.Paths, Options{Harnesses: []string{OpenCode}})
 	if err != nil || !AnyFailed(r.Files) || d.read(plugin) != theirs {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -57,7 +57,7 @@ func TestThePluginIsKnownAgainAndBroughtUpToDateByItsFirstLine(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	d.write(plugin, d.read(plugin)+"// touched\n")
-	for _, r := range Inspect(d.Place) {
+	for _, r := range Inspect(d.Paths) {
 		if r.Harness == OpenCode && (!r.Wired || r.Assist || r.Entries[0].State != Outdated || len(r.Binaries) != 1 || !r.Binaries[0].Exists) {
 			t.Errorf("%+v", r)
 		}

@@ -41,7 +41,7 @@ func TestHooksThatCodexDoesNotTrustAreTold(t *testing.T) {
 		d := newDesk(t)
 		d.write(".codex/hooks.json", trustedHooks)
 		d.write(".codex/config.toml", c.state)
-		for _, r := range Inspect(d.Place) {
+		for _, r := range Inspect(d.Paths) {
 			if want := c.want; r.Harness == Codex && !slices.Equal(r.Untrusted, want) || r.Harness != Codex && r.Untrusted != nil {
 				t.Errorf("%s: %s: %v", name, r.Harness, r.Untrusted)
 			}
@@ -51,7 +51,7 @@ func TestHooksThatCodexDoesNotTrustAreTold(t *testing.T) {
 	changed := `{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"\"/opt/my cairn/cairn\" record --from codex","timeout":8}]}]}}`
 	d.write(".codex/hooks.json", changed)
 	d.write(".codex/config.toml", trustState)
-	for _, r := range Inspect(d.Place) {
+	for _, r := range Inspect(d.Paths) {
 		if r.Harness == Codex && !slices.Equal(r.Untrusted, []string{"Stop"}) {
 			t.Errorf("a hook that has changed: %v", r.Untrusted)
 		}

@@ -16,7 +16,7 @@ import (
 // that cannot be read or written is Failed and its original stays kept; the
 // others are done. Repeating it is safe, also after an interruption
 // (observations §15).
-func Uninstall(p Place) ([]Change, error) {
+func Uninstall(p Paths) ([]Change, error) {
 	out := []Change{}
 	m, err := openManifest(p.DataDir)
 	if err != nil {
@@ -56,7 +56,7 @@ func Uninstall(p Place) ([]Change, error) {
 }
 
 // settingsAt is what stands in a file that was wired at another place.
-func (p Place) settingsAt(r record) (settings, bool) {
+func (p Paths) settingsAt(r record) (settings, bool) {
 	for _, s := range p.settingsOf(r.Harness, allParts()) {
 		if filepath.Base(s.path) == filepath.Base(r.Path) {
 			s.path = r.Path
@@ -147,7 +147,7 @@ func mayHoldOurs(text []byte) bool {
 // Purge deletes the data directory with everything in it. It refuses the home
 // directory, a file system's root and a folder with a repository, which a wrong
 // CAIRN_HOME may name (observations §15).
-func Purge(p Place) error {
+func Purge(p Paths) error {
 	dir := p.DataDir
 	if isRoot(dir) || sameFile(dir, p.Home) || holds(dir, ".git") {
 		return fault.New(fault.Denied, "not_ours", dir+" is more than cairn's data directory").

@@ -44,7 +44,7 @@ func less(a, b version) bool {
 // its command on the PATH leads (native installers and Homebrew have a folder per
 // version, npm a package.json), from the package below its folder, and at last from
 // what the harness itself noted as the version used last.
-func (p Place) versionOf(h harness.Harness) (version, bool) {
+func (p Paths) versionOf(h harness.Harness) (version, bool) {
 	for _, dir := range filepath.SplitList(p.Path) {
 		for _, end := range []string{"", ".exe", ".cmd"} {
 			path := filepath.Join(dir, h.Command+end)
@@ -110,7 +110,7 @@ func parseVersion(s string) (v version, ok bool) {
 
 // pluginPresent reports whether a harness has cairn as a plugin for this user, as
 // Claude Code may: enabled in the settings, or installed and not disabled there.
-func (p Place) pluginPresent(h harness.Harness) bool {
+func (p Paths) pluginPresent(h harness.Harness) bool {
 	if !h.Plugin {
 		return false
 	}

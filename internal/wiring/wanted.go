@@ -101,7 +101,7 @@ func allParts() parts { return parts{assist: true, status: true} }
 // settingsOf are the files of a harness with what is wanted in them. With the
 // plugin in the harness that is nothing: it has hooks and server of its own, and
 // hosts run both sets.
-func (p Place) settingsOf(name string, with parts) (out []settings) {
+func (p Paths) settingsOf(name string, with parts) (out []settings) {
 	h, _ := harness.Of(name)
 	hooks := hookSet{want: wantedHooks(h, with.assist), form: h.Hooks.Form, program: p.hook(), windows: p.Windows, shell: p.shellOf(h)}
 	plugin := p.pluginPresent(h)
@@ -141,7 +141,7 @@ func knownTo(v version, hooks []hook) []hook {
 }
 
 // shellOf is the shell that a harness gives command lines to.
-func (p Place) shellOf(h harness.Harness) shell {
+func (p Paths) shellOf(h harness.Harness) shell {
 	if !p.Windows {
 		return posix
 	}

@@ -20,7 +20,7 @@ const assistTime = 10 * time.Second
 // replay is one store that fills in the order of time.
 type replay struct {
 	store    *store.Store
-	journal  *observation.Journal
+	journal  *observation.Service
 	importer *observation.Importer
 	filter   *redact.Filter
 	clock    atomic.Int64 // Unix nanoseconds
@@ -86,7 +86,7 @@ type question struct {
 	*replay
 	repo    *repository
 	project project.Project // without a key while nothing of it is stored
-	place   project.Place
+	place   project.Location
 	session string
 	branch  string // checked out, "" if the transcript does not tell
 	prompt  string // "" at the start

@@ -235,9 +235,9 @@ func (b *sandbox) catchUp(t *testing.T) {
 	}
 }
 
-func (b *sandbox) aside(t testing.TB) []store.Aside {
+func (b *sandbox) aside(t testing.TB) []store.FailedChange {
 	t.Helper()
-	out, err := b.s.SetAside(t.Context())
+	out, err := b.s.FailedChanges(t.Context())
 	if err != nil {
 		t.Fatalf("what was set aside: %v", err)
 	}

@@ -45,7 +45,7 @@ func Check(t testing.TB, path string) {
 func check(t testing.TB, c store.Config) {
 	t.Helper()
 	ctx := context.Background() // the test's own has ended when cleaning up
-	s, err := store.Open(ctx, Config(store.Config{Path: c.Path, Key: c.Key, Reading: true}))
+	s, err := store.Open(ctx, Config(store.Config{Path: c.Path, Key: c.Key, ReadOnly: true}))
 	if err != nil {
 		t.Errorf("open the store to check it: %v", err)
 		return

@@ -13,7 +13,7 @@ import (
 )
 
 // histogram writes a distribution of seconds.
-func (n *Numbers) histogram(name string, bounds []float64, buckets []uint64, sum float64, labels ...string) {
+func (n *MetricsWriter) histogram(name string, bounds []float64, buckets []uint64, sum float64, labels ...string) {
 	below, told := uint64(0), make([]Bucket, len(bounds))
 	for i, end := range bounds {
 		below += buckets[i]
@@ -22,21 +22,21 @@ func (n *Numbers) histogram(name string, bounds []float64, buckets []uint64, sum
 	n.Histogram(name, told, below+buckets[len(bounds)], sum, labels...)
 }
 
-func (n *Numbers) timing(name string, t memory.Timing, labels ...string) {
+func (n *MetricsWriter) timing(name string, t memory.Timing, labels ...string) {
 	n.histogram(name, memory.TimingBounds(), t.Buckets[:], t.Sum, labels...)
 }
 
 // summary writes how often something was measured, and what in all.
-func (n *Numbers) summary(name string, count, sum float64, labels ...string) {
+func (n *MetricsWriter) summary(name string, count, sum float64, labels ...string) {
 	n.put(name, "summary", "_sum", sum, labels...)
 	n.put(name, "summary", "_count", count, labels...)
 }
 
 // Memories writes the numbers of memories and of their replication (memories §14), as
 // this process counts them and the store has them. No label has an id.
-func (n *Numbers) Memories(ctx context.Context, c *cairn.Cairn) error {
+func (n *MetricsWriter) Memories(ctx context.Context, c *cairn.Cairn) error {
 	var backlog memory.Backlog
-	err := c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Book, _ memory.Caller) error {
+	err := c.Memories().Read(ctx, memory.Caller{}, func(ctx context.Context, b *memory.Service, _ memory.Caller) error {
 		if !b.Exists() {
 			return nil
 		}
@@ -59,7 +59,7 @@ func (n *Numbers) Memories(ctx context.Context, c *cairn.Cairn) error {
 	return n.replication(ctx, c)
 }
 
-func backlogOfAll(ctx context.Context, b *memory.Book) (all memory.Backlog, err error) {
+func backlogOfAll(ctx context.Context, b *memory.Service) (all memory.Backlog, err error) {
 	users, err := b.Users(ctx)
 	for _, u := range users {
 		if err != nil {
@@ -76,7 +76,7 @@ func backlogOfAll(ctx context.Context, b *memory.Book) (all memory.Backlog, err 
 }
 
 // shards writes what each shard did that was ever used.
-func (n *Numbers) shards(all []memory.ShardStats) {
+func (n *MetricsWriter) shards(all []memory.ShardStats) {
 	for _, s := range all {
 		n.Counter("cairn_shard_submissions_total", float64(s.Submissions), "shard", strconv.Itoa(s.Shard))
 	}
@@ -91,7 +91,7 @@ func (n *Numbers) shards(all []memory.ShardStats) {
 	}
 }
 
-func (n *Numbers) measured(m memory.Measured) {
+func (n *MetricsWriter) measured(m memory.Measured) {
 	n.timing("cairn_memory_ack_seconds", m.Acks)
 	n.Counter("cairn_memory_inflight_reads_total", float64(m.InflightReads.Count()))
 	n.timing("cairn_memory_inflight_read_seconds", m.InflightReads)
@@ -106,7 +106,7 @@ func (n *Numbers) measured(m memory.Measured) {
 }
 
 // replication writes what the replicators of this process did, all users' together.
-func (n *Numbers) replication(ctx context.Context, c *cairn.Cairn) error {
+func (n *MetricsWriter) replication(ctx context.Context, c *cairn.Cairn) error {
 	_, health, err := c.Replication().Health(ctx, false)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ type Part struct {
 	Stream func(ctx context.Context, tx *store.Tx, project string) (string, error)
 	// Render makes the files of changes of one stream, oldest first. A change that
 	// it refuses does not touch the others.
-	Render func(ctx context.Context, tx *store.Tx, changes []store.Change) (Pages, error)
+	Render func(ctx context.Context, tx *store.Tx, changes []store.Change) (RenderedFiles, error)
 	// Every calls put with all files of every entity of a project, as it stands, each
 	// path once; the zero Entity is of what is made of several.
 	Every func(ctx context.Context, tx *store.Tx, project string, put func(e Entity, files []File) error) error
@@ -36,26 +36,26 @@ type Part struct {
 	Source func(path string) (e Entity, ours bool)
 	// Newest are the files by which the n newest entities are known; nil if the part
 	// is not probed.
-	Newest func(ctx context.Context, tx *store.Tx, n int) ([]Placed, error)
+	Newest func(ctx context.Context, tx *store.Tx, n int) ([]FileRef, error)
 	// Numbers are the highest numbers ever given, by name; Raise makes those given
 	// next larger. Both nil for a part without numbers of its own.
 	Numbers func(ctx context.Context, tx *store.Tx) (map[string]int64, error)
 	Raise   func(ctx context.Context, tx *store.Tx, ids map[string]int64) error
 }
 
-// Pages are the files that changes come to, and what a commit of them says.
-type Pages struct {
+// RenderedFiles are the files that changes come to, and what a commit of them says.
+type RenderedFiles struct {
 	Files   []File
-	Gone    []Gone   // what shall not be there, unless it is among Files
-	Ops     []string // a line for each thing that was done
+	Gone    []DeletePattern // what shall not be there, unless it is among Files
+	Ops     []string        // a line for each thing that was done
 	Refused []store.Refusal
 }
 
 // Entity is what a file tells of: the kind and the id of its changes.
 type Entity struct{ Kind, ID string }
 
-// Placed is the file by which an entity is known.
-type Placed struct {
+// FileRef is the file by which an entity is known.
+type FileRef struct {
 	Project string
 	Path    string
 	Seq     int64 // of the change that made it
@@ -82,10 +82,10 @@ type Config struct {
 	Space  Space
 }
 
-// Archivist keeps the archives of a store in step with its change log (mail §10.3).
+// Archiver keeps the archives of a store in step with its change log (mail §10.3).
 // Any number of goroutines and processes may have one: a project is worked on by
 // one at a time, which the kernel's lock on a file in the archive's folder sees to.
-type Archivist struct {
+type Archiver struct {
 	Config
 	shards []*shard
 	turns  chan struct{} // one for each project whose files may be written at once
@@ -99,7 +99,7 @@ type Archivist struct {
 }
 
 // New makes an archivist. It starts nothing.
-func New(c Config) *Archivist {
+func New(c Config) *Archiver {
 	def(&c.Window, 50*time.Millisecond)
 	def(&c.Shards, 4)
 	def(&c.Probe, 100)
@@ -108,7 +108,7 @@ func New(c Config) *Archivist {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Archivist{
+	a := &Archiver{
 		Config: c, lines: map[string]*line{}, missing: map[string]int{},
 		turns: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
@@ -127,7 +127,7 @@ func def[T comparable](field *T, value T) {
 }
 
 // Close ends the git processes.
-func (a *Archivist) Close() error {
+func (a *Archiver) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, l := range a.lines {
@@ -137,20 +137,20 @@ func (a *Archivist) Close() error {
 }
 
 // line is what is known of one project's archive.
-func (a *Archivist) line(project string) *line {
+func (a *Archiver) line(project string) *line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := a.lines[project]
 	if l == nil {
 		dir := a.folder(project)
-		l = &line{Archivist: a, project: project, dir: dir, shard: a.shards[shardOf(dir, len(a.shards))]}
+		l = &line{Archiver: a, project: project, dir: dir, shard: a.shards[shardOf(dir, len(a.shards))]}
 		a.lines[project] = l
 	}
 	return l
 }
 
 // written is the seq up to which this process has written a project's files; 0 for none.
-func (a *Archivist) written(project string) int64 {
+func (a *Archiver) written(project string) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if l := a.lines[project]; l != nil {
@@ -161,7 +161,7 @@ func (a *Archivist) written(project string) int64 {
 
 // folder is where a project's archive is. Its name is the project's id; the name of a
 // device of Windows gets -p.
-func (a *Archivist) folder(project string) string { return filepath.Join(a.Dir, folderName(project)) }
+func (a *Archiver) folder(project string) string { return filepath.Join(a.Dir, folderName(project)) }
 
 func folderName(project string) string {
 	stem, rest, dotted := strings.Cut(project, ".")

@@ -10,8 +10,8 @@ import (
 	"cairn/internal/store"
 )
 
-// Beyond asks a hub for entries of a memory that were purged here (memories §10.7).
-type Beyond struct {
+// HubQuery asks a hub for entries of a memory that were purged here (memories §10.7).
+type HubQuery struct {
 	Memory        string // the hub's id
 	Entry         string // that one alone; the rest is for lists
 	Limit         int
@@ -25,11 +25,11 @@ const Unreachable = "hub_unreachable"
 
 // isPurged tells whether entries of the scope's memory are at the hub alone, and may be
 // asked for there.
-func (s *scope) isPurged() bool { return s.m.purgedNS > 0 && s.u.hub() && s.config.Through != nil }
+func (s *callTx) isPurged() bool { return s.m.purgedNS > 0 && s.u.hub() && s.config.Through != nil }
 
 // beyond is a question about the scope's memory.
-func (s *scope) beyond() *Beyond {
-	q := &Beyond{Memory: s.m.MemoryID}
+func (s *callTx) beyond() *HubQuery {
+	q := &HubQuery{Memory: s.m.MemoryID}
 	if s.m.remoteID != "" {
 		q.Memory = s.m.remoteID
 	}
@@ -38,7 +38,7 @@ func (s *scope) beyond() *Beyond {
 
 // readThrough asks the hub and returns what it has, as entries of the memory here.
 // Errors: CodeNotFound, CodeHubUnavailable.
-func (b *Book) readThrough(ctx context.Context, in memoryRow, owner string, q *Beyond) ([]Entry, error) {
+func (b *Service) readThrough(ctx context.Context, in memoryRow, owner string, q *HubQuery) ([]Entry, error) {
 	docs, err := b.config.Through(ctx, owner, *q)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (b *Book) readThrough(ctx context.Context, in memoryRow, owner string, q *B
 
 // through is what a list that may lack purged entries asks the hub; nil if all that it
 // lists is here.
-func (s *scope) through(out *Listed, low, high Time, session string, tags []string) *Beyond {
+func (s *callTx) through(out *Listed, low, high Time, session string, tags []string) *HubQuery {
 	purged := Time(s.m.purgedNS)
 	up := low != math.MinInt64
 	switch {
@@ -79,7 +79,7 @@ func (s *scope) through(out *Listed, low, high Time, session string, tags []stri
 
 // merge adds to a list what the hub has of it. If it cannot be asked the list is cut
 // where rows are missing, and says so.
-func (b *Book) merge(ctx context.Context, in memoryRow, owner string, q *Beyond, out *Listed) error {
+func (b *Service) merge(ctx context.Context, in memoryRow, owner string, q *HubQuery, out *Listed) error {
 	more, err := b.readThrough(ctx, in, owner, q)
 	if fault.HasCode(err, CodeHubUnavailable) {
 		out.Truncated, out.Reason = true, Unreachable
@@ -112,9 +112,9 @@ func (b *Book) merge(ctx context.Context, in memoryRow, owner string, q *Beyond,
 }
 
 // visible leaves out what was deleted, or is being deleted, here.
-func (b *Book) visible(ctx context.Context, in memoryRow, owner string, all []Entry) (out []Entry, err error) {
+func (b *Service) visible(ctx context.Context, in memoryRow, owner string, all []Entry) (out []Entry, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		s := &scope{Book: b, tx: tx, u: user{ID: owner}, m: in}
+		s := &callTx{Service: b, tx: tx, u: user{ID: owner}, m: in}
 		out = nil
 		for _, e := range all {
 			gone, err := s.buried(ctx, e.EntryID)

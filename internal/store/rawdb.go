@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Bare is another SQLite file than the store's, opened with the same driver: one
+// RawDB is another SQLite file than the store's, opened with the same driver: one
 // connection that writes and a few that read. Nothing of the store is in it: no
 // schema, no log, no followers.
-type Bare struct {
+type RawDB struct {
 	Write *sql.DB // one connection; its transactions take the write lock when they begin and are on the disk when committed
 	Read  *sql.DB // refuses to write; a transaction sees one state throughout
 }
 
-// OpenBare opens the file at path, or makes it, for readers connections besides
+// OpenRawDB opens the file at path, or makes it, for readers connections besides
 // the writing one. Whoever meets another process's lock waits up to wait. Errors of
 // both handles are the driver's own: [Explain] turns them into faults. Nothing is
 // opened before the first use.
-func OpenBare(path string, readers int, wait time.Duration) Bare {
+func OpenRawDB(path string, readers int, wait time.Duration) RawDB {
 	open := func(query string, n int, pragmas ...string) *sql.DB {
 		db := sql.OpenDB(connector{
 			driver: sqliteDriver(), uri: fileURI(path, query+driverOptions), pragmas: append([]string{pragmaBusy(wait)}, pragmas...),
@@ -27,7 +27,7 @@ func OpenBare(path string, readers int, wait time.Duration) Bare {
 		db.SetMaxIdleConns(n)
 		return db
 	}
-	return Bare{
+	return RawDB{
 		Write: open("mode=rwc&_txlock=immediate", 1,
 			"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON",
 			fmt.Sprintf("PRAGMA journal_size_limit=%d", 64<<20)),

@@ -43,7 +43,7 @@ AND o.text = 'patch' AND c.doc IS NOT NULL ORDER BY c.seq`
 // NoteEpoch notes the epoch that a user's hub tells. If it has risen, the hub was
 // restored from a backup: the user's streams are then to be restored, and nothing else
 // of them is ready. That ends a stop with StopRestored. Repeating it is safe.
-func (b *Book) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
+func (b *Service) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
 	user := m.User
 	var known bool
 	err := b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -54,7 +54,7 @@ func (b *Book) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
 	if err != nil || known {
 		return err
 	}
-	return b.settling(ctx, m, nil, func(ctx context.Context, s *scope) error {
+	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		tx := s.tx
 		was, err := epochOf(ctx, tx, user)
 		if err != nil || was >= epoch {
@@ -77,7 +77,7 @@ func (b *Book) NoteEpoch(ctx context.Context, m Membership, epoch int64) error {
 }
 
 // Epoch is the epoch that a user's hub has told, 0 for none.
-func (b *Book) Epoch(ctx context.Context, user string) (epoch int64, err error) {
+func (b *Service) Epoch(ctx context.Context, user string) (epoch int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		epoch, err = epochOf(ctx, tx, user)
 		return err
@@ -94,7 +94,7 @@ func epochOf(ctx context.Context, tx *store.Tx, user string) (int64, error) {
 }
 
 // Restoring lists a user's streams that are to be restored.
-func (b *Book) Restoring(ctx context.Context, user string) (out []Stream, err error) {
+func (b *Service) Restoring(ctx context.Context, user string) (out []Stream, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out, err = streams(ctx, tx, selectRestoring, user)
 		return err
@@ -104,7 +104,7 @@ func (b *Book) Restoring(ctx context.Context, user string) (out []Stream, err er
 
 // Numbers are the hub's numbers of what is held of a stream beyond one, with the keys.
 // Where a restored hub gave a number again there are two keys.
-func (b *Book) Numbers(ctx context.Context, stream string, after int64) (out map[string]int64, err error) {
+func (b *Service) Numbers(ctx context.Context, stream string, after int64) (out map[string]int64, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = map[string]int64{}
 		return tx.Each(ctx, func(rows *sql.Rows) error {
@@ -120,8 +120,8 @@ func (b *Book) Numbers(ctx context.Context, stream string, after int64) (out map
 
 // Lacking notes by their keys what of a stream a restored hub lacks; all there behind
 // a number is pulled again.
-func (b *Book) Lacking(ctx context.Context, m Membership, lease Lease, stream string, after int64, keys []string) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *scope) error {
+func (b *Service) Lacking(ctx context.Context, m Membership, lease Lease, stream string, after int64, keys []string) error {
+	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
 		for _, key := range keys {
 			for _, query := range []string{lackEntry, lackContext} {
 				if _, err := s.tx.Exec(ctx, query, key); err != nil {
@@ -136,10 +136,10 @@ func (b *Book) Lacking(ctx context.Context, m Membership, lease Lease, stream st
 
 // Introduction is what makes a stream known to a hub that lacks it: the put of its
 // vault or memory, or the delete of a memory that is gone. Nil for a vault that is gone.
-func (b *Book) Introduction(ctx context.Context, stream Stream) (out []Outgoing, err error) {
+func (b *Service) Introduction(ctx context.Context, stream Stream) (out []Outgoing, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		s := &scope{Book: b, tx: tx, u: user{ID: stream.UserID}}
+		s := &callTx{Service: b, tx: tx, u: user{ID: stream.UserID}}
 		o := Outgoing{Stream: stream.ID, Remote: stream.RemoteID, Seq: 1, ID: stream.ID, Op: store.OpPut}
 		found, err := s.find(ctx, selectAnyMemory, stream.ID)
 		if err != nil {
@@ -178,10 +178,10 @@ func (b *Book) Introduction(ctx context.Context, stream Stream) (out []Outgoing,
 
 // Resend is the next of what a restored hub lacks of a stream, in the order that it
 // had there, under the old keys and ids: rows as they are now.
-func (b *Book) Resend(ctx context.Context, stream Stream, limit int) (out []Outgoing, err error) {
+func (b *Service) Resend(ctx context.Context, stream Stream, limit int) (out []Outgoing, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
-		s := &scope{Book: b, tx: tx, u: user{ID: stream.UserID}}
+		s := &callTx{Service: b, tx: tx, u: user{ID: stream.UserID}}
 		err := tx.Each(ctx, func(rows *sql.Rows) error {
 			o := Outgoing{Stream: stream.ID, Remote: stream.RemoteID, Seq: int64(len(out) + 1), Op: store.OpPut}
 			err := rows.Scan(&o.Key, &o.Kind)
@@ -199,7 +199,7 @@ func (b *Book) Resend(ctx context.Context, stream Stream, limit int) (out []Outg
 }
 
 // document gives a change the row's document.
-func (s *scope) document(ctx context.Context, o *Outgoing) error {
+func (s *callTx) document(ctx context.Context, o *Outgoing) error {
 	if o.Kind == KindEntry {
 		e, found, err := s.entry(ctx, selectByHub, o.Key)
 		if err != nil || !found {
@@ -221,8 +221,8 @@ func (s *scope) document(ctx context.Context, o *Outgoing) error {
 
 // Resent settles what a restored hub has taken again, or has refused: that has its
 // old number then, and the next pull says what became of it.
-func (b *Book) Resent(ctx context.Context, m Membership, lease Lease, o Outgoing, out Outcome) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *scope) error {
+func (b *Service) Resent(ctx context.Context, m Membership, lease Lease, o Outgoing, out Outcome) error {
+	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
 		taken := out.Status >= 200 && out.Status < 300
 		switch {
 		case o.Kind == KindEntry && taken:
@@ -253,7 +253,7 @@ func (b *Book) Resent(ctx context.Context, m Membership, lease Lease, o Outgoing
 
 // Afterwards are the patches and deletes of a stream that are known here: a hub that
 // has them already does nothing.
-func (b *Book) Afterwards(ctx context.Context, stream Stream) (out []Outgoing, err error) {
+func (b *Service) Afterwards(ctx context.Context, stream Stream) (out []Outgoing, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		out = nil
 		add := func(id, op, key string, doc []byte) {
@@ -292,9 +292,9 @@ func (b *Book) Afterwards(ctx context.Context, stream Stream) (out []Outgoing, e
 	return out, err
 }
 
-// Restored ends the restoring of a stream of which the hub lacks nothing any more.
-func (b *Book) Restored(ctx context.Context, m Membership, lease Lease, stream string) error {
-	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *scope) error {
+// FinishRestore ends the restoring of a stream of which the hub lacks nothing any more.
+func (b *Service) Restored(ctx context.Context, m Membership, lease Lease, stream string) error {
+	return b.settling(ctx, m, []Lease{lease}, func(ctx context.Context, s *callTx) error {
 		var key, kind string
 		err := s.tx.Get(ctx, []any{&key, &kind}, selectLacking, stream)
 		if errors.Is(err, sql.ErrNoRows) {

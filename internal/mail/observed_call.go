@@ -9,17 +9,17 @@ import (
 	"cairn/internal/project"
 )
 
-// SeenCall is a call of one of mail's tools that had succeeded, as a hook of the
+// ObservedCall is a call of one of mail's tools that had succeeded, as a hook of the
 // harness tells it. None of it is taken at its word.
-type SeenCall struct {
-	Session  string        // the id of the session that made it
-	Place    project.Place // of its working directory
-	Tool     string        // as in the list of tools, without a server's name
+type ObservedCall struct {
+	Session  string           // the id of the session that made it
+	Place    project.Location // of its working directory
+	Tool     string           // as in the list of tools, without a server's name
 	Argument func(name string) string
 	Result   string // JSON, as the tool returned it
 }
 
-// Witness binds a session to the agent that a call registered, or in whose name it
+// BindObservedCall binds a session to the agent that a call registered, or in whose name it
 // acted (mail §4): reading as an agent is not acting. q is the session's
 // project; the agent must live there, and the call must have meant that project. A
 // protected agent is bound only by a call that shows its token, in the arguments or
@@ -29,7 +29,7 @@ type SeenCall struct {
 // that it belongs to, as it does when the server itself sees the session.
 //
 // Errors: those of the store.
-func (o *Office) Witness(ctx context.Context, q project.Project, c SeenCall) error {
+func (o *Service) BindObservedCall(ctx context.Context, q project.Project, c ObservedCall) error {
 	name, token := c.actor()
 	if name == "" {
 		return nil
@@ -37,15 +37,15 @@ func (o *Office) Witness(ctx context.Context, q project.Project, c SeenCall) err
 	caller := Caller{Token: token, Place: c.Place}
 	t, err := caller.target(firstOf(c.Argument, "project_key", "human_key"))
 	if err == nil {
-		err = o.writeTo(ctx, caller, targetOf(q), func(ctx context.Context, s *scope) error {
+		err = o.writeTo(ctx, caller, targetOf(q), func(ctx context.Context, s *callTx) error {
 			meant, err := t.find(ctx, s.tx)
 			if err != nil || meant == nil || meant.ID != s.p.ID {
 				return err
 			}
-			return s.bond(ctx, Bond{Session: c.Session, Agent: name, Source: SourceCall})
+			return s.bond(ctx, Binding{Session: c.Session, Agent: name, Source: SourceCall})
 		})
 	}
-	err = mapped(err)
+	err = toFault(err)
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.NotFound, fault.Denied:
 		return nil
@@ -55,7 +55,7 @@ func (o *Office) Witness(ctx context.Context, q project.Project, c SeenCall) err
 
 // actor is the agent of a call and the token that the call shows; "" for a call that
 // is none of an agent, or whose result is none of a success.
-func (c *SeenCall) actor() (name, token string) {
+func (c *ObservedCall) actor() (name, token string) {
 	var result struct {
 		Error json.RawMessage `json:"error"`
 		Name  string          `json:"name"`

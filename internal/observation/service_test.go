@@ -21,7 +21,7 @@ import (
 // bench is a journal over a store of the test's own, with a clock that the test
 // moves and a folder that is a repository.
 type bench struct {
-	*Journal
+	*Service
 	t    testing.TB
 	repo string
 	now  *atomic.Int64 // Unix seconds
@@ -44,7 +44,7 @@ func newBench(t testing.TB) bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := bench{Journal: New(s, Config{Filter: filter, DedupWindow: DefaultDedupWindow, Unnamed: []string{"gemini", "cursor"}}), t: t, now: now}
+	b := bench{Service: New(s, Config{Filter: filter, DedupWindow: DefaultDedupWindow, Unnamed: []string{"gemini", "cursor"}}), t: t, now: now}
 	b.repo = b.repository(filepath.Join(dir, "shop"))
 	t.Cleanup(func() {
 		found, err := s.Check(context.Background())

@@ -28,9 +28,9 @@ const (
 // DefaultMemory is the memory_id that stands for the current project's own memory.
 const DefaultMemory = "default"
 
-// scope is one transaction of one caller, mostly on one memory.
-type scope struct {
-	*Book
+// callTx is one transaction of one caller, mostly on one memory.
+type callTx struct {
+	*Service
 	tx *store.Tx
 	c  Caller
 	u  user
@@ -83,7 +83,7 @@ func (m *memoryRow) scan() []any {
 
 // enter makes the scope of a call; creating says whether the device's own user is
 // made when it is missing.
-func (b *Book) enter(ctx context.Context, tx *store.Tx, c Caller, creating bool) (*scope, error) {
+func (b *Service) enter(ctx context.Context, tx *store.Tx, c Caller, creating bool) (*callTx, error) {
 	if c.isNowhere() {
 		q, ok, err := project.OfSession(ctx, tx, c.Transport)
 		if err != nil {
@@ -94,7 +94,7 @@ func (b *Book) enter(ctx context.Context, tx *store.Tx, c Caller, creating bool)
 		}
 	}
 	u, err := actor(ctx, tx, c, creating)
-	return &scope{Book: b, tx: tx, c: c, u: u}, err
+	return &callTx{Service: b, tx: tx, c: c, u: u}, err
 }
 
 // memoryArg checks a memory_id argument: a UUID or `default`.
@@ -111,7 +111,7 @@ func memoryArg(text string) (string, error) {
 
 // shardKey is what decides on which shard the jobs of a memory run: its id, which
 // for the default memory is looked up.
-func (b *Book) shardKey(ctx context.Context, c Caller, memory string) (key string, err error) {
+func (b *Service) shardKey(ctx context.Context, c Caller, memory string) (key string, err error) {
 	if err := c.checkArgs(); err != nil || memory != DefaultMemory {
 		return memory, err
 	}
@@ -134,7 +134,7 @@ func (b *Book) shardKey(ctx context.Context, c Caller, memory string) (key strin
 
 // open finds a memory of the acting user, a default memory also when it was never
 // written: then exists is false. Errors: CodeNotFound for all that is not the user's.
-func (s *scope) open(ctx context.Context, memory string) error {
+func (s *callTx) open(ctx context.Context, memory string) error {
 	if memory == DefaultMemory {
 		return s.openDefault(ctx)
 	}
@@ -149,7 +149,7 @@ func (s *scope) open(ctx context.Context, memory string) error {
 }
 
 // find reads one memory; a foreign one is not found.
-func (s *scope) find(ctx context.Context, query string, args ...any) (bool, error) {
+func (s *callTx) find(ctx context.Context, query string, args ...any) (bool, error) {
 	m := memoryRow{exists: true}
 	err := s.tx.Get(ctx, m.scan(), query, args...)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *scope) find(ctx context.Context, query string, args ...any) (bool, erro
 	return true, nil
 }
 
-func (s *scope) currentProject(ctx context.Context) (project.Project, bool, error) {
+func (s *callTx) currentProject(ctx context.Context) (project.Project, bool, error) {
 	if s.c.ProjectID != "" {
 		return project.Find(ctx, s.tx, s.c.ProjectID)
 	}
@@ -192,7 +192,7 @@ func hubKey(method, path, key string) string {
 }
 
 // log appends a change of the memory, which is to be sent.
-func (s *scope) log(ctx context.Context, kind, id, op string, doc any) (int64, error) {
+func (s *callTx) log(ctx context.Context, kind, id, op string, doc any) (int64, error) {
 	if err := s.introduce(ctx); err != nil {
 		return 0, err
 	}
@@ -203,7 +203,7 @@ func (s *scope) log(ctx context.Context, kind, id, op string, doc any) (int64, e
 
 // introduce logs the memory's own put again if it was settled without being sent, for
 // who joined without uploading: a hub must know a memory before its entries.
-func (s *scope) introduce(ctx context.Context) error {
+func (s *callTx) introduce(ctx context.Context) error {
 	if !s.u.hub() || s.m.sentSeq > 0 || s.m.ackedSeq == 0 || s.m.headSeq > s.m.ackedSeq || s.m.remoteID != "" {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (s *scope) introduce(ctx context.Context) error {
 }
 
 // logOn appends a change to a stream and moves its head.
-func (s *scope) logOn(ctx context.Context, stream, project, kind, id, op string, doc any) (int64, error) {
+func (s *callTx) logOn(ctx context.Context, stream, project, kind, id, op string, doc any) (int64, error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return 0, err
@@ -231,7 +231,7 @@ func (s *scope) logOn(ctx context.Context, stream, project, kind, id, op string,
 }
 
 // redact takes secrets out of a text.
-func (b *Book) redact(text string) string {
+func (b *Service) redact(text string) string {
 	if b.config.Filter == nil || text == "" {
 		return text
 	}

@@ -13,7 +13,7 @@ import (
 
 // line archives one project.
 type line struct {
-	*Archivist
+	*Archiver
 	project string
 	dir     string
 	shard   *shard
@@ -334,7 +334,7 @@ func (r *run) settle() error {
 
 // render makes the files of changes. A change at which the rendering breaks down, or
 // of which a file cannot be archived, is refused alone.
-func render(ctx context.Context, tx *store.Tx, p partChanges) (Pages, error) {
+func render(ctx context.Context, tx *store.Tx, p partChanges) (RenderedFiles, error) {
 	pages, err := renderSome(ctx, tx, p.part, p.changes)
 	if !errors.Is(err, errUnfit) {
 		return pages, err
@@ -346,12 +346,12 @@ func render(ctx context.Context, tx *store.Tx, p partChanges) (Pages, error) {
 			refused = append(refused, store.Refusal{Seq: c.Seq, Err: err})
 			continue
 		} else if err != nil {
-			return Pages{}, err
+			return RenderedFiles{}, err
 		}
 		fit = append(fit, c)
 	}
 	if len(refused) == 0 {
-		return Pages{}, err // only together; it is tried again
+		return RenderedFiles{}, err // only together; it is tried again
 	}
 	pages, err = renderSome(ctx, tx, p.part, fit)
 	pages.Refused = append(pages.Refused, refused...)
@@ -361,7 +361,7 @@ func render(ctx context.Context, tx *store.Tx, p partChanges) (Pages, error) {
 // errUnfit says that changes cannot become files of an archive.
 var errUnfit = errors.New("cannot be archived")
 
-func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Change) (pages Pages, err error) {
+func renderSome(ctx context.Context, tx *store.Tx, p *Part, changes []store.Change) (pages RenderedFiles, err error) {
 	defer func() {
 		if defect := recover(); defect != nil {
 			err = fmt.Errorf("%w: panic: %v", errUnfit, defect)

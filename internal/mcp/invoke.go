@@ -9,34 +9,34 @@ import (
 	"cairn/internal/memory"
 )
 
-// Answer is what a tool said to a caller that does not speak MCP.
-type Answer struct {
+// Response is what a tool said to a caller that does not speak MCP.
+type Response struct {
 	Body    []byte   // JSON, or the bare text of a [Text]
 	Text    bool     // Body is a [Text]
 	Ignored []string // arguments that were sent and that the tool does not have, at most 20; also beside an error
 
-	Receipt memory.Receipt // of a tool that writes memories, also beside an error; else zero
+	Receipt memory.WriteInfo // of a tool that writes memories, also beside an error; else zero
 }
 
-// From is who asks a tool.
-type From struct {
+// CallInfo is who asks a tool.
+type CallInfo struct {
 	AgentToken string // the caller's X-Cairn-Agent-Token, "" for none (mail §4)
 	Bearer     Bearer
 	Trace      string // traceparent of the request, which rows of memories keep; "" for none
 	Key        string // Idempotency-Key of the request, for a tool of memories that is given no idempotency_key; "" for none
 }
 
-// Ask calls t with a JSON object as a client elsewhere would that keeps no
+// Invoke calls t with a JSON object as a client elsewhere would that keeps no
 // transport session ([Args.IsRemote], [Args.Connection] ""). project is what an
 // omitted project means, from who asks. Its errors are those of the arguments and of
 // Call, and code forbidden for a bearer who is not to use the tool; see
 // [Tool.Envelope].
-func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope, from From) (Answer, error) {
+func (t Tool) Invoke(ctx context.Context, arguments json.RawMessage, project Scope, from CallInfo) (Response, error) {
 	if !t.levelled && !from.Bearer.IsOwner() {
-		return Answer{}, ownersOnly()
+		return Response{}, ownersOnly()
 	}
 	args, err := t.decode(arguments, project)
-	answer := Answer{Ignored: args.toldIgnored()}
+	answer := Response{Ignored: args.toldIgnored()}
 	if err != nil {
 		return answer, err
 	}
@@ -50,7 +50,7 @@ func (t Tool) Ask(ctx context.Context, arguments json.RawMessage, project Scope,
 	case Text:
 		answer.Body, answer.Text = []byte(said), true
 		return answer, nil
-	case Spoken:
+	case TextAndValue:
 		v = said.Value
 	case Empty:
 		v = []any{}
@@ -67,7 +67,7 @@ func (t Tool) Envelope(err error) fault.Envelope {
 	if !known {
 		f = fault.New(fault.Internal, "internal", "internal error")
 	}
-	if t.Errors == Enveloped {
+	if t.Errors == ErrorEnvelope {
 		return upperCased(f)
 	}
 	return fault.EnvelopeOf(f)

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Config is what a Book is to know.
+// Config is what a Service is to know.
 type Config struct {
 	Settings Settings
 	Filter   *redact.Filter // takes secrets out before anything is stored; nil with memory.redact off
@@ -29,15 +29,15 @@ type Config struct {
 	// Through reads entries that were purged here at a user's hub, as documents with
 	// their creationTime, newest first. Errors: CodeNotFound, CodeHubUnavailable. Nil for
 	// no reading through.
-	Through func(ctx context.Context, user string, q Beyond) ([]json.RawMessage, error)
+	Through func(ctx context.Context, user string, q HubQuery) ([]json.RawMessage, error)
 }
 
-// Book is the memories of every user of a store. Its methods are the operations of
+// Service is the memories of every user of a store. Its methods are the operations of
 // the contract (memories §3); any number of goroutines and processes may call them.
 //
 // Errors are fault.Error with the codes of this room, a hint and details; Status
 // gives their HTTP number. A call that fails has stored nothing.
-type Book struct {
+type Service struct {
 	store    *store.Store
 	config   Config
 	shards   *shards
@@ -49,48 +49,48 @@ type Book struct {
 // New makes the book of a store; nil for no store yet: then reading finds nothing,
 // and writing is tried over nothing and leaves nothing behind. Settings must have
 // passed their Check. Stop ends the book's workers.
-func New(s *store.Store, c Config) *Book {
+func New(s *store.Store, c Config) *Service {
 	if c.Settings == (Settings{}) {
 		c.Settings = Defaults()
 	}
-	return &Book{
+	return &Service{
 		store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
 		embedder: newEmbedder(c.Settings),
 	}
 }
 
 // Exists tells whether there is a store under the book.
-func (b *Book) Exists() bool { return b.store != nil }
+func (b *Service) Exists() bool { return b.store != nil }
 
 // Stop refuses new jobs with CodeStopping, releases the callers that wait for a place
 // in a queue and returns when all accepted jobs have run, or with ctx's error when
 // that ends before. It may be called again, also at the same time.
-func (b *Book) Stop(ctx context.Context) error { return b.shards.stop(ctx) }
+func (b *Service) Stop(ctx context.Context) error { return b.shards.stop(ctx) }
 
 // Shards tells what the workers have done so far, by shard; those that were never
 // used are left out (metrics, memories §14).
-func (b *Book) Shards() []ShardStats { return b.shards.stats() }
+func (b *Service) Shards() []ShardStats { return b.shards.stats() }
 
 // write runs fn in one transaction; a failed fn leaves nothing behind, and where
 // there is no store yet any fn.
-func (b *Book) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (b *Service) write(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if b.store == nil {
-		return mapped(store.Scratch(ctx, time.Now(), fn))
+		return toFault(store.Scratch(ctx, time.Now(), fn))
 	}
-	return mapped(b.store.Write(ctx, store.Full, fn))
+	return toFault(b.store.Write(ctx, store.Full, fn))
 }
 
 // read runs fn over the store as it is. Where there is none yet it is an empty one.
-func (b *Book) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (b *Service) read(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if b.store == nil {
-		return mapped(store.Scratch(ctx, time.Now(), fn))
+		return toFault(store.Scratch(ctx, time.Now(), fn))
 	}
-	return mapped(b.store.Read(ctx, fn))
+	return toFault(b.store.Read(ctx, fn))
 }
 
 // ordered runs fn over the store after every job that was submitted for a memory
 // before: it passes the memory's shard and works off it (memories §8).
-func (b *Book) ordered(ctx context.Context, memory string, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (b *Service) ordered(ctx context.Context, memory string, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if err := b.barrier(ctx, memory); err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func (b *Book) ordered(ctx context.Context, memory string, fn func(ctx context.C
 }
 
 // barrier waits for what was submitted for a memory before.
-func (b *Book) barrier(ctx context.Context, memory string) error {
+func (b *Service) barrier(ctx context.Context, memory string) error {
 	return b.shards.run(ctx, memory, func(context.Context) error { return nil })
 }
 
 // job runs a transaction as a job on the shard of a memory.
-func (b *Book) job(ctx context.Context, memory string, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (b *Service) job(ctx context.Context, memory string, fn func(ctx context.Context, tx *store.Tx) error) error {
 	return b.shards.run(ctx, memory, func(ctx context.Context) error { return b.write(ctx, fn) })
 }
 

@@ -11,8 +11,8 @@ import (
 	"cairn/internal/memory"
 )
 
-// Meter counts what a replicator did (memories §14). It is safe for concurrent use.
-type Meter struct {
+// Metrics counts what a replicator did (memories §14). It is safe for concurrent use.
+type Metrics struct {
 	Sent, Refused, Retried, Failed counter // items: 2xx, refused for good, to be sent again; requests without a usable answer
 	Batches                        counter // requests
 	Pulled                         counter // items applied

@@ -21,13 +21,13 @@ type Caller struct {
 	Session   string            // the argument session_id
 	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
 	Transport string            // the session of the stdio server itself, made at first need; "" for none
-	Place     project.Place     // the working directory, zero if unknown; its Home counts for every path that is looked at
+	Place     project.Location  // the working directory, zero if unknown; its Home counts for every path that is looked at
 }
 
-// scope is one transaction of one call on a project. Every tool runs in one; those
+// callTx is one transaction of one call on a project. Every tool runs in one; those
 // that span several tools (macros) run in one as well.
-type scope struct {
-	*Office
+type callTx struct {
+	*Service
 	tx       *store.Tx
 	p        *Project
 	now      Time
@@ -48,18 +48,18 @@ type scope struct {
 //
 // Errors besides fn's: NOT_FOUND with suggestions for any other unknown key,
 // CONFIGURATION_ERROR for a placeholder, MISSING_FIELD for none.
-func (o *Office) writeIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *scope) error) error {
+func (o *Service) writeIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *callTx) error) error {
 	t, err := c.target(projectKey)
 	if err != nil {
-		return mapped(err)
+		return toFault(err)
 	}
 	return o.writeTo(ctx, c, t, fn)
 }
 
 // writeTo is writeIn for a target.
-func (o *Office) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *scope) error) error {
+func (o *Service) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *callTx) error) error {
 	return o.write(ctx, func(ctx context.Context, tx *store.Tx) error {
-		s := &scope{Office: o, tx: tx, now: now(tx), caller: c, path: t.path, key: t.key, writes: true}
+		s := &callTx{Service: o, tx: tx, now: now(tx), caller: c, path: t.path, key: t.key, writes: true}
 		if err := s.open(ctx, t); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (o *Office) writeTo(ctx context.Context, c Caller, t *target, fn func(ctx c
 
 // open finds or makes the project of a write and finds the caller's session. The id of
 // a project that has no mail yet is as good as the path at which cairn knows it.
-func (s *scope) open(ctx context.Context, t *target) (err error) {
+func (s *callTx) open(ctx context.Context, t *target) (err error) {
 	if t.path == nil {
 		if s.p, err = t.find(ctx, s.tx); s.p == nil && err == nil {
 			t.path, err = t.known(ctx, s.tx, s.caller)
@@ -94,16 +94,16 @@ func (s *scope) open(ctx context.Context, t *target) (err error) {
 // nothing.
 //
 // Errors besides fn's are those of writeIn; NOT_FOUND for an unknown path too.
-func (o *Office) readIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *scope) error) error {
+func (o *Service) readIn(ctx context.Context, c Caller, projectKey string, fn func(ctx context.Context, s *callTx) error) error {
 	t, err := c.target(projectKey)
 	if err != nil {
-		return mapped(err)
+		return toFault(err)
 	}
 	return o.readFrom(ctx, c, t, fn)
 }
 
 // readFrom is readIn for a target.
-func (o *Office) readFrom(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *scope) error) error {
+func (o *Service) readFrom(ctx context.Context, c Caller, t *target, fn func(ctx context.Context, s *callTx) error) error {
 	return o.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		p, err := t.find(ctx, tx)
 		switch {
@@ -112,13 +112,13 @@ func (o *Office) readFrom(ctx context.Context, c Caller, t *target, fn func(ctx 
 		case p == nil:
 			return t.notFound(ctx, tx)
 		}
-		return fn(ctx, &scope{Office: o, tx: tx, p: p, now: now(tx), caller: c, path: t.path, key: t.key})
+		return fn(ctx, &callTx{Service: o, tx: tx, p: p, now: now(tx), caller: c, path: t.path, key: t.key})
 	})
 }
 
 // other is the scope of another project in the same transaction, for the same
 // actor.
-func (s *scope) other(p *Project) *scope {
+func (s *callTx) other(p *Project) *callTx {
 	o := *s
 	o.p, o.path, o.key = p, nil, p.Slug
 	return &o
@@ -127,7 +127,7 @@ func (s *scope) other(p *Project) *scope {
 // findOther looks up another project that a call names; it never makes one.
 //
 // Errors: those of readIn.
-func (s *scope) findOther(ctx context.Context, key string) (*Project, error) {
+func (s *callTx) findOther(ctx context.Context, key string) (*Project, error) {
 	t, err := s.caller.target(key)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (s *scope) findOther(ctx context.Context, key string) (*Project, error) {
 
 // put appends a document of this project to the change log, in the name of the
 // actor, and brings the rows to it. The actor has been active (mail §3).
-func (s *scope) put(ctx context.Context, d Document) error {
+func (s *callTx) put(ctx context.Context, d Document) error {
 	if err := put(ctx, s.tx, s.by, s.p.ProductID, d); err != nil || s.me == nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *scope) put(ctx context.Context, d Document) error {
 // Errors: NOT_FOUND with suggestions, and with details.mistake where the name is
 // the sort of thing that is none; CONFIGURATION_ERROR for a placeholder,
 // MISSING_FIELD for none.
-func (s *scope) agent(ctx context.Context, name string) (*Agent, error) {
+func (s *callTx) agent(ctx context.Context, name string) (*Agent, error) {
 	if err := checkText("agent_name", name); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (s *scope) agent(ctx context.Context, name string) (*Agent, error) {
 // Errors: those of agent; CAPABILITY_DENIED for a protected agent without its token,
 // for a retired one, for a mirror, and for HumanOverseer unless the caller is the
 // file's owner.
-func (s *scope) actor(ctx context.Context, name string) (*Agent, error) {
+func (s *callTx) actor(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.reader(ctx, name)
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *scope) actor(ctx context.Context, name string) (*Agent, error) {
 	return a, s.bindTo(ctx, a)
 }
 
-func (s *scope) checkAlive(a *Agent) error {
+func (s *callTx) checkAlive(a *Agent) error {
 	if a.Retired == 0 {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (s *scope) checkAlive(a *Agent) error {
 }
 
 // actAs makes an agent the author of what the call writes.
-func (s *scope) actAs(a *Agent) {
+func (s *callTx) actAs(a *Agent) {
 	s.me, s.by.Agent = a, a.Name
 	if s.caller.Owner {
 		s.by.Agent += byOwner
@@ -207,7 +207,7 @@ func (s *scope) actAs(a *Agent) {
 
 // bindTo binds the caller's session to the agent as which it acts. Of the file's
 // owner, who may act as anyone, that says nothing.
-func (s *scope) bindTo(ctx context.Context, a *Agent) error {
+func (s *callTx) bindTo(ctx context.Context, a *Agent) error {
 	if !s.writes || s.caller.Owner || s.session.Key == 0 {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (s *scope) bindTo(ctx context.Context, a *Agent) error {
 
 // moveSession makes the project the current one of the caller's connection, where later
 // calls that name none belong (amendments §B.5).
-func (s *scope) moveSession(ctx context.Context) error {
+func (s *callTx) moveSession(ctx context.Context) error {
 	if s.session.ProjectID == s.p.ProductID {
 		return nil
 	}
@@ -236,7 +236,7 @@ const byOwner = " (by owner)"
 
 // reader finds the agent whose inbox or outbox the call reads: as actor, but a
 // retired agent's can be read, and nothing is written.
-func (s *scope) reader(ctx context.Context, name string) (*Agent, error) {
+func (s *callTx) reader(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.resident(ctx, name)
 	if err != nil {
 		return nil, err
@@ -249,7 +249,7 @@ func (s *scope) reader(ctx context.Context, name string) (*Agent, error) {
 
 // resident finds an agent that is nobody's mirror and, unless the caller is the
 // file's owner, no person.
-func (s *scope) resident(ctx context.Context, name string) (*Agent, error) {
+func (s *callTx) resident(ctx context.Context, name string) (*Agent, error) {
 	a, err := s.agent(ctx, name)
 	switch {
 	case err != nil:
@@ -277,7 +277,7 @@ func checkText(field, text string) error {
 // text is a text as it is stored: checked, and without secrets.
 //
 // Errors: INVALID_ARGUMENT.
-func (o *Office) text(field, text string) (string, error) {
+func (o *Service) text(field, text string) (string, error) {
 	if err := checkText(field, text); err != nil {
 		return "", err
 	}
@@ -291,7 +291,7 @@ func (o *Office) text(field, text string) (string, error) {
 // control characters, and cut to a number of characters.
 //
 // Errors: INVALID_ARGUMENT.
-func (o *Office) line(field, text string, limit int) (string, error) {
+func (o *Service) line(field, text string, limit int) (string, error) {
 	text, err := o.text(field, text)
 	if err != nil {
 		return "", err
@@ -336,8 +336,8 @@ func limit(n *int, usual int) (int, error) {
 }
 
 // needRoom refuses what creates content while the disk is all but full (mail §10.4).
-func (o *Office) needRoom() error {
-	if o.config.Free == nil || o.config.Free() != RoomFatal {
+func (o *Service) needRoom() error {
+	if o.config.DiskLevel == nil || o.config.DiskLevel() != DiskFatal {
 		return nil
 	}
 	return problemf(CodeDiskFull, "The disk is full.").hint("free some space; reading, acknowledging and releasing still work")

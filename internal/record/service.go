@@ -6,21 +6,21 @@ import (
 	"cairn/internal/store"
 )
 
-// Config is how a Book judges and what it takes out.
+// Config is how a Service judges and what it takes out.
 type Config struct {
 	Filter     *redact.Filter // takes secrets out before anything is stored; nil for none
 	StaleAfter int            // records.stale_after: ticks; 0 for 20
 	MaxDepth   int            // records.max_depth: levels; 0 for 32
 }
 
-// Book is the records of every project of a store. Its methods are the commands
+// Service is the records of every project of a store. Its methods are the commands
 // of the seed; any number of goroutines and processes may call them.
 //
 // Errors are fault.Error with the codes of this room, a hint each; a store that
 // cannot be written is CodeUnavailable (records §6). A call that fails has
 // stored nothing. Commands that change something append it to the change log in
 // the same transaction.
-type Book struct {
+type Service struct {
 	store  *store.Store
 	config Config
 }
@@ -28,26 +28,26 @@ type Book struct {
 // New makes the book of a store; nil for no store yet: then reading finds
 // nothing, and what would be stored is gone when the call returns, so that a
 // command can be tried before a store is made for it.
-func New(s *store.Store, c Config) *Book {
+func New(s *store.Store, c Config) *Service {
 	if c.StaleAfter <= 0 {
 		c.StaleAfter = 20
 	}
 	if c.MaxDepth <= 0 {
 		c.MaxDepth = 32
 	}
-	return &Book{store: s, config: c}
+	return &Service{store: s, config: c}
 }
 
 // Exists tells whether there is a store.
-func (b *Book) Exists() bool { return b.store != nil }
+func (b *Service) Exists() bool { return b.store != nil }
 
 // Caller says for which project and session a command acts (records §1, current
 // project and current session). In each group the first that is set decides.
 type Caller struct {
-	ProjectID string        // an explicit project_id, id or alias: must exist (PROJECT_NOT_FOUND)
-	Project   string        // --project or CAIRN_PROJECT: created by the first write
-	Remote    bool          // from another machine or process than Place tells of: its session's project, without one no write (amendments §B.5)
-	Place     project.Place // the working directory's; created by the first write. The zero Place stands for "default"
+	ProjectID string           // an explicit project_id, id or alias: must exist (PROJECT_NOT_FOUND)
+	Project   string           // --project or CAIRN_PROJECT: created by the first write
+	Remote    bool             // from another machine or process than Place tells of: its session's project, without one no write (amendments §B.5)
+	Place     project.Location // the working directory's; created by the first write. The zero Place stands for "default"
 
 	SessionID string            // an explicit session_id
 	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one

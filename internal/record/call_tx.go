@@ -25,9 +25,9 @@ FROM sessions s LEFT JOIN record_sessions r ON r.session_key = s.key AND r.proje
 LEFT JOIN sessions p ON p.key = r.parent WHERE s.id = ?2`
 )
 
-// scope is a project as one transaction sees it.
-type scope struct {
-	*Book
+// callTx is a project as one transaction sees it.
+type callTx struct {
+	*Service
 	tx     *store.Tx       // its rows
 	log    *store.Tx       // its changes: tx itself unless the rows are those of the past
 	until  int64           // the last change to be seen
@@ -54,7 +54,7 @@ type member struct {
 func (m *member) isOpen() bool { return m.known && !m.closed }
 
 // read runs fn over the caller's project, as it is or as it was at a moment.
-func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *scope) error) error {
+func (b *Service) read(ctx context.Context, c Caller, at string, fn func(ctx context.Context, s *callTx) error) error {
 	now := time.Now
 	if b.store != nil {
 		now = b.store.Now
@@ -66,7 +66,7 @@ func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx contex
 	if b.store == nil {
 		return b.readNothing(ctx, c, moment, fn)
 	}
-	return mapped(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
+	return toFault(b.store.Read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
 		switch {
 		case err != nil:
@@ -82,7 +82,7 @@ func (b *Book) read(ctx context.Context, c Caller, at string, fn func(ctx contex
 
 // atNothing runs fn over a project that has no row yet, as of a moment, nil for
 // now: it has every time and no tick but 0.
-func (s *scope) atNothing(ctx context.Context, at *point, fn func(ctx context.Context, s *scope) error) error {
+func (s *callTx) atNothing(ctx context.Context, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	if at != nil && at.isTick {
 		if _, err := s.seqOfTick(ctx, at.field, at.tick); err != nil {
 			return err
@@ -92,11 +92,11 @@ func (s *scope) atNothing(ctx context.Context, at *point, fn func(ctx context.Co
 }
 
 // readNothing runs fn where there is no store yet.
-func (b *Book) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx context.Context, s *scope) error) error {
+func (b *Service) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx context.Context, s *callTx) error) error {
 	if c.ProjectID != "" {
 		return projectNotFound(c.ProjectID)
 	}
-	return mapped(store.Scratch(ctx, time.Now(), func(ctx context.Context, tx *store.Tx) error {
+	return toFault(store.Scratch(ctx, time.Now(), func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, false)
 		if err == nil {
 			err = s.atNothing(ctx, at, fn)
@@ -107,7 +107,7 @@ func (b *Book) readNothing(ctx context.Context, c Caller, at *point, fn func(ctx
 
 // write runs fn in a transaction over the caller's project, which it makes if
 // need be; a failed fn leaves nothing behind.
-func (b *Book) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *scope) error) error {
+func (b *Service) write(ctx context.Context, c Caller, fn func(ctx context.Context, s *callTx) error) error {
 	return b.change(ctx, func(ctx context.Context, tx *store.Tx) error {
 		s, err := b.scope(ctx, tx, c, true)
 		if err != nil {
@@ -119,14 +119,14 @@ func (b *Book) write(ctx context.Context, c Caller, fn func(ctx context.Context,
 
 // change runs fn in a transaction, where there is no store yet in one that leaves
 // nothing behind.
-func (b *Book) change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
+func (b *Service) change(ctx context.Context, fn func(ctx context.Context, tx *store.Tx) error) error {
 	if b.store == nil {
-		return mapped(store.Scratch(ctx, time.Unix(0, 0), fn))
+		return toFault(store.Scratch(ctx, time.Unix(0, 0), fn))
 	}
-	return mapped(b.store.Write(ctx, store.Full, fn))
+	return toFault(b.store.Write(ctx, store.Full, fn))
 }
 
-func (b *Book) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*scope, error) {
+func (b *Service) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*callTx, error) {
 	p, err := findProject(ctx, tx, c, make)
 	if err != nil {
 		return nil, err
@@ -134,8 +134,8 @@ func (b *Book) scope(ctx context.Context, tx *store.Tx, c Caller, make bool) (*s
 	return b.scopeOf(ctx, tx, p)
 }
 
-func (b *Book) scopeOf(ctx context.Context, tx *store.Tx, p project.Project) (*scope, error) {
-	s := &scope{Book: b, tx: tx, log: tx, until: math.MaxInt64, p: p}
+func (b *Service) scopeOf(ctx context.Context, tx *store.Tx, p project.Project) (*callTx, error) {
+	s := &callTx{Service: b, tx: tx, log: tx, until: math.MaxInt64, p: p}
 	if p.Key == 0 {
 		return s, nil
 	}
@@ -213,7 +213,7 @@ func checkSessionID(id string) error {
 }
 
 // member finds the caller's session.
-func (s *scope) member(ctx context.Context, c Caller) (*member, error) {
+func (s *callTx) member(ctx context.Context, c Caller) (*member, error) {
 	id, err := sessionID(ctx, s.tx, c)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (s *scope) member(ctx context.Context, c Caller) (*member, error) {
 	return s.memberOf(ctx, id)
 }
 
-func (s *scope) memberOf(ctx context.Context, id string) (*member, error) {
+func (s *callTx) memberOf(ctx context.Context, id string) (*member, error) {
 	m := &member{id: id}
 	if id == "" || s.p.Key == 0 {
 		return m, nil
@@ -238,7 +238,7 @@ func (s *scope) memberOf(ctx context.Context, id string) (*member, error) {
 
 // open makes the caller's session active, a new one if need be. The last of what
 // it logs is that the session has started.
-func (s *scope) open(ctx context.Context, c Caller) (*member, error) {
+func (s *callTx) open(ctx context.Context, c Caller) (*member, error) {
 	m, err := s.member(ctx, c)
 	if err != nil || m.isOpen() {
 		return m, err
