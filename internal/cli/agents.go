@@ -14,7 +14,7 @@ import (
 func agentsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
-		Short: "See who works in a project, and under which name",
+		Short: "Show and register the agents of a project",
 		Long: `agents is about the names under which agents write mail and reserve files. An agent
 gets one from the tools of cairn serve, or here; it is an adjective and a noun, such
 as BlueLake, and means one agent in one project: the repository here, all of its
@@ -37,7 +37,7 @@ func agentsRegisterCommand(p *Process, create bool) *cobra.Command {
 	var a mail.RegisterArgs
 	command := cobra.Command{
 		Use:   "register [NAME] --program PROGRAM --model MODEL",
-		Short: "Get a name to act under, or bring an agent up to date",
+		Short: "Register an agent, or update one",
 		Long: `register prints the name of an agent: NAME if it is one, else one that is generated.
 Of an agent that is there it changes program, model and task, and brings it back if it
 was retired. The project is made if it is not there.`,
@@ -46,7 +46,7 @@ was retired. The project is made if it is not there.`,
 		Args: atMostOne("agent's name"),
 	}
 	if create {
-		command.Use, command.Short = "create [NAME] --program PROGRAM --model MODEL", "Make another agent"
+		command.Use, command.Short = "create [NAME] --program PROGRAM --model MODEL", "Create another agent"
 		command.Long = "create is register, but refuses a NAME that is taken."
 		command.Example = "  cairn agents create GreenCastle --program claude-code --model opus"
 	}
@@ -135,7 +135,7 @@ func agentsShowCommand(p *Process) *cobra.Command {
 	f := mailing(p)
 	return f.reading(answering(&f, cobra.Command{
 		Use:     "show NAME",
-		Short:   "Tell who an agent is and what it committed lately",
+		Short:   "Show an agent and its latest commits",
 		Example: "  cairn agents show BlueLake",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (mail.Profile, error) {
@@ -162,7 +162,7 @@ func agentsRetireCommand(p *Process) *cobra.Command {
 	var reason string
 	cmd := answering(&f, cobra.Command{
 		Use:   "retire NAME",
-		Short: "Take an agent out of lists and delivery, and release what it holds",
+		Short: "Remove an agent from lists and delivery, and release its reservations",
 		Long: `retire takes an agent out of lists, broadcasts and delivery and releases its
 reservations. Its name and its mail stay; registering it again brings it back.`,
 		Example: "  cairn agents retire BlueLake",
@@ -183,7 +183,7 @@ func agentsTokenCommand(p *Process) *cobra.Command {
 	f := mailing(p)
 	return f.reading(answering(&f, cobra.Command{
 		Use:   "token NAME",
-		Short: "Give an agent a new token",
+		Short: "Replace the token of an agent",
 		Long: `token prints a new registration_token of an agent, this once, and makes the former
 one worthless. Whoever acts as the agent over MCP or HTTP needs it from now on.`,
 		Example: "  cairn agents token BlueLake",

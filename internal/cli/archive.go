@@ -17,7 +17,7 @@ import (
 func archiveCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "archive",
-		Short: "Mail and records as files in Git, for people",
+		Short: "Archive mail and records as readable files in Git",
 		Long: `Everything that agents write to each other, what they reserve and what they decide
 is also kept as files that people can read: one Git repository for each project, in
 the folder archive of the data directory (~/.cairn/archive/PROJECT). Clone it, read
@@ -53,7 +53,7 @@ func (p *Process) onArchive(cmd *cobra.Command, run func(cmd *cobra.Command, c *
 func archiveStatusCommand(p *Process) *cobra.Command {
 	return p.onArchive(&cobra.Command{
 		Use:   "status",
-		Short: "Show how far each project's archive is",
+		Short: "Show the progress of each project's archive",
 		Long: `status shows for each project the commit at which its archive is and how many
 changes are not archived yet. Changes that cannot be archived are listed with the
 reason; they hold up nothing else. It opens no archive: what is in the files,
@@ -92,7 +92,7 @@ func printStatuses(w io.Writer, statuses []archive.Status) {
 func archiveSyncCommand(p *Process) *cobra.Command {
 	return p.onArchive(&cobra.Command{
 		Use:   "sync",
-		Short: "Archive at once what is not archived yet",
+		Short: "Archive now what is not archived yet",
 		Long: `sync archives everything that was written until now and ends. It works with a
 server running and without one. A project whose archive cannot be written does not
 hold up the others; then the exit code is 1.`,

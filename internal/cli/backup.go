@@ -17,7 +17,7 @@ func backupCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
-		Short: "Write the store and the archive into one file",
+		Short: "Write the store and the archive to one file",
 		Long: `backup writes one file, a compressed tar archive, with metadata.json, a consistent
 copy of the store and a Git bundle of each project's archive. It reads the file back
 before it says that it is done. Agents may go on working meanwhile. As long as
@@ -83,7 +83,7 @@ func backupListCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the backups in the folder backups, the newest first",
+		Short: "List the backups in the folder backups, newest first",
 		Args:  noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			all, err := c.Backups().List(cmd.Context())
@@ -114,7 +114,7 @@ func backupVerifyCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Read a backup to its end; exit 1 if it is not sound",
+		Short: "Check a whole backup; exit code 1 if it is damaged",
 		Args:  cobra.ExactArgs(1),
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
 			v, err := c.Backups().Verify(cmd.Context(), args[0])
@@ -147,7 +147,7 @@ func restoreCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Put a backup in the place of the store and the archive",
+		Short: "Replace the store and the archive by a backup",
 		Long: `restore reads a backup to its end and then puts it in the place of the present store
 and archive. These are moved away, not deleted, to names that end in .backup-TIME.
 No agent and no server may have the store open. Whenever it is interrupted, there

@@ -143,23 +143,50 @@ nobody. Connect your agents and see what your own history holds:
 	root.SetVersionTemplate("cairn {{.Version}} (" + store.Driver + ")\n")
 	root.PersistentFlags().String("db", "", "the database file (default: CAIRN_DB, else cairn.db in the data directory)")
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(recordCommand(p))
 	if isHook(p.Args) {
+		root.AddCommand(recordCommand(p))
 		return root
 	}
-	root.AddCommand(
-		serveCommand(p), httpTokenCommand(p), tokenCommand(p), toolsCommand(p), hubCommand(p),
-		recallCommand(p), searchCommand(p), whyCommand(p), contextCommand(p), statusCommand(p), watchCommand(p),
-		initCommand(p), uninstallCommand(p), doctorCommand(p),
-		importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
-		recordsCommand(p), sessionCommand(p),
-		archiveCommand(p), reconcileCommand(p), retryCommand(p), guardCommand(p),
-		memoryCommand(p), whoamiCommand(p), replicationCommand(p), healthCommand(p),
-		agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p), reservationsCommand(p),
-		purgeCommand(p), sweepCommand(p), encryptCommand(p), backupCommand(p), restoreCommand(p),
-	)
+	for _, g := range groups(p) {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(recordCommand(p), versionCommand(p))
 	root.AddCommand(hookCommands(p)...)
 	return root
+}
+
+// group is some commands under one heading of the help.
+type group struct {
+	title    string
+	commands []*cobra.Command
+}
+
+// groups are all commands that people call, in the order of the help.
+func groups(p *Process) []group {
+	return []group{
+		{"Set up", []*cobra.Command{initCommand(p), uninstallCommand(p), doctorCommand(p), statusCommand(p)}},
+		{"Find and look", []*cobra.Command{recallCommand(p), searchCommand(p), whyCommand(p), contextCommand(p), watchCommand(p)}},
+		{"Decisions", []*cobra.Command{recordsCommand(p), sessionCommand(p)}},
+		{"Several agents", []*cobra.Command{
+			agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p),
+			reservationsCommand(p), guardCommand(p),
+		}},
+		{"Memories and devices", []*cobra.Command{
+			memoryCommand(p), hubCommand(p), replicationCommand(p), whoamiCommand(p), healthCommand(p),
+		}},
+		{"Servers", []*cobra.Command{serveCommand(p), toolsCommand(p), httpTokenCommand(p), tokenCommand(p)}},
+		{"Sessions and projects", []*cobra.Command{
+			importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
+		}},
+		{"Forget, back up, repair", []*cobra.Command{
+			purgeCommand(p), sweepCommand(p), backupCommand(p), restoreCommand(p), encryptCommand(p), archiveCommand(p),
+			reconcileCommand(p), retryCommand(p),
+		}},
+	}
 }
 
 // using makes a command's function of one that needs an open cairn in the current

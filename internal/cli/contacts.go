@@ -15,7 +15,7 @@ import (
 func contactsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "contacts",
-		Short: "Say which agents may write to which",
+		Short: "Decide which agents may write to each other",
 		Long: `contacts is about leave to write. Within a project most agents may write to one
 another without asking (policy auto); to one that takes mail from contacts only, or to
 an agent of another project, there must be a contact that the one written to approved.`,
@@ -45,7 +45,7 @@ func contactsRequestCommand(p *Process) *cobra.Command {
 	var l linkFlags
 	cmd := answering(&f, cobra.Command{
 		Use:   "request NAME",
-		Short: "Ask an agent for leave to write to it",
+		Short: "Request permission to write to an agent",
 		Long: `request sends the other agent a message that asks for leave. What was approved or
 blocked before stays as it is.`,
 		Example: `  cairn contacts request GreenCastle --as BlueLake --reason "the schema"
@@ -89,7 +89,7 @@ func contactsRespondCommand(p *Process) *cobra.Command {
 	var accept, block bool
 	cmd := answering(&f, cobra.Command{
 		Use:   "respond NAME --accept|--block",
-		Short: "Let an agent write to you, or block it",
+		Short: "Allow an agent to write to you, or block it",
 		Long: `respond answers an agent that asked for leave; it may also do so before it is asked.
 A block holds until it is accepted.`,
 		Example: "  cairn contacts respond BlueLake --accept --as GreenCastle\n  cairn contacts respond BlueLake --block --as GreenCastle",
@@ -126,7 +126,7 @@ func contactsCreateCommand(p *Process) *cobra.Command {
 	var l linkFlags
 	cmd := answering(&f, cobra.Command{
 		Use:     "create NAME",
-		Short:   "Let an agent write to you before it asks",
+		Short:   "Allow an agent to write to you before it asks",
 		Example: "  cairn contacts create RedFox --in /home/me/other --as GreenCastle",
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (k mail.Link, err error) {
@@ -185,7 +185,7 @@ func contactsPolicyCommand(p *Process) *cobra.Command {
 	f := mailing(p)
 	return f.acting(answering(&f, cobra.Command{
 		Use:   "policy POLICY",
-		Short: "Say who may write to an agent",
+		Short: "Set who may write to an agent",
 		Long: `policy is open (everybody of the project), auto (they, too, but strangers only as the
 settings allow), contacts_only (whom it approved), or block_all.`,
 		Example: "  cairn contacts policy contacts_only --as GreenCastle",

@@ -20,7 +20,7 @@ func contextCommand(p *Process) *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
 		Use:   "context",
-		Short: "Print what the next session would be told",
+		Short: "Print the context that the next session would get",
 		Long: `context prints the same text that a session starting here would be given. Some
 agents drop injected text without a word; this shows what was meant to arrive.
 

@@ -21,7 +21,7 @@ func doctorCommand(p *Process) *cobra.Command {
 	var salvage, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look for problems of the store and of your agents' settings",
+		Short: "Find problems in the store and in your agents' settings",
 		Long: `doctor looks at the store (settings, key, rights, schema, damage, write-ahead log,
 disk, followers) and at your agents (are cairn's entries there and current, does the server answer, did events
 arrive, are there old sessions that were never imported). For each problem it says

@@ -20,7 +20,7 @@ func exportCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write a project into a file that another cairn can import",
+		Short: "Write a project to a file that another cairn can import",
 		Long: `export writes a project with everything that cairn knows of it: its names, sessions,
 observations with pins and digests, records with their whole history, mail with
 attachments, contacts and reservations, memories with their contexts, and what was

@@ -76,7 +76,7 @@ func retryCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "retry [FOLLOWER]",
-		Short: "Try again at once what the archive or another follower could not do",
+		Short: "Retry now what the archive or another follower could not do",
 		Long: `Followers read what is written to the store: archive puts it into Git, memory-embed
 makes the vectors of memories, replication sends memories to the hub. A change that a
 follower cannot handle is set aside, and the changes after it are handled. A follower

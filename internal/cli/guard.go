@@ -22,7 +22,7 @@ import (
 func guardCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard",
-		Short: "Keep commits and pushes off files that other agents have reserved",
+		Short: "Block commits and pushes of files that other agents have reserved",
 		Long: `guard is for a repository in which several agents work. Its hook looks, before each
 commit, whether a file of it is reserved exclusively by another agent, and then stops
 the commit and says who holds the file until when. A person is only warned.
@@ -73,7 +73,7 @@ func guardInstallCommand(p *Process) *cobra.Command {
 	f := guardFlags{process: p}
 	cmd := &cobra.Command{
 		Use:   "install [REPOSITORY]",
-		Short: "Put the guard into the hooks of a repository",
+		Short: "Install the guard into the hooks of a repository",
 		Long: `install puts the guard into the hooks that git runs here, whether they are the
 repository's own or those of core.hooksPath. A hook that is there already is kept as
 pre-commit.orig and run after the guard; more programs can be put beside it into
@@ -116,7 +116,7 @@ func guardUninstallCommand(p *Process) *cobra.Command {
 	f := guardFlags{process: p}
 	cmd := &cobra.Command{
 		Use:   "uninstall [REPOSITORY]",
-		Short: "Take the guard out again; the hooks as they were",
+		Short: "Remove the guard and restore the hooks",
 		Long: `uninstall takes the guard away, at commit and at push, and puts the hooks back that
 stood there, byte for byte. A hook that somebody changed after the installation, or
 that runs other programs of hooks.d as well, stays, without the guard.`,
@@ -240,7 +240,7 @@ func guardCheckCommand(p *Process) *cobra.Command {
 	f := guardCheckFlags{process: p}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Ask whether files about to be committed are reserved by others",
+		Short: "Check whether files about to be committed are reserved by others",
 		Long: `check is what the hooks call. It looks at the files that are staged; with --stdin-nul
 at those that standard input names, each ended by a NUL character, bare or as git diff
 --name-status -z prints them; with --pre-push at the commits that git's pre-push hook is

@@ -12,7 +12,7 @@ import (
 func healthCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	return f.json(answering(&f, cobra.Command{
-		Use: "health", Short: "Say whether memories can be used, and how it stands with the hub",
+		Use: "health", Short: "Check that memories can be used, and the connection to the hub",
 		Long: `health exits 1 if the store cannot be opened. A hub that does not answer is no such
 reason: memories are stored here meanwhile. cairn doctor looks closer.`,
 		Example: "  cairn health --json",

@@ -181,7 +181,7 @@ func httpTokenCommand(p *Process) *cobra.Command {
 	var rotate, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "http-token",
-		Short: "Print the token of serve --http, or make a new one",
+		Short: "Print the token of serve --http, or create a new one",
 		Long: `http-token prints the token that requests to cairn serve --http must carry, as
 "Authorization: Bearer TOKEN". It is made when it is first needed and kept in the
 data directory, in the file http-token that only its owner can read.

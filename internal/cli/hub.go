@@ -34,7 +34,7 @@ func hubCommand(p *Process) *cobra.Command {
 	var f hubFlags
 	cmd := &cobra.Command{
 		Use:   "hub",
-		Short: "Run the shared end of replication, where devices exchange memories",
+		Short: "Run a hub, the server through which devices share memories",
 		Long: `hub is the server through which the devices of a user, or of many users, share
 memories. It runs anywhere that they can reach, on its own SQLite file or on
 PostgreSQL (and what speaks its protocol), until it is stopped:
@@ -148,7 +148,7 @@ func hubInitCommand(p *Process, f *hubFlags) *cobra.Command {
 	var partitions int
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Make the hub's tables, divided into partitions",
+		Short: "Create the hub's tables, divided into partitions",
 		Long: `init makes the tables in an empty database. A hub does that by itself when it
 first starts; init is for choosing how many partitions the tables of entries have,
 which cannot be changed later. One is right for PostgreSQL up to about a hundred
@@ -206,7 +206,7 @@ func (p *Process) onHub(f *hubFlags, run func(*cobra.Command, *hub.Hub, []string
 func hubTokenCommand(p *Process, f *hubFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke the tokens by which devices are let in",
+		Short: "Create, list and revoke the tokens of devices",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -220,7 +220,7 @@ func hubTokenCreateCommand(p *Process, f *hubFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "create --user UUID|new",
-		Short: "Make a token and print it, once",
+		Short: "Create a token and print it, once",
 		Long: `create makes a token for one device of a user and prints it; the hub keeps only its
 hash. The user is the UUID that an earlier token told, or new for a user of its own.
 The token decides whose memories the device shares.`,
@@ -258,7 +258,7 @@ func hubTokenListCommand(p *Process, f *hubFlags) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the tokens, without what lets anyone in",
+		Short: "List the tokens, without the secrets",
 		Args:  noArgs,
 		RunE: p.onHub(f, func(cmd *cobra.Command, h *hub.Hub, _ []string) error {
 			tokens, err := h.Tokens(cmd.Context())
@@ -296,7 +296,7 @@ func tokenState(k hub.Token) string {
 func hubTokenRevokeCommand(p *Process, f *hubFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "End a token; running hubs refuse it within a minute",
+		Short:   "Revoke a token; running hubs refuse it within a minute",
 		Example: "  cairn hub token list\n  cairn hub token revoke 3fa4c1d20b77",
 		Args:    exactArgs(1, "the id of a token"),
 		RunE: p.onHub(f, func(cmd *cobra.Command, h *hub.Hub, args []string) error {

@@ -90,7 +90,7 @@ func mailReplyCommand(p *Process) *cobra.Command {
 	var prefix string
 	cmd := answering(&f, cobra.Command{
 		Use:   "reply ID",
-		Short: "Answer a message",
+		Short: "Reply to a message",
 		Long: `reply answers a message in its thread, to its sender or to those of --to. The text
 comes from --body, from --body-file, or from standard input.`,
 		Example: `  cairn mail reply 12 --as GreenCastle --body "Fine with me."`,
@@ -128,7 +128,7 @@ func mailOverseerCommand(p *Process) *cobra.Command {
 	var body bodyFlags
 	cmd := answering(&f, cobra.Command{
 		Use:   "overseer NAME…",
-		Short: "Write to agents as the person who oversees them",
+		Short: "Write to agents as the human overseer",
 		Long: `overseer writes as HumanOverseer, with high importance, and needs nobody's leave.
 Agents see by the sender that it comes from you.`,
 		Example: `  cairn mail overseer BlueLake --subject "Stop" --body "Leave the release branch alone."`,
@@ -174,7 +174,7 @@ func mailInboxCommand(p *Process) *cobra.Command {
 	var a mail.InboxArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "inbox",
-		Short: "List what an agent has got, newest first",
+		Short: "List the messages to an agent, newest first",
 		Long: `inbox prints a line per message: its number, time, sender and subject. Looking is not
 reading: cairn mail read notes that, cairn mail ack acknowledges. --at shows the inbox
 as it was at a moment, --unread with it what was unread then.`,
@@ -205,7 +205,7 @@ func mailOutboxCommand(p *Process) *cobra.Command {
 	var a mail.InboxArgs
 	cmd := answering(&f, cobra.Command{
 		Use:     "outbox",
-		Short:   "List what an agent has sent, newest first",
+		Short:   "List the messages from an agent, newest first",
 		Long:    `outbox prints a line per message that an agent has sent, with everybody who got it.`,
 		Example: "  cairn mail outbox --as BlueLake --since 2026-03-01",
 		Args:    noArgs,
@@ -265,7 +265,7 @@ func mailThreadCommand(p *Process) *cobra.Command {
 func mailStampCommand(p *Process, ack bool) *cobra.Command {
 	f := mailing(p)
 	command := cobra.Command{
-		Use: "read ID", Short: "Note that an agent has read a message",
+		Use: "read ID", Short: "Mark a message as read",
 		Long:    `read notes it for the sender's receipt; the first time counts.`,
 		Example: "  cairn mail read 12 --as BlueLake",
 	}
@@ -336,7 +336,7 @@ func mailSummarizeCommand(p *Process) *cobra.Command {
 	var a mail.SummarizeArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "summarize THREAD…",
-		Short: "Say in brief what threads are about",
+		Short: "Summarize threads",
 		Long: `summarize prints who wrote in a thread, its points, what is to be done, and who and
 which code it names. It reads list lines, check boxes, TODO and the like; no model is
 asked.`,
@@ -356,7 +356,7 @@ func mailReceiptCommand(p *Process) *cobra.Command {
 	f := mailing(p)
 	return f.acting(answering(&f, cobra.Command{
 		Use:   "receipt ID",
-		Short: "Show the sender what has become of a message",
+		Short: "Show the sender who has read and acknowledged a message",
 		Long: `receipt prints for each recipient how far a message has come: queued, shown (a hook
 put it before the agent), read, acknowledged. Only its sender may see that.`,
 		Example: "  cairn mail receipt 12 --as BlueLake",

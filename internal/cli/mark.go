@@ -40,7 +40,7 @@ session is told.`,
 
 func pinCommand(p *Process, unpin bool) *cobra.Command {
 	a := observation.PinArgs{Unpin: unpin}
-	use, short, long := "pin", "Keep rows for good and tell them to every session",
+	use, short, long := "pin", "Keep rows permanently and show them to every session",
 		`pin keeps observations from expiring; only purge deletes them. The newest ten that
 are pinned stand first in what every session of every project is told.
 

@@ -211,7 +211,7 @@ func correctEntryCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	var a memory.Correction
 	cmd := answering(&f, cobra.Command{
-		Use: "correct-entry ID RIGHT-ID", Short: "Say which other entry is right instead, once",
+		Use: "correct-entry ID RIGHT-ID", Short: "Mark an entry as corrected by another one, once",
 		Example: "  cairn memory correct-entry OLD NEW --reason \"the limit is 30 days\"",
 		Args:    exactArgs(2, "the ids of the entry that is wrong and of the one that is right"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Entry, error) {
@@ -389,7 +389,7 @@ a version: cairn memory get-context --history prints it.`,
 func whoamiCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	cmd := answering(&f, cobra.Command{
-		Use: "whoami", Short: "Print the user id of this device, which is made at its first use",
+		Use: "whoami", Short: "Print the user id of this device",
 		Long: `whoami prints the id under which memories belong to you on this device, and who you are
 at the hub if you have joined one.`,
 		Example: "  cairn whoami\n  cairn whoami --json",

@@ -107,7 +107,7 @@ the exit code is 1.`,
 func purgeMemoriesCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	return f.json(answering(&f, cobra.Command{
-		Use: "purge", Short: "Take away here what is old and safe at the hub",
+		Use: "purge", Short: "Delete local copies of old entries that the hub has",
 		Long: `purge takes away committed entries and contexts that the hub has and that are older than
 memory.retention_days, and the oldest beyond memory.retention_mb. They stay at the hub.
 What the hub has not got stays here, too, and without a hub everything does; so does

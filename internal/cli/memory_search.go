@@ -17,7 +17,7 @@ func searchMemoryCommand(p *Process) *cobra.Command {
 	var tags []string
 	cmd := answering(&f, cobra.Command{
 		Use: "search QUERY", Aliases: []string{"search-memories"},
-		Short: "Find committed entries, the best first",
+		Short: "Search committed entries, best match first",
 		Long: `search finds entries of one memory by any of the query's words; the more of them an entry
 has, the rarer they are and the more of them its neighbours have, the better. The query
 is plain text: nothing in it has a special meaning. The number before a hit is its
@@ -66,7 +66,7 @@ func getTopKCommand(p *Process) *cobra.Command {
 	var k int64
 	var query string
 	cmd := answering(&f, cobra.Command{
-		Use: "get-top-k", Short: "Show the entries that suit a query best, or without one the newest",
+		Use: "get-top-k", Short: "Show the entries that match a query best, or without one the newest",
 		Example: "  cairn memory get-top-k --k 3\n  cairn memory get-top-k --k 3 --query refunds",
 		Args:    noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (any, error) {
@@ -91,7 +91,7 @@ func getTopKCommand(p *Process) *cobra.Command {
 func getPromptsCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	return f.common(answering(&f, cobra.Command{
-		Use: "get-prompts KIND", Aliases: []string{"get-default-prompts"}, Short: "Print what tells an agent how to keep a memory",
+		Use: "get-prompts KIND", Aliases: []string{"get-default-prompts"}, Short: "Print the prompts that explain to an agent how to keep a memory",
 		Long: `get-prompts prints the prompts for a kind of memory, chat or code. Texts of your own take
 the place of ours: <memory.prompts_dir>/<KIND>/<NAME>.md, where NAME is context_prompt,
 entry_capture_prompt, summary_prompt or context_summary_rules.`,

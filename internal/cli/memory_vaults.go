@@ -44,7 +44,7 @@ func createVaultCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	var a memory.NewVault
 	cmd := answering(&f, cobra.Command{
-		Use: "create-vault TITLE", Short: "Make a vault, a group of memories",
+		Use: "create-vault TITLE", Short: "Create a vault, a group of memories",
 		Example: "  cairn memory create-vault shop --description \"all about the shop\"",
 		Args:    exactArgs(1, "one title: letters, digits and hyphens"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Vault, error) {
@@ -83,7 +83,7 @@ func createMemoryCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	var a memory.NewMemory
 	cmd := answering(&f, cobra.Command{
-		Use: "create-memory VAULT-ID TITLE", Aliases: []string{"create-memory-in-vault"}, Short: "Make a memory in a vault",
+		Use: "create-memory VAULT-ID TITLE", Aliases: []string{"create-memory-in-vault"}, Short: "Create a memory in a vault",
 		Example: "  cairn memory create-memory VAULT-ID decisions --type code",
 		Args:    exactArgs(2, "a vault's id and a title"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (memory.Memory, error) {
@@ -128,7 +128,7 @@ func deletingCommand(p *Process, what string) *cobra.Command {
 	f := remembering(p)
 	cmd := answering(&f, cobra.Command{
 		Use: "delete-" + what + " ID", Short: map[string]string{
-			"entry": "Delete an entry for good", "memory": "Delete a memory with all its entries, for good", "vault": "Delete a vault, which must be empty",
+			"entry": "Delete an entry permanently", "memory": "Delete a memory with all its entries, permanently", "vault": "Delete a vault, which must be empty",
 		}[what],
 		Long: `With a hub the command waits until the hub has deleted it, too; when the hub cannot be
 reached, nothing is deleted.`,

@@ -18,7 +18,7 @@ import (
 func projectCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "project",
-		Short: "List projects, and decide what belongs to them",
+		Short: "List projects, and decide which clones belong to them",
 		Long: `A project is a repository: all clones of one remote, with their worktrees and folders.
 Without a remote, copies of one history are one project. People know a project by a
 short id, made from its folder's name, which never changes automatically. A project
@@ -31,20 +31,20 @@ this rule gets wrong.`,
 	cmd.AddCommand(
 		projectListCommand(p), projectCreateCommand(p), projectShowCommand(p), projectOverviewCommand(p),
 		projectChange(p, cobra.Command{
-			Use: "alias ALIAS ID", Short: "Make ALIAS another name of the project ID",
+			Use: "alias ALIAS ID", Short: "Add ALIAS as another name of the project ID",
 			Long: `alias gives a project one more name. Every --project and every question of an
 agent takes it in the place of the id.`,
 			Example: "  cairn project alias webshop shop",
 		}, (*cairn.Cairn).AddAlias),
 		projectChange(p, cobra.Command{
-			Use: "merge FROM INTO", Short: "Move everything of FROM to INTO, now and from now on",
+			Use: "merge FROM INTO", Short: "Merge the project FROM into INTO, permanently",
 			Long: `merge moves all that was recorded in one project to another, for instance after a
 repository was cloned anew under another name. What happens in FROM's folder from
 now on goes to INTO, and FROM becomes another name of it. It cannot be undone.`,
 			Example: "  cairn project merge shop-2 shop",
 		}, (*cairn.Cairn).Merge),
 		projectDecision(p, cobra.Command{
-			Use: "link CHECKOUT PROJECT", Short: "Put a clone into another project",
+			Use: "link CHECKOUT PROJECT", Short: "Move a clone to another project",
 			Long: `link moves the clone that holds the folder CHECKOUT into PROJECT, with all its worktrees
 and the sessions that began there, for instance a fork that you treat as one with its
 original. Everything of a project that has no other clone moves; the project becomes
@@ -53,7 +53,7 @@ another name of PROJECT. split undoes it.`,
 			Args:    exactArgs(2, "a folder and a project"),
 		}, (*cairn.Cairn).LinkCheckout),
 		projectDecision(p, cobra.Command{
-			Use: "split CHECKOUT [ID]", Short: "Make a clone a project of its own",
+			Use: "split CHECKOUT [ID]", Short: "Split a clone off as a project of its own",
 			Long: `split takes the clone that holds the folder CHECKOUT out of its project, with all its
 worktrees and the sessions that began there, and makes it a project of its own. Its
 records, mail and memories stay in the old project. link undoes it.`,
@@ -68,7 +68,7 @@ func projectListCommand(p *Process) *cobra.Command {
 	f := recordFlags{answers: answers{process: p}}
 	return f.json(answering(&f, cobra.Command{
 		Use:   "list",
-		Short: "List the projects, the one seen last first",
+		Short: "List the projects, most recently used first",
 		Long: `list prints a line per project: its id, how many sessions it has, its other names
 and the folders of its clones.`,
 		Args: noArgs,
@@ -130,7 +130,7 @@ func projectCreateCommand(p *Process) *cobra.Command {
 	f := recordFlags{answers: answers{process: p}}
 	cmd := answering(&f, cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a project that is no repository, and print its id",
+		Short: "Create a project without a repository, and print its id",
 		Long: `create makes a project for records that belong to no repository. Commands and cairn
 serve work on it with --project ID or CAIRN_PROJECT. Repositories need no create: they
 become projects by themselves.`,
@@ -179,7 +179,7 @@ func projectOverviewCommand(p *Process) *cobra.Command {
 	f := recordFlags{answers: answers{process: p}}
 	return f.reading(answering(&f, cobra.Command{
 		Use:   "overview [ID]",
-		Short: "Show where a project's records stand and who works on them",
+		Short: "Show the state of a project's records and who works on them",
 		Long: `overview prints the records at the top of the tree, those that are OPEN and LATER (at
 most 50 each), the sessions that are not closed, and what happened last.`,
 		Example: "  cairn project overview\n  cairn project overview checkout-design --at tick:17",

@@ -21,7 +21,7 @@ func purgeCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "purge",
-		Short: "Forget observations or mail for good, also on the disk",
+		Short: "Delete observations or mail permanently, also on the disk",
 		Long: `purge deletes every observation that matches all the filters given, pinned ones
 too, and takes their text off the disk: out of the store, the search index, the
 write-ahead log, and off every backup in the data directory: those that cairn made

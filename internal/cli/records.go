@@ -48,7 +48,7 @@ func recordsTreeCommand(p *Process) *cobra.Command {
 	var kept []string
 	cmd := answering(&f, cobra.Command{
 		Use:   "tree [ID]",
-		Short: "Draw the records of a project, or one and all below it",
+		Short: "Print the records of a project as a tree, or one with all below it",
 		Long: `tree draws each record with its id, state, type and title, children below their
 parent. (drifted) marks one that cites code which the working tree no longer has.`,
 		Example: "  cairn records tree\n  cairn records tree R001 --state OPEN,LATER",
@@ -160,7 +160,7 @@ func recordsHistoryCommand(p *Process) *cobra.Command {
 	var a record.HistoryArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "history ID",
-		Short: "Show what was stored of a record, newest first",
+		Short: "Show the versions of a record, newest first",
 		Long: `history prints each stored version of a record: its number, tick, time and session,
 what was done, and how the body changed.`,
 		Example: "  cairn records history R001 --limit 3",

@@ -20,7 +20,7 @@ import (
 func replicationCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replication",
-		Short: "See and steer how memories get to the hub and back",
+		Short: "Show and control the replication with a hub",
 		Long: `replication is about the hub that cairn hub join has joined. Servers (cairn serve) send
 what is written and bring what other devices wrote; without one, cairn replication
 drain does it once.`,
@@ -31,7 +31,7 @@ drain does it once.`,
 	cmd.AddCommand(
 		replicationStatusCommand(p), replicationPauseCommand(p, true), replicationPauseCommand(p, false),
 		replicationFailedCommand(p, "retry [LOCAL-ID…]", "Send again what the hub has refused", (*memory.Service).Retry),
-		replicationFailedCommand(p, "discard LOCAL-ID…", "Give up what the hub has refused, for good", (*memory.Service).Discard),
+		replicationFailedCommand(p, "discard LOCAL-ID…", "Discard permanently what the hub has refused", (*memory.Service).Discard),
 		replicationDrainCommand(p),
 	)
 	return cmd
@@ -40,7 +40,7 @@ drain does it once.`,
 func replicationStatusCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	return f.common(answering(&f, cobra.Command{
-		Use: "status", Short: "Say how it stands with the hub",
+		Use: "status", Short: "Show the replication status",
 		Long: `status asks the hub, and lists what waits for it and what it has refused for good.`,
 		Args: noArgs,
 	}, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (cairn.ReplicationStatus, error) {
@@ -84,9 +84,9 @@ func printReplication(w io.Writer, s cairn.ReplicationStatus) error {
 
 func replicationPauseCommand(p *Process, pause bool) *cobra.Command {
 	f := remembering(p)
-	use, short, said := "pause", "Send and bring nothing until resumed, also after restarts", "paused"
+	use, short, said := "pause", "Pause replication, also after restarts, until resume", "paused"
 	if !pause {
-		use, short, said = "resume", "Go on after a pause", "resumed"
+		use, short, said = "resume", "Resume replication", "resumed"
 	}
 	return f.common(answering(&f, cobra.Command{Use: use, Short: short, Args: noArgs},
 		func(cmd *cobra.Command, c *cairn.Cairn, _ []string) (map[string]bool, error) {
@@ -130,7 +130,7 @@ func replicationFailedCommand(p *Process, use, short string, do func(*memory.Ser
 func replicationDrainCommand(p *Process) *cobra.Command {
 	f := remembering(p)
 	return f.common(answering(&f, cobra.Command{
-		Use: "drain", Short: "Send what waits and bring what is new, once",
+		Use: "drain", Short: "Send waiting changes and fetch new ones, once",
 		Long: `drain does at once what a server does all the time. The exit code is 1 if something
 still waits afterwards, because the hub refused it or asked to wait.`,
 		Args: noArgs,
@@ -204,7 +204,7 @@ func hubLeaveCommand(p *Process) *cobra.Command {
 	var force bool
 	cmd := answering(&f, cobra.Command{
 		Use:   "leave",
-		Short: "Stop sharing; what is here stays",
+		Short: "Stop sharing; the local data stays",
 		Long: `leave ends the replication and deletes the token. It is refused while entries are
 inflight; --force commits them here instead, under new ids.`,
 		Args: noArgs,

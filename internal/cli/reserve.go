@@ -19,7 +19,7 @@ func reserveCommand(p *Process) *cobra.Command {
 	var ttl string
 	cmd := answering(&f, cobra.Command{
 		Use:   "reserve PATH…",
-		Short: "Reserve files, so that others keep away from them",
+		Short: "Reserve files, so that other agents do not edit them",
 		Long: `reserve gives an agent files for a while: paths or globs from the root of the
 repository, a folder with all that is below it. What nobody else holds is granted;
 what somebody does is shown with its holder, is not granted, and makes the exit code
@@ -90,7 +90,7 @@ func releaseCommand(p *Process) *cobra.Command {
 	var note string
 	cmd := answering(&f, cobra.Command{
 		Use:   "release [PATH…]",
-		Short: "Give reserved files back",
+		Short: "Release reserved files",
 		Long: `release ends reservations of an agent: those of the paths and numbers that are
 given, or all. With --force it ends one of another agent that is stale (its holder is
 silent and nothing happens to the files) or has expired, and writes to the holder;
@@ -160,7 +160,7 @@ func renewCommand(p *Process) *cobra.Command {
 	var a mail.RenewArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "renew [PATH…]",
-		Short: "Keep reserved files longer",
+		Short: "Extend reservations",
 		Long: `renew lets reservations of an agent last longer: those of the paths and numbers that
 are given, or all. One that has expired is renewed if nobody else holds its files.`,
 		Example: "  cairn renew --as BlueLake\n  cairn renew internal/ledger --for 2h --as BlueLake",
@@ -195,7 +195,7 @@ are given, or all. One that has expired is renewed if nobody else holds its file
 func reservationsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reservations",
-		Short: "See which files are reserved, and by whom",
+		Short: "Show which files are reserved, and by whom",
 		Long: `reservations shows who holds which files. cairn reserve takes some, cairn release
 gives them back.`,
 		Example: "  cairn reservations list\n  cairn reservations check internal/ledger/post.go\n  cairn reservations list --at \"2h ago\"",
@@ -256,7 +256,7 @@ func reservationsCheckCommand(p *Process) *cobra.Command {
 	var a mail.CheckArgs
 	cmd := answering(&f, cobra.Command{
 		Use:   "check PATH…",
-		Short: "Tell whether files are free, or who holds them",
+		Short: "Check whether files are free, or who holds them",
 		Long: `check prints for each path whether it could be reserved now, or who stands in the
 way, since when and what for; if anybody does, the exit code is 1. With --as the
 agent's own reservations do not count.`,

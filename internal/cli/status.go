@@ -34,7 +34,7 @@ func statusCommand(p *Process) *cobra.Command {
 	var asJSON, line bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show version, store, counts, the last event and the wired agents",
+		Short: "Show version, store, counts, the last event and the connected agents",
 		Long: `status shows which cairn this is, where its store lies and what it holds, which
 project the working directory belongs to, the session that runs this command, and
 which agents' settings call cairn. It judges nothing; cairn doctor does.

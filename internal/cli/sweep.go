@@ -18,7 +18,7 @@ func sweepCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sweep",
-		Short: "Forget what has expired",
+		Short: "Delete what has expired",
 		Long: `sweep deletes observations that are older than their type is kept, pinned ones
 excepted: a bit of it happens at the start of every session anyway. If the store
 is larger than max_db_size_mb, the oldest go until it is down to 90 % of that. It

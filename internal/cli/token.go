@@ -12,7 +12,7 @@ import (
 func tokenCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and revoke tokens for the memories of serve --http",
+		Short: "Create, list and revoke tokens for the memories of serve --http",
 		Long: `token is about who else may use the memories that cairn serve --http serves. Such a
 token lets its bearer read (read), also create and change (write), or all (admin), over
 /v1 and MCP. Observations, records and mail stay with the owner's token, which cairn
@@ -36,7 +36,7 @@ func tokenCreateCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a token and print it, once",
+		Short: "Create a token and print it, once",
 		Long: `create prints a new token; only its SHA-256 is kept, so it cannot be shown again.
 Running servers take it at once.`,
 		Example: "  cairn token create --level read --name dashboard\n  cairn token create --level write --expires 24h",
@@ -68,7 +68,7 @@ Running servers take it at once.`,
 func tokenListCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the tokens that were made, the oldest first",
+		Use: "list", Short: "List the tokens, oldest first",
 		Example: "  cairn token list\n  cairn token list --json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -118,7 +118,7 @@ func listedToken(t httpapi.Token, now time.Time) string {
 func tokenRevokeCommand(p *Process) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "revoke ID", Short: "End a token, at once",
+		Use: "revoke ID", Short: "Revoke a token immediately",
 		Long: `revoke ends a token for good, named by its id or the beginning of it. Running servers
 refuse it from their next request on.`,
 		Example: "  cairn token revoke 0f3a9c1d2e4b",

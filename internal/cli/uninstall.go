@@ -13,7 +13,7 @@ func uninstallCommand(p *Process) *cobra.Command {
 	var purge, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Disconnect your agents: every settings file as it was",
+		Short: "Disconnect your agents and restore their settings files",
 		Long: `uninstall takes cairn's hooks and MCP server out of the settings of your agents.
 A file that nobody changed since ` + "`cairn init`" + ` gets back what it was, byte for byte,
 or is deleted if init made it. Of a file that was changed only cairn's entries are
