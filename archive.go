@@ -417,7 +417,7 @@ func (r *reindexing) add(ctx context.Context, f archive.Archived) error {
 		return slices.ContainsFunc(f.Paths, func(path string) bool { return strings.HasPrefix(path, prefix) })
 	}
 	if !has("project.json") && !has(record.StreamPrefix) {
-		r.unusable(f.Name, "project.json", errors.New("it is not there, so nothing tells whose archive this is"))
+		r.unusable(f.Name, "project.json", errors.New("project.json is missing, so the archive's project is unknown"))
 		return nil
 	}
 	id, err := r.projectOf(ctx, f) // first, so that a missing project gets its keys

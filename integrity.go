@@ -110,7 +110,7 @@ func (c *Cairn) IntegrityErrors() int64 {
 
 func damaged(what string, err error) error {
 	return fault.Wrap(err, fault.Internal, store.CodeCorrupt, fmt.Sprintf("%.120s", what)).
-		WithHint("`cairn doctor --salvage`, `cairn restore` or `cairn reconcile --reindex` repairs it; serve --auto-restore takes the newest sound backup")
+		WithHint("`cairn doctor --salvage`, `cairn restore` or `cairn reconcile --reindex` repairs it; serve --auto-restore restores the newest intact backup")
 }
 
 // IntegrityMonitor looks after the soundness of the store while a server runs.
@@ -189,7 +189,7 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 			return c.Backups().Restore(ctx, copies.RestoreArgs{File: b.File, Force: true, Progress: progress})
 		}
 	}
-	return copies.Restored{}, fault.New(fault.Internal, store.CodeCorrupt, "the store is damaged, and there is no sound backup in "+c.Backups().Folder()).
+	return copies.Restored{}, fault.New(fault.Internal, store.CodeCorrupt, "the store is damaged, and there is no intact backup in "+c.Backups().Folder()).
 		WithHint("`cairn doctor --salvage` or `cairn reconcile --reindex` may repair it")
 }
 

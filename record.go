@@ -50,7 +50,7 @@ func (c *Cairn) Record(ctx context.Context, e observation.Event, process project
 		return r, err
 	}
 	if done.Unnoted != nil {
-		r.Warning = fmt.Errorf("the use of what was told is not in the ledger: %w", done.Unnoted)
+		r.Warning = fmt.Errorf("the use of injected context was not stored: %w", done.Unnoted)
 	}
 	starts := e.AgentID == "" && (e.Kind == observation.SessionStart || done.First && harness.StartsLate(e))
 	tells := starts && (e.Kind != observation.SessionStart || harness.Listens(e))
@@ -118,11 +118,11 @@ func (c *Cairn) tell(ctx context.Context, j *observation.Service, r *Recorded, e
 		told, err = j.Assist(ctx, e, c.place, done)
 	}
 	if err != nil {
-		return fmt.Errorf("what to tell is not available: %w", err)
+		return fmt.Errorf("the context is not available: %w", err)
 	}
 	r.Told = told.Text
 	if err := j.Inject(ctx, e, done, told.Items); err != nil {
-		return fmt.Errorf("what was told is not in the ledger: %w", err)
+		return fmt.Errorf("the injected context was not stored: %w", err)
 	}
 	return nil
 }

@@ -299,7 +299,7 @@ func TestServersRefuseADamagedStore(t *testing.T) {
 			if err := os.RemoveAll(filepath.Dir(backups[0])); err != nil {
 				t.Fatal(err)
 			}
-			h.fails("serve", h.run(h.command("serve", "--http", ":0", "--auto-restore"), nil), 2, "there is no sound backup in ", "cairn doctor --salvage")
+			h.fails("serve", h.run(h.command("serve", "--http", ":0", "--auto-restore"), nil), 2, "there is no intact backup in ", "cairn doctor --salvage")
 		})
 	}
 }

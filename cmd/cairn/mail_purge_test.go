@@ -172,7 +172,7 @@ func TestAPurgedMessageLeavesATombstone(t *testing.T) {
 	}
 	h.fails("an unknown message", h.run(h.command("purge", "--message", number, "--message", "999", "--confirm"), nil), 1, "message 999 not found", "nothing was purged")
 	h.fails("mixed", h.run(h.command("purge", "--message", number, "--type", "user_prompt"), nil), 2, "--type is about observations")
-	h.fails("no project", h.run(h.command("purge", "--mail"), nil), 2, "--mail wants --project")
+	h.fails("no project", h.run(h.command("purge", "--mail"), nil), 2, "--mail requires --project")
 	if len(tipHolds(t, folder, []string{"QIBUVEKO"})) == 0 {
 		t.Fatal("a refused purge has purged")
 	}

@@ -380,8 +380,8 @@ func TestAnAddressThatCannotBeServedIsExplained(t *testing.T) {
 		{[]string{"--http", ":0", "--allow-host", "a/b"}, `cairn: serve: "a/b" is no host`},
 		{[]string{"--http", ":0", "--allow-origin", "*"}, `cairn: serve: "*" is no origin`},
 		{[]string{"--http", ":0", "--allow-origin", "https://*.example"}, `cairn: serve: "https://*.example" is no origin`},
-		{[]string{"--allow-host", "a"}, "cairn: serve: --allow-host goes with --http"},
-		{[]string{"--allow-remote"}, "cairn: serve: --allow-remote goes with --http"},
+		{[]string{"--allow-host", "a"}, "cairn: serve: --allow-host requires --http"},
+		{[]string{"--allow-remote"}, "cairn: serve: --allow-remote requires --http"},
 	} {
 		e := h.run(h.command(append([]string{"serve"}, c.args...)...), nil)
 		if e.code != 2 || !strings.HasPrefix(e.stderr, c.want) || strings.Count(e.stderr, "\n") != 1 {

@@ -129,7 +129,7 @@ func makeDir(dir string) error {
 	err := os.MkdirAll(dir, 0o700)
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+dir+" cannot be made: "+reason(err)).
-			WithHint("check what stands in its place, and the rights of the data directory")
+			WithHint("check what is at that path, and the permissions of the data directory")
 	}
 	return nil
 }

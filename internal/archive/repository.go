@@ -79,7 +79,7 @@ func open(ctx context.Context, g git, last string) (*Repository, error) {
 	g.dir = abs
 	if err := os.MkdirAll(g.dir, 0o700); err != nil {
 		return nil, fault.Wrap(err, fault.Unavailable, CodeGone, "archive "+g.dir+" cannot be made: "+reason(err)).
-			WithHint("check what stands in its place, and the rights of the data directory")
+			WithHint("check what is at that path, and the permissions of the data directory")
 	}
 	r := &Repository{git: g, pause: sleep}
 	if err := r.locked(ctx, commitLock, func() error { return r.prepare(ctx, last) }); err != nil {

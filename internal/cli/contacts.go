@@ -96,7 +96,7 @@ A block holds until it is accepted.`,
 		Args:    exactArgs(1, "one agent's name"),
 	}, func(cmd *cobra.Command, c *cairn.Cairn, args []string) (r mail.Response, err error) {
 		if accept == block {
-			return r, fault.New(fault.Invalid, "usage", "wants --accept or --block").WithHint(seeHelp(cmd))
+			return r, fault.New(fault.Invalid, "usage", "requires --accept or --block").WithHint(seeHelp(cmd))
 		}
 		me, ttl, err := f.linking(cmd, c, l)
 		if err != nil {

@@ -33,7 +33,7 @@ its id, read or changed its file, or ran its command again.`,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {
 			if !report {
 				if cmd.Flags().Changed("days") {
-					return fault.New(fault.Invalid, "usage", "--days goes with --report")
+					return fault.New(fault.Invalid, "usage", "--days requires --report")
 				}
 				if !slices.Contains(sources(), source) {
 					return fault.Newf(fault.Invalid, "usage", "--source must be one of %s, not %.40q", strings.Join(sources(), ", "), source)

@@ -43,7 +43,7 @@ observation's metadata then says "damaged": true).`,
 				return err
 			}
 			if salvage && (a.Fix || a.Deep) {
-				return fault.New(fault.Invalid, "usage", "--salvage goes with neither --fix nor --deep").WithHint(seeHelp(cmd))
+				return fault.New(fault.Invalid, "usage", "--salvage cannot be combined with --fix or --deep").WithHint(seeHelp(cmd))
 			}
 			if salvage {
 				return p.salvage(cmd, config, asJSON)

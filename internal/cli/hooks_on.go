@@ -84,7 +84,7 @@ func (p *Process) hooked(cmd *cobra.Command) {
 			return p.hubHooked(ctx, *addr, func() error { return run(cmd, args) })
 		}
 		if !cmd.Flags().Changed("http") {
-			return fault.New(fault.Invalid, "usage", "--test-hooks goes with --http")
+			return fault.New(fault.Invalid, "usage", "--test-hooks requires --http")
 		}
 		return p.deviceHooked(ctx, *addr, func(ctx context.Context) error {
 			cmd.SetContext(ctx)
@@ -197,7 +197,7 @@ func control(at, verb, text string) (method, target string, body any, err error)
 	}
 	var given map[string]any
 	if err := json.Unmarshal([]byte(text), &given); err != nil {
-		return "", "", nil, fault.Wrap(err, fault.Invalid, "usage", "the arguments are no JSON object")
+		return "", "", nil, fault.Wrap(err, fault.Invalid, "usage", "the arguments are not a JSON object")
 	}
 	q := url.Values{}
 	for k, v := range given {

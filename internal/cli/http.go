@@ -43,7 +43,7 @@ func (l *listener) check(cmd *cobra.Command) error {
 	}
 	for _, name := range []string{"allow-remote", "allow-host", "allow-origin"} {
 		if l.addr == "" && cmd.Flags().Changed(name) {
-			return fault.Newf(fault.Invalid, "usage", "--%s goes with --http", name).WithHint(seeHelp(cmd))
+			return fault.Newf(fault.Invalid, "usage", "--%s requires --http", name).WithHint(seeHelp(cmd))
 		}
 	}
 	return nil

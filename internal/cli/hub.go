@@ -101,7 +101,7 @@ func (p *Process) openHub(cmd *cobra.Command, f hubFlags) (*hub.Hub, error) {
 	c := hub.Config{Database: address, ReadDatabase: f.replica, Pool: f.pool, Clock: p.hooks.clock()}
 	if text := p.setting("memory.max_context_chars"); text != "" {
 		if c.MaxContext, err = strconv.Atoi(text); err != nil || c.MaxContext < 1 {
-			return nil, fault.New(fault.Invalid, "usage", "CAIRN_MEMORY_MAX_CONTEXT_CHARS is no number above 0")
+			return nil, fault.New(fault.Invalid, "usage", "CAIRN_MEMORY_MAX_CONTEXT_CHARS must be a number above 0")
 		}
 	}
 	c.Log = slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))

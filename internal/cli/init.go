@@ -117,7 +117,7 @@ func noAgent(place wiring.Paths) error {
 		looked = append(looked, tilde(place, place.Folder(h)))
 	}
 	return fault.New(fault.NotFound, "no_agent", "no agent found; there is no "+strings.Join(looked, ", ")).
-		WithHint("name one to connect it all the same, for instance --claude")
+		WithHint("name one to connect it anyway, for instance --claude")
 }
 
 // printWired prints a line per file, or the diffs of a dry run.

@@ -70,7 +70,7 @@ func (f *mailFlags) actor(ctx context.Context, c *cairn.Cairn) (name string, err
 	case len(names) > 1:
 		return "", fault.New(fault.Invalid, "usage", "this session acts as "+strings.Join(names, " and ")).WithHint("choose one with --as")
 	}
-	return "", fault.New(fault.Invalid, "usage", "wants --as NAME: this shell belongs to no agent").
+	return "", fault.New(fault.Invalid, "usage", "requires --as NAME: this shell belongs to no agent").
 		WithHint("`cairn agents list` shows the names, `cairn agents register` makes one; CAIRN_AGENT sets it once for all")
 }
 
@@ -112,7 +112,7 @@ func (f *mailFlags) inTerminal(cmd *cobra.Command, err error) error {
 		}
 		return err
 	case mail.CodeReserved:
-		return e.WithHint("write to the holder with `cairn mail send`; HumanOverseer may release it all the same")
+		return e.WithHint("write to the holder with `cairn mail send`; HumanOverseer may release it anyway")
 	case mail.CodePath, mail.CodeEmptyPaths, mail.CodeInvalid, mail.CodeMissing, mail.CodeEmptyProgram, mail.CodeEmptyModel, mail.CodeLimit:
 		return e.WithHint(seeHelp(cmd))
 	}
@@ -204,7 +204,7 @@ func lifetimeOf(flag, text string) (*int64, error) {
 func numberOf(what, text string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64)
 	if err != nil {
-		return 0, fault.Newf(fault.Invalid, "usage", "%.40q is no number of a %s", text, what)
+		return 0, fault.Newf(fault.Invalid, "usage", "%.40q is not the number of a %s", text, what)
 	}
 	return n, nil
 }

@@ -104,7 +104,7 @@ func (p *Process) purgeMail(cmd *cobra.Command, c *cairn.Cairn, a mail.PurgeArgs
 	case a.All && len(a.IDs) > 0:
 		return fault.New(fault.Invalid, "usage", "--mail means all messages: leave --message out")
 	case a.All && a.Project == "":
-		return fault.New(fault.Invalid, "usage", "--mail wants --project")
+		return fault.New(fault.Invalid, "usage", "--mail requires --project")
 	}
 	a.Progress = p.progress("messages")
 	defer p.patience()()

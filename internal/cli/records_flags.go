@@ -146,7 +146,7 @@ func (f *recordFlags) inTerminal(cmd *cobra.Command, err error) error {
 	case record.CodeParentNotActivated:
 		return e.WithHint(f.activateFirst(e.Details["parent_id"]))
 	case record.CodeConflict:
-		return e.WithHint("activate it again to see how it is now, then decide anew")
+		return e.WithHint("activate it again to see the current version, then decide again")
 	case record.CodeNotFound:
 		return e.WithHint("`cairn records tree` shows what there is")
 	case record.CodeExists:
@@ -181,7 +181,7 @@ func statesOf(names []string) (states []record.State, err error) {
 		case record.Open, record.Later, record.Resolved, record.Discarded:
 			states = append(states, s)
 		default:
-			return nil, fault.Newf(fault.Invalid, "usage", "there is no state %q", name).
+			return nil, fault.Newf(fault.Invalid, "usage", "the state %q does not exist", name).
 				WithHint("OPEN, LATER, RESOLVED or DISCARDED")
 		}
 	}

@@ -104,7 +104,7 @@ HumanOverseer may end any.`,
 			return nil, err
 		}
 		if force && (len(numbers) != 1 || len(args) > 0) {
-			return nil, fault.New(fault.Invalid, "usage", "--force takes one --id and no path").WithHint(seeHelp(cmd))
+			return nil, fault.New(fault.Invalid, "usage", "--force requires one --id and no path").WithHint(seeHelp(cmd))
 		}
 		who, err := f.actor(cmd.Context(), c)
 		if err != nil {

@@ -92,7 +92,7 @@ func given(cmd *cobra.Command, names ...string) error {
 func wanted(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if !cmd.Flags().Changed(name) {
-			return fault.New(fault.Invalid, "usage", "wants --"+strings.Join(names, " and --")).WithHint(seeHelp(cmd))
+			return fault.New(fault.Invalid, "usage", "requires --"+strings.Join(names, " and --")).WithHint(seeHelp(cmd))
 		}
 	}
 	return nil

@@ -151,7 +151,7 @@ func (k Keeper) keyOf(dir string, info Info) ([]byte, error) {
 }
 
 func damagedBackup(why string) error {
-	return fault.New(fault.Invalid, CodeBackup, "this is no sound backup: "+why).WithHint("`cairn backup list` shows others")
+	return fault.New(fault.Invalid, CodeBackup, "this is not an intact backup: "+why).WithHint("`cairn backup list` shows others")
 }
 
 // unpacking reads a backup member by member.

@@ -25,7 +25,7 @@ func Create(path string) (*File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return nil, fault.Newf(fault.Invalid, "invalid_argument", "%s is no file", path).
+		return nil, fault.Newf(fault.Invalid, "invalid_argument", "%s is not a file", path).
 			WithHint("--out - writes to standard output")
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, unwritable(err)

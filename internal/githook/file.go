@@ -36,7 +36,7 @@ func read(path string) (f file, err error) {
 	case info.Mode().IsRegular():
 		f.text, err = regular.Read(path, regular.MaxForeign)
 	default:
-		err = &fs.PathError{Op: "read", Path: path, Err: errors.New(filepath.Base(path) + " is no file")}
+		err = &fs.PathError{Op: "read", Path: path, Err: errors.New(filepath.Base(path) + " is not a file")}
 	}
 	return f, err
 }

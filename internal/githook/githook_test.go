@@ -250,7 +250,7 @@ func TestAFolderThatCannotBeUsedIsNamed(t *testing.T) {
 	}
 	g = newGuard(t, PreCommit)
 	must(t, os.MkdirAll(g.Path(), 0o755))
-	if err := g.Install(); !fault.HasCode(err, CodeFolder) || !strings.Contains(err.Error(), "is no file") {
+	if err := g.Install(); !fault.HasCode(err, CodeFolder) || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("a folder at the hook: %v", err)
 	}
 	if runtime.GOOS == "windows" || os.Getuid() == 0 {

@@ -204,7 +204,7 @@ func ParsePush(text string) ([]Push, error) {
 			continue
 		}
 		if len(fields) != 4 || !isHash(fields[1]) || !isHash(fields[3]) {
-			return nil, fault.Newf(fault.Invalid, CodeFailed, "%.80q is no line of a pre-push hook", line)
+			return nil, fault.Newf(fault.Invalid, CodeFailed, "%.80q is not a line of a pre-push hook", line)
 		}
 		all = append(all, Push{fields[1], fields[3]})
 	}

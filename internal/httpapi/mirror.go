@@ -217,7 +217,7 @@ func bodyOf(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 	if !json.Valid(body) {
-		return nil, fault.New(fault.Invalid, mcp.CodeInvalidArgument, "the body is no JSON value").WithHint("send the arguments as a JSON object")
+		return nil, fault.New(fault.Invalid, mcp.CodeInvalidArgument, "the body is not a JSON value").WithHint("send the arguments as a JSON object")
 	}
 	return body, nil
 }

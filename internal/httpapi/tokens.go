@@ -77,7 +77,7 @@ func CreateToken(dir string, a TokenArgs, now time.Time) (t Token, secret string
 	why := ""
 	switch {
 	case !known:
-		why = "the level is none of read, write and admin"
+		why = "the level must be read, write or admin"
 	case a.Expires < 0:
 		why = "a token cannot have expired already"
 	case odd || utf8.RuneCountInString(a.Name) > maxTokenName:

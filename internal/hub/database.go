@@ -64,9 +64,9 @@ const lockWait = 5 * time.Second
 func openSQLite(path, replica string, pool int) (*database, error) {
 	switch {
 	case path == "":
-		return nil, fault.New(fault.Invalid, codeUsage, "sqlite: wants a path").WithHint("such as sqlite:/var/lib/cairn/hub.db")
+		return nil, fault.New(fault.Invalid, codeUsage, "sqlite: requires a path").WithHint("such as sqlite:/var/lib/cairn/hub.db")
 	case replica != "":
-		return nil, fault.New(fault.Invalid, codeUsage, "a database to read from goes with PostgreSQL")
+		return nil, fault.New(fault.Invalid, codeUsage, "a database to read from requires PostgreSQL")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, store.Explain(err)

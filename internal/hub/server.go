@@ -130,7 +130,7 @@ func (h *Hub) answer(w http.ResponseWriter, r *http.Request, method string, leve
 		return
 	}
 	if !who.Level.includes(level) {
-		h.fail(w, r, fault.New(fault.Denied, "forbidden", "this wants a token of level "+string(level)))
+		h.fail(w, r, fault.New(fault.Denied, "forbidden", "this requires a token of level "+string(level)))
 		return
 	}
 	if err := do(w, r, who); err != nil {

@@ -135,7 +135,7 @@ func (st *stream) load(ctx context.Context, items []incoming) error {
 // apply does one item.
 func (st *stream) apply(ctx context.Context, in incoming) (replica.Result, error) {
 	if in.op == replica.OpDelete && !st.admin {
-		return refused(in.seq, fault.New(fault.Denied, memory.CodeForbidden, "deleting wants a token of level admin")), nil
+		return refused(in.seq, fault.New(fault.Denied, memory.CodeForbidden, "deleting requires a token of level admin")), nil
 	}
 	if l, ok := st.known[in.key]; ok {
 		return replayed(in, l), nil
@@ -168,7 +168,7 @@ func (st *stream) apply(ctx context.Context, in incoming) (replica.Result, error
 // replayed answers an item whose key is known.
 func replayed(in incoming, l logged) replica.Result {
 	if l.kind != in.kind || l.op != in.op || l.hash != "" && l.hash != in.hash {
-		return refused(in.seq, fault.New(fault.Conflict, memory.CodeMismatch, "the key stands for another operation"))
+		return refused(in.seq, fault.New(fault.Conflict, memory.CodeMismatch, "the key was already used for a different operation"))
 	}
 	r := done(in, l)
 	if r.Status == http.StatusCreated {

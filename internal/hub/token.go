@@ -96,7 +96,7 @@ func (h *Hub) CreateToken(ctx context.Context, a TokenArgs) (t Token, secret str
 	}
 	switch {
 	case a.Level != LevelRead && a.Level != LevelWrite && a.Level != LevelAdmin:
-		return usage("the level is none of read, write and admin")
+		return usage("the level must be read, write or admin")
 	case a.Expires < 0:
 		return usage("a token cannot have expired already")
 	case len([]rune(a.Device)) > maxDeviceName || strings.ContainsFunc(a.Device, unicode.IsControl):

@@ -229,7 +229,7 @@ func Decode(kind string, doc []byte) (Document, error) {
 	case KindBlob:
 		d = &Blob{}
 	default:
-		return nil, fault.Newf(fault.Invalid, CodeInvalid, "a change of kind %.40q is none of mail", kind)
+		return nil, fault.Newf(fault.Invalid, CodeInvalid, "%.40q is not a kind of change of mail", kind)
 	}
 	if err := json.Unmarshal(doc, d); err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, CodeInvalid, "a change's document is no "+kind+": "+err.Error())

@@ -78,10 +78,10 @@ func parseMessage(path string, content []byte) (*Message, error) {
 	}
 	var h head
 	if err := json.Unmarshal(front, &h); err != nil {
-		return nil, fmt.Errorf("its front matter is no JSON: %w", err)
+		return nil, fmt.Errorf("its front matter is not JSON: %w", err)
 	}
 	if h.ID < 1 || h.UID == "" || h.From == "" || h.Created == 0 || !utf8.Valid(body) {
-		return nil, fmt.Errorf("its front matter lacks an id, a uid, a sender or a time, or its body is no text")
+		return nil, fmt.Errorf("its front matter lacks an id, a uid, a sender or a time, or its body is not text")
 	}
 	return &Message{
 		ID: h.ID, UID: h.UID, From: h.From, To: list(h.To), CC: list(h.CC), BCC: []string{}, ThreadID: h.ThreadID, ReplyTo: h.ReplyTo, Topic: h.Topic,
@@ -283,7 +283,7 @@ func parse(path string, content []byte, projectUID string) (Document, error) {
 // strictly reads a JSON file whole.
 func strictly(content []byte, v any) error {
 	if err := json.Unmarshal(content, v); err != nil {
-		return fmt.Errorf("it is no JSON of its kind: %w", err)
+		return fmt.Errorf("it is not JSON of its kind: %w", err)
 	}
 	return nil
 }

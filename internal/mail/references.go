@@ -17,7 +17,7 @@ func (e *Exported) Check() error {
 		return err
 	}
 	if len(e.Doc) == 0 || e.Doc[0] != '{' {
-		return errors.New("its doc is no JSON object")
+		return errors.New("its doc is not a JSON object")
 	}
 	if err := strictJSON(e.Doc, d); err != nil {
 		return err

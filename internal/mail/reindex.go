@@ -240,7 +240,7 @@ func (a *archived) readBlob(ctx context.Context, f Folder, about []byte, uid str
 	}
 	b := &Blob{SHA1: m.SHA1, ProjectUID: uid, MediaType: m.MediaType, Bytes: m.Bytes}
 	if len(m.SHA1) != 40 {
-		return fmt.Errorf("its sha1 is none")
+		return fmt.Errorf("its sha1 is invalid")
 	}
 	data, err := f.Read(ctx, b.path(m.MediaType))
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 func sound(d Document) error {
 	for _, text := range linesOf(d) {
 		if len(text) > maxForeignLine || flat(text) != text {
-			return errors.New("one of its texts is too long, or no line")
+			return errors.New("one of its texts is too long, or has several lines")
 		}
 	}
 	if !isLower(d.project(), 20) {
@@ -94,7 +94,7 @@ func (p *Project) sound() error {
 	case !project.IsAbsolute(p.HumanKey):
 		return errors.New("its human_key is no absolute path")
 	case !oneOf(p.IdentityMode, modeDir, modeRemote, modeToplevel, modeCommon):
-		return errors.New("its identity_mode is none")
+		return errors.New("its identity_mode is invalid")
 	case p.ProductID == "" || p.Created <= 0:
 		return errors.New("it has no project_id or no time")
 	}
@@ -108,9 +108,9 @@ func (a *Agent) sound() error {
 	case !isForeignName(a.Name):
 		return errors.New("its name cannot be an agent's")
 	case len(a.TaskDescription) > maxForeignText || strings.ContainsRune(a.TaskDescription, 0):
-		return errors.New("its task_description is too long, or no text")
+		return errors.New("its task_description is too long, or not text")
 	case !oneOf(a.AttachmentsPolicy, "auto", "inline", "file", "none") || !oneOf(a.ContactPolicy, "open", "auto", "contacts_only", "block_all"):
-		return errors.New("one of its policies is none")
+		return errors.New("its attachments_policy or contact_policy is invalid")
 	case a.TokenSHA256 != nil && (!isLower(*a.TokenSHA256, 64)):
 		return errors.New("its token_sha256 cannot be one")
 	case a.Inception <= 0 || a.Retired < 0:
@@ -130,11 +130,11 @@ func (m *Message) sound() error {
 	case err != nil || terr != nil || !same(thread, m.ThreadID) || !same(topic, m.Topic):
 		return errors.New("its thread_id or topic cannot be one")
 	case !oneOf(m.Importance, "low", "normal", "high", "urgent"):
-		return errors.New("its importance is none")
+		return errors.New("its importance is invalid")
 	case m.Created <= 0:
 		return errors.New("its time is out of range")
 	case strings.ContainsRune(m.Body, 0) || !utf8.ValidString(m.Body):
-		return errors.New("its body is no text")
+		return errors.New("its body is not text")
 	case utf8.RuneCountInString(m.Subject) > maxSubject:
 		return errors.New("its subject is too long")
 	}
@@ -177,7 +177,7 @@ func (m *Message) soundNames() error {
 		case !isForeignName(name):
 			return errors.New("one of its names cannot be an agent's")
 		case seen[key] && i < len(all)-1: // the sender may write to itself
-			return errors.New("one of its recipients stands there twice")
+			return errors.New("one of its recipients is listed twice")
 		}
 		seen[key] = true
 	}
@@ -209,7 +209,7 @@ func (d *Delivery) sound() error {
 	case !isForeignName(d.Agent):
 		return errors.New("its agent's name cannot be one")
 	case !oneOf(d.Recipient, "to", "cc", "bcc"):
-		return errors.New("its kind is none")
+		return errors.New("its kind is invalid")
 	case d.Shown < 0 || d.Read < 0 || d.Ack < 0:
 		return errors.New("its times are out of range")
 	}
@@ -221,7 +221,7 @@ func (c *Contact) sound() error {
 	case !isForeignName(c.From) || !isForeignName(c.To) || !isLower(c.ToProjectUID, 20):
 		return errors.New("one of its ends cannot be an agent")
 	case !oneOf(c.Status, "pending", "approved", "blocked"):
-		return errors.New("its status is none")
+		return errors.New("its status is invalid")
 	case c.Created <= 0 || c.Updated <= 0 || c.Expires < 0:
 		return errors.New("its times are out of range")
 	}
@@ -242,9 +242,9 @@ func (r *Reservation) sound() error {
 	case r.Created <= 0 || r.Expires <= 0 || r.Released < 0 || (r.Released == 0) != (r.ReleaseKind == nil):
 		return errors.New("its times are out of range")
 	case !oneOf(r.Source, "tool", "edit", "cli", "macro"):
-		return errors.New("its source is none")
+		return errors.New("its source is invalid")
 	case r.ReleaseKind != nil && !oneOf(*r.ReleaseKind, "owner", "force", "expired", "retired", "session_end"):
-		return errors.New("its release_kind is none")
+		return errors.New("its release_kind is invalid")
 	}
 	return nil
 }

@@ -21,13 +21,13 @@ func (l *Line) Check() error {
 	dec := json.NewDecoder(bytes.NewReader(l.Doc))
 	dec.DisallowUnknownFields()
 	if l.parsed == nil || len(l.Doc) == 0 || l.Doc[0] != '{' {
-		return errors.New("its doc is no JSON object")
+		return errors.New("its doc is not a JSON object")
 	}
 	if err := dec.Decode(l.parsed); err != nil {
 		return errors.New("its doc is not that of its kind")
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("something stands behind its doc")
+		return errors.New("there is more after its doc")
 	}
 	return firstError(l.checkPlace(), l.checkDoc())
 }

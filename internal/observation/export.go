@@ -174,7 +174,7 @@ func (e *Exported) scan(r *sql.Rows, more ...any) error {
 		e.Metadata = json.RawMessage(meta)
 	}
 	if err == nil && meta != "" && !json.Valid(e.Metadata) {
-		err = fmt.Errorf("observation %d has metadata that are no JSON", e.ID)
+		err = fmt.Errorf("observation %d has metadata that is not JSON", e.ID)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (e *Exported) checkValues() error {
 	case e.PromptID < 0 || e.Part < 0 || e.Part > maxExportedText:
 		return errors.New("one of its numbers is out of range")
 	case len(e.Metadata) > 0 && e.Metadata[0] != '{':
-		return errors.New("its metadata are no JSON object")
+		return errors.New("its metadata is not a JSON object")
 	}
 	return e.checkRole()
 }

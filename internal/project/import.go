@@ -59,7 +59,7 @@ func (e *ExportedSession) Check() error {
 	case len(e.Harness) > 4096 || len(e.Model) > 4096 || len(e.Digest) > 1<<20 || len(e.Branches) > 10_000:
 		return errors.New("it is too large")
 	case len(e.Digest) > 0 && e.Digest[0] != '{':
-		return errors.New("its digest is no JSON object")
+		return errors.New("its digest is not a JSON object")
 	}
 	for _, b := range e.Branches {
 		if b == "" || len(b) > 4096 {

@@ -98,7 +98,7 @@ func (s *callTx) apply(ctx context.Context, c store.Change) error {
 			return s.applyEvent(ctx, m, &e, seq, at)
 		})
 	}
-	return fault.Newf(fault.Invalid, CodeInvalid, "a change of kind %.40q is none of records", c.Kind)
+	return fault.Newf(fault.Invalid, CodeInvalid, "%.40q is not a kind of change of records", c.Kind)
 }
 
 // begin opens a session that changes something without having started: the log of
@@ -144,7 +144,7 @@ func decodeEntry(doc []byte) (*Entry, error) {
 }
 
 func badDocument(err error) error {
-	return fault.Wrap(err, fault.Invalid, CodeInvalid, "a change's document is no record's: "+err.Error())
+	return fault.Wrap(err, fault.Invalid, CodeInvalid, "a change's document is not a record: "+err.Error())
 }
 
 // applyEntry brings the rows to a version of a record.

@@ -79,7 +79,7 @@ func (e *Exported) Check() error {
 	case e.At <= 0:
 		return errors.New("its time is out of range")
 	case len(e.Doc) == 0 || e.Doc[0] != '{':
-		return errors.New("its doc is no JSON object")
+		return errors.New("its doc is not a JSON object")
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (h *past) follow(c *change) error {
 	d := c.entry
 	number, ok := numberOf(d.ID)
 	if !ok || c.ID != d.ID {
-		return errors.New("its id is no record's, or not its doc's")
+		return errors.New("its id is not a record's, or differs from its doc's")
 	}
 	if d.Tick != h.tick+1 {
 		return errors.New("its tick does not follow the one before it")
@@ -198,7 +198,7 @@ func (e *Entry) checkNumbers(number int64) error {
 	case e.Event != event:
 		return errors.New("its event is not one of such a version")
 	case e.Drifted || len(e.Citations) > 0:
-		return errors.New("it tells how its citations stand, which no change does")
+		return errors.New("it has the state of citations, which no change has")
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (e *Entry) checkTexts() error {
 		case len(*object) > maxDocumentBody || len(e.Related) > maxDocumentRelated:
 			return errors.New("one of its texts is too long")
 		case len(*object) > 0 && (*object)[0] != '{':
-			return errors.New("its metadata are no JSON object")
+			return errors.New("its metadata is not a JSON object")
 		}
 	}
 	return e.Origin.check()
@@ -319,7 +319,7 @@ func (h *past) forget(c *change) error {
 	if c.Kind == KindRecord {
 		number, ok := numberOf(c.ID)
 		if !ok || number > c.Tick+maxLostIDs {
-			return errors.New("its id is no record's")
+			return errors.New("its id is not a record's")
 		}
 		h.records[number] = standing{version: h.records[number].version + 1, depth: max(h.records[number].depth, 1)}
 	}

@@ -196,7 +196,7 @@ func parsePage(content []byte) (e *Entry, session string, err error) {
 	}
 	var h head
 	if err := json.Unmarshal(front, &h); err != nil {
-		return nil, "", fmt.Errorf("its front matter is no JSON of a record: %w", err)
+		return nil, "", fmt.Errorf("its front matter is not the JSON of a record: %w", err)
 	}
 	if _, ok := numberOf(h.ID); !ok || h.Version < 1 {
 		return nil, "", fmt.Errorf("its front matter lacks an id or a version")

@@ -194,7 +194,7 @@ func readLine(text []byte) (*line, error) {
 		return nil, errors.New("it is not what its sha256 says")
 	}
 	if l.Kind != KindRecord && l.Kind != KindEvent {
-		return nil, fmt.Errorf("its kind %.40q is none of records", l.Kind)
+		return nil, fmt.Errorf("its kind %.40q is not one of records", l.Kind)
 	}
 	switch string(l.Doc) {
 	case "":

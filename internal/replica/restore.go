@@ -160,7 +160,7 @@ func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]
 			r.stopPushes(ctx, StateDiskFull, "the hub cannot store anything: "+reason(res), fullEvery)
 		}
 		if retryable(res.Status) {
-			return nil, fault.New(fault.Unavailable, CodeUnavailable, "the hub takes nothing now: "+reason(res))
+			return nil, fault.New(fault.Unavailable, CodeUnavailable, "the hub is not accepting changes: "+reason(res))
 		}
 		if res.Status >= 300 && res.Status != http.StatusFailedDependency {
 			r.Log.Info("a restored hub does not take a change again", "kind", batch[i].Kind, "op", batch[i].Op, "status", res.Status)

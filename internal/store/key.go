@@ -277,7 +277,7 @@ func (s *Store) admitPlain() error {
 	if log[0] == 0x37 && log[1] == 0x7f && log[2] == 0x06 && log[3]&^1 == 0x82 {
 		return nil
 	}
-	return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: its write-ahead log is none").
+	return fault.New(fault.Internal, CodeCorrupt, "the store is damaged: its write-ahead log is not valid").
 		WithHint("run `cairn doctor --salvage`")
 }
 

@@ -350,7 +350,7 @@ func (c *SalvageConfig) verify(ctx context.Context, s *Store) error {
 		found, err = c.Check(ctx, s)
 	}
 	if err == nil && len(found) > 0 {
-		err = fault.Newf(fault.Internal, "internal", "a defect in cairn: the salvaged store is not sound: %s", found[0])
+		err = fault.Newf(fault.Internal, "internal", "a defect in cairn: the salvaged store is not intact: %s", found[0])
 	}
 	return err
 }

@@ -285,7 +285,7 @@ func (s *Store) inspect(ctx context.Context) (found state, err error) {
 		return state{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return state{}, fault.New(fault.Unavailable, CodeReadOnly, "the store's path is a folder or no file").
+		return state{}, fault.New(fault.Unavailable, CodeReadOnly, "the store's path is a folder or another special file").
 			WithHint("name a file with --db or CAIRN_DB")
 	}
 	s.file = info
