@@ -1,6 +1,6 @@
-// Package archive keeps what people may want to read as files in Git: one
-// repository per project, its work tree beside it (contract mail §10; FORMAT.md
-// describes it for whoever reads one without cairn).
+// Package archive writes mail and records as readable files into Git, one repository per
+// project with its work tree next to it (contract mail §10). FORMAT.md describes the files
+// for readers without cairn.
 //
 // The store is the truth and the archive follows: nothing here is waited for by
 // a caller of cairn, everything can be done again, and whatever goes wrong

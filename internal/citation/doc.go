@@ -1,5 +1,5 @@
-// Package citation reads citations of code in prose, such as
-// internal/cart/total.go#L10-L14, keeps what the cited lines said and tells later
-// whether a working tree still says it (contract records §4.2, §7 "drift"). It
-// knows neither records nor the store.
+// Package citation finds citations of code in prose, such as
+// internal/cart/total.go#L10-L14. It stores the text of the cited lines and reports later
+// whether a working tree still contains it (contract records §4.2, §7 "drift"). It does not
+// depend on records or the store.
 package citation

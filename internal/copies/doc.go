@@ -1,4 +1,4 @@
-// Package copies makes copies of what cairn knows and reads them: exports, which hold
-// projects line by line for people and other stores, and backups, which hold the whole
-// store with its archive for the day when it is lost.
+// Package copies writes and reads the two kinds of copies: exports, which hold projects as
+// readable lines for people and other stores, and backups, which hold the whole store and
+// its archive.
 package copies

@@ -1,5 +1,5 @@
-// Package doctor looks at a store and at the harnesses, says what is wrong, why it matters
-// and what to do, and repairs rights.
+// Package doctor checks a store and the settings of the harnesses. For each problem it
+// reports what is wrong, why it matters and what to do. It repairs only file permissions.
 package doctor
 
 import (

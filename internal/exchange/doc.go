@@ -1,6 +1,6 @@
-// Package exchange is the file in which cairn hands a project from one store to
-// another: JSON Lines with a header and a trailer that makes damage visible. It
-// knows lines and their framing; what stands in them is the parts' affair.
+// Package exchange reads and writes the file of `cairn export`: JSON Lines with a header
+// and a trailer that makes damage visible. It handles lines and their framing. The parts
+// define the content of the lines.
 //
 // FORMAT.md beside this file describes the format for people and programs.
 package exchange

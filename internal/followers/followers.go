@@ -1,5 +1,5 @@
-// Package followers tells of all that follows the change log: the archive, the vectors of
-// memories, live views, and the replication, which keeps its own books.
+// Package followers reports on everything that follows the change log: the archive, the
+// vectors of memories, live views, and the replication, which stores its own positions.
 package followers
 
 import (

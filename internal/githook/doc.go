@@ -1,6 +1,5 @@
-// Package githook puts cairn's guard into the hooks of a repository and takes it
-// out again (mail §8). It works on the files of one folder of hooks, and runs
-// nothing.
+// Package githook installs cairn's guard into the Git hooks of a repository and removes it
+// (mail §8). It changes files in one hooks folder and runs nothing.
 //
 // Git runs one file for each hook. The guard takes that place with a chain: a
 // script that runs every program of hooks.d/HOOK in order and then the file that

@@ -1,5 +1,5 @@
-// Package guard keeps commits and pushes off files that other agents have reserved: it
-// installs Git hooks, and answers them when they ask (mail §8).
+// Package guard blocks commits and pushes of files that other agents have reserved: it
+// installs Git hooks and decides when they call (mail §8).
 package guard
 
 import (

@@ -1,6 +1,6 @@
-// Package harness knows the coding agents: what their hooks send, how their
-// transcripts are laid out and where they keep them. It turns both into
-// observation.Event values, so that the rest of cairn speaks one language.
+// Package harness describes the coding agents: what their hooks send, the layout of their
+// transcripts and where they store them. It converts both into observation.Event values.
+// No other package contains code for a single agent.
 //
 // Everything read here comes from outside and changes without notice. Whatever
 // is known is used, whatever is not is left out, and no field of a wrong type

@@ -1,6 +1,6 @@
-// Package httpapi is the edge that listens: one address for MCP at /mcp and /api,
-// a JSON mirror of the same tools under /v1, pages for people at / and below
-// /projects, /health and /metrics (contracts mail §5 and §13, records §3, memories §3).
+// Package httpapi is the HTTP listener. One address serves MCP at /mcp and /api, the same
+// tools as JSON under /v1, web pages at / and below /projects, /health and /metrics
+// (contracts mail §5 and §13, records §3, memories §3).
 //
 // Every request passes the same checks, in this order: its Host is loopback or
 // listed (403), a present Origin is the page's own or listed (403), the bearer

@@ -1,7 +1,7 @@
-// Package hub is the shared end of replication (memories §13): devices push their
-// changes here and pull those of the user's other devices. It keeps a log for each
-// stream (a memory, or a vault), the current entries and a catalogue, in SQLite or
-// in PostgreSQL and what speaks its protocol, with the same statements.
+// Package hub is the server through which devices share memories (memories §13). Devices
+// push their changes and pull those of the user's other devices. The hub stores a log for
+// each stream (a memory or a vault), the current entries and a catalogue. It uses SQLite,
+// or PostgreSQL and databases with its protocol, with the same statements.
 //
 // A process keeps nothing that matters in memory, so any number may serve one
 // database. Writers of a stream queue at its row in hub_heads, which also counts:

@@ -1,11 +1,10 @@
-// Package mail lets agents that work side by side know of each other: who they
-// are, what they write to one another, and which files each of them holds.
+// Package mail coordinates agents that work in the same project: their names, the messages
+// between them, and the files that each has reserved.
 //
-// Its words: an agent is a name under which somebody acts in a project; a message
-// goes from one agent to others and may belong to a thread; a contact is the leave
-// of one agent for another to write to it; a reservation is an agent's lease on
-// the files that a pattern names. A session of a harness acts as the agents that
-// are bound to it.
+// Terms: an agent is a name under which a session or a person acts in a project. A message
+// goes from one agent to others and may belong to a thread. A contact permits one agent to
+// write to another. A reservation is an agent's lease on the files that match a pattern. A
+// session of a harness acts as the agents that are bound to it.
 //
 // The promises, each held by a test that tries to break it:
 //

@@ -1,5 +1,5 @@
-// Package markdown turns Markdown that others wrote into HTML that does nothing
-// (contract mail §13): GitHub's flavour, without what is active in it.
+// Package markdown renders Markdown from agents as HTML without active content (contract
+// mail §13). It supports GitHub's flavour.
 //
 // The output is made from a fixed set of elements and attributes; everything that
 // was written goes into it as escaped text, so there is nothing to clean afterwards.

@@ -1,5 +1,5 @@
-// Package memory keeps what agents want kept: entries, and one context document, in
-// memories, which stand in vaults of a user.
+// Package memory stores texts that agents want to keep: entries and one context document
+// per memory, in memories that belong to a user's vaults.
 //
 // Its words: a user is the acting identity, a UUID that the device makes at its first
 // use. An entry is inflight while it is stored here and its hub has not confirmed it,

@@ -1,5 +1,5 @@
-// Package project knows which project a working directory belongs to, which
-// session an event belongs to, and under which key a file is known in both.
+// Package project finds the project of a working directory, the session of an event, and
+// the key under which a file is stored in that project.
 //
 // Its words: a place is what the files around a folder say. A project is a row of the
 // store, in most cases one repository. A key identifies a project: the normalised URL

@@ -1,5 +1,5 @@
-// Package repair checks what a store holds in all parts, and salvages a damaged one: what
-// each part can tell and mend is asked here in one order, so that doctor, salvage and
+// Package repair checks the content of a store in all parts and salvages a damaged store.
+// It calls the checks and repairs of the parts in one order, so that doctor, salvage and
 // restore agree.
 package repair
 

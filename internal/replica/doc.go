@@ -1,5 +1,5 @@
-// Package replica takes a device's memories to a hub and brings back what other
-// devices sent there (memories §10.3, §13).
+// Package replica sends a device's memories to a hub and fetches the changes of other
+// devices (memories §10.3, §13).
 //
 // # Why: a hub that may have changed
 //

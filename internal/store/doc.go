@@ -1,6 +1,6 @@
-// Package store is the one room that speaks SQLite: it opens the file in every
-// process role, runs read and write closures, keeps the change log and lets
-// followers read it.
+// Package store is the only package that uses SQLite. It opens the file for every role of
+// a process, runs read and write closures, appends to the change log and runs the followers
+// of that log.
 //
 // The promises, each held by a test that tries to break it:
 //

@@ -1,5 +1,5 @@
-// Package tomlfile reads TOML: settings of cairn and of agents. It says in which
-// file and line something is wrong, and where in a text its tables stand.
+// Package tomlfile reads TOML settings of cairn and of agents. It reports the file and line
+// of an error, and the positions of tables in a text.
 package tomlfile
 
 import (

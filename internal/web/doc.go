@@ -1,7 +1,7 @@
-// Package web is the pages for the person who oversees agents: projects, their mail,
-// and the form to write to agents (contract mail §4 and §13). It makes pages of what
-// the façade answers. Who may see them, and what else a request must carry, is
-// checked by the listener, internal/httpapi, before it asks for a page.
+// Package web renders the pages for the human overseer: projects, their mail, and a form to
+// write to agents (contract mail §4 and §13). It renders results of the façade. The
+// listener, internal/httpapi, checks access and all other properties of a request before it
+// asks for a page.
 //
 // The pages work without scripts. Whatever agents wrote is escaped, or rendered by
 // internal/markdown; who got blind copies is not shown (mail G8).

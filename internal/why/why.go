@@ -1,6 +1,6 @@
-// Package why answers where a line of code comes from: the commit that wrote it, the
-// session and the prompt behind that commit or edit, and the records that cite it. It
-// also keeps what records cite, and tells which citations have drifted.
+// Package why finds the origin of a line of code: the commit that wrote it, the session and
+// the prompt behind that commit or edit, and the records that cite the line. It also stores
+// what records cite and reports which citations have drifted.
 //
 // A commit's hash leads to a session, and that session's last edit of the file to the
 // prompt; for a rewritten commit the edits before its author date do. Git runs without

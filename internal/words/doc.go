@@ -1,3 +1,3 @@
-// Package words turns texts into searchable words and queries into FTS5's own
-// language (contract observations §8.1), for every part that searches.
+// Package words splits texts into searchable words and translates queries into FTS5's query
+// language (contract observations §8.1). Every part that searches uses it.
 package words
