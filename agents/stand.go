@@ -60,6 +60,9 @@ func newStand(ctx context.Context, dir string, p Program, cairn, bin string, m *
 		}
 	}
 	err := copyFile(cairn, s.cairn)
+	if hook := cairn + hookSuffix; isThere(hook) { // versions before had one program
+		err = errors.Join(err, copyFile(hook, s.cairn+hookSuffix))
+	}
 	for name, content := range p.Files {
 		err = errors.Join(err, writeFile(filepath.Join(s.home, name), content))
 	}
@@ -77,16 +80,33 @@ func newStand(ctx context.Context, dir string, p Program, cairn, bin string, m *
 
 func (s *stand) file(name string) string { return filepath.Join(s.repo, name) }
 
-// interpose puts hookproxy in the place of cairn, so that hooks are kept.
-func (s *stand) interpose(hookproxy string) error {
-	if err := os.Rename(s.cairn, s.cairn+".real"); err != nil {
-		return err
+// hookSuffix makes the path of cairn-hook of that of cairn.
+const hookSuffix = "-hook"
+
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// interpose puts hookproxy in the place of cairn and cairn-hook, so that hooks are kept.
+func (s *stand) interpose(hookproxy string) (err error) {
+	for _, path := range []string{s.cairn, s.cairn + hookSuffix} {
+		if isThere(path) {
+			err = errors.Join(err, os.Rename(path, path+".real"), copyFile(hookproxy, path))
+		}
 	}
-	return copyFile(hookproxy, s.cairn)
+	return err
 }
 
 // restore undoes interpose.
-func (s *stand) restore() error { return os.Rename(s.cairn+".real", s.cairn) }
+func (s *stand) restore() (err error) {
+	for _, path := range []string{s.cairn, s.cairn + hookSuffix} {
+		if isThere(path + ".real") {
+			err = errors.Join(err, os.Rename(path+".real", path))
+		}
+	}
+	return err
+}
 
 // environment returns the environment of every process of the stand: nothing of the
 // user's own but what finds programs.
