@@ -165,7 +165,7 @@ func mailFiles(files []mail.File) []archive.File {
 }
 
 // isUnarchived reports whether a store is kept out of archives: what is encrypted is
-// not to lie beside it in plain text unless somebody wants that (archive.of_encrypted).
+// not to lie next to it in plain text unless somebody wants that (archive.of_encrypted).
 func (c *Cairn) isUnarchived(s *store.Store) bool {
 	return s.Encrypted() && !value(c.settings.work.Archive.OfEncrypted)
 }
@@ -260,7 +260,7 @@ func (c *Cairn) archiving(ctx context.Context, args *ArchiveArgs) (*archive.Arch
 	return a, id, err
 }
 
-// ArchiveStatus tells how far the archives are. Errors: CodeMissing (NotFound)
+// ArchiveStatus reports how far the archives are. Errors: CodeMissing (NotFound)
 // without a store, NotFound for an unknown project.
 func (c *Cairn) ArchiveStatus(ctx context.Context, args ArchiveArgs) ([]archive.Status, error) {
 	a, id, err := c.archived(ctx, &args)

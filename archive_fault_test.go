@@ -143,7 +143,7 @@ func TestAChangeThatCannotBeRenderedIsSetAsideAlone(t *testing.T) {
 }
 
 // TestTwoServersAndOneSyncWriteEverythingOnce has two followers, of which one waits,
-// and a command that archives beside them.
+// and a command that archives next to them.
 func TestTwoServersAndASyncArchiveEverythingOnce(t *testing.T) {
 	t.Parallel()
 	m := newMailed(t)

@@ -19,7 +19,7 @@
 // # Why: backup
 //
 // A member of a backup depends on what it says alone: the store's copy is vacuumed, and
-// a repository's bundle is packed anew by one thread, without old deltas. A restore
+// a repository's bundle is packed again by one thread, without old deltas. A restore
 // swaps the store by a salvage's rename, the one moment that counts; the note restored
 // in it says which unpacked archive is to follow, and whoever uses the archive completes
 // that.

@@ -26,7 +26,7 @@ type PurgedMail struct {
 // their tips hold tombstones in place of the files. Place is that of the call.
 //
 // Errors: those of mail's Purge, NotFound with store.CodeMissing; those of clearing
-// the disk and of the archives, after which PurgedMail tells what is gone.
+// the disk and of the archives, after which PurgedMail reports what is gone.
 func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMail, err error) {
 	done = PurgedMail{PurgeResult: mail.PurgeResult{Projects: []string{}}, Behind: []store.Behind{}, Archives: []string{}}
 	s, err := c.opened(ctx, false)

@@ -159,7 +159,7 @@ func acquireLimits() limits { return limits{yellow: 10, red: 50, above: true} } 
 // start.
 const fewWaits = 100
 
-// HealthCheck tells how this process does. Without a store all numbers are 0.
+// HealthCheck reports how this process does. Without a store all numbers are 0.
 //
 // Errors: those of store.Read, and of a store that cannot be opened.
 func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {

@@ -62,7 +62,7 @@ type UnreadableFile struct {
 // Import reads transcripts into the store, oldest first. It adds nothing that is
 // stored already, so that repeating it is safe, also after a kill: what was
 // committed stays, the rest is read again. A file that cannot be read is
-// reported and the others are imported all the same (observations §12).
+// reported and the others are imported anyway (observations §12).
 //
 // Files among the paths that `cairn export` made come first; see copies.Importer. They are
 // taken whole: Since and Project with one are Invalid.

@@ -154,7 +154,7 @@ func (m *mangler) number(i int) {
 	m.lines[i] = l[:at[0]] + value + l[at[1]:]
 }
 
-// mend counts ticks and versions anew, as whoever takes lines out has to.
+// mend counts ticks and versions again, as whoever takes lines out has to.
 func (m *mangler) mend() {
 	ticks, versions := map[string]int{}, map[string]int{}
 	for i, l := range m.lines {

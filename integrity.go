@@ -141,7 +141,7 @@ func (c *Cairn) Begin(ctx context.Context) (*IntegrityMonitor, error) {
 // Attend goes on with the check that StartIntegrityMonitor began, and repeats it every 24 hours until
 // ctx ends; then it returns nil.
 //
-// Errors: those of CheckIntegrity, upon which a server ends.
+// Errors: those of CheckIntegrity, on which a server ends.
 func (w *IntegrityMonitor) Attend(ctx context.Context) error {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
@@ -193,7 +193,7 @@ func (c *Cairn) RestoreNewest(ctx context.Context, log *slog.Logger, progress fu
 		WithHint("`cairn doctor --salvage` or `cairn reconcile --reindex` may repair it")
 }
 
-// reopen closes the store, which the next use opens anew.
+// reopen closes the store, which the next use opens again.
 func (c *Cairn) reopen() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

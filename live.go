@@ -47,7 +47,7 @@ func (c *Cairn) Live(ctx context.Context, name string, seen func([]store.Change)
 	return err
 }
 
-// awaitStore waits until there is a store and tells whether it had to; the store
+// awaitStore waits until there is a store and reports whether it had to; the store
 // is nil if ctx ends first.
 func (c *Cairn) awaitStore(ctx context.Context) (s *store.Store, waited bool, err error) {
 	for ; ; waited = true {

@@ -90,7 +90,7 @@ func settle(ctx context.Context, j *observation.Service, e observation.Event) er
 	return err
 }
 
-// tell finds what a session is to be told upon an event that is stored, and enters
+// tell finds what a session is to be told on an event that is stored, and enters
 // it in the ledger. starts says that the event brings the context of its session.
 func (c *Cairn) tell(ctx context.Context, j *observation.Service, r *Recorded, e observation.Event, starts, assist bool) (err error) {
 	done := r.Recorded

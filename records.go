@@ -79,7 +79,7 @@ func judged[T any](ctx context.Context, r Records, caller *record.Caller, at str
 	return out, err
 }
 
-// judge tells which citations of what is shown have drifted; see why.Service.Judge.
+// judge reports which citations of what is shown have drifted; see why.Service.Judge.
 func (r Records) judge(ctx context.Context, caller record.Caller, at string, all why.Shown) error {
 	s, err := r.cairn.why(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ func (g *guardSettings) mode() string { return cmp.Or(value(g.Mode), guard.Warn)
 
 func (g *guardSettings) lease() time.Duration { return cmp.Or(lasting(g.Lease), usualLease) }
 
-// time is how much processor time looking for the reservations of some files may take:
+// time is how much CPU time looking for the reservations of some files may take:
 // a little more for a patch of thousands.
 func (g *guardSettings) time(files int) time.Duration {
 	limit := cmp.Or(time.Duration(value(g.MaxMS))*time.Millisecond, usualGuardTime)

@@ -30,7 +30,7 @@ type InitReport struct {
 
 // Init wires the agents, imports their transcripts at once, since hosts delete
 // them, and asks the history a first question (observations §12, §15, §16). With
-// Options.DryRun it only tells what it would write. Without an agent it imports
+// Options.DryRun it only reports what it would write. Without an agent it imports
 // nothing. Repeating it is safe and adds nothing.
 func (c *Cairn) Init(ctx context.Context, a InitArgs) (InitReport, error) {
 	var w InitReport

@@ -1,5 +1,5 @@
 // Command hookproxy takes the place of cairn, or cairn-hook, in an agent's settings and calls the real one,
-// PATH.real beside it. It keeps what passes in the folder ../kept: of a hook its payload,
+// PATH.real next to it. It keeps what passes in the folder ../kept: of a hook its payload,
 // output and time, of an MCP server the requests.
 package main
 

@@ -114,7 +114,7 @@ func (r *replaying) calls(ctx context.Context, db string) (calls map[string]call
 	return calls, err
 }
 
-// differences tells which calls hook and import tell differently.
+// differences reports which calls hook and import tell differently.
 func (t *table) differences(live, imported map[string]callRow) {
 	onlyLive, onlyImported, byField := 0, 0, map[string]int{}
 	var examples []string

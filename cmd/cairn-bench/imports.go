@@ -123,7 +123,7 @@ func eachFile(paths []string, read func(*os.File) error) error {
 	return nil
 }
 
-// decodeAny decodes every line as a whole; a line that is no JSON is passed over.
+// decodeAny decodes every line as a whole; a line that is not JSON is passed over.
 func decodeAny(f *os.File) error {
 	lines := bufio.NewReaderSize(f, 1<<20)
 	for {

@@ -53,7 +53,7 @@ var (
 	sessionDepths = [...]int{5, 10}
 )
 
-// measureLocomo ingests the conversations of a file, one memory each, and tells how
+// measureLocomo ingests the conversations of a file, one memory each, and reports how
 // much of the evidence of their questions a search finds (contract memories §11).
 func measureLocomo(ctx context.Context, args []string, out, progress io.Writer) (err error) {
 	f := flag.NewFlagSet("cairn-bench locomo", flag.ContinueOnError)

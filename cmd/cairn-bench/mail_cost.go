@@ -16,7 +16,7 @@ import (
 // costTime is how long the calls of one kind are made.
 const costTime = 4 * time.Second
 
-// mailCost measures what a call of each tool costs a server in processor time, which
+// mailCost measures what a call of each tool costs a server in CPU time, which
 // on a machine that others use tells more than how long it took: until the answers are
 // there, and until the archive has what was written as well.
 func (b *bench) mailCost(ctx context.Context) (err error) {

@@ -35,7 +35,7 @@ func processFields(pid int, file string) ([]float64, error) {
 	return out, err
 }
 
-// cpuOf is the processor time that a running process has used, 0 where nothing tells.
+// cpuOf is the CPU time that a running process has used, 0 where nothing tells.
 func cpuOf(pid int) (time.Duration, error) {
 	const userTime, systemTime, tick = 10, 11, 10 * time.Millisecond
 	f, err := processFields(pid, "stat")
@@ -107,7 +107,7 @@ func slope(x, y []float64) float64 {
 	return xy / xx
 }
 
-// machineTime is the processor time of the whole machine: what was used by anybody, and
+// machineTime is the CPU time of the whole machine: what was used by anybody, and
 // what there was. Both are 0 where nothing tells.
 func machineTime() (used, all float64) {
 	text, err := os.ReadFile("/proc/stat")

@@ -21,17 +21,17 @@
 // proof that all that was acknowledged is there; mail-writes are durable writes,
 // mail-archive is the way into Git (--mail-archive: up to how many messages),
 // mail-calls are single calls beside many rows, mail-hooks the hooks of edits,
-// mail-cost what a call costs a server in processor time; memories are acknowledgement,
+// mail-cost what a call costs a server in CPU time; memories are acknowledgement,
 // the way to a hub and search (--memory-entries: up to how many). replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
-// imports them as well and tells what the import added. redaction counts and lists
+// imports them as well and reports what the import added. redaction counts and lists
 // the strings of transcripts that the current rules change. continuity replays a
 // folder of transcripts in the order of time and compares, at every start of a
 // session, the files that cairn would name with those the session goes on to
 // touch; see the package of that name for what counts. locomo puts the conversations
-// of a file into memories and tells how much of the evidence of its questions the
+// of a file into memories and reports how much of the evidence of its questions the
 // search of memories finds (contract memories §11). chats keeps the prompts and answers
-// of a folder of transcripts as entries of one memory and tells how many of a file's
+// of a folder of transcripts as entries of one memory and reports how many of a file's
 // questions its search answers, beside plain BM25.
 package main
 

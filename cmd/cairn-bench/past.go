@@ -11,7 +11,7 @@ import (
 const pastLimit = 50
 
 // past measures inboxes and reservations as of moments of a long log, in process, by the
-// benchmark of internal/mail, and beside them an inbox as it is now.
+// benchmark of internal/mail, and next to them an inbox as it is now.
 func (b *bench) past(ctx context.Context) error {
 	b.say("  benchmarks of internal/mail")
 	times := "20x"

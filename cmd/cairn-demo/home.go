@@ -98,7 +98,7 @@ func (h *home) output(ctx context.Context, dir string, args ...string) ([]byte, 
 	return out, err
 }
 
-// run runs a cairn command and tells how long its process took. An exit code
+// run runs a cairn command and reports how long its process took. An exit code
 // other than 0 is an error that quotes its standard error.
 func (h *home) run(ctx context.Context, cmd *exec.Cmd) (out []byte, took time.Duration, err error) {
 	var stdout, stderr bytes.Buffer

@@ -78,6 +78,6 @@ func fill(line []byte, values map[string]string) ([]byte, error) {
 	}
 }
 
-// inventedKey looks like a payment key and opens nothing. It is made anew each
+// inventedKey looks like a payment key and opens nothing. It is made again each
 // time, so that no file anywhere holds it.
 func inventedKey() string { return "sk_" + "live_" + rand.Text() }

@@ -30,7 +30,7 @@ type archiveFault struct {
 }
 
 // TestWritesSucceedWhateverBecomesOfTheArchive holds the second half of mail §1's
-// classes (G2, G3, §14, §15.2): upon any fault of the archive every tool that writes
+// classes (G2, G3, §14, §15.2): on any fault of the archive every tool that writes
 // succeeds and its rows are there; the metrics rise, fall again after a repair, and
 // the follower catches up with nothing missing.
 func TestWritesSucceedWhateverBecomesOfTheArchive(t *testing.T) {

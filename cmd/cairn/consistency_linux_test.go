@@ -14,7 +14,7 @@ func (h *home) onSmallVolume() {
 }
 
 // fillVolume leaves no room, also not in the log: a reader keeps it from being used
-// anew.
+// again.
 func (w *town) fillVolume() (gone func()) {
 	db := w.raw()
 	w.sqlite(db, "PRAGMA wal_checkpoint(TRUNCATE)", "CREATE TABLE forget (id)", "DROP TABLE forget", "BEGIN", "SELECT count(*) FROM changes")

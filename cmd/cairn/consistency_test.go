@@ -25,7 +25,7 @@ type databaseFault struct {
 }
 
 // TestWritesFailWholeWhereTheDatabaseFails holds the first half of mail §1's classes
-// (G1, §14, §15.2): upon a fault of any stage of a transaction every tool that writes
+// (G1, §14, §15.2): on a fault of any stage of a transaction every tool that writes
 // answers the code for it, nothing of the call is in any table, nothing comes to the
 // archive, and the same call succeeds once the fault is gone.
 func TestWritesFailWholeWhereTheDatabaseFails(t *testing.T) {

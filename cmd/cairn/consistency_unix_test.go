@@ -32,7 +32,7 @@ func faultsOfVolumes() map[string]databaseFault {
 }
 
 // makeReadOnly takes the right to write the database from its user. A process that
-// has it open keeps the log beside it, which would else be made with these rights.
+// has it open keeps the log next to it, which would else be made with these rights.
 func (w *town) makeReadOnly() (gone func()) {
 	db := w.raw()
 	w.sqlite(db, "SELECT count(*) FROM changes")

@@ -35,7 +35,7 @@ func (h *home) fails(what string, e ending, code int, words ...string) {
 }
 
 // untouched runs something that must leave the database as it is, byte for
-// byte, and put nothing beside it but what SQLite and the writers' queue need,
+// byte, and put nothing next to it but what SQLite and the writers' queue need,
 // and the log of errors.
 func (h *home) untouched(run func()) {
 	h.t.Helper()

@@ -47,7 +47,7 @@ func (h *home) asNobody() bool {
 }
 
 // TestReadOnlyStoreCanBeReadAndIsNotWritten as folder and as file: closed, held
-// open by a server, or left by a server that was killed, with its log beside it.
+// open by a server, or left by a server that was killed, with its log next to it.
 func TestReadOnlyStoreCanBeReadAndIsNotWritten(t *testing.T) {
 	t.Parallel()
 	for name, modes := range map[string]struct{ dir, file os.FileMode }{

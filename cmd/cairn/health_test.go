@@ -115,7 +115,7 @@ func TestHealthCheckHasOneShapeEverywhere(t *testing.T) {
 	}
 }
 
-// TestHealthCheckMakesNoStore and has its numbers all the same.
+// TestHealthCheckMakesNoStore and has its numbers anyway.
 func TestHealthCheckMakesNoStore(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

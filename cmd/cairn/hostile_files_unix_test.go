@@ -121,7 +121,7 @@ func TestOtherFilesOfAHomeAreReadWithCare(t *testing.T) {
 	}
 }
 
-// TestAnImportSkipsWhatIsNoRegularFile below a folder, and reads what is beside it.
+// TestAnImportSkipsWhatIsNoRegularFile below a folder, and reads what is next to it.
 func TestAnImportSkipsWhatIsNoRegularFile(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)

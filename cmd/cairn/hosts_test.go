@@ -17,7 +17,7 @@ import (
 
 // agentProgram is an agent program with what it really sent and kept of one session, recorded
 // with a scripted model (testdata/hosts): an assertion that fails, a file read, the edit
-// that mends it, the command again, a commit, a question to cairn, and last words.
+// that repairs it, the command again, a commit, a question to cairn, and last words.
 type agentProgram struct {
 	name  string
 	kept  string // where it keeps the session, below the home directory

@@ -180,7 +180,7 @@ func (o *ordeal) sends(payload []byte, content string) {
 	}
 }
 
-// amongOthers runs a victim with other hooks beside it: one by one and side by
+// amongOthers runs a victim with other hooks next to it: one by one and side by
 // side.
 func (o *ordeal) amongOthers(victim func()) {
 	type told struct {

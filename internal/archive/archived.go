@@ -12,7 +12,7 @@ import (
 )
 
 // Archived is a project's folder as a reindex reads it: what main holds, and of what
-// main does not hold the files beside it.
+// main does not hold the files next to it.
 type Archived struct {
 	Name  string
 	Paths []string // in order

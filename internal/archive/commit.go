@@ -41,7 +41,7 @@ type File struct {
 // It tries seven times, which takes 3 s or a little longer (contract mail §10.4),
 // and from the third time on removes locks of git that are older than a minute
 // and belong to nobody. Repeating it is safe. Errors: Invalid with CodePath, at
-// once; else Unavailable as for Open, CodeGone if the folder is no repository any
+// once; else Unavailable as for Open, CodeGone if the folder is not a repository any
 // more, CodeBusy if others moved main each time. The next call starts afresh.
 func (r *Repository) Commit(ctx context.Context, files []File, message string, when time.Time) (hash string, err error) {
 	for _, f := range files {

@@ -14,7 +14,7 @@ import (
 )
 
 // moody is the part of which change "odd" cannot be rendered before a folder has a file
-// "mended".
+// "repaired".
 func moody(dir string) Part {
 	p := plainPart()
 	p.Projects = func(context.Context, *store.Tx) ([]string, error) { return []string{"p1"}, nil }

@@ -106,7 +106,7 @@ func (g git) refused(ctx context.Context, what, told string, err error) error {
 		WithHint("look at it with `git -C " + g.dir + " fsck`; the archive catches up once git can work there again")
 }
 
-// gone is the error for a folder that is no repository any more, nil if it is one.
+// gone is the error for a folder that is not a repository any more, nil if it is one.
 func (g git) gone() error {
 	for _, name := range []string{"", ".git"} {
 		info, err := os.Stat(filepath.Join(g.dir, name))

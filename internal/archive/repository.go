@@ -63,7 +63,7 @@ type Repository struct {
 // last is the commit that the caller saw acknowledged last, "" if there is none
 // or it does not know. When main is missing and last is there, main is put back
 // to it; and it tells a commit that somebody else made since from those of
-// cairn (see Commit). Contains tells whether the repository still holds it.
+// cairn (see Commit). Contains reports whether the repository still holds it.
 //
 // Errors: Unavailable, with CodeNoGit, CodeGone when something else stands in the
 // folder's place, CodeGit for all that git refuses.

@@ -83,7 +83,7 @@ type pressure struct {
 	until time.Time
 }
 
-// errFull says that the archive pauses for want of space.
+// errFull says that the archive pauses without space.
 var errFull = errors.New("the volume is nearly full")
 
 // level is the level as it was sampled last: a minute ago at most, or for this call

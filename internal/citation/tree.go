@@ -91,7 +91,7 @@ func (t Tree) Take(ctx context.Context, citations []Citation) ([]Cited, error) {
 	return out, err
 }
 
-// Judge tells how citations stand now; the verdicts are in their order. The
+// Judge reports how citations stand now; the verdicts are in their order. The
 // error is that of ctx (contract records §7, "drift").
 func (t Tree) Judge(ctx context.Context, cited []Cited) ([]DriftResult, error) {
 	out := make([]DriftResult, len(cited))

@@ -71,7 +71,7 @@ func bundles(b copies.Info) (n int) {
 	return n
 }
 
-// asOf tells when the last change of a backup was made.
+// asOf reports when the last change of a backup was made.
 func asOf(b copies.Info) string {
 	if b.As == nil {
 		return "empty"

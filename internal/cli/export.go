@@ -73,7 +73,7 @@ not reach it.`,
 	return cmd
 }
 
-// kindsOf tells how many lines there are of each kind, "3 observation, 1 session".
+// kindsOf reports how many lines there are of each kind, "3 observation, 1 session".
 func kindsOf(counts map[string]int) string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
@@ -82,7 +82,7 @@ func kindsOf(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// printExportImport tells what became of an export.
+// printExportImport reports what became of an export.
 func (p *Process) printExportImport(r copies.Imported, dryRun bool) {
 	verb := "imported"
 	if dryRun {

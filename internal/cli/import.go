@@ -198,7 +198,7 @@ func (p *Process) printReport(r cairn.ImportReport, dryRun bool) {
 	}
 }
 
-// filesOf tells how many files each harness had, "claude 3, codex 2; ".
+// filesOf reports how many files each harness had, "claude 3, codex 2; ".
 func filesOf(byHarness map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(byHarness)) {

@@ -101,7 +101,7 @@ func (f *memoryFlags) inTerminal(cmd *cobra.Command, err error) error {
 // maxMemoryRead is more than any text of memories may have, so that too much is noticed.
 const maxMemoryRead = 1 << 20
 
-// textOf is an argument, or standard input for -. What is no text is refused, and a
+// textOf is an argument, or standard input for -. What is not text is refused, and a
 // newline at the end of what comes from a pipe stays.
 func (p *Process) textOf(what, arg string) (string, error) {
 	if arg == "-" {

@@ -182,7 +182,7 @@ func printBundle(w io.Writer, a record.Activated) error {
 	return err
 }
 
-// printUpdated prints the new version's number, or upon a conflict both versions.
+// printUpdated prints the new version's number, or on a conflict both versions.
 func printUpdated(w io.Writer, u record.Updated) error {
 	if u.Conflict == nil {
 		_, err := fmt.Fprintf(w, "%s v%d\n", u.Record.ID, u.Record.Version)

@@ -174,7 +174,7 @@ func (b *backingUp) collect(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-// describe tells what the copy of the store holds.
+// describe reports what the copy of the store holds.
 func (b *backingUp) describe(ctx context.Context, db string) (err error) {
 	if b.info.Schema, _, err = store.Schema(db, b.key); err != nil {
 		return err

@@ -230,7 +230,7 @@ const (
 	stageForgotten
 )
 
-// check tells what is wrong with a line where it stands, "" if nothing.
+// check reports what is wrong with a line where it stands, "" if nothing.
 func (f *references) check(v any) string {
 	switch v := v.(type) {
 	case *project.Exported:
@@ -273,7 +273,7 @@ func (f *references) check(v any) string {
 	}
 }
 
-// project tells what is wrong with a project after those before it. No name may
+// project reports what is wrong with a project after those before it. No name may
 // stand for two of them: what belongs to the one would go to the other.
 func (f *references) project(e *project.Exported) string {
 	_, twice := f.projects[e.ID]

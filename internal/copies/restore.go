@@ -51,7 +51,7 @@ const (
 // repeating it is safe. The archive follows its store, at once or with the next
 // command that uses it. It works with broken settings, as a salvage does.
 //
-// Errors, upon which everything is as it was: CodeBackup; CodeLater (Conflict)
+// Errors, on which everything is as it was: CodeBackup; CodeLater (Conflict)
 // without Force; store.CodeBusy while a process has the store open; store.CodeKey;
 // store.CodeNewer; Conflict where one of the two is encrypted and the other is not.
 func (k Keeper) Restore(ctx context.Context, a RestoreArgs) (r Restored, err error) {

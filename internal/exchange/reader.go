@@ -234,7 +234,7 @@ func decode(number int, text []byte, v any) error {
 	return Damaged(number, describe(err))
 }
 
-// describe tells what is wrong with a JSON text without repeating any of it.
+// describe reports what is wrong with a JSON text without repeating any of it.
 func describe(err error) string {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if t.Field == "" {

@@ -36,7 +36,7 @@ type Status struct {
 func (f Status) Name() string { return nameOf(f.Follower, f.Lane) }
 
 // Aside is a change that a follower could not handle and has set aside; what comes
-// after it is handled all the same.
+// after it is handled anyway.
 type Aside struct {
 	Follower string    `json:"follower"`
 	Lane     string    `json:"lane,omitempty"`

@@ -3,7 +3,7 @@
 //
 // Git runs one file for each hook. The guard takes that place with a chain: a
 // script that runs every program of hooks.d/HOOK in order and then the file that
-// stood there before, which is kept beside it as HOOK.orig. The guard itself is one
+// stood there before, which is kept next to it as HOOK.orig. The guard itself is one
 // of those programs, so others may stand next to it.
 //
 // Both scripts carry a hash of their own text. So it can be told whether somebody
@@ -19,6 +19,6 @@
 // (husky's) are sourced, under that name. Only exit code 1 of cairn stops git: a
 // missing, failing or older program is no veto. At commits the mode is block unless
 // somebody set one, for there is nobody to ask; warn as the default of guard.mode is
-// about edits. There the limit of 4 ms is processor time: by the clock a guard on a busy
+// about edits. There the limit of 4 ms is CPU time: by the clock a guard on a busy
 // machine missed five of a hundred conflicts (100 ms more is the end).
 package githook

@@ -49,7 +49,7 @@ func (g Guard) guard() string    { return filepath.Join(g.programs(), guardName)
 //
 // Errors: CodeFolder (Unavailable) where nothing can be written, CodeChanged
 // (Conflict) if the guard's own script was changed, CodeInUse (Conflict) if there
-// is no name left under which to keep a hook.
+// is not a name left under which to keep a hook.
 func (g Guard) Install() error {
 	if err := g.checkGuard(); err != nil {
 		return err

@@ -41,7 +41,7 @@ type Blame struct {
 	Boundary bool // history ends with that commit: it is the first of all, or the clone is shallow
 }
 
-// Blame tells which commit wrote a line, counted from 1, of a file of the working
+// Blame reports which commit wrote a line, counted from 1, of a file of the working
 // tree as it stands there, changes that are not committed included. A commit that only
 // changed the line's white space did not write it. path is
 // relative to the root. A file that git does not know, a line that is not there
@@ -89,7 +89,7 @@ func readBlame(out []byte) (Blame, error) {
 // maxShallow is how much of the list of a shallow clone's oldest commits is read.
 const maxShallow = 1 << 20
 
-// IsCutOff tells whether a commit is among the oldest of a shallow clone, so that
+// IsCutOff reports whether a commit is among the oldest of a shallow clone, so that
 // git takes it for the writer of everything older. gitDir is the common git
 // directory.
 func IsCutOff(gitDir, hash string) bool {

@@ -355,7 +355,7 @@ type Status struct {
 	Problem    string               `json:"problem"`    // why the project cannot be told; "" if it can
 }
 
-// Status tells which hooks a repository has, whose they are, and what would be
+// Status reports which hooks a repository has, whose they are, and what would be
 // checked. A store that cannot be read is told as a problem. It changes nothing.
 //
 // Errors: INVALID_ARGUMENT where there is no repository; git_missing (Unavailable);
@@ -387,7 +387,7 @@ func (s *Service) Status(ctx context.Context, path string) (out Status, err erro
 	return out, nil
 }
 
-// Hooks tells which hooks a repository has and whose they are, at commit and at push, and
+// Hooks reports which hooks a repository has and whose they are, at commit and at push, and
 // the folder that git runs them from. Errors: those of Status.
 func (s *Service) Hooks(ctx context.Context, path string) (dir string, hooks []githook.HookStatus, err error) {
 	g, err := s.repository(ctx, path)

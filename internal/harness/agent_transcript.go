@@ -9,7 +9,7 @@ import (
 	"cairn/internal/observation"
 )
 
-// agentTranscript is the state of one reading of a file that tells what one agent
+// agentTranscript is the state of one reading of a file that reports what one agent
 // did in one session, and that is always read whole: Cursor's and Gemini CLI's
 // (observations §12).
 type agentTranscript struct {

@@ -83,7 +83,7 @@ func splitTool(tool string) (server, method string) {
 	return server, method
 }
 
-// isOwn tells whether a tool belongs to cairn's own MCP server, wired by itself
+// isOwn reports whether a tool belongs to cairn's own MCP server, wired by itself
 // or as a plugin. Such calls make no row (observations §5).
 func isOwn(tool string) bool {
 	name, ok := strings.CutPrefix(tool, "mcp__")

@@ -27,8 +27,8 @@ func looksLikeCline(head []byte) bool {
 	return kindOf(head) == '{' && has("messages") && has("sessionId") && has("origin") && has("agent")
 }
 
-// clineChat is the state of one reading of a conversation of Cline, which is written anew
-// whenever a message comes. The file beside it tells where the session works.
+// clineChat is the state of one reading of a conversation of Cline, which is written again
+// whenever a message comes. The file next to it reports where the session works.
 type clineChat struct {
 	agentTranscript
 	open map[string]pendingCall

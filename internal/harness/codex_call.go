@@ -220,7 +220,7 @@ func (r codexResult) aborted() bool {
 	return strings.HasPrefix(said, "aborted by user") || strings.HasPrefix(said, "command aborted by user")
 }
 
-// isOfPatch tells whether a call is one file of a patch.
+// isOfPatch reports whether a call is one file of a patch.
 func (codexResult) isOfPatch(c *observation.Call) bool {
 	return c.Action == observation.Edit || c.Action == observation.Write || c.Tool == patchTool
 }

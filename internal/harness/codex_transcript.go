@@ -19,10 +19,10 @@ const (
 )
 
 // copyTime is how long after its first line a forked session's file still holds
-// what was copied: Codex writes the history anew, dated with the fork.
+// what was copied: Codex writes the history again, dated with the fork.
 const copyTime = 2 * time.Second
 
-// isCodexLine tells whether a line is one of a transcript of Codex CLI: an
+// isCodexLine reports whether a line is one of a transcript of Codex CLI: an
 // envelope with a payload, or one of the oldest form, which had none.
 func isCodexLine(line []byte) bool {
 	f := pick(line, "type", "payload", "record_type", "id", "timestamp", "instructions", "call_id", "sessionId")

@@ -55,7 +55,7 @@ func readCursor(ctx context.Context, r io.Reader, o TranscriptOptions, yield fun
 
 // cursorSession is the session and the subagent that the place of a file tells:
 // SESSION.jsonl, also in a folder of that name, with its subagents in a folder
-// beside it.
+// next to it.
 func cursorSession(file string) (session, agent string) {
 	if file == "" {
 		return "", ""

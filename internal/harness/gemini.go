@@ -101,7 +101,7 @@ func isThere(value []byte) bool {
 	return value != nil && string(value) != "null" && string(value) != "false" && string(value) != `""`
 }
 
-// isOwnServer tells whether a call went to cairn's own MCP server.
+// isOwnServer reports whether a call went to cairn's own MCP server.
 func isOwnServer(c observation.Call) bool {
 	return c.Action == observation.MCP && c.Server == "cairn" || isOwn(c.Tool)
 }

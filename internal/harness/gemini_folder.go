@@ -10,7 +10,7 @@ import (
 	"cairn/internal/regular"
 )
 
-// maxRootFile is how much of a file is read that tells where projects lie.
+// maxRootFile is how much of a file is read that reports where projects lie.
 const maxRootFile = 1 << 20
 
 // folder is where the session of a file worked. Its lines do not tell, only its
@@ -76,7 +76,7 @@ func isHash(name string) bool {
 	return len(name) == 64 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// hashes tells whether a hash, or the start of one, is that of a folder.
+// hashes reports whether a hash, or the start of one, is that of a folder.
 func hashes(folder, hash string) bool {
 	if len(hash) < 16 || folder == "" {
 		return false

@@ -36,7 +36,7 @@ func looksLikeGemini(first []byte) bool {
 }
 
 // geminiChat is the state of one reading of what Gemini CLI keeps of a session
-// (observations §12). Earlier versions write one document anew whenever a
+// (observations §12). Earlier versions write one document again whenever a
 // message comes; later ones append lines: what holds for the session, messages,
 // a message again when it has grown, and under $set what has changed. A log
 // holds the prompts of many sessions.
@@ -132,7 +132,7 @@ func (g *geminiChat) readDocument(ctx context.Context, r *bufio.Reader, report *
 	return nil
 }
 
-// isValue tells whether b is one JSON value and nothing else.
+// isValue reports whether b is one JSON value and nothing else.
 func isValue(dec *jsontext.Decoder, b []byte) bool {
 	dec.Reset(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	return dec.SkipValue() == nil && len(trimSpace(b[dec.InputOffset():])) == 0
@@ -241,7 +241,7 @@ func (g *geminiChat) message(raw []byte) error {
 	return nil
 }
 
-// isResult tells what goes to the model as the result of calls.
+// isResult reports what goes to the model as the result of calls.
 func isResult(content []byte) bool {
 	for part := range elements(content) {
 		if get(part, "functionResponse") != nil {
@@ -339,7 +339,7 @@ func (g *geminiChat) call(place string, raw []byte) error {
 	return g.yield(e)
 }
 
-// hasError tells whether the answer to a function call is an error.
+// hasError reports whether the answer to a function call is an error.
 func hasError(result []byte) bool {
 	for part := range elements(result) {
 		if isThere(get(get(get(part, "functionResponse"), "response"), "error")) {

@@ -55,7 +55,7 @@ func TestTranscriptsOfGeminiAndCursorGolden(t *testing.T) {
 }
 
 // Wherever a growing file is cut, what is read then comes again, the same and in
-// the same order, from the whole file: ids and lines name it for good. Messages
+// the same order, from the whole file: ids and lines name it permanently. Messages
 // are left out, for what was last may be followed.
 func TestGrownTranscriptsTellTheSameAgain(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ const byteOrderMark = "\uFEFF"
 // Every error is of kind Invalid: unknown_harness; invalid_json, json_too_deep
 // and not_an_object, in this order (§13); then missing_field, naming the first
 // of the session, the directory and the event, as the harness calls them, that
-// is no text or a blank one.
+// is not text or a blank one.
 func Hook(payload []byte, from, home string) (observation.Event, error) {
 	sender, known := Of(from)
 	if from != "auto" && !known {

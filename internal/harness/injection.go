@@ -21,7 +21,7 @@ const (
 )
 
 // HookOutput is what a hook prints so that its harness puts a text into the
-// conversation and heeds a verdict, "" if there is neither or no way to do so upon
+// conversation and heeds a verdict, "" if there is neither or no way to do so on
 // this event. Plain text never begins with {, which hosts would read as JSON
 // (observations §4.3, §9; mail §8).
 //
@@ -50,7 +50,7 @@ func HookOutput(e observation.Event, text string, v GuardDecision) (string, erro
 // that does not listen there, is warned of a verdict: after the tool.
 func WarnsAfter(e observation.Event) bool { return e.Source == onToolUse && senderOf(e).WarnsLate }
 
-// Listens reports whether a harness puts a text into the conversation upon an
+// Listens reports whether a harness puts a text into the conversation on an
 // event.
 func Listens(e observation.Event) bool { return slices.Contains(senderOf(e).Hears, e.Source) }
 
@@ -58,7 +58,7 @@ func Listens(e observation.Event) bool { return slices.Contains(senderOf(e).Hear
 // calls (observations §9.2).
 func TakesHelp(e observation.Event) bool { return senderOf(e).Helped }
 
-// ShowsError reports whether exit code 2 upon an event shows the error to the user and
+// ShowsError reports whether exit code 2 on an event shows the error to the user and
 // vetoes nothing (contract observations §4.1).
 func ShowsError(e observation.Event) bool { return slices.Contains(senderOf(e).ShowsTwo, e.Source) }
 
@@ -100,7 +100,7 @@ func geminiAnswerTo(e observation.Event, text string, v GuardDecision) (string, 
 }
 
 // cursorAnswerTo answers as Cursor takes it. Where it takes no answer for a refusal it is
-// told to go on as its own permissions say. It takes "ask", too, and may go on all the same.
+// told to go on as its own permissions say. It takes "ask", too, and may go on anyway.
 func cursorAnswerTo(e observation.Event, text string, v GuardDecision) (string, error) {
 	switch {
 	case text != "":

@@ -34,7 +34,7 @@ func lenient(b []byte) *jsontext.Decoder {
 	return jsontext.NewDecoder(bytes.NewBuffer(b), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 }
 
-// checkPayload tells whether b is one JSON object, nested at most maxDepth deep,
+// checkPayload reports whether b is one JSON object, nested at most maxDepth deep,
 // with nothing but white space around it. Offsets in messages count from the
 // start of the payload, of which b begins at byte base.
 func checkPayload(b []byte, base int) error {
@@ -67,7 +67,7 @@ func checkPayload(b []byte, base int) error {
 	return nil
 }
 
-// isObject tells whether b is one JSON object and nothing else.
+// isObject reports whether b is one JSON object and nothing else.
 func isObject(dec *jsontext.Decoder, b []byte) bool {
 	if kindOf(b) != '{' {
 		return false
@@ -237,7 +237,7 @@ func compact(dst, value []byte, limit int) []byte {
 	return dst
 }
 
-// isTrue tells whether a value is the literal true.
+// isTrue reports whether a value is the literal true.
 func isTrue(value []byte) bool { return string(value) == "true" }
 
 // integer reads a whole number of at most 2^53 in size.

@@ -76,7 +76,7 @@ func (r openCodeResult) apply(c *observation.Call, input []byte) {
 			code := int(n)
 			c.ExitCode, c.Failed = &code, c.Failed || code != 0
 		}
-		// It tells what happened to a command behind the output.
+		// It reports what happened to a command behind the output.
 		said, why, cut := strings.Cut(r.said, "<bash_metadata>")
 		if !cut {
 			said, why, _ = strings.Cut(r.said, "<shell_metadata>")

@@ -115,8 +115,8 @@ func databaseAt(path string, r io.Reader) (files [2]sqlitefile.File, done func()
 	return files, done, nil
 }
 
-// TranscriptState is what tells whether a transcript has changed: its size and the time
-// of its last change, in nanoseconds, with those of the log beside it, if it has one.
+// TranscriptState is what reports whether a transcript has changed: its size and the time
+// of its last change, in nanoseconds, with those of the log next to it, if it has one.
 func TranscriptState(path string, size, changed int64) (int64, int64) {
 	if !isOpenCodeFile(filepath.Base(path)) {
 		return size, changed

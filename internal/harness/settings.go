@@ -122,7 +122,7 @@ func openCodeKept(h Homes) []string {
 	return []string{filepath.Join(h.in("XDG_DATA_HOME", ".local", "share"), "opencode", "opencode.db")}
 }
 
-// openCodePlugin calls cairn upon what happens in OpenCode, which has no hooks that run
+// openCodePlugin calls cairn on what happens in OpenCode, which has no hooks that run
 // commands, and puts what cairn says into the conversation.
 //
 //go:embed opencode.js
@@ -222,7 +222,7 @@ func clineData(h Homes) string {
 	return filepath.Join(clineDir(h), "data")
 }
 
-// clineHook is the script that Cline runs with bash upon an event; the name of its file
+// clineHook is the script that Cline runs with bash on an event; the name of its file
 // tells which.
 const clineHook = `# {{head}}
 exec {{quoted}} record --from cline

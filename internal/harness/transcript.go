@@ -34,7 +34,7 @@ type TranscriptOptions struct {
 	Roots []string
 }
 
-// TranscriptReport tells what was read and what was left out.
+// TranscriptReport reports what was read and what was left out.
 type TranscriptReport struct {
 	Harness string // that wrote it, "" if nothing tells
 	Lines   int    // blank ones included
@@ -129,7 +129,7 @@ func recognise(r io.Reader) (writer string, read []byte, err error) {
 	}
 }
 
-// writerOf tells which harness writes such lines, "" if that cannot be told by
+// writerOf reports which harness writes such lines, "" if that cannot be told by
 // this one.
 func writerOf(line []byte) string {
 	for _, h := range Harnesses() {
@@ -140,7 +140,7 @@ func writerOf(line []byte) string {
 	return ""
 }
 
-// documentWriter tells which harness writes files that begin so: documents of many lines,
+// documentWriter reports which harness writes files that begin so: documents of many lines,
 // or of a very long one.
 func documentWriter(head []byte) string {
 	for _, h := range Harnesses() {
@@ -335,7 +335,7 @@ func (t *transcript) envelope(raw []byte) (envelope, bool) {
 // marked as theirs without saying whose.
 const unnamedAgent = "sidechain"
 
-// isHostAgent tells whether an agent is one by which Claude Code summarises the
+// isHostAgent reports whether an agent is one by which Claude Code summarises the
 // conversation or guesses the next prompt. Their transcripts repeat the
 // session's.
 func isHostAgent(id string) bool {

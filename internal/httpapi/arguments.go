@@ -306,7 +306,7 @@ func (a *arguments) tags() map[string]string {
 	return tags
 }
 
-// done tells what was wrong, also that something is left which nobody has taken.
+// done reports what was wrong, also that something is left which nobody has taken.
 func (a *arguments) done() error {
 	if a.err != nil || len(a.values) == 0 {
 		return a.err

@@ -295,7 +295,7 @@ func (a *asked) bodiless() error {
 	return a.done(body)
 }
 
-// done tells what was wrong in the body and in the query.
+// done reports what was wrong in the body and in the query.
 func (a *asked) done(more ...*arguments) error {
 	for _, arguments := range append(more, a.query) {
 		if err := arguments.done(); err != nil {

@@ -113,7 +113,7 @@ func codeOf(w *httptest.ResponseRecorder) string {
 	return e.Error.Code
 }
 
-// detail is a detail of an error, "" if it is no text or not there.
+// detail is a detail of an error, "" if it is not text or not there.
 func detail(w *httptest.ResponseRecorder, name string) string {
 	var e struct {
 		Error struct{ Details map[string]any }

@@ -249,7 +249,7 @@ func (s *Server) failedPage(w *response, r *http.Request, err error) {
 	}
 }
 
-// tell answers by a page that tells what was refused.
+// tell answers by a page that reports what was refused.
 func (s *Server) tell(w *response, r *http.Request, v web.Visitor, no refusal) {
 	a, err := s.config.Pages.Problem(v, no.status, no.message, no.hint)
 	if err != nil {

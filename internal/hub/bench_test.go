@@ -18,7 +18,7 @@ const benchBatch = 500
 
 // BenchmarkPush measures entries per second through the whole wire: one device that
 // has four requests in the air, 500 entries each, of 20 memories (hub.batch and the
-// limit per credential of memories §10.3). The bare figures beside it are the same
+// limit per credential of memories §10.3). The bare figures next to it are the same
 // bytes upserted by the same statement without a hub: target ≥ 5,000 entries/s.
 func BenchmarkPush(b *testing.B) {
 	for _, memories := range []int{1, 10, 100} {

@@ -111,9 +111,9 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// A hub whose PostgreSQL has lost its synchronous standby, and one beside it that does
+// A hub whose PostgreSQL has lost its synchronous standby, and one next to it that does
 // not wait for any. What the first is refused, it must not have shown to anybody: it may
-// be on this server alone. When it is seen all the same, because somebody else broke the
+// be on this server alone. When it is seen anyway, because somebody else broke the
 // commit off, it is not acknowledged to a second try.
 func TestWhatIsNotReplicatedIsNeitherShownNorAcknowledged(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 
 // anyHost makes connections to whichever of several hosts lets in, asking all at once.
 // One after the other, a host that is silent, as a machine without power is, would
-// take all the time that a push has, each time anew.
+// take all the time that a push has, each time again.
 type anyHost []driver.Connector
 
 // newConnector makes connections as an address says. Of several hosts none counts that

@@ -18,7 +18,7 @@
 // row's lock, so a pull needs no more than "above the cursor". An entry's items are
 // chained backwards, which is how a deletion finds the texts to blank without an index.
 // A deleted memory is out of sight by one number, its texts go afterwards, in pieces;
-// made anew later than that, it begins above it. Of several PostgreSQL hosts all are
+// made again later than that, it begins above it. Of several PostgreSQL hosts all are
 // asked at once, so that a silent one costs nothing, and the first that can be written
 // to is taken; a connection that turns out to be read-only is closed. Where replication
 // is synchronous a commit is never broken off, or it could be seen, and pulled, while one

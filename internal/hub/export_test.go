@@ -17,7 +17,7 @@ func (h *Hub) Forget() {
 }
 
 // LimitMemory says how long a stream may take of a push, of a hub that has had none
-// yet. Tests give more than two seconds, for other tests run beside them.
+// yet. Tests give more than two seconds, for other tests run next to them.
 func (h *Hub) LimitMemory(d time.Duration) { h.memoryLimit = d }
 
 // MemoryLimit is what it has outside of tests.

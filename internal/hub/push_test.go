@@ -274,7 +274,7 @@ func TestADeletedMemoryTakesItsContentsAndStaysDeleted(t *testing.T) {
 			t.Errorf("%d deleted texts are in the database, %d streams are to be swept, %v", kept, unswept, err)
 		}
 
-		// Made anew afterwards, as the default memory of a project is, with nothing of the old.
+		// Made again afterwards, as the default memory of a project is, with nothing of the old.
 		d.clock.set(noon.Add(time.Hour))
 		d.want([]int{201, 404}, memoryPutAt(memory, "main", vault, "work", noon.Add(time.Minute)), entryPut(memory, "old", object{"entryId": own}))
 		d.want([]int{201}, entryPut(memory, "new"))

@@ -175,7 +175,7 @@ func (d *database) migrate(ctx context.Context, partitions int) (int, error) {
 	}
 }
 
-// isTwin tells whether PostgreSQL refused to make what another process had made since
+// isTwin reports whether PostgreSQL refused to make what another process had made since
 // it looked whether there is one: as a row of its catalogue, as a table, or as the type
 // of the table's rows.
 func isTwin(sqlstate string) bool {

@@ -197,7 +197,7 @@ type knownToken struct {
 	read time.Time
 }
 
-// maxKnown bounds what is remembered; beyond it everything is read anew.
+// maxKnown bounds what is remembered; beyond it everything is read again.
 const maxKnown = 10_000
 
 // authenticate finds out who the bearer of a token is. One that is unknown, expired

@@ -264,7 +264,7 @@ func distinct(all []Suggestion) []Suggestion {
 const selectActive = agentColumns + `WHERE a.project_id = ? AND a.last_active_ts >= ? AND a.id <> ? AND a.retired_ts IS NULL AND a.home IS NULL ORDER BY a.name`
 
 // everybody is whom a broadcast is for: all agents of the project that were active
-// of late and live in it, but not the sender (mail §6).
+// recently and live in it, but not the sender (mail §6).
 func (s *callTx) everybody(ctx context.Context, from *Agent) ([]recipient, error) {
 	since := s.now - Time(30*24*60*60*1e9)
 	var out []recipient

@@ -266,7 +266,7 @@ func (s *callTx) resident(ctx context.Context, name string) (*Agent, error) {
 
 // The texts of a call.
 
-// checkText refuses what is no text: broken UTF-8 and NUL.
+// checkText refuses what is not text: broken UTF-8 and NUL.
 func checkText(field, text string) error {
 	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
 		return nil

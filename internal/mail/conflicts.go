@@ -45,7 +45,7 @@ type CheckedHolder struct {
 	Stale       bool    `json:"stale"`
 }
 
-// CheckFileReservationConflicts tells which paths an agent could reserve now, and
+// CheckFileReservationConflicts reports which paths an agent could reserve now, and
 // who holds the others. It changes nothing.
 //
 // Errors: EMPTY_PATHS, INVALID_PATH, INVALID_ARGUMENT for more than 200 paths,

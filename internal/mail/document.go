@@ -27,7 +27,7 @@ type Document interface {
 	Key() string
 	// project is the project_uid of the project in whose stream it is.
 	project() string
-	// sound tells what is wrong with it, taken by itself; see the function sound.
+	// sound reports what is wrong with it, taken by itself; see the function sound.
 	sound() error
 	// apply brings the rows to it; seq is its change's.
 	apply(ctx context.Context, tx *store.Tx, seq int64) error

@@ -27,7 +27,7 @@ ON CONFLICT (project_id, agent_id, tool, key) DO UPDATE SET arguments = excluded
 // they were given; they and the answer must survive JSON. What an fn with an error
 // was called with is not kept.
 //
-// Errors besides fn's: INVALID_ARGUMENT for what is no key, IDEMPOTENCY_CONFLICT for
+// Errors besides fn's: INVALID_ARGUMENT for what is not a key, IDEMPOTENCY_CONFLICT for
 // one that was used with other arguments within Config.Idempotency.
 func once[R any](ctx context.Context, s *callTx, tool, key string, args any, fn func() (R, error)) (out R, err error) {
 	if key == "" {

@@ -17,7 +17,7 @@ const (
 	noticeReservation = "reservation"
 )
 
-// NoticeArgs say upon which event of a session notices may be told.
+// NoticeArgs say on which event of a session notices may be told.
 type NoticeArgs struct {
 	Session string // its id
 	Event   string // the hook event; it becomes shown_via
@@ -36,7 +36,7 @@ type waiting struct {
 	forced, holds, unannounced bool
 }
 
-// One statement tells whether there is anything to look for; every part has its
+// One statement reports whether there is anything to look for; every part has its
 // index.
 const selectWaiting = `SELECT a.id, a.project_id, b.session_key, a.name, a.last_active_ts,
 ifnull((SELECT max(n.ts) FROM mail_notices n WHERE n.session_key = b.session_key), 0), a.unread, a.ack_due,
@@ -57,7 +57,7 @@ const (
 	busyAgain = time.Minute         // how exactly an agent's activity is noted by hooks
 )
 
-// Notices are what the agents of a session have to be told upon an event: new mail,
+// Notices are what the agents of a session have to be told on an event: new mail,
 // acknowledgements that are due or late, conflicts over files (mail §9). Each is
 // told once ever: what comes back is noted as told, in one transaction before it
 // comes back, and deliveries are stamped as shown. The text has at most

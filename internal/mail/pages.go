@@ -98,7 +98,7 @@ func (r *renderer) put(files ...File) {
 	}
 }
 
-// add renders one document. Only what is looked up beside it may fail the whole.
+// add renders one document. Only what is looked up next to it may fail the whole.
 func (r *renderer) add(ctx context.Context, d Document) error {
 	p, err := projectOf(ctx, r.tx, d)
 	if err != nil {

@@ -48,7 +48,7 @@ AND NOT EXISTS (SELECT 1 FROM mail_messages WHERE project_id = ?2 AND attachment
 	dropStaleWords = `INSERT INTO mail_fts (mail_fts) VALUES ('optimize')`
 )
 
-// Purge takes subject, body and attachments of messages out of the store for good
+// Purge takes subject, body and attachments of messages out of the store permanently
 // (mail §6): of the rows, of the words that search finds, of the documents in the
 // change log, of answers kept for idempotency keys, and of what the store remembers
 // of Git's commits. The bytes of an attachment go when no other message refers to

@@ -92,8 +92,8 @@ const (
 // messages get later times.
 const maxAhead = Time(48 * time.Hour)
 
-// Check tells what is wrong with a line where it stands, "" if nothing. It must have
-// passed its own Check. hasProject tells whether the file has a project that stands
+// Check reports what is wrong with a line where it stands, "" if nothing. It must have
+// passed its own Check. hasProject reports whether the file has a project that stands
 // for itself.
 func (f *References) Check(e *Exported, hasProject func(id string) bool) string {
 	if b, ok := e.document.(*Blob); ok {
@@ -139,7 +139,7 @@ func (f *References) Check(e *Exported, hasProject func(id string) bool) string 
 	return ""
 }
 
-// End tells what is wrong if no further line of mail comes, "" if nothing.
+// End reports what is wrong if no further line of mail comes, "" if nothing.
 func (f *References) End() string {
 	if f.current.sum != nil {
 		return torn

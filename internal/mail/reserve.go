@@ -65,7 +65,7 @@ const (
 
 // FileReservationPaths reserves files for an agent (mail §7). Path by path, in the
 // order given: what nobody else holds is granted, the rest is reported with every
-// holder; with Advisory all is granted and reported all the same. An agent's own
+// holder; with Advisory all is granted and reported anyway. An agent's own
 // reservations never stand in its way, shared ones not in each other's. Of two
 // callers with overlapping exclusive paths exactly one gets them. Repeating grants
 // again, under new numbers, unless an IdempotencyKey is given.

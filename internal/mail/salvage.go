@@ -65,7 +65,7 @@ func orphans() []string {
 // Repair makes the mail whole again that a salvage has kept: rows that are lost come
 // back from the change log, rows that the log does not know are told to it, rows
 // that were made up for those that others refer to get what the log says of them,
-// and counters, threads, numbers and searchable words are derived anew. It is this
+// and counters, threads, numbers and searchable words are derived again. It is this
 // part's share of store.Salvage; on sound mail it changes nothing, and repeating it
 // is safe.
 func Repair(ctx context.Context, tx *store.Tx) error {

@@ -164,7 +164,7 @@ func isPlain(text string) bool {
 }
 
 // SendMessage writes to agents, of this project or of others (mail §6). Everybody
-// named gets it or, upon any error, nobody. Each call makes a new message, unless
+// named gets it or, on any error, nobody. Each call makes a new message, unless
 // the idempotency key gives back an earlier one.
 //
 // Errors: those of acting as the sender; INVALID_ARGUMENT, MESSAGE_TOO_LARGE,

@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store"
 )
 
-// HolderActivity is what tells whether a holder still works on what it has reserved (mail
+// HolderActivity is what reports whether a holder still works on what it has reserved (mail
 // §7). Null is no activity, and none that was looked for.
 type HolderActivity struct {
 	Reasons []string `json:"stale_reasons"`          // never nil

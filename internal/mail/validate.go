@@ -25,7 +25,7 @@ const (
 	maxForeignNames   = 10_000 // recipients
 )
 
-// sound tells what is wrong with a document taken by itself, for people and without
+// sound reports what is wrong with a document taken by itself, for people and without
 // its texts; nil for nothing. It fits what calls of this room store, too: a row that
 // a salvage has made up is not sound.
 func sound(d Document) error {

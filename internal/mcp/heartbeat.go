@@ -78,7 +78,7 @@ func (h *heartbeatWriter) beat() {
 	h.timer.Reset(h.every)
 }
 
-// stop ends the heartbeat for good; after it nothing is written.
+// stop ends the heartbeat permanently; after it nothing is written.
 func (h *heartbeatWriter) stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,7 @@ type sessions struct {
 	ended map[string]bool // by their clients; they are not known again
 }
 
-// end notes that a client ends its session. When too many are noted the notes begin anew:
+// end notes that a client ends its session. When too many are noted the notes begin again:
 // calls in a session that has ended are then answered, as after a restart.
 func (s *sessions) end(id string) {
 	s.mu.Lock()

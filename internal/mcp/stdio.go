@@ -23,7 +23,7 @@ const drainLimit = 5 * time.Second
 // nobody reads out any more, ctx's cause when ctx ended first, and otherwise the
 // error of reading or writing.
 //
-// A line that is no message is answered with a JSON-RPC error and the session
+// A line that is not a message is answered with a JSON-RPC error and the session
 // goes on. At the end of input, calls already received are still answered, for
 // up to five seconds; when ctx ends they are cancelled. Either way it returns
 // only after they have.

@@ -595,7 +595,7 @@ func TestMailTakesTheParametersOfItsContract(t *testing.T) {
 }
 
 // TestNoFieldOfAResultHidesAnother: a field that an outer one of the same Go name hides
-// is in the JSON all the same where its JSON name is another, but not in the schema.
+// is in the JSON anyway where its JSON name is another, but not in the schema.
 func TestNoFieldOfAResultHidesAnother(t *testing.T) {
 	t.Parallel()
 	seen := map[reflect.Type]bool{}

@@ -176,7 +176,7 @@ func (b *Service) awaited(ctx context.Context, stream string, until int64) error
 		"the hub has not confirmed all writes in time", "pending", pending, "paused", paused)
 }
 
-// Paused tells whether replication was paused by hand; it stays so over restarts.
+// Paused reports whether replication was paused by hand; it stays so over restarts.
 func (b *Service) Paused(ctx context.Context) (paused bool, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, paused, err = tx.Meta(ctx, metaPaused)

@@ -88,7 +88,7 @@ WHERE c.doc IS NOT NULL AND c.doc ->> '$.markdown' IS NOT x.markdown`,
 	}
 }
 
-// Check tells what is wrong with the rows of memories; sound ones give no findings. It
+// Check reports what is wrong with the rows of memories; sound ones give no findings. It
 // changes nothing.
 func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	for _, query := range invariants() {

@@ -150,7 +150,7 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestWhatASalvageHasLostIsMended deletes what a damaged page may hold, mends, and
+// TestWhatASalvageHasLostIsMended deletes what a damaged page may hold, repairs, and
 // looks.
 func TestWhatASalvageHasLostIsMended(t *testing.T) {
 	t.Parallel()

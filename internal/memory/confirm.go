@@ -205,7 +205,7 @@ func (s *callTx) logConfirm(ctx context.Context, e *entryRow) error {
 	return err
 }
 
-// Fail notes that the hub has refused a change for good: its row stays inflight with
+// Fail notes that the hub has refused a change permanently: its row stays inflight with
 // a failure, and the stream goes on behind it, or halts. A refused delete is withdrawn.
 // A memory's own put halts its stream whatever halt says, since all else would fail.
 func (b *Service) Fail(ctx context.Context, m Membership, leases []Lease, o Outcome, halt bool) error {

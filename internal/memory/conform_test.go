@@ -17,7 +17,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// picky is an embedder that refuses what is odd before a folder has a file "mended".
+// picky is an embedder that refuses what is odd before a folder has a file "repaired".
 func picky(t testing.TB, dir string) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Input []string }

@@ -65,7 +65,7 @@ WHERE m.memory_id = ?1 AND m.project_key IS NOT NULL AND e.synced = 1 AND n.valu
 )
 
 // DeleteEntry deletes an entry of a memory of the acting user, named by its id or its
-// localId, for good (memories §10.6). One that is gone already is no error.
+// localId, permanently (memories §10.6). One that is gone already is no error.
 //
 // With a hub it returns when the hub has confirmed, and after the delete timeout
 // CodeHubUnavailable (Unavailable), or the hub's own error; then the entry is as it
@@ -179,7 +179,7 @@ func (s *callTx) deleteEntry(ctx context.Context, name string, n issued) (out de
 	return deletion{Seq: seq, Kind: KindEntry, ID: localID(e.key)}, err
 }
 
-// known tells whether a hub may have an entry: it came from there, or was put into a
+// known reports whether a hub may have an entry: it came from there, or was put into a
 // request that was not refused.
 func (s *callTx) known(ctx context.Context, e *entryRow) (bool, error) {
 	if e.hubSeq != 0 {
@@ -242,7 +242,7 @@ func (s *callTx) deleteVault(ctx context.Context, v Vault, n issued) (out deleti
 	return deletion{Seq: seq, Kind: KindVault, ID: v.VaultID}, err
 }
 
-// removeVault takes an empty vault away for good, with its documents in the log.
+// removeVault takes an empty vault away permanently, with its documents in the log.
 func (s *callTx) removeVault(ctx context.Context, id string) error {
 	if _, err := s.tx.Exec(ctx, deleteVault, id); err != nil {
 		return err
@@ -256,7 +256,7 @@ func (s *callTx) note(ctx context.Context, stream, kind, id, op string) error {
 	return err
 }
 
-// removeEntry takes a row away for good: its documents in the log are blanked, and
+// removeEntry takes a row away permanently: its documents in the log are blanked, and
 // neither its id nor its key comes back (memories P10).
 func (s *callTx) removeEntry(ctx context.Context, e *entryRow) error {
 	if err := s.deleteRow(ctx, e.key); err != nil {
@@ -303,7 +303,7 @@ func (s *callTx) bury(ctx context.Context, memory string, ids ...string) error {
 	return nil
 }
 
-// removeMemory takes a memory with its contents away for good; inflight says whether
+// removeMemory takes a memory with its contents away permanently; inflight says whether
 // entries and contexts that no hub has go, too. Its stream stays.
 func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) error {
 	_, err := s.tx.Exec(ctx, buryEntriesOf, id, s.tx.Now().UnixNano())
@@ -366,7 +366,7 @@ func (b *Service) pause(ctx context.Context, seen <-chan struct{}, over <-chan t
 	return nil
 }
 
-// deleted tells whether a delete is over: done, with nil, or undone.
+// deleted reports whether a delete is over: done, with nil, or undone.
 func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error) {
 	var status int
 	var code, message string
@@ -388,7 +388,7 @@ func (b *Service) deleted(ctx context.Context, d deletion) (over bool, err error
 	return over, err
 }
 
-// hidden tells whether what is to be deleted is still hidden by this delete, and
+// hidden reports whether what is to be deleted is still hidden by this delete, and
 // whether it is there.
 func (d deletion) hidden(ctx context.Context, tx *store.Tx) (hidden, there bool, err error) {
 	var seq sql.NullInt64

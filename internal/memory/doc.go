@@ -5,7 +5,7 @@
 // use. An entry is inflight while it is stored here and its hub has not confirmed it,
 // and committed from then on; without a hub it is committed at once. A localId
 // (pending-N) is the number of its row, its entryId a UUID that the store, or the hub,
-// gives it upon commit. A stream is the log of one memory, or of one vault.
+// gives it on commit. A stream is the log of one memory, or of one vault.
 //
 // A write is a job on the shard of its memory: a transaction with FULL durability
 // that changes the rows and appends the change. What a hub does to a memory comes in
@@ -18,7 +18,7 @@
 // One full-text row per committed entry, each word behind its memory's id: a query reads
 // one memory's postings whatever else the store holds, and rareness is that within it.
 // An entry's number tells its group and its place there, so windows and groups are made
-// while a query is answered; an index of them would follow late, need mending after
+// while a query is answered; an index of them would follow late, need repairing after
 // every delete, and hold each text seven times. Triggers take the words of a deleted
 // row, whoever deletes it. Stems and irregular forms are made in Go. Of cairn-bench
 // locomo 75 % within 5 and 83 within 10, the contract's recipe 73 and 81: questions that

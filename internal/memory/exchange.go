@@ -88,7 +88,7 @@ const (
 
 // Import adds entries from JSON lines, as Export gives them, to a memory. A line's key
 // is the SHA-256 of its text, so that an import may be repeated; ids and times are
-// made anew, the capturedTime is kept. Lines that break a rule are told and left out.
+// made again, the capturedTime is kept. Lines that break a rule are told and left out.
 // progress, which may be nil, hears the number of lines read. It needs the level Admin.
 func (b *Service) Import(ctx context.Context, c Caller, memory string, in io.Reader, progress func(lines int)) (Imported, error) {
 	out := Imported{Refused: []RefusedLine{}}

@@ -11,7 +11,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Failed is a change that the hub has refused for good.
+// Failed is a change that the hub has refused permanently.
 type Failed struct {
 	Seq     int64  `json:"seq"`
 	Stream  string `json:"memory_id"`
@@ -113,7 +113,7 @@ func (s *callTx) advance(ctx context.Context, stream string, seq int64) error {
 }
 
 // Discard gives refused changes of the caller's up, as Retry names them: inflight
-// entries and contexts go for good, a refused memory with all of its rows; a patch
+// entries and contexts go permanently, a refused memory with all of its rows; a patch
 // stays here alone. It returns how many there were.
 func (b *Service) Discard(ctx context.Context, c Caller, locals []string) (n int, err error) {
 	return b.eachFailed(ctx, c, locals, func(ctx context.Context, s *callTx, f Failed, was store.Change) error {

@@ -80,7 +80,7 @@ func (b *Service) ContextRows(ctx context.Context, memory string) (n int, err er
 }
 
 // Here is the id here of a memory, or vault, that is named by it or by the hub's, and
-// who owns it. CodeInvalid for what is no UUID, CodeNotFound if there is none.
+// who owns it. CodeInvalid for what is not a UUID, CodeNotFound if there is none.
 func (b *Service) Here(ctx context.Context, memory string) (id string, owner User, err error) {
 	if memory, err = uuidArg("memory", memory); err != nil {
 		return "", owner, err

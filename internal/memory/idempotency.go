@@ -111,7 +111,7 @@ func mutate[R any](ctx context.Context, b *Service, c Caller, k call, prepare fu
 	return out, r, firstError(err, refused)
 }
 
-// keeps tells whether an answer is kept: 4xx but 401, 403, 408, 429, and no 5xx.
+// keeps reports whether an answer is kept: 4xx but 401, 403, 408, 429, and no 5xx.
 func keeps(err error) bool {
 	status := Status(err)
 	return err != nil && status >= 400 && status < 500 && status != http.StatusTooManyRequests && fault.KindOf(err) != fault.Denied

@@ -142,7 +142,7 @@ type References struct {
 // The order of lines.
 var lineStages = map[string]int{LineVault: 0, LineMemory: 1, LineEntry: 2, LineContext: 2, LineTombstone: 2}
 
-// Check tells what is wrong with a line after those before it, "" if nothing.
+// Check reports what is wrong with a line after those before it, "" if nothing.
 // hasProject reports whether the file has a project.
 func (r *References) Check(l *Line, hasProject func(id string) bool) string {
 	if r.vaults == nil {

@@ -75,7 +75,7 @@ func (m *measures) do(fn func(m *Measured)) {
 	fn(&m.Measured)
 }
 
-// Measured tells what the book has done.
+// Measured reports what the book has done.
 func (b *Service) Measured() Measured {
 	b.measures.mu.Lock()
 	defer b.measures.mu.Unlock()

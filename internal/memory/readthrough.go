@@ -23,7 +23,7 @@ type HubQuery struct {
 // Unreachable is the Reason of a list that is cut because the hub could not be asked.
 const Unreachable = "hub_unreachable"
 
-// isPurged tells whether entries of the scope's memory are at the hub alone, and may be
+// isPurged reports whether entries of the scope's memory are at the hub alone, and may be
 // asked for there.
 func (s *callTx) isPurged() bool { return s.m.purgedNS > 0 && s.u.hub() && s.config.Through != nil }
 

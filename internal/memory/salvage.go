@@ -99,7 +99,7 @@ AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 // entries and contexts come back from the log, memories and vaults otherwise under names
 // of their own; entries and contexts that differ from the log get its text, inflight rows
 // are logged again to be sent under their old keys, positions follow, and the index is
-// built anew. Repeating it is harmless.
+// built again. Repeating it is harmless.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	s := &callTx{Service: &Service{}, tx: tx}
 	if err := s.clearIndex(ctx); err != nil {

@@ -59,7 +59,7 @@ func New(s *store.Store, c Config) *Service {
 	}
 }
 
-// Exists tells whether there is a store under the book.
+// Exists reports whether there is a store under the book.
 func (b *Service) Exists() bool { return b.store != nil }
 
 // Stop refuses new jobs with CodeStopping, releases the callers that wait for a place
@@ -67,7 +67,7 @@ func (b *Service) Exists() bool { return b.store != nil }
 // that ends before. It may be called again, also at the same time.
 func (b *Service) Stop(ctx context.Context) error { return b.shards.stop(ctx) }
 
-// Shards tells what the workers have done so far, by shard; those that were never
+// Shards reports what the workers have done so far, by shard; those that were never
 // used are left out (metrics, memories §14).
 func (b *Service) Shards() []ShardStats { return b.shards.stats() }
 

@@ -142,7 +142,7 @@ func (b *Service) Stream(ctx context.Context, id string) (m Stream, ok bool, err
 }
 
 // TakeLanes takes the lanes among some that are free, run out, or held by this
-// holder or by one of dead, whose file lock was found free. Those taken anew have a
+// holder or by one of dead, whose file lock was found free. Those taken again have a
 // new epoch. Times are the real clock's.
 func (b *Service) TakeLanes(ctx context.Context, holder string, lanes []int, dead []string, now, until time.Time) (out []Lease, err error) {
 	gone := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	"cairn/internal/store"
 )
 
-// DefaultAssistTime is how much processor time help during a turn may take, and
+// DefaultAssistTime is how much CPU time help during a turn may take, and
 // DefaultAssistWall how long it may take by the clock (observations §9.2, amendments §A.8).
 const (
 	DefaultAssistTime = 15 * time.Millisecond
@@ -38,7 +38,7 @@ const (
 	wordsShare  = 0.75 // no further words are looked up for them
 )
 
-// budget measures what help has used of its processor time and of its time by the clock.
+// budget measures what help has used of its CPU time and of its time by the clock.
 type budget struct {
 	worked      func() time.Duration // processor time of the process; nil: the clock stands in for it
 	began       time.Duration
@@ -47,7 +47,7 @@ type budget struct {
 	used, asked time.Duration // what worked said last since the beginning, and when that was by the clock
 }
 
-// askEvery is how often the processor time is asked for at most: drivers want to know for
+// askEvery is how often the CPU time is asked for at most: drivers want to know for
 // every row whether their context is over.
 const askEvery = 100 * time.Microsecond
 
@@ -105,7 +105,7 @@ func (p partly) Err() error {
 //
 //   - Upon a prompt of four words or more, except a slash command: up to five rows of
 //     other sessions of this and related projects, in the order in which Recall ranks
-//     sessions, as excerpts, see related; upon a session's first one also the files that
+//     sessions, as excerpts, see related; on a session's first one also the files that
 //     it makes likely, see Likely.
 //   - Before a tool reads or changes a file: its last change, if another session
 //     made it, and the prompt behind it. Reads count, because agents read before

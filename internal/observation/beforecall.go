@@ -257,7 +257,7 @@ func (f *commandForm) is(command string) bool {
 	return f.mayBe(command) && normalCommand(command) == f.text
 }
 
-// passedSince tells whether a command that is meets passed in the project at some time
+// passedSince reports whether a command that is meets passed in the project at some time
 // or later. What passes has the type that the words of such a command give it.
 func (a *assistant) passedSince(ctx context.Context, tx *store.Tx, tool, like string, since int64, is func(command string) bool) (bool, error) {
 	rows, err := tx.Query(ctx, selectPasses, a.project.Key, readShell(like, tool).obsType(), since, maxPasses)
@@ -305,7 +305,7 @@ func commandWords(form string) (found []string) {
 	return found
 }
 
-// alike tells whether two commands do nearly the same: they share at least half of
+// alike reports whether two commands do nearly the same: they share at least half of
 // the words of the first, and two words unless it is a single one.
 func alike(words, other []string) bool {
 	has := map[string]bool{}

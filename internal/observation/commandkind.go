@@ -200,7 +200,7 @@ func (k *commandKind) isForAll() bool {
 }
 
 // added lists the settings of a run that worked which one that failed lacks: what has
-// mended it.
+// repaired it.
 func (k *commandKind) added(failed *commandKind) (list []string) {
 	for _, s := range k.setting {
 		if !slices.Contains(failed.setting, s) {

@@ -39,7 +39,7 @@ type Event struct {
 
 	Text string
 	Role string // of a Message: turn, subagent or compact_summary
-	// Transcript is the file that tells how the calls of the turn ended, where the hooks of
+	// Transcript is the file that reports how the calls of the turn ended, where the hooks of
 	// a harness do not: of an event that ends a turn or a session; "" for none.
 	Transcript string
 

@@ -67,7 +67,7 @@ type ExportedForgotten struct {
 }
 
 // ExportedTomb is one of the hashes, with the time (Unix seconds) up to which it
-// holds; without one it holds for good.
+// holds; without one it holds permanently.
 type ExportedTomb struct {
 	Hash  string `json:"hash"` // hex
 	Until *int64 `json:"until,omitempty"`

@@ -78,7 +78,7 @@ func (d *draft) searchable() string {
 	return b.String()
 }
 
-// holdsWords tells whether s stands in text and is no part of a longer word there.
+// holdsWords reports whether s stands in text and is no part of a longer word there.
 func holdsWords(text, s string) bool {
 	i := strings.Index(text, s)
 	if i < 0 {

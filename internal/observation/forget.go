@@ -39,7 +39,7 @@ LEFT JOIN prompt_rows r ON r.id = o.prompt_id AND o.obs_type IN ('user_prompt', 
 	deletePrompt = `DELETE FROM prompt_rows WHERE id = ?`
 	deleteLedger = `DELETE FROM injection_rows WHERE observation_id IN (SELECT value FROM json_each(?))`
 
-	// FTS5 keeps the words of deleted rows, and beside them which rows those are:
+	// FTS5 keeps the words of deleted rows, and next to them which rows those are:
 	// in pages whose numbers begin here (a segment's number plus 2^16, times 2^37).
 	selectStaleWords = `SELECT EXISTS (SELECT 1 FROM observations_fts_data WHERE id >= 1 << 53)`
 	mergeWords       = `INSERT INTO observations_fts (observations_fts, rank) VALUES ('merge', ?)`
@@ -166,7 +166,7 @@ func idRanges(ids []int64) [][2]int64 {
 }
 
 // forgotten is the document of a change that tells copies of the log which rows
-// and sessions they have to blank or to read anew. It holds no text.
+// and sessions they have to blank or to read again. It holds no text.
 type forgotten struct {
 	Observations [][2]int64 `json:"observations"`       // ids, [first, last]
 	Sessions     []string   `json:"sessions,omitempty"` // gone as a whole

@@ -9,7 +9,7 @@ import (
 // maxNewFiles is how many created files of a commit are kept.
 const maxNewFiles = 50
 
-// gitWrites tells whether git with these arguments pushes or commits. A dry run
+// gitWrites reports whether git with these arguments pushes or commits. A dry run
 // does neither.
 func gitWrites(args []word) (push, commit bool) {
 	sub, rest := gitSubcommand(args)

@@ -146,7 +146,7 @@ func (r *ExportImporter) Session(ctx context.Context, tx *store.Tx, e project.Ex
 }
 
 // End ends the rows of the last session: its digest is the export's if it has the
-// export's rows and no others, else it is made anew.
+// export's rows and no others, else it is made again.
 func (r *ExportImporter) End(ctx context.Context, tx *store.Tx) error {
 	if r.given.ID == "" {
 		return nil

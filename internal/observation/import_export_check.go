@@ -32,7 +32,7 @@ func (e *Exported) Check() error {
 	return e.Prompt.check()
 }
 
-// checkValues judges what is no text.
+// checkValues judges what is not text.
 func (e *Exported) checkValues() error {
 	switch {
 	case !isExportedID(e.ID):

@@ -85,9 +85,9 @@ func (e *Event) trigger() string {
 	return "tool"
 }
 
-// Inject enters in the ledger what a session is told upon an event; done is what
+// Inject enters in the ledger what a session is told on an event; done is what
 // Record said of it. It waits half a second for the lock at most. Each call adds
-// its items anew. Errors are those of store.Write; then none is entered.
+// its items again. Errors are those of store.Write; then none is entered.
 func (j *Service) Inject(ctx context.Context, e Event, done Recorded, items []Item) error {
 	if len(items) == 0 || done.session == 0 {
 		return nil
@@ -221,7 +221,7 @@ type InjectionStats struct {
 	TokensPerUsed *float64 `json:"tokens_per_used_item"` // null if none was used
 }
 
-// SectionStats is one section of what is told upon one trigger.
+// SectionStats is one section of what is told on one trigger.
 type SectionStats struct {
 	Trigger string `json:"trigger"` // session_start, prompt or tool
 	Section string `json:"section"`

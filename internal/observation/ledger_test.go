@@ -12,7 +12,7 @@ import (
 	"cairn/internal/store/storetest"
 )
 
-// tells enters a row in the ledger as told to session s2 upon an event.
+// tells enters a row in the ledger as told to session s2 on an event.
 func (b bench) tells(e Event, rows ...int64) {
 	b.t.Helper()
 	e.Session = "s2"

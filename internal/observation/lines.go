@@ -93,7 +93,7 @@ func lineHashes(text string) (out []uint64) {
 	return out
 }
 
-// addedLines tells which lines after an edit it added: not those at both ends that were
+// addedLines reports which lines after an edit it added: not those at both ends that were
 // there before, nor, between them, as many as were there before.
 func addedLines(before, after []uint64) []editLine {
 	out := make([]editLine, len(after))

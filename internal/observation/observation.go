@@ -130,7 +130,7 @@ type MarkArgs struct {
 // session it goes to the project's newest session that was active within 24
 // hours, else to a new session mark-<unix time>. Blank text is Invalid, an
 // unknown session or project NotFound. Each call stores a new marker; without a
-// store it only tells whether that would be refused.
+// store it only reports whether that would be refused.
 func (j *Service) Mark(ctx context.Context, a MarkArgs) (id int64, err error) {
 	text, redacted := j.config.Filter.Head(strings.TrimSpace(a.Text), 2000)
 	if strings.TrimSpace(text) == "" {

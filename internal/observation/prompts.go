@@ -17,7 +17,7 @@ const promptTwin = 10
 // what it copied (observations §12).
 const copyTwin = 60
 
-// recordPrompt stores what a user or an agent said: a prompt and, beside it, the
+// recordPrompt stores what a user or an agent said: a prompt and, next to it, the
 // row that makes it searchable (observations §6).
 func (w *writing) recordPrompt(ctx context.Context, tx *store.Tx, d draft) error {
 	e := &w.event

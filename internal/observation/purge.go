@@ -75,9 +75,9 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
   AND NOT EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)`
 )
 
-// Purge forgets the rows that match every filter, for good (observations
+// Purge forgets the rows that match every filter, permanently (observations
 // §11.3): with the prompts that they are, what the ledger says of them and the
-// sessions that they leave empty; digests are made anew from what remains. It
+// sessions that they leave empty; digests are made again from what remains. It
 // then takes their bytes off the disk, see FinishForgetting. Tombstones keep
 // them from coming back by an import or a late hook, and a change tells archive
 // and replicas what to blank.
@@ -85,7 +85,7 @@ WHERE (?1 IS NULL OR s.id = ?1) AND (?2 IS NULL OR s.project_id = ?2) AND s.last
 // No filter is Invalid, as are an unknown type and a bad query; an unknown
 // project is NotFound; an unknown id, session or file matches nothing. Killed in
 // between it has forgotten a part; repeating it then comes to the same end. After
-// CodeHeld and other errors PurgeResult still tells what is gone.
+// CodeHeld and other errors PurgeResult still reports what is gone.
 func (j *Service) Purge(ctx context.Context, a PurgeArgs) (PurgeResult, error) {
 	done := PurgeResult{Counts: []PurgeCount{}, Behind: []store.Behind{}}
 	p := purging{PurgeArgs: a, journal: j, done: &done}

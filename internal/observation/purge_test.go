@@ -298,7 +298,7 @@ func TestRescanKeepsRowsWholeAndSearchable(t *testing.T) {
 }
 
 // TestStoredRowsAreIndexedAsTheyWereWhenNew makes the searchable text of every
-// row anew from what is stored.
+// row again from what is stored.
 func TestStoredRowsAreIndexedAsTheyWereWhenNew(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -149,7 +149,7 @@ func (r *recalling) postings(key string, after int64, limit int) (p postings, la
 	return p, last, err
 }
 
-// read runs a query that tells how many ids there are, the highest and all of them.
+// read runs a query that reports how many ids there are, the highest and all of them.
 func (r *recalling) read(query string, args ...any) (p postings, last int64, err error) {
 	var n int
 	var list string

@@ -34,7 +34,7 @@ type Recorded struct {
 //
 // Nothing is added for events that make no row, for a delivery that is stored
 // already and for an equal read or search within the window; the session is
-// touched all the same. The event also brings the ledger up to date: what it says was
+// touched anyway. The event also brings the ledger up to date: what it says was
 // used of what the session was told (observations §9.3). Of a delivery that was
 // purged nothing at all is stored. Repeating an event that carries a tool use id
 // adds nothing; one without is never taken for a repeat (observations §5).

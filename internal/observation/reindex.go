@@ -20,7 +20,7 @@ FROM observation_rows WHERE id > ? ORDER BY id LIMIT +?`
 // reindexBatch is how many rows are indexed in one transaction.
 const reindexBatch = 5000
 
-// Reindex builds the searchable words of all rows and of their turns anew from the rows themselves
+// Reindex builds the searchable words of all rows and of their turns again from the rows themselves
 // (observations §8.1). Until it has returned, rows may be missing from searches;
 // repeating it is safe. progress, if set, is told after each batch how many rows
 // are done.

@@ -456,7 +456,7 @@ func (a *assistant) lastTurn(ctx context.Context, tx *store.Tx) (since int64, er
 	return cmp.Or(since, a.own), err
 }
 
-// rare tells whether n rows are under 1 % of the project's.
+// rare reports whether n rows are under 1 % of the project's.
 func (s *wordSearch) rare(n int) bool { return 100*n < s.size }
 
 // find looks the words of a prompt up.

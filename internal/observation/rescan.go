@@ -55,7 +55,7 @@ WHERE key > ? ORDER BY key LIMIT +?`
 // lines of its digest are found afterwards. What it rewrites is as gone as after a purge. A second run
 // finds nothing; killed in between, the next one does the rest.
 //
-// Errors are those of store.Write and FinishForgetting; Rescanned then tells what
+// Errors are those of store.Write and FinishForgetting; Rescanned then reports what
 // was rewritten until then.
 func (j *Service) Rescan(ctx context.Context, a RescanArgs) (Rescanned, error) {
 	done := Rescanned{ByType: map[string]int{}, Rules: map[string]int{}}
@@ -201,7 +201,7 @@ func rewriteSome(ctx context.Context, tx *store.Tx, rows []storedRow) (taken int
 	return taken, setPending(ctx, tx)
 }
 
-// store writes a row and its words anew. A row that is gone stays so.
+// store writes a row and its words again. A row that is gone stays so.
 func (s *storedRow) store(ctx context.Context, tx *store.Tx) error {
 	res, err := tx.Exec(ctx, updateRescanned, s.tool, s.content, s.path, s.key, s.meta, s.checksum(), s.id)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Statements that make rows whole which a salvage has kept.
 const (
-	// Of a lost prompt everything but its line stands in the row beside it.
+	// Of a lost prompt everything but its line stands in the row next to it.
 	remakePrompts = `INSERT OR IGNORE INTO prompt_rows (id, session_key, timestamp, source, harness_prompt_id, agent_id)
 SELECT prompt_id, session_key, timestamp, iif(obs_type = 'user_prompt', 'user', 'agent'), harness_prompt_id, agent_id
 FROM observation_rows WHERE obs_type IN ('user_prompt', 'agent_message') AND prompt_id IS NOT NULL`
@@ -41,7 +41,7 @@ WHERE o.id IN (SELECT id FROM observation_rows EXCEPT
 
 // Repair makes the rows that a salvage has kept whole again: prompts that were
 // lost beside their rows, changes of rows that the log has lost, and the
-// searchable words, which are built anew. It calls altered for a row whose text is not
+// searchable words, which are built again. It calls altered for a row whose text is not
 // what was written; such a row is kept and marked as damaged in its metadata. It is this
 // part's share of store.Salvage; on a sound store it changes no row.
 func (j *Service) Mend(ctx context.Context, altered func(table string, id int64)) error {

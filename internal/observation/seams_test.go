@@ -189,7 +189,7 @@ func TestWhatASalvageCannotKeepIsFoundAndMended(t *testing.T) {
 	}
 }
 
-// TestActionsKeepAPromptWhoseTextASalvageHasLost: it tells which belong together.
+// TestActionsKeepAPromptWhoseTextASalvageHasLost: it reports which belong together.
 func TestActionsKeepAPromptWhoseTextASalvageHasLost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

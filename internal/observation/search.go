@@ -39,7 +39,7 @@ type SearchArgs struct {
 // A filter that is not asked for (NULL) costs a comparison per match.
 const (
 	// The best of all matches are ranked by full text alone and filtered then,
-	// which spares most matches the way to their row. edge tells whether that was
+	// which spares most matches the way to their row. edge reports whether that was
 	// enough: how many were ranked, and how good the worst of them is. The plus keeps
 	// FTS5 from sorting every match: SQLite's own sorter keeps the best alone.
 	selectTop = `WITH top AS MATERIALIZED (

@@ -8,7 +8,7 @@ type shellUse struct {
 	onlyCairn            bool // at least one program, and every one is cairn
 }
 
-// readShell tells what a command line runs (observations §5). tool is the name
+// readShell reports what a command line runs (observations §5). tool is the name
 // of the tool that ran it: it decides between the grammars of POSIX shells and
 // of PowerShell. Broken lines are read as far as they make sense.
 func readShell(line, tool string) shellUse {
@@ -180,7 +180,7 @@ func dropOptions(args []word, wrapper string) []word {
 	return args
 }
 
-// takesArgument tells whether a wrapper's option has its argument in the next word.
+// takesArgument reports whether a wrapper's option has its argument in the next word.
 func takesArgument(option, wrapper string) bool {
 	short, long := "", ""
 	switch wrapper {

@@ -79,7 +79,7 @@ func (w *writing) count(ctx context.Context, tx *store.Tx, d draft) (n numbers, 
 	return numbers{t.stored[like], t.told[like]}, nil
 }
 
-// alike tells whether a call whose id no row has is stored all the same (see
+// alike reports whether a call whose id no row has is stored anyway (see
 // Match), or is a read or search to be dropped for an equal one near it.
 func (w *writing) alike(ctx context.Context, tx *store.Tx, d draft, n numbers) (found bool, err error) {
 	known := n.told <= n.stored

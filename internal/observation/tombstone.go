@@ -100,7 +100,7 @@ func (k tombKey) hash(salt []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// bury keeps a key from coming back: for good, or with its events up to a time
+// bury keeps a key from coming back: permanently, or with its events up to a time
 // (Unix seconds).
 func (g graves) bury(ctx context.Context, tx *store.Tx, until any, keys ...tombKey) error {
 	for _, k := range keys {

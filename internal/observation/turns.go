@@ -13,7 +13,7 @@ import (
 )
 
 // What a search ranks is the turn. The index holds each word of a turn once, without
-// positions, in a form that tells how often it stands there; three rows say what is
+// positions, in a form that reports how often it stands there; three rows say what is
 // missing from it (stale_turns), so that a hook only notes that its session's last turn
 // has grown. The turn's end, a sweep or a server brings the index up to date.
 const (

@@ -3,7 +3,7 @@ package pathpattern
 import "strings"
 
 // Path is a concrete path, ready to be matched against many patterns. The zero
-// value is no path and is covered by no pattern.
+// value is not a path and is covered by no pattern.
 type Path struct {
 	text           string
 	folded         string

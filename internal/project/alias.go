@@ -181,7 +181,7 @@ func mustFind(ctx context.Context, tx *store.Tx, name string) (Project, error) {
 	return q, err
 }
 
-// NotFound is the error (NotFound, CodeNotFound) for a name that is no project's.
+// NotFound is the error (NotFound, CodeNotFound) for a name that is not a project's.
 func NotFound(name string) error {
 	return fault.Newf(fault.NotFound, CodeNotFound, "no project is called %q", name).
 		WithHint("`cairn project list` shows them")

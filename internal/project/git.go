@@ -18,7 +18,7 @@ type Git struct {
 	FoldsCase     bool   // core.ignorecase; where that is not set, whether the file system ignores case
 }
 
-// Git tells what the files of the place's repository say about it, a handful of
+// Git reports what the files of the place's repository say about it, a handful of
 // small ones, of which Locate has read the config; whatever is missing or broken counts as absent. Outside a repository
 // it is the zero Git, with FoldsCase of the folder.
 func (p Location) Git() Git {

@@ -244,7 +244,7 @@ AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
 )
 
 // ImportSession makes a session of an export, or fills what is unknown of the
-// one that is here; added tells which. Its digest and branches are the affair of
+// one that is here; added reports which. Its digest and branches are the affair of
 // observations. Repeating it changes nothing. An unknown project is NotFound.
 func ImportSession(ctx context.Context, tx *store.Tx, e ExportedSession) (s Session, added bool, err error) {
 	old, known, err := FindSession(ctx, tx, e.ID)

@@ -16,7 +16,7 @@ import (
 // worktree of the place's repository that holds it, in slashes and Unicode NFC;
 // for a file outside that repository its absolute path in the same form; "" for
 // "". The root itself is ".". A file in a repository nested inside the worktree,
-// such as a submodule, is relative to the worktree all the same.
+// such as a submodule, is relative to the worktree anyway.
 //
 // Nothing is read but which folders hold a .git. Where those are gone,
 // .worktrees/NAME and .claude/worktrees/NAME count as worktrees. Call Within

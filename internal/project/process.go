@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Process names a running process for good: its number may be given to another
+// Process names a running process permanently: its number may be given to another
 // one, but not together with its start. The zero value means unknown.
 type Process struct {
 	PID   int

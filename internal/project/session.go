@@ -205,7 +205,7 @@ func (s *Session) log(ctx context.Context, tx *store.Tx) error {
 	return err
 }
 
-// SetModel changes what is known of a session's model and tells it anew; what the
+// SetModel changes what is known of a session's model and tells it again; what the
 // log said of the session before is blanked. An unknown session changes nothing.
 func SetModel(ctx context.Context, tx *store.Tx, id, model string) error {
 	s, ok, err := FindSession(ctx, tx, id)

@@ -16,7 +16,7 @@
 //     absent.
 //   - The log applied to an empty store gives equal records, ticks, sessions and
 //     history, and so do the files of the archive: a page for each record, for
-//     people, and the changes themselves beside them.
+//     people, and the changes themselves next to them.
 //
 // # Documents from elsewhere
 //

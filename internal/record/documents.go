@@ -142,7 +142,7 @@ type history struct {
 
 // Judge says of a document, after those before it, if Apply would add it, without
 // storing anything. Documents are compared in their order and by what they say, not by
-// how they spell it. A project that does not exist has none. why tells what is wrong
+// how they spell it. A project that does not exist has none. why reports what is wrong
 // with one that cannot stand at its place, nil for none; one of a newer cairn's is
 // Unavailable, CodeNewerDocument. With NewMerging it does not compare: isNew is true.
 //
@@ -175,7 +175,7 @@ func (d *Documents) Judge(ctx context.Context, tx *store.Tx, doc Document) (isNe
 //
 // Errors: Invalid, CodeInvalid, for one that Judge refuses with why; those of Judge;
 // CodeConflict (Conflict) for a history that others went on with meanwhile: repeating
-// the import judges it anew.
+// the import judges it again.
 func (d *Documents) Apply(ctx context.Context, tx *store.Tx, doc Document) error {
 	h, err := d.history(ctx, tx, d.histories, &doc)
 	if err != nil {
@@ -313,7 +313,7 @@ func (s *callTx) putForgotten(ctx context.Context, c *change) error {
 	})
 }
 
-// compare tells whether a document is the store's at that place of its history, if the
+// compare reports whether a document is the store's at that place of its history, if the
 // store has come that far.
 func (d *Documents) compare(ctx context.Context, tx *store.Tx, h *history, c *change) (known bool, err error) {
 	if c.Doc == nil {

@@ -24,7 +24,7 @@ type change struct {
 	redacted bool // a secret was found in it
 }
 
-// read reads the document of a change; why tells what is wrong with it.
+// read reads the document of a change; why reports what is wrong with it.
 func (d *Document) read() (c change, why error) {
 	c = change{Document: *d}
 	if d.Doc == nil {

@@ -63,7 +63,7 @@ type Other struct {
 	Merged  *string `json:"merged_body,omitempty"` // both bodies in one, if they go together
 }
 
-// Origin tells what a change was where it was made.
+// Origin reports what a change was where it was made.
 type Origin struct {
 	SHA256 string `json:"sha256"`       // of what it said there, in hex
 	ID     string `json:"id,omitempty"` // the record's id there

@@ -367,7 +367,7 @@ func (m *moved) fitEntry(ctx context.Context, s *callTx, b *here, c *change) (bo
 }
 
 // beside makes of a version that does not follow the newest one the newest one again,
-// with the other beside it.
+// with the other next to it.
 func (s *callTx) beside(ctx context.Context, e *Entry, newest *stored, knows int) error {
 	if e.Other == nil {
 		e.Other = &Other{Record: e.Record, Sources: e.Sources, Base: knows}

@@ -44,7 +44,7 @@ type Unusable struct {
 //
 // A line that cannot be used is listed and passed over as long as the clock shows no
 // gap: what costs no tick may be missing. Nothing is taken from behind a missing
-// tick, since the ids, versions and ticks of records cannot be given anew; records of
+// tick, since the ids, versions and ticks of records cannot be given again; records of
 // which pages tell newer versions than could be applied are listed, and no id of a
 // page or a line that was passed over is given again.
 type Reindexer struct {
@@ -154,7 +154,7 @@ func (g *gathering) order() {
 	}
 }
 
-// each calls fn with the lines of the history; why tells what is wrong with one, and
+// each calls fn with the lines of the history; why reports what is wrong with one, and
 // with a file that cannot be read.
 func (g *gathering) each(ctx context.Context, fn func(l *line, why error) error) error {
 	for _, path := range g.files {

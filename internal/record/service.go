@@ -38,7 +38,7 @@ func New(s *store.Store, c Config) *Service {
 	return &Service{store: s, config: c}
 }
 
-// Exists tells whether there is a store.
+// Exists reports whether there is a store.
 func (b *Service) Exists() bool { return b.store != nil }
 
 // Caller says for which project and session a command acts (records §1, current

@@ -59,7 +59,7 @@ func (s *callTx) unsaved(ctx context.Context, m *member) ([]string, error) {
 
 // Close ends the session in the project: it gives up its active records (records
 // §2, close_session). What it changed is stored, saved or not. Closing again
-// succeeds with an empty list; activating or creating with its id opens it anew.
+// succeeds with an empty list; activating or creating with its id opens it again.
 //
 // Errors: CodeSessionNotFound for a session that never opened a record of the
 // project, CodeInvalid for a summary over 1,000 characters.

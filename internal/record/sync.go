@@ -17,7 +17,7 @@ WHERE t.project_key = ?1 AND t.tick > ?2 AND k.text = '` + KindRecord + `' AND s
 ORDER BY t.tick LIMIT +?4`
 )
 
-// Sync tells what other sessions did to the project's records since the session's
+// Sync reports what other sessions did to the project's records since the session's
 // last sync, oldest first, and moves its clock to the project's; after 500 changes,
 // or 8 MiB of them, it stops and moves the clock to the last one, so that syncing
 // again goes on there (records §2, sync_session).

@@ -17,7 +17,7 @@ type Touched struct {
 
 // selectTouched reads the session's own events, what it has active now, and of the
 // records that they name the versions that it made: a session loads whatever it
-// changes, and its end tells what it gave up.
+// changes, and its end reports what it gave up.
 const selectTouched = `WITH
 stream (id) AS (SELECT s.id FROM projects p JOIN symbols s ON s.text = ifnull(p.records_stream, 'records/' || p.id) WHERE p.id = ?1),
 kind (version, event) AS (SELECT (SELECT id FROM symbols WHERE text = '` + KindRecord + `'), (SELECT id FROM symbols WHERE text = '` + KindEvent + `')),

@@ -143,7 +143,7 @@ func followsLogin(t string) bool {
 	return i < len(t) && j < i && !isSmallWord(t[j:i]) && strings.HasSuffix(strings.TrimRight(t[max(0, j-8):j], " \t\n"), "login")
 }
 
-// findPair accepts a name that is itself a value, with the secret beside it:
+// findPair accepts a name that is itself a value, with the secret next to it:
 // "name: DB_PASSWORD" and "value: v" on the next line, or as JSON or XML.
 func (n *naming) findPair(i int) bool {
 	t := n.text

@@ -18,7 +18,7 @@ const deepest = 1_024
 // whole, whatever it is, unless it is null, a truth value, empty, too short to be
 // one, or a reference. Numbers, truth values and types that JSON does not have
 // come back as they are. What it returns is a new value where something was
-// replaced and v itself where not; v is never changed. The bool tells whether
+// replaced and v itself where not; v is never changed. The bool reports whether
 // anything was replaced.
 func (f *Filter) Value(v any) (any, bool) {
 	return f.value(v, 0)

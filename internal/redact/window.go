@@ -23,7 +23,7 @@ const Gap = " … "
 // points; a byte that is not UTF-8 counts as one). It works on at most
 // limit+65,536 characters of s. A secret, private section or key block that
 // begins before the limit leaves no fragment, and the cut never leaves a part of
-// a mark: it then falls before the mark. The bool tells whether anything was
+// a mark: it then falls before the mark. The bool reports whether anything was
 // redacted in what was read, cutting aside. A limit of 0 or less gives "".
 func (f *Filter) Head(s string, limit int) (string, bool) {
 	limit = bounded(limit)

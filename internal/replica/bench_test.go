@@ -83,7 +83,7 @@ func backlog() int {
 }
 
 // BenchmarkDrain sends what was written offline to hubs over both databases, and
-// beside it what the hub's own upsert of the same rows takes.
+// next to it what the hub's own upsert of the same rows takes.
 func BenchmarkDrain(b *testing.B) {
 	for _, database := range []string{"sqlite", "postgres"} {
 		for _, memories := range []int{1, 20} {

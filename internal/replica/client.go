@@ -73,7 +73,7 @@ func NewClient(base, token string, timeout time.Duration, insecure bool) (*Clien
 	return c, nil
 }
 
-// SetToken replaces the token, for calls from now on, and tells whether it is another.
+// SetToken replaces the token, for calls from now on, and reports whether it is another.
 func (c *Client) SetToken(token string) (other bool) { return *c.token.Swap(&token) != token }
 
 // Close ends the idle connections.

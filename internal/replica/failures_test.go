@@ -131,7 +131,7 @@ func TestAnItemThatFailsForAWhileIsSentAgainAndDelaysItsMemoryAlone(t *testing.T
 	}
 }
 
-// Items that are refused for good: one attempt, a failure, and the rest goes on, or
+// Items that are refused permanently: one attempt, a failure, and the rest goes on, or
 // halts if that is wanted; by hand they are tried again or given up.
 func TestAnItemRefusedForGoodIsTriedOnceAndTheRestGoesOn(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"cairn/internal/memory"
 )
 
-// catalogueEvery is how often the list of the user's streams is read anew, and how old
+// catalogueEvery is how often the list of the user's streams is read again, and how old
 // what a stream that is not waited for holds may get (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
@@ -65,7 +65,7 @@ func (r *Replicator) isStale() bool {
 	return stale
 }
 
-// mayPull tells whether a pull may be made: if the hub takes nothing, now and then one
+// mayPull reports whether a pull may be made: if the hub takes nothing, now and then one
 // to find out whether that has changed.
 func (r *Replicator) mayPull() bool {
 	r.mu.Lock()

@@ -122,7 +122,7 @@ func (r *Replicator) Meter() *Metrics { return &r.meter }
 
 // Run replicates until ctx ends; then requests that are underway get 10 s to end. It
 // returns nil then. Errors: memory.CodeLeft when the membership has ended, and the
-// store's when it fails for good.
+// store's when it fails permanently.
 func (r *Replicator) Run(ctx context.Context) error {
 	running, end, err := r.begin(ctx)
 	if err != nil {

@@ -132,7 +132,7 @@ func (r *Replicator) restoreStream(ctx context.Context, lease memory.Lease, s me
 }
 
 // sendAgain pushes changes. What the hub cannot take now is an error; what it refuses
-// for good is for the caller, as are those that were not tried for that.
+// permanently is for the caller, as are those that were not tried for that.
 func (r *Replicator) sendAgain(ctx context.Context, batch []memory.Outgoing) ([]Result, error) {
 	if len(batch) == 0 {
 		return nil, nil

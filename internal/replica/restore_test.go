@@ -159,7 +159,7 @@ func TestAnOldBackupShowsByTheNumbersOfNewChanges(t *testing.T) {
 }
 
 // A backup that is older than an earlier `hub restored` has an epoch that devices have
-// passed. The next one is above it all the same.
+// passed. The next one is above it anyway.
 func TestAnEpochIsAboveThoseOfNewerBackups(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/hub.db"

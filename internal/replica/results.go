@@ -19,7 +19,7 @@ type Metrics struct {
 	CurrentAt                      counter // Unix nanoseconds of the last pull that left nothing, 0 for none
 }
 
-// retryable tells whether a status passes by itself.
+// retryable reports whether a status passes by itself.
 func retryable(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -159,7 +159,7 @@ func (r *Replicator) undelivered(ctx context.Context, leases []memory.Lease, bat
 }
 
 // failed deals with an error that is about the hub or the token, not about what was
-// sent: nothing more is sent for a while. It tells whether it was one.
+// sent: nothing more is sent for a while. It reports whether it was one.
 func (r *Replicator) failed(ctx context.Context, err error, by cause) bool {
 	no, ok := errors.AsType[*Refused](err)
 	switch {

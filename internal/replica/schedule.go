@@ -68,7 +68,7 @@ func (r *Replicator) maySend() bool {
 	return r.verified && !(r.stopCode != "" && r.stopUntil.After(time.Now()))
 }
 
-// waits tells whether nothing may be sent now.
+// waits reports whether nothing may be sent now.
 func (r *Replicator) waits(ctx context.Context) bool {
 	paused, err := r.Book.Paused(ctx)
 	r.mu.Lock()

@@ -118,7 +118,7 @@ type PushResponse struct {
 //   - 200: known under this key already, or a patch that is taken now; fields as
 //     they were then. Also a vault or memory that exists with this id and title;
 //   - 204: deleted, now or before;
-//   - 400, 403 (a delete by a token below admin), 404, 409, 413: refused for good (memories §10.4). 409 already_exists
+//   - 400, 403 (a delete by a token below admin), 404, 409, 413: refused permanently (memories §10.4). 409 already_exists
 //     with details.existing_id: the title (or the proposed entryId, or the project of a
 //     default memory) belongs to that id; 409 immutability_violation: a second correction, or a patch of a
 //     corrected entry; 409 idempotency_mismatch: the key stands for something else;

@@ -142,7 +142,7 @@ func values(record []byte) (out []any, ok bool) {
 	return out, len(body) == 0
 }
 
-// value decodes one value and tells how many bytes it took.
+// value decodes one value and reports how many bytes it took.
 func value(kind uint64, body []byte) (v any, n int, ok bool) {
 	switch {
 	case kind == 0:

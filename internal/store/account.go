@@ -262,7 +262,7 @@ type Progress struct {
 	NextTry  int64  // Unix nanoseconds, 0 if it does not fail
 }
 
-// Followers tells how all followers do that have ever run on the store, and the live
+// Followers reports how all followers do that have ever run on the store, and the live
 // ones of this process, by name and lane; empty if no follower has run.
 func (s *Store) Followers(ctx context.Context) (out []Progress, err error) {
 	err = s.Read(ctx, func(ctx context.Context, tx *Tx) error {

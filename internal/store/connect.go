@@ -124,7 +124,7 @@ func (s *session) close() error {
 	return errors.Join(s.forget(), s.conn.Close())
 }
 
-// discard closes the connection for good, with the transaction that may be open
+// discard closes the connection permanently, with the transaction that may be open
 // on it.
 func (s *session) discard() error {
 	err := s.forget() // first: a statement must not outlive its connection

@@ -403,7 +403,7 @@ func takenOver(path string) (destroyed, left []string, err error) {
 }
 
 // destroyCopies overwrites and removes the store's Copies, and lists the plain
-// databases beside it that are none of them.
+// databases next to it that are none of them.
 func destroyCopies(path string) (destroyed, left []string, err error) {
 	files, err := Copies(path)
 	if err != nil {

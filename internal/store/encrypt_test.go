@@ -232,7 +232,7 @@ func TestCopyWithoutItsKeyCheckOpensWithItsKeyAndLosesNothing(t *testing.T) {
 	if encrypted, err := store.Encrypted(t.Context(), copied, 0); !encrypted || err != nil {
 		t.Errorf("the key check was not made anew: %v", err)
 	}
-	// A key check that is another store's is made anew likewise.
+	// A key check that is another store's is made again likewise.
 	if err := os.WriteFile(copied+"-cipher", []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}

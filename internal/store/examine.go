@@ -64,7 +64,7 @@ func standing(path string, key []byte) string {
 	return resolved(path)
 }
 
-// resolved is the file that a path leads to: SQLite keeps the log beside it, not
+// resolved is the file that a path leads to: SQLite keeps the log next to it, not
 // beside a link to it.
 func resolved(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {

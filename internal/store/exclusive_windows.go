@@ -8,7 +8,7 @@ import (
 
 const errSharing = syscall.Errno(32)
 
-// lockAlone tells whether this process alone has the database in f open. It
+// lockAlone reports whether this process alone has the database in f open. It
 // takes no lock: Windows does not let an open file be replaced.
 func lockAlone(f *os.File) (bool, error) {
 	other, err := held(f)

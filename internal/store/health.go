@@ -103,7 +103,7 @@ const (
 
 // Copies lists the files that cairn made of the store by itself and that may hold
 // what the store holds or held: backups, what salvages kept, and what
-// interrupted ones left, each with the files that SQLite puts beside it. A purge
+// interrupted ones left, each with the files that SQLite puts next to it. A purge
 // and an encryption leave none of them. Links are not followed.
 func Copies(path string) (out []File, err error) {
 	files, err := Files(path)

@@ -169,7 +169,7 @@ func checkSum(key, salt []byte) []byte {
 }
 
 // fits reports whether a key is the one that a key check was made for. A text that
-// is no key check fits none.
+// is not a key check fits none.
 func fits(check string, key []byte) bool {
 	lines := strings.Split(check, "\n")
 	if len(lines) != 4 || lines[0] != checkTitle || lines[3] != "" {
@@ -209,7 +209,7 @@ func writeWhole(path, text string) (err error) {
 	return syncDir(filepath.Dir(path))
 }
 
-// mendCheck makes the key check of an encrypted store anew unless it is the key's.
+// mendCheck makes the key check of an encrypted store again unless it is the key's.
 func (o *oldStore) mendCheck() error {
 	if o.key == nil {
 		return nil
@@ -231,7 +231,7 @@ func checkKey(key []byte) error {
 // admit says whether the store may be opened as it was asked for, before SQLite
 // touches a file of it: with a wrong key, or without any, SQLite would take the
 // write-ahead log for rubbish and delete it. A key check that is missing or not
-// this store's is made anew if the key opens the file.
+// this store's is made again if the key opens the file.
 func (s *Store) admit() error {
 	if s.key == nil {
 		return s.admitPlain()

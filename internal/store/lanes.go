@@ -10,7 +10,7 @@ import (
 
 // Lanes are streams of work that a follower does side by side, such as the projects of
 // the archive. Each has a cursor and failures of its own, so that one that fails holds
-// up no other. The log only tells which lane has something to do: a turn reads what is
+// up no other. The log only reports which lane has something to do: a turn reads what is
 // behind the cursor (Tx.Cursor) and stores a new one with what it has done (Tx.Advance).
 type Lanes struct {
 	// Of names the lanes that a change concerns; none is allowed.

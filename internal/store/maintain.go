@@ -32,7 +32,7 @@ func (s *Store) Checkpoint(ctx context.Context) error {
 
 // CopyTo writes a consistent copy of the store to a file that must not exist
 // yet, readable by its owner alone. It does not hold up writers. The copy of an
-// encrypted store is encrypted with its key and has a key check beside it. After
+// encrypted store is encrypted with its key and has a key check next to it. After
 // an error there is no file.
 //
 // Errors: Conflict if the file exists, else those of Read and CodeFull.

@@ -103,7 +103,7 @@ func TestNewerSchemaIsRefusedForWritingAndReading(t *testing.T) {
 
 // Migrations only add, to tables of their own, so that an older store needs no backup before them
 // (observations §13). One that rewrites rows must make one first: this test then
-// has to learn how that is shown. The account of followers may be made anew: a follower
+// has to learn how that is shown. The account of followers may be made again: a follower
 // whose account is lost reads the log again.
 func TestNoMigrationRewritesRows(t *testing.T) {
 	t.Parallel()

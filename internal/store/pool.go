@@ -28,7 +28,7 @@ type Pool struct {
 	Acquired Distribution // how long callers waited, since the store was opened; also those that gave up
 }
 
-// Pool tells how the connections are used now.
+// Pool reports how the connections are used now.
 func (s *Store) Pool() Pool {
 	s.writer.mu.Lock()
 	writes := len(s.writer.queue)

@@ -81,7 +81,7 @@ func (s *Store) Behind(ctx context.Context, seq int64, lanes ...string) (list []
 	return list, err
 }
 
-// Rewrite builds the file anew from what it holds, so that nothing of deleted or
+// Rewrite builds the file again from what it holds, so that nothing of deleted or
 // overwritten rows is left in it, and then empties the write-ahead log. SQLite's
 // secure_delete would not do: pages that were divided keep copies of rows that
 // moved away. Writers wait meanwhile, about a second per 100 MB; readers go on.

@@ -36,7 +36,7 @@ const (
 // key. All other processes are kept out meanwhile. Whenever it is interrupted, the
 // path holds either what it held or the complete new store; repeating it is safe.
 //
-// Errors, upon which everything is as it was: those of build, CodeBusy if another
+// Errors, on which everything is as it was: those of build, CodeBusy if another
 // process has the store open, CodeEncrypted, CodeKey, CodeFull, CodeReadOnly, CodeIO.
 // Contract: mail §10.6.
 func Replace(ctx context.Context, c ReplaceConfig, stamp string, build func(ctx context.Context, path string) error) (aside string, err error) {

@@ -70,7 +70,7 @@ type SalvagedTable struct {
 }
 
 // Salvage replaces a damaged store by a new one with everything that can still
-// be read, under the same ids and numbers, and keeps the damaged files beside it
+// be read, under the same ids and numbers, and keeps the damaged files next to it
 // as PATH.bak-damaged-TIME (with -wal, -shm and key check), byte for byte: it is
 // one of the Copies, which a purge takes with it. A sound or missing
 // store is left as it is, without Damage in the result. Nothing is deleted. An
@@ -81,7 +81,7 @@ type SalvagedTable struct {
 // All other processes are kept out meanwhile. Whenever it is interrupted, the
 // path holds either what it held or the complete new store; repeating it is safe.
 //
-// Errors, upon which everything is as it was: CodeEncrypted without a key and CodeKey with
+// Errors, on which everything is as it was: CodeEncrypted without a key and CodeKey with
 // another store's, CodeBusy if another process has
 // the store open, CodeNewer, CodeForeign, CodeFull, CodeReadOnly, CodeIO.
 // Contract: observations §11.4, §13.

@@ -20,7 +20,7 @@ import (
 const pageSize = 4096
 
 // salvaged repairs the store at path and checks what must hold of every salvage:
-// the result is sound and the damaged files lie beside it, byte for byte.
+// the result is sound and the damaged files lie next to it, byte for byte.
 func salvaged(t testing.TB, path string) store.Salvaged {
 	t.Helper()
 	before := map[string][]byte{}

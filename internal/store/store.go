@@ -182,7 +182,7 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 
 // readersCache is how many KiB of pages the connections that are kept for reading hold
 // together, none more than 2,000, as SQLite has it, and none less than 256. After each
-// commit they begin anew.
+// commit they begin again.
 const readersCache = 12 << 10
 
 func (s *Store) readPragmas() []string {
@@ -191,7 +191,7 @@ func (s *Store) readPragmas() []string {
 }
 
 // cannotShare reports whether a store could not be opened because nothing can be
-// written beside it, for want of rights or of room.
+// written next to it, without rights or of room.
 func cannotShare(err error) bool {
 	err = classify(err)
 	return fault.HasCode(err, CodeReadOnly) || fault.HasCode(err, CodeFull)

@@ -42,7 +42,7 @@ type cursor struct {
 func (t *Tx) Now() time.Time { return t.now }
 
 // Exec runs a statement. Statements are kept prepared by their text. One whose LIMIT is
-// a bare parameter is prepared anew at every run all the same, since SQLite plans by the
+// a bare parameter is prepared again at every run anyway, since SQLite plans by the
 // number; with a sign, as in LIMIT +?, it is not.
 func (t *Tx) Exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	ctx, st, err := t.prepared(ctx, query)
@@ -154,7 +154,7 @@ func (t *Tx) prepared(ctx context.Context, query string) (context.Context, *sql.
 	return ctx, st, t.noted(err)
 }
 
-// noted remembers an error upon which SQLite gives up a whole transaction, lest
+// noted remembers an error on which SQLite gives up a whole transaction, lest
 // later statements run outside of any.
 func (t *Tx) noted(err error) error {
 	if code, _ := resultCode(err); t.lost == nil && endsTransaction(code) {

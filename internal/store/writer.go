@@ -119,7 +119,7 @@ func (w *writer) next(sync Sync) []*pending {
 }
 
 // stop refuses new writes, lets those that wait finish, closes the connection
-// and keeps the turn for good.
+// and keeps the turn permanently.
 func (w *writer) stop() error {
 	w.mu.Lock()
 	w.closed = true

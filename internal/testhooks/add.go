@@ -126,7 +126,7 @@ func (d *Device) addMany(ctx context.Context, a addManyArgs) (any, error) {
 	return map[string]string{"job": id}, nil
 }
 
-// job tells how far an asynchronous add-many has come.
+// job reports how far an asynchronous add-many has come.
 func (d *Device) job(_ context.Context, q url.Values) (any, error) {
 	d.mu.Lock()
 	j := d.jobs[q.Get("id")]
@@ -142,7 +142,7 @@ func (d *Device) job(_ context.Context, q url.Values) (any, error) {
 	}{j.done, added{slices.Clone(j.Statuses), slices.Clone(j.LocalIDs)}}, nil
 }
 
-// ackLatency adds n entries, one after the other, and tells how long that took, in
+// ackLatency adds n entries, one after the other, and reports how long that took, in
 // milliseconds.
 func (d *Device) ackLatency(ctx context.Context, a struct {
 	Memory string `json:"memory"`

@@ -241,7 +241,7 @@ func (d *Device) held() []string {
 	return out
 }
 
-// hold occupies a memory's worker, for good or for some time, and returns when it is.
+// hold occupies a memory's worker, permanently or for some time, and returns when it is.
 func (d *Device) hold(ctx context.Context, a holdArgs) error {
 	return d.onMemory(ctx, a.Memory, func(b *memory.Service, id string) error {
 		until := make(chan struct{})

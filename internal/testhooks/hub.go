@@ -40,7 +40,7 @@ func (c *Hub) Listen(ctx context.Context, addr string, w io.Writer) error {
 	return serve(ctx, addr, w, c.verbs())
 }
 
-// Opened tells which hub is served, and returns the listener for it, in the place of l.
+// Opened reports which hub is served, and returns the listener for it, in the place of l.
 func (c *Hub) Opened(h *hub.Hub, l net.Listener) net.Listener {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -260,7 +260,7 @@ func (d *door) open(ctx context.Context) error {
 	return err
 }
 
-// Close ends the listener for good.
+// Close ends the listener permanently.
 func (d *door) Close() error {
 	err := d.shut()
 	d.mu.Lock()

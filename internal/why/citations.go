@@ -95,7 +95,7 @@ func (s *Service) Cite(ctx context.Context, caller record.Caller, body string, o
 // maxCiting is how many bytes a body may have.
 const maxCiting = 1 << 20
 
-// inEqualLines tells whether a citation stands in a line that both bodies have.
+// inEqualLines reports whether a citation stands in a line that both bodies have.
 func inEqualLines(old, body string, c citation.Citation) bool {
 	lines := map[string]bool{}
 	for l := range strings.SplitSeq(old, "\n") {

@@ -132,7 +132,7 @@ func (q *question) citing(ctx context.Context, found *recordList, tree citation.
 	return nil
 }
 
-// covers tells whether a citation means a line of today's file. A drifted one is
+// covers reports whether a citation means a line of today's file. A drifted one is
 // about what stood at its lines.
 func covers(c record.Citation, line int) bool {
 	lines := c.Lines

@@ -69,7 +69,7 @@ type Answer struct {
 	Missing  []Missing `json:"missing"`
 }
 
-// Known tells whether anything was found.
+// Known reports whether anything was found.
 func (a *Answer) Known() bool {
 	return a.Commit != nil || len(a.Commits) > 0 || len(a.Sessions) > 0 || len(a.Records) > 0
 }
@@ -392,7 +392,7 @@ func atSecond(t int64) record.Time { return record.Time(t * int64(time.Second)) 
 
 // Parse reads FILE, FILE:LINE, FILE:LINE:COLUMN or FILE#L12 (a range counts
 // from its first line). Where more than one of them could be meant, it is the one
-// whose file is there. A number that is no line's is -1, which Ask refuses.
+// whose file is there. A number that is not a line's is -1, which Ask refuses.
 func (s *Service) Parse(arg string) (file string, line int) {
 	type reading struct {
 		file string

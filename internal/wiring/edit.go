@@ -13,7 +13,7 @@ func (s settings) edited(old []byte) ([]byte, error) {
 }
 
 // stripped is a file's text without anything of ours. was is the text before
-// anything was added, nil if that is not known: it tells which empty lists were
+// anything was added, nil if that is not known: it reports which empty lists were
 // the user's and how they were spaced, so that stripping what edited made of it
 // gives it back byte for byte.
 func (s settings) stripped(old, was []byte) ([]byte, error) {

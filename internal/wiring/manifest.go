@@ -18,7 +18,7 @@ import (
 const CodeManifest = "invalid_manifest"
 
 // manifest says what was changed, so that it can be undone. It is written before
-// each change; the originals lie beside it, by their hash (observations §15).
+// each change; the originals lie next to it, by their hash (observations §15).
 type manifest struct {
 	dir     string
 	Files   []record `json:"files"`

@@ -138,7 +138,7 @@ func (m *manifest) undo(s settings, now []byte) (Action, []byte, error) {
 }
 
 // mayHoldOurs reports whether a file that cannot be parsed, and that init never
-// changed, could have an entry of ours all the same.
+// changed, could have an entry of ours anyway.
 func mayHoldOurs(text []byte) bool {
 	return bytes.Contains(text, []byte(serverName)) &&
 		(bytes.Contains(text, []byte("record")) || bytes.Contains(text, []byte("serve")))

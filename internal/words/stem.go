@@ -102,7 +102,7 @@ func (s *stemmer) step1() {
 	}
 }
 
-// restore mends what ed or ing left.
+// restore repairs what ed or ing left.
 func (s *stemmer) restore() {
 	n := len(s.b)
 	switch {

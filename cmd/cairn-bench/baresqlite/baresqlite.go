@@ -82,7 +82,7 @@ func (t *Table) Insert(ctx context.Context, text string) error {
 	return err
 }
 
-// Count is the number of rows; asking opens the file for good, which SQLite
+// Count is the number of rows; asking opens the file permanently, which SQLite
 // puts off until then.
 func (t *Table) Count(ctx context.Context) (n int, err error) {
 	err = t.conn.QueryRowContext(ctx, "SELECT count(*) FROM notes").Scan(&n)

@@ -19,7 +19,7 @@
 //     fail, touched are those and the files of reads that did not fail.
 //   - Folders are taken for one repository when one lies in the other, or when at
 //     least half of the files known of one are known of the other by the same
-//     relative path: worktrees beside each other and checkouts of several people.
+//     relative path: worktrees next to each other and checkouts of several people.
 //     They are replayed as one real repository, so that cairn's own rules make the
 //     paths relative. People who share a repository share the store too, unless
 //     Options.Machines gives everyone a store of their own.

@@ -103,7 +103,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// relative is the key of a file of an event; inside tells whether it lies in the
+// relative is the key of a file of an event; inside reports whether it lies in the
 // event's repository.
 func (e *event) relative(file string) (key string, inside bool) {
 	if file == "" {

@@ -19,12 +19,12 @@ type Figure struct {
 	TokensMax    int     `json:"tokens_max"`
 }
 
-// SameTable tells whether two figures differ in the namer only.
+// SameTable reports whether two figures differ in the namer only.
 func (f Figure) SameTable(g Figure) bool {
 	return f.Period == g.Period && f.When == g.When && f.WithoutFirst == g.WithoutFirst
 }
 
-// Baseline tells whether the contract of observations gives a figure for this
+// Baseline reports whether the contract of observations gives a figure for this
 // period and moment: starts of sessions from the 8th on.
 func (f Figure) Baseline() bool {
 	return f.Period == fromThe8th && f.When == atStart && !f.WithoutFirst

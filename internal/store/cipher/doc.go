@@ -10,7 +10,7 @@
 //
 // An encrypted store is opened by another SQLite, which encrypts 4 KiB blocks with
 // Adiantum. PATH-cipher holds a salt and the key's HMAC of it and tells a wrong key from
-// damage; who has the key can make it anew. Pages of the write-ahead log cross blocks,
+// damage; who has the key can make it again. Pages of the write-ahead log cross blocks,
 // so these are read and written under a lock of their own. cairn encrypt writes a
 // checked copy over the plain file instead of renaming, header first: nobody keeps the
 // old one open, and with SQLite's header still there the next opener undoes it, without

@@ -128,7 +128,7 @@ func (f plainFile) DeviceCharacteristics() vfs.DeviceCharacteristic {
 	return f.systemFile.DeviceCharacteristics() &^ vfs.IOCAP_BATCH_ATOMIC
 }
 
-// mainFile is a database file. The shared memory beside it, which holds numbers
+// mainFile is a database file. The shared memory next to it, which holds numbers
 // of pages only, is made before SQLite makes it with wider rights.
 type mainFile struct {
 	plainFile

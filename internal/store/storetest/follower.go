@@ -25,7 +25,7 @@ type Subject struct {
 	// it and the order of the rows does not matter.
 	Write func(t testing.TB, s *store.Store, n int)
 
-	// Waits tells how much the follower has yet to do; nil for the follower's lag.
+	// Waits reports how much the follower has yet to do; nil for the follower's lag.
 	Waits func(t testing.TB, s *store.Store, dir string) int64
 
 	// State tells everything that the follower has made. It must not show how often or

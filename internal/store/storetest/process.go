@@ -127,7 +127,7 @@ func (p *Process) Kill() {
 	}
 }
 
-// Finish closes the child's standard input, upon which it is to end by itself, and
+// Finish closes the child's standard input, on which it is to end by itself, and
 // fails the test if it ends badly.
 func (p *Process) Finish(t testing.TB) {
 	t.Helper()
