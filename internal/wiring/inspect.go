@@ -89,7 +89,7 @@ func Inspect(p Paths) []Report {
 	return out
 }
 
-// inspect reports on one harness and whether whether hooks of ours are there.
+// inspect reports on one harness and whether hooks of ours are there.
 func (p Paths) inspect(name string) (r Report, hooked bool) {
 	r = Report{
 		Harness: name, Folder: p.Folder(name), Found: p.Found(name),
