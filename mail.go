@@ -22,7 +22,7 @@ func (c *Cairn) Mail() Mail { return Mail{c} }
 // Cairn is the cairn whose mail it is, for what guards do beside the store.
 func (m Mail) Cairn() *Cairn { return m.cairn }
 
-// Read calls ask once with the office, which is one over nothing while there is no
+// Read calls ask once with the service, which is one over nothing while there is no
 // store, and with who calls: see Write. It makes no store.
 //
 // Errors: those of ask; those of mail.Fault for a store that cannot be opened, and
@@ -37,7 +37,7 @@ func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context,
 	})
 }
 
-// Write calls do with the office over the store. While there is no store do is
+// Write calls do with the service over the store. While there is no store do is
 // first tried over nothing, and the store is made if that succeeds: so do may be
 // called twice, and what is refused makes no store.
 //

@@ -19,7 +19,7 @@ type Memories struct{ cairn *Cairn }
 // Memories are the memories over the store.
 func (c *Cairn) Memories() Memories { return Memories{c} }
 
-// Read calls ask with the book, which is one over nothing while there is no store, and
+// Read calls ask with the service, which is one over nothing while there is no store, and
 // with who calls: of a Caller only what the caller said need be set, the working
 // directory is added here. It makes no store.
 //
@@ -32,7 +32,7 @@ func (m Memories) Read(ctx context.Context, c memory.Caller, ask func(context.Co
 	return ask(ctx, b, m.completed(c))
 }
 
-// Write calls do with the book over the store. While there is no store do is first
+// Write calls do with the service over the store. While there is no store do is first
 // tried over nothing, and the store is made if that succeeds: so do may be called
 // twice, and what is refused makes no store. Errors: those of Read.
 func (m Memories) Write(ctx context.Context, c memory.Caller, do func(context.Context, *memory.Service, memory.Caller) error) error {

@@ -16,7 +16,7 @@ import (
 	"cairn/internal/store"
 )
 
-// member is the book and a local user in it. Errors: CodeNotJoined for one that is not
+// member is the service and a local user in it. Errors: CodeNotJoined for one that is not
 // there, and those of opening the store.
 func (r Replication) member(ctx context.Context, user string) (b *memory.Service, u memory.User, err error) {
 	if b, _, err = r.cairn.Memories().book(ctx, false); err != nil {

@@ -98,7 +98,7 @@ type Archiver struct {
 	pressure pressure
 }
 
-// New makes an archivist. It starts nothing.
+// New returns an archiver. It starts nothing.
 func New(c Config) *Archiver {
 	def(&c.Window, 50*time.Millisecond)
 	def(&c.Shards, 4)

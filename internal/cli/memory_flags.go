@@ -57,7 +57,7 @@ func (f *memoryFlags) caller() memory.Caller {
 	return c
 }
 
-// recalled is what a method of the book that only reads answers.
+// recalled is what a method of memory.Service that only reads answers.
 func recalled[T any](cmd *cobra.Command, c *cairn.Cairn, f *memoryFlags, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (out T, err error) {
 	err = c.Memories().Read(cmd.Context(), f.caller(), func(ctx context.Context, b *memory.Service, who memory.Caller) (err error) {
 		out, err = ask(ctx, b, who)

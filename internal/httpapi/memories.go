@@ -337,7 +337,7 @@ func (a *asked) failed(err error) {
 	writeJSON(a.w, status, envelope)
 }
 
-// reading answers what a method of the book says.
+// reading answers what a method of memory.Service says.
 func reading[T any](a *asked, ask func(context.Context, *memory.Service, memory.Caller) (T, error)) (answer, error) {
 	out := answer{status: http.StatusOK}
 	err := a.config.Cairn.Memories().Read(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {
@@ -348,7 +348,7 @@ func reading[T any](a *asked, ask func(context.Context, *memory.Service, memory.
 	return out, err
 }
 
-// writing answers what a method of the book that stores something says.
+// writing answers what a method of memory.Service that stores something says.
 func writing[T any](a *asked, status int, do func(context.Context, *memory.Service, memory.Caller) (T, memory.WriteInfo, error)) (answer, error) {
 	out := answer{status: status}
 	err := a.config.Cairn.Memories().Write(a.r.Context(), a.caller, func(ctx context.Context, b *memory.Service, c memory.Caller) error {

@@ -90,7 +90,7 @@ type Service struct {
 	config Config
 }
 
-// New makes the office of a store; nil for no store yet: then reading finds
+// New returns the service of a store; nil for no store yet: then reading finds
 // nothing, and writing is tried over nothing and leaves nothing behind.
 func New(s *store.Store, c Config) *Service {
 	def(&c.NameMode, Coerce)

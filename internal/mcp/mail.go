@@ -112,7 +112,7 @@ func (t *mailTools) caller(a Args) mail.Caller {
 	return c
 }
 
-// ask is one method of the office.
+// ask is one method of the service.
 type ask[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
 
 // reads makes a tool's Call of a method that only reads.

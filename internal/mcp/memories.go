@@ -102,7 +102,7 @@ func (t memoryTools) caller(a Args) memory.Caller {
 	return c
 }
 
-// remembers makes a tool's Call of a question to the book.
+// remembers makes a tool's Call of a question to memory.Service.
 func remembers[T any](t memoryTools, ask func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (T, error)) func(context.Context, Args) (any, error) {
 	return func(ctx context.Context, a Args) (any, error) {
 		var out T
@@ -134,7 +134,7 @@ func sessionOfText() Param {
 	return may("session_id", "The session that writes it: its id, as recall and search show it.")
 }
 
-// count is an integer argument, 0 when it was omitted: the book's own then.
+// count is an integer argument, 0 when it was omitted: the default of the service then.
 func (a Args) count(name string) int64 {
 	if n := a.Int64(name); n != nil {
 		return *n

@@ -100,7 +100,7 @@ func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 	return findings, nil
 }
 
-// Check is Check over the book's store.
+// Check is Check over the store of the service.
 func (b *Service) Check(ctx context.Context) (findings []string, err error) {
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {
 		findings, err = Check(ctx, tx)

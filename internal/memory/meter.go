@@ -53,7 +53,7 @@ func (t *timings) read() (out Timing) {
 	return out
 }
 
-// Measured is what a book has done since it was made (metrics, memories §14).
+// Measured is what a service has done since it was made (metrics, memories §14).
 type Measured struct {
 	Acks          Timing            // writes of entries and contexts, from the call to the answer that they are on the disk
 	InflightReads Timing            // of the two inflight tools
@@ -75,7 +75,7 @@ func (m *measures) do(fn func(m *Measured)) {
 	fn(&m.Measured)
 }
 
-// Measured reports what the book has done.
+// Measured reports what the service has done.
 func (b *Service) Measured() Measured {
 	b.measures.mu.Lock()
 	defer b.measures.mu.Unlock()

@@ -46,9 +46,9 @@ type Service struct {
 	measures measures
 }
 
-// New makes the book of a store; nil for no store yet: then reading finds nothing,
+// New returns the service of a store; nil for no store yet: then reading finds nothing,
 // and writing is tried over nothing and leaves nothing behind. Settings must have
-// passed their Check. Stop ends the book's workers.
+// passed their Check. Stop ends the workers of the service.
 func New(s *store.Store, c Config) *Service {
 	if c.Settings == (Settings{}) {
 		c.Settings = Defaults()
@@ -59,7 +59,7 @@ func New(s *store.Store, c Config) *Service {
 	}
 }
 
-// Exists reports whether there is a store under the book.
+// Exists reports whether there is a store under the service.
 func (b *Service) Exists() bool { return b.store != nil }
 
 // Stop refuses new jobs with CodeStopping, releases the callers that wait for a place

@@ -46,7 +46,7 @@ type Service struct {
 	config Config
 }
 
-// New returns the journal of an open store. Without a store (nil) it answers
+// New returns the service of an open store. Without a store (nil) it answers
 // every question as an empty one would and can record nothing.
 func New(s *store.Store, c Config) *Service { return &Service{store: s, config: c} }
 
@@ -117,7 +117,7 @@ func isAction(obsType string) bool {
 	return obsType != typePrompt && obsType != typeMessage && !strings.HasPrefix(obsType, "session_")
 }
 
-// MarkArgs is a note that a person leaves in the journal.
+// MarkArgs is a note that a person leaves in the history.
 type MarkArgs struct {
 	Text    string
 	Project string // id or alias, "" for the project of Cwd
@@ -291,5 +291,5 @@ func pinTargets(ctx context.Context, tx *store.Tx, a PinArgs, place project.Loca
 	return ids, err
 }
 
-// Exists reports whether there is a store behind the journal.
+// Exists reports whether there is a store behind the service.
 func (j *Service) Exists() bool { return j.store != nil }

@@ -25,7 +25,7 @@ type Service struct {
 	config Config
 }
 
-// New makes the book of a store; nil for no store yet: then reading finds
+// New returns the service of a store; nil for no store yet: then reading finds
 // nothing, and what would be stored is gone when the call returns, so that a
 // command can be tried before a store is made for it.
 func New(s *store.Store, c Config) *Service {

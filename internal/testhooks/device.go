@@ -140,7 +140,7 @@ func (d *Device) cairn() (*cairn.Cairn, error) {
 	return d.running, nil
 }
 
-// onBook calls do with the book of what is served.
+// onBook calls do with the memory service of what is served.
 func (d *Device) onBook(ctx context.Context, do func(b *memory.Service) error) error {
 	c, err := d.cairn()
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *Device) onBook(ctx context.Context, do func(b *memory.Service) error) e
 	return c.Memories().Read(ctx, memory.Caller{}, func(_ context.Context, b *memory.Service, _ memory.Caller) error { return do(b) })
 }
 
-// onMemory calls do with the book and the id here of a memory that there is.
+// onMemory calls do with the memory service and the id here of a memory that there is.
 func (d *Device) onMemory(ctx context.Context, named string, do func(b *memory.Service, id string) error) error {
 	return d.onBook(ctx, func(b *memory.Service) error {
 		id, _, err := b.Here(ctx, named)
