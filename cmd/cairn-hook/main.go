@@ -14,5 +14,5 @@ var version = "dev"
 
 func main() {
 	veto.Prevent()
-	os.Exit(hook.Run(hook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, version, os.Args[1:]))
+	os.Exit(hook.Run(hook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[0], version, os.Args[1:]))
 }

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // hookMain is the program cairn-hook.
 func hookMain() {
 	veto.Prevent()
-	os.Exit(cairnhook.Run(cairnhook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, version, os.Args[1:]))
+	os.Exit(cairnhook.Run(cairnhook.Process{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, os.Args[0], version, os.Args[1:]))
 }
 
 // Scripts run the whole program from outside, each in an empty home.

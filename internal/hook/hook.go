@@ -31,6 +31,10 @@ type Process struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
+
+	// Newer, if set, records a payload whose store a newer cairn has written; it returns
+	// false where that cannot be done.
+	Newer func(payload []byte) (code int, done bool)
 }
 
 // Options are the flags of a hook.
@@ -64,6 +68,11 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 		return p.failed(o, e, err)
 	}
 	done, failed := p.store(ctx, o, e)
+	if p.Newer != nil && fault.HasCode(failed, store.CodeNewer) {
+		if code, done := p.Newer(payload); done {
+			return code
+		}
+	}
 	return p.answer(o, e, done, failed)
 }
 

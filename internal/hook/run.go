@@ -1,11 +1,16 @@
 package hook
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
@@ -30,8 +35,10 @@ func VersionLine(version string) string {
 }
 
 // Run runs the program cairn-hook with the arguments of `cairn record`, "record" included
-// or not, and returns its exit code.
-func Run(p Process, version string, args []string) (code int) {
+// or not, and returns its exit code. program is the path by which it was called: when the
+// store is of a newer cairn, as after an upgrade of cairn alone, the cairn beside program
+// records the event.
+func Run(p Process, program, version string, args []string) (code int) {
 	defer func() {
 		if defect := recover(); defect != nil {
 			fmt.Fprintln(p.Err, "cairn: "+fault.Line("defect", fault.Panic(defect)))
@@ -41,6 +48,7 @@ func Run(p Process, version string, args []string) (code int) {
 	if len(args) > 0 && args[0] == "record" {
 		args = args[1:]
 	}
+	p.Newer = func(payload []byte) (code int, done bool) { return p.handOver(program, args, payload) }
 	var o Options
 	var showsVersion bool
 	flags := flag.NewFlagSet("cairn-hook", flag.ContinueOnError)
@@ -66,4 +74,24 @@ func Run(p Process, version string, args []string) (code int) {
 		return 2
 	}
 	return p.Record(context.Background(), o)
+}
+
+// handOver runs `cairn record` beside program with a payload.
+func (p *Process) handOver(program string, args []string, payload []byte) (code int, done bool) {
+	if !strings.ContainsAny(program, `/\`) { // found in the PATH
+		if own, err := os.Executable(); err == nil {
+			program = own
+		}
+	}
+	folder, name := filepath.Split(program)
+	cairn := strings.Replace(name, "cairn-hook", "cairn", 1)
+	if cairn == name {
+		return 0, false // a name of the user's own: which cairn belongs to it is not known
+	}
+	cmd := exec.Command(folder+cairn, append([]string{"record"}, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), p.Out, p.Err
+	if err := cmd.Run(); err != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() < 0) {
+		return 0, false
+	}
+	return cmd.ProcessState.ExitCode(), true
 }

@@ -88,7 +88,7 @@ func programName(path string) string {
 func isShell(name string) bool {
 	switch name {
 	case "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox", "fish", "csh", "tcsh", "nu",
-		"cmd", "powershell", "pwsh", "env", "timeout", "nice", "nohup":
+		"cmd", "powershell", "pwsh", "env", "timeout", "nice", "nohup", "cairn-hook":
 		return true
 	}
 	return false
