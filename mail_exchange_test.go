@@ -301,7 +301,7 @@ func TestHostileLinesOfMailAreRefusedBeforeAnythingIsStored(t *testing.T) {
 		"a newer frame":         {edit(mail.KindAgent, `"doc":{`, `"mood":1,"doc":{`), "does not know its field"},
 		"a bad uid":             {edit(mail.KindProject, `"project_uid":"`, `"project_uid":"../`), "project_uid"},
 		"a name with a way out": {edit(mail.KindAgent, `"name":"BlueDog"`, `"name":"../../BlueDog"`), "name cannot be an agent's"},
-		"a bad policy":          {edit(mail.KindAgent, `"contact_policy":"auto"`, `"contact_policy":"all"`), "policies"},
+		"a bad policy":          {edit(mail.KindAgent, `"contact_policy":"auto"`, `"contact_policy":"all"`), "contact_policy is invalid"},
 		"the largest number":    {edit(mail.KindMessage, `"id":1,`, `"id":9223372036854775807,`), "out of range"},
 		"a number below 1":      {edit(mail.KindMessage, `"id":1,`, `"id":0,`), "out of range"},
 		"a bad thread":          {edit(mail.KindMessage, `"thread_id":null`, `"thread_id":"../x"`), "thread_id"},
