@@ -16,7 +16,7 @@ import (
 
 	"cairn/internal/doctor"
 	"cairn/internal/store"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // plainAndEncrypted runs a test over a plain store and over an encrypted one, for
@@ -54,8 +54,8 @@ func (h *home) decrypted(file, key []byte) []byte {
 	if key == nil {
 		return nil
 	}
-	out := make([]byte, cipher.Whole(int64(len(file))))
-	if _, err := cipher.NewReader(bytes.NewReader(file), key).ReadAt(out, 0); err != nil {
+	out := make([]byte, gosqlite.Whole(int64(len(file))))
+	if _, err := gosqlite.NewReader(bytes.NewReader(file), key).ReadAt(out, 0); err != nil {
 		h.t.Fatal(err)
 	}
 	return out

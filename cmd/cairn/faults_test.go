@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cairn/internal/store/storetest"
 	"crypto/rand"
 	"database/sql"
 	"errors"
@@ -155,10 +156,7 @@ func (h *home) sqlite(db *sql.DB, statements ...string) {
 // raw opens the store past the program, with one connection.
 func (h *home) raw() *sql.DB {
 	h.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(h.db()))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	db := storetest.OpenFile(h.db(), "")
 	db.SetMaxOpenConns(1)
 	return db
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/doctor"
+	"cairn/internal/store/storetest"
 )
 
 // agentProgram is an agent program with what it really sent and kept of one session, recorded
@@ -80,10 +80,7 @@ func (h *home) keepsSession(o agentProgram) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		h.t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	db := storetest.OpenFile(path, "")
 	defer db.Close()
 	shift := int64(0)
 	for line := range bytes.Lines(h.told(o.name, "database.jsonl")) {

@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	_ "modernc.org/sqlite"
 
 	cairnhook "cairn/internal/hook"
+	"cairn/internal/store/storetest"
 	"cairn/internal/veto"
 )
 
@@ -116,8 +116,7 @@ func hook(ts *testscript.TestScript, _ bool, args []string) {
 // until repeats a hook until a query finds a value: until QUERY VALUE hook EVENT
 // key=value... A hook whose time is over leaves work to the next.
 func until(ts *testscript.TestScript, neg bool, args []string) {
-	db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro")
-	ts.Check(err)
+	db := storetest.OpenFile(ts.Getenv("DB"), "mode=ro")
 	defer db.Close()
 	for range 500 {
 		hook(ts, neg, args[3:])
@@ -184,9 +183,8 @@ func looksLikeJSON(v string) bool {
 
 // change runs a statement on the store that cairn would not: change STATEMENT.
 func change(ts *testscript.TestScript, _ bool, args []string) {
-	db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB"))
-	ts.Check(err)
-	_, err = db.Exec(strings.Join(args, " "))
+	db := storetest.OpenFile(ts.Getenv("DB"), "")
+	_, err := db.Exec(strings.Join(args, " "))
 	ts.Check(errors.Join(err, db.Close()))
 }
 
@@ -210,13 +208,12 @@ func filler(ts *testscript.TestScript, _ bool, args []string) {
 // none.
 func fill(ts *testscript.TestScript, _ bool, args []string) {
 	base := time.Now().Unix()
-	if db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro"); err == nil {
-		var newest sql.NullInt64
-		if db.QueryRow("SELECT max(timestamp) FROM observations").Scan(&newest) == nil && newest.Valid {
-			base = newest.Int64
-		}
-		ts.Check(db.Close())
+	db := storetest.OpenFile(ts.Getenv("DB"), "mode=ro")
+	var newest sql.NullInt64
+	if db.QueryRow("SELECT max(timestamp) FROM observations").Scan(&newest) == nil && newest.Valid {
+		base = newest.Int64
 	}
+	ts.Check(db.Close())
 	dated, named := regexp.MustCompile(`@-?[0-9]+@`), regexp.MustCompile(`@[A-Z_]+@`)
 	for _, name := range args {
 		text := strings.ReplaceAll(ts.ReadFile(name), "@WORK@", strings.Trim(quote(ts.MkAbs(".")), `"`))
@@ -232,8 +229,7 @@ func fill(ts *testscript.TestScript, _ bool, args []string) {
 
 // query prints the rows of an SQL query over the store, columns separated by |.
 func query(ts *testscript.TestScript, _ bool, args []string) {
-	db, err := sql.Open("sqlite", "file:"+ts.Getenv("DB")+"?mode=ro")
-	ts.Check(err)
+	db := storetest.OpenFile(ts.Getenv("DB"), "mode=ro")
 	defer db.Close()
 	rows, err := db.Query(strings.Join(args, " "))
 	ts.Check(err)

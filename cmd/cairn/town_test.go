@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/store/storetest"
 )
 
 // The classes of consistency (mail §1).
@@ -230,10 +231,8 @@ func (w *town) artefacts() map[string]string {
 // dump is every row of every table.
 func (w *town) dump() string {
 	w.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(w.db())+"?mode=ro")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	db := storetest.OpenFile(w.db(), "mode=ro")
+	var err error
 	var out strings.Builder
 	for _, name := range tables(w.t, db) {
 		err = errors.Join(err, dumpTable(&out, db, name))

@@ -2,7 +2,6 @@ package observation
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,9 +11,8 @@ import (
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/store/storetest"
 	"cairn/internal/words"
-
-	_ "modernc.org/sqlite"
 )
 
 // helped is a bench whose help takes the time that it takes.
@@ -451,11 +449,7 @@ func FuzzWordsOfAPromptCanBeLookedUp(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		f.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
+	db := storetest.Memory()
 	f.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			f.Error(err)

@@ -3,20 +3,28 @@
 package store
 
 import (
-	"database/sql/driver"
 	"errors"
 
 	"github.com/mattn/go-sqlite3"
 )
 
-// Driver names the SQLite build that is linked in.
+// Driver names the SQLite build that is linked in for plain stores.
 const Driver = "mattn/go-sqlite3"
 
-func sqliteDriver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+// plain opens an unencrypted file in a mode, with its pragmas set in their order.
+// Transactions of database/sql take the write lock when they begin if immediate is set.
+// database/sql lets one goroutine at a time use a connection, so SQLite need not lock it
+// again.
+func plain(path, mode string, immediate bool, pragmas ...string) connector {
+	query := mode + "&_mutex=no"
+	if immediate {
+		query += "&_txlock=immediate"
+	}
+	return connector{driver: &sqlite3.SQLiteDriver{}, uri: fileURI(path, query), pragmas: pragmas}
+}
 
-// driverOptions are added to the URI of a plain store. database/sql lets one
-// goroutine at a time use a connection, so SQLite need not lock it again.
-const driverOptions = "&_mutex=no"
+// inMemory opens an empty database that ends with its connection.
+func inMemory() connector { return connector{driver: &sqlite3.SQLiteDriver{}, uri: ":memory:"} }
 
 // plainCode is SQLite's extended result code of err, 0 if err is not from here.
 func plainCode(err error) (code int, message string) {

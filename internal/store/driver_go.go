@@ -2,25 +2,22 @@
 
 package store
 
-import (
-	"database/sql/driver"
-	"errors"
+import "cairn/internal/store/gosqlite"
 
-	"modernc.org/sqlite"
-)
+// Driver names the SQLite build that is linked in for plain stores.
+const Driver = "ncruces/go-sqlite3"
 
-// Driver names the SQLite build that is linked in.
-const Driver = "modernc.org/sqlite"
+// plain opens an unencrypted file in a mode, with its pragmas set in their order.
+// Transactions of database/sql take the write lock when they begin if immediate is set.
+func plain(path, mode string, immediate bool, pragmas ...string) connector {
+	return connector{
+		driver: gosqlite.Driver{First: pragmas, Immediate: immediate},
+		uri:    fileURI(path, mode+"&"+gosqlite.PlainURIQuery()),
+	}
+}
 
-func sqliteDriver() driver.Driver { return &sqlite.Driver{} }
-
-// driverOptions are added to the URI of a plain store.
-const driverOptions = ""
+// inMemory opens an empty database that ends with its connection.
+func inMemory() connector { return connector{driver: gosqlite.Driver{}, uri: ":memory:"} }
 
 // plainCode is SQLite's extended result code of err, 0 if err is not from here.
-func plainCode(err error) (code int, message string) {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code(), e.Error()
-	}
-	return 0, ""
-}
+func plainCode(err error) (code int, message string) { return gosqlite.Code(err) }

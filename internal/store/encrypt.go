@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // EncryptConfig says which store to encrypt and with which key.
@@ -87,7 +87,7 @@ func (c EncryptConfig) alone(ctx context.Context, line *line) (*exclusive, error
 			return nil, err
 		}
 		plain, err := c.exclusively(ctx)
-		if code, _ := cipher.Code(err); code&0xff != resBusy {
+		if code, _ := gosqlite.Code(err); code&0xff != resBusy {
 			return plain, err
 		}
 		line.leave()
@@ -134,7 +134,7 @@ func (c EncryptConfig) encrypt(ctx context.Context, plain *exclusive) (done Encr
 		err = c.makeRoom()
 	}
 	if err != nil { // the plain file is untouched, so closing it removes its write-ahead log
-		return done, errors.Join(err, plain.conn.Raw(cipher.ReleaseFiles),
+		return done, errors.Join(err, plain.conn.Raw(gosqlite.ReleaseFiles),
 			removeAll(c.Path+buildSuffix, c.Path+readySuffix, c.Path+cipherSuffix), removeAll(resolved(c.Path)+"-shm"))
 	}
 	if err = takeOver(c.Path); err != nil {
@@ -167,11 +167,11 @@ func (c EncryptConfig) exclusively(ctx context.Context) (e *exclusive, err error
 		return nil, fault.New(fault.Conflict, CodeEncrypted, "the store was encrypted by another process")
 	}
 	first := []string{pragmaBusy(0), "PRAGMA locking_mode=EXCLUSIVE", "PRAGMA synchronous=FULL", "BEGIN EXCLUSIVE", "COMMIT"}
-	e = &exclusive{db: sql.OpenDB(connector{driver: cipher.Driver{First: first}, uri: fileURI(c.Path, "mode=rw&"+cipher.PlainURIQuery())})}
+	e = &exclusive{db: sql.OpenDB(connector{driver: gosqlite.Driver{First: first}, uri: fileURI(c.Path, "mode=rw&"+gosqlite.PlainURIQuery())})}
 	if e.conn, err = e.db.Conn(ctx); err != nil {
 		return nil, errors.Join(err, e.db.Close())
 	}
-	if err = e.conn.Raw(cipher.KeepFiles); err == nil {
+	if err = e.conn.Raw(gosqlite.KeepFiles); err == nil {
 		err = e.moveLog(ctx)
 	}
 	if err != nil {
@@ -203,7 +203,7 @@ func (c EncryptConfig) build(ctx context.Context, plain *exclusive, done *Encryp
 	if err := createFile(building); err != nil {
 		return err
 	}
-	if _, err := plain.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(building, cipher.URIQuery(c.Key))); err != nil {
+	if _, err := plain.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(building, gosqlite.URIQuery(c.Key))); err != nil {
 		return err
 	}
 	want, err := countRows(ctx, plain.conn)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"cairn/internal/fault"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // Codes of the errors that this room makes.
@@ -50,7 +50,7 @@ const (
 // resultCode is SQLite's extended result code of err, 0 if err is not SQLite's.
 func resultCode(err error) (code int, message string) {
 	if code, message = plainCode(err); code == 0 {
-		code, message = cipher.Code(err)
+		code, message = gosqlite.Code(err)
 	}
 	return code, message
 }

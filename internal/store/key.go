@@ -18,11 +18,11 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/regular"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // KeySize is the length of a store's key in bytes.
-const KeySize = cipher.KeySize
+const KeySize = gosqlite.KeySize
 
 // The files beside a store at PATH that have to do with its encryption.
 const (
@@ -140,7 +140,7 @@ func start(path string, n int) (text []byte, err error) {
 
 func isPlain(path string) (bool, error) {
 	text, err := start(path, 16)
-	return cipher.IsPlain(text), err
+	return gosqlite.IsPlain(text), err
 }
 
 func removeAll(paths ...string) error {
@@ -248,9 +248,9 @@ func (s *Store) admit() error {
 	switch {
 	case err != nil:
 		return err
-	case cipher.IsPlain(block):
+	case gosqlite.IsPlain(block):
 		return fault.New(fault.Conflict, CodeKey, "the store is not encrypted, but a key was given for it")
-	case cipher.Opens(block, s.key):
+	case gosqlite.Opens(block, s.key):
 		if s.reading {
 			return nil
 		}
@@ -286,14 +286,14 @@ func (s *Store) admitPlain() error {
 // than KeySize fits none, and none fits a plain store.
 func KeyFits(path string, key []byte) (bool, error) {
 	block, err := start(path, blockSize)
-	if err != nil || len(key) != KeySize || cipher.IsPlain(block) {
+	if err != nil || len(key) != KeySize || gosqlite.IsPlain(block) {
 		return false, classify(err)
 	}
 	check, err := regular.Read(path+cipherSuffix, regular.MaxSettings)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return false, classify(err)
-	case err == nil && fits(string(check), key), cipher.Opens(block, key):
+	case err == nil && fits(string(check), key), gosqlite.Opens(block, key):
 		return true, nil
 	}
 	return makesSense(path, key)

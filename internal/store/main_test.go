@@ -16,7 +16,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 	"cairn/internal/store/storetest"
 
 	"go.uber.org/goleak"
@@ -181,21 +181,21 @@ func raw(t testing.TB, path string) *sql.DB {
 
 func openRaw(u url.URL) (*sql.DB, error) {
 	if key := storetest.Key(); key != nil {
-		u.RawQuery = cipher.URIQuery(key)
+		u.RawQuery = gosqlite.URIQuery(key)
 		return sql.OpenDB(encrypted(u.String())), nil
 	}
 	if strings.HasPrefix(store.Driver, "mattn") {
 		return sql.Open("sqlite3", u.String())
 	}
-	return sql.Open("sqlite", u.String())
+	return storetest.OpenFile(u.Path, ""), nil
 }
 
 // encrypted is the URI of an encrypted file.
 type encrypted string
 
-func (e encrypted) Driver() driver.Driver { return cipher.Driver{} }
+func (e encrypted) Driver() driver.Driver { return gosqlite.Driver{} }
 func (e encrypted) Connect(context.Context) (driver.Conn, error) {
-	return cipher.Driver{}.Open(string(e))
+	return gosqlite.Driver{}.Open(string(e))
 }
 
 func rawExec(t testing.TB, db *sql.DB, queries ...string) {

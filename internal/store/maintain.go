@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"cairn/internal/fault"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // bigLog is the size of the write-ahead log from which a checkpoint pays.
@@ -69,7 +69,7 @@ func (s *Store) CopyTo(ctx context.Context, path string) (err error) {
 	if err := writeCheck(path, s.key); err != nil {
 		return err
 	}
-	_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(path, cipher.URIQuery(s.key)))
+	_, err = ses.conn.ExecContext(ctx, "VACUUM INTO ?", fileURI(path, gosqlite.URIQuery(s.key)))
 	if err != nil {
 		err = errors.Join(err, os.Remove(path+cipherSuffix))
 	}

@@ -19,19 +19,17 @@ type RawDB struct {
 // both handles are the driver's own: [Explain] turns them into faults. Nothing is
 // opened before the first use.
 func OpenRawDB(path string, readers int, wait time.Duration) RawDB {
-	open := func(query string, n int, pragmas ...string) *sql.DB {
-		db := sql.OpenDB(connector{
-			driver: sqliteDriver(), uri: fileURI(path, query+driverOptions), pragmas: append([]string{pragmaBusy(wait)}, pragmas...),
-		})
+	open := func(mode string, immediate bool, n int, pragmas ...string) *sql.DB {
+		db := sql.OpenDB(plain(path, mode, immediate, append([]string{pragmaBusy(wait)}, pragmas...)...))
 		db.SetMaxOpenConns(n)
 		db.SetMaxIdleConns(n)
 		return db
 	}
 	return RawDB{
-		Write: open("mode=rwc&_txlock=immediate", 1,
+		Write: open("mode=rwc", true, 1,
 			"PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "PRAGMA foreign_keys=ON",
 			fmt.Sprintf("PRAGMA journal_size_limit=%d", 64<<20)),
-		Read: open("mode=rw", readers, "PRAGMA query_only=ON"),
+		Read: open("mode=rw", false, readers, "PRAGMA query_only=ON"),
 	}
 }
 

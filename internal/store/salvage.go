@@ -10,7 +10,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/sqlitefile"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // SalvageConfig says what to salvage.
@@ -263,7 +263,7 @@ func (o *oldStore) fileOf(f *os.File) (sqlitefile.File, error) {
 		return sqlitefile.File{}, err
 	}
 	if o.key != nil {
-		return sqlitefile.File{ReaderAt: cipher.NewReader(f, o.key), Size: cipher.Whole(info.Size())}, nil
+		return sqlitefile.File{ReaderAt: gosqlite.NewReader(f, o.key), Size: gosqlite.Whole(info.Size())}, nil
 	}
 	return sqlitefile.File{ReaderAt: f, Size: info.Size()}, nil
 }

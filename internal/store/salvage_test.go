@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"cairn/internal/store"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 	"cairn/internal/store/storetest"
 )
 
@@ -92,8 +92,8 @@ func inside(t testing.TB, file []byte) []byte {
 
 func decrypted(t testing.TB, file, key []byte) []byte {
 	t.Helper()
-	out := make([]byte, cipher.Whole(int64(len(file))))
-	if _, err := cipher.NewReader(bytes.NewReader(file), key).ReadAt(out, 0); err != nil {
+	out := make([]byte, gosqlite.Whole(int64(len(file))))
+	if _, err := gosqlite.NewReader(bytes.NewReader(file), key).ReadAt(out, 0); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // Role says what kind of process opens the store; it decides how patient the
@@ -175,9 +175,9 @@ func newStore(c Config) *Store {
 // connector opens the store's file in a mode, with the driver that its key asks for.
 func (s *Store) connector(mode string, pragmas []string) connector {
 	if s.key == nil {
-		return connector{driver: sqliteDriver(), uri: fileURI(s.path, mode+driverOptions), pragmas: pragmas}
+		return plain(s.path, mode, false, pragmas...)
 	}
-	return connector{driver: cipher.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+cipher.URIQuery(s.key))}
+	return connector{driver: gosqlite.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+gosqlite.URIQuery(s.key))}
 }
 
 // readersCache is how many KiB of pages the connections that are kept for reading hold

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"cairn/internal/sqlitefile"
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // swap keeps the old files under another name and puts the new store in their
@@ -88,7 +88,7 @@ func (o *oldStore) write(f io.Writer, image *sqlitefile.Image) error {
 		_, err := image.WriteTo(f)
 		return err
 	}
-	w := cipher.NewWriter(f, o.key)
+	w := gosqlite.NewWriter(f, o.key)
 	_, err := image.WriteTo(w)
 	return errors.Join(err, w.Close())
 }

@@ -197,7 +197,7 @@ func newMadeIndex(ctx context.Context, t *Tx, x WordIndex) (_ *madeIndex, err er
 	if err := t.Get(ctx, []any{&create}, selectIndexSQL, x.Table); err != nil {
 		return nil, err
 	}
-	m := &madeIndex{x: x, db: sql.OpenDB(connector{driver: sqliteDriver(), uri: ":memory:"}), empty: fmt.Sprintf(emptyIndexMade, x.Table)}
+	m := &madeIndex{x: x, db: sql.OpenDB(inMemory()), empty: fmt.Sprintf(emptyIndexMade, x.Table)}
 	if m.ses, err = newSession(ctx, m.db); err != nil {
 		return nil, errors.Join(err, m.db.Close())
 	}

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"unicode"
 
+	"cairn/internal/store/storetest"
+
 	"golang.org/x/text/unicode/norm"
-	_ "modernc.org/sqlite"
 	"pgregory.net/rapid"
 )
 
@@ -18,11 +19,7 @@ type wordIndex struct{ db *sql.DB }
 // inMemory is an empty database.
 func inMemory(t testing.TB) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
+	db := storetest.Memory()
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)

@@ -4,7 +4,6 @@ package sqlitetest
 
 import (
 	"bytes"
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,8 +12,7 @@ import (
 	"testing"
 
 	"cairn/internal/sqlitefile"
-
-	_ "modernc.org/sqlite"
+	"cairn/internal/store/storetest"
 )
 
 func file(b []byte) sqlitefile.File {
@@ -25,10 +23,7 @@ func file(b []byte) sqlitefile.File {
 func made(t testing.TB, statements ...string) (db, wal []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.db")
-	conn, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := storetest.OpenFile(path, "")
 	defer conn.Close()
 	conn.SetMaxOpenConns(1)
 	for _, s := range statements {
@@ -36,7 +31,8 @@ func made(t testing.TB, statements ...string) (db, wal []byte) {
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
-	if db, err = os.ReadFile(path); err != nil {
+	db, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	wal, err = os.ReadFile(path + "-wal")
@@ -176,10 +172,7 @@ func TestWrittenOutItIsOneSoundFile(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := storetest.OpenFile(path, "")
 	defer conn.Close()
 	var n int
 	var sound string

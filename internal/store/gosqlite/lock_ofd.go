@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package cipher
+package gosqlite
 
 import (
 	"errors"

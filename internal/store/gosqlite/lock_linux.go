@@ -1,4 +1,4 @@
-package cipher
+package gosqlite
 
 import "golang.org/x/sys/unix"
 

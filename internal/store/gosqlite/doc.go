@@ -1,15 +1,15 @@
-// Package cipher is the SQLite for encrypted stores: a driver for database/sql and a file
-// system that encrypts blocks of 4 KiB with Adiantum before they leave the process. The
-// main file, the write-ahead log and journals use the store's key. Temporary files use a
-// random key that is never stored. Nothing here runs before a file is opened.
+// Package gosqlite is SQLite in Go: a driver for database/sql that opens encrypted stores,
+// and all stores in builds without a C compiler. Its file system encrypts blocks of 4 KiB
+// with Adiantum before they leave the process. The main file, the write-ahead log and
+// journals use the store's key. Temporary files use a random key that is never stored.
+// Nothing here runs before a file is opened.
 //
 // Any number of processes may share an encrypted store, as they share a plain
 // one (observations §3, §11.4).
 //
 // # Why: encryption
 //
-// An encrypted store is opened by another SQLite, which encrypts 4 KiB blocks with
-// Adiantum. PATH-cipher holds a salt and the key's HMAC of it and tells a wrong key from
+// PATH-cipher holds a salt and the key's HMAC of it and tells a wrong key from
 // damage; who has the key can make it again. Pages of the write-ahead log cross blocks,
 // so these are read and written under a lock of their own. cairn encrypt writes a
 // checked copy over the plain file instead of renaming, header first: nobody keeps the
@@ -17,4 +17,4 @@
 // it goes on. The key never enters SQL or a URI. A hook pays 1.3 × the CPU time, ranked
 // queries 3 to 5 ×; a plain store's hook pays nothing measurable, so there is one
 // binary.
-package cipher
+package gosqlite

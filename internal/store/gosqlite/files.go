@@ -1,4 +1,4 @@
-package cipher
+package gosqlite
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func URIQuery(key []byte) string {
 	sum := sha256.Sum256(append([]byte("cairn file system "), key...))
 	name := "cairn-" + hex.EncodeToString(sum[:8])
 	if vfs.Find(name) == nil {
-		vfs.Register(name, vfsadiantum.Wrap(files{vfs.Find("")}, keyed{[KeySize]byte(key)}))
+		vfs.Register(name, vfsadiantum.Wrap(files{VFS: vfs.Find(""), encrypted: true}, keyed{[KeySize]byte(key)}))
 	}
 	return "vfs=" + name + "&textkey=held"
 }
@@ -38,12 +38,12 @@ func URIQuery(key []byte) string {
 func PlainURIQuery() string {
 	const name = "cairn-plain"
 	if vfs.Find(name) == nil {
-		vfs.Register(name, files{vfs.Find("")})
+		vfs.Register(name, files{VFS: vfs.Find("")})
 	}
 	return "vfs=" + name
 }
 
-// keyed gives files their cipher.
+// keyed gives files their gosqlite.
 type keyed struct{ key [KeySize]byte }
 
 // KDF is asked for the key of a file that has a name, and of one that has none.
@@ -66,9 +66,12 @@ func (k keyed) HBSH(key []byte) *hbsh.HBSH {
 }
 
 // files is the file system below the encryption: the operating system's, with
-// files that are their owner's alone and a write-ahead log whose blocks are
-// written and read whole.
-type files struct{ vfs.VFS }
+// files that are their owner's alone and, below an encryption, a write-ahead log whose
+// blocks are written and read whole.
+type files struct {
+	vfs.VFS
+	encrypted bool
+}
 
 func (f files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if name != nil && flags&vfs.OPEN_CREATE != 0 {
@@ -88,7 +91,7 @@ func (f files) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, v
 	}
 	plain := plainFile{system}
 	switch {
-	case flags&vfs.OPEN_WAL != 0:
+	case f.encrypted && flags&vfs.OPEN_WAL != 0:
 		return &log{plain}, opened, nil
 	case flags&vfs.OPEN_MAIN_DB != 0:
 		return &mainFile{plain, name.String() + "-shm"}, opened, nil

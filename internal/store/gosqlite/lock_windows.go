@@ -1,4 +1,4 @@
-package cipher
+package gosqlite
 
 import (
 	"errors"

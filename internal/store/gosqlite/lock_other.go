@@ -1,6 +1,6 @@
 //go:build !linux && !darwin && !windows
 
-package cipher
+package gosqlite
 
 import (
 	"errors"

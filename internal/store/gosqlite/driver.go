@@ -1,4 +1,4 @@
-package cipher
+package gosqlite
 
 import (
 	"context"
@@ -19,20 +19,21 @@ type Driver struct {
 	// First are statements for every new connection. They run before full-text
 	// search is registered, which reads the schema and may meet a lock.
 	First []string
+	// Immediate makes transactions take the write lock when they begin.
+	Immediate bool
 }
 
-// Code is SQLite's extended result code of err, 0 if err is not from here.
+// Code is SQLite's extended result code of err, 0 if err is not from here. Of joined errors
+// it is that of the first one.
 func Code(err error) (code int, message string) {
-	if e, ok := errors.AsType[*sqlite3.Error](err); ok {
-		return int(e.ExtendedCode()), e.Error()
+	first, ok := errors.AsType[sqlite3.ExtendedErrorCode](err)
+	if !ok {
+		return 0, ""
 	}
-	if e, ok := errors.AsType[sqlite3.ExtendedErrorCode](err); ok {
-		return int(e), e.Error()
+	if e, ok := errors.AsType[*sqlite3.Error](err); ok && e.ExtendedCode() == first {
+		return int(first), e.Error()
 	}
-	if e, ok := errors.AsType[sqlite3.ErrorCode](err); ok {
-		return int(e), e.Error()
-	}
-	return 0, ""
+	return int(first), first.Error()
 }
 
 func (d Driver) Open(uri string) (driver.Conn, error) {
@@ -52,16 +53,35 @@ func (d Driver) Open(uri string) (driver.Conn, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &conn{c}, nil
+	return &conn{c, d.Immediate}, nil
 }
 
-type conn struct{ lib *sqlite3.Conn }
+type conn struct {
+	lib       *sqlite3.Conn
+	immediate bool
+}
 
 func (c *conn) Close() error { return c.lib.Close() }
 
-// Begin is not used: the store's transactions are statements.
+// Begin starts a transaction of database/sql. The store does not use it: its transactions
+// are statements.
 func (c *conn) Begin() (driver.Tx, error) {
-	return nil, errors.New("transactions begin with BEGIN")
+	if c.immediate {
+		return transaction{c.lib}, c.lib.Exec("BEGIN IMMEDIATE")
+	}
+	return transaction{c.lib}, c.lib.Exec("BEGIN")
+}
+
+type transaction struct{ lib *sqlite3.Conn }
+
+func (t transaction) Commit() error { return t.lib.Exec("COMMIT") }
+
+// Rollback does nothing where SQLite has rolled back by itself, as after a full disk.
+func (t transaction) Rollback() error {
+	if t.lib.GetAutocommit() {
+		return nil
+	}
+	return t.lib.Exec("ROLLBACK")
 }
 
 func (c *conn) Prepare(query string) (driver.Stmt, error) {

@@ -1,4 +1,4 @@
-package cipher_test
+package gosqlite_test
 
 import (
 	"bytes"
@@ -7,18 +7,18 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"cairn/internal/store/cipher"
+	"cairn/internal/store/gosqlite"
 )
 
 // What is written in pieces of any size reads the same from anywhere, padded to
 // whole blocks; equal blocks differ by their place.
 func TestBlocksReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
-	key := bytes.Repeat([]byte{3}, cipher.KeySize)
+	key := bytes.Repeat([]byte{3}, gosqlite.KeySize)
 	for _, size := range []int{0, 1, 512, 4095, 4096, 4097, 8192, 50_000} {
 		held := bytes.Repeat([]byte("marzipan"), size/8+1)[:size]
 		var file bytes.Buffer
-		w := cipher.NewWriter(&file, key)
+		w := gosqlite.NewWriter(&file, key)
 		for rest := held; len(rest) > 0; {
 			n := min(len(rest), 1+rand.IntN(6000))
 			if m, err := w.Write(rest[:n]); m != n || err != nil {
@@ -29,13 +29,13 @@ func TestBlocksReadAsTheyWereWritten(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if got := file.Len(); got != (size+4095)/4096*4096 || int64(got) != cipher.Whole(int64(got)) || cipher.Whole(int64(got)+4095) != int64(got) {
+		if got := file.Len(); got != (size+4095)/4096*4096 || int64(got) != gosqlite.Whole(int64(got)) || gosqlite.Whole(int64(got)+4095) != int64(got) {
 			t.Fatalf("%d bytes make a file of %d", size, got)
 		}
 		if bytes.Contains(file.Bytes(), []byte("marzipan")) || size >= 8192 && bytes.Equal(file.Bytes()[:4096], file.Bytes()[4096:8192]) {
 			t.Errorf("%d bytes are not encrypted by their place", size)
 		}
-		r := cipher.NewReader(bytes.NewReader(file.Bytes()), key)
+		r := gosqlite.NewReader(bytes.NewReader(file.Bytes()), key)
 		for range 20 {
 			from := rand.IntN(size + 1)
 			part := make([]byte, rand.IntN(size-from+1))
