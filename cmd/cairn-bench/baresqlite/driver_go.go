@@ -2,6 +2,6 @@
 
 package baresqlite
 
-import _ "modernc.org/sqlite" // the driver that cairn has without the tags of the other one
+import _ "github.com/ncruces/go-sqlite3/driver" // the driver that cairn has without the tags of the other one
 
-const driverName = "sqlite"
+const driverName = "sqlite3"
