@@ -6,9 +6,9 @@ TAGS    := sqlite_fts5,sqlite_math_functions
 STATIC  := $(if $(filter Linux,$(shell uname -s)),-linkmode external -extldflags "-static")
 RELEASE := $(TAGS),sqlite_omit_load_extension,netgo,osusergo
 
-# The race detector watches cairn, not the two SQLites that are C turned into Go: there it
-# finds nothing that is cairn's and makes every statement thirty times as slow.
-RACE    := -race -gcflags=modernc.org/...=-race=false -gcflags=github.com/ncruces/...=-race=false -gcflags=lukechampine.com/...=-race=false
+# The race detector watches cairn, not the SQLite that is C turned into Go: there it finds
+# nothing that is cairn's and makes every statement thirty times as slow.
+RACE    := -race -gcflags=github.com/ncruces/...=-race=false -gcflags=lukechampine.com/...=-race=false
 
 export CGO_ENABLED ?= 1
 # Nobody asks SQLite how much memory it has; counting it takes a lock for every allocation.
@@ -24,7 +24,7 @@ build: ## static programs with the fast driver: bin/cairn and, for hooks, bin/ca
 	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/ ./cmd/cairn ./cmd/cairn-hook
 
 demo: build ## the main job on invented sessions (ARGS=--mine: on a copy of your own)
-	@go run ./cmd/cairn-demo --cairn bin/cairn $(ARGS)
+	@go run -C bench ./demo --cairn $(CURDIR)/bin/cairn $(ARGS)
 
 # The second pass is -short: there tests that kill, salvage and try at random repeat less
 # of what the first has done in full, and cmd/cairn leaves out what is the same with each
@@ -37,6 +37,7 @@ test: ## everything with the race detector, then the rooms over SQLite with the 
 	CGO_ENABLED=0 go test -vet=off -timeout 30m ./internal/harness/...
 	cd internal/redact/oracle && go test -timeout 30m ./...
 	cd agents && go test ./...
+	cd bench && go test -vet=off -timeout 30m -tags $(TAGS) ./...
 
 # Not a part of test: Chromium is 300 MB, and a minute goes by.
 browser: ## the pages in Chromium, with hostile mail (where there is none, installs it on Debian as root)
@@ -50,19 +51,20 @@ agents: build ## real agent programs with a scripted model, connected by cairn i
 	cd agents && go run . -cairn $(CURDIR)/bin/cairn $(if $(ONLY),-only $(ONLY)) $(if $(BASE),-base $(abspath $(BASE))) $(if $(JSON),-json $(abspath $(JSON))) $(if $(RECORD),-record) $(ARGS)
 
 bench: build ## the figures of the contract, beside limits measured in the same run
-	go run -tags $(TAGS) ./cmd/cairn-bench --cairn bin/cairn $(ARGS)
+	CGO_CFLAGS="$(CGO_CFLAGS) -DSQLITE_ENABLE_DBSTAT_VTAB" go run -C bench -tags $(TAGS) . --cairn $(CURDIR)/bin/cairn $(ARGS)
 
 soak: build ## longer: kills, load, fuzzing
-	./cmd/cairn-bench/soak.sh
+	./bench/soak.sh
 
 conformance: ## the official MCP suite against a test build (needs npm)
-	./cmd/cairn-conformance/run.sh
+	./bench/conformance/run.sh
 
 lint: ## formatting, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }
 	go vet -tags $(TAGS) ./...
 	go vet -tags $(TAGS),testhooks ./...
 	cd agents && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	cd bench && go vet -tags $(TAGS) ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS) ./...
 	go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 -tags $(TAGS),testhooks ./...
 

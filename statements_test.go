@@ -1,11 +1,8 @@
 package cairn_test
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 )
 
@@ -15,17 +12,13 @@ import (
 func TestNoStatementOfTheStoreIsPreparedAnewAtEveryRun(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile(`LIMIT [?:@]`)
-	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
+	for _, path := range productFiles(t) {
 		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if found := bare.FindString(string(text)); found != "" {
 			t.Errorf("%s has %q: write LIMIT +?", path, found)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,14 +1,13 @@
 package cairn_test
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -342,25 +341,12 @@ func TestTheSchemaKeepsToTheTableOfOwners(t *testing.T) {
 func sourceFiles(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, file := range productFiles(t) {
+		dir := path.Dir(file)
+		if found[dir] == nil {
+			found[dir] = map[string]any{}
 		}
-		name := d.Name()
-		if d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin" || name == "dist") {
-			return filepath.SkipDir
-		}
-		dir := filepath.ToSlash(filepath.Dir(path))
-		if !d.IsDir() && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !isTool(dir) {
-			if found[dir] == nil {
-				found[dir] = map[string]any{}
-			}
-			found[dir][path] = nil // read from the disk
-		}
-		return nil
-	})
-	if err != nil || len(found) == 0 {
-		t.Fatal(errors.Join(err, errors.New("no files")))
+		found[dir][file] = nil // read from the disk
 	}
 	return found
 }

@@ -1,0 +1,96 @@
+package baresqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Driver is the name under which database/sql knows cairn's driver.
+const Driver = "sqlite3"
+
+// Table is one file with one table of texts.
+type Table struct {
+	db   *sql.DB
+	conn *sql.Conn
+}
+
+const (
+	createTable = `CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, text TEXT NOT NULL)`
+	insertNote  = `INSERT INTO notes (at, text) VALUES (?, ?)`
+)
+
+// Open opens the file at path, which Make has made, as a cairn hook opens its
+// store: patient first, never starting a checkpoint. full asks that commits
+// survive power loss instead of a killed process.
+func Open(ctx context.Context, path string, full bool) (*Table, error) {
+	pragmas := []string{
+		"PRAGMA busy_timeout=5000", "PRAGMA foreign_keys=ON", "PRAGMA wal_autocheckpoint=0", "PRAGMA synchronous=NORMAL",
+	}
+	if full {
+		pragmas[2], pragmas[3] = "PRAGMA wal_autocheckpoint=1000", "PRAGMA synchronous=FULL"
+	}
+	db, err := sql.Open(Driver, "file:"+filepath.ToSlash(path)+"?mode=rwc")
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{db: db}
+	if t.conn, err = db.Conn(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	for _, p := range pragmas {
+		if _, err := t.conn.ExecContext(ctx, p); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
+	}
+	return t, nil
+}
+
+// Make makes a file with rows texts of size bytes each.
+func Make(ctx context.Context, path string, rows, size int) (err error) {
+	t, err := Open(ctx, path, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	text := fmt.Sprintf("%*s", size, "")
+	for _, statement := range []string{"PRAGMA journal_mode=WAL", createTable, "BEGIN IMMEDIATE"} {
+		if _, err := t.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	for range rows {
+		if _, err := t.conn.ExecContext(ctx, insertNote, time.Now().Unix(), text); err != nil {
+			return err
+		}
+	}
+	_, err = t.conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// Insert commits one row in a transaction of its own.
+func (t *Table) Insert(ctx context.Context, text string) error {
+	if _, err := t.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	_, err := t.conn.ExecContext(ctx, insertNote, time.Now().Unix(), text)
+	if err != nil {
+		_, rollbackErr := t.conn.ExecContext(ctx, "ROLLBACK")
+		return errors.Join(err, rollbackErr)
+	}
+	_, err = t.conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+// Count is the number of rows; asking opens the file permanently, which SQLite
+// puts off until then.
+func (t *Table) Count(ctx context.Context) (n int, err error) {
+	err = t.conn.QueryRowContext(ctx, "SELECT count(*) FROM notes").Scan(&n)
+	return n, err
+}
+
+// Close closes the file.
+func (t *Table) Close() error { return errors.Join(t.conn.Close(), t.db.Close()) }

@@ -1,0 +1,5 @@
+//go:build cgo && sqlite_fts5 && sqlite_math_functions
+
+package baresqlite
+
+import _ "github.com/mattn/go-sqlite3" // the driver that cairn has with these tags

@@ -1,0 +1,205 @@
+// Command cairn-bench measures what the contracts promise (observations §14, mail §11,
+// memories §14) and prints each figure beside its target and beside a limit that was measured
+// in the same run: an empty Go program, a bare SQLite insert, a decoder that
+// throws everything away, the disk's own flush, a git fast-import. A target that is
+// not met fails nothing; lost data and calls that fail do. Figures of different
+// machines or days are not to be compared.
+//
+// Usage:
+//
+//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--memory-entries N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
+//	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
+//	cairn-bench redaction [--level LEVEL] [--show N] DIR
+//	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
+//	cairn-bench locomo [--json FILE] FILE
+//	cairn-bench chats [--json FILE] DIR FILE
+//
+// The experiments are startup, hook, search, commit, import and size; recall asks sentences
+// of ten words of large stores, and questions asks invented sessions what they hold and
+// tells how often the right one is found (amendments §A.1). Of mail §11:
+// mail is the mix of calls on a server (--mail-time, --mail-rate), an overload and the
+// proof that all that was acknowledged is there; mail-writes are durable writes,
+// mail-archive is the way into Git (--mail-archive: up to how many messages),
+// mail-calls are single calls beside many rows, mail-hooks the hooks of edits,
+// mail-cost what a call costs a server in CPU time; memories are acknowledgement,
+// the way to a hub and search (--memory-entries: up to how many). replay
+// sends the sessions of transcripts, files or folders of them, through the hook,
+// imports them as well and reports what the import added. redaction counts and lists
+// the strings of transcripts that the current rules change. continuity replays a
+// folder of transcripts in the order of time and compares, at every start of a
+// session, the files that cairn would name with those the session goes on to
+// touch; see the package of that name for what counts. locomo puts the conversations
+// of a file into memories and reports how much of the evidence of its questions the
+// search of memories finds (contract memories §11). chats keeps the prompts and answers
+// of a folder of transcripts as entries of one memory and reports how many of a file's
+// questions its search answers, beside plain BM25.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "cairn-bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line.
+type options struct {
+	cairn     string
+	only      string
+	quick     bool
+	json      string
+	work      string
+	corpus    string
+	profile   string
+	replaying bool
+	mailTime  time.Duration
+	mailRate  float64
+	mailFiles int
+	entries   int      // of memories
+	files     []string // to replay
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	f := flag.NewFlagSet("cairn-bench", flag.ContinueOnError)
+	f.SetOutput(out)
+	if len(args) > 0 && args[0] == "replay" {
+		o.replaying, args = true, args[1:]
+	}
+	f.StringVar(&o.cairn, "cairn", filepath.Join("..", "bin", "cairn"), "the cairn `program` to measure")
+	f.StringVar(&o.json, "json", "", "also write the figures to this `file`")
+	f.StringVar(&o.work, "work", "", "keep what is generated in this `folder`, and use it again; else it goes to a temporary one")
+	if !o.replaying {
+		f.StringVar(&o.only, "only", "", "only these experiments, `names` separated by commas: "+strings.Join(experimentNames(), ", "))
+		f.BoolVar(&o.quick, "quick", false, "smaller stores and fewer repetitions")
+		f.StringVar(&o.corpus, "corpus", filepath.Join("..", "..", "shared", "corpus", "*.tar.gz"), "`archives` of real transcripts to import as well, if they are there")
+		f.StringVar(&o.profile, "profile", "", "write CPU profiles of what runs in this process to this `folder`")
+		f.DurationVar(&o.mailTime, "mail-time", time.Minute, "how `long` the mix of mail runs at its pace")
+		f.Float64Var(&o.mailRate, "mail-rate", 400, "how many `calls` a second that is")
+		f.IntVar(&o.mailFiles, "mail-archive", 10_000, "up to how many `messages` the archive is measured with")
+		f.IntVar(&o.entries, "memory-entries", 10_000, "up to how many `entries` memories are measured with")
+	}
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.files = f.Args()
+	switch {
+	case o.replaying && len(o.files) == 0:
+		return o, errors.New("replay takes the transcripts to replay")
+	case !o.replaying && (o.mailTime <= 0 || o.mailRate <= 0):
+		return o, errors.New("--mail-time and --mail-rate are more than 0")
+	case !o.replaying && len(o.files) > 0:
+		return o, fmt.Errorf("unexpected argument %q", o.files[0])
+	}
+	return o, nil
+}
+
+// experiment is one measurement of the contract.
+type experiment struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+func experiments() []experiment {
+	return []experiment{
+		{"startup", (*bench).startup},
+		{"hook", (*bench).hook},
+		{"search", (*bench).search},
+		{"recall", (*bench).recall},
+		{"questions", (*bench).questionsAsked},
+		{"commit", (*bench).commit},
+		{"import", (*bench).imports},
+		{"size", (*bench).size},
+		{"mail", (*bench).mail},
+		{"mail-writes", (*bench).mailWrites},
+		{"mail-archive", (*bench).mailArchive},
+		{"mail-calls", (*bench).mailCalls},
+		{"mail-hooks", (*bench).mailHooks},
+		{"mail-cost", (*bench).mailCost},
+		{"past", (*bench).past},
+		{"memories", (*bench).memories},
+	}
+}
+
+func experimentNames() (names []string) {
+	for _, e := range experiments() {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// selected are the experiments that --only names, in the order of the program.
+func selected(only string) (chosen []experiment, err error) {
+	wanted := map[string]bool{}
+	for name := range strings.SplitSeq(only, ",") {
+		wanted[name] = true
+	}
+	for _, e := range experiments() {
+		if only == "" || wanted[e.name] {
+			chosen = append(chosen, e)
+			delete(wanted, e.name)
+		}
+	}
+	if only != "" && len(wanted) > 0 {
+		return nil, fmt.Errorf("--only knows %s", strings.Join(experimentNames(), ", "))
+	}
+	return chosen, nil
+}
+
+func run(ctx context.Context, args []string, out, progress io.Writer) (err error) {
+	if len(args) > 0 && args[0] == "redaction" {
+		return measureRedaction(ctx, args[1:], out, progress)
+	}
+	if len(args) > 0 && args[0] == "continuity" {
+		return measureContinuity(ctx, args[1:], out, progress)
+	}
+	if len(args) > 0 && args[0] == "locomo" {
+		return measureLocomo(ctx, args[1:], out, progress)
+	}
+	if len(args) > 0 && args[0] == "chats" {
+		return measureChats(ctx, args[1:], out, progress)
+	}
+	o, err := parse(args, progress)
+	if err != nil {
+		return err
+	}
+	chosen, err := selected(o.only)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(o, out, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.clean()) }()
+	if o.replaying {
+		chosen = []experiment{{"replay", (*bench).replay}}
+	}
+	for _, e := range chosen {
+		b.say("%s", e.name)
+		if err := b.profiled(ctx, e); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	if o.json == "" {
+		return nil
+	}
+	return b.report.save(o.json)
+}
