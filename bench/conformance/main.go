@@ -17,8 +17,8 @@ import (
 	"os/signal"
 	"time"
 
+	"cairn/bench/conformance/fixtures"
 	"cairn/internal/mcp"
-	"cairn/internal/mcp/conformance"
 )
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 // serve listens until ctx ends. The first line on standard output is the URL.
 func serve(ctx context.Context, port int) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	server, err := conformance.NewServer(log)
+	server, err := fixtures.NewServer(log)
 	if err != nil {
 		return err
 	}
