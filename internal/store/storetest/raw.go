@@ -9,11 +9,12 @@ import (
 	"cairn/internal/store/gosqlite"
 )
 
-// OpenFile opens a file that is not encrypted past the store, with SQLite's defaults. query
+// OpenFile opens a file that is not encrypted past the store, with SQLite's defaults and its
+// files readable by their owner alone, as the store makes them. query
 // is that of a SQLite URI, such as "mode=ro"; "" makes a missing file. No store of this
 // process may have the file open: closing this database would end the locks of the C library.
 func OpenFile(path, query string) *sql.DB {
-	return sql.OpenDB(uri("file:" + filepath.ToSlash(path) + "?" + query))
+	return sql.OpenDB(uri("file:" + filepath.ToSlash(path) + "?" + gosqlite.PlainURIQuery() + "&" + query))
 }
 
 // Memory is an empty database of one connection.
