@@ -93,7 +93,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	config.Numbers = func(ctx context.Context, n *httpapi.MetricsWriter) error {
 		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))
 	}
-	config.Pages = web.New(c.Mail())
+	config.Pages = web.New(c, p.Version)
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err

@@ -199,7 +199,16 @@ func (r *Answer) calls() (all []string) {
 func (r *Answer) Text(on, off string) string {
 	mark := func(excerpt string) string { return excerpt }
 	if on+off != "" && r.finder != nil {
-		mark = func(excerpt string) string { return marked(excerpt, r.finder, on, off) }
+		mark = func(excerpt string) string {
+			var b strings.Builder
+			for _, p := range r.Mark(excerpt) {
+				if p.Found {
+					p.Text = on + p.Text + off
+				}
+				b.WriteString(p.Text)
+			}
+			return b.String()
+		}
 	}
 	var b strings.Builder
 	for _, word := range slices.Sorted(maps.Keys(r.Corrected)) {
@@ -230,20 +239,6 @@ func (r *Answer) Text(on, off string) string {
 		b.WriteString("Open: " + strings.Join(r.Open, "; ") + "\n")
 	}
 	return b.String()
-}
-
-// marked returns a text with on and off around each word that a finder finds.
-func marked(text string, finder *words.Finder, on, off string) string {
-	var b strings.Builder
-	next := 0
-	for _, place := range finder.Find(text) {
-		if place.From < next {
-			continue
-		}
-		b.WriteString(text[next:place.From] + on + text[place.From:place.To] + off)
-		next = place.To
-	}
-	return b.String() + text[next:]
 }
 
 // head is the line about a group.

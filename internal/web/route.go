@@ -31,10 +31,18 @@ type place struct {
 // not.
 func Covers(escaped string) bool {
 	switch escaped {
-	case "/", SignInPath, SignOutPath, StylePath:
+	case SignInPath, SignOutPath, StylePath:
 		return true
 	}
-	return strings.HasPrefix(escaped, "/projects/")
+	if _, ok := plain(escaped); ok {
+		return true
+	}
+	for _, below := range []string{"/projects/", "/sessions/", "/records/"} {
+		if strings.HasPrefix(escaped, below) {
+			return true
+		}
+	}
+	return false
 }
 
 // Methods are those by which the page at an escaped path may be asked for; none
@@ -52,8 +60,26 @@ func Methods(escaped string) []string {
 
 // find reads the address of a page behind sign-in.
 func find(escaped string) (at place, ok bool) {
-	if escaped == "/" {
-		return place{answer: (*Site).projects}, true
+	if answer, ok := plain(escaped); ok {
+		return place{answer: answer}, true
+	}
+	if rest, ok := strings.CutPrefix(escaped, "/sessions/"); ok {
+		parts, readable := names(rest)
+		if !readable || len(parts) != 1 {
+			return at, false
+		}
+		return place{id: parts[0], answer: (*Site).session}, true
+	}
+	if rest, ok := strings.CutPrefix(escaped, "/records/"); ok {
+		parts, readable := names(rest)
+		if !readable || len(parts) > 2 {
+			return at, false
+		}
+		at = place{key: parts[0], answer: (*Site).records}
+		if len(parts) == 2 {
+			at.id = parts[1]
+		}
+		return at, true
 	}
 	rest, ok := strings.CutPrefix(escaped, "/projects/")
 	parts, readable := names(rest)
@@ -82,6 +108,16 @@ func find(escaped string) (at place, ok bool) {
 		return at, false
 	}
 	return at, true
+}
+
+// plain finds the pages whose address names nothing.
+func plain(escaped string) (handler, bool) {
+	all := map[string]handler{
+		"/": (*Site).today, "/timeline": (*Site).timeline, "/search": (*Site).search, "/records": (*Site).firstRecords,
+		"/mail": (*Site).projects, "/reservations": (*Site).reservations, "/status": (*Site).health,
+	}
+	answer, ok := all[escaped]
+	return answer, ok
 }
 
 // names cuts a path at its slashes; each part must be some text.

@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"cairn"
 	"cairn/internal/fault"
@@ -24,19 +28,23 @@ var files embed.FS
 
 // Site makes pages. Any number of goroutines may use one.
 type Site struct {
-	mail   cairn.Mail
-	layout func() (*template.Template, error) // of all pages, read when the first is made
-	style  func() ([]byte, error)
+	cairn   *cairn.Cairn
+	mail    cairn.Mail
+	version string
+	layout  func() (*template.Template, error) // of all pages, read when the first is made
+	style   func() ([]byte, error)
 }
 
-// New makes the pages over the mail of a store.
-func New(m cairn.Mail) *Site {
+// New makes the pages over a store; version is that of the program.
+func New(c *cairn.Cairn, version string) *Site {
 	return &Site{
-		mail:   m,
+		cairn: c, mail: c.Mail(), version: version,
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
 		layout: sync.OnceValues(parse),
 	}
 }
+
+func (s *Site) now() time.Time { return s.cairn.Now() }
 
 // Visitor is the person who asks for a page.
 type Visitor struct {
@@ -61,7 +69,7 @@ type Response struct {
 func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
 	if !ok {
-		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with the list of projects")
+		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with Today")
 	}
 	return at.answer(s, r, v, at)
 }
@@ -96,15 +104,57 @@ type frame struct {
 	Visitor  Visitor
 	Content  any
 	Template string
+	Version  string
+	Now      int64  // Unix seconds
+	JSON     string // the address of the same page as JSON, "" for none
+	Query    string // what is in the field for searching
+}
+
+// Sections are the pages that the bar lists.
+func (f frame) Sections() []section {
+	all := []section{
+		{"Today", "/", []string{"today"}},
+		{"Timeline", "/timeline", []string{"timeline", "session"}},
+		{"Records", "/records", []string{"records"}},
+		{"Mail", "/mail", []string{"projects", "mailbox", "letter", "thread", "overseer"}},
+		{"Reservations", "/reservations", []string{"reservations"}},
+		{"Health", "/status", []string{"health"}},
+	}
+	return all
+}
+
+// section is a page of the bar, with the templates that belong to it.
+type section struct {
+	Name, Path string
+	templates  []string
+}
+
+// Is reports whether a page belongs to the section.
+func (s section) Is(template string) bool { return slices.Contains(s.templates, template) }
+
+// show makes a page of what it shows, or the same as JSON with ?format=json.
+func (s *Site) show(r *http.Request, v Visitor, name, title string, content any) (Response, error) {
+	if r.URL.Query().Get("format") == "json" {
+		text, err := json.MarshalIndent(content, "", "  ")
+		return Response{Type: "application/json; charset=utf-8", Body: append(text, '\n')}, err
+	}
+	return s.render(name, frame{
+		Title: title, Visitor: v, Content: content, JSON: with(r.URL, "format", "json"), Query: r.URL.Query().Get("q"),
+	})
 }
 
 func (s *Site) page(name, title string, v Visitor, content any) (Response, error) {
+	return s.render(name, frame{Title: title, Visitor: v, Content: content})
+}
+
+func (s *Site) render(name string, f frame) (Response, error) {
 	layout, err := s.layout()
 	if err != nil {
 		return Response{}, err
 	}
+	f.Template, f.Version, f.Now = name, s.version, s.now().Unix()
 	var out bytes.Buffer
-	if err := layout.ExecuteTemplate(&out, name, frame{title, v, content, name}); err != nil {
+	if err := layout.ExecuteTemplate(&out, name, f); err != nil {
 		return Response{}, fmt.Errorf("page %s: %w", name, err)
 	}
 	return Response{Type: "text/html; charset=utf-8", Body: out.Bytes()}, nil
@@ -129,9 +179,28 @@ func parse() (*template.Template, error) {
 		"markdown": func(text string) template.HTML {
 			return template.HTML(markdown.HTML(text)) // which holds nothing but what it made itself
 		},
-		"date": func(t mail.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
-		"iso":  func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
-		"size": size,
+		"date":     func(t mail.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+		"iso":      func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
+		"size":     size,
+		"ago":      ago,
+		"moment":   moment,
+		"period":   period,
+		"zone":     func() string { return zone(time.Now()) },
+		"clock":    func(at int64) string { return time.Unix(at, 0).Format("15:04") },
+		"seconds":  func(at int64) string { return time.Unix(at, 0).Format("15:04:05") },
+		"pct":      func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" },
+		"initials": initials,
+		"kind":     kindOf,
+		"count":    count,
+		"record":   recordPath,
+		"session":  sessionPath,
+		"add":      func(a, b int) int { return a + b },
+		"path":     middle,
+		"param":    url.QueryEscape,
+		"unix":     func(t time.Time) int64 { return t.Unix() },
+		"deref":    told,
+		"sum":      func(a, b float64) float64 { return a + b },
+		"mailunix": func(t mail.Time) int64 { return t.UTC().Unix() },
 	}).ParseFS(files, "pages/*.html")
 }
 
@@ -185,4 +254,28 @@ func number(what, text string) (int64, error) {
 		return 0, fault.Newf(fault.NotFound, "not_found", "%s %.40q not found", what, strings.ToValidUTF8(text, "?"))
 	}
 	return n, nil
+}
+
+// initials are the capitals of a name, at most two; a dash for none.
+func initials(name string) string {
+	var out []rune
+	for _, r := range name {
+		if unicode.IsUpper(r) && len(out) < 2 {
+			out = append(out, r)
+		}
+	}
+	if len(out) == 0 {
+		return "–"
+	}
+	return string(out)
+}
+
+// middle shortens a path to n characters by what stands in its middle.
+func middle(n int, path string) string {
+	runes := []rune(path)
+	if len(runes) <= n {
+		return path
+	}
+	half := (n - 1) / 2
+	return string(runes[:n-1-half]) + "…" + string(runes[len(runes)-half:])
 }

@@ -1,0 +1,172 @@
+package web
+
+import (
+	"slices"
+	"time"
+
+	"cairn/internal/observation"
+)
+
+// axis places moments of time on a line of fixed width, from left to right, in percent of
+// that width. Long stretches in which nothing happened are folded to a narrow band.
+type axis struct {
+	pieces []piece
+	Ticks  []tick
+	Folds  []fold
+	Now    float64 // where the present is
+}
+
+// piece is a stretch of time and where it lies.
+type piece struct {
+	from, to int64
+	x, width float64
+	folded   bool
+}
+
+// tick is a moment that is named on the axis.
+type tick struct {
+	X        float64
+	Label    string
+	Midnight bool
+}
+
+// fold is a stretch without anything, narrower than its time.
+type fold struct {
+	X, Width float64
+	Label    string // such as 5 h
+}
+
+const (
+	foldAfter = 2 * 3600 // seconds without anything that are folded
+	foldPad   = 900      // seconds that stay visible before and after something
+	foldWidth = 4.0      // percent that a fold takes
+	tickRoom  = 8.0      // percent between two ticks, at least
+	maxTicks  = 12
+)
+
+// newAxis is the axis from one moment to another, with the stretches in which something
+// happened, in any order.
+func newAxis(from, to int64, busy []observation.Span) *axis {
+	to = max(to, from+60)
+	a := &axis{}
+	for _, s := range shown(from, to, busy) {
+		last := from
+		if n := len(a.pieces); n > 0 {
+			last = a.pieces[n-1].to
+		}
+		if s.From > last {
+			a.pieces = append(a.pieces, piece{from: last, to: s.From, folded: true})
+		}
+		a.pieces = append(a.pieces, piece{from: s.From, to: s.To})
+	}
+	a.layOut()
+	a.name()
+	a.Now = a.at(to)
+	return a
+}
+
+// shown are the stretches that are drawn at full width, in order: what happened with some
+// room around it. Gaps between them are longer than foldAfter.
+func shown(from, to int64, busy []observation.Span) []observation.Span {
+	all := slices.Clone(busy)
+	all = append(all, observation.Span{From: to, To: to})
+	slices.SortFunc(all, func(x, y observation.Span) int { return int(x.From - y.From) })
+	out := []observation.Span{{From: from, To: from}}
+	for _, s := range all {
+		s.From, s.To = max(s.From, from), min(max(s.To, from), to)
+		last := &out[len(out)-1]
+		if s.From-last.To <= foldAfter+2*foldPad {
+			last.To = max(last.To, s.To)
+			continue
+		}
+		last.To += foldPad
+		out = append(out, observation.Span{From: s.From - foldPad, To: s.To})
+	}
+	if first := out[0]; first.To-first.From <= foldPad && len(out) > 1 { // nothing happened at the beginning
+		out = out[1:]
+	}
+	return out
+}
+
+// layOut gives each piece its place: folds a fixed width, the others by their length.
+func (a *axis) layOut() {
+	folds, length := 0.0, 0.0
+	for _, p := range a.pieces {
+		if p.folded {
+			folds++
+		} else {
+			length += float64(p.to - p.from)
+		}
+	}
+	each := min(foldWidth, 30/max(folds, 1))
+	x := 0.0
+	for i := range a.pieces {
+		p := &a.pieces[i]
+		p.x, p.width = x, each
+		if !p.folded {
+			p.width = (100 - folds*each) * float64(p.to-p.from) / max(length, 1)
+		} else {
+			a.Folds = append(a.Folds, fold{x, each, long(p.to - p.from)})
+		}
+		x += p.width
+	}
+}
+
+// at is where a moment lies; moments outside lie at the ends.
+func (a *axis) at(t int64) float64 {
+	for _, p := range a.pieces {
+		if t <= p.to {
+			return p.x + p.width*float64(max(t-p.from, 0))/float64(max(p.to-p.from, 1))
+		}
+	}
+	return 100
+}
+
+// name puts the ticks: full hours or quarters of them, as many as there is room for, and
+// each midnight by its day.
+func (a *axis) name() {
+	step := int64(24 * 3600)
+	for _, s := range []int64{15 * 60, 30 * 60, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600} {
+		if a.visible()/s <= int64(maxTicks) {
+			step = s
+			break
+		}
+	}
+	free := 0.0
+	for _, p := range a.pieces {
+		if p.folded {
+			free = p.x + p.width + tickRoom/2
+			continue
+		}
+		for t := nextLocal(p.from, step); t <= p.to; t = nextLocal(t+1, step) {
+			x := a.at(t)
+			if x < free || x > 96 {
+				continue
+			}
+			at := time.Unix(t, 0)
+			k := tick{X: x, Label: at.Format("15:04")}
+			if at.Hour() == 0 && at.Minute() == 0 {
+				k.Label, k.Midnight = at.Format("Mon 2"), true
+			}
+			a.Ticks = append(a.Ticks, k)
+			free = x + tickRoom
+		}
+	}
+}
+
+// visible is how many seconds are not folded.
+func (a *axis) visible() (n int64) {
+	for _, p := range a.pieces {
+		if !p.folded {
+			n += p.to - p.from
+		}
+	}
+	return n
+}
+
+// nextLocal is the first moment from t on that is a multiple of step in local time.
+func nextLocal(t, step int64) int64 {
+	_, offset := time.Unix(t, 0).Zone()
+	local := t + int64(offset)
+	return (local+step-1)/step*step - int64(offset)
+}

@@ -1,0 +1,213 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+)
+
+// How much the page of a session shows.
+const (
+	turnsPerPage   = 50
+	actionsPerFold = 200
+)
+
+// sessionPage is one session: what was asked, what was done, and what came of it.
+type sessionPage struct {
+	observation.Activity
+	Agent   string              `json:"agent,omitempty"`
+	Running bool                `json:"running"`
+	Digest  *observation.Digest `json:"digest"` // nil before the first end of a turn
+	Turns   []turn              `json:"turns"`
+	First   int                 `json:"first_turn"` // the number of the first turn shown, from 1
+	Last    int                 `json:"last_turn"`
+	Of      int                 `json:"turns_in_all"`
+	Earlier string              `json:"-"` // addresses of the neighbouring pages, "" for none
+	Later   string              `json:"-"`
+	Before  string              `json:"earlier_session,omitempty"` // ids of the sessions of the project that began before and after
+	After   string              `json:"later_session,omitempty"`
+	Prompts int                 `json:"prompts"`
+	Axis    *axis               `json:"-"`
+	Bar     bar                 `json:"-"`
+}
+
+// turn is a prompt with what was done because of it, and the answers.
+type turn struct {
+	N       int                    `json:"n"`
+	At      int64                  `json:"at"`
+	Prompt  string                 `json:"prompt,omitempty"` // "" for what was done before any prompt
+	Kinds   []kindCount            `json:"actions_by_kind"`
+	Failed  int                    `json:"failed"`
+	Actions []observation.TraceRow `json:"actions"`
+	More    int                    `json:"more_actions,omitempty"`
+	Answers []answer               `json:"answers"`
+	To      int64                  `json:"to"`
+}
+
+type answer struct {
+	At   int64  `json:"at"`
+	Text string `json:"text"`
+}
+
+type kindCount struct {
+	Kind string `json:"kind"`
+	N    int    `json:"n"`
+}
+
+func sessionPath(id string) string { return "/sessions/" + url.PathEscape(id) }
+
+func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
+	ctx, now := r.Context(), s.now().Unix()
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return Response{}, err
+	}
+	trace, err := j.Trace(ctx, at.id, nil, nil)
+	if err != nil {
+		return Response{}, err
+	}
+	p := &sessionPage{Turns: turnsOf(trace)}
+	if p.Activity, err = s.activityOf(ctx, trace); err != nil {
+		return Response{}, err
+	}
+	var d observation.Digest
+	if json.Unmarshal(trace.Summary, &d) == nil && d.Source != "" {
+		p.Digest = &d
+	}
+	names, err := s.agents(ctx, []observation.Activity{p.Activity})
+	if err != nil {
+		return Response{}, err
+	}
+	p.Agent, p.Running = strings.Join(names[trace.SessionID], ", "), isRunning(p.Activity, now)
+	for _, t := range p.Turns {
+		if t.Prompt != "" {
+			p.Prompts++
+		}
+	}
+	if p.Before, p.After, err = s.neighbours(ctx, p.Activity); err != nil {
+		return Response{}, err
+	}
+	p.Axis = newAxis(p.StartedAt, max(p.LastSeen, p.StartedAt+60), p.Working)
+	p.Bar = p.Axis.bar(p.Activity, p.Agent, now)
+	if err := p.cut(r, trace.SessionID); err != nil {
+		return Response{}, err
+	}
+	return s.show(r, v, "session", cmp.Or(p.Asked, "Session "+trace.SessionID), p)
+}
+
+// activityOf is what happened in a session over its whole time.
+func (s *Site) activityOf(ctx context.Context, t observation.Trace) (observation.Activity, error) {
+	list, _, err := s.activity(ctx, observation.ActivityArgs{Project: t.Project, Since: 0, Until: 1 << 62, Limit: 1, Session: t.SessionID})
+	if err != nil {
+		return observation.Activity{}, err
+	}
+	if len(list) == 0 {
+		return observation.Activity{SessionID: t.SessionID, Project: t.Project, StartedAt: t.StartedAt, LastSeen: t.StartedAt}, nil
+	}
+	return list[0], nil
+}
+
+// neighbours are the sessions of the same project that began before and after one.
+func (s *Site) neighbours(ctx context.Context, a observation.Activity) (before, after string, err error) {
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	return j.Neighbours(ctx, a.SessionID)
+}
+
+// cut keeps one page of the turns: the one that the address asks for, else the last.
+func (p *sessionPage) cut(r *http.Request, id string) error {
+	p.Of = len(p.Turns)
+	first := max(p.Of-turnsPerPage, 0)
+	if given := r.URL.Query().Get("from"); given != "" {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 {
+			return fault.Newf(fault.Invalid, "invalid_argument", "from is %.20q, but must be the number of a turn", given)
+		}
+		first = min(n-1, max(p.Of-1, 0))
+	}
+	last := min(first+turnsPerPage, p.Of)
+	p.First, p.Last, p.Turns = first+1, last, p.Turns[first:last]
+	if first > 0 {
+		p.Earlier = sessionPath(id) + "?from=" + strconv.Itoa(max(first-turnsPerPage, 0)+1)
+	}
+	if last < p.Of {
+		p.Later = sessionPath(id) + "?from=" + strconv.Itoa(last+1)
+	}
+	return nil
+}
+
+// turnsOf joins the prompts of a trace with the answers that follow them.
+func turnsOf(t observation.Trace) []turn {
+	turns := []turn{}
+	for _, p := range t.Prompts {
+		text := ""
+		if p.Content != nil {
+			text = *p.Content
+		}
+		if p.Source == "agent" && len(turns) > 0 {
+			last := &turns[len(turns)-1]
+			last.add(p.Observations)
+			last.Answers = append(last.Answers, answer{p.Timestamp, text})
+			last.To = max(last.To, p.Timestamp)
+			continue
+		}
+		n := turn{N: len(turns) + 1, At: p.Timestamp, To: p.Timestamp, Prompt: text, Kinds: []kindCount{}, Actions: []observation.TraceRow{}, Answers: []answer{}}
+		if p.Source == "agent" {
+			n.Prompt, n.Answers = "", []answer{{p.Timestamp, text}}
+		}
+		n.add(p.Observations)
+		turns = append(turns, n)
+	}
+	for i := range turns {
+		turns[i].finish()
+	}
+	return turns
+}
+
+func (t *turn) add(rows []observation.TraceRow) {
+	for _, row := range rows {
+		if strings.HasPrefix(row.ObsType, "session_") {
+			continue
+		}
+		t.Actions = append(t.Actions, row)
+		t.To = max(t.To, row.Timestamp)
+		if row.Failed {
+			t.Failed++
+		}
+		kind := kindOf(row.ObsType)
+		i := slices.IndexFunc(t.Kinds, func(k kindCount) bool { return k.Kind == kind })
+		if i < 0 {
+			t.Kinds = append(t.Kinds, kindCount{Kind: kind})
+			i = len(t.Kinds) - 1
+		}
+		t.Kinds[i].N++
+	}
+}
+
+func (t *turn) finish() {
+	slices.SortStableFunc(t.Kinds, func(a, b kindCount) int { return cmp.Compare(b.N, a.N) })
+	if n := len(t.Actions) - actionsPerFold; n > 0 {
+		t.Actions, t.More = t.Actions[:actionsPerFold], n
+	}
+}
+
+// kindOf is the word for a type of row.
+func kindOf(obsType string) string {
+	words := map[string]string{
+		"file_read": "read", "file_write": "write", "file_edit": "edit", "search": "search", "command": "run", "command_error": "run",
+		"git_commit": "commit", "git_push": "push", "github": "GitHub", "mcp_call": "tool", "task_spawn": "subagent",
+		"web_fetch": "fetch", "web_search": "web search", "tool_other": "other", "marker": "note", "user_prompt": "prompt", "agent_message": "answer",
+		"session_start": "start", "session_end": "end", "session_compact": "compaction",
+	}
+	return cmp.Or(words[obsType], obsType)
+}

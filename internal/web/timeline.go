@@ -1,0 +1,107 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+)
+
+// rowsPerPage is how many rows a list shows at once.
+const rowsPerPage = 50
+
+// timeline is rows of all sessions, newest first.
+type timeline struct {
+	choice
+	Type   string   `json:"type,omitempty"`
+	Path   string   `json:"path,omitempty"`
+	Branch string   `json:"branch,omitempty"`
+	Days   []day    `json:"days"`
+	Types  []string `json:"-"`
+	Older  string   `json:"older,omitempty"` // address of the next page, "" for none
+	Newest bool     `json:"-"`               // this is the first page
+	Rows   int      `json:"rows"`
+}
+
+// day are the rows of one day.
+type day struct {
+	Name string                    `json:"day"`
+	Rows []observation.TimelineRow `json:"rows"`
+}
+
+func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
+	now, q := s.now().Unix(), r.URL.Query()
+	c, err := s.choose(r, now)
+	if err != nil {
+		return Response{}, err
+	}
+	p := &timeline{choice: c, Type: q.Get("type"), Path: q.Get("file"), Branch: q.Get("branch"), Types: observation.Types(), Days: []day{}}
+	if p.Path != "" && p.Project == "" {
+		return Response{}, fault.New(fault.Invalid, "invalid_argument", "a file needs a project").WithHint("choose the project, too")
+	}
+	before, err := readPlace(q.Get("before"))
+	if err != nil {
+		return Response{}, err
+	}
+	p.Newest = before == observation.Place{}
+	j, err := s.cairn.Observations(r.Context())
+	if err != nil {
+		return Response{}, err
+	}
+	rows, err := j.Rows(r.Context(), observation.RowsArgs{
+		Project: p.Project, ObsType: p.Type, Path: p.Path, Branch: p.Branch, Before: before, Limit: rowsPerPage + 1,
+	})
+	if err != nil {
+		return Response{}, err
+	}
+	if len(rows) > rowsPerPage {
+		rows = rows[:rowsPerPage]
+		last := rows[len(rows)-1]
+		p.Older = with(r.URL, "before", fmt.Sprintf("%d-%d", last.Timestamp, last.ID))
+	}
+	for _, row := range rows {
+		name := time.Unix(row.Timestamp, 0).Format("Monday, 2 January 2006")
+		if n := len(p.Days); n == 0 || p.Days[n-1].Name != name {
+			p.Days = append(p.Days, day{Name: name})
+		}
+		last := &p.Days[len(p.Days)-1]
+		last.Rows = append(last.Rows, row)
+	}
+	p.Rows = len(rows)
+	return s.show(r, v, "timeline", "Timeline", p)
+}
+
+// readPlace reads where a page begins: SECONDS-ID, or nothing for the newest.
+func readPlace(text string) (p observation.Place, err error) {
+	if text == "" {
+		return p, nil
+	}
+	at, id, ok := strings.Cut(text, "-")
+	p.At, err = strconv.ParseInt(at, 10, 64)
+	if err == nil {
+		p.ID, err = strconv.ParseInt(id, 10, 64)
+	}
+	if err != nil || !ok || p.At <= 0 {
+		return p, fault.Newf(fault.Invalid, "invalid_argument", "before is %.40q, but must be the place of a row", text)
+	}
+	return p, nil
+}
+
+// with is an address with one parameter changed; "" removes it.
+func with(u *url.URL, name, value string) string {
+	q := u.Query()
+	q.Del("before")
+	q.Del("format")
+	if q.Del(name); value != "" {
+		q.Set(name, value)
+	}
+	if len(q) == 0 {
+		return u.EscapedPath()
+	}
+	return u.EscapedPath() + "?" + q.Encode()
+}

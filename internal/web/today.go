@@ -1,0 +1,386 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"cairn/internal/fault"
+	"cairn/internal/mail"
+	"cairn/internal/observation"
+	"cairn/internal/project"
+	"cairn/internal/record"
+)
+
+// How much the first page shows.
+const (
+	perProject = 20  // sessions of a project
+	maxActive  = 200 // sessions in all
+	maxNeeds   = 10
+	runningFor = 10 * 60 // seconds since its last event in which a session counts as running
+)
+
+// today is what the first page shows.
+type today struct {
+	choice
+	Sessions int  `json:"sessions"`
+	Commits  int  `json:"commits"`
+	Files    int  `json:"files"`
+	Failing  int  `json:"failing_checks"`
+	Projects int  `json:"projects"`
+	More     bool `json:"more,omitempty"` // there are further sessions
+
+	Needs     []need    `json:"needs"`
+	NeedsMore int       `json:"needs_more,omitempty"`
+	Running   []running `json:"running"`
+	Groups    []group   `json:"groups"`
+	Axis      *axis     `json:"-"`
+	Problems  []string  `json:"problems,omitempty"` // what could not be read
+}
+
+// need is something that waits for a person.
+type need struct {
+	Kind    string `json:"kind"` // failure, mail, question, aside
+	What    string `json:"what"`
+	Detail  string `json:"detail,omitempty"`
+	Code    bool   `json:"-"` // What is a command
+	Project string `json:"project,omitempty"`
+	At      int64  `json:"at"`
+	Action  string `json:"action"`
+	Path    string `json:"path"`
+}
+
+// running is a session that goes on.
+type running struct {
+	observation.Activity
+	Agent string   `json:"agent,omitempty"`
+	Holds []string `json:"holds,omitempty"`
+}
+
+// group are the sessions of a project, those that began last first.
+type group struct {
+	Project  string `json:"project"`
+	Rows     []bar  `json:"sessions"`
+	Sessions int    `json:"count"`
+	More     int    `json:"more,omitempty"` // sessions that are not among Rows
+}
+
+// bar is a session on the axis.
+type bar struct {
+	observation.Activity
+	Agent    string  `json:"agent,omitempty"`
+	Live     bool    `json:"live,omitempty"`
+	Open     drawn   `json:"-"` // from its first row to its last
+	Works    []drawn `json:"-"`
+	Points   []point `json:"-"`
+	Sentence string  `json:"-"` // what the bar shows
+}
+
+// drawn is a stretch on an axis, in percent.
+type drawn struct{ X, Width float64 }
+
+// point is a mark on an axis.
+type point struct {
+	X    float64
+	Kind string
+}
+
+func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
+	ctx, now := r.Context(), s.now().Unix()
+	c, err := s.choose(r, now)
+	if err != nil {
+		return Response{}, err
+	}
+	p := &today{choice: c, Needs: []need{}, Running: []running{}, Groups: []group{}}
+	list, more, err := s.activity(ctx, observation.ActivityArgs{Project: c.Project, Since: c.Since, Until: now + 1, Limit: maxActive})
+	if err != nil {
+		return Response{}, err
+	}
+	p.More = more
+	names, err := s.agents(ctx, list)
+	if err != nil {
+		return Response{}, err
+	}
+	p.draw(list, names, now)
+	if err := s.findRunning(ctx, p, list, names, now); err != nil {
+		return Response{}, err
+	}
+	s.findNeeds(ctx, p, list, now)
+	return s.show(r, v, "today", "Today", p)
+}
+
+// activity lists the sessions of a range of time.
+func (s *Site) activity(ctx context.Context, a observation.ActivityArgs) ([]observation.Activity, bool, error) {
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	return j.Activity(ctx, a)
+}
+
+// agents are the names of the agents of sessions.
+func (s *Site) agents(ctx context.Context, list []observation.Activity) (map[string][]string, error) {
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].SessionID
+	}
+	return ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) (map[string][]string, error) {
+		return o.AgentsOfSessions(ctx, ids)
+	})
+}
+
+// draw puts the sessions on one axis, by project.
+func (p *today) draw(list []observation.Activity, names map[string][]string, now int64) {
+	var busy []observation.Span
+	for i := range list {
+		busy = append(busy, list[i].Working...)
+	}
+	p.Axis = newAxis(p.Since, now, busy)
+	at := map[string]int{}
+	for _, a := range list {
+		p.Sessions, p.Commits, p.Files = p.Sessions+1, p.Commits+len(a.Commits), p.Files+a.Files
+		i, known := at[a.Project]
+		if !known {
+			i = len(p.Groups)
+			at[a.Project] = i
+			p.Groups = append(p.Groups, group{Project: a.Project})
+		}
+		g := &p.Groups[i]
+		if g.Sessions++; g.Sessions <= perProject || p.Project != "" {
+			g.Rows = append(g.Rows, p.Axis.bar(a, strings.Join(names[a.SessionID], ", "), now))
+		} else {
+			g.More++
+		}
+	}
+	p.Projects = len(p.Groups)
+}
+
+// bar draws a session.
+func (x *axis) bar(a observation.Activity, agent string, now int64) bar {
+	b := bar{Activity: a, Agent: agent, Live: isRunning(a, now)}
+	if len(a.Working) == 0 {
+		return b
+	}
+	first, last := a.Working[0].From, a.Working[len(a.Working)-1].To
+	b.Open = drawn{x.at(first), max(x.at(last)-x.at(first), 0.5)}
+	for _, w := range a.Working {
+		b.Works = append(b.Works, drawn{x.at(w.From), max(x.at(w.To)-x.at(w.From), 0.3)})
+	}
+	for _, kind := range []string{observation.MarkPrompt, observation.MarkCommit, observation.MarkFailure} {
+		b.Points = append(b.Points, x.points(a.Marks, kind)...)
+	}
+	b.Sentence = fmt.Sprintf("%s, %s, %s.", period(now, first, last), count(a.Actions, "action"), count(len(a.Commits), "commit"))
+	return b
+}
+
+// points are the marks of a kind; those that would lie on each other are one.
+func (x *axis) points(marks []observation.Mark, kind string) (out []point) {
+	const apart = 1.0
+	for _, m := range marks {
+		if m.Kind != kind {
+			continue
+		}
+		if at := x.at(m.At); len(out) == 0 || at-out[len(out)-1].X >= apart {
+			out = append(out, point{at, kind})
+		}
+	}
+	return out
+}
+
+func isRunning(a observation.Activity, now int64) bool {
+	return a.ClosedAt == 0 && now-a.LastSeen <= runningFor
+}
+
+// count is a number of things: "1 commit", "3 commits".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (s *Site) findRunning(ctx context.Context, p *today, list []observation.Activity, names map[string][]string, now int64) error {
+	for _, a := range list {
+		if !isRunning(a, now) {
+			continue
+		}
+		acting, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.Acting, error) {
+			return o.Acting(ctx, a.SessionID)
+		})
+		if err != nil {
+			return err
+		}
+		run := running{Activity: a, Agent: strings.Join(names[a.SessionID], ", ")}
+		for _, y := range acting {
+			if y.Holds != "" {
+				run.Holds = append(run.Holds, y.Holds)
+			}
+		}
+		p.Running = append(p.Running, run)
+	}
+	slices.SortStableFunc(p.Running, func(a, b running) int { return cmp.Compare(b.LastSeen, a.LastSeen) })
+	return nil
+}
+
+// findNeeds collects what waits for a person. What cannot be read is named beside the rest.
+func (s *Site) findNeeds(ctx context.Context, p *today, list []observation.Activity, now int64) {
+	for _, part := range []struct {
+		what string
+		find func(context.Context, *today, []observation.Activity, int64) error
+	}{{"checks", s.failingChecks}, {"mail", s.unacknowledged}, {"records", s.openQuestions}, {"followers", s.setAside}} {
+		if err := part.find(ctx, p, list, now); err != nil {
+			p.Problems = append(p.Problems, fmt.Sprintf("%s could not be read: %s", part.what, fault.As(err).Message))
+		}
+	}
+	if n := len(p.Needs) - maxNeeds; n > 0 {
+		p.Needs, p.NeedsMore = p.Needs[:maxNeeds], n
+	}
+}
+
+// failingChecks are the checks that failed at last in a session that is over, and have not
+// passed in their project since.
+func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.Activity, now int64) error {
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, a := range list {
+		if len(a.Failing) == 0 || isRunning(a, now) {
+			continue
+		}
+		open, err := j.StillFailing(ctx, a.Project, a.Failing, a.LastSeen)
+		if err != nil {
+			return err
+		}
+		for _, command := range open {
+			if key := a.Project + "\x00" + command; !seen[key] {
+				seen[key] = true
+				p.Failing++
+				p.Needs = append(p.Needs, need{"failure", middle(90, command), "still fails", true, a.Project, a.LastSeen, "See failure", sessionPath(a.SessionID)})
+			}
+		}
+	}
+	return nil
+}
+
+// unacknowledged are the messages to the overseer that ask to be acknowledged or are unread.
+func (s *Site) unacknowledged(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+	waiting, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.OverseerMessage, error) {
+		return o.WaitingForOverseer(ctx, p.Project)
+	})
+	for _, m := range waiting {
+		detail := "unread"
+		if m.AckRequired {
+			detail = "acknowledgement requested"
+		}
+		p.Needs = append(p.Needs, need{"mail", m.From + ": " + m.Subject, detail, false, m.Project, m.Created.UTC().Unix(), "Read",
+			under(m.Slug, "mail", fmt.Sprint(m.ID))})
+	}
+	return err
+}
+
+// openQuestions are the questions of records that nobody has answered, newest first.
+func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+	projects, err := s.cairn.Records().ListProjects(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range projects {
+		if q.OpenRecords == 0 || p.Project != "" && q.ID != p.Project {
+			continue
+		}
+		open, err := s.cairn.Records().List(ctx, record.ListArgs{
+			Caller: record.Caller{ProjectID: q.ID}, States: []record.State{record.Open}, Types: []string{"question"},
+		})
+		if err != nil {
+			return err
+		}
+		for _, ref := range open {
+			p.Needs = append(p.Needs, need{"question", ref.ID + " is open: " + ref.Title, ref.Summary, false, q.ID, 0, "Answer", recordPath(q.ID, ref.ID)})
+		}
+	}
+	return nil
+}
+
+// setAside are the changes that a follower of the log could not handle.
+func (s *Site) setAside(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+	account, err := s.cairn.Followers(ctx)
+	if err != nil || p.Project != "" {
+		return err
+	}
+	for _, a := range account.SetAside {
+		p.Needs = append(p.Needs, need{"aside", fmt.Sprintf("%s could not handle change %d", a.Name(), a.Seq),
+			fmt.Sprintf("%s, %s", a.Error, count(a.Attempts, "attempt")), false, "", a.Since.Unix(), "How to fix", "/status"})
+	}
+	return nil
+}
+
+// choice is what a page about time is asked to show: a period and a project.
+type choice struct {
+	Period  string   `json:"period"` // 24h or 7d
+	Since   int64    `json:"since"`
+	Project string   `json:"project,omitempty"`
+	All     []string `json:"-"` // the ids of the projects, those that were active last first
+	address *url.URL
+}
+
+// periods are the values of the parameter period, the default first.
+func periods() []periodOf {
+	return []periodOf{
+		{"24h", "24 hours", "In the last 24 hours", 24 * 3600}, {"7d", "7 days", "In the last 7 days", 7 * 24 * 3600},
+		{"30d", "30 days", "In the last 30 days", 30 * 24 * 3600},
+	}
+}
+
+type periodOf struct {
+	Value, Label, Sentence string
+	seconds                int64
+}
+
+// Periods are the periods to choose from.
+func (c choice) Periods() []periodOf { return periods() }
+
+// With is the address of the same page with one parameter changed; "" removes it.
+func (c choice) With(name, value string) string { return with(c.address, name, value) }
+
+// Span names the period at the beginning of a sentence.
+func (c choice) Span() string {
+	for _, p := range periods() {
+		if p.Value == c.Period {
+			return p.Sentence
+		}
+	}
+	return c.Period
+}
+
+// choose reads the period and the project of a page's address.
+func (s *Site) choose(r *http.Request, now int64) (c choice, err error) {
+	q := r.URL.Query()
+	c.address, c.Period = r.URL, cmp.Or(q.Get("period"), periods()[0].Value)
+	i := slices.IndexFunc(periods(), func(p periodOf) bool { return p.Value == c.Period })
+	if i < 0 {
+		return c, fault.Newf(fault.Invalid, "invalid_argument", "the period is %.20q, but must be 24h, 7d or 30d", c.Period)
+	}
+	c.Since = now - periods()[i].seconds
+	list, err := s.cairn.Projects(r.Context())
+	if err != nil {
+		return c, err
+	}
+	slices.SortFunc(list, func(a, b project.Summary) int {
+		return cmp.Or(cmp.Compare(b.LastSeen, a.LastSeen), cmp.Compare(a.ID, b.ID))
+	})
+	for _, p := range list {
+		if p.LastSeen > 0 {
+			c.All = append(c.All, p.ID)
+		}
+	}
+	if c.Project = q.Get("project"); c.Project != "" && !slices.ContainsFunc(list, func(p project.Summary) bool { return p.ID == c.Project }) {
+		return c, fault.Newf(fault.NotFound, "project_not_found", "there is no project %.60q", c.Project)
+	}
+	return c, nil
+}
