@@ -102,7 +102,7 @@ func (v *visitor) page(r reply, status int, holds ...string) reply {
 		}
 	}
 	policy := "no-referrer"
-	if strings.Contains(r.body, "<form") {
+	if strings.Contains(r.body, `method="post"`) {
 		policy = "same-origin" // or browsers hide the Origin of the form
 	}
 	if r.header.Get("Referrer-Policy") != policy || strings.Contains(r.body, "<script") {
@@ -154,7 +154,10 @@ func TestPagesNeedSignInAndTheAPIStaysAsItWas(t *testing.T) {
 	h.correspondents("BlueLake")
 	w := h.listen()
 	nobody := &visitor{w: w, project: "/projects/" + url.PathEscape(h.repo)}
-	for _, path := range []string{"/", nobody.project + "/mail?before=7", "/projects/nowhere/mail", "/projects/x/y/z", "/logout"} {
+	for _, path := range []string{
+		"/", nobody.project + "/mail?before=7", "/projects/nowhere/mail", "/projects/x/y/z", "/logout", "/mail", "/timeline?project=shop", "/search?q=x",
+		"/records", "/records/shop/R001", "/reservations", "/status", "/sessions/none", "/sessions/a/b",
+	} {
 		r := nobody.get(path)
 		want := "/login"
 		if path != "/" {
@@ -233,7 +236,7 @@ func TestAVisitEndsBySigningOutAndByANewToken(t *testing.T) {
 	h.correspondents("BlueLake")
 	w := h.listen()
 	v, other := w.visitor(), w.visitor()
-	v.page(v.get("/"), http.StatusOK, html.EscapeString(h.repo), "Sign out")
+	v.page(v.get("/mail"), http.StatusOK, html.EscapeString(h.repo), "Sign out")
 	if r := v.get("/v1/tools"); r.status != http.StatusUnauthorized {
 		t.Errorf("the cookie opens the API: %d", r.status)
 	}
@@ -437,10 +440,11 @@ func TestPagesThatAreNotThereSaySo(t *testing.T) {
 		"/projects/", "/projects/nowhere", "/projects/nowhere/mail", "/projects//mail", "/projects/x/y", v.project + "/mail/0", v.project + "/mail/-1", v.project + "/mail/01",
 		v.project + "/mail/9223372036854775808", v.project + "/mail/12abc", v.project + "/mail/2", v.project + "/mail/1/files/0", v.project + "/mail/1/files/x", v.project + "/mail/1/more",
 		v.project + "/mail?before=x", "/projects/" + url.PathEscape(elsewhere) + "/mail/1",
+		"/sessions/", "/sessions/none", "/sessions/a/b", "/records/", "/records/nowhere", "/records/shop/R999", "/records/a/b/c", "/?project=nowhere", "/timeline?project=nowhere",
 	} {
 		v.page(v.get(path), http.StatusNotFound, "<h1>Not Found</h1>")
 	}
-	for _, c := range [][2]string{{http.MethodPost, "/"}, {http.MethodDelete, v.project + "/mail"}, {http.MethodPut, v.project + "/overseer"}, {http.MethodPost, v.project + "/mail/1"}, {http.MethodOptions, "/logout"}} {
+	for _, c := range [][2]string{{http.MethodPost, "/"}, {http.MethodPost, "/search"}, {http.MethodDelete, "/records/shop"}, {http.MethodPost, "/sessions/x"}, {http.MethodDelete, v.project + "/mail"}, {http.MethodPut, v.project + "/overseer"}, {http.MethodPost, v.project + "/mail/1"}, {http.MethodOptions, "/logout"}} {
 		r := v.page(v.ask(c[0], c[1], url.Values{}), http.StatusMethodNotAllowed)
 		if !strings.HasPrefix(r.header.Get("Allow"), "GET, HEAD") {
 			t.Errorf("%v: %v", c, r.header)

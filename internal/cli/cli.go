@@ -178,7 +178,7 @@ func groups(p *Process) []group {
 		{"Memories and devices", []*cobra.Command{
 			memoryCommand(p), hubCommand(p), replicationCommand(p), whoamiCommand(p), healthCommand(p),
 		}},
-		{"Servers", []*cobra.Command{serveCommand(p), toolsCommand(p), httpTokenCommand(p), tokenCommand(p)}},
+		{"Servers", []*cobra.Command{openCommand(p), serveCommand(p), toolsCommand(p), httpTokenCommand(p), tokenCommand(p)}},
 		{"Sessions and projects", []*cobra.Command{
 			importCommand(p), exportCommand(p), markCommand(p), pinCommand(p, false), pinCommand(p, true), projectCommand(p),
 		}},

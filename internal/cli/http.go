@@ -27,6 +27,7 @@ type listener struct {
 	remote  bool
 	hosts   []string
 	origins []string
+	ready   func(addr string) // if set, is called once with the address that is listened on
 }
 
 func (l *listener) flags(cmd *cobra.Command) {
@@ -110,6 +111,9 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	}
 	context.AfterFunc(p.hooks.life(ctx), func() { signal.Reset(os.Interrupt, syscall.SIGTERM) }) // a second one ends at once
 	fmt.Fprintf(p.Err, "cairn: serving http://%s (token in %s)\n", l.Addr(), httpapi.TokenFile(c.Dir()))
+	if at.ready != nil {
+		at.ready(l.Addr().String())
+	}
 	return func(ctx context.Context) error { return server.Serve(ctx, l) }, p.hooks.serving(c, l.Addr())
 }
 

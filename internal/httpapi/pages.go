@@ -165,6 +165,18 @@ func (s *Server) signIn(w *response, r *http.Request) {
 	if !strings.HasPrefix(next, "/") || !web.Covers(pathOf(next)) {
 		next = "/" // never to another site
 	}
+	if link := r.URL.Query().Get("once"); link != "" && r.Method == http.MethodGet {
+		now := time.Now()
+		if s.sessions.tries.exceeded(w, r) {
+			return
+		}
+		if s.sessions.use(s.token(r.Context()), link, now) {
+			setSession(w, r, s.sessions.begin(s.token(r.Context()), now))
+			s.show(w, r, web.Response{To: next}, nil)
+			return
+		}
+		problem, status = "That link was used already or is too old. `cairn open` makes a new one.", http.StatusUnauthorized
+	}
 	if r.Method == http.MethodPost {
 		switch now := time.Now(); {
 		case s.sessions.tries.exceeded(w, r):

@@ -33,10 +33,11 @@ type sessions struct {
 	dir   string // keeps the logouts for other servers and later ones; "" keeps them in memory only
 	mu    sync.Mutex
 	ended map[string]time.Time // sessions after their logout, and when they expire
+	used  map[string]time.Time // links that have signed in, and when they expire
 }
 
 func newSessions(dir string) *sessions {
-	return &sessions{tries: newRate(triesAMinute), dir: dir, ended: map[string]time.Time{}}
+	return &sessions{tries: newRate(triesAMinute), dir: dir, ended: map[string]time.Time{}, used: map[string]time.Time{}}
 }
 
 // signed is the HMAC of a text that has a purpose.

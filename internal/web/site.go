@@ -110,9 +110,9 @@ type frame struct {
 	Query    string // what is in the field for searching
 }
 
-// Sections are the pages that the bar lists.
-func (f frame) Sections() []section {
-	all := []section{
+// Sections are the pages that the bar of every page lists.
+func Sections() []Section {
+	return []Section{
 		{"Today", "/", []string{"today"}},
 		{"Timeline", "/timeline", []string{"timeline", "session"}},
 		{"Records", "/records", []string{"records"}},
@@ -120,17 +120,16 @@ func (f frame) Sections() []section {
 		{"Reservations", "/reservations", []string{"reservations"}},
 		{"Health", "/status", []string{"health"}},
 	}
-	return all
 }
 
-// section is a page of the bar, with the templates that belong to it.
-type section struct {
+// Section is a page of the bar, with the templates that belong to it.
+type Section struct {
 	Name, Path string
 	templates  []string
 }
 
 // Is reports whether a page belongs to the section.
-func (s section) Is(template string) bool { return slices.Contains(s.templates, template) }
+func (s Section) Is(template string) bool { return slices.Contains(s.templates, template) }
 
 // show makes a page of what it shows, or the same as JSON with ?format=json.
 func (s *Site) show(r *http.Request, v Visitor, name, title string, content any) (Response, error) {
@@ -189,6 +188,7 @@ func parse() (*template.Template, error) {
 		"clock":    func(at int64) string { return time.Unix(at, 0).Format("15:04") },
 		"seconds":  func(at int64) string { return time.Unix(at, 0).Format("15:04:05") },
 		"pct":      func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" },
+		"sections": Sections,
 		"initials": initials,
 		"kind":     kindOf,
 		"count":    count,

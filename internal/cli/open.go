@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/httpapi"
+	"cairn/internal/store"
+	"cairn/internal/web"
+)
+
+// defaultAddress is where open looks for a server and else listens.
+const defaultAddress = "127.0.0.1:8765"
+
+func openCommand(p *Process) *cobra.Command {
+	var addr string
+	var printed bool
+	cmd := &cobra.Command{
+		Use:   "open [PAGE]",
+		Short: "Show what agents do and did, in the browser",
+		Long: `open shows the pages of cairn in your browser and signs you in by a link that works once,
+for a minute. PAGE is today (the default), timeline, records, mail, reservations or health.
+
+If a server of this store listens at the address, open uses it. Otherwise it serves the
+pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
+		Example: "  cairn open\n  cairn open records\n  cairn open --print   # only print the link",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: p.using(store.Server, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			page, err := pageNamed(append(args, "today")[0])
+			if err != nil {
+				return err
+			}
+			if err := given(cmd, "http"); err != nil {
+				return err
+			}
+			show := func(ctx context.Context, at string) error { return p.showPage(ctx, c.Dir(), at, page, printed) }
+			if isServing(cmd.Context(), addr) {
+				return show(cmd.Context(), addr)
+			}
+			ready := func(at string) {
+				go func() { // some browsers only return when they are closed
+					if err := show(cmd.Context(), at); err != nil {
+						fmt.Fprintln(p.Err, "cairn:", fault.Line("open", err))
+					}
+				}()
+			}
+			return p.serve(cmd.Context(), c, serving{web: listener{addr: addr, ready: ready}})
+		}),
+	}
+	cmd.Flags().StringVar(&addr, "http", defaultAddress, "the `ADDR` of the server")
+	cmd.Flags().BoolVar(&printed, "print", false, "print the link instead of opening it")
+	return cmd
+}
+
+// pageNamed is the path of a page.
+func pageNamed(name string) (string, error) {
+	for _, s := range web.Sections() {
+		if strings.EqualFold(s.Name, name) {
+			return s.Path, nil
+		}
+	}
+	return "", fault.Newf(fault.Invalid, "usage", "there is no page %.40q", name).
+		WithHint("the pages are today, timeline, records, mail, reservations and health")
+}
+
+// isServing reports whether a cairn answers at an address.
+func isServing(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/health", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var health struct{ Version, Schema any }
+	return json.NewDecoder(answer.Body).Decode(&health) == nil && health.Version != nil && health.Schema != nil
+}
+
+// showPage opens a page in the browser, or prints its link where that is asked for and where
+// there is no browser.
+func (p *Process) showPage(ctx context.Context, dir, addr, page string, printed bool) error {
+	path, err := httpapi.SignInLink(dir, page, time.Now())
+	if err != nil {
+		return err
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return fault.Wrap(err, fault.Invalid, "usage", "the address has no port")
+	}
+	link := "http://" + addr + path
+	if !printed {
+		if err := p.browse(ctx, link); err == nil {
+			_, err = fmt.Fprintf(p.Err, "cairn: http://%s%s is open in your browser\n", addr, page)
+			return err
+		}
+		fmt.Fprintln(p.Err, "cairn: no browser could be started; open this link within a minute:")
+	}
+	_, err = fmt.Fprintln(p.Out, link)
+	return err
+}
+
+// browse hands a link to the user's browser: BROWSER, else what the system opens links with.
+func (p *Process) browse(ctx context.Context, link string) error {
+	program, args := "xdg-open", []string{link}
+	switch {
+	case p.Getenv("BROWSER") != "":
+		program = p.Getenv("BROWSER")
+	case runtime.GOOS == "darwin":
+		program = "open"
+	case runtime.GOOS == "windows":
+		program, args = "rundll32", []string{"url.dll,FileProtocolHandler", link}
+	}
+	return exec.CommandContext(ctx, program, args...).Run()
+}
