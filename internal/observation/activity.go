@@ -296,13 +296,13 @@ func scanTimelineRow(r *sql.Rows) (row TimelineRow, err error) {
 func Types() []string { return types() }
 
 const selectPassedSince = `SELECT o.content FROM observation_rows o
-WHERE o.project_key = (SELECT key FROM projects WHERE id = ?1) AND o.obs_type = 'command' AND o.timestamp > ?2
-AND o.metadata ->> '$.interrupted' IS NULL ORDER BY o.timestamp DESC LIMIT 2000`
+WHERE o.project_key = (SELECT key FROM projects WHERE id = ?1) AND o.obs_type = 'command'
+AND (o.timestamp, o.id) > (?2, ?3) AND o.metadata ->> '$.interrupted' IS NULL ORDER BY o.timestamp DESC LIMIT 2000`
 
 // StillFailing are those of some failed commands of a project, given by its id, that nothing
-// has shown to pass since a moment in Unix seconds: neither the same command nor a check that
-// covers it. It looks at the newest 2,000 commands of that time.
-func (j *Service) StillFailing(ctx context.Context, projectID string, failed []string, since int64) (open []string, err error) {
+// has shown to pass after a row: neither the same command nor a check that covers it. It looks
+// at the newest 2,000 commands of that time.
+func (j *Service) StillFailing(ctx context.Context, projectID string, failed []string, after Place) (open []string, err error) {
 	var passed []passedCheck
 	again := map[string]bool{}
 	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
@@ -314,7 +314,7 @@ func (j *Service) StillFailing(ctx context.Context, projectID string, failed []s
 				passed = append(passed, passedChecks(line)...)
 			}
 			return err
-		}, selectPassedSince, projectID, since)
+		}, selectPassedSince, projectID, after.At, after.ID)
 	})
 	for _, command := range failed {
 		if !again[command] && !resolves(passed, command) {

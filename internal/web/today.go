@@ -253,7 +253,7 @@ func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.A
 		if len(a.Failing) == 0 || isRunning(a, now) {
 			continue
 		}
-		open, err := j.StillFailing(ctx, a.Project, a.Failing, a.LastSeen)
+		open, err := j.StillFailing(ctx, a.Project, a.Failing, observation.Place{At: a.Last.Timestamp, ID: a.Last.ID})
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// failed is a payload of a shell call that failed.
+func (h *home) failed(id, command, message string) []byte {
+	h.t.Helper()
+	return h.payload("PostToolUseFailure", fields{"tool_name": "Bash", "tool_use_id": id, "tool_input": fields{"command": command}, "error": "Exit code 1\n" + message})
+}
+
+// json is the same page as JSON.
+func (v *visitor) json(path string, into any) {
+	v.w.h.t.Helper()
+	mark := "?"
+	if strings.Contains(path, "?") {
+		mark = "&"
+	}
+	r := v.get(path + mark + "format=json")
+	if r.status != http.StatusOK || r.header.Get("Content-Type") != "application/json; charset=utf-8" {
+		v.w.h.t.Fatalf("%s: %d %s", path, r.status, r.body)
+	}
+	if err := json.Unmarshal([]byte(r.body), into); err != nil {
+		v.w.h.t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// A day of work: what ran, what it came to, and what waits for a person.
+func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	w := h.listen()
+	v := w.visitor()
+	v.page(v.get("/"), http.StatusOK, "nothing ran", "No session had an event")
+
+	h.worked()
+	h.recorded(h.failed("t7", "go test ./ledger", "--- FAIL: TestHalfUp\nwant 1999, got 2000"))
+	h.recorded(h.payload("Stop", fields{"last_assistant_message": "TestHalfUp still fails."}))
+	h.recorded(h.payload("SessionEnd", fields{"reason": "exit"}))
+	h.cairn("records", "create", "--type", "question", "--title", "Who pays the fee of a partial refund?", "--summary", "asked by finance", "--body", "Unknown.")
+	h.correspondents("BlueLake", "RedStone")
+	h.cairn("mail", "overseer", "RedStone", "--subject", "Hello", "--body", "Tell me more.", "--thread", "t-1")
+	h.cairn("mail", "reply", "1", "--as", "RedStone", "--body", "May I regenerate the golden invoices?")
+
+	page := v.page(v.get("/"), http.StatusOK, "<b>2 sessions</b> in 2 projects", "1 check still fails", "make the refund test pass", "1 failing",
+		"<code>go test ./ledger</code>", "is open: Who pays the fee of a partial refund?", "RedStone: Re: Hello", "unread")
+	if strings.Contains(page.body, "go test ./refund</code> <span class=\"aside\">still fails") {
+		t.Error("a check that passed later waits for a person")
+	}
+	var today struct {
+		Sessions, Projects, FailingChecks int
+		Needs                             []struct{ Kind, What, Path string }
+		Groups                            []struct {
+			Sessions []struct {
+				SessionID string `json:"session_id"`
+			}
+		}
+	}
+	v.json("/", &today)
+	kinds := map[string]int{}
+	for _, n := range today.Needs {
+		kinds[n.Kind]++
+		v.page(v.get(n.Path), http.StatusOK)
+	}
+	if today.Sessions != 2 || today.Projects != 2 || kinds["failure"] != 1 || kinds["question"] != 1 || kinds["mail"] != 1 || len(today.Needs) != 3 {
+		t.Errorf("today: %+v", today)
+	}
+
+	h.recorded(h.payload("PostToolUse", fields{"session_id": "s3", "tool_name": "Bash", "tool_use_id": "t9", "tool_input": fields{"command": "go test ./..."}, "tool_response": fields{"stdout": "ok"}}))
+	if r := v.get("/"); strings.Contains(r.body, "still fail") {
+		t.Error("a check that a later session's passing run covers still waits for a person")
+	}
+	v.page(v.get("/?project=mail"), http.StatusOK, "<b>1 session</b> in 1 project")
+	v.page(v.get("/?period=1y"), http.StatusBadRequest, "24h, 7d or 30d")
+}
+
+func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.worked()
+	v := h.listen().visitor()
+	v.page(v.get("/sessions/s1"), http.StatusOK, "<bdi>make the refund test pass</bdi>", "1 prompt, 5 actions", "<b>5 actions</b>", "1 read · 1 edit", ">1 failed<",
+		"src/refund.go", "go test ./refund", "The refund test passes. Next: the docs.", `<details open>`, "ended")
+	v.page(v.get("/sessions/s1?from=0"), http.StatusBadRequest, "number of a turn")
+	v.page(v.get("/sessions/s1?from=99"), http.StatusOK)
+	v.page(v.get("/timeline"), http.StatusOK, "go test ./refund", `href="/sessions/s1"`, `href="/sessions/s2"`)
+	v.page(v.get("/timeline?project=shop&type=file_edit"), http.StatusOK, "src/refund.go")
+	if r := v.page(v.get("/timeline?project=shop&file=src%2Frefund.go"), http.StatusOK, "of <code>src/refund.go</code>"); strings.Contains(r.body, "go test") {
+		t.Error("the timeline of a file shows commands")
+	}
+	v.page(v.get("/timeline?file=a.go"), http.StatusBadRequest, "a file needs a project")
+	v.page(v.get("/timeline?before=x"), http.StatusBadRequest)
+	v.page(v.get("/timeline?branch=nowhere"), http.StatusOK, "Nothing was recorded for this choice")
+	v.page(v.get("/search?q=refund+test"), http.StatusOK, "<mark>refund</mark>", `href="/sessions/s1"`)
+	v.page(v.get("/search?q="), http.StatusOK, "Ask in plain words")
+	v.page(v.get("/search?q=zzzzqqqq"), http.StatusOK, "Nothing found")
+	v.page(v.get(`/search?q=%22unclosed`), http.StatusOK)
+	v.page(v.get("/status"), http.StatusOK, "Nothing is set aside")
+}
+
+// The pages of a timeline together hold each row once, in order.
+func TestTheTimelineIsPagedWithoutGapsOrRepeats(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	const rows = 120
+	for i := range rows {
+		h.recorded(h.shell("t"+string(rune('a'+i/26))+string(rune('a'+i%26)), "make step"+strings.Repeat("x", i)))
+	}
+	v := h.listen().visitor()
+	seen := map[int64]bool{}
+	for path := "/timeline"; path != ""; {
+		var p struct {
+			Older string
+			Days  []struct {
+				Rows []struct{ ID, Timestamp int64 }
+			}
+		}
+		v.json(path, &p)
+		for _, d := range p.Days {
+			for _, r := range d.Rows {
+				if seen[r.ID] {
+					t.Fatalf("row %d is on two pages", r.ID)
+				}
+				seen[r.ID] = true
+			}
+		}
+		path = p.Older
+	}
+	if len(seen) < rows {
+		t.Errorf("%d rows on all pages, want at least %d", len(seen), rows)
+	}
+}
+
+func TestRecordsAndReservationsAreShown(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	v := h.listen().visitor()
+	v.page(v.get("/records"), http.StatusOK, "No records")
+	v.page(v.get("/reservations"), http.StatusOK, "No reservations")
+	h.cairn("records", "create", "--session", "r1", "--type", "question", "--title", "Which zone?", "--summary", "days", "--body", "Days *count* in some zone.")
+	h.cairn("records", "create", "--session", "r1", "--type", "conclusion", "--parent", "R001", "--title", "The shop's zone", "--summary", "of the shop", "--body", "See.")
+	if r := v.get("/records"); r.status != http.StatusSeeOther || r.header.Get("Location") != "/records/shop" {
+		t.Errorf("/records: %d %v", r.status, r.header)
+	}
+	v.page(v.get("/records/shop"), http.StatusOK, "Which zone?", "The shop&#39;s zone", `class="level1"`)
+	v.page(v.get("/records/shop/R001"), http.StatusOK, "<em>count</em>", "Version 1")
+	v.page(v.get("/records/shop?state=RESOLVED"), http.StatusOK, "No records in this state")
+	v.page(v.get("/records/shop?at=tick%3A1"), http.StatusOK, "As of <b>tick:1</b>", "Which zone?")
+	if r := v.get("/records/shop?at=tick%3A1"); strings.Contains(r.body, "The shop&#39;s zone") {
+		t.Error("the past shows a later record")
+	}
+	v.page(v.get("/records/shop?at=whenever"), http.StatusBadRequest)
+
+	h.correspondents("BlueLake", "GreenFox")
+	h.cairn("reserve", "src/**", "--as", "BlueLake", "--reason", "the refund window")
+	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Edit", "tool_use_id": "e1", "tool_input": fields{"file_path": h.repo + "/src/a.go"}}))
+	v.page(v.get("/reservations"), http.StatusOK, "<b>1 reservation</b>", "src/**", "BlueLake", "the refund window", "src/a.go", "held by BlueLake")
+}
+
+// What agents, commands and records say is escaped on every page of work.
+func TestWhatWasRecordedIsEscapedOnEveryPage(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	const bad = `"><script>alert(1)</script>'<b onmouseover=alert(1)>x zebra`
+	h.recorded(h.payload("UserPromptSubmit", fields{"prompt": bad + " please fix this now", "prompt_id": "p1"}))
+	h.recorded(h.shell("t1", "echo "+bad))
+	h.recorded(h.failed("t2", "go test ./"+bad, "FAIL "+bad))
+	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Edit", "tool_use_id": "t3", "tool_input": fields{"file_path": h.repo + "/" + strings.ReplaceAll(bad, "/", "_")}}))
+	h.recorded(h.payload("Stop", fields{"last_assistant_message": bad + "\n\n<img src=x onerror=alert(1)>", "prompt_id": "p1"}))
+	h.cairn("records", "create", "--type", "question", "--title", bad, "--summary", bad, "--body", bad)
+	h.correspondents("BlueLake")
+	h.cairn("reserve", "src/<b>/**", "--as", "BlueLake", "--reason", bad)
+	v := h.listen().visitor()
+	for _, path := range []string{
+		"/", "/timeline", "/timeline?project=shop&branch=" + url.QueryEscape(bad), "/timeline?project=shop&file=" + url.QueryEscape(bad), "/sessions/s1",
+		"/search?q=zebra", "/search?q=" + url.QueryEscape(bad), "/records/shop", "/records/shop/R001", "/reservations", "/status",
+	} {
+		r := v.page(v.get(path), http.StatusOK)
+		for _, text := range []string{"<script", "<b onmouseover", "<img", `"><`} {
+			if text == `"><` {
+				if regexp.MustCompile(`"><script|"><b on`).MatchString(r.body) {
+					t.Errorf("%s is open at an attribute", path)
+				}
+			} else if strings.Contains(r.body, text) {
+				t.Errorf("%s holds %s", path, text)
+			}
+		}
+	}
+}
+
+// A person who has a terminal gets to the pages without the token, once for each link.
+func TestOpenSignsInByALinkThatWorksOnce(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	cmd := h.command("open", "--print", "--http", "127.0.0.1:0")
+	out, said := &gathered{}, &gathered{}
+	cmd.Stdout, cmd.Stderr = out, said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	h.soon("the link", func() bool { return strings.Contains(out.String(), "\n") })
+	link, err := url.Parse(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &web{h: h, url: "http://" + link.Host, http: &http.Client{Transport: &http.Transport{}}}
+	v := &visitor{w: w}
+	r := v.get(link.RequestURI())
+	if r.status != http.StatusSeeOther || r.header.Get("Location") != "/" {
+		t.Fatalf("the link: %d %s", r.status, r.body)
+	}
+	v.cookie, _, _ = strings.Cut(r.header.Get("Set-Cookie"), ";")
+	v.page(v.get("/"), http.StatusOK, "Today")
+	if again := v.get(link.RequestURI()); again.status != http.StatusUnauthorized || !strings.Contains(again.body, "was used already") {
+		t.Errorf("the link a second time: %d", again.status)
+	}
+	changed := link.Query()
+	changed.Set("once", changed.Get("once")+"x")
+	if r := v.get("/login?" + changed.Encode()); r.status != http.StatusUnauthorized || r.header.Get("Set-Cookie") != "" {
+		t.Errorf("a changed link: %d %v", r.status, r.header)
+	}
+	second := strings.TrimSpace(h.cairn("open", "records", "--print", "--http", link.Host)) // finds the server
+	if u, err := url.Parse(second); err != nil || u.Host != link.Host || u.Query().Get("next") != "/records" {
+		t.Errorf("a second open printed %s", second)
+	}
+	if e := h.run(h.command("open", "nowhere"), nil); e.code != 2 || !strings.Contains(e.stderr, "the pages are today, timeline") {
+		t.Errorf("an unknown page: %d %s", e.code, e.stderr)
+	}
+}

@@ -1,0 +1,124 @@
+package observation
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"cairn/internal/store"
+)
+
+func TestActivityTellsWhatASessionDidInARange(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.record(Event{Kind: Prompt, Session: "s1", Text: "make the refund test pass again", Source: "UserPromptSubmit"})
+	b.runs("s1", "go test ./refund", "FAIL refund")
+	b.now.Add(600)
+	b.runs("s1", "go vet ./...", "")
+	since := b.now.Load()
+	b.now.Add(60)
+	b.runs("s2", "go build ./...", "")
+	list, more, err := b.Activity(t.Context(), ActivityArgs{Until: b.now.Load() + 1, Limit: 10})
+	if err != nil || more || len(list) != 2 || list[0].SessionID != "s2" {
+		t.Fatalf("%+v %v %v", list, more, err)
+	}
+	s := list[1]
+	if s.Asked != "make the refund test pass again" || s.Actions != 2 || len(s.Working) != 2 || len(s.Failing) != 1 || s.Last.ContentPreview != "go vet ./..." {
+		t.Errorf("%+v", s)
+	}
+	if len(s.Marks) != 2 || s.Marks[0].Kind != MarkPrompt || s.Marks[1].Kind != MarkFailure {
+		t.Errorf("marks %+v", s.Marks)
+	}
+	for what, c := range map[string]struct {
+		args ActivityArgs
+		want int
+	}{
+		"a later range": {ActivityArgs{Since: since + 1, Until: since + 1000, Limit: 10}, 1},
+		"one session":   {ActivityArgs{Until: since + 1000, Session: "s1"}, 1},
+		"before all":    {ActivityArgs{Until: 1, Limit: 10}, 0},
+		"the project":   {ActivityArgs{Until: since + 1000, Limit: 10, Project: s.Project}, 2},
+	} {
+		list, _, err := b.Activity(t.Context(), c.args)
+		if err != nil || len(list) != c.want {
+			t.Errorf("%s: %d sessions, %v", what, len(list), err)
+		}
+	}
+	if _, more, err := b.Activity(t.Context(), ActivityArgs{Until: since + 1000, Limit: 1}); err != nil || !more {
+		t.Errorf("more: %v, %v", more, err)
+	}
+	if _, _, err := b.Activity(t.Context(), ActivityArgs{Project: "nowhere"}); err == nil {
+		t.Error("an unknown project is answered")
+	}
+	open, err := b.StillFailing(t.Context(), s.Project, s.Failing, Place{s.Last.Timestamp, s.Last.ID})
+	if err != nil || !slices.Equal(open, s.Failing) {
+		t.Errorf("still failing: %q, %v", open, err)
+	}
+	b.runs("s2", "go test ./...", "")
+	if open, err = b.StillFailing(t.Context(), s.Project, s.Failing, Place{s.Last.Timestamp, s.Last.ID}); err != nil || len(open) > 0 {
+		t.Errorf("still failing after a run that covers it: %q, %v", open, err)
+	}
+	before, after, err := b.Neighbours(t.Context(), "s1")
+	if err != nil || before != "" || after != "s2" {
+		t.Errorf("neighbours %q %q %v", before, after, err)
+	}
+}
+
+// Rows equals a plain query over all rows, page by page, however they are narrowed.
+func TestRowsEqualAPlainQuery(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	other := b.repository(b.repo + "-other")
+	random := rand.New(rand.NewPCG(1, 2))
+	b.record(Event{Kind: Prompt, Session: "s0", Branch: "fix", Text: "begin", Source: "UserPromptSubmit"})
+	b.record(Event{Kind: Prompt, Session: "s4", Cwd: other, Branch: "fix", Text: "begin there", Source: "UserPromptSubmit"})
+	for i := range 150 {
+		session, cwd := fmt.Sprint("s", i%5), b.repo
+		if i%5 > 2 {
+			cwd = other
+		}
+		e := Event{Kind: Tool, Session: session, Cwd: cwd, Calls: []Call{{Tool: "Bash", Action: Shell, Command: fmt.Sprint("make step ", i)}}}
+		if random.IntN(3) == 0 {
+			e.Calls = []Call{{Tool: "Edit", Action: Edit, Path: fmt.Sprintf("%s/f%d.go", cwd, random.IntN(4))}}
+		}
+		b.record(e)
+		b.now.Add(int64(random.IntN(3)))
+	}
+	plain := func(where string, args ...any) (ids []int64) {
+		err := b.store.Read(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+			ids, err = tx.Keys(ctx, `SELECT id FROM observations WHERE `+where+` ORDER BY timestamp DESC, id DESC`, args...)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	first := b.project("shop").ID
+	for where, a := range map[string]RowsArgs{
+		"1":                      {},
+		"project_id = 'shop'":    {Project: first},
+		"obs_type = 'file_edit'": {ObsType: typeEdit},
+		"path_key = 'f1.go' AND project_id = 'shop'": {Project: first, Path: "f1.go"},
+		"session_id IN (SELECT s.id FROM sessions s JOIN session_branches b ON b.session_key = s.key WHERE b.branch = 'fix')": {Branch: "fix"},
+	} {
+		var got []int64
+		for a.Limit = 7; ; {
+			rows, err := b.Rows(t.Context(), a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range rows {
+				got = append(got, r.ID)
+			}
+			if len(rows) == 0 {
+				break
+			}
+			a.Before = Place{rows[len(rows)-1].Timestamp, rows[len(rows)-1].ID}
+		}
+		if want := plain(where); !slices.Equal(got, want) || len(want) == 0 {
+			t.Errorf("%s: %d rows, want %d", where, len(got), len(want))
+		}
+	}
+}
