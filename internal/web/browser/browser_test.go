@@ -27,7 +27,10 @@ import (
 	"cairn/internal/markdown/hostiletest"
 )
 
-const limit = 8 * time.Minute // for everything together; one page takes milliseconds
+const (
+	limit     = 8 * time.Minute  // for everything together; one page takes milliseconds
+	pageLimit = 30 * time.Second // for what is done with one page
+)
 
 // site is a running server.
 type site struct {
@@ -35,6 +38,8 @@ type site struct {
 	url, token string
 	mail       string // the address of the project's mail
 	repo       string
+	binary     string
+	env        []string
 }
 
 // serve builds cairn and runs it over a new store with two agents.
@@ -42,7 +47,7 @@ func serve(t *testing.T) *site {
 	t.Helper()
 	dir := t.TempDir()
 	binary, repo := filepath.Join(dir, "cairn"), filepath.Join(dir, "repo")
-	if err := os.Mkdir(repo, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(repo, ".git"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	build := exec.Command("go", "build", "-tags", "sqlite_fts5,sqlite_math_functions", "-o", binary, "./cmd/cairn")
@@ -50,9 +55,10 @@ func serve(t *testing.T) *site {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	env := []string{"HOME=" + dir, "CAIRN_HOME=" + filepath.Join(dir, "data"), "PATH=" + os.Getenv("PATH")}
 	run := func(args ...string) *exec.Cmd {
 		cmd := exec.Command(binary, args...)
-		cmd.Dir, cmd.Env = repo, []string{"HOME=" + dir, "CAIRN_HOME=" + filepath.Join(dir, "data"), "PATH=" + os.Getenv("PATH")}
+		cmd.Dir, cmd.Env = repo, env
 		return cmd
 	}
 	for _, name := range []string{"BlueLake", "GreenFox"} {
@@ -81,7 +87,7 @@ func serve(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, url: m[1], token: strings.TrimSpace(string(token)), repo: repo}
+	s := &site{t: t, url: m[1], token: strings.TrimSpace(string(token)), repo: repo, binary: binary, env: env}
 	s.mail = s.url + "/projects/" + url.PathEscape(repo) + "/mail"
 	return s
 }
@@ -165,7 +171,9 @@ func open(t *testing.T, origin string) *tab {
 			}
 		}
 	})
-	b.run(t, network.Enable(), page.Enable())
+	if err := chromedp.Run(b.ctx, network.Enable(), page.Enable()); err != nil { // starts the browser, which lives as long as this context
+		t.Fatal(err)
+	}
 	return b
 }
 
@@ -186,7 +194,9 @@ func (b *tab) took() []string {
 
 func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 	t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
+	ctx, cancel := context.WithTimeout(b.ctx, pageLimit)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -194,12 +204,12 @@ func (b *tab) run(t *testing.T, actions ...chromedp.Action) {
 // look finds what is active in the page, after events that handlers may wait for.
 const look = `(() => {
   const found = [];
-  for (const e of [...document.querySelectorAll('body *')].slice(0, 500)) {
+  for (const e of [...document.querySelectorAll('main *')].slice(0, 500)) {
     for (const kind of ['mouseover', 'mouseenter', 'focus', 'toggle', 'error', 'animationstart'])
       e.dispatchEvent(new Event(kind, {bubbles: true}));
   }
   if (window.cairnOwned || document.title === 'owned') found.push('a script ran');
-  for (const e of document.querySelectorAll('*')) {
+  for (const e of document.querySelectorAll('head *, main *')) {
     const name = e.localName;
     if (/^(script|form|iframe|frame|frameset|object|embed|applet|base|style|svg|math|template|noscript|input|button|select|textarea|video|audio|source|dialog|isindex|portal)$/.test(name)) found.push('<' + name + '>');
     if (e.namespaceURI !== 'http://www.w3.org/1999/xhtml') found.push(e.namespaceURI);
