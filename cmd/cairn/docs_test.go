@@ -125,15 +125,23 @@ func (h *home) types(line string) {
 	if m := regexp.MustCompile(`exit code (\d)`).FindStringSubmatch(line); m != nil {
 		want = int(m[1][0] - '0')
 	}
+	if strings.HasPrefix(line, "cairn open") {
+		command, _, _ := strings.Cut(line, "#")
+		line = strings.TrimSpace(command) + " --print --http 127.0.0.1:0"
+		line += untilItListens
+	}
 	if strings.HasPrefix(line, "cairn serve --http") {
 		line = strings.Replace(line, "127.0.0.1:8765", "127.0.0.1:0", 1)
 		command, _, _ := strings.Cut(line, "#")
-		line = strings.TrimSpace(command) + ` 2>said & p=$!; until grep -q http said; do kill -0 $p || exit 9; done; kill -INT $p; wait $p`
+		line = strings.TrimSpace(command) + untilItListens
 	}
 	if code, said := h.inShell(line); code != want {
 		h.t.Errorf("%s\nexit %d, want %d: %s", line, code, want, said)
 	}
 }
+
+// untilItListens has the shell interrupt a server that has said where it listens.
+const untilItListens = ` 2>said & p=$!; until grep -q http said; do kill -0 $p || exit 9; done; kill -INT $p; wait $p`
 
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 

@@ -1,12 +1,19 @@
-// Package web renders the pages for the human overseer: projects, their mail, and a form to
-// write to agents (contract mail §4 and §13). It renders results of the façade. The
-// listener, internal/httpapi, checks access and all other properties of a request before it
-// asks for a page.
+// Package web renders the pages for people: what agents did and do, search, records, who
+// holds which files, mail, and a form to write to agents (contract mail §4 and §13). It
+// renders results of the façade. The listener, internal/httpapi, checks access and all other
+// properties of a request before it asks for a page.
 //
 // The pages work without scripts. Whatever agents wrote is escaped, or rendered by
-// internal/markdown; who got blind copies is not shown (mail G8).
+// internal/markdown; who got blind copies is not shown (mail G8). Pages that show more than
+// mail are there as JSON, too, with ?format=json.
 //
-//	/                                    projects
+//	/                                    Today; ?period=24h|7d|30d, ?project=ID
+//	/timeline                            events; ?project, ?type, ?file, ?branch, ?before=SECONDS-ID for older ones
+//	/sessions/{id}                       a session; ?from=N begins with a turn
+//	/search                              ?q, ?project, ?part
+//	/records/{project}                   the tree; ?state, ?at
+//	/records/{project}/{id}              a record beside it
+//	/reservations, /status, /mail
 //	/projects/{key}/mail                 the newest messages, and the agents; ?before=ID for older ones
 //	/projects/{key}/mail/{id}            a message with its thread
 //	/projects/{key}/mail/{id}/files/{n}  an attachment, to be saved
@@ -21,10 +28,9 @@
 // web makes pages and httpapi decides who sees them, so there is one check of host,
 // origin and token. A visit is no row: its cookie holds an end and its HMAC under the
 // token. Forms are sent with the referrer policy same-origin, because under no-referrer
-// a browser hides the Origin that is to be compared. Markdown is read by a room of ours:
-// every library works at program start (goldmark 0.4 ms, with tables 1.0; the rest 0.2
-// to 0.4), which each hook would pay. It writes escaped text into a fixed set of
-// elements, so nothing is left to sanitise, and goldmark and a parser of HTML are
-// oracles in its tests. html/template costs 0.02 ms and is worth it. Chromium is driven
+// a browser hides the Origin that is to be compared. Markdown is read by a room of ours,
+// which writes escaped text into a fixed set of elements, so nothing is left to sanitise;
+// goldmark and a parser of HTML are oracles in its tests. Bars are SVG with positions in
+// percent, because the content policy forbids inline styles. Chromium is driven
 // from a module of its own.
 package web
