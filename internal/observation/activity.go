@@ -18,6 +18,7 @@ type ActivityArgs struct {
 	Until   int64  // Unix seconds, exclusive
 	Limit   int    // maximum number of sessions, kept within 1 to 500
 	Session string // only this session; "" for any
+	Whole   int    // of how many sessions, the first ones, everything is told; 0 for all. The others lack Asked, Actions, Working, Marks and Last
 }
 
 // Activity is a session and what happened in it during a range of time. Counts and times
@@ -110,7 +111,7 @@ func (j *Service) Activity(ctx context.Context, a ActivityArgs) (list []Activity
 		}
 		for i := range list {
 			if err == nil {
-				err = list[i].fill(ctx, tx, keys[i], summaries[i], a)
+				err = list[i].fill(ctx, tx, keys[i], summaries[i], a, a.Whole == 0 || i < a.Whole)
 			}
 		}
 		return err
@@ -132,7 +133,7 @@ func projectID(ctx context.Context, tx *store.Tx, name string) (string, error) {
 
 // fill completes a session from its rows and its digest, which is made here where the
 // session has none yet.
-func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary string, a ActivityArgs) error {
+func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary string, a ActivityArgs, whole bool) error {
 	var d Digest
 	var err error
 	if summary == "" || json.Unmarshal([]byte(summary), &d) != nil {
@@ -142,11 +143,14 @@ func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary st
 	}
 	s.Files, s.Commits, s.Fixed = len(d.FilesEdited), d.Commits, d.Fixed
 	s.Failing = slices.DeleteFunc(d.Failing, func(command string) bool { return !leavesWork(command) })
+	s.Working, s.Marks = []Span{}, []Mark{}
+	if !whole {
+		return nil
+	}
 	r := recalling{ctx: ctx, tx: tx}
 	if s.Asked, err = r.about(key, d.Intent); err != nil {
 		return err
 	}
-	s.Working, s.Marks = []Span{}, []Mark{}
 	last := int64(0)
 	err = tx.Each(ctx, func(rows *sql.Rows) error {
 		var id, at int64
@@ -214,26 +218,29 @@ type TimelineRow struct {
 }
 
 const (
-	timelineColumns = `SELECT o.id, o.timestamp, o.obs_type, o.file_path, substr(o.content, 1, 200), o.is_pinned,
+	selectTimelineRow = `SELECT o.id, o.timestamp, o.obs_type, o.file_path, substr(o.content, 1, 200), o.is_pinned,
 o.metadata ->> '$.failed' IS NOT NULL, o.metadata ->> '$.interrupted' IS NOT NULL,
 ifnull(o.metadata ->> '$.command', ''), ifnull(o.metadata ->> '$.error', ''), s.id, p.id, ifnull(s.harness, ''),
 ifnull((SELECT b.branch FROM session_branches b WHERE b.session_key = s.key ORDER BY b.branch IN ('main', 'master'), b.branch LIMIT 1), '')
-FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key `
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key WHERE o.id = ?`
 
-	timelineEnd = ` AND (?3 = 0 OR (o.timestamp, o.id) < (?3, ?4))
-AND (?5 = '' OR EXISTS (SELECT 1 FROM session_branches b WHERE b.session_key = o.session_key AND b.branch = ?5))
-ORDER BY o.timestamp DESC, o.id DESC LIMIT +?6`
+	// The places of the newest rows of each source. The first is answered by an index alone.
+	timelineEnd = ` AND (?3 = 0 OR (timestamp, id) < (?3, ?4)) ORDER BY timestamp DESC, id DESC LIMIT +?5`
 
-	selectTimelineOfType = timelineColumns + `WHERE o.project_key = ?1 AND o.obs_type = ?2` + timelineEnd
-	selectTimelineOfPath = timelineColumns + `WHERE o.project_key = ?1 AND o.path_key = ?2` + timelineEnd
+	selectPlacesOfType = `SELECT timestamp, id FROM observation_rows WHERE project_key = ?1 AND obs_type = ?2` + timelineEnd
+	selectPlacesOfPath = `SELECT timestamp, id FROM observation_rows WHERE project_key = ?1 AND path_key = ?2
+AND (?6 = '' OR obs_type = ?6)` + timelineEnd
+	selectPlacesOfSession = `SELECT timestamp, id FROM observation_rows WHERE session_key = ?1 AND (?2 = '' OR project_key = (SELECT key FROM projects WHERE id = ?2))
+AND (?6 = '' OR obs_type = ?6) AND (?7 = '' OR path_key = ?7)` + timelineEnd
 
 	selectTimelineProjects = `SELECT key FROM projects WHERE ?1 = '' OR id = ?1`
+	selectSessionsOfBranch = `SELECT session_key FROM session_branches WHERE branch = ?`
 )
 
 // Rows lists rows of many sessions, newest first, never nil. An unknown project is
 // NotFound. The next page begins before the place of the last row.
 //
-// The newest rows of each project and type are merged: nothing is scanned.
+// The newest rows of each project and type, or of each session of the branch, are merged.
 func (j *Service) Rows(ctx context.Context, a RowsArgs) (list []TimelineRow, err error) {
 	a.Limit = min(max(a.Limit, 1), 200)
 	list = []TimelineRow{}
@@ -242,46 +249,81 @@ func (j *Service) Rows(ctx context.Context, a RowsArgs) (list []TimelineRow, err
 		if err != nil {
 			return err
 		}
-		keys, err := tx.Keys(ctx, selectTimelineProjects, id)
-		if err != nil {
-			return err
+		m := merging{ctx: ctx, tx: tx, args: a}
+		if a.Branch != "" {
+			err = m.ofBranch(id)
+		} else {
+			err = m.ofProjects(id)
 		}
-		for _, key := range keys {
-			if err := a.rowsOf(ctx, tx, key, &list); err != nil {
-				return err
+		for _, p := range m.places {
+			if err == nil {
+				err = tx.Each(ctx, func(r *sql.Rows) error {
+					row, err := scanTimelineRow(r)
+					list = append(list, row)
+					return err
+				}, selectTimelineRow, p.ID)
 			}
 		}
-		return nil
+		return err
 	})
 	return list, err
 }
 
-// rowsOf merges the rows of one project into list.
-func (a RowsArgs) rowsOf(ctx context.Context, tx *store.Tx, key int64, list *[]TimelineRow) error {
-	query, of := selectTimelineOfType, types()
-	switch {
-	case a.Path != "":
-		query, of = selectTimelineOfPath, []string{a.Path}
-	case a.ObsType != "":
-		of = []string{a.ObsType}
+// merging collects the newest places of several sources.
+type merging struct {
+	ctx    context.Context
+	tx     *store.Tx
+	args   RowsArgs
+	places []Place // at most args.Limit, newest first
+}
+
+func (m *merging) ofProjects(id string) error {
+	keys, err := m.tx.Keys(m.ctx, selectTimelineProjects, id)
+	if err != nil {
+		return err
 	}
-	for _, name := range of {
-		err := tx.Each(ctx, func(r *sql.Rows) error {
-			row, err := scanTimelineRow(r)
-			if a.Path == "" || a.ObsType == "" || row.ObsType == a.ObsType {
-				*list = append(*list, row)
+	a := m.args
+	for _, key := range keys {
+		switch {
+		case a.Path != "":
+			err = m.add(selectPlacesOfPath, key, a.Path, a.Before.At, a.Before.ID, a.Limit, a.ObsType)
+		case a.ObsType != "":
+			err = m.add(selectPlacesOfType, key, a.ObsType, a.Before.At, a.Before.ID, a.Limit)
+		default:
+			for _, name := range types() {
+				if err == nil {
+					err = m.add(selectPlacesOfType, key, name, a.Before.At, a.Before.ID, a.Limit)
+				}
 			}
-			return err
-		}, query, key, name, a.Before.At, a.Before.ID, a.Branch, a.Limit)
+		}
 		if err != nil {
 			return err
 		}
 	}
-	slices.SortFunc(*list, func(x, y TimelineRow) int {
-		return cmp.Or(cmp.Compare(y.Timestamp, x.Timestamp), cmp.Compare(y.ID, x.ID))
-	})
-	*list = (*list)[:min(len(*list), a.Limit)]
 	return nil
+}
+
+func (m *merging) ofBranch(id string) error {
+	sessions, err := m.tx.Keys(m.ctx, selectSessionsOfBranch, m.args.Branch)
+	for _, key := range sessions {
+		if err == nil {
+			err = m.add(selectPlacesOfSession, key, id, m.args.Before.At, m.args.Before.ID, m.args.Limit, m.args.ObsType, m.args.Path)
+		}
+	}
+	return err
+}
+
+// add merges the places of one source.
+func (m *merging) add(query string, args ...any) error {
+	err := m.tx.Each(m.ctx, func(r *sql.Rows) error {
+		var p Place
+		err := r.Scan(&p.At, &p.ID)
+		m.places = append(m.places, p)
+		return err
+	}, query, args...)
+	slices.SortFunc(m.places, func(x, y Place) int { return cmp.Or(cmp.Compare(y.At, x.At), cmp.Compare(y.ID, x.ID)) })
+	m.places = m.places[:min(len(m.places), m.args.Limit)]
+	return err
 }
 
 func scanTimelineRow(r *sql.Rows) (row TimelineRow, err error) {

@@ -18,8 +18,8 @@ import (
 
 // How much the first page shows.
 const (
-	perProject = 20  // sessions of a project
-	maxActive  = 200 // sessions in all
+	maxBars    = 60  // sessions with a bar
+	maxActive  = 500 // sessions in all
 	maxNeeds   = 10
 	runningFor = 10 * 60 // seconds since its last event in which a session counts as running
 )
@@ -96,7 +96,7 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 		return Response{}, err
 	}
 	p := &today{choice: c, Needs: []need{}, Running: []running{}, Groups: []group{}}
-	list, more, err := s.activity(ctx, observation.ActivityArgs{Project: c.Project, Since: c.Since, Until: now + 1, Limit: maxActive})
+	list, more, err := s.activity(ctx, observation.ActivityArgs{Project: c.Project, Since: c.Since, Until: now + 1, Limit: maxActive, Whole: maxBars})
 	if err != nil {
 		return Response{}, err
 	}
@@ -141,7 +141,7 @@ func (p *today) draw(list []observation.Activity, names map[string][]string, now
 	}
 	p.Axis = newAxis(p.Since, now, busy)
 	at := map[string]int{}
-	for _, a := range list {
+	for n, a := range list {
 		p.Sessions, p.Commits, p.Files = p.Sessions+1, p.Commits+len(a.Commits), p.Files+a.Files
 		i, known := at[a.Project]
 		if !known {
@@ -150,7 +150,7 @@ func (p *today) draw(list []observation.Activity, names map[string][]string, now
 			p.Groups = append(p.Groups, group{Project: a.Project})
 		}
 		g := &p.Groups[i]
-		if g.Sessions++; g.Sessions <= perProject || p.Project != "" {
+		if g.Sessions++; n < maxBars {
 			g.Rows = append(g.Rows, p.Axis.bar(a, strings.Join(names[a.SessionID], ", "), now))
 		} else {
 			g.More++
@@ -249,7 +249,7 @@ func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.A
 		return err
 	}
 	seen := map[string]bool{}
-	for _, a := range list {
+	for _, a := range list[:min(len(list), maxBars)] { // older ones have no bar either
 		if len(a.Failing) == 0 || isRunning(a, now) {
 			continue
 		}
