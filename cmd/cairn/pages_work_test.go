@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -197,6 +199,64 @@ func TestWhatWasRecordedIsEscapedOnEveryPage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A file is shown with the prompt behind a line. Files that no agent has touched, and those
+// outside of the working tree, are not shown.
+func TestAFileIsShownWithTheReasonOfALine(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newReader(t)
+	const text = "package refund\n\n// Refunds expire thirty days after the payment was captured.\nconst days = 30\n"
+	h.put(filepath.Join("shop", "window.go"), []byte(text))
+	h.recorded(h.payload("UserPromptSubmit", fields{"prompt": "say in a comment when refunds expire", "session_id": "S2"}))
+	h.recorded(h.payload("PostToolUse", fields{"session_id": "S2", "tool_name": "Write", "tool_use_id": "w1", "tool_input": fields{"file_path": filepath.Join(h.repo, "window.go"), "content": text}, "tool_response": fields{"type": "create", "filePath": filepath.Join(h.repo, "window.go")}}))
+	h.put(filepath.Join("shop", "secret.txt"), []byte("hush"))
+	if err := os.Symlink(filepath.Join(h.dir, ".claude"), filepath.Join(h.repo, "link")); err != nil {
+		t.Fatal(err)
+	}
+	h.recorded(h.payload("PostToolUse", fields{"session_id": "S2", "tool_name": "Edit", "tool_use_id": "w2", "tool_input": fields{"file_path": filepath.Join(h.repo, "link", "settings.json")}}))
+	v := h.listen().visitor()
+	v.page(v.get("/files/shop?path=window.go"), http.StatusOK, "Refunds expire thirty days", "4 lines", `id="line-4"`)
+	v.page(v.get("/files/shop?path=window.go&line=3"), http.StatusOK, `class="chosen"`, "say in a comment when refunds expire", "wrote the text of this line", `href="/sessions/S2"`)
+	v.page(v.get("/files/shop?path=window.go&line=99"), http.StatusOK)
+	v.page(v.get("/files/shop?path=window.go&line=x"), http.StatusBadRequest)
+	for _, path := range []string{"secret.txt", "../shop/secret.txt", "..%2F..%2Fetc%2Fpasswd", "", ".", "%2Fetc%2Fpasswd"} {
+		if r := v.page(v.get("/files/shop?path="+path), http.StatusNotFound, "no agent has touched"); strings.Contains(r.body, "hush") {
+			t.Errorf("%s is shown", path)
+		}
+	}
+	for _, path := range []string{"link%2Fsettings.json"} {
+		if r := v.get("/files/shop?path=" + path); strings.Contains(r.body, "hooks") || r.status == http.StatusOK && !strings.Contains(r.body, "There is no text to show") {
+			t.Errorf("a link leads out of the working tree: %d %.300s", r.status, r.body)
+		}
+	}
+	v.page(v.get("/files/nowhere?path=window.go"), http.StatusNotFound)
+}
+
+func TestMemoriesAndTheirWorthAreShown(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.worked()
+	v := h.listen().visitor()
+	v.page(v.get("/memories"), http.StatusOK, "Nothing is kept yet")
+	h.cairn("memory", "add-entry", `Ana wants <script>alert(1)</script> *UTC*.`, "--tag", "topic=refunds")
+	v.page(v.get("/memories"), http.StatusOK, "Choose a memory")
+	var all struct {
+		Vaults []struct {
+			Memories []struct{ MemoryID string }
+		}
+	}
+	v.json("/memories", &all)
+	id := all.Vaults[0].Memories[0].MemoryID
+	if r := v.page(v.get("/memories/"+id), http.StatusOK, "<em>UTC</em>", "topic: refunds"); strings.Contains(r.body, "<script") {
+		t.Error("an entry is not escaped")
+	}
+	v.page(v.get("/memories/00000000-0000-4000-8000-000000000000"), http.StatusNotFound)
+	v.page(v.get("/worth"), http.StatusOK, "What is stored", "<h1>Worth</h1>")
+	h.recorded(h.payload("SessionStart", fields{"source": "startup", "session_id": "s9"}))
+	v.page(v.get("/worth"), http.StatusOK, "agents were told <b>")
 }
 
 // A person who has a terminal gets to the pages without the token, once for each link.

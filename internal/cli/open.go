@@ -30,7 +30,8 @@ func openCommand(p *Process) *cobra.Command {
 		Use:   "open [PAGE]",
 		Short: "Show what agents do and did, in the browser",
 		Long: `open shows the pages of cairn in your browser and signs you in by a link that works once,
-for a minute. PAGE is today (the default), timeline, records, mail, reservations or health.
+for a minute. PAGE is today (the default), timeline, records, mail, reservations, memories, worth
+or health.
 
 If a server of this store listens at the address, open uses it. Otherwise it serves the
 pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
@@ -71,7 +72,7 @@ func pageNamed(name string) (string, error) {
 		}
 	}
 	return "", fault.Newf(fault.Invalid, "usage", "there is no page %.40q", name).
-		WithHint("the pages are today, timeline, records, mail, reservations and health")
+		WithHint("the pages are today, timeline, records, mail, reservations, memories, worth and health")
 }
 
 // isServing reports whether a cairn answers at an address.

@@ -13,7 +13,9 @@
 //	/search                              ?q, ?project, ?part
 //	/records/{project}                   the tree; ?state, ?at
 //	/records/{project}/{id}              a record beside it
-//	/reservations, /status, /mail
+//	/files/{project}                     a file that agents touched, ?path; ?line tells why it is so
+//	/memories/{id}                       the entries of a memory; ?before=ID for older ones
+//	/reservations, /memories, /worth, /status, /mail
 //	/projects/{key}/mail                 the newest messages, and the agents; ?before=ID for older ones
 //	/projects/{key}/mail/{id}            a message with its thread
 //	/projects/{key}/mail/{id}/files/{n}  an attachment, to be saved

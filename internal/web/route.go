@@ -37,7 +37,7 @@ func Covers(escaped string) bool {
 	if _, ok := plain(escaped); ok {
 		return true
 	}
-	for _, below := range []string{"/projects/", "/sessions/", "/records/"} {
+	for _, below := range []string{"/projects/", "/sessions/", "/records/", "/memories/", "/files/"} {
 		if strings.HasPrefix(escaped, below) {
 			return true
 		}
@@ -63,12 +63,16 @@ func find(escaped string) (at place, ok bool) {
 	if answer, ok := plain(escaped); ok {
 		return place{answer: answer}, true
 	}
-	if rest, ok := strings.CutPrefix(escaped, "/sessions/"); ok {
+	for below, answer := range map[string]handler{"/sessions/": (*Site).session, "/memories/": (*Site).memories, "/files/": (*Site).sourceFile} {
+		rest, ok := strings.CutPrefix(escaped, below)
+		if !ok {
+			continue
+		}
 		parts, readable := names(rest)
 		if !readable || len(parts) != 1 {
 			return at, false
 		}
-		return place{id: parts[0], answer: (*Site).session}, true
+		return place{key: parts[0], id: parts[0], answer: answer}, true
 	}
 	if rest, ok := strings.CutPrefix(escaped, "/records/"); ok {
 		parts, readable := names(rest)
@@ -115,6 +119,7 @@ func plain(escaped string) (handler, bool) {
 	all := map[string]handler{
 		"/": (*Site).today, "/timeline": (*Site).timeline, "/search": (*Site).search, "/records": (*Site).firstRecords,
 		"/mail": (*Site).projects, "/reservations": (*Site).reservations, "/status": (*Site).health,
+		"/memories": (*Site).memories, "/worth": (*Site).worth,
 	}
 	answer, ok := all[escaped]
 	return answer, ok

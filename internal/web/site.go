@@ -114,10 +114,12 @@ type frame struct {
 func Sections() []Section {
 	return []Section{
 		{"Today", "/", []string{"today"}},
-		{"Timeline", "/timeline", []string{"timeline", "session"}},
+		{"Timeline", "/timeline", []string{"timeline", "session", "file"}},
 		{"Records", "/records", []string{"records"}},
 		{"Mail", "/mail", []string{"projects", "mailbox", "letter", "thread", "overseer"}},
 		{"Reservations", "/reservations", []string{"reservations"}},
+		{"Memories", "/memories", []string{"memories"}},
+		{"Worth", "/worth", []string{"worth"}},
 		{"Health", "/status", []string{"health"}},
 	}
 }
@@ -189,6 +191,10 @@ func parse() (*template.Template, error) {
 		"seconds":  func(at int64) string { return time.Unix(at, 0).Format("15:04:05") },
 		"pct":      func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) + "%" },
 		"sections": Sections,
+		"file":     filePath,
+		"short":    func(text string) string { return cutWords(text, 120) },
+		"hash":     func(hash string) string { return hash[:min(len(hash), 10)] },
+		"bytes":    func(n int64) string { return size(&n) },
 		"initials": initials,
 		"kind":     kindOf,
 		"count":    count,
@@ -278,4 +284,13 @@ func middle(n int, path string) string {
 	}
 	half := (n - 1) / 2
 	return string(runes[:n-1-half]) + "…" + string(runes[len(runes)-half:])
+}
+
+// cutWords is the first line of a text, at most n characters of it.
+func cutWords(text string, n int) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if runes := []rune(text); len(runes) > n {
+		return string(runes[:n-1]) + "…"
+	}
+	return text
 }

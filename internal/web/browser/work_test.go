@@ -57,6 +57,7 @@ func (s *site) works() {
 	event("Stop", map[string]any{"last_assistant_message": "It still **fails**.\n\n- one\n- two\n\n`code`"})
 	event("SessionEnd", map[string]any{"reason": "exit"})
 	cairn("", "records", "create", "--session", "r1", "--type", "question", "--title", "Who pays the fee?", "--summary", "of a partial refund", "--body", "Nobody *knows*.")
+	cairn("", "memory", "add-entry", "Refunds are counted in **UTC**.", "--tag", "topic=refunds")
 	cairn("", "reserve", "internal/refund/**", "--as", "BlueLake", "--reason", "the window")
 }
 
@@ -71,7 +72,7 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	script := axe(t)
 	pages := []string{
 		"/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
-		"/records", "/records/repo/R001", "/records/repo?at=tick%3A1", "/reservations", "/status", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
+		"/records", "/records/repo/R001", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
 	}
 	for _, view := range []struct {
 		name  string
