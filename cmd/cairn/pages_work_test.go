@@ -75,6 +75,21 @@ func TestTodayShowsWhatRanAndWhatNeedsAPerson(t *testing.T) {
 		t.Errorf("today: %+v", today)
 	}
 
+	letter := v.page(v.get(v.project+"/mail/2"), http.StatusOK, "Mark as read")
+	token := regexp.MustCompile(`name="form_token" value="([^"]+)"`).FindStringSubmatch(letter.body)[1]
+	path := v.project + "/mail/2/acknowledge"
+	if r := v.submit(path, url.Values{"form_token": {"wrong"}}); r.status != http.StatusForbidden {
+		t.Errorf("a form of nobody's: %d", r.status)
+	}
+	for range 2 { // again changes nothing
+		if r := v.submit(path, url.Values{"form_token": {token}}); r.status != http.StatusSeeOther || r.header.Get("Location") != v.project+"/mail/2" {
+			t.Errorf("acknowledging: %d %s", r.status, r.body)
+		}
+	}
+	if r := v.get("/"); strings.Contains(r.body, "RedStone: Re: Hello") || strings.Contains(v.get(v.project+"/mail/2").body, "Mark as read") {
+		t.Error("a message that was acknowledged still waits")
+	}
+
 	h.recorded(h.payload("PostToolUse", fields{"session_id": "s3", "tool_name": "Bash", "tool_use_id": "t9", "tool_input": fields{"command": "go test ./..."}, "tool_response": fields{"stdout": "ok"}}))
 	if r := v.get("/"); strings.Contains(r.body, "still fail") {
 		t.Error("a check that a later session's passing run covers still waits for a person")

@@ -64,11 +64,44 @@ func (s *Site) letter(r *http.Request, v Visitor, at place) (Response, error) {
 		}
 		thread = t.Messages
 	}
-	return s.page("letter", m.Subject, v, struct {
+	waiting, err := s.waits(r.Context(), m.Project.ProductID, id)
+	if err != nil {
+		return Response{}, err
+	}
+	a, err := s.page("letter", m.Subject, v, struct {
 		mail.MessageDetail
-		Key    string
-		Thread []mail.ThreadMessage
-	}{m, at.key, thread})
+		Key     string
+		Thread  []mail.ThreadMessage
+		Waiting *mail.OverseerMessage // nil unless it waits for the person
+	}{m, at.key, thread, waiting})
+	a.Forms = waiting != nil
+	return a, err
+}
+
+// waits is a message that waits for the person, nil if that one does not.
+func (s *Site) waits(ctx context.Context, projectID string, id int64) (*mail.OverseerMessage, error) {
+	all, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.OverseerMessage, error) {
+		return o.WaitingForOverseer(ctx, projectID)
+	})
+	for i := range all {
+		if all[i].ID == id {
+			return &all[i], err
+		}
+	}
+	return nil, err
+}
+
+// acknowledge has the person acknowledge a message, which reads it, too; asked for by GET it
+// leads to the message. Repeating it changes nothing.
+func (s *Site) acknowledge(r *http.Request, _ Visitor, at place) (Response, error) {
+	id, err := number("message", at.id)
+	if err == nil && r.Method == http.MethodPost {
+		err = s.mail.Write(r.Context(), person(), func(ctx context.Context, o *mail.Service, c mail.Caller) error {
+			_, err := o.AcknowledgeMessage(ctx, c, at.key, mail.Overseer, id)
+			return err
+		})
+	}
+	return Response{To: under(at.key, "mail", at.id)}, err
 }
 
 func (s *Site) messages(ctx context.Context, key, thread string, bodies bool) (mail.ThreadResource, error) {

@@ -98,7 +98,7 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 // not of this visit.
 func (s *Site) Stale(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
-	if !ok || !at.post {
+	if !ok || !at.post || at.id != "" { // only what a person wrote is worth keeping
 		return Response{}, nil
 	}
 	desk, err := s.desk(r.Context(), at, 0, 1)

@@ -104,6 +104,8 @@ func find(escaped string) (at place, ok bool) {
 		at.answer = (*Site).letter
 	case "mail/*/files/*":
 		at.answer = (*Site).file
+	case "mail/*/acknowledge":
+		at.answer, at.post = (*Site).acknowledge, true
 	case "threads/*":
 		at.answer = (*Site).thread
 	case "overseer":
