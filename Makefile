@@ -15,7 +15,7 @@ export CGO_ENABLED ?= 1
 export CGO_CFLAGS ?= -O2 -g -DSQLITE_DEFAULT_MEMSTATUS=0
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check browser agents bench soak conformance lint clean
+.PHONY: help build demo test check browser agents bench pictures soak conformance lint clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,7 @@ help: ## this list
 build: ## static programs with the fast driver: bin/cairn and, for hooks, bin/cairn-hook
 	go build -tags $(RELEASE) -trimpath -ldflags '-s -w -X main.version=$(VERSION) $(STATIC)' -o bin/ ./cmd/cairn ./cmd/cairn-hook
 
-demo: build ## the main job on invented sessions (ARGS=--mine: on a copy of your own)
+demo: build ## the main job on invented sessions (ARGS=--mine: on a copy of your own, ARGS=--pages: then in the browser)
 	@go run -C bench ./demo --cairn $(CURDIR)/bin/cairn $(ARGS)
 
 # The second pass covers what differs between the two SQLite drivers: the rooms that meet the
@@ -59,6 +59,9 @@ agents: build ## real agent programs with a scripted model, connected by cairn i
 
 bench: build ## the figures of the contract, beside limits measured in the same run
 	CGO_CFLAGS="$(CGO_CFLAGS) -DSQLITE_ENABLE_DBSTAT_VTAB" go run -C bench -tags $(TAGS) . --cairn $(CURDIR)/bin/cairn $(ARGS)
+
+pictures: build ## docs/pictures, from the demo (needs Chromium, curl and jq)
+	bench/demo/pictures.sh bin/cairn
 
 soak: build ## longer: kills, load, fuzzing
 	./bench/soak.sh

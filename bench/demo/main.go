@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -40,6 +41,7 @@ type options struct {
 	cairn string // the program under demonstration
 	mine  bool
 	keep  bool
+	pages bool
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -49,6 +51,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.cairn, "cairn", filepath.Join("..", "bin", "cairn"), "the cairn `program` to show")
 	f.BoolVar(&o.mine, "mine", false, "show it on your own transcripts instead of invented sessions; they are only read")
 	f.BoolVar(&o.keep, "keep", false, "keep the temporary folder and print its path")
+	f.BoolVar(&o.pages, "pages", false, "then show the pages over the demo's store, until Ctrl-C")
 	err := f.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		f.SetOutput(out)
@@ -68,7 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w (known: --cairn PROGRAM, --mine, --keep)", err)
+		return fmt.Errorf("%w (known: --cairn PROGRAM, --mine, --keep, --pages)", err)
 	}
 	program, err := findProgram(o.cairn)
 	if err != nil {
@@ -92,7 +95,28 @@ func run(ctx context.Context, args []string, out io.Writer, getenv func(string) 
 	if err := d.show(ctx, o, getenv); err != nil {
 		return err
 	}
-	return s.flush()
+	if err := s.flush(); err != nil || !o.pages {
+		return err
+	}
+	return h.showPages(ctx, out, getenv)
+}
+
+// showPages serves the pages over what the demo has recorded, until it is interrupted.
+func (h *home) showPages(ctx context.Context, out io.Writer, getenv func(string) string) error {
+	cmd := h.command(ctx, h.dir, "open", "--http", "127.0.0.1:0")
+	for _, name := range []string{"PATH", "BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"} {
+		if value := getenv(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return nil // Ctrl-C is how it ends
+	}
+	return err
 }
 
 // findProgram returns the absolute path of an executable file.

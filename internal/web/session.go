@@ -75,6 +75,9 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, err
 	}
 	p := &sessionPage{Turns: turnsOf(trace)}
+	if err := s.relative(ctx, trace.Project, p.Turns); err != nil {
+		return Response{}, err
+	}
 	if p.Activity, err = s.activityOf(ctx, trace); err != nil {
 		return Response{}, err
 	}
@@ -101,6 +104,31 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, err
 	}
 	return s.show(r, v, "session", cmp.Or(p.Asked, "Session "+trace.SessionID), p)
+}
+
+// relative shortens the paths of files in a working tree of the project.
+func (s *Site) relative(ctx context.Context, id string, turns []turn) error {
+	all, err := s.cairn.Projects(ctx)
+	for _, q := range all {
+		if q.ID != id {
+			continue
+		}
+		for _, t := range turns {
+			for i := range t.Actions {
+				path := t.Actions[i].FilePath
+				for _, c := range q.Checkouts {
+					if path == nil {
+						break
+					}
+					if rest, ok := strings.CutPrefix(*path, strings.TrimSuffix(c.Root, "/")+"/"); ok && c.Root != "" {
+						t.Actions[i].FilePath = &rest
+						break
+					}
+				}
+			}
+		}
+	}
+	return err
 }
 
 // activityOf is what happened in a session over its whole time.
@@ -168,7 +196,9 @@ func turnsOf(t observation.Trace) []turn {
 		n.add(p.Observations)
 		turns = append(turns, n)
 	}
+	turns = slices.DeleteFunc(turns, func(t turn) bool { return t.Prompt == "" && len(t.Actions)+len(t.Answers) == 0 })
 	for i := range turns {
+		turns[i].N = i + 1
 		turns[i].finish()
 	}
 	return turns

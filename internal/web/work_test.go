@@ -16,6 +16,7 @@ func prompt(source, text string, rows ...observation.TraceRow) observation.Trace
 func TestAnswersAndActionsBelongToThePromptBeforeThem(t *testing.T) {
 	t.Parallel()
 	turns := turnsOf(observation.Trace{Prompts: []observation.TracePrompt{
+		{Source: "system", Observations: []observation.TraceRow{{ObsType: "session_start"}}},
 		{Source: "system", Observations: []observation.TraceRow{{ObsType: "session_start"}, {ObsType: "command"}}},
 		prompt("user", "first", observation.TraceRow{ObsType: "file_read"}, observation.TraceRow{ObsType: "command_error", Failed: true}),
 		prompt("agent", "half way", observation.TraceRow{ObsType: "file_edit"}),
