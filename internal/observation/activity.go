@@ -35,7 +35,7 @@ type Activity struct {
 	ClosedAt  int64  `json:"closed_at,omitempty"` // when the session ended; 0 while it may go on
 
 	Actions int      `json:"actions"`
-	Files   int      `json:"files"`             // that it edited, over the whole session
+	Files   []string `json:"files"`             // the last 20 that it edited, newest first, over the whole session
 	Commits []Commit `json:"commits"`           // newest first, over the whole session
 	Fixed   []string `json:"fixed,omitempty"`   // commands that failed and later passed, over the whole session
 	Failing []string `json:"failing,omitempty"` // checks and tasks of the project whose last run failed, over the whole session
@@ -141,7 +141,7 @@ func (s *Activity) fill(ctx context.Context, tx *store.Tx, key int64, summary st
 			return err
 		}
 	}
-	s.Files, s.Commits, s.Fixed = len(d.FilesEdited), d.Commits, d.Fixed
+	s.Files, s.Commits, s.Fixed = d.FilesEdited, d.Commits, d.Fixed
 	s.Failing = slices.DeleteFunc(d.Failing, func(command string) bool { return !leavesWork(command) })
 	s.Working, s.Marks = []Span{}, []Mark{}
 	if !whole {

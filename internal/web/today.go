@@ -140,9 +140,12 @@ func (p *today) draw(list []observation.Activity, names map[string][]string, now
 		busy = append(busy, list[i].Working...)
 	}
 	p.Axis = newAxis(p.Since, now, busy)
-	at := map[string]int{}
+	at, files := map[string]int{}, map[string]bool{} // files of projects
 	for n, a := range list {
-		p.Sessions, p.Commits, p.Files = p.Sessions+1, p.Commits+len(a.Commits), p.Files+a.Files
+		p.Sessions, p.Commits = p.Sessions+1, p.Commits+len(a.Commits)
+		for _, f := range a.Files {
+			files[a.Project+"\x00"+f] = true
+		}
 		i, known := at[a.Project]
 		if !known {
 			i = len(p.Groups)
@@ -156,7 +159,7 @@ func (p *today) draw(list []observation.Activity, names map[string][]string, now
 			g.More++
 		}
 	}
-	p.Projects = len(p.Groups)
+	p.Projects, p.Files = len(p.Groups), len(files)
 }
 
 // bar draws a session.
