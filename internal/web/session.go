@@ -231,6 +231,16 @@ func (t *turn) finish() {
 	}
 }
 
+// reasonOf is what a failed call printed, as far as its row's preview has it, or the line that
+// says why.
+func reasonOf(preview, line string) string {
+	_, rest, _ := strings.Cut(preview, "\n")
+	if strings.Contains(rest, line) {
+		return rest
+	}
+	return line
+}
+
 // kindOf is the word for a type of row.
 func kindOf(obsType string) string {
 	words := map[string]string{
