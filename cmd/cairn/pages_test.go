@@ -280,7 +280,7 @@ func TestALogoutSurvivesARestartOfTheServer(t *testing.T) {
 	if r := v.get("/"); r.status != http.StatusSeeOther {
 		t.Errorf("after a restart the cookie counts again: %d", r.status)
 	}
-	other.page(other.get("/"), http.StatusOK, html.EscapeString(h.repo))
+	other.page(other.get("/mail"), http.StatusOK, html.EscapeString(h.repo))
 	if mode := h.files()["http-logouts"]; mode.Perm() != 0o700 {
 		t.Errorf("the logouts are %v", mode)
 	}

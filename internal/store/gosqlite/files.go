@@ -147,7 +147,7 @@ func (m *mainFile) SharedMemory() vfs.SharedMemory {
 	return shared
 }
 
-// makePrivate makes a missing file, for its owner alone.
+// makePrivate makes a missing file, for the owner of its database alone.
 func makePrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -156,7 +156,7 @@ func makePrivate(path string) error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	return errors.Join(f.Close(), giveToOwner(path))
 }
 
 // log is a write-ahead log. Its pages do not lie on the borders of blocks, so

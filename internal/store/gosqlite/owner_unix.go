@@ -1,0 +1,31 @@
+//go:build unix
+
+package gosqlite
+
+import (
+	"os"
+	"strings"
+	"syscall"
+)
+
+// giveToOwner makes a file that belongs to a database the property of the database's owner,
+// as SQLite does: else what root creates beside another user's store locks that user out.
+func giveToOwner(path string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		database, ok := strings.CutSuffix(path, suffix)
+		if !ok {
+			continue
+		}
+		info, err := os.Stat(database)
+		if err != nil {
+			return err
+		}
+		if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+			return os.Chown(path, int(owner.Uid), int(owner.Gid))
+		}
+	}
+	return nil
+}
