@@ -87,15 +87,20 @@ func (v *visitor) submit(path string, form url.Values, headers ...string) reply 
 	return v.ask(http.MethodPost, path, form, headers...)
 }
 
-// page expects a status, and the headers that every page has.
+// page expects a status, and what every page has. The tag of the pages' own script is not in
+// the reply.
 func (v *visitor) page(r reply, status int, holds ...string) reply {
 	v.w.h.t.Helper()
 	if r.status != status || !strings.HasPrefix(r.body, "<!doctype html>") {
 		v.w.h.t.Errorf("%d, want %d: %.800s", r.status, status, r.body)
 	}
+	before, after, own := strings.Cut(r.body, `<script src="/app.js" defer></script>`)
+	if r.body = before + after; !own {
+		v.w.h.t.Errorf("a page without the script: %.800s", r.body)
+	}
 	for name, want := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
-		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+		"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
 	} {
 		if r.header.Get(name) != want {
 			v.w.h.t.Errorf("%s: %q", name, r.header.Get(name))

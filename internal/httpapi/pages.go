@@ -18,9 +18,9 @@ import (
 // take twelve each.
 const maxForm = 1 << 20
 
-// policy is what a page may load and do: nothing but its own style and images
+// policy is what a page may load and do: nothing but its own style, script and images
 // (mail §13).
-const policy = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // visit answers a request for a page. The checks are those of all requests, in the
 // same order, but a person may have signed in instead of sending the token, and what
@@ -42,7 +42,7 @@ func (s *Server) visit(w *response, r *http.Request) {
 		v = web.Visitor{SignedIn: true, FormToken: formToken(s.token(r.Context()), session)}
 	}
 	path := r.URL.EscapedPath()
-	open := path == web.SignInPath || path == web.StylePath
+	open := path == web.SignInPath || path == web.StylePath || path == web.ScriptPath
 	if !known && !open {
 		s.unknown(w, r)
 		return
@@ -56,6 +56,8 @@ func (s *Server) visit(w *response, r *http.Request) {
 		refuse(w, refusal{status: http.StatusNotFound, code: "not_found", message: "there is no such page", hint: "begin with the list of projects"})
 	case !slices.Contains(methods, r.Method):
 		allowed(w, r, methods...)
+	case path == web.EventsPath:
+		s.gate.pass(w, r, true, func(http.ResponseWriter, *http.Request) { s.events(w, r) })
 	default:
 		s.gate.pass(w, r, false, func(http.ResponseWriter, *http.Request) {
 			if r.Method != http.MethodPost || s.formRead(w, r) {
@@ -145,6 +147,8 @@ func (s *Server) page(w *response, r *http.Request, v web.Visitor, session strin
 	switch {
 	case path == web.StylePath:
 		a, err = pages.Style()
+	case path == web.ScriptPath:
+		a, err = pages.Script()
 	case path == web.SignOutPath && posted:
 		if session != "" {
 			err = s.sessions.end(session, time.Now())

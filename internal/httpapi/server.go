@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -94,6 +95,8 @@ type Server struct {
 	memoryRoutes []route
 	sessions     *sessions // of the people who look at pages
 	began        time.Time
+	stopping     chan struct{} // closed when the server stops
+	stop         func()        // closes stopping, once
 }
 
 // New returns a server. It fails with Invalid, code usage, when an allowed host or
@@ -111,8 +114,9 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, log: c.Log, guard: g, gate: newGate(), meter: c.Meter, mirror: m,
 		mcp: c.MCP.Handler(mcp.HTTPOptions{HostChecked: true, Bearer: bearerOf}), memoryRoutes: memoryRoutes(), began: time.Now(),
-		sessions: newSessions(c.LogoutDir),
+		sessions: newSessions(c.LogoutDir), stopping: make(chan struct{}),
 	}
+	s.stop = sync.OnceFunc(func() { close(s.stopping) })
 	if c.RatePerMinute > 0 {
 		s.rate = newRate(c.RatePerMinute)
 	}
@@ -186,6 +190,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // what clients do wrong is no news
 	}
 	server.RegisterOnShutdown(func() {
+		s.stop()
 		if err := s.config.MCP.Close(); err != nil {
 			s.log.Debug("ending the streams", "error", err)
 		}

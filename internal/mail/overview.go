@@ -16,30 +16,30 @@ import (
 
 // MessageSummary is a message in a list, without its text.
 type MessageSummary struct {
-	ID          int64
-	From        string
-	To          string // names of those in to and cc, separated by ", "; "" for blind copies alone
-	Subject     string
-	ThreadID    *string
-	Importance  string
-	AckRequired bool
-	Created     Time
-	Attachments int
+	ID          int64   `json:"id"`
+	From        string  `json:"from"`
+	To          string  `json:"to"` // names of those in to and cc, separated by ", "; "" for blind copies alone
+	Subject     string  `json:"subject"`
+	ThreadID    *string `json:"thread_id"`
+	Importance  string  `json:"importance"`
+	AckRequired bool    `json:"ack_required"`
+	Created     Time    `json:"created_ts"`
+	Attachments int     `json:"attachments"`
 }
 
 // AgentSummary is an agent that is not retired.
 type AgentSummary struct {
 	AgentInfo
-	Unread   int
-	Writable bool // the person who oversees may write to it: neither this person nor a mirror
+	Unread   int  `json:"unread"`
+	Writable bool `json:"writable"` // the person who oversees may write to it: neither this person nor a mirror
 }
 
 // ProjectOverview is what goes on in a project.
 type ProjectOverview struct {
-	Project  ProjectShort
-	Agents   []AgentSummary   // by name
-	Messages []MessageSummary // the newest first
-	Older    int64            // the message before which the next ones are, 0 if these are the oldest
+	Project  ProjectShort     `json:"project"`
+	Agents   []AgentSummary   `json:"agents"`          // by name
+	Messages []MessageSummary `json:"messages"`        // the newest first
+	Older    int64            `json:"older,omitempty"` // the message before which the next ones are, 0 if these are the oldest
 }
 
 const (

@@ -25,3 +25,5 @@ func (s *Site) health(r *http.Request, v Visitor, _ place) (Response, error) {
 	}
 	return s.show(r, v, "health", "Health", p)
 }
+
+func (p *health) live() bool { return true }

@@ -17,7 +17,7 @@ func (s *Site) projects(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return s.page("projects", "Projects", v, all)
+	return s.show(r, v, "projects", "Mail", all)
 }
 
 func (s *Site) mailbox(r *http.Request, v Visitor, at place) (Response, error) {
@@ -32,12 +32,17 @@ func (s *Site) mailbox(r *http.Request, v Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	return s.page("mailbox", "Mail of "+d.Project.HumanKey, v, struct {
-		mail.ProjectOverview
-		Key    string
-		Before int64
-	}{d, at.key, before})
+	return s.show(r, v, "mailbox", "Mail of "+d.Project.HumanKey, &mailbox{d, at.key, before})
 }
+
+// mailbox is a page of the messages of a project, newest first, and its agents.
+type mailbox struct {
+	mail.ProjectOverview
+	Key    string `json:"-"`
+	Before int64  `json:"before,omitempty"` // id of the message that the page begins behind, 0 for the newest
+}
+
+func (p *mailbox) live() bool { return p.Before == 0 }
 
 func (s *Site) desk(ctx context.Context, at place, before int64, n int) (mail.ProjectOverview, error) {
 	return ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) (mail.ProjectOverview, error) {

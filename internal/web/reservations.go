@@ -127,3 +127,5 @@ func (s *Site) heldIn(ctx context.Context, q mail.ProjectShort, now time.Time) (
 	}
 	return h, err
 }
+
+func (p *reservations) live() bool { return true }

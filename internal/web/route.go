@@ -12,6 +12,8 @@ const (
 	SignInPath  = "/login"
 	SignOutPath = "/logout"
 	StylePath   = "/style.css"
+	ScriptPath  = "/app.js"
+	EventsPath  = "/events"
 )
 
 // handler makes a page of a request; of what its address names, key is the project
@@ -30,8 +32,7 @@ type place struct {
 // Covers reports whether an escaped path is the pages' affair, be there a page or
 // not.
 func Covers(escaped string) bool {
-	switch escaped {
-	case SignInPath, SignOutPath, StylePath:
+	if ownAnswer(escaped) {
 		return true
 	}
 	if _, ok := plain(escaped); ok {
@@ -45,12 +46,19 @@ func Covers(escaped string) bool {
 	return false
 }
 
+// ownAnswer reports whether the listener answers an address by itself.
+func ownAnswer(escaped string) bool {
+	return slices.Contains([]string{SignInPath, SignOutPath, StylePath, ScriptPath, EventsPath}, escaped)
+}
+
 // Methods are those by which the page at an escaped path may be asked for; none
 // where there is no page.
 func Methods(escaped string) []string {
 	at, ok := find(escaped)
 	switch {
-	case !ok && escaped != SignInPath && escaped != SignOutPath && escaped != StylePath:
+	case escaped == EventsPath:
+		return []string{http.MethodGet}
+	case !ok && !ownAnswer(escaped):
 		return nil
 	case escaped == SignInPath, escaped == SignOutPath, at.post:
 		return []string{http.MethodGet, http.MethodHead, http.MethodPost}
@@ -121,7 +129,7 @@ func plain(escaped string) (handler, bool) {
 	all := map[string]handler{
 		"/": (*Site).today, "/timeline": (*Site).timeline, "/search": (*Site).search, "/records": (*Site).firstRecords,
 		"/mail": (*Site).projects, "/reservations": (*Site).reservations, "/status": (*Site).health,
-		"/memories": (*Site).memories, "/worth": (*Site).worth,
+		"/memories": (*Site).memories, "/worth": (*Site).worth, "/keys": (*Site).keys,
 	}
 	answer, ok := all[escaped]
 	return answer, ok

@@ -251,3 +251,5 @@ func kindOf(obsType string) string {
 	}
 	return cmp.Or(words[obsType], obsType)
 }
+
+func (p *sessionPage) live() bool { return p.Running && p.Later == "" }

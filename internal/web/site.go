@@ -33,6 +33,7 @@ type Site struct {
 	version string
 	layout  func() (*template.Template, error) // of all pages, read when the first is made
 	style   func() ([]byte, error)
+	script  func() ([]byte, error)
 }
 
 // New makes the pages over a store; version is that of the program.
@@ -40,6 +41,7 @@ func New(c *cairn.Cairn, version string) *Site {
 	return &Site{
 		cairn: c, mail: c.Mail(), version: version,
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
+		script: sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/app.js") }),
 		layout: sync.OnceValues(parse),
 	}
 }
@@ -62,7 +64,7 @@ type Response struct {
 	Forms  bool   // the page holds a form
 }
 
-// Response makes the page at the address of a request that has passed all checks. With
+// Answer makes the page at the address of a request that has passed all checks. With
 // an error Body may hold a page that tells of it.
 //
 // Errors: fault.NotFound, code not_found, where there is no page; those of mail.
@@ -78,6 +80,12 @@ func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 func (s *Site) Style() (Response, error) {
 	text, err := s.style()
 	return Response{Type: "text/css; charset=utf-8", Body: text}, err
+}
+
+// Script is the script of all pages: keys, and what is live. Every page works without it.
+func (s *Site) Script() (Response, error) {
+	text, err := s.script()
+	return Response{Type: "text/javascript; charset=utf-8", Body: text}, err
 }
 
 // SignIn is the page that asks for the token; problem says what was wrong with the
@@ -108,25 +116,27 @@ type frame struct {
 	Now      int64  // Unix seconds
 	JSON     string // the address of the same page as JSON, "" for none
 	Query    string // what is in the field for searching
+	Live     bool   // the page changes by itself
 }
 
 // Sections are the pages that the bar of every page lists.
 func Sections() []Section {
 	return []Section{
-		{"Today", "/", []string{"today"}},
-		{"Timeline", "/timeline", []string{"timeline", "session", "file"}},
-		{"Records", "/records", []string{"records"}},
-		{"Mail", "/mail", []string{"projects", "mailbox", "letter", "thread", "overseer"}},
-		{"Reservations", "/reservations", []string{"reservations"}},
-		{"Memories", "/memories", []string{"memories"}},
-		{"Worth", "/worth", []string{"worth"}},
-		{"Health", "/status", []string{"health"}},
+		{"Today", "/", "h", []string{"today"}},
+		{"Timeline", "/timeline", "t", []string{"timeline", "session", "file"}},
+		{"Records", "/records", "r", []string{"records"}},
+		{"Mail", "/mail", "m", []string{"projects", "mailbox", "letter", "thread", "overseer"}},
+		{"Reservations", "/reservations", "v", []string{"reservations"}},
+		{"Memories", "/memories", "e", []string{"memories"}},
+		{"Worth", "/worth", "w", []string{"worth"}},
+		{"Health", "/status", "s", []string{"health"}},
 	}
 }
 
 // Section is a page of the bar, with the templates that belong to it.
 type Section struct {
 	Name, Path string
+	Key        string // goes there after g
 	templates  []string
 }
 
@@ -141,7 +151,14 @@ func (s *Site) show(r *http.Request, v Visitor, name, title string, content any)
 	}
 	return s.render(name, frame{
 		Title: title, Visitor: v, Content: content, JSON: with(r.URL, "format", "json"), Query: r.URL.Query().Get("q"),
+		Live: isLive(content),
 	})
+}
+
+// isLive reports whether what a page shows changes while it is looked at.
+func isLive(content any) bool {
+	p, ok := content.(interface{ live() bool })
+	return ok && p.live()
 }
 
 func (s *Site) page(name, title string, v Visitor, content any) (Response, error) {

@@ -105,3 +105,5 @@ func with(u *url.URL, name, value string) string {
 	}
 	return u.EscapedPath() + "?" + q.Encode()
 }
+
+func (p *timeline) live() bool { return p.Newest }
