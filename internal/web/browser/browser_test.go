@@ -211,6 +211,7 @@ const look = `(() => {
   if (window.cairnOwned || document.title === 'owned') found.push('a script ran');
   for (const e of document.querySelectorAll('head *, main *')) {
     const name = e.localName;
+    if (e.parentElement === document.head && e.getAttribute('src') === '/app.js') continue; // cairn's own
     if (/^(script|form|iframe|frame|frameset|object|embed|applet|base|style|svg|math|template|noscript|input|button|select|textarea|video|audio|source|dialog|isindex|portal)$/.test(name)) found.push('<' + name + '>');
     if (e.namespaceURI !== 'http://www.w3.org/1999/xhtml') found.push(e.namespaceURI);
     if (name === 'meta' && (e.httpEquiv || !e.closest('head'))) found.push('<meta>');

@@ -33,24 +33,31 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
+// cairn runs the program in the repository.
+func (s *site) cairn(input string, args ...string) {
+	s.t.Helper()
+	cmd := exec.Command(s.binary, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = s.repo, s.env, strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %v %s", args, err, out)
+	}
+}
+
+// event records an event of the session s1, as a hook does.
+func (s *site) event(name string, fields map[string]any) {
+	s.t.Helper()
+	fields["hook_event_name"], fields["session_id"], fields["cwd"] = name, "s1", s.repo
+	text, err := json.Marshal(fields)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.cairn(string(text), "record")
+}
+
 // works fills the store with a session, a record, a reservation and a message for the person.
 func (s *site) works() {
 	s.t.Helper()
-	cairn := func(input string, args ...string) {
-		cmd := exec.Command(s.binary, args...)
-		cmd.Dir, cmd.Env, cmd.Stdin = s.repo, s.env, strings.NewReader(input)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			s.t.Fatalf("%v: %v %s", args, err, out)
-		}
-	}
-	event := func(name string, fields map[string]any) {
-		fields["hook_event_name"], fields["session_id"], fields["cwd"] = name, "s1", s.repo
-		text, err := json.Marshal(fields)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		cairn(string(text), "record")
-	}
+	cairn, event := s.cairn, s.event
 	event("UserPromptSubmit", map[string]any{"prompt": "make the refund test pass and say why it failed"})
 	event("PostToolUse", map[string]any{"tool_name": "Edit", "tool_use_id": "t1", "tool_input": map[string]any{"file_path": s.repo + "/internal/refund/window.go"}})
 	event("PostToolUseFailure", map[string]any{"tool_name": "Bash", "tool_use_id": "t2", "tool_input": map[string]any{"command": "go test ./internal/refund"}, "error": "Exit code 1\n--- FAIL: TestWindow\nday 30 must still be open"})
@@ -72,7 +79,7 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	script := axe(t)
 	pages := []string{
 		"/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
-		"/records", "/records/repo/R001", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
+		"/records", "/records/repo/R001", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/keys", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
 	}
 	for _, view := range []struct {
 		name  string

@@ -207,16 +207,17 @@ class Live {
     if (now.dataset.part === 'list') now.querySelectorAll('[id]').forEach(row => { if (!rows.has(row.id)) row.classList.add('fresh'); });
     old.replaceWith(now);
     if (focus) {
-      const again = [...now.querySelectorAll(focus.selector)][focus.n];
+      const again = [...(document.getElementById(focus.row) || now).querySelectorAll(focus.selector)][focus.n];
       if (again) again.focus({preventScroll: true});
     }
   }
 
   // placeOf names an element in a part so that it is found again in the next one.
   placeOf(part, element) {
+    const row = element.parentElement.closest('[id]') || part;
     const href = element.getAttribute('href');
     const selector = href ? `a[href="${CSS.escape(href)}"]` : element.tagName.toLowerCase();
-    return {selector, n: [...part.querySelectorAll(selector)].indexOf(element)};
+    return {row: row.id, selector, n: [...row.querySelectorAll(selector)].indexOf(element)};
   }
 }
 
