@@ -174,6 +174,14 @@ func (r Records) Get(ctx context.Context, a record.GetRefArgs) (record.Record, e
 		func(all *why.Shown, out *record.Record) { all.Record(out) })
 }
 
+// OfSession lists the records of a project that a session changed, and then those that it
+// only activated.
+func (r Records) OfSession(ctx context.Context, projectID, session string) ([]record.Touched, error) {
+	return asking(ctx, r, &record.Caller{}, "", func(b *record.Service) ([]record.Touched, error) {
+		return b.Touched(ctx, project.Project{ID: projectID}, session)
+	}, nil)
+}
+
 // Activate loads a record and what is needed to reason with it.
 func (r Records) Activate(ctx context.Context, a record.ActivateArgs) (record.Activated, error) {
 	return changing(ctx, r, &a.Caller, func(b *record.Service) (record.Activated, error) { return b.Activate(ctx, a) },

@@ -105,8 +105,9 @@ func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
 	h.worked()
 	v := h.listen().visitor()
 	v.page(v.get("/sessions/s1"), http.StatusOK, "<bdi>make the refund test pass</bdi>", "1 prompt, 5 actions", "<b>5 actions</b>", "1 read · 1 edit", ">1 failed<",
-		"src/refund.go", "go test ./refund", "The refund test passes. Next: the docs.", `<details open>`, "ended")
+		"src/refund.go", "go test ./refund", "The refund test passes. Next: the docs.", `<details id="actions-1" open>`, "ended")
 	v.page(v.get("/sessions/s1?from=0"), http.StatusBadRequest, "number of a turn")
+	v.page(v.get("/sessions/s1"), http.StatusOK, "cairn told this session nothing", "It changed no record", `class="label good">fixed here`)
 	v.page(v.get("/sessions/s1?from=99"), http.StatusOK)
 	v.page(v.get("/timeline"), http.StatusOK, "go test ./refund", `href="/sessions/s1"`, `href="/sessions/s2"`)
 	v.page(v.get("/timeline?project=shop&type=file_edit"), http.StatusOK, "src/refund.go")
@@ -182,6 +183,31 @@ func TestRecordsAndReservationsAreShown(t *testing.T) {
 	h.cairn("reserve", "src/**", "--as", "BlueLake", "--reason", "the refund window")
 	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Edit", "tool_use_id": "e1", "tool_input": fields{"file_path": h.repo + "/src/a.go"}}))
 	v.page(v.get("/reservations"), http.StatusOK, "<b>1 reservation</b>", "src/**", "BlueLake", "the refund window", "src/a.go", "held by BlueLake")
+}
+
+// Beside a session stands what it was told and used, and its mail and records.
+func TestBesideASessionStandWhatItWasToldItsMailAndRecords(t *testing.T) {
+	t.Parallel()
+	h := newHome(t)
+	h.worked()
+	h.recorded(h.payload("SessionStart", fields{"source": "startup", "session_id": "s9"}))
+	h.recorded(h.payload("PostToolUse", fields{"session_id": "s9", "tool_name": "Edit", "tool_use_id": "e9", "tool_input": fields{"file_path": filepath.Join(h.repo, "src", "refund.go")}}))
+	h.cairn("records", "create", "--session", "s9", "--type", "question", "--title", "Who pays the fee?", "--summary", "of a refund", "--body", "Nobody knows.")
+	h.recorded(h.payload("Stop", fields{"session_id": "s9", "last_assistant_message": "Done."}))
+	v := h.listen().visitor()
+	v.page(v.get("/sessions/s9"), http.StatusOK, "% used", "used:</span> <code>", "R001 <bdi>Who pays the fee?</bdi>")
+	var page struct {
+		Tokens   int `json:"injected_tokens"`
+		Injected []struct{ Section string }
+		Records  []struct {
+			ID      string
+			Changed bool
+		}
+	}
+	v.json("/sessions/s9", &page)
+	if page.Tokens == 0 || len(page.Injected) == 0 || len(page.Records) != 1 || !page.Records[0].Changed {
+		t.Errorf("beside the session: %+v", page)
+	}
 }
 
 // What agents, commands and records say is escaped on every page of work.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -30,8 +31,9 @@ func openCommand(p *Process) *cobra.Command {
 		Use:   "open [PAGE]",
 		Short: "Show what agents do and did, in the browser",
 		Long: `open shows the pages of cairn in your browser and signs you in by a link that works once,
-for a minute. PAGE is today (the default), timeline, records, mail, reservations, memories, worth
-or health.
+for a minute. PAGE is one of
+  ` + pageNames() + `
+or the address of a page, such as "/search?q=refunds"; without one it is today.
 
 If a server of this store listens at the address, open uses it. Otherwise it serves the
 pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
@@ -64,15 +66,27 @@ pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
 	return cmd
 }
 
-// pageNamed is the path of a page.
+// pageNamed is the address of a page that is given by its name or its address.
 func pageNamed(name string) (string, error) {
+	if u, err := url.ParseRequestURI(name); err == nil && strings.HasPrefix(name, "/") && web.Covers(u.EscapedPath()) {
+		return name, nil
+	}
 	for _, s := range web.Sections() {
 		if strings.EqualFold(s.Name, name) {
 			return s.Path, nil
 		}
 	}
 	return "", fault.Newf(fault.Invalid, "usage", "there is no page %.40q", name).
-		WithHint("the pages are today, timeline, records, mail, reservations, memories, worth and health")
+		WithHint("the pages are " + pageNames() + "; an address begins with /")
+}
+
+// pageNames lists the pages that have a name.
+func pageNames() string {
+	var names []string
+	for _, s := range web.Sections() {
+		names = append(names, strings.ToLower(s.Name))
+	}
+	return strings.Join(names, ", ")
 }
 
 // isServing reports whether a cairn answers at an address.

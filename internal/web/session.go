@@ -23,6 +23,7 @@ const (
 // sessionPage is one session: what was asked, what was done, and what came of it.
 type sessionPage struct {
 	observation.Activity
+	side
 	Agent   string              `json:"agent,omitempty"`
 	Running bool                `json:"running"`
 	Digest  *observation.Digest `json:"digest"` // nil before the first end of a turn
@@ -37,6 +38,8 @@ type sessionPage struct {
 	Prompts int                 `json:"prompts"`
 	Axis    *axis               `json:"-"`
 	Bar     bar                 `json:"-"`
+	Columns []column            `json:"-"`
+	Fixes   map[int64]bool      `json:"-"` // the actions by which a failed command passed
 }
 
 // turn is a prompt with what was done because of it, and the answers.
@@ -98,8 +101,13 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 	if p.Before, p.After, err = s.neighbours(ctx, p.Activity); err != nil {
 		return Response{}, err
 	}
+	if p.side, err = s.readSide(ctx, p.Activity); err != nil {
+		return Response{}, err
+	}
+	p.Fixes = fixes(p.Turns)
 	p.Axis = newAxis(p.StartedAt, max(p.LastSeen, p.StartedAt+60), p.Working)
 	p.Bar = p.Axis.bar(p.Activity, p.Agent, now)
+	p.Columns = columns(p.Axis, p.Turns)
 	if err := p.cut(r, trace.SessionID); err != nil {
 		return Response{}, err
 	}

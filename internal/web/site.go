@@ -223,6 +223,7 @@ func parse() (*template.Template, error) {
 		"unix":     func(t time.Time) int64 { return t.Unix() },
 		"deref":    told,
 		"reason":   reasonOf,
+		"section":  sectionName,
 		"addsec":   func(a, b int64) int64 { return a + b },
 		"sum":      func(a, b float64) float64 { return a + b },
 		"mailunix": func(t mail.Time) int64 { return t.UTC().Unix() },
