@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -38,24 +39,18 @@ observation's metadata then says "damaged": true).`,
   cairn doctor --salvage`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := p.config(cmd)
-			if err != nil {
-				return err
-			}
 			if salvage && (a.Fix || a.Deep) {
 				return fault.New(fault.Invalid, "usage", "--salvage cannot be combined with --fix or --deep").WithHint(seeHelp(cmd))
 			}
 			if salvage {
+				config, err := p.config(cmd)
+				if err != nil {
+					return err
+				}
 				return p.salvage(cmd, config, asJSON)
 			}
-			if config.Cwd, err = os.Getwd(); err != nil {
-				config.Cwd = "" // gone; then no repository's settings count
-			}
-			if place, err := p.place(cmd); err == nil {
-				a.Place, a.Program = place, place.Program
-			}
 			a.Progress = p.afterASecond()
-			d, err := cairn.Diagnose(cmd.Context(), config, a)
+			d, err := p.diagnose(cmd.Context(), cmd, a)
 			if err != nil {
 				return err
 			}
@@ -67,6 +62,21 @@ observation's metadata then says "damaged": true).`,
 	cmd.Flags().BoolVar(&salvage, "salvage", false, "replace a damaged store by what can still be read of it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// diagnose looks at the store and the agents of a command's user.
+func (p *Process) diagnose(ctx context.Context, cmd *cobra.Command, a doctor.Args) (doctor.Diagnosis, error) {
+	config, err := p.config(cmd)
+	if err != nil {
+		return doctor.Diagnosis{}, err
+	}
+	if config.Cwd, err = os.Getwd(); err != nil {
+		config.Cwd = "" // gone; then no repository's settings count
+	}
+	if place, err := p.place(cmd); err == nil {
+		a.Place, a.Program = place, place.Program
+	}
+	return cairn.Diagnose(ctx, config, a)
 }
 
 // afterASecond tells on standard error what is being done, once it takes longer

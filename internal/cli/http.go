@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/followers"
 	"cairn/internal/httpapi"
@@ -28,6 +29,7 @@ type listener struct {
 	hosts   []string
 	origins []string
 	ready   func(addr string) // if set, is called once with the address that is listened on
+	doctor  func(ctx context.Context) (doctor.Diagnosis, error)
 }
 
 func (l *listener) flags(cmd *cobra.Command) {
@@ -94,7 +96,7 @@ func (p *Process) listening(ctx context.Context, q questions, at listener, confi
 	config.Numbers = func(ctx context.Context, n *httpapi.MetricsWriter) error {
 		return errors.Join(q.numbers(ctx, n), q.gauges(ctx, n))
 	}
-	config.Pages = web.New(c, p.Version)
+	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor})
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err

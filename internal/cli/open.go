@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/store"
@@ -58,7 +59,8 @@ pages itself until you stop it with Ctrl-C; nothing goes on in the background.`,
 					}
 				}()
 			}
-			return p.serve(cmd.Context(), c, serving{web: listener{addr: addr, ready: ready}})
+			check := func(ctx context.Context) (doctor.Diagnosis, error) { return p.diagnose(ctx, cmd, doctor.Args{}) }
+			return p.serve(cmd.Context(), c, serving{web: listener{addr: addr, ready: ready, doctor: check}})
 		}),
 	}
 	cmd.Flags().StringVar(&addr, "http", defaultAddress, "the `ADDR` of the server")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/mail"
@@ -122,6 +123,7 @@ what the tools cost in which program. Those of observations only read.`,
 			if err := web.check(cmd); err != nil {
 				return err
 			}
+			web.doctor = func(ctx context.Context) (doctor.Diagnosis, error) { return p.diagnose(ctx, cmd, doctor.Args{}) }
 			return p.serve(cmd.Context(), c, serving{project: name, surface: chosen, web: web, restore: restore})
 		}),
 	}

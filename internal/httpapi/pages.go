@@ -227,6 +227,9 @@ func (s *Server) show(w *response, r *http.Request, a web.Response, err error) {
 		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": fileName(a.SaveAs)}))
 		h.Set("Content-Security-Policy", policy+"; sandbox")
 	}
+	if a.Cookie != nil {
+		http.SetCookie(w, a.Cookie)
+	}
 	h.Set("Content-Type", a.Type)
 	w.WriteHeader(max(a.Status, http.StatusOK))
 	_, _ = w.Write(a.Body) // a client that is gone is nobody's error

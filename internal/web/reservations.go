@@ -15,7 +15,6 @@ import (
 // reservations is who holds which files, and which files were edited in the last hour.
 type reservations struct {
 	Project  string        `json:"project,omitempty"`
-	All      []string      `json:"-"` // the projects that have mail
 	Held     []heldProject `json:"projects"`
 	Holds    int           `json:"reservations"`
 	Overlaps int           `json:"overlaps"`
@@ -45,27 +44,12 @@ type edited struct {
 }
 
 func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, error) {
-	ctx, now := r.Context(), s.now()
-	p := &reservations{Project: r.URL.Query().Get("project"), Held: []heldProject{}}
-	projects, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
-		return o.Projects(ctx)
-	})
-	if err != nil {
+	p := &reservations{Project: r.URL.Query().Get("project")}
+	var err error
+	if p.Held, err = s.held(r.Context(), p.Project); err != nil {
 		return Response{}, err
 	}
-	for _, q := range projects {
-		p.All = append(p.All, q.ProductID)
-		if p.Project != "" && p.Project != q.ProductID {
-			continue
-		}
-		h, err := s.heldIn(ctx, q, now)
-		if err != nil {
-			return Response{}, err
-		}
-		if len(h.Holds)+len(h.Edits) == 0 {
-			continue
-		}
-		p.Held = append(p.Held, h)
+	for _, h := range p.Held {
 		p.Holds, p.Edited = p.Holds+len(h.Holds), p.Edited+len(h.Edits)
 		for _, one := range h.Holds {
 			if one.Overlap != "" {
@@ -74,6 +58,28 @@ func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, erro
 		}
 	}
 	return s.show(r, v, "reservations", "Reservations", p)
+}
+
+// held lists what is held and was edited in the last hour, by project; of one or of all ("").
+// Projects without either are left out.
+func (s *Site) held(ctx context.Context, project string) ([]heldProject, error) {
+	projects, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
+		return o.Projects(ctx)
+	})
+	list := []heldProject{}
+	for _, q := range projects {
+		if project != "" && project != q.ProductID {
+			continue
+		}
+		h, err := s.heldIn(ctx, q, s.now())
+		if err != nil {
+			return list, err
+		}
+		if len(h.Holds)+len(h.Edits) > 0 {
+			list = append(list, h)
+		}
+	}
+	return list, err
 }
 
 // heldIn is what is held in a project, ordered by path.

@@ -68,8 +68,8 @@ func Methods(escaped string) []string {
 
 // find reads the address of a page behind sign-in.
 func find(escaped string) (at place, ok bool) {
-	if answer, ok := plain(escaped); ok {
-		return place{answer: answer}, true
+	if at, ok := plain(escaped); ok {
+		return at, true
 	}
 	for below, answer := range map[string]handler{"/sessions/": (*Site).session, "/memories/": (*Site).memories, "/files/": (*Site).sourceFile} {
 		rest, ok := strings.CutPrefix(escaped, below)
@@ -125,14 +125,14 @@ func find(escaped string) (at place, ok bool) {
 }
 
 // plain finds the pages whose address names nothing.
-func plain(escaped string) (handler, bool) {
+func plain(escaped string) (at place, ok bool) {
 	all := map[string]handler{
 		"/": (*Site).today, "/timeline": (*Site).timeline, "/search": (*Site).search, "/records": (*Site).firstRecords,
 		"/mail": (*Site).projects, "/reservations": (*Site).reservations, "/status": (*Site).health,
 		"/memories": (*Site).memories, "/worth": (*Site).worth, "/keys": (*Site).keys,
 	}
 	answer, ok := all[escaped]
-	return answer, ok
+	return place{answer: answer, post: escaped == "/status"}, ok
 }
 
 // names cuts a path at its slashes; each part must be some text.

@@ -13,10 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 
 	"cairn"
+	"cairn/internal/doctor"
 	"cairn/internal/fault"
 	"cairn/internal/mail"
 	"cairn/internal/markdown"
@@ -34,12 +36,22 @@ type Site struct {
 	layout  func() (*template.Template, error) // of all pages, read when the first is made
 	style   func() ([]byte, error)
 	script  func() ([]byte, error)
+
+	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
+	diagnosed atomic.Pointer[diagnosis]                           // of its last run
 }
 
-// New makes the pages over a store; version is that of the program.
-func New(c *cairn.Cairn, version string) *Site {
+// Config says what pages are made of.
+type Config struct {
+	Cairn   *cairn.Cairn
+	Version string                                              // of the program
+	Doctor  func(ctx context.Context) (doctor.Diagnosis, error) // runs doctor; nil where that is not possible
+}
+
+// New makes the pages over a store.
+func New(c Config) *Site {
 	return &Site{
-		cairn: c, mail: c.Mail(), version: version,
+		cairn: c.Cairn, mail: c.Cairn.Mail(), version: c.Version, doctor: c.Doctor,
 		style:  sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/style.css") }),
 		script: sync.OnceValues(func() ([]byte, error) { return files.ReadFile("pages/app.js") }),
 		layout: sync.OnceValues(parse),
@@ -59,9 +71,10 @@ type Response struct {
 	Status int    // 0 for 200, or for what follows from the error beside it
 	Type   string // media type
 	Body   []byte
-	To     string // path to go to, with 303; "" for none
-	SaveAs string // name under which the body is to be saved, "" for a page to look at
-	Forms  bool   // the page holds a form
+	To     string       // path to go to, with 303; "" for none
+	SaveAs string       // name under which the body is to be saved, "" for a page to look at
+	Forms  bool         // the page holds a form
+	Cookie *http.Cookie // to be set, nil for none
 }
 
 // Answer makes the page at the address of a request that has passed all checks. With
@@ -224,6 +237,7 @@ func parse() (*template.Template, error) {
 		"deref":    told,
 		"reason":   reasonOf,
 		"section":  sectionName,
+		"nano":     nanoTime,
 		"addsec":   func(a, b int64) int64 { return a + b },
 		"sum":      func(a, b float64) float64 { return a + b },
 		"mailunix": func(t mail.Time) int64 { return t.UTC().Unix() },

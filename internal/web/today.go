@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/mail"
+	"cairn/internal/memory"
 	"cairn/internal/observation"
 	"cairn/internal/project"
 	"cairn/internal/record"
@@ -44,7 +45,7 @@ type today struct {
 
 // need is something that waits for a person.
 type need struct {
-	Kind    string `json:"kind"` // failure, mail, question, aside
+	Kind    string `json:"kind"` // conflict, failure, overlap, mail, question, aside, finding
 	What    string `json:"what"`
 	Detail  string `json:"detail,omitempty"`
 	Code    bool   `json:"-"` // What is a command
@@ -95,6 +96,7 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
+	cookie := c.sinceVisit(r, now)
 	p := &today{choice: c, Needs: []need{}, Running: []running{}, Groups: []group{}}
 	list, more, err := s.activity(ctx, observation.ActivityArgs{Project: c.Project, Since: c.Since, Until: now + 1, Limit: maxActive, Whole: maxBars})
 	if err != nil {
@@ -110,7 +112,9 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 		return Response{}, err
 	}
 	s.findNeeds(ctx, p, list, now)
-	return s.show(r, v, "today", "Today", p)
+	a, err := s.show(r, v, "today", "Today", p)
+	a.Cookie = cookie
+	return a, err
 }
 
 // activity lists the sessions of a range of time.
@@ -234,7 +238,10 @@ func (s *Site) findNeeds(ctx context.Context, p *today, list []observation.Activ
 	for _, part := range []struct {
 		what string
 		find func(context.Context, *today, []observation.Activity, int64) error
-	}{{"checks", s.failingChecks}, {"mail", s.unacknowledged}, {"records", s.openQuestions}, {"followers", s.setAside}} {
+	}{
+		{"conflicts", s.conflicts}, {"checks", s.failingChecks}, {"reservations", s.overlaps}, {"mail", s.unacknowledged},
+		{"records", s.openQuestions}, {"followers", s.setAside}, {"doctor", s.findings},
+	} {
 		if err := part.find(ctx, p, list, now); err != nil {
 			p.Problems = append(p.Problems, fmt.Sprintf("%s could not be read: %s", part.what, fault.As(err).Message))
 		}
@@ -242,6 +249,43 @@ func (s *Site) findNeeds(ctx context.Context, p *today, list []observation.Activ
 	if n := len(p.Needs) - maxNeeds; n > 0 {
 		p.Needs, p.NeedsMore = p.Needs[:maxNeeds], n
 	}
+}
+
+// conflicts are the contexts of memories that two devices changed and nobody has merged.
+func (s *Site) conflicts(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+	status, err := s.cairn.Replication().Status(ctx, memory.Caller{}, false)
+	for _, c := range status.Conflicts {
+		p.Needs = append(p.Needs, need{"conflict", "Two devices changed the context of a memory", "both versions are kept", false, "", nanoTime(int64(c.UpdatedAt)), "See both", "/memories/" + url.PathEscape(c.MemoryID)})
+	}
+	return err
+}
+
+// overlaps are the reservations of different agents that cover the same files.
+func (s *Site) overlaps(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
+	held, err := s.held(ctx, p.Project)
+	for _, h := range held {
+		for _, one := range h.Holds {
+			if one.Overlap != "" && one.Agent < one.Overlap { // each pair once
+				p.Needs = append(p.Needs, need{"overlap", one.Agent + " and " + one.Overlap + " hold " + one.PathPattern, "", false, h.Project,
+					one.Created.UTC().Unix(), "See overlap", "/reservations?project=" + url.QueryEscape(h.Project)})
+			}
+		}
+	}
+	return err
+}
+
+// findings are those of doctor's last run on this server.
+func (s *Site) findings(_ context.Context, p *today, _ []observation.Activity, _ int64) error {
+	d := s.diagnosed.Load()
+	if d == nil || p.Project != "" {
+		return nil
+	}
+	for _, c := range d.Checks {
+		if isFinding(c) {
+			p.Needs = append(p.Needs, need{"finding", c.What, c.Why, false, "", d.At, "How to fix", "/status"})
+		}
+	}
+	return nil
 }
 
 // failingChecks are the checks that failed at last in a session that is over, and have not
@@ -325,11 +369,13 @@ func (s *Site) setAside(ctx context.Context, p *today, _ []observation.Activity,
 
 // choice is what a page about time is asked to show: a period and a project.
 type choice struct {
-	Period  string   `json:"period"` // 24h or 7d
+	Period  string   `json:"period"`               // 24h, 7d, 30d or visit
+	Visit   int64    `json:"last_visit,omitempty"` // when the last visit ended, 0 if that is not known
 	Since   int64    `json:"since"`
 	Project string   `json:"project,omitempty"`
 	All     []string `json:"-"` // the ids of the projects, those that were active last first
 	address *url.URL
+	now     int64
 }
 
 // periods are the values of the parameter period, the default first.
@@ -345,15 +391,35 @@ type periodOf struct {
 	seconds                int64
 }
 
+// visitPeriod is the period since the last visit.
+const visitPeriod = "visit"
+
 // Periods are the periods to choose from.
-func (c choice) Periods() []periodOf { return periods() }
+func (c choice) Periods() []periodOf {
+	if c.Visit == 0 {
+		return periods()
+	}
+	return append(periods(), periodOf{visitPeriod, "Since my last visit", "Since your last visit, " + moment(c.now, c.Visit), 0})
+}
+
+// sinceVisit offers the time since the last visit, which is what is shown if nothing else is
+// asked for and it was longer ago than a day. It returns the cookie to be set, nil for none.
+func (c *choice) sinceVisit(r *http.Request, now int64) (cookie *http.Cookie) {
+	c.now = now
+	c.Visit, cookie = lastVisit(r, now)
+	asked := r.URL.Query().Get("period")
+	if c.Visit != 0 && (asked == visitPeriod || asked == "" && c.Visit < c.Since) {
+		c.Period, c.Since = visitPeriod, max(c.Visit, now-maxVisit)
+	}
+	return cookie
+}
 
 // With is the address of the same page with one parameter changed; "" removes it.
 func (c choice) With(name, value string) string { return with(c.address, name, value) }
 
 // Span names the period at the beginning of a sentence.
 func (c choice) Span() string {
-	for _, p := range periods() {
+	for _, p := range c.Periods() {
 		if p.Value == c.Period {
 			return p.Sentence
 		}
@@ -365,6 +431,9 @@ func (c choice) Span() string {
 func (s *Site) choose(r *http.Request, now int64) (c choice, err error) {
 	q := r.URL.Query()
 	c.address, c.Period = r.URL, cmp.Or(q.Get("period"), periods()[0].Value)
+	if c.Period == visitPeriod { // of this browser, if it remembers one
+		c.Period = periods()[0].Value
+	}
 	i := slices.IndexFunc(periods(), func(p periodOf) bool { return p.Value == c.Period })
 	if i < 0 {
 		return c, fault.Newf(fault.Invalid, "invalid_argument", "the period is %.20q, but must be 24h, 7d or 30d", c.Period)

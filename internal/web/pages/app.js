@@ -151,7 +151,7 @@ class Live {
     this.stale = false;
     const began = performance.now();
     try {
-      const answer = await fetch(location.href, {headers: {Accept: 'text/html'}});
+      const answer = await fetch(location.href, {headers: {Accept: 'text/html', 'Cairn-Refresh': '1'}});
       if (answer.ok && !answer.redirected) this.take(new DOMParser().parseFromString(await answer.text(), 'text/html'));
       else if (answer.redirected) { this.label('signed out'); this.source.close(); return; }
     } catch (_) {
