@@ -170,8 +170,8 @@ func TestRecordsAndReservationsAreShown(t *testing.T) {
 	if r := v.get("/records"); r.status != http.StatusSeeOther || r.header.Get("Location") != "/records/shop" {
 		t.Errorf("/records: %d %v", r.status, r.header)
 	}
-	v.page(v.get("/records/shop"), http.StatusOK, "Which zone?", "The shop&#39;s zone", `class="level1"`)
-	v.page(v.get("/records/shop/R001"), http.StatusOK, "<em>count</em>", "Version 1")
+	v.page(v.get("/records/shop"), http.StatusOK, "Which zone?", "The shop&#39;s zone", `class="level1 OPEN"`)
+	v.page(v.get("/records/shop/R001"), http.StatusOK, "<em>count</em>", "Versions", "v1 ")
 	v.page(v.get("/records/shop?state=RESOLVED"), http.StatusOK, "No records in this state")
 	v.page(v.get("/records/shop?at=tick%3A1"), http.StatusOK, "As of <b>tick:1</b>", "Which zone?")
 	if r := v.get("/records/shop?at=tick%3A1"); strings.Contains(r.body, "The shop&#39;s zone") {

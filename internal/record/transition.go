@@ -12,8 +12,8 @@ import (
 const selectOpenChildren = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_parent
 WHERE r.project_key = ? AND r.parent = ? AND r.state = 'OPEN' ORDER BY r.number`
 
-// allowed are the states that a record may move to from one (seed, transition).
-func allowed(from State) []State {
+// NextStates are the states that a record may move to from one (seed, transition).
+func NextStates(from State) []State {
 	switch from {
 	case Open:
 		return []State{Later, Resolved, Discarded}
@@ -103,7 +103,7 @@ func (s *callTx) checkTransition(ctx context.Context, m *member, r stored, base 
 		return fail(fault.Conflict, CodeConflict, fmt.Sprintf("session %s has moved %s to %s since this session loaded it", by, r.ID, r.State),
 			"call activate with "+r.ID+" to see how it is now, or sync_session, and decide again", map[string]any{"from_state": r.State, "by_session": by})
 	}
-	if list := allowed(r.State); !slices.Contains(list, to) {
+	if list := NextStates(r.State); !slices.Contains(list, to) {
 		return fail(fault.Conflict, CodeInvalidTransition, fmt.Sprintf("%s cannot go from %s to %s", r.ID, r.State, to),
 			fmt.Sprintf("from %s a record can go to %s", r.State, anyOf(list)), map[string]any{"from": r.State, "to": to, "allowed": list})
 	}

@@ -7,21 +7,26 @@
 // internal/markdown; who got blind copies is not shown (mail G8). Pages that show more than
 // mail are there as JSON, too, with ?format=json.
 //
-//	/                                    Today; ?period=24h|7d|30d, ?project=ID
+//	/                                    Today; ?period=24h|7d|30d|visit, ?project=ID
 //	/timeline                            events; ?project, ?type, ?file, ?branch, ?before=SECONDS-ID for older ones
 //	/sessions/{id}                       a session; ?from=N begins with a turn
 //	/search                              ?q, ?project, ?part
-//	/records/{project}                   the tree; ?state, ?at
-//	/records/{project}/{id}              a record beside it
+//	/records/{project}                   the tree; ?state, ?at or ?tick, ?do=new&parent=ID for a form; by POST it is stored
+//	/records/{project}/{id}              a record beside it; ?from&to compares versions, ?do=edit|state|answer shows a form; by POST it is stored
 //	/files/{project}                     a file that agents touched, ?path; ?line tells why it is so
 //	/memories/{id}                       the entries of a memory; ?before=ID for older ones
-//	/reservations, /memories, /worth, /status, /mail
+//	/reservations, /memories, /worth, /mail, /keys
+//	/status                              Health; by POST doctor is run
 //	/projects/{key}/mail                 the newest messages, and the agents; ?before=ID for older ones
 //	/projects/{key}/mail/{id}            a message with its thread
 //	/projects/{key}/mail/{id}/files/{n}  an attachment, to be saved
 //	/projects/{key}/threads/{thread}     the messages of a thread
 //	/projects/{key}/overseer             the form; by POST it is sent
-//	/login, /logout, /style.css
+//	/login, /logout, /style.css, /app.js
+//	/events                              server-sent events: something has changed
+//
+// A page that is live marks its parts with data-part. Its script asks for the same page again
+// when something has changed, and replaces the parts that differ.
 //
 // {key} is what mail takes as a project_key, path-escaped.
 //

@@ -98,9 +98,13 @@ func (s *Site) send(ctx context.Context, d draft) (id string, err error) {
 // not of this visit.
 func (s *Site) Stale(r *http.Request, v Visitor) (Response, error) {
 	at, ok := find(r.URL.EscapedPath())
-	if !ok || !at.post || at.id != "" { // only what a person wrote is worth keeping
+	if !ok || at.again == nil { // only what a person wrote is worth keeping
 		return Response{}, nil
 	}
+	return at.again(s, r, v, at)
+}
+
+func (s *Site) staleMessage(r *http.Request, v Visitor, at place) (Response, error) {
 	desk, err := s.desk(r.Context(), at, 0, 1)
 	if err != nil {
 		return Response{}, err

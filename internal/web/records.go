@@ -2,11 +2,15 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
+	"cairn/internal/observation"
 	"cairn/internal/record"
 )
 
@@ -18,15 +22,25 @@ type recordsPage struct {
 	State    record.State            `json:"state,omitempty"`
 	States   []facet                 `json:"states"`
 	Tree     []node                  `json:"records"`
+	More     int                     `json:"more_records,omitempty"` // that the tree leaves out
 	One      *record.Record          `json:"record,omitempty"`
-	History  []record.HistoryItem    `json:"history,omitempty"` // newest first
-	Now      string                  `json:"-"`                 // the address of the same page without At
+	History  []record.HistoryItem    `json:"history,omitempty"`  // newest first
+	Compared *record.VersionDiff     `json:"compared,omitempty"` // two versions that were chosen, nil for none
+	Form     *recordForm             `json:"form,omitempty"`     // nil where nothing is being changed
+	Authors  map[string]string       `json:"authors,omitempty"`  // agents by the sessions of the history, as far as known
+	Tick     int64                   `json:"tick"`               // of the project, now
+	Shown    int64                   `json:"-"`                  // the tick that the slider stands at
+	Now      string                  `json:"-"`                  // the address of the same page without At
 }
+
+// maxNodes is how many records the tree shows at once.
+const maxNodes = 400
 
 // node is a record in the tree.
 type node struct {
 	record.Ref
 	Depth int    `json:"depth"`
+	Below int    `json:"hidden_below,omitempty"` // how many records below it are not shown
 	Path  string `json:"-"`
 	Here  bool   `json:"-"`
 }
@@ -37,6 +51,9 @@ func recordPath(project, id string) string {
 
 // firstRecords sends to the records of the project in which most is open.
 func (s *Site) firstRecords(r *http.Request, v Visitor, _ place) (Response, error) {
+	if chosen := r.URL.Query().Get("project"); chosen != "" {
+		return Response{To: "/records/" + url.PathEscape(chosen)}, nil
+	}
 	projects, err := s.cairn.Records().ListProjects(r.Context())
 	if err != nil {
 		return Response{}, err
@@ -50,9 +67,19 @@ func (s *Site) firstRecords(r *http.Request, v Visitor, _ place) (Response, erro
 	return Response{To: "/records/" + url.PathEscape(most.ID)}, nil
 }
 
+// records shows the records of a project, or stores what a form asks for.
 func (s *Site) records(r *http.Request, v Visitor, at place) (Response, error) {
+	if r.Method == http.MethodPost {
+		return s.sendRecord(r, v, at)
+	}
+	return s.recordsWith(r, v, at, nil)
+}
+
+// recordsWith shows the records with a form that was sent; nil for the one that the address
+// asks for, if it does.
+func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordForm) (Response, error) {
 	ctx, q := r.Context(), r.URL.Query()
-	p := &recordsPage{Project: at.key, At: q.Get("at"), State: record.State(q.Get("state")), States: []facet{}, Tree: []node{}, Now: with(r.URL, "at", "")}
+	p := &recordsPage{Project: at.key, At: chosenMoment(q), State: record.State(q.Get("state")), States: []facet{}, Tree: []node{}, Now: with(r.URL, "at", "")}
 	var err error
 	if p.Projects, err = s.cairn.Records().ListProjects(ctx); err != nil {
 		return Response{}, err
@@ -63,7 +90,15 @@ func (s *Site) records(r *http.Request, v Visitor, at place) (Response, error) {
 		return Response{}, err
 	}
 	p.count(r, all)
-	p.Tree = treeOf(all, p.State, at.key, at.id, p.At)
+	p.Tree, p.More = prune(treeOf(all, p.State, at.key, at.id, p.At), maxNodes)
+	for _, q := range p.Projects {
+		if q.ID == at.key {
+			p.Tick = q.Tick
+		}
+	}
+	if p.Shown = p.Tick; strings.HasPrefix(p.At, "tick:") {
+		p.Shown, _ = strconv.ParseInt(p.At[len("tick:"):], 10, 64) // which the records have accepted
+	}
 	title := "Records of " + at.key
 	if at.id != "" {
 		one, err := s.cairn.Records().Get(ctx, record.GetRefArgs{Caller: c, ID: at.id, At: p.At})
@@ -74,9 +109,25 @@ func (s *Site) records(r *http.Request, v Visitor, at place) (Response, error) {
 		if p.History, err = s.cairn.Records().History(ctx, record.HistoryArgs{Caller: c, ID: at.id, At: p.At}); err != nil {
 			return Response{}, err
 		}
-		slices.Reverse(p.History)
+		if p.Authors, err = s.authors(ctx, p.History); err != nil {
+			return Response{}, err
+		}
+		if from, to := q.Get("from"), q.Get("to"); from != "" && to != "" {
+			d, err := s.cairn.Records().Diff(ctx, record.DiffArgs{Caller: c, ID: at.id, From: "v" + from, To: "v" + to})
+			if err != nil {
+				return Response{}, err
+			}
+			p.Compared = &d
+		}
 	}
-	return s.show(r, v, "records", title, p)
+	if p.Form = sent; sent == nil {
+		p.Form = p.newRecordForm(r)
+	} else if p.One != nil && sent.Do == doState {
+		sent.States = record.NextStates(p.One.State)
+	}
+	a, err := s.show(r, v, "records", title, p)
+	a.Forms = p.Form != nil
+	return a, err
 }
 
 // count makes the links that filter by state.
@@ -119,10 +170,88 @@ func treeOf(all []record.Ref, state record.State, project, here, at string) []no
 		for _, ref := range below[parent] {
 			under := grow(ref.ID, depth+1)
 			if state == "" || ref.State == state || len(under) > 0 {
-				out = append(append(out, node{ref, depth, recordPath(project, ref.ID) + suffix, ref.ID == here}), under...)
+				out = append(append(out, node{ref, depth, 0, recordPath(project, ref.ID) + suffix, ref.ID == here}), under...)
 			}
 		}
 		return out
 	}
 	return append([]node{}, grow("", 0)...)
+}
+
+// formOfRecord is what the template of the form needs.
+type formOfRecord struct {
+	*recordsPage
+	FormToken string
+}
+
+// authors are the agents that changed a record.
+func (s *Site) authors(ctx context.Context, history []record.HistoryItem) (map[string]string, error) {
+	var sessions []observation.Activity
+	for _, h := range history {
+		sessions = append(sessions, observation.Activity{SessionID: h.SessionID})
+	}
+	names, err := s.agents(ctx, sessions)
+	out := map[string]string{}
+	for id, list := range names {
+		out[id] = strings.Join(list, ", ")
+	}
+	return out, err
+}
+
+// chosenMoment is the moment of the past that an address names: by at, or by the tick of the
+// slider; "" for now.
+func chosenMoment(q url.Values) string {
+	at, tick := q.Get("at"), q.Get("tick")
+	if at == "" && tick != "" && tick != q.Get("last") {
+		return "tick:" + tick
+	}
+	return at
+}
+
+// prune keeps at most n nodes of a tree: deep levels go first, except those on the way to the
+// chosen record, its children and its siblings. What remains says how many records below it
+// are not shown. more is how many there are without such a place.
+func prune(tree []node, n int) (kept []node, more int) {
+	if len(tree) <= n {
+		return tree, 0
+	}
+	parents := map[string]string{}
+	for _, x := range tree {
+		if x.ParentID != nil {
+			parents[x.ID] = *x.ParentID
+		}
+	}
+	way, place := wayTo(tree, parents), map[string]int{}
+	const levels = 3
+	for _, x := range tree {
+		near := way[x.ID] || way[parents[x.ID]]
+		if near || len(kept) < n && (x.Depth == 0 || x.Depth < levels && len(tree) <= 10*n) {
+			place[x.ID] = len(kept)
+			kept = append(kept, x)
+			continue
+		}
+		above := parents[x.ID]
+		for above != "" {
+			if i, ok := place[above]; ok {
+				kept[i].Below++
+				break
+			}
+			above = parents[above]
+		}
+		if above == "" {
+			more++
+		}
+	}
+	return kept, more
+}
+
+// wayTo are the ids of the chosen record and of those above it.
+func wayTo(tree []node, parents map[string]string) map[string]bool {
+	way := map[string]bool{}
+	for _, x := range tree {
+		for id := x.ID; x.Here && id != "" && !way[id]; id = parents[id] {
+			way[id] = true
+		}
+	}
+	return way
 }

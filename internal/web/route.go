@@ -26,7 +26,8 @@ type place struct {
 	id     string // the message or thread
 	file   string // the number of the attachment
 	answer handler
-	post   bool // a form is sent to it
+	post   bool    // a form is sent to it
+	again  handler // shows a form again that was not of this visit, with its text; nil where there is no text to keep
 }
 
 // Covers reports whether an escaped path is the pages' affair, be there a page or
@@ -87,7 +88,7 @@ func find(escaped string) (at place, ok bool) {
 		if !readable || len(parts) > 2 {
 			return at, false
 		}
-		at = place{key: parts[0], answer: (*Site).records}
+		at = place{key: parts[0], answer: (*Site).records, post: true, again: (*Site).staleRecord}
 		if len(parts) == 2 {
 			at.id = parts[1]
 		}
@@ -117,7 +118,7 @@ func find(escaped string) (at place, ok bool) {
 	case "threads/*":
 		at.answer = (*Site).thread
 	case "overseer":
-		at.answer, at.post = (*Site).overseer, true
+		at.answer, at.post, at.again = (*Site).overseer, true, (*Site).staleMessage
 	default:
 		return at, false
 	}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// fill fetches the page of a form and returns what its form holds hidden, with more fields.
+func (v *visitor) fill(path string, more ...string) url.Values {
+	v.w.h.t.Helper()
+	r := v.page(v.get(path), http.StatusOK, `name="form_token"`)
+	form := url.Values{}
+	for _, name := range []string{"form_token", "do", "version", "tick", "parent"} {
+		_, rest, _ := strings.Cut(r.body, `name="`+name+`" value="`)
+		value, _, _ := strings.Cut(rest, `"`)
+		form.Set(name, value)
+	}
+	for i := 0; i < len(more); i += 2 {
+		form.Set(more[i], more[i+1])
+	}
+	return form
+}
+
+// stores sends a form and expects to be led to a page.
+func (v *visitor) stores(path string, form url.Values, to string) {
+	v.w.h.t.Helper()
+	if r := v.submit(path, form); r.status != http.StatusSeeOther || r.header.Get("Location") != to {
+		v.w.h.t.Fatalf("%s: %d to %q: %.3000s", path, r.status, r.header.Get("Location"), r.body)
+	}
+}
+
+// A person creates, answers, changes and compares records on the page.
+func TestRecordsAreWrittenFromThePage(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	h.worked()
+	v := h.listen().visitor()
+	const bad = `"><script>alert(1)</script><img src=x onerror=alert(1)>` + "\u202e"
+	form := v.fill("/records/shop?do=new", "type", "question", "title", "Who pays the fee?", "summary", "of a refund", "body", "Nobody knows.\r\n"+bad)
+	stolen := url.Values{}
+	for k := range form {
+		stolen.Set(k, form.Get(k))
+	}
+	stolen.Set("form_token", "wrong")
+	v.page(v.submit("/records/shop", stolen), http.StatusForbidden, "Nothing was stored", "Who pays the fee?")
+	v.stores("/records/shop", form, "/records/shop/R001")
+	if r := v.page(v.get("/records/shop/R001"), http.StatusOK, "Who pays the fee?", "?do=answer", "Change state"); strings.Contains(r.body, "<img") {
+		t.Error("a record's text is not escaped")
+	}
+	v.stores("/records/shop", v.fill("/records/shop?do=new&parent=R001", "type", "note", "title", "Ask finance", "summary", "s", "body", ""), "/records/shop/R002")
+
+	// What is refused keeps the text.
+	v.page(v.submit("/records/shop", v.fill("/records/shop?do=new", "type", "", "title", "Kept text", "summary", "s", "body", "my long text")), http.StatusBadRequest, "Kept text", "my long text")
+	v.page(v.submit("/records/shop/R002", v.fill("/records/shop/R002?do=state", "to", "LATER", "reason", "")), http.StatusBadRequest, "reason")
+	v.page(v.submit("/records/shop/R099", v.fill("/records/shop/R002?do=state", "to", "LATER", "reason", "x")), http.StatusNotFound)
+	v.page(v.submit("/records/shop/R002", v.fill("/records/shop/R002?do=state", "do", "delete")), http.StatusBadRequest, "must be new, edit, state or answer")
+
+	v.stores("/records/shop/R002", v.fill("/records/shop/R002?do=state", "to", "LATER", "reason", "finance is away"), "/records/shop/R002")
+	v.stores("/records/shop/R001", v.fill("/records/shop/R001?do=answer", "type", "conclusion", "title", "The shop pays", "summary", "s", "body", "As agreed."), "/records/shop/R001")
+	v.page(v.get("/records/shop/R001"), http.StatusOK, "RESOLVED", "resolved by", "/records/shop/R003")
+
+	// Two people edit one record: what does not touch is merged, what does is shown side by side.
+	edit := func(body string) url.Values {
+		return v.fill("/records/shop/R003?do=edit", "title", "The shop pays", "summary", "s", "body", body)
+	}
+	v.stores("/records/shop/R003", edit("one\ntwo\nthree\nfour\nfive"), "/records/shop/R003")
+	mine, other := edit("one\ntwo\nthree\nfour\nFIVE"), edit("ONE\ntwo\nthree\nfour\nfive")
+	v.stores("/records/shop/R003", other, "/records/shop/R003")
+	r := v.page(v.submit("/records/shop/R003", mine), http.StatusConflict, "was stored while you wrote", "No line was changed by both", "Take the merge", "ONE\ntwo\nthree\nfour\nFIVE")
+	merged := edit("ONE\ntwo\nthree\nfour\nFIVE")
+	_, rest, _ := strings.Cut(r.body, `name="version" value="`)
+	version, _, _ := strings.Cut(rest, `"`)
+	if n, err := strconv.Atoi(version); err != nil || merged.Get("version") != version || n < 3 {
+		t.Errorf("the merge is of version %q", version)
+	}
+	v.stores("/records/shop/R003", merged, "/records/shop/R003")
+	mine, other = edit("one more"), edit("two more")
+	v.stores("/records/shop/R003", other, "/records/shop/R003")
+	v.page(v.submit("/records/shop/R003", mine), http.StatusConflict, "Both sides changed the same lines", "Store this text", "<pre>two more</pre>", "<pre>one more</pre>")
+
+	v.page(v.get("/records/shop/R003?from=2&to=5"), http.StatusOK, "Version 2 to 5", `class="removed"`, `class="added"`)
+	v.page(v.get("/records/shop/R003?from=2&to=99"), http.StatusBadRequest)
+	if r := v.page(v.get("/records/shop/R001?tick=1&last=9"), http.StatusOK, "As of <b>tick:1</b>"); strings.Contains(r.body, "?do=") || strings.Contains(r.body, "R002") {
+		t.Error("the past can be changed, or holds the present")
+	}
+	if open := h.cairn("session", "list", "--json"); strings.Contains(open, `"S-`) {
+		t.Errorf("the page leaves sessions open: %s", open)
+	}
+}
