@@ -79,7 +79,7 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	script := axe(t)
 	pages := []string{
 		"/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
-		"/records", "/records/repo/R001", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/keys", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
+		"/records", "/records/repo/R001", "/records/repo/R001?do=edit", "/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/keys", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
 	}
 	for _, view := range []struct {
 		name  string
@@ -148,7 +148,7 @@ func TestSixQuestionsAreAnsweredInAFewClicks(t *testing.T) {
 		"what needs me?":                {nil, "go test ./internal/refund still fails"},
 		"why did it fail?":              {[]chromedp.Action{chromedp.Click(`//a[text()="See failure"]`, chromedp.BySearch), at(`//h2[text()="Files "]`)}, "day 30 must still be open"},
 		"who is in refund/window.go?":   {[]chromedp.Action{nav("Reservations"), at(`//h3`)}, "held by BlueLake"},
-		"what is undecided?":            {[]chromedp.Action{chromedp.Click(`//a[text()="Answer"]`, chromedp.BySearch), at(`//h3[text()="Versions"]`)}, "Nobody knows."},
+		"what is undecided?":            {[]chromedp.Action{chromedp.Click(`//a[text()="Answer"]`, chromedp.BySearch), at(`//h2[text()="Versions "]`)}, "Nobody knows."},
 		"where was that about refunds?": {[]chromedp.Action{chromedp.SendKeys(`input[name=q]`, "refund window\r", chromedp.ByQuery), at(`//mark`)}, "window.go"},
 	} {
 		if got := text(c.clicks...); !strings.Contains(got, c.want) {
