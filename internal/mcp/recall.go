@@ -41,7 +41,7 @@ func RecallTool(ask func(context.Context, RecallArgs) (recall.Answer, error)) To
 			if err != nil {
 				return nil, err
 			}
-			return TextAndValue{Text: found.Text("", ""), Value: found, Alone: true}, nil
+			return TextAndValue{Text: found.Text(), Value: found, Alone: true}, nil
 		},
 	}
 }

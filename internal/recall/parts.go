@@ -199,7 +199,8 @@ func (r *search) recordsOf(ctx context.Context, projectID, query string, known m
 		out = append(out, partHit{
 			Item: Item{
 				ID: h.ID, Type: neutralLine(h.Type, maxLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: projectID,
-				Excerpt: neutralLine(title, excerptChars), open: fmt.Sprintf("activate(project_id=%q, id=%q)", projectID, h.ID),
+				Excerpt: neutralLine(title, excerptChars), call: fmt.Sprintf("activate(project_id=%q, id=%q)", projectID, h.ID),
+				command: "cairn records show " + h.ID + " --project " + shellWord(projectID),
 			},
 			session: h.SessionID, shared: r.share(h.Title + "\n" + h.Summary + "\n" + whole.Body), weight: -float64(i),
 		})
@@ -244,7 +245,8 @@ func (r *search) mailOf(ctx context.Context, p mail.ProjectShort) (out []partHit
 				Item: Item{
 					ID: id, When: h.Created.UTC(), Project: p.ProductID,
 					Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxLine)+": "+h.Excerpt, excerptChars),
-					open:    fmt.Sprintf("resource://message/%s?project=%s", id, p.Slug),
+					call:    fmt.Sprintf("resource://message/%s?project=%s", id, p.Slug),
+					command: "cairn mail show " + id + " --project " + shellWord(p.Slug),
 				},
 				session: h.SessionID, shared: r.share(h.Subject + "\n" + h.Body), weight: -float64(i),
 			})
@@ -296,7 +298,8 @@ func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, nam
 			out = append(out, partHit{
 				Item: Item{
 					ID: h.EntryID, When: time.Unix(0, int64(h.CreationTime)).UTC(), Project: neutralLine(name, maxLine),
-					Excerpt: r.excerpt(text), open: fmt.Sprintf("get_entry(memory_id=%q, entry_id=%q)", memoryID, h.EntryID),
+					Excerpt: r.excerpt(text), call: fmt.Sprintf("get_entry(memory_id=%q, entry_id=%q)", memoryID, h.EntryID),
+					command: "cairn memory get-entry " + h.EntryID + " --memory " + memoryID,
 				},
 				session: h.SessionID, shared: shared, weight: h.Score,
 			})
