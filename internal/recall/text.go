@@ -181,7 +181,9 @@ func (r *Answer) commands() []string {
 
 // shellWord is a text as one word of a shell.
 func shellWord(text string) string {
-	special := func(r rune) bool { return r != '-' && r != '_' && r != '.' && (r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r)) }
+	special := func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}
 	if text != "" && !strings.ContainsFunc(text, special) {
 		return text
 	}
