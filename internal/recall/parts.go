@@ -281,10 +281,11 @@ func (r *search) memories(ctx context.Context) (out []partHit, err error) {
 func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, name string) (out []partHit, err error) {
 	known := map[string]bool{}
 	for _, query := range r.asked {
-		found, err := r.Memories.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit)})
+		found, err := r.Memories.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit), AsIs: !r.correcting})
 		if err != nil {
 			return nil, err
 		}
+		r.correct(found.Corrected)
 		for _, h := range found.Entries {
 			shared := r.share(h.RawEntry + "\n" + h.Summary)
 			if known[h.EntryID] || shared == 0 { // it only stands next to an entry that holds a word
