@@ -126,9 +126,13 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 	})
 }
 
-// isWhole reports whether a salvage says that no row is lost or altered.
+// isWhole reports whether a salvage says that no row is lost or altered, and has restored
+// none of the tables whose rows the change log does not hold.
 func isWhole(s *store.Salvaged) bool {
-	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t store.SalvagedTable) bool { return t.Incomplete || len(t.AlteredRows) > 0 })
+	rowsOnly := []string{"observation_rows", "prompt_rows", "sessions", "session_branches", "store_meta"}
+	return s.Lost == 0 && !slices.ContainsFunc(s.Tables, func(t store.SalvagedTable) bool {
+		return t.Incomplete || len(t.AlteredRows) > 0 || t.Restored > 0 && slices.Contains(rowsOnly, t.Name)
+	})
 }
 
 // damage overwrites a part of a page of a store behind its first one.
