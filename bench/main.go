@@ -134,6 +134,7 @@ func experiments() []experiment {
 		{"mail-hooks", (*bench).mailHooks},
 		{"mail-cost", (*bench).mailCost},
 		{"past", (*bench).past},
+		{"pages", (*bench).pages},
 		{"memories", (*bench).memories},
 	}
 }

@@ -126,6 +126,7 @@ type ListArgs struct {
 	ParentID string // what is below this record
 	Roots    bool   // what is below nothing (parent_id null); neither: the whole project
 	Depth    int    // levels below ParentID or of the roots, 0 or less for 1, math.MaxInt for all; else ignored
+	Limit    int    // maximum number of records, 0 for all
 	At       string
 }
 

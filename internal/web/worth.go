@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"cairn"
 	"cairn/internal/observation"
 )
 
@@ -15,7 +14,7 @@ type worth struct {
 	Days     int                `json:"days"`
 	Ledger   observation.Ledger `json:"ledger"`
 	Sections []worthOf          `json:"-"`
-	Store    cairn.StoreMetrics `json:"store"`
+	Store    measured           `json:"store"`
 }
 
 // worthOf is a section as bars: what was told and, of it, what was used.
@@ -34,7 +33,7 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	if p.Ledger, err = s.cairn.Ledger(r.Context(), c.Project, p.Days); err != nil {
 		return Response{}, err
 	}
-	if p.Store, err = s.cairn.Measures(r.Context()); err != nil {
+	if p.Store, err = s.measures(r.Context()); err != nil {
 		return Response{}, err
 	}
 	most := 1

@@ -147,7 +147,7 @@ func TestSixQuestionsAreAnsweredInAFewClicks(t *testing.T) {
 		"what did the agents do?":       {nil, "make the refund test pass"},
 		"what needs me?":                {nil, "go test ./internal/refund still fails"},
 		"why did it fail?":              {[]chromedp.Action{chromedp.Click(`//a[text()="See failure"]`, chromedp.BySearch), at(`//h2[text()="Files "]`)}, "day 30 must still be open"},
-		"who is in refund/window.go?":   {[]chromedp.Action{nav("Reservations"), at(`//h3`)}, "held by BlueLake"},
+		"who is in refund/window.go?":   {[]chromedp.Action{nav("Reservations"), at(`//h1[text()="Reservations"]`)}, "BlueLake"},
 		"what is undecided?":            {[]chromedp.Action{chromedp.Click(`//a[text()="Answer"]`, chromedp.BySearch), at(`//h2[text()="Versions "]`)}, "Nobody knows."},
 		"where was that about refunds?": {[]chromedp.Action{chromedp.SendKeys(`input[name=q]`, "refund window\r", chromedp.ByQuery), at(`//mark`)}, "window.go"},
 	} {
