@@ -89,3 +89,32 @@ func TestEditsAreShownOnTheMapAndAmongTheFiles(t *testing.T) {
 	v.page(v.get("/files?project=mail"), http.StatusOK, "send.go", "1 edit")
 	v.page(v.get("/files?project=nowhere"), http.StatusNotFound)
 }
+
+// One question finds records and mail of all projects, each with its own page, and corrects
+// words by all of them.
+func TestSearchFindsRecordsAndMailOfAllProjects(t *testing.T) {
+	t.Parallel()
+	sameWithEachDriver(t)
+	h := newHome(t)
+	other := h.repository(filepath.Join(h.dir, "billing"))
+	for dir, word := range map[string]string{h.repo: "shipping", other: "invoices"} {
+		for _, args := range [][]string{
+			{"records", "create", "--type", "note", "--title", "The zeppelin of " + word, "--summary", "s", "--body", "b"},
+			{"agents", "register", "BlueLake", "--program", "codex", "--model", "m"},
+			{"mail", "send", "BlueLake", "--as", "BlueLake", "--subject", "A zeppelin for " + word, "--body", "b"},
+		} {
+			cmd := h.command(args...)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v %s", args, err, out)
+			}
+		}
+	}
+	v := h.listen().visitor()
+	for _, q := range []string{"zeppelin", "zepelin"} {
+		v.page(v.get("/search?q="+q), http.StatusOK, `href="/records/shop/R001"`, `href="/records/billing/R001"`, "shipping", "invoices", `href="/projects/shop/mail/1"`, `href="/projects/billing/mail/2"`, "<mark>zeppelin</mark>")
+	}
+	if r := v.page(v.get("/search?q=zeppelin&project=shop"), http.StatusOK, "shipping"); strings.Contains(r.body, "invoices") {
+		t.Error("a search in one project finds what is in another")
+	}
+}

@@ -94,6 +94,8 @@ type SearchArgs struct {
 	Limit    int      // 0 for 20; kept within 1 to 500
 	At       string
 	AsIs     bool // unknown words are not corrected
+
+	Everywhere bool // in all projects, as they are now; Caller still needs one that exists. Without filters
 }
 
 // SearchResult is what a search found.
@@ -113,6 +115,8 @@ type Hit struct {
 	Snippet   string  `json:"snippet"`              // at most 200 characters, matches in **
 	SessionID string  `json:"session_id,omitempty"` // of the session that created the record
 	Matched   string  `json:"matched,omitempty"`    // MatchedSome, or "" for a hit that holds all words of a plain query
+
+	Project string `json:"-"` // id
 }
 
 // MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).

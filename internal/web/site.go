@@ -264,6 +264,7 @@ func parse() (*template.Template, error) {
 		"deref":      told,
 		"reason":     reasonOf,
 		"section":    sectionName,
+		"trigger":    triggerName,
 		"nano":       nanoTime,
 		"diff":       diffLines,
 		"formOf":     func(p *recordsPage, token string) formOfRecord { return formOfRecord{p, token} },

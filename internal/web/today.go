@@ -353,11 +353,11 @@ func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Acti
 
 // setAside are the changes that a follower of the log could not handle.
 func (s *Site) setAside(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
-	account, err := s.cairn.Followers(ctx)
+	list, err := s.cairn.SetAside(ctx)
 	if err != nil || p.Project != "" {
 		return err
 	}
-	for _, a := range account.SetAside {
+	for _, a := range list {
 		p.Needs = append(p.Needs, need{"aside", fmt.Sprintf("%s could not handle change %d", a.Name(), a.Seq),
 			fmt.Sprintf("%s, %s", a.Error, count(a.Attempts, "attempt")), false, "", a.Since.Unix(), "How to fix", "/status"})
 	}
