@@ -19,6 +19,15 @@ func (c *Cairn) Followers(ctx context.Context) (followers.Account, error) {
 	return c.followers(s, memory.New(s, memory.Config{})).Account(ctx)
 }
 
+// SetAside lists the changes that followers set aside; see followers.Service.Aside.
+func (c *Cairn) SetAside(ctx context.Context) ([]followers.Aside, error) {
+	s, err := c.opened(ctx, false)
+	if err != nil || s == nil {
+		return []followers.Aside{}, err
+	}
+	return c.followers(s, memory.New(s, memory.Config{})).Aside(ctx)
+}
+
 // Retry has followers try again; see followers.Service.Retry. Errors: those, and NotFound
 // with store.CodeMissing without a store.
 func (c *Cairn) Retry(ctx context.Context, follower string) (out followers.Retried, err error) {

@@ -162,6 +162,16 @@ func (r Records) List(ctx context.Context, a record.ListArgs) ([]record.Ref, err
 		func(all *why.Shown, out *[]record.Ref) { all.Refs(*out) })
 }
 
+// CountStates counts the records of a project by state.
+func (r Records) CountStates(ctx context.Context, c record.Caller) (map[record.State]int, error) {
+	return asking(ctx, r, &c, "", func(b *record.Service) (map[record.State]int, error) { return b.CountStates(ctx, c) }, nil)
+}
+
+// OpenQuestions lists the open questions of a project, those that come last in its tree first.
+func (r Records) OpenQuestions(ctx context.Context, c record.Caller, n int) ([]record.Ref, error) {
+	return asking(ctx, r, &c, "", func(b *record.Service) ([]record.Ref, error) { return b.OpenQuestions(ctx, c, n) }, nil)
+}
+
 // GetRef is a record without its body.
 func (r Records) GetRef(ctx context.Context, a record.GetRefArgs) (record.Ref, error) {
 	return asking(ctx, r, &a.Caller, a.At, func(b *record.Service) (record.Ref, error) { return b.GetRef(ctx, a) },

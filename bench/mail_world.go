@@ -102,11 +102,13 @@ func (w *mailWorld) other(r *rand.Rand, i int) *mailAgent {
 }
 
 // text is a body of some eighty words, as uneven as those of prose.
-func (w *mailWorld) text(r *rand.Rand) string {
-	words := w.load.Words()
+func (w *mailWorld) text(r *rand.Rand) string { return prose(r, w.load.Words(), 40+r.IntN(80)) }
+
+// prose is n words, as uneven as those of prose.
+func prose(r *rand.Rand, words []string, n int) string {
 	zipf := rand.NewZipf(r, 1.12, 6, uint64(len(words)-1))
 	var b strings.Builder
-	for i := range 40 + r.IntN(80) {
+	for i := range n {
 		b.WriteString(words[zipf.Uint64()])
 		if i%13 == 12 {
 			b.WriteByte('\n')

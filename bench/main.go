@@ -7,7 +7,7 @@
 //
 // Usage:
 //
-//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--memory-entries N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
+//	cairn-bench [--cairn PROGRAM] [--only NAME,...] [--quick] [--mail-time LONG] [--mail-archive N] [--pages-time LONG] [--memory-entries N] [--json FILE] [--work DIR] [--corpus ARCHIVES] [--profile DIR]
 //	cairn-bench replay [--cairn PROGRAM] [--json FILE] TRANSCRIPT...
 //	cairn-bench redaction [--level LEVEL] [--show N] DIR
 //	cairn-bench continuity [--json FILE] [--from DAY] [--until DAY] [--machines] [--dump FILE] DIR
@@ -21,7 +21,8 @@
 // proof that all that was acknowledged is there; mail-writes are durable writes,
 // mail-archive is the way into Git (--mail-archive: up to how many messages),
 // mail-calls are single calls beside many rows, mail-hooks the hooks of edits,
-// mail-cost what a call costs a server in CPU time; memories are acknowledgement,
+// mail-cost what a call costs a server in CPU time; pages are the pages for people over a
+// large store, on the server and in Chromium, and a live one for --pages-time; memories are acknowledgement,
 // the way to a hub and search (--memory-entries: up to how many). replay
 // sends the sessions of transcripts, files or folders of them, through the hook,
 // imports them as well and reports what the import added. redaction counts and lists
@@ -72,6 +73,7 @@ type options struct {
 	mailTime  time.Duration
 	mailRate  float64
 	mailFiles int
+	pagesTime time.Duration
 	entries   int      // of memories
 	files     []string // to replay
 }
@@ -94,6 +96,7 @@ func parse(args []string, out io.Writer) (options, error) {
 		f.DurationVar(&o.mailTime, "mail-time", time.Minute, "how `long` the mix of mail runs at its pace")
 		f.Float64Var(&o.mailRate, "mail-rate", 400, "how many `calls` a second that is")
 		f.IntVar(&o.mailFiles, "mail-archive", 10_000, "up to how many `messages` the archive is measured with")
+		f.DurationVar(&o.pagesTime, "pages-time", time.Minute, "how `long` a live page is watched")
 		f.IntVar(&o.entries, "memory-entries", 10_000, "up to how many `entries` memories are measured with")
 	}
 	if err := f.Parse(args); err != nil {
@@ -103,8 +106,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	switch {
 	case o.replaying && len(o.files) == 0:
 		return o, errors.New("replay takes the transcripts to replay")
-	case !o.replaying && (o.mailTime <= 0 || o.mailRate <= 0):
-		return o, errors.New("--mail-time and --mail-rate are more than 0")
+	case !o.replaying && (o.mailTime <= 0 || o.mailRate <= 0 || o.pagesTime <= 0):
+		return o, errors.New("--mail-time, --mail-rate and --pages-time are more than 0")
 	case !o.replaying && len(o.files) > 0:
 		return o, fmt.Errorf("unexpected argument %q", o.files[0])
 	}
@@ -134,6 +137,7 @@ func experiments() []experiment {
 		{"mail-hooks", (*bench).mailHooks},
 		{"mail-cost", (*bench).mailCost},
 		{"past", (*bench).past},
+		{"pages", (*bench).pages},
 		{"memories", (*bench).memories},
 	}
 }

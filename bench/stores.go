@@ -53,15 +53,15 @@ func (b *bench) filledStore(ctx context.Context, rows int) (string, error) {
 		return "", err
 	}
 	b.say("filling a store with %s rows", grouped(rows))
-	if err := b.fill(ctx, path, rows); err != nil {
+	if err := b.fill(ctx, path, rows, 0, storeSpan); err != nil {
 		return "", err
 	}
 	return path, os.WriteFile(done, nil, 0o600)
 }
 
-// fill stores sessions one after the other through the road that events take,
-// prepared on the side.
-func (b *bench) fill(ctx context.Context, path string, rows int) (err error) {
+// fill stores sessions, from the given number on, one after the other through the road that
+// events take, prepared on the side. They begin within a span of time until now.
+func (b *bench) fill(ctx context.Context, path string, rows, first int, span time.Duration) (err error) {
 	j, err := openJournal(ctx, path)
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func (b *bench) fill(ctx context.Context, path string, rows int) (err error) {
 			case <-ctx.Done():
 				return
 			}
-			begin := time.Now().Add(-storeSpan + storeSpan*time.Duration(n)/time.Duration(sessions*21/20))
-			go func() { one <- prepareSession(j, load.Session(n, begin), rowsPerSession) }()
+			begin := time.Now().Add(-span + span*time.Duration(n)/time.Duration(sessions*21/20))
+			go func() { one <- prepareSession(j, load.Session(first+n, begin), rowsPerSession) }()
 		}
 	}()
 	importer := j.Importer(observation.ImportOptions{})

@@ -182,7 +182,7 @@ func TestRecordsAndReservationsAreShown(t *testing.T) {
 	h.correspondents("BlueLake", "GreenFox")
 	h.cairn("reserve", "src/**", "--as", "BlueLake", "--reason", "the refund window")
 	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Edit", "tool_use_id": "e1", "tool_input": fields{"file_path": h.repo + "/src/a.go"}}))
-	v.page(v.get("/reservations"), http.StatusOK, "<b>1 reservation</b>", "src/**", "BlueLake", "the refund window", "src/a.go", "held by BlueLake")
+	v.page(v.get("/reservations"), http.StatusOK, "<b>1 reservation</b>", "src/**", "BlueLake", "the refund window", "src/a.go", `class="below"><a href="/files/shop?path=src%2Fa.go"`)
 }
 
 // Beside a session stands what it was told and used, and its mail and records.

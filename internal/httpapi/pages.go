@@ -86,7 +86,12 @@ func (s *Server) visitor(r *http.Request) (session string, known bool) {
 func (s *Server) unknown(w *response, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "":
-		s.authorized(w, r)
+		if _, ok := s.authorized(w, r); ok {
+			refuse(w, refusal{
+				status: http.StatusForbidden, code: "forbidden", message: "this token is for programs; the pages are for the person alone",
+				hint: "send the owner's token, which `cairn http-token` prints, or sign in",
+			})
+		}
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		to := web.SignInPath
 		if r.URL.Path != "/" {

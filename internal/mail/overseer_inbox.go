@@ -19,10 +19,10 @@ type OverseerMessage struct {
 }
 
 const selectForOverseer = `SELECT m.id, p.slug, q.id, s.name, m.subject, r.ack_required, r.created_ts
-FROM mail_agents a JOIN mail_projects p ON p.id = a.project_id JOIN projects q ON q.key = p.project_key
-JOIN mail_recipients r ON r.agent_id = a.id
+FROM mail_projects p JOIN projects q ON q.key = p.project_key CROSS JOIN mail_agents a ON a.project_id = p.id AND a.name = ?1
+CROSS JOIN mail_recipients r ON r.agent_id = a.id
 JOIN mail_messages m ON m.id = r.message_id JOIN mail_agents s ON s.id = m.sender_id
-WHERE a.name = ?1 AND (?2 = '' OR q.id = ?2) AND (r.read_ts IS NULL OR r.ack_required = 1 AND r.ack_ts IS NULL)
+WHERE (?2 = '' OR q.id = ?2) AND (r.read_ts IS NULL OR r.ack_required = 1 AND r.ack_ts IS NULL)
 ORDER BY r.ack_required DESC, r.created_ts DESC LIMIT 100`
 
 // WaitingForOverseer lists the messages to HumanOverseer that are unread or to be

@@ -26,6 +26,7 @@ type SearchArgs struct {
 	DateStart  string `arg:"date_start,or=after|since" about:"Only mail from this time on (ISO 8601, or a date)."` // inclusive
 	DateEnd    string `arg:"date_end,or=before|until" about:"Only mail up to this time; a date means its end."`    // inclusive
 	AsIs       bool   // unknown words are not corrected
+	Everywhere bool   // a plain query in all projects; ProjectKey names any. Without Sender and ThreadID
 }
 
 // Hit is a message that a search found.
@@ -41,7 +42,9 @@ type Hit struct {
 	Matched     string  `json:"matched,omitempty"`    // MatchedSome, or "" for a message that holds all words of a plain query
 	Excerpt     string  `json:"excerpt,omitempty"`    // at most 160 characters of the text around the words of the query, one line
 
-	Body string `json:"-"`
+	Body    string `json:"-"`
+	Project string `json:"-"` // the id that all parts of cairn share
+	Slug    string `json:"-"` // of the mail's project
 }
 
 // MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).
@@ -61,7 +64,7 @@ const (
 
 	// bm25 is below 0, the lower the better; a subject counts three times a body.
 	searchRank   = `bm25(mail_fts, 3.0, 1.0)`
-	searchFilter = `m.project_id = ?2 AND (?3 = 0 OR m.sender_id = ?3) AND (?4 = '' OR instr(?4, ',' || m.importance || ',') > 0)
+	searchFilter = `(?2 = 0 OR m.project_id = ?2) AND (?3 = 0 OR m.sender_id = ?3) AND (?4 = '' OR instr(?4, ',' || m.importance || ',') > 0)
 AND (?5 IS NULL OR m.thread_id = ?5) AND m.created_ts >= ?6 AND m.created_ts <= ?7 `
 	hitColumns = `SELECT m.id, m.subject, m.importance, m.ack_required, m.created_ts, m.thread_id, a.name `
 
@@ -107,7 +110,10 @@ WHERE (instr(lower(m.subject), ?1) > 0 OR instr(lower(m.body_md), ?1) > 0) AND `
 
 	selectTexts = `SELECT subject || char(10) || body_md FROM mail_messages WHERE project_id = ? ORDER BY created_ts DESC LIMIT +?`
 
-	selectHit = hitColumns + `, m.body_md, m.seq, m.uid FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id WHERE m.id = ?`
+	selectAllTexts = `SELECT subject || char(10) || body_md FROM mail_messages ORDER BY id DESC LIMIT +?`
+
+	selectHit = hitColumns + `, m.body_md, m.seq, m.uid, p.slug, ifnull((SELECT q.id FROM projects q WHERE q.key = p.project_key), '') FROM mail_messages m JOIN mail_agents a ON a.id = m.sender_id
+JOIN mail_projects p ON p.id = m.project_id WHERE m.id = ?`
 )
 
 const (
@@ -127,6 +133,8 @@ const (
 // nothing; so does an unknown sender. Where 10,000 messages and more match, and as many
 // are of the thread, the sender or else the project, the newest 10,000 matches are ranked
 // among each other if they fill the page.
+//
+// With Everywhere it finds messages of all projects, whose words it also corrects by.
 //
 // Errors: NOT_FOUND for the project, INVALID_LIMIT, INVALID_ARGUMENT,
 // INVALID_THREAD_ID, INVALID_TIMESTAMP.
@@ -180,11 +188,12 @@ type query struct {
 	from, to   Time
 	skip, n    int
 	asIs       bool
+	everywhere bool
 	corrected  map[string]string // what SearchMessages corrected
 }
 
 func (a *SearchArgs) query() (q *query, err error) {
-	q = &query{asIs: a.AsIs, skip: a.Offset, to: Time(1<<63 - 1), recent: a.Ranking == "recency"}
+	q = &query{asIs: a.AsIs, everywhere: a.Everywhere, skip: a.Offset, to: Time(1<<63 - 1), recent: a.Ranking == "recency"}
 	if err := checkText("query", a.Query); err != nil {
 		return nil, err
 	}
@@ -231,7 +240,7 @@ func (a *SearchArgs) query() (q *query, err error) {
 func (s *callTx) hit(ctx context.Context, f foundMessage, finder *words.Finder) (h Hit, err error) {
 	var uid string
 	var seq int64
-	columns := []any{&h.ID, &h.Subject, &h.Importance, &h.AckRequired, &h.Created, &h.ThreadID, &h.From, &h.Body, &seq, &uid}
+	columns := []any{&h.ID, &h.Subject, &h.Importance, &h.AckRequired, &h.Created, &h.ThreadID, &h.From, &h.Body, &seq, &uid, &h.Slug, &h.Project}
 	if err = s.tx.Get(ctx, columns, selectHit, f.id); err != nil {
 		return h, err
 	}
@@ -325,12 +334,16 @@ func (s *callTx) correct(ctx context.Context, q *query, all []string) ([]string,
 		return all, nil
 	}
 	corrector := words.NewCorrector(unknown)
+	texts, args := selectTexts, []any{s.p.ID, correctedFrom}
+	if q.everywhere {
+		texts, args = selectAllTexts, args[1:]
+	}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var text string
 		err := rows.Scan(&text)
 		corrector.Learn(text)
 		return err
-	}, selectTexts, s.p.ID, correctedFrom)
+	}, texts, args...)
 	q.corrected = corrector.Corrections()
 	return words.Corrected(all, q.corrected), err
 }
@@ -367,7 +380,11 @@ func quotedWords(all []string) (quoted []string) {
 }
 
 func (q *query) filter(s *callTx, text string, more ...any) []any {
-	return append([]any{text, s.p.ID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
+	projectID := s.p.ID
+	if q.everywhere {
+		projectID = 0
+	}
+	return append([]any{text, projectID, q.sender, q.importance, q.thread, q.from, q.to}, more...)
 }
 
 // matching finds what a query of full text matches, the page and all before it. Where
@@ -380,12 +397,14 @@ func (s *callTx) matching(ctx context.Context, q *query, match string) ([]int64,
 	if err != nil || matches == 0 {
 		return nil, err
 	}
-	count, among := q.narrowed()
-	if err := s.tx.Get(ctx, []any{&few}, count, q.filter(s, match, matches)...); err != nil {
-		return nil, err
-	}
-	if few < matches {
-		return s.tx.Keys(ctx, among, args...)
+	if !q.everywhere {
+		count, among := q.narrowed()
+		if err := s.tx.Get(ctx, []any{&few}, count, q.filter(s, match, matches)...); err != nil {
+			return nil, err
+		}
+		if few < matches {
+			return s.tx.Keys(ctx, among, args...)
+		}
 	}
 	if matches < rankedMatches {
 		return s.tx.Keys(ctx, q.ordered(selectRelevant, selectRecent), args...)

@@ -70,8 +70,11 @@ const (
 const pause = 120
 
 const (
+	// The branch of a session s; one that is not the main branch before it.
+	sessionBranch = `ifnull((SELECT b.branch FROM session_branches b WHERE b.session_key = s.key ORDER BY b.branch IN ('main', 'master'), b.branch LIMIT 1), '')`
+
 	selectActiveSessions = `SELECT s.key, s.id, s.project_id, ifnull(s.harness, ''), ifnull(s.model, ''),
-ifnull((SELECT b.branch FROM session_branches b WHERE b.session_key = s.key ORDER BY b.branch IN ('main', 'master'), b.branch LIMIT 1), ''),
+` + sessionBranch + `,
 s.started_at, s.last_seen, ifnull(s.closed_at, 0), ifnull(s.summary, '')
 FROM sessions s WHERE (?1 = '' OR s.project_id = ?1) AND s.last_seen >= ?2 AND s.started_at < ?3
 AND (?5 = '' OR s.id = ?5) AND EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = s.key)
@@ -221,7 +224,7 @@ const (
 	selectTimelineRow = `SELECT o.id, o.timestamp, o.obs_type, o.file_path, substr(o.content, 1, 200), o.is_pinned,
 o.metadata ->> '$.failed' IS NOT NULL, o.metadata ->> '$.interrupted' IS NOT NULL,
 ifnull(o.metadata ->> '$.command', ''), ifnull(o.metadata ->> '$.error', ''), s.id, p.id, ifnull(s.harness, ''),
-ifnull((SELECT b.branch FROM session_branches b WHERE b.session_key = s.key ORDER BY b.branch IN ('main', 'master'), b.branch LIMIT 1), '')
+` + sessionBranch + `
 FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key WHERE o.id = ?`
 
 	// The places of the newest rows of each source. The first is answered by an index alone.

@@ -35,3 +35,65 @@ func (j *Service) Touched(ctx context.Context, projectID string, since time.Time
 	})
 	return files, err
 }
+
+// FileEditsArgs ask for edits of files in a range of time.
+type FileEditsArgs struct {
+	Project string // an id or alias; "" for all projects
+	Since   int64  // Unix seconds, inclusive
+	Until   int64  // Unix seconds, exclusive; 0 for now
+	Limit   int    // the newest ones, kept within 1 to 1,000
+}
+
+// FileEdit is a write or an edit of a file by an agent.
+type FileEdit struct {
+	Path      string `json:"path"` // as in TouchedFile
+	Project   string `json:"project"`
+	At        int64  `json:"at"` // Unix seconds
+	SessionID string `json:"session_id"`
+	Branch    string `json:"branch,omitempty"` // of its session
+}
+
+const (
+	selectPlacesOfEdits = `SELECT timestamp, id FROM observation_rows WHERE project_key = ?1 AND obs_type = ?2 AND timestamp >= ?6` + timelineEnd
+
+	selectEdit = `SELECT o.path_key, p.id, o.timestamp, s.id, ` + sessionBranch + `
+FROM observation_rows o JOIN sessions s ON s.key = o.session_key JOIN projects p ON p.key = o.project_key
+WHERE o.id = ? AND o.path_key IS NOT NULL AND o.metadata ->> '$.failed' IS NULL AND o.metadata ->> '$.interrupted' IS NULL`
+)
+
+// FileEdits lists edits of files by agents, the newest first, never nil. Failed and interrupted
+// calls do not count. An unknown project is NotFound.
+func (j *Service) FileEdits(ctx context.Context, a FileEditsArgs) (list []FileEdit, err error) {
+	list = []FileEdit{}
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		id, err := projectID(ctx, tx, a.Project)
+		if err != nil {
+			return err
+		}
+		keys, err := tx.Keys(ctx, selectTimelineProjects, id)
+		if err != nil {
+			return err
+		}
+		m := merging{ctx: ctx, tx: tx, args: RowsArgs{Limit: min(max(a.Limit, 1), maxTouched)}}
+		for _, key := range keys {
+			for _, kind := range []string{typeEdit, typeWrite} {
+				if err := m.add(selectPlacesOfEdits, key, kind, a.Until, 0, m.args.Limit, a.Since); err != nil {
+					return err
+				}
+			}
+		}
+		for _, p := range m.places {
+			err := tx.Each(ctx, func(r *sql.Rows) error {
+				var e FileEdit
+				err := r.Scan(&e.Path, &e.Project, &e.At, &e.SessionID, &e.Branch)
+				list = append(list, e)
+				return err
+			}, selectEdit, p.ID)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}

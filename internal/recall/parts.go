@@ -150,22 +150,20 @@ func (r *search) excerpt(text string) string {
 	return neutralLine(r.finder.Excerpt(text, excerptChars).Text, excerptChars)
 }
 
+// records searches the project of the asker, then all others together, unless one was named.
 func (r *search) records(ctx context.Context) (out []partHit, err error) {
-	projects := []string{r.args.Near}
-	if r.args.Project == "" {
-		all, err := r.Records.ListProjects(ctx)
-		if err != nil {
-			return nil, err
-		}
-		projects = nil
-		for _, p := range all {
-			projects = append(projects, p.ID)
-		}
+	where := []record.SearchArgs{}
+	if r.args.Near != "" {
+		where = append(where, record.SearchArgs{Caller: record.Caller{ProjectID: r.args.Near}})
 	}
-	for _, p := range projects {
-		known := map[string]bool{}
+	if r.args.Project == "" {
+		where = append(where, record.SearchArgs{Everywhere: true})
+	}
+	known := map[[2]string]bool{}
+	for _, a := range where {
 		for _, query := range r.asked {
-			found, err := r.recordsOf(ctx, p, query, known)
+			a.Query = query
+			found, err := r.recordsOf(ctx, a, known)
 			if err != nil {
 				return nil, err
 			}
@@ -175,9 +173,9 @@ func (r *search) records(ctx context.Context) (out []partHit, err error) {
 	return out, nil
 }
 
-func (r *search) recordsOf(ctx context.Context, projectID, query string, known map[string]bool) (out []partHit, err error) {
-	who := record.Caller{ProjectID: projectID}
-	found, err := r.Records.Search(ctx, record.SearchArgs{Caller: who, Query: query, Limit: max(r.args.Limit, maxItems), AsIs: !r.correcting})
+func (r *search) recordsOf(ctx context.Context, a record.SearchArgs, known map[[2]string]bool) (out []partHit, err error) {
+	a.Limit, a.AsIs = max(r.args.Limit, maxItems), !r.correcting
+	found, err := r.Records.Search(ctx, a)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, nil
 	}
@@ -186,21 +184,22 @@ func (r *search) recordsOf(ctx context.Context, projectID, query string, known m
 		if err != nil {
 			return nil, err
 		}
-		if known[h.ID] {
+		place := [2]string{h.Project, h.ID}
+		if known[place] {
 			continue
 		}
-		known[h.ID] = true
+		known[place] = true
 		var whole record.Record
-		whole, err = r.Records.Get(ctx, record.GetRefArgs{Caller: who, ID: h.ID})
+		whole, err = r.Records.Get(ctx, record.GetRefArgs{Caller: record.Caller{ProjectID: h.Project}, ID: h.ID})
 		title := neutralLine(h.Title, maxLine)
 		if text := r.excerpt(cmp.Or(h.Summary, whole.Body) + "\n" + whole.Body); text != "" && title != "" {
 			title += ": " + text
 		}
 		out = append(out, partHit{
 			Item: Item{
-				ID: h.ID, Type: neutralLine(h.Type, maxLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: projectID,
-				Excerpt: neutralLine(title, excerptChars), call: fmt.Sprintf("activate(project_id=%q, id=%q)", projectID, h.ID),
-				command: "cairn records show " + h.ID + " --project " + shellWord(projectID),
+				ID: h.ID, Type: neutralLine(h.Type, maxLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: h.Project,
+				Excerpt: neutralLine(title, excerptChars), call: fmt.Sprintf("activate(project_id=%q, id=%q)", h.Project, h.ID),
+				command: "cairn records show " + h.ID + " --project " + shellWord(h.Project),
 			},
 			session: h.SessionID, shared: r.share(h.Title + "\n" + h.Summary + "\n" + whole.Body), weight: -float64(i),
 		})
@@ -208,51 +207,57 @@ func (r *search) recordsOf(ctx context.Context, projectID, query string, known m
 	return out, err
 }
 
+// mail searches the project of the asker, then all others: together, unless the question is
+// one of full text, which is asked of each.
 func (r *search) mail(ctx context.Context) (out []partHit, err error) {
 	projects, err := r.Mail.Projects(ctx)
-	if err != nil {
+	if err != nil || len(projects) == 0 {
 		return nil, err
 	}
+	where := []mail.SearchArgs{}
 	for _, p := range projects {
-		if r.args.Project != "" && p.ProductID != r.args.Near {
-			continue
+		if near := p.ProductID == r.args.Near; near || r.args.Project == "" && !r.plain {
+			where = append(where, mail.SearchArgs{ProjectKey: p.Slug})
 		}
-		found, err := r.mailOf(ctx, p)
-		if err != nil {
-			return nil, err
+	}
+	if r.args.Project == "" && r.plain {
+		where = append(where, mail.SearchArgs{ProjectKey: projects[0].Slug, Everywhere: true})
+	}
+	known := map[int64]bool{}
+	for _, a := range where {
+		for _, query := range r.asked {
+			a.Query = query
+			found, err := r.mailOf(ctx, a, known)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
 		}
-		out = append(out, found...)
 	}
 	return out, nil
 }
 
-func (r *search) mailOf(ctx context.Context, p mail.ProjectShort) (out []partHit, err error) {
-	known := map[int64]bool{}
-	who := mail.Caller{Owner: true, Place: r.Place}
-	for _, query := range r.asked {
-		found, err := r.Mail.SearchMessages(ctx, who, mail.SearchArgs{ProjectKey: p.Slug, Query: query, Limit: &r.args.Limit, AsIs: !r.correcting})
-		if err != nil {
-			return nil, err
+func (r *search) mailOf(ctx context.Context, a mail.SearchArgs, known map[int64]bool) (out []partHit, err error) {
+	a.Limit, a.AsIs = &r.args.Limit, !r.correcting
+	found, err := r.Mail.SearchMessages(ctx, mail.Caller{Owner: true, Place: r.Place}, a)
+	r.correct(found.Corrected)
+	for i, h := range found.Result {
+		if known[h.ID] {
+			continue
 		}
-		r.correct(found.Corrected)
-		for i, h := range found.Result {
-			if known[h.ID] {
-				continue
-			}
-			known[h.ID] = true
-			id := strconv.FormatInt(h.ID, 10)
-			out = append(out, partHit{
-				Item: Item{
-					ID: id, When: h.Created.UTC(), Project: p.ProductID,
-					Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxLine)+": "+h.Excerpt, excerptChars),
-					call:    fmt.Sprintf("resource://message/%s?project=%s", id, p.Slug),
-					command: "cairn mail show " + id + " --project " + shellWord(p.Slug),
-				},
-				session: h.SessionID, shared: r.share(h.Subject + "\n" + h.Body), weight: -float64(i),
-			})
-		}
+		known[h.ID] = true
+		id := strconv.FormatInt(h.ID, 10)
+		out = append(out, partHit{
+			Item: Item{
+				ID: id, When: h.Created.UTC(), Project: h.Project,
+				Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxLine)+": "+h.Excerpt, excerptChars),
+				call:    fmt.Sprintf("resource://message/%s?project=%s", id, h.Slug),
+				command: "cairn mail show " + id + " --project " + shellWord(h.Slug),
+			},
+			session: h.SessionID, shared: r.share(h.Subject + "\n" + h.Body), weight: -float64(i),
+		})
 	}
-	return out, nil
+	return out, err
 }
 
 // memories searches the entries that the store holds; it pulls nothing from a hub.

@@ -94,6 +94,8 @@ type SearchArgs struct {
 	Caller   `arg:"project_id"`
 	At       string `arg:"at"`
 	AsIs     bool   // unknown words are not corrected
+
+	Everywhere bool // in all projects, as they are now; Caller still needs one that exists. Without filters
 }
 
 // SearchResult is what a search found.
@@ -113,6 +115,8 @@ type Hit struct {
 	Snippet   string  `json:"snippet"`              // at most 200 characters, matches in **
 	SessionID string  `json:"session_id,omitempty"` // of the session that created the record
 	Matched   string  `json:"matched,omitempty"`    // MatchedSome, or "" for a hit that holds all words of a plain query
+
+	Project string `json:"-"` // id
 }
 
 // MatchedSome marks a hit that holds some words of a query, not all (amendments §A.1).
@@ -128,6 +132,7 @@ type ListArgs struct {
 	Depth  int `arg:"depth,default=1,min=1,max=32" about:"How many levels below parent_id."`
 	Caller `arg:"project_id"`
 	At     string `arg:"at"`
+	Limit  int    // maximum number of records, 0 for all
 }
 
 // GetRefArgs are the arguments of GetRef and Get.

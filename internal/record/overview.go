@@ -106,7 +106,12 @@ const (
 	selectTree = `SELECT ` + refColumns + ` FROM records r
 WHERE r.project_key = ?1 AND r.path > ?2 AND r.path < ?3 AND (?4 = 0 OR length(r.path) <= 4 * ?4)
   AND (?5 IS NULL OR r.state IN (SELECT value FROM json_each(?5))) AND (?6 IS NULL OR r.type IN (SELECT value FROM json_each(?6)))
-ORDER BY r.path`
+ORDER BY r.path LIMIT coalesce(nullif(?7, 0), -1)`
+
+	countStates = `SELECT r.state, count(*) FROM records r WHERE r.project_key = ? GROUP BY r.state`
+
+	selectQuestions = `SELECT ` + refColumns + ` FROM records r INDEXED BY records_by_state
+WHERE r.project_key = ? AND r.state = 'OPEN' AND r.type = 'question' ORDER BY r.path DESC LIMIT +?`
 )
 
 // List lists records, parents first, siblings by creation (records §2,
@@ -139,13 +144,38 @@ func (b *Service) List(ctx context.Context, a ListArgs) (list []Ref, err error) 
 		case a.Roots:
 			levels = depth
 		}
-		list, err = s.refs(ctx, selectTree, s.p.Key, above, below, levels, states, types)
+		list, err = s.refs(ctx, selectTree, s.p.Key, above, below, levels, states, types, a.Limit)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return list, nil
+}
+
+// CountStates counts the records of a project by state; states without a record are missing.
+func (b *Service) CountStates(ctx context.Context, c Caller) (counts map[State]int, err error) {
+	counts = map[State]int{}
+	err = b.read(ctx, c, "", func(ctx context.Context, s *callTx) error {
+		return s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var state State
+			var n int
+			err := rows.Scan(&state, &n)
+			counts[state] = n
+			return err
+		}, countStates, s.p.Key)
+	})
+	return counts, err
+}
+
+// OpenQuestions lists the n open records of type question of a project that come last in its
+// tree, the last one first; none gives an empty list.
+func (b *Service) OpenQuestions(ctx context.Context, c Caller, n int) (list []Ref, err error) {
+	err = b.read(ctx, c, "", func(ctx context.Context, s *callTx) error {
+		list, err = s.refs(ctx, selectQuestions, s.p.Key, n)
+		return err
+	})
+	return list, err
 }
 
 // behindAll is behind every path.

@@ -32,7 +32,7 @@ AND (?6 IS NULL OR r.state IN (SELECT value FROM json_each(?6))) AND (?7 IS NULL
 	hitsBehind = `),
 edge AS MATERIALIZED (
     SELECT max(score) AS worst, (SELECT count(*) FROM scored) AS total FROM (SELECT score FROM scored ORDER BY score LIMIT +?2))
-SELECT ` + refColumns + `, s.score, r.body, e.total, ifnull((SELECT id FROM sessions WHERE key = r.creator), '')
+SELECT ` + refColumns + `, s.score, r.body, e.total, ifnull((SELECT id FROM sessions WHERE key = r.creator), ''), (SELECT id FROM projects WHERE key = r.project_key)
 FROM edge e CROSS JOIN scored s CROSS JOIN records r ON r.key = s.key
 WHERE s.score <= e.worst ORDER BY s.score, r.modified_at DESC, r.key DESC LIMIT +?2`
 
@@ -92,12 +92,13 @@ func (b *Service) Search(ctx context.Context, a SearchArgs) (out SearchResult, e
 			return nil
 		}
 		q.hits, q.count, q.args = selectHits, countHits, []any{nil, clamp(a.Limit, 20), s.p.Key, from, until, states, types}
-		if a.ParentID == "" && states == nil && types == nil {
-			var alone bool
-			if err := s.tx.Get(ctx, []any{&alone}, selectAlone, s.p.Key); err != nil {
-				return err
+		if alone := a.Everywhere; a.ParentID == "" && states == nil && types == nil {
+			if !alone {
+				if err := s.tx.Get(ctx, []any{&alone}, selectAlone, s.p.Key); err != nil {
+					return err
+				}
 			}
-			if alone { // every match is of this project
+			if alone { // every match counts
 				q.hits, q.count, q.args = selectAllHits, countAllHits, q.args[:2]
 			}
 		}
@@ -201,7 +202,8 @@ func (s *callTx) tiers(ctx context.Context, q *hitQuery, out *SearchResult) (err
 const (
 	// The texts of the newest records of a project, from which unknown words are
 	// corrected.
-	selectTexts = `SELECT title || char(10) || summary || char(10) || body FROM records WHERE project_key = ? ORDER BY key DESC LIMIT +?`
+	selectTexts    = `SELECT title || char(10) || summary || char(10) || body FROM records WHERE project_key = ? ORDER BY key DESC LIMIT +?`
+	selectAllTexts = `SELECT title || char(10) || summary || char(10) || body FROM records ORDER BY key DESC LIMIT +?`
 
 	correctedFrom = 2000 // records
 )
@@ -231,12 +233,16 @@ func (s *callTx) corrected(ctx context.Context, q hitQuery, out *SearchResult) e
 		return nil
 	}
 	corrector := words.NewCorrector(unknown)
+	texts, args := selectTexts, []any{s.p.Key, correctedFrom}
+	if q.count == countAllHits {
+		texts, args = selectAllTexts, args[1:]
+	}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var text string
 		err := rows.Scan(&text)
 		corrector.Learn(text)
 		return err
-	}, selectTexts, s.p.Key, correctedFrom)
+	}, texts, args...)
 	corrections := corrector.Corrections()
 	if err != nil || len(corrections) == 0 {
 		return err
@@ -257,16 +263,16 @@ func (s *callTx) hits(ctx context.Context, query, q string, args []any) (list []
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var h Hit
 		var score float64
-		var body, session string
+		var body, session, project string
 		var err error
-		if h.Ref, err = scanRef(rows, &score, &body, &total, &session); err != nil {
+		if h.Ref, err = scanRef(rows, &score, &body, &total, &session, &project); err != nil {
 			return err
 		}
 		if len(list) == 0 {
 			best = score
 		}
 		h.Relevance = relevance(score, best)
-		h.SessionID = session
+		h.SessionID, h.Project = session, project
 		h.Snippet = marker.Snippet(maxSnippet, body, h.Summary, h.Title)
 		list = append(list, h)
 		return nil

@@ -13,14 +13,18 @@
 //	/search                              ?q, ?project, ?part
 //	/records/{project}                   the tree; ?state, ?at or ?tick, ?do=new&parent=ID for a form; by POST it is stored
 //	/records/{project}/{id}              a record beside it; ?from&to compares versions, ?do=edit|state|answer shows a form; by POST it is stored
+//	/files                               the files of the newest edits; ?period, ?project
 //	/files/{project}                     a file that agents touched, ?path; ?line tells why it is so
-//	/memories/{id}                       the entries of a memory; ?before=ID for older ones
-//	/reservations, /memories, /worth, /mail, /keys
+//	/memories/{id}                       the entries of a memory; ?before=ID for older ones, ?at=MOMENT for its context then
+//	/reservations                        who holds what; ?project, ?at=MOMENT
+//	/memories, /worth, /mail, /keys
 //	/status                              Health; by POST doctor is run
 //	/projects/{key}/mail                 the newest messages, and the agents; ?before=ID for older ones
 //	/projects/{key}/mail/{id}            a message with its thread
 //	/projects/{key}/mail/{id}/files/{n}  an attachment, to be saved
 //	/projects/{key}/threads/{thread}     the messages of a thread
+//	/projects/{key}/inbox/{agent}        what an agent has got; ?unread=yes, ?at=MOMENT
+//	/projects/{key}/reservations/{n}/release  the form that ends a reservation; by POST it is ended
 //	/projects/{key}/overseer             the form; by POST it is sent
 //	/login, /logout, /style.css, /app.js
 //	/events                              server-sent events: something has changed

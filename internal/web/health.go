@@ -26,7 +26,7 @@ type health struct {
 	Archives    []archive.Status        `json:"archives"`
 	Backups     []copies.BackupReport   `json:"backups"` // the newest first
 	MoreBackups int                     `json:"more_backups,omitempty"`
-	Store       cairn.StoreMetrics      `json:"store"`
+	Store       measured                `json:"store"`
 	Doctor      *diagnosis              `json:"doctor"` // nil before the first run
 	Problems    []string                `json:"problems,omitempty"`
 	CanCheck    bool                    `json:"-"`
@@ -96,7 +96,7 @@ func (s *Site) readBackups(ctx context.Context, p *health) error {
 }
 
 func (s *Site) readSizes(ctx context.Context, p *health) (err error) {
-	p.Store, err = s.cairn.Measures(ctx)
+	p.Store, err = s.measures(ctx)
 	return err
 }
 

@@ -10,12 +10,27 @@ import (
 
 // memoriesPage is what was kept: memories by vault, and one of them with its entries.
 type memoriesPage struct {
-	Vaults  []vault          `json:"vaults"`
-	One     *memory.Memory   `json:"memory,omitempty"`
-	Context *memory.Document `json:"context,omitempty"` // nil where the memory has none
-	Entries *memory.Listed   `json:"entries,omitempty"`
-	Older   string           `json:"older,omitempty"` // address of the next page, "" for none
+	asOf
+	Vaults   []vault           `json:"vaults"`
+	One      *memory.Memory    `json:"memory,omitempty"`
+	Context  *shownContext     `json:"context,omitempty"` // nil where the memory has none
+	Versions []memory.Version  `json:"context_versions,omitempty"`
+	Inflight []memory.Inflight `json:"inflight,omitempty"` // entries that the hub has not confirmed
+	Entries  *memory.Listed    `json:"entries,omitempty"`
+	Older    string            `json:"older,omitempty"` // address of the next page, "" for none
 }
+
+// shownContext is the context document of a memory, now or at a moment of the past.
+type shownContext struct {
+	Markdown  string      `json:"markdown"`
+	UpdatedAt memory.Time `json:"updated_at"`
+	Conflicts int         `json:"conflicts,omitempty"` // versions that nobody has merged
+}
+
+const (
+	maxVersions = 10 // of a context
+	maxInflight = 20
+)
 
 type vault struct {
 	memory.Vault
@@ -28,7 +43,7 @@ func (s *Site) remembers(ctx context.Context, read func(context.Context, *memory
 }
 
 func (s *Site) memories(r *http.Request, v Visitor, at place) (Response, error) {
-	p := &memoriesPage{Vaults: []vault{}}
+	p := &memoriesPage{asOf: s.readAsOf(r), Vaults: []vault{}}
 	title := "Memories"
 	err := s.remembers(r.Context(), func(ctx context.Context, b *memory.Service, c memory.Caller) error {
 		if !b.Exists() {
@@ -45,18 +60,18 @@ func (s *Site) memories(r *http.Request, v Visitor, at place) (Response, error) 
 			}
 			p.Vaults = append(p.Vaults, vault{one, list.Memories})
 		}
-		if at.id == "" {
+		if at.key == "" {
 			return nil
 		}
-		m, err := b.Memory(ctx, c, at.id)
+		m, err := b.Memory(ctx, c, at.key)
 		if err != nil {
 			return err
 		}
 		p.One, title = &m, m.Title
 		return p.fill(ctx, b, c, r)
 	})
-	if err == nil && at.id != "" && p.One == nil {
-		err = fault.Newf(fault.NotFound, "not_found", "memory %.60q not found", at.id)
+	if err == nil && at.key != "" && p.One == nil {
+		err = fault.Newf(fault.NotFound, "not_found", "memory %.60q not found", at.key)
 	}
 	if err != nil {
 		return Response{}, err
@@ -66,10 +81,7 @@ func (s *Site) memories(r *http.Request, v Visitor, at place) (Response, error) 
 
 // fill reads the context and one page of entries of the chosen memory.
 func (p *memoriesPage) fill(ctx context.Context, b *memory.Service, c memory.Caller, r *http.Request) error {
-	doc, err := b.GetContext(ctx, c, p.One.MemoryID)
-	if err == nil && doc.Markdown != "" {
-		p.Context = &doc
-	} else if err != nil && fault.As(err).Kind != fault.NotFound {
+	if err := p.readContext(ctx, b, c); err != nil || p.At != "" { // entries have no past
 		return err
 	}
 	list, err := b.ListEntries(ctx, c, memory.ListArgs{MemoryID: p.One.MemoryID, Limit: rowsPerPage, Before: r.URL.Query().Get("before")})
@@ -81,4 +93,32 @@ func (p *memoriesPage) fill(ctx context.Context, b *memory.Service, c memory.Cal
 		p.Older = with(r.URL, "before", list.Entries[n-1].EntryID)
 	}
 	return nil
+}
+
+// readContext reads the context of the chosen memory, and now its versions and what is inflight.
+func (p *memoriesPage) readContext(ctx context.Context, b *memory.Service, c memory.Caller) error {
+	id := p.One.MemoryID
+	if p.At != "" {
+		doc, err := b.GetContextAt(ctx, c, id, p.At)
+		if p.found(doc.At); err == nil && doc.ContextID != "" {
+			p.Context = &shownContext{doc.Markdown, doc.UpdatedAt, 0}
+		}
+		return err
+	}
+	inflight, err := b.ListInflight(ctx, c, id, maxInflight)
+	if err != nil {
+		return err
+	}
+	p.Inflight = inflight.Entries
+	doc, err := b.GetContext(ctx, c, id)
+	switch {
+	case err == nil && doc.Markdown == "", err != nil && fault.As(err).Kind == fault.NotFound:
+		return nil
+	case err != nil:
+		return err
+	}
+	p.Context = &shownContext{doc.Markdown, doc.UpdatedAt, doc.Conflicts}
+	versions, err := b.ContextHistory(ctx, c, id, maxVersions)
+	p.Versions = versions.Versions
+	return err
 }

@@ -10,15 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"cairn/internal/observation"
 	"cairn/internal/record"
 )
 
 // recordsPage is the records of a project as a tree, and one of them.
 type recordsPage struct {
+	asOf
 	Project  string                  `json:"project"`
 	Projects []record.ProjectSummary `json:"-"`
-	At       string                  `json:"at,omitempty"` // the moment of the past that is shown
 	State    record.State            `json:"state,omitempty"`
 	States   []facet                 `json:"states"`
 	Tree     []node                  `json:"records"`
@@ -30,11 +29,12 @@ type recordsPage struct {
 	Authors  map[string]string       `json:"authors,omitempty"`  // agents by the sessions of the history, as far as known
 	Tick     int64                   `json:"tick"`               // of the project, now
 	Shown    int64                   `json:"-"`                  // the tick that the slider stands at
-	Now      string                  `json:"-"`                  // the address of the same page without At
 }
 
-// maxNodes is how many records the tree shows at once.
-const maxNodes = 400
+const (
+	maxNodes  = 400 // records that the tree shows at once
+	maxBranch = 200 // records next to each other, where the project has more than maxNodes
+)
 
 // node is a record in the tree.
 type node struct {
@@ -79,18 +79,15 @@ func (s *Site) records(r *http.Request, v Visitor, at place) (Response, error) {
 // asks for, if it does.
 func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordForm) (Response, error) {
 	ctx, q := r.Context(), r.URL.Query()
-	p := &recordsPage{Project: at.key, At: chosenMoment(q), State: record.State(q.Get("state")), States: []facet{}, Tree: []node{}, Now: with(r.URL, "at", "")}
+	p := &recordsPage{asOf: s.readAsOf(r), Project: at.key, State: record.State(q.Get("state")), States: []facet{}, Tree: []node{}}
 	var err error
 	if p.Projects, err = s.cairn.Records().ListProjects(ctx); err != nil {
 		return Response{}, err
 	}
 	c := record.Caller{ProjectID: at.key}
-	all, err := s.cairn.Records().List(ctx, record.ListArgs{Caller: c, Roots: true, Depth: math.MaxInt, At: p.At})
-	if err != nil {
+	if err := s.readTree(ctx, r, p, at); err != nil {
 		return Response{}, err
 	}
-	p.count(r, all)
-	p.Tree, p.More = prune(treeOf(all, p.State, at.key, at.id, p.At), maxNodes)
 	for _, q := range p.Projects {
 		if q.ID == at.key {
 			p.Tick = q.Tick
@@ -130,15 +127,110 @@ func (s *Site) recordsWith(r *http.Request, v Visitor, at place, sent *recordFor
 	return a, err
 }
 
-// count makes the links that filter by state.
-func (p *recordsPage) count(r *http.Request, all []record.Ref) {
-	for _, state := range []record.State{record.Open, record.Later, record.Resolved, record.Discarded} {
-		f := facet{Name: string(state), Chosen: state == p.State, Path: with(r.URL, "state", string(state))}
-		for _, ref := range all {
-			if ref.State == state {
-				f.N++
-			}
+// readTree reads the records for the tree: all of a small project, else the roots, what leads
+// to the chosen record and what is next to and below it; of one state the first ones.
+func (s *Site) readTree(ctx context.Context, r *http.Request, p *recordsPage, at place) error {
+	c, counts := record.Caller{ProjectID: at.key}, map[record.State]int{}
+	var err error
+	if p.At == "" {
+		if counts, err = s.cairn.Records().CountStates(ctx, c); err != nil {
+			return err
 		}
+	}
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	if total > maxNodes {
+		p.count(r, counts)
+		return s.readBranches(ctx, p, at, total)
+	}
+	all, err := s.cairn.Records().List(ctx, record.ListArgs{Caller: c, Roots: true, Depth: math.MaxInt, At: p.At})
+	if err != nil {
+		return err
+	}
+	for _, ref := range all {
+		if p.At != "" {
+			counts[ref.State]++
+		}
+	}
+	p.count(r, counts)
+	p.Tree, p.More = prune(treeOf(all, p.State, at.key, at.id, p.At), maxNodes)
+	return nil
+}
+
+// readBranches reads a part of a tree of many records, total of them.
+func (s *Site) readBranches(ctx context.Context, p *recordsPage, at place, total int) error {
+	c := record.Caller{ProjectID: at.key}
+	list := func(a record.ListArgs) ([]record.Ref, error) {
+		a.Caller, a.Limit = c, maxBranch+1
+		return s.cairn.Records().List(ctx, a)
+	}
+	if p.State != "" {
+		all, err := list(record.ListArgs{States: []record.State{p.State}})
+		for _, ref := range all {
+			p.Tree = append(p.Tree, node{Ref: ref, Path: recordPath(at.key, ref.ID) + "?state=" + string(p.State), Here: ref.ID == at.id})
+		}
+		p.Tree, p.More = cutBranch(p.Tree)
+		return err
+	}
+	roots, err := list(record.ListArgs{Roots: true})
+	if err != nil {
+		return err
+	}
+	below := map[string][]record.Ref{"": roots}
+	for id := at.id; id != ""; {
+		ref, err := s.cairn.Records().GetRef(ctx, record.GetRefArgs{Caller: c, ID: id})
+		if err != nil {
+			return err
+		}
+		if below[ref.ID], err = list(record.ListArgs{ParentID: ref.ID}); err != nil {
+			return err
+		}
+		parent := told(ref.ParentID)
+		if siblings := below[parent]; !slices.ContainsFunc(siblings, func(r record.Ref) bool { return r.ID == ref.ID }) {
+			below[parent] = append([]record.Ref{ref}, siblings...)
+		}
+		id = parent
+	}
+	p.Tree, p.More = branches(below, at.key, at.id)
+	return nil
+}
+
+// branches puts each known record below its parent. Of those whose records below are not known
+// only the number of their children is shown. more is how many there are at least besides.
+func branches(below map[string][]record.Ref, project, here string) (tree []node, more int) {
+	var grow func(parent string, depth int)
+	grow = func(parent string, depth int) {
+		for i, ref := range below[parent] {
+			if i >= maxBranch {
+				more++
+				break
+			}
+			n := node{Ref: ref, Depth: depth, Path: recordPath(project, ref.ID), Here: ref.ID == here}
+			if below[ref.ID] == nil {
+				n.Below = ref.ChildrenCount
+			}
+			tree = append(tree, n)
+			grow(ref.ID, depth+1)
+		}
+	}
+	grow("", 0)
+	return tree, more
+}
+
+// cutBranch cuts a list to what is shown of one branch.
+func cutBranch(list []node) ([]node, int) {
+	if len(list) > maxBranch {
+		return list[:maxBranch], 1
+	}
+	return list, 0
+}
+
+// count makes the links that filter by state.
+func (p *recordsPage) count(r *http.Request, counts map[record.State]int) {
+	for _, state := range []record.State{record.Open, record.Later, record.Resolved, record.Discarded} {
+		f := facet{Name: string(state), N: counts[state], Chosen: state == p.State, Path: with(r.URL, "state", string(state))}
 		if f.Chosen {
 			f.Path = with(r.URL, "state", "")
 		}
@@ -186,9 +278,9 @@ type formOfRecord struct {
 
 // authors are the agents that changed a record.
 func (s *Site) authors(ctx context.Context, history []record.HistoryItem) (map[string]string, error) {
-	var sessions []observation.Activity
+	var sessions []string
 	for _, h := range history {
-		sessions = append(sessions, observation.Activity{SessionID: h.SessionID})
+		sessions = append(sessions, h.SessionID)
 	}
 	names, err := s.agents(ctx, sessions)
 	out := map[string]string{}

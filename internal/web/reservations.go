@@ -5,20 +5,30 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"cairn/internal/mail"
 	"cairn/internal/observation"
 	"cairn/internal/pathpattern"
+	"cairn/internal/store"
 )
 
-// reservations is who holds which files, and which files were edited in the last hour.
+const (
+	maxMapped   = 1000 // of the last edits of a project that the map reads
+	maxHeldRows = 100  // rows after which the map names further projects only, and of one project at most
+)
+
+// reservations is who holds which files, and which files were edited in the hour before.
 type reservations struct {
+	asOf
 	Project  string        `json:"project,omitempty"`
 	Held     []heldProject `json:"projects"`
+	More     []string      `json:"more_projects,omitempty"` // ids of those that were not read
 	Holds    int           `json:"reservations"`
 	Overlaps int           `json:"overlaps"`
 	Edited   int           `json:"files_edited"`
+	Unheld   int           `json:"files_edited_without_reservation"`
 }
 
 // heldProject is what is held in one project.
@@ -26,112 +36,225 @@ type heldProject struct {
 	Project string    `json:"project"`
 	Slug    string    `json:"slug"`
 	Holds   []holding `json:"reservations"`
-	Edits   []edited  `json:"edited"` // in the last hour, the last first
+	Edits   []edited  `json:"edited"` // of the last hour and not held by anybody, the last first
 	Axis    *axis     `json:"-"`
+
+	MoreHolds int `json:"more_reservations,omitempty"` // that are not shown
+	MoreEdits int `json:"more_edited,omitempty"`
 }
 
-// holding is a reservation on the axis.
+// holding is a reservation on the axis, with the files that were edited below it.
 type holding struct {
 	mail.ListedReservation
-	Overlap string `json:"overlaps_with,omitempty"` // the agent whose reservation covers the same files
-	Bar     drawn  `json:"-"`
+	Overlap string   `json:"overlaps_with,omitempty"` // the agent whose reservation covers the same files
+	Edits   []edited `json:"edited"`
+	Bar     drawn    `json:"-"`
 }
 
-// edited is a file that an agent wrote or edited.
+// edited is a file that agents wrote or edited.
 type edited struct {
-	observation.TouchedFile
-	Holder string `json:"holder,omitempty"` // who holds it, "" for nobody
+	Path    string   `json:"path"`
+	At      int64    `json:"at"`                // of the last edit
+	Agents  []string `json:"agents,omitempty"`  // names of those that edited it, as far as they have one
+	Branch  string   `json:"branch,omitempty"`  // of the session of the last edit
+	Session string   `json:"session_id"`        // of the last edit
+	Foreign bool     `json:"foreign,omitempty"` // a session other than the holder's edited it
+	Ticks   []point  `json:"-"`
 }
 
 func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, error) {
-	p := &reservations{Project: r.URL.Query().Get("project")}
-	var err error
-	if p.Held, err = s.held(r.Context(), p.Project); err != nil {
+	p := &reservations{asOf: s.readAsOf(r), Project: r.URL.Query().Get("project")}
+	p.Held = []heldProject{}
+	if err := s.held(r.Context(), p); err != nil {
 		return Response{}, err
-	}
-	for _, h := range p.Held {
-		p.Holds, p.Edited = p.Holds+len(h.Holds), p.Edited+len(h.Edits)
-		for _, one := range h.Holds {
-			if one.Overlap != "" {
-				p.Overlaps++
-			}
-		}
 	}
 	return s.show(r, v, "reservations", "Reservations", p)
 }
 
-// held lists what is held and was edited in the last hour, by project; of one or of all ("").
-// Projects without either are left out.
-func (s *Site) held(ctx context.Context, project string) ([]heldProject, error) {
+// held lists what is held and was edited in the hour before, by project; of one or of all
+// (""). Projects without either are left out. When maxHeldRows rows are there, further projects
+// are only named.
+func (s *Site) held(ctx context.Context, p *reservations) error {
 	projects, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.ProjectShort, error) {
 		return o.Projects(ctx)
 	})
-	list := []heldProject{}
 	for _, q := range projects {
-		if project != "" && project != q.ProductID {
+		switch {
+		case err != nil:
+			return err
+		case p.Project != "" && p.Project != q.ProductID:
+			continue
+		case p.Holds+p.Edited >= maxHeldRows:
+			p.More = append(p.More, q.ProductID)
 			continue
 		}
-		h, err := s.heldIn(ctx, q, s.now())
-		if err != nil {
-			return list, err
-		}
-		if len(h.Holds)+len(h.Edits) > 0 {
-			list = append(list, h)
+		var h heldProject
+		if h, err = s.heldIn(ctx, q, &p.asOf); err == nil && len(h.Holds)+len(h.Edits) > 0 {
+			p.add(h)
 		}
 	}
-	return list, err
+	return err
+}
+
+// add counts a project in and cuts its rows to maxHeldRows.
+func (p *reservations) add(h heldProject) {
+	p.Holds, p.Edited, p.Unheld = p.Holds+len(h.Holds), p.Edited+len(h.Edits), p.Unheld+len(h.Edits)
+	for _, one := range h.Holds {
+		p.Edited += len(one.Edits)
+		if one.Overlap != "" {
+			p.Overlaps++
+		}
+	}
+	if n := len(h.Holds) - maxHeldRows; n > 0 {
+		h.Holds, h.MoreHolds = h.Holds[:maxHeldRows], n
+	}
+	if n := len(h.Edits) - maxHeldRows; n > 0 {
+		h.Edits, h.MoreEdits = h.Edits[:maxHeldRows], n
+	}
+	p.Held = append(p.Held, h)
 }
 
 // heldIn is what is held in a project, ordered by path.
-func (s *Site) heldIn(ctx context.Context, q mail.ProjectShort, now time.Time) (h heldProject, err error) {
+func (s *Site) heldIn(ctx context.Context, q mail.ProjectShort, when *asOf) (h heldProject, err error) {
 	h = heldProject{Project: q.ProductID, Slug: q.Slug, Holds: []holding{}, Edits: []edited{}}
-	list, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.ListedReservation, error) {
-		return o.FileReservations(ctx, c, q.Slug, false)
-	})
-	if err != nil {
+	list, now, err := s.listed(ctx, q, when)
+	if err != nil || now.IsZero() {
 		return h, err
 	}
-	slices.SortFunc(list, func(a, b mail.ListedReservation) int {
-		return cmp.Or(cmp.Compare(a.PathPattern, b.PathPattern), cmp.Compare(a.ID, b.ID))
-	})
-	from, to := now.Add(-time.Hour).Unix(), now.Add(15*time.Minute).Unix()
-	for _, one := range list {
-		to = max(to, one.Expires.UTC().Unix())
-	}
-	h.Axis = newAxis(from, to, []observation.Span{{From: from, To: to}})
-	h.Axis.Now = h.Axis.at(now.Unix())
+	h.layOut(list, now)
 	patterns := make([]pathpattern.Pattern, len(list))
 	for i, one := range list {
 		if patterns[i], err = pathpattern.Parse(one.PathPattern, pathpattern.Options{}); err != nil {
 			return h, err // stored patterns have been parsed before
 		}
 	}
-	for i, one := range list {
-		start := h.Axis.at(max(one.Created.UTC().Unix(), from))
-		x := holding{ListedReservation: one, Bar: drawn{start, max(h.Axis.at(one.Expires.UTC().Unix())-start, 0.5)}}
-		for k, other := range list {
-			if other.Agent != one.Agent && (one.Exclusive || other.Exclusive) && pathpattern.Overlap(patterns[i], patterns[k]) {
-				x.Overlap = other.Agent
-			}
+	for i, k := range pathpattern.Pairs(patterns) {
+		if a, b := &h.Holds[i], &h.Holds[k]; a.Agent != b.Agent && (a.Exclusive || b.Exclusive) {
+			a.Overlap, b.Overlap = b.Agent, a.Agent
 		}
-		h.Holds = append(h.Holds, x)
 	}
-	j, err := s.cairn.Observations(ctx)
-	if err != nil {
-		return h, err
-	}
-	files, err := j.Touched(ctx, q.ProductID, now.Add(-time.Hour))
+	files, err := s.editedSince(ctx, q.ProductID, now, h.Axis)
 	for _, f := range files {
-		e := edited{TouchedFile: f}
-		file, err := pathpattern.Parse(f.Path, pathpattern.Options{})
-		for i, one := range list {
-			if err == nil && pathpattern.Overlap(patterns[i], file) { // a file outside the worktree is held by nobody
-				e.Holder = one.Agent
-			}
-		}
-		h.Edits = append(h.Edits, e)
+		h.put(f, patterns)
 	}
 	return h, err
 }
 
-func (p *reservations) live() bool { return true }
+// listed are the reservations of a project, ordered by path, and the moment that they are of;
+// zero for one before the project's first change.
+func (s *Site) listed(ctx context.Context, q mail.ProjectShort, when *asOf) (list []mail.ListedReservation, now time.Time, err error) {
+	now = s.now()
+	list, err = ask(ctx, s, func(ctx context.Context, o *mail.Service, c mail.Caller) ([]mail.ListedReservation, error) {
+		if when.At == "" {
+			return o.FileReservations(ctx, c, q.Slug, false)
+		}
+		past, err := o.FileReservationsAt(ctx, c, q.Slug, false, when.At)
+		now = past.At.Time
+		if past.At.Note != store.BeforeFirst { // of one project, and no news for the others
+			when.found(past.At)
+		}
+		return past.Result, err
+	})
+	slices.SortFunc(list, func(a, b mail.ListedReservation) int {
+		return cmp.Or(cmp.Compare(a.PathPattern, b.PathPattern), cmp.Compare(a.ID, b.ID))
+	})
+	return list, now, err
+}
+
+// layOut draws the reservations on an axis from an hour before to the last end.
+func (h *heldProject) layOut(list []mail.ListedReservation, now time.Time) {
+	from, to := now.Add(-time.Hour).Unix(), now.Add(15*time.Minute).Unix()
+	for _, one := range list {
+		to = max(to, one.Expires.UTC().Unix())
+	}
+	h.Axis = newAxis(from, to, []observation.Span{{From: from, To: to}})
+	h.Axis.Now = h.Axis.at(now.Unix())
+	for _, one := range list {
+		start := h.Axis.at(max(one.Created.UTC().Unix(), from))
+		h.Holds = append(h.Holds, holding{ListedReservation: one, Edits: []edited{}, Bar: drawn{start, max(h.Axis.at(one.Expires.UTC().Unix())-start, 0.5)}})
+	}
+}
+
+// editedSince are the files that agents edited in the hour before a moment, the last first.
+func (s *Site) editedSince(ctx context.Context, projectID string, now time.Time, x *axis) (files []edited, err error) {
+	j, err := s.cairn.Observations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := j.FileEdits(ctx, observation.FileEditsArgs{Project: projectID, Since: now.Add(-time.Hour).Unix(), Until: now.Unix() + 1, Limit: maxMapped})
+	if err != nil {
+		return nil, err
+	}
+	names, err := s.agents(ctx, sessionsOf(list))
+	at := map[string]int{}
+	for _, e := range list {
+		i, known := at[e.Path]
+		if !known {
+			i = len(files)
+			at[e.Path] = i
+			files = append(files, edited{Path: e.Path, At: e.At, Branch: e.Branch, Session: e.SessionID})
+		}
+		f := &files[i]
+		for _, name := range names[e.SessionID] {
+			if !slices.Contains(f.Agents, name) {
+				f.Agents = append(f.Agents, name)
+			}
+		}
+		f.Ticks = append(f.Ticks, point{x.at(e.At), strings.Join(names[e.SessionID], ",")})
+	}
+	return files, err
+}
+
+// sessionsOf are the sessions of edits, each once.
+func sessionsOf(list []observation.FileEdit) []string {
+	var ids []string
+	seen := map[string]bool{}
+	for _, e := range list {
+		if !seen[e.SessionID] {
+			seen[e.SessionID] = true
+			ids = append(ids, e.SessionID)
+		}
+	}
+	return ids
+}
+
+// put shows a file below the reservation that covers it, else among those that nobody holds.
+// A file outside of the worktree is held by nobody.
+func (h *heldProject) put(f edited, patterns []pathpattern.Pattern) {
+	file, err := pathpattern.Parse(f.Path, pathpattern.Options{})
+	holder := -1
+	for i := range patterns {
+		if err == nil && pathpattern.Overlap(patterns[i], file) {
+			holder = i
+			if slices.Contains(f.Agents, h.Holds[i].Agent) {
+				break
+			}
+		}
+	}
+	by := ""
+	if holder >= 0 {
+		by = h.Holds[holder].Agent
+	}
+	for i := range f.Ticks {
+		kind := "edit"
+		if holder >= 0 && !slices.Contains(strings.Split(f.Ticks[i].Kind, ","), by) {
+			kind, f.Foreign = "foreign", true
+		}
+		f.Ticks[i].Kind = kind
+	}
+	if holder < 0 {
+		h.Edits = append(h.Edits, f)
+		return
+	}
+	h.Holds[holder].Edits = append(h.Holds[holder].Edits, f)
+}
+
+func (p *reservations) live() bool { return p.At == "" }
+
+// editTicks is what the template of a file's edits needs.
+type editTicks struct {
+	edited
+	Axis *axis
+}
+
+func ticksOf(x *axis, f edited) editTicks { return editTicks{f, x} }

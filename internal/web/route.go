@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -16,151 +15,129 @@ const (
 	EventsPath  = "/events"
 )
 
-// handler makes a page of a request; of what its address names, key is the project
-// and rest the texts behind it.
+// handler makes a page of a request, at the place that its address names.
 type handler func(s *Site, r *http.Request, v Visitor, at place) (Response, error)
 
 // place is what an address names.
 type place struct {
-	key    string // the project
-	id     string // the message or thread
-	file   string // the number of the attachment
-	answer handler
-	post   bool    // a form is sent to it
-	again  handler // shows a form again that was not of this visit, with its text; nil where there is no text to keep
+	key  string // the project, or what the page is of
+	id   string // the message, thread, record or agent
+	file string // the number of the attachment
+	route
 }
 
-// Covers reports whether an escaped path is the pages' affair, be there a page or
+// route is an address with its page.
+type route struct {
+	pattern string // {} is a name, path-escaped
+	answer  handler
+	post    bool    // a form is sent to it
+	again   handler // shows a form again that was not of this visit, with its text; nil where there is no text to keep
+}
+
+// routes are the addresses of the pages behind sign-in.
+func routes() []route {
+	return []route{
+		{pattern: "/", answer: (*Site).today},
+		{pattern: "/timeline", answer: (*Site).timeline},
+		{pattern: "/search", answer: (*Site).search},
+		{pattern: "/records", answer: (*Site).firstRecords},
+		{pattern: "/records/{}", answer: (*Site).records, post: true, again: (*Site).staleRecord},
+		{pattern: "/records/{}/{}", answer: (*Site).records, post: true, again: (*Site).staleRecord},
+		{pattern: "/sessions/{}", answer: (*Site).session},
+		{pattern: "/files", answer: (*Site).editedFiles},
+		{pattern: "/files/{}", answer: (*Site).sourceFile},
+		{pattern: "/reservations", answer: (*Site).reservations},
+		{pattern: "/memories", answer: (*Site).memories},
+		{pattern: "/memories/{}", answer: (*Site).memories},
+		{pattern: "/worth", answer: (*Site).worth},
+		{pattern: "/status", answer: (*Site).health, post: true},
+		{pattern: "/keys", answer: (*Site).keys},
+		{pattern: "/mail", answer: (*Site).projects},
+		{pattern: "/projects/{}/mail", answer: (*Site).mailbox},
+		{pattern: "/projects/{}/mail/{}", answer: (*Site).letter},
+		{pattern: "/projects/{}/mail/{}/files/{}", answer: (*Site).file},
+		{pattern: "/projects/{}/mail/{}/acknowledge", answer: (*Site).acknowledge, post: true},
+		{pattern: "/projects/{}/inbox/{}", answer: (*Site).inbox},
+		{pattern: "/projects/{}/threads/{}", answer: (*Site).thread},
+		{pattern: "/projects/{}/overseer", answer: (*Site).overseer, post: true, again: (*Site).staleMessage},
+		{pattern: "/projects/{}/reservations/{}/release", answer: (*Site).release, post: true, again: (*Site).staleRelease},
+	}
+}
+
+// Address is an address of the pages, with {} for each name in it.
+type Address struct {
+	Pattern string
+	Form    bool // a form is sent to it
+}
+
+// Addresses are all addresses that pages answer, those of the listener included.
+func Addresses() []Address {
+	list := []Address{{SignInPath, true}, {SignOutPath, true}, {StylePath, false}, {ScriptPath, false}, {EventsPath, false}}
+	for _, one := range routes() {
+		list = append(list, Address{one.pattern, one.post})
+	}
+	return list
+}
+
+// Covers reports whether an escaped path belongs to the pages, be there a page or
 // not.
 func Covers(escaped string) bool {
-	if ownAnswer(escaped) {
-		return true
-	}
-	if _, ok := plain(escaped); ok {
-		return true
-	}
-	for _, below := range []string{"/projects/", "/sessions/", "/records/", "/memories/", "/files/"} {
-		if strings.HasPrefix(escaped, below) {
+	for _, a := range Addresses() {
+		if below, _, named := strings.Cut(a.Pattern, "{}"); escaped == a.Pattern || named && strings.HasPrefix(escaped, below) {
 			return true
 		}
 	}
 	return false
 }
 
-// ownAnswer reports whether the listener answers an address by itself.
-func ownAnswer(escaped string) bool {
-	return slices.Contains([]string{SignInPath, SignOutPath, StylePath, ScriptPath, EventsPath}, escaped)
-}
-
 // Methods are those by which the page at an escaped path may be asked for; none
 // where there is no page.
 func Methods(escaped string) []string {
-	at, ok := find(escaped)
-	switch {
-	case escaped == EventsPath:
+	if escaped == EventsPath {
 		return []string{http.MethodGet}
-	case !ok && !ownAnswer(escaped):
-		return nil
-	case escaped == SignInPath, escaped == SignOutPath, at.post:
-		return []string{http.MethodGet, http.MethodHead, http.MethodPost}
 	}
-	return []string{http.MethodGet, http.MethodHead}
+	for _, a := range Addresses() {
+		switch _, ok := match(a.Pattern, escaped); {
+		case !ok:
+		case a.Form:
+			return []string{http.MethodGet, http.MethodHead, http.MethodPost}
+		default:
+			return []string{http.MethodGet, http.MethodHead}
+		}
+	}
+	return nil
 }
 
 // find reads the address of a page behind sign-in.
 func find(escaped string) (at place, ok bool) {
-	if at, ok := plain(escaped); ok {
-		return at, true
-	}
-	for below, answer := range map[string]handler{"/sessions/": (*Site).session, "/memories/": (*Site).memories, "/files/": (*Site).sourceFile} {
-		rest, ok := strings.CutPrefix(escaped, below)
+	for _, one := range routes() {
+		names, ok := match(one.pattern, escaped)
 		if !ok {
 			continue
 		}
-		parts, readable := names(rest)
-		if !readable || len(parts) != 1 {
-			return at, false
-		}
-		return place{key: parts[0], id: parts[0], answer: answer}, true
+		names = append(names, "", "", "") // no address has more
+		return place{names[0], names[1], names[2], one}, true
 	}
-	if rest, ok := strings.CutPrefix(escaped, "/records/"); ok {
-		parts, readable := names(rest)
-		if !readable || len(parts) > 2 {
-			return at, false
-		}
-		at = place{key: parts[0], answer: (*Site).records, post: true, again: (*Site).staleRecord}
-		if len(parts) == 2 {
-			at.id = parts[1]
-		}
-		return at, true
-	}
-	rest, ok := strings.CutPrefix(escaped, "/projects/")
-	parts, readable := names(rest)
-	if !ok || !readable || len(parts) < 2 {
-		return at, false
-	}
-	at.key = parts[0]
-	if len(parts) > 2 {
-		at.id = parts[2]
-	}
-	if len(parts) > 4 {
-		at.file = parts[4]
-	}
-	switch shape(parts[1:]) {
-	case "mail":
-		at.answer = (*Site).mailbox
-	case "mail/*":
-		at.answer = (*Site).letter
-	case "mail/*/files/*":
-		at.answer = (*Site).file
-	case "mail/*/acknowledge":
-		at.answer, at.post = (*Site).acknowledge, true
-	case "threads/*":
-		at.answer = (*Site).thread
-	case "overseer":
-		at.answer, at.post, at.again = (*Site).overseer, true, (*Site).staleMessage
-	default:
-		return at, false
-	}
-	return at, true
+	return at, false
 }
 
-// plain finds the pages whose address names nothing.
-func plain(escaped string) (at place, ok bool) {
-	all := map[string]handler{
-		"/": (*Site).today, "/timeline": (*Site).timeline, "/search": (*Site).search, "/records": (*Site).firstRecords,
-		"/mail": (*Site).projects, "/reservations": (*Site).reservations, "/status": (*Site).health,
-		"/memories": (*Site).memories, "/worth": (*Site).worth, "/keys": (*Site).keys,
+// match compares an escaped path with a pattern and returns the names in it, unescaped and
+// none of them empty.
+func match(pattern, escaped string) (names []string, ok bool) {
+	want, given := strings.Split(pattern, "/"), strings.Split(escaped, "/")
+	if len(want) != len(given) {
+		return nil, false
 	}
-	answer, ok := all[escaped]
-	return place{answer: answer, post: escaped == "/status"}, ok
-}
-
-// names cuts a path at its slashes; each part must be some text.
-func names(path string) (parts []string, ok bool) {
-	for part := range strings.SplitSeq(path, "/") {
-		name, err := url.PathUnescape(part)
-		if err != nil || name == "" {
+	for i, part := range want {
+		text, err := url.PathUnescape(given[i])
+		switch {
+		case err != nil, part == "{}" && text == "", part != "{}" && text != part:
 			return nil, false
-		}
-		parts = append(parts, name)
-	}
-	return parts, true
-}
-
-// shape is what the parts of an address are for: every second one is a name of its
-// own.
-func shape(parts []string) string {
-	out := slices.Clone(parts)
-	for i := 1; i < len(out); i += 2 {
-		out[i] = "*"
-	}
-	for i := 0; i < len(out); i += 2 {
-		if strings.ContainsAny(out[i], "/*") {
-			return "" // an escaped slash is none
+		case part == "{}":
+			names = append(names, text)
 		}
 	}
-	return strings.Join(out, "/")
+	return names, true
 }
 
 // under is the address of something in a project.

@@ -73,7 +73,7 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
-	trace, err := j.Trace(ctx, at.id, nil, nil)
+	trace, err := j.Trace(ctx, at.key, nil, nil)
 	if err != nil {
 		return Response{}, err
 	}
@@ -88,7 +88,7 @@ func (s *Site) session(r *http.Request, v Visitor, at place) (Response, error) {
 	if json.Unmarshal(trace.Summary, &d) == nil && d.Source != "" {
 		p.Digest = &d
 	}
-	names, err := s.agents(ctx, []observation.Activity{p.Activity})
+	names, err := s.agents(ctx, []string{p.SessionID})
 	if err != nil {
 		return Response{}, err
 	}

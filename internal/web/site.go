@@ -40,6 +40,7 @@ type Site struct {
 
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // of its last run
+	measured  atomic.Pointer[measured]                            // the last count of the store
 }
 
 // Config says what pages are made of.
@@ -60,6 +61,30 @@ func New(c Config) *Site {
 }
 
 func (s *Site) now() time.Time { return s.cairn.Now() }
+
+// measured is what the store holds, and when it was counted.
+type measured struct {
+	cairn.StoreMetrics
+	At int64 `json:"at"`
+}
+
+// measureEvery is how many seconds a count is shown before the store is counted again, which
+// takes a fifth of a second for a million events.
+const measureEvery = 60
+
+// measures counts what the store holds, at most once a minute.
+func (s *Site) measures(ctx context.Context) (measured, error) {
+	now := s.now().Unix()
+	if last := s.measured.Load(); last != nil && now-last.At < measureEvery && now >= last.At {
+		return *last, nil
+	}
+	m := measured{At: now}
+	var err error
+	if m.StoreMetrics, err = s.cairn.Measures(ctx); err == nil {
+		s.measured.Store(&m)
+	}
+	return m, err
+}
 
 // Visitor is the person who asks for a page.
 type Visitor struct {
@@ -137,10 +162,11 @@ type frame struct {
 func Sections() []Section {
 	return []Section{
 		{"Today", "/", "h", []string{"today"}},
-		{"Timeline", "/timeline", "t", []string{"timeline", "session", "file"}},
+		{"Timeline", "/timeline", "t", []string{"timeline", "session"}},
+		{"Files", "/files", "f", []string{"files", "file"}},
 		{"Records", "/records", "r", []string{"records"}},
-		{"Mail", "/mail", "m", []string{"projects", "mailbox", "letter", "thread", "overseer"}},
-		{"Reservations", "/reservations", "v", []string{"reservations"}},
+		{"Mail", "/mail", "m", []string{"projects", "mailbox", "inbox", "letter", "thread", "overseer"}},
+		{"Reservations", "/reservations", "v", []string{"reservations", "release"}},
 		{"Memories", "/memories", "e", []string{"memories"}},
 		{"Worth", "/worth", "w", []string{"worth"}},
 		{"Health", "/status", "s", []string{"health"}},
@@ -239,6 +265,7 @@ func parse() (*template.Template, error) {
 		"deref":      told,
 		"reason":     reasonOf,
 		"section":    sectionName,
+		"trigger":    triggerName,
 		"nano":       nanoTime,
 		"diff":       diffLines,
 		"formOf":     func(p *recordsPage, token string) formOfRecord { return formOfRecord{p, token} },
@@ -247,6 +274,7 @@ func parse() (*template.Template, error) {
 		"cited":      citedLine,
 		"addsec":     func(a, b int64) int64 { return a + b },
 		"sum":        func(a, b float64) float64 { return a + b },
+		"ticks":      ticksOf,
 		"mailunix":   func(t mail.Time) int64 { return t.UTC().Unix() },
 	}).ParseFS(files, "pages/*.html")
 }

@@ -103,7 +103,11 @@ func (s *Site) today(r *http.Request, v Visitor, _ place) (Response, error) {
 		return Response{}, err
 	}
 	p.More = more
-	names, err := s.agents(ctx, list)
+	ids := make([]string, len(list))
+	for i := range list {
+		ids[i] = list[i].SessionID
+	}
+	names, err := s.agents(ctx, ids)
 	if err != nil {
 		return Response{}, err
 	}
@@ -127,11 +131,7 @@ func (s *Site) activity(ctx context.Context, a observation.ActivityArgs) ([]obse
 }
 
 // agents are the names of the agents of sessions.
-func (s *Site) agents(ctx context.Context, list []observation.Activity) (map[string][]string, error) {
-	ids := make([]string, len(list))
-	for i := range list {
-		ids[i] = list[i].SessionID
-	}
+func (s *Site) agents(ctx context.Context, ids []string) (map[string][]string, error) {
 	return ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) (map[string][]string, error) {
 		return o.AgentsOfSessions(ctx, ids)
 	})
@@ -262,14 +262,12 @@ func (s *Site) conflicts(ctx context.Context, p *today, _ []observation.Activity
 
 // overlaps are the reservations of different agents that cover the same files.
 func (s *Site) overlaps(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
-	held, err := s.held(ctx, p.Project)
-	for _, h := range held {
-		for _, one := range h.Holds {
-			if one.Overlap != "" && one.Agent < one.Overlap { // each pair once
-				p.Needs = append(p.Needs, need{"overlap", one.Agent + " and " + one.Overlap + " hold " + one.PathPattern, "", false, h.Project,
-					one.Created.UTC().Unix(), "See overlap", "/reservations?project=" + url.QueryEscape(h.Project)})
-			}
-		}
+	list, err := ask(ctx, s, func(ctx context.Context, o *mail.Service, _ mail.Caller) ([]mail.Overlap, error) {
+		return o.Overlaps(ctx, p.Project)
+	})
+	for _, one := range list {
+		p.Needs = append(p.Needs, need{"overlap", one.Agent + " and " + one.Other + " hold " + one.PathPattern, "", false, one.Project,
+			one.Created.UTC().Unix(), "See overlap", "/reservations?project=" + url.QueryEscape(one.Project)})
 	}
 	return err
 }
@@ -331,7 +329,8 @@ func (s *Site) unacknowledged(ctx context.Context, p *today, _ []observation.Act
 	return err
 }
 
-// openQuestions are the questions of records that nobody has answered, newest first.
+// openQuestions are the questions of records that nobody has answered, of each project the
+// newest.
 func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
 	projects, err := s.cairn.Records().ListProjects(ctx)
 	if err != nil {
@@ -341,9 +340,7 @@ func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Acti
 		if q.OpenRecords == 0 || p.Project != "" && q.ID != p.Project {
 			continue
 		}
-		open, err := s.cairn.Records().List(ctx, record.ListArgs{
-			Caller: record.Caller{ProjectID: q.ID}, States: []record.State{record.Open}, Types: []string{"question"},
-		})
+		open, err := s.cairn.Records().OpenQuestions(ctx, record.Caller{ProjectID: q.ID}, maxNeeds+1)
 		if err != nil {
 			return err
 		}
@@ -356,11 +353,11 @@ func (s *Site) openQuestions(ctx context.Context, p *today, _ []observation.Acti
 
 // setAside are the changes that a follower of the log could not handle.
 func (s *Site) setAside(ctx context.Context, p *today, _ []observation.Activity, _ int64) error {
-	account, err := s.cairn.Followers(ctx)
+	list, err := s.cairn.SetAside(ctx)
 	if err != nil || p.Project != "" {
 		return err
 	}
-	for _, a := range account.SetAside {
+	for _, a := range list {
 		p.Needs = append(p.Needs, need{"aside", fmt.Sprintf("%s could not handle change %d", a.Name(), a.Seq),
 			fmt.Sprintf("%s, %s", a.Error, count(a.Attempts, "attempt")), false, "", a.Since.Unix(), "How to fix", "/status"})
 	}

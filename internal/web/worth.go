@@ -4,18 +4,22 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"time"
 
-	"cairn"
 	"cairn/internal/observation"
 )
 
 // worth is what agents were told in a period and whether they used it, and what the store takes.
 type worth struct {
 	choice
-	Days     int                `json:"days"`
-	Ledger   observation.Ledger `json:"ledger"`
-	Sections []worthOf          `json:"-"`
-	Store    cairn.StoreMetrics `json:"store"`
+	Days     int                     `json:"days"`
+	Ledger   observation.Ledger      `json:"ledger"`
+	Sections []worthOf               `json:"-"`
+	ByDay    []observation.LedgerDay `json:"by_day"`
+	Bars     []dayBar                `json:"-"`
+	Most     int                     `json:"-"` // tokens of the day with most
+	Store    measured                `json:"store"`
+	Kinds    []kindRows              `json:"-"`
 }
 
 // worthOf is a section as bars: what was told and, of it, what was used.
@@ -23,6 +27,28 @@ type worthOf struct {
 	observation.SectionStats
 	Told, UsedWidth float64 // in percent of the largest section
 }
+
+// dayBar is a day in the chart; widths are in percent, heights in pixels.
+type dayBar struct {
+	observation.LedgerDay
+	X, Width, Y, Height, UsedY, UsedHeight float64
+	Label                                  string // "" where there is no room for it
+}
+
+// Middle is where the label of the bar is.
+func (b dayBar) Middle() float64 { return b.X + b.Width/2 }
+
+// kindRows is how many rows of a kind there are.
+type kindRows struct {
+	Kind  string
+	N     int64
+	Width float64 // in percent of the most frequent kind
+}
+
+const (
+	chartTop    = 20.0  // pixels above the highest bar
+	chartHeight = 120.0 // of the highest bar
+)
 
 func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	now := s.now().Unix()
@@ -34,9 +60,23 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 	if p.Ledger, err = s.cairn.Ledger(r.Context(), c.Project, p.Days); err != nil {
 		return Response{}, err
 	}
-	if p.Store, err = s.cairn.Measures(r.Context()); err != nil {
+	j, err := s.cairn.Observations(r.Context())
+	if err != nil {
 		return Response{}, err
 	}
+	if p.ByDay, err = j.LedgerDays(r.Context(), c.Project, p.Days); err != nil {
+		return Response{}, err
+	}
+	if p.Store, err = s.measures(r.Context()); err != nil {
+		return Response{}, err
+	}
+	p.drawSections()
+	p.drawDays()
+	p.countKinds()
+	return s.show(r, v, "worth", "Worth", p)
+}
+
+func (p *worth) drawSections() {
 	most := 1
 	for _, one := range p.Ledger.Sections {
 		most = max(most, one.Tokens)
@@ -46,5 +86,55 @@ func (s *Site) worth(r *http.Request, v Visitor, _ place) (Response, error) {
 		p.Sections = append(p.Sections, worthOf{one, told, told * one.UseRate})
 	}
 	slices.SortStableFunc(p.Sections, func(a, b worthOf) int { return cmp.Compare(b.Tokens, a.Tokens) })
-	return s.show(r, v, "worth", "Worth", p)
+}
+
+// drawDays draws a bar for each day if there are several; labels keep their distance.
+func (p *worth) drawDays() {
+	for _, d := range p.ByDay {
+		p.Most = max(p.Most, d.Tokens)
+	}
+	if len(p.ByDay) < 2 || p.Most == 0 {
+		return
+	}
+	each := 100 / float64(len(p.ByDay))
+	every := (len(p.ByDay) + 6) / 7
+	for i, d := range p.ByDay {
+		height := chartHeight * float64(d.Tokens) / float64(p.Most)
+		used := chartHeight * float64(d.Used) / float64(p.Most)
+		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used}
+		if day, err := time.Parse(time.DateOnly, d.Day); err == nil && (len(p.ByDay)-1-i)%every == 0 {
+			b.Label = day.Format("2 Jan")
+		}
+		p.Bars = append(p.Bars, b)
+	}
+}
+
+func (p *worth) countKinds() {
+	kinds := map[string]int64{}
+	most := int64(1)
+	for kind, n := range p.Store.Counts.ByType {
+		kinds[kindOf(kind)] += n
+		most = max(most, kinds[kindOf(kind)])
+	}
+	for kind, n := range kinds {
+		p.Kinds = append(p.Kinds, kindRows{kind, n, 100 * float64(n) / float64(most)})
+	}
+	slices.SortFunc(p.Kinds, func(a, b kindRows) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Kind, b.Kind)) })
+}
+
+// UsedShare is the share of the tokens told on all days that was used, in percent.
+func (p *worth) UsedShare() int {
+	told, used := 0, 0
+	for _, d := range p.ByDay {
+		told, used = told+d.Tokens, used+d.Used
+	}
+	if told == 0 {
+		return 0
+	}
+	return 100 * used / told
+}
+
+// triggerName says for people when a section is told.
+func triggerName(trigger string) string {
+	return cmp.Or(map[string]string{"session_start": "at the start of a session", "prompt": "with a prompt", "tool": "before a tool is used"}[trigger], trigger)
 }

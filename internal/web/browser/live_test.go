@@ -91,7 +91,7 @@ func TestEveryPageIsReachedAndReadByKeys(t *testing.T) {
 	b.signIn(t, s)
 	b.run(t, emulation.SetDeviceMetricsOverride(1280, 900, 1, false), chromedp.Navigate(s.url+"/"))
 	for _, c := range []struct{ keys, path, title string }{
-		{"gt", "/timeline", "Timeline"}, {"gm", "/mail", "Mail"}, {"gr", "/records/repo", "Records"}, {"gv", "/reservations", "Reservations"},
+		{"gt", "/timeline", "Timeline"}, {"gf", "/files", "Files"}, {"gm", "/mail", "Mail"}, {"gr", "/records/repo", "Records"}, {"gv", "/reservations", "Reservations"},
 		{"ge", "/memories", "Memories"}, {"gw", "/worth", "Worth"}, {"gs", "/status", "Health"}, {"?", "/keys", "Keys"}, {"gh", "/", "Today"},
 	} {
 		for _, key := range c.keys {

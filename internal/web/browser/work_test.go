@@ -3,9 +3,12 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -33,11 +36,39 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
+// command is the program in the repository.
+func (s *site) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(s.binary, args...)
+	cmd.Dir, cmd.Env = s.repo, s.env
+	return cmd
+}
+
+// memory is the address of the only memory.
+func (s *site) memory() string {
+	s.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, s.url+"/memories?format=json", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	id := regexp.MustCompile(`"memoryId": *"([^"]+)"`).FindSubmatch(text)
+	if err != nil || id == nil {
+		s.t.Fatalf("%v: %s", err, text)
+	}
+	return "/memories/" + string(id[1])
+}
+
 // cairn runs the program in the repository.
 func (s *site) cairn(input string, args ...string) {
 	s.t.Helper()
-	cmd := exec.Command(s.binary, args...)
-	cmd.Dir, cmd.Env, cmd.Stdin = s.repo, s.env, strings.NewReader(input)
+	cmd := s.command(args...)
+	cmd.Stdin = strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %v %s", args, err, out)
 	}
@@ -77,9 +108,11 @@ func TestEveryPageOfWorkIsWholeAccessibleAndFitsItsWindow(t *testing.T) {
 	b := open(t, s.url)
 	b.signIn(t, s)
 	script := axe(t)
+	project := "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F")
 	pages := []string{
-		"/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
-		"/records", "/records/repo/R001", "/records/repo/R001?do=edit", "/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/keys", "/mail", "/projects/" + strings.ReplaceAll(s.repo, "/", "%2F") + "/mail", "/logout", "/sessions/none",
+		"/files?period=7d", "/reservations?at=1+minute+ago", project + "/reservations/1/release", project + "/inbox/BlueLake", project + "/inbox/BlueLake?at=1+second+ago", s.memory(), s.memory() + "?at=1+second+ago",
+		project + "/overseer", "/", "/?period=7d", "/timeline", "/timeline?project=repo&type=file_edit", "/sessions/s1", "/search", "/search?q=refund+window", "/search?q=nothing+at+all+zzz",
+		"/records", "/records/repo/R001", "/records/repo/R001?do=edit", "/records/repo/R001?do=answer", "/records/repo/R001?do=state", "/records/repo?do=new", "/records/repo?at=tick%3A1", "/reservations", "/status", "/worth?period=30d", "/memories", "/files/repo?path=internal%2Frefund%2Fwindow.go", "/keys", "/mail", project + "/mail", "/logout", "/sessions/none",
 	}
 	for _, view := range []struct {
 		name  string
@@ -147,7 +180,7 @@ func TestSixQuestionsAreAnsweredInAFewClicks(t *testing.T) {
 		"what did the agents do?":       {nil, "make the refund test pass"},
 		"what needs me?":                {nil, "go test ./internal/refund still fails"},
 		"why did it fail?":              {[]chromedp.Action{chromedp.Click(`//a[text()="See failure"]`, chromedp.BySearch), at(`//h2[text()="Files "]`)}, "day 30 must still be open"},
-		"who is in refund/window.go?":   {[]chromedp.Action{nav("Reservations"), at(`//h3`)}, "held by BlueLake"},
+		"who is in refund/window.go?":   {[]chromedp.Action{nav("Reservations"), at(`//h1[text()="Reservations"]`)}, "BlueLake"},
 		"what is undecided?":            {[]chromedp.Action{chromedp.Click(`//a[text()="Answer"]`, chromedp.BySearch), at(`//h2[text()="Versions "]`)}, "Nobody knows."},
 		"where was that about refunds?": {[]chromedp.Action{chromedp.SendKeys(`input[name=q]`, "refund window\r", chromedp.ByQuery), at(`//mark`)}, "window.go"},
 	} {
