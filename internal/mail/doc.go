@@ -19,5 +19,8 @@
 //
 // Each kind of entity has a document, which is what its change and its files in
 // the archive hold, and one function that brings the rows to it: for a call of
-// this process as for a change that comes from elsewhere.
+// this process as for a change that comes from elsewhere. Apply stores what comes from
+// elsewhere, in any order in which what a document refers to comes before it, and any
+// number of times: what is here stays, a delivery learns what it did not know, and a purge
+// wins. A document that comes too early is refused whole and can be applied later.
 package mail

@@ -125,7 +125,9 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 		}
 		d.add("pending")
 		before, waiting := d.exported(), must(d.ListInflight(t.Context(), Caller{}, d.memory, 0))(t)
-		d.sql(lost)
+		for _, statement := range strings.Split(lost, "; ") {
+			d.sql(statement)
+		}
 		if found := strings.Join(must(d.Check(t.Context()))(t), "; "); !strings.Contains(found, "is in the log and has no row") {
 			t.Errorf("%s: the check finds %q", lost, found)
 		}
@@ -171,7 +173,9 @@ func TestWhatASalvageHasLostIsMended(t *testing.T) {
 		d.drain(h)
 		me := d.me()
 		d.add("pending")
-		d.sql(lost)
+		for _, statement := range strings.Split(lost, "; ") {
+			d.sql(statement)
+		}
 		for range 2 {
 			if err := d.store.Write(t.Context(), store.Full, Repair); err != nil {
 				t.Fatalf("%s: %v", lost, err)

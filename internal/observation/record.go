@@ -289,7 +289,7 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err := keepLines(ctx, tx, id, d.lines); err != nil {
 		return 0, err
 	}
-	if err := noteTurn(ctx, tx, w.session.Key, w.at, id, d.Type); err != nil {
+	if err := noteTurn(ctx, tx, w.session.Key, w.at, id, d.Type == typePrompt && !w.event.At.IsZero()); err != nil {
 		return 0, err
 	}
 	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)
@@ -298,10 +298,10 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 
 const selectHasLater = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ? AND (timestamp, id) > (?, ?))`
 
-// noteTurn notes that a row came. A prompt that comes after what followed it, as an import
-// may tell it, divides the turn in which that was indexed.
-func noteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, obsType string) error {
-	divides := obsType == typePrompt
+// noteTurn notes that a row came. A prompt of an earlier time, as an import tells it, divides
+// the turn in which what followed it was indexed.
+func noteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, earlierPrompt bool) error {
+	divides := earlierPrompt
 	if divides {
 		if err := tx.Get(ctx, []any{&divides}, selectHasLater, session, at, id); err != nil {
 			return err
