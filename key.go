@@ -17,6 +17,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/regular"
 	"cairn/internal/store"
+	"cairn/internal/wholefile"
 )
 
 // Key is a store's key and where it came from.
@@ -312,16 +313,5 @@ func makeKey(path string) (made bool, err error) {
 	if _, err := rand.Read(key); err != nil {
 		return false, err
 	}
-	err = WritePrivate(filepath.Dir(path), "key-*", fmt.Sprintf("%x\n", key), func(written string) error {
-		err := os.Link(written, path)
-		switch {
-		case errors.Is(err, fs.ErrExist): // another process was faster
-			return nil
-		case err != nil: // no links on this volume
-			err = os.Rename(written, path)
-		}
-		made = err == nil
-		return err
-	})
-	return made, err
+	return wholefile.MakePrivate(path, fmt.Appendf(nil, "%x\n", key))
 }

@@ -16,6 +16,7 @@ import (
 	"cairn/internal/regular"
 	"cairn/internal/replica"
 	"cairn/internal/store"
+	"cairn/internal/wholefile"
 )
 
 // Replication is how memories get to the hub and back (memories §10.3), for callers of
@@ -71,10 +72,7 @@ func (r Replication) Join(ctx context.Context, a JoinArgs) (user memory.User, wh
 	if err != nil { // also that of a user who has joined another hub, whose token stays
 		return user, who, err
 	}
-	err = WritePrivate(r.cairn.config.Dir, ".hub-token-*", a.Token+"\n", func(written string) error {
-		return os.Rename(written, r.tokenFile(user.UserID))
-	})
-	if err != nil {
+	if err = wholefile.WritePrivate(r.tokenFile(user.UserID), []byte(a.Token+"\n")); err != nil {
 		err = fault.Wrap(err, fault.Unavailable, CodeTokenNotKept, "the hub was joined, but its token cannot be kept: "+err.Error()).
 			WithHint("check the rights of the data directory and run the same `cairn hub join` again; it only replaces the token")
 		return user, who, err

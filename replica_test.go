@@ -119,7 +119,7 @@ func TestJoiningAgainKeepsATokenThatCouldNotBeKept(t *testing.T) {
 	if err := c.Replication().Drain(t.Context(), memory.Caller{}, nil); err != nil {
 		t.Errorf("after joining again: %v", err)
 	}
-	if left, err := filepath.Glob(filepath.Join(dir, ".hub-token-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(dir, ".cairn-new-*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v %v", left, err)
 	}
 }

@@ -6,15 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"cairn/internal/fault"
+	"cairn/internal/wholefile"
 )
 
 // File is one file of an archive as it shall be.
@@ -178,7 +177,7 @@ func (r *Repository) make(ctx context.Context, parent string, changes []change, 
 	if err != nil {
 		return tip{}, err
 	}
-	if err := syncDir(r.inGit("objects", "pack")); err != nil {
+	if err := wholefile.SyncDir(r.inGit("objects", "pack")); err != nil {
 		return tip{}, r.git.refused(ctx, "fast-import", "", err)
 	}
 	tree, ok, err := r.commitTree(ctx, made.hash)
@@ -265,7 +264,7 @@ func (r *Repository) moveMain(ctx context.Context, from, to string) error {
 			return errMoved
 		}
 	}
-	if err := syncDir(filepath.Dir(r.inGit(mainRef))); err != nil {
+	if err := wholefile.SyncDir(filepath.Dir(r.inGit(mainRef))); err != nil {
 		return r.git.refused(ctx, "update-ref", "", err)
 	}
 	r.last = to
@@ -318,16 +317,4 @@ func (r *Repository) lostSince(ctx context.Context, base, main string) ([]change
 		again = append(again, change{path: path, blob: string(what[3]), deleted: string(what[4]) == "D"})
 	}
 	return again, nil
-}
-
-// syncDir makes the names in a folder last. Windows does that by itself.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -10,6 +10,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/wholefile"
 )
 
 // identityFile is the file in an archive that says whose archive it is. It is in the git
@@ -64,7 +65,7 @@ func (l *line) keepIdentity(ctx context.Context) {
 	if err == nil && len(text) > 0 {
 		path := filepath.Join(l.dir, filepath.FromSlash(identityFile))
 		if old, unread := os.ReadFile(path); unread != nil || !bytes.Equal(old, text) {
-			err = replaceFile(path, text)
+			err = wholefile.Write(path, text, 0o600)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store"
+	"cairn/internal/wholefile"
 )
 
 // idsFile holds the highest numbers ever archived, by name. It lies in the archive's
@@ -59,26 +60,13 @@ func (a *Archiver) keepNumbers(ctx context.Context, ids map[string]int64) error 
 	}
 	content, err := json.MarshalIndent(all, "", "  ")
 	if err == nil {
-		err = replaceFile(filepath.Join(a.Dir, idsFile), append(content, '\n'))
+		err = wholefile.Write(filepath.Join(a.Dir, idsFile), append(content, '\n'), 0o600)
 	}
 	if err != nil {
 		return fault.Wrap(err, fault.Unavailable, CodeFiles, "archive "+a.Dir+": "+idsFile+" cannot be written: "+reason(err)).
 			WithHint("check the space on the volume and the rights of the folder; the archive then catches up by itself")
 	}
 	return nil
-}
-
-// replaceFile puts a file in the place of another one, whole and on the disk.
-func replaceFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(path+".new", path), syncDir(filepath.Dir(path)))
 }
 
 // raiseNumbers makes the numbers that the store gives next larger than those that

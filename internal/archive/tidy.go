@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"cairn/internal/wholefile"
 )
 
 const (
@@ -67,7 +69,7 @@ func (r *Repository) repack(ctx context.Context) error {
 	if len(made) == 0 || !r.arePacks(made) {
 		return r.git.refused(ctx, "pack-objects", "the pack that it made is missing", nil)
 	}
-	if err := syncDir(dir); err != nil {
+	if err := wholefile.SyncDir(dir); err != nil {
 		return r.git.refused(ctx, "pack-objects", "", err)
 	}
 	r.replacing = made

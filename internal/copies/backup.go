@@ -17,6 +17,7 @@ import (
 
 	"cairn/internal/archive"
 	"cairn/internal/store"
+	"cairn/internal/wholefile"
 )
 
 // CodeBackup marks a file that is no backup, or a damaged one (Invalid).
@@ -256,22 +257,19 @@ func isMember(name string) bool {
 // write makes the file and reads it back.
 func (b *backingUp) write(ctx context.Context) error {
 	b.Progress("writing " + b.File)
-	f, err := os.CreateTemp(filepath.Dir(b.File), ".cairn-backup-*") // 0600
+	f, err := wholefile.Create(b.File, 0o600)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(b.pack(ctx, f), f.Sync(), f.Close())
+	err = errors.Join(b.pack(ctx, f), f.Sync())
 	if err == nil {
 		b.Progress("reading it back")
 		_, err = b.keeper.readBack(ctx, f.Name())
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), b.File)
-	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return errors.Join(err, f.Discard())
 	}
-	return nil
+	return f.Commit()
 }
 
 func (b *backingUp) pack(ctx context.Context, w io.Writer) error {

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 
 	"cairn/internal/fault"
+	"cairn/internal/wholefile"
 )
 
 // File is a file that is being written beside the one that it will replace. Only
 // its owner may read it.
 type File struct {
-	*os.File
-	path string
+	*wholefile.File
 }
 
 // Create begins a file for path, which nobody sees before Commit. Errors: Invalid
@@ -30,26 +30,18 @@ func Create(path string) (*File, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, unwritable(err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".cairn-export-*") // 0600
+	f, err := wholefile.Create(path, 0o600)
 	if err != nil {
 		return nil, unwritable(err)
 	}
-	return &File{f, path}, nil
+	return &File{f}, nil
 }
 
 // Commit puts the file, safely on the disk, in its place; without success there is
 // no file. Errors: CodeWrite.
 func (f *File) Commit() error {
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return unwritable(errors.Join(err, os.Remove(f.Name())))
-	}
-	if err := os.Rename(f.Name(), f.path); err != nil {
-		return unwritable(errors.Join(err, os.Remove(f.Name())))
+	if err := f.File.Commit(); err != nil {
+		return unwritable(err)
 	}
 	return nil
-}
-
-// Discard removes the file; what stood at its path stays.
-func (f *File) Discard() error {
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

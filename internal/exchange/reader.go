@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"cairn/internal/fault"
+	"cairn/internal/strictjson"
 )
 
 // Reader reads an export line by line and judges its frame: version, size of
@@ -219,17 +220,15 @@ func kindOf(text []byte) (string, error) {
 
 // decode reads one JSON value, all of it, into v.
 func decode(number int, text []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	err := strictjson.Decode(text, v)
 	if err == nil {
-		if _, err = d.Token(); err == io.EOF {
-			return nil
-		}
+		return nil
+	}
+	if errors.Is(err, strictjson.ErrMore) {
 		return Damaged(number, "something follows its JSON value")
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return newer(number, fmt.Sprintf("this cairn does not know its field %.60s", name))
+	if name, ok := errors.AsType[strictjson.UnknownField](err); ok {
+		return newer(number, fmt.Sprintf("this cairn does not know its field %.60s", string(name)))
 	}
 	return Damaged(number, describe(err))
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"cairn/internal/regular"
+	"cairn/internal/wholefile"
 )
 
 // file is what stands under a name.
@@ -80,25 +81,5 @@ func put(path, text string) error {
 	if err == nil && is.link == "" && string(is.text) == text && is.mode.Perm()&0o111 != 0 {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".cairn-hook-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // as best we can
-	}
-	return err
+	return wholefile.Write(path, []byte(text), mode)
 }

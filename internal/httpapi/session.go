@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"cairn"
 	"cairn/internal/fault"
+	"cairn/internal/wholefile"
 )
 
 const (
@@ -105,10 +105,7 @@ func (s *sessions) end(value string, now time.Time) error {
 	if s.dir == "" {
 		return nil
 	}
-	err := cairn.WritePrivate(s.dir, ".new-*", "", func(written string) error {
-		return os.Rename(written, filepath.Join(s.dir, logoutFile(value)))
-	})
-	if err != nil {
+	if err := wholefile.WritePrivate(filepath.Join(s.dir, logoutFile(value)), nil); err != nil {
 		return fault.Wrap(err, fault.Unavailable, "logout_not_stored", "you are signed out here, but the logout could not be stored").
 			WithHint("`cairn http-token --rotate` ends all sessions for certain")
 	}

@@ -5,13 +5,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/regular"
+	"cairn/internal/wholefile"
 )
 
 // TokenFile is the file with the token in a data directory.
@@ -53,13 +52,7 @@ func EnsureToken(dir string) (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", tokenFault(err)
 	}
-	err = withNewToken(dir, func(path string) error {
-		if err := os.Link(path, TokenFile(dir)); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
-	})
-	if err != nil {
+	if _, err = wholefile.MakePrivate(TokenFile(dir), newToken()); err != nil {
 		return "", tokenFault(err)
 	}
 	return ReadToken(dir)
@@ -68,17 +61,17 @@ func EnsureToken(dir string) (string, error) {
 // RotateToken replaces the token of a data directory at once: running servers take
 // only the new one from their next request on.
 func RotateToken(dir string) (string, error) {
-	if err := withNewToken(dir, func(path string) error { return os.Rename(path, TokenFile(dir)) }); err != nil {
+	if err := wholefile.WritePrivate(TokenFile(dir), newToken()); err != nil {
 		return "", tokenFault(err)
 	}
 	return ReadToken(dir)
 }
 
-// withNewToken gives put a file with a new token, whole and on the disk.
-func withNewToken(dir string, put func(path string) error) error {
+// newToken is the text of a file with a new token.
+func newToken() []byte {
 	var raw [tokenBytes]byte
 	_, _ = rand.Read(raw[:]) // never fails
-	return cairn.WritePrivate(dir, ".http-token-*", base64.RawURLEncoding.EncodeToString(raw[:])+"\n", put)
+	return []byte(base64.RawURLEncoding.EncodeToString(raw[:]) + "\n")
 }
 
 func tokenFault(err error) error {

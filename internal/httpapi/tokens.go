@@ -16,11 +16,11 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/mcp"
 	"cairn/internal/memory"
 	"cairn/internal/regular"
+	"cairn/internal/wholefile"
 )
 
 // Token is a token besides the owner's, as it is listed; the token itself is shown
@@ -112,10 +112,7 @@ func keepToken(dir, hash string, t Token) error {
 	if err != nil {
 		return err
 	}
-	err = cairn.WritePrivate(tokensDir(dir), ".new-*", string(data)+"\n", func(written string) error {
-		return os.Rename(written, filepath.Join(tokensDir(dir), hash))
-	})
-	if err != nil {
+	if err = wholefile.WritePrivate(filepath.Join(tokensDir(dir), hash), append(data, '\n')); err != nil {
 		return tokenFault(err)
 	}
 	return nil

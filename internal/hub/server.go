@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/memory"
 	"cairn/internal/replica"
+	"cairn/internal/strictjson"
 )
 
 // The times that a connection is granted (memories §14).
@@ -204,13 +204,11 @@ func readJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error 
 
 // decodeBody reads one JSON value into v and refuses members that it does not have.
 func decodeBody(body []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return invalid("", "the body is not the JSON that is wanted here")
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	switch err := strictjson.Decode(body, v); {
+	case errors.Is(err, strictjson.ErrMore):
 		return invalid("", "there is something behind the JSON")
+	case err != nil:
+		return invalid("", "the body is not the JSON that is wanted here")
 	}
 	return nil
 }

@@ -1,11 +1,9 @@
 package mail
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +11,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/pathpattern"
 	"cairn/internal/project"
+	"cairn/internal/strictjson"
 )
 
 // Bounds of what a document from elsewhere may hold. They are beyond those of the
@@ -262,17 +261,15 @@ func (b *Blob) sound() error {
 // strictJSON reads one JSON value, all of it, with the fields of v only. Errors do
 // not repeat any of it; a field that v does not have is Unavailable, CodeFormat.
 func strictJSON(text []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	err := strictjson.Decode(text, v)
 	if err == nil {
-		if _, err = d.Token(); err == io.EOF {
-			return nil
-		}
+		return nil
+	}
+	if errors.Is(err, strictjson.ErrMore) {
 		return errors.New("something follows its JSON value")
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fault.Newf(fault.Unavailable, CodeFormat, "this cairn does not know its field %.60s", name)
+	if name, ok := errors.AsType[strictjson.UnknownField](err); ok {
+		return fault.Newf(fault.Unavailable, CodeFormat, "this cairn does not know its field %.60s", string(name))
 	}
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && t.Field != "" {
 		return fmt.Errorf("its field %.60s holds a JSON %s", t.Field, strings.Fields(t.Value)[0])

@@ -27,7 +27,8 @@
 // Record tools answer errors as their envelope, for agents act on codes; observation
 // tools keep their seed's bare sentences. One function reads the arguments of all tools;
 // mail also takes numbers and booleans as text and has error codes of its own. What old
-// clients send and nothing heeds is accepted and not listed. The small surface tells the arguments that matter most; its tools take all.
+// clients send and nothing heeds is accepted and not listed. The small surface lists the
+// arguments that matter most; its tools take all.
 // Schemas of results allow fields that they do not name, so that a client with an old
 // list takes the answers of a newer cairn. call_tool decides nothing: it hands the call
 // to the tool, which checks, counts and answers as if it had been called by its name,

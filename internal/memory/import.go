@@ -1,14 +1,12 @@
 package memory
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 
 	"cairn/internal/project"
 	"cairn/internal/store"
+	"cairn/internal/strictjson"
 )
 
 // Check reads the document of a line and says what is wrong with it; the error has none
@@ -18,16 +16,14 @@ func (l *Line) Check() error {
 		LineVault: &vaultDoc{}, LineMemory: &exportedMemory{}, LineEntry: &entryDoc{}, LineContext: &contextDoc{}, LineTombstone: &tombstoneDoc{},
 	}
 	l.parsed = docs[l.Kind]
-	dec := json.NewDecoder(bytes.NewReader(l.Doc))
-	dec.DisallowUnknownFields()
 	if l.parsed == nil || len(l.Doc) == 0 || l.Doc[0] != '{' {
 		return errors.New("its doc is not a JSON object")
 	}
-	if err := dec.Decode(l.parsed); err != nil {
-		return errors.New("its doc is not that of its kind")
-	}
-	if _, err := dec.Token(); err != io.EOF {
+	switch err := strictjson.Decode(l.Doc, l.parsed); {
+	case errors.Is(err, strictjson.ErrMore):
 		return errors.New("there is more after its doc")
+	case err != nil:
+		return errors.New("its doc is not that of its kind")
 	}
 	return firstError(l.checkPlace(), l.checkDoc())
 }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/redact"
+	"cairn/internal/strictjson"
 )
 
 // CodeNewerDocument (Unavailable) marks a change's document that has a field which
@@ -44,14 +44,12 @@ func (d *Document) read() (c change, why error) {
 }
 
 func readDocument(doc []byte, into any, otherwise string) error {
-	d := json.NewDecoder(bytes.NewReader(doc))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
+	err := strictjson.Decode(doc, into)
 	if err == nil {
 		return nil
 	}
-	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fault.Newf(fault.Unavailable, CodeNewerDocument, "this cairn does not know its doc's field %.60s", field)
+	if field, ok := errors.AsType[strictjson.UnknownField](err); ok {
+		return fault.Newf(fault.Unavailable, CodeNewerDocument, "this cairn does not know its doc's field %.60s", string(field))
 	}
 	return errors.New(otherwise)
 }

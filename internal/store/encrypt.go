@@ -15,6 +15,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/store/gosqlite"
+	"cairn/internal/wholefile"
 )
 
 // EncryptConfig says which store to encrypt and with which key.
@@ -228,7 +229,7 @@ func (c EncryptConfig) build(ctx context.Context, plain *exclusive, done *Encryp
 	if err := os.Rename(building, c.Path+readySuffix); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(c.Path))
+	return wholefile.SyncDir(filepath.Dir(c.Path))
 }
 
 // compare refuses a copy that is not sound or has not the rows it should.
@@ -397,7 +398,7 @@ func takenOver(path string) (destroyed, left []string, err error) {
 	own := resolved(path)
 	err = removeAll(own+"-wal", own+"-shm", own+"-journal", path+buildSuffix, path+readySuffix)
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = wholefile.SyncDir(filepath.Dir(path))
 	}
 	return destroyed, left, err
 }

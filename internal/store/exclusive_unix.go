@@ -43,15 +43,6 @@ func mayWrite(path string) bool {
 	return syscall.Access(path, toWrite) == nil
 }
 
-// syncDir makes renames in a folder survive a power loss.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // releaseToReplace gives up what would keep a file from being replaced: nothing
 // here, and with it the lock stays.
 func releaseToReplace(*os.File) error { return nil }

@@ -37,8 +37,5 @@ func held(f *os.File) (bool, error) {
 // mayWrite cannot be told without writing.
 func mayWrite(string) bool { return true }
 
-// syncDir does nothing: Windows has no such call and needs none.
-func syncDir(string) error { return nil }
-
 // releaseToReplace closes the file: an open one cannot be replaced.
 func releaseToReplace(f *os.File) error { return f.Close() }

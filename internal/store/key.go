@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/regular"
 	"cairn/internal/store/gosqlite"
+	"cairn/internal/wholefile"
 )
 
 // KeySize is the length of a store's key in bytes.
@@ -189,24 +189,7 @@ func writeCheck(path string, key []byte) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(path+cipherSuffix, text)
-}
-
-// writeWhole writes a file for its owner alone so that it is there, with all of
-// the text and to stay, or as it was before.
-func writeWhole(path, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(filepath.Dir(path))
+	return wholefile.Write(path+cipherSuffix, []byte(text), 0o600)
 }
 
 // mendCheck makes the key check of an encrypted store again unless it is the key's.

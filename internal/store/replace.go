@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cairn/internal/regular"
+	"cairn/internal/wholefile"
 )
 
 // ReplaceConfig says which store is replaced.
@@ -108,7 +109,7 @@ func (c ReplaceConfig) bring(old *oldStore, fresh, aside string) error {
 			return err
 		}
 		if old.db == nil {
-			if err := errors.Join(removeAll(c.Path+cipherSuffix), writeWhole(c.Path+cipherSuffix, string(check))); err != nil {
+			if err := errors.Join(removeAll(c.Path+cipherSuffix), wholefile.Write(c.Path+cipherSuffix, check, 0o600)); err != nil {
 				return err
 			}
 		} else if err := old.mendCheck(); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"cairn/internal/sqlitefile"
 	"cairn/internal/store/gosqlite"
+	"cairn/internal/wholefile"
 )
 
 // swap keeps the old files under another name and puts the new store in their
@@ -35,7 +36,7 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 		}
 	}
 	dir := filepath.Dir(old.path)
-	if err := syncDir(dir); err != nil {
+	if err := wholefile.SyncDir(dir); err != nil {
 		return err
 	}
 	if old.wal != nil {
@@ -47,7 +48,7 @@ func swap(old *oldStore, image *sqlitefile.Image, fresh, kept string, tell func(
 		return err
 	}
 	tell("putting the new store in place")
-	if err := errors.Join(old.replace(fresh), syncDir(dir)); err != nil {
+	if err := errors.Join(old.replace(fresh), wholefile.SyncDir(dir)); err != nil {
 		return err
 	}
 	tell("done")

@@ -18,6 +18,7 @@ import (
 	"cairn/internal/fault"
 	"cairn/internal/httpapi"
 	"cairn/internal/memory"
+	"cairn/internal/strictjson"
 )
 
 // serve answers a control listener on addr, a loopback address, until ctx ends, and says
@@ -40,9 +41,7 @@ func post[A any](mux *http.ServeMux, path string, do func(ctx context.Context, a
 		var a A
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 		if err == nil && len(bytes.TrimSpace(body)) > 0 {
-			d := json.NewDecoder(bytes.NewReader(body))
-			d.DisallowUnknownFields()
-			err = d.Decode(&a)
+			err = strictjson.Decode(body, &a)
 		}
 		if err != nil {
 			answer(w, nil, invalid("body", err.Error()))

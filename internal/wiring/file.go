@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2/maybe"
-
 	"cairn/internal/fault"
 	"cairn/internal/regular"
+	"cairn/internal/wholefile"
 )
 
 // target is where a settings file really is: links are followed, so that a
@@ -41,7 +40,11 @@ func readFile(path string) ([]byte, error) {
 // writeFile replaces a file as a whole and keeps its permissions; a new one is
 // the user's alone.
 func writeFile(path string, text []byte) error {
-	return cannotWrite(path, maybe.WriteFile(path, text, 0o600))
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return cannotWrite(path, wholefile.Write(path, text, mode))
 }
 
 // cannotWrite says which file or folder could not be written, made or removed, and
