@@ -108,7 +108,7 @@ func TestABackupBringsBackStoreMailAndArchive(t *testing.T) {
 				t.Errorf("%s: %s is not there", name, dir)
 			}
 		}
-		sent, err := target.office().SendMessage(t.Context(), mail.Caller{Owner: true}, mail.SendArgs{
+		sent, err := target.mailService().SendMessage(t.Context(), mail.Caller{Owner: true}, mail.SendArgs{
 			ProjectKey: "shop", SenderName: "GreenLake", To: []string{"BlueDog"}, Subject: "again",
 		})
 		if err != nil || sent.Deliveries[0].Payload.ID != 100_004 {

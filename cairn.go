@@ -81,7 +81,7 @@ type Cairn struct {
 	key   []byte          // of the open store, nil if it is plain
 
 	following   *archive.Archiver // of this process's FollowArchive
-	attendance  attendance
+	serverState serverState
 	replicators map[string]*replica.Replicator // of this process's Replication.Run, by local user
 }
 

@@ -11,7 +11,7 @@ func TestEffortIsProcessorTimeAndHasAnEndByTheClock(t *testing.T) {
 	t.Parallel()
 	const limit = 20 * time.Millisecond
 	began := processorTime()
-	ctx, stop := withEffort(t.Context(), limit, time.Minute)
+	ctx, stop := withCPULimit(t.Context(), limit, time.Minute)
 	defer stop()
 	for n := uint64(0); ctx.Err() == nil; n++ {
 		_ = n * n
@@ -19,7 +19,7 @@ func TestEffortIsProcessorTimeAndHasAnEndByTheClock(t *testing.T) {
 	if used := processorTime() - began; used < limit || !errors.Is(ctx.Err(), context.Canceled) {
 		t.Errorf("ended after %v of %v: %v", used, limit, ctx.Err())
 	}
-	ctx, stop = withEffort(t.Context(), time.Hour, time.Millisecond)
+	ctx, stop = withCPULimit(t.Context(), time.Hour, time.Millisecond)
 	defer stop()
 	if <-ctx.Done(); !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.Error(ctx.Err())

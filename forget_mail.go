@@ -37,7 +37,7 @@ func (c *Cairn) PurgeMail(ctx context.Context, a mail.PurgeArgs) (done PurgedMai
 		return done, err
 	}
 	a.Note = observation.NoteForgetting
-	done.PurgeResult, err = c.office(s).Purge(ctx, mail.Caller{Owner: true, Place: c.place}, a)
+	done.PurgeResult, err = c.mailService(s).Purge(ctx, mail.Caller{Owner: true, Place: c.place}, a)
 	if err != nil || !a.Confirm || done.Messages == 0 {
 		return done, err
 	}
@@ -81,7 +81,7 @@ func (c *Cairn) finishForgetting(ctx context.Context, s *store.Store) (backups i
 	if err != nil || !pending {
 		return 0, err
 	}
-	if err := c.office(s).DropStaleWords(ctx); err != nil {
+	if err := c.mailService(s).DropStaleWords(ctx); err != nil {
 		return 0, err
 	}
 	return j.FinishForgetting(ctx)

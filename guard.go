@@ -17,8 +17,8 @@ import (
 	"cairn/internal/store"
 )
 
-// office is the mail part over a store, or over nothing (nil).
-func (c *Cairn) office(s *store.Store) *mail.Service {
+// mailService returns the mail part over a store, or over nothing (nil).
+func (c *Cairn) mailService(s *store.Store) *mail.Service {
 	config := c.settings.work.officeConfig()
 	config.Filter, config.DataFolder = c.journal.Filter, c.config.Dir
 	config.Commits, config.Archive = c.commits, mailArchive()
@@ -83,7 +83,7 @@ func (c *Cairn) Guard() *guard.Service {
 	return &guard.Service{
 		Office: func(ctx context.Context) (*mail.Service, bool, error) {
 			s, err := c.opened(ctx, false)
-			return c.office(s), s != nil, err
+			return c.mailService(s), s != nil, err
 		},
 		Sessions: c.processSessions, Place: c.place, Cwd: c.config.Cwd, Home: c.config.Home,
 	}
@@ -94,17 +94,17 @@ func (c *Cairn) GuardSettings() (mode string, strict bool) {
 	return value(c.settings.work.Guard.Mode), value(c.settings.work.Guard.Strict)
 }
 
-// guardEdits judges the edits that an event announces by the reservations of others
-// (mail §8), or the edits that were made where a harness is warned after the tool; the zero
-// Verdict for anything else, and where there is nothing to say. It changes nothing and
-// works no longer than its limit, opening the store aside.
+// guardEdits checks the edits that an event announces against the reservations of other
+// agents (mail §8). For a harness that is warned after the tool, it checks the edits that were
+// made. The decision is zero for other events and if there is no conflict. It changes nothing.
+// Its limit of time does not include opening the store.
 func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.GuardDecision {
 	paths := edited(e)
 	mode := c.settings.work.Guard.mode()
 	if e.Source != "PreToolUse" && !harness.WarnsAfter(*e) || len(paths) == 0 || mode == guard.Off {
 		return harness.GuardDecision{}
 	}
-	found, err := c.lookOut(ctx, e, paths)
+	found, err := c.reservationConflicts(ctx, e, paths)
 	switch {
 	case err != nil || !found.Managed:
 		if !value(c.settings.work.Guard.Strict) {
@@ -121,16 +121,16 @@ func (c *Cairn) guardEdits(ctx context.Context, e *observation.Event) harness.Gu
 	return v
 }
 
-// lookOut asks for the reservations of others that cover some files.
-func (c *Cairn) lookOut(ctx context.Context, e *observation.Event, paths []string) (mail.Guarded, error) {
+// reservationConflicts returns the reservations of other agents that cover given files.
+func (c *Cairn) reservationConflicts(ctx context.Context, e *observation.Event, paths []string) (mail.Guarded, error) {
 	s, err := c.opened(ctx, false)
 	if err != nil || s == nil {
 		return mail.Guarded{}, err
 	}
 	limit := c.settings.work.Guard.time(len(paths))
-	limited, stop := withEffort(ctx, limit, limit+guardPatience)
+	limited, stop := withCPULimit(ctx, limit, limit+guardPatience)
 	defer stop()
-	return c.office(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
+	return c.mailService(s).Guard(limited, mail.GuardArgs{Session: e.Session, Agent: c.config.Agent, Place: c.place, Paths: paths})
 }
 
 // edited are the files that an event's calls change.
@@ -143,11 +143,10 @@ func edited(e *observation.Event) (paths []string) {
 	return paths
 }
 
-// correspond does for an event that is stored what mail has to do: the bonds and
-// leases of its session, and what its agents are to be told. starts says that the event
-// begins its session.
-func (c *Cairn) correspond(ctx context.Context, e *observation.Event, q project.Project, v harness.GuardDecision, starts bool) (text string, err error) {
-	o := c.office(c.store)
+// runMail updates the bindings and leases of the session of a stored event, and returns
+// the notices for its agents. starts means that the event begins its session.
+func (c *Cairn) runMail(ctx context.Context, e *observation.Event, q project.Project, v harness.GuardDecision, starts bool) (text string, err error) {
+	o := c.mailService(c.store)
 	switch {
 	case e.Kind == observation.SessionEnd:
 		_, err = o.EndSession(ctx, e.Session)

@@ -168,7 +168,7 @@ func (c *Cairn) HealthCheck(ctx context.Context) (h HealthCheck, err error) {
 	if err != nil {
 		return h, err
 	}
-	at, m := c.attended(), g.Archive
+	at, m := c.stateOfServer(), g.Archive
 	h.Host, h.Port = at.host, at.port
 	h.Pool = poolHealth(g.Pool, g.Recent)
 	files, filesLevel := queueHealth(m.Files)
@@ -231,7 +231,7 @@ func (c *Cairn) Gauges(ctx context.Context) (g Gauges, err error) {
 	g.Pool.Capacity = int64(c.settings.work.DB.most()) + 1
 	if s != nil {
 		g.Pool = s.Pool()
-		g.Recent = g.Pool.Acquired.Since(c.attended().waits[0])
+		g.Recent = g.Pool.Acquired.Since(c.stateOfServer().waits[0])
 	}
 	g.Archive, err = c.ArchiveMetrics(ctx)
 	return g, err

@@ -12,8 +12,8 @@ import (
 	"cairn/internal/store"
 )
 
-// attendance is what this process knows of itself as a server.
-type attendance struct {
+// serverState is the state of this process as a server.
+type serverState struct {
 	host *string // where it listens, nil if it does not
 	port *int
 
@@ -34,22 +34,22 @@ func (c *Cairn) rotate(s *store.Store) {
 	now, all := time.Now(), s.Pool().Acquired
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := &c.attendance; now.Sub(a.rotated) >= recentFor {
+	if a := &c.serverState; now.Sub(a.rotated) >= recentFor {
 		a.waits[0], a.waits[1], a.rotated = a.waits[1], all, now
 	}
 }
 
-func (c *Cairn) attended() attendance {
+func (c *Cairn) stateOfServer() serverState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.attendance
+	return c.serverState
 }
 
 // Listening notes where this process answers over HTTP, for HealthCheck.
 func (c *Cairn) Listening(host string, port int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attendance.host, c.attendance.port = &host, &port
+	c.serverState.host, c.serverState.port = &host, &port
 }
 
 // How servers look after the soundness of the store (mail §10.6).
@@ -77,7 +77,7 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 		err = damaged("the store is damaged: "+repair.Summary(found), err)
 	case fault.HasCode(err, store.CodeCorrupt):
 		if s == nil {
-			c.met(1)
+			c.addDamage(1)
 		}
 		err = damaged(errorText(err), err)
 	case err != nil:
@@ -85,15 +85,15 @@ func (c *Cairn) CheckIntegrity(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attendance.checked, c.attendance.damage = time.Now(), err
+	c.serverState.checked, c.serverState.damage = time.Now(), err
 	return err
 }
 
-// met counts damage that no open store counts.
-func (c *Cairn) met(damages int64) {
+// addDamage counts damage that no open store counts itself.
+func (c *Cairn) addDamage(damages int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attendance.damages += damages
+	c.serverState.damages += damages
 }
 
 // IntegrityErrors is how often this process has met damage of the store: whoever read
@@ -101,7 +101,7 @@ func (c *Cairn) met(damages int64) {
 func (c *Cairn) IntegrityErrors() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.attendance.damages
+	n := c.serverState.damages
 	if c.store != nil {
 		n += c.store.Damages()
 	}
@@ -202,6 +202,6 @@ func (c *Cairn) reopen() error {
 	if s == nil {
 		return nil
 	}
-	c.attendance.damages += s.Damages()
+	c.serverState.damages += s.Damages()
 	return s.Close()
 }

@@ -42,13 +42,13 @@ func TestAServerIsToldOfDamageWithinADay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if at := c.attended(); at.checked.IsZero() || at.damage != nil || c.IntegrityErrors() != 0 {
+		if at := c.stateOfServer(); at.checked.IsZero() || at.damage != nil || c.IntegrityErrors() != 0 {
 			t.Errorf("at the start: %+v, %d", at, c.IntegrityErrors())
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- w.Attend(t.Context()) }()
 		time.Sleep(25 * time.Hour) // of the bubble's time
-		if at := c.attended(); time.Since(at.checked) > 2*time.Hour {
+		if at := c.stateOfServer(); time.Since(at.checked) > 2*time.Hour {
 			t.Errorf("after a day it was last checked %v ago", time.Since(at.checked))
 		}
 		damageEveryPage(t, c.Path())
@@ -109,14 +109,14 @@ func TestALongCheckDoesNotHoldUpAStart(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		w, err := c.Begin(t.Context())
-		if took := time.Since(began); err != nil || took != startLimit || !c.attended().checked.IsZero() {
+		if took := time.Since(began); err != nil || took != startLimit || !c.stateOfServer().checked.IsZero() {
 			t.Errorf("it began after %v: %v", took, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { ended <- w.Attend(ctx) }()
 		close(release)
 		time.Sleep(time.Second) // of the bubble's time
-		if c.attended().checked.IsZero() {
+		if c.stateOfServer().checked.IsZero() {
 			t.Error("the check was given up")
 		}
 		cancel()

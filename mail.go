@@ -29,7 +29,7 @@ func (m Mail) Cairn() *Cairn { return m.cairn }
 // RESOURCE_BUSY when mail.call_timeout has passed.
 func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context, *mail.Service, mail.Caller) error) error {
 	return m.within(ctx, func(ctx context.Context) error {
-		o, _, err := m.office(ctx, false)
+		o, _, err := m.mailService(ctx, false)
 		if err != nil {
 			return err
 		}
@@ -50,18 +50,18 @@ func (m Mail) Read(ctx context.Context, c mail.Caller, ask func(context.Context,
 func (m Mail) Write(ctx context.Context, c mail.Caller, do func(context.Context, *mail.Service, mail.Caller) error) error {
 	return m.within(ctx, func(ctx context.Context) error {
 		c := m.completed(c)
-		return tried(func(make bool) (*mail.Service, bool, error) { return m.office(ctx, make) },
+		return tried(func(make bool) (*mail.Service, bool, error) { return m.mailService(ctx, make) },
 			func(o *mail.Service) error { return do(ctx, o, c) })
 	})
 }
 
-// office opens the mail; there is false where it is over nothing.
-func (m Mail) office(ctx context.Context, make bool) (o *mail.Service, there bool, err error) {
+// mailService opens the mail; there is false where it is over nothing.
+func (m Mail) mailService(ctx context.Context, make bool) (o *mail.Service, there bool, err error) {
 	s, err := m.cairn.opened(ctx, make)
 	if err != nil {
 		return nil, false, mail.Fault(err)
 	}
-	return m.cairn.office(s), s != nil, nil
+	return m.cairn.mailService(s), s != nil, nil
 }
 
 func (m Mail) completed(c mail.Caller) mail.Caller {
@@ -96,7 +96,7 @@ func (m Mail) Sweep(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		o, there, err := m.office(ctx, false)
+		o, there, err := m.mailService(ctx, false)
 		if err == nil && there {
 			_, err = o.SweepReservations(ctx)
 		}

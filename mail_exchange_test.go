@@ -21,7 +21,7 @@ import (
 )
 
 // office is the mail of a home.
-func (h home) office() *mail.Service {
+func (h home) mailService() *mail.Service {
 	h.t.Helper()
 	s, err := h.Store(context.Background())
 	if err != nil {
@@ -32,7 +32,7 @@ func (h home) office() *mail.Service {
 
 // mailStep does one thing to the mail; that it may be refused is part of it.
 func (x *history) mailStep() {
-	ctx, o := x.ctx(), x.office()
+	ctx, o := x.ctx(), x.mailService()
 	key := pick(x.T, "key", x.shop, x.shop, x.works, x.folder)
 	c := mail.Caller{Owner: true, Session: pick(x.T, "caller", "", "s1", "s2"), Place: project.Location{Home: x.dir}}
 	me, you := x.agent("me"), x.agent("you")
@@ -88,13 +88,13 @@ func (x *history) agent(label string) string {
 func correspondence(t testing.TB, now *atomic.Int64) home {
 	t.Helper()
 	h, shop := busy(t, now)
-	correspond(t, h, shop, "GreenLake", "BlueDog")
+	runMail(t, h, shop, "GreenLake", "BlueDog")
 	return h
 }
 
-func correspond(t testing.TB, h home, shop string, from, to string) {
+func runMail(t testing.TB, h home, shop string, from, to string) {
 	t.Helper()
-	o, c, ctx := h.office(), mail.Caller{Owner: true, Session: "s1"}, t.Context()
+	o, c, ctx := h.mailService(), mail.Caller{Owner: true, Session: "s1"}, t.Context()
 	fine := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
@@ -209,7 +209,7 @@ func TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow(t *testing.T) {
 	works := filepath.Join(target.dir, "works")
 	put(t, filepath.Join(works, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
 	target.event(observation.Event{Kind: observation.SessionStart, Session: "s1", Cwd: works, Source: "SessionStart", Text: "startup"})
-	correspond(t, target, works, "GoldHawk", "JadeOwl")
+	runMail(t, target, works, "GoldHawk", "JadeOwl")
 	own := target.export("works")
 	r := target.mustRestore(source.export("shop"))
 	if r.Mail.Messages != 3 || r.Mail.NewIDs == 0 {
@@ -218,7 +218,7 @@ func TestNumbersThatAreTakenAreGivenAnewAndThreadsFollow(t *testing.T) {
 	if !slices.Equal(mailLines(target.export("works")), mailLines(own)) {
 		t.Error("the mail that was there has changed")
 	}
-	o := target.office()
+	o := target.mailService()
 	hits, err := o.SearchMessages(t.Context(), mail.Caller{Owner: true}, mail.SearchArgs{ProjectKey: "shop", Query: "Plan"})
 	if err != nil || len(hits.Result) != 2 {
 		t.Fatalf("%v: %+v", err, hits)
@@ -377,13 +377,13 @@ func TestAMergeMovesMailOnlyIntoAProjectWithoutAny(t *testing.T) {
 	if len(after) != len(before) || !strings.Contains(after[0], `"project_id":"works"`) || !slices.Equal(after[1:], before[1:]) {
 		t.Errorf("the mail is\n%s\nwas\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
-	o := h.office()
+	o := h.mailService()
 	if got, err := o.Whois(t.Context(), mail.Caller{Owner: true}, mail.WhoisArgs{ProjectKey: "shop", AgentName: "GreenLake"}); err != nil || got.Name != "GreenLake" {
 		t.Errorf("%v, %+v", err, got)
 	}
 	notes := filepath.Join(h.dir, "notes")
 	put(t, filepath.Join(notes, ".git", "HEAD"), "ref: refs/heads/main\n", 0o600)
-	correspond(t, h, notes, "GoldHawk", "JadeOwl")
+	runMail(t, h, notes, "GoldHawk", "JadeOwl")
 	head := h.head()
 	err := h.Merge(t.Context(), "notes", "works")
 	if !fault.HasCode(err, mail.CodeBothHaveMail) || fault.As(err).Hint == "" || h.head() != head {

@@ -26,7 +26,7 @@ func (c *Cairn) Recall(ctx context.Context, a recall.Args) (recall.Answer, error
 		// Memories of its own: these pull nothing from a hub.
 		r.Memories = memory.New(s, c.settings.work.bookConfig(c.journal.Filter))
 		defer func() { _ = r.Memories.Stop(ctx) }()
-		r.Records, r.Mail = record.New(s, c.recordConfig()), c.office(s)
+		r.Records, r.Mail = record.New(s, c.recordConfig()), c.mailService(s)
 	}
 	return r.Ask(ctx, a)
 }

@@ -56,7 +56,7 @@ func asking[T any](ctx context.Context, r Records, caller *record.Caller, at str
 		return out, err
 	}
 	out, err = ask(b)
-	return judged(ctx, r, caller, at, out, err, shown)
+	return withDrift(ctx, r, caller, at, out, err, shown)
 }
 
 // changing does a command that stores something; see tried.
@@ -65,22 +65,22 @@ func changing[T any](ctx context.Context, r Records, caller *record.Caller, do f
 		out, err = do(b)
 		return err
 	})
-	return judged(ctx, r, caller, "", out, err, shown)
+	return withDrift(ctx, r, caller, "", out, err, shown)
 }
 
-// judged is an answer whose citations are judged.
-func judged[T any](ctx context.Context, r Records, caller *record.Caller, at string, out T, err error, shown show[T]) (T, error) {
+// withDrift is an answer whose citations are withDrift.
+func withDrift[T any](ctx context.Context, r Records, caller *record.Caller, at string, out T, err error, shown show[T]) (T, error) {
 	if err != nil || shown == nil {
 		return out, err
 	}
 	var all why.Shown
 	shown(&all, &out)
-	err = r.judge(ctx, *caller, at, all) // in out, which all refers to
+	err = r.checkDrift(ctx, *caller, at, all) // in out, which all refers to
 	return out, err
 }
 
 // judge reports which citations of what is shown have drifted; see why.Service.Judge.
-func (r Records) judge(ctx context.Context, caller record.Caller, at string, all why.Shown) error {
+func (r Records) checkDrift(ctx context.Context, caller record.Caller, at string, all why.Shown) error {
 	s, err := r.cairn.why(ctx)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func (r Records) History(ctx context.Context, a record.HistoryArgs) ([]record.Hi
 func (r Records) Diff(ctx context.Context, a record.DiffArgs) (record.VersionDiff, error) {
 	out, err := asking(ctx, r, &a.Caller, a.To, func(b *record.Service) (record.VersionDiff, error) { return b.Diff(ctx, a) },
 		func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.ToVersion) })
-	return judged(ctx, r, &a.Caller, a.From, out, err, func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.FromVersion) })
+	return withDrift(ctx, r, &a.Caller, a.From, out, err, func(all *why.Shown, out *record.VersionDiff) { all.Record(&out.FromVersion) })
 }
 
 // ActiveSessions lists the sessions that hold a record.

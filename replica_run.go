@@ -43,13 +43,13 @@ func (r Replication) Run(ctx context.Context, log *slog.Logger) error {
 	}
 	run := replicating{Replication: r, store: s, book: b, log: log, running: map[memory.Membership]context.CancelFunc{}, left: make(chan struct{}, 1)}
 	defer run.end()
-	trouble := complaint{log: log, what: "the users of memories cannot be replicated; trying again"}
+	trouble := errorReporter{log: log, what: "the users of memories cannot be replicated; trying again"}
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
 		err := run.look(ctx)
 		if ctx.Err() == nil {
-			trouble.tell(err)
+			trouble.report(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -171,7 +171,7 @@ func (r Replication) renew(ctx context.Context, u memory.User) {
 // runOne runs a user's replicator, again after a failure. One that cannot be made, as
 // without its token, is looked for as soon as that may have changed.
 func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.Lanes) {
-	trouble := complaint{log: r.log, what: "memories are not replicated; trying again"}
+	trouble := errorReporter{log: r.log, what: "memories are not replicated; trying again"}
 	for ctx.Err() == nil {
 		wait := lookEvery
 		one, err := r.replicator(ctx, r.store, r.book, u, lanes, r.log)
@@ -180,7 +180,7 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 			err = one.Run(ctx)
 			r.forget(u.UserID, one)
 			wait = againAfter
-		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.told {
+		} else if fault.HasCode(err, memory.StopUnauthorized) && err.Error() != trouble.last {
 			if serr := r.book.SetStop(ctx, u.Membership(), memory.StopUnauthorized, fault.As(err).Message); serr != nil {
 				r.log.Debug("the store does not show why memories are not replicated", "error", serr)
 			}
@@ -193,7 +193,7 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 			return
 		}
 		if ctx.Err() == nil {
-			trouble.tell(err)
+			trouble.report(err)
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -204,24 +204,23 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 	}
 }
 
-// complaint tells of a trouble that lasts: once, and again when it is another or has
-// come back.
-type complaint struct {
+// errorReporter logs an error that lasts once, and again after it has changed or was gone.
+type errorReporter struct {
 	log  *slog.Logger
 	what string
-	told string
+	last string // the error that was logged, "" after a success
 }
 
-// tell takes the outcome of an attempt, nil for one that went well.
-func (c *complaint) tell(err error) {
+// report takes the result of one attempt: its error, nil for a success.
+func (c *errorReporter) report(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != "" && text != c.told {
+	if text != "" && text != c.last {
 		c.log.Warn(c.what, "error", err)
 	}
-	c.told = text
+	c.last = text
 }
 
 // note remembers which replicator runs for a user in this process.

@@ -45,7 +45,7 @@ func (c *Cairn) StatusLine(ctx context.Context, session string) (line StatusLine
 	if line.Rows, err = c.over(s).CountOf(ctx, line.Session); err != nil {
 		return line, err
 	}
-	acting, err := c.office(s).Acting(ctx, line.Session)
+	acting, err := c.mailService(s).Acting(ctx, line.Session)
 	line.Agents = append(line.Agents, acting...)
 	return line, err
 }

@@ -23,17 +23,17 @@ func doctorCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find problems in the store and in your agents' settings",
-		Long: `doctor looks at the store (settings, key, rights, schema, damage, write-ahead log,
-disk, followers) and at your agents (are cairn's entries there and current, does the server answer, did events
-arrive, are there old sessions that were never imported). For each problem it says
-why it matters and what to do. It exits 1 if there is one, and changes nothing. A
-warning, such as of a key in config.toml that nothing reads, is no problem.
+		Long: `doctor checks the store (settings, key, rights, schema, damage, write-ahead log,
+disk, followers) and your agents: whether cairn's entries are present and current, the
+server responds, events arrived, and old sessions were imported. For each problem it
+prints why it matters and what to do. It exits 1 if there is a problem, and changes
+nothing. A warning, such as for an unknown key in config.toml, is not a problem.
 
 With --fix it repairs the rights of files. With --salvage it replaces a damaged
-store by a new one with everything that can still be read, under the same ids; the
-damaged files are kept beside it. A sound store is left as it is. It prints each row
-that is lost, and each that is kept though its text is not what was written (an
-observation's metadata then says "damaged": true).`,
+store by a new one with everything that can still be read, under the same ids, and
+keeps the damaged files next to it. An intact store is not changed. It prints each
+lost row, and each row that is kept although its text differs from what was written
+(the observation's metadata then has "damaged": true).`,
 		Example: `  cairn doctor
   cairn doctor --deep
   cairn doctor --salvage`,

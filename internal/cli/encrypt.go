@@ -18,23 +18,23 @@ func encryptCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encrypt",
 		Short: "Encrypt the store on disk",
-		Long: `encrypt turns the store into an encrypted one: it makes an encrypted copy, checks
-that it holds the same rows, puts it in the place of the plain file and overwrites
-every plain copy that cairn made. Interrupted at any point, one complete store
-remains. Nobody else may have the store open meanwhile.
+		Long: `encrypt encrypts the store. It creates an encrypted copy, checks that it has the same
+rows, replaces the plain file by it and overwrites every plain copy that cairn made.
+If it is interrupted, one complete store remains. No other process may have the store
+open while it runs.
 
 The key is 32 bytes, as 64 hex digits or base64. It is taken from CAIRN_KEY, else
 from the file that store.key_file in config.toml names, else from the file key in
-the data directory, which is made if there is no key at all. Every agent's hooks
-and servers must find it in the same way. Keep a copy of it elsewhere: without it
-nobody can read the store, cairn included.
+the data directory, which is created if there is no key. Every agent's hooks and
+servers must find it in the same place. Keep a copy of it elsewhere: without the key
+the store cannot be read, not even by cairn.
 
-An encrypted store is slower to write and to search. Disks may keep old copies of
-what is overwritten, above all those without moving parts; what was encrypted from
-its first event on never was on them.
+An encrypted store is slower to write and to search, and its hooks take some
+milliseconds longer. A disk, above all an SSD, may keep old copies of data that was
+overwritten. A store that is encrypted before its first event leaves none.
 
-The way back: ` + "`cairn export --all --out FILE`" + `, which writes everything readably
-into a file, and ` + "`cairn import FILE`" + ` with --db into a new store.`,
+To decrypt, run ` + "`cairn export --all --out FILE`" + `, which writes everything in plain
+text, then ` + "`cairn import FILE`" + ` with --db into a new store.`,
 		Example: "  cairn encrypt\n  CAIRN_KEY=$(pass show cairn) cairn encrypt",
 		Args:    noArgs,
 		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, _ []string) error {

@@ -22,26 +22,25 @@ func purgeCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge",
 		Short: "Delete observations or mail permanently, also on the disk",
-		Long: `purge deletes every observation that matches all the filters given, pinned ones
-too, and takes their text off the disk: out of the store, the search index, the
-write-ahead log, and off every backup in the data directory: those that cairn made
-by itself and those of ` + "`cairn backup`" + ` in the folder backups are deleted. Back
-up anew afterwards. Without --confirm it only counts.
+		Long: `purge deletes every observation that matches all given filters, pinned ones too. It
+removes their text from the store, the search index and the write-ahead log. It also
+deletes every backup in the data directory: automatic ones, and those of
+` + "`cairn backup`" + ` in the folder backups. Create a new backup afterwards. Without
+--confirm it only counts.
 
-Records and mail are no observations; no filter reaches them, and they stay whole.
-Mail goes by its numbers, --message ID, or --mail with --project, all of a
-project: subject, body and attachments go; who wrote to whom and when, and what was
-read, stays. The archive's files go too, and a tombstone is left in their place; the
-history of its Git keeps them until it is rewritten, which purge tells how to do.
-Replies that quote a message, or repeat its subject, are messages of their own.
+The filters do not apply to records and mail. To purge mail, use --message ID, or
+--mail with --project for all mail of a project. This deletes subject, body and
+attachments. Sender, recipients, times and receipts stay. The archive's files are
+replaced by a tombstone; its Git history keeps them until you rewrite it, and purge
+prints how to do that. Replies that quote a message, or repeat its subject, are
+separate messages.
 
-What was purged does not come back: neither a later import nor a late hook stores
-it again, unless you say ` + "`cairn import --include-purged`" + `. The transcripts of
-your agents are not touched, they are not cairn's; nor are files that you exported,
-or backups that you keep elsewhere.
+Purged data is not stored again by a later import or a late hook, except with
+` + "`cairn import --include-purged`" + `. purge does not touch the transcripts of your
+agents, files that you exported, or backups that you keep elsewhere.
 
-If another process reads the store all the while, purge exits 1 and says so: the
-rows are gone then, and the next purge or sweep clears the bytes.`,
+If another process reads the store all the time, purge exits 1 and reports it. The
+rows are deleted then, and the next purge or sweep clears the bytes.`,
 		Example: `  cairn purge --search '"customer list"'
   cairn purge --session 0b5c2c3e-7d19-4f3a-9b6e-d0f0a6a1f1c2 --confirm
   cairn purge --project shop --type web_fetch --older-than 30 --confirm

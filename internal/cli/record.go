@@ -13,17 +13,18 @@ func recordCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record",
 		Short: "Hook entry: record one event from standard input",
-		Long: `record reads one hook payload, a JSON object, from standard input and stores what
-it tells. Agents call it through their hooks; at the start of a session it prints
-what the session should know. With --assist it also prints, when a prompt is
-submitted or a tool is about to run, what earlier sessions know about it; [assist]
-off = true in the settings turns that off. Before an edit it has you asked, or
-denies it, where another agent has reserved the file ([guard] mode = off, warn or
-block), and it tells the agents of a session their mail. It never starts a process, uses the network or
-writes into your project.
+		Long: `record reads one hook payload, a JSON object, from standard input and stores its
+event. Agents call it through their hooks. At the start of a session it prints the
+context of the session. With --assist it also prints what earlier sessions know about
+a submitted prompt or a tool call; [assist] off = true in the settings turns that off.
 
-The program cairn-hook does the same and starts faster; init uses it where it lies
-beside cairn. CAIRN_DISABLE=1 makes both do nothing.`,
+Before an edit it checks reservations. If another agent has reserved the file, you are
+asked to confirm, or the edit is denied ([guard] mode = off, warn or block). It also
+prints the mail of the session's agents. It never starts a process, uses the network
+or writes into your project.
+
+The program cairn-hook does the same and starts faster. init uses it if it is next to
+cairn. CAIRN_DISABLE=1 turns both off.`,
 		Example: `  echo '{"session_id":"s1","cwd":"/tmp","hook_event_name":"UserPromptSubmit","prompt":"hello"}' | cairn record`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) > 0 && !h.IsOff() {

@@ -131,20 +131,20 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 	return done, errors.Join(err, c.Close())
 }
 
-// answer prints what the agent is to be told about an event. failed is why it was not
-// stored.
+// answer prints the result of an event for the agent program. failed is the reason why the
+// event was not stored.
 func (p *Process) answer(o Options, e observation.Event, done cairn.Recorded, failed error) (code int) {
-	said, err := harness.HookOutput(e, done.Told, done.Verdict)
+	said, err := harness.HookOutput(e, done.Context, done.Guard)
 	if err == nil {
 		_, err = fmt.Fprint(p.Out, said)
 	}
-	if harness.RefusesByTwo(e, done.Verdict) {
-		fmt.Fprintln(p.Err, done.Verdict.Reason)
+	if harness.RefusesByTwo(e, done.Guard) {
+		fmt.Fprintln(p.Err, done.Guard.Reason)
 		return 2
 	}
 	if failed != nil {
 		code := p.failed(o, e, failed)
-		if (done.Told != "" || done.Verdict.Decision != "") && said != "" && err == nil {
+		if (done.Context != "" || done.Guard.Decision != "") && said != "" && err == nil {
 			return 0 // with another code hosts do not read what was said
 		}
 		return code

@@ -17,8 +17,8 @@ import (
 	"cairn/internal/store"
 )
 
-const usage = `cairn-hook reads one hook payload, a JSON object, from standard input and stores what
-it tells. It does what "cairn record" does, in less time. "cairn init" writes it into the
+const usage = `cairn-hook reads one hook payload, a JSON object, from standard input and stores its
+event. It does the same as "cairn record" in less time. "cairn init" writes it into the
 settings of agents; "cairn record --help" explains the rest.
 
 Usage: cairn-hook record [flags] < PAYLOAD

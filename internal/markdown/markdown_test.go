@@ -205,6 +205,7 @@ func TestWhatIsLeftOutIsShownAsItWasTyped(t *testing.T) {
 		"<b>x</b>":                         "<p>&lt;b&gt;x&lt;/b&gt;</p>\n",
 		"[x](docs/a.md)":                   "<p>x</p>\n",
 		"[x](javascript:y)":                "<p>x</p>\n",
+		"[x](http:// )":                    "<p>x</p>\n",
 		"- [ ] a\n- [x] b":                 "<ul>\n<li>☐ a</li>\n<li>☑ b</li>\n</ul>\n",
 		"![a](https://b.example/c.png)":    `<p><a href="https://b.example/c.png" rel="noopener noreferrer nofollow">a</a></p>` + "\n",
 		"a\u202eb\x1bc":                    `<p>a<span class="mark">U+202E</span>b<span class="mark">U+001B</span>c</p>` + "\n",

@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"bytes"
+	"net/url"
 	"regexp"
 
 	"github.com/yuin/goldmark/ast"
@@ -16,7 +17,8 @@ const rel = "noopener noreferrer nofollow"
 
 const (
 	maxCells     = 20_000  // of all tables of a text
-	minAddresses = 100_000 // bytes of addresses that a text may write however short it is
+	maxAddress   = 2048    // bytes of the address of a link
+	minAddresses = 100_000 // bytes of all addresses that a text may write however short it is
 )
 
 // safeTree changes a parsed text where the policy would lose something, or where
@@ -62,8 +64,17 @@ func (t safeTree) Transform(document *ast.Document, reader text.Reader, _ parser
 
 // leads reports whether a link may lead to an address.
 func leads(address []byte) bool {
-	lower := bytes.ToLower(address[:min(len(address), len("https://"))])
-	return bytes.HasPrefix(lower, []byte("http://")) || bytes.HasPrefix(lower, []byte("https://")) || bytes.HasPrefix(lower, []byte("mailto:"))
+	u, err := url.Parse(string(address))
+	if err != nil || len(address) > maxAddress {
+		return false
+	}
+	switch u.Scheme { // in lower case
+	case "http", "https":
+		return u.Host != ""
+	case "mailto":
+		return u.Opaque != ""
+	}
+	return false
 }
 
 // changeImage replaces an image that a page would fetch by a link, and one that is

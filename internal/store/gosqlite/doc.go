@@ -17,5 +17,5 @@
 // it goes on. The key never enters SQL or a URI. `cairn record` pays 1.3 × the CPU time,
 // ranked queries 3 to 5 ×. In a build with C, cairn-hook does not link this package's SQLite,
 // which is a third of a program: it hands the events of an encrypted store over to the cairn
-// next to it, for 3 ms more per event.
+// next to it, for 4 to 6 ms more per event.
 package gosqlite
