@@ -73,6 +73,8 @@ type Cairn struct {
 	journal  observation.Config
 	place    project.Location // of Config.Cwd
 
+	openStore func(context.Context, store.Config) (*store.Store, error)
+
 	mu    sync.Mutex
 	store *store.Store    // nil until it is needed and there
 	book  *memory.Service // over the store, nil until it is needed
@@ -86,9 +88,15 @@ type Cairn struct {
 // Open reads the settings; the store itself is opened when it is first needed,
 // and made only by something that writes. Settings that cannot be used are
 // CodeSettings (Invalid).
-func Open(c Config) (*Cairn, error) {
+func Open(c Config) (*Cairn, error) { return open(c, store.Open) }
+
+// OpenWithDriver is Open for the program cairn-hook, which links one SQLite: it opens the
+// store by store.OpenWithDriver.
+func OpenWithDriver(c Config) (*Cairn, error) { return open(c, store.OpenWithDriver) }
+
+func open(c Config, openStore func(context.Context, store.Config) (*store.Store, error)) (*Cairn, error) {
 	c = withDB(c)
-	k := &Cairn{config: c}
+	k := &Cairn{config: c, openStore: openStore}
 	var err error
 	if c.Cwd != "" {
 		if k.place, err = project.Locate(c.Cwd, c.Home); err != nil {
@@ -158,13 +166,13 @@ func (c *Cairn) opened(ctx context.Context, make bool) (*store.Store, error) {
 		}
 		return nil, err
 	}
-	s, err := store.Open(ctx, config)
+	s, err := c.openStore(ctx, config)
 	if fault.HasCode(err, store.CodeEncrypted) || fault.HasCode(err, store.CodeCorrupt) {
 		s, err = c.openWithKey(ctx, &config, err)
 	}
 	if !make && (fault.HasCode(err, store.CodeReadOnly) || fault.HasCode(err, store.CodeFull)) {
 		config.ReadOnly = true
-		s, err = store.Open(ctx, config)
+		s, err = c.openStore(ctx, config)
 	}
 	c.store, c.key = s, config.Key
 	if err == nil && c.config.Role != store.Hook && !config.ReadOnly {

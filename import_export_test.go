@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -650,4 +651,48 @@ func FuzzImport(f *testing.F) {
 			target.sound()
 		}
 	})
+}
+
+// TestAnImportedPromptDividesTheTurnInWhichItsActionsStood imports a session without one of
+// its prompts, and then that prompt, after whose actions more was indexed.
+func TestAnImportedPromptDividesTheTurnInWhichItsActionsStood(t *testing.T) {
+	t.Parallel()
+	now := clockAt(1_770_000_000)
+	source := newHome(t, now, "")
+	for i := range 3 {
+		for _, e := range []observation.Event{
+			{Kind: observation.Prompt, Source: "UserPromptSubmit", Text: fmt.Sprint("tidy page ", i)},
+			{Kind: observation.Tool, Source: "PostToolUse", Calls: []observation.Call{{Tool: "Bash", Action: observation.Shell, Command: fmt.Sprint("make page", i)}}},
+		} {
+			now.Add(1)
+			e.Session, e.Cwd = "s1", source.dir
+			source.event(e)
+		}
+	}
+	whole, rest := body(source.export("")), []string{}
+	for _, line := range whole {
+		if !strings.Contains(line, `"content":"tidy page 1"`) {
+			rest = append(rest, promptOf.ReplaceAllString(line, ""))
+		}
+	}
+	target := newHome(t, now, "")
+	target.mustRestore(sealed(t, rest...))
+	target.indexed()
+	target.mustRestore(sealed(t, whole...))
+	target.indexed()
+	target.sound()
+}
+
+var promptOf = regexp.MustCompile(`,"prompt_id":\d+`)
+
+// indexed brings the index of turns up to date.
+func (h home) indexed() {
+	h.t.Helper()
+	j, err := h.Observations(context.Background())
+	if err == nil {
+		_, err = j.IndexTurns(context.Background(), 1<<20)
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }

@@ -135,18 +135,18 @@ func (c *Cairn) openWithKey(ctx context.Context, config *store.Config, failed er
 			return nil, err
 		}
 		if !encrypted { // what was interrupted has been undone
-			return store.Open(ctx, *config)
+			return c.openStore(ctx, *config)
 		}
 	}
 	key, err := c.LoadKey()
 	if err == nil {
 		config.Key = key.Bytes
 		var s *store.Store
-		if s, err = store.Open(ctx, *config); err == nil {
+		if s, err = c.openStore(ctx, *config); err == nil {
 			return s, nil
 		}
 	}
-	if damaged {
+	if damaged && !fault.HasCode(err, store.CodeDriver) {
 		return nil, failed
 	}
 	return nil, err

@@ -1,10 +1,15 @@
 package main_test
 
 import (
+	"bytes"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"cairn/internal/store"
 )
 
 // TestTheHookLinksNeitherServerNorCommands, which every hook would pay for at its start.
@@ -27,5 +32,27 @@ func TestTheHookLinksNeitherServerNorCommands(t *testing.T) {
 				t.Errorf("the hook links %s", p)
 			}
 		}
+	}
+}
+
+// TestTheHookLinksOneSQLite: a build with C hands the events of encrypted stores over to
+// cairn, and so has no use for SQLite in Go, which would be a third of the program.
+func TestTheHookLinksOneSQLite(t *testing.T) {
+	t.Parallel()
+	args, inC := []string{"build"}, store.Driver == "mattn/go-sqlite3"
+	if inC {
+		args = append(args, "-tags", "sqlite_fts5,sqlite_math_functions")
+	}
+	program := filepath.Join(t.TempDir(), "cairn-hook")
+	if out, err := exec.CommandContext(t.Context(), "go", append(args, "-o", program, ".")...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runsStatements = "_sqlite3VdbeExec" // of the module that is SQLite in Go
+	if inGo := bytes.Contains(text, []byte(runsStatements)); inGo == inC {
+		t.Errorf("the driver is %s, SQLite in Go is linked: %v", store.Driver, inGo)
 	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -72,4 +74,76 @@ func TestAUserSeesAFollowerThatAlwaysFails(t *testing.T) {
 	}
 	p.fails("an unknown follower", p.run(p.command("retry", "archiv"), nil), 1, `no follower named "archiv"`, "cairn status")
 	server.ends()
+}
+
+// archiveDies kills a server at a step of the archive: what status says of it is true, and
+// the next server ends the work, once.
+func archiveDies(t *testing.T, program, point string) {
+	p := newPosting(t)
+	p.program = program
+	server := p.control("serve", "--http", "127.0.0.1:0")
+	upToDate := func() bool { return strings.Contains(p.cairn("status"), "up to date") }
+	soon(t, "what came first is archived", upToDate)
+	server.ctl(nil, "crash-point", fields{"at": point})
+	p.post("one")
+	server.died(point)
+
+	out, err := p.git("log", "--format=%s", "main")
+	if err != nil {
+		t.Fatalf("git log: %v %s", err, out)
+	}
+	var f followers.Status
+	for _, one := range p.followers().Followers {
+		if one.Follower == "archive" && one.Lane == "shop" {
+			f = one
+		}
+	}
+	if committed := strings.Contains(out, "| one"); f.Running || !committed && f.Behind == 0 || point == "archive_advanced" && f.Behind > 0 {
+		t.Errorf("committed: %v; status says %+v", committed, f)
+	}
+	if f.Behind > 0 && (f.Oldest.IsZero() || !strings.Contains(p.cairn("status"), "for the archive of shop, the first since 20")) {
+		t.Errorf("status says %+v\n%s", f, p.cairn("status"))
+	}
+	server.start()
+	soon(t, "all is archived", upToDate)
+	p.wantAgreement()
+	if out, err := p.git("log", "--format=%s", "main"); err != nil || strings.Count(out, "| one") != 1 {
+		t.Errorf("it is committed %d times: %v\n%s", strings.Count(out, "| one"), err, out)
+	}
+}
+
+// embedderDies does the same at a step of a follower with one position.
+func embedderDies(t *testing.T, program, point string) {
+	h := newHome(t)
+	h.program = program
+	embedder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Input []string }
+		_ = json.NewDecoder(r.Body).Decode(&asked)
+		vectors := []any{}
+		for i := range asked.Input {
+			vectors = append(vectors, map[string]any{"index": i, "embedding": []float32{1, 2}})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": vectors})
+	}))
+	t.Cleanup(embedder.Close)
+	h.setting("[memory]\nembed_url = \"" + embedder.URL + "/v1/embeddings\"\n")
+	h.keepEntries(1)
+	server := h.control("serve", "--http", "127.0.0.1:0")
+	status := func() (f followers.Status) {
+		for _, f := range h.followers().Followers {
+			if f.Follower == "memory-embed" {
+				return f
+			}
+		}
+		return f
+	}
+	soon(t, "the first is embedded", func() bool { return status().Running && status().Behind == 0 })
+	server.ctl(nil, "crash-point", fields{"at": point})
+	h.keepEntries(1)
+	server.died(point)
+	if f, behind := status(), point != "follower_advanced"; f.Running || behind != (f.Behind > 0) {
+		t.Errorf("status says %+v", f)
+	}
+	server.start()
+	soon(t, "all is embedded", func() bool { return status().Running && status().Behind == 0 })
 }

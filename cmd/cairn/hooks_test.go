@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cairn/internal/followers"
 )
 
 // TestHooksOfATestBuild drives a build with test hooks from outside (memories §15).
@@ -23,6 +25,18 @@ func TestHooksOfATestBuild(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			deviceCrashes(newPair(t, program), point)
+		})
+	}
+	for _, point := range []string{"archive_rendered", "archive_written", "archive_committed", "archive_advanced"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			archiveDies(t, program, point)
+		})
+	}
+	for _, point := range []string{"follower_read", "follower_worked", "follower_advanced"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			embedderDies(t, program, point)
 		})
 	}
 	for _, point := range []string{"hub_before_commit", "hub_after_commit"} {
@@ -83,6 +97,7 @@ func deviceCrashes(p *pair, point string) {
 	}
 	if point != "mid_migration" {
 		d.died(point)
+		d.tellsWhatWaits(point)
 		d.start()
 	}
 	again, id := p.put("one") // under the same key
@@ -91,6 +106,26 @@ func deviceCrashes(p *pair, point string) {
 	}
 	p.put("two")
 	p.holds("before", "one", "two")
+}
+
+// tellsWhatWaits reads what status says of the replication after a crash of the device: it
+// waits for the hub from the commit of the entry to that of the hub's answer.
+func (p *controlled) tellsWhatWaits(point string) {
+	p.t.Helper()
+	waits, known := map[string]bool{ // by the other points it may or may not
+		"before_local_commit": false, "after_local_commit": true, "after_lease": true, "before_hub_send": true, "after_hub_201": true,
+		"after_backend_201": true, "before_flip_commit": true, "after_flip_commit": false, "mid_purge": false,
+	}[point]
+	var behind int64
+	var running bool
+	for _, f := range p.followers().Followers {
+		if f.Follower == followers.Replication {
+			behind, running = behind+f.Behind, running || f.Running
+		}
+	}
+	if running || known && waits != (behind > 0) {
+		p.t.Errorf("%s: status says that %d changes wait, running: %v", point, behind, running)
+	}
 }
 
 // hubCrashes writes around a crash of the hub, at the second passing.

@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	cairnhook "cairn/internal/hook"
+	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 	"cairn/internal/veto"
 )
@@ -74,6 +75,12 @@ func TestScripts(t *testing.T) {
 			"bound":      bound,
 			"freed":      freed,
 			"nul":        nul,
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "csqlite" { // plain stores are opened by SQLite in C
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return store.Driver == "mattn/go-sqlite3", nil
 		},
 	})
 }

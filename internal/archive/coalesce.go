@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/store"
 )
 
@@ -218,12 +219,14 @@ func commitAll(group []*request) (err error) {
 	if got.hashes, err = r.line.commit(r.ctx, files, message, time.Unix(0, last.at)); err != nil {
 		return err
 	}
+	crashpoint.Pass("archive_committed")
 	if len(got.hashes) > 0 {
 		got.head = got.hashes[len(got.hashes)-1]
 	}
 	if err := r.line.Store.Write(context.WithoutCancel(r.ctx), store.Normal, got.store); err != nil {
 		return err
 	}
+	crashpoint.Pass("archive_advanced")
 	r.cursor = got.cursor
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -191,6 +192,7 @@ func (r *run) prepare() (q *request, came []int64, err error) {
 	if err != nil || q == nil {
 		return nil, nil, err
 	}
+	crashpoint.Pass("archive_rendered")
 	l.counts.files.entered.Add(int64(len(came)))
 	if len(q.files)+len(q.gone) == 0 {
 		return q, came, nil
@@ -206,7 +208,11 @@ func (r *run) prepare() (q *request, came []int64, err error) {
 		return nil, nil, err
 	}
 	q.files = newest(append(doomed, q.files...))
-	return q, came, l.write(r.ctx, q.files)
+	if err := l.write(r.ctx, q.files); err != nil {
+		return nil, nil, err
+	}
+	crashpoint.Pass("archive_written")
+	return q, came, nil
 }
 
 func (r *run) paths() (n int) {

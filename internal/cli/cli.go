@@ -169,7 +169,7 @@ type group struct {
 func groups(p *Process) []group {
 	return []group{
 		{"Set up", []*cobra.Command{initCommand(p), uninstallCommand(p), doctorCommand(p), statusCommand(p)}},
-		{"Find and look", []*cobra.Command{recallCommand(p), searchCommand(p), whyCommand(p), contextCommand(p), watchCommand(p)}},
+		{"Find and look", []*cobra.Command{recallCommand(p), searchCommand(p), showCommand(p), whyCommand(p), contextCommand(p), watchCommand(p)}},
 		{"Decisions", []*cobra.Command{recordsCommand(p), sessionCommand(p)}},
 		{"Several agents", []*cobra.Command{
 			agentsCommand(p), mailCommand(p), contactsCommand(p), reserveCommand(p), releaseCommand(p), renewCommand(p),

@@ -19,8 +19,8 @@ func searchMemoryCommand(p *Process) *cobra.Command {
 		Use: "search QUERY", Aliases: []string{"search-memories"},
 		Short: "Search committed entries, best match first",
 		Long: `search finds entries of one memory by any of the query's words; the more of them an entry
-has, the rarer they are and the more of them its neighbours have, the better. The query
-is plain text: nothing in it has a special meaning. The number before a hit is its
+has, the rarer they are and the more of them its neighbours have, the better. An unknown
+word is replaced by the nearest known one. The query is plain text: nothing in it has a special meaning. The number before a hit is its
 score, 0 to 1, which says nothing between two queries. cairn recall searches every memory,
 and all other parts of the store.`,
 		Example: "  cairn memory search \"when did Ana ask for refunds\" --top-k 5\n  cairn memory search refunds --tag topic=billing",
@@ -36,6 +36,7 @@ and all other parts of the store.`,
 		out, err = recalled(cmd, c, &f, func(ctx context.Context, b *memory.Service, who memory.Caller) (memory.Found, error) {
 			return b.Search(ctx, who, a)
 		})
+		f.sayCorrected(out.Corrected, out.Hint)
 		f.say("%s for %q", counted(out.Count, "result"), a.Query)
 		return out, err
 	}, func(w io.Writer, found memory.Found) error {

@@ -68,11 +68,8 @@ func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a recall.Args) erro
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
 		err = printJSON(p.Out, found)
 	} else {
-		on, off := "", ""
-		if p.showsColour() {
-			on, off = "\x1b[1m", "\x1b[0m"
-		}
-		_, err = io.WriteString(p.Out, found.Text(on, off))
+		on, off := p.marks()
+		_, err = io.WriteString(p.Out, found.TextForPeople(on, off))
 	}
 	if err == nil {
 		_, err = fmt.Fprintf(p.Err, "cairn: %s for %q\n", counted(len(found.Results), "result"), a.Query)
@@ -80,11 +77,19 @@ func (p *Process) recall(cmd *cobra.Command, c *cairn.Cairn, a recall.Args) erro
 	return err
 }
 
-// showsColour reports whether standard output is a terminal that shows colour
-// (no-color.org).
-func (p *Process) showsColour() bool {
+// marks are what standard output shows before and after a word that matched: bold in a
+// terminal that shows colour (no-color.org), else nothing.
+func (p *Process) marks() (on, off string) {
+	if !p.printsToTerminal() || p.Getenv("NO_COLOR") != "" || p.Getenv("TERM") == "dumb" {
+		return "", ""
+	}
+	return "\x1b[1m", "\x1b[0m"
+}
+
+// printsToTerminal reports whether standard output is a terminal.
+func (p *Process) printsToTerminal() bool {
 	out, wrapped := p.Out.(*output)
-	if !wrapped || p.Getenv("NO_COLOR") != "" || p.Getenv("TERM") == "dumb" {
+	if !wrapped {
 		return false
 	}
 	f, ok := out.WriteCloser.(*os.File)

@@ -3,12 +3,13 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"cairn"
 	"cairn/internal/hook"
 )
 
 func recordCommand(p *Process) *cobra.Command {
 	var o hook.Options
-	h := &hook.Process{In: p.In, Out: p.Out, Err: p.Err, Getenv: p.Getenv}
+	h := &hook.Process{In: p.In, Out: p.Out, Err: p.Err, Getenv: p.Getenv, Open: cairn.Open}
 	cmd := &cobra.Command{
 		Use:   "record",
 		Short: "Hook entry: record one event from standard input",

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +12,7 @@ import (
 	"cairn/internal/observation"
 	"cairn/internal/recall"
 	"cairn/internal/store"
+	"cairn/internal/words"
 )
 
 func searchCommand(p *Process) *cobra.Command {
@@ -26,7 +29,8 @@ NOT, "a phrase", prefix*, NEAR(a b, 5) or parentheses the query is exact. Identi
 found whole and by their parts. Rows with equal texts are one row with a count, except
 with --ids.
 
-The result is a JSON array, best match first. For a question, use cairn recall.
+Best matches come first: in a terminal a line for each, with the words that matched in
+bold, else a JSON array. cairn show prints a row whole. For a question, use cairn recall.
 
 --all searches all parts of the store and prints sessions: it is cairn recall.`,
 		Example: `  cairn search 'getUserById'
@@ -60,7 +64,7 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 			if err != nil {
 				return err
 			}
-			if err := p.printRows(cmd, j, rows, full, ids); err != nil {
+			if err := p.printRows(cmd, j, rows, a.Query, full, ids); err != nil {
 				return err
 			}
 			if len(rows) == 0 {
@@ -83,7 +87,7 @@ The result is a JSON array, best match first. For a question, use cairn recall.
 	f.BoolVar(&full, "full", false, "whole rows, with content and metadata")
 	f.BoolVar(&ids, "ids", false, "ids only, one a line")
 	f.BoolVar(&all, "all", false, "search records, mail and memories, too, as cairn recall")
-	f.Bool("json", false, "print JSON; without it too, except with --all")
+	f.Bool("json", false, "print JSON; without it too where the output is no terminal, except with --all")
 	for _, other := range []string{"type", "offset", "order-by", "full", "ids"} {
 		cmd.MarkFlagsMutuallyExclusive("all", other)
 	}
@@ -100,7 +104,7 @@ type fullRow struct {
 	Output      string  `json:"output,omitempty"`
 }
 
-func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, full, ids bool) error {
+func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, query string, full, ids bool) error {
 	if ids {
 		for _, row := range found {
 			if _, err := fmt.Fprintln(p.Out, row.ID); err != nil {
@@ -108,6 +112,9 @@ func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []
 			}
 		}
 		return nil
+	}
+	if asJSON, _ := cmd.Flags().GetBool("json"); p.printsToTerminal() && !asJSON {
+		return p.printFound(cmd, j, found, query, full)
 	}
 	if !full {
 		return printJSON(p.Out, found)
@@ -123,4 +130,30 @@ func (p *Process) printRows(cmd *cobra.Command, j *observation.Service, found []
 		}
 	}
 	return printJSON(p.Out, out)
+}
+
+// printFound prints rows for people: a line for each or, if they are to be full, whole.
+func (p *Process) printFound(cmd *cobra.Command, j *observation.Service, found []observation.FoundRow, query string, full bool) error {
+	var b strings.Builder
+	on, off := p.marks()
+	finder := words.FinderOf(query)
+	for _, row := range found {
+		if full {
+			rows, err := j.Get(cmd.Context(), []int64{row.ID})
+			if err != nil {
+				return err
+			}
+			for _, o := range rows {
+				describeRow(&b, o)
+			}
+			continue
+		}
+		fmt.Fprintf(&b, "#%d  %s  %s  %s: %s", row.ID, second(row.Timestamp), oneLine(row.Project), row.ObsType, recall.Marked(finder, oneLine(row.Excerpt), on, off))
+		if row.Count > 1 {
+			fmt.Fprintf(&b, "  (%d times)", row.Count)
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(p.Out, b.String())
+	return err
 }

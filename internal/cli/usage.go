@@ -30,6 +30,16 @@ func exactArgs(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// atLeastOne wants one argument or more, and says what they are.
+func atLeastOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fault.New(fault.Invalid, "usage", "takes "+what).WithHint(seeHelp(cmd))
+		}
+		return nil
+	}
+}
+
 // atMostOne wants no argument or one, and says what it is.
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

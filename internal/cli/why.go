@@ -37,8 +37,8 @@ squash, a rename, a formatter or a moved block does not hide it. The row "sure" 
 Rows "missing" give the reason for what was not found. The exit code is 1 if
 nothing at all is known.
 
-Follow up with the ids shown: those of observations and sessions in the tools
-get_observations, timeline and session_trace, records with ` + "`cairn records show`" + `.`,
+Follow up with the ids shown: ` + "`cairn show`" + ` prints rows and sessions,
+` + "`cairn records show`" + ` records.`,
 		Example: `  cairn why internal/cart/total.go:42
   cairn why README.md --json`,
 		Args: exactArgs(1, "a file, or a file and a line"),

@@ -23,6 +23,7 @@ func Names() (device, hub []string) {
 	return []string{
 		"before_local_commit", "after_local_commit", AfterAck, "after_lease", "before_hub_send", "after_hub_201",
 		"before_flip_commit", "after_flip_commit", "mid_pull", "mid_purge", MidMigration,
+		"follower_read", "follower_worked", "follower_advanced", "archive_rendered", "archive_written", "archive_committed", "archive_advanced",
 	}, []string{"hub_before_commit", "hub_after_commit"}
 }
 

@@ -39,8 +39,8 @@ type Service struct {
 
 // Args say which guard is meant.
 type Args struct {
-	Project    string // a project_key; "" for the repository's own
-	Repository string // the absolute path of the repository, or of anything in it
+	Project    string `arg:"project_key,required"`    // "" for the repository's own
+	Repository string `arg:"code_repo_path,required"` // or the absolute path of anything in it
 	PrePush    bool   // also, or when uninstalling only, at push
 	Program    string // cairn's own, absolute, for the hooks to call; "" for the one that runs
 }

@@ -32,9 +32,12 @@ type Process struct {
 	Out, Err io.Writer
 	Getenv   func(string) string
 
-	// Newer, if set, records a payload whose store a newer cairn has written; it returns
-	// false where that cannot be done.
-	Newer func(payload []byte) (code int, done bool)
+	// Open opens cairn: cairn.Open, or cairn.OpenWithDriver in the program cairn-hook.
+	Open func(cairn.Config) (*cairn.Cairn, error)
+	// HandOver, if set, lets another program record a payload whose store this one cannot
+	// open: a newer cairn has written it, or it is encrypted. It returns false where that
+	// cannot be done.
+	HandOver func(payload []byte) (code int, done bool)
 }
 
 // Options are the flags of a hook.
@@ -68,8 +71,8 @@ func (p *Process) Record(ctx context.Context, o Options) (code int) {
 		return p.failed(o, e, err)
 	}
 	done, failed := p.store(ctx, o, e)
-	if p.Newer != nil && fault.HasCode(failed, store.CodeNewer) {
-		if code, done := p.Newer(payload); done {
+	if p.HandOver != nil && (fault.HasCode(failed, store.CodeNewer) || fault.HasCode(failed, store.CodeDriver)) {
+		if code, done := p.HandOver(payload); done {
 			return code
 		}
 	}
@@ -120,7 +123,7 @@ func (p *Process) store(ctx context.Context, o Options, e observation.Event) (do
 	if e.Kind == observation.SessionEnd {
 		config.Wait = 500 * time.Millisecond // its host allows 1.5 s in all
 	}
-	c, err := cairn.Open(config)
+	c, err := p.Open(config)
 	if err != nil {
 		return done, err
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cairn"
 	"cairn/internal/fault"
 	"cairn/internal/store"
 )
@@ -35,9 +36,10 @@ func VersionLine(version string) string {
 }
 
 // Run runs the program cairn-hook with the arguments of `cairn record`, "record" included
-// or not, and returns its exit code. program is the path by which it was called: when the
-// store is of a newer cairn, as after an upgrade of cairn alone, the cairn beside program
-// records the event.
+// or not, and returns its exit code. program is the path by which it was called. The cairn
+// next to program records the event if cairn-hook cannot open the store: if a newer cairn
+// has written it, as after an upgrade of cairn alone, or if it is encrypted, for which the
+// cairn-hook of a build with C has no SQLite.
 func Run(p Process, program, version string, args []string) (code int) {
 	defer func() {
 		if defect := recover(); defect != nil {
@@ -48,7 +50,8 @@ func Run(p Process, program, version string, args []string) (code int) {
 	if len(args) > 0 && args[0] == "record" {
 		args = args[1:]
 	}
-	p.Newer = func(payload []byte) (code int, done bool) { return p.handOver(program, args, payload) }
+	p.Open = cairn.OpenWithDriver
+	p.HandOver = func(payload []byte) (code int, done bool) { return p.handOver(program, args, payload) }
 	var o Options
 	var showsVersion bool
 	flags := flag.NewFlagSet("cairn-hook", flag.ContinueOnError)
@@ -84,11 +87,11 @@ func (p *Process) handOver(program string, args []string, payload []byte) (code 
 		}
 	}
 	folder, name := filepath.Split(program)
-	cairn := strings.Replace(name, "cairn-hook", "cairn", 1)
-	if cairn == name {
+	whole := strings.Replace(name, "cairn-hook", "cairn", 1)
+	if whole == name {
 		return 0, false // a name of the user's own: which cairn belongs to it is not known
 	}
-	cmd := exec.Command(folder+cairn, append([]string{"record"}, args...)...)
+	cmd := exec.Command(folder+whole, append([]string{"record"}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(payload), p.Out, p.Err
 	if err := cmd.Run(); err != nil && (cmd.ProcessState == nil || cmd.ProcessState.ExitCode() < 0) {
 		return 0, false

@@ -19,19 +19,31 @@ import (
 	"cairn/internal/mcp"
 )
 
+// everyKind has an argument of every kind.
+type everyKind struct {
+	S       *string         `arg:"s"`
+	I       *int64          `arg:"i"`
+	B       bool            `arg:"b"`
+	IS      []int64         `arg:"is"`
+	SS      []string        `arg:"ss"`
+	O       json.RawMessage `arg:"o"`
+	N       *string         `arg:"n,nullable"`
+	Null    bool            `arg:"n,null"`
+	Project mcp.Scope       `arg:"project"`
+}
+
 // kinds is a tool with an argument of every kind.
-func kinds(call func(context.Context, mcp.Args) (any, error)) mcp.Tool {
-	return mcp.Tool{Name: "kinds", ReadOnly: true, Errors: mcp.ErrorEnvelope, Call: call, Params: []mcp.Param{
-		{Name: "s"}, {Name: "i", Kind: mcp.Integer}, {Name: "b", Kind: mcp.Boolean}, {Name: "is", Kind: mcp.Integers},
-		{Name: "ss", Kind: mcp.Strings}, {Name: "o", Kind: mcp.Object}, {Name: "n", Kind: mcp.Nullable}, {Name: "project", Kind: mcp.Project},
-	}}
+func kinds(call func(context.Context, mcp.Call, everyKind) (any, error)) mcp.Tool {
+	return mcp.NewTool(mcp.Tool{Name: "kinds", ReadOnly: true, Errors: mcp.ErrorEnvelope}, call)
 }
 
 // told are the arguments of a call, as far as they were given.
-func told(_ context.Context, a mcp.Args) (any, error) {
+func told(_ context.Context, c mcp.Call, a everyKind) (any, error) {
+	if a.Project == (mcp.Scope{}) { // of a tool that does not have it
+		a.Project = c.Scope
+	}
 	return map[string]any{
-		"s": a.Text("s"), "i": a.Int64("i"), "b": a.Bool("b"), "is": a.Integers("is"), "ss": a.Strings("ss"),
-		"o": a.Object("o"), "n": a.Text("n"), "null": a.IsNull("n"), "project": a.Scope("project"),
+		"s": a.S, "i": a.I, "b": a.B, "is": a.IS, "ss": a.SS, "o": a.O, "n": a.N, "null": a.Null, "project": a.Project,
 	}, nil
 }
 
@@ -177,7 +189,7 @@ func TestErrorsHaveTheStatusesOfTheContracts(t *testing.T) {
 		{fault.Internal, "UNHANDLED_EXCEPTION", 500, false},
 		{fault.Unavailable, "await_timeout", 504, false},
 	} {
-		s, _ := served(t, kinds(func(context.Context, mcp.Args) (any, error) { return nil, fault.New(c.kind, c.code, "no") }))
+		s, _ := served(t, kinds(func(context.Context, mcp.Call, everyKind) (any, error) { return nil, fault.New(c.kind, c.code, "no") }))
 		w := ask(s, http.MethodPost, "/v1/projects/*/set/kinds", "")
 		var e fault.Envelope
 		err := json.Unmarshal(w.Body.Bytes(), &e)
@@ -189,11 +201,13 @@ func TestErrorsHaveTheStatusesOfTheContracts(t *testing.T) {
 
 func TestWhatNobodyClassifiedIsLoggedAndNotSent(t *testing.T) {
 	t.Parallel()
-	for name, call := range map[string]func(context.Context, mcp.Args) (any, error){
-		"error":   func(context.Context, mcp.Args) (any, error) { return nil, errors.New("open /home/ada/private") },
-		"panic":   func(context.Context, mcp.Args) (any, error) { panic("the private text") },
-		"runtime": func(_ context.Context, a mcp.Args) (any, error) { return a.Strings("ss")[3], nil },
-		"result":  func(context.Context, mcp.Args) (any, error) { return func() {}, nil },
+	for name, call := range map[string]func(context.Context, mcp.Call, everyKind) (any, error){
+		"error": func(context.Context, mcp.Call, everyKind) (any, error) {
+			return nil, errors.New("open /home/ada/private")
+		},
+		"panic":   func(context.Context, mcp.Call, everyKind) (any, error) { panic("the private text") },
+		"runtime": func(_ context.Context, _ mcp.Call, a everyKind) (any, error) { return a.SS[3], nil },
+		"result":  func(context.Context, mcp.Call, everyKind) (any, error) { return func() {}, nil },
 	} {
 		s, log := served(t, kinds(call))
 		w := ask(s, http.MethodPost, "/v1/projects/*/set/kinds", "")

@@ -38,13 +38,13 @@ func registered(a *Agent, token string) Registered { return Registered{a.info(),
 // RegisterArgs are the arguments of register_agent and, with the name as
 // name_hint, of create_agent_identity.
 type RegisterArgs struct {
-	ProjectKey        string
-	Program           string
-	Model             string
-	Name              string // "" for a generated one
-	TaskDescription   string // at most 64 KiB
-	AttachmentsPolicy string // "" for auto
-	WantToken         bool
+	ProjectKey        string `arg:"project_key,required"`
+	Program           string `arg:"program,required"`
+	Model             string `arg:"model,required"`
+	Name              string `arg:"name" about:"The name you want: an adjective and a noun, such as GreenLake. Omitted or not valid: one is generated."`
+	TaskDescription   string `arg:"task_description,default="` // at most 64 KiB
+	AttachmentsPolicy string `arg:"attachments_policy,default=auto,enum=auto|inline|file|none"`
+	WantToken         bool   `arg:"want_token"`
 }
 
 const (
@@ -312,10 +312,10 @@ type Profile struct {
 
 // WhoisArgs are the arguments of whois.
 type WhoisArgs struct {
-	ProjectKey  string
-	AgentName   string
-	NoCommits   bool // include_recent_commits is false
-	CommitLimit *int // nil for 5
+	ProjectKey  string `arg:"project_key,required"`
+	AgentName   string `arg:"agent_name,required" about:"The agent to look up."`
+	NoCommits   bool   `arg:"include_recent_commits,not" about:"Whether recent_commits is filled."`
+	CommitLimit *int   `arg:"commit_limit,default=5,min=1,max=1000" about:"How many commits."`
 }
 
 // Whois tells about an agent, retired ones too, and which of the newest commits of
@@ -356,11 +356,11 @@ type ListedAgent struct {
 
 // ListAgentsArgs are the arguments of list_agents.
 type ListAgentsArgs struct {
-	ProjectKey       string
-	ActiveWithinDays *int // at least 1; nil for whenever
-	IncludeRetired   bool
-	Program          string // "" for any; case does not matter
-	Limit            *int   // nil for 100
+	ProjectKey       string `arg:"project_key,required"`
+	ActiveWithinDays *int   `arg:"active_within_days,min=1" about:"Only agents active within so many days."`
+	IncludeRetired   bool   `arg:"include_retired" about:"Also agents that have retired."`
+	Program          string `arg:"program" about:"Only agents of this program."` // case does not matter
+	Limit            *int   `arg:"limit,default=100,min=1,max=1000" about:"How many agents."`
 }
 
 const selectListed = agentColumns + `WHERE a.project_id = ?1 AND a.last_active_ts >= ?2 AND (?3 OR a.retired_ts IS NULL)
@@ -410,12 +410,12 @@ func (s *callTx) list(ctx context.Context, a ListAgentsArgs, n int) ([]ListedAge
 
 // RetireArgs are the arguments of retire_agent.
 type RetireArgs struct {
-	ProjectKey string
-	AgentName  string
+	ProjectKey string `arg:"project_key,required"`
+	AgentName  string `arg:"agent_name,required" about:"The agent to retire."`
 	// Reason must be a text. It is not kept: neither a row nor profile.json has a place
 	// for it, and what the log alone held would be gone with the next rebuild. Who is to
 	// know it is written a message.
-	Reason string
+	Reason string `arg:"reason,default=" about:"Why. cairn does not store it."`
 }
 
 // Retired is what retire_agent answers.

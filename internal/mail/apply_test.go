@@ -3,10 +3,14 @@ package mail
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"cairn/internal/fault"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 )
@@ -126,5 +130,46 @@ func TestEveryDocumentComesBackFromItsRowsAndFromTheLog(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDocumentsInAnyOrderAndTwiceGiveAnEqualStore: one that comes before what it refers to is
+// refused whole, and can be applied later. An answer waits for its message by itself, since
+// that may be gone for good.
+func TestDocumentsInAnyOrderAndTwiceGiveAnEqualStore(t *testing.T) {
+	t.Parallel()
+	data := []byte("attached")
+	docs := func() []Document {
+		all := append(entities(), entities()...)
+		return append(all, &Blob{SHA1: sha1Of(data), ProjectUID: uid, MediaType: "text/plain", Bytes: int64(len(data)), data: data})
+	}
+	want := exported(t, filled(t, docs()[len(docs())-1]))
+	for seed := range uint64(20) {
+		s := storetest.Open(t, store.Config{})
+		waiting := docs()
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(waiting), func(i, j int) { waiting[i], waiting[j] = waiting[j], waiting[i] })
+		applied := map[string]bool{}
+		for rounds := 0; len(waiting) > 0; rounds++ {
+			if rounds > len(entities()) {
+				t.Fatalf("seed %d: %d documents wait for nothing", seed, len(waiting))
+			}
+			waiting = slices.DeleteFunc(waiting, func(d Document) bool {
+				if m, ok := d.(*Message); ok && m.ReplyToUID != nil && !applied[*m.ReplyToUID] {
+					return false
+				}
+				err := s.Write(t.Context(), store.Full, func(ctx context.Context, tx *store.Tx) error {
+					_, err := Apply(ctx, tx, Actor{}, Archive{}, d, true)
+					return err
+				})
+				if err != nil && !fault.HasCode(err, CodeIncomplete) {
+					t.Fatalf("seed %d: %s %s: %v", seed, d.Kind(), d.Key(), err)
+				}
+				applied[d.Key()] = applied[d.Key()] || err == nil
+				return err == nil
+			})
+		}
+		if got := exported(t, s); !slices.Equal(got, want) {
+			t.Fatalf("seed %d:\n%s\nwant\n%s", seed, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
 	}
 }

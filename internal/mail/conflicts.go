@@ -11,10 +11,10 @@ import (
 
 // CheckArgs are the arguments of check_file_reservation_conflicts.
 type CheckArgs struct {
-	ProjectKey string
-	Paths      []string // 1 to 200
-	AgentName  string   // whose own reservations do not count; "" for nobody
-	Shared     bool     // exclusive is false
+	ProjectKey string   `arg:"project_key,required"`
+	Paths      []string `arg:"paths,required" about:"What to look up, at most 200. Paths or globs relative to the repository's root: * and ? stay inside a segment, ** is any depth, a folder covers what is below it."` // 1 to 200
+	AgentName  string   `arg:"agent_name" about:"Your own name: your reservations do not count as conflicts."`
+	Shared     bool     `arg:"exclusive,not" about:"false: only exclusive reservations count as conflicts."`
 }
 
 // Checked is what check_file_reservation_conflicts answers; the lists are never

@@ -45,13 +45,16 @@ func linkOf(c *Contact, from, to recipient) Link {
 
 // RequestArgs are the arguments of request_contact.
 type RequestArgs struct {
-	ProjectKey, FromAgent, ToAgent string
-	ToProject                      string // "" for the same
-	Reason                         string // 1,000 characters are kept
-	TTLSeconds                     *int64 // nil for a week; at least 60
-	NoRegister                     bool   // register_if_missing is false
-	Program, Model                 string // of a requester that is to be registered
-	TaskDescription                string
+	ProjectKey      string `arg:"project_key,required"`
+	FromAgent       string `arg:"from_agent,required" about:"Who asks: your own name."`
+	ToAgent         string `arg:"to_agent,required" about:"Whom it wants to write to."`
+	ToProject       string `arg:"to_project"`
+	Reason          string `arg:"reason,default=" about:"Why, for the message that asks."` // 1,000 characters are kept
+	TTLSeconds      *int64 `arg:"ttl_seconds,default=604800,min=60" about:"Seconds for which the approval holds, or the request waits."`
+	NoRegister      bool   `arg:"register_if_missing,not" about:"Register the agent that asks if it does not exist and program and model are given."`
+	Program         string `arg:"program"`
+	Model           string `arg:"model"`
+	TaskDescription string `arg:"task_description" about:"What the registered agent works on."`
 }
 
 // RequestContact asks an agent for leave to write to it. A new request comes to the
@@ -216,12 +219,12 @@ func (s *callTx) newContact(ctx context.Context, from, to recipient) (*Contact, 
 
 // RespondArgs are the arguments of respond_contact.
 type RespondArgs struct {
-	ProjectKey  string
-	ToAgent     string // who answers
-	FromAgent   string // who may write to it, or may not
-	Accept      bool
-	TTLSeconds  *int64 // nil for 30 days; at least 60
-	FromProject string // "" for the same
+	ProjectKey  string `arg:"project_key,required"`
+	ToAgent     string `arg:"to_agent,required" about:"Who answers: your own name."`
+	FromAgent   string `arg:"from_agent,required" about:"Who asked."`
+	Accept      bool   `arg:"accept,required" about:"true allows it to write to you, false blocks it for good."`
+	TTLSeconds  *int64 `arg:"ttl_seconds,default=2592000,min=60" about:"Seconds for which the approval holds, or the request waits."`
+	FromProject string `arg:"from_project" about:"The project of the agent that asked, as in project_key. Omitted: the same project."`
 }
 
 // Response is what respond_contact answers.
@@ -290,10 +293,12 @@ func (s *callTx) respond(ctx context.Context, from, to recipient, accept bool, r
 
 // CreateContactArgs are the arguments of create_contact.
 type CreateContactArgs struct {
-	ProjectKey, AgentName, Contact string
-	ContactProject                 string // "" for the same
-	TTLSeconds                     *int64 // nil for 30 days; at least 60
-	Reason                         string // 1,000 characters are kept
+	ProjectKey     string `arg:"project_key,required"`
+	AgentName      string `arg:"agent_name,required"`
+	Contact        string `arg:"contact,required" about:"The agent that may write to you."`
+	ContactProject string `arg:"contact_project" about:"The project of that agent, as in project_key. Omitted: the same project."`
+	TTLSeconds     *int64 `arg:"ttl_seconds,default=2592000,min=60" about:"Seconds for which the approval holds, or the request waits."`
+	Reason         string `arg:"reason,default=" about:"Why, for your list of contacts."` // 1,000 characters are kept
 }
 
 // CreateContact lets another agent write to this one without being asked. It ends a

@@ -9,11 +9,11 @@ import (
 
 // ForceArgs are the arguments of force_release_file_reservation.
 type ForceArgs struct {
-	ProjectKey string
-	AgentName  string // who releases it
-	ID         int64  // file_reservation_id
-	Quiet      bool   // notify_previous is false
-	Note       string // for the holder
+	ProjectKey string `arg:"project_key,required"`
+	AgentName  string `arg:"agent_name,required"`
+	ID         int64  `arg:"file_reservation_id,required" about:"The reservation: id of a holder that check_file_reservation_conflicts tells."`
+	Quiet      bool   `arg:"notify_previous,not" about:"Whether the holder gets a message about it."`
+	Note       string `arg:"note,default=" about:"What the message says besides."`
 }
 
 // ForceReleased is what force_release_file_reservation answers.

@@ -7,16 +7,20 @@ import (
 
 // HandshakeArgs are the arguments of macro_contact_handshake.
 type HandshakeArgs struct {
-	ProjectKey, Requester, Target string
-	ToProject                     string // "" for the same
-	Reason                        string
-	TTLSeconds                    *int64 // nil for a week; at least 60
-	AutoAccept                    bool
-	WelcomeSubject, WelcomeBody   *string // a message is sent if one of them is there
-	ThreadID                      string  // of that message; "" for none
-	NoRegister                    bool    // register_if_missing is false
-	Program, Model                string
-	TaskDescription               string
+	ProjectKey      string  `arg:"project_key,required"`
+	Requester       string  `arg:"requester,required,or=agent_name" about:"Who asks: your own name."`
+	Target          string  `arg:"target,required,or=to_agent" about:"Whom it wants to write to."`
+	ToProject       string  `arg:"to_project"`
+	Reason          string  `arg:"reason,default=" about:"Why, for the message that asks."`
+	TTLSeconds      *int64  `arg:"ttl_seconds,default=604800,min=60" about:"Seconds for which the approval holds, or the request waits."`
+	AutoAccept      bool    `arg:"auto_accept" about:"Accept for the target too, where its policy is open or auto."`
+	WelcomeSubject  *string `arg:"welcome_subject" about:"Subject of the first message."` // a message is sent if this or the body is there
+	WelcomeBody     *string `arg:"welcome_body" about:"The first message, in Markdown. Without it and a subject none is sent."`
+	ThreadID        string  `arg:"thread_id" about:"The thread of the first message."`
+	NoRegister      bool    `arg:"register_if_missing,not" about:"Register the agent that asks if it does not exist and program and model are given."`
+	Program         string  `arg:"program"`
+	Model           string  `arg:"model"`
+	TaskDescription string  `arg:"task_description" about:"What the registered agent works on."`
 }
 
 // Handshake is what macro_contact_handshake answers.

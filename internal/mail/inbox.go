@@ -15,14 +15,15 @@ type Item struct {
 
 // InboxArgs are the arguments of fetch_inbox.
 type InboxArgs struct {
-	ProjectKey, AgentName string
-	Limit                 *int // nil for 20
-	UnreadOnly            bool
-	UrgentOnly            bool // high and urgent
-	IncludeBodies         bool
-	Since                 string // since_ts, strictly newer; "" for all
-	Topic                 string // "" for any
-	At                    string // a moment of the past, see words.ParseMoment; "" for now
+	ProjectKey    string `arg:"project_key,required" lean:"The repository's path."`
+	AgentName     string `arg:"agent_name,required"`
+	Limit         *int   `arg:"limit,default=20,min=1,max=1000" about:"How many messages."`
+	UnreadOnly    bool   `arg:"unread_only" about:"Only messages that you have not marked as read." lean:""`
+	UrgentOnly    bool   `arg:"urgent_only" about:"Only messages of high and urgent importance."`
+	IncludeBodies bool   `arg:"include_bodies" about:"With body_md; else only the headers." lean:""`
+	Since         string `arg:"since_ts,or=since" about:"Only messages newer than this time (ISO 8601)."` // strictly
+	Topic         string `arg:"topic" about:"Only messages with this topic."`
+	At            string `arg:"at"` // a moment of the past, see words.ParseMoment; "" for now
 }
 
 const (

@@ -27,15 +27,15 @@ type GrantedPaths struct {
 
 // StartArgs are the arguments of macro_start_session; a session_id is the Caller's.
 type StartArgs struct {
-	HumanKey        string // or any project_key
-	Program         string
-	Model           string
-	TaskDescription string
-	AgentName       string   // "" for a generated one
-	Paths           []string // to reserve; none for nothing
-	Reason          string   // "" for macro-session
-	TTLSeconds      *int64   // nil for 3,600
-	InboxLimit      *int     // nil for 10
+	HumanKey        string   `arg:"human_key,required,or=project_key" about:"Absolute path of the repository." lean:"The repository's absolute path."` // or any project_key
+	Program         string   `arg:"program,required"`
+	Model           string   `arg:"model,required"`
+	TaskDescription string   `arg:"task_description,default="`
+	AgentName       string   `arg:"agent_name" about:"The name you had before, or want. Omitted: one is generated." lean:""`
+	Paths           []string `arg:"file_reservation_paths" about:"What to reserve at once. Paths or globs relative to the repository's root: * and ? stay inside a segment, ** is any depth, a folder covers what is below it." lean:"To reserve."`
+	Reason          string   `arg:"file_reservation_reason,default=macro-session" about:"What you do there."`
+	TTLSeconds      *int64   `arg:"file_reservation_ttl_seconds,default=3600,min=60,max=604800" about:"Seconds until the reservation expires."`
+	InboxLimit      *int     `arg:"inbox_limit,default=10,min=1,max=1000"`
 }
 
 // Started is what macro_start_session answers; no list is nil.
@@ -88,13 +88,13 @@ func (o *Service) MacroStartSession(ctx context.Context, c Caller, a StartArgs) 
 
 // CycleArgs are the arguments of macro_file_reservation_cycle.
 type CycleArgs struct {
-	ProjectKey  string
-	AgentName   string
-	Paths       []string
-	TTLSeconds  *int64 // nil for 3,600
-	Shared      bool   // exclusive is false
-	Reason      string // "" for macro-file_reservation
-	AutoRelease bool
+	ProjectKey  string   `arg:"project_key,required"`
+	AgentName   string   `arg:"agent_name,required"`
+	Paths       []string `arg:"paths,required"`
+	TTLSeconds  *int64   `arg:"ttl_seconds,default=3600,min=60,max=604800" about:"Seconds until the reservation expires."`
+	Shared      bool     `arg:"exclusive,not" about:"false: others may reserve the same, not exclusively."`
+	Reason      string   `arg:"reason,default=macro-file_reservation" about:"What you do there."`
+	AutoRelease bool     `arg:"auto_release" about:"Release what this call was granted."`
 }
 
 // Cycled is what macro_file_reservation_cycle answers.

@@ -7,13 +7,16 @@ import (
 
 // PrepareThreadArgs are the arguments of macro_prepare_thread.
 type PrepareThreadArgs struct {
-	ProjectKey, ThreadID, Program, Model string
-	AgentName                            string // "" for a generated one
-	TaskDescription                      string // of an agent that is registered
-	NoRegister                           bool   // register_if_missing is false
-	NoExamples                           bool   // include_examples is false
-	InboxLimit                           *int   // nil for 10
-	IncludeBodies                        bool   // include_inbox_bodies
+	ProjectKey      string `arg:"project_key,required"`
+	ThreadID        string `arg:"thread_id,required" about:"The thread to join."`
+	Program         string `arg:"program,required"`
+	Model           string `arg:"model,required"`
+	AgentName       string `arg:"agent_name" about:"The name you had before, or want. Omitted: one is generated."`
+	TaskDescription string `arg:"task_description,default="` // of an agent that is registered
+	NoRegister      bool   `arg:"register_if_missing,not" about:"Register the agent if it does not exist."`
+	NoExamples      bool   `arg:"include_examples,not" about:"With the first three messages of the thread."`
+	InboxLimit      *int   `arg:"inbox_limit,default=10,min=1,max=1000"`
+	IncludeBodies   bool   `arg:"include_inbox_bodies" about:"With their bodies."`
 }
 
 // PreparedThread is what macro_prepare_thread answers.

@@ -26,8 +26,8 @@ AND lower(ifnull(m.normalized_remote, '')) = lower(?2) AND p.root IS NULL AND p.
 
 // EnsureArgs are the arguments of ensure_project.
 type EnsureArgs struct {
-	HumanKey     string
-	IdentityMode string // "" for the repository, or else the directory
+	HumanKey     string `arg:"human_key,required" about:"Absolute path of the repository, or of any folder."`
+	IdentityMode string `arg:"identity_mode,enum=dir|git-remote|git-toplevel|git-common-dir" about:"What tells the project from others. Omitted: the repository if the path is inside one, else the folder."`
 }
 
 // ProjectInfo is what ensure_project answers. What files do not tell is null.

@@ -19,10 +19,10 @@ const (
 // ReleaseArgs are the arguments of release_file_reservations. Paths and IDs select
 // what either names; none of either selects all that are active.
 type ReleaseArgs struct {
-	ProjectKey string
-	AgentName  string
-	Paths      []string // patterns, at most 200, as they were reserved
-	IDs        []int64
+	ProjectKey string   `arg:"project_key,required" lean:"The repository's path."`
+	AgentName  string   `arg:"agent_name,required"`
+	Paths      []string `arg:"paths" about:"Patterns as they were reserved." lean:""` // at most 200
+	IDs        []int64  `arg:"file_reservation_ids" about:"Ids from granted."`
 }
 
 // ReleasedReservations is what release_file_reservations answers.
@@ -134,13 +134,13 @@ func (s *callTx) own(ctx context.Context, query string, args ...any) (out []*Res
 // RenewArgs are the arguments of renew_file_reservations; they select as those of
 // a release do.
 type RenewArgs struct {
-	ProjectKey     string
-	AgentName      string
-	Paths          []string
-	IDs            []int64
-	ExtendSeconds  *int64 // nil for 1,800; raised to 60
-	Until          string // a time, instead of ExtendSeconds; "" for none
-	IdempotencyKey string // "" for none
+	ProjectKey     string   `arg:"project_key,required"`
+	AgentName      string   `arg:"agent_name,required"`
+	Paths          []string `arg:"paths" about:"Patterns as they were reserved."`
+	IDs            []int64  `arg:"file_reservation_ids" about:"Ids from granted."`
+	ExtendSeconds  *int64   `arg:"extend_seconds,default=1800,min=60" about:"Seconds to add."` // raised to 60
+	Until          string   `arg:"until_ts" about:"A time (ISO 8601) until which to keep them, instead of extend_seconds."`
+	IdempotencyKey string   `arg:"idempotency_key"`
 }
 
 // Renewed is what renew_file_reservations answers; the list is never nil.

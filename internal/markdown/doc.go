@@ -1,17 +1,16 @@
 // Package markdown renders Markdown from agents as HTML without active content (contract
 // mail §13). It supports GitHub's flavour.
 //
-// The output is made from a fixed set of elements and attributes; everything that
-// was written goes into it as escaped text, so there is nothing to clean afterwards.
-// Markup in HTML is shown as it was typed. Links lead to http, https and mailto;
-// images are png, jpeg, gif or webp in data: addresses, all others become links.
-// Marks that turn the direction of writing, and control characters, are shown too.
+// goldmark parses and renders, without its parsers of HTML, so that HTML in a text is shown
+// as it was typed. bluemonday then removes every element and attribute that is not on a
+// short list. Links lead to http, https and mailto; images are png, jpeg, gif or webp in
+// data: addresses, all others become links. Characters that change the direction of
+// writing, and control characters, are shown by their numbers.
 //
-// What a text costs grows with its length, not faster: nesting is followed to a
-// fixed depth, and what makes much of little (references, rows of tables) to a
-// fixed amount. Nothing is prepared at program start, for hooks share the program;
-// that is why no library does this: each costs every hook 0.2 to 1 ms.
+// # Why: limits
 //
-// Left out of GitHub's flavour: definitions of links over several lines, titles of
-// links, footnotes, mentions.
+// A text that was made for it can be expensive: references and rows of tables make much
+// output of little text, deep nesting is slow in a browser, and goldmark's time grows with
+// the square of unfinished emphasis, links and quotes. So each has a fixed limit. A text
+// above a limit of time, or of more than 128 KiB, is shown as it was typed.
 package markdown

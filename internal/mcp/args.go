@@ -2,10 +2,12 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"unicode/utf16"
@@ -25,164 +27,108 @@ type Scope struct {
 	Name string // this project or alias; unset when All
 }
 
-// Args holds the checked arguments of one call. A getter asked for a name that
-// was not declared with its kind answers as if it had been omitted.
-type Args struct {
-	values     map[string]any
-	ignored    []string // names that were sent and not declared, in order; none of a strict tool
-	scope      Scope    // what an omitted project means
-	connection string
-	remote     bool              // the call came over HTTP
-	agentToken string            // of the header X-Cairn-Agent-Token
-	bearer     Bearer            // who calls
-	trace      string            // of the header traceparent
-	key        string            // of the header Idempotency-Key
-	receipt    *memory.WriteInfo // what a call that wrote memories leaves beside its result
+// Call is what a tool is told of a call besides its arguments.
+type Call struct {
+	// Scope is what an omitted project means: the current project, over HTTP the one in
+	// the URL's ?project= or else all (contract observations §8).
+	Scope Scope
+
+	// Connection is the id of the session that a transport session opens if no other
+	// is known ([cairn.NewSessionID]): the same for all its calls, and no other's. It
+	// is "" where the transport keeps no sessions (HTTP from revision 2026-07-28 on, and a
+	// plain POST). Over HTTP it outlives a restart of the server.
+	Connection string
+
+	Remote     bool   // the call came over HTTP, from a client that this process was not started by
+	AgentToken string // the token of an agent that came in a header of HTTP, or "" (mail §4)
+
+	common  any               // a pointer to the arguments that the tool's part adds
+	bearer  Bearer            // who calls
+	trace   string            // of the header traceparent
+	key     string            // of the header Idempotency-Key
+	ignored []string          // names that were sent and not declared, in order; none of a strict tool
+	receipt *memory.WriteInfo // what a call that wrote memories leaves beside its result
 }
 
-// String returns a text argument, or "" when it was omitted.
-func (a Args) String(name string) string {
-	s, _ := a.values[name].(string)
-	return s
-}
+// ProjectOf returns the project that a call is about if its arguments name none: the
+// one in the URL of HTTP, else standard.
+func (c Call) ProjectOf(standard string) string { return cmp.Or(c.Scope.Name, standard) }
 
-// Int64 returns an integer argument, or nil when it was omitted. A number
-// beyond 64 bits arrives as the nearest one that fits.
-func (a Args) Int64(name string) *int64 {
-	if n, ok := a.values[name].(int64); ok {
-		return &n
-	}
-	return nil
-}
-
-// Int is [Args.Int64] for counts.
-func (a Args) Int(name string) *int {
-	if n := a.Int64(name); n != nil {
-		return new(int(max(math.MinInt, min(math.MaxInt, *n))))
-	}
-	return nil
-}
-
-// Text is [Args.String] that tells an omitted argument (nil) from an empty one.
-func (a Args) Text(name string) *string {
-	if s, ok := a.values[name].(string); ok {
-		return &s
-	}
-	return nil
-}
-
-// IsNull reports whether an argument of kind Nullable was null and not omitted.
-func (a Args) IsNull(name string) bool { return a.values[name] == jsonNull{} }
-
-// Strings returns a list of texts, or nil when it was omitted.
-func (a Args) Strings(name string) []string {
-	list, _ := a.values[name].([]string)
-	return list
-}
-
-// Object returns a JSON object as it was sent, or nil when it was omitted.
-func (a Args) Object(name string) json.RawMessage {
-	object, _ := a.values[name].(json.RawMessage)
-	return object
-}
-
-// Connection is the id of the session that a transport session opens if no other
-// is known ([cairn.NewSessionID]): the same for all its calls, and no other's. It
-// is "" where the transport keeps no sessions (HTTP from revision 2026-07-28 on, and a
-// plain POST). Over HTTP it outlives a restart of the server.
-func (a Args) Connection() string { return a.connection }
-
-// IsRemote reports whether the call came over HTTP, from a client that this
-// process was not started by.
-func (a Args) IsRemote() bool { return a.remote }
-
-// AgentToken is the token of an agent that came in a header of HTTP, or "" (mail §4).
-func (a Args) AgentToken() string { return a.agentToken }
-
-// IsFalse reports whether a boolean argument is there and false.
-func (a Args) IsFalse(name string) bool {
-	b, ok := a.values[name].(bool)
-	return ok && !b
-}
-
-// Bool returns a boolean argument, or false when it was omitted.
-func (a Args) Bool(name string) bool {
-	b, _ := a.values[name].(bool)
-	return b
-}
-
-// Integers returns a list argument, or nil when it was omitted.
-func (a Args) Integers(name string) []int64 {
-	list, _ := a.values[name].([]int64)
-	return list
-}
-
-// Scope returns a project argument: a name as it is, null or "*" as all
-// projects. Omitted or empty means the current project, over HTTP the one in
-// the URL's ?project= or else all (contract observations §8).
-func (a Args) Scope(name string) Scope {
-	if s, ok := a.values[name].(Scope); ok {
-		return s
-	}
-	return a.scope
-}
-
-// jsonNull is the value of a Nullable argument that is null.
-type jsonNull struct{}
-
-// decode reads the arguments of a call. Those that t does not have are refused if it is
-// strict, by the first of them, else noted in what it returns.
-func (t Tool) decode(raw json.RawMessage, scope Scope) (Args, error) {
-	args, err := decodeArgs(t.Params, raw, scope)
+// decode reads the arguments of a call of t into a new value of its struct type, and
+// returns a pointer to it. Those that t does not have are refused if it is strict, by the
+// first of them, else noted in the call.
+func (t Tool) decode(raw json.RawMessage, scope Scope) (c Call, in any, err error) {
+	c = Call{Scope: scope, receipt: new(memory.WriteInfo)}
+	in, err = c.decode(raw, t.Params, t.in, t.common)
 	if !t.strict {
-		return args, err
+		return c, in, err
 	}
-	unknown := args.toldIgnored()
-	args.ignored = nil
+	unknown := c.ignoredNames()
+	c.ignored = nil
 	if err == nil && len(unknown) > 0 {
 		err = unsound(unknown[0], "there is no argument "+unknown[0])
 	}
-	return args, err
+	return c, in, err
 }
 
-// decodeArgs checks raw against params. Its errors are Invalid, name the
-// argument, what it must be and what it was, and carry its name in
-// details.field.
-func decodeArgs(params []Param, raw json.RawMessage, scope Scope) (Args, error) {
-	args := Args{values: make(map[string]any, len(params)), scope: scope, receipt: new(memory.WriteInfo)}
+// decode checks raw against params, which are those of two types, and stores the arguments
+// in new values of these: in and c.common point to them. It notes in c which names are no
+// parameters. Its errors are Invalid, name the argument, what it must be and what it was,
+// and carry its name in details.field.
+func (c *Call) decode(raw json.RawMessage, params []Param, own, common reflect.Type) (in any, err error) {
 	var fields map[string]json.RawMessage
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &fields); err != nil {
-			return args, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", typeOf(raw))
+			return nil, fault.Newf(fault.Invalid, CodeInvalidArgument, "arguments must be an object, not %s", typeOf(raw))
 		}
 	}
+	structs := [2]reflect.Value{reflect.New(own), reflect.New(common)}
 	for _, p := range params {
-		if p.manner == memorial && p.ambiguous(fields) {
-			return args, unsound(p.Name, p.Name+" and "+p.Aliases[0]+" are given and differ")
+		v, given, err := p.decode(fields)
+		if err == nil {
+			err = p.store(structs, v, given, c.Scope)
 		}
-		field, present := p.take(fields)
-		null := present && string(field) == "null"
-		switch {
-		case null && p.Kind == Names:
-			args.values[p.Name] = []string{}
-		case null && p.Kind == Project:
-			args.values[p.Name] = Scope{All: true}
-		case null && p.Kind == Object && p.manner == memorial:
-			return args, p.said(wrongType(p.Name, "an object", field), field)
-		case null && p.Kind == Nullable:
-			args.values[p.Name] = jsonNull{}
-		case present && !null:
-			v, err := decodeArg(p, field)
-			if err != nil {
-				return args, err
-			}
-			args.values[p.Name] = v
-		case p.Required:
-			return args, p.missing()
+		if err != nil {
+			return nil, err
 		}
 	}
-	args.ignored = slices.Sorted(maps.Keys(fields))
-	return args, nil
+	c.common, c.ignored = structs[1].Interface(), slices.Sorted(maps.Keys(fields))
+	return structs[0].Interface(), nil
+}
+
+// presence is how an argument was given.
+type presence uint8
+
+const (
+	omitted presence = iota
+	null             // and null means something else than omitted
+	present
+)
+
+// decode takes p's argument out of fields. nil counts as omitted, but for what a Project
+// says.
+func (p Param) decode(fields map[string]json.RawMessage) (v any, given presence, err error) {
+	if p.style == memoryStyle && p.ambiguous(fields) {
+		return nil, present, unsound(p.Name, p.Name+" and "+p.Aliases[0]+" are given and differ")
+	}
+	field, there := p.take(fields)
+	isNull := there && string(field) == "null"
+	switch {
+	case isNull && p.Kind == Names:
+		return []string{}, present, nil
+	case isNull && p.Kind == Project:
+		return Scope{All: true}, present, nil
+	case isNull && p.Kind == Object && p.style == memoryStyle:
+		return nil, present, p.said(wrongType(p.Name, "an object", field), field)
+	case isNull && p.Kind == Nullable:
+		return nil, null, nil
+	case there && !isNull:
+		v, err = decodeArg(p, field)
+		return v, present, err
+	case p.Required:
+		return nil, omitted, p.missing()
+	}
+	return nil, omitted, nil
 }
 
 // wrong is an Invalid error about one argument.
@@ -198,12 +144,15 @@ func decodeArg(p Param, raw json.RawMessage) (any, error) {
 	if !isText(raw) {
 		return nil, p.said(wrong(p.Name, fmt.Sprintf("argument %q must be valid Unicode", p.Name)), raw)
 	}
-	if p.manner != plain {
+	if p.style != defaultStyle {
 		raw = p.loosened(raw)
 	}
 	v, err := p.read(raw)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, p.said(err, raw)
+	case p.nonempty && v == "":
+		return nil, unsound(p.Name, p.Name+" is empty")
 	}
 	return v, nil
 }

@@ -45,7 +45,7 @@ func (p Param) loosened(raw json.RawMessage) json.RawMessage {
 	case !ok:
 	case p.Kind == Integer && isDecimal(s):
 		return json.RawMessage(s)
-	case p.Kind == Boolean && p.manner == mailed && (s == "true" || s == "false"):
+	case p.Kind == Boolean && p.style == mailStyle && (s == "true" || s == "false"):
 		return json.RawMessage(s)
 	}
 	return raw
@@ -53,7 +53,7 @@ func (p Param) loosened(raw json.RawMessage) json.RawMessage {
 
 // integer reads an element of a list.
 func (p Param) integer(raw json.RawMessage) (int64, bool) {
-	if s, ok := text(raw); ok && p.manner == mailed && isDecimal(s) {
+	if s, ok := text(raw); ok && p.style == mailStyle && isDecimal(s) {
 		raw = json.RawMessage(s)
 	}
 	return integer(raw)
@@ -72,10 +72,10 @@ func isDecimal(s string) bool {
 
 // missing is the error for a parameter that has to be there.
 func (p Param) missing() error {
-	switch p.manner {
-	case plain:
+	switch p.style {
+	case defaultStyle:
 		return wrong(p.Name, fmt.Sprintf("missing required argument %q", p.Name))
-	case memorial:
+	case memoryStyle:
 		return unsound(p.Name, p.Name+" is required")
 	}
 	err := fault.New(fault.Invalid, mail.CodeMissing, p.Name+" is missing").WithHint("give the argument " + p.Name + " and call again")
@@ -86,10 +86,10 @@ func (p Param) missing() error {
 // said is an error about a value as the conventions of the parameter have it.
 func (p Param) said(err error, raw json.RawMessage) error {
 	f := fault.As(err)
-	switch p.manner {
-	case plain:
+	switch p.style {
+	case defaultStyle:
 		return err
-	case memorial:
+	case memoryStyle:
 		return unsound(p.Name, f.Message)
 	}
 	code, provided := mail.CodeType, any(raw)

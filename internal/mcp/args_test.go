@@ -10,12 +10,31 @@ import (
 	"cairn/internal/fault"
 )
 
-func everyKind() []Param {
-	return []Param{
-		{Name: "text"}, {Name: "count", Kind: Integer}, {Name: "flag", Kind: Boolean},
-		{Name: "ids", Kind: Integers}, {Name: "project", Kind: Project},
-		{Name: "words", Kind: Strings}, {Name: "object", Kind: Object}, {Name: "above", Kind: Nullable},
+type everyKind struct {
+	Text    string          `arg:"text"`
+	Count   *int64          `arg:"count"`
+	Small   *int            `arg:"count"`
+	Flag    bool            `arg:"flag"`
+	IDs     []int64         `arg:"ids"`
+	Project Scope           `arg:"project"`
+	Words   []string        `arg:"words"`
+	Object  json.RawMessage `arg:"object"`
+	Above   *string         `arg:"above,nullable"`
+	None    bool            `arg:"above,null"`
+}
+
+// decoded reads arguments in the way of a part.
+func decoded[In any](style argStyle, raw string, scope Scope) (in In, ignored []string, err error) {
+	params := paramsOf(reflect.TypeFor[In]())
+	for i := range params {
+		params[i].style = style
 	}
+	c := Call{Scope: scope}
+	own, err := c.decode(json.RawMessage(raw), params, reflect.TypeFor[In](), reflect.TypeFor[struct{}]())
+	if err == nil {
+		in = *own.(*In)
+	}
+	return in, c.ignored, err
 }
 
 func TestProjectTellsOmittedNullAndNamedApart(t *testing.T) {
@@ -36,11 +55,11 @@ func TestProjectTellsOmittedNullAndNamedApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			args, err := decodeArgs(everyKind(), json.RawMessage(c.args), fallback)
+			in, _, err := decoded[everyKind](defaultStyle, c.args, fallback)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := args.Scope("project"); got != c.want {
+			if got := in.Project; got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
@@ -54,18 +73,18 @@ func TestIntegersMayBeWrittenInAnyWay(t *testing.T) {
 		"9223372036854775807": math.MaxInt64, "9223372036854775808": math.MaxInt64,
 		"-1e30": math.MinInt64, "1e400": math.MaxInt64, "-1e999999999": math.MinInt64,
 	} {
-		args, err := decodeArgs(everyKind(), json.RawMessage(`{"count": `+text+` ,"ids":[`+text+`]}`), Scope{})
+		in, _, err := decoded[everyKind](defaultStyle, `{"count": `+text+` ,"ids":[`+text+`]}`, Scope{})
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := args.Int64("count"); got == nil || *got != want {
+		if got := in.Count; got == nil || *got != want {
 			t.Errorf("%s: got %v, want %d", text, got, want)
 		}
-		if got := args.Integers("ids"); !reflect.DeepEqual(got, []int64{want}) {
+		if got := in.IDs; !reflect.DeepEqual(got, []int64{want}) {
 			t.Errorf("list of %s: got %v", text, got)
 		}
-		if got := args.Int("count"); got == nil || int64(*got) != max(math.MinInt, min(math.MaxInt, want)) {
+		if got := in.Small; got == nil || int64(*got) != max(math.MinInt, min(math.MaxInt, want)) {
 			t.Errorf("%s as int: got %v", text, got)
 		}
 	}
@@ -106,7 +125,7 @@ func TestWrongTypesAreInvalidAndNamed(t *testing.T) {
 		`{"project":3}`:            `argument "project" must be a string or null, not a number`,
 		`{"project":["billing"]}`:  `argument "project" must be a string or null, not an array`,
 	} {
-		_, err := decodeArgs(everyKind(), json.RawMessage(args), Scope{})
+		_, _, err := decoded[everyKind](defaultStyle, args, Scope{})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", args, err, want)
 		}
@@ -124,20 +143,22 @@ func TestNullAndUnknownArgumentsCountAsOmitted(t *testing.T) {
 	for _, args := range []string{
 		`{}`, `{"text":null,"count":null,"flag":null,"ids":null,"words":null,"object":null}`, `{"other":1,"COUNT":"x","":{}}`,
 	} {
-		a, err := decodeArgs(everyKind(), json.RawMessage(args), Scope{})
+		in, _, err := decoded[everyKind](defaultStyle, args, Scope{})
 		if err != nil {
 			t.Fatalf("%s: %v", args, err)
 		}
-		if a.String("text") != "" || a.Int("count") != nil || a.Int64("count") != nil || a.Bool("flag") ||
-			a.Integers("ids") != nil || a.Strings("words") != nil || a.Object("object") != nil {
-			t.Errorf("%s: something was set: %+v", args, a)
+		if !reflect.DeepEqual(in, everyKind{}) {
+			t.Errorf("%s: something was set: %+v", args, in)
 		}
 	}
 }
 
 func TestRequiredArgumentsMustBePresent(t *testing.T) {
 	t.Parallel()
-	params := []Param{{Name: "query", Required: true}, {Name: "ids", Kind: Integers, Required: true}}
+	type required struct {
+		Query string  `arg:"query,required"`
+		IDs   []int64 `arg:"ids,required"`
+	}
 	for args, want := range map[string]string{
 		``:                       `missing required argument "query"`,
 		`{"query":null}`:         `missing required argument "query"`,
@@ -145,7 +166,7 @@ func TestRequiredArgumentsMustBePresent(t *testing.T) {
 		`{"query":"","ids":[]}`:  ``,
 		`{"ids":[],"query":"é"}`: ``,
 	} {
-		_, err := decodeArgs(params, json.RawMessage(args), Scope{})
+		_, _, err := decoded[required](defaultStyle, args, Scope{})
 		if (err == nil) != (want == "") || err != nil && err.Error() != want {
 			t.Errorf("%q: got %v, want %q", args, err, want)
 		}
@@ -160,9 +181,9 @@ func FuzzArgumentErrorsAreInvalidAndShowNoValue(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		args, err := decodeArgs(everyKind(), data, Scope{})
+		in, _, err := decoded[everyKind](defaultStyle, string(data), Scope{})
 		if err == nil {
-			if s := args.Scope("project"); s.All && s.Name != "" {
+			if s := in.Project; s.All && s.Name != "" {
 				t.Errorf("scope is both all and %q", s.Name)
 			}
 			return
@@ -184,34 +205,34 @@ func TestNullableTellsOmittedNullAndEmptyApart(t *testing.T) {
 	}{
 		`{}`: {}, `{"above":null}`: {null: true}, `{"above":""}`: {text: new("")}, `{"above":"R1"}`: {text: new("R1")},
 	} {
-		args, err := decodeArgs(everyKind(), json.RawMessage(sent), Scope{})
+		in, _, err := decoded[everyKind](defaultStyle, sent, Scope{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := args.Text("above"); args.IsNull("above") != want.null || !reflect.DeepEqual(got, want.text) {
-			t.Errorf("%s: null %v, text %v", sent, args.IsNull("above"), got)
+		if in.None != want.null || !reflect.DeepEqual(in.Above, want.text) {
+			t.Errorf("%s: null %v, text %v", sent, in.None, in.Above)
 		}
 	}
 }
 
 func TestTextsAndObjectsArriveAsTheyWereSent(t *testing.T) {
 	t.Parallel()
-	args, err := decodeArgs(everyKind(), json.RawMessage(`{"words":["","\ud83d\ude00","\\ud800"],"object":{"n":1.50, "t":"\u00e9"}}`), Scope{})
+	in, _, err := decoded[everyKind](defaultStyle, `{"words":["","\ud83d\ude00","\\ud800"],"object":{"n":1.50, "t":"\u00e9"}}`, Scope{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := args.Strings("words"); !reflect.DeepEqual(got, []string{"", "😀", `\ud800`}) {
+	if got := in.Words; !reflect.DeepEqual(got, []string{"", "😀", `\ud800`}) {
 		t.Errorf("texts: %q", got)
 	}
-	if got := string(args.Object("object")); got != `{"n":1.50, "t":"\u00e9"}` {
+	if got := string(in.Object); got != `{"n":1.50, "t":"\u00e9"}` {
 		t.Errorf("object: %s", got)
 	}
 }
 
 func TestUndeclaredArgumentsAreNamedInOrder(t *testing.T) {
 	t.Parallel()
-	args, err := decodeArgs(everyKind(), json.RawMessage(`{"zeta":1,"text":"a","Text":2,"count":null,"alpha":{}}`), Scope{})
-	if err != nil || !reflect.DeepEqual(args.ignored, []string{"Text", "alpha", "zeta"}) {
-		t.Errorf("%q, %v", args.ignored, err)
+	_, ignored, err := decoded[everyKind](defaultStyle, `{"zeta":1,"text":"a","Text":2,"count":null,"alpha":{}}`, Scope{})
+	if err != nil || !reflect.DeepEqual(ignored, []string{"Text", "alpha", "zeta"}) {
+		t.Errorf("%q, %v", ignored, err)
 	}
 }

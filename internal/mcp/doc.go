@@ -2,12 +2,13 @@
 // knows the official Go SDK; the rest of the program describes tools as data
 // and functions.
 //
-// A [Tool] names its parameters once: from that table come both the JSON
-// Schema that clients see and the check of what they send. The schema of its result
+// The arguments of a [Tool] are the fields of one struct, mostly that of the method which
+// it calls. Their tags declare the JSON Schema that clients see and how what they send is
+// read; the tool's function gets the struct. The schema of its result
 // comes from the Go type of the result. Every argument error
 // is a tool result that the model can read, never a protocol error (contract
-// observations §8). Unknown arguments are ignored, null counts as omitted, and
-// whole numbers may be written as 3.0.
+// observations §8). Unknown arguments are ignored and named in the result, null counts as
+// omitted, and whole numbers may be written as 3.0.
 //
 // ErrorFormat ([cairn/internal/fault]) are mapped once: Invalid, NotFound, Conflict
 // and Denied become a result with isError and the message as text; Unavailable
@@ -24,10 +25,9 @@
 // # Why: edges
 //
 // Record tools answer errors as their envelope, for agents act on codes; observation
-// tools keep their seed's bare sentences. All read arguments by one table; that mail
-// takes numbers and booleans as text too, aliases, and has codes of its own for what is
-// wrong, is said of its parameters. What old clients send and nothing heeds is taken and
-// not told. The small surface tells the arguments that matter most; its tools take all.
+// tools keep their seed's bare sentences. One function reads the arguments of all tools;
+// mail also takes numbers and booleans as text and has error codes of its own. What old
+// clients send and nothing heeds is accepted and not listed. The small surface tells the arguments that matter most; its tools take all.
 // Schemas of results allow fields that they do not name, so that a client with an old
 // list takes the answers of a newer cairn. call_tool decides nothing: it hands the call
 // to the tool, which checks, counts and answers as if it had been called by its name,

@@ -88,13 +88,17 @@ func post(t *testing.T, web *httptest.Server, query, body string, headers ...str
 	return response.StatusCode, string(data)
 }
 
+type scopeArgs struct {
+	Project mcp.Scope `arg:"project"`
+}
+
 // scoping answers with the project that a call is about.
 func scoping(t *testing.T) *mcp.Server {
 	t.Helper()
 	return newServer(t, mcp.Config{
-		Tools: []mcp.Tool{tool("scope", func(_ context.Context, a mcp.Args) (any, error) {
-			return mcp.Text(fmt.Sprintf("%+v", a.Scope("project"))), nil
-		}, mcp.Param{Name: "project", Kind: mcp.Project})},
+		Tools: []mcp.Tool{tool("scope", func(_ context.Context, _ mcp.Call, a scopeArgs) (any, error) {
+			return mcp.Text(fmt.Sprintf("%+v", a.Project)), nil
+		})},
 		Context: func(_ context.Context, project mcp.Scope) (string, error) { return fmt.Sprintf("%+v", project), nil },
 	})
 }
@@ -322,7 +326,7 @@ func TestACallOutsideAnySessionIsAnsweredByItself(t *testing.T) {
 func TestCallEndsWhenItsHTTPRequestIsGone(t *testing.T) {
 	t.Parallel()
 	started, ended := make(chan struct{}), make(chan error, 1)
-	s := newServer(t, mcp.Config{Tools: []mcp.Tool{tool("wait", func(ctx context.Context, _ mcp.Args) (any, error) {
+	s := newServer(t, mcp.Config{Tools: []mcp.Tool{tool("wait", func(ctx context.Context, _ mcp.Call, _ none) (any, error) {
 		close(started)
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -385,7 +389,9 @@ func TestASessionOverHTTPHasOneNameAtEveryServerAndNoClientChoosesIt(t *testing.
 	t.Parallel()
 	name := func(headers ...string) string {
 		t.Helper()
-		s := newServer(t, mcp.Config{Tools: []mcp.Tool{tool("which", func(_ context.Context, a mcp.Args) (any, error) { return mcp.Text("[" + a.Connection() + "]"), nil })}})
+		s := newServer(t, mcp.Config{Tools: []mcp.Tool{tool("which", func(_ context.Context, c mcp.Call, _ none) (any, error) {
+			return mcp.Text("[" + c.Connection + "]"), nil
+		})}})
 		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"which","arguments":{}}}`
 		response := send(t.Context(), t, serveHTTP(t, s, mcp.HTTPOptions{}), http.MethodPost, "", call, headers...)
 		answer, err := io.ReadAll(response.Body)

@@ -27,22 +27,22 @@ type CallInfo struct {
 }
 
 // Invoke calls t with a JSON object as a client elsewhere would that keeps no
-// transport session ([Args.IsRemote], [Args.Connection] ""). project is what an
+// transport session ([Call.Remote], [Call.Connection] ""). project is what an
 // omitted project means, from who asks. Its errors are those of the arguments and of
-// Call, and code forbidden for a bearer who is not to use the tool; see
+// the work, and code forbidden for a bearer who is not to use the tool; see
 // [Tool.Envelope].
 func (t Tool) Invoke(ctx context.Context, arguments json.RawMessage, project Scope, from CallInfo) (Response, error) {
 	if !t.levelled && !from.Bearer.IsOwner() {
 		return Response{}, ownersOnly()
 	}
-	args, err := t.decode(arguments, project)
-	answer := Response{Ignored: args.toldIgnored()}
+	c, in, err := t.decode(arguments, project)
+	answer := Response{Ignored: c.ignoredNames()}
 	if err != nil {
 		return answer, err
 	}
-	args.remote, args.agentToken, args.bearer, args.trace, args.key = true, from.AgentToken, from.Bearer, from.Trace, from.Key
-	v, err := t.Call(ctx, args)
-	answer.Receipt = *args.receipt
+	c.Remote, c.AgentToken, c.bearer, c.trace, c.key = true, from.AgentToken, from.Bearer, from.Trace, from.Key
+	v, err := t.do(ctx, c, in)
+	answer.Receipt = *c.receipt
 	if err != nil {
 		return answer, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"runtime/debug"
 	"slices"
 
@@ -31,8 +32,9 @@ type MailOptions struct {
 func MailTools(m cairn.Mail, o MailOptions) []Tool {
 	t := newMailTools(m, o)
 	tools := slices.Concat(t.identityTools(), t.messageTools(), t.searchTools(), t.contactTools(), t.reservationTools(), t.guardTools(), t.macroTools())
+	texts := mailTexts()
 	for i := range tools {
-		t.complete(&tools[i])
+		t.complete(&tools[i], texts)
 	}
 	return tools
 }
@@ -52,30 +54,92 @@ func newMailTools(m cairn.Mail, o MailOptions) *mailTools {
 }
 
 // complete gives a tool what all tools of mail have.
-func (t *mailTools) complete(tool *Tool) {
+func (t *mailTools) complete(tool *Tool, texts map[string]string) {
 	tool.Errors = ErrorEnvelope
-	tool.Params = append(tool.Params, untold(Anything, "format", "llm_mode", "llm_model", "convert_images")...) // mail §2, results
+	withTexts(tool.Params, texts)
 	for i := range tool.Params {
-		tool.Params[i].manner = mailed
+		tool.Params[i].style = mailStyle
 	}
-	tool.Call = t.guarded(tool.Name, tool.Call)
+	tool.do = t.guarded(tool.Name, tool.do)
 }
 
-// guarded is a call whose defects and unclassified errors become an error of mail.
-func (t *mailTools) guarded(name string, call func(context.Context, Args) (any, error)) func(context.Context, Args) (any, error) {
-	return func(ctx context.Context, a Args) (v any, err error) {
+// mailTexts are the descriptions of arguments that several tools have.
+func mailTexts() map[string]string {
+	return map[string]string{
+		"project_key": "The project: the absolute path of its repository, or its slug, id or uid.",
+		"agent_name":  "Your own name as an agent of the project.",
+		"program":     "The program that runs you, such as claude-code or codex-cli.",
+		"model":       "The model that you are.",
+
+		"task_description":   "What you work on, for the other agents.",
+		"attachments_policy": "How pictures that you send are kept: inline in the message, as files, by their size (auto), or not: then attachments are refused.",
+		"want_token":         "Protect the name by a token, shown this once. Acting under the name then needs the token.",
+		"idempotency_key":    onceText,
+		"at":                 momentText,
+
+		"cc":             "Names of agents that get a copy.",
+		"bcc":            "Names of agents that get a copy of which only you know.",
+		"inbox_limit":    "How many messages of the inbox are returned.",
+		"to_project":     "The project of that agent, as in project_key. Omitted: the same project.",
+		"code_repo_path": "Absolute path of the repository.",
+		"paths": "What to reserve, at most 200. Paths or globs relative to the repository's root: " +
+			"* and ? stay inside a segment, ** is any depth, a folder covers what is below it.",
+	}
+}
+
+// The descriptions of arguments of several parts.
+const (
+	onceText   = "A key of your own making. A repetition with the same key and arguments returns the first result and does nothing again."
+	momentText = "Shows it as it was: at a time (RFC 3339, yesterday 14:00, 2h ago; without a zone in cairn's own) or at #N, a position in the change log."
+)
+
+// ignoredByMail is what old clients send (mail §2, results).
+type ignoredByMail struct {
+	Format        any `arg:"format,unlisted"`
+	LLMMode       any `arg:"llm_mode,unlisted"`
+	LLMModel      any `arg:"llm_model,unlisted"`
+	ConvertImages any `arg:"convert_images,unlisted"`
+}
+
+// credentials are the arguments that say who acts.
+type credentials interface {
+	credentials() (token, session string)
+}
+
+// nobody is for tools that act for no agent.
+type nobody struct{ ignoredByMail }
+
+// anAgent is for tools that act for an agent.
+type anAgent struct {
+	Token string `arg:"registration_token" about:"The token of a protected agent, which its registration showed once. Not needed in the process where that was."`
+	ignoredByMail
+}
+
+// newAgent is for tools that give a name.
+type newAgent struct {
+	Session string `arg:"session_id" about:"The session that the name is bound to. Only for callers whose session cairn cannot find out."`
+	anAgent
+}
+
+func (nobody) credentials() (token, session string)     { return "", "" }
+func (a anAgent) credentials() (token, session string)  { return a.Token, "" }
+func (a newAgent) credentials() (token, session string) { return a.Token, a.Session }
+
+// guarded is a call whose defects and unclassified errors become errors of mail.
+func (t *mailTools) guarded(name string, do toolFunc) toolFunc {
+	return func(ctx context.Context, c Call, in any) (out any, err error) {
 		defer func() {
 			if defect := recover(); defect != nil {
-				v, err = nil, t.unexpected(ctx, name, fmt.Errorf("a %T at %s", defect, debug.Stack()))
+				out, err = nil, t.unexpected(ctx, name, fmt.Errorf("a %T at %s", defect, debug.Stack()))
 			}
 		}()
-		v, err = call(ctx, a)
+		out, err = do(ctx, c, in)
 		f, known := errors.AsType[*fault.Error](err)
 		switch {
 		case known && f.Details["recoverable"] == nil:
 			return nil, recoverable(f)
 		case known, err == nil, ctx.Err() != nil:
-			return v, err
+			return out, err
 		}
 		return nil, t.unexpected(ctx, name, err)
 	}
@@ -100,84 +164,47 @@ func (t *mailTools) unexpected(ctx context.Context, tool string, err error) erro
 }
 
 // caller is who makes a call.
-func (t *mailTools) caller(a Args) mail.Caller {
-	c := mail.Caller{
-		Token: a.String("registration_token"), HeaderToken: a.AgentToken(), Session: a.String("session_id"), Transport: a.Connection(),
-	}
-	if a.IsRemote() {
-		c.Ancestors = []project.Process{} // those of the server say nothing about its client
+func (t *mailTools) caller(c Call) mail.Caller {
+	who := mail.Caller{HeaderToken: c.AgentToken, Transport: c.Connection}
+	who.Token, who.Session = c.common.(credentials).credentials()
+	if c.Remote {
+		who.Ancestors = []project.Process{} // those of the server say nothing about its client
 	} else {
-		c.Keyring = t.keyring
+		who.Keyring = t.keyring
 	}
-	return c
+	return who
 }
 
-// ask is one method of the service.
-type ask[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
+// method is one method of the service.
+type method[A, T any] func(o *mail.Service, ctx context.Context, c mail.Caller, args A) (T, error)
 
-// reads makes a tool's Call of a method that only reads.
-func reads[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(context.Context, Args) (any, error) {
-	return func(ctx context.Context, a Args) (any, error) {
-		var out T
-		err := t.mail.Read(ctx, t.caller(a), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
-			out, err = method(o, ctx, c, args(a))
+func (do method[A, T]) untyped() method[any, any] {
+	return func(o *mail.Service, ctx context.Context, c mail.Caller, args any) (any, error) {
+		return do(o, ctx, c, *args.(*A))
+	}
+}
+
+// mailTool is a tool that calls a method, which stores something unless the tool is
+// marked read-only.
+func mailTool[A, T any](t *mailTools, by credentials, tool Tool, do method[A, T]) Tool {
+	tool.common = reflect.TypeOf(by)
+	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), t.calling(tool.ReadOnly, do.untyped()))
+}
+
+// calling is a call of a method.
+func (t *mailTools) calling(reads bool, do method[any, any]) toolFunc {
+	run := t.mail.Write
+	if reads {
+		run = t.mail.Read
+	}
+	return func(ctx context.Context, c Call, in any) (out any, err error) {
+		err = run(ctx, t.caller(c), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
+			out, err = do(o, ctx, c, in)
 			return err
 		})
 		return out, err
 	}
 }
-
-// writes is reads for a method that stores something.
-func writes[A, T any](t *mailTools, method ask[A, T], args func(Args) A) func(context.Context, Args) (any, error) {
-	return func(ctx context.Context, a Args) (any, error) {
-		var out T
-		err := t.mail.Write(ctx, t.caller(a), func(ctx context.Context, o *mail.Service, c mail.Caller) (err error) {
-			out, err = method(o, ctx, c, args(a))
-			return err
-		})
-		return out, err
-	}
-}
-
-// The parameters that many tools have.
-
-func keyParam() Param {
-	return must("project_key", "The project: the absolute path of its repository, or its slug, id or uid.").lean("The repository's path.")
-}
-
-func agentParam() Param {
-	return must("agent_name", "Your own name as an agent of the project.").lean("")
-}
-
-// token is the parameter that all tools have which act for an agent.
-func token() Param {
-	return may("registration_token", "The token of a protected agent, which its registration showed once. Not needed in the process where that was.")
-}
-
-func reserved(name, about string) Param {
-	return must(name, about+" Paths or globs relative to the repository's root: * and ? stay inside a segment, ** is any depth, a folder covers what is below it.").of(Strings)
-}
-
-func lifetime(name string, standard int) Param {
-	return count(name, standard, "Seconds until the reservation expires.").least(60).most(7 * 24 * 3600)
-}
-
-func approval(standard int) Param {
-	return count("ttl_seconds", standard, "Seconds for which the approval holds, or the request waits.").least(60)
-}
-
-func listLimit(name string, standard int, about string) Param {
-	return count(name, standard, about).least(1).most(1000)
-}
-
-func once() Param {
-	return may("idempotency_key", "A key of your own making. A repetition with the same key and arguments returns the first result and does nothing again.")
-}
-
-func program() Param {
-	return must("program", "The program that runs you, such as claude-code or codex-cli.").lean("")
-}
-func model() Param { return must("model", "The model that you are.").lean("") }
 
 // MailProfile narrows the tools of mail to those of a profile (contract mail §5):
 // core, messaging or minimal; any other is all of them.
@@ -204,100 +231,55 @@ func MailProfile(tools []Tool, profile string) []Tool {
 	return slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool { return !slices.Contains(names, t.Name) })
 }
 
+// identityArgs are the arguments of create_agent_identity: those of a registration, but
+// for what the name is called.
+type identityArgs struct {
+	ProjectKey        string `arg:"project_key,required"`
+	Program           string `arg:"program,required"`
+	Model             string `arg:"model,required"`
+	Name              string `arg:"name_hint" about:"The name for it: an adjective and a noun. Omitted: one is generated."`
+	TaskDescription   string `arg:"task_description,default="`
+	AttachmentsPolicy string `arg:"attachments_policy,default=auto,enum=auto|inline|file|none"`
+	WantToken         bool   `arg:"want_token"`
+}
+
 func (t *mailTools) identityTools() []Tool {
-	register := func(name string) func(a Args) mail.RegisterArgs {
-		return func(a Args) mail.RegisterArgs {
-			return mail.RegisterArgs{
-				ProjectKey: a.String("project_key"), Program: a.String("program"), Model: a.String("model"), Name: a.String(name),
-				TaskDescription: a.String("task_description"), AttachmentsPolicy: a.String("attachments_policy"), WantToken: a.Bool("want_token"),
-			}
-		}
-	}
-	profile := params(
-		may("task_description", "What you work on, for the other agents.").by(""),
-		may("attachments_policy", "How pictures that you send are kept: inline in the message, as files, by their size (auto), or not: then attachments are refused.").
-			by("auto").among("auto", "inline", "file", "none"),
-		flag("want_token", "Protect the name by a token, shown this once. Acting under the name then needs the token."),
-		may("session_id", "The session that the name is bound to. Only for callers whose session cairn cannot find out."),
-		token(),
-	)
 	return []Tool{
-		{
-			Name: "health_check", ReadOnly: true, Result: gives[cairn.HealthCheck](),
+		argumentsTool(Tool{
+			Name: "health_check", ReadOnly: true, common: reflect.TypeFor[nobody](),
 			Description: "Check the health of the server: store, archive, queues, disk. Use it when calls fail or take long. health_level is green, yellow or red.",
-			Call: func(ctx context.Context, _ Args) (any, error) {
-				h, err := t.mail.Cairn().HealthCheck(ctx)
-				if err != nil {
-					return nil, mail.Fault(err)
-				}
-				return h, nil
-			},
-		},
-		{
-			Name: "ensure_project", Result: gives[mail.ProjectInfo](),
+		}, func(ctx context.Context, _ struct{}) (cairn.HealthCheck, error) {
+			h, err := t.mail.Cairn().HealthCheck(ctx)
+			if err != nil {
+				err = mail.Fault(err)
+			}
+			return h, err
+		}),
+		mailTool(t, nobody{}, Tool{
+			Name:        "ensure_project",
 			Description: "Make the repository at an absolute path a project, or find the project that it is. All worktrees of a repository are one project. macro_start_session does this too.",
-			Params: params(
-				must("human_key", "Absolute path of the repository, or of any folder."),
-				may("identity_mode", "What tells the project from others. Omitted: the repository if the path is inside one, else the folder.").
-					among("dir", "git-remote", "git-toplevel", "git-common-dir"),
-			),
-			Call: writes(t, (*mail.Service).EnsureProject, func(a Args) mail.EnsureArgs {
-				return mail.EnsureArgs{HumanKey: a.String("human_key"), IdentityMode: a.String("identity_mode")}
-			}),
-		},
-		{
-			Name: "register_agent", Words: "name join", Result: gives[mail.Registered](),
+		}, (*mail.Service).EnsureProject),
+		mailTool(t, newAgent{}, Tool{
+			Name: "register_agent", Words: "name join",
 			Description: "Get a name to act under in a project, or update the program, model and task of the one you have. Returns the agent; use its name in all later calls.",
-			Params: and(params(
-				keyParam(), program(), model(),
-				may("name", "The name you want: an adjective and a noun, such as GreenLake. Omitted or not valid: one is generated."),
-			), profile...),
-			Call: writes(t, (*mail.Service).RegisterAgent, register("name")),
-		},
-		{
-			Name: "create_agent_identity", Result: gives[mail.Registered](),
+		}, (*mail.Service).RegisterAgent),
+		mailTool(t, newAgent{}, Tool{
+			Name:        "create_agent_identity",
 			Description: "Register one more agent, never an existing one; for a subagent that you start, for example. Returns the new agent.",
-			Params: and(params(
-				keyParam(), program(), model(), may("name_hint", "The name for it: an adjective and a noun. Omitted: one is generated."),
-			), profile...),
-			Call: writes(t, (*mail.Service).CreateAgent, register("name_hint")),
-		},
-		{
-			Name: "whois", ReadOnly: true, Result: gives[mail.Profile](),
+		}, func(o *mail.Service, ctx context.Context, c mail.Caller, a identityArgs) (mail.Registered, error) {
+			return o.CreateAgent(ctx, c, mail.RegisterArgs(a))
+		}),
+		mailTool(t, nobody{}, Tool{
+			Name: "whois", ReadOnly: true,
 			Description: "Look up one agent: its program, model and task, when it was last active, and the newest commits of its mail and reservations.",
-			Params: params(
-				keyParam(), must("agent_name", "The agent to look up."),
-				setting("include_recent_commits", "Whether recent_commits is filled."), listLimit("commit_limit", 5, "How many commits."),
-			),
-			Call: reads(t, (*mail.Service).Whois, func(a Args) mail.WhoisArgs {
-				return mail.WhoisArgs{
-					ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), NoCommits: a.IsFalse("include_recent_commits"),
-					CommitLimit: a.Int("commit_limit"),
-				}
-			}),
-		},
-		{
-			Name: "list_agents", Words: "who here others team members", ReadOnly: true, Result: gives[[]mail.ListedAgent](),
+		}, (*mail.Service).Whois),
+		mailTool(t, nobody{}, Tool{
+			Name: "list_agents", Words: "who here others team members", ReadOnly: true,
 			Description: "List the agents of a project by name, with their tasks, unread mail and active reservations. Use it to find out whom to write to.",
-			Params: params(
-				keyParam(), may("active_within_days", "Only agents active within so many days.").of(Integer).least(1),
-				flag("include_retired", "Also agents that have retired."), may("program", "Only agents of this program."),
-				listLimit("limit", 100, "How many agents."),
-			),
-			Call: reads(t, (*mail.Service).ListAgents, func(a Args) mail.ListAgentsArgs {
-				return mail.ListAgentsArgs{
-					ProjectKey: a.String("project_key"), ActiveWithinDays: a.Int("active_within_days"), IncludeRetired: a.Bool("include_retired"),
-					Program: a.String("program"), Limit: a.Int("limit"),
-				}
-			}),
-		},
-		{
-			Name: "retire_agent", Words: "leave quit unregister", Result: gives[mail.Retired](),
+		}, (*mail.Service).ListAgents),
+		mailTool(t, anAgent{}, Tool{
+			Name: "retire_agent", Words: "leave quit unregister",
 			Description: "Retire an agent: its reservations are released, it gets no more mail and is listed no more. Its history stays; register_agent on the name revives it.",
-			Params:      params(keyParam(), must("agent_name", "The agent to retire."), may("reason", "Why. cairn does not store it.").by(""), token()),
-			Call: writes(t, (*mail.Service).RetireAgent, func(a Args) mail.RetireArgs {
-				return mail.RetireArgs{ProjectKey: a.String("project_key"), AgentName: a.String("agent_name"), Reason: a.String("reason")}
-			}),
-		},
+		}, (*mail.Service).RetireAgent),
 	}
 }

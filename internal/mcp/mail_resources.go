@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"reflect"
 
 	"cairn"
 	"cairn/internal/mail"
@@ -14,107 +15,158 @@ func MailResources(m cairn.Mail, o MailOptions) []Resource {
 	all := append(t.projectResources(), t.boxResources()...)
 	for i := range all {
 		r := &all[i]
-		r.Query = append(r.Query, untold(String, "registration_token")...)
-		r.Call = t.guarded(r.Name, r.Call)
-		r.Last.manner, r.Last.Required = mailed, true
-		for j := range r.Query {
-			r.Query[j].manner = mailed
+		r.params, r.do = paramsOf(r.in, r.common), t.guarded(r.Name, r.do)
+		for j := range r.params {
+			r.params[j].style = mailStyle
 		}
 	}
 	return all
 }
+
+// hiddenAgent is for resources, whose address does not show the token.
+type hiddenAgent struct {
+	Token string `arg:"registration_token,unlisted"`
+}
+
+func (a hiddenAgent) credentials() (token, session string) { return a.Token, "" }
+
+// mailResource is a resource that a method reads.
+func mailResource[A, T any](t *mailTools, r Resource, read method[A, T]) Resource {
+	r.in, r.common, r.do = reflect.TypeFor[A](), reflect.TypeFor[hiddenAgent](), t.calling(true, read.untyped())
+	return r
+}
+
+// The arguments of resources, the last part of the address behind the query.
+type (
+	projectAddress struct {
+		Key string `arg:"key,last"`
+	}
+	agentsAddress struct {
+		Project string `arg:"project_key,last"`
+	}
+	messageAddress struct {
+		Project string `arg:"project,required"`
+		ID      int64  `arg:"id,last"`
+	}
+	threadAddress struct {
+		Project       string `arg:"project,required"`
+		IncludeBodies bool   `arg:"include_bodies"`
+		ID            string `arg:"id,last"`
+	}
+	reservationsAddress struct {
+		Ended bool   `arg:"active_only,not"`
+		At    string `arg:"at"`
+		Slug  string `arg:"slug,last"`
+	}
+	boxAddress struct {
+		Project       string `arg:"project,required"`
+		Limit         *int   `arg:"limit"`
+		Since         string `arg:"since_ts,or=since"`
+		UrgentOnly    bool   `arg:"urgent_only"`
+		UnreadOnly    bool   `arg:"unread_only"`
+		IncludeBodies bool   `arg:"include_bodies"`
+		Topic         string `arg:"topic"`
+		At            string `arg:"at"`
+		Agent         string `arg:"agent,last"`
+	}
+	viewAddress struct {
+		Project string `arg:"project,required"`
+		Limit   *int   `arg:"limit"`
+		Agent   string `arg:"agent,last"`
+	}
+	staleAddress struct {
+		viewAddress
+		TTL *int64 `arg:"ttl_seconds"`
+	}
+	overdueAddress struct {
+		viewAddress
+		TTL *int64 `arg:"ttl_minutes"`
+	}
+)
 
 func (t *mailTools) projectResources() []Resource {
-	project := func(a Args) string { return a.String("project") }
-	of := func(name string) func(Args) string {
-		return func(a Args) string { return a.String(name) }
-	}
 	return []Resource{
-		{
-			Name: "projects", Address: "projects", Description: "All projects.",
-			Call: reads(t, func(o *mail.Service, ctx context.Context, _ mail.Caller, _ struct{}) ([]mail.ProjectShort, error) {
+		mailResource(t, Resource{Name: "projects", Address: "projects", Description: "All projects."},
+			func(o *mail.Service, ctx context.Context, _ mail.Caller, _ struct{}) ([]mail.ProjectShort, error) {
 				return o.Projects(ctx)
-			}, func(Args) (none struct{}) { return none }),
-		},
-		{
-			Name: "project", Address: "project/", Last: may("key", "").of(String), Description: "A project and its agents.",
-			Call: reads(t, (*mail.Service).ProjectOf, of("key")),
-		},
-		{
-			Name: "agents", Address: "agents/", Last: may("project_key", "").of(String), Description: "Who is in a project.",
-			Call: reads(t, (*mail.Service).AgentsOf, of("project_key")),
-		},
-		{
-			Name: "message", Address: "message/", Last: may("id", "").of(Integer), Query: params(must("project", "")), Description: "A whole message.",
-			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a Args) (mail.ThreadMessage, error) {
-				return o.MessageOf(ctx, c, project(a), *a.Int64("id"))
-			}, same),
-		},
-		{
-			Name: "thread", Address: "thread/", Last: may("id", "").of(String), Query: params(must("project", ""), may("include_bodies", "").of(Boolean)),
-			Description: "A thread, oldest message first.",
-			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a Args) (mail.ThreadResource, error) {
-				return o.ThreadOf(ctx, c, project(a), a.String("id"), a.Bool("include_bodies"))
-			}, same),
-		},
-		{
-			Name: "file_reservations", Address: "file_reservations/", Last: may("slug", "").of(String), Query: params(may("active_only", "").of(Boolean), may("at", "").of(String)),
-			Description: "Who holds which files.",
-			Call: reads(t, func(o *mail.Service, ctx context.Context, c mail.Caller, a Args) (any, error) {
-				if at := a.String("at"); at != "" {
-					return o.FileReservationsAt(ctx, c, a.String("slug"), a.IsFalse("active_only"), at)
+			}),
+		mailResource(t, Resource{Name: "project", Address: "project/", Description: "A project and its agents."},
+			func(o *mail.Service, ctx context.Context, c mail.Caller, a projectAddress) (mail.ProjectResource, error) {
+				return o.ProjectOf(ctx, c, a.Key)
+			}),
+		mailResource(t, Resource{Name: "agents", Address: "agents/", Description: "Who is in a project."},
+			func(o *mail.Service, ctx context.Context, c mail.Caller, a agentsAddress) (mail.AgentsResource, error) {
+				return o.AgentsOf(ctx, c, a.Project)
+			}),
+		mailResource(t, Resource{Name: "message", Address: "message/", Description: "A whole message."},
+			func(o *mail.Service, ctx context.Context, c mail.Caller, a messageAddress) (mail.ThreadMessage, error) {
+				return o.MessageOf(ctx, c, a.Project, a.ID)
+			}),
+		mailResource(t, Resource{Name: "thread", Address: "thread/", Description: "A thread, oldest message first."},
+			func(o *mail.Service, ctx context.Context, c mail.Caller, a threadAddress) (mail.ThreadResource, error) {
+				return o.ThreadOf(ctx, c, a.Project, a.ID, a.IncludeBodies)
+			}),
+		mailResource(t, Resource{Name: "file_reservations", Address: "file_reservations/", Description: "Who holds which files."},
+			func(o *mail.Service, ctx context.Context, c mail.Caller, a reservationsAddress) (any, error) {
+				if a.At != "" {
+					return o.FileReservationsAt(ctx, c, a.Slug, a.Ended, a.At)
 				}
-				return o.FileReservations(ctx, c, a.String("slug"), a.IsFalse("active_only"))
-			}, same),
-		},
+				return o.FileReservations(ctx, c, a.Slug, a.Ended)
+			}),
 	}
 }
 
-func same(a Args) Args { return a }
-
 func (t *mailTools) boxResources() []Resource {
-	box := params(
-		must("project", ""), may("limit", "").of(Integer), may("since_ts", "").of(String).or("since"), may("urgent_only", "").of(Boolean),
-		may("unread_only", "").of(Boolean), may("include_bodies", "").of(Boolean), may("topic", "").of(String),
-		may("at", "").of(String),
-	)
-	args := func(a Args) mail.InboxArgs {
-		q := inboxArgs(a)
-		q.ProjectKey, q.AgentName = a.String("project"), a.String("agent")
-		return q
+	inbox := func(o *mail.Service, ctx context.Context, c mail.Caller, a boxAddress) (mail.InboxResource, error) {
+		return o.Inbox(ctx, c, a.box())
 	}
-	agent := may("agent", "").of(String)
-	inbox := reads(t, (*mail.Service).Inbox, args)
-	all := []Resource{
-		{Name: "inbox", Address: "inbox/", Last: agent, Query: box, Description: "What an agent has got, newest first.", Call: inbox},
-		{Name: "mailbox", Address: "mailbox/", Last: agent, Query: box, Description: "The same as inbox.", Call: inbox},
-		{
-			Name: "outbox", Address: "outbox/", Last: agent, Query: box, Description: "What an agent has sent, newest first.",
-			Call: reads(t, (*mail.Service).Outbox, args),
-		},
-	}
-	for _, v := range []struct{ name, ttl, description string }{
-		{mail.ViewUrgentUnread, "", "Unread, and high or urgent."},
-		{mail.ViewAckRequired, "", "To be acknowledged."},
-		{mail.ViewAcksStale, "ttl_seconds", "To be acknowledged for a while."},
-		{mail.ViewAckOverdue, "ttl_minutes", "To be acknowledged for long."},
-	} {
-		query := params(must("project", ""), may("limit", "").of(Integer))
-		if v.ttl != "" {
-			query = append(query, may(v.ttl, "").of(Integer))
-		}
-		all = append(all, Resource{
-			Name: v.name, Address: "views/" + v.name + "/", Last: agent, Query: query, Description: v.description,
-			Call: reads(t, (*mail.Service).ViewOf, func(a Args) mail.ViewArgs {
-				q := mail.ViewArgs{ProjectKey: a.String("project"), AgentName: a.String("agent"), View: v.name, Limit: a.Int("limit")}
-				if q.TTLSeconds = a.Int64(v.ttl); q.TTLSeconds != nil && v.ttl == "ttl_minutes" {
-					q.TTLSeconds = new(min(*q.TTLSeconds, maxMinutes) * 60)
-				}
-				return q
+	return []Resource{
+		mailResource(t, Resource{Name: "inbox", Address: "inbox/", Description: "What an agent has got, newest first."}, inbox),
+		mailResource(t, Resource{Name: "mailbox", Address: "mailbox/", Description: "The same as inbox."}, inbox),
+		mailResource(t, Resource{Name: "outbox", Address: "outbox/", Description: "What an agent has sent, newest first."},
+			func(o *mail.Service, ctx context.Context, c mail.Caller, a boxAddress) (mail.OutboxResource, error) {
+				return o.Outbox(ctx, c, a.box())
 			}),
-		})
+		viewResource[viewAddress](t, mail.ViewUrgentUnread, "Unread, and high or urgent."),
+		viewResource[viewAddress](t, mail.ViewAckRequired, "To be acknowledged."),
+		viewResource[staleAddress](t, mail.ViewAcksStale, "To be acknowledged for a while."),
+		viewResource[overdueAddress](t, mail.ViewAckOverdue, "To be acknowledged for long."),
 	}
-	return all
+}
+
+func (a boxAddress) box() mail.InboxArgs {
+	return mail.InboxArgs{
+		ProjectKey: a.Project, AgentName: a.Agent, Limit: a.Limit, UnreadOnly: a.UnreadOnly, UrgentOnly: a.UrgentOnly,
+		IncludeBodies: a.IncludeBodies, Since: a.Since, Topic: a.Topic, At: a.At,
+	}
+}
+
+// viewResource is a view of an inbox.
+func viewResource[A interface{ view() mail.ViewArgs }](t *mailTools, name, description string) Resource {
+	return mailResource(t, Resource{Name: name, Address: "views/" + name + "/", Description: description},
+		func(o *mail.Service, ctx context.Context, c mail.Caller, a A) (mail.View, error) {
+			q := a.view()
+			q.View = name
+			return o.ViewOf(ctx, c, q)
+		})
+}
+
+func (a viewAddress) view() mail.ViewArgs {
+	return mail.ViewArgs{ProjectKey: a.Project, AgentName: a.Agent, Limit: a.Limit}
+}
+
+func (a staleAddress) view() mail.ViewArgs {
+	q := a.viewAddress.view()
+	q.TTLSeconds = a.TTL
+	return q
+}
+
+func (a overdueAddress) view() mail.ViewArgs {
+	q := a.viewAddress.view()
+	if a.TTL != nil {
+		q.TTLSeconds = new(min(*a.TTL, maxMinutes) * 60)
+	}
+	return q
 }
 
 // maxMinutes keeps minutes from overflowing when they become seconds.

@@ -20,9 +20,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // revisions are the two that differ in everything: with and without sessions.
 func revisions() []string { return []string{"2025-11-25", "2026-07-28"} }
 
-// tool is a Tool that takes params and calls call.
-func tool(name string, call func(context.Context, mcp.Args) (any, error), params ...mcp.Param) mcp.Tool {
-	return mcp.Tool{Name: name, Description: "For a test.", Params: params, Call: call}
+// none are no arguments.
+type none struct{}
+
+// tool is a Tool that takes In and calls call.
+func tool[In any](name string, call func(context.Context, mcp.Call, In) (any, error)) mcp.Tool {
+	return mcp.NewTool(mcp.Tool{Name: name, Description: "For a test."}, call)
 }
 
 func newServer(t *testing.T, c mcp.Config) *mcp.Server {

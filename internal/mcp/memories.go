@@ -3,8 +3,8 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,51 +20,51 @@ import (
 func MemoryTools(m cairn.Memories, project string) []Tool {
 	t := memoryTools{memories: m, project: project}
 	tools := slices.Concat(t.vaultTools(), t.entryTools(), t.searchTools(), t.contextTools())
+	texts := map[string]string{
+		"memory_id": "The memory: its id, or default for this project's own.",
+		"vault_id":  "The vault's id, as list_vaults tells it.",
+		"user_id":   "Your user's id. Never needed: a call acts for the user of this device, or of the token, and any other id is refused.",
+		"title":     "Letters, digits and hyphens, at most 50; unique.",
+
+		"description":     "What it is for, at most 500 characters.",
+		"idempotency_key": onceText,
+		"at":              momentText,
+	}
 	for i := range tools {
-		tools[i].Errors, tools[i].levelled, tools[i].strict = ErrorStatus, true, true // strict: memories §5.3
-		tools[i].Params = and(tools[i].Params, common(tools[i])...)
-		for j := range tools[i].Params {
-			tools[i].Params[j].manner = memorial
-		}
-		tools[i].Call = exact(tools[i].Call)
+		completeMemory(&tools[i], texts)
 	}
 	return tools
 }
 
-// common are the parameters that every tool of memories takes (memories §3), as far as
-// it does not have them itself. What changes nothing of a tool is taken and not told.
-func common(t Tool) []Param {
-	has := func(name string) bool {
-		return slices.ContainsFunc(t.Params, func(p Param) bool { return p.Name == name })
+// completeMemory gives a tool what all tools of memories have. What changes nothing of a
+// tool is taken and not listed.
+func completeMemory(t *Tool, texts map[string]string) {
+	t.Errors, t.levelled, t.strict = ErrorStatus, true, true // strict: memories §5.3
+	withTexts(t.Params, texts)
+	hasMemory := slices.ContainsFunc(t.Params, func(p Param) bool { return p.Name == "memory_id" })
+	for i := range t.Params {
+		p := &t.Params[i]
+		p.style = memoryStyle
+		switch p.Name {
+		case "project":
+			p.unlisted = !hasMemory
+		case "idempotency_key", "request_id":
+			p.unlisted = t.ReadOnly
+		}
 	}
-	var all []Param
-	if !has("user_id") {
-		all = append(all, may("user_id", "Your user's id. Never needed: a call acts for the user of this device, or of the token, and any other id is refused."))
-	}
-	of := may("project", "The project whose own memory default is. Omitted: the current one.")
-	of.untold = !has("memory_id")
-	key, request := once(), may("request_id", "An id of this attempt, for the log.")
-	key.untold, request.untold = t.ReadOnly, t.ReadOnly
-	return append(all, of, key, request)
+}
+
+// memoryCommon are the arguments that every tool of memories takes (memories §3).
+type memoryCommon struct {
+	UserID    string `arg:"user_id,nonempty"`
+	Project   string `arg:"project" about:"The project whose own memory default is. Omitted: the current one."`
+	Key       string `arg:"idempotency_key"`
+	RequestID string `arg:"request_id" about:"An id of this attempt, for the log."`
 }
 
 type memoryTools struct {
 	memories cairn.Memories
 	project  string
-}
-
-// exact is a call that takes no empty ids and whose errors name fields as its arguments
-// do.
-func exact(call func(context.Context, Args) (any, error)) func(context.Context, Args) (any, error) {
-	return func(ctx context.Context, a Args) (any, error) {
-		for _, name := range []string{"user_id", "memory_id", "vault_id", "entry_id", "session_id"} {
-			if id := a.Text(name); id != nil && *id == "" {
-				return nil, unsound(name, name+" is empty")
-			}
-		}
-		v, err := call(ctx, a)
-		return v, inArguments(err)
-	}
 }
 
 // inArguments is an error about a field of JSON as one about the argument that it is here.
@@ -88,103 +88,99 @@ func inArguments(err error) error {
 }
 
 // caller is who makes a call.
-func (t memoryTools) caller(a Args) memory.Caller {
-	c := memory.Caller{
-		User: a.bearer.User, Level: a.bearer.Level, UserID: a.String("user_id"), Key: cmp.Or(a.String("idempotency_key"), a.key), Trace: a.trace, ProjectID: t.project,
-		Remote: a.IsRemote(), Transport: a.Connection(),
+func (t memoryTools) caller(c Call) memory.Caller {
+	in := c.common.(*memoryCommon)
+	return memory.Caller{
+		User: c.bearer.User, Level: c.bearer.Level, UserID: in.UserID, Key: cmp.Or(in.Key, c.key), Trace: c.trace,
+		ProjectID: cmp.Or(in.Project, c.ProjectOf(t.project)), Remote: c.Remote, Transport: c.Connection,
 	}
-	if url := a.Scope("project").Name; url != "" {
-		c.ProjectID = url
-	}
-	if named := a.String("project"); named != "" {
-		c.ProjectID = named
-	}
-	return c
 }
 
-// remembers makes a tool's Call of a question to memory.Service.
-func remembers[T any](t memoryTools, ask func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (T, error)) func(context.Context, Args) (any, error) {
-	return func(ctx context.Context, a Args) (any, error) {
-		var out T
-		err := t.memories.Read(ctx, t.caller(a), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
-			out, err = ask(ctx, b, c, a)
+// readMemory is a tool that asks memory.Service something.
+func readMemory[A, T any](t memoryTools, tool Tool, ask func(b *memory.Service, ctx context.Context, c memory.Caller, a A) (T, error)) Tool {
+	tool.ReadOnly, tool.common = true, reflect.TypeFor[memoryCommon]()
+	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), func(ctx context.Context, c Call, in any) (out any, err error) {
+		err = t.memories.Read(ctx, t.caller(c), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
+			out, err = ask(b, ctx, c, *in.(*A))
 			return err
 		})
-		return out, err
-	}
+		return out, inArguments(err)
+	})
 }
 
-// keeps is remembers for what stores something.
-func keeps[T any](t memoryTools, do func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (T, memory.WriteInfo, error)) func(context.Context, Args) (any, error) {
-	return func(ctx context.Context, a Args) (any, error) {
-		var out T
-		err := t.memories.Write(ctx, t.caller(a), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
-			out, *a.receipt, err = do(ctx, b, c, a)
+// writeMemory is a tool that has memory.Service store something.
+func writeMemory[A, T any](t memoryTools, tool Tool, do func(b *memory.Service, ctx context.Context, c memory.Caller, a A) (T, memory.WriteInfo, error)) Tool {
+	tool.common = reflect.TypeFor[memoryCommon]()
+	return tool.with(reflect.TypeFor[A](), reflect.TypeFor[T](), func(ctx context.Context, c Call, in any) (out any, err error) {
+		receipt := c.receipt
+		err = t.memories.Write(ctx, t.caller(c), func(ctx context.Context, b *memory.Service, c memory.Caller) (err error) {
+			out, *receipt, err = do(b, ctx, c, *in.(*A))
 			return err
 		})
-		return out, err
+		return out, inArguments(err)
+	})
+}
+
+// The arguments of tools that have no type of their own in memory.
+type (
+	vaultArgs struct {
+		VaultID string `arg:"vault_id,required,nonempty"`
 	}
-}
-
-func memoryParam() Param {
-	return must("memory_id", "The memory: its id, or default for this project's own.").lean("default: this project's.")
-}
-
-func sessionOfText() Param {
-	return may("session_id", "The session that writes it: its id, as recall and search show it.")
-}
-
-// count is an integer argument, 0 when it was omitted: the default of the service then.
-func (a Args) count(name string) int64 {
-	if n := a.Int64(name); n != nil {
-		return *n
+	memoryArgs struct {
+		MemoryID string `arg:"memory_id,required,nonempty"`
 	}
-	return 0
-}
+	entryArgs struct {
+		memoryArgs
+		EntryID string `arg:"entry_id,required,nonempty" about:"The entry's id."`
+	}
+	inflightArgs struct {
+		UserID string `arg:"user_id,required,nonempty" about:"Your user's id: the actorId of every vault and entry of yours."`
+		memoryArgs
+		Limit int64 `arg:"limit,default=25,min=1,max=50" about:"How many entries."`
+	}
+	inflightEntryArgs struct {
+		UserID string `arg:"user_id,required,nonempty" about:"Your user's id: the actorId of every vault and entry of yours."`
+		memoryArgs
+		LocalID string `arg:"local_id,required" about:"The localId that add_entry returned, such as pending-7."`
+	}
+	contextArgs struct {
+		memoryArgs
+		At string `arg:"at"`
+	}
+	awaitArgs struct {
+		memoryArgs
+		Timeout *int64 `arg:"timeout_ms,default=30000,min=0,max=300000" about:"How long to wait, in milliseconds; 0 looks once."`
+	}
+)
 
 func (t memoryTools) vaultTools() []Tool {
-	title := must("title", "Letters, digits and hyphens, at most 50; unique.")
-	about := may("description", "What it is for, at most 500 characters.")
-	vault := must("vault_id", "The vault's id, as list_vaults tells it.")
 	return []Tool{
-		{
-			Name: "create_vault", Result: gives[memory.Vault](),
-			Description: "Make a vault: a group of memories with a title. Returns it with its id.", Params: params(title, about),
-			Call: keeps(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Vault, memory.WriteInfo, error) {
-				return b.CreateVault(ctx, c, memory.NewVault{Title: a.String("title"), Description: a.String("description")})
-			}),
-		},
-		{
-			Name: "list_vaults", ReadOnly: true, Result: gives[memory.Vaults](),
+		writeMemory(t, Tool{
+			Name:        "create_vault",
+			Description: "Make a vault: a group of memories with a title. Returns it with its id.",
+		}, (*memory.Service).CreateVault),
+		readMemory(t, Tool{
+			Name:        "list_vaults",
 			Description: "List all vaults with their ids. Begin here to find a memory other than default.",
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, _ Args) (memory.Vaults, error) {
-				return b.Vaults(ctx, c)
-			}),
-		},
-		{
-			Name: "create_memory_in_vault", Result: gives[memory.Memory](),
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, _ struct{}) (memory.Vaults, error) {
+			return b.Vaults(ctx, c)
+		}),
+		writeMemory(t, Tool{
+			Name:        "create_memory_in_vault",
 			Description: "Make a memory: a list of entries with a context document. Ask the user for consent first. Each project has a memory already, default.",
-			Params:      params(vault, title, may("memory_type", "A word for its kind: lower-case letters, digits, hyphens, underscores.").by("chat"), about),
-			Call: keeps(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Memory, memory.WriteInfo, error) {
-				return b.CreateMemory(ctx, c, memory.NewMemory{
-					VaultID: a.String("vault_id"), Title: a.String("title"), MemoryType: a.String("memory_type"), Description: a.String("description"),
-				})
-			}),
-		},
-		{
-			Name: "list_memories", ReadOnly: true, Result: gives[memory.Memories](),
-			Description: "List the memories of a vault with their ids.", Params: params(vault),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Memories, error) {
-				return b.Memories(ctx, c, a.String("vault_id"))
-			}),
-		},
-		{
-			Name: "get_memory", ReadOnly: true, Result: gives[memory.Memory](),
-			Description: "Look up one memory: its title, type, description and vault. Its entries are read by list_entries.", Params: params(memoryParam()),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Memory, error) {
-				return b.Memory(ctx, c, a.String("memory_id"))
-			}),
-		},
+		}, (*memory.Service).CreateMemory),
+		readMemory(t, Tool{
+			Name:        "list_memories",
+			Description: "List the memories of a vault with their ids.",
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a vaultArgs) (memory.Memories, error) {
+			return b.Memories(ctx, c, a.VaultID)
+		}),
+		readMemory(t, Tool{
+			Name:        "get_memory",
+			Description: "Look up one memory: its title, type, description and vault. Its entries are read by list_entries.",
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a memoryArgs) (memory.Memory, error) {
+			return b.Memory(ctx, c, a.MemoryID)
+		}),
 	}
 }
 
@@ -194,116 +190,67 @@ type shownEntry struct {
 }
 
 func (t memoryTools) entryTools() []Tool {
-	page := count("limit", 25, "How many entries.").least(1).most(50)
-	user := must("user_id", "Your user's id: the actorId of every vault and entry of yours.")
 	return []Tool{
-		{
-			Name: "add_entry", Words: "remember save store note memorize keep", Lean: true, Result: gives[memory.Added](),
+		writeMemory(t, Tool{
+			Name: "add_entry", Words: "remember save store note memorize keep", Lean: true,
 			Description: "Keep a text for later sessions and other devices, word for word: a fact, a preference, a lesson. Write it so that it explains itself.",
 			Brief:       "Keep a text for later sessions and other devices.",
-			Params: params(
-				memoryParam(), must("raw_entry", "The text to keep, at most 9,000 characters.").lean("The text."),
-				must("summary", "What it says, in one line of at most 512 characters.").lean(""),
-				may("tags", "Words to filter by: an object of texts, such as {\"topic\":\"billing\"}.").of(Object),
-				may("metadata", "Anything else to keep with it, at most 16 KiB of JSON.").of(Object), sessionOfText(),
-			),
-			Call: keeps(t, addEntry),
-		},
-		{
-			Name: "list_entries", Words: "remembered", Aliases: []string{"get_entries"}, ReadOnly: true, Result: gives[memory.Listed](),
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a memory.NewEntry) (out memory.Added, info memory.WriteInfo, err error) {
+			if strings.TrimSpace(a.Summary) == "" { // other edges leave it to the caller (memories §4)
+				return out, info, unsound("summary", "summary is required")
+			}
+			return b.AddEntry(ctx, c, a)
+		}),
+		readMemory(t, Tool{
+			Name: "list_entries", Words: "remembered", Aliases: []string{"get_entries"},
 			Description: "List the committed entries of a memory, newest first, a page at a time. next_before and next_after are the cursors of the next pages.",
-			Params: params(
-				memoryParam(), page, may("before", "Only what is older: a time (RFC 3339) or an entry's id."),
-				may("after", "The page that is newer than this: a time or an entry's id. Not with before."),
-				may("tags", "Only entries with all of these tags, each written KEY:VALUE.").of(Strings), may("session_id", "Only entries of this session."),
-			),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Listed, error) {
-				return b.ListEntries(ctx, c, memory.ListArgs{
-					MemoryID: a.String("memory_id"), Limit: a.count("limit"), Before: a.String("before"), After: a.String("after"),
-					Tags: a.Strings("tags"), SessionID: a.String("session_id"),
-				})
-			}),
-		},
-		{
-			Name: "get_entry", ReadOnly: true, Result: gives[memory.Entry](),
-			Description: "Read one committed entry of a memory, whole.", Params: params(memoryParam(), must("entry_id", "The entry's id.")),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Entry, error) {
-				return b.GetEntry(ctx, c, a.String("memory_id"), a.String("entry_id"))
-			}),
-		},
-		{
-			Name: "list_inflight_entries", ReadOnly: true, Result: gives[memory.InflightList](),
+		}, (*memory.Service).ListEntries),
+		readMemory(t, Tool{
+			Name:        "get_entry",
+			Description: "Read one committed entry of a memory, whole.",
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a entryArgs) (memory.Entry, error) {
+			return b.GetEntry(ctx, c, a.MemoryID, a.EntryID)
+		}),
+		readMemory(t, Tool{
+			Name:        "list_inflight_entries",
 			Description: "List the entries stored on this device that the hub has not confirmed, oldest first. Without a hub the list is always empty.",
-			Params:      params(user, memoryParam(), page),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.InflightList, error) {
-				return b.ListInflight(ctx, c, a.String("memory_id"), a.count("limit"))
-			}),
-		},
-		{
-			Name: "get_inflight_entry", ReadOnly: true, Result: gives[shownEntry](),
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a inflightArgs) (memory.InflightList, error) {
+			return b.ListInflight(ctx, c, a.MemoryID, a.Limit)
+		}),
+		readMemory(t, Tool{
+			Name:        "get_inflight_entry",
 			Description: "Read one entry that the hub has not confirmed. Once it has, the error already_committed says so.",
-			Params:      params(user, memoryParam(), must("local_id", "The localId that add_entry returned, such as pending-7.")),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (shownEntry, error) {
-				e, err := b.GetInflight(ctx, c, a.String("memory_id"), a.String("local_id"))
-				return shownEntry{e}, err
-			}),
-		},
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a inflightEntryArgs) (shownEntry, error) {
+			e, err := b.GetInflight(ctx, c, a.MemoryID, a.LocalID)
+			return shownEntry{e}, err
+		}),
 	}
-}
-
-// addEntry wants a summary, which other edges leave to the caller (memories §4).
-func addEntry(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Added, memory.WriteInfo, error) {
-	if strings.TrimSpace(a.String("summary")) == "" {
-		return memory.Added{}, memory.WriteInfo{}, unsound("summary", "summary is required")
-	}
-	e := memory.NewEntry{
-		MemoryID: a.String("memory_id"), RawEntry: a.String("raw_entry"), Summary: a.String("summary"), Metadata: a.Object("metadata"), SessionID: a.String("session_id"),
-	}
-	if raw := a.Object("tags"); raw != nil {
-		if json.Unmarshal(raw, &e.Tags) != nil {
-			return memory.Added{}, memory.WriteInfo{}, unsound("tags", "tags must be an object of strings")
-		}
-	}
-	return b.AddEntry(ctx, c, e)
 }
 
 func (t memoryTools) contextTools() []Tool {
 	return []Tool{
-		{
-			Name: "get_context", ReadOnly: true, Result: givesEither[memory.Document, memory.PastDocument](),
+		readMemory(t, Tool{
+			Name: "get_context", Result: givesEither[memory.Document, memory.PastDocument](),
 			Description: "Read a memory's context document: one Markdown text that sums up what the memory holds. Read it before you use the memory.",
-			Params:      params(memoryParam(), momentParam()),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (TextAndValue, error) {
-				if at := a.String("at"); at != "" {
-					d, err := b.GetContextAt(ctx, c, a.String("memory_id"), at)
-					return TextAndValue{Text: cmp.Or(d.Markdown, d.At.Note), Value: d}, err
-				}
-				d, err := b.GetContext(ctx, c, a.String("memory_id"))
-				return TextAndValue{Text: d.Markdown, Value: d}, err
-			}),
-		},
-		{
-			Name: "update_context", Aliases: []string{"put_context"}, Result: gives[memory.Document](),
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a contextArgs) (TextAndValue, error) {
+			if a.At != "" {
+				d, err := b.GetContextAt(ctx, c, a.MemoryID, a.At)
+				return TextAndValue{Text: cmp.Or(d.Markdown, d.At.Note), Value: d}, err
+			}
+			d, err := b.GetContext(ctx, c, a.MemoryID)
+			return TextAndValue{Text: d.Markdown, Value: d}, err
+		}),
+		writeMemory(t, Tool{
+			Name: "update_context", Aliases: []string{"put_context"},
 			Description: "Replace a memory's context document, whole. Read it with get_context first and keep what is still true.",
-			Params: params(
-				memoryParam(), must("session_id", "The session that writes it: its id, as recall and search show it."),
-				must("markdown", "The whole new document in Markdown, at most 5,000 characters.").or("content"),
-			),
-			Call: keeps(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (memory.Document, memory.WriteInfo, error) {
-				return b.UpdateContext(ctx, c, memory.NewDocument{MemoryID: a.String("memory_id"), SessionID: a.String("session_id"), Markdown: a.String("markdown")})
-			}),
-		},
-		{
-			Name: "await_consistency", ReadOnly: true, Result: gives[consistent](),
+		}, (*memory.Service).UpdateContext),
+		readMemory(t, Tool{
+			Name: "await_consistency", Result: gives[consistent](),
 			Description: "Wait until the hub has confirmed what this device wrote to a memory. Without a hub it returns at once.",
-			Params: params(
-				memoryParam(), count("timeout_ms", 30_000, "How long to wait, in milliseconds; 0 looks once.").least(0).most(300_000),
-			),
-			Call: remembers(t, func(ctx context.Context, b *memory.Service, c memory.Caller, a Args) (TextAndValue, error) {
-				err := b.AwaitConsistency(ctx, c, a.String("memory_id"), memory.AwaitFor(a.Int64("timeout_ms")))
-				return TextAndValue{Text: "consistent", Value: consistent{"consistent"}}, err
-			}),
-		},
+		}, func(b *memory.Service, ctx context.Context, c memory.Caller, a awaitArgs) (TextAndValue, error) {
+			err := b.AwaitConsistency(ctx, c, a.MemoryID, memory.AwaitFor(a.Timeout))
+			return TextAndValue{Text: "consistent", Value: consistent{"consistent"}}, err
+		}),
 	}
 }
 

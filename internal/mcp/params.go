@@ -1,49 +1,245 @@
 package mcp
 
-import "slices"
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
 
-// Parameters as the tables of tools write them: must("paths", "…").of(Strings).
-
-func must(name, about string) Param { return Param{Name: name, Required: true, Description: about} }
-func may(name, about string) Param  { return Param{Name: name, Description: about} }
-
-func (p Param) of(kind Kind) Param          { p.Kind = kind; return p }
-func (p Param) or(aliases ...string) Param  { p.Aliases = aliases; return p }
-func (p Param) among(words ...string) Param { p.Enum = words; return p }
-func (p Param) by(standard any) Param       { p.Default = standard; return p }
-func (p Param) least(n int) Param           { p.Minimum = &n; return p }
-func (p Param) most(n int) Param            { p.Maximum = &n; return p }
-
-func (p Param) optional() Param { p.Required = false; return p }
-
-// lean tells p in the small surface, with brief as its description.
-func (p Param) lean(brief string) Param { p.Lean, p.Brief = true, brief; return p }
-
-func params(all ...Param) []Param { return all }
-
-func and(some []Param, more ...Param) []Param { return slices.Concat(some, more) }
-
-// momentParam is the parameter of tools that also answer about the past.
-func momentParam() Param {
-	return may("at", "Shows it as it was: at a time (RFC 3339, yesterday 14:00, 2h ago; without a zone in cairn's own) or at #N, a position in the change log.")
+// target is a field of a tool's struct that an argument is stored in.
+type target struct {
+	path []int // the number of its struct, and as of [reflect.Value.FieldByIndex]
+	form form
 }
 
-// flag is a boolean that is false when it is left out.
-func flag(name, about string) Param { return may(name, about).of(Boolean).by(false) }
+// form is what of an argument a field holds.
+type form uint8
 
-// setting is a boolean that is true when it is left out.
-func setting(name, about string) Param { return may(name, about).of(Boolean).by(true) }
+const (
+	asValue   form = iota
+	inverted       // a boolean's opposite
+	ifNull         // whether the argument is null
+	ifOmitted      // whether it is left out
+)
 
-// count is a whole number.
-func count(name string, standard int, about string) Param {
-	return may(name, about).of(Integer).by(standard)
-}
-
-// untold are parameters that are taken and that no definition has.
-func untold(kind Kind, names ...string) []Param {
-	all := make([]Param, len(names))
-	for i, name := range names {
-		all[i] = Param{Name: name, Kind: kind, untold: true}
+// paramsOf are the parameters that struct types declare by the tags of their fields, in
+// their order. A tag that cannot be read is a defect of the program: it panics.
+//
+//	arg:"limit,default=20,min=1,max=100" about:"How many rows." lean:"How many."
+//
+// arg begins with the name. Options are required, default, min, max, enum=A|B,
+// or=ALIAS|ALIAS, unlisted, and
+//
+//	nullable   null means something else than omitted
+//	names      a list of texts that may also be a single text, or null for an empty list
+//	nonempty   refuses ""
+//	raised     a number below min counts as min
+//	not        the field is true if the argument is false, which is true by default
+//	last       the last part of a resource's address
+//	null, omitted   the field, after that of the argument, is true if the argument is so
+//
+// about is the description, lean has the parameter listed in the small surface with that
+// text as its description. A pointer is nil when the argument is left out. Fields of the same
+// name all get the argument; the first declares it. A field that is a struct declares its
+// own parameters; a tag arg names those of them that count.
+func paramsOf(types ...reflect.Type) (params []Param) {
+	for i, of := range types {
+		params = appendParams(params, of, []int{i}, nil)
 	}
-	return all
+	return params
+}
+
+func appendParams(params []Param, of reflect.Type, path []int, chosen []string) []Param {
+	for i := range of.NumField() {
+		field := of.Field(i)
+		at := slices.Concat(path, []int{i})
+		tag, tagged := field.Tag.Lookup("arg")
+		switch {
+		case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[Scope]():
+			var some []string
+			if tagged {
+				some = strings.Split(tag, ",")
+			}
+			params = appendParams(params, field.Type, at, some)
+			for _, name := range some {
+				if !slices.ContainsFunc(params, func(p Param) bool { return p.Name == name }) {
+					panic(fmt.Sprintf("mcp: %v has no argument %q", field.Type, name))
+				}
+			}
+			continue
+		case !tagged:
+			continue
+		}
+		p, form := paramOf(field, tag)
+		if chosen != nil && !slices.Contains(chosen, p.Name) {
+			continue
+		}
+		first := slices.IndexFunc(params, func(q Param) bool { return q.Name == p.Name })
+		if first < 0 {
+			first, params = len(params), append(params, p)
+		}
+		params[first].targets = append(params[first].targets, target{at, form})
+	}
+	return params
+}
+
+// paramOf is the parameter of one field.
+func paramOf(field reflect.StructField, tag string) (p Param, as form) {
+	name, options, _ := strings.Cut(tag, ",")
+	p = Param{Name: name, Kind: kindOf(field.Type), Description: field.Tag.Get("about")}
+	p.Brief, p.Lean = field.Tag.Lookup("lean")
+	for option := range strings.SplitSeq(options, ",") {
+		key, value, _ := strings.Cut(option, "=")
+		switch key {
+		case "":
+		case "required":
+			p.Required = true
+		case "default":
+			if p.Default = value; p.Kind == Integer {
+				p.Default = wholeNumber(field, value)
+			}
+		case "min":
+			p.Minimum = new(wholeNumber(field, value))
+		case "max":
+			p.Maximum = new(wholeNumber(field, value))
+		case "enum":
+			p.Enum = strings.Split(value, "|")
+		case "or":
+			p.Aliases = strings.Split(value, "|")
+		case "unlisted":
+			p.unlisted = true
+		case "nullable":
+			p.Kind = Nullable
+		case "names":
+			p.Kind = Names
+		case "nonempty":
+			p.nonempty = true
+		case "raised":
+			p.raised = true
+		case "not":
+			as = inverted
+		case "null":
+			as = ifNull
+		case "omitted":
+			as = ifOmitted
+		case "last":
+			p.last, p.Required = true, true
+		default:
+			panic(fmt.Sprintf("mcp: the tag of %s has the unknown option %q", field.Name, option))
+		}
+	}
+	if p.Kind == Boolean && !p.Required {
+		p.Default = as == inverted
+	}
+	return p, as
+}
+
+func wholeNumber(field reflect.StructField, text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(fmt.Sprintf("mcp: the tag of %s: %v", field.Name, err))
+	}
+	return n
+}
+
+// kindOf is the kind of argument that a field holds.
+func kindOf(t reflect.Type) Kind {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch k := t.Kind(); {
+	case t == reflect.TypeFor[Scope]():
+		return Project
+	case t == reflect.TypeFor[json.RawMessage](), k == reflect.Map:
+		return Object
+	case k == reflect.String, reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return String
+	case k == reflect.Int, k == reflect.Int64:
+		return Integer
+	case k == reflect.Bool:
+		return Boolean
+	case k == reflect.Slice && t.Elem().Kind() == reflect.String:
+		return Strings
+	case k == reflect.Slice && t.Elem().Kind() == reflect.Int64:
+		return Integers
+	case k == reflect.Interface:
+		return Anything
+	}
+	panic(fmt.Sprintf("mcp: no argument is a %v", t))
+}
+
+// store puts an argument into its fields of the structs that in points to.
+func (p Param) store(in [2]reflect.Value, v any, given presence, scope Scope) error {
+	if v == nil && p.Kind == Project {
+		v = scope
+	}
+	for _, t := range p.targets {
+		field := in[t.path[0]].Elem().FieldByIndex(t.path[1:])
+		switch {
+		case t.form == ifNull:
+			field.SetBool(given == null)
+		case t.form == ifOmitted:
+			field.SetBool(given == omitted)
+		case v != nil:
+			if err := p.assign(field, v, t.form == inverted); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// assign stores a value that [Param.read] has made in a field.
+func (p Param) assign(field reflect.Value, v any, not bool) error {
+	if field.Kind() == reflect.Pointer {
+		field.Set(reflect.New(field.Type().Elem()))
+		field = field.Elem()
+	}
+	switch v := v.(type) {
+	case string:
+		if own, ok := field.Addr().Interface().(encoding.TextUnmarshaler); ok {
+			return own.UnmarshalText([]byte(v))
+		}
+		field.SetString(v)
+	case bool:
+		field.SetBool(v != not)
+	case int64:
+		if p.raised {
+			v = max(v, int64(*p.Minimum))
+		}
+		if field.Kind() == reflect.Int {
+			v = max(math.MinInt, min(math.MaxInt, v))
+		}
+		field.SetInt(v)
+	case []string: // of a named type, too
+		list := reflect.MakeSlice(field.Type(), len(v), len(v))
+		for i, text := range v {
+			list.Index(i).SetString(text)
+		}
+		field.Set(list)
+	case json.RawMessage:
+		if field.Kind() != reflect.Map {
+			field.SetBytes(v)
+		} else if json.Unmarshal(v, field.Addr().Interface()) != nil {
+			return unsound(p.Name, p.Name+" must be an object of strings")
+		}
+	default:
+		field.Set(reflect.ValueOf(v))
+	}
+	return nil
+}
+
+// withTexts gives the parameters of a part's tools that have no description the one that
+// the part has for their name.
+func withTexts(params []Param, texts map[string]string) {
+	for i := range params {
+		if params[i].Description == "" {
+			params[i].Description = texts[params[i].Name]
+		}
+	}
 }

@@ -37,24 +37,26 @@ type Group struct {
 // also answers calls of its tools by their own names.
 func Reaching(groups []Group) []Tool {
 	r := newReach(groups)
-	return []Tool{
-		{
-			Name: findTool, ReadOnly: true, Lean: true, levelled: true, Result: gives[FoundTools](),
-			Description: "Find tools of cairn that are not listed here, with all their arguments: say what you want to do, or name tools. An empty query lists all names.",
-			Brief:       "Find tools that are not listed, with all their arguments: say what you want to do.",
-			Params:      params(must("query", "What you want to do in a few words, or names of tools.").lean("")),
-			Call:        func(_ context.Context, a Args) (any, error) { return r.find(a.String("query")) },
-		},
-		{
-			Name: callTool, Lean: true, levelled: true,
-			Description: "Call any tool of cairn by its name, listed here or not. The result is the tool's own.",
-			Brief:       "Call any tool by its name.",
-			Params: params(
-				must("name", "The tool's name.").lean(""), must("arguments", "Its arguments, as find_tool describes them.").of(Object).lean(""),
-			),
-			reach: r,
-		},
-	}
+	find := NewTool(Tool{
+		Name: findTool, ReadOnly: true, Lean: true, levelled: true,
+		Description: "Find tools of cairn that are not listed here, with all their arguments: say what you want to do, or name tools. An empty query lists all names.",
+		Brief:       "Find tools that are not listed, with all their arguments: say what you want to do.",
+	}, func(_ context.Context, _ Call, in findArgs) (FoundTools, error) { return r.find(in.Query) })
+	call := NewTool[callArgs, any](Tool{
+		Name: callTool, Lean: true, levelled: true, reach: r,
+		Description: "Call any tool of cairn by its name, listed here or not. The result is the tool's own.",
+		Brief:       "Call any tool by its name.",
+	}, nil)
+	return []Tool{find, call}
+}
+
+type findArgs struct {
+	Query string `arg:"query,required" about:"What you want to do in a few words, or names of tools."`
+}
+
+type callArgs struct {
+	Name      string          `arg:"name,required" about:"The tool's name."`
+	Arguments json.RawMessage `arg:"arguments,required" about:"Its arguments, as find_tool describes them."`
 }
 
 // FoundTools is what find_tool answers.
@@ -114,7 +116,7 @@ func wordsOf(group string, t Tool) map[string]float64 {
 	read(group, 2)
 	read(t.Description, 2)
 	for _, p := range t.Params {
-		if !p.untold {
+		if !p.unlisted {
 			read(strings.ReplaceAll(p.Name, "_", " ")+" "+p.Description, 0.5)
 		}
 	}
@@ -258,7 +260,7 @@ func (r *reach) meant(raw json.RawMessage) (t Tool, arguments json.RawMessage, e
 	}
 	name, ok := text(fields["name"])
 	if !ok {
-		return t, nil, must("name", "").missing()
+		return t, nil, Param{Name: "name"}.missing()
 	}
 	if t, ok = r.tool(strings.TrimSpace(name)); !ok {
 		return t, nil, r.unknown(name)

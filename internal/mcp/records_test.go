@@ -35,7 +35,7 @@ func TestEnvelopedErrorsAreResultsWithTheEnvelopeAsText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			failing := tool("fail", func(context.Context, mcp.Args) (any, error) { return nil, c.err })
+			failing := tool("fail", func(context.Context, mcp.Call, none) (any, error) { return nil, c.err })
 			failing.Errors = mcp.ErrorEnvelope
 			s := newServer(t, mcp.Config{Tools: []mcp.Tool{failing}})
 			for _, revision := range revisions() {
@@ -56,7 +56,7 @@ func TestEnvelopedErrorsAreResultsWithTheEnvelopeAsText(t *testing.T) {
 
 func TestUnclassifiedErrorsOfEnvelopedToolsStayInternal(t *testing.T) {
 	t.Parallel()
-	failing := tool("fail", func(context.Context, mcp.Args) (any, error) { return nil, errors.New("open /home/someone") })
+	failing := tool("fail", func(context.Context, mcp.Call, none) (any, error) { return nil, errors.New("open /home/someone") })
 	failing.Errors = mcp.ErrorEnvelope
 	_, err := call(t, connect(t, newServer(t, mcp.Config{Tools: []mcp.Tool{failing}}), "", nil), "fail", nil)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInternalError || e.Message != "internal error" {
@@ -71,7 +71,7 @@ func TestLongListsOfIgnoredArgumentsAreCut(t *testing.T) {
 		sent[fmt.Sprint("a", i)] = i
 	}
 	result, err := call(t, connect(t, newServer(t, mcp.Config{Tools: []mcp.Tool{
-		tool("do", func(context.Context, mcp.Args) (any, error) { return "done", nil }),
+		tool("do", func(context.Context, mcp.Call, none) (any, error) { return "done", nil }),
 	}}), "", nil), "do", sent)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestLongListsOfIgnoredArgumentsAreCut(t *testing.T) {
 func TestConnectionsAreToldApart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-		tool("which", func(_ context.Context, a mcp.Args) (any, error) { return mcp.Text(a.Connection()), nil }),
+		tool("which", func(_ context.Context, c mcp.Call, _ none) (any, error) { return mcp.Text(c.Connection), nil }),
 	}})
 	which := func(c *sdk.ClientSession) string {
 		result, err := call(t, c, "which", nil)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 
 	"cairn/internal/fault"
@@ -16,25 +18,22 @@ import (
 type Resource struct {
 	Name        string
 	Description string
-	Address     string  // what stands before the last part, such as inbox/; the whole, without a slash at its end, where there is none
-	Last        Param   // the last part; no name if there is none
-	Query       []Param // in any order; booleans also as 1, t, yes and y
+	Address     string // what stands before the last part, such as inbox/; the whole, without a slash at its end, where there is none
 
-	// Call reads it; the result is sent as JSON.
-	Call func(ctx context.Context, args Args) (any, error)
+	params []Param // of the query, in any order, booleans also as 1, t, yes and y; and of the last part, if there is one
+	in     reflect.Type
+	common reflect.Type
+	do     toolFunc
 }
 
 const resourceScheme = "resource://"
 
 // template is the address in the form of RFC 6570.
 func (r Resource) template() string {
-	text := resourceScheme + r.Address
-	if r.Last.Name != "" {
-		text += "{+" + r.Last.Name + "}"
-	}
+	text := resourceScheme + r.Address + r.last("{+", "}")
 	var names []string
-	for _, p := range r.Query {
-		if !p.untold {
+	for _, p := range r.params {
+		if !p.unlisted && !p.last {
 			names = append(names, p.Name)
 		}
 	}
@@ -42,6 +41,15 @@ func (r Resource) template() string {
 		text += "{?" + strings.Join(names, ",") + "}"
 	}
 	return text
+}
+
+// last is the name of the last part between two texts, "" if there is none.
+func (r Resource) last(before, after string) string {
+	i := slices.IndexFunc(r.params, func(p Param) bool { return p.last })
+	if i < 0 {
+		return ""
+	}
+	return before + r.params[i].Name + after
 }
 
 // arguments are those of an address.
@@ -52,13 +60,13 @@ func (r Resource) arguments(uri string) (json.RawMessage, error) {
 		return nil, wrong("uri", "the query of the address cannot be read")
 	}
 	fields := map[string]any{}
-	if r.Last.Name != "" {
-		if fields[r.Last.Name], err = url.PathUnescape(strings.TrimPrefix(path, r.Address)); err != nil {
-			return nil, wrong(r.Last.Name, "the address cannot be read")
+	if last := r.last("", ""); last != "" {
+		if fields[last], err = url.PathUnescape(strings.TrimPrefix(path, r.Address)); err != nil {
+			return nil, wrong(last, "the address cannot be read")
 		}
 	}
 	kinds := map[string]Kind{}
-	for _, p := range r.Query {
+	for _, p := range r.params {
 		for _, name := range append([]string{p.Name}, p.Aliases...) {
 			kinds[name] = p.Kind
 		}
@@ -91,7 +99,7 @@ func (s *Server) addResource(r Resource) {
 		uri, _ := ctx.Value(wholeURI{}).(string)
 		return s.readResource(ctx, r, uri, request)
 	}
-	if r.Last.Name == "" {
+	if r.last("", "") == "" {
 		s.sdk.AddResource(&sdk.Resource{URI: r.template(), Name: r.Name, Description: r.Description, MIMEType: "application/json"}, handler)
 		return
 	}
@@ -123,15 +131,10 @@ func (s *Server) readResource(ctx context.Context, r Resource, uri string, reque
 	var v any
 	raw, err := r.arguments(uri)
 	if err == nil {
-		var args Args
-		params := append([]Param{}, r.Query...)
-		if r.Last.Name != "" {
-			params = append(params, r.Last)
-		}
-		if args, err = decodeArgs(params, raw, scopeOf(request.Extra)); err == nil {
-			args.remote = request.Extra != nil && request.Extra.Header != nil
-			args.agentToken = headerOf(request.Extra, AgentTokenHeader)
-			v, err = r.Call(ctx, args)
+		var in any
+		c := Call{Remote: request.Extra != nil && request.Extra.Header != nil, AgentToken: headerOf(request.Extra, AgentTokenHeader)}
+		if in, err = c.decode(raw, r.params, r.in, r.common); err == nil {
+			v, err = r.do(ctx, c, in)
 		}
 	}
 	var data []byte

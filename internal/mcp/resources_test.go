@@ -3,20 +3,24 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
 	"cairn/internal/fault"
 )
 
+type inboxAddress struct {
+	Project    string `arg:"project,required"`
+	Limit      *int   `arg:"limit"`
+	Since      string `arg:"since_ts,or=since"`
+	UnreadOnly bool   `arg:"unread_only"`
+	Secret     string `arg:"secret,unlisted"`
+	Agent      string `arg:"agent,last"`
+}
+
 func inboxResource() Resource {
-	return Resource{
-		Address: "inbox/", Last: Param{Name: "agent", manner: mailed, Required: true},
-		Query: []Param{
-			{Name: "project", Required: true, manner: mailed}, {Name: "limit", Kind: Integer, manner: mailed},
-			{Name: "since_ts", Aliases: []string{"since"}, manner: mailed}, {Name: "unread_only", Kind: Boolean, manner: mailed}, {Name: "secret", untold: true, manner: mailed},
-		},
-	}
+	return Resource{Address: "inbox/", params: paramsOf(reflect.TypeFor[inboxAddress]())}
 }
 
 func TestAddressesAreArguments(t *testing.T) {
@@ -60,18 +64,23 @@ func FuzzAddress(f *testing.F) {
 		if !json.Valid(raw) {
 			t.Fatalf("%q: %s", address, raw)
 		}
-		args, err := decodeArgs(append(r.Query, r.Last), raw, Scope{})
-		if err == nil && args.values["agent"] == nil {
-			t.Errorf("%q: no agent in %v", address, args.values)
+		path, _, _ := strings.Cut(address, "?")
+		if in, _, err := decoded[inboxAddress](mailStyle, string(raw), Scope{}); err == nil && (in.Agent == "") != (strings.TrimPrefix(path, r.Address) == "") {
+			t.Errorf("%q: the agent is %q", address, in.Agent)
 		}
 	})
 }
 
 func TestLooseParametersTakeTextForNumbersAndBooleans(t *testing.T) {
 	t.Parallel()
-	params := []Param{
-		{Name: "n", Kind: Integer, manner: mailed}, {Name: "b", Kind: Boolean, manner: mailed}, {Name: "ids", Kind: Integers, manner: mailed},
-		{Name: "to", Kind: Names, manner: mailed, Required: true}, {Name: "key", Aliases: []string{"old", "older"}, manner: mailed}, {Name: "any", Kind: Anything, manner: mailed},
+	type loose struct {
+		N   *int64   `arg:"n"`
+		B   bool     `arg:"b"`
+		No  bool     `arg:"b,not"`
+		IDs []int64  `arg:"ids"`
+		To  []string `arg:"to,required,names"`
+		Key string   `arg:"key,or=old|older"`
+		Any any      `arg:"any"`
 	}
 	for raw, want := range map[string]string{
 		`{"to":"A","n":"12","b":"false","ids":["1",2],"any":[{}]}`: `A|12|false true|[1 2]|`,
@@ -81,17 +90,17 @@ func TestLooseParametersTakeTextForNumbersAndBooleans(t *testing.T) {
 		`{"to":"A","key":"z","n":99999999999999999999}`:            `A|9223372036854775807|false false|[]|z`,
 		`{"to":"A","n":"99999999999999999999"}`:                    `A|9223372036854775807|false false|[]|`,
 	} {
-		a, err := decodeArgs(params, json.RawMessage(raw), Scope{})
+		a, _, err := decoded[loose](mailStyle, raw, Scope{})
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
 		}
 		n := "nil"
-		if v := a.Int64("n"); v != nil {
+		if v := a.N; v != nil {
 			n = fmt.Sprint(*v)
 		}
 		got := strings.Join([]string{
-			strings.Join(a.Strings("to"), ","), n, fmt.Sprint(a.Bool("b"), a.IsFalse("b")), fmt.Sprint(a.Integers("ids")), a.String("key"),
+			strings.Join(a.To, ","), n, fmt.Sprint(a.B, a.No), fmt.Sprint(a.IDs), a.Key,
 		}, "|")
 		if got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
@@ -113,7 +122,7 @@ func TestLooseParametersTakeTextForNumbersAndBooleans(t *testing.T) {
 		`{"to":"A","key":["x"]}`:       "TYPE_ERROR key",
 		`{"to":"A","older":{"x":"y"}}`: "TYPE_ERROR key",
 	} {
-		_, err := decodeArgs(params, json.RawMessage(raw), Scope{})
+		_, _, err := decoded[loose](mailStyle, raw, Scope{})
 		if got := codeAndField(err); got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}

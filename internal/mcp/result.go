@@ -178,8 +178,8 @@ const (
 )
 
 // noteIgnored tells in a result what was ignored.
-func (a Args) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
-	if names := a.toldIgnored(); len(names) > 0 {
+func (c Call) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
+	if names := c.ignoredNames(); len(names) > 0 {
 		result.Meta = sdk.Meta{ignoredKey: names}
 	}
 	return result
@@ -187,20 +187,20 @@ func (a Args) noteIgnored(result *sdk.CallToolResult) *sdk.CallToolResult {
 
 // noteReceipt tells in a result the call's receipt. Memories ignore no arguments. An
 // error has none: nothing was stored, and a key of the caller's own is known to it.
-func (a Args) noteReceipt(result *sdk.CallToolResult) *sdk.CallToolResult {
-	if a.receipt.Key != "" {
-		result.Meta = sdk.Meta{idempotencyKey: a.receipt.Key}
+func (c Call) noteReceipt(result *sdk.CallToolResult) *sdk.CallToolResult {
+	if c.receipt.Key != "" {
+		result.Meta = sdk.Meta{idempotencyKey: c.receipt.Key}
 	}
-	if a.receipt.Replayed {
+	if c.receipt.Replayed {
 		result.Meta[replayedKey] = true
 	}
 	return result
 }
 
-// toldIgnored are the ignored arguments as far as they are told.
-func (a Args) toldIgnored() []string {
+// ignoredNames are the ignored arguments as far as they are told.
+func (c Call) ignoredNames() []string {
 	names := make([]string, 0, maxIgnored)
-	for _, name := range a.ignored[:min(len(a.ignored), maxIgnored)] {
+	for _, name := range c.ignored[:min(len(c.ignored), maxIgnored)] {
 		names = append(names, strings.ToValidUTF8(name[:min(len(name), maxIgnoredName)], ""))
 	}
 	return names

@@ -183,7 +183,7 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 		meant, arguments, err := t.reach.meant(r.Params.Arguments)
 		if err != nil {
 			s.seen(t.Name, time.Since(began), err)
-			return s.failed(ctx, t, Args{}, err)
+			return s.failed(ctx, t, Call{}, err)
 		}
 		return s.call(ctx, meant, r, arguments)
 	}
@@ -192,38 +192,38 @@ func (s *Server) calling(t Tool) sdk.ToolHandler {
 // call calls t for a request.
 func (s *Server) call(ctx context.Context, t Tool, r *sdk.CallToolRequest, arguments json.RawMessage) (*sdk.CallToolResult, error) {
 	began := time.Now()
-	args, err := t.decode(arguments, scopeOf(r.Extra))
-	args.bearer = bearerOf(r.Extra)
-	if !t.levelled && !args.bearer.IsOwner() {
+	c, in, err := t.decode(arguments, scopeOf(r.Extra))
+	c.bearer = bearerOf(r.Extra)
+	if !t.levelled && !c.bearer.IsOwner() {
 		err = ownersOnly()
 	}
 	var v any
 	if err == nil {
-		args.connection, args.remote, args.agentToken = s.connectionOf(r), isRemote(r), headerOf(r.Extra, AgentTokenHeader)
-		args.trace = headerOf(r.Extra, traceHeader)
-		v, err = t.Call(ctx, args)
+		c.Connection, c.Remote, c.AgentToken = s.connectionOf(r), isRemote(r), headerOf(r.Extra, AgentTokenHeader)
+		c.trace = headerOf(r.Extra, traceHeader)
+		v, err = t.do(ctx, c, in)
 	}
 	s.seen(t.Name, time.Since(began), err)
 	if err != nil {
-		return s.failed(ctx, t, args, err)
+		return s.failed(ctx, t, c, err)
 	}
 	result, err := success(v)
 	if err != nil {
-		return s.failed(ctx, t, args, err)
+		return s.failed(ctx, t, c, err)
 	}
-	return args.noteReceipt(args.noteIgnored(result)), nil
+	return c.noteReceipt(c.noteIgnored(result)), nil
 }
 
 // failed presents the error of a call.
-func (s *Server) failed(ctx context.Context, t Tool, args Args, err error) (*sdk.CallToolResult, error) {
+func (s *Server) failed(ctx context.Context, t Tool, c Call, err error) (*sdk.CallToolResult, error) {
 	result, err := t.Errors.presenter()(ctx, s.log, t.Name, err)
 	if err != nil {
 		return nil, err
 	}
-	return args.noteIgnored(result), nil
+	return c.noteIgnored(result), nil
 }
 
-// connectionOf names the transport session of a call; see [Args.Connection].
+// connectionOf names the transport session of a call; see [Call.Connection].
 func (s *Server) connectionOf(r *sdk.CallToolRequest) string {
 	if isRemote(r) {
 		return headerOf(r.Extra, connectionHeader)

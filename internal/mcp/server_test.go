@@ -37,7 +37,7 @@ func TestResultsAreJSONTextAndAStructuredObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-				tool("give", func(context.Context, mcp.Args) (any, error) { return c.value, nil }),
+				tool("give", func(context.Context, mcp.Call, none) (any, error) { return c.value, nil }),
 			}})
 			for _, revision := range revisions() {
 				result, err := call(t, connect(t, s, revision, nil), "give", nil)
@@ -66,7 +66,7 @@ func TestErrorsOfTheCallerAreToolResults(t *testing.T) {
 			t.Parallel()
 			f := fault.New(kind, "some_code", "query must not be empty").WithHint("say more")
 			s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-				tool("fail", func(context.Context, mcp.Args) (any, error) { return nil, fmt.Errorf("wrapped: %w", f) }),
+				tool("fail", func(context.Context, mcp.Call, none) (any, error) { return nil, fmt.Errorf("wrapped: %w", f) }),
 			}})
 			for _, revision := range revisions() {
 				result, err := call(t, connect(t, s, revision, nil), "fail", nil)
@@ -111,7 +111,7 @@ func TestTroubleOfTheStoreIsAnInternalError(t *testing.T) {
 			t.Parallel()
 			var log journal
 			s := newServer(t, mcp.Config{Log: log.logger(), Tools: []mcp.Tool{
-				tool("fail", func(context.Context, mcp.Args) (any, error) { return nil, c.err }),
+				tool("fail", func(context.Context, mcp.Call, none) (any, error) { return nil, c.err }),
 			}})
 			for _, revision := range revisions() {
 				_, err := call(t, connect(t, s, revision, nil), "fail", nil)
@@ -130,7 +130,7 @@ func TestTroubleOfTheStoreIsAnInternalError(t *testing.T) {
 func TestResultThatIsNoJSONIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-		tool("give", func(context.Context, mcp.Args) (any, error) { return make(chan int), nil }),
+		tool("give", func(context.Context, mcp.Call, none) (any, error) { return make(chan int), nil }),
 	}})
 	_, err := call(t, connect(t, s, "2025-11-25", nil), "give", nil)
 	if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != jsonrpc.CodeInternalError || e.Message != "internal error" {
@@ -141,10 +141,13 @@ func TestResultThatIsNoJSONIsAnInternalError(t *testing.T) {
 func TestWrongArgumentsNeverReachTheTool(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-		tool("count", func(context.Context, mcp.Args) (any, error) {
+		tool("count", func(context.Context, mcp.Call, struct {
+			N int64 `arg:"n,required,min=1"`
+		},
+		) (any, error) {
 			t.Error("the tool was called")
 			return nil, nil
-		}, mcp.Param{Name: "n", Kind: mcp.Integer, Required: true, Minimum: new(1)}),
+		}),
 	}})
 	for _, revision := range revisions() {
 		session := connect(t, s, revision, nil)
@@ -181,9 +184,13 @@ func TestPanicEndsOneCallAndTellsTheClientNothing(t *testing.T) {
 	s := newServer(t, mcp.Config{
 		Log: log.logger(),
 		Tools: []mcp.Tool{
-			tool("burst", func(context.Context, mcp.Args) (any, error) { panic("what a user typed") }),
-			tool("index", func(_ context.Context, a mcp.Args) (any, error) { return a.Integers("none")[3], nil }),
-			tool("work", func(context.Context, mcp.Args) (any, error) { return mcp.Text("still here"), nil }),
+			tool("burst", func(context.Context, mcp.Call, none) (any, error) { panic("what a user typed") }),
+			tool("index", func(_ context.Context, _ mcp.Call, a struct {
+				None []int64 `arg:"none"`
+			}) (any, error) {
+				return a.None[3], nil
+			}),
+			tool("work", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("still here"), nil }),
 		},
 		Context: func(context.Context, mcp.Scope) (string, error) { panic("what a user typed") },
 	})
@@ -215,13 +222,13 @@ func TestCancellingACallEndsItsContext(t *testing.T) {
 	for _, revision := range revisions() {
 		started, ended := make(chan struct{}), make(chan error, 1)
 		s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-			tool("wait", func(ctx context.Context, _ mcp.Args) (any, error) {
+			tool("wait", func(ctx context.Context, _ mcp.Call, _ none) (any, error) {
 				close(started)
 				<-ctx.Done()
 				ended <- ctx.Err()
 				return nil, ctx.Err()
 			}),
-			tool("work", func(context.Context, mcp.Args) (any, error) { return mcp.Text("free"), nil }),
+			tool("work", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("free"), nil }),
 		}})
 		session := connect(t, s, revision, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -245,7 +252,7 @@ func TestLargeResultArrivesWhole(t *testing.T) {
 	t.Parallel()
 	want := strings.Repeat("<0123456789é>\n", 150_000) // 2.1 MB
 	s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-		tool("give", func(context.Context, mcp.Args) (any, error) { return map[string]string{"text": want}, nil }),
+		tool("give", func(context.Context, mcp.Call, none) (any, error) { return map[string]string{"text": want}, nil }),
 	}})
 	for _, revision := range revisions() {
 		result, err := call(t, connect(t, s, revision, nil), "give", nil)
@@ -269,11 +276,13 @@ func TestConcurrentCallsRunSideBySide(t *testing.T) {
 		var all sync.WaitGroup
 		all.Add(calls) // every call waits for all others to have started
 		s := newServer(t, mcp.Config{Tools: []mcp.Tool{
-			tool("meet", func(_ context.Context, a mcp.Args) (any, error) {
+			tool("meet", func(_ context.Context, _ mcp.Call, a struct {
+				Name string `arg:"name"`
+			}) (any, error) {
 				all.Done()
 				all.Wait()
-				return mcp.Text(a.String("name")), nil
-			}, mcp.Param{Name: "name"}),
+				return mcp.Text(a.Name), nil
+			}),
 		}})
 		session := connect(t, s, revision, nil)
 		var clients sync.WaitGroup
@@ -376,11 +385,11 @@ func TestFailingContextIsAProtocolErrorWithoutPaths(t *testing.T) {
 
 func TestToolsWithOneNameAreRefused(t *testing.T) {
 	t.Parallel()
-	twice := tool("same", func(context.Context, mcp.Args) (any, error) { return nil, nil })
+	twice := tool("same", func(context.Context, mcp.Call, none) (any, error) { return nil, nil })
 	if _, err := mcp.NewServer(mcp.Config{Tools: []mcp.Tool{twice, twice}}); err == nil {
 		t.Error("two tools share a name")
 	}
-	odd := tool("odd", nil, mcp.Param{Name: "n", Default: func() {}})
+	odd := mcp.Tool{Name: "odd", Params: []mcp.Param{{Name: "n", Default: func() {}}}}
 	if _, err := mcp.NewServer(mcp.Config{Tools: []mcp.Tool{odd}}); err == nil {
 		t.Error("a default is not JSON")
 	}

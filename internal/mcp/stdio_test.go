@@ -21,8 +21,8 @@ import (
 func talkative(t *testing.T, release <-chan struct{}) *mcp.Server {
 	t.Helper()
 	return newServer(t, mcp.Config{Tools: []mcp.Tool{
-		tool("quick", func(context.Context, mcp.Args) (any, error) { return mcp.Text("done"), nil }),
-		tool("slow", func(ctx context.Context, _ mcp.Args) (any, error) {
+		tool("quick", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("done"), nil }),
+		tool("slow", func(ctx context.Context, _ mcp.Call, _ none) (any, error) {
 			select {
 			case <-release:
 				return mcp.Text("released"), nil
@@ -248,7 +248,7 @@ func TestClientThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, mcp.Config{
-			Tools:   []mcp.Tool{tool("quick", func(context.Context, mcp.Args) (any, error) { return mcp.Text("done"), nil })},
+			Tools:   []mcp.Tool{tool("quick", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("done"), nil })},
 			Context: func(context.Context, mcp.Scope) (string, error) { return "", nil },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -340,7 +340,7 @@ func FuzzAnyInputIsAnsweredInJSONLines(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	s, err := mcp.NewServer(mcp.Config{Tools: []mcp.Tool{
-		tool("quick", func(context.Context, mcp.Args) (any, error) { return mcp.Text("done"), nil }),
+		tool("quick", func(context.Context, mcp.Call, none) (any, error) { return mcp.Text("done"), nil }),
 	}})
 	if err != nil {
 		f.Fatal(err)

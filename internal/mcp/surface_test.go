@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"iter"
 	"maps"
 	"net/http"
@@ -15,7 +12,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -441,11 +437,9 @@ func TestCallToolGivesNobodyMoreThanTheToolItself(t *testing.T) {
 	}
 }
 
-// TestEveryArgumentIsTold: what a tool reads stands in its schema, with a type and a
-// sentence.
+// TestEveryArgumentIsTold with a type and a sentence.
 func TestEveryArgumentIsTold(t *testing.T) {
 	t.Parallel()
-	told := map[string]bool{}
 	for _, tool := range append(toolsOf(groups(opened(t))), mcp.Reaching(nil)...) {
 		data, err := tool.Schema()
 		if err != nil {
@@ -461,7 +455,6 @@ func TestEveryArgumentIsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, p := range schema.Properties {
-			told[name] = true
 			if p.Type == "" || len(p.Description) < 8 || !strings.HasSuffix(strings.TrimRight(p.Description, ")"), ".") || (p.Type == "array") != (p.Items.Type != "") {
 				t.Errorf("%s: %s: %+v", tool.Name, name, p)
 			}
@@ -470,53 +463,6 @@ func TestEveryArgumentIsTold(t *testing.T) {
 			t.Errorf("%s: %q", tool.Name, tool.Description)
 		}
 	}
-	for name, where := range readArguments(t) {
-		if !told[name] {
-			t.Errorf("%s: %s is read and told by no tool", where, name)
-		}
-	}
-}
-
-// readArguments are the names that the package's sources ask [mcp.Args] for.
-func readArguments(t *testing.T) map[string]string {
-	t.Helper()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read, getters := map[string]string{}, []string{
-		"String", "Text", "Int", "Int64", "Bool", "IsFalse", "IsNull", "Strings", "Integers", "Object", "Scope", "count",
-	}
-	set := token.NewFileSet()
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || file == "mail_resources.go" || file == "resources.go" {
-			continue // the address of a resource is told elsewhere
-		}
-		parsed, err := parser.ParseFile(set, file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) != 1 {
-				return true
-			}
-			method, ok := call.Fun.(*ast.SelectorExpr)
-			name, isText := call.Args[0].(*ast.BasicLit)
-			if receiver, _ := call.Fun.(*ast.SelectorExpr); ok && isText && slices.Contains(getters, method.Sel.Name) {
-				if id, _ := receiver.X.(*ast.Ident); id != nil && id.Name == "a" {
-					if text, err := strconv.Unquote(name.Value); err == nil {
-						read[text] = set.Position(n.Pos()).String()
-					}
-				}
-			}
-			return true
-		})
-	}
-	if len(read) < 90 {
-		t.Fatalf("only %d arguments were found: %v", len(read), slices.Sorted(maps.Keys(read)))
-	}
-	return read
 }
 
 // TestMailTakesTheParametersOfItsContract: "name!" is required.

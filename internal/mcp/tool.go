@@ -12,16 +12,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tool is one operation that a client can call.
+// Tool is one operation that a client can call. [NewTool] makes it.
 type Tool struct {
 	Name        string
-	Title       string // for people
-	Description string // for the model: when to use it, and what comes back
-	Params      []Param
-	ReadOnly    bool // changes nothing; told to clients as an annotation
+	Title       string  // for people
+	Description string  // for the model: when to use it, and what comes back
+	Params      []Param // from the struct of its arguments
+	ReadOnly    bool    // changes nothing; told to clients as an annotation
 
-	// Result holds the type of what Call returns, or the types if it returns one of
-	// several. Empty: the result is not described.
+	// Result holds the type of the result, or the types if it is one of several. Empty:
+	// the result is not described.
 	Result []reflect.Type
 
 	Lean  bool   // part of the small surface, see [Lean]
@@ -32,16 +32,42 @@ type Tool struct {
 	Aliases []string // names by which it is called, too, and which no list shows
 	Words   string   // by which find_tool finds it, besides those of its definition
 
-	// Call does the work. Args holds only values of the declared kinds, with
-	// every required one present. The result is sent as JSON text and as structured
-	// content, which is an object: the result itself, or {"result": …} around a list or
-	// a text (amendments §B.2). A [Text] is sent bare. ctx ends when the client cancels
-	// the call or goes away.
-	Call func(ctx context.Context, args Args) (any, error)
+	in     reflect.Type // the struct of its arguments
+	common reflect.Type // that of the arguments which its part adds
+	do     toolFunc
 
 	strict   bool   // refuses arguments that it does not have; others ignore them and say so
-	reach    *reach // in place of Call: where the tool that is called is found
+	reach    *reach // in place of do: where the tool that is called is found
 	levelled bool   // for every bearer, whose level it judges itself; others are the owner's alone
+}
+
+// NewTool completes t with its arguments, the fields of the struct type In (see
+// paramsOf), and with do, which does the work. In holds checked arguments of the declared
+// kinds, with every required one present. The result is described by Out, unless t does
+// that. It is sent as JSON text and as structured content, which is an object: the result
+// itself, or {"result": …} around a list or a text (amendments §B.2). A [Text] is sent
+// bare. ctx ends when the client cancels the call or goes away.
+func NewTool[In, Out any](t Tool, do func(ctx context.Context, c Call, in In) (Out, error)) Tool {
+	return t.with(reflect.TypeFor[In](), reflect.TypeFor[Out](), func(ctx context.Context, c Call, in any) (any, error) {
+		return do(ctx, c, *in.(*In))
+	})
+}
+
+// toolFunc is the function of a tool or a resource; in is a pointer to its arguments. Functions
+// with type parameters do no more than make one: each of their instances has the tags of
+// its arguments in its name, in the program's file.
+type toolFunc func(ctx context.Context, c Call, in any) (any, error)
+
+// with is [NewTool] without type parameters.
+func (t Tool) with(in, out reflect.Type, do toolFunc) Tool {
+	if t.common == nil {
+		t.common = reflect.TypeFor[struct{}]()
+	}
+	t.in, t.Params, t.do = in, paramsOf(in, t.common), do
+	if t.Result == nil && out.Kind() != reflect.Interface && out != reflect.TypeFor[Text]() {
+		t.Result = []reflect.Type{out}
+	}
+	return t
 }
 
 // Text is a result that is not JSON but text for the model, sent as it is.
@@ -74,16 +100,13 @@ const (
 // Kind is the type of an argument.
 type Kind uint8
 
-// The kinds of arguments and what reads them: [Args.String], [Args.Int] or
-// [Args.Int64], [Args.Bool] or [Args.IsFalse], [Args.Integers], [Args.Scope],
-// [Args.Strings], [Args.Object], [Args.String] or [Args.Text] with [Args.IsNull],
-// and [Args.Strings] again.
+// The kinds of arguments. The Go type of its field tells most of them.
 const (
 	String Kind = iota
 	Integer
 	Boolean
 	Integers
-	Project // a project's name; omitted, null and "*" each have a meaning
+	Project // a [Scope]; omitted, null and "*" each have a meaning
 	Strings
 	Object
 	Nullable // a string; null means something else than omitted
@@ -91,15 +114,15 @@ const (
 	Anything // taken and of no effect
 )
 
-// Param declares one argument. Default, Minimum, Maximum and Enum inform the
-// client; the part that is called applies them, so that a limit out of range is
-// clamped and not refused (contract observations §8).
+// Param is one argument, as a field of a tool's struct declares it. Default, Minimum,
+// Maximum and Enum inform the client; the part that is called applies them, so that a
+// limit out of range is clamped and not refused (contract observations §8).
 type Param struct {
 	Name        string
 	Aliases     []string // other names by which it is taken, the first that is there
 	Kind        Kind
 	Required    bool
-	Lean        bool   // told in the small surface although it is optional
+	Lean        bool   // listed in the small surface although it is optional
 	Brief       string // its Description there
 	Description string // for the model
 	Enum        []string
@@ -107,17 +130,21 @@ type Param struct {
 	Minimum     *int
 	Maximum     *int
 
-	untold bool // taken, but no part of the definition: old clients send it, and it changes nothing
-	manner manner
+	unlisted bool // taken, but no part of the definition: old clients send it, or it changes nothing
+	nonempty bool // "" is refused
+	raised   bool // a number below Minimum counts as that
+	last     bool // the last part of a resource's address
+	style    argStyle
+	targets  []target // where the argument is stored
 }
 
-// manner is how a part of cairn wants its arguments read.
-type manner uint8
+// argStyle is how a part of cairn wants its arguments read.
+type argStyle uint8
 
 const (
-	plain    manner = iota // records and observations: JSON types, errors with code invalid_argument
-	mailed                 // integers and booleans may come as text, and errors have the codes of mail (mail §2)
-	memorial               // integers may come as text, and errors have the code of memories (memories §5.3)
+	defaultStyle argStyle = iota // records and observations: JSON types, errors with code invalid_argument
+	mailStyle                    // integers and booleans may come as text, and errors have the codes of mail (mail §2)
+	memoryStyle                  // integers may come as text, and errors have the code of memories (memories §5.3)
 )
 
 // property is a Param in JSON Schema.
@@ -163,7 +190,7 @@ func inputSchema(params []Param) (json.RawMessage, error) {
 	properties := []byte{'{'}
 	var required []string
 	for _, p := range params {
-		if p.untold {
+		if p.unlisted {
 			continue
 		}
 		if len(properties) > 1 {
@@ -235,7 +262,7 @@ func Lean(tools []Tool) []Tool {
 		t.Title, t.Description, t.Result, t.Params = "", cmp.Or(t.Brief, t.Description), nil, slices.Clone(t.Params)
 		for i := range t.Params {
 			p := &t.Params[i]
-			p.untold = !p.Required && !p.Lean
+			p.unlisted = !p.Required && !p.Lean
 			p.Description, p.Default, p.Minimum, p.Maximum = p.Brief, nil, nil, nil
 		}
 		lean = append(lean, t)

@@ -217,7 +217,7 @@ func (s *callTx) introduce(ctx context.Context) error {
 
 // logOn appends a change to a stream and moves its head.
 func (s *callTx) logOn(ctx context.Context, stream, project, kind, id, op string, doc any) (int64, error) {
-	text, err := json.Marshal(doc)
+	text, err := documentText(doc)
 	if err != nil {
 		return 0, err
 	}

@@ -97,7 +97,8 @@ func Check(ctx context.Context, tx *store.Tx) (findings []string, err error) {
 			return findings, err
 		}
 	}
-	return findings, nil
+	found, err := (&callTx{Service: &Service{}, tx: tx}).missing(ctx)
+	return append(findings, found...), err
 }
 
 // Check is Check over the store of the service.

@@ -91,6 +91,7 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 	for _, lost := range []string{
 		`DELETE FROM memory_entries`, `DELETE FROM memory_contexts`, `DELETE FROM memory_entries WHERE key % 2 = 0`,
 		`DELETE FROM memory_entries; DELETE FROM memory_contexts; DELETE FROM memories; DELETE FROM memory_vaults`,
+		`DELETE FROM memory_entries; DELETE FROM store_meta WHERE name = '` + metaUser + `'`,
 	} {
 		d := newDesk(t)
 		d.add("old")
@@ -125,6 +126,9 @@ func TestEntriesAndContextsOfTheLogComeBackAsTheyWere(t *testing.T) {
 		d.add("pending")
 		before, waiting := d.exported(), must(d.ListInflight(t.Context(), Caller{}, d.memory, 0))(t)
 		d.sql(lost)
+		if found := strings.Join(must(d.Check(t.Context()))(t), "; "); !strings.Contains(found, "is in the log and has no row") {
+			t.Errorf("%s: the check finds %q", lost, found)
+		}
 		for range 2 {
 			if err := d.store.Write(t.Context(), store.Full, Repair); err != nil {
 				t.Fatalf("%s: %v", lost, err)

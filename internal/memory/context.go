@@ -24,9 +24,9 @@ type Document struct {
 
 // NewDocument is what UpdateContext takes.
 type NewDocument struct {
-	MemoryID  string `json:"-"`          // a UUID or DefaultMemory
-	SessionID string `json:"session_id"` // a UUID or a product session; required
-	Markdown  string `json:"markdown"`   // the whole document
+	MemoryID  string `json:"-" arg:"memory_id,required,nonempty"`                                                                                     // a UUID or DefaultMemory
+	SessionID string `json:"session_id" arg:"session_id,required,nonempty" about:"The session that writes it: its id, as recall and search show it."` // a UUID or a product session
+	Markdown  string `json:"markdown" arg:"markdown,required,or=content" about:"The whole new document in Markdown, at most 5,000 characters."`
 }
 
 // contextDoc is the document of a put of a context. BaseID is the context that was

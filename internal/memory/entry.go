@@ -42,12 +42,12 @@ type Inflight struct {
 
 // NewEntry is what AddEntry takes.
 type NewEntry struct {
-	MemoryID  string            `json:"-"` // a UUID or DefaultMemory
-	RawEntry  string            `json:"rawEntry"`
-	Summary   string            `json:"summary"`
-	Tags      map[string]string `json:"tags"`
-	Metadata  json.RawMessage   `json:"metadata,omitempty"` // an object; nil for none
-	SessionID string            `json:"sessionId"`          // a UUID or a product session
+	MemoryID  string            `json:"-" arg:"memory_id,required,nonempty" lean:"default: this project's."` // a UUID or DefaultMemory
+	RawEntry  string            `json:"rawEntry" arg:"raw_entry,required" about:"The text to keep, at most 9,000 characters." lean:"The text."`
+	Summary   string            `json:"summary" arg:"summary,required" about:"What it says, in one line of at most 512 characters."`
+	Tags      map[string]string `json:"tags" arg:"tags" about:"Words to filter by: an object of texts, such as {\"topic\":\"billing\"}."`
+	Metadata  json.RawMessage   `json:"metadata,omitempty" arg:"metadata" about:"Anything else to keep with it, at most 16 KiB of JSON."`              // an object; nil for none
+	SessionID string            `json:"sessionId" arg:"session_id,nonempty" about:"The session that writes it: its id, as recall and search show it."` // a UUID or a product session
 }
 
 // The states of an added entry.

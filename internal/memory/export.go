@@ -168,16 +168,21 @@ func (x *exporting) each(ctx context.Context, do func(*sql.Rows) error, query st
 	return x.tx.Each(ctx, do, query, args...)
 }
 
-// line puts a document, with its text as it is.
-func (x *exporting) line(kind string, l Line, doc any) error {
+func (x *exporting) line(kind string, l Line, doc any) (err error) {
+	if l.Doc, err = documentText(doc); err != nil {
+		return err
+	}
+	return x.put(kind, l)
+}
+
+// documentText is a document as JSON. Metadata keeps its characters, so that an entry that
+// comes back from the change log or an export is the same to the byte.
+func documentText(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	if err := e.Encode(doc); err != nil {
-		return err
-	}
-	l.Doc = bytes.TrimSpace(b.Bytes())
-	return x.put(kind, l)
+	err := e.Encode(doc)
+	return bytes.TrimSpace(b.Bytes()), err
 }
 
 func (x *exporting) vault(r *sql.Rows) error {

@@ -34,6 +34,7 @@ func TestInflightToolsSeeTheRowsOfTheirCase(t *testing.T) {
 	h.refuse["failed"] = 400
 	committed, purged, deleted := d.add("committed"), d.add("purged"), d.add("deleted")
 	d.drain(h)
+	d.sql(`UPDATE changes SET doc = NULL WHERE id = '` + purged.LocalID + `' OR doc ->> '$.localId' = '` + purged.LocalID + `'`)
 	d.sql(`DELETE FROM memory_entries WHERE raw_entry = 'purged'`)
 	deleteWith(t, d, h, deleted.LocalID)
 	failed := d.add("failed")

@@ -40,11 +40,12 @@ func TopK(asked int64) int {
 
 // ListArgs are the arguments of ListEntries.
 type ListArgs struct {
-	MemoryID      string // a UUID or DefaultMemory
-	Limit         int64  // clamped by Limit
-	Before, After string // RFC3339(Nano) times or ids of entries of the memory; at most one
-	Tags          []string
-	SessionID     string
+	MemoryID  string   `arg:"memory_id,required,nonempty"`                                            // a UUID or DefaultMemory
+	Limit     int64    `arg:"limit,default=25,min=1,max=50" about:"How many entries."`                // clamped by Limit
+	Before    string   `arg:"before" about:"Only what is older: a time (RFC 3339) or an entry's id."` // not with After; RFC3339(Nano) or the id of an entry of the memory
+	After     string   `arg:"after" about:"The page that is newer than this: a time or an entry's id. Not with before."`
+	Tags      []string `arg:"tags" about:"Only entries with all of these tags, each written KEY:VALUE."`
+	SessionID string   `arg:"session_id,nonempty" about:"Only entries of this session."`
 }
 
 // Listed is a page of committed entries, newest first always (memories §5.2). The

@@ -6,20 +6,23 @@ import (
 	"encoding/json"
 	"slices"
 
+	"cairn/internal/project"
 	"cairn/internal/store"
 )
 
 const (
 	// Memories that entries or contexts stand in and whose rows are lost, with the
-	// newest put of each that the log still holds.
-	selectHomeless = `SELECT x.memory_id, x.user_id, max(x.vault_id), (SELECT c.doc FROM changes c JOIN symbols o ON o.id = c.op
-WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = x.memory_id AND c.doc IS NOT NULL AND o.text = 'put' ORDER BY c.seq DESC LIMIT 1)
+	// newest put of each that the log still holds, and the project that it was made for.
+	selectHomeless = `SELECT x.memory_id, x.user_id, max(x.vault_id), ifnull((SELECT text FROM symbols WHERE id = p.project), ''), p.doc
 FROM (SELECT memory_id, user_id, vault_id FROM memory_entries UNION SELECT memory_id, user_id, '' FROM memory_contexts) x
+LEFT JOIN changes p ON p.seq = (SELECT max(c.seq) FROM changes c JOIN symbols o ON o.id = c.op
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.id = x.memory_id AND c.doc IS NOT NULL AND o.text = 'put')
 WHERE x.memory_id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = x.memory_id AND t.id = x.memory_id) GROUP BY x.memory_id, x.user_id`
 	// Memories of which the log has a put, the newest first, and which neither have a row nor
 	// were deleted. Where no stream tells whose one is, it is of ?1, the device's own user.
-	selectLoggedHomes = `SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), ?1, ''), '', c.doc
+	selectLoggedHomes = `SELECT c.id, coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), ?1, ''), '',
+ifnull((SELECT text FROM symbols WHERE id = c.project), ''), c.doc
 FROM changes c JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'memory') AND c.doc IS NOT NULL AND o.text = 'put' AND c.id NOT IN (SELECT memory_id FROM memories)
 AND NOT EXISTS (SELECT 1 FROM memory_tombstones t WHERE t.memory_id = c.id AND t.id = c.id) ORDER BY c.seq DESC`
@@ -108,6 +111,9 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 	if err := s.execAll(ctx, fromLog()); err != nil {
 		return err
 	}
+	if err := s.mendOwnUser(ctx); err != nil {
+		return err
+	}
 	if err := s.mendHomes(ctx); err != nil {
 		return err
 	}
@@ -146,9 +152,26 @@ func (s *callTx) execAll(ctx context.Context, statements []string) error {
 	return nil
 }
 
+const selectFirstUser = `SELECT user_id FROM (SELECT user_id, created_ns AS at FROM memory_users
+UNION ALL SELECT user_id, creation_ns FROM memories WHERE creation_ns > 0) WHERE user_id <> '' ORDER BY at LIMIT 1`
+
+// mendOwnUser notes again who the device's own user is: the first that there was. Without
+// the note the next call would make another one, who sees nothing of what was kept.
+func (s *callTx) mendOwnUser(ctx context.Context) error {
+	own, err := ownUser(ctx, s.tx, false)
+	if err != nil || own != "" {
+		return err
+	}
+	if err := ignoreNone(s.tx.Get(ctx, []any{&own}, selectFirstUser)); err != nil || own == "" {
+		return err
+	}
+	return s.tx.SetMeta(ctx, metaUser, own)
+}
+
 // homeless is a memory whose row is lost.
 type homeless struct {
 	memory, user, vault string
+	project             string // whose default memory it was, "" for none
 	doc                 memoryDoc
 }
 
@@ -172,6 +195,9 @@ func (s *callTx) mendHomes(ctx context.Context) error {
 		if err == nil {
 			_, err = s.tx.Exec(ctx, insertMemory, h.memory, h.user, h.doc.VaultID, h.doc.MemoryType, h.doc.Title, h.doc.Description, h.doc.CreationTime, nil, nullable(h.doc.projectUID()))
 		}
+		if err == nil && h.project != "" {
+			err = s.linkAgain(ctx, h)
+		}
 	}
 	if err != nil {
 		return err
@@ -179,12 +205,38 @@ func (s *callTx) mendHomes(ctx context.Context) error {
 	return s.mendVaults(ctx, own)
 }
 
+// linkAgain makes a memory that is back the default memory of its project, if a write of
+// that project would find it as such.
+func (s *callTx) linkAgain(ctx context.Context, h homeless) error {
+	q, ok, err := project.Find(ctx, s.tx, h.project)
+	if err != nil || !ok || q.ID != h.project {
+		return err
+	}
+	s.u = user{ID: h.user}
+	if found, err := s.find(ctx, selectMemoryOf, h.user, q.Key); err != nil || found {
+		return err
+	}
+	keys, err := project.KeysOf(ctx, s.tx, q)
+	if err != nil {
+		return err
+	}
+	found, err := s.findFree(ctx, keys)
+	if err != nil || !found || s.m.MemoryID != h.memory {
+		return err
+	}
+	if err := s.link(ctx, q); err != nil {
+		return err
+	}
+	_, err = s.tx.Exec(ctx, updateUID, h.memory, keys[0].UID)
+	return err
+}
+
 // homeless are the memories that are lost; own is the device's own user.
 func (s *callTx) homeless(ctx context.Context, own string) (lost []homeless, err error) {
 	add := func(rows *sql.Rows) error {
 		var h homeless
 		var doc sql.NullString
-		if err := rows.Scan(&h.memory, &h.user, &h.vault, &doc); err != nil {
+		if err := rows.Scan(&h.memory, &h.user, &h.vault, &h.project, &doc); err != nil {
 			return err
 		}
 		if !doc.Valid || json.Unmarshal([]byte(doc.String), &h.doc) != nil || checkTitle(h.doc.Title) != nil {
@@ -210,14 +262,15 @@ func (s *callTx) created(at Time) Time {
 	return at
 }
 
-// mendVaults brings the vaults back that no lost memory has named.
-func (s *callTx) mendVaults(ctx context.Context, own string) error {
-	type lostVault struct {
-		id, owner string
-		doc       vaultDoc
-	}
-	var lost []lostVault
-	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+// lostVault is a vault without a row of its own, with what the log says of it.
+type lostVault struct {
+	id, owner string
+	doc       vaultDoc
+}
+
+// vaultless are the vaults that are lost or made up; own is the device's own user.
+func (s *callTx) vaultless(ctx context.Context, own string) (lost []lostVault, err error) {
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var v lostVault
 		var doc sql.NullString
 		err := rows.Scan(&v.id, &v.owner, &doc)
@@ -227,6 +280,12 @@ func (s *callTx) mendVaults(ctx context.Context, own string) error {
 		lost = append(lost, v)
 		return err
 	}, selectVaultless, own)
+	return lost, err
+}
+
+// mendVaults brings the vaults back that no lost memory has named.
+func (s *callTx) mendVaults(ctx context.Context, own string) error {
+	lost, err := s.vaultless(ctx, own)
 	for _, v := range lost {
 		if err == nil {
 			err = s.mendVault(ctx, v.id, v.owner, v.doc)

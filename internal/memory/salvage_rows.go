@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -10,7 +11,8 @@ import (
 
 const (
 	selectEntryDocs = `SELECT t.text, c.id, o.text, c.seq, c.doc FROM changes c JOIN symbols t ON t.id = c.stream JOIN symbols o ON o.id = c.op
-WHERE c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.doc IS NOT NULL ORDER BY c.seq`
+WHERE c.kind = (SELECT id FROM symbols WHERE text = 'entry') AND c.doc IS NOT NULL
+AND (o.text <> 'put' OR c.seq NOT IN (SELECT seq FROM memory_entries)) ORDER BY c.seq`
 	selectContextDocs = `SELECT t.text, c.id, o.text, c.seq, c.doc FROM changes c JOIN symbols t ON t.id = c.stream JOIN symbols o ON o.id = c.op
 WHERE c.kind = (SELECT id FROM symbols WHERE text = 'context') AND c.doc IS NOT NULL AND o.text = 'put'
 AND c.id NOT IN (SELECT context_id FROM memory_contexts) ORDER BY c.seq`
@@ -26,6 +28,7 @@ type logged struct {
 	memory, id, op string
 	seq            int64
 	doc            []byte
+	context        contextDoc // of a context
 }
 
 func (l *logged) scan(rows *sql.Rows) error {
@@ -35,8 +38,29 @@ func (l *logged) scan(rows *sql.Rows) error {
 // bringBack makes the rows of entries and contexts that the log knows and the tables do
 // not. What was deleted or purged has no document in the log any more.
 func (s *callTx) bringBack(ctx context.Context) error {
+	entries, err := s.entriesWithoutRow(ctx)
+	for _, e := range entries {
+		if err == nil {
+			err = s.bringBackEntry(ctx, e)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	contexts, err := s.contextsWithoutRow(ctx)
+	for _, l := range contexts {
+		if err == nil {
+			err = s.bringBackContext(ctx, l)
+		}
+	}
+	return err
+}
+
+// entriesWithoutRow are the entries that the log knows and the table does not, as the log
+// leaves them. Those of lost memories are left out.
+func (s *callTx) entriesWithoutRow(ctx context.Context) (out []*entryRow, err error) {
 	lost := lostEntries{byID: map[string]*entryRow{}}
-	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var l logged
 		if err := l.scan(rows); err != nil {
 			return err
@@ -44,25 +68,37 @@ func (s *callTx) bringBack(ctx context.Context) error {
 		return lost.follow(ctx, s, l)
 	}, selectEntryDocs)
 	for _, e := range lost.rows {
-		if err == nil && lost.byID[e.name()] == e {
-			err = s.bringBackEntry(ctx, e)
+		if err != nil || lost.byID[e.name()] != e {
+			continue
+		}
+		s.m.MemoryID = e.MemoryID
+		var gone bool
+		if gone, err = s.buried(ctx, e.EntryID, e.hubKey); !gone {
+			out = append(out, e)
 		}
 	}
-	var contexts []logged
-	if err == nil {
-		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
-			var l logged
-			err := l.scan(rows)
-			contexts = append(contexts, l)
+	return out, err
+}
+
+// contextsWithoutRow is the same for contexts.
+func (s *callTx) contextsWithoutRow(ctx context.Context) (out []logged, err error) {
+	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var l logged
+		if err := l.scan(rows); err != nil {
 			return err
-		}, selectContextDocs)
-	}
-	for _, l := range contexts {
-		if err == nil {
-			err = s.bringBackContext(ctx, l)
 		}
-	}
-	return err
+		var d contextDoc
+		if json.Unmarshal(l.doc, &d) != nil || d.ContextID != l.id {
+			return nil
+		}
+		l.context = d
+		there, err := s.home(ctx, l.memory)
+		if there {
+			out = append(out, l)
+		}
+		return err
+	}, selectContextDocs)
+	return out, err
 }
 
 // home sets the scope's memory, with its owner; ok is false if it is not here.
@@ -155,9 +191,6 @@ func (s *callTx) bringBackEntry(ctx context.Context, e *entryRow) error {
 	if there, err := s.home(ctx, e.MemoryID); err != nil || !there {
 		return err
 	}
-	if gone, err := s.buried(ctx, e.EntryID, e.hubKey); err != nil || gone {
-		return err
-	}
 	if err := s.freeTime(ctx, e); err != nil {
 		return err
 	}
@@ -171,15 +204,10 @@ func (s *callTx) bringBackEntry(ctx context.Context, e *entryRow) error {
 
 // bringBackContext stores a lost context. The index is filled afterwards.
 func (s *callTx) bringBackContext(ctx context.Context, l logged) error {
-	var d contextDoc
-	if json.Unmarshal(l.doc, &d) != nil || d.ContextID != l.id {
-		return nil
-	}
-	there, err := s.home(ctx, l.memory)
-	if err != nil || !there {
+	if _, err := s.home(ctx, l.memory); err != nil {
 		return err
 	}
-	res, err := s.insertContextRow(ctx, d, contextPlace{key: d.Key, synced: true, change: l.seq})
+	res, err := s.insertContextRow(ctx, l.context, contextPlace{key: l.context.Key, synced: true, change: l.seq})
 	if err != nil {
 		return err
 	}
@@ -188,4 +216,41 @@ func (s *callTx) bringBackContext(ctx context.Context, l logged) error {
 		_, err = s.tx.Exec(ctx, lowerContext, seq)
 	}
 	return err
+}
+
+// missing names, for people, what the change log tells of and no row holds.
+func (s *callTx) missing(ctx context.Context) (findings []string, err error) {
+	own, err := ownUser(ctx, s.tx, false)
+	if err != nil {
+		return nil, err
+	}
+	lost := func(what, id string) {
+		findings = append(findings, "P11: "+what+" "+id+" is in the log and has no row")
+	}
+	memories, err := s.homeless(ctx, own)
+	for _, h := range memories {
+		lost("memory", h.memory)
+	}
+	if err != nil {
+		return findings, err
+	}
+	vaults, err := s.vaultless(ctx, own)
+	for _, v := range vaults {
+		lost("vault", v.id)
+	}
+	if err != nil {
+		return findings, err
+	}
+	entries, err := s.entriesWithoutRow(ctx)
+	for _, e := range entries {
+		lost("the entry", cmp.Or(e.EntryID, localID(e.key)))
+	}
+	if err != nil {
+		return findings, err
+	}
+	contexts, err := s.contextsWithoutRow(ctx)
+	for _, l := range contexts {
+		lost("context", l.id)
+	}
+	return findings, err
 }

@@ -25,12 +25,13 @@ const maxQuery = 1_000 // code points
 
 // SearchArgs are the arguments of Search.
 type SearchArgs struct {
-	MemoryID  string            // a UUID or DefaultMemory
-	Query     string            // any text; not blank, at most 1,000 code points
-	TopK      int64             // clamped by TopK
-	Mode      string            // "" for ModeAuto
-	Tags      map[string]string // all must be on a hit
-	SessionID string            // "" for any
+	MemoryID  string            `arg:"memory_id,required,nonempty"`                                                                                   // a UUID or DefaultMemory
+	Query     string            `arg:"query,required" about:"What to search for, at most 1,000 characters; names and terms help."`                    // any text; not blank
+	TopK      int64             `arg:"top_k,default=10,min=1,max=100" about:"How many hits."`                                                         // clamped by TopK
+	Mode      string            `arg:"mode,default=auto,enum=auto|lexical|hybrid" about:"By words, by words and meaning, or whichever is available."` // "" for ModeAuto
+	Tags      map[string]string `arg:"tags" about:"Only entries with all of these tags: an object of texts."`
+	SessionID string            `arg:"session_id,nonempty" about:"Only entries of this session."` // "" for any
+	AsIs      bool              // words that no entry holds are not corrected
 }
 
 // Hit is a committed entry that was found.
@@ -61,6 +62,9 @@ type Found struct {
 	Count   int    `json:"count"`
 	Mode    string `json:"mode"` // ModeLexical or ModeHybrid
 
+	Corrected map[string]string `json:"corrected,omitempty"` // words that no entry holds, and the words that replaced them
+	Hint      string            `json:"hint,omitempty"`      // of a search without a hit: what was tried, and what to try
+
 	LatestContext    string `json:"latestContext,omitempty"` // the memory's current one, also without a hit
 	ContextTimestamp Time   `json:"contextTimestamp,omitzero"`
 
@@ -86,6 +90,10 @@ const (
 FROM json_each(?3) w CROSS JOIN memory_entries e ON e.place = w.value
 WHERE +e.memory_id = ?1 AND e.user_id = ?2 AND e.synced = 1 AND e.deleting_seq IS NULL`
 
+	// The texts of the newest entries, from which unknown words are corrected.
+	selectTexts   = `SELECT summary || char(10) || raw_entry FROM memory_entries WHERE memory_id = ? AND synced = 1 AND deleting_seq IS NULL ORDER BY canonical_ns DESC LIMIT +?`
+	correctedFrom = 2000 // entries
+
 	countContexts  = `SELECT count(*) FROM memory_contexts WHERE memory_id = ?`
 	selectContexts = `SELECT c.seq, c.updated_ns, c.markdown FROM json_each(?2) w CROSS JOIN memory_contexts c ON c.seq = w.value
 WHERE +c.memory_id = ?1` + newestContexts
@@ -94,7 +102,8 @@ WHERE +c.memory_id = ?1` + newestContexts
 // Search finds the committed entries of a memory that a query asks for (memories
 // §11). The query is plain text whatever stands in it. An entry is found as soon as
 // it is committed and no more once it is deleted. What filters leave out costs none
-// of the hits that remain.
+// of the hits that remain. A word that no entry holds is replaced by the nearest one that
+// the newest 2,000 entries hold, and Corrected says so (amendments §A.2).
 //
 // Errors: CodeInvalid for the arguments, CodeNotFound for a memory that is not the
 // user's, CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for and the
@@ -142,9 +151,6 @@ func (a *SearchArgs) sound() error {
 // search answers a query over the scope's memory; vector is nil for words alone.
 func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []float32) error {
 	q := ask(a.Query)
-	if err := s.tellContexts(ctx, out, &q); err != nil {
-		return err
-	}
 	if out.Coverage.Complete = s.m.purgedNS == 0; !out.Coverage.Complete {
 		from := Time(s.m.purgedNS)
 		out.Coverage.From = &from
@@ -153,7 +159,17 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 	if err != nil {
 		return err
 	}
-	found, err := s.byWords(ctx, &q, admitted)
+	postings, err := s.postings(ctx, ofEntry, q.terms)
+	if err == nil && !a.AsIs {
+		postings, err = s.correctQuery(ctx, out, &q, postings)
+	}
+	if err == nil {
+		err = s.tellContexts(ctx, out, &q)
+	}
+	if err != nil {
+		return err
+	}
+	found, err := s.byWords(ctx, postings, admitted)
 	alpha := 0.0
 	if err == nil && vector != nil {
 		alpha = s.config.Settings.SearchAlpha
@@ -169,24 +185,60 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 		return err
 	}
 	out.Entries = append(out.Entries, hits[:min(len(hits), TopK(a.TopK))]...)
-	finder := words.FinderOf(a.Query)
+	finder := words.FinderOf(strings.Join(q.words, " "))
 	for i := range out.Entries {
 		if h := &out.Entries[i]; utf8.RuneCountInString(h.RawEntry) > maxExcerpt {
 			h.Excerpt = finder.Excerpt(h.RawEntry, maxExcerpt).Text
 		}
 	}
-	out.Count = len(out.Entries)
+	if out.Count = len(out.Entries); out.Count == 0 {
+		out.Hint = hintOf(a)
+	}
 	return nil
 }
 
+// hintOf is the hint of a search without a hit.
+func hintOf(a SearchArgs) string {
+	text := "No entry of this memory holds one of the words or a similar one. "
+	if len(a.Tags) > 0 || a.SessionID != "" {
+		text = "No entry of this memory with these tags or of this session holds one of the words or a similar one. "
+	}
+	return text + "Try other words, or recall, which searches every memory and all other parts of the store."
+}
+
+// correctQuery replaces the words of a question that no entry holds by the nearest ones that the
+// newest entries of the memory hold, and returns where the words stand now.
+func (s *callTx) correctQuery(ctx context.Context, out *Found, q *question, postings []posting) ([]posting, error) {
+	var unknown []string
+	for _, word := range q.words {
+		if i := slices.Index(q.terms, termOf(word)); i >= 0 && len(postings[i].places) == 0 {
+			unknown = append(unknown, word)
+		}
+	}
+	if len(unknown) == 0 {
+		return postings, nil
+	}
+	corrector := words.NewCorrector(unknown)
+	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
+		var text string
+		err := rows.Scan(&text)
+		corrector.Learn(text)
+		return err
+	}, selectTexts, s.m.MemoryID, correctedFrom)
+	corrections := corrector.Corrections()
+	if err != nil || len(corrections) == 0 {
+		return postings, err
+	}
+	time := q.time
+	*q = ask(strings.Join(words.Corrected(q.words, corrections), " "))
+	q.time, out.Corrected = time, corrections
+	return s.postings(ctx, ofEntry, q.terms)
+}
+
 // byWords are the candidates that the question's words lead to.
-func (s *callTx) byWords(ctx context.Context, q *question, admitted func(place int64) bool) ([]candidate, error) {
+func (s *callTx) byWords(ctx context.Context, postings []posting, admitted func(place int64) bool) ([]candidate, error) {
 	var groups, entries int
 	if err := s.tx.Get(ctx, []any{&groups, &entries}, selectGroups, s.m.MemoryID); err != nil {
-		return nil, err
-	}
-	postings, err := s.postings(ctx, ofEntry, q.terms)
-	if err != nil {
 		return nil, err
 	}
 	postings = weigh(postings, entries)

@@ -127,7 +127,7 @@ func TestTheTextOfAQueryIsNeverSyntax(t *testing.T) {
 		`alpha AND gamma`: "gamma|alpha beta", `alpha NOT beta`: "alpha beta|gamma", `"alpha`: "alpha beta|gamma", `words:alpha`: "alpha beta|gamma",
 		`NEAR(alpha gamma, 1)`: "gamma|alpha beta", `alph*`: "", `*`: "", `(((`: "", "😀": "", `' OR 1=1 --`: "", "^gamma": "gamma|alpha beta",
 	} {
-		want(t, query, d.found(SearchArgs{Query: query}), hits)
+		want(t, query, d.found(SearchArgs{Query: query, AsIs: true}), hits)
 	}
 }
 
@@ -499,5 +499,29 @@ func TestALongEntryIsNotPreferredForBeingAStatement(t *testing.T) {
 	}
 	if got := q.bonus("A short one.", "A short one.", "", true, 3); got != weightStatement {
 		t.Errorf("the bonus of a short statement is %v", got)
+	}
+}
+
+func TestAnUnknownWordIsReplacedByTheNearestOneThatAnEntryHolds(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.put(NewEntry{RawEntry: "the ledger is rounded to whole cents"})
+	d.put(NewEntry{RawEntry: "lunch is at noon"})
+	for query, corrected := range map[string]string{
+		"legder": "ledger", "how was the Ledgr rounded": "ledger", "round": "", "quarterly": "",
+	} {
+		f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: query}))(t)
+		var by []string
+		for _, known := range f.Corrected {
+			by = append(by, known)
+		}
+		want(t, query, strings.Join(by, " "), corrected)
+		want(t, query+" is found", len(f.Entries) > 0, query != "quarterly")
+		want(t, query+" has a hint", f.Hint != "", query == "quarterly")
+	}
+	f := must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "legder", AsIs: true}))(t)
+	want(t, "as it is", len(f.Entries)+len(f.Corrected), 0)
+	if !strings.Contains(f.Hint, "Try other words") {
+		t.Errorf("the hint is %q", f.Hint)
 	}
 }

@@ -16,10 +16,13 @@ const maxQueryTerms = 64
 // humps or digits divide both its parts and the whole are there.
 func terms(text string) []string {
 	var all []string
-	eachWord(text, func(word string) { all = append(all, words.Stem(base(word))) })
+	eachWord(text, func(word string) { all = append(all, termOf(word)) })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
+
+// termOf is a word in small letters as it stands in the index.
+func termOf(word string) string { return words.Stem(base(word)) }
 
 // eachWord calls do for the words of a text in small letters.
 func eachWord(text string, do func(word string)) {
@@ -55,7 +58,7 @@ func ask(query string) (q question) {
 	}
 	seen := map[string]bool{}
 	for _, word := range q.words {
-		if t := words.Stem(base(word)); !seen[t] && len(q.terms) < maxQueryTerms {
+		if t := termOf(word); !seen[t] && len(q.terms) < maxQueryTerms {
 			seen[t] = true
 			q.terms = append(q.terms, t)
 		}

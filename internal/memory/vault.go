@@ -41,16 +41,16 @@ type (
 
 // NewVault is what CreateVault takes.
 type NewVault struct {
-	Title       string `json:"title"`
-	Description string `json:"description"`
+	Title       string `json:"title" arg:"title,required"`
+	Description string `json:"description" arg:"description"`
 }
 
 // NewMemory is what CreateMemory takes.
 type NewMemory struct {
-	VaultID     string `json:"vaultId"`
-	Title       string `json:"title"`
-	MemoryType  string `json:"memoryType"` // "" for chat
-	Description string `json:"description"`
+	VaultID     string `json:"vaultId" arg:"vault_id,required,nonempty"`
+	Title       string `json:"title" arg:"title,required"`
+	MemoryType  string `json:"memoryType" arg:"memory_type,default=chat" about:"A word for its kind: lower-case letters, digits, hyphens, underscores."`
+	Description string `json:"description" arg:"description"`
 }
 
 // The documents of changes of vaults and memories.

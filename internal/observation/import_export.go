@@ -369,7 +369,7 @@ func (r *ExportImporter) insert(ctx context.Context, tx *store.Tx, e *Exported, 
 			return err
 		}
 	}
-	if err := staleTurn(ctx, tx, r.session.Key, e.Timestamp, id); err != nil {
+	if err := noteTurn(ctx, tx, r.session.Key, e.Timestamp, id, e.ObsType); err != nil {
 		return err
 	}
 	_, err = tx.Append(ctx, store.Change{

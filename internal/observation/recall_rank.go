@@ -3,6 +3,7 @@ package observation
 import (
 	"cmp"
 	"database/sql"
+	"encoding/json"
 	"math"
 	"slices"
 )
@@ -34,13 +35,16 @@ const (
 	countTurns = `SELECT count(*) FROM turns`
 	meanLength = `SELECT ifnull(avg(length), 1) FROM (SELECT length FROM turns ORDER BY id DESC LIMIT 500)`
 
-	selectPostings = `SELECT count(*), ifnull(max(id), 0), ifnull(group_concat(id), '')
+	// Of many words at once, each with at most so many turns, in the order of the words.
+	selectPostings = `SELECT j.key, ifnull((SELECT group_concat(id) FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH j.value LIMIT +?2)), '')
+FROM json_each(?1) j`
+	selectMorePostings = `SELECT count(*), ifnull(max(id), 0), ifnull(group_concat(id), '')
 FROM (SELECT rowid AS id FROM turn_words WHERE turn_words MATCH ? AND rowid > ? LIMIT +?)`
 	selectNewestTurn = `SELECT ifnull(max(id), 0) FROM turns`
 
 	// The project of a turn stands in its row, which is read only where it matters.
-	selectFoundTurns = `SELECT t.id, t.session_key, t.at, t.length,
-iif(?2, (SELECT o.project_key FROM observation_rows o WHERE o.id = t.id), 0)
+	selectFoundTurns = `SELECT ifnull(group_concat(t.id || ',' || t.session_key || ',' || t.at || ',' || t.length || ',' ||
+iif(?2, (SELECT o.project_key FROM observation_rows o WHERE o.id = t.id), 0)), '')
 FROM json_each(?1) j CROSS JOIN turns t ON t.id = j.value`
 
 	selectSessionTurns = `SELECT session_key, sum(length), group_concat(id)
@@ -136,17 +140,36 @@ func (r *recalling) rarityOf(count float64) float64 {
 	return math.Log(1 + (max(r.turns-count, 0)+0.5)/(count+0.5))
 }
 
-// postings are turns that hold a word in the form in which the index has it.
+// postings are turns that hold a word.
 type postings struct {
 	term  int
 	ids   []int64
 	whole bool // there are no more
 }
 
-func (r *recalling) postings(key string, after int64, limit int) (p postings, last int64, err error) {
-	p, last, err = r.read(selectPostings, `"`+key+`"`, after, limit)
-	p.whole = len(p.ids) < limit
-	return p, last, err
+// postings reads which turns hold words, each in a form in which the index has it: at most
+// limit turns of each, those with the lowest ids.
+func (r *recalling) postings(forms []string, limit int) ([][]int64, error) {
+	lists := make([][]int64, len(forms))
+	if len(forms) == 0 {
+		return lists, nil
+	}
+	matches := make([]string, len(forms))
+	for i, form := range forms {
+		matches[i] = `"` + form + `"`
+	}
+	asked, err := json.Marshal(matches)
+	if err != nil {
+		return nil, err
+	}
+	var list sql.RawBytes
+	err = r.tx.Each(r.ctx, func(rows *sql.Rows) error {
+		var i int
+		err := rows.Scan(&i, &list)
+		lists[i] = appendIDs(nil, list)
+		return err
+	}, selectPostings, string(asked), limit)
+	return lists, err
 }
 
 // read runs a query that reports how many ids there are, the highest and all of them.
@@ -162,56 +185,59 @@ func (r *recalling) read(query string, args ...any) (p postings, last int64, err
 	return p, last, nil
 }
 
-// appendIDs appends the ids of a list that SQLite has joined with commas, which is not
-// empty.
-func appendIDs(ids []int64, list string) []int64 {
-	id := int64(0)
+// appendIDs appends the numbers of a list that SQLite has joined with commas.
+func appendIDs[T string | sql.RawBytes](ids []int64, list T) []int64 {
+	id, sign := int64(0), int64(1)
 	for i := range len(list) {
-		if c := list[i]; c != ',' {
+		switch c := list[i]; c {
+		case ',':
+			ids = append(ids, sign*id)
+			id, sign = 0, 1
+		case '-':
+			sign = -1
+		default:
 			id = 10*id + int64(c-'0')
-			continue
 		}
-		ids = append(ids, id)
-		id = 0
 	}
-	return append(ids, id)
+	if len(list) > 0 {
+		ids = append(ids, sign*id)
+	}
+	return ids
 }
 
 // collect reads which turns hold the words of the question, the rarest words first.
 func (r *recalling) collect() error {
-	var newest int64
-	if err := r.tx.Get(r.ctx, []any{&newest}, selectNewestTurn); err != nil {
+	all, err := r.firstPostings()
+	if err != nil {
 		return err
 	}
-	all := make([]postings, len(r.terms))
-	for i := range r.terms {
-		var err error
-		if all[i], err = r.firstPostings(i, newest); err != nil {
-			return err
-		}
-	}
-	order := slices.Clone(all)
-	slices.SortStableFunc(order, func(a, b postings) int { return cmp.Compare(r.terms[a.term].count, r.terms[b.term].count) })
+	slices.SortStableFunc(all, func(a, b postings) int { return cmp.Compare(r.terms[a.term].count, r.terms[b.term].count) })
 	room := maxPostings
-	for _, p := range order {
-		t := &r.terms[p.term]
-		if !p.whole {
+	for i := range all {
+		if p := &all[i]; !p.whole {
+			t := &r.terms[p.term]
 			if t.count > float64(room) {
+				all = all[:i]
 				break
 			}
-			more, _, err := r.postings(t.Key, p.ids[len(p.ids)-1], room-len(p.ids))
+			more, _, err := r.read(selectMorePostings, `"`+t.Key+`"`, p.ids[len(p.ids)-1], room-len(p.ids))
 			if err != nil {
 				return err
 			}
 			p.ids = append(p.ids, more.ids...)
 		}
-		printed, _, err := r.postings(printedMark+t.Key, 0, max(1, min(room-len(p.ids), maxPrinted)))
-		if err != nil {
-			return err
-		}
-		printed.term = p.term
-		if len(p.ids)+len(printed.ids) == 0 {
-			found, err := r.replaced(&p)
+		room -= len(all[i].ids)
+	}
+	printed, err := r.printed(all)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		t := &r.terms[all[i].term]
+		printed[i] = printed[i][:min(len(printed[i]), max(1, room))]
+		room -= len(printed[i])
+		if len(all[i].ids)+len(printed[i]) == 0 {
+			found, err := r.replaced(&all[i])
 			if err != nil || !found {
 				if err != nil {
 					return err
@@ -219,29 +245,52 @@ func (r *recalling) collect() error {
 				continue
 			}
 		}
-		room -= len(p.ids) + len(printed.ids)
-		t.count = min(r.turns, t.count+printedShare*float64(len(printed.ids)))
+		t.count = min(r.turns, t.count+printedShare*float64(len(printed[i])))
 		t.rarity = r.rarityOf(t.count)
 		t.full = t.share() * t.weight * t.rarity * (bmK + 1)
-		if err := r.take(p); err != nil {
-			return err
-		}
-		r.takePrinted(printed)
+	}
+	if err := r.take(all); err != nil {
+		return err
+	}
+	for i, p := range all {
+		r.takePrinted(p.term, printed[i])
 	}
 	return nil
 }
 
-// firstPostings reads turns of a word and estimates how many hold it.
-func (r *recalling) firstPostings(term int, newest int64) (postings, error) {
-	t := &r.terms[term]
-	p, last, err := r.postings(t.Key, 0, firstRead)
-	p.term = term
-	count := float64(len(p.ids))
-	if !p.whole && last > 0 {
-		count = min(r.turns, count*float64(newest)/float64(last))
+// firstPostings reads turns of each word and estimates how many hold it.
+func (r *recalling) firstPostings() ([]postings, error) {
+	var newest int64
+	if err := r.tx.Get(r.ctx, []any{&newest}, selectNewestTurn); err != nil {
+		return nil, err
 	}
-	t.count += count
-	return p, err
+	keys := make([]string, len(r.terms))
+	for i, t := range r.terms {
+		keys[i] = t.Key
+	}
+	lists, err := r.postings(keys, firstRead)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]postings, len(lists))
+	for i, ids := range lists {
+		all[i] = postings{term: i, ids: ids, whole: len(ids) < firstRead}
+		count := float64(len(ids))
+		if !all[i].whole {
+			count = min(r.turns, count*float64(newest)/float64(ids[len(ids)-1]))
+		}
+		r.terms[i].count += count
+	}
+	return all, nil
+}
+
+// printed reads the turns in which only a tool printed words.
+func (r *recalling) printed(all []postings) ([][]int64, error) {
+	forms := make([]string, len(all))
+	for i, p := range all {
+		forms[i] = printedMark + r.terms[p.term].Key
+	}
+	return r.postings(forms, maxPrinted)
 }
 
 // replaced reads the turns of the word that replaces one that no turn holds.
@@ -253,29 +302,40 @@ func (r *recalling) replaced(p *postings) (found bool, err error) {
 	if found, err = r.correct(t); err != nil || !found {
 		return false, err
 	}
-	more, _, err := r.postings(t.Key, 0, maxPostings/4)
-	p.ids = more.ids
+	lists, err := r.postings([]string{t.Key}, maxPostings/4)
+	if err != nil {
+		return false, err
+	}
+	p.ids = lists[0]
 	t.count = float64(len(p.ids))
-	return true, err
+	return true, nil
 }
 
-// take adds the turns of a word.
-func (r *recalling) take(p postings) error {
-	if len(p.ids) == 0 {
-		return nil
+// take adds the turns of words, and how often they stand there.
+func (r *recalling) take(all []postings) error {
+	for _, p := range all {
+		for _, id := range p.ids {
+			t := r.turn(id)
+			t.counts[p.term] = max(t.counts[p.term], 1)
+		}
 	}
-	for _, id := range p.ids {
-		t := r.turn(id)
-		t.counts[p.term] = max(t.counts[p.term], 1)
-	}
+	all = slices.Clone(all)
 	for _, m := range oftenMarks() {
-		often, _, err := r.postings(r.terms[p.term].Key+m.mark, 0, len(p.ids)+1)
-		if err != nil || len(often.ids) == 0 {
+		all = slices.DeleteFunc(all, func(p postings) bool { return len(p.ids) == 0 })
+		forms := make([]string, len(all))
+		for i, p := range all {
+			forms[i] = r.terms[p.term].Key + m.mark
+		}
+		often, err := r.postings(forms, maxPostings)
+		if err != nil {
 			return err
 		}
-		for _, id := range often.ids {
-			if t := r.found[id]; t != nil {
-				t.counts[p.term] = max(t.counts[p.term], m.about)
+		for i := range all {
+			all[i].ids = often[i]
+			for _, id := range often[i] {
+				if t := r.found[id]; t != nil {
+					t.counts[all[i].term] = max(t.counts[all[i].term], m.about)
+				}
 			}
 		}
 	}
@@ -283,10 +343,10 @@ func (r *recalling) take(p postings) error {
 }
 
 // takePrinted adds the turns in which a word stands only in what tools printed.
-func (r *recalling) takePrinted(p postings) {
-	for _, id := range p.ids {
-		if t := r.turn(id); t.counts[p.term] == 0 {
-			t.counts[p.term] = printedShare
+func (r *recalling) takePrinted(term int, ids []int64) {
+	for _, id := range ids {
+		if t := r.turn(id); t.counts[term] == 0 {
+			t.counts[term] = printedShare
 		}
 	}
 }
@@ -404,20 +464,21 @@ func (r *recalling) learn(turns []*foundTurn) error {
 	for _, t := range turns {
 		ids = append(ids, t.id)
 	}
+	slices.Sort(ids) // neighbours stand on one page
 	list, err := idList(ids)
 	if err != nil {
 		return err
 	}
-	return r.tx.Each(r.ctx, func(rows *sql.Rows) error {
-		var id int64
-		var t foundTurn
-		if err := rows.Scan(&id, &t.session, &t.at, &t.length, &t.project); err != nil {
-			return err
-		}
-		f := r.found[id]
-		f.session, f.at, f.length, f.project, f.known = t.session, t.at, t.length, t.project, true
-		return nil
-	}, selectFoundTurns, list, r.project != 0 || r.withProjects)
+	var found string
+	if err := r.tx.Get(r.ctx, []any{&found}, selectFoundTurns, list, r.project != 0 || r.withProjects); err != nil {
+		return err
+	}
+	const columns = 5
+	for t := range slices.Chunk(appendIDs(make([]int64, 0, columns*len(turns)), found), columns) {
+		f := r.found[t[0]]
+		f.session, f.at, f.length, f.project, f.known = t[1], t[2], float64(t[3]), t[4], true
+	}
+	return nil
 }
 
 // wants reports whether a turn may be part of the answer.

@@ -44,11 +44,26 @@ func (r *recalling) group(turns []*foundTurn) ([]*foundSession, error) {
 		return nil, err
 	}
 	r.settle(all)
-	if err := r.weighRows(all[:min(len(all), r.rowSessions)]); err != nil {
+	if err := r.weighRows(r.contenders(all)); err != nil {
 		return nil, err
 	}
 	r.settle(all)
 	return all, nil
+}
+
+// contenders are the sessions, of those whose rows are weighed at most, that their best
+// row can put among those that are asked for.
+func (r *recalling) contenders(all []*foundSession) []*foundSession {
+	all = all[:min(len(all), r.rowSessions)]
+	n := min(clamp(cmp.Or(r.args.Limit, 5), 1, 100), len(all))
+	if n == 0 {
+		return nil
+	}
+	last := all[n-1]
+	for n < len(all) && all[n].pasted == last.pasted && all[n].inside == last.inside && all[n].score+r.rowShare() > last.score {
+		n++
+	}
+	return all[:n]
 }
 
 // weighSessions scores sessions as texts of their own.

@@ -289,11 +289,28 @@ func (w *writing) insert(ctx context.Context, tx *store.Tx, d draft) (int64, err
 	if err := keepLines(ctx, tx, id, d.lines); err != nil {
 		return 0, err
 	}
-	if err := staleTurn(ctx, tx, w.session.Key, w.at, id); err != nil {
+	if err := noteTurn(ctx, tx, w.session.Key, w.at, id, d.Type); err != nil {
 		return 0, err
 	}
 	w.done.IDs, w.done.types = append(w.done.IDs, id), append(w.done.types, d.Type)
 	return id, w.tell(ctx, tx, id)
+}
+
+const selectHasLater = `SELECT EXISTS (SELECT 1 FROM observation_rows WHERE session_key = ? AND (timestamp, id) > (?, ?))`
+
+// noteTurn notes that a row came. A prompt that comes after what followed it, as an import
+// may tell it, divides the turn in which that was indexed.
+func noteTurn(ctx context.Context, tx *store.Tx, session, at, id int64, obsType string) error {
+	divides := obsType == typePrompt
+	if divides {
+		if err := tx.Get(ctx, []any{&divides}, selectHasLater, session, at, id); err != nil {
+			return err
+		}
+	}
+	if divides {
+		return forgetTurn(ctx, tx, session, at, id)
+	}
+	return staleTurn(ctx, tx, session, at, id)
 }
 
 // tell tells the log of a row that is new or has changed.

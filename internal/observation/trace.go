@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"cairn/internal/fault"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -86,6 +87,37 @@ func (j *Service) Trace(ctx context.Context, session string, before, after *int6
 		err = sessionNotFound(session)
 	}
 	return t, err
+}
+
+// LeastSessionBeginning is how many characters the beginning of a session's id has at least.
+const LeastSessionBeginning = 4
+
+const selectSessionsBeginning = `SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || char(1114111)
+  AND EXISTS (SELECT 1 FROM observation_rows o WHERE o.session_key = sessions.key) ORDER BY id <> ?1, id LIMIT 2`
+
+// SessionBeginning returns the id of the session with this id, else of the only session whose id
+// begins so. It is Invalid if several sessions do, and NotFound if none does or if the
+// beginning has fewer than LeastSessionBeginning characters.
+func (j *Service) SessionBeginning(ctx context.Context, beginning string) (string, error) {
+	var found []string
+	err := j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var id string
+			err := r.Scan(&id)
+			found = append(found, id)
+			return err
+		}, selectSessionsBeginning, beginning)
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(found) == 0, found[0] != beginning && len(beginning) < LeastSessionBeginning:
+		return "", sessionNotFound(beginning)
+	case len(found) > 1 && found[0] != beginning:
+		return "", fault.Newf(fault.Invalid, "ambiguous_session", "several sessions begin with %s", beginning).
+			WithHint("give more of the id: " + found[0] + ", " + found[1] + " …")
+	}
+	return found[0], nil
 }
 
 func tracePrompts(ctx context.Context, tx *store.Tx, s project.Session, before, after *int64) ([]TracePrompt, error) {

@@ -18,6 +18,13 @@ WHERE r.uid IS NULL AND NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alia
 	selectLastDocument = `SELECT c.doc FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || ?)
 AND c.kind = (SELECT id FROM symbols WHERE text = 'project') AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1`
 
+	// A project of which a salvage had the index alone.
+	nameAgain = `UPDATE projects SET name = d.doc ->> '$.name', created_at = d.doc ->> '$.created_at', created_ns = d.doc ->> '$.created_ns',
+description = d.doc ->> '$.description' FROM (SELECT r.key AS key, (SELECT c.doc FROM changes c
+  WHERE c.stream = (SELECT id FROM symbols WHERE text = 'project/' || r.id) AND c.kind = (SELECT id FROM symbols WHERE text = 'project')
+  AND c.doc IS NOT NULL ORDER BY c.seq DESC LIMIT 1) AS doc FROM projects r WHERE r.created_at = 0) d
+WHERE d.key = projects.key AND json_valid(d.doc) AND d.doc ->> '$.name' IS NOT NULL AND d.doc ->> '$.created_at' > 0`
+
 	selectStanding = `SELECT ` + projectColumns + ` FROM projects r
 WHERE NOT EXISTS (SELECT 1 FROM project_aliases a WHERE a.alias = r.id) ORDER BY r.created_at, r.key`
 )
@@ -30,8 +37,8 @@ func Check(ctx context.Context, tx *store.Tx) ([]string, error) {
 	return tx.Texts(ctx, selectWithoutUID)
 }
 
-// Repair gives the projects of a salvaged store the keys, root and remote back that the
-// change log names, and those that follow from their rows. Checkouts come back when they
+// Repair gives the projects of a salvaged store the names, times, keys, root and remote
+// back that the change log tells, and the keys that follow from their rows. Checkouts come back when they
 // are seen again. Projects that the salvage made up, and to which no part refers any
 // more, are deleted. It is idempotent.
 func Repair(ctx context.Context, tx *store.Tx) error {
@@ -39,6 +46,9 @@ func Repair(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	if pending, err := NeedsRekey(ctx, tx); err != nil || pending {
+		return err
+	}
+	if _, err := tx.Exec(ctx, nameAgain); err != nil {
 		return err
 	}
 	var all []Project

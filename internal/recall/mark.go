@@ -1,5 +1,11 @@
 package recall
 
+import (
+	"strings"
+
+	"cairn/internal/words"
+)
+
 // Piece is a part of a text.
 type Piece struct {
 	Text  string `json:"text"`
@@ -8,13 +14,31 @@ type Piece struct {
 
 // Mark cuts an excerpt of the answer at the words that were found; the pieces in their order
 // are the excerpt.
-func (a *Answer) Mark(excerpt string) []Piece {
-	if a.finder == nil {
+func (a *Answer) Mark(excerpt string) []Piece { return pieces(a.finder, excerpt) }
+
+// Marked returns a text with on and off before and after each word that a finder finds. It
+// returns the text itself without a finder, and where on and off are empty.
+func Marked(finder *words.Finder, text, on, off string) string {
+	if on+off == "" {
+		return text
+	}
+	var b strings.Builder
+	for _, p := range pieces(finder, text) {
+		if p.Found {
+			p.Text = on + p.Text + off
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+func pieces(finder *words.Finder, excerpt string) []Piece {
+	if finder == nil {
 		return []Piece{{Text: excerpt}}
 	}
 	var out []Piece
 	end := 0
-	for _, p := range a.finder.Find(excerpt) {
+	for _, p := range finder.Find(excerpt) {
 		if p.From < end {
 			continue
 		}

@@ -198,7 +198,8 @@ func (r *search) recordsOf(ctx context.Context, a record.SearchArgs, known map[[
 		out = append(out, partHit{
 			Item: Item{
 				ID: h.ID, Type: neutralLine(h.Type, maxLine), When: time.Unix(0, int64(whole.Modified)).UTC(), Project: h.Project,
-				Excerpt: neutralLine(title, excerptChars), open: fmt.Sprintf("activate(project_id=%q, id=%q)", h.Project, h.ID),
+				Excerpt: neutralLine(title, excerptChars), call: fmt.Sprintf("activate(project_id=%q, id=%q)", h.Project, h.ID),
+				command: "cairn records show " + h.ID + " --project " + shellWord(h.Project),
 			},
 			session: h.SessionID, shared: r.share(h.Title + "\n" + h.Summary + "\n" + whole.Body), weight: -float64(i),
 		})
@@ -250,7 +251,8 @@ func (r *search) mailOf(ctx context.Context, a mail.SearchArgs, known map[int64]
 			Item: Item{
 				ID: id, When: h.Created.UTC(), Project: h.Project,
 				Excerpt: neutralLine(neutralLine(h.From+": "+h.Subject, maxLine)+": "+h.Excerpt, excerptChars),
-				open:    fmt.Sprintf("resource://message/%s?project=%s", id, h.Slug),
+				call:    fmt.Sprintf("resource://message/%s?project=%s", id, h.Slug),
+				command: "cairn mail show " + id + " --project " + shellWord(h.Slug),
 			},
 			session: h.SessionID, shared: r.share(h.Subject + "\n" + h.Body), weight: -float64(i),
 		})
@@ -284,10 +286,11 @@ func (r *search) memories(ctx context.Context) (out []partHit, err error) {
 func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, name string) (out []partHit, err error) {
 	known := map[string]bool{}
 	for _, query := range r.asked {
-		found, err := r.Memories.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit)})
+		found, err := r.Memories.Search(ctx, who, memory.SearchArgs{MemoryID: memoryID, Query: query, TopK: int64(r.args.Limit), AsIs: !r.correcting})
 		if err != nil {
 			return nil, err
 		}
+		r.correct(found.Corrected)
 		for _, h := range found.Entries {
 			shared := r.share(h.RawEntry + "\n" + h.Summary)
 			if known[h.EntryID] || shared == 0 { // it only stands next to an entry that holds a word
@@ -301,7 +304,8 @@ func (r *search) entriesOf(ctx context.Context, who memory.Caller, memoryID, nam
 			out = append(out, partHit{
 				Item: Item{
 					ID: h.EntryID, When: time.Unix(0, int64(h.CreationTime)).UTC(), Project: neutralLine(name, maxLine),
-					Excerpt: r.excerpt(text), open: fmt.Sprintf("get_entry(memory_id=%q, entry_id=%q)", memoryID, h.EntryID),
+					Excerpt: r.excerpt(text), call: fmt.Sprintf("get_entry(memory_id=%q, entry_id=%q)", memoryID, h.EntryID),
+					command: "cairn memory get-entry " + h.EntryID + " --memory " + memoryID,
 				},
 				session: h.SessionID, shared: shared, weight: h.Score,
 			})

@@ -111,7 +111,8 @@ type Item struct {
 	Matched string    `json:"matched"`           // MatchedAll or MatchedSome
 	Count   int       `json:"count,omitempty"`   // how many rows with the same text the item stands for, if more than one
 
-	open string // the tool call that opens the item
+	call    string // the tool call that opens the item; "" for an observation, many of which one call opens
+	command string // the command that opens it, likewise
 }
 
 // Ask answers a question about past work from all parts of the store: sessions first

@@ -74,9 +74,9 @@ func TestAnAnswerKeepsToItsTokens(t *testing.T) {
 		all := r.Results
 		for _, sessions := range []int{1, 5, 40} {
 			r.Results = all
-			whole := tokens(r.Text("", ""))
+			whole := tokens(r.Text())
 			r.fit(detail, sessions)
-			if n, most := tokens(r.Text("", "")), limit*max(sessions, 5); n > most || n < min(most, whole)/3 {
+			if n, most := tokens(r.Text()), limit*max(sessions, 5); n > most || n < min(most, whole)/3 {
 				t.Errorf("%q, %d sessions: %d tokens of %d, %d before", detail, len(r.Results), n, most, whole)
 			}
 		}

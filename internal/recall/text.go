@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"cairn/internal/observation"
 	"cairn/internal/words"
@@ -158,12 +159,40 @@ func (f *fitting) fits() bool {
 		f.out.Results = append(f.out.Results, g)
 	}
 	f.out.Open = f.out.calls()
-	text, err := json.Marshal(f.out.Text("", "")) // as MCP sends it
+	text, err := json.Marshal(f.out.Text()) // as MCP sends it
 	return err != nil || tokens(string(text)) <= f.limit
 }
 
 // calls returns the tool calls that open what the answer shows.
-func (r *Answer) calls() (all []string) {
+func (r *Answer) calls() []string {
+	return r.opened(
+		func(rows []string) string { return "get_observations(ids=[" + strings.Join(rows, ",") + "])" },
+		func(session string) string { return fmt.Sprintf("session_trace(session_id=%q)", session) },
+		func(item Item) string { return item.call })
+}
+
+// commands returns the commands that open what the answer shows.
+func (r *Answer) commands() []string {
+	return r.opened(
+		func(rows []string) string { return "cairn show " + strings.Join(rows, " ") },
+		func(session string) string { return "cairn show " + shellWord(session) },
+		func(item Item) string { return item.command })
+}
+
+// shellWord is a text as one word of a shell.
+func shellWord(text string) string {
+	special := func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// opened lists how to open all observations of the answer, its first session, and the first
+// item of each other part.
+func (r *Answer) opened(observations func([]string) string, session func(string) string, other func(Item) string) (all []string) {
 	var rows []string
 	for _, g := range r.Results {
 		for _, item := range g.Items {
@@ -173,20 +202,20 @@ func (r *Answer) calls() (all []string) {
 		}
 	}
 	if len(rows) > 0 {
-		all = append(all, "get_observations(ids=["+strings.Join(rows, ",")+"])")
+		all = append(all, observations(rows))
 	}
 	for _, g := range slices.Concat(r.Results, r.Newest) {
 		if g.SessionID != "" && neutralLine(g.SessionID, maxLine) == g.SessionID {
-			all = append(all, fmt.Sprintf("session_trace(session_id=%q)", g.SessionID))
+			all = append(all, session(g.SessionID))
 			break
 		}
 	}
 	seen := map[string]bool{}
 	for _, g := range r.Results {
 		for _, item := range g.Items {
-			if item.open != "" && !seen[item.Part] {
+			if how := other(item); how != "" && !seen[item.Part] {
 				seen[item.Part] = true
-				all = append(all, item.open)
+				all = append(all, how)
 			}
 		}
 	}
@@ -194,22 +223,18 @@ func (r *Answer) calls() (all []string) {
 }
 
 // Text returns the answer as text for a model: a line about each session, then its best
-// items as "part #id when: excerpt", then how to open them. on and off are put before
-// and after each word of an excerpt that matches.
-func (r *Answer) Text(on, off string) string {
-	mark := func(excerpt string) string { return excerpt }
-	if on+off != "" && r.finder != nil {
-		mark = func(excerpt string) string {
-			var b strings.Builder
-			for _, p := range r.Mark(excerpt) {
-				if p.Found {
-					p.Text = on + p.Text + off
-				}
-				b.WriteString(p.Text)
-			}
-			return b.String()
-		}
-	}
+// items as "part #id when: excerpt", then the tool calls that open them.
+func (r *Answer) Text() string {
+	return r.text(func(excerpt string) string { return excerpt }, r.Open)
+}
+
+// TextForPeople is Text with the commands that open the items. on and off
+// are put before and after each word of an excerpt that matches.
+func (r *Answer) TextForPeople(on, off string) string {
+	return r.text(func(excerpt string) string { return Marked(r.finder, excerpt, on, off) }, r.commands())
+}
+
+func (r *Answer) text(mark func(string) string, open []string) string {
 	var b strings.Builder
 	for _, word := range slices.Sorted(maps.Keys(r.Corrected)) {
 		fmt.Fprintf(&b, "%q was searched for as %q.\n", neutralLine(word, maxLine), neutralLine(r.Corrected[word], maxLine))
@@ -235,8 +260,8 @@ func (r *Answer) Text(on, off string) string {
 	for i := range r.Newest {
 		b.WriteString("- " + r.Newest[i].head() + "\n")
 	}
-	if len(r.Open) > 0 {
-		b.WriteString("Open: " + strings.Join(r.Open, "; ") + "\n")
+	if len(open) > 0 {
+		b.WriteString("Open: " + strings.Join(open, "; ") + "\n")
 	}
 	return b.String()
 }

@@ -29,9 +29,9 @@ type ProjectSummary struct {
 
 // CreateProjectArgs are the arguments of CreateProject.
 type CreateProjectArgs struct {
-	ID          string // "" for a generated one
-	Name        string // 1 to 200 characters
-	Description string // at most 2,000
+	ID          string `arg:"id" about:"Lower-case letters, digits, dots, hyphens, underscores, at most 64. Omitted: one is made."`
+	Name        string `arg:"name,required" about:"For people, at most 200 characters."`
+	Description string `arg:"description" about:"What it is about, at most 2,000 characters."`
 }
 
 // GetProjectArgs are the arguments of GetProject.
@@ -42,9 +42,9 @@ type GetProjectArgs struct {
 
 // OverviewArgs are the arguments of Overview.
 type OverviewArgs struct {
-	Caller
-	At          string
-	AllSessions bool // that are open, else the 50 last active
+	Caller      `arg:"project_id"`
+	At          string `arg:"at"`
+	AllSessions bool   // that are open, else the 50 last active
 }
 
 // Overview is where a project stands.
@@ -86,14 +86,14 @@ type Totals struct {
 
 // SearchArgs are the arguments of Search.
 type SearchArgs struct {
-	Caller
-	Query    string
-	Types    []string // any of them; none for all
-	States   []State  // any of them; none for all
-	ParentID string   // that record and all below it; "" for everywhere
-	Limit    int      // 0 for 20; kept within 1 to 500
-	At       string
-	AsIs     bool // unknown words are not corrected
+	Query    string   `arg:"query,required" about:"Words, any of them; also \"phrase\", prefix*, AND, NOT, parentheses."`
+	Types    []string `arg:"types"`
+	States   []State  `arg:"states,enum=OPEN|LATER|RESOLVED|DISCARDED"`
+	ParentID string   `arg:"parent_id" about:"Only this record and what is below it."`
+	Limit    int      `arg:"limit,default=20,min=1,max=500,raised" about:"How many hits."` // 0 for 20; kept within 1 to 500
+	Caller   `arg:"project_id"`
+	At       string `arg:"at"`
+	AsIs     bool   // unknown words are not corrected
 
 	Everywhere bool // in all projects, as they are now; Caller still needs one that exists. Without filters
 }
@@ -124,28 +124,29 @@ const MatchedSome = "some"
 
 // ListArgs are the arguments of List.
 type ListArgs struct {
-	Caller
-	States   []State
-	Types    []string
-	ParentID string // what is below this record
-	Roots    bool   // what is below nothing (parent_id null); neither: the whole project
-	Depth    int    // levels below ParentID or of the roots, 0 or less for 1, math.MaxInt for all; else ignored
-	Limit    int    // maximum number of records, 0 for all
-	At       string
+	States   []State  `arg:"states,enum=OPEN|LATER|RESOLVED|DISCARDED"`
+	Types    []string `arg:"types"`
+	ParentID string   `arg:"parent_id,nullable" about:"Only what is below this record; null: the roots. Omitted: all records."`
+	Roots    bool     `arg:"parent_id,null"` // what is below nothing
+	// Depth counts levels below ParentID or of the roots: 0 or less for 1, math.MaxInt for all.
+	Depth  int `arg:"depth,default=1,min=1,max=32" about:"How many levels below parent_id."`
+	Limit  int // maximum number of records, 0 for all
+	Caller `arg:"project_id"`
+	At     string `arg:"at"`
 }
 
 // GetRefArgs are the arguments of GetRef and Get.
 type GetRefArgs struct {
-	Caller
-	ID string
-	At string
+	ID     string `arg:"id,required"`
+	Caller `arg:"project_id"`
+	At     string `arg:"at"`
 }
 
 // ActivateArgs are the arguments of Activate.
 type ActivateArgs struct {
-	Caller
-	ID       string
-	Override bool
+	ID       string `arg:"id,required"`
+	Override bool   `arg:"override" about:"You know that another session has it active." lean:""`
+	Caller   `arg:"project_id,session_id"`
 }
 
 // Activated is what an activation loaded.
@@ -195,7 +196,9 @@ type Reloaded struct {
 }
 
 // SyncArgs are the arguments of Sync.
-type SyncArgs struct{ Caller }
+type SyncArgs struct {
+	Caller `arg:"project_id,session_id"`
+}
 
 // Synced is what other sessions did.
 type Synced struct {
@@ -220,16 +223,16 @@ type Change struct {
 
 // CreateArgs are the arguments of Create.
 type CreateArgs struct {
-	Caller
-	ParentID *string // nil for a root
-	Type     string
-	Title    string
-	Summary  string
-	Body     string
-	State    State // "" for OPEN
-	Related  []string
-	Metadata json.RawMessage // a JSON object; nil for none
-	Cited    []Cited         // what the body cites, as it now is
+	ParentID *string         `arg:"parent_id,nullable" about:"An active record to put it below; null or omitted: a root." lean:"An active record."`
+	Type     string          `arg:"type,required" about:"Any word for its kind, such as question, conclusion, note."`
+	Title    string          `arg:"title,required" about:"One line, at most 200 characters."`
+	Summary  string          `arg:"summary,required" about:"What it says, at most 1,000 characters."`
+	Body     string          `arg:"body,required" about:"The whole text in Markdown. Cite code as path#L10-L20: then changes of that code are noticed."`
+	State    State           `arg:"state,default=OPEN,enum=OPEN|LATER|RESOLVED|DISCARDED" about:"Its state."` // "" for OPEN
+	Related  []string        `arg:"related"`
+	Metadata json.RawMessage `arg:"metadata"` // a JSON object; nil for none
+	Caller   `arg:"project_id,session_id"`
+	Cited    []Cited // what the body cites, as it now is
 }
 
 // Created is a new record.
@@ -240,14 +243,14 @@ type Created struct {
 
 // UpdateArgs are the arguments of Update; what is nil stays as it is.
 type UpdateArgs struct {
-	Caller
-	ID       string
-	Title    *string
-	Summary  *string
-	Body     *string
-	Related  []string // empty, not nil, for none
-	Metadata json.RawMessage
-	Force    bool
+	ID       string          `arg:"id,required"`
+	Title    *string         `arg:"title" about:"The new title." lean:""`
+	Summary  *string         `arg:"summary" about:"The new summary." lean:""`
+	Body     *string         `arg:"body" about:"The whole new body." lean:""`
+	Related  []string        `arg:"related"` // empty, not nil, for none
+	Metadata json.RawMessage `arg:"metadata"`
+	Force    bool            `arg:"force" about:"Store this version although another session changed the record." lean:""`
+	Caller   `arg:"project_id,session_id"`
 	Cited    []Cited // goes with Body
 }
 
@@ -270,11 +273,11 @@ type Conflict struct {
 
 // TransitionArgs are the arguments of Transition.
 type TransitionArgs struct {
-	Caller
-	ID         string
-	ToState    State
-	Reason     string // required for LATER and DISCARDED
-	ResolvedBy string // required for RESOLVED
+	ID         string `arg:"id,required"`
+	ToState    State  `arg:"to_state,required,enum=OPEN|LATER|RESOLVED|DISCARDED" about:"The new state."`
+	Reason     string `arg:"reason" about:"Why. Required for LATER and DISCARDED."`
+	ResolvedBy string `arg:"resolved_by" about:"Id of the record that holds the answer. Required for RESOLVED."`
+	Caller     `arg:"project_id,session_id"`
 }
 
 // Transitioned is the record in its new state.
@@ -291,8 +294,8 @@ type CascadeWarning struct {
 
 // SaveArgs are the arguments of Save and Close.
 type SaveArgs struct {
-	Caller
-	Summary string // for the activity, ≤ 1,000 characters
+	Summary string `arg:"summary" about:"What was done, in a sentence or two."` // for the activity, ≤ 1,000 characters
+	Caller  `arg:"project_id,session_id"`
 }
 
 // Saved is what a save covers.
@@ -311,11 +314,11 @@ type Closed struct {
 
 // HistoryArgs are the arguments of History.
 type HistoryArgs struct {
-	Caller
-	ID    string
-	Since string // RFC 3339, inclusive
-	Limit int    // 0 for 50; kept within 1 to 500
-	At    string
+	ID     string `arg:"id,required"`
+	Since  string `arg:"since"`                                                           // RFC 3339, inclusive
+	Limit  int    `arg:"limit,default=50,min=1,max=500,raised" about:"How many changes."` // 0 for 50; kept within 1 to 500
+	Caller `arg:"project_id"`
+	At     string `arg:"at"`
 }
 
 // HistoryItem is one stored change of a record.
@@ -333,10 +336,10 @@ type HistoryItem struct {
 // DiffArgs are the arguments of Diff. From and To are RFC 3339 times, last_save,
 // vN or tick:N.
 type DiffArgs struct {
-	Caller
-	ID   string
-	From string
-	To   string // "" for now
+	ID     string `arg:"id,required"`
+	From   string `arg:"from,required" about:"The older version: a time (RFC 3339), last_save, vN or tick:N."`
+	To     string `arg:"to" about:"The newer version, likewise. Omitted: now."`
+	Caller `arg:"project_id,session_id"`
 }
 
 // VersionDiff compares two versions of a record.
@@ -362,9 +365,9 @@ type Pair struct {
 
 // ActiveSessionsArgs are the arguments of ActiveSessions.
 type ActiveSessionsArgs struct {
-	Caller
-	RecordID string
-	At       string
+	RecordID string `arg:"record_id,required" about:"The record's id, such as R007."`
+	Caller   `arg:"project_id,session_id"`
+	At       string `arg:"at"`
 }
 
 // ActiveSession is a session that holds a record.
@@ -376,12 +379,12 @@ type ActiveSession struct {
 
 // ActivityArgs are the arguments of RecentActivity.
 type ActivityArgs struct {
-	Caller
-	Limit    int // 0 for 50; kept within 1 to 500
-	Since    string
-	Types    []string // any of ActivityTypes; none for all
-	RecordID string
-	At       string
+	Limit    int      `arg:"limit,default=50,min=1,max=500,raised" about:"How many events."` // 0 for 50; kept within 1 to 500
+	Since    string   `arg:"since"`
+	Types    []string `arg:"types,enum=record_created|record_updated|state_transition|session_started|session_saved|session_closed|session_branched|activation|conflict_detected|conflict_resolved" about:"Only these events."`
+	RecordID string   `arg:"record_id" about:"Only events of this record."`
+	Caller   `arg:"project_id"`
+	At       string `arg:"at"`
 }
 
 // Activity is one event of a project.

@@ -44,12 +44,15 @@ func (b *Service) Exists() bool { return b.store != nil }
 // Caller says for which project and session a command acts (records §1, current
 // project and current session). In each group the first that is set decides.
 type Caller struct {
-	ProjectID string           // an explicit project_id, id or alias: must exist (PROJECT_NOT_FOUND)
+	ProjectID string           `arg:"project_id" about:"The project, by its id. Omitted: the current project."` // id or alias; must exist (PROJECT_NOT_FOUND)
 	Project   string           // --project or CAIRN_PROJECT: created by the first write
 	Remote    bool             // from another machine or process than Place tells of: its session's project, without one no write (amendments §B.5)
 	Place     project.Location // the working directory's; created by the first write. The zero Place stands for "default"
 
-	SessionID string            // an explicit session_id
+	SessionID string            `arg:"session_id" about:"The session that acts. Omitted: the current session."`
 	Ancestors []project.Process // the processes above this one, nearest first: the session of the nearest that has one
 	Transport string            // the transport's own session, made at first need; "" for a new one
 }
+
+// By returns the caller of arguments, in which it is embedded.
+func (c *Caller) By() *Caller { return c }

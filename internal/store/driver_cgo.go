@@ -3,13 +3,33 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"github.com/mattn/go-sqlite3"
+
+	"cairn/internal/fault"
 )
 
 // Driver names the SQLite build that is linked in for plain stores.
 const Driver = "mattn/go-sqlite3"
+
+// OpenWithDriver is Open by [Driver] alone, for programs that are to be small: one that
+// does not call Open as well links no other SQLite. If Driver cannot open encrypted stores,
+// it returns CodeDriver (Unavailable) for an encrypted store whose key fits.
+func OpenWithDriver(ctx context.Context, c Config) (*Store, error) {
+	if c.Key == nil {
+		return open(ctx, c, nil)
+	}
+	if err := checkKey(c.Key); err != nil {
+		return nil, err
+	}
+	if err := (&Store{path: c.Path, key: c.Key, reading: c.ReadOnly}).admit(); err != nil {
+		return nil, classify(err)
+	}
+	return nil, fault.New(fault.Unavailable, CodeDriver, "the store is encrypted, and this program opens plain stores only").
+		WithHint("put the program cairn of the same version next to it, or run `cairn init` again")
+}
 
 // plain opens an unencrypted file in a mode, with its pragmas set in their order.
 // Transactions of database/sql take the write lock when they begin if immediate is set.

@@ -2,10 +2,18 @@
 
 package store
 
-import "cairn/internal/store/gosqlite"
+import (
+	"context"
+
+	"cairn/internal/store/gosqlite"
+)
 
 // Driver names the SQLite build that is linked in for plain stores.
 const Driver = "ncruces/go-sqlite3"
+
+// OpenWithDriver is Open by [Driver] alone, for programs that are to be small: one that
+// does not call Open as well links no other SQLite. This Driver opens encrypted stores, too.
+func OpenWithDriver(ctx context.Context, c Config) (*Store, error) { return Open(ctx, c) }
 
 // plain opens an unencrypted file in a mode, with its pragmas set in their order.
 // Transactions of database/sql take the write lock when they begin if immediate is set.

@@ -233,7 +233,7 @@ func (c EncryptConfig) build(ctx context.Context, plain *exclusive, done *Encryp
 
 // compare refuses a copy that is not sound or has not the rows it should.
 func (c EncryptConfig) compare(ctx context.Context, path string, want map[string]int64) (err error) {
-	s := newStore(Config{Path: path, Key: c.Key, ReadOnly: true})
+	s := newStore(Config{Path: path, Key: c.Key, ReadOnly: true}, encrypted)
 	defer func() { err = errors.Join(err, s.Close()) }()
 	found, err := s.Check(ctx)
 	if err != nil {

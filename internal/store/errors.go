@@ -23,6 +23,7 @@ const (
 
 	CodeKey        = "store_key"        // the key is missing, unusable or does not fit
 	CodeEncrypted  = "store_encrypted"  // encrypted where a plain one is wanted
+	CodeDriver     = "store_driver"     // encrypted, and this program's SQLite cannot open it
 	CodeInUse      = "store_in_use"     // another process keeps the store open
 	CodeUnsound    = "store_unsound"    // what was checked before a change is not sound
 	CodeReplaced   = "store_replaced"   // another file stands at its path now

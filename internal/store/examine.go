@@ -95,7 +95,7 @@ func (s *Store) unnumbered(ctx context.Context) error {
 func examined(ctx context.Context, c Config) (*Store, error) {
 	_, err := os.Stat(c.Path + "-shm")
 	if isEmpty(c.Path+"-wal") && errors.Is(err, os.ErrNotExist) {
-		s := newStore(c)
+		s := newStore(c, encrypted)
 		err := s.readDB.Close()
 		s.readDB = sql.OpenDB(s.connector("mode=ro&immutable=1", s.readPragmas()))
 		return s, err
@@ -109,7 +109,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	if busy {
-		return newStore(c), nil
+		return newStore(c, encrypted), nil
 	}
 	dir, err := os.MkdirTemp("", "cairn-examine-")
 	if err != nil {
@@ -127,7 +127,7 @@ func examined(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	s := newStore(copied)
+	s := newStore(copied, encrypted)
 	s.temporary = dir
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
 
 	"github.com/gofrs/flock"
@@ -217,18 +218,28 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if len(batch) > 0 {
+		f.pass("follower_read")
 		refused, err := f.handle(ctx, batch)
 		if err != nil {
 			return false, err
 		}
+		f.pass("follower_worked")
 		if err := f.advance(ctx, batch[len(batch)-1].Seq, refused); err != nil {
 			return false, err
 		}
+		f.pass("follower_advanced")
 	}
 	if len(batch) == f.Limit {
 		return true, nil
 	}
 	return false, f.retry(ctx)
+}
+
+// pass is at a crash point of followers whose position is stored.
+func (f *following) pass(point string) {
+	if !f.Live {
+		crashpoint.Pass(point)
+	}
 }
 
 // begin finds where to begin, at the stored position, or at the head if live, and has

@@ -307,7 +307,7 @@ func (c *SalvageConfig) tell(what string) {
 // the schema that they have, which is then brought to the newest as any older store.
 func build(ctx context.Context, c SalvageConfig, image *sqlitefile.Image, version int, path string, out *Salvaged) error {
 	config := Config{Path: path, Key: c.Key, Clock: c.Clock, Temporary: true}
-	old := newStore(config)
+	old := newStore(config, encrypted)
 	err := old.prepareTo(ctx, version)
 	var inventory *inventory
 	if err == nil {

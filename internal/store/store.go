@@ -44,22 +44,23 @@ type Config struct {
 // Store is an open database file. Its methods may be called from any number of
 // goroutines.
 type Store struct {
-	path    string
-	file    os.FileInfo // what stood at path before it was opened
-	key     []byte      // nil for a plain store
-	clock   func() time.Time
-	wait    time.Duration
-	db      *sql.DB       // the writer's connection
-	readDB  *sql.DB       // the readers' connections, query-only
-	idle    idleSessions  // for reading
-	limit   chan struct{} // places of readers, as many as are kept
-	extra   chan struct{} // places beyond those
-	writer  *writer
-	gauges  gauges
-	symbols symbols
-	wake    wakeups
-	live    liveRuns
-	reading bool
+	path      string
+	file      os.FileInfo // what stood at path before it was opened
+	key       []byte      // nil for a plain store
+	encrypted dialer
+	clock     func() time.Time
+	wait      time.Duration
+	db        *sql.DB       // the writer's connection
+	readDB    *sql.DB       // the readers' connections, query-only
+	idle      idleSessions  // for reading
+	limit     chan struct{} // places of readers, as many as are kept
+	extra     chan struct{} // places beyond those
+	writer    *writer
+	gauges    gauges
+	symbols   symbols
+	wake      wakeups
+	live      liveRuns
+	reading   bool
 
 	temporary string // a folder with a copy that Close removes; see Examine
 
@@ -85,11 +86,15 @@ type Store struct {
 // CodeEncrypted (Unavailable) for an encrypted one without a key, CodeKey
 // (Unavailable) with a key that does not fit it and (Conflict) with one for a
 // plain store. The file is left as it is in each of these cases.
-func Open(ctx context.Context, c Config) (*Store, error) {
+func Open(ctx context.Context, c Config) (*Store, error) { return open(ctx, c, encrypted) }
+
+// open is Open with the connector of encrypted stores, which is nil for a plain one in a
+// program that does not link it.
+func open(ctx context.Context, c Config, encrypted dialer) (*Store, error) {
 	if err := checkKey(c.Key); err != nil {
 		return nil, err
 	}
-	s := newStore(c)
+	s := newStore(c, encrypted)
 	if err := s.admit(); err != nil {
 		return nil, errors.Join(s.classify(err), s.closeDBs())
 	}
@@ -123,7 +128,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-func newStore(c Config) *Store {
+func newStore(c Config, encrypted dialer) *Store {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -159,6 +164,7 @@ func newStore(c Config) *Store {
 		quit:    make(chan struct{}),
 		key:     c.Key,
 
+		encrypted:     encrypted,
 		temporaryPath: c.Temporary,
 
 		limit:   make(chan struct{}, c.MinReaders),
@@ -177,7 +183,16 @@ func (s *Store) connector(mode string, pragmas []string) connector {
 	if s.key == nil {
 		return plain(s.path, mode, false, pragmas...)
 	}
-	return connector{driver: gosqlite.Driver{First: pragmas}, uri: fileURI(s.path, mode+"&"+gosqlite.URIQuery(s.key))}
+	return s.encrypted(s.path, mode, s.key, pragmas)
+}
+
+// dialer makes the connector of an encrypted file. Functions receive [encrypted] as a
+// value, so that the linker leaves SQLite in Go out of a program that only calls
+// OpenWithDriver.
+type dialer func(path, mode string, key []byte, pragmas []string) connector
+
+func encrypted(path, mode string, key []byte, pragmas []string) connector {
+	return connector{driver: gosqlite.Driver{First: pragmas}, uri: fileURI(path, mode+"&"+gosqlite.URIQuery(key))}
 }
 
 // readersCache is how many KiB of pages the connections that are kept for reading hold

@@ -225,6 +225,7 @@ func (s *Site) form(name, title string, v Visitor, content any) (Response, error
 }
 
 func parse() (*template.Template, error) {
+	texts := markdown.New()
 	return template.New("").Funcs(template.FuncMap{
 		"under": func(key string, rest ...any) string {
 			texts := make([]string, len(rest))
@@ -235,7 +236,7 @@ func parse() (*template.Template, error) {
 		},
 		"line": func(v any) string { return markdown.Visible(told(v)) },
 		"markdown": func(text string) template.HTML {
-			return template.HTML(markdown.HTML(text)) // which holds nothing but what it made itself
+			return template.HTML(texts.HTML(text)) // which has no active content
 		},
 		"date":       func(t mail.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 		"iso":        func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },

@@ -41,14 +41,15 @@ type Service struct {
 
 // Args are a question for Ask.
 type Args struct {
-	File string // absolute, or relative to the working directory, else to its repository's root
-	Line int    // counted from 1; 0 for the file as a whole
+	File string `arg:"file,required" about:"Absolute, or relative to the working directory or the repository."` // else to the root of its repository
+	Line int    `arg:"line,min=1" about:"The line's number, from 1. Omitted: the whole file."`                  // 0 for the whole
 
 	// Whose records are meant, and if it has another root than the working
 	// directory's project, what File is relative to. An explicit id or alias must
 	// exist; that of --project or CAIRN_PROJECT need not yet. Both "": the project of
 	// the file.
-	ProjectID, Project string
+	ProjectID string `arg:"project_id" about:"The project, by its id. Omitted: the current project."`
+	Project   string
 }
 
 // Answer is where a line, or a file, comes from: as much of the way from commit to

@@ -10,18 +10,18 @@ import (
 // Finder finds the words of a question in texts. It is immutable but for what it
 // remembers of the words that it met, so that one goroutine uses it at a time.
 type Finder struct {
-	keys    []string        // by their number
-	weights []float64       // of the keys
-	numbers map[string]int  // of the keys
-	starts  map[uint16]bool // the first two bytes of the keys
-	other   bool            // some key is a single byte or begins with none of ASCII
+	keys    []string       // by their number
+	weights []float64      // of the keys
+	numbers map[string]int // of the keys
+	starts  [256]uint64    // a set of hashes of the first two letters of the keys
+	other   bool           // some key is a single byte or begins with none of ASCII
 	met     map[string][]int
 }
 
 // NewFinder makes the finder of some keys, each with its weight: how much it says that a
 // text holds it. A key with a weight of 0 or less is not looked for.
 func NewFinder(keys map[string]float64) *Finder {
-	f := &Finder{numbers: map[string]int{}, starts: map[uint16]bool{}, met: map[string][]int{}}
+	f := &Finder{numbers: map[string]int{}, met: map[string][]int{}}
 	for _, key := range slices.Sorted(mapKeys(keys)) {
 		if keys[key] <= 0 || key == "" {
 			continue
@@ -31,7 +31,8 @@ func NewFinder(keys map[string]float64) *Finder {
 		if len(key) < 2 || key[0] >= utf8.RuneSelf || key[1] >= utf8.RuneSelf {
 			f.other = true
 		} else {
-			f.starts[uint16(key[0])<<8|uint16(key[1])] = true
+			h := hashOf(key[0], key[1])
+			f.starts[h/64] |= 1 << (h % 64)
 		}
 	}
 	return f
@@ -79,24 +80,40 @@ func (f *Finder) Find(text string) (all []Place) {
 	return all
 }
 
-// mayHold is false for a run of letters and digits that holds no key for sure.
+// mayHold is false for a run of letters and digits that holds no key for sure: in none of
+// the places where a part of an identifier can begin stand the first two letters of a key,
+// which stemming leaves as they are.
 func (f *Finder) mayHold(run string) bool {
 	if f.other {
 		return true
 	}
-	small := func(c byte) byte {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		return c
-	}
-	for i := 0; i+1 < len(run); i++ {
-		if run[i] >= utf8.RuneSelf || f.starts[uint16(small(run[i]))<<8|uint16(small(run[i+1]))] {
+	last := separator
+	for i := range len(run) {
+		c := run[i]
+		if c >= utf8.RuneSelf {
 			return true
 		}
+		class := classOf(rune(c))
+		if i+1 < len(run) && (class == upper || (class == digit) != (last == digit) || i == 0) {
+			if h := hashOf(small(c), small(run[i+1])); f.starts[h/64]&(1<<(h%64)) != 0 {
+				return true
+			}
+		}
+		last = class
 	}
 	return false
 }
+
+// small is a small letter for a capital one of ASCII, else the byte itself.
+func small(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+// hashOf numbers two bytes of ASCII.
+func hashOf(a, b byte) uint16 { return uint16(a&127)<<7 | uint16(b&127) }
 
 // Weigh is what the keys at some places of one text weigh together, each key once and a
 // repeated one a little more, and how many different keys these are.

@@ -14,7 +14,8 @@
 // so these are read and written under a lock of their own. cairn encrypt writes a
 // checked copy over the plain file instead of renaming, header first: nobody keeps the
 // old one open, and with SQLite's header still there the next opener undoes it, without
-// it goes on. The key never enters SQL or a URI. A hook pays 1.3 × the CPU time, ranked
-// queries 3 to 5 ×; a plain store's hook pays nothing measurable, so there is one
-// binary.
+// it goes on. The key never enters SQL or a URI. `cairn record` pays 1.3 × the CPU time,
+// ranked queries 3 to 5 ×. In a build with C, cairn-hook does not link this package's SQLite,
+// which is a third of a program: it hands the events of an encrypted store over to the cairn
+// next to it, for 3 ms more per event.
 package gosqlite

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"cairn"
+	"cairn/internal/fault"
+	"cairn/internal/observation"
+	"cairn/internal/record"
+	"cairn/internal/store"
+)
+
+func showCommand(p *Process) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show ID...",
+		Short: "Print rows that a search found, or whole sessions",
+		Long: `show prints what recall and search only quote. A number, with or without #, is a row:
+show prints its whole text and what the command or tool printed, if that is kept. Any
+other ID is a session, or the beginning of its id: show prints its prompts, its answers
+and a line for each action.
+
+IDs of nothing that is there are named at the end, and the exit code is then 1; all
+others are printed. --json prints a list with the rows as get_observations has them, and the
+sessions as session_trace has them.`,
+		Example: `  cairn show 8448
+  cairn show '#8448' '#8451'
+  cairn show 63784323-7042-4ab8-82b1-3c0b79467bf9`,
+		Args: atLeastOne("the numbers of rows, or ids of sessions"),
+		RunE: p.using(store.Command, func(cmd *cobra.Command, c *cairn.Cairn, args []string) error {
+			j, err := c.Observations(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s := showing{service: j, out: p.Out}
+			s.all = []any{}
+			if err := s.read(cmd, args); err != nil {
+				return err
+			}
+			if asJSON {
+				err = printJSON(p.Out, s.all)
+			} else {
+				err = s.print()
+			}
+			if err == nil && len(s.missing) > 0 {
+				err = fault.Newf(fault.NotFound, "not_found", "there is no row and no session %s", strings.Join(s.missing, ", ")).
+					WithHint("it may have been purged; `cairn search` finds rows, `cairn recall` sessions")
+			}
+			return err
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// showing is what one call of cairn show prints.
+type showing struct {
+	service *observation.Service
+	out     io.Writer
+	all     []any // each an observation.Observation or an observation.Trace
+	missing []string
+}
+
+func (s *showing) read(cmd *cobra.Command, args []string) error {
+	for _, arg := range args {
+		if id, err := strconv.ParseInt(strings.TrimPrefix(arg, "#"), 10, 64); err == nil {
+			rows, err := s.service.Get(cmd.Context(), []int64{id})
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				s.all = append(s.all, row)
+			}
+			if len(rows) > 0 {
+				continue
+			}
+		}
+		session, err := s.service.SessionBeginning(cmd.Context(), arg)
+		if fault.KindOf(err) == fault.NotFound {
+			s.missing = append(s.missing, arg)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		trace, err := s.service.Trace(cmd.Context(), session, nil, nil)
+		if err != nil {
+			return err
+		}
+		s.all = append(s.all, trace)
+	}
+	return nil
+}
+
+func (s *showing) print() error {
+	var b strings.Builder
+	for i, one := range s.all {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		switch one := one.(type) {
+		case observation.Observation:
+			describeRow(&b, one)
+		case observation.Trace:
+			describeSession(&b, one)
+		}
+	}
+	_, err := io.WriteString(s.out, b.String())
+	return err
+}
+
+// describeRow prints a row with its whole text.
+func describeRow(b *strings.Builder, o observation.Observation) {
+	fmt.Fprintf(b, "#%d  %s  %s  %s  session %s", o.ID, second(o.Timestamp), o.ObsType, oneLine(o.Project), oneLine(o.SessionID))
+	if o.IsPinned {
+		b.WriteString("  pinned")
+	}
+	b.WriteByte('\n')
+	if o.FilePath != nil {
+		fmt.Fprintf(b, "file: %s\n", oneLine(*o.FilePath))
+	}
+	b.WriteString(indented(&o.Content))
+	var meta struct{ Error string }
+	if json.Unmarshal(o.Metadata, &meta) == nil && meta.Error != "" && o.Output == "" {
+		b.WriteString("failed with:\n")
+		b.WriteString(indented(&meta.Error))
+	}
+	if o.Output != "" {
+		b.WriteString("printed:\n")
+		b.WriteString(indented(&o.Output))
+	}
+}
+
+// second is a time in Unix seconds, to the minute, in UTC.
+func second(at int64) string { return minute(record.Time(at * 1e9)) }
+
+// describeSession prints the prompts of a session and what was done for each.
+func describeSession(b *strings.Builder, t observation.Trace) {
+	fmt.Fprintf(b, "session %s  %s  %s", oneLine(t.SessionID), oneLine(t.Project), second(t.StartedAt))
+	if t.EndedAt != nil {
+		b.WriteString(" to " + second(*t.EndedAt))
+	}
+	b.WriteByte('\n')
+	for _, p := range t.Prompts {
+		if p.Content != nil {
+			fmt.Fprintf(b, "\n%s  %s\n", second(p.Timestamp), speaker(p.Source))
+			b.WriteString(indented(p.Content))
+		}
+		for _, row := range p.Observations {
+			describeAction(b, row)
+		}
+	}
+}
+
+// speaker is who wrote a prompt of a trace.
+func speaker(source string) string {
+	if source == "agent" {
+		return "agent"
+	}
+	return cmp.Or(source, "user")
+}
+
+// describeAction prints a row of a session in a line, and a failure in a second one.
+func describeAction(b *strings.Builder, row observation.TraceRow) {
+	text := oneLine(row.ContentPreview)
+	if row.FilePath != nil {
+		text = oneLine(*row.FilePath)
+	}
+	fmt.Fprintf(b, "  #%d  %s  %s", row.ID, row.ObsType, text)
+	if row.Interrupted {
+		b.WriteString("  (interrupted)")
+	}
+	b.WriteByte('\n')
+	if row.Failed {
+		b.WriteString("      failed: " + cmp.Or(oneLine(row.Error), "no reason is kept") + "\n")
+	}
+}

@@ -1,0 +1,40 @@
+package markdown
+
+import "strings"
+
+// Beyond these, goldmark's time grows with the square of a text.
+const (
+	maxMarks   = 12_000 // characters of a text that could open emphasis or a link
+	maxMarkers = 1_000  // quotes and lists that one line could open
+)
+
+// isCheap reports whether the time to read a text as Markdown grows with its length only.
+// Texts that people and agents write are cheap.
+func isCheap(source string) bool {
+	if len(source) > maxSource || strings.Count(source, "[")+strings.Count(source, "*")+strings.Count(source, "_")+strings.Count(source, "~") > maxMarks {
+		return false
+	}
+	for line := range strings.SplitSeq(source, "\n") {
+		if markers(line) > maxMarkers {
+			return false
+		}
+	}
+	return true
+}
+
+// markers returns how many quotes and list items a line could open: "> - 1. text" three.
+func markers(line string) (n int) {
+	for i := range len(line) {
+		switch c := line[i]; {
+		case c == '>':
+			n++
+		case c == ' ' || c == '\t':
+			if i > 0 && strings.IndexByte("-+*.)", line[i-1]) >= 0 {
+				n++
+			}
+		case strings.IndexByte("-+*.)0123456789", c) < 0:
+			return n
+		}
+	}
+	return n
+}

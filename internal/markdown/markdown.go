@@ -1,0 +1,74 @@
+package markdown
+
+import (
+	"html"
+	"regexp"
+	"strings"
+
+	"github.com/microcosm-cc/bluemonday"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+)
+
+// maxSource is how long a text may be, in bytes, to be read as Markdown: a longer one
+// that was made for it could take seconds.
+const maxSource = 128 << 10
+
+// Renderer converts Markdown to HTML. It is safe for concurrent use.
+type Renderer struct {
+	markdown goldmark.Markdown
+	policy   *bluemonday.Policy
+}
+
+// New returns a renderer.
+func New() *Renderer {
+	blocks := without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())
+	inlines := without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())
+	image := regexp.MustCompile(imageData)
+	return &Renderer{
+		policy: newPolicy(image),
+		markdown: goldmark.New(
+			goldmark.WithParser(parser.NewParser(
+				parser.WithBlockParsers(blocks...),
+				parser.WithInlineParsers(inlines...),
+				parser.WithParagraphTransformers(
+					append(parser.DefaultParagraphTransformers(), util.Prioritized(newTables(), 200))...,
+				),
+				parser.WithASTTransformers(util.Prioritized(safeTree{image}, 1000)),
+			)),
+			goldmark.WithExtensions(extension.Linkify, extension.Strikethrough, extension.TaskList),
+			goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(
+				extension.NewTableHTMLRenderer(extension.WithTableCellAlignMethod(extension.TableCellAlignNone)), 500,
+			))),
+		),
+	}
+}
+
+// without returns parsers except for one, which is the only one of its type.
+func without(all []util.PrioritizedValue, left any) (kept []util.PrioritizedValue) {
+	for _, p := range all {
+		if p.Value != left {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// HTML returns a text as HTML without active content: blocks for the inside of an element.
+// It accepts any text; an empty one gives "". One of more than 128 KiB is shown as it was
+// typed, and so is one that was made to cost much: see isCheap.
+//
+// Elements: h1 to h6, p, ul, ol (start), li, blockquote, pre, code (class
+// language-…), em, strong, del, a (href, rel), img (src, alt), hr, br, span (class
+// mark) and those of tables (class center or right).
+func (r *Renderer) HTML(source string) string {
+	source = strings.ToValidUTF8(strings.ReplaceAll(source, "\x00", "\ufffd"), "\ufffd")
+	var out strings.Builder
+	if !isCheap(source) || r.markdown.Convert([]byte(source), &out) != nil {
+		return finish("<pre><code>" + html.EscapeString(source) + "</code></pre>\n")
+	}
+	return finish(r.policy.Sanitize(out.String()))
+}

@@ -1,0 +1,139 @@
+package markdown
+
+import (
+	"bytes"
+	"regexp"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	table "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+)
+
+// rel is the relation of every link: its page learns nothing of ours and gains nothing.
+const rel = "noopener noreferrer nofollow"
+
+const (
+	maxCells     = 20_000  // of all tables of a text
+	minAddresses = 100_000 // bytes of addresses that a text may write however short it is
+)
+
+// safeTree changes a parsed text where the policy would lose something, or where
+// little text makes much output.
+type safeTree struct{ image *regexp.Regexp }
+
+// Transform is that of parser.ASTTransformer.
+func (t safeTree) Transform(document *ast.Document, reader text.Reader, _ parser.Context) {
+	budget := max(len(reader.Source()), minAddresses)
+	var nodes []ast.Node // in an order in which each is still in the tree
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			nodes = append(nodes, n)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range nodes {
+		switch n := n.(type) {
+		case *ast.AutoLink:
+			if url := n.URL(reader.Source()); n.AutoLinkType == ast.AutoLinkURL && !leads(url) {
+				shown := ast.NewString(n.Label(reader.Source()))
+				shown.SetRaw(true)
+				replace(n, shown)
+			}
+			n.SetAttributeString("rel", []byte(rel))
+		case *ast.Image:
+			t.changeImage(n)
+		case *ast.Link:
+			n.Title = nil
+			n.SetAttributeString("rel", []byte(rel))
+			if budget -= len(n.Destination); budget < 0 || !leads(n.Destination) {
+				unwrap(n)
+			}
+		case *table.TableCell:
+			if class := n.Alignment; class == table.AlignCenter || class == table.AlignRight {
+				n.SetAttributeString("class", []byte(class.String()))
+			}
+		case *table.TaskCheckBox:
+			replace(n, ast.NewString([]byte(map[bool]string{false: "☐ ", true: "☑ "}[n.IsChecked])))
+		}
+	}
+}
+
+// leads reports whether a link may lead to an address.
+func leads(address []byte) bool {
+	lower := bytes.ToLower(address[:min(len(address), len("https://"))])
+	return bytes.HasPrefix(lower, []byte("http://")) || bytes.HasPrefix(lower, []byte("https://")) || bytes.HasPrefix(lower, []byte("mailto:"))
+}
+
+// changeImage replaces an image that a page would fetch by a link, and one that is
+// neither that nor its own data by its text.
+func (t safeTree) changeImage(n *ast.Image) {
+	n.Title = nil
+	if t.image.Match(n.Destination) {
+		return
+	}
+	if !leads(n.Destination) {
+		unwrap(n)
+		return
+	}
+	if n.FirstChild() == nil {
+		n.AppendChild(n, ast.NewString([]byte("image")))
+	}
+	for p := n.Parent(); p != nil; p = p.Parent() {
+		if p.Kind() == ast.KindLink {
+			unwrap(n)
+			return
+		}
+	}
+	link := ast.NewLink()
+	link.Destination = n.Destination
+	link.SetAttributeString("rel", []byte(rel))
+	replace(n, link)
+	moveChildren(n, func(c ast.Node) { link.AppendChild(link, c) })
+}
+
+func replace(old, fresh ast.Node) { old.Parent().ReplaceChild(old.Parent(), old, fresh) }
+
+// unwrap replaces a node by its children.
+func unwrap(n ast.Node) {
+	parent := n.Parent()
+	moveChildren(n, func(c ast.Node) { parent.InsertBefore(parent, n, c) })
+	parent.RemoveChild(parent, n)
+}
+
+func moveChildren(n ast.Node, to func(ast.Node)) {
+	for c := n.FirstChild(); c != nil; c = n.FirstChild() {
+		n.RemoveChild(n, c)
+		to(c)
+	}
+}
+
+// tables reads tables. A table that would raise the cells of its text above maxCells stays
+// a paragraph: rows are filled up to the width of their table, so that 128 KiB could become
+// 500 million cells.
+type tables struct {
+	parser.ParagraphTransformer
+	cells parser.ContextKey
+}
+
+func newTables() tables {
+	return tables{extension.NewTableParagraphTransformer(), parser.NewContextKey()}
+}
+
+// Transform is that of parser.ParagraphTransformer.
+func (t tables) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
+	width := 0
+	for _, line := range node.Lines().Sliced(0, node.Lines().Len()) {
+		width = max(width, bytes.Count(line.Value(reader.Source()), []byte("|"))+1)
+	}
+	before, _ := pc.Get(t.cells).(int)
+	cells := before + width*node.Lines().Len()
+	if width > 1 && cells > maxCells {
+		return
+	}
+	if width > 1 {
+		pc.Set(t.cells, cells)
+	}
+	t.ParagraphTransformer.Transform(node, reader, pc)
+}
