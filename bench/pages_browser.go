@@ -70,6 +70,7 @@ func (b *bench) paint(tab context.Context, m *mailServer, list []page) error {
 type liveState struct {
 	heap     float64 // MiB, after garbage was collected
 	elements int
+	newest   string // the id of the first row
 }
 
 func stateOf(tab context.Context) (s liveState, err error) {
@@ -81,6 +82,7 @@ func stateOf(tab context.Context) (s liveState, err error) {
 			return err
 		}),
 		chromedp.Evaluate(`document.getElementsByTagName('*').length`, &s.elements),
+		chromedp.Evaluate(`document.querySelector('.actions > li').id`, &s.newest),
 	)
 	s.heap = used / (1 << 20)
 	return s, err
@@ -118,6 +120,9 @@ func (b *bench) watchLive(tab context.Context, m *mailServer) (err error) {
 		return err
 	}
 	first, settled, last := states[0], states[1], states[2]
+	if last.newest == settled.newest || events == 0 {
+		return fmt.Errorf("the live page did not change: %s is still its first row after %d events", last.newest, events)
+	}
 	t.add("JavaScript heap, MiB", first.heap, settled.heap, last.heap).target("≤ 2 MiB more", last.heap-settled.heap <= 2)
 	t.add("elements", first.elements, settled.elements, last.elements).target(fmt.Sprintf("≤ %d more", liveRows), last.elements-settled.elements <= liveRows)
 	if n := len(memory.size); n > 10 {

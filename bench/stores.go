@@ -41,6 +41,10 @@ func openJournal(ctx context.Context, path string) (journal, error) {
 // retention of any type takes them away.
 const storeSpan = 80 * 24 * time.Hour
 
+// goesOn is how long an invented session may go on. The last one begins that long ago, so
+// that no row is of the future.
+const goesOn = 12 * time.Hour
+
 // filledStore is the path of a store of about so many rows, which is made at its
 // first use. It is for reading; copyStore makes one to write to.
 func (b *bench) filledStore(ctx context.Context, rows int) (string, error) {
@@ -82,7 +86,7 @@ func (b *bench) fill(ctx context.Context, path string, rows, first int, span tim
 			case <-ctx.Done():
 				return
 			}
-			begin := time.Now().Add(-span + span*time.Duration(n)/time.Duration(sessions*21/20))
+			begin := time.Now().Add(-span + (span-goesOn)*time.Duration(n)/time.Duration(sessions*21/20))
 			go func() { one <- prepareSession(j, load.Session(first+n, begin), rowsPerSession) }()
 		}
 	}()

@@ -177,6 +177,7 @@ func showsTheWholeStory(t *testing.T, s stage) {
 		"imported 1 conversation, 5 observations", "What made “go test ./plan” pass again", "Look it up: cairn search",
 		"$ cairn uninstall", "restored   ~/.claude/settings.json", "deleted    ~/.codex/hooks.json", "byte for byte",
 		"== 7. On your own sessions", "cairn init", "cairn doctor", "cairn uninstall",
+		"== 8. The same as pages", "cairn open", "Today: ", "checks still fail", "served at http://127.0.0.1:", "make demo ARGS=--pages",
 	)
 	if strings.Contains(out, "sk_"+"live_") {
 		t.Error("the key was printed")

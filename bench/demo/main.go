@@ -163,7 +163,10 @@ func (d *demo) show(ctx context.Context, o options, getenv func(string) string) 
 	if err := d.showInvented(ctx); err != nil {
 		return err
 	}
-	return d.howToUse(ctx)
+	if err := d.howToUse(ctx); err != nil {
+		return err
+	}
+	return d.showPages(ctx)
 }
 
 // showInvented replays the bundled sessions and asks about them.

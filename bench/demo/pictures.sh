@@ -24,9 +24,13 @@ take() {
 }
 
 session=$(curl -s -H "Authorization: Bearer $("$cairn" http-token)" "http://$address/?format=json" | jq -r '[.groups[].sessions[] | select(.commits | length > 0)][0].session_id')
-take today / 1280 820
-take today-dark / 1280 820 dark
+take today / 1280 860
+take today-dark / 1280 860 dark
 take today-phone / 390 1100
 take session "/sessions/$session" 1280 1100
 take search '/search?q=why does the refund window test fail' 1280 900
 take timeline /timeline 1280 900
+take records /records/shop/R002 1280 720
+take reservations-dark /reservations 1280 700 dark
+take file '/files/shop?path=internal/refund/window.go&line=9' 1280 780
+take worth '/worth?period=30d' 1280 900

@@ -25,8 +25,7 @@ func (d *demo) howToUse(ctx context.Context) error {
 		d.line("  cairn %-22s  %s", c.command, d.dim(c.what))
 	}
 	d.blank()
-	d.say("`make demo ARGS=--pages` shows these sessions in your browser, as `cairn open` shows yours. `make demo ARGS=--mine` " +
-		"runs the demo on your own transcripts without touching ~/.cairn.")
+	d.say("`make demo ARGS=--mine` runs the demo on your own transcripts without touching ~/.cairn.")
 	return nil
 }
 

@@ -84,7 +84,7 @@ func TestEditsAreShownOnTheMapAndAmongTheFiles(t *testing.T) {
 	h.cairn("reserve", "src/**", "--as", "BlueLake")
 	h.recorded(h.payload("PostToolUse", fields{"tool_name": "Edit", "tool_use_id": "t90", "tool_input": fields{"file_path": filepath.Join(h.repo, "docs.md")}}))
 	v := h.listen().visitor()
-	v.page(v.get("/reservations"), http.StatusOK, "<code>src/refund.go</code>", "not only BlueLake", `class="foreign"`, "<code>docs.md</code>", "no reservation", "1 of them without a reservation")
+	v.page(v.get("/reservations"), http.StatusOK, "<code>src/refund.go</code>", `class="warned">not BlueLake<`, `class="foreign"`, "<code>docs.md</code>", "no reservation", "1 of them without a reservation")
 	v.page(v.get("/files"), http.StatusOK, "<code>src/refund.go</code>", "<code>docs.md</code>", "3 edits", `href="/files/shop?path=docs.md"`)
 	v.page(v.get("/files?project=mail"), http.StatusOK, "send.go", "1 edit")
 	v.page(v.get("/files?project=nowhere"), http.StatusNotFound)

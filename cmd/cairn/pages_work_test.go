@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // failed is a payload of a shell call that failed.
@@ -118,6 +119,8 @@ func TestASessionIsShownWithItsConversationAndActions(t *testing.T) {
 	v.page(v.get("/timeline?before=x"), http.StatusBadRequest)
 	v.page(v.get("/timeline?branch=nowhere"), http.StatusOK, "Nothing was recorded for this choice")
 	v.page(v.get("/search?q=refund+test"), http.StatusOK, "<mark>refund</mark>", `href="/sessions/s1"`)
+	v.page(v.get("/search?q=refund+test&type=command_error"), http.StatusOK, "<mark>refund</mark>", `aria-current="true">failed run`)
+	v.page(v.get("/search?q=refund+test&agent=nobody"), http.StatusOK, "Nothing found")
 	v.page(v.get("/search?q="), http.StatusOK, "Ask in plain words")
 	v.page(v.get("/search?q=zzzzqqqq"), http.StatusOK, "Nothing found")
 	v.page(v.get(`/search?q=%22unclosed`), http.StatusOK)
@@ -298,6 +301,7 @@ func TestMemoriesAndTheirWorthAreShown(t *testing.T) {
 	v.page(v.get("/worth"), http.StatusOK, "What is stored", "<h1>Worth</h1>")
 	h.recorded(h.payload("SessionStart", fields{"source": "startup", "session_id": "s9"}))
 	v.page(v.get("/worth"), http.StatusOK, "agents were told <b>")
+	v.page(v.get("/worth?period=7d"), http.StatusOK, "Tokens by day", "As a table", time.Now().Format(time.DateOnly), "recent here", "session start")
 }
 
 // A person who has a terminal gets to the pages without the token, once for each link.

@@ -324,7 +324,7 @@ func (m *merging) add(query string, args ...any) error {
 		m.places = append(m.places, p)
 		return err
 	}, query, args...)
-	slices.SortFunc(m.places, func(x, y Place) int { return cmp.Or(cmp.Compare(y.At, x.At), cmp.Compare(y.ID, x.ID)) })
+	slices.SortFunc(m.places, func(x, y Place) int { return y.compare(x) })
 	m.places = m.places[:min(len(m.places), m.args.Limit)]
 	return err
 }
@@ -340,34 +340,78 @@ func scanTimelineRow(r *sql.Rows) (row TimelineRow, err error) {
 // Types are the values of ObsType, in the order in which people look for them.
 func Types() []string { return types() }
 
-const selectPassedSince = `SELECT o.content FROM observation_rows o
+const selectPassedSince = `SELECT o.timestamp, o.id, o.content FROM observation_rows o
 WHERE o.project_key = (SELECT key FROM projects WHERE id = ?1) AND o.obs_type = 'command'
 AND (o.timestamp, o.id) > (?2, ?3) AND o.metadata ->> '$.interrupted' IS NULL ORDER BY o.timestamp DESC LIMIT 2000`
 
-// StillFailing are those of some failed commands of a project, given by its id, that nothing
-// has shown to pass after a row: neither the same command nor a check that covers it. It looks
-// at the newest 2,000 commands of that time.
-func (j *Service) StillFailing(ctx context.Context, projectID string, failed []string, after Place) (open []string, err error) {
-	var passed []passedCheck
-	again := map[string]bool{}
-	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return tx.Each(ctx, func(r *sql.Rows) error {
-			var line string
-			err := r.Scan(&line)
-			again[cutRunes(normalCommand(line), maxIntent)] = true
-			if mayBeCheck(line) {
-				passed = append(passed, passedChecks(line)...)
+// FailedCommands are commands of a session that failed, and the place of its last row.
+type FailedCommands struct {
+	Commands []string
+	After    Place
+}
+
+// StillFailing are, for each of some sessions of a project that is given by its id, those of
+// their failed commands that nothing has shown to pass after their place: neither the same
+// command nor a check that covers it. It looks at the newest 2,000 commands of that time.
+func (j *Service) StillFailing(ctx context.Context, projectID string, failed []FailedCommands) (open [][]string, err error) {
+	var passed []passedRow
+	if len(failed) > 0 {
+		first := slices.MinFunc(failed, func(x, y FailedCommands) int { return x.After.compare(y.After) })
+		passed, err = j.passedSince(ctx, projectID, first.After)
+	}
+	for _, f := range failed {
+		var left []string
+		for _, command := range f.Commands {
+			if err == nil && !passesAfter(passed, f.After, command) {
+				left = append(left, command)
 			}
-			return err
-		}, selectPassedSince, projectID, after.At, after.ID)
-	})
-	for _, command := range failed {
-		if !again[command] && !resolves(passed, command) {
-			open = append(open, command)
 		}
+		open = append(open, left)
 	}
 	return open, err
 }
+
+// passedRow is a command that passed, with the checks in it.
+type passedRow struct {
+	place   Place
+	command string
+	checks  []passedCheck
+}
+
+// passedSince reads the newest commands that passed after a place.
+func (j *Service) passedSince(ctx context.Context, projectID string, after Place) (passed []passedRow, err error) {
+	err = j.read(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return tx.Each(ctx, func(r *sql.Rows) error {
+			var row passedRow
+			var line string
+			err := r.Scan(&row.place.At, &row.place.ID, &line)
+			row.command = cutRunes(normalCommand(line), maxIntent)
+			if mayBeCheck(line) {
+				row.checks = passedChecks(line)
+			}
+			passed = append(passed, row)
+			return err
+		}, selectPassedSince, projectID, after.At, after.ID)
+	})
+	return passed, err
+}
+
+// passesAfter reports whether rows after a place show that a command passes.
+func passesAfter(passed []passedRow, after Place, command string) bool {
+	var checks []passedCheck
+	for _, row := range passed {
+		if row.place.compare(after) <= 0 {
+			continue
+		}
+		if row.command == command {
+			return true
+		}
+		checks = append(checks, row.checks...)
+	}
+	return resolves(checks, command)
+}
+
+func (p Place) compare(q Place) int { return cmp.Or(cmp.Compare(p.At, q.At), cmp.Compare(p.ID, q.ID)) }
 
 const (
 	selectSessionBefore = `SELECT s.id FROM sessions s, sessions o WHERE o.id = ? AND s.project_id = o.project_id

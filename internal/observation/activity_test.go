@@ -51,13 +51,15 @@ func TestActivityTellsWhatASessionDidInARange(t *testing.T) {
 	if _, _, err := b.Activity(t.Context(), ActivityArgs{Project: "nowhere"}); err == nil {
 		t.Error("an unknown project is answered")
 	}
-	open, err := b.StillFailing(t.Context(), s.Project, s.Failing, Place{s.Last.Timestamp, s.Last.ID})
-	if err != nil || !slices.Equal(open, s.Failing) {
+	failed := []FailedCommands{{s.Failing, Place{s.Last.Timestamp, s.Last.ID}}}
+	open, err := b.StillFailing(t.Context(), s.Project, failed)
+	if err != nil || !slices.Equal(open[0], s.Failing) {
 		t.Errorf("still failing: %q, %v", open, err)
 	}
 	b.runs("s2", "go test ./...", "")
-	if open, err = b.StillFailing(t.Context(), s.Project, s.Failing, Place{s.Last.Timestamp, s.Last.ID}); err != nil || len(open) > 0 {
-		t.Errorf("still failing after a run that covers it: %q, %v", open, err)
+	failed = append(failed, FailedCommands{s.Failing, Place{1 << 40, 0}})
+	if open, err = b.StillFailing(t.Context(), s.Project, failed); err != nil || len(open[0]) > 0 || !slices.Equal(open[1], s.Failing) {
+		t.Errorf("still failing after a run that covers it, and for one that it came before: %q, %v", open, err)
 	}
 	before, after, err := b.Neighbours(t.Context(), "s1")
 	if err != nil || before != "" || after != "s2" {
@@ -120,5 +122,51 @@ func TestRowsEqualAPlainQuery(t *testing.T) {
 		if want := plain(where); !slices.Equal(got, want) || len(want) == 0 {
 			t.Errorf("%s: %d rows, want %d", where, len(got), len(want))
 		}
+	}
+}
+
+// FileEdits are what a plain query over all rows finds, in every range of time.
+func TestFileEditsEqualAPlainQuery(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range 30 {
+		b.now.Add(60)
+		b.edits(fmt.Sprintf("s%d", i%3), fmt.Sprintf("src/%d.go", i%7))
+	}
+	all, err := b.FileEdits(t.Context(), FileEditsArgs{Limit: 1000})
+	if err != nil || len(all) != 30 {
+		t.Fatalf("%d edits, %v", len(all), err)
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].At > all[i-1].At {
+			t.Errorf("edit %d is newer than the one before it", i)
+		}
+	}
+	middle := all[15].At
+	for what, c := range map[string]struct {
+		args FileEditsArgs
+		keep func(FileEdit) bool
+	}{
+		"since":  {FileEditsArgs{Since: middle, Limit: 1000}, func(e FileEdit) bool { return e.At >= middle }},
+		"until":  {FileEditsArgs{Until: middle, Limit: 1000}, func(e FileEdit) bool { return e.At < middle }},
+		"newest": {FileEditsArgs{Limit: 4}, nil},
+		"of one": {FileEditsArgs{Project: all[0].Project, Limit: 1000}, func(FileEdit) bool { return true }},
+	} {
+		got, err := b.FileEdits(t.Context(), c.args)
+		want := 4
+		if c.keep != nil {
+			want = 0
+			for _, e := range all {
+				if c.keep(e) {
+					want++
+				}
+			}
+		}
+		if err != nil || len(got) != want {
+			t.Errorf("%s: %d edits, want %d, %v", what, len(got), want, err)
+		}
+	}
+	if _, err := b.FileEdits(t.Context(), FileEditsArgs{Project: "nowhere"}); err == nil {
+		t.Error("an unknown project is answered")
 	}
 }

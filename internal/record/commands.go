@@ -130,9 +130,9 @@ type ListArgs struct {
 	Roots    bool     `arg:"parent_id,null"` // what is below nothing
 	// Depth counts levels below ParentID or of the roots: 0 or less for 1, math.MaxInt for all.
 	Depth  int `arg:"depth,default=1,min=1,max=32" about:"How many levels below parent_id."`
+	Limit  int // maximum number of records, 0 for all
 	Caller `arg:"project_id"`
 	At     string `arg:"at"`
-	Limit  int    // maximum number of records, 0 for all
 }
 
 // GetRefArgs are the arguments of GetRef and Get.

@@ -53,13 +53,14 @@ type holding struct {
 
 // edited is a file that agents wrote or edited.
 type edited struct {
-	Path    string   `json:"path"`
-	At      int64    `json:"at"`                // of the last edit
-	Agents  []string `json:"agents,omitempty"`  // names of those that edited it, as far as they have one
-	Branch  string   `json:"branch,omitempty"`  // of the session of the last edit
-	Session string   `json:"session_id"`        // of the last edit
-	Foreign bool     `json:"foreign,omitempty"` // a session other than the holder's edited it
-	Ticks   []point  `json:"-"`
+	Path     string   `json:"path"`
+	At       int64    `json:"at"`                // of the last edit
+	Agents   []string `json:"agents,omitempty"`  // names of those that edited it, as far as they have one
+	Branch   string   `json:"branch,omitempty"`  // of the session of the last edit
+	Session  string   `json:"session_id"`        // of the last edit
+	Foreign  bool     `json:"foreign,omitempty"` // a session other than the holder's edited it
+	ByHolder bool     `json:"by_holder,omitempty"`
+	Ticks    []point  `json:"-"`
 }
 
 func (s *Site) reservations(r *http.Request, v Visitor, _ place) (Response, error) {
@@ -237,7 +238,11 @@ func (h *heldProject) put(f edited, patterns []pathpattern.Pattern) {
 	}
 	for i := range f.Ticks {
 		kind := "edit"
-		if holder >= 0 && !slices.Contains(strings.Split(f.Ticks[i].Kind, ","), by) {
+		switch {
+		case holder < 0:
+		case slices.Contains(strings.Split(f.Ticks[i].Kind, ","), by):
+			f.ByHolder = true
+		default:
 			kind, f.Foreign = "foreign", true
 		}
 		f.Ticks[i].Kind = kind

@@ -1,11 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"cairn/internal/fault"
+	"cairn/internal/project"
 	"cairn/internal/recall"
 )
 
@@ -15,13 +17,19 @@ const resultsPerPage = 20
 // searchPage is the answer to a question.
 type searchPage struct {
 	recall.Answer
-	Project string        `json:"project,omitempty"`
-	Part    string        `json:"part,omitempty"`
-	Parts   []facet       `json:"parts"`    // how many items of each part were found
-	Places  []facet       `json:"projects"` // how many groups of each project
-	Shown   []resultGroup `json:"-"`
-	Problem string        `json:"problem,omitempty"` // why the query cannot be understood
-	Hint    string        `json:"hint,omitempty"`
+	Project  string        `json:"project,omitempty"`
+	Part     string        `json:"part,omitempty"`
+	Agent    string        `json:"agent,omitempty"`
+	Type     string        `json:"type,omitempty"`
+	Branch   string        `json:"branch,omitempty"`
+	Parts    []facet       `json:"parts"`    // how many items of each part were found
+	Places   []facet       `json:"projects"` // how many groups of each project
+	Agents   []facet       `json:"agents"`   // how many groups of each agent
+	Types    []facet       `json:"types"`    // how many items of each type of event
+	Branches []facet       `json:"branches"` // how many groups of each branch
+	Shown    []resultGroup `json:"-"`
+	Problem  string        `json:"problem,omitempty"` // why the query cannot be understood
+	Hint     string        `json:"hint,omitempty"`
 }
 
 // facet is a way to narrow an answer.
@@ -49,7 +57,8 @@ type found struct {
 
 func (s *Site) search(r *http.Request, v Visitor, _ place) (Response, error) {
 	q := r.URL.Query()
-	p := &searchPage{Project: q.Get("project"), Part: q.Get("part"), Parts: []facet{}, Places: []facet{}}
+	p := &searchPage{Project: q.Get("project"), Part: q.Get("part"), Agent: q.Get("agent"), Type: q.Get("type"), Branch: q.Get("branch"),
+		Parts: []facet{}, Places: []facet{}, Agents: []facet{}, Types: []facet{}, Branches: []facet{}}
 	p.Query = strings.TrimSpace(q.Get("q"))
 	if p.Query == "" {
 		return s.show(r, v, "search", "Search", p)
@@ -64,8 +73,15 @@ func (s *Site) search(r *http.Request, v Visitor, _ place) (Response, error) {
 	}
 	p.Answer = answer
 	p.count(r)
+	all, err := s.cairn.Projects(r.Context())
+	if err != nil {
+		return Response{}, err
+	}
 	for _, g := range answer.Results {
-		if shown := p.group(g); len(shown.Rows) > 0 || p.Part == "" {
+		if p.Agent != "" && g.Agent != p.Agent || p.Branch != "" && g.Branch != p.Branch {
+			continue
+		}
+		if shown := p.group(g, all); len(shown.Rows) > 0 || p.Part+p.Type == "" {
 			p.Shown = append(p.Shown, shown)
 		}
 	}
@@ -91,14 +107,23 @@ func (p *searchPage) count(r *http.Request) {
 		if g.Project != "" {
 			add(&p.Places, "project", g.Project, p.Project)
 		}
+		if g.Agent != "" {
+			add(&p.Agents, "agent", g.Agent, p.Agent)
+		}
+		if g.Branch != "" {
+			add(&p.Branches, "branch", g.Branch, p.Branch)
+		}
 		for _, item := range g.Items {
 			add(&p.Parts, "part", item.Part, p.Part)
+			if item.Part == recall.PartObservations {
+				add(&p.Types, "type", item.Type, p.Type)
+			}
 		}
 	}
 }
 
-// group is a group of the answer with the items of the chosen part.
-func (p *searchPage) group(g recall.Group) resultGroup {
+// group is a group of the answer with the items of the chosen part and type.
+func (p *searchPage) group(g recall.Group, all []project.Summary) resultGroup {
 	out := resultGroup{Group: g, Title: g.About}
 	switch {
 	case g.SessionID != "":
@@ -110,20 +135,58 @@ func (p *searchPage) group(g recall.Group) resultGroup {
 		out.Title = strings.ToUpper(g.Part[:1]) + g.Part[1:]
 	}
 	for _, item := range g.Items {
-		if p.Part != "" && item.Part != p.Part {
+		if p.Part != "" && item.Part != p.Part || p.Type != "" && item.Type != p.Type {
 			continue
 		}
-		row := found{Item: item, Pieces: p.Mark(item.Excerpt), Path: out.Path}
-		project := item.Project
-		if project == "" {
-			project = g.Project
-		}
-		if item.Part == recall.PartRecords && project != "" {
-			row.Path = recordPath(project, item.ID)
-		} else if n, err := strconv.ParseInt(item.ID, 10, 64); err == nil && item.Part == recall.PartMail && project != "" {
-			row.Path = under(project, "mail", strconv.FormatInt(n, 10))
+		in := cmp.Or(item.Project, g.Project)
+		row := found{Item: item, Pieces: p.Mark(withoutRoots(all, in, item.Excerpt)), Path: out.Path}
+		if item.Part == recall.PartRecords && in != "" {
+			row.Path = recordPath(in, item.ID)
+		} else if n, err := strconv.ParseInt(item.ID, 10, 64); err == nil && item.Part == recall.PartMail && in != "" {
+			row.Path = under(in, "mail", strconv.FormatInt(n, 10))
 		}
 		out.Rows = append(out.Rows, row)
 	}
 	return out
 }
+
+// withoutRoots is a text in which paths below the working trees of a project are relative.
+func withoutRoots(all []project.Summary, id, text string) string {
+	for _, q := range all {
+		for _, c := range q.Checkouts {
+			if root := strings.TrimSuffix(c.Root, "/"); q.ID == id && root != "" {
+				text = strings.ReplaceAll(text, root+"/", "")
+			}
+		}
+	}
+	return text
+}
+
+// partName is the name of a part for people.
+func partName(part string) string {
+	if part == recall.PartObservations {
+		return "sessions"
+	}
+	return part
+}
+
+// Kind is what the item is.
+func (f found) Kind() string {
+	switch f.Part {
+	case recall.PartObservations:
+		return kindOf(f.Type)
+	case recall.PartRecords:
+		return cmp.Or(f.Type, "record")
+	case recall.PartMemories:
+		return "entry"
+	}
+	return f.Part
+}
+
+// facetList is what the template of a list of facets needs.
+type facetList struct {
+	Title string
+	List  []facet
+}
+
+func facetsOf(title string, list []facet) facetList { return facetList{title, list} }

@@ -123,15 +123,8 @@ func (s *Site) relative(ctx context.Context, id string, turns []turn) error {
 		}
 		for _, t := range turns {
 			for i := range t.Actions {
-				path := t.Actions[i].FilePath
-				for _, c := range q.Checkouts {
-					if path == nil {
-						break
-					}
-					if rest, ok := strings.CutPrefix(*path, strings.TrimSuffix(c.Root, "/")+"/"); ok && c.Root != "" {
-						t.Actions[i].FilePath = &rest
-						break
-					}
+				if path := t.Actions[i].FilePath; path != nil {
+					t.Actions[i].FilePath = relativeTo(q.Checkouts, *path)
 				}
 			}
 		}
@@ -258,6 +251,14 @@ func kindOf(obsType string) string {
 		"session_start": "start", "session_end": "end", "session_compact": "compaction",
 	}
 	return cmp.Or(words[obsType], obsType)
+}
+
+// typeName is the name of a type of row in a list to choose from.
+func typeName(obsType string) string {
+	if obsType == "command_error" {
+		return "failed run"
+	}
+	return kindOf(obsType)
 }
 
 func (p *sessionPage) live() bool { return p.Running && p.Later == "" }

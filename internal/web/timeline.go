@@ -1,6 +1,8 @@
 package web
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +12,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/observation"
+	"cairn/internal/project"
 )
 
 // rowsPerPage is how many rows a list shows at once.
@@ -64,6 +67,9 @@ func (s *Site) timeline(r *http.Request, v Visitor, _ place) (Response, error) {
 		last := rows[len(rows)-1]
 		p.Older = with(r.URL, "before", fmt.Sprintf("%d-%d", last.Timestamp, last.ID))
 	}
+	if err := s.shorten(r.Context(), rows); err != nil {
+		return Response{}, err
+	}
 	for _, row := range rows {
 		name := time.Unix(row.Timestamp, 0).Format("Monday, 2 January 2006")
 		if n := len(p.Days); n == 0 || p.Days[n-1].Name != name {
@@ -107,3 +113,41 @@ func with(u *url.URL, name, value string) string {
 }
 
 func (p *timeline) live() bool { return p.Newest }
+
+// shorten makes the paths of files in a working tree of their project relative to it.
+func (s *Site) shorten(ctx context.Context, rows []observation.TimelineRow) error {
+	all, err := s.cairn.Projects(ctx)
+	roots := map[string][]project.Checkout{}
+	for _, q := range all {
+		roots[q.ID] = q.Checkouts
+	}
+	for i := range rows {
+		if path := rows[i].FilePath; path != nil {
+			rows[i].FilePath = relativeTo(roots[rows[i].Project], *path)
+		}
+	}
+	return err
+}
+
+// relativeTo is a path relative to the working tree that holds it, else as it is.
+func relativeTo(checkouts []project.Checkout, path string) *string {
+	for _, c := range checkouts {
+		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(c.Root, "/")+"/"); ok && c.Root != "" {
+			return &rest
+		}
+	}
+	return &path
+}
+
+// didOf says in a line what a row of the timeline is about.
+func didOf(row observation.TimelineRow) string {
+	switch {
+	case row.ObsType == "session_start":
+		return "The session began."
+	case row.ObsType == "session_end":
+		return "The session ended."
+	case row.FilePath != nil && *row.FilePath != "":
+		return middle(100, *row.FilePath)
+	}
+	return cmp.Or(cutWords(row.ContentPreview, 120), kindOf(row.ObsType))
+}

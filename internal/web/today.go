@@ -293,16 +293,23 @@ func (s *Site) failingChecks(ctx context.Context, p *today, list []observation.A
 	if err != nil {
 		return err
 	}
-	seen := map[string]bool{}
-	for _, a := range list[:min(len(list), maxBars)] { // older ones have no bar either
-		if len(a.Failing) == 0 || isRunning(a, now) {
-			continue
-		}
-		open, err := j.StillFailing(ctx, a.Project, a.Failing, observation.Place{At: a.Last.Timestamp, ID: a.Last.ID})
-		if err != nil {
+	failed := map[string][]observation.FailedCommands{} // by project
+	over := list[:min(len(list), maxBars)]              // older ones have no bar either
+	over = slices.DeleteFunc(slices.Clone(over), func(a observation.Activity) bool { return len(a.Failing) == 0 || isRunning(a, now) })
+	for _, a := range over {
+		failed[a.Project] = append(failed[a.Project], observation.FailedCommands{Commands: a.Failing, After: observation.Place{At: a.Last.Timestamp, ID: a.Last.ID}})
+	}
+	open := map[string][][]string{}
+	for id, list := range failed {
+		if open[id], err = j.StillFailing(ctx, id, list); err != nil {
 			return err
 		}
-		for _, command := range open {
+	}
+	seen := map[string]bool{}
+	for _, a := range over {
+		commands := open[a.Project][0]
+		open[a.Project] = open[a.Project][1:]
+		for _, command := range commands {
 			if key := a.Project + "\x00" + command; !seen[key] {
 				seen[key] = true
 				p.Failing++

@@ -33,10 +33,16 @@ type dayBar struct {
 	observation.LedgerDay
 	X, Width, Y, Height, UsedY, UsedHeight float64
 	Label                                  string // "" where there is no room for it
+	Last                                   bool
 }
 
-// Middle is where the label of the bar is.
-func (b dayBar) Middle() float64 { return b.X + b.Width/2 }
+// Middle is where the label of the bar is: that of the last one ends with the chart.
+func (b dayBar) Middle() float64 {
+	if b.Last {
+		return 100
+	}
+	return b.X + b.Width/2
+}
 
 // kindRows is how many rows of a kind there are.
 type kindRows struct {
@@ -101,7 +107,7 @@ func (p *worth) drawDays() {
 	for i, d := range p.ByDay {
 		height := chartHeight * float64(d.Tokens) / float64(p.Most)
 		used := chartHeight * float64(d.Used) / float64(p.Most)
-		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used}
+		b := dayBar{LedgerDay: d, X: each * (float64(i) + 0.15), Width: each * 0.7, Y: chartTop + chartHeight - height, Height: height, UsedY: chartTop + chartHeight - used, UsedHeight: used, Last: i == len(p.ByDay)-1}
 		if day, err := time.Parse(time.DateOnly, d.Day); err == nil && (len(p.ByDay)-1-i)%every == 0 {
 			b.Label = day.Format("2 Jan")
 		}
@@ -136,5 +142,5 @@ func (p *worth) UsedShare() int {
 
 // triggerName says for people when a section is told.
 func triggerName(trigger string) string {
-	return cmp.Or(map[string]string{"session_start": "at the start of a session", "prompt": "with a prompt", "tool": "before a tool is used"}[trigger], trigger)
+	return cmp.Or(map[string]string{"session_start": "session start", "prompt": "with a prompt", "tool": "before a tool"}[trigger], trigger)
 }
