@@ -108,13 +108,14 @@ func deviceCrashes(p *pair, point string) {
 	p.holds("before", "one", "two")
 }
 
-// tellsWhatWaits reads what status says of the replication after a crash of the device: it
-// waits for the hub from the commit of the entry to that of the hub's answer.
+// tellsWhatWaits reads what status says of the replication after a crash of the device: an
+// entry waits for the hub from its commit until the hub has it. From then until the device has
+// stored the hub's answer it may or may not, since a pull can have brought it meanwhile.
 func (p *controlled) tellsWhatWaits(point string) {
 	p.t.Helper()
 	waits, known := map[string]bool{ // by the other points it may or may not
-		"before_local_commit": false, "after_local_commit": true, "after_lease": true, "before_hub_send": true, "after_hub_201": true,
-		"after_backend_201": true, "before_flip_commit": true, "after_flip_commit": false, "mid_purge": false,
+		"before_local_commit": false, "after_local_commit": true, "after_lease": true, "before_hub_send": true,
+		"after_flip_commit": false, "mid_purge": false,
 	}[point]
 	var behind int64
 	var running bool

@@ -5,13 +5,17 @@ import "strings"
 // Beyond these, goldmark's time grows with the square of a text.
 const (
 	maxMarks   = 12_000 // characters of a text that could open emphasis or a link
+	maxLinks   = 2_000  // addresses of links and images that a text could begin
 	maxMarkers = 1_000  // quotes and lists that one line could open
 )
 
 // isCheap reports whether the time to read a text as Markdown grows with its length only.
 // Texts that people and agents write are cheap.
 func isCheap(source string) bool {
-	if len(source) > maxSource || strings.Count(source, "[")+strings.Count(source, "*")+strings.Count(source, "_")+strings.Count(source, "~") > maxMarks {
+	if len(source) > maxSource || strings.Count(source, "](") > maxLinks {
+		return false
+	}
+	if strings.Count(source, "[")+strings.Count(source, "*")+strings.Count(source, "_")+strings.Count(source, "~") > maxMarks {
 		return false
 	}
 	for line := range strings.SplitSeq(source, "\n") {

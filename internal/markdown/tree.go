@@ -125,12 +125,13 @@ func moveChildren(n ast.Node, to func(ast.Node)) {
 // 500 million cells.
 type tables struct {
 	parser.ParagraphTransformer
-	cells parser.ContextKey
 }
 
-func newTables() tables {
-	return tables{extension.NewTableParagraphTransformer(), parser.NewContextKey()}
-}
+// cellsKey is where the context of a text counts the cells of its tables. goldmark counts its
+// keys without a lock, so the key is made when the program starts.
+var cellsKey = parser.NewContextKey()
+
+func newTables() tables { return tables{extension.NewTableParagraphTransformer()} }
 
 // Transform is that of parser.ParagraphTransformer.
 func (t tables) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Context) {
@@ -138,13 +139,13 @@ func (t tables) Transform(node *ast.Paragraph, reader text.Reader, pc parser.Con
 	for _, line := range node.Lines().Sliced(0, node.Lines().Len()) {
 		width = max(width, bytes.Count(line.Value(reader.Source()), []byte("|"))+1)
 	}
-	before, _ := pc.Get(t.cells).(int)
+	before, _ := pc.Get(cellsKey).(int)
 	cells := before + width*node.Lines().Len()
 	if width > 1 && cells > maxCells {
 		return
 	}
 	if width > 1 {
-		pc.Set(t.cells, cells)
+		pc.Set(cellsKey, cells)
 	}
 	t.ParagraphTransformer.Transform(node, reader, pc)
 }
