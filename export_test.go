@@ -423,6 +423,20 @@ func maxHistories() int {
 	return 8
 }
 
+// randomHome is a home in which between least and most random things happened in all parts,
+// and its clock.
+func randomHome(t *testing.T, r *rapid.T, least, most int) (source home, now *atomic.Int64) {
+	now = &atomic.Int64{}
+	now.Store(1_770_000_000)
+	source = newHome(t, now, "")
+	x := newHistory(r, source)
+	x.event(observation.Event{Kind: observation.SessionStart, Session: "s1", Cwd: x.shop, Source: "SessionStart", Text: "startup"})
+	for range rapid.IntRange(least, most).Draw(r, "steps") {
+		x.step()
+	}
+	return source, now
+}
+
 // TestAnImportedExportIsTheProjectItself does random things, exports everything and
 // each project, imports that elsewhere, and compares what is exported and answered
 // there.
@@ -437,14 +451,7 @@ func TestAnImportedExportIsTheProjectItself(t *testing.T) {
 				if runs++; runs > maxHistories() && !failed { // each takes a second on a loaded machine
 					return
 				}
-				now := &atomic.Int64{}
-				now.Store(1_770_000_000)
-				source := newHome(t, now, "")
-				x := newHistory(r, source)
-				x.event(observation.Event{Kind: observation.SessionStart, Session: "s1", Cwd: x.shop, Source: "SessionStart", Text: "startup"})
-				for range rapid.IntRange(1, 60).Draw(r, "steps") {
-					x.step()
-				}
+				source, now := randomHome(t, r, 1, 60)
 				source.sound()
 				whole := source.export("")
 				compareCopy(r, source, newHome(t, now, key), whole)

@@ -11,11 +11,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"cairn/internal/observation"
 	"cairn/internal/store"
 	"cairn/internal/store/storetest"
 
@@ -87,14 +85,7 @@ func TestASalvagedStoreWithItsLastExportIsWhole(t *testing.T) {
 		if runs++; runs > maxHistories() && !failed {
 			return
 		}
-		now := &atomic.Int64{}
-		now.Store(1_770_000_000)
-		source := newHome(t, now, "")
-		x := newHistory(r, source)
-		x.event(observation.Event{Kind: observation.SessionStart, Session: "s1", Cwd: x.shop, Source: "SessionStart", Text: "startup"})
-		for range rapid.IntRange(20, 80).Draw(r, "steps") {
-			x.step()
-		}
+		source, now := randomHome(t, r, 20, 80)
 		whole := source.export("")
 		if err := source.Close(); err != nil {
 			r.Fatal(err)
@@ -166,14 +157,7 @@ func TestEveryRoadOfARandomHistoryEndsAtTheSameStore(t *testing.T) {
 		if runs++; runs > maxHistories() && !failed {
 			return
 		}
-		now := &atomic.Int64{}
-		now.Store(1_770_000_000)
-		source := newHome(t, now, "")
-		x := newHistory(r, source)
-		x.event(observation.Event{Kind: observation.SessionStart, Session: "s1", Cwd: x.shop, Source: "SessionStart", Text: "startup"})
-		for range rapid.IntRange(20, 80).Draw(r, "steps") {
-			x.step()
-		}
+		source, _ := randomHome(t, r, 20, 80)
 		source.sound()
 		whole := source.export("")
 		source.inPieces(r, whole)

@@ -39,8 +39,7 @@ sessions as session_trace has them.`,
 			if err != nil {
 				return err
 			}
-			s := showing{service: j, out: p.Out}
-			s.all = []any{}
+			s := showing{service: j, out: p.Out, all: []any{}}
 			if err := s.read(cmd, args); err != nil {
 				return err
 			}
@@ -150,21 +149,13 @@ func describeSession(b *strings.Builder, t observation.Trace) {
 	b.WriteByte('\n')
 	for _, p := range t.Prompts {
 		if p.Content != nil {
-			fmt.Fprintf(b, "\n%s  %s\n", second(p.Timestamp), speaker(p.Source))
+			fmt.Fprintf(b, "\n%s  %s\n", second(p.Timestamp), p.Source)
 			b.WriteString(indented(p.Content))
 		}
 		for _, row := range p.Observations {
 			describeAction(b, row)
 		}
 	}
-}
-
-// speaker is who wrote a prompt of a trace.
-func speaker(source string) string {
-	if source == "agent" {
-		return "agent"
-	}
-	return cmp.Or(source, "user")
 }
 
 // describeAction prints a row of a session in a line, and a failure in a second one.

@@ -18,7 +18,7 @@ import (
 type Resource struct {
 	Name        string
 	Description string
-	Address     string // what stands before the last part, such as inbox/; the whole, without a slash at its end, where there is none
+	Address     string // the address up to its last part, such as inbox/; without a last part, the whole address without a slash at the end
 
 	params []Param // of the query, in any order, booleans also as 1, t, yes and y; and of the last part, if there is one
 	in     reflect.Type
@@ -43,7 +43,8 @@ func (r Resource) template() string {
 	return text
 }
 
-// last is the name of the last part between two texts, "" if there is none.
+// last returns the name of the last part of the address with before and after around it, or ""
+// if the address has no last part.
 func (r Resource) last(before, after string) string {
 	i := slices.IndexFunc(r.params, func(p Param) bool { return p.last })
 	if i < 0 {

@@ -51,8 +51,8 @@ func (f *File) Commit() error {
 	return SyncDir(filepath.Dir(f.path))
 }
 
-// CommitNew is Commit that leaves a file which is already at the path; made reports whether
-// there was none. Of several processes one makes it.
+// CommitNew is Commit that keeps a file which is already at the path. made reports whether the
+// path was free. If several processes do this at once, only one of them makes the file.
 func (f *File) CommitNew() (made bool, err error) {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return false, errors.Join(err, os.Remove(f.Name()))
