@@ -93,7 +93,7 @@ func (q *linesQuestion) blameAll(ctx context.Context) error {
 	}
 	blames, commits, err := repo.BlameLines(ctx, q.file.rel, q.first+1, q.last)
 	switch {
-	case fault.HasCode(err, gitread.CodeFailed) && strings.Contains(fault.As(err).Message, "no such path"):
+	case isUncommitted(err):
 		q.committed = true
 		return nil
 	case err != nil:
