@@ -187,7 +187,7 @@ type frame struct {
 func Sections() []Section {
 	return []Section{
 		{"Today", "/", "h", []string{"today"}},
-		{"Timeline", "/timeline", "t", []string{"timeline", "session"}},
+		{"Timeline", "/timeline", "t", []string{"timeline", "session", "row"}},
 		{"Files", "/files", "f", []string{"files", "file"}},
 		{"Records", "/records", "r", []string{"records"}},
 		{"Mail", "/mail", "m", []string{"projects", "mailbox", "inbox", "letter", "thread", "overseer"}},
@@ -282,6 +282,7 @@ func parse() (*template.Template, error) {
 		"kind":       kindOf,
 		"count":      count,
 		"record":     recordPath,
+		"row":        rowPath,
 		"session":    sessionPath,
 		"add":        func(a, b int) int { return a + b },
 		"path":       middle,
@@ -294,6 +295,7 @@ func parse() (*template.Template, error) {
 		"lower":      strings.ToLower,
 		"did":        didOf,
 		"typeName":   typeName,
+		"ageName":    ageName,
 		"partName":   partName,
 		"facets":     facetsOf,
 		"nano":       nanoTime,
