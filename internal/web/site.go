@@ -267,6 +267,7 @@ func parse() (*template.Template, error) {
 		"iso":        func(t mail.Time) string { return t.UTC().Format(time.RFC3339) },
 		"size":       size,
 		"ago":        ago,
+		"back":       back,
 		"moment":     moment,
 		"period":     period,
 		"zone":       func() string { return zone(time.Now()) },
@@ -307,6 +308,7 @@ func parse() (*template.Template, error) {
 		"addsec":     func(a, b int64) int64 { return a + b },
 		"sum":        func(a, b float64) float64 { return a + b },
 		"ticks":      ticksOf,
+		"endOf":      endOf,
 		"mailunix":   func(t mail.Time) int64 { return t.UTC().Unix() },
 	}).ParseFS(files, "pages/*.html")
 }
