@@ -43,6 +43,7 @@ type Site struct {
 	doctor    func(ctx context.Context) (doctor.Diagnosis, error) // nil where it cannot run
 	diagnosed atomic.Pointer[diagnosis]                           // of its last run
 	measured  atomic.Pointer[measured]                            // the last count of the store
+	counted   atomic.Pointer[waiting]                             // the last count for the bar
 }
 
 // Config says what pages are made of.
@@ -137,6 +138,9 @@ func (s *Site) Answer(r *http.Request, v Visitor) (Response, error) {
 	if !ok {
 		return Response{}, fault.New(fault.NotFound, "not_found", "there is no such page").WithHint("begin with Today")
 	}
+	if r.Method == http.MethodPost {
+		defer s.counted.Store(nil)
+	}
 	return at.answer(s, r, v, at)
 }
 
@@ -181,6 +185,8 @@ type frame struct {
 	JSON     string // the address of the same page as JSON, "" for none
 	Query    string // what is in the field for searching
 	Live     bool   // the page changes by itself
+
+	Waiting map[string]int // by the path of a section, how much waits there for the person
 }
 
 // Sections are the pages that the bar of every page lists.
@@ -216,7 +222,7 @@ func (s *Site) show(r *http.Request, v Visitor, name, title string, content any)
 	}
 	return s.render(name, frame{
 		Title: title, Visitor: v, Content: content, JSON: with(r.URL, "format", "json"), Query: r.URL.Query().Get("q"),
-		Live: isLive(content),
+		Live: isLive(content), Waiting: s.countWaiting(r),
 	})
 }
 
