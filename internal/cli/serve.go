@@ -159,7 +159,7 @@ func (p *Process) serve(ctx context.Context, c *cairn.Cairn, s serveOptions) err
 		config.Tools, config.Resources = append(config.Tools, set.tools...), append(config.Resources, set.resources...)
 	}
 	var meter httpapi.ToolMetrics
-	config.Seen = meter.Seen
+	config.Observe = meter.Seen
 	server, err := mcp.NewServer(config)
 	if err != nil {
 		return err

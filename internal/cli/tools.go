@@ -121,7 +121,7 @@ func reachTools(all []toolset) toolset {
 	for i, t := range all {
 		groups[i] = mcp.Group{Name: t.name, Tools: t.all}
 	}
-	return toolset{name: "others", tools: mcp.Reaching(groups), lean: reachInstructions, instructions: reachInstructions}
+	return toolset{name: "others", tools: mcp.ReachTools(groups), lean: reachInstructions, instructions: reachInstructions}
 }
 
 // lean keeps the tools of the lean profile.
@@ -242,7 +242,7 @@ func costOf(sets []toolset) (all surfaceCost, err error) {
 		if err != nil {
 			return all, err
 		}
-		all.Hosts = append(all.Hosts, hostCost{h.Name, h.Seen, h.Deferred, n})
+		all.Hosts = append(all.Hosts, hostCost{h.Name, h.Version, h.Deferred, n})
 	}
 	all.Tokens, err = mcp.Tokens(tools)
 	return all, err
