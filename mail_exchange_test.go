@@ -27,7 +27,7 @@ func (h home) mailService() *mail.Service {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return mail.New(s, mail.Config{Filter: h.journal.Filter})
+	return mail.New(s, mail.Config{Filter: h.observationConfig.Filter})
 }
 
 // mailStep does one thing to the mail; that it may be refused is part of it.

@@ -122,7 +122,7 @@ func (p *Process) listen(ctx context.Context, q toolHandlers, at listener, confi
 // writeMetrics writes the metrics of the store.
 func (q toolHandlers) writeMetrics(ctx context.Context, n *httpapi.MetricsWriter) error {
 	n.Counter("cairn_store_integrity_errors_total", float64(q.cairn.IntegrityErrors()))
-	m, err := q.cairn.Measures(ctx)
+	m, err := q.cairn.StoreMetrics(ctx)
 	if err != nil {
 		return err
 	}
