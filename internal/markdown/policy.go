@@ -3,24 +3,34 @@ package markdown
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
-// imageData matches the address of an image that is its own data.
-var imageData = regexp.MustCompile(`^(?i:data:image/(png|jpeg|gif|webp);base64),[A-Za-z0-9+/=]+$`)
+// The expressions are compiled when the first text is rendered: every command of cairn would
+// pay for them at its start.
+var (
+	// imageData matches the address of an image that is its own data.
+	imageData = lazy(`(?i:data:image/(?:png|jpeg|gif|webp);base64),[A-Za-z0-9+/=]+`)
 
-// language matches the name of a language that becomes a class.
-var language = regexp.MustCompile(`^[A-Za-z0-9+\-_#.]{1,40}$`)
+	// language matches the name of a language that becomes a class.
+	language = lazy(`[A-Za-z0-9+\-_#.]{1,40}`)
 
-// opening matches the inside of every start tag that a page may contain. goldmark escapes
-// quotes and angle brackets in the values of attributes.
-var opening = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`h[1-6]|p|ul|ol|li|blockquote|pre|code|em|strong|del|hr|br|table|thead|tbody|tr|th|td`,
-	`a href="(?i:https?://|mailto:)[^"<>\x00-\x20\x7f]*" rel="` + rel + `"`,
-	`img src="(?i:data:image/(?:png|jpeg|gif|webp);base64),[A-Za-z0-9+/=]+" alt="[^"<>]*"`,
-	`ol start="[0-9]{1,9}"`,
-	`code class="language-[A-Za-z0-9+\-_#.]{1,40}"`,
-	`t[hd] class="(?:center|right)"`,
-}, "|") + `)$`)
+	// opening matches the inside of every start tag that a page may contain. goldmark escapes
+	// quotes and angle brackets in the values of attributes.
+	opening = lazy(strings.Join([]string{
+		`h[1-6]|p|ul|ol|li|blockquote|pre|code|em|strong|del|hr|br|table|thead|tbody|tr|th|td`,
+		`a href="(?i:https?://|mailto:)[^"<>\x00-\x20\x7f]*" rel="` + rel + `"`,
+		`img src="(?i:data:image/(?:png|jpeg|gif|webp);base64),[A-Za-z0-9+/=]+" alt="[^"<>]*"`,
+		`ol start="[0-9]{1,9}"`,
+		`code class="language-[A-Za-z0-9+\-_#.]{1,40}"`,
+		`t[hd] class="(?:center|right)"`,
+	}, "|"))
+)
+
+// lazy returns an expression that matches whole texts and is compiled at its first use.
+func lazy(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + expression + `)$`) })
+}
 
 // maxDepth is the maximum depth of nested elements: browsers flatten or refuse deeper ones.
 const maxDepth = 100
@@ -53,7 +63,7 @@ func finish(rendered string) (string, bool) {
 			open = open[:len(open)-1]
 			continue
 		}
-		if !opening.MatchString(tag) {
+		if !opening().MatchString(tag) {
 			return "", false
 		}
 		if len(open) < maxDepth {

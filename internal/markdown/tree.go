@@ -44,7 +44,7 @@ func (safeTree) Transform(document *ast.Document, reader text.Reader, _ parser.C
 			}
 			n.SetAttributeString("rel", []byte(rel))
 		case *ast.FencedCodeBlock:
-			if !language.Match(n.Language(reader.Source())) {
+			if !language().Match(n.Language(reader.Source())) {
 				parent := n.Parent()
 				code := ast.NewCodeBlock()
 				code.SetLines(n.Lines())
@@ -87,7 +87,7 @@ func leads(address []byte) bool {
 // neither that nor its own data by its text.
 func changeImage(n *ast.Image) {
 	n.Title = nil
-	if imageData.Match(n.Destination) {
+	if imageData().Match(n.Destination) {
 		return
 	}
 	if !leads(n.Destination) {
