@@ -31,7 +31,7 @@ func (r *search) sessions(ctx context.Context) (out Answer, err error) {
 	r.args.Progress("searching " + PartObservations)
 	q := observation.RecallArgs{
 		Query: r.args.Query, Words: r.args.Words, Scope: observation.Scope{Project: r.args.Project},
-		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker, Similar: r.args.Limit,
+		Limit: min(3*r.args.Limit, maxResults), Items: maxItems, Session: r.args.Asker, Similar: min(r.args.Limit, maxSimilar),
 	}
 	found, err := r.Journal.Recall(ctx, q)
 	if err == nil && found.Matched != observation.MatchedWords && q.Session != "" {
