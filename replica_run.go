@@ -195,12 +195,7 @@ func (r *replicating) runOne(ctx context.Context, u memory.User, lanes *replica.
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		store.Pause(ctx, wait, nil)
 	}
 }
 

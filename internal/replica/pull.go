@@ -7,6 +7,7 @@ import (
 
 	"cairn/internal/fault"
 	"cairn/internal/memory"
+	"cairn/internal/store"
 )
 
 // catalogueEvery is how often the list of the user's streams is read again, and how old
@@ -35,7 +36,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			catalogued = time.Time{}
 		}
 		if r.waits(ctx) || !r.mayPull() {
-			r.sleep(ctx, pollEvery/4)
+			store.Pause(ctx, pollEvery/4, nil)
 			continue
 		}
 		err := r.verify(ctx)
@@ -52,7 +53,7 @@ func (r *Replicator) pull(ctx context.Context) {
 			continue
 		}
 		r.handle(ctx, err)
-		r.sleep(ctx, pollEvery/4)
+		store.Pause(ctx, pollEvery/4, nil)
 	}
 }
 
@@ -76,15 +77,6 @@ func (r *Replicator) mayPull() bool {
 		r.probing()
 	}
 	return may
-}
-
-func (r *Replicator) sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // pullAll pulls until there is nothing more now.
@@ -111,7 +103,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 	}
 	if len(cursors) == 0 && r.catalogueVersion() == 0 {
 		if wait > 0 {
-			r.sleep(ctx, min(wait, pollEvery))
+			store.Pause(ctx, min(wait, pollEvery), nil)
 		}
 		return nil
 	}
@@ -125,7 +117,7 @@ func (r *Replicator) pullOnce(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	if len(cursors) > MaxCursors {
-		r.sleep(ctx, pollEvery)
+		store.Pause(ctx, pollEvery, nil)
 	}
 	return nil
 }

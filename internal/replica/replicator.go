@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -17,15 +16,20 @@ import (
 
 // What memories §10.3 and §10.4 fix.
 const (
-	requestsAtOnce = 4       // pushes underway for one credential
-	maxBatchBytes  = 1 << 20 // documents of a push
-	firstDelay     = 100 * time.Millisecond
-	maxDelay       = 20 * time.Second
+	requestsAtOnce = 4               // pushes underway for one credential
+	maxBatchBytes  = 1 << 20         // documents of a push
 	probeEvery     = 5 * time.Second // an unreachable hub
 	askEvery       = time.Minute     // a hub that refuses the token
 	stopTime       = 10 * time.Second
 	pollEvery      = time.Second // for what other processes write
 	gatherTime     = 5 * time.Millisecond
+)
+
+// How long a stream waits after a failed try, and how long requests wait for a hub that
+// cannot be reached: with its jitter five seconds at most.
+var (
+	streamBackoff = store.Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
+	probeBackoff  = store.Backoff{First: 100 * time.Millisecond, Max: probeEvery * 2 / 3, Jitter: .5}
 )
 
 // The states of a replicator.
@@ -272,7 +276,7 @@ func (r *Replicator) sendAll(ctx context.Context) error {
 		if log.Pending != left {
 			left, patience = log.Pending, 0
 		}
-		r.sleep(ctx, drainLook)
+		store.Pause(ctx, drainLook, nil)
 	}
 }
 
@@ -335,7 +339,7 @@ func (r *Replicator) push(ctx context.Context) {
 			free++
 		case <-r.wake:
 			if free < requestsAtOnce { // more may come to go with the next request
-				r.sleep(ctx, gatherTime)
+				store.Pause(ctx, gatherTime, nil)
 			}
 		case <-timer.C:
 		}
@@ -476,14 +480,4 @@ func (r *Replicator) lost(leases []memory.Lease, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.resume = time.Now().Add(pollEvery)
-}
-
-// delay is how long the nth failure in a row makes wait: 100 ms, doubled each time up
-// to a limit, give or take a half.
-func delay(n int, limit time.Duration) time.Duration {
-	d := limit
-	if n = max(n, 1); n < 20 {
-		d = min(limit, firstDelay<<(n-1))
-	}
-	return time.Duration(float64(d) * (0.5 + rand.Float64()))
 }

@@ -134,7 +134,7 @@ func (r *Replicator) putOff(ctx context.Context, leases []memory.Lease, stream s
 	}
 	attempts := s.Attempts + 1
 	if wait == 0 {
-		wait = delay(attempts, maxDelay)
+		wait = streamBackoff.Delay(attempts)
 	}
 	return r.Book.Delay(ctx, r.member(), leases, stream, attempts, time.Now().Add(wait), why)
 }
@@ -216,7 +216,7 @@ func streamsOf(batch []memory.Outgoing) map[string]bool {
 func (r *Replicator) unreachable(ctx context.Context, err error, by cause, wait time.Duration) {
 	r.mu.Lock()
 	r.silent++
-	wait = max(wait, delay(r.silent, probeEvery*2/3)) // with its jitter at most five seconds
+	wait = max(wait, probeBackoff.Delay(r.silent))
 	r.mu.Unlock()
 	why := err.Error()
 	if f, ok := errors.AsType[*fault.Error](err); ok {

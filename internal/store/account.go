@@ -140,7 +140,7 @@ func (tx *Tx) SetAside(ctx context.Context, follower, lane string, r Refusal) er
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	next := now.Add(min(firstRetry<<min(attempts, 10), lastRetry)).UnixNano()
+	next := now.Add(asideBackoff.Delay(attempts + 1)).UnixNano()
 	if again {
 		_, err = tx.Exec(ctx, updateAside, reasonOf(r.Err), attempts+1, next, follower, r.Seq)
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -57,12 +56,10 @@ type Refusal struct {
 	Err error
 }
 
-// Back-off of a failing batch, and of a change that was set aside.
-const (
-	firstDelay = 100 * time.Millisecond
-	lastDelay  = 20 * time.Second
-	firstRetry = time.Minute
-	lastRetry  = time.Hour
+// How long a follower waits after a batch that failed, and how long a change is set aside.
+var (
+	batchBackoff = Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
+	asideBackoff = Backoff{First: time.Minute, Max: time.Hour}
 )
 
 // stopGrace is how long a batch may go on once its follower is to stop (contract
@@ -150,19 +147,17 @@ type following struct {
 }
 
 func (f *following) loop(ctx context.Context) {
-	delay := time.Duration(0)
-	for ctx.Err() == nil {
+	for failures := 0; ctx.Err() == nil; {
 		more, err := f.step(ctx)
-		switch {
-		case err != nil:
-			delay = backOff(delay)
+		if err != nil {
+			failures++
+			delay := batchBackoff.Delay(failures)
 			f.failed(ctx, err, delay)
-			f.wait(ctx, delay, nil)
-		case more:
-			delay = 0
-		default:
-			delay = 0
-			f.wait(ctx, f.Poll, f.wake)
+			Pause(ctx, delay, nil)
+			continue
+		}
+		if failures = 0; !more {
+			Pause(ctx, f.Poll, f.wake)
 		}
 	}
 }
@@ -174,21 +169,6 @@ func (f *following) freshen(ctx context.Context) {
 		_, err := tx.Exec(ctx, makeAsideDue, f.Name)
 		return err
 	})
-}
-
-func backOff(last time.Duration) time.Duration {
-	next := min(max(2*last, firstDelay), lastDelay)
-	return next/2 + rand.N(next)/2
-}
-
-func (f *following) wait(ctx context.Context, d time.Duration, wake <-chan struct{}) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	case <-wake:
-	}
 }
 
 // failed keeps account of a failure, unless it is the end of ctx. It is no harm that a
