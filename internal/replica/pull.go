@@ -14,9 +14,9 @@ import (
 // what a stream that is not waited for holds may get (memories §13.3).
 const catalogueEvery = 30 * time.Second
 
-// sourTime is how long a stream is left alone whose items could not be applied, so
-// that it is in no other's way.
-const sourTime = 20 * time.Second
+// pullBackoff is how long a stream is not pulled whose items could not be applied, so
+// that it does not delay others.
+var pullBackoff = store.Backoff{First: 20 * time.Second, Max: 20 * time.Second}
 
 // Subscribed ends a pull that waits, so that the next one asks for a stream that was
 // subscribed meanwhile.
@@ -147,7 +147,7 @@ func (r *Replicator) cursorsOf(ctx context.Context, position func(memory.Stream)
 			return out, err
 		}
 		for _, s := range page {
-			if after = s.ID; !s.Subscribed || r.isSour(s.ID) || s.State == memory.StreamRestoring {
+			if after = s.ID; !s.Subscribed || s.NextPull.After(time.Now()) || s.State == memory.StreamRestoring {
 				continue
 			}
 			c := Cursor{Stream: s.ID, After: position(s)}
@@ -187,7 +187,7 @@ func (r *Replicator) pullPages(ctx context.Context, cursors []Cursor, wait time.
 				if ctx.Err() != nil || fault.HasCode(err, memory.CodeLeft) {
 					return err
 				}
-				r.sour(ctx, s.Stream, err)
+				r.delayPull(ctx, s.Stream, err)
 				continue
 			}
 			if s.More {
@@ -222,25 +222,14 @@ func (r *Replicator) waitFor(ctx context.Context, cursors []Cursor, wait time.Du
 	return &answer, err
 }
 
-// sour does not pull a stream for a while: what the hub sends of it cannot be stored. The
-// status shows why.
-func (r *Replicator) sour(ctx context.Context, stream string, err error) {
-	r.Log.Error("what the hub told of a memory cannot be stored", "stream", stream, "error", err)
-	if err := r.Book.NotePulls(ctx, r.member(), stream, "what the hub sends cannot be stored here: "+err.Error()); err != nil {
+// delayPull does not pull a stream for a while: what the hub sends of it cannot be stored.
+// The account of followers shows why.
+func (r *Replicator) delayPull(ctx context.Context, stream string, err error) {
+	r.Log.Error("changes that the hub sends of a memory cannot be stored", "stream", stream, "error", err)
+	why := "what the hub sends cannot be stored here: " + err.Error()
+	if err := r.Book.DelayPulls(ctx, r.member(), stream, time.Now().Add(pullBackoff.Delay(1)), why); err != nil {
 		r.Log.Debug("that cannot be stored either", "error", err)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.soured == nil {
-		r.soured = map[string]time.Time{}
-	}
-	r.soured[stream] = time.Now().Add(sourTime)
-}
-
-func (r *Replicator) isSour(stream string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.soured[stream].After(time.Now())
 }
 
 // apply brings the items of a stream to the rows.

@@ -52,15 +52,21 @@ type Follower struct {
 
 // Refusal is one change that a follower could not handle.
 type Refusal struct {
-	Seq int64
-	Err error
+	Seq    int64
+	Err    error
+	Final  bool   // it is not tried again before a person has acted
+	Detail string // JSON that the follower needs besides, "" for none
 }
 
-// How long a follower waits after a batch that failed, and how long a change is set aside.
+// How long a follower waits after a failure, and how long a change is set aside.
 var (
-	batchBackoff = Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
-	asideBackoff = Backoff{First: time.Minute, Max: time.Hour}
+	followerBackoff = Backoff{First: 100 * time.Millisecond, Max: 20 * time.Second, Jitter: .5}
+	asideBackoff    = Backoff{First: time.Minute, Max: time.Hour}
 )
+
+// FollowerDelay returns how long a follower, or a stream of one, waits after its nth
+// failure in a row: 100 ms, doubled each time up to 20 s, ± 50 % (memories §10.3).
+func FollowerDelay(n int) time.Duration { return followerBackoff.Delay(n) }
 
 // stopGrace is how long a batch may go on once its follower is to stop (contract
 // memories §8).
@@ -151,7 +157,7 @@ func (f *following) loop(ctx context.Context) {
 		more, err := f.step(ctx)
 		if err != nil {
 			failures++
-			delay := batchBackoff.Delay(failures)
+			delay := FollowerDelay(failures)
 			f.failed(ctx, err, delay)
 			Pause(ctx, delay, nil)
 			continue
@@ -328,7 +334,7 @@ func (f *following) again(ctx context.Context, seq int64) error {
 	if err == nil && ok {
 		refused, err = f.handle(ctx, []Change{c})
 		if err != nil && ctx.Err() == nil {
-			refused, err = []Refusal{{seq, err}}, nil
+			refused, err = []Refusal{{Seq: seq, Err: err}}, nil
 		}
 	}
 	if err != nil {
@@ -336,7 +342,8 @@ func (f *following) again(ctx context.Context, seq int64) error {
 	}
 	return f.store.Write(context.WithoutCancel(ctx), Normal, func(ctx context.Context, tx *Tx) error {
 		if len(refused) > 0 {
-			return tx.SetAside(ctx, f.Name, "", Refusal{seq, refused[0].Err})
+			refused[0].Seq = seq
+			return tx.SetAside(ctx, f.Name, "", refused[0])
 		}
 		return tx.Settle(ctx, f.Name, seq)
 	})

@@ -296,8 +296,7 @@ func (r *laning) try(ctx context.Context, l *lane, delay time.Duration) (did Tur
 		if err != nil {
 			return tx.failed(ctx, r.Name, l.name, err, delay)
 		}
-		_, err := tx.Exec(ctx, clearFailure, r.Name, l.name)
-		return err
+		return tx.Recover(ctx, r.Name, l.name)
 	})
 	return did, err
 }
