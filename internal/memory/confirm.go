@@ -56,11 +56,9 @@ func (b *Service) settling(ctx context.Context, m Membership, leases []store.Lea
 		return fn(ctx, s)
 	})
 	if err == nil {
-		b.measures.do(func(m *Measured) {
-			for _, took := range s.syncs {
-				m.Syncs.add(took)
-			}
-		})
+		for _, took := range s.syncs {
+			b.measures.syncs.Add(took)
+		}
 	}
 	return err
 }
