@@ -31,6 +31,8 @@ const (
 const (
 	MatchedAll  = "all"  // the item holds all words of the question
 	MatchedSome = "some" // the item holds some words of the question
+
+	MatchedSimilar = observation.MatchedSimilar // it holds none of them, but words of nearly the same meaning
 )
 
 // The values of Args.Detail.
@@ -108,7 +110,7 @@ type Item struct {
 	When    time.Time `json:"when"`
 	Project string    `json:"project,omitempty"` // where it differs from its group's; of a memory the vault and the memory
 	Excerpt string    `json:"excerpt"`           // one line around the words that matched
-	Matched string    `json:"matched"`           // MatchedAll or MatchedSome
+	Matched string    `json:"matched"`           // MatchedAll, MatchedSome or MatchedSimilar
 	Count   int       `json:"count,omitempty"`   // how many rows with the same text the item stands for, if more than one
 
 	call    string // the tool call that opens the item; "" for an observation, many of which one call opens
