@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -170,12 +171,7 @@ func (q questions) gauges(ctx context.Context, n *httpapi.MetricsWriter) error {
 	n.Counter("commit_errors_total", float64(m.CommitErrors))
 	n.Counter("commit_sync_fallbacks_total", float64(m.SyncFallbacks))
 	n.Gauge("needs_reindex_total", float64(m.NeedsReindex))
-	ends, below := waits.Doublings()
-	buckets := make([]httpapi.Bucket, len(ends))
-	for i, end := range ends {
-		buckets[i] = httpapi.Bucket{Upto: float64(end.Microseconds()), Count: uint64(below[i])}
-	}
-	n.Histogram("pool_acquire_latency_us", buckets, uint64(waits.Count), float64(waits.Sum)/1e3)
+	n.Histogram("pool_acquire_latency_us", waits, time.Microsecond)
 	l := g.Latency()
 	n.Gauge("pool_acquire_latency_us_p50", l.P50)
 	n.Gauge("pool_acquire_latency_us_p95", l.P95)
