@@ -3,6 +3,7 @@ package gitread
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -42,48 +43,106 @@ type Blame struct {
 }
 
 // Blame reports which commit wrote a line, counted from 1, of a file of the working
-// tree as it stands there, changes that are not committed included. A commit that only
+// tree as it is there, changes that are not committed included. A commit that only
 // changed the line's white space did not write it. path is
-// relative to the root. A file that git does not know, a line that is not there
+// relative to the root. A file that git does not know, a line that the file does not have
 // and an empty repository are CodeFailed with git's own words.
 func (r Repository) Blame(ctx context.Context, path string, line int) (Blame, error) {
-	n := strconv.Itoa(line)
-	// A configured file of commits to ignore would name another writer, and one that is
-	// missing fails. Only this option removes it: an empty name does not.
-	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w", "-L", n+","+n, "--", path)
+	list, _, err := r.BlameLines(ctx, path, line, line)
 	if err != nil {
 		return Blame{}, err
 	}
-	return readBlame(out)
+	return list[0], nil
 }
 
-// readBlame reads the porcelain form of one line's blame: a head line with the
-// commit and the line's number there, then one fact a line, then the text.
-func readBlame(out []byte) (Blame, error) {
-	head, rest, _ := strings.Cut(string(out), "\n")
-	fields := strings.Fields(head)
-	strange := fault.New(fault.Internal, CodeFailed, "git printed a blame that cannot be read")
-	if len(fields) < 3 || !isHash(fields[0]) {
-		return Blame{}, strange
+// BlameLines is Blame of the lines from first to last, in one question. It also returns
+// the commits of these lines by their hashes; their Message is the subject alone.
+func (r Repository) BlameLines(ctx context.Context, path string, first, last int) ([]Blame, map[string]Commit, error) {
+	// A configured file of commits to ignore would name another writer, and one that is
+	// missing fails. Only this option removes it: an empty name does not.
+	out, err := r.run(ctx, "blame", "--porcelain", "--no-textconv", "--no-progress", "--no-ignore-revs-file", "-w",
+		"-L", strconv.Itoa(first)+","+strconv.Itoa(last), "--", path)
+	if err != nil {
+		return nil, nil, err
 	}
-	b := Blame{Hash: fields[0]}
-	var err error
-	if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
-		return Blame{}, strange
+	list, commits, err := readBlame(out)
+	if err == nil && len(list) != last-first+1 {
+		err = strangeBlame()
 	}
-	for l := range strings.SplitSeq(rest, "\n") {
-		if strings.HasPrefix(l, "\t") {
-			break
+	return list, commits, err
+}
+
+func strangeBlame() error {
+	return fault.New(fault.Internal, CodeFailed, "git printed a blame that cannot be read")
+}
+
+// readBlame reads the porcelain form of a blame. Each line of the file has a head with the
+// commit and the line's number there, then one fact a line, then its text behind a tab. The
+// facts of a commit are printed with its first line only.
+func readBlame(out []byte) (list []Blame, commits map[string]Commit, err error) {
+	commits = map[string]Commit{}
+	known := map[string]Blame{} // what the facts say, by hash
+	for rest := string(out); rest != ""; {
+		var head string
+		head, rest, _ = strings.Cut(rest, "\n")
+		fields := strings.Fields(head)
+		if len(fields) < 3 || !isHash(fields[0]) {
+			return nil, nil, strangeBlame()
 		}
-		if name, ok := strings.CutPrefix(l, "filename "); ok {
-			b.Path = unquote(name)
+		b, c := known[fields[0]], commits[fields[0]]
+		b.Hash, c.Hash = fields[0], fields[0]
+		if b.Line, err = strconv.Atoi(fields[1]); err != nil || b.Line < 1 {
+			return nil, nil, strangeBlame()
 		}
-		b.Boundary = b.Boundary || l == "boundary"
+		for text := false; !text && rest != ""; {
+			var fact string
+			fact, rest, _ = strings.Cut(rest, "\n")
+			text = strings.HasPrefix(fact, "\t")
+			b.read(fact)
+			c.readFact(fact)
+		}
+		known[b.Hash], commits[b.Hash] = b, c
+		if strings.Trim(b.Hash, "0") == "" {
+			b.Hash = ""
+		}
+		list = append(list, b)
 	}
-	if strings.Trim(b.Hash, "0") == "" {
-		b.Hash = ""
+	maps.DeleteFunc(commits, func(hash string, _ Commit) bool { return strings.Trim(hash, "0") == "" })
+	if len(list) == 0 {
+		return nil, nil, strangeBlame()
 	}
-	return b, nil
+	return list, commits, nil
+}
+
+// read takes the file's name in the commit, and whether history ends there, from a fact.
+func (b *Blame) read(fact string) {
+	if name, ok := strings.CutPrefix(fact, "filename "); ok {
+		b.Path = unquote(name)
+	}
+	b.Boundary = b.Boundary || fact == "boundary"
+}
+
+// readFact takes author, times and subject from a fact. A time that is not a number is left out.
+func (c *Commit) readFact(fact string) {
+	name, value, _ := strings.Cut(fact, " ")
+	switch name {
+	case "author":
+		c.Author = strings.ToValidUTF8(value, "�")
+	case "summary":
+		c.Message = strings.ToValidUTF8(value, "�")
+	case "author-time":
+		c.Authored = unixTime(value)
+	case "committer-time":
+		c.Committed = unixTime(value)
+	}
+}
+
+func unixTime(text string) time.Time {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.Unix(n, 0).UTC()
 }
 
 // maxShallow is how much of the list of a shallow clone's oldest commits is read.

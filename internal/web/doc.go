@@ -14,7 +14,7 @@
 //	/records/{project}                   the tree; ?state, ?at or ?tick, ?do=new&parent=ID for a form; by POST it is stored
 //	/records/{project}/{id}              a record beside it; ?from&to compares versions, ?do=edit|state|answer shows a form; by POST it is stored
 //	/files                               the files of the newest edits; ?period, ?project
-//	/files/{project}                     a file that agents touched, ?path; ?line tells why it is so
+//	/files/{project}                     a file that agents touched, ?path; why each line is so, ?line all behind one; ?from=N; ?view=history
 //	/memories/{id}                       the entries of a memory; ?before=ID for older ones, ?at=MOMENT for its context then
 //	/reservations                        who holds what; ?project, ?at=MOMENT
 //	/memories, /worth, /mail, /keys
