@@ -44,7 +44,7 @@ func ParseMoment(text string, now time.Time) (Moment, error) {
 			return Moment{Time: at}, nil
 		}
 	}
-	return Moment{}, fault.Newf(fault.Invalid, CodeMoment, "%.64q is not a moment: expected %s", text, MomentForms)
+	return Moment{}, fault.Newf(fault.Invalid, CodeMoment, "%.64q is not a moment: give %s", text, MomentForms)
 }
 
 // exactMoment parses a complete time.
