@@ -67,7 +67,7 @@ type replicatorPool struct {
 	book  *memory.Service
 	log   *slog.Logger
 
-	lanes   *replica.Lanes // nil until the first user has joined
+	leases  *store.Leases // nil until the first user has joined
 	running map[memory.Membership]context.CancelFunc
 	group   sync.WaitGroup
 	left    chan struct{} // signals that a replicator's user has left the hub
@@ -88,7 +88,7 @@ func (r *replicatorPool) update(ctx context.Context) error {
 	}
 	users = slices.DeleteFunc(users, func(u memory.User) bool { return u.HubURL == "" })
 	if len(users) > 0 {
-		if err := r.createLanes(ctx); err != nil {
+		if err := r.createLeases(ctx); err != nil {
 			return err
 		}
 	}
@@ -107,27 +107,27 @@ func lastWrite(path string) time.Time {
 	return info.ModTime()
 }
 
-// createLanes creates the lanes that the replicators of this process share, unless they
+// createLeases creates the leases that the replicators of this process share, unless they
 // exist.
-func (r *replicatorPool) createLanes(ctx context.Context) error {
-	if r.lanes != nil {
+func (r *replicatorPool) createLeases(ctx context.Context) error {
+	if r.leases != nil {
 		return nil
 	}
-	replica.RemoveStaleLocks(r.store.Path())
-	lanes, err := replica.NewLanes(r.store, r.book, secondsOf(r.cairn.settings.work.Hub.LeaseS), r.log)
+	r.store.RemoveStaleLocks()
+	leases, err := replica.NewLeases(r.store, secondsOf(r.cairn.settings.work.Hub.LeaseS), r.log)
 	if err != nil {
 		return err
 	}
-	r.lanes = lanes
-	r.group.Go(func() { lanes.Keep(ctx) })
+	r.leases = leases
+	r.group.Go(func() { leases.Keep(ctx) })
 	return nil
 }
 
 // stop waits for the replicators, whose context has ended, and releases their leases.
 func (r *replicatorPool) stop() {
 	r.group.Wait()
-	if r.lanes != nil {
-		r.lanes.Close()
+	if r.leases != nil {
+		r.leases.Close()
 	}
 }
 
@@ -141,10 +141,10 @@ func (r *replicatorPool) match(ctx context.Context, joined []memory.User) {
 		}
 		one, cancel := context.WithCancel(ctx)
 		r.running[u.Membership()] = cancel
-		lanes := r.lanes
+		leases := r.leases
 		r.group.Go(func() {
 			defer cancel()
-			r.runOne(one, u, lanes)
+			r.runOne(one, u, leases)
 		})
 	}
 	for u, cancel := range r.running {
@@ -171,11 +171,11 @@ func (r Replication) renew(ctx context.Context, u memory.User) {
 
 // runOne runs a user's replicator and restarts it after a failure. If it cannot be created,
 // for instance without a token, runOne tries again as soon as that may have changed.
-func (r *replicatorPool) runOne(ctx context.Context, u memory.User, lanes *replica.Lanes) {
+func (r *replicatorPool) runOne(ctx context.Context, u memory.User, leases *store.Leases) {
 	trouble := errorReporter{log: r.log, what: "memories are not replicated; trying again"}
 	for ctx.Err() == nil {
 		wait := pollInterval
-		one, err := r.replicator(ctx, r.store, r.book, u, lanes, r.log)
+		one, err := r.replicator(ctx, r.store, r.book, u, leases, r.log)
 		if err == nil {
 			r.note(u.UserID, one)
 			err = one.Run(ctx)
@@ -196,12 +196,7 @@ func (r *replicatorPool) runOne(ctx context.Context, u memory.User, lanes *repli
 		if ctx.Err() == nil {
 			trouble.report(err)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		store.Pause(ctx, wait, nil)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,7 +97,7 @@ func (p *Process) listen(ctx context.Context, q toolHandlers, at listener, confi
 	config.Numbers = func(ctx context.Context, n *httpapi.MetricsWriter) error {
 		return errors.Join(q.writeMetrics(ctx, n), q.writeGauges(ctx, n))
 	}
-	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor})
+	config.Pages = web.New(web.Config{Cairn: c, Version: p.Version, Doctor: at.doctor, Toolsets: q.toolsetCosts})
 	server, err := httpapi.New(config)
 	if err != nil {
 		return nil, err
@@ -117,6 +118,33 @@ func (p *Process) listen(ctx context.Context, q toolHandlers, at listener, confi
 		at.ready(l.Addr().String())
 	}
 	return func(ctx context.Context) error { return server.Serve(ctx, l) }, p.hooks.attach(c, l.Addr())
+}
+
+// toolsetCosts is what the definitions of each toolset cost, complete and in the lean profile.
+func (q toolHandlers) toolsetCosts() ([]web.ToolsetCost, error) {
+	var costs [2]surfaceCost
+	for i, profile := range [...]string{"full", "lean"} {
+		sets, err := surface{profile: profile}.sets(q)
+		if err != nil {
+			return nil, err
+		}
+		if costs[i], err = costOf(sets); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]web.ToolsetCost, len(costs[0].Toolsets))
+	for i, set := range costs[0].Toolsets {
+		list[i] = web.ToolsetCost{Name: set.Name, Tools: len(set.Tools), Tokens: set.Tokens}
+	}
+	for _, set := range costs[1].Toolsets {
+		i := slices.IndexFunc(list, func(c web.ToolsetCost) bool { return c.Name == set.Name })
+		if i < 0 {
+			i = len(list)
+			list = append(list, web.ToolsetCost{Name: set.Name})
+		}
+		list[i].LeanTools, list[i].LeanTokens = len(set.Tools), set.Tokens
+	}
+	return list, nil
 }
 
 // writeMetrics writes the metrics of the store.
@@ -170,12 +198,7 @@ func (q toolHandlers) writeGauges(ctx context.Context, n *httpapi.MetricsWriter)
 	n.Counter("commit_errors_total", float64(m.CommitErrors))
 	n.Counter("commit_sync_fallbacks_total", float64(m.SyncFallbacks))
 	n.Gauge("needs_reindex_total", float64(m.NeedsReindex))
-	ends, below := waits.Doublings()
-	buckets := make([]httpapi.Bucket, len(ends))
-	for i, end := range ends {
-		buckets[i] = httpapi.Bucket{Upto: float64(end.Microseconds()), Count: uint64(below[i])}
-	}
-	n.Histogram("pool_acquire_latency_us", buckets, uint64(waits.Count), float64(waits.Sum)/1e3)
+	n.Histogram("pool_acquire_latency_us", waits, time.Microsecond)
 	l := g.Latency()
 	n.Gauge("pool_acquire_latency_us_p50", l.P50)
 	n.Gauge("pool_acquire_latency_us_p95", l.P95)

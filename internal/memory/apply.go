@@ -78,7 +78,7 @@ func (s *callTx) pulledTo(ctx context.Context, local string, next int64) error {
 	}
 	crashpoint.Pass("mid_pull")
 	_, err := s.tx.Exec(ctx, updateCursor, local, next)
-	return err
+	return firstError(err, s.tx.Recover(ctx, PullFollower, local))
 }
 
 // localStream is the id here of a stream that the hub names.
@@ -435,9 +435,8 @@ func (s *callTx) applyMemory(ctx context.Context, stream string, item Item) erro
 	return err
 }
 
-// failContextsOf gives each inflight context of a memory a failure.
-const failContextsOf = `INSERT OR REPLACE INTO memory_failures (seq, stream, local_id, status, code, message, at_ns)
-SELECT change_seq, memory_id, 'context-' || seq, ?2, ?3, ?4, ?5 FROM memory_contexts WHERE memory_id = ?1 AND synced = 0`
+// selectPendingContexts lists the inflight contexts of a memory.
+const selectPendingContexts = `SELECT change_seq, seq FROM memory_contexts WHERE memory_id = ? AND synced = 0`
 
 // applyMemoryDelete is for a memory that another device has deleted: committed rows
 // go, inflight entries and contexts stay readable, each with a failure, until they are
@@ -452,13 +451,22 @@ func (s *callTx) applyMemoryDelete(ctx context.Context, stream string, item Item
 		err = s.removeMemory(ctx, stream, false)
 	}
 	const why = "the memory was deleted on another device"
+	failed := map[int64]string{} // changes, by what they are about
 	for _, e := range left {
-		if err == nil {
-			_, err = s.tx.Exec(ctx, insertFailure, e.seq, stream, localID(e.key), 404, CodeNotFound, why, s.tx.Now().UnixNano())
-		}
+		failed[e.seq] = localID(e.key)
 	}
 	if err == nil {
-		_, err = s.tx.Exec(ctx, failContextsOf, stream, 404, CodeNotFound, why, s.tx.Now().UnixNano())
+		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
+			var seq, n int64
+			err := rows.Scan(&seq, &n)
+			failed[seq] = contextName(n)
+			return err
+		}, selectPendingContexts, stream)
+	}
+	for seq, local := range failed {
+		if err == nil {
+			err = s.setAside(ctx, stream, seq, HubRefusal{local, 404, CodeNotFound, why})
+		}
 	}
 	if err == nil {
 		_, err = s.tx.Exec(ctx, stopStream, stream)

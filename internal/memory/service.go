@@ -43,7 +43,7 @@ type Service struct {
 	shards   *shards
 	progress progress
 	embedder *embedder // nil for none
-	measures measures
+	measures *measures
 }
 
 // New returns the service of a store; nil for no store yet: then reading finds nothing,
@@ -54,7 +54,7 @@ func New(s *store.Store, c Config) *Service {
 		c.Settings = Defaults()
 	}
 	return &Service{
-		store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
+		store: s, config: c, measures: newMeasures(), shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
 		embedder: newEmbedder(c.Settings),
 	}
 }
