@@ -41,8 +41,6 @@ type callTx struct {
 
 	given map[string]bool // the uids of projects whose default memories the hub's catalogue names
 
-	returned map[string]int64 // by device incarnation, changes of a pull that were new here
-
 	syncs []time.Duration // how long entries were inflight that the hub has confirmed
 }
 

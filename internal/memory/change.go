@@ -80,14 +80,19 @@ func (s *callTx) logPatch(ctx context.Context, e *entryRow, doc any) error {
 	return err
 }
 
-// patch stores the tags and the summary of a row.
+// patch stores and indexes the tags and the summary of a row.
 func (s *callTx) patch(ctx context.Context, e *entryRow) error {
+	err := s.updatePatch(ctx, e)
+	if err == nil && e.synced {
+		err = s.index(ctx, e)
+	}
+	return err
+}
+
+func (s *callTx) updatePatch(ctx context.Context, e *entryRow) error {
 	tags, err := json.Marshal(e.Tags)
 	if err == nil {
 		_, err = s.tx.Exec(ctx, updatePatch, e.key, string(tags), e.Summary)
-	}
-	if err == nil && e.synced {
-		err = s.index(ctx, e)
 	}
 	return err
 }

@@ -186,20 +186,20 @@ func (s *callTx) titledProject(ctx context.Context) (q project.Project, found bo
 
 // cataloguedHere brings a memory that is here to what the hub's catalogue says about its
 // project. A hub of an earlier release says nothing.
-func (s *callTx) cataloguedHere(ctx context.Context, item Item) error {
-	if item.Kind != KindMemory {
+func (s *callTx) cataloguedHere(ctx context.Context, doc *Item) error {
+	if doc.Kind != KindMemory {
 		return nil
 	}
 	var d memoryDoc
-	if err := json.Unmarshal(item.Doc, &d); err != nil {
+	if err := json.Unmarshal(doc.Doc, &d); err != nil {
 		return invalid("doc", "the hub's catalogue cannot be read")
 	}
 	if d.ProjectUIDs == nil {
 		return nil
 	}
-	found, err := s.find(ctx, selectMemoryRemote, s.u.ID, item.ID)
+	found, err := s.find(ctx, selectMemoryRemote, s.u.ID, doc.ID)
 	if err == nil && !found {
-		found, err = s.find(ctx, selectMemory, item.ID)
+		found, err = s.find(ctx, selectMemory, doc.ID)
 	}
 	if err != nil || !found {
 		return err

@@ -8,10 +8,15 @@
 // gives it on commit. A stream is the log of one memory, or of one vault.
 //
 // A write is a job on the shard of its memory: a transaction with FULL durability
-// that changes the rows and appends the change. What a hub does to a memory comes in
-// through the methods for the replicator: batches are read from the log by the
-// stream's position, confirmations flip rows, pulled items are applied; all of them
-// may be repeated.
+// that changes the rows and appends the change. The replicator reads batches from the log
+// by the stream's position and stores the hub's confirmations; both are idempotent.
+//
+// What comes from elsewhere is an Item, and Documents applies it: a page of a hub, a line of
+// an export or of an import of entries, or a change of the log whose row a salvage has lost.
+// Items may come twice and in any order: one whose memory or entry is missing waits for it.
+// What was deleted here stays deleted. A hub orders the changes of all devices, so its items
+// win over rows; the others leave rows as they are, and of two changes of the log that patch
+// one entry the later one counts.
 //
 // # Why: search of memories
 //

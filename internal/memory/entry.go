@@ -192,7 +192,7 @@ func (b *Service) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added
 		return step[Added]{
 			route:   route{"POST", s.path("entries")},
 			earlier: func(n issued) (Added, bool, error) { return s.addedEarlier(ctx, n) },
-			do:      func(n issued) (Added, error) { return s.add(ctx, a, n, 0) },
+			do:      func(n issued) (Added, error) { return s.add(ctx, a, n) },
 		}, err
 	})
 }
@@ -271,23 +271,28 @@ func (b *Service) redactValue(v any, name string, changed *bool) any {
 	return v
 }
 
-// add stores and logs an entry of the scope's memory, written now or, if it is
-// imported, captured before.
-func (s *callTx) add(ctx context.Context, a NewEntry, n issued, captured Time) (out Added, err error) {
+// add stores and logs a new entry of the scope's memory.
+func (s *callTx) add(ctx context.Context, a NewEntry, n issued) (out Added, err error) {
 	e := entryRow{hubKey: n.hub, bodyHash: n.hash, trace: s.c.Trace, idempotency: n.key, synced: !s.u.hub()}
 	e.Entry = Entry{
 		ActorID: s.u.ID, VaultID: s.m.VaultID, MemoryID: s.m.MemoryID, RawEntry: a.RawEntry, Summary: a.Summary, Tags: a.Tags,
-		Metadata: a.Metadata, SessionID: a.SessionID, CreationTime: max(Time(s.tx.Now().UnixNano()), Time(s.m.lastNS)+1),
+		Metadata: a.Metadata, SessionID: a.SessionID, CreationTime: s.nextTime(e.synced),
 	}
 	if e.synced {
-		e.EntryID, e.CreationTime = NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1)
+		e.EntryID = NewID()
 	}
-	e.creationNS, e.CapturedTime = e.CreationTime, captured
-	if e.CapturedTime == 0 {
-		e.CapturedTime = e.CreationTime
-	}
+	e.creationNS, e.CapturedTime = e.CreationTime, e.CreationTime
 	err = s.insertLogged(ctx, &e)
 	return e.added(), err
+}
+
+// nextTime is the time of a new entry of the scope's memory: after all before it.
+func (s *callTx) nextTime(committed bool) Time {
+	at := max(Time(s.tx.Now().UnixNano()), Time(s.m.lastNS)+1)
+	if committed {
+		at = max(at, Time(s.m.lastCanonicalNS)+1)
+	}
+	return at
 }
 
 // insertLogged stores a row and logs it as this device's.

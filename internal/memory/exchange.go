@@ -3,6 +3,7 @@ package memory
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -127,61 +128,52 @@ func (b *Service) importChunk(ctx context.Context, tx *store.Tx, c Caller, memor
 	if err == nil {
 		err = s.openToWrite(ctx, memory, func() error { return s.c.may(Admin) })
 	}
+	if err != nil {
+		return out, err
+	}
+	d := b.NewDocuments()
+	d.call = s
 	for _, l := range chunk {
-		if err != nil {
-			return out, err
-		}
-		a, captured, unsound := b.parseLine(l.text)
+		e, unsound := b.parseLine(l.text)
 		if unsound != nil {
 			out.Refused = append(out.Refused, RefusedLine{l.number, unsound.Error()})
 			continue
 		}
 		sum := sha256.Sum256(l.text)
-		n := issued{key: hex.EncodeToString(sum[:])}
-		n.hub = hubKey("POST", s.path("entries"), n.key)
-		if n.hash, err = bodyHash(a); err != nil {
+		e.Key = hubKey("POST", s.path("entries"), hex.EncodeToString(sum[:]))
+		if err := d.Apply(ctx, tx, &Item{Kind: KindEntry, Memory: s.m.MemoryID, parsed: e}); err != nil {
 			return out, err
 		}
-		var known bool
-		if _, known, err = s.entry(ctx, selectByHub, n.hub); err != nil {
-			return out, err
-		}
-		if !known {
-			known, err = s.buried(ctx, n.hub)
-		}
-		if known || err != nil {
-			out.Known++
-			continue
-		}
-		_, err = s.add(ctx, a, n, captured)
-		out.Added++
 	}
-	return out, err
+	n := d.Counts()
+	out.Added, out.Known = n.Entries, n.Known+n.Deleted
+	return out, nil
 }
 
-// parseLine reads, checks and redacts one line of an import.
-func (b *Service) parseLine(text []byte) (a NewEntry, captured Time, err error) {
+// parseLine reads and checks one line of an import.
+func (b *Service) parseLine(text []byte) (*entryDoc, error) {
 	if err := CheckJSON("line", text); err != nil {
-		return a, 0, err
+		return nil, err
 	}
 	var l importLine
 	if err := json.Unmarshal(text, &l); err != nil {
-		return a, 0, invalid("line", "the line is no entry as JSON")
+		return nil, invalid("line", "the line is not an entry as JSON")
 	}
 	session, err := sessionArg(l.SessionID, false)
 	if err != nil {
-		return a, 0, err
+		return nil, err
 	}
-	a = NewEntry{RawEntry: l.RawEntry, Summary: l.Summary, Tags: l.Tags, Metadata: l.Metadata, SessionID: session}
+	a := NewEntry{RawEntry: l.RawEntry, Summary: l.Summary, Tags: l.Tags, Metadata: l.Metadata, SessionID: session}
 	if err := a.sound(); err != nil {
-		return a, 0, err
+		return nil, err
 	}
-	if captured = l.CapturedTime; captured == 0 {
-		captured = l.CreationTime
+	if _, err := bodyHash(b.redacted(a)); err != nil {
+		return nil, err
 	}
-	a = b.redacted(a)
-	_, err = bodyHash(a)
-	return a, captured, err
+	return &entryDoc{
+		RawEntry: a.RawEntry, Summary: a.Summary, Tags: a.Tags, Metadata: a.Metadata, SessionID: session,
+		CapturedTime: cmp.Or(l.CapturedTime, l.CreationTime),
+	}, nil
 }
 
 // numbered is a line and its number.

@@ -10,28 +10,6 @@ import (
 	"cairn/internal/store"
 )
 
-// Kinds of the lines of an export that are about memories.
-const (
-	LineVault     = "memory.vault"
-	LineMemory    = "memory.memory"
-	LineEntry     = "memory.entry"
-	LineContext   = "memory.context"
-	LineTombstone = "memory.tombstone"
-)
-
-// Line is one vault, memory, entry, context or deletion as exports carry it. Its Doc is
-// the document of the change log, without what belongs to a device: localIds, positions
-// and numbers of a hub.
-type Line struct {
-	Kind    string          `json:"kind,omitempty"`
-	Owner   string          `json:"owner,omitempty"`   // of a vault: its user; "" for the device's own
-	Project string          `json:"project,omitempty"` // of a memory: the id of the project whose default memory it is
-	Memory  string          `json:"memory,omitempty"`  // of entries, contexts and deletions: the id of their memory
-	Doc     json.RawMessage `json:"doc"`
-
-	parsed any // what Check has read: *vaultDoc, *exportedMemory, *entryDoc, *contextDoc or *tombstoneDoc
-}
-
 // exportedMemory is a memory without its vault, which has a line of its own. ProjectUID
 // is the uid of the project whose default memory it was, before that was merged into
 // another one.
@@ -43,6 +21,14 @@ type exportedMemory struct {
 	Description  string `json:"description"`
 	CreationTime Time   `json:"creationTime"`
 	ProjectUID   string `json:"projectUid,omitempty"`
+}
+
+func (m *exportedMemory) doc() *memoryDoc {
+	d := &memoryDoc{MemoryID: m.MemoryID, VaultID: m.VaultID, MemoryType: m.MemoryType, Title: m.Title, Description: m.Description, CreationTime: m.CreationTime}
+	if m.ProjectUID != "" {
+		d.ProjectUIDs = []string{m.ProjectUID}
+	}
+	return d
 }
 
 // tombstoneDoc is what was deleted and must not come back: the id of an entry, its key,
@@ -168,7 +154,7 @@ func (x *exporting) each(ctx context.Context, do func(*sql.Rows) error, query st
 	return x.tx.Each(ctx, do, query, args...)
 }
 
-func (x *exporting) line(kind string, l Line, doc any) (err error) {
+func (x *exporting) line(kind string, l Item, doc any) (err error) {
 	if l.Doc, err = documentText(doc); err != nil {
 		return err
 	}
@@ -190,7 +176,7 @@ func (x *exporting) vault(r *sql.Rows) error {
 	if err := r.Scan(v.scan()...); err != nil {
 		return err
 	}
-	var l Line
+	var l Item
 	if v.ActorID != x.own {
 		l.Owner = v.ActorID
 	}
@@ -199,7 +185,7 @@ func (x *exporting) vault(r *sql.Rows) error {
 
 func (x *exporting) memory(r *sql.Rows) error {
 	var m Memory
-	var l Line
+	var l Item
 	var uid string
 	if err := r.Scan(&m.MemoryID, &m.VaultID, &m.MemoryType, &m.Title, &m.Description, &m.CreationTime, &l.Project, &uid); err != nil {
 		return err
@@ -216,7 +202,7 @@ func (x *exporting) entry(r *sql.Rows) error {
 	}
 	d := e.doc()
 	d.LocalID, d.CreationTime = "", e.CreationTime
-	return x.line(LineEntry, Line{Memory: e.MemoryID}, d)
+	return x.line(LineEntry, Item{Memory: e.MemoryID}, d)
 }
 
 func (x *exporting) context(memory string) func(*sql.Rows) error {
@@ -225,12 +211,12 @@ func (x *exporting) context(memory string) func(*sql.Rows) error {
 		if err := r.Scan(&d.Key, &d.ContextID, &d.SessionID, &d.Markdown, &d.UpdatedAt, &d.Trace, &d.BaseID, &d.ConflictWith); err != nil {
 			return err
 		}
-		return x.line(LineContext, Line{Memory: memory}, d)
+		return x.line(LineContext, Item{Memory: memory}, d)
 	}
 }
 
 func (x *exporting) tombstone(r *sql.Rows) error {
-	var l Line
+	var l Item
 	var d tombstoneDoc
 	if err := r.Scan(&l.Memory, &d.ID, &d.At); err != nil {
 		return err
