@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -100,7 +101,7 @@ func memoryArg(text string) (string, error) {
 	if text == DefaultMemory {
 		return text, nil
 	}
-	id, err := uuidArg("memory_id", text)
+	id, err := rules.UUIDArg("memory_id", text)
 	if err != nil && text != "" {
 		return "", invalid("memory_id", "memory_id is neither a UUID nor %s", DefaultMemory)
 	}
@@ -170,11 +171,11 @@ func (s *callTx) currentProject(ctx context.Context) (project.Project, bool, err
 // titleOf returns a project's id as a title: that of its vault in stores of earlier
 // releases.
 func titleOf(project string) string {
-	if checkTitle(project) == nil {
+	if rules.CheckTitle(project) == nil {
 		return project
 	}
 	title := strings.Map(func(r rune) rune {
-		if isTitleRune(r) {
+		if rules.IsTitleRune(r) {
 			return r
 		}
 		return '-'

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -70,11 +71,11 @@ func (c Caller) isNowhere() bool { return c.Remote && c.ProjectID == "" }
 // checkArgs checks what of a caller needs no store.
 func (c Caller) checkArgs() error {
 	if c.UserID != "" {
-		if _, err := uuidArg("user_id", c.UserID); err != nil {
+		if _, err := rules.UUIDArg("user_id", c.UserID); err != nil {
 			return err
 		}
 	}
-	return checkKey(c.Key)
+	return rules.CheckKey(c.Key)
 }
 
 // may refuses a caller whose level is too low; asked after the object was found to be
@@ -101,7 +102,7 @@ func actor(ctx context.Context, tx *store.Tx, c Caller, make bool) (u user, err 
 	if c.UserID == "" {
 		return u, nil
 	}
-	given, _ := ParseID(c.UserID)
+	given, _ := rules.ParseID(c.UserID)
 	if given != u.ID && given != u.HubUser {
 		return u, notFound("user")
 	}
@@ -135,7 +136,7 @@ func ownUser(ctx context.Context, tx *store.Tx, make bool) (id string, err error
 }
 
 func addUser(ctx context.Context, tx *store.Tx) (string, error) {
-	id := NewID()
+	id := rules.NewID()
 	_, err := tx.Exec(ctx, insertUser, id, tx.Now().UnixNano())
 	return id, err
 }

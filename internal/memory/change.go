@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"encoding/json"
+
+	"cairn/internal/memory/rules"
 )
 
 // Patch is what PatchEntry takes; a nil field stays as it is, at least one is given.
@@ -48,9 +50,9 @@ func (b *Service) PatchEntry(ctx context.Context, c Caller, memory, entry string
 	if p.Tags == nil && p.Summary == nil {
 		unsound = invalid("tags", "give tags or summary")
 	}
-	unsound = firstError(unsound, checkTags(p.Tags))
+	unsound = firstError(unsound, rules.CheckTags(p.Tags))
 	if p.Summary != nil {
-		unsound = firstError(unsound, checkLength("summary", *p.Summary, maxSummary))
+		unsound = firstError(unsound, rules.CheckLength("summary", *p.Summary, rules.MaxSummary))
 		clean := b.redact(*p.Summary)
 		p.Summary = &clean
 	}
@@ -102,11 +104,11 @@ func (s *callTx) updatePatch(ctx context.Context, e *entryRow) error {
 // second correction, CodeInvalid for a target that is the entry itself, CodeNotFound
 // for one that is no committed entry of the memory.
 func (b *Service) CorrectEntry(ctx context.Context, c Caller, memory, entry string, a Correction) (Entry, WriteInfo, error) {
-	target, err := uuidArg("correctedEntryId", a.CorrectedEntryID)
+	target, err := rules.UUIDArg("correctedEntryId", a.CorrectedEntryID)
 	if err != nil {
 		return Entry{}, WriteInfo{}, err
 	}
-	unsound := checkLength("reason", a.Reason, maxReason)
+	unsound := rules.CheckLength("reason", a.Reason, rules.MaxReason)
 	if a.Reason == "" {
 		unsound = invalid("reason", "reason is required")
 	}
@@ -177,7 +179,7 @@ func entryArg(text string) (string, error) {
 	if isLocalID(text) {
 		return text, nil
 	}
-	id, err := uuidArg("entry_id", text)
+	id, err := rules.UUIDArg("entry_id", text)
 	if err != nil && text != "" {
 		err = invalid("entry_id", "entry_id is neither a UUID nor a localId")
 	}

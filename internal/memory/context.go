@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -86,7 +87,7 @@ body_hash, hub_key, hub_seq, trace_id, change_seq, base_id, conflict_with, seen_
 func (b *Service) UpdateContext(ctx context.Context, c Caller, a NewDocument) (out Document, r WriteInfo, err error) {
 	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, true)
+	session, badSession := rules.SessionArg(a.SessionID, true)
 	if err = firstError(err, badSession); err != nil {
 		return out, r, err
 	}
@@ -94,7 +95,7 @@ func (b *Service) UpdateContext(ctx context.Context, c Caller, a NewDocument) (o
 	if err != nil {
 		return out, r, err
 	}
-	unsound := firstError(checkBody("markdown", a.Markdown, b.config.Settings.MaxContextChars, CodeContextTooLarge), checkContext(a.Markdown))
+	unsound := rules.ValidateContext(a.Markdown, b.config.Settings.MaxContextChars)
 	a.SessionID = session
 	if unsound == nil {
 		a.Markdown = b.redact(a.Markdown)
@@ -115,7 +116,7 @@ func (s *callTx) putContext(ctx context.Context, a NewDocument, n issued) (Docum
 		MemoryID: s.m.MemoryID, SessionID: a.SessionID, Synced: !s.u.hub(),
 		UpdatedAt: max(Time(s.tx.Now().UnixNano()), Time(s.m.contextNS)+1),
 	}
-	id, base := NewID(), ""
+	id, base := rules.NewID(), ""
 	var seen int64
 	err := firstError(ignoreNone(s.tx.Get(ctx, []any{&base}, selectCurrentID, s.m.MemoryID)),
 		ignoreNone(s.tx.Get(ctx, []any{&seen}, selectSeen, s.m.MemoryID)))

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -37,7 +38,7 @@ WHERE v.user_id = ? AND v.title = ? AND m.title = 'main' AND m.project_key IS NU
 // in front of it in a title.
 const (
 	uidDigits  = 20
-	nameLength = maxTitle - uidDigits - 1
+	nameLength = rules.MaxTitle - uidDigits - 1
 )
 
 // openDefault finds the default memory of the current project, or sets the id that it
@@ -232,20 +233,20 @@ func (s *callTx) makeDefault(ctx context.Context) error {
 		return err
 	}
 	if gone || taken {
-		memory = NewID() // a deleted id stays deleted, here and wherever the log gets; its title is free
+		memory = rules.NewID() // a deleted id stays deleted, here and wherever the log gets; its title is free
 	}
 	if err := s.tx.Get(ctx, []any{&taken}, selectVaultAny, vault); err != nil {
 		return err
 	}
 	if taken { // under another title, or it is found by its title
-		vault = NewID()
+		vault = rules.NewID()
 	}
 	now := Time(s.tx.Now().UnixNano())
 	title := defaultTitle(keys[0])
 	v, found, err := s.vaultTitled(ctx, title)
 	if err == nil && !found {
 		v = Vault{VaultID: vault, ActorID: s.u.ID, Title: title, Description: s.redact(defaultDescription(q, keys[0])), CreationTime: now}
-		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", NewID()))
+		err = s.putVault(ctx, v, hubKey("POST", "/v1/vaults", rules.NewID()))
 	}
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (s *callTx) makeDefault(ctx context.Context) error {
 		return err
 	}
 	m := Memory{MemoryID: memory, ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: "code", Title: name, CreationTime: now}
-	return s.putMemory(ctx, m, v, &owner{q, keys}, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", NewID()))
+	return s.putMemory(ctx, m, v, &owner{q, keys}, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", rules.NewID()))
 }
 
 const (
@@ -306,8 +307,8 @@ func uidsOf(keys []project.KeyUID) (uids []string) {
 
 // defaultIDs returns the ids of the vault and the memory of a project with a key.
 func defaultIDs(user string, key project.KeyUID) (vault, memory string) {
-	vault = derivedID(user, "vault:"+defaultTitle(key))
-	return vault, derivedID(vault, "memory:main")
+	vault = rules.DerivedID(user, "vault:"+defaultTitle(key))
+	return vault, rules.DerivedID(vault, "memory:main")
 }
 
 // defaultTitle returns the title of the vault of a project: the name in its key and its
@@ -325,7 +326,7 @@ func defaultTitle(key project.KeyUID) string {
 		name = "repository"
 	}
 	name = strings.Map(func(r rune) rune {
-		if isTitleRune(r) {
+		if rules.IsTitleRune(r) {
 			return r
 		}
 		return '-'
@@ -342,7 +343,7 @@ func defaultDescription(q project.Project, key project.KeyUID) string {
 		return ""
 	}
 	text := "default memory of " + key.Key
-	if len(text) > maxDescription {
+	if len(text) > rules.MaxDescription {
 		return "default memory of " + q.ID
 	}
 	return text

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -112,7 +113,7 @@ func (b *Service) DeleteMemory(ctx context.Context, c Caller, memory string) (r 
 // DeleteVault deletes a vault, which must be empty: CodeVaultNotEmpty (Conflict). Else
 // as DeleteMemory.
 func (b *Service) DeleteVault(ctx context.Context, c Caller, vault string) (r WriteInfo, err error) {
-	if vault, err = uuidArg("vault_id", vault); err != nil {
+	if vault, err = rules.UUIDArg("vault_id", vault); err != nil {
 		return r, err
 	}
 	return b.remove(ctx, c, vault, func(ctx context.Context, s *callTx) (step[deletion], error) {

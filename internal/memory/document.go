@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 	"cairn/internal/strictjson"
 )
@@ -91,7 +92,7 @@ func (d *Item) Validate() error {
 		return invalid("doc", "the document of a change of kind %s is not readable", d.Kind)
 	}
 	if e, ok := v.(*entryDoc); ok && e.EntryID != "" {
-		id, ok := ParseID(e.EntryID)
+		id, ok := rules.ParseID(e.EntryID)
 		if !ok {
 			return invalid("doc", "an entry has an entryId that is not a UUID")
 		}
@@ -139,7 +140,7 @@ func (d *Item) checkPlace() error {
 
 // isID reports whether a text is an id as the store spells it.
 func isID(text string) bool {
-	id, ok := ParseID(text)
+	id, ok := rules.ParseID(text)
 	return ok && id == text
 }
 
@@ -153,10 +154,10 @@ var (
 func (d *Item) checkDoc() error {
 	switch doc := d.parsed.(type) {
 	case *vaultDoc:
-		return firstError(checkIDs(doc.VaultID), checkTexts(ValidateTitle(doc.Title, doc.Description)), checkTime(doc.CreationTime))
+		return firstError(checkIDs(doc.VaultID), checkTexts(rules.ValidateTitle(doc.Title, doc.Description)), checkTime(doc.CreationTime))
 	case *memoryDoc:
 		return firstError(checkIDs(doc.MemoryID, doc.VaultID), checkTime(doc.CreationTime),
-			checkTexts(ValidateTitle(doc.Title, doc.Description), ValidateType(doc.MemoryType), checkLength("projectUid", doc.projectUID(), uidDigits)))
+			checkTexts(rules.ValidateTitle(doc.Title, doc.Description), rules.ValidateType(doc.MemoryType), rules.CheckLength("projectUid", doc.projectUID(), uidDigits)))
 	case *entryDoc:
 		return doc.check()
 	case *contextDoc:
@@ -167,7 +168,7 @@ func (d *Item) checkDoc() error {
 			}
 		}
 		return firstError(checkIDs(ids...), checkTime(doc.UpdatedAt), checkHubKey(doc.Key),
-			checkTexts(ValidateContext(doc.Markdown, maxLine), checkLength("traceparent", doc.Trace, maxKey)))
+			checkTexts(rules.ValidateContext(doc.Markdown, maxLine), rules.CheckLength("traceparent", doc.Trace, rules.MaxKey)))
 	case *tombstoneDoc:
 		if !isID(doc.ID) && checkHubKey(doc.ID) != nil || doc.ID == "" {
 			return errID
@@ -187,9 +188,9 @@ func (d *entryDoc) check() (err error) {
 			return errID
 		}
 	}
-	d.Metadata, err = ValidateEntry(d.RawEntry, d.Summary, d.Tags, d.Metadata)
+	d.Metadata, err = rules.ValidateEntry(d.RawEntry, d.Summary, d.Tags, d.Metadata)
 	return firstError(checkHubKey(d.Key), checkTime(d.CreationTime), checkTime(d.CapturedTime),
-		checkTexts(err, checkLength("correctionReason", d.CorrectionReason, maxReason), checkLength("traceparent", d.Trace, maxKey)))
+		checkTexts(err, rules.CheckLength("correctionReason", d.CorrectionReason, rules.MaxReason), rules.CheckLength("traceparent", d.Trace, rules.MaxKey)))
 }
 
 func checkIDs(ids ...string) error {
@@ -218,7 +219,7 @@ func checkTime(at Time) error {
 
 // checkHubKey checks the key under which a hub knows something, "" for none.
 func checkHubKey(key string) error {
-	if checkLength("key", key, maxKey) != nil {
+	if rules.CheckLength("key", key, rules.MaxKey) != nil {
 		return errID
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -62,7 +63,7 @@ func (s *callTx) heldOrNumbered(ctx context.Context, key, id string, local int64
 // rowOf is the row, in the scope's memory, of an entry that comes from elsewhere.
 func (s *callTx) rowOf(d *entryDoc, key string) (e entryRow, err error) {
 	e = entryRow{hubKey: key, trace: d.Trace, creationNS: d.CreationTime, Entry: d.in(s.m.Memory, s.u.ID)}
-	e.bodyHash, err = bodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
+	e.bodyHash, err = rules.BodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
 	return e, err
 }
 
@@ -138,7 +139,7 @@ func (d *Documents) exportedEntry(ctx context.Context, s *callTx, e *entryDoc) e
 	}
 	row.synced = e.EntryID != "" || !s.u.hub()
 	if row.synced && row.EntryID == "" {
-		row.EntryID = NewID()
+		row.EntryID = rules.NewID()
 	}
 	if row.CreationTime == 0 { // of a list of entries, which get their times here
 		row.CreationTime = s.nextTime(row.synced)

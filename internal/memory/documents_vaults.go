@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -79,7 +80,7 @@ func (d *Documents) newVault(ctx context.Context, s *callTx, v Vault, doc vaultD
 			return "", err
 		}
 		if taken {
-			v.VaultID = NewID()
+			v.VaultID = rules.NewID()
 		}
 		return v.VaultID, s.putVault(ctx, v, hubKey("POST", "/v1/vaults", v.VaultID))
 	}
@@ -213,7 +214,7 @@ func (d *Documents) exportedMemory(ctx context.Context, s *callTx, projectID str
 	row := m.in(v)
 	row.Description = d.redact(row.Description)
 	if taken {
-		row.MemoryID = NewID()
+		row.MemoryID = rules.NewID()
 	}
 	d.counts.Memories++
 	err = s.putMemory(ctx, row, v, q, hubKey("POST", "/v1/vaults/"+v.VaultID+"/memories", row.MemoryID))

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 )
 
 // embedding is an embedder that tells animals from machines, by HTTP.
@@ -84,7 +85,7 @@ func embedded(t *testing.T, path string, change ...func(*Settings)) (*desk, *emb
 		}
 	})
 	for _, text := range []string{"the cat sleeps", "an engine starts", "a dog barks at the engine", "nothing of either"} {
-		d.put(NewEntry{RawEntry: text, SessionID: NewID()})
+		d.put(NewEntry{RawEntry: text, SessionID: rules.NewID()})
 	}
 	d.embedNow()
 	return d, e
@@ -108,7 +109,7 @@ func TestVectorsFindWhatWordsDoNot(t *testing.T) {
 		f = must(d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "animal", Mode: ModeLexical}))(t)
 		want(t, path+" by words", f.Count, 0)
 		want(t, path+" by words", f.Mode, ModeLexical)
-		want(t, path+" with a filter", d.found(SearchArgs{Query: "animal", SessionID: NewID()}), "")
+		want(t, path+" with a filter", d.found(SearchArgs{Query: "animal", SessionID: rules.NewID()}), "")
 	}
 }
 
@@ -141,7 +142,7 @@ func TestAnEmbedderThatFailsCostsNoHit(t *testing.T) {
 	want(t, "hits", f.Entries[0].RawEntry, "a dog barks at the engine")
 	_, err := d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "dogs", Mode: ModeHybrid})
 	wantError(t, "hybrid", err, 503, CodeSearchUnavailable)
-	_, err = d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: NewID(), Query: "dogs", Mode: ModeHybrid})
+	_, err = d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: rules.NewID(), Query: "dogs", Mode: ModeHybrid})
 	wantError(t, "hybrid in no memory", err, 404, CodeNotFound)
 	e.Close()
 	_, err = d.Search(t.Context(), Caller{}, SearchArgs{MemoryID: d.memory, Query: "dogs", Mode: ModeHybrid})

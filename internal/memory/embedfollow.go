@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"cairn/internal/memory/ranking"
 	"cairn/internal/store"
 )
 
@@ -171,36 +172,38 @@ func (b *Service) refusedRow(ctx context.Context, row unembeddedRow, why error) 
 
 // byVector adds to candidates by words how near their vectors are to v, and those that
 // are nearest by it alone.
-func (s *callTx) byVector(ctx context.Context, v []float32, byWords []candidate, admitted func(place int64) bool) ([]candidate, error) {
-	known := map[int64]candidate{}
+func (s *callTx) byVector(ctx context.Context, v []float32, byWords []ranking.Candidate, admitted func(place int64) bool) ([]ranking.Candidate, error) {
+	known := map[int64]ranking.Candidate{}
 	for _, c := range byWords {
-		known[c.place] = c
+		known[c.Place] = c
 	}
 	near := map[int64]float64{}
-	var nearest []candidate
+	var nearest []ranking.Candidate
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
 		var place int64
 		var stored sql.RawBytes
 		err := rows.Scan(&place, &stored)
 		if err == nil && (admitted == nil || admitted(place)) {
 			c := known[place]
-			c.place, c.near = place, cosine(v, stored)
-			near[place], nearest = c.near, append(nearest, c)
+			c.Place, c.Near = place, cosine(v, stored)
+			near[place], nearest = c.Near, append(nearest, c)
 		}
 		return err
 	}, selectVectors, s.m.MemoryID, s.m.ActorID, s.embedder.model, 4*len(v))
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(nearest, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.place, b.place)) })
-	nearest = nearest[:min(len(nearest), maxCandidates)]
+	slices.SortFunc(nearest, func(a, b ranking.Candidate) int {
+		return cmp.Or(cmp.Compare(b.Near, a.Near), cmp.Compare(a.Place, b.Place))
+	})
+	nearest = nearest[:min(len(nearest), ranking.MaxCandidates)]
 	listed := map[int64]bool{}
 	for _, c := range nearest {
-		listed[c.place] = true
+		listed[c.Place] = true
 	}
-	for _, c := range byWords[:min(len(byWords), maxCandidates)] {
-		if !listed[c.place] {
-			c.near = near[c.place]
+	for _, c := range byWords[:min(len(byWords), ranking.MaxCandidates)] {
+		if !listed[c.Place] {
+			c.Near = near[c.Place]
 			nearest = append(nearest, c)
 		}
 	}

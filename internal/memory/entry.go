@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -174,7 +175,7 @@ func isLocalID(text string) bool {
 func (b *Service) AddEntry(ctx context.Context, c Caller, a NewEntry) (out Added, r WriteInfo, err error) {
 	defer func(began time.Time) { b.acked(began, err) }(time.Now())
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, false)
+	session, badSession := rules.SessionArg(a.SessionID, false)
 	if err = firstError(err, badSession); err != nil {
 		return out, r, err
 	}
@@ -202,9 +203,8 @@ func (s *callTx) path(rest string) string { return "/v1/memories/" + s.m.MemoryI
 
 // sound checks an entry (memories §5.1) and takes the blanks out of its metadata.
 func (a *NewEntry) sound() (err error) {
-	a.Metadata, err = checkMetadata(a.Metadata)
-	return firstError(checkBody("rawEntry", a.RawEntry, maxRaw, CodeEntryTooLarge), checkLength("summary", a.Summary, maxSummary),
-		checkTags(a.Tags), err)
+	a.Metadata, err = rules.ValidateEntry(a.RawEntry, a.Summary, a.Tags, a.Metadata)
+	return err
 }
 
 // redacted is an entry without its secrets.
@@ -279,7 +279,7 @@ func (s *callTx) add(ctx context.Context, a NewEntry, n issued) (out Added, err 
 		Metadata: a.Metadata, SessionID: a.SessionID, CreationTime: s.nextTime(e.synced),
 	}
 	if e.synced {
-		e.EntryID = NewID()
+		e.EntryID = rules.NewID()
 	}
 	e.creationNS, e.CapturedTime = e.CreationTime, e.CreationTime
 	err = s.insertLogged(ctx, &e)

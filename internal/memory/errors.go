@@ -7,12 +7,13 @@ import (
 	"net/http"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
 // Codes of the errors that this room makes (memories §9).
 const (
-	CodeInvalid           = "validation_error"
+	CodeInvalid           = rules.CodeInvalid
 	CodeLocalID           = "invalid_local_id"
 	CodeForbidden         = "forbidden"
 	CodeNotFound          = "not_found"
@@ -23,8 +24,8 @@ const (
 	CodeImmutable         = "immutability_violation"
 	CodeNotCommitted      = "not_committed"
 	CodeReplicationFailed = "replication_failed"
-	CodeEntryTooLarge     = "entry_too_large"
-	CodeContextTooLarge   = "context_too_large"
+	CodeEntryTooLarge     = rules.CodeEntryTooLarge
+	CodeContextTooLarge   = rules.CodeContextTooLarge
 	CodeQueueFull         = "queue_full"
 	CodeInternal          = "internal"
 	CodeHubUnavailable    = "hub_unavailable"

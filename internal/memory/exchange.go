@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -152,14 +153,14 @@ func (b *Service) importChunk(ctx context.Context, tx *store.Tx, c Caller, memor
 
 // parseLine reads and checks one line of an import.
 func (b *Service) parseLine(text []byte) (*entryDoc, error) {
-	if err := CheckJSON("line", text); err != nil {
+	if err := rules.CheckJSON("line", text); err != nil {
 		return nil, err
 	}
 	var l importLine
 	if err := json.Unmarshal(text, &l); err != nil {
 		return nil, invalid("line", "the line is not an entry as JSON")
 	}
-	session, err := sessionArg(l.SessionID, false)
+	session, err := rules.SessionArg(l.SessionID, false)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (b *Service) parseLine(text []byte) (*entryDoc, error) {
 	if err := a.sound(); err != nil {
 		return nil, err
 	}
-	if _, err := bodyHash(b.redacted(a)); err != nil {
+	if _, err := rules.BodyHash(b.redacted(a)); err != nil {
 		return nil, err
 	}
 	return &entryDoc{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/project"
 	"cairn/internal/store"
 )
@@ -58,7 +59,7 @@ func TestImportedMemoriesReachTheHubOfWhoHasJoinedOne(t *testing.T) {
 	t.Parallel()
 	one, two := newSourceDesk(t), newDesk(t).joined()
 	a := one.add("a")
-	if _, _, err := one.UpdateContext(t.Context(), Caller{}, NewDocument{one.memory, NewID(), "as it was"}); err != nil {
+	if _, _, err := one.UpdateContext(t.Context(), Caller{}, NewDocument{one.memory, rules.NewID(), "as it was"}); err != nil {
 		t.Fatal(err)
 	}
 	lines := one.exported()
@@ -132,7 +133,7 @@ func TestADeviceWithTwoUsersKeepsThemApartInAnotherStore(t *testing.T) {
 func FuzzLines(f *testing.F) {
 	d := newSourceDesk(f)
 	d.add("a <b>")
-	if _, _, err := d.UpdateContext(f.Context(), Caller{}, NewDocument{d.memory, NewID(), "c"}); err != nil {
+	if _, _, err := d.UpdateContext(f.Context(), Caller{}, NewDocument{d.memory, rules.NewID(), "c"}); err != nil {
 		f.Fatal(err)
 	}
 	gone := d.add("gone")

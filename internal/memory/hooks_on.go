@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -82,7 +83,7 @@ func (b *Service) ContextRows(ctx context.Context, memory string) (n int, err er
 // Here is the id here of a memory, or vault, that is named by it or by the hub's, and
 // who owns it. CodeInvalid for what is not a UUID, CodeNotFound if there is none.
 func (b *Service) Here(ctx context.Context, memory string) (id string, owner User, err error) {
-	if memory, err = uuidArg("memory", memory); err != nil {
+	if memory, err = rules.UUIDArg("memory", memory); err != nil {
 		return "", owner, err
 	}
 	err = b.read(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strconv"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -279,7 +280,7 @@ func (b *Service) Afterwards(ctx context.Context, stream Stream) (out []Outgoing
 			if err := rows.Scan(&name); err != nil {
 				return err
 			}
-			id, ok := ParseID(name)
+			id, ok := rules.ParseID(name)
 			if !ok || id == stream.ID {
 				return nil
 			}

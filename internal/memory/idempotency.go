@@ -11,6 +11,7 @@ import (
 
 	"cairn/internal/crashpoint"
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -71,9 +72,9 @@ func mutate[R any](ctx context.Context, b *Service, c Caller, k call, prepare fu
 	}
 	r.Key = c.Key
 	if r.Key == "" {
-		r.Key = NewID()
+		r.Key = rules.NewID()
 	}
-	hash, err := bodyHash(k.body)
+	hash, err := rules.BodyHash(k.body)
 	if err != nil {
 		return out, r, invalid("body", "a number cannot be represented")
 	}

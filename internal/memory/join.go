@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -32,7 +33,7 @@ remote_id = NULL, pull_cursor = 0, seen_seq = 0 WHERE user_id = ?`
 // Errors: CodeNotFound for an unknown user, CodeJoined (Conflict) for one that is
 // joined to another hub or as another user; joining as before changes nothing.
 func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload bool) error {
-	hub, err := uuidArg("user", hubUser)
+	hub, err := rules.UUIDArg("user", hubUser)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (s *callTx) commitHere(ctx context.Context) error {
 			found, err = s.find(ctx, selectAnyMemory, e.MemoryID)
 		}
 		if err == nil && found {
-			err = s.flip(ctx, e, NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
+			err = s.flip(ctx, e, rules.NewID(), max(e.CreationTime, Time(s.m.lastCanonicalNS)+1), 0)
 		} else if err == nil {
 			err = s.removeEntry(ctx, e) // its memory was deleted on another device
 		}

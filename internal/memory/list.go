@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -78,7 +79,7 @@ WHERE NOT EXISTS (SELECT 1 FROM json_each(e.tags) t WHERE t.key || ':' || t.valu
 func (b *Service) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed, error) {
 	out := Listed{Entries: []Entry{}, AppliedLimit: Limit(a.Limit)}
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, false)
+	session, badSession := rules.SessionArg(a.SessionID, false)
 	if err = firstError(err, badSession, c.checkArgs()); err != nil {
 		return out, err
 	}
@@ -110,7 +111,7 @@ func (b *Service) ListEntries(ctx context.Context, c Caller, a ListArgs) (Listed
 		}
 		return err
 	})
-	if id, ok := ParseID(a.Before + a.After); ok && elsewhere {
+	if id, ok := rules.ParseID(a.Before + a.After); ok && elsewhere {
 		e, unknown := b.GetEntry(ctx, c, a.MemoryID, id)
 		switch {
 		case unknown == nil && a.Before != "":
@@ -169,7 +170,7 @@ func (s *callTx) cursor(ctx context.Context, field, text string) (Time, error) {
 
 // parseCursor reads a cursor as a time or, with id, as a UUID.
 func parseCursor(text string) (at Time, id string, ok bool) {
-	if id, ok = ParseID(text); ok {
+	if id, ok = rules.ParseID(text); ok {
 		return 0, id, true
 	}
 	when, err := time.Parse(time.RFC3339Nano, text)
@@ -211,7 +212,7 @@ func (b *Service) readMemory(ctx context.Context, c Caller, memory string, fn fu
 // and cannot be asked.
 func (b *Service) GetEntry(ctx context.Context, c Caller, memory, id string) (out Entry, err error) {
 	memory, err = memoryArg(memory)
-	id, badID := uuidArg("entry_id", id)
+	id, badID := rules.UUIDArg("entry_id", id)
 	if err = firstError(err, badID, c.checkArgs()); err != nil {
 		return out, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -176,9 +177,9 @@ func (s *callTx) lost(ctx context.Context, queries ...string) (out []Item, err e
 func (d *Item) belongs() bool {
 	switch v := d.parsed.(type) {
 	case *vaultDoc:
-		return v.VaultID == d.ID && checkTitle(v.Title) == nil
+		return v.VaultID == d.ID && rules.CheckTitle(v.Title) == nil
 	case *memoryDoc:
-		return v.MemoryID == d.ID && checkTitle(v.Title) == nil
+		return v.MemoryID == d.ID && rules.CheckTitle(v.Title) == nil
 	case *contextDoc:
 		return v.ContextID == d.ID
 	}
@@ -191,7 +192,7 @@ func (s *callTx) orphanedMemories(ctx context.Context) (out []Item, err error) {
 		d, m := Item{Kind: KindMemory}, memoryDoc{MemoryType: "chat"}
 		err := rows.Scan(&m.MemoryID, &d.Owner, &m.VaultID)
 		if m.VaultID == "" {
-			m.VaultID = derivedID(m.MemoryID, "vault:recovered")
+			m.VaultID = rules.DerivedID(m.MemoryID, "vault:recovered")
 		}
 		d.ID, d.Memory, d.parsed = m.MemoryID, m.MemoryID, &m
 		out = append(out, d)

@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/memory/ranking"
+	"cairn/internal/memory/rules"
 	"cairn/internal/words"
 )
 
@@ -112,7 +114,7 @@ func (b *Service) Search(ctx context.Context, c Caller, a SearchArgs) (out Found
 	defer func(began time.Time) { b.searched(began, out.Mode, err) }(time.Now())
 	out = Found{Entries: []Hit{}, Mode: ModeLexical}
 	memory, err := memoryArg(a.MemoryID)
-	session, badSession := sessionArg(a.SessionID, false)
+	session, badSession := rules.SessionArg(a.SessionID, false)
 	if err = firstError(err, badSession, c.checkArgs(), a.sound()); err != nil {
 		return out, err
 	}
@@ -145,12 +147,12 @@ func (a *SearchArgs) sound() error {
 	if a.Mode != "" && a.Mode != ModeAuto && a.Mode != ModeLexical && a.Mode != ModeHybrid {
 		mode = invalid("mode", "mode is none of auto, lexical, hybrid")
 	}
-	return firstError(checkLength("query", a.Query, maxQuery), blank, mode, checkTags(a.Tags))
+	return firstError(rules.CheckLength("query", a.Query, maxQuery), blank, mode, rules.CheckTags(a.Tags))
 }
 
 // search answers a query over the scope's memory; vector is nil for words alone.
 func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []float32) error {
-	q := ask(a.Query)
+	q := ranking.Ask(a.Query)
 	if out.Coverage.Complete = s.m.purgedNS == 0; !out.Coverage.Complete {
 		from := Time(s.m.purgedNS)
 		out.Coverage.From = &from
@@ -159,7 +161,7 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 	if err != nil {
 		return err
 	}
-	postings, err := s.postings(ctx, ofEntry, q.terms)
+	postings, err := s.postings(ctx, ofEntry, q.Terms)
 	if err == nil && !a.AsIs {
 		postings, err = s.correctQuery(ctx, out, &q, postings)
 	}
@@ -175,7 +177,7 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 		alpha = s.config.Settings.SearchAlpha
 		found, err = s.byVector(ctx, vector, found, admitted)
 	} else {
-		found = found[:min(len(found), maxCandidates)]
+		found = found[:min(len(found), ranking.MaxCandidates)]
 	}
 	if err != nil {
 		return err
@@ -185,7 +187,7 @@ func (s *callTx) search(ctx context.Context, out *Found, a SearchArgs, vector []
 		return err
 	}
 	out.Entries = append(out.Entries, hits[:min(len(hits), TopK(a.TopK))]...)
-	finder := words.FinderOf(strings.Join(q.words, " "))
+	finder := words.FinderOf(strings.Join(q.Words, " "))
 	for i := range out.Entries {
 		if h := &out.Entries[i]; utf8.RuneCountInString(h.RawEntry) > maxExcerpt {
 			h.Excerpt = finder.Excerpt(h.RawEntry, maxExcerpt).Text
@@ -208,10 +210,10 @@ func hintOf(a SearchArgs) string {
 
 // correctQuery replaces the words of a question that no entry holds by the nearest ones that the
 // newest entries of the memory hold, and returns where the words stand now.
-func (s *callTx) correctQuery(ctx context.Context, out *Found, q *question, postings []posting) ([]posting, error) {
+func (s *callTx) correctQuery(ctx context.Context, out *Found, q *ranking.Question, postings []ranking.Posting) ([]ranking.Posting, error) {
 	var unknown []string
-	for _, word := range q.words {
-		if i := slices.Index(q.terms, termOf(word)); i >= 0 && len(postings[i].places) == 0 {
+	for _, word := range q.Words {
+		if i := slices.Index(q.Terms, ranking.TermOf(word)); i >= 0 && len(postings[i].Places) == 0 {
 			unknown = append(unknown, word)
 		}
 	}
@@ -229,30 +231,30 @@ func (s *callTx) correctQuery(ctx context.Context, out *Found, q *question, post
 	if err != nil || len(corrections) == 0 {
 		return postings, err
 	}
-	time := q.time
-	*q = ask(strings.Join(words.Corrected(q.words, corrections), " "))
-	q.time, out.Corrected = time, corrections
-	return s.postings(ctx, ofEntry, q.terms)
+	time := q.Time
+	*q = ranking.Ask(strings.Join(words.Corrected(q.Words, corrections), " "))
+	q.Time, out.Corrected = time, corrections
+	return s.postings(ctx, ofEntry, q.Terms)
 }
 
 // byWords are the candidates that the question's words lead to.
-func (s *callTx) byWords(ctx context.Context, postings []posting, admitted func(place int64) bool) ([]candidate, error) {
+func (s *callTx) byWords(ctx context.Context, postings []ranking.Posting, admitted func(place int64) bool) ([]ranking.Candidate, error) {
 	var groups, entries int
 	if err := s.tx.Get(ctx, []any{&groups, &entries}, selectGroups, s.m.MemoryID); err != nil {
 		return nil, err
 	}
-	postings = weigh(postings, entries)
+	postings = ranking.Weigh(postings, entries)
 	sizes, err := s.sizes(ctx, postings)
 	if err != nil {
 		return nil, err
 	}
 	usual := float64(entries) / float64(max(groups, 1))
-	return candidates(postings, func(group int64) float64 { return sizes[group] }, usual, admitted), nil
+	return ranking.Candidates(postings, func(group int64) float64 { return sizes[group] }, usual, admitted), nil
 }
 
-// postings reads where terms stand, one posting per term.
-func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]posting, error) {
-	out := make([]posting, len(terms))
+// postings reads where terms stand, one ranking.Posting per term.
+func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]ranking.Posting, error) {
+	out := make([]ranking.Posting, len(terms))
 	for i, t := range terms {
 		var text string
 		if err := s.tx.Get(ctx, []any{&text}, selectPostings, `"`+space(s.m.MemoryID)+of+t+`"`); err != nil {
@@ -260,10 +262,10 @@ func (s *callTx) postings(ctx context.Context, of string, terms []string) ([]pos
 		}
 		for field := range strings.SplitSeq(text, " ") {
 			if n, err := strconv.ParseInt(field, 10, 64); err == nil {
-				out[i].places = append(out[i].places, n)
+				out[i].Places = append(out[i].Places, n)
 			}
 		}
-		slices.Sort(out[i].places)
+		slices.Sort(out[i].Places)
 	}
 	return out, nil
 }
@@ -285,23 +287,23 @@ func (s *callTx) filter(ctx context.Context, a SearchArgs) (func(place int64) bo
 	}
 	tagged, err := s.postings(ctx, ofTag, tags)
 	return func(place int64) bool {
-		if a.SessionID != "" && place>>placeBits != group {
+		if a.SessionID != "" && place>>ranking.PlaceBits != group {
 			return false
 		}
-		return !slices.ContainsFunc(tagged, func(p posting) bool {
-			_, has := slices.BinarySearch(p.places, place)
+		return !slices.ContainsFunc(tagged, func(p ranking.Posting) bool {
+			_, has := slices.BinarySearch(p.Places, place)
 			return !has
 		})
 	}, err
 }
 
 // sizes are those of the groups in which postings are.
-func (s *callTx) sizes(ctx context.Context, postings []posting) (map[int64]float64, error) {
+func (s *callTx) sizes(ctx context.Context, postings []ranking.Posting) (map[int64]float64, error) {
 	sizes := map[int64]float64{}
 	var wanted []int64
 	for _, p := range postings {
-		for _, place := range p.places {
-			if group := place >> placeBits; sizes[group] == 0 {
+		for _, place := range p.Places {
+			if group := place >> ranking.PlaceBits; sizes[group] == 0 {
 				sizes[group] = 1
 				wanted = append(wanted, group)
 			}
@@ -323,10 +325,10 @@ func (s *callTx) sizes(ctx context.Context, postings []posting) (map[int64]float
 
 // ranked reads candidates and scores them to the end, alpha of a score being by
 // vectors: the best first, of equal ones the older.
-func (s *callTx) ranked(ctx context.Context, q *question, a SearchArgs, found []candidate, alpha float64) ([]Hit, error) {
+func (s *callTx) ranked(ctx context.Context, q *ranking.Question, a SearchArgs, found []ranking.Candidate, alpha float64) ([]Hit, error) {
 	places := make([]int64, len(found))
 	for i, c := range found {
-		places[i] = c.place
+		places[i] = c.Place
 	}
 	list, err := json.Marshal(places)
 	if err != nil {
@@ -343,10 +345,8 @@ func (s *callTx) ranked(ctx context.Context, q *question, a SearchArgs, found []
 			return err
 		}
 		h.SessionID = session
-		length := countWords(h.RawEntry)
-		bonus := q.bonus(h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)), found[at].has, length)
-		words := (found[at].words*lengthNorm(length) + bonus) / weightSum
-		h.Score = (1-alpha)*words + alpha*found[at].near
+		words := q.Score(found[at], h.RawEntry+"\n"+h.Summary, h.RawEntry, speakerOf(json.RawMessage(metadata.String)))
+		h.Score = (1-alpha)*words + alpha*found[at].Near
 		hits = append(hits, h)
 		return nil
 	}, selectCandidates, s.m.MemoryID, s.m.ActorID, string(list))
@@ -377,29 +377,8 @@ func (a *SearchArgs) admits(tags, session string) bool {
 	return true
 }
 
-// bonus is what the score of an entry of a number of words has besides words; has
-// says whether it has some of the question's itself.
-func (q *question) bonus(text, raw, speaker string, has bool, length int) (score float64) {
-	if q.names(speaker) {
-		score += weightSpeaker
-	}
-	if tellsTime(text) {
-		score += weightTime
-		switch {
-		case q.time && has:
-			score += weightAsked
-		case q.time:
-			score += weightBeside
-		}
-	}
-	if length <= shortEntry && !asks(raw) {
-		score += weightStatement
-	}
-	return score
-}
-
 // tellContexts adds the current context and the best one.
-func (s *callTx) tellContexts(ctx context.Context, out *Found, q *question) error {
+func (s *callTx) tellContexts(ctx context.Context, out *Found, q *ranking.Question) error {
 	latest, found, err := s.context(ctx)
 	if err != nil || !found {
 		return err
@@ -409,15 +388,15 @@ func (s *callTx) tellContexts(ctx context.Context, out *Found, q *question) erro
 	if err := s.tx.Get(ctx, []any{&n}, countContexts, s.m.MemoryID); err != nil {
 		return err
 	}
-	postings, err := s.postings(ctx, ofContext, q.terms)
+	postings, err := s.postings(ctx, ofContext, q.Terms)
 	if err != nil {
 		return err
 	}
 	scores := map[int64]float64{}
 	best := 0.0
-	for _, p := range weigh(postings, n) {
-		for _, seq := range p.places {
-			scores[-seq] += p.weight
+	for _, p := range ranking.Weigh(postings, n) {
+		for _, seq := range p.Places {
+			scores[-seq] += p.Weight
 			best = max(best, scores[-seq])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cairn/internal/memory/ranking"
 	"cairn/internal/store"
 )
 
@@ -18,9 +19,6 @@ const (
 	ofTag     = "t" // a hash of a tag of an entry
 	ofContext = "c" // a word of a context
 )
-
-// placeBits are those of an entry's number in its group; the group's key is above.
-const placeBits = 28
 
 const (
 	countEntry = `INSERT INTO memory_groups (memory_id, name, next) VALUES (?1, ?2, 1)
@@ -68,7 +66,7 @@ func (s *callTx) place(ctx context.Context, e *entryRow, place *int64) error {
 	if err := s.tx.Get(ctx, []any{&group, &next}, countEntry, e.MemoryID, groupOf(&e.Entry)); err != nil {
 		return err
 	}
-	*place = group<<placeBits | (next - 1)
+	*place = group<<ranking.PlaceBits | (next - 1)
 	_, err := s.tx.Exec(ctx, updateEntryPlace, e.key, *place)
 	return err
 }
@@ -85,7 +83,7 @@ func groupOf(e *Entry) string {
 func entryTerms(e *entryRow) string {
 	of := space(e.MemoryID)
 	var b strings.Builder
-	writeTerms(&b, of+ofEntry, terms(stampedLine(e.CapturedTime, speakerOf(e.Metadata), e.RawEntry)+"\n"+e.Summary))
+	writeTerms(&b, of+ofEntry, ranking.Terms(ranking.StampedLine(time.Unix(0, int64(e.CapturedTime)), speakerOf(e.Metadata), e.RawEntry)+"\n"+e.Summary))
 	for k, v := range e.Tags {
 		b.WriteString(tagTerm(of, k, v) + " ")
 	}
@@ -137,6 +135,6 @@ func indexContext(ctx context.Context, tx *store.Tx, memory string, seq int64, m
 // contextTerms returns the searchable words of a context.
 func contextTerms(memory, markdown string) string {
 	var b strings.Builder
-	writeTerms(&b, space(memory)+ofContext, terms(markdown))
+	writeTerms(&b, space(memory)+ofContext, ranking.Terms(markdown))
 	return b.String()
 }

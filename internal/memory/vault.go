@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 
+	"cairn/internal/memory/rules"
 	"cairn/internal/store"
 )
 
@@ -124,9 +125,9 @@ func (b *Service) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault,
 			if taken {
 				return v, conflict(CodeExists, "use the existing one, or another title", "a vault of this title exists already", "existing_id", old.VaultID)
 			}
-			v = Vault{VaultID: NewID(), ActorID: s.u.ID, Title: a.Title, Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
+			v = Vault{VaultID: rules.NewID(), ActorID: s.u.ID, Title: a.Title, Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
 			return v, s.putVault(ctx, v, n.hub)
-		}}, firstError(s.c.may(Write), checkTitle(a.Title), checkLength("description", a.Description, maxDescription))
+		}}, firstError(s.c.may(Write), rules.ValidateTitle(a.Title, a.Description))
 	})
 }
 
@@ -187,7 +188,7 @@ func (b *Service) Memories(ctx context.Context, c Caller, vault string) (Memorie
 }
 
 func (b *Service) readVault(ctx context.Context, c Caller, id string, fn func(context.Context, *callTx, Vault) error) error {
-	id, err := uuidArg("vault_id", id)
+	id, err := rules.UUIDArg("vault_id", id)
 	if err = firstError(err, c.checkArgs()); err != nil {
 		return err
 	}
@@ -231,7 +232,7 @@ func (s *callTx) putVault(ctx context.Context, v Vault, key string) error {
 // CreateMemory makes a memory in a vault. Errors: CodeNotFound for a vault that is
 // missing or foreign, CodeInvalid, CodeExists (Conflict) with details.existing_id.
 func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory, WriteInfo, error) {
-	vault, err := uuidArg("vault_id", a.VaultID)
+	vault, err := rules.UUIDArg("vault_id", a.VaultID)
 	if err != nil {
 		return Memory{}, WriteInfo{}, err
 	}
@@ -254,10 +255,10 @@ func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memo
 			if err = ignoreNone(err); err != nil {
 				return m, err
 			}
-			m = Memory{MemoryID: NewID(), ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
+			m = Memory{MemoryID: rules.NewID(), ActorID: s.u.ID, VaultID: v.VaultID, MemoryType: a.MemoryType, Title: a.Title,
 				Description: a.Description, CreationTime: Time(s.tx.Now().UnixNano())}
 			return m, s.putMemory(ctx, m, v, nil, n.hub)
-		}}, firstError(s.c.may(Write), checkTitle(a.Title), checkType(a.MemoryType), checkLength("description", a.Description, maxDescription))
+		}}, firstError(s.c.may(Write), rules.CheckTitle(a.Title), rules.ValidateType(a.MemoryType), rules.CheckLength("description", a.Description, rules.MaxDescription))
 	})
 }
 
