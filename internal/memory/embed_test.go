@@ -14,8 +14,8 @@ import (
 	"cairn/internal/memory/rules"
 )
 
-// embedding is an embedder that tells animals from machines, by HTTP.
-type embedding struct {
+// testEmbedder tells animals from machines, by HTTP.
+type testEmbedder struct {
 	*httptest.Server
 	mu        sync.Mutex
 	broken    bool
@@ -23,20 +23,20 @@ type embedding struct {
 	asked     int
 }
 
-func newEmbedding(t testing.TB) *embedding {
-	e := &embedding{dimension: 2}
+func newTestEmbedder(t testing.TB) *testEmbedder {
+	e := &testEmbedder{dimension: 2}
 	e.Server = httptest.NewServer(http.HandlerFunc(e.answer))
 	t.Cleanup(e.Close)
 	return e
 }
 
-func (e *embedding) set(broken bool, dimension int) {
+func (e *testEmbedder) set(broken bool, dimension int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.broken, e.dimension = broken, dimension
 }
 
-func (e *embedding) vector(text string) []float32 {
+func (e *testEmbedder) vector(text string) []float32 {
 	v := make([]float32, e.dimension)
 	for i, word := range []string{"cat dog fur animal", "engine wheel machine car"} {
 		for w := range strings.FieldsSeq(word) {
@@ -49,7 +49,7 @@ func (e *embedding) vector(text string) []float32 {
 	return v
 }
 
-func (e *embedding) answer(w http.ResponseWriter, r *http.Request) {
+func (e *testEmbedder) answer(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.asked++
@@ -76,8 +76,8 @@ func (e *embedding) answer(w http.ResponseWriter, r *http.Request) {
 }
 
 // embedded is a desk with an embedder whose vectors are all there.
-func embedded(t *testing.T, path string, change ...func(*Settings)) (*desk, *embedding) {
-	e := newEmbedding(t)
+func embedded(t *testing.T, path string, change ...func(*Settings)) (*desk, *testEmbedder) {
+	e := newTestEmbedder(t)
 	d := newDesk(t, func(c *Config) {
 		c.Settings.EmbedURL = e.URL + path
 		for _, f := range change {
@@ -163,7 +163,7 @@ func TestVectorsOfAnotherModelOrDimensionAreMadeAnew(t *testing.T) {
 	e.set(false, 3)
 	d.embedNow()
 	want(t, "of another dimension", count("nomic-embed-text", 12), 4)
-	d.embedder.model = "other"
+	d.embedder.Model = "other"
 	want(t, "no vector of the model is no vector", d.found(SearchArgs{Query: "animal", Mode: ModeHybrid}), "")
 	d.embedNow()
 	want(t, "of another model", count("other", 12), 4)
@@ -237,19 +237,4 @@ func TestSearchSettingsOutOfRangeAreRefused(t *testing.T) {
 		want(t, name, f != nil && f.Code == CodeSetting && strings.HasPrefix(f.Message, name), true)
 	}
 	want(t, "the defaults", Defaults().Check(), nil)
-}
-
-func TestBrokenAnswersOfAnEmbedderAreErrors(t *testing.T) {
-	t.Parallel()
-	for name, answer := range map[string]string{
-		"no JSON": `<html>`, "none": `{}`, "too few": `{"data":[{"index":0,"embedding":[1]}]}`, "empty": `{"data":[{"index":0,"embedding":[]},{"index":1,"embedding":[]}]}`,
-		"of two dimensions": `{"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1,2]}]}`, "out of range": `{"data":[{"index":0,"embedding":[1]},{"index":7,"embedding":[1]}]}`,
-	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
-		e := newEmbedder(Settings{EmbedURL: s.URL + "/v1/embeddings", EmbedModel: "m"})
-		if v, err := e.embed(t.Context(), []string{"a", "b"}); err == nil {
-			t.Errorf("%s: %v", name, v)
-		}
-		s.Close()
-	}
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"cairn/internal/fault"
 	"cairn/internal/memory/ranking"
 	"cairn/internal/memory/rules"
 	"cairn/internal/words"
@@ -429,4 +431,32 @@ func (b *Service) TopK(ctx context.Context, c Caller, memory string, k int64, qu
 	}
 	listed, err := b.ListEntries(ctx, c, ListArgs{MemoryID: memory, Limit: int64(TopK(k))})
 	return nil, &listed, err
+}
+
+// wantsVector reports whether a search is to ask the embedder.
+func (b *Service) wantsVector(a SearchArgs) bool {
+	return a.Mode == ModeHybrid || a.Mode != ModeLexical && b.embedder != nil && b.config.Settings.SearchAlpha > 0
+}
+
+// queryVector is the vector of a query, nil if there is none and the search goes by
+// words. CodeSearchUnavailable (Unavailable) if ModeHybrid was asked for.
+func (b *Service) queryVector(ctx context.Context, a SearchArgs) ([]float32, error) {
+	err := errors.New("memory.embed_url is not set")
+	var all [][]float32
+	if b.embedder != nil {
+		if all, err = b.embedder.Vectors(ctx, []string{a.Query}); err == nil {
+			return all[0], nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if a.Mode != ModeHybrid {
+		b.fellBack("embedder_failed")
+		return nil, nil
+	}
+	f := fault.Wrap(err, fault.Unavailable, CodeSearchUnavailable, "a search by vectors is not possible now: the embedder is missing or does not answer").
+		WithHint("search with mode auto or lexical, or check memory.embed_url")
+	f.Details = map[string]any{}
+	return nil, f
 }

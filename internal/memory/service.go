@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cairn/internal/fault"
+	"cairn/internal/memory/embedding"
 	"cairn/internal/redact"
 	"cairn/internal/store"
 )
@@ -42,7 +43,7 @@ type Service struct {
 	config   Config
 	shards   *shards
 	progress progress
-	embedder *embedder // nil for none
+	embedder *embedding.Client // nil for none
 	measures measures
 }
 
@@ -55,7 +56,7 @@ func New(s *store.Store, c Config) *Service {
 	}
 	return &Service{
 		store: s, config: c, shards: newShards(c.Settings.Shards, c.Settings.QueueLen, c.Settings.EnqueueTimeout),
-		embedder: newEmbedder(c.Settings),
+		embedder: embedding.New(c.Settings.EmbedURL, c.Settings.EmbedModel),
 	}
 }
 
