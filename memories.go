@@ -52,11 +52,11 @@ func (m Memories) book(ctx context.Context, make bool) (b *memory.Service, there
 	if c.book == nil || s == nil {
 		config := c.settings.work.bookConfig(c.journal.Filter)
 		if s != nil {
-			config.Wanted = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
-			config.Through = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
+			config.OnFirstRead = func(ctx context.Context, user, stream string) { c.Replication().wanted(ctx, s, user, stream) }
+			config.ReadThrough = func(ctx context.Context, user string, q memory.HubQuery) ([]json.RawMessage, error) {
 				return c.Replication().through(ctx, user, q)
 			}
-			config.Waiting = func(ctx context.Context, user string) { c.Replication().ask(ctx, s, user) }
+			config.PollHub = func(ctx context.Context, user string) { c.Replication().ask(ctx, s, user) }
 		}
 		b = memory.New(s, config)
 		if s == nil {

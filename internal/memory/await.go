@@ -71,7 +71,7 @@ func (b *Service) AwaitConsistency(ctx context.Context, c Caller, memory string,
 	}
 	for err == nil {
 		var consistent bool
-		seen := b.progress.seen()
+		seen := b.progress.changed()
 		if consistent, err = b.consistent(ctx, stream, until); consistent || err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (b *Service) Paused(ctx context.Context) (paused bool, err error) {
 // SetPaused pauses or resumes replication, push and pull, in every process. Repeating
 // it is safe.
 func (b *Service) SetPaused(ctx context.Context, paused bool) error {
-	defer b.progress.step()
+	defer b.progress.notify()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if paused {
 			return tx.SetMeta(ctx, metaPaused, "1")

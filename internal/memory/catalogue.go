@@ -11,11 +11,10 @@ const (
 	updateNoPulls = `UPDATE memory_streams SET subscribed = 0 WHERE stream = ? AND head_seq = 0`
 )
 
-// Catalogue notes vaults and memories that a hub has of a user: documents of kind vault or
-// memory, whose documents are those of a put, a memory's vault in it. What is here
-// already stays as it is. A new memory is subscribed only if its vault is that of a
-// project known here; others are once they are read (memories §10.3). Repeating it
-// is safe.
+// Catalogue stores the vaults and memories that a hub has of a user. docs are puts of vaults and
+// memories; that of a memory contains its vault. Existing rows do not change. A new memory is
+// subscribed if its vault belongs to a project of this device; other memories are subscribed when
+// they are first read (memories §10.3). Catalogue is idempotent.
 func (b *Service) Catalogue(ctx context.Context, m Membership, docs []Item) error {
 	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		d, err := s.pulling(ctx, m)
@@ -68,8 +67,7 @@ func (d *Documents) catalogued(ctx context.Context, s *callTx, doc *Item, projec
 	return err
 }
 
-// projectTitles returns the ids of the projects known here, as titles: vaults of earlier
-// releases have them.
+// projectTitles returns the titles of the projects' vaults in earlier releases.
 func (s *callTx) projectTitles(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	ids, err := s.tx.Texts(ctx, selectTitles)
@@ -79,7 +77,7 @@ func (s *callTx) projectTitles(ctx context.Context) (map[string]bool, error) {
 	return out, err
 }
 
-// givenUIDs returns the uids of projects whose default memory a hub's catalogue names.
+// givenUIDs returns the uids of the projects whose default memories are in a hub's catalogue.
 func givenUIDs(docs []Item) map[string]bool {
 	out := map[string]bool{}
 	for _, doc := range docs {

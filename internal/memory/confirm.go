@@ -47,7 +47,7 @@ const (
 // fails with CodeLeft if the membership has ended, and with CodeLeaseLost for a late
 // holder of a lane.
 func (b *Service) settling(ctx context.Context, m Membership, leases []Lease, fn func(ctx context.Context, s *callTx) error) error {
-	defer b.progress.step()
+	defer b.progress.notify()
 	var s *callTx
 	err := b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := firstError(checkMember(ctx, tx, m), checkLeases(ctx, tx, leases)); err != nil {

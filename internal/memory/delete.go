@@ -324,17 +324,17 @@ func (s *callTx) removeMemory(ctx context.Context, id string, inflight bool) err
 
 // confirmed waits until the hub has confirmed a delete, or withdraws it.
 func (b *Service) confirmed(ctx context.Context, c Caller, d deletion, key string) error {
-	if b.config.Waiting != nil {
+	if b.config.PollHub != nil {
 		asking, stop := context.WithCancel(ctx)
 		var asked sync.WaitGroup
-		asked.Go(func() { b.config.Waiting(asking, d.user) })
+		asked.Go(func() { b.config.PollHub(asking, d.user) })
 		defer asked.Wait()
 		defer stop()
 	}
 	timer := time.NewTimer(b.config.Settings.DeleteTimeout)
 	defer timer.Stop()
 	for {
-		seen := b.progress.seen()
+		seen := b.progress.changed()
 		over, err := b.deleted(ctx, d)
 		if over && err != nil {
 			return firstError(b.forget(ctx, d, key), err)

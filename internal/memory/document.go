@@ -10,8 +10,7 @@ import (
 	"cairn/internal/strictjson"
 )
 
-// Kinds of the lines of an export that are about memories: linePrefix and the kind of the
-// change.
+// Kinds of the lines of an export: linePrefix and the kind of the change.
 const (
 	linePrefix = "memory."
 
@@ -22,19 +21,19 @@ const (
 	LineTombstone = linePrefix + kindTombstone
 )
 
-// kindTombstone is the kind of a document that says what was deleted. Only exports have it.
+// kindTombstone is the kind of an item that names something deleted. Only exports have it.
 const kindTombstone = "tombstone"
 
-// Item is one vault, memory, entry, context or deletion on its way into a store: a
-// line of an export, a change of a hub, or a change of the store's own log. Its JSON form
-// is a line of an export: Doc is the document of the change log then, without what belongs
-// to a device (localIds, positions and numbers of a hub), and an entry has its latest state.
+// Item is one vault, memory, entry, context or deletion that comes from elsewhere: a line of an
+// export, a change of a hub, or a change of the store's own log. Its JSON form is a line of an
+// export. In that, Doc has no localIds, positions or numbers of a hub, and an entry has its latest
+// state.
 type Item struct {
 	Kind    string          `json:"kind,omitempty"`
 	Owner   string          `json:"owner,omitempty"`   // of a vault: its user; "" for the device's own
 	Project string          `json:"project,omitempty"` // of a memory: the id of the project whose default memory it is
 	Memory  string          `json:"memory,omitempty"`  // of entries, contexts and deletions: the id of their memory
-	Doc     json.RawMessage `json:"doc"`               // nil where it was blanked
+	Doc     json.RawMessage `json:"doc"`               // nil if it was blanked
 
 	// Of a change of a hub or of the log.
 	Op  string `json:"-"` // store.OpPut, OpPatch, OpConfirm or store.OpDelete; "" means OpPut
@@ -46,10 +45,10 @@ type Item struct {
 	Device string `json:"-"` // the device incarnation that sent it to the hub, "" if unknown
 
 	seq    int64 // of a change of this store's log
-	parsed any   // what Validate has read; nil for a document that was blanked
+	parsed any   // Doc as Validate or Check has parsed it; nil if it was blanked
 }
 
-// name returns kind and op.
+// name returns the kind and the op.
 func (d *Item) name() string {
 	op := d.Op
 	if op == "" {
@@ -58,7 +57,7 @@ func (d *Item) name() string {
 	return strings.TrimPrefix(d.Kind, linePrefix) + " " + op
 }
 
-// newDoc returns the type of a document by kind and op; nil for other changes.
+// newDoc returns a value of the type of a document by kind and op; nil for other changes.
 func newDoc(name string) any {
 	switch name {
 	case KindVault + " " + store.OpPut:
@@ -81,8 +80,8 @@ func newDoc(name string) any {
 	return nil
 }
 
-// Validate reads a document and checks that it can be applied: its shape, and the id of an
-// entry. A hub has checked the texts already. Errors: CodeInvalid, without any of its text.
+// Validate parses the document of a change and checks its shape and the id of an entry. The hub
+// has checked the texts already. Errors: CodeInvalid, without text of the document.
 func (d *Item) Validate() error {
 	v := newDoc(d.name())
 	if v == nil || d.Doc == nil {
@@ -102,9 +101,8 @@ func (d *Item) Validate() error {
 	return nil
 }
 
-// Check validates a line of an export, which anyone may have edited: also the rules for
-// texts, ids and times hold, and there are no unknown fields. The error has none of its
-// text.
+// Check parses and validates a line of an export, which may have been edited: it also checks texts,
+// ids and times, and refuses unknown fields. The error contains no text of the line.
 func (d *Item) Check() error {
 	d.parsed = newDoc(d.name())
 	v := d.parsed
@@ -126,7 +124,7 @@ func (d *Item) Check() error {
 	return firstError(d.checkPlace(), d.checkDoc())
 }
 
-// checkPlace checks which fields besides the document a line has.
+// checkPlace checks the fields next to the document.
 func (d *Item) checkPlace() error {
 	ofMemory := d.Kind != LineVault && d.Kind != LineMemory
 	switch {
@@ -144,7 +142,7 @@ func isID(text string) bool {
 	return ok && id == text
 }
 
-// What Check reports about the content of a document.
+// Errors of Check about the content of a document.
 var (
 	errID        = errors.New("one of its ids is not valid")
 	errText      = errors.New("its text breaks a rule for texts of its kind")
@@ -180,7 +178,7 @@ func (d *Item) checkDoc() error {
 
 // check checks an entry of an export.
 func (d *entryDoc) check() (err error) {
-	if d.LocalID != "" || d.EntryID == "" && d.Key == "" { // a device's own number, or nothing to recognise it by
+	if d.LocalID != "" || d.EntryID == "" && d.Key == "" { // it belongs to a device, or cannot be identified
 		return errID
 	}
 	for _, id := range []string{d.EntryID, d.SessionID, d.CorrectedEntryID} {
@@ -202,7 +200,7 @@ func checkIDs(ids ...string) error {
 	return nil
 }
 
-// checkTexts replaces errors that quote the text.
+// checkTexts replaces errors that may contain text.
 func checkTexts(errs ...error) error {
 	if firstError(errs...) != nil {
 		return errText
@@ -217,7 +215,7 @@ func checkTime(at Time) error {
 	return nil
 }
 
-// checkHubKey checks the key under which a hub knows something, "" for none.
+// checkHubKey checks a hub key, "" for none.
 func checkHubKey(key string) error {
 	if rules.CheckLength("key", key, rules.MaxKey) != nil {
 		return errID
@@ -225,8 +223,8 @@ func checkHubKey(key string) error {
 	return nil
 }
 
-// References checks the memories of an export line by line: their order, and that what a
-// line refers to comes before it. The zero value is ready. Use it in one goroutine.
+// References checks the lines of an export one by one: their order, and that each line comes after
+// those that it refers to. The zero value is ready. Use it in one goroutine.
 type References struct {
 	vaults, memories map[string]bool
 	stage            int
@@ -243,19 +241,19 @@ func (r *References) Check(d *Item, hasProject func(id string) bool) string {
 	}
 	stage := lineStages[d.Kind]
 	if stage < r.stage {
-		return "it does not stand where lines of its kind belong"
+		return "it is not in the place of its kind"
 	}
 	r.stage = stage
 	switch doc := d.parsed.(type) {
 	case *vaultDoc:
 		if r.vaults[doc.VaultID] {
-			return "this vault stands here for the second time"
+			return "this vault is in the file twice"
 		}
 		r.vaults[doc.VaultID] = true
 	case *memoryDoc:
 		switch {
 		case r.memories[doc.MemoryID]:
-			return "this memory stands here for the second time"
+			return "this memory is in the file twice"
 		case !r.vaults[doc.VaultID]:
 			return "it refers to a vault that the file does not have before it"
 		case d.Project != "" && !hasProject(d.Project):

@@ -6,49 +6,49 @@ import (
 	"cairn/internal/store"
 )
 
-// origin is where documents come from. It decides what the roads differ in: who owns a
-// document, how the change log gets it, and what happens when something here has its name.
+// origin is the source of items. It determines who owns an item, how it is logged, and what
+// happens if a row here has the same name.
 type origin int
 
 const (
 	// A hub's stream, in the hub's order. Changes are logged as the hub's and never sent.
 	fromHub origin = iota
-	// An export. What is new is logged as this device's, so that a user who has joined a
-	// hub sends it. The present rules of redaction apply.
+	// An export. New rows are logged as changes of this device, so that they are sent if the
+	// user has joined a hub. The present rules of redaction apply.
 	fromExport
-	// The store's own log, for rows that a salvage has lost. They are logged already.
+	// The store's own log, for rows that a salvage has lost. They are not logged again.
 	fromLog
 )
 
-// ImportedMemories counts what became of an export's memories.
+// ImportedMemories counts the results of an import of memories.
 type ImportedMemories struct {
 	Memories int `json:"memories"` // added
 	Entries  int `json:"entries"`  // added
 	Contexts int `json:"contexts"` // versions added
-	Known    int `json:"known"`    // entries and contexts that were here
-	Deleted  int `json:"deleted"`  // entries and contexts left out, because they or their memories were deleted here
-	Redacted int `json:"redacted"` // in which the present rules found a secret
+	Known    int `json:"known"`    // entries and contexts that existed already
+	Deleted  int `json:"deleted"`  // entries and contexts not added, because they or their memories were deleted here
+	Redacted int `json:"redacted"` // entries and contexts in which the present rules found a secret
 }
 
-// Documents stores what comes from elsewhere; nothing else does. Use it in one goroutine.
+// Documents applies the items of one origin. All rows that come from elsewhere are stored by it.
+// Use it in one goroutine.
 //
-// A document is identified by its id, or by the key under which a hub knows it. A document
-// that is here already changes nothing, so that applying it again is safe; only a hub, which
-// orders the changes of all devices, moves rows to its own state. What was deleted here
-// stays deleted. A document whose prerequisite is missing waits for it: an entry or a
-// context for its memory, a patch or a confirmation for its entry.
+// An item is identified by its id, or by its hub key. An item that exists already changes nothing,
+// except that a hub, which orders the changes of all devices, updates rows to its own state. What
+// was deleted here stays deleted. An item whose prerequisite is missing waits for it: an entry or
+// a context for its memory, a patch or a confirmation for its entry.
 type Documents struct {
 	book     *Service
 	from     origin
-	vaults   map[string]Vault  // of the origin → of this store
-	memories map[string]string // of the origin → of this store, "" for one that was deleted here
+	vaults   map[string]Vault  // by the id at the origin
+	memories map[string]string // by the id at the origin; "" for a memory that was deleted here
 	counts   ImportedMemories
 
-	call     *callTx          // what all documents belong to, if it is one transaction of one user
-	returned map[string]int64 // changes of a page that were new here, by device incarnation
+	call     *callTx          // the transaction of all items, if they belong to one user
+	returned map[string]int64 // the number of a page's changes that were new here, by device incarnation
 
-	made    map[string]*madeRow // memories and entries that came back from the log, by their names
-	waiting map[string][]*Item  // by what is missing
+	made    map[string]*madeRow // memories and entries restored from the log, by their names
+	waiting map[string][]*Item  // by the name of the missing prerequisite
 }
 
 func newDocuments(b *Service, from origin) *Documents {
@@ -58,22 +58,22 @@ func newDocuments(b *Service, from origin) *Documents {
 	}
 }
 
-// NewDocuments returns Documents for the lines of one export, each of which Check and
-// References have accepted.
+// NewDocuments returns Documents for the lines of one export. Check and References must have
+// accepted each line.
 func (b *Service) NewDocuments() *Documents { return newDocuments(b, fromExport) }
 
-// Counts returns what became of the documents so far.
+// Counts returns the results so far.
 func (d *Documents) Counts() ImportedMemories { return d.counts }
 
-// Apply stores one document. Ids, keys and times stay where nothing else has them. Of an
-// export, the vaults of the device's own user there become those of its own user here, of
-// which one with the same title is the same. The default memory of a project goes into the
-// one that the project has here. Apply is idempotent.
+// Apply stores one item. Ids, keys and times are kept unless another row has them. In an export,
+// the vaults of the device's own user become vaults of the own user here; a vault with the same
+// title is the same vault. The default memory of a project is merged into the project's default
+// memory here. Apply is idempotent.
 //
-// Errors: CodeInvalid for a document that cannot be read, CodeNotFound (NotFound) if a
-// vault or memory of that title is just being deleted here, those of the store.
-func (d *Documents) Apply(ctx context.Context, tx *store.Tx, doc *Item) error {
-	for queue := []*Item{doc}; len(queue) > 0; queue = queue[1:] {
+// Errors: CodeInvalid for an item that is not readable, CodeNotFound (NotFound) if a vault or
+// memory of that title is being deleted here, those of the store.
+func (d *Documents) Apply(ctx context.Context, tx *store.Tx, item *Item) error {
+	for queue := []*Item{item}; len(queue) > 0; queue = queue[1:] {
 		next := queue[0]
 		if next.parsed == nil {
 			if err := next.Validate(); err != nil {
@@ -95,14 +95,14 @@ func (d *Documents) Apply(ctx context.Context, tx *store.Tx, doc *Item) error {
 	return nil
 }
 
-// take stores one document. missing names the prerequisites of which it lacks one, made
-// what others may wait for.
+// take stores one item. missing names the prerequisites if it has none of them; made names what
+// other items may wait for.
 func (d *Documents) take(ctx context.Context, tx *store.Tx, doc *Item) (missing, made []string, err error) {
 	if doc.Op == store.OpDelete {
 		return nil, nil, d.delete(ctx, tx, doc)
 	}
 	switch v := doc.parsed.(type) {
-	case nil: // blanked, or of a kind that has no rows
+	case nil: // blanked, or of a kind without rows
 		return nil, nil, nil
 	case *vaultDoc:
 		s, err := d.owner(ctx, tx, doc.Owner)
@@ -138,7 +138,7 @@ func (d *Documents) take(ctx context.Context, tx *store.Tx, doc *Item) (missing,
 	return missing, made, err
 }
 
-// memory is the id, at the origin, of the memory that a document is or belongs to.
+// memory returns the origin's id of the memory that an item is or belongs to.
 func (d *Item) memory() string {
 	if m, ok := d.parsed.(*memoryDoc); ok && d.Memory == "" {
 		return m.MemoryID
@@ -146,7 +146,7 @@ func (d *Item) memory() string {
 	return d.Memory
 }
 
-// scope acts as a user of this store.
+// scope returns the callTx of a user of this store.
 func (d *Documents) scope(ctx context.Context, tx *store.Tx, user string) (*callTx, error) {
 	if d.call != nil {
 		return d.call, nil
@@ -155,8 +155,8 @@ func (d *Documents) scope(ctx context.Context, tx *store.Tx, user string) (*call
 	return &callTx{Service: d.book, tx: tx, u: u}, err
 }
 
-// owner acts as the user here of one of the origin, "" for the device's own. A user who is
-// missing is created.
+// owner returns the callTx of a user of the origin, "" for the device's own. It creates a missing
+// user.
 func (d *Documents) owner(ctx context.Context, tx *store.Tx, id string) (*callTx, error) {
 	if id == "" && d.call == nil {
 		own, err := ownUser(ctx, tx, true)
@@ -173,7 +173,7 @@ func (d *Documents) owner(ctx context.Context, tx *store.Tx, id string) (*callTx
 	return s, err
 }
 
-// here returns the id here of a memory of the origin.
+// here returns the local id of a memory of the origin.
 func (d *Documents) here(ctx context.Context, s *callTx, memory string) (string, error) {
 	if id, ok := d.memories[memory]; ok || d.from != fromHub {
 		if !ok {
@@ -188,8 +188,8 @@ func (d *Documents) here(ctx context.Context, s *callTx, memory string) (string,
 	return id, err
 }
 
-// open finds the memory of a document and acts as its owner. deleted is true if the memory
-// was deleted here; nil if it is not here for another reason.
+// open returns the callTx of the owner of an item's memory. It is nil if the memory is missing;
+// deleted is true if the memory was deleted here.
 func (d *Documents) open(ctx context.Context, tx *store.Tx, doc *Item) (s *callTx, deleted bool, err error) {
 	s = d.call
 	if s == nil {
@@ -201,7 +201,7 @@ func (d *Documents) open(ctx context.Context, tx *store.Tx, doc *Item) (s *callT
 	}
 	m := memoryRow{exists: true}
 	if err := tx.Get(ctx, m.scan(), selectAnyMemory, id); err != nil {
-		return nil, d.from == fromExport, ignoreNone(err) // deleted by another process just now
+		return nil, d.from == fromExport, ignoreNone(err) // another process may have just deleted it
 	}
 	if d.call != nil {
 		s.m = m
@@ -218,7 +218,7 @@ func (d *Documents) open(ctx context.Context, tx *store.Tx, doc *Item) (s *callT
 	return s, false, err
 }
 
-// logPulled appends a change of a hub, which is never sent, to a stream.
+// logPulled appends a change of a hub to a stream. It is never sent.
 func (d *Documents) logPulled(ctx context.Context, s *callTx, stream string, doc *Item, id string, text []byte) (int64, error) {
 	if doc.Device != "" {
 		d.returned[doc.Device]++
@@ -230,7 +230,7 @@ func (d *Documents) logPulled(ctx context.Context, s *callTx, stream string, doc
 	return s.tx.Append(ctx, store.Change{Device: hubDevice, Project: s.m.project, Stream: stream, Kind: doc.Kind, ID: id, Op: op, Doc: text})
 }
 
-// redact applies the present rules of redaction. Only an export needs it.
+// redact applies the present rules of redaction to texts of an export.
 func (d *Documents) redact(text string) string {
 	if d.from != fromExport {
 		return text

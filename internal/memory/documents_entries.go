@@ -15,23 +15,23 @@ const (
 	selectContextHeld = `SELECT seq FROM memory_contexts WHERE context_id = ? OR hub_key = ?`
 
 	updateKey = `UPDATE memory_entries SET key = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM memory_entries WHERE key = ?2)`
-	// A context gets the lowest number that is free: in the order of the log that is mostly
-	// the one that it had.
+	// A context gets the lowest free number. In the order of the log that is mostly the number
+	// that it had.
 	lowerContext = `UPDATE memory_contexts SET seq = f.n FROM (SELECT min(n) AS n FROM (SELECT 1 AS n UNION ALL SELECT seq + 1 FROM memory_contexts WHERE seq > 0)
 WHERE n NOT IN (SELECT seq FROM memory_contexts)) f WHERE seq = ?1 AND f.n < ?1`
 )
 
-// madeRow is a memory or an entry that came back from the log, with the changes that gave
-// it what it has: of two the later one counts, in whatever order they come.
+// madeRow is a memory or an entry restored from the log, with the positions of the changes that
+// set its values. A change with a lower position than that of the present value is ignored.
 type madeRow struct {
 	key                                   int64 // of an entry's row
 	put, tags, summary, correct, confirms int64
 }
 
-// entryName names an entry of the log: by its localId, and by its entryId.
+// entryName names an entry of the log, by its localId or by its entryId.
 func entryName(memory, id string) string { return memory + " " + id }
 
-// buried reports whether one of some ids or keys of the scope's memory was deleted here.
+// buried reports whether one of the ids or keys was deleted from the scope's memory.
 func (s *callTx) buried(ctx context.Context, ids ...string) (bool, error) {
 	for _, id := range ids {
 		var yes bool
@@ -42,7 +42,7 @@ func (s *callTx) buried(ctx context.Context, ids ...string) (bool, error) {
 	return false, nil
 }
 
-// held finds the row of an entry that comes from elsewhere: by its key, else by its id.
+// held finds the row of an entry by its key, else by its id.
 func (s *callTx) held(ctx context.Context, key, id string) (e entryRow, found bool, err error) {
 	e, found, err = s.entry(ctx, selectByHub, key)
 	if err == nil && !found {
@@ -51,7 +51,7 @@ func (s *callTx) held(ctx context.Context, key, id string) (e entryRow, found bo
 	return e, found, err
 }
 
-// heldOrNumbered is held, or finds the row by the number that the entry had.
+// heldOrNumbered finds the row of an entry by its key, its id, or the number that it had.
 func (s *callTx) heldOrNumbered(ctx context.Context, key, id string, local int64) (e entryRow, found bool, err error) {
 	e, found, err = s.held(ctx, key, id)
 	if err == nil && !found && local != 0 {
@@ -60,14 +60,14 @@ func (s *callTx) heldOrNumbered(ctx context.Context, key, id string, local int64
 	return e, found, err
 }
 
-// rowOf is the row, in the scope's memory, of an entry that comes from elsewhere.
+// rowOf returns the row of an entry in the scope's memory.
 func (s *callTx) rowOf(d *entryDoc, key string) (e entryRow, err error) {
 	e = entryRow{hubKey: key, trace: d.Trace, creationNS: d.CreationTime, Entry: d.in(s.m.Memory, s.u.ID)}
 	e.bodyHash, err = rules.BodyHash(NewEntry{RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags, Metadata: d.Metadata, SessionID: d.SessionID})
 	return e, err
 }
 
-// in is the entry of a document, in a memory of an owner.
+// in returns the entry of a document, in a memory of an owner.
 func (d *entryDoc) in(m Memory, owner string) Entry {
 	return Entry{
 		EntryID: d.EntryID, ActorID: owner, VaultID: m.VaultID, MemoryID: m.MemoryID, RawEntry: d.RawEntry, Summary: d.Summary, Tags: d.Tags,
@@ -105,7 +105,7 @@ func (d *Documents) entry(ctx context.Context, s *callTx, doc *Item, e entryDoc)
 	return d.loggedEntry(ctx, s, doc, &e, local)
 }
 
-// localKey is the number of the row that an entry of the log had, 0 for one that came from
+// localKey returns the number of the row that an entry of the log had. It is 0 for an entry from
 // a hub.
 func (doc *Item) localKey(e *entryDoc) int64 {
 	for _, id := range []string{doc.ID, e.LocalID} {
@@ -141,7 +141,7 @@ func (d *Documents) exportedEntry(ctx context.Context, s *callTx, e *entryDoc) e
 	if row.synced && row.EntryID == "" {
 		row.EntryID = rules.NewID()
 	}
-	if row.CreationTime == 0 { // of a list of entries, which get their times here
+	if row.CreationTime == 0 { // the lines of Import get new times
 		row.CreationTime = s.nextTime(row.synced)
 		row.CapturedTime = cmp.Or(row.CapturedTime, row.CreationTime)
 	}
@@ -163,17 +163,17 @@ func (d *Documents) clean(e *entryDoc) {
 	e.RawEntry, e.Summary, e.Tags, e.Metadata, e.CorrectionReason = a.RawEntry, a.Summary, a.Tags, a.Metadata, reason
 }
 
-// loggedEntry brings an entry back under its old number. The index is filled afterwards.
+// loggedEntry restores an entry under its old number. It does not index the entry.
 func (d *Documents) loggedEntry(ctx context.Context, s *callTx, doc *Item, e *entryDoc, local int64) (made []string, err error) {
 	if _, err := parseLocalID(doc.ID); err != nil {
 		e.EntryID = doc.ID
 	}
 	if e.CreationTime == 0 {
-		e.CreationTime = e.CapturedTime // of entries of this device both are one
+		e.CreationTime = e.CapturedTime // they are equal for entries of this device
 	}
 	row, err := s.rowOf(e, e.Key)
 	if err != nil {
-		return nil, nil // it can never have been a row
+		return nil, nil // it cannot have been a row
 	}
 	row.synced, row.seq = e.EntryID != "", doc.seq
 	if err := s.freeTime(ctx, &row); err != nil {
@@ -204,8 +204,7 @@ func (d *Documents) loggedEntry(ctx context.Context, s *callTx, doc *Item, e *en
 	return made, nil
 }
 
-// freeTime moves the time of a committed row to the next one that no other entry of the
-// memory has.
+// freeTime increases the time of a committed row until no other entry of the memory has it.
 func (s *callTx) freeTime(ctx context.Context, e *entryRow) error {
 	for taken := e.synced; taken; {
 		if err := s.tx.Get(ctx, []any{&taken}, selectTimeTaken, e.MemoryID, e.CreationTime, e.key); err != nil {
@@ -227,7 +226,7 @@ type changeDoc struct {
 	CorrectionTime   Time   `json:"correctionTime"`
 }
 
-// change applies it to an entry.
+// change applies c to an entry.
 func (c *changeDoc) change(e *Entry) {
 	if c.Tags != nil {
 		e.Tags = c.Tags
@@ -240,8 +239,8 @@ func (c *changeDoc) change(e *Entry) {
 	}
 }
 
-// after returns what of a change of the log is later than what an entry has. An entry that
-// was here before has all changes.
+// after returns the part of a change of the log that is later than the entry's present values. An
+// entry that was not restored, for which m is nil, has all its changes already.
 func (m *madeRow) after(seq int64, c changeDoc) changeDoc {
 	if m == nil {
 		return changeDoc{}
@@ -309,7 +308,7 @@ func sameEntry(a, b *Entry) bool {
 	return true
 }
 
-// confirm commits an entry of the log as a hub had committed it.
+// confirm commits a restored entry with the id and time that a hub had assigned.
 func (d *Documents) confirm(ctx context.Context, s *callTx, doc *Item, c *confirmDoc) (missing, made []string, err error) {
 	names := []string{entryName(doc.Memory, c.LocalID), entryName(doc.Memory, c.EntryID)}
 	at := d.made[names[0]]
@@ -319,7 +318,7 @@ func (d *Documents) confirm(ctx context.Context, s *callTx, doc *Item, c *confir
 	if at == nil {
 		_, found, err := s.entry(ctx, selectByID, c.EntryID)
 		if found || err != nil {
-			names = nil // it was here before, with all its changes
+			names = nil // it was not restored, so it has all its changes
 		}
 		return names, nil, err
 	}
@@ -340,7 +339,7 @@ func (d *Documents) confirm(ctx context.Context, s *callTx, doc *Item, c *confir
 	return nil, names[1:], err
 }
 
-// deleteEntry deletes an entry that was deleted at the hub, or notes that it was.
+// deleteEntry deletes an entry that was deleted at the hub, or stores that it was deleted.
 func (d *Documents) deleteEntry(ctx context.Context, s *callTx, doc *Item) error {
 	id := doc.ID
 	if v, ok := doc.parsed.(*entryDeleteDoc); ok && v.EntryID != "" {
@@ -360,7 +359,7 @@ func (d *Documents) deleteEntry(ctx context.Context, s *callTx, doc *Item) error
 	return err
 }
 
-// context stores a version of a memory's context, unless it is here.
+// context stores a version of a memory's context, unless it exists.
 func (d *Documents) context(ctx context.Context, s *callTx, doc *Item, c contextDoc) error {
 	if d.from == fromHub {
 		c.Key = doc.Key
@@ -399,7 +398,7 @@ func (d *Documents) context(ctx context.Context, s *callTx, doc *Item, c context
 	return s.insertContextDoc(ctx, c, contextPlace{key: c.Key, synced: !s.u.hub(), change: change})
 }
 
-// bringBackContext stores a context of the log. The index is filled afterwards.
+// bringBackContext restores a context of the log. It does not index the context.
 func (s *callTx) bringBackContext(ctx context.Context, c contextDoc, change int64) error {
 	res, err := s.insertContextRow(ctx, c, contextPlace{key: c.Key, synced: true, change: change})
 	if err != nil {
@@ -412,9 +411,9 @@ func (s *callTx) bringBackContext(ctx context.Context, c contextDoc, change int6
 	return err
 }
 
-// contextPlace is where a context that comes from elsewhere stands.
+// contextPlace is the state of a context that comes from elsewhere.
 type contextPlace struct {
-	key    string // under which the hub knows it
+	key    string // the hub key
 	hubSeq int64
 	synced bool
 	change int64 // of the log

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// A memory that a hub knows under its own id and whose title another has there now
-	// was deleted there, which its own stream will tell.
+	// A stream with an id at the hub keeps it: its memory was deleted there, if the hub has
+	// another memory of that title now, and the stream will contain the delete.
 	updateNewRemote = `UPDATE memory_streams SET remote_id = ?2 WHERE stream = ?1 AND remote_id IS NULL AND sent_seq = 0 AND pull_cursor = 0`
 
-	// A vault that a salvage has made up for the memories in it has no time of creation.
+	// A placeholder vault, which a salvage created for its memories, has no creation time.
 	restoreVault = `INSERT INTO memory_vaults (vault_id, user_id, title, description, creation_ns) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (vault_id) DO UPDATE SET user_id = excluded.user_id, title = excluded.title, description = excluded.description,
 creation_ns = excluded.creation_ns WHERE creation_ns <= 0`
@@ -26,12 +26,12 @@ SELECT ?1, ?2, ?3, ifnull((SELECT max(c.seq) FROM changes c WHERE c.stream = (SE
 	selectVaultAny = `SELECT EXISTS (SELECT 1 FROM memory_vaults WHERE vault_id = ?)`
 )
 
-// vault returns the vault here of one of the origin: under its id, else under its title,
-// else a new one.
+// vault returns the vault here for a vault of the origin: the one with its id, else the one with
+// its title, else a new one.
 func (d *Documents) vault(ctx context.Context, s *callTx, doc vaultDoc) (v Vault, err error) {
 	id := doc.VaultID
 	v, err = s.vault(ctx, id)
-	if err == nil && v.CreationTime <= 0 { // made up by a salvage
+	if err == nil && v.CreationTime <= 0 { // a placeholder
 		err = notFound("vault")
 	}
 	if err == nil {
@@ -51,7 +51,7 @@ func (d *Documents) vault(ctx context.Context, s *callTx, doc vaultDoc) (v Vault
 			doc.Title = recoveredTitle(id)
 		}
 	case found && d.from == fromExport:
-		if other, err = s.vault(ctx, other.VaultID); err == nil { // not one that is being deleted
+		if other, err = s.vault(ctx, other.VaultID); err == nil { // it is not being deleted
 			d.vaults[id] = other
 		}
 		return other, err
@@ -67,8 +67,8 @@ func (d *Documents) vault(ctx context.Context, s *callTx, doc vaultDoc) (v Vault
 	return v, err
 }
 
-// newVault stores a vault and returns its id, which is another one if a vault of another
-// user has it.
+// newVault stores a vault and returns its id, which is a new one if another user's vault has the
+// id.
 func (d *Documents) newVault(ctx context.Context, s *callTx, v Vault, doc vaultDoc) (string, error) {
 	switch d.from {
 	case fromLog:
@@ -98,10 +98,10 @@ func (d *Documents) newVault(ctx context.Context, s *callTx, v Vault, doc vaultD
 	return v.VaultID, err
 }
 
-// recoveredTitle is the title of a vault or memory whose own title is lost or taken.
+// recoveredTitle returns a title for a vault or memory whose own title is lost or in use.
 func recoveredTitle(id string) string { return "recovered-" + id[:min(8, len(id))] }
 
-// created is a time of creation, now if it is not known.
+// created returns a creation time, now if it is unknown.
 func (s *callTx) created(at Time) Time {
 	if at <= 0 {
 		return Time(s.tx.Now().UnixNano())
@@ -109,8 +109,8 @@ func (s *callTx) created(at Time) Time {
 	return at
 }
 
-// memory stores a memory, unless it is here under its id, as the default memory of its
-// project, or under its title.
+// memory stores a memory, unless it exists under its id, as the default memory of its project, or
+// under its title.
 func (d *Documents) memory(ctx context.Context, tx *store.Tx, doc *Item, m *memoryDoc) error {
 	switch d.from {
 	case fromHub:
@@ -167,7 +167,7 @@ func (d *Documents) pulledMemory(ctx context.Context, s *callTx, doc *Item, m *m
 	if gone, err := s.buried(ctx, stream); err != nil || gone {
 		return err
 	}
-	delete(d.memories, doc.Memory) // it may become one of ours
+	delete(d.memories, doc.Memory) // it may become the remote id of a memory here
 	q, met, err := s.meet(ctx, m)
 	if err != nil || met {
 		return err
@@ -196,8 +196,7 @@ func (d *Documents) pulledMemory(ctx context.Context, s *callTx, doc *Item, m *m
 	return err
 }
 
-// exportedMemory returns the id here of a memory of an export, "" for one that was deleted
-// here.
+// exportedMemory returns the local id of a memory of an export, "" if it was deleted here.
 func (d *Documents) exportedMemory(ctx context.Context, s *callTx, projectID string, v Vault, m *memoryDoc) (string, error) {
 	id, q, err := d.memoryHere(ctx, s, projectID, v, m)
 	if err != nil || id != "" {
@@ -224,9 +223,9 @@ func (d *Documents) exportedMemory(ctx context.Context, s *callTx, projectID str
 	return row.MemoryID, err
 }
 
-// memoryHere finds the memory that one of an export is here: by its id, as the default
-// memory of its project, else by its title. If there is none, q is the project whose
-// default memory it becomes, nil for none.
+// memoryHere finds the memory here for a memory of an export: by its id, as the default memory of
+// its project, else by its title. If there is none, q is the project whose default memory it
+// becomes, nil for none.
 func (d *Documents) memoryHere(ctx context.Context, s *callTx, projectID string, v Vault, m *memoryDoc) (id string, q *owner, err error) {
 	found, err := s.find(ctx, selectMemory, m.MemoryID)
 	if err != nil || found {
@@ -257,8 +256,7 @@ func (d *Documents) memoryHere(ctx context.Context, s *callTx, projectID string,
 	return titled, nil, err
 }
 
-// loggedMemory brings a memory back that the log knows. The newest of its documents says
-// whose default memory it is.
+// loggedMemory restores a memory from the log. Its newest document determines the project.
 func (d *Documents) loggedMemory(ctx context.Context, s *callTx, doc *Item, m *memoryDoc) error {
 	seq, made := d.made[m.MemoryID]
 	if made && doc.seq <= seq.put {
@@ -285,7 +283,7 @@ func (d *Documents) loggedMemory(ctx context.Context, s *callTx, doc *Item, m *m
 
 const relinkMemory = `UPDATE memories SET project_key = NULL, project_uid = ?2 WHERE memory_id = ?1`
 
-// isKnownMemory reports whether a memory is here, or was deleted here.
+// isKnownMemory reports whether a memory exists or was deleted here.
 func (s *callTx) isKnownMemory(ctx context.Context, id string) (known bool, err error) {
 	if err = s.tx.Get(ctx, []any{&known}, selectMemoryExists, id); err == nil && !known {
 		known, err = s.buried(ctx, id)
@@ -293,7 +291,7 @@ func (s *callTx) isKnownMemory(ctx context.Context, id string) (known bool, err 
 	return known, err
 }
 
-// bringBackMemory stores a memory with its vault and its stream.
+// bringBackMemory restores a memory with its vault and its stream.
 func (d *Documents) bringBackMemory(ctx context.Context, s *callTx, m *memoryDoc) error {
 	in := m.Vault
 	in.VaultID = m.VaultID
@@ -317,8 +315,8 @@ func (d *Documents) bringBackMemory(ctx context.Context, s *callTx, m *memoryDoc
 	return err
 }
 
-// linkAgain makes a memory that is back the default memory of its project, if a write of
-// that project would find it as such.
+// linkAgain makes a restored memory the default memory of its project, if a write of the project
+// would find it as such.
 func (s *callTx) linkAgain(ctx context.Context, memory, projectID string) error {
 	q, ok, err := project.Find(ctx, s.tx, projectID)
 	if err != nil || !ok || q.ID != projectID {
@@ -342,11 +340,11 @@ func (s *callTx) linkAgain(ctx context.Context, memory, projectID string) error 
 	return err
 }
 
-// delete deletes what was deleted at the hub.
+// delete deletes a vault, a memory or an entry that was deleted at the hub.
 func (d *Documents) delete(ctx context.Context, tx *store.Tx, doc *Item) error {
 	s := d.call
 	if d.from != fromHub {
-		return nil // the log's documents of what was deleted are blanked
+		return nil // deleted rows have no documents in the log
 	}
 	id, err := d.here(ctx, s, doc.Memory)
 	if err != nil {
@@ -364,7 +362,7 @@ func (d *Documents) delete(ctx context.Context, tx *store.Tx, doc *Item) error {
 		return d.deleteMemory(ctx, s, id, doc)
 	}
 	if found, err := s.find(ctx, selectAnyMemory, id); err != nil || !found {
-		return err // deleted here, or another user's
+		return err // it was deleted here, or is another user's
 	}
 	return d.deleteEntry(ctx, s, doc)
 }
@@ -407,8 +405,7 @@ func (d *Documents) deleteMemory(ctx context.Context, s *callTx, id string, doc 
 	return err
 }
 
-// tombstone takes over what was deleted elsewhere, so that it does not come back. What is
-// here stays.
+// tombstone stores what was deleted elsewhere, so that it does not come back. Existing rows stay.
 func (d *Documents) tombstone(ctx context.Context, tx *store.Tx, memory string, t *tombstoneDoc) error {
 	s := &callTx{Service: d.book, tx: tx}
 	if id := d.memories[memory]; id != "" {

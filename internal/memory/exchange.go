@@ -16,19 +16,19 @@ import (
 	"cairn/internal/store"
 )
 
-// ExportLimit is the most entries of one Export.
+// ExportLimit is the maximum number of entries of one Export.
 const ExportLimit = 1000
 
-// Exported is a page of an export: entries oldest first, and the cursor that goes on
-// behind them, "" when there is nothing more. The array is never nil.
+// Exported is a page of an export: entries, oldest first, and the cursor of the next page, ""
+// after the last one. The array is never nil.
 type Exported struct {
 	Entries []Entry
 	Next    string
 }
 
-// Export reads committed entries of a memory, oldest first, after a cursor ("" for
-// the start) as ListEntries takes it; limit is clamped to 1 … ExportLimit, 0 for that.
-// A line of the export is one entry as JSON.
+// Export returns committed entries of a memory, oldest first, after a cursor ("" for the start) in
+// the form of ListEntries. limit is clamped to 1 … ExportLimit; 0 means ExportLimit. A line of the
+// export is one entry as JSON.
 func (b *Service) Export(ctx context.Context, c Caller, memory, after string, limit int64) (Exported, error) {
 	out := Exported{Entries: []Entry{}}
 	memory, err := memoryArg(memory)
@@ -58,20 +58,20 @@ func (b *Service) Export(ctx context.Context, c Caller, memory, after string, li
 	return out, err
 }
 
-// Imported is what an import has done.
+// Imported is the result of an import.
 type Imported struct {
 	Added   int           `json:"added"`
-	Known   int           `json:"known"` // lines whose entry was there already
+	Known   int           `json:"known"` // lines whose entry existed already, or was deleted
 	Refused []RefusedLine `json:"refused"`
 }
 
-// RefusedLine is a line that could not be taken.
+// RefusedLine is a line that was not imported.
 type RefusedLine struct {
 	Line    int    `json:"line"` // from 1
 	Message string `json:"message"`
 }
 
-// importLine is what of an exported entry an import takes.
+// importLine contains the fields of an exported entry that an import reads.
 type importLine struct {
 	RawEntry     string            `json:"rawEntry"`
 	Summary      string            `json:"summary"`
@@ -82,16 +82,16 @@ type importLine struct {
 	CreationTime Time              `json:"creationTime"`
 }
 
-// importChunk is how many lines share a transaction; maxLine bounds a line.
+// importChunk is the number of lines per transaction. maxLine limits the bytes of a line.
 const (
 	importChunk = 200
 	maxLine     = 1 << 20
 )
 
-// Import adds entries from JSON lines, as Export gives them, to a memory. A line's key
-// is the SHA-256 of its text, so that an import may be repeated; ids and times are
-// made again, the capturedTime is kept. Lines that break a rule are told and left out.
-// progress, which may be nil, hears the number of lines read. It needs the level Admin.
+// Import adds entries from JSON lines in the form of Export to a memory. The key of an entry is
+// the SHA-256 of its line, so that an import is idempotent. Entries get new ids and times but keep
+// their capturedTime. Invalid lines are reported and skipped. progress, which may be nil, is called
+// with the number of lines read. Import requires the level Admin.
 func (b *Service) Import(ctx context.Context, c Caller, memory string, in io.Reader, progress func(lines int)) (Imported, error) {
 	out := Imported{Refused: []RefusedLine{}}
 	memory, err := memoryArg(memory)
@@ -135,9 +135,9 @@ func (b *Service) importChunk(ctx context.Context, tx *store.Tx, c Caller, memor
 	d := b.NewDocuments()
 	d.call = s
 	for _, l := range chunk {
-		e, unsound := b.parseLine(l.text)
-		if unsound != nil {
-			out.Refused = append(out.Refused, RefusedLine{l.number, unsound.Error()})
+		e, why := b.parseLine(l.text)
+		if why != nil {
+			out.Refused = append(out.Refused, RefusedLine{l.number, why.Error()})
 			continue
 		}
 		sum := sha256.Sum256(l.text)
@@ -151,7 +151,7 @@ func (b *Service) importChunk(ctx context.Context, tx *store.Tx, c Caller, memor
 	return out, nil
 }
 
-// parseLine reads and checks one line of an import.
+// parseLine parses and checks one line of an import.
 func (b *Service) parseLine(text []byte) (*entryDoc, error) {
 	if err := rules.CheckJSON("line", text); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (b *Service) parseLine(text []byte) (*entryDoc, error) {
 		return nil, err
 	}
 	a := NewEntry{RawEntry: l.RawEntry, Summary: l.Summary, Tags: l.Tags, Metadata: l.Metadata, SessionID: session}
-	if err := a.sound(); err != nil {
+	if err := a.validate(); err != nil {
 		return nil, err
 	}
 	if _, err := rules.BodyHash(b.redacted(a)); err != nil {
@@ -177,7 +177,7 @@ func (b *Service) parseLine(text []byte) (*entryDoc, error) {
 	}, nil
 }
 
-// numbered is a line and its number.
+// numbered is a line with its number.
 type numbered struct {
 	number int
 	text   []byte
@@ -195,7 +195,7 @@ func newLines(in io.Reader) *lines {
 	return &lines{in: s}
 }
 
-// next reads up to n lines that are not blank; done is true behind the last.
+// next reads up to n lines that are not blank. done is true after the last.
 func (l *lines) next(n int) (out []numbered, done bool, err error) {
 	for len(out) < n {
 		if !l.in.Scan() {

@@ -10,9 +10,8 @@ import (
 	"cairn/internal/store"
 )
 
-// exportedMemory is a memory without its vault, which has a line of its own. ProjectUID
-// is the uid of the project whose default memory it was, before that was merged into
-// another one.
+// exportedMemory is a memory without its vault, which has its own line. ProjectUID is the uid of
+// the project whose default memory it was before the project was merged into another one.
 type exportedMemory struct {
 	MemoryID     string `json:"memoryId"`
 	VaultID      string `json:"vaultId"`
@@ -31,17 +30,17 @@ func (m *exportedMemory) doc() *memoryDoc {
 	return d
 }
 
-// tombstoneDoc is what was deleted and must not come back: the id of an entry, its key,
-// or the id of the memory.
+// tombstoneDoc names something deleted that must not come back: the id of an entry, its key, or
+// the id of the memory.
 type tombstoneDoc struct {
 	ID string `json:"id"`
 	At Time   `json:"deletedTime"`
 }
 
 const (
-	// The memories of one project: its default memories, those that became free when
-	// another project was merged into it, and what else is in the vaults of these; ?3 is
-	// for all memories. A memory that is being deleted is left out.
+	// The memories of one project: its default memories, the former default memories of
+	// projects that were merged into it, and the other memories of their vaults. ?3 selects
+	// all memories. A memory that is being deleted is not selected.
 	memoriesInScope = `WITH own AS (SELECT vault_id FROM memories WHERE project_key = ?1
 OR project_key IS NULL AND project_uid IN (SELECT value FROM json_each(?2))),
 scope AS (SELECT memory_id FROM memories WHERE deleting_seq IS NULL
@@ -67,7 +66,7 @@ AND (?3 OR vault_id IN (SELECT vault_id FROM memories WHERE memory_id IN scope))
 (SELECT count(*) FROM memory_tombstones WHERE memory_id IN scope OR ?3 AND memory_id NOT IN (SELECT memory_id FROM memories))`
 )
 
-// scopeArgs are the arguments of memoriesInScope.
+// scopeArgs returns the arguments of memoriesInScope.
 func scopeArgs(ctx context.Context, tx *store.Tx, of project.Scope) ([]any, error) {
 	uids := []string{}
 	if of.ID != "" {
@@ -87,11 +86,10 @@ func scopeArgs(ctx context.Context, tx *store.Tx, of project.Scope) ([]any, erro
 	return []any{of.Key, string(list), of.ID == ""}, err
 }
 
-// ExportLines gives the memories of a scope, line by line, each after those that it
-// refers to: vaults, memories, then for each memory its entries by time, its contexts
-// by time and what was deleted from it. What waits for a hub to confirm its deletion is
-// left out. Of one project these are its default memory and what else is in the vault
-// of that.
+// ExportLines calls put with the lines of the memories of a scope, each after the lines that it
+// refers to: vaults, memories, then for each memory its entries by time, its contexts by time and
+// its deletions. It omits what waits for a hub to confirm its deletion. The memories of one
+// project are its default memory and the other memories of the same vault.
 func ExportLines(ctx context.Context, tx *store.Tx, of project.Scope, put func(kind string, v any) error) error {
 	args, err := scopeArgs(ctx, tx, of)
 	if err != nil || args == nil {
@@ -120,7 +118,7 @@ func ExportLines(ctx context.Context, tx *store.Tx, of project.Scope, put func(k
 	return x.each(ctx, x.tombstone, selectHomelessTombstones)
 }
 
-// CountLines is how many lines ExportLines gives, by kind; kinds without any are left out.
+// CountLines returns the number of lines of ExportLines by kind, without kinds that have none.
 func CountLines(ctx context.Context, tx *store.Tx, of project.Scope) (map[string]int, error) {
 	out := map[string]int{}
 	args, err := scopeArgs(ctx, tx, of)
@@ -142,7 +140,7 @@ func CountLines(ctx context.Context, tx *store.Tx, of project.Scope) (map[string
 	return out, err
 }
 
-// exporting are memories on their way out.
+// exporting writes the lines of an export.
 type exporting struct {
 	tx       *store.Tx
 	own      string // the device's own user
@@ -161,8 +159,8 @@ func (x *exporting) line(kind string, l Item, doc any) (err error) {
 	return x.put(kind, l)
 }
 
-// documentText is a document as JSON. Metadata keeps its characters, so that an entry that
-// comes back from the change log or an export is the same to the byte.
+// documentText returns a document as JSON. It does not escape HTML characters, so that an entry
+// from the change log or an export is equal byte for byte.
 func documentText(doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

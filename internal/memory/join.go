@@ -64,7 +64,7 @@ func (b *Service) Join(ctx context.Context, local, url, hubUser string, upload b
 // is no error to leave without having joined. Leaving ends the [Membership]: what the
 // old hub answers from then on is refused.
 func (b *Service) Leave(ctx context.Context, local string, force bool) error {
-	defer b.progress.step()
+	defer b.progress.notify()
 	return b.write(ctx, func(ctx context.Context, tx *store.Tx) error {
 		u, err := findUser(ctx, tx, local)
 		switch {

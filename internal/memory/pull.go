@@ -8,14 +8,13 @@ import (
 	"cairn/internal/crashpoint"
 )
 
-// hubDevice is the name under which this log keeps the chain of what was pulled.
+// hubDevice is the device name of pulled changes in the log.
 const hubDevice = "hub"
 
-// Apply stores a page of what was pulled for a stream of a user, in one transaction, and
-// moves the pull cursor to next. stream is the hub's id or the local one. A document with
-// the key of an inflight entry commits that entry. Apply is idempotent (see Documents).
-// Changes are logged as the hub's. Errors besides the store's: CodeLeft, CodeInvalid for a
-// document that is not readable.
+// Apply stores a page of a stream that was pulled for a user, in one transaction, and moves the
+// pull cursor to next. stream is the hub's id or the local one. An item with the key of an inflight
+// entry commits that entry. Apply is idempotent (see Documents). Errors besides the store's:
+// CodeLeft, CodeInvalid for an item that is not readable.
 func (b *Service) Apply(ctx context.Context, m Membership, stream string, docs []Item, next int64) error {
 	return b.settling(ctx, m, nil, func(ctx context.Context, s *callTx) error {
 		d, err := s.pulling(ctx, m)
@@ -39,7 +38,7 @@ func (b *Service) Apply(ctx context.Context, m Membership, stream string, docs [
 	})
 }
 
-// pulling returns Documents for what a hub has of a user.
+// pulling returns Documents for the items of a user's hub.
 func (s *callTx) pulling(ctx context.Context, m Membership) (d *Documents, err error) {
 	d = newDocuments(s.Service, fromHub)
 	d.call = s
@@ -47,7 +46,7 @@ func (s *callTx) pulling(ctx context.Context, m Membership) (d *Documents, err e
 	return d, err
 }
 
-// localStream is the id here of a stream that the hub names.
+// localStream returns the local id of a stream of the hub.
 func (s *callTx) localStream(ctx context.Context, stream string) (string, error) {
 	var m Stream
 	err := m.scan(func(dest ...any) error { return s.tx.Get(ctx, dest, selectRemote, s.u.ID, stream) })

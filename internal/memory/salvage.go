@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// Vaults and memories that the log knows and that have no row. Where no row tells whose
-	// one is, it is of the device's own user.
+	// Vaults and memories in the log that have no row. If no other row names the owner, it is
+	// the device's own user.
 	selectLostVaults = `SELECT k.text, o.text, c.id, '', c.seq, c.doc, '',
 coalesce((SELECT user_id FROM memory_streams WHERE stream = c.id), (SELECT min(user_id) FROM memories WHERE vault_id = c.id), '') ` + fromDocs + `
 WHERE k.text = 'vault' AND o.text = 'put' AND c.doc IS NOT NULL AND c.id NOT IN (SELECT vault_id FROM memory_vaults WHERE creation_ns > 0) ORDER BY c.seq DESC`
@@ -25,8 +25,8 @@ AND c.id NOT IN (SELECT context_id FROM memory_contexts) ORDER BY c.seq`
 	selectContent = `SELECT k.text, o.text, c.id, ifnull((SELECT text FROM symbols WHERE id = c.stream), ''), c.seq, c.doc, '', '' ` + fromDocs
 	fromDocs      = `FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op `
 
-	// Memories without a row that entries or contexts belong to, and vaults without a row
-	// that memories belong to. A salvage makes up vaults for the memories in them.
+	// Memories without a row that entries or contexts belong to, and vaults without a row, or
+	// with a placeholder of the salvage, that memories belong to.
 	selectOrphans = `SELECT x.memory_id, x.user_id, max(x.vault_id)
 FROM (SELECT memory_id, user_id, vault_id FROM memory_entries UNION SELECT memory_id, user_id, '' FROM memory_contexts) x
 WHERE x.memory_id NOT IN (SELECT memory_id FROM memories) AND x.user_id <> ''
@@ -37,23 +37,23 @@ WHERE user_id <> '' AND vault_id NOT IN (SELECT vault_id FROM memory_vaults WHER
 	deleteMadeUp = `DELETE FROM memories WHERE creation_ns <= 0`
 	dropVaults   = `DELETE FROM memory_vaults WHERE creation_ns <= 0 AND vault_id NOT IN (SELECT vault_id FROM memories)`
 
-	// repairLanes corrects the lanes.
+	// repairLanes sets the lanes.
 	insertStreams = `INSERT OR IGNORE INTO memory_streams (stream, user_id, lane, head_seq, subscribed)
 SELECT i.id, i.user_id, 0, ifnull((SELECT max(c.seq) FROM changes c WHERE c.stream = (SELECT id FROM symbols WHERE text = i.id) AND c.doc IS NOT NULL), 0), 1
 FROM (SELECT memory_id AS id, user_id FROM memories UNION ALL SELECT vault_id, user_id FROM memory_vaults) i`
 
-	// Inflight rows that nothing would send any more.
+	// Inflight rows that the replicator would not send.
 	selectUnsent = entryColumns + `LEFT JOIN changes c ON c.seq = e.seq LEFT JOIN memory_streams s ON s.stream = e.memory_id
 WHERE e.synced = 0 AND (c.doc IS NULL OR c.id <> 'pending-' || e.key OR s.acked_seq >= e.seq AND NOT EXISTS (SELECT 1 FROM memory_failures f WHERE f.seq = e.seq))`
 )
 
-// textsFromLog are the statements that restore rows from the documents of the change log.
-// A salvage has deleted documents that differ from their hash, so the rest are intact.
+// textsFromLog returns the statements that repair texts of rows from the documents of the log. A
+// salvage has deleted documents that differ from their hash, so the rest are intact.
 func textsFromLog() []string {
 	const own = `FROM changes c JOIN symbols k ON k.id = c.kind JOIN symbols o ON o.id = c.op
 WHERE k.text = 'entry' AND o.text = 'put' AND c.doc IS NOT NULL AND c.id IN ('pending-' || memory_entries.key, memory_entries.entry_id)`
 	return []string{
-		// An entry whose number of its change is damaged.
+		// Entries whose seq is damaged.
 		`UPDATE memory_entries SET seq = (SELECT max(c.seq) ` + own + `)
 WHERE EXISTS (SELECT 1 ` + own + `) AND NOT EXISTS (SELECT 1 ` + own + ` AND c.seq = memory_entries.seq)
 AND (SELECT c.doc FROM changes c WHERE c.seq = memory_entries.seq) IS NOT NULL`,
@@ -71,7 +71,7 @@ WHERE metadata IS NOT NULL AND NOT json_valid(metadata)`,
 	}
 }
 
-// repairs are the statements that derive rows from others again, in their order.
+// repairs returns the statements that derive rows from other rows, in their order.
 func repairs() []string {
 	return []string{
 		`INSERT OR IGNORE INTO memory_users (user_id, created_ns) SELECT user_id, min(creation_ns) FROM memories GROUP BY user_id`,
@@ -95,11 +95,11 @@ AND t.id IN (memory_entries.entry_id, memory_entries.hub_key))`,
 	}
 }
 
-// Repair restores the memories after a salvage has lost rows. Memories, vaults, entries and
-// contexts come back from the log. Memories and vaults that the log has lost too get titles
-// of their own. Entries and contexts that differ from the log get its text. Inflight rows
-// are logged again, to be sent under their old keys. Positions follow, and the index is
-// built again. Repair is idempotent.
+// Repair restores the memories after a salvage has lost rows. Vaults, memories, entries and
+// contexts are restored from the log. Vaults and memories that are not in the log either get new
+// titles. Entries and contexts that differ from the log get its text. Inflight rows that would not
+// be sent are logged again under their old keys. Positions are corrected, and the index is rebuilt.
+// Repair is idempotent.
 func Repair(ctx context.Context, tx *store.Tx) error {
 	s := &callTx{Service: &Service{}, tx: tx}
 	if err := s.clearIndex(ctx); err != nil {
@@ -153,7 +153,7 @@ func (s *callTx) restoreLost(ctx context.Context) error {
 	return nil
 }
 
-// lost reads documents of the log that can be read.
+// lost returns the items of the log that queries select, without unreadable ones.
 func (s *callTx) lost(ctx context.Context, queries ...string) (out []Item, err error) {
 	for _, query := range queries {
 		err = s.tx.Each(ctx, func(rows *sql.Rows) error {
@@ -173,7 +173,7 @@ func (s *callTx) lost(ctx context.Context, queries ...string) (out []Item, err e
 	return out, nil
 }
 
-// belongs reports whether a document of the log is that of its change.
+// belongs reports whether a document matches the id of its change.
 func (d *Item) belongs() bool {
 	switch v := d.parsed.(type) {
 	case *vaultDoc:
@@ -186,7 +186,7 @@ func (d *Item) belongs() bool {
 	return true
 }
 
-// orphanedMemories returns documents of memories that the log has lost, too.
+// orphanedMemories returns items for memories that are not in the log either.
 func (s *callTx) orphanedMemories(ctx context.Context) (out []Item, err error) {
 	err = s.tx.Each(ctx, func(rows *sql.Rows) error {
 		d, m := Item{Kind: KindMemory}, memoryDoc{MemoryType: "chat"}
@@ -213,7 +213,7 @@ func (s *callTx) orphanedVaults(ctx context.Context) (out []Item, err error) {
 	return out, err
 }
 
-// logUnsent logs inflight entries again that nothing would send any more.
+// logUnsent logs inflight entries again that the replicator would not send.
 func (s *callTx) logUnsent(ctx context.Context) error {
 	unsent, err := s.rows(ctx, selectUnsent)
 	for i := range unsent {
@@ -241,8 +241,8 @@ func (s *callTx) execAll(ctx context.Context, statements []string) error {
 const selectFirstUser = `SELECT user_id FROM (SELECT user_id, created_ns AS at FROM memory_users
 UNION ALL SELECT user_id, creation_ns FROM memories WHERE creation_ns > 0) WHERE user_id <> '' ORDER BY at LIMIT 1`
 
-// repairOwnUser notes again who the device's own user is: the first that there was. Without
-// the note the next call would make another one, who sees nothing of what was kept.
+// repairOwnUser stores the device's own user again if the note is lost: the oldest user. Otherwise
+// the next call would create a user, who owns nothing.
 func (s *callTx) repairOwnUser(ctx context.Context) error {
 	own, err := ownUser(ctx, s.tx, false)
 	if err != nil || own != "" {
@@ -259,7 +259,7 @@ const (
 	updateLane  = `UPDATE memory_streams SET lane = ?2 WHERE stream = ?1`
 )
 
-// repairLanes gives streams their lanes.
+// repairLanes sets the lanes of streams.
 func (s *callTx) repairLanes(ctx context.Context) error {
 	wrong := map[string]int{}
 	err := s.tx.Each(ctx, func(rows *sql.Rows) error {
@@ -279,7 +279,7 @@ func (s *callTx) repairLanes(ctx context.Context) error {
 	return err
 }
 
-// missing names, for people, what the change log knows and no row holds.
+// missing returns human-readable findings about rows that are in the log and not in the tables.
 func (s *callTx) missing(ctx context.Context) (findings []string, err error) {
 	reported := map[string]bool{}
 	lost := func(what, id string) {
@@ -346,7 +346,7 @@ func (s *callTx) missingContent(ctx context.Context, d *Item, lost func(what, id
 	return nil
 }
 
-// home sets the scope's memory, with its owner; ok is false if it is not here.
+// home sets the scope's memory and its owner. ok is false if the memory is missing.
 func (s *callTx) home(ctx context.Context, memory string) (ok bool, err error) {
 	var m memoryRow
 	err = s.tx.Get(ctx, []any{&m.ActorID, &m.VaultID}, `SELECT user_id, vault_id FROM memories WHERE memory_id = ?`, memory)

@@ -8,7 +8,7 @@ import (
 	"cairn/internal/store"
 )
 
-// Vault is a vault as it stands in JSON.
+// Vault is the JSON form of a vault.
 type Vault struct {
 	VaultID      string `json:"vaultId"`
 	ActorID      string `json:"actorId"` // its owner
@@ -17,7 +17,7 @@ type Vault struct {
 	CreationTime Time   `json:"creationTime"`
 }
 
-// Memory is a memory as it stands in JSON.
+// Memory is the JSON form of a memory.
 type Memory struct {
 	MemoryID     string `json:"memoryId"`
 	ActorID      string `json:"actorId"`
@@ -40,13 +40,13 @@ type (
 	}
 )
 
-// NewVault is what CreateVault takes.
+// NewVault contains the arguments of CreateVault.
 type NewVault struct {
 	Title       string `json:"title" arg:"title,required"`
 	Description string `json:"description" arg:"description"`
 }
 
-// NewMemory is what CreateMemory takes.
+// NewMemory contains the arguments of CreateMemory.
 type NewMemory struct {
 	VaultID     string `json:"vaultId" arg:"vault_id,required,nonempty"`
 	Title       string `json:"title" arg:"title,required"`
@@ -73,8 +73,7 @@ type (
 		CreationTime Time     `json:"creationTime"`
 		Vault        vaultDoc `json:"vault"`
 
-		// Of a default memory: the uid of its project, and those that the project had
-		// before by weaker keys.
+		// Of a default memory: the uids of its project, the one by the strongest key first.
 		ProjectUIDs []string `json:"projectUids,omitempty"`
 	}
 	keyDoc struct {
@@ -112,7 +111,7 @@ func (m Memory) doc(key string, v Vault) memoryDoc {
 	}
 }
 
-// CreateVault makes a vault. Errors: CodeInvalid for title and description,
+// CreateVault creates a vault. Errors: CodeInvalid for title and description,
 // CodeExists (Conflict) with details.existing_id.
 func (b *Service) CreateVault(ctx context.Context, c Caller, a NewVault) (Vault, WriteInfo, error) {
 	a.Description = b.redact(a.Description)
@@ -162,7 +161,7 @@ func (b *Service) Vaults(ctx context.Context, c Caller) (Vaults, error) {
 	return out, err
 }
 
-// Vault is one vault of the acting user. CodeNotFound for any other.
+// Vault returns one vault of the acting user. CodeNotFound for any other.
 func (b *Service) Vault(ctx context.Context, c Caller, id string) (v Vault, err error) {
 	err = b.readVault(ctx, c, id, func(_ context.Context, _ *callTx, found Vault) error {
 		v = found
@@ -171,8 +170,8 @@ func (b *Service) Vault(ctx context.Context, c Caller, id string) (v Vault, err 
 	return v, err
 }
 
-// Memories lists the memories of a vault, oldest first. CodeNotFound for a vault that
-// is missing or foreign.
+// Memories lists the memories of a vault, oldest first. CodeNotFound for a vault that is missing
+// or another user's.
 func (b *Service) Memories(ctx context.Context, c Caller, vault string) (Memories, error) {
 	out := Memories{Memories: []Memory{}}
 	err := b.readVault(ctx, c, vault, func(ctx context.Context, s *callTx, v Vault) error {
@@ -205,7 +204,7 @@ func (b *Service) readVault(ctx context.Context, c Caller, id string, fn func(co
 	})
 }
 
-// vault is a vault of the acting user; CodeNotFound for any other.
+// vault returns a vault of the acting user. CodeNotFound for any other.
 func (s *callTx) vault(ctx context.Context, id string) (v Vault, err error) {
 	err = s.tx.Get(ctx, v.scan(), selectVault, id, s.u.ID)
 	if ignoreNone(err) == nil && err != nil {
@@ -214,7 +213,8 @@ func (s *callTx) vault(ctx context.Context, id string) (v Vault, err error) {
 	return v, err
 }
 
-// vaultTitled finds a vault, a hidden one too, since its title is still taken.
+// vaultTitled finds a vault by its title, also one that is being deleted, because its title is
+// still in use.
 func (s *callTx) vaultTitled(ctx context.Context, title string) (v Vault, found bool, err error) {
 	err = s.tx.Get(ctx, v.scan(), selectVaultTitled, s.u.ID, title)
 	return v, err == nil, ignoreNone(err)
@@ -229,8 +229,8 @@ func (s *callTx) putVault(ctx context.Context, v Vault, key string) error {
 	return err
 }
 
-// CreateMemory makes a memory in a vault. Errors: CodeNotFound for a vault that is
-// missing or foreign, CodeInvalid, CodeExists (Conflict) with details.existing_id.
+// CreateMemory creates a memory in a vault. Errors: CodeNotFound for a vault that is missing or
+// another user's, CodeInvalid, CodeExists (Conflict) with details.existing_id.
 func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memory, WriteInfo, error) {
 	vault, err := rules.UUIDArg("vault_id", a.VaultID)
 	if err != nil {
@@ -262,7 +262,7 @@ func (b *Service) CreateMemory(ctx context.Context, c Caller, a NewMemory) (Memo
 	})
 }
 
-// putMemory stores and logs a new memory, which becomes the scope's.
+// putMemory stores and logs a new memory, which becomes the memory of s.
 func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key string) error {
 	s.m = memoryRow{Memory: m, exists: true}
 	var of sql.NullInt64
@@ -273,7 +273,7 @@ func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key
 	}
 	_, err := s.tx.Exec(ctx, insertMemory, m.MemoryID, m.ActorID, m.VaultID, m.MemoryType, m.Title, m.Description, m.CreationTime, of,
 		nullable(s.m.projectUID))
-	if err == nil && q != nil { // one of this id may have been deleted before
+	if err == nil && q != nil { // a memory with this id may have been deleted earlier
 		_, err = s.tx.Exec(ctx, deleteTombstone, m.MemoryID)
 	}
 	if err == nil {
@@ -282,9 +282,9 @@ func (s *callTx) putMemory(ctx context.Context, m Memory, v Vault, q *owner, key
 	return err
 }
 
-// Memory is one memory of the acting user; `default` is the current project's, also
-// when it was never written: then it has an id, once there is a project, and nothing
-// else. CodeNotFound for any other.
+// Memory returns one memory of the acting user. `default` is the current project's. If that was
+// never written, it has only an id, or nothing if the project does not exist yet. CodeNotFound
+// for any other memory.
 func (b *Service) Memory(ctx context.Context, c Caller, id string) (m Memory, err error) {
 	if id, err = memoryArg(id); err != nil {
 		return m, err
